@@ -1,0 +1,45 @@
+//! The floor everything stands on: ids, time, chance and dense pages.
+//!
+//! No domain word lives here, no clock is read and no entropy is drawn. Read [`pages`] next: it is what
+//! state is made of.
+
+mod duration;
+mod id;
+pub mod pages;
+mod rng;
+mod time;
+
+pub use duration::{Duration, DurationError};
+pub use id::{IdError, Uuid};
+pub use rng::Rng;
+pub use time::{Index, Term, Time};
+
+/// Declares a newtype over [`Uuid`] for one kind of thing, so that two kinds cannot be confused.
+#[macro_export]
+macro_rules! id_type {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(pub $crate::Uuid);
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), self.0)
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::IdError;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                text.parse().map($name)
+            }
+        }
+    };
+}

@@ -1,0 +1,139 @@
+//! Copy-on-write pages: a vector whose clones share everything that neither has changed since.
+//!
+//! Two levels: a spine of chunks, each of up to 256 pages of 256 rows. A clone copies one pointer per
+//! 65,536 rows; a write copies the page it touches if somebody else still holds it.
+
+use std::fmt;
+use std::ops::Index;
+use std::sync::Arc;
+
+/// Rows in a page and pages in a chunk. 256 was measured best for batches of small updates.
+const FAN: usize = 256;
+
+type Page<T> = Arc<Vec<T>>;
+type Chunk<T> = Arc<Vec<Page<T>>>;
+
+/// A growing table of rows, addressed by dense number. Rows are never removed, only overwritten.
+pub struct Pages<T> {
+    chunks: Vec<Chunk<T>>,
+    len: usize,
+}
+
+impl<T> Clone for Pages<T> {
+    fn clone(&self) -> Self {
+        Pages { chunks: self.chunks.clone(), len: self.len }
+    }
+}
+
+impl<T> Default for Pages<T> {
+    fn default() -> Self {
+        Pages { chunks: Vec::new(), len: 0 }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Pages<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl<T: PartialEq> PartialEq for Pages<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.len == other.len && self.iter().eq(other.iter())
+    }
+}
+
+impl<T> Pages<T> {
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub fn get(&self, row: usize) -> Option<&T> {
+        (row < self.len).then(|| &self.chunks[row / FAN / FAN][row / FAN % FAN][row % FAN])
+    }
+
+    /// Every row in the order it was pushed.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.chunks.iter().flat_map(|chunk| chunk.iter()).flat_map(|page| page.iter())
+    }
+}
+
+impl<T: Clone> Pages<T> {
+    /// Appends a row and tells its number.
+    pub fn push(&mut self, value: T) -> usize {
+        let row = self.len;
+        if row.is_multiple_of(FAN * FAN) {
+            self.chunks.push(Arc::new(Vec::new()));
+        }
+        let chunk = Arc::make_mut(self.chunks.last_mut().expect("a chunk was pushed for row 0"));
+        if row.is_multiple_of(FAN) {
+            chunk.push(Arc::new(Vec::with_capacity(FAN)));
+        }
+        Arc::make_mut(chunk.last_mut().expect("a page was pushed for the chunk's row 0")).push(value);
+        self.len += 1;
+        row
+    }
+
+    pub fn get_mut(&mut self, row: usize) -> Option<&mut T> {
+        if row >= self.len {
+            return None;
+        }
+        let chunk = Arc::make_mut(&mut self.chunks[row / FAN / FAN]);
+        Some(&mut Arc::make_mut(&mut chunk[row / FAN % FAN])[row % FAN])
+    }
+}
+
+impl<T> Index<usize> for Pages<T> {
+    type Output = T;
+
+    fn index(&self, row: usize) -> &T {
+        self.get(row).expect("the row number was given out by this table")
+    }
+}
+
+impl<T: Clone> FromIterator<T> for Pages<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(rows: I) -> Self {
+        let mut pages = Pages::default();
+        for row in rows {
+            pages.push(row);
+        }
+        pages
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clone_does_not_see_later_writes() {
+        let mut pages: Pages<u32> = (0..200_000).collect();
+        let before = pages.clone();
+        *pages.get_mut(70_000).unwrap() = 1;
+        pages.push(7);
+        assert_eq!((before[70_000], before.len()), (70_000, 200_000));
+        assert_eq!((pages[70_000], pages[200_000]), (1, 7));
+        assert_eq!(before.get(200_000), None);
+    }
+
+    #[test]
+    fn a_write_copies_one_page_and_shares_the_rest() {
+        let mut pages: Pages<u32> = (0..100_000).collect();
+        let before = pages.clone();
+        *pages.get_mut(5).unwrap() = 9;
+        let shared = |n: usize| Arc::ptr_eq(&pages.chunks[0][n], &before.chunks[0][n]);
+        assert!(!shared(0));
+        assert!((1..256).all(shared));
+        assert!(Arc::ptr_eq(&pages.chunks[1], &before.chunks[1]));
+    }
+
+    #[test]
+    fn rows_come_in_the_order_they_were_pushed() {
+        let pages: Pages<usize> = (0..70_000).collect();
+        assert!(pages.iter().copied().eq(0..70_000));
+    }
+}

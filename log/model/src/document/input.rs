@@ -1,0 +1,201 @@
+//! Reads JSON the way Go does: keys match whatever their case (an exact match wins), `null` leaves the zero
+//! value, unknown keys are ignored. Unlike Go, an error names the field: `Job.TaskGroups[0].Count: …`.
+
+use std::fmt;
+
+use serde::de::value::StrDeserializer;
+use serde::de::{
+    self, DeserializeOwned, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Visitor,
+};
+use serde::forward_to_deserialize_any;
+use serde_json::Value;
+
+/// A value of the wrong shape, and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputError {
+    /// From the outside in, like `Job.TaskGroups[0].Count`; empty for the document itself.
+    pub path: String,
+    pub message: String,
+}
+
+impl fmt::Display for InputError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.path.is_empty() {
+            f.write_str(&self.message)
+        } else {
+            write!(f, "{}: {}", self.path, self.message)
+        }
+    }
+}
+
+impl std::error::Error for InputError {}
+
+impl de::Error for InputError {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        InputError { path: String::new(), message: message.to_string() }
+    }
+}
+
+impl InputError {
+    fn within(mut self, outer: &str) -> InputError {
+        let dot = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
+        self.path = format!("{outer}{dot}{}", self.path);
+        self
+    }
+}
+
+/// Reads a document out of parsed JSON.
+///
+/// # Errors
+/// [`InputError`] with the path of the first value of a wrong type.
+pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, InputError> {
+    T::deserialize(Input(value))
+}
+
+/// Reads a document out of JSON text.
+///
+/// # Errors
+/// [`InputError`]: with an empty path when the text is not JSON, else with the path of the wrong value.
+pub fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, InputError> {
+    let value = serde_json::from_slice(text).map_err(|e| de::Error::custom(format!("not JSON: {e}")))?;
+    from_value(value)
+}
+
+struct Input(Value);
+
+impl<'de> Deserializer<'de> for Input {
+    type Error = InputError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, InputError> {
+        match self.0 {
+            Value::Null => visitor.visit_unit(),
+            Value::Bool(value) => visitor.visit_bool(value),
+            Value::Number(number) => number.deserialize_any(visitor).map_err(de::Error::custom),
+            Value::String(text) => visitor.visit_string(text),
+            Value::Array(items) => visitor.visit_seq(Items { items: items.into_iter(), at: 0 }),
+            Value::Object(fields) => {
+                let entries = fields.into_iter().collect::<Vec<_>>();
+                visitor.visit_map(Entries { entries: entries.into_iter(), value: None })
+            }
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, InputError> {
+        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, InputError> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        known: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, InputError> {
+        let fields = match self.0 {
+            Value::Object(fields) => fields,
+            other => return Input(other).deserialize_any(visitor),
+        };
+        let mut entries: Vec<(String, Value)> = Vec::with_capacity(fields.len());
+        let exact = |name: &str| known.contains(&name);
+        let (matching, others): (Vec<_>, Vec<_>) = fields.into_iter().partition(|(name, _)| exact(name));
+        entries.extend(matching);
+        for (name, value) in others {
+            let field = known.iter().find(|field| field.eq_ignore_ascii_case(&name));
+            if let Some(field) = field.filter(|field| entries.iter().all(|(taken, _)| taken != *field)) {
+                entries.push(((*field).to_string(), value));
+            }
+        }
+        entries.retain(|(_, value)| !value.is_null());
+        visitor.visit_map(Entries { entries: entries.into_iter(), value: None })
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, InputError> {
+        self.0.deserialize_enum(name, variants, visitor).map_err(de::Error::custom)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
+        seq tuple tuple_struct map identifier ignored_any
+    }
+}
+
+struct Items {
+    items: std::vec::IntoIter<Value>,
+    at: usize,
+}
+
+impl<'de> SeqAccess<'de> for Items {
+    type Error = InputError;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, InputError> {
+        let Some(item) = self.items.next() else { return Ok(None) };
+        let at = self.at;
+        self.at += 1;
+        seed.deserialize(Input(item)).map(Some).map_err(|e| e.within(&format!("[{at}]")))
+    }
+}
+
+struct Entries {
+    entries: std::vec::IntoIter<(String, Value)>,
+    value: Option<(String, Value)>,
+}
+
+impl<'de> MapAccess<'de> for Entries {
+    type Error = InputError;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, InputError> {
+        self.value = self.entries.next();
+        let Some((name, _)) = &self.value else { return Ok(None) };
+        let key: StrDeserializer<InputError> = name.as_str().into_deserializer();
+        seed.deserialize(key).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, InputError> {
+        let (name, value) = self.value.take().expect("serde asks for a value after its key");
+        seed.deserialize(Input(value)).map_err(|e| e.within(&name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Job;
+    use super::*;
+
+    #[test]
+    fn keys_match_in_any_case_and_the_exact_one_wins() {
+        let job: Job =
+            from_slice(br#"{"id": "wrong", "ID": "right", "taskgroups": [{"NAME": "g"}], "x": 1}"#).unwrap();
+        assert_eq!(job.id.as_deref(), Some("right"));
+        assert_eq!(job.task_groups[0].name.as_deref(), Some("g"));
+    }
+
+    #[test]
+    fn null_leaves_the_zero_value() {
+        let job: Job =
+            from_slice(br#"{"ID": null, "TaskGroups": null, "Dispatched": null, "Meta": null}"#).unwrap();
+        assert_eq!(job, Job::default());
+    }
+
+    #[test]
+    fn an_error_names_the_field() {
+        let wrong =
+            from_slice::<Job>(br#"{"TaskGroups": [{"Tasks": [{"Name": "a"}, {"Name": 7}]}]}"#).unwrap_err();
+        assert_eq!(wrong.path, "TaskGroups[0].Tasks[1].Name");
+        assert!(wrong.message.contains("expected a string"), "{wrong}");
+    }
+}

@@ -1,0 +1,29 @@
+//! The documents of the v1 contract: jobs, nodes, allocations and what hangs on them.
+//!
+//! One definition serves job files, the HTTP API, the node RPC and the log. Field names in JSON are the
+//! contract's own. An `Option` is `None` where the sender left the field out; [`shape`] explains the types
+//! that are written differently from Rust's. Read [`job`] first.
+
+pub mod alloc;
+pub mod consul;
+pub mod eval;
+pub mod input;
+pub mod job;
+pub mod node;
+pub mod resource;
+pub mod scaling;
+pub mod service;
+pub mod shape;
+pub mod task;
+mod timestamp;
+
+pub use alloc::*;
+pub use consul::*;
+pub use eval::*;
+pub use job::*;
+pub use node::*;
+pub use resource::*;
+pub use scaling::*;
+pub use service::*;
+pub use shape::{Bytes, Duration, List, Map, Timestamp};
+pub use task::*;

@@ -1,0 +1,1 @@
+//! projections/state

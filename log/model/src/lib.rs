@@ -1,5 +1,24 @@
 //! The words of the field: nouns, commands, events, rejections and documents.
 //!
-//! Nothing here decides or does anything. Read [`document`] for what users write and read.
+//! Nothing here decides or does anything. Read [`noun`] for the states things can be in, [`event`] for what
+//! can happen to them, [`document`] for what users write and read.
 
+pub mod batch;
+pub mod command;
 pub mod document;
+pub mod event;
+pub mod noun;
+mod rejection;
+mod report;
+mod template;
+
+pub use batch::{Batch, CommandRecord, LoggedEvent};
+pub use command::{Command, Reply, Request};
+pub use event::{Doc, Event};
+pub use noun::{
+    Actor, AllocId, ClientStatus, Desired, Eligibility, EvalId, EvalStatus, JobKey, JobStatus, JobType,
+};
+pub use noun::{NodeId, NodeStatus, RequestId, Trigger};
+pub use rejection::{Kind, Rejection};
+pub use report::Report;
+pub use template::Template;

@@ -1,0 +1,44 @@
+//! One log entry: the events of one or more commands, all or nothing.
+
+use base::{Index, Time, Uuid};
+
+use crate::event::Event;
+use crate::noun::{Actor, RequestId};
+
+/// What was decided together. Folding it moves the state from `previous` to `index`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Batch {
+    pub index: Index,
+    /// The index it was decided on. Fold compares it: the third fence against two deciders.
+    pub previous: Index,
+    /// The server's clock when it was decided, never earlier than the batch before.
+    pub time: Time,
+    /// The server that decided it.
+    pub proposer: Uuid,
+    pub commands: Vec<CommandRecord>,
+    pub events: Vec<LoggedEvent>,
+}
+
+/// Who asked for a part of a batch, and under which name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommandRecord {
+    pub request: RequestId,
+    /// The command's number; see `Command::kind`.
+    pub kind: u16,
+    pub actor: Actor,
+}
+
+/// An event, and the position in `Batch::commands` of the command it answers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoggedEvent {
+    pub command: u16,
+    pub event: Event,
+}
+
+impl Batch {
+    /// Each event with its ordinal and the command it answers.
+    pub fn events(&self) -> impl Iterator<Item = (u16, &CommandRecord, &Event)> {
+        let record = |logged: &LoggedEvent| &self.commands[usize::from(logged.command)];
+        self.events.iter().enumerate().map(move |(ordinal, e)| (ordinal as u16, record(e), &e.event))
+    }
+}

@@ -1,0 +1,228 @@
+//! What can have happened: facts in the past tense, decided once, folded by everyone for ever.
+//!
+//! Each payload is frozen the moment it is logged: a change is a new version beside the old one, with an
+//! upcast in the journal. Documents travel as [`Doc`], whose fields may grow.
+
+use base::{Index, Time, Uuid};
+use rkyv::{Archive, Deserialize, Serialize};
+use serde::de::DeserializeOwned;
+
+use crate::document::{List, NodeEvent};
+use crate::noun::{
+    AllocId, ClientStatus, Desired, Eligibility, EvalId, EvalStatus, JobKey, JobType, NodeId, NodeStatus,
+    Trigger,
+};
+
+/// A document as self-describing msgpack: unknown fields are skipped, missing ones take their zero value.
+#[derive(Clone, PartialEq, Eq, Default, Archive, Serialize, Deserialize)]
+pub struct Doc(pub Vec<u8>);
+
+impl Doc {
+    pub fn of<T: serde::Serialize>(document: &T) -> Doc {
+        Doc(rmp_serde::to_vec_named(document).expect("documents hold only what msgpack can write"))
+    }
+
+    /// # Panics
+    /// If the bytes are not such a document: the log is damaged, or an event of another kind was taken for this one.
+    pub fn read<T: DeserializeOwned>(&self) -> T {
+        rmp_serde::from_slice(&self.0).expect("a logged document reads back as what it was written as")
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl std::fmt::Debug for Doc {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Doc({} bytes)", self.0.len())
+    }
+}
+
+/// Declares the payloads and the [`Event`] over them. The number is the kind on disk and is never reused.
+macro_rules! events {
+    ($($(#[$doc:meta])* $kind:literal $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })+) => {
+        $($(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize)]
+        pub struct $name { $($(#[$field_doc])* pub $field: $type,)* })+
+
+        /// Something that happened.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Event { $($(#[$doc])* $name($name),)+ }
+
+        impl Event {
+            /// The kind's number on disk.
+            pub const fn kind(&self) -> u16 {
+                match self { $(Event::$name(_) => $kind,)+ }
+            }
+
+            /// The kind's name, as histories show it.
+            pub const fn name(&self) -> &'static str {
+                match self { $(Event::$name(_) => stringify!($name),)+ }
+            }
+        }
+
+        $(impl From<$name> for Event {
+            fn from(payload: $name) -> Event {
+                Event::$name(payload)
+            }
+        })+
+
+        /// Calls `$with!` with every kind and its payload's name, for tables that must not miss one.
+        #[macro_export]
+        macro_rules! for_each_event {
+            ($with:ident) => { $with! { $($kind $name)+ } };
+        }
+    };
+}
+
+events! {
+    /// The cluster began.
+    1 ClusterFounded { cluster: Uuid, }
+
+    /// A node nobody knew introduced itself.
+    10 NodeRegistered { node: NodeId, document: Doc, computed_class: String, }
+    /// A known node sent a changed description of itself. Its status does not move.
+    11 NodeUpdated { node: NodeId, document: Doc, computed_class: String, }
+    12 NodeStatusChanged { node: NodeId, from: NodeStatus, to: NodeStatus, message: Option<NodeMessage>, }
+    13 NodeEligibilityChanged { node: NodeId, to: Eligibility, message: NodeMessage, }
+    14 NodeMessagesEmitted { node: NodeId, messages: Vec<NodeMessage>, }
+    15 NodeDeregistered { node: NodeId, }
+    /// The node told how its allocations are: what it says from here on is newer than its silence.
+    16 NodeAllocsReported { node: NodeId, }
+
+    20 JobRegistered { key: JobKey, version: u64, document: Doc, submission: Doc, }
+    21 JobStopped { key: JobKey, version: u64, }
+    /// The job and everything it owned is forgotten.
+    22 JobPurged { key: JobKey, }
+
+    30 EvalCreated { eval: NewEval, }
+    31 EvalUpdated { eval: EvalId, status: EvalStatus, description: String, outcome: EvalOutcome, }
+    /// A worker is done with the evaluation; the next one of its job may go.
+    32 EvalAcked { eval: EvalId, }
+    33 EvalsCanceled { evals: Vec<EvalId>, cause: String, }
+
+    /// The verdict on a plan. What it changed follows in the same batch.
+    40 PlanCommitted { eval: EvalId, snapshot: Index, refresh: Index, rejected: Vec<RejectedNode>, }
+    /// Placements of one group by one plan, as columns.
+    41 AllocsPlaced {
+        eval: EvalId,
+        key: JobKey,
+        version: u64,
+        group: String,
+        template: Doc,
+        metrics: Doc,
+        ids: Vec<AllocId>,
+        nodes: Vec<NodeId>,
+        names: Vec<u32>,
+        /// The allocation each one replaces; nil where it replaces none, empty where none does.
+        previous: Vec<AllocId>,
+        /// Host ports: as many per allocation as the template names, in its order.
+        ports: Vec<u16>,
+    }
+    /// Running allocations were moved to a newer version of their job without a restart.
+    42 AllocsUpdatedInPlace { eval: EvalId, version: u64, template: Doc, allocs: Vec<AllocId>, }
+    43 AllocsStopped {
+        allocs: Vec<AllocId>,
+        desired: Desired,
+        description: String,
+        /// What the servers conclude about the client side, such as `lost`.
+        client: Option<ClientStatus>,
+        follow_up: Option<EvalId>,
+    }
+    /// The node is cut off; what runs there may still run.
+    44 AllocsMarkedUnknown { allocs: Vec<AllocId>, follow_up: Option<EvalId>, }
+    /// The node came back and the allocation stays.
+    45 AllocsReconnected { allocs: Vec<AllocId>, }
+    46 AllocReported {
+        alloc: AllocId,
+        node: NodeId,
+        from: ClientStatus,
+        to: ClientStatus,
+        description: String,
+        report: Doc,
+    }
+    47 AllocTransitionRequested {
+        allocs: Vec<AllocId>,
+        migrate: bool,
+        reschedule: bool,
+        no_shutdown_delay: bool,
+        cause: String,
+    }
+}
+
+/// An entry of a node's own event list.
+#[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize)]
+pub struct NodeMessage {
+    pub text: String,
+    pub subsystem: String,
+    pub details: Vec<(String, String)>,
+    /// When it happened by the reporter's clock; kept as data, never used for order.
+    pub time: Time,
+}
+
+impl NodeMessage {
+    pub fn new(subsystem: &str, text: &str, time: Time) -> NodeMessage {
+        NodeMessage { text: text.to_string(), subsystem: subsystem.to_string(), details: Vec::new(), time }
+    }
+
+    pub fn document(&self, created: Index) -> NodeEvent {
+        NodeEvent {
+            message: self.text.clone(),
+            subsystem: self.subsystem.clone(),
+            details: self.details.iter().cloned().collect(),
+            timestamp: self.time.into(),
+            create_index: created.0,
+        }
+    }
+}
+
+/// An evaluation as it was created.
+#[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize)]
+pub struct NewEval {
+    pub id: EvalId,
+    pub key: JobKey,
+    pub kind: JobType,
+    pub priority: u32,
+    pub trigger: Trigger,
+    pub status: EvalStatus,
+    pub description: String,
+    pub node: Option<NodeId>,
+    /// The job's modify index this is about; zero when it is about no particular version.
+    pub job_modify: Index,
+    pub node_modify: Index,
+    pub previous: Option<EvalId>,
+    /// Not before this moment; zero means now.
+    pub wait_until: Time,
+    pub outcome: EvalOutcome,
+}
+
+/// What the scheduler found out while working on an evaluation.
+#[derive(Clone, Debug, PartialEq, Default, Archive, Serialize, Deserialize)]
+pub struct EvalOutcome {
+    /// The state it looked at.
+    pub snapshot: Index,
+    /// Allocations still wanted, per group.
+    pub queued: Vec<(String, u32)>,
+    /// Groups that could not be placed, as a map to their metrics.
+    pub failed_groups: Doc,
+    /// Node classes that were found eligible or not.
+    pub classes: Vec<(String, bool)>,
+    /// A check looked beyond the class, so any new capacity may matter.
+    pub escaped: bool,
+    pub next: Option<EvalId>,
+    pub blocked: Option<EvalId>,
+}
+
+/// A node the commit check did not accept placements for.
+#[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize)]
+pub struct RejectedNode {
+    pub node: NodeId,
+    pub reason: String,
+}
+
+/// Groups that could not be placed, by name.
+pub type FailedGroups = std::collections::BTreeMap<String, crate::document::AllocationMetric>;
+
+/// Node events in the contract's order: oldest first.
+pub type NodeEvents = List<NodeEvent>;

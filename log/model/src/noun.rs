@@ -1,0 +1,204 @@
+//! Names of things and the states they can be in, with the words the contract uses for them.
+
+use std::fmt;
+
+use rkyv::{Archive, Deserialize, Serialize};
+
+base::id_type!(
+    /// A node, by the UUID it chose for itself.
+    NodeId
+);
+base::id_type!(
+    /// One placement of a task group on a node.
+    AllocId
+);
+base::id_type!(
+    /// One request to the scheduler to look at a job.
+    EvalId
+);
+base::id_type!(
+    /// What a caller names a command with, so that a repetition takes effect once. Nil means "unnamed".
+    RequestId
+);
+
+/// A job's name: unique within its namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Archive, Serialize, Deserialize)]
+pub struct JobKey {
+    pub namespace: String,
+    pub id: String,
+}
+
+impl JobKey {
+    pub fn new(namespace: &str, id: &str) -> JobKey {
+        JobKey { namespace: namespace.to_string(), id: id.to_string() }
+    }
+}
+
+impl fmt::Display for JobKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.id)
+    }
+}
+
+/// A closed set of states, each with its word and its number in the log. Numbers are never reused.
+macro_rules! states {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $number:literal, $word:literal;)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Archive, Serialize, Deserialize)]
+        #[rkyv(derive(Debug))]
+        #[repr(u8)]
+        pub enum $name { $($(#[$variant_doc])* $variant = $number),+ }
+
+        impl $name {
+            pub const ALL: &'static [$name] = &[$($name::$variant),+];
+
+            /// The contract's word.
+            pub const fn word(self) -> &'static str {
+                match self { $($name::$variant => $word),+ }
+            }
+
+            pub fn from_word(word: &str) -> Option<$name> {
+                match word { $($word => Some($name::$variant),)+ _ => None }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.word())
+            }
+        }
+    };
+}
+
+states!(NodeStatus {
+    Initializing = 0, "initializing";
+    Ready = 1, "ready";
+    Down = 2, "down";
+    Disconnected = 3, "disconnected";
+});
+
+impl NodeStatus {
+    /// Nothing is heard from the node.
+    pub const fn is_silent(self) -> bool {
+        matches!(self, NodeStatus::Down | NodeStatus::Disconnected)
+    }
+}
+
+states!(Eligibility {
+    Eligible = 0, "eligible";
+    Ineligible = 1, "ineligible";
+});
+
+states!(
+    /// What the servers want of an allocation.
+    Desired {
+        Run = 0, "run";
+        Stop = 1, "stop";
+        Evict = 2, "evict";
+    }
+);
+
+states!(
+    /// What is known of an allocation on its node.
+    ClientStatus {
+        Pending = 0, "pending";
+        Running = 1, "running";
+        Complete = 2, "complete";
+        Failed = 3, "failed";
+        Lost = 4, "lost";
+        Unknown = 5, "unknown";
+    }
+);
+
+impl ClientStatus {
+    /// The node will not run it any more. `Unknown` is not terminal: the node may come back.
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, ClientStatus::Complete | ClientStatus::Failed | ClientStatus::Lost)
+    }
+}
+
+states!(EvalStatus {
+    Pending = 0, "pending";
+    Blocked = 1, "blocked";
+    Complete = 2, "complete";
+    Failed = 3, "failed";
+    Canceled = 4, "canceled";
+});
+
+impl EvalStatus {
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, EvalStatus::Complete | EvalStatus::Failed | EvalStatus::Canceled)
+    }
+}
+
+states!(
+    /// Why an evaluation was asked for.
+    Trigger {
+        JobRegister = 0, "job-register";
+        JobDeregister = 1, "job-deregister";
+        NodeUpdate = 2, "node-update";
+        AllocStop = 3, "alloc-stop";
+        AllocFailure = 4, "alloc-failure";
+        Reconnect = 5, "reconnect";
+        QueuedAllocs = 6, "queued-allocs";
+        MaxPlanAttempts = 7, "max-plan-attempts";
+        FailedFollowUp = 8, "failed-follow-up";
+        MaxDisconnectTimeout = 9, "max-disconnect-timeout";
+        RescheduleLater = 10, "alloc-reschedule";
+        Preemption = 11, "preemption";
+        NodeDrain = 12, "node-drain";
+        DeploymentWatcher = 13, "deployment-watcher";
+        PeriodicJob = 14, "periodic-job";
+        JobScaling = 15, "job-scaling";
+        Scheduled = 16, "scheduled";
+        RollingUpdate = 17, "rolling-update";
+    }
+);
+
+states!(JobType {
+    Service = 0, "service";
+    Batch = 1, "batch";
+    System = 2, "system";
+    Sysbatch = 3, "sysbatch";
+});
+
+impl JobType {
+    /// One allocation per feasible node, instead of a count.
+    pub const fn is_per_node(self) -> bool {
+        matches!(self, JobType::System | JobType::Sysbatch)
+    }
+
+    /// Its allocations are meant to end.
+    pub const fn is_batch(self) -> bool {
+        matches!(self, JobType::Batch | JobType::Sysbatch)
+    }
+}
+
+states!(JobStatus {
+    Pending = 0, "pending";
+    Running = 1, "running";
+    Dead = 2, "dead";
+});
+
+/// Who asked. Secrets never stand here.
+#[derive(Clone, Debug, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub enum Actor {
+    /// Nobody proved who they are: access control is off.
+    Anonymous,
+    Node(NodeId),
+    /// A controller on the leader, by name.
+    Server(String),
+    /// An access token, by its public accessor.
+    Token(String),
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Actor::Anonymous => f.write_str("anonymous"),
+            Actor::Node(id) => write!(f, "node:{id}"),
+            Actor::Server(name) => write!(f, "server:{name}"),
+            Actor::Token(accessor) => write!(f, "token:{accessor}"),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+use crate::noun::{AllocId, EvalId, JobKey, NodeId, NodeStatus};
+
+/// A refusal: deterministic and final. The caller sees it word for word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    NodeUnknown(NodeId),
+    NodeSecretMismatch(NodeId),
+    /// A silent node reports: what it says may be older than what was decided meanwhile.
+    NodeSilent(NodeId, NodeStatus),
+    NodeInvalid {
+        field: &'static str,
+        expected: &'static str,
+    },
+    NodeForeignAlloc {
+        node: NodeId,
+        alloc: String,
+    },
+    JobUnknown(JobKey),
+    JobInvalid(String),
+    /// The job is not at the index the caller insists on.
+    JobIndexMismatch(String),
+    JobTypeChanged,
+    AllocUnknown(AllocId),
+    AllocInvalid {
+        alloc: String,
+        field: &'static str,
+    },
+    EvalUnknown(EvalId),
+    /// It ended already: a repeated or late settlement.
+    EvalNotOutstanding(EvalId),
+    PlanInvalid(String),
+    NoUpdates,
+}
+
+/// What a refusal means to a protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    NotFound,
+    Conflict,
+    Invalid,
+    Forbidden,
+}
+
+impl Rejection {
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Rejection::NodeUnknown(_)
+            | Rejection::JobUnknown(_)
+            | Rejection::AllocUnknown(_)
+            | Rejection::EvalUnknown(_) => Kind::NotFound,
+            Rejection::NodeSilent(..) | Rejection::JobIndexMismatch(_) | Rejection::EvalNotOutstanding(_) => {
+                Kind::Conflict
+            }
+            Rejection::NodeSecretMismatch(_) | Rejection::NodeForeignAlloc { .. } => Kind::Forbidden,
+            Rejection::NodeInvalid { .. }
+            | Rejection::JobInvalid(_)
+            | Rejection::JobTypeChanged
+            | Rejection::AllocInvalid { .. }
+            | Rejection::PlanInvalid(_)
+            | Rejection::NoUpdates => Kind::Invalid,
+        }
+    }
+}
+
+impl std::fmt::Display for Rejection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Rejection::NodeUnknown(_) => f.write_str("node not found"),
+            Rejection::NodeSecretMismatch(_) => f.write_str("node secret ID does not match"),
+            Rejection::NodeSilent(node, status) => {
+                write!(f, "node {node} is not allowed to update allocs while in status {status}")
+            }
+            Rejection::NodeInvalid { field, expected } => {
+                write!(f, "invalid node: {field}: expected {expected}")
+            }
+            Rejection::NodeForeignAlloc { node, alloc } => {
+                write!(f, "allocation {alloc} does not belong to node {node}")
+            }
+            Rejection::JobUnknown(_) => f.write_str("job not found"),
+            Rejection::JobInvalid(why) => f.write_str(why),
+            Rejection::JobIndexMismatch(why) => write!(f, "Enforcing job modify index {why}"),
+            Rejection::JobTypeChanged => f.write_str("cannot update job type: stop and purge the job first"),
+            Rejection::AllocUnknown(_) => f.write_str("alloc not found"),
+            Rejection::AllocInvalid { alloc, field } => {
+                write!(f, "invalid update of allocation {alloc}: {field}")
+            }
+            Rejection::EvalUnknown(_) => f.write_str("eval not found"),
+            Rejection::EvalNotOutstanding(_) => f.write_str("evaluation is not outstanding"),
+            Rejection::PlanInvalid(why) => write!(f, "invalid plan: {why}"),
+            Rejection::NoUpdates => f.write_str("must update at least one allocation"),
+        }
+    }
+}
+
+impl std::error::Error for Rejection {}

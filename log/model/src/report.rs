@@ -1,0 +1,22 @@
+use serde::{Deserialize, Serialize};
+
+use crate::document::{AllocDeploymentStatus, AllocNetworkStatus, Allocation, Map, TaskState};
+
+/// The part of an allocation that its node knows and nobody else.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct Report {
+    pub task_states: Map<String, TaskState>,
+    pub deployment_status: Option<AllocDeploymentStatus>,
+    pub network_status: Option<AllocNetworkStatus>,
+}
+
+impl Report {
+    pub fn of(update: &Allocation) -> Report {
+        Report {
+            task_states: update.task_states.clone(),
+            deployment_status: update.deployment_status.clone(),
+            network_status: update.network_status.clone(),
+        }
+    }
+}

@@ -1,1 +1,31 @@
-//! gateway/api
+//! The public v1 contract, beside its documents: list stubs, requests, answers and query options.
+//!
+//! Field names, nulls and texts are promises to clients that we did not write. Documents (jobs, nodes,
+//! allocations, evaluations, deployments) live in `model::document`. Nothing here reads state, judges a
+//! request or knows a status code: the server fills these in, `sdk` reads them. Read [`query`] next.
+
+pub mod agent;
+pub mod alloc;
+pub mod eval;
+pub mod event;
+pub mod history;
+pub mod job;
+pub mod node;
+pub mod plan;
+pub mod query;
+pub mod search;
+pub mod space;
+pub mod statuses;
+
+pub use agent::*;
+pub use alloc::*;
+pub use eval::*;
+pub use event::*;
+pub use history::*;
+pub use job::*;
+pub use node::*;
+pub use plan::*;
+pub use query::*;
+pub use search::*;
+pub use space::*;
+pub use statuses::*;

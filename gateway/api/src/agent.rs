@@ -1,0 +1,157 @@
+//! What an agent says about itself, its members and the cluster.
+
+use model::document::shape::is_zero;
+use model::document::{Duration, List, Map};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// `AgentSelf` of the v1 contract.
+///
+/// `config` is the agent's configuration by its in-process field names (`Region`, `ACL.Enabled`, …), with secrets
+/// replaced by `<redacted>`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct AgentSelf {
+    #[serde(rename = "config")]
+    pub config: Map<String, Value>,
+    #[serde(rename = "member")]
+    pub member: AgentMember,
+    #[serde(rename = "stats")]
+    pub stats: Map<String, Map<String, String>>,
+}
+
+/// `AgentMember` of the v1 contract.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct AgentMember {
+    pub name: String,
+    pub addr: String,
+    pub port: u16,
+    pub tags: Map<String, String>,
+    pub status: String,
+    pub protocol_min: u8,
+    pub protocol_max: u8,
+    pub protocol_cur: u8,
+    pub delegate_min: u8,
+    pub delegate_max: u8,
+    pub delegate_cur: u8,
+}
+
+/// `ServerMembers` of the v1 contract.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct ServerMembers {
+    pub server_name: String,
+    pub server_region: String,
+    #[serde(rename = "ServerDC")]
+    pub server_dc: String,
+    pub members: List<AgentMember>,
+}
+
+/// `AgentHealthResponse` of the v1 contract.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct AgentHealthResponse {
+    #[serde(rename = "client", skip_serializing_if = "is_zero")]
+    pub client: Option<AgentHealth>,
+    #[serde(rename = "server", skip_serializing_if = "is_zero")]
+    pub server: Option<AgentHealth>,
+}
+
+/// `AgentHealth` of the v1 contract.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct AgentHealth {
+    #[serde(rename = "ok")]
+    pub ok: bool,
+    #[serde(rename = "message")]
+    pub message: String,
+}
+
+/// `SchedulerConfigurationResponse` of the v1 contract.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct SchedulerConfigurationResponse {
+    pub scheduler_config: Option<SchedulerConfiguration>,
+    pub index: u64,
+    pub last_contact: Duration,
+    pub known_leader: bool,
+    pub next_token: String,
+}
+
+/// `SchedulerConfiguration` of the v1 contract.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct SchedulerConfiguration {
+    pub scheduler_algorithm: String,
+    pub preemption_config: PreemptionConfig,
+    pub memory_oversubscription_enabled: bool,
+    pub reject_job_registration: bool,
+    pub pause_eval_broker: bool,
+    pub node_limit_for_feasibility_checks: u64,
+    pub create_index: u64,
+    pub modify_index: u64,
+}
+
+/// `PreemptionConfig` of the v1 contract.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct PreemptionConfig {
+    pub system_scheduler_enabled: bool,
+    pub sys_batch_scheduler_enabled: bool,
+    pub batch_scheduler_enabled: bool,
+    pub service_scheduler_enabled: bool,
+}
+
+/// `SchedulerSetConfigurationResponse` of the v1 contract.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct SchedulerSetConfigurationResponse {
+    pub updated: bool,
+    pub index: u64,
+}
+
+/// `MetricsSummary` of the v1 contract.
+///
+/// The answer of `GET /v1/metrics` without a format.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct MetricsSummary {
+    pub timestamp: String,
+    pub gauges: List<GaugeValue>,
+    pub points: List<PointValue>,
+    pub counters: List<SampledValue>,
+    pub samples: List<SampledValue>,
+}
+
+/// `GaugeValue` of the v1 contract.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct GaugeValue {
+    pub name: String,
+    pub value: f32,
+    pub labels: Map<String, String>,
+}
+
+/// `PointValue` of the v1 contract.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct PointValue {
+    pub name: String,
+    pub points: List<f32>,
+}
+
+/// `SampledValue` of the v1 contract.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct SampledValue {
+    pub name: String,
+    pub count: i64,
+    pub rate: f64,
+    pub sum: f64,
+    pub min: f64,
+    pub max: f64,
+    pub mean: f64,
+    pub stddev: f64,
+    pub labels: Map<String, String>,
+}

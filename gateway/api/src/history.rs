@@ -1,0 +1,34 @@
+//! What was true: the life of an allocation, one line a transition. Ours alone.
+
+use model::document::{List, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// The answer of `GET /v1/allocation/:id/history`: oldest first.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct AllocationHistory {
+    #[serde(rename = "ID")]
+    pub id: String,
+    pub transitions: List<AllocationTransition>,
+}
+
+/// One fact that the servers decided about an allocation, or accepted from its node.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct AllocationTransition {
+    /// The batch, and the event's place in it: together the id of the event in the stream.
+    pub index: u64,
+    pub ordinal: u32,
+    /// The servers' time, never the node's.
+    pub time: Timestamp,
+    /// Empty for the transition that created the allocation.
+    pub old_desired: String,
+    pub new_desired: String,
+    pub old_client: String,
+    pub new_client: String,
+    /// Who brought it about: a user, a node, a controller.
+    pub actor: String,
+    /// Why: the evaluation, the missed heartbeat, the report.
+    pub cause: String,
+    pub description: String,
+}

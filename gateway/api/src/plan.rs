@@ -1,0 +1,89 @@
+//! Dry runs and what would change: `PUT /v1/job/:id/plan`, and the differences between versions.
+
+use model::document::{AllocationMetric, Evaluation, Job, List, Map, PlanAnnotations, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// `JobPlanRequest` of the v1 contract.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct JobPlanRequest {
+    pub job: Option<Job>,
+    pub diff: bool,
+    pub policy_override: bool,
+}
+
+/// `JobPlanResponse` of the v1 contract.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct JobPlanResponse {
+    pub job_modify_index: u64,
+    pub created_evals: List<Evaluation>,
+    pub diff: Option<JobDiff>,
+    pub annotations: Option<PlanAnnotations>,
+    #[serde(rename = "FailedTGAllocs")]
+    pub failed_tg_allocs: Map<String, AllocationMetric>,
+    pub next_periodic_launch: Timestamp,
+    pub warnings: String,
+    pub index: u64,
+}
+
+/// `JobDiff` of the v1 contract.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct JobDiff {
+    #[serde(rename = "Type")]
+    pub kind: String,
+    #[serde(rename = "ID")]
+    pub id: String,
+    pub fields: List<FieldDiff>,
+    pub objects: List<ObjectDiff>,
+    pub task_groups: List<TaskGroupDiff>,
+}
+
+/// `TaskGroupDiff` of the v1 contract.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct TaskGroupDiff {
+    #[serde(rename = "Type")]
+    pub kind: String,
+    pub name: String,
+    pub fields: List<FieldDiff>,
+    pub objects: List<ObjectDiff>,
+    pub tasks: List<TaskDiff>,
+    pub updates: Map<String, u64>,
+}
+
+/// `TaskDiff` of the v1 contract.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct TaskDiff {
+    #[serde(rename = "Type")]
+    pub kind: String,
+    pub name: String,
+    pub fields: List<FieldDiff>,
+    pub objects: List<ObjectDiff>,
+    pub annotations: List<String>,
+}
+
+/// `ObjectDiff` of the v1 contract.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct ObjectDiff {
+    #[serde(rename = "Type")]
+    pub kind: String,
+    pub name: String,
+    pub fields: List<FieldDiff>,
+    pub objects: List<ObjectDiff>,
+}
+
+/// `FieldDiff` of the v1 contract.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct FieldDiff {
+    #[serde(rename = "Type")]
+    pub kind: String,
+    pub name: String,
+    pub old: String,
+    pub new: String,
+    pub annotations: List<String>,
+}

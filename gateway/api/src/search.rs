@@ -1,0 +1,24 @@
+//! Search by prefix: `PUT /v1/search`.
+
+use model::document::{Duration, List, Map};
+use serde::{Deserialize, Serialize};
+
+/// `SearchRequest` of the v1 contract.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct SearchRequest {
+    pub prefix: String,
+    pub context: String,
+}
+
+/// `SearchResponse` of the v1 contract.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct SearchResponse {
+    pub matches: Map<String, List<String>>,
+    pub truncations: Map<String, bool>,
+    pub index: u64,
+    pub last_contact: Duration,
+    pub known_leader: bool,
+    pub next_token: String,
+}

@@ -5,12 +5,14 @@
 
 mod duration;
 mod id;
+mod id_map;
 pub mod pages;
 mod rng;
 mod time;
 
 pub use duration::{Duration, DurationError};
 pub use id::{IdError, Uuid};
+pub use id_map::{IdMap, Key};
 pub use rng::Rng;
 pub use time::{Index, Term, Time};
 
@@ -32,6 +34,18 @@ macro_rules! id_type {
         impl std::fmt::Debug for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 write!(f, concat!(stringify!($name), "({})"), self.0)
+            }
+        }
+
+        impl $crate::Key for $name {
+            fn shard(&self) -> u16 {
+                $crate::Key::shard(&self.0)
+            }
+        }
+
+        impl From<$name> for $crate::Uuid {
+            fn from(id: $name) -> $crate::Uuid {
+                id.0
             }
         }
 

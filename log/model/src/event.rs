@@ -81,7 +81,13 @@ events! {
     1 ClusterFounded { cluster: Uuid, }
 
     /// A node nobody knew introduced itself.
-    10 NodeRegistered { node: NodeId, document: Doc, computed_class: String, }
+    10 NodeRegistered {
+        node: NodeId,
+        document: Doc,
+        computed_class: String,
+        /// BLAKE3 of the node's secret: the secret itself never stands in the log.
+        secret_hash: [u8; 32],
+    }
     /// A known node sent a changed description of itself. Its status does not move.
     11 NodeUpdated { node: NodeId, document: Doc, computed_class: String, }
     12 NodeStatusChanged { node: NodeId, from: NodeStatus, to: NodeStatus, message: Option<NodeMessage>, }

@@ -202,3 +202,14 @@ impl fmt::Display for Actor {
         }
     }
 }
+
+impl base::Key for JobKey {
+    fn shard(&self) -> u16 {
+        // FNV-1a over both parts: a key is looked up, never ranged over.
+        let bytes = self.namespace.bytes().chain([0]).chain(self.id.bytes());
+        let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        (hash >> 52) as u16
+    }
+}

@@ -1,1 +1,22 @@
-//! projections/state
+//! What is true: rows, the rules that decide commands, and the folds that carry events into rows.
+//!
+//! No clock, no chance, no I/O: time and ids arrive with the command or stand in the event. One noun, one
+//! folder: `state.rs` holds its rows, `decide.rs` judges commands, `fold.rs` carries events in. All nouns
+//! meet in two dispatch tables only: [`decide`] and `apply.rs`. Read [`State`] first, then `node/`.
+
+pub mod alloc;
+mod apply;
+mod decide;
+mod delta;
+pub mod eval;
+pub mod job;
+pub mod node;
+pub mod plan;
+mod requests;
+mod snapshot;
+
+pub use apply::FoldError;
+pub use decide::{Context, Decision, decide};
+pub use delta::Delta;
+pub use requests::{REQUESTS_KEPT, Remembered};
+pub use snapshot::{State, TableIndexes};

@@ -1,0 +1,9 @@
+//! Allocations: what was placed where, what is wanted of it and what is known of it.
+
+pub(crate) mod decide;
+pub(crate) mod fold;
+mod state;
+mod view;
+
+pub use state::{Alloc, AllocRow, Allocs, KnownState, Transition};
+pub use view::{allocated_resources, document, job_document, stub};

@@ -1,0 +1,169 @@
+use std::sync::Arc;
+
+use base::pages::Pages;
+use base::{IdMap, Index, Time};
+use model::document::AllocationMetric;
+use model::{AllocId, ClientStatus, Desired, EvalId, NodeId, Report, Template};
+
+use crate::job::{JobRow, JobVersion};
+use crate::node::{Amount, NodeRow};
+
+/// An allocation within this process. Never stored, never sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AllocRow(pub u32);
+
+/// A client status the servers concluded, and when: the compatible part of an allocation's history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownState {
+    pub status: ClientStatus,
+    pub time: Time,
+}
+
+/// What was asked of the scheduler about one allocation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Transition {
+    pub migrate: bool,
+    pub reschedule: bool,
+    pub no_shutdown_delay: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alloc {
+    pub id: AllocId,
+    pub job: JobRow,
+    pub node: NodeRow,
+    pub node_id: NodeId,
+    /// The version of the job it runs.
+    pub version: Arc<JobVersion>,
+    pub group: Arc<str>,
+    /// The number in its name.
+    pub name_index: u32,
+    pub eval: EvalId,
+    pub desired: Desired,
+    pub desired_description: Arc<str>,
+    pub client: ClientStatus,
+    pub client_description: Arc<str>,
+    pub transition: Transition,
+    pub template: Arc<Template>,
+    pub metrics: Arc<AllocationMetric>,
+    /// Host ports, in the order of the template's.
+    pub ports: Arc<[u16]>,
+    /// Never shortened, also not when it is stopped.
+    pub states: Arc<Vec<KnownState>>,
+    pub previous: Option<AllocId>,
+    pub next: Option<AllocId>,
+    pub follow_up: Option<EvalId>,
+    pub report: Arc<Report>,
+    /// Forgotten with its job.
+    pub gone: bool,
+    pub created: Index,
+    pub modified: Index,
+    /// The last batch that changed what its node should do: a node's own report does not.
+    pub alloc_modified: Index,
+    pub create_time: Time,
+    pub modify_time: Time,
+}
+
+impl Alloc {
+    /// The servers want it to end.
+    pub fn is_stopping(&self) -> bool {
+        self.desired != Desired::Run
+    }
+
+    /// It has ended, or is wanted to.
+    pub fn is_terminal(&self) -> bool {
+        self.is_stopping() || self.client.is_terminal()
+    }
+
+    /// It takes room on its node: until the node says that it ended, or it is given up.
+    pub fn takes_room(&self) -> bool {
+        !self.gone && !self.client.is_terminal()
+    }
+
+    pub fn amount(&self) -> Amount {
+        let template = &self.template;
+        Amount { cpu_mhz: template.cpu_mhz, memory_mib: template.memory_mib, disk_mib: template.disk_mib }
+    }
+
+    pub fn name(&self) -> String {
+        let key = if self.version.kind.is_per_node() { &self.version.job.name } else { &self.version.job.id };
+        format!("{}.{}[{}]", key.as_deref().unwrap_or_default(), self.group, self.name_index)
+    }
+
+    /// The servers' last conclusion is `unknown`: its return has not been recorded yet.
+    pub fn needs_to_reconnect(&self) -> bool {
+        self.states.last().is_some_and(|state| state.status == ClientStatus::Unknown)
+    }
+
+    /// When the newest unbroken run of `unknown` began; zero if it never was.
+    pub fn last_unknown(&self) -> Time {
+        let newest_first = self.states.iter().rev().skip_while(|state| state.status != ClientStatus::Unknown);
+        let run = newest_first.take_while(|state| state.status == ClientStatus::Unknown);
+        run.last().map_or(Time::ZERO, |state| state.time)
+    }
+
+    /// How long it may stay unknown before it is lost; zero when the group does not say.
+    pub fn lost_after(&self) -> base::Duration {
+        let disconnect = self.version.group(&self.group).and_then(|group| group.disconnect.as_ref());
+        disconnect.and_then(|block| block.lost_after).map_or(base::Duration::ZERO, |span| span.0)
+    }
+
+    /// It was unknown for longer than it may be.
+    pub fn is_expired(&self, now: Time) -> bool {
+        let since = self.last_unknown();
+        self.client == ClientStatus::Unknown && since != Time::ZERO && since.plus(self.lost_after()) <= now
+    }
+
+    /// Every task ended, and none failed.
+    pub fn ran_successfully(&self) -> bool {
+        let tasks = &self.report.task_states;
+        !tasks.is_empty() && tasks.values().all(|task| task.state == "dead" && !task.failed)
+    }
+
+    /// When its last task ended; when it was last changed if none did.
+    pub fn last_event_time(&self) -> Time {
+        let ended = self.report.task_states.values().map(|task| task.finished_at.time()).max();
+        ended.filter(|time| *time != Time::ZERO).unwrap_or(self.modify_time)
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Allocs {
+    pub(super) by_id: IdMap<AllocId>,
+    pub(super) rows: Pages<Arc<Alloc>>,
+}
+
+impl Allocs {
+    pub fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    pub fn find(&self, id: AllocId) -> Option<AllocRow> {
+        self.by_id.get(&id).map(AllocRow)
+    }
+
+    pub fn get(&self, row: AllocRow) -> &Alloc {
+        &self.rows[row.0 as usize]
+    }
+
+    pub fn lookup(&self, id: AllocId) -> Option<&Alloc> {
+        self.find(id).map(|row| self.get(row))
+    }
+
+    /// Known allocations in the order of their ids.
+    pub fn iter(&self) -> impl Iterator<Item = (AllocRow, &Alloc)> {
+        self.by_id.rows().map(|row| (AllocRow(row), self.get(AllocRow(row))))
+    }
+
+    pub fn with_prefix(&self, prefix: &str) -> impl Iterator<Item = AllocRow> {
+        self.by_id.with_prefix(prefix).map(AllocRow)
+    }
+
+    pub(super) fn get_mut(&mut self, row: AllocRow) -> &mut Alloc {
+        Arc::make_mut(self.rows.get_mut(row.0 as usize).expect("the allocation's row was given out"))
+    }
+}

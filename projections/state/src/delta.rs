@@ -1,0 +1,15 @@
+use crate::alloc::AllocRow;
+use crate::eval::EvalRow;
+use crate::job::JobRow;
+use crate::node::NodeRow;
+
+/// What a batch touched, for those who act after the commit. A row may stand in it more than once.
+#[derive(Clone, Debug, Default)]
+pub struct Delta {
+    pub nodes: Vec<NodeRow>,
+    pub jobs: Vec<JobRow>,
+    pub evals: Vec<EvalRow>,
+    pub allocs: Vec<AllocRow>,
+    /// Some node class gained room: blocked evaluations may have become runnable.
+    pub capacity: bool,
+}

@@ -1,0 +1,9 @@
+//! Evaluations: requests to look at a job, waiting, blocked or done.
+
+pub(crate) mod decide;
+pub(crate) mod fold;
+mod state;
+mod view;
+
+pub use state::{Eval, EvalRow, Evals};
+pub use view::document;

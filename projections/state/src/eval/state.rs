@@ -1,0 +1,100 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::pages::Pages;
+use base::{IdMap, Index, Time};
+use model::event::{EvalOutcome, NewEval};
+use model::{EvalId, EvalStatus};
+
+use crate::State;
+use crate::job::JobRow;
+
+/// An evaluation within this process. Never stored, never sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EvalRow(pub u32);
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Eval {
+    /// As it was created.
+    pub facts: Arc<NewEval>,
+    pub job: JobRow,
+    pub status: EvalStatus,
+    pub description: String,
+    pub outcome: EvalOutcome,
+    /// A worker finished with it.
+    pub acked: bool,
+    /// Forgotten with its job.
+    pub gone: bool,
+    pub created: Index,
+    pub modified: Index,
+    pub create_time: Time,
+    pub modify_time: Time,
+}
+
+impl Eval {
+    pub fn id(&self) -> EvalId {
+        self.facts.id
+    }
+
+    /// For a blocked evaluation: room appeared, since it last looked, on nodes it may use.
+    ///
+    /// A class it never saw counts: the node may be new.
+    pub fn may_be_unblocked(&self, state: &State) -> bool {
+        let gained = |since: Index| since > self.outcome.snapshot;
+        state.nodes.classes().any(|(class, name)| {
+            gained(state.nodes.capacity_since(class)) && (self.outcome.escaped || !self.is_ruled_out(name))
+        })
+    }
+
+    fn is_ruled_out(&self, class: &str) -> bool {
+        self.outcome.classes.iter().any(|(name, eligible)| name == class && !eligible)
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Evals {
+    pub(super) by_id: IdMap<EvalId>,
+    pub(super) rows: Pages<Arc<Eval>>,
+    /// Blocked evaluations: at most one per job.
+    pub(super) blocked: Arc<BTreeMap<JobRow, EvalRow>>,
+}
+
+impl Evals {
+    pub fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    pub fn find(&self, id: EvalId) -> Option<EvalRow> {
+        self.by_id.get(&id).map(EvalRow)
+    }
+
+    pub fn get(&self, row: EvalRow) -> &Eval {
+        &self.rows[row.0 as usize]
+    }
+
+    pub fn lookup(&self, id: EvalId) -> Option<&Eval> {
+        self.find(id).map(|row| self.get(row))
+    }
+
+    /// Known evaluations in the order of their ids.
+    pub fn iter(&self) -> impl Iterator<Item = (EvalRow, &Eval)> {
+        self.by_id.rows().map(|row| (EvalRow(row), self.get(EvalRow(row))))
+    }
+
+    pub fn with_prefix(&self, prefix: &str) -> impl Iterator<Item = EvalRow> {
+        self.by_id.with_prefix(prefix).map(EvalRow)
+    }
+
+    /// Blocked evaluations by the row of their job.
+    pub fn blocked(&self) -> impl Iterator<Item = (JobRow, EvalRow)> {
+        self.blocked.iter().map(|(job, eval)| (*job, *eval))
+    }
+
+    pub fn blocked_of(&self, job: JobRow) -> Option<EvalRow> {
+        self.blocked.get(&job).copied()
+    }
+}

@@ -1,0 +1,144 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::pages::Pages;
+use base::{IdMap, Index, Time};
+use model::document::{Job, JobSubmission, TaskGroup};
+use model::{ClientStatus, JobKey, JobStatus, JobType};
+
+use crate::alloc::AllocRow;
+use crate::eval::EvalRow;
+
+/// Versions of a job that are remembered, the current one included.
+pub const VERSIONS_KEPT: usize = 6;
+
+/// A job within this process. Never stored, never sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobRow(pub u32);
+
+/// One version of a job. Allocations hold the version they run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobVersion {
+    pub version: u64,
+    /// Canonical, as it was registered; what the servers know besides is not in it.
+    pub job: Job,
+    pub kind: JobType,
+    /// When the job itself, this incarnation of its name, was created.
+    pub job_created: Index,
+    /// The batch that registered this version.
+    pub registered: Index,
+    pub submitted: Time,
+    pub submission: Option<JobSubmission>,
+}
+
+impl JobVersion {
+    pub fn group(&self, name: &str) -> Option<&TaskGroup> {
+        self.job.task_groups.iter().find(|group| group.name.as_deref() == Some(name))
+    }
+
+    pub fn priority(&self) -> u32 {
+        self.job.priority.and_then(|p| u32::try_from(p).ok()).unwrap_or(50)
+    }
+}
+
+/// Allocations of one group, counted by what is known of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupSummary {
+    pub queued: u32,
+    pub starting: u32,
+    pub running: u32,
+    pub complete: u32,
+    pub failed: u32,
+    pub lost: u32,
+    pub unknown: u32,
+}
+
+impl GroupSummary {
+    pub(crate) fn count_mut(&mut self, status: ClientStatus) -> &mut u32 {
+        match status {
+            ClientStatus::Pending => &mut self.starting,
+            ClientStatus::Running => &mut self.running,
+            ClientStatus::Complete => &mut self.complete,
+            ClientStatus::Failed => &mut self.failed,
+            ClientStatus::Lost => &mut self.lost,
+            ClientStatus::Unknown => &mut self.unknown,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobState {
+    pub key: JobKey,
+    /// Forgotten: the row stays, the job does not.
+    pub purged: bool,
+    pub stopped: bool,
+    pub status: JobStatus,
+    /// Newest first; the first is what is wanted now.
+    pub versions: Vec<Arc<JobVersion>>,
+    pub created: Index,
+    pub modified: Index,
+    /// The last batch that changed what is wanted, as opposed to what is known.
+    pub job_modified: Index,
+    pub groups: BTreeMap<String, GroupSummary>,
+    pub summary_modified: Index,
+    /// Allocations that are neither ended nor asked to end.
+    pub live_allocs: u32,
+    /// Evaluations that have not ended.
+    pub live_evals: Vec<EvalRow>,
+    pub had_evals: bool,
+    pub allocs: Arc<Vec<AllocRow>>,
+    pub evals: Arc<Vec<EvalRow>>,
+}
+
+impl JobState {
+    pub fn current(&self) -> &Arc<JobVersion> {
+        self.versions.first().expect("a job has at least the version it was registered with")
+    }
+
+    pub fn version(&self, number: u64) -> Option<&Arc<JobVersion>> {
+        self.versions.iter().find(|version| version.version == number)
+    }
+
+    /// Wanted, as far as anybody can still want it.
+    pub fn is_wanted(&self) -> bool {
+        !self.purged && !self.stopped
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Jobs {
+    pub(super) by_key: IdMap<JobKey>,
+    pub(super) rows: Pages<Arc<JobState>>,
+}
+
+impl Jobs {
+    /// Jobs that are known now, stopped ones included.
+    pub fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.by_key.is_empty()
+    }
+
+    pub fn find(&self, key: &JobKey) -> Option<JobRow> {
+        self.by_key.get(key).map(JobRow)
+    }
+
+    pub fn get(&self, row: JobRow) -> &JobState {
+        &self.rows[row.0 as usize]
+    }
+
+    pub fn lookup(&self, key: &JobKey) -> Option<&JobState> {
+        self.find(key).map(|row| self.get(row))
+    }
+
+    /// Known jobs, in no order that means anything.
+    pub fn iter(&self) -> impl Iterator<Item = (JobRow, &JobState)> {
+        self.by_key.rows().map(|row| (JobRow(row), self.get(JobRow(row))))
+    }
+
+    pub(crate) fn get_mut(&mut self, row: JobRow) -> &mut JobState {
+        Arc::make_mut(self.rows.get_mut(row.0 as usize).expect("the job's row was given out"))
+    }
+}

@@ -1,0 +1,37 @@
+use model::document::Node;
+
+/// A name for everything that constraints can see and that nodes of one kind share.
+///
+/// Two nodes of one class answer every constraint alike, unless it looks at a `unique.` key.
+///
+/// Source: the representation on the wire is `v1:<decimal u64>`; only equality matters.
+pub fn computed_class(node: &Node) -> String {
+    let mut hasher = blake3::Hasher::new();
+    let mut part = |text: &str| {
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
+    };
+    part(&node.datacenter);
+    part(&node.node_class);
+    part(&node.node_pool);
+    for (section, map) in [("attributes", &node.attributes), ("meta", &node.meta)] {
+        part(section);
+        for (key, value) in map.iter().filter(|(key, _)| !key.starts_with("unique.")) {
+            part(key);
+            part(value);
+        }
+    }
+    for (name, driver) in &node.drivers {
+        // Not in the reference's class, though its constraint checker remembers drivers by class.
+        part(name);
+        part(if driver.detected && driver.healthy { "healthy" } else { "unhealthy" });
+    }
+    for device in node.node_resources.iter().flat_map(|resources| &resources.devices) {
+        part(&device.vendor);
+        part(&device.kind);
+        part(&device.name);
+    }
+    let digest = hasher.finalize();
+    let number = u64::from_le_bytes(digest.as_bytes()[..8].try_into().expect("a digest has 32 bytes"));
+    format!("v1:{number}")
+}

@@ -1,0 +1,13 @@
+//! Nodes: who they are, whether they are heard, and how much of them is taken.
+
+mod class;
+pub(crate) mod decide;
+pub(crate) mod fold;
+mod ports;
+mod state;
+mod view;
+
+pub use class::computed_class;
+pub use ports::PortSet;
+pub use state::{Amount, ClassRow, NodeCold, NodeHot, NodeLoad, NodeRow, Nodes, secret_hash};
+pub use view::document;

@@ -1,0 +1,31 @@
+/// Host ports in use on a node: sorted, each with how often it was given out.
+///
+/// A port can be taken twice for a moment: when an allocation that was given up returns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PortSet(Vec<(u16, u16)>);
+
+impl PortSet {
+    pub fn contains(&self, port: u16) -> bool {
+        self.0.binary_search_by_key(&port, |(taken, _)| *taken).is_ok()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = u16> {
+        self.0.iter().map(|(port, _)| *port)
+    }
+
+    pub fn take(&mut self, port: u16) {
+        match self.0.binary_search_by_key(&port, |(taken, _)| *taken) {
+            Ok(at) => self.0[at].1 += 1,
+            Err(at) => self.0.insert(at, (port, 1)),
+        }
+    }
+
+    pub fn give_back(&mut self, port: u16) {
+        if let Ok(at) = self.0.binary_search_by_key(&port, |(taken, _)| *taken) {
+            self.0[at].1 -= 1;
+            if self.0[at].1 == 0 {
+                self.0.remove(at);
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+use std::sync::Arc;
+
+use base::pages::Pages;
+use base::{IdMap, Index, Time};
+use model::document::Node;
+use model::event::NodeMessage;
+use model::{Eligibility, NodeId, NodeStatus};
+
+use super::ports::PortSet;
+use crate::alloc::AllocRow;
+
+/// A node within this process. Never stored, never sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeRow(pub u32);
+
+/// A computed class within this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClassRow(pub u32);
+
+/// Room on a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    pub cpu_mhz: u32,
+    pub memory_mib: u32,
+    pub disk_mib: u32,
+}
+
+impl Amount {
+    pub fn plus(self, other: Amount) -> Amount {
+        Amount {
+            cpu_mhz: self.cpu_mhz.saturating_add(other.cpu_mhz),
+            memory_mib: self.memory_mib.saturating_add(other.memory_mib),
+            disk_mib: self.disk_mib.saturating_add(other.disk_mib),
+        }
+    }
+
+    pub fn minus(self, other: Amount) -> Amount {
+        Amount {
+            cpu_mhz: self.cpu_mhz.saturating_sub(other.cpu_mhz),
+            memory_mib: self.memory_mib.saturating_sub(other.memory_mib),
+            disk_mib: self.disk_mib.saturating_sub(other.disk_mib),
+        }
+    }
+
+    /// The first dimension in which `self` does not hold `used`, in the order they are compared.
+    pub fn exceeded_by(self, used: Amount) -> Option<&'static str> {
+        if used.cpu_mhz > self.cpu_mhz {
+            Some("cpu")
+        } else if used.memory_mib > self.memory_mib {
+            Some("memory")
+        } else if used.disk_mib > self.disk_mib {
+            Some("disk")
+        } else {
+            None
+        }
+    }
+}
+
+/// What placement and the commit check look at for every node: small, and without pointers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NodeHot {
+    pub status: NodeStatus,
+    pub eligibility: Eligibility,
+    pub class: ClassRow,
+    /// Forgotten: the row stays, the node does not.
+    pub gone: bool,
+    /// Total less what the node keeps for itself.
+    pub capacity: Amount,
+    /// Taken by allocations that have not ended on the node.
+    pub used: Amount,
+    /// Allocations that have not ended on the node.
+    pub allocs: u32,
+    /// Most allocations at once; 0 means no limit.
+    pub allocs_max: u32,
+    /// The last batch that changed the node, in the contract's sense.
+    pub modified: Index,
+    /// The last batch after which an older placement decision has to be checked again.
+    pub load_changed: Index,
+    /// When it fell silent; zero once it is ready again.
+    pub silent_since: Index,
+    /// The last batch in which it told about its allocations.
+    pub allocs_reported: Index,
+}
+
+impl NodeHot {
+    /// May be given new work.
+    pub fn takes_work(&self) -> bool {
+        !self.gone && self.status == NodeStatus::Ready && self.eligibility == Eligibility::Eligible
+    }
+}
+
+/// Who a node is. Changes rarely.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeCold {
+    pub id: NodeId,
+    /// As the node described itself, without its secret.
+    pub document: Node,
+    pub secret_hash: [u8; 32],
+    pub created: Index,
+    /// When status or eligibility last changed, or it last registered.
+    pub status_updated: Time,
+    /// The newest messages, oldest first.
+    pub messages: Vec<(NodeMessage, Index)>,
+}
+
+/// What is on a node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeLoad {
+    /// Every allocation ever placed there and not yet forgotten, in the order of placement.
+    pub allocs: Vec<AllocRow>,
+    /// Host ports taken by allocations that have not ended.
+    pub ports: PortSet,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Nodes {
+    pub(super) by_id: IdMap<NodeId>,
+    pub(super) hot: Pages<NodeHot>,
+    pub(super) cold: Pages<Arc<NodeCold>>,
+    pub(super) load: Pages<Arc<NodeLoad>>,
+    /// Classes by number, and for each the last batch in which it gained room.
+    pub(super) classes: Pages<Arc<str>>,
+    pub(super) capacity_since: Pages<Index>,
+}
+
+impl Nodes {
+    /// Nodes that are known now.
+    pub fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    /// Rows ever given out: every row number lies below.
+    pub fn rows_len(&self) -> usize {
+        self.hot.len()
+    }
+
+    pub fn find(&self, id: NodeId) -> Option<NodeRow> {
+        self.by_id.get(&id).map(NodeRow)
+    }
+
+    pub fn hot(&self, row: NodeRow) -> &NodeHot {
+        &self.hot[row.0 as usize]
+    }
+
+    pub fn cold(&self, row: NodeRow) -> &NodeCold {
+        &self.cold[row.0 as usize]
+    }
+
+    pub fn load(&self, row: NodeRow) -> &NodeLoad {
+        &self.load[row.0 as usize]
+    }
+
+    pub fn class_name(&self, class: ClassRow) -> &str {
+        &self.classes[class.0 as usize]
+    }
+
+    /// The last batch in which a node of the class gained room for new work.
+    pub fn capacity_since(&self, class: ClassRow) -> Index {
+        self.capacity_since[class.0 as usize]
+    }
+
+    pub fn classes(&self) -> impl Iterator<Item = (ClassRow, &str)> {
+        self.classes.iter().enumerate().map(|(row, name)| (ClassRow(row as u32), &**name))
+    }
+
+    /// Known nodes in the order of their ids.
+    pub fn rows(&self) -> impl Iterator<Item = NodeRow> {
+        self.by_id.rows().map(NodeRow)
+    }
+
+    pub fn with_prefix(&self, prefix: &str) -> impl Iterator<Item = NodeRow> {
+        self.by_id.with_prefix(prefix).map(NodeRow)
+    }
+
+    /// Every row's hot columns in row order, forgotten nodes included.
+    pub fn scan(&self) -> impl Iterator<Item = (NodeRow, &NodeHot)> {
+        self.hot.iter().enumerate().map(|(row, hot)| (NodeRow(row as u32), hot))
+    }
+
+    pub(super) fn hot_mut(&mut self, row: NodeRow) -> &mut NodeHot {
+        self.hot.get_mut(row.0 as usize).expect("the node's row was given out")
+    }
+
+    pub(super) fn cold_mut(&mut self, row: NodeRow) -> &mut NodeCold {
+        Arc::make_mut(self.cold.get_mut(row.0 as usize).expect("the node's row was given out"))
+    }
+
+    pub(super) fn load_mut(&mut self, row: NodeRow) -> &mut NodeLoad {
+        Arc::make_mut(self.load.get_mut(row.0 as usize).expect("the node's row was given out"))
+    }
+}
+
+/// What the log keeps of a node's secret.
+pub fn secret_hash(secret: &str) -> [u8; 32] {
+    *blake3::hash(secret.as_bytes()).as_bytes()
+}

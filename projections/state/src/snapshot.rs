@@ -1,0 +1,33 @@
+use base::{Index, Time, Uuid};
+
+use crate::alloc::Allocs;
+use crate::eval::Evals;
+use crate::job::Jobs;
+use crate::node::Nodes;
+use crate::requests::Requests;
+
+/// Everything that is true at one index. A clone copies pointers; what is written later is not seen by it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct State {
+    /// The batch that was folded last.
+    pub index: Index,
+    /// When it was decided.
+    pub time: Time,
+    /// The cluster's id; nil before it was founded.
+    pub cluster: Uuid,
+    pub nodes: Nodes,
+    pub jobs: Jobs,
+    pub evals: Evals,
+    pub allocs: Allocs,
+    pub(crate) requests: Requests,
+    pub tables: TableIndexes,
+}
+
+/// The batch that last changed each table: what a list answers with as its index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableIndexes {
+    pub nodes: Index,
+    pub jobs: Index,
+    pub evals: Index,
+    pub allocs: Index,
+}

@@ -1,0 +1,328 @@
+//! The bytes of one batch: what raft carries, what a segment keeps, what a stream reads. Encoded once.
+//!
+//! Little-endian. A header of 64 bytes, then the event table, the command table and the payloads:
+//!
+//! | at | size | header field |
+//! |---|---|---|
+//! | 0 | 2 | codec, [`CODEC`] |
+//! | 2 | 2 | schema epoch, [`EPOCH`] |
+//! | 4 | 2 | number of events |
+//! | 6 | 2 | number of commands |
+//! | 8 | 8 | index the batch was decided on |
+//! | 16 | 8 | time, nanoseconds since the Unix epoch |
+//! | 24 | 16 | proposer |
+//! | 40 | 8 | index |
+//! | 48 | 4 | length of the command table |
+//! | 52 | 4 | length of the whole batch |
+//! | 56 | 8 | zero, kept for the digest of the state it was decided on |
+//!
+//! Each payload is one rkyv root and starts at a multiple of 16, so that it can be read in place. Filters and
+//! indexers work from the tables ([`EncodedBatch::rows`]) and never decode a payload they do not want.
+
+mod commands;
+mod table;
+
+use base::{Index, Time, Uuid};
+use bytes::Bytes;
+use model::{Batch, CommandRecord, Event, LoggedEvent};
+use rkyv::util::AlignedVec;
+
+use crate::registry;
+pub use table::{Row, Subject, Topic};
+
+/// The layout described above, with rkyv 0.8 payloads.
+pub const CODEC: u16 = 1;
+/// Raised only when every server can read what the next epoch may hold.
+pub const EPOCH: u16 = 1;
+/// Events in a batch: what their number's field can say.
+pub const EVENTS_MAX: usize = u16::MAX as usize;
+/// Commands in a batch: what their number's field can say.
+pub const COMMANDS_MAX: usize = u16::MAX as usize;
+/// Bytes in a batch. Half a segment, so that a segment of the usual size holds any of them.
+pub const BATCH_BYTES_MAX: usize = 32 << 20;
+
+pub(crate) const HEADER: usize = 64;
+const ALIGN: usize = 16;
+
+/// The bytes are not a batch that this server can read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    #[error("batch is malformed: {0}")]
+    Malformed(&'static str),
+    #[error("batch codec {0} is not known to this server: it was written by a newer release")]
+    UnknownCodec(u16),
+    #[error("schema epoch {0} is not known to this server: it was written by a newer release")]
+    UnknownEpoch(u16),
+    #[error(
+        "event kind {kind} version {version} is not known to this server: it was written by a newer release"
+    )]
+    UnknownEvent { kind: u16, version: u16 },
+    #[error("payload of event kind {kind} version {version} is damaged: {why}")]
+    Payload { kind: u16, version: u16, why: String },
+}
+
+/// A batch as bytes whose header and tables were checked. Cloning shares the bytes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct EncodedBatch(Bytes);
+
+/// # Panics
+/// If the batch exceeds [`EVENTS_MAX`], [`COMMANDS_MAX`] or 4 GiB, or an actor's name exceeds 64 KiB: the
+/// sequencer closes a batch long before.
+pub fn encode(batch: &Batch) -> EncodedBatch {
+    assert!(batch.events.len() <= EVENTS_MAX, "a batch holds at most {EVENTS_MAX} events");
+    assert!(batch.commands.len() <= COMMANDS_MAX, "a batch holds at most {COMMANDS_MAX} commands");
+    let rows_end = HEADER + batch.events.len() * table::ROW;
+    let mut bytes = AlignedVec::<ALIGN>::with_capacity(rows_end + batch.events.len() * 192);
+    bytes.resize(rows_end, 0);
+    batch.commands.iter().for_each(|command| commands::write(&mut bytes, command));
+    let commands_len = bytes.len() - rows_end;
+    for (at, logged) in batch.events.iter().enumerate() {
+        bytes.resize(bytes.len().next_multiple_of(ALIGN), 0);
+        let offset = bytes.len();
+        bytes = registry::encode(&logged.event, bytes);
+        let row = Row::of(logged, offset as u32, (bytes.len() - offset) as u32);
+        row.write(&mut bytes[HEADER + at * table::ROW..][..table::ROW]);
+    }
+    let len = u32::try_from(bytes.len()).expect("a batch is far smaller than 4 GiB");
+    write_header(&mut bytes[..HEADER], batch, commands_len as u32, len);
+    EncodedBatch(Bytes::from_owner(bytes))
+}
+
+fn write_header(header: &mut [u8], batch: &Batch, commands_len: u32, len: u32) {
+    header[0..2].copy_from_slice(&CODEC.to_le_bytes());
+    header[2..4].copy_from_slice(&EPOCH.to_le_bytes());
+    header[4..6].copy_from_slice(&(batch.events.len() as u16).to_le_bytes());
+    header[6..8].copy_from_slice(&(batch.commands.len() as u16).to_le_bytes());
+    header[8..16].copy_from_slice(&batch.previous.0.to_le_bytes());
+    header[16..24].copy_from_slice(&batch.time.0.to_le_bytes());
+    header[24..40].copy_from_slice(&batch.proposer.0);
+    header[40..48].copy_from_slice(&batch.index.0.to_le_bytes());
+    header[48..52].copy_from_slice(&commands_len.to_le_bytes());
+    header[52..56].copy_from_slice(&len.to_le_bytes());
+}
+
+/// The whole batch, every payload validated and brought to its current version.
+pub fn decode(bytes: Bytes) -> Result<Batch, FrameError> {
+    EncodedBatch::check(bytes)?.decode()
+}
+
+impl EncodedBatch {
+    /// Takes bytes from a disk or a peer.
+    ///
+    /// Payloads are left alone: they are validated when one is decoded.
+    pub fn check(bytes: Bytes) -> Result<EncodedBatch, FrameError> {
+        if bytes.len() < HEADER {
+            return Err(FrameError::Malformed("shorter than its header"));
+        }
+        let batch = EncodedBatch(bytes);
+        match (batch.u16(0), batch.u16(2)) {
+            (CODEC, EPOCH) => {}
+            (CODEC, epoch) => return Err(FrameError::UnknownEpoch(epoch)),
+            (codec, _) => return Err(FrameError::UnknownCodec(codec)),
+        }
+        if batch.u32(52) as usize != batch.0.len() {
+            return Err(FrameError::Malformed("its length is not what its header says"));
+        }
+        let payloads = batch.payloads_at();
+        if payloads > batch.0.len() {
+            return Err(FrameError::Malformed("its tables reach beyond its end"));
+        }
+        for row in batch.rows() {
+            row.check(payloads, batch.0.len(), batch.command_count())?;
+        }
+        Ok(batch)
+    }
+
+    pub fn index(&self) -> Index {
+        Index(self.u64(40))
+    }
+
+    /// The index it was decided on.
+    pub fn previous(&self) -> Index {
+        Index(self.u64(8))
+    }
+
+    pub fn time(&self) -> Time {
+        Time(self.u64(16) as i64)
+    }
+
+    pub fn proposer(&self) -> Uuid {
+        Uuid(self.0[24..40].try_into().expect("16 bytes were sliced"))
+    }
+
+    pub fn event_count(&self) -> u16 {
+        self.u16(4)
+    }
+
+    pub fn command_count(&self) -> u16 {
+        self.u16(6)
+    }
+
+    /// What each event is and what it is about, in order, without looking into a payload.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = Row> + '_ {
+        self.0[HEADER..self.rows_end()].chunks_exact(table::ROW).map(Row::read)
+    }
+
+    /// Who asked for what, in order.
+    ///
+    /// # Errors
+    /// [`FrameError::Malformed`] where the command table is not one.
+    pub fn commands(&self) -> Result<Vec<CommandRecord>, FrameError> {
+        commands::read(&self.0[self.rows_end()..self.payloads_at()], self.command_count())
+    }
+
+    /// One event, validated and brought to its current version. `row` is one of [`EncodedBatch::rows`].
+    pub fn event(&self, row: &Row) -> Result<Event, FrameError> {
+        let payload = self.0.get(row.offset as usize..).and_then(|rest| rest.get(..row.len as usize));
+        let payload = payload.ok_or(FrameError::Malformed("the row is of another batch"))?;
+        registry::decode(row.kind, row.version, payload)
+    }
+
+    pub fn decode(&self) -> Result<Batch, FrameError> {
+        let logged = |row: Row| Ok(LoggedEvent { command: row.command, event: self.event(&row)? });
+        Ok(Batch {
+            index: self.index(),
+            previous: self.previous(),
+            time: self.time(),
+            proposer: self.proposer(),
+            commands: self.commands()?,
+            events: self.rows().map(logged).collect::<Result<_, FrameError>>()?,
+        })
+    }
+
+    pub fn bytes(&self) -> &Bytes {
+        &self.0
+    }
+
+    pub fn into_bytes(self) -> Bytes {
+        self.0
+    }
+
+    fn rows_end(&self) -> usize {
+        HEADER + usize::from(self.event_count()) * table::ROW
+    }
+
+    fn payloads_at(&self) -> usize {
+        self.rows_end() + self.u32(48) as usize
+    }
+
+    fn u16(&self, at: usize) -> u16 {
+        u16::from_le_bytes(self.0[at..at + 2].try_into().expect("2 bytes were sliced"))
+    }
+
+    fn u32(&self, at: usize) -> u32 {
+        u32::from_le_bytes(self.0[at..at + 4].try_into().expect("4 bytes were sliced"))
+    }
+
+    fn u64(&self, at: usize) -> u64 {
+        u64::from_le_bytes(self.0[at..at + 8].try_into().expect("8 bytes were sliced"))
+    }
+}
+
+impl std::fmt::Debug for EncodedBatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "EncodedBatch({:?}, {} events, {} bytes)", self.index(), self.event_count(), self.0.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::event::{NodeDeregistered, NodeStatusChanged};
+    use model::{Actor, NodeId, NodeStatus, RequestId};
+
+    use super::*;
+
+    #[test]
+    fn a_batch_survives_its_bytes() {
+        let batch = batch();
+        let encoded = encode(&batch);
+        assert_eq!(decode(encoded.clone().into_bytes()).unwrap(), batch);
+        assert_eq!((encoded.index(), encoded.previous(), encoded.time()), (Index(7), Index(6), Time(-5)));
+        assert_eq!(encoded.proposer(), batch.proposer);
+    }
+
+    #[test]
+    fn a_batch_of_nothing_is_its_header() {
+        let nothing = Batch { commands: vec![], events: vec![], ..batch() };
+        let encoded = encode(&nothing);
+        assert_eq!(encoded.bytes().len(), HEADER);
+        assert_eq!(encoded.decode().unwrap(), nothing);
+    }
+
+    #[test]
+    fn rows_tell_kind_and_subject_without_payloads() {
+        let encoded = encode(&batch());
+        let rows: Vec<Row> = encoded.rows().collect();
+        assert_eq!(rows.iter().map(|row| (row.kind, row.command)).collect::<Vec<_>>(), [(12, 0), (15, 1)]);
+        assert!(rows.iter().all(|row| row.topic == Topic::Node && row.version == 1));
+        assert!(rows[0].may_be_about(&Subject::Node(NodeId(Uuid::from(1)))));
+        assert!(!rows[0].may_be_about(&Subject::Node(NodeId(Uuid::from(2)))));
+    }
+
+    #[test]
+    fn payloads_are_read_at_any_address() {
+        let bytes = encode(&batch()).into_bytes();
+        for shift in 0..16 {
+            let mut moved = vec![0; shift];
+            moved.extend_from_slice(&bytes);
+            assert_eq!(decode(Bytes::from(moved).slice(shift..)).unwrap(), batch());
+        }
+    }
+
+    #[test]
+    fn no_damage_makes_the_reader_panic() {
+        let bytes = encode(&batch()).into_bytes();
+        for at in 0..bytes.len() {
+            assert!(decode(bytes.slice(..at)).is_err(), "cut at {at}");
+            for bit in 0..8 {
+                let mut damaged = bytes.to_vec();
+                damaged[at] ^= 1 << bit;
+                // A flip may make another valid batch: records carry the checksum, frames need not.
+                let _ = decode(Bytes::from(damaged));
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_newer_release_wrote_is_refused_by_name() {
+        let bytes = encode(&batch()).into_bytes();
+        let changed = |at: usize, to: u8| {
+            let mut bytes = bytes.to_vec();
+            bytes[at] = to;
+            decode(Bytes::from(bytes)).unwrap_err().to_string()
+        };
+        assert_eq!(
+            changed(0, 2),
+            "batch codec 2 is not known to this server: it was written by a newer release"
+        );
+        assert_eq!(
+            changed(2, 9),
+            "schema epoch 9 is not known to this server: it was written by a newer release"
+        );
+        let newer = "event kind 12 version 3 is not known to this server: it was written by a newer release";
+        assert_eq!(changed(HEADER + 2, 3), newer);
+    }
+
+    fn batch() -> Batch {
+        let record =
+            |n: u128, actor| CommandRecord { request: RequestId(Uuid::from(n)), kind: n as u16, actor };
+        let changed = NodeStatusChanged {
+            node: NodeId(Uuid::from(1)),
+            from: NodeStatus::Ready,
+            to: NodeStatus::Down,
+            message: Some(model::event::NodeMessage::new("Cluster", "heartbeat missed: ü", Time(3))),
+        };
+        let gone = NodeDeregistered { node: NodeId(Uuid::from(1)) };
+        Batch {
+            index: Index(7),
+            previous: Index(6),
+            time: Time(-5),
+            proposer: Uuid::from(99),
+            commands: vec![record(1, Actor::Server("heartbeats".into())), record(2, Actor::Anonymous)],
+            events: vec![
+                LoggedEvent { command: 0, event: changed.into() },
+                LoggedEvent { command: 1, event: gone.into() },
+            ],
+        }
+    }
+}

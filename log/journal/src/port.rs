@@ -1,0 +1,83 @@
+//! What the leader's loops and readers see of the log. No runtime and no consensus shows through.
+
+use base::{Index, Term};
+
+use crate::frame::EncodedBatch;
+
+/// Receives what the log decides, in order.
+///
+/// Called from the log's own thread, one call at a time. A call that blocks holds up every commit: hand over
+/// and return.
+pub trait Sink: Send + 'static {
+    /// A batch that can no longer be lost. Each comes once, in index order, also those found at the start.
+    fn committed(&mut self, batch: EncodedBatch);
+
+    /// This server may propose under `term`. Everything decided before was handed to `committed`.
+    fn leading(&mut self, term: Term);
+
+    /// This server may not propose any more; proposals in flight have an unknown fate.
+    /// `leader` is who leads now, if that is known.
+    fn following(&mut self, leader: Option<u64>);
+
+    /// The log has stopped and will say no more.
+    fn halted(&mut self, why: String);
+}
+
+/// The replicated log. Proposals come from one thread, reads from any.
+pub trait Journal: Send + Sync + 'static {
+    /// Asks that `batch` becomes the next one. Returns at once: its commit arrives at the sink, and if it is lost,
+    /// `following` does. Proposals of one term commit in the order they were made, without gaps.
+    ///
+    /// # Errors
+    /// The batch was not written and never will be.
+    fn propose(&self, term: Term, batch: EncodedBatch) -> Result<(), ProposeError>;
+
+    /// Committed batches from `from` on, in order: as many as fit `max_bytes`, but always one if there is one.
+    /// Empty when `from` lies beyond the end. Index 0 means the first.
+    fn read(&self, from: Index, max_bytes: usize) -> Result<Vec<EncodedBatch>, ReadError>;
+
+    /// The index of the last committed batch; 0 before the first.
+    fn committed(&self) -> Index;
+
+    /// The oldest index that can be read.
+    fn horizon(&self) -> Index;
+}
+
+/// Why a batch was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProposeError {
+    #[error("this server does not lead in term {}", term.0)]
+    NotLeading { term: Term },
+    /// As many proposals as allowed are in flight: try again after the next commit.
+    #[error("the log has as many proposals in flight as it takes")]
+    Full,
+    #[error("a batch of {bytes} bytes is larger than the {max} that the log takes")]
+    TooLarge { bytes: usize, max: usize },
+    /// Proposals of one term are dense: this one does not follow the last one.
+    #[error("batch {got} does not follow batch {last}")]
+    OutOfOrder { last: Index, got: Index },
+    #[error("the disk of the log is full: new writes are refused until there is space")]
+    DiskFull,
+    #[error("the log has stopped: {0}")]
+    Halted(String),
+}
+
+/// Why batches cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    #[error("index {from} is no longer kept: the oldest is {oldest}")]
+    Compacted { from: Index, oldest: Index },
+    #[error("batch {index} cannot be read: {why}")]
+    Failed { index: Index, why: String },
+}
+
+/// Takes from `batches` as many as fit `max_bytes`, but always one if there is one.
+pub(crate) fn fitting(batches: impl Iterator<Item = EncodedBatch>, max_bytes: usize) -> Vec<EncodedBatch> {
+    let mut total = 0;
+    let fits = |batch: &EncodedBatch| {
+        let first = total == 0;
+        total += batch.bytes().len();
+        first || total <= max_bytes
+    };
+    batches.take_while(fits).collect()
+}

@@ -1,0 +1,60 @@
+use model::document::input::InputError;
+
+/// Why a call did not give what it was made for.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The server said no. The text is the server's own.
+    #[error("Unexpected response code: {code} ({text})")]
+    Status { code: u16, text: String },
+    /// Nobody answered there, or the connection broke.
+    #[error("{address} cannot be reached: {reason}")]
+    Unreachable { address: String, reason: String },
+    /// The address names no place to connect to.
+    #[error("the address \"{address}\" cannot be used: {reason}")]
+    Address { address: String, reason: String },
+    /// The server answered with something else than the contract says.
+    #[error("the answer of {path} cannot be understood: {source}")]
+    Answer { path: String, source: InputError },
+    /// A stream carried something else than the contract says.
+    #[error("the stream cannot be understood: {0}")]
+    Stream(String),
+    /// A stream that promises heartbeats went silent.
+    #[error("the stream has been silent for {secs} s")]
+    Silent { secs: u64 },
+}
+
+impl Error {
+    /// The status code, when the server gave one.
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Error::Status { code, .. } => Some(*code),
+            Error::Unreachable { .. }
+            | Error::Address { .. }
+            | Error::Answer { .. }
+            | Error::Stream(_)
+            | Error::Silent { .. } => None,
+        }
+    }
+
+    /// True when the same call may succeed later: the connection broke, or the server is busy or leaderless.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Error::Unreachable { .. } | Error::Silent { .. } => true,
+            Error::Status { code, .. } => *code >= 500 || *code == 429,
+            Error::Address { .. } | Error::Answer { .. } | Error::Stream(_) => false,
+        }
+    }
+
+    pub(crate) fn unreachable(address: &str, error: &reqwest::Error) -> Error {
+        Error::Unreachable { address: address.to_string(), reason: innermost(error) }
+    }
+}
+
+/// The last cause in the chain: `connection refused` rather than `error sending request`.
+fn innermost(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,99 @@
+use api::{
+    JobDeregisterResponse, JobListStub, JobPlanRequest, JobPlanResponse, JobRegisterRequest,
+    JobRegisterResponse, JobSummary, JobValidateRequest, JobValidateResponse, JobVersionsResponse,
+    JobsParseRequest,
+};
+use model::document::{AllocationListStub, Deployment, Evaluation, Job, JobSubmission};
+
+use crate::Error;
+use crate::client::{Answer, Client, Query, segment};
+
+/// Jobs. A job id may hold any character; it is escaped here.
+impl Client {
+    /// `GET /v1/jobs`: takes `prefix`, `per_page`, `filter`, `meta` and the blocking parameters.
+    pub async fn jobs(&self, query: Query) -> Result<Answer<Vec<JobListStub>>, Error> {
+        self.get("/v1/jobs", query).await
+    }
+
+    /// `PUT /v1/jobs`.
+    ///
+    /// # Errors
+    /// 500 with `Enforcing job modify index …` when the job is not at the expected index, or with the text of
+    /// every problem when the job is not valid.
+    pub async fn register(&self, request: &JobRegisterRequest) -> Result<JobRegisterResponse, Error> {
+        Ok(self.put("/v1/jobs", in_namespace_of(request.job.as_ref()), request).await?.value)
+    }
+
+    /// `PUT /v1/validate/job`: problems are in the answer, not an error.
+    pub async fn validate(&self, job: Job) -> Result<JobValidateResponse, Error> {
+        let query = in_namespace_of(Some(&job));
+        Ok(self.put("/v1/validate/job", query, &JobValidateRequest { job: Some(job) }).await?.value)
+    }
+
+    /// `PUT /v1/jobs/parse`: a job file becomes a job on the agent.
+    pub async fn parse(&self, request: &JobsParseRequest) -> Result<Job, Error> {
+        Ok(self.put("/v1/jobs/parse", Query::new(), request).await?.value)
+    }
+
+    /// `PUT /v1/job/:id/plan`: what registering would do.
+    pub async fn plan(&self, id: &str, request: &JobPlanRequest) -> Result<JobPlanResponse, Error> {
+        let query = in_namespace_of(request.job.as_ref());
+        Ok(self.put(&format!("/v1/job/{}/plan", segment(id)), query, request).await?.value)
+    }
+
+    /// `GET /v1/job/:id`.
+    pub async fn job(&self, id: &str, query: Query) -> Result<Answer<Job>, Error> {
+        self.get(&format!("/v1/job/{}", segment(id)), query).await
+    }
+
+    /// `GET /v1/job/:id/summary`.
+    pub async fn job_summary(&self, id: &str, query: Query) -> Result<Answer<JobSummary>, Error> {
+        self.get(&format!("/v1/job/{}/summary", segment(id)), query).await
+    }
+
+    /// `GET /v1/job/:id/versions`: newest first; takes `diffs`.
+    pub async fn job_versions(&self, id: &str, query: Query) -> Result<Answer<JobVersionsResponse>, Error> {
+        self.get(&format!("/v1/job/{}/versions", segment(id)), query).await
+    }
+
+    /// `GET /v1/job/:id/submission`: the source the given version was registered with.
+    pub async fn job_submission(
+        &self,
+        id: &str,
+        version: u64,
+        query: Query,
+    ) -> Result<Answer<JobSubmission>, Error> {
+        let path = format!("/v1/job/{}/submission", segment(id));
+        self.get(&path, query.with("version", version)).await
+    }
+
+    /// `GET /v1/job/:id/allocations`: takes `all`.
+    pub async fn job_allocations(
+        &self,
+        id: &str,
+        query: Query,
+    ) -> Result<Answer<Vec<AllocationListStub>>, Error> {
+        self.get(&format!("/v1/job/{}/allocations", segment(id)), query).await
+    }
+
+    /// `GET /v1/job/:id/evaluations`.
+    pub async fn job_evaluations(&self, id: &str, query: Query) -> Result<Answer<Vec<Evaluation>>, Error> {
+        self.get(&format!("/v1/job/{}/evaluations", segment(id)), query).await
+    }
+
+    /// `GET /v1/job/:id/deployment`: the latest one, if the job ever had one.
+    pub async fn job_deployment(&self, id: &str, query: Query) -> Result<Answer<Option<Deployment>>, Error> {
+        self.get(&format!("/v1/job/{}/deployment", segment(id)), query).await
+    }
+
+    /// `DELETE /v1/job/:id`: takes `purge`, `global`, `no_shutdown_delay`, `eval_priority`.
+    pub async fn deregister(&self, id: &str, query: Query) -> Result<JobDeregisterResponse, Error> {
+        Ok(self.delete(&format!("/v1/job/{}", segment(id)), query).await?.value)
+    }
+}
+
+/// The job's own namespace, when it names one.
+fn in_namespace_of(job: Option<&Job>) -> Query {
+    let namespace = job.and_then(|job| job.namespace.as_deref()).unwrap_or_default();
+    Query::new().with("namespace", namespace)
+}

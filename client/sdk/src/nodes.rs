@@ -1,0 +1,58 @@
+use api::{
+    DrainSpec, HostStats, NodeDrainUpdateResponse, NodeEligibilityUpdateResponse, NodeListStub,
+    NodeUpdateDrainRequest, NodeUpdateEligibilityRequest,
+};
+use model::document::{Allocation, Node};
+
+use crate::Error;
+use crate::client::{Answer, Client, Query, segment};
+
+/// Nodes. Ids are whole UUIDs.
+impl Client {
+    /// `GET /v1/nodes`: takes `prefix`, `resources`, `os`, `filter` and paging.
+    pub async fn nodes(&self, query: Query) -> Result<Answer<Vec<NodeListStub>>, Error> {
+        self.get("/v1/nodes", query).await
+    }
+
+    /// `GET /v1/node/:id`.
+    pub async fn node(&self, id: &str, query: Query) -> Result<Answer<Node>, Error> {
+        self.get(&format!("/v1/node/{}", segment(id)), query).await
+    }
+
+    /// `GET /v1/node/:id/allocations`: whole allocations.
+    pub async fn node_allocations(&self, id: &str, query: Query) -> Result<Answer<Vec<Allocation>>, Error> {
+        self.get(&format!("/v1/node/{}/allocations", segment(id)), query).await
+    }
+
+    /// `PUT /v1/node/:id/drain`: without a drain the running one is stopped.
+    pub async fn drain(
+        &self,
+        id: &str,
+        drain_spec: Option<DrainSpec>,
+        mark_eligible: bool,
+    ) -> Result<NodeDrainUpdateResponse, Error> {
+        let request = NodeUpdateDrainRequest {
+            node_id: id.to_string(),
+            drain_spec,
+            mark_eligible,
+            ..NodeUpdateDrainRequest::default()
+        };
+        Ok(self.put(&format!("/v1/node/{}/drain", segment(id)), Query::new(), &request).await?.value)
+    }
+
+    /// `PUT /v1/node/:id/eligibility`: `eligible` or `ineligible`.
+    pub async fn set_eligibility(
+        &self,
+        id: &str,
+        eligibility: &str,
+    ) -> Result<NodeEligibilityUpdateResponse, Error> {
+        let request =
+            NodeUpdateEligibilityRequest { node_id: id.to_string(), eligibility: eligibility.to_string() };
+        Ok(self.put(&format!("/v1/node/{}/eligibility", segment(id)), Query::new(), &request).await?.value)
+    }
+
+    /// `GET /v1/client/stats`: use of the node's machine, asked of the node itself.
+    pub async fn node_stats(&self, id: &str) -> Result<HostStats, Error> {
+        Ok(self.get("/v1/client/stats", Query::new().with("node_id", id)).await?.value)
+    }
+}

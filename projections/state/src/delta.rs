@@ -13,3 +13,10 @@ pub struct Delta {
     /// Some node class gained room: blocked evaluations may have become runnable.
     pub capacity: bool,
 }
+
+impl Delta {
+    pub(crate) fn node_may_have_room(&mut self, node: NodeRow) {
+        self.nodes.push(node);
+        self.capacity = true;
+    }
+}

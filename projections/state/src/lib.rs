@@ -15,7 +15,7 @@ pub mod plan;
 mod requests;
 mod snapshot;
 
-pub use apply::FoldError;
+pub use apply::{FoldError, Moment};
 pub use decide::{Context, Decision, decide};
 pub use delta::Delta;
 pub use requests::{REQUESTS_KEPT, Remembered};

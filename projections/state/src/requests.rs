@@ -64,6 +64,9 @@ mod tests {
         }
         assert_eq!(requests.get(id(0)), None);
         assert_eq!(requests.get(id(GENERATION as u64)).map(|r| r.index), Some(Index(GENERATION as u64)));
-        assert_eq!(requests.get(id(REQUESTS_KEPT as u64)).map(|r| r.index), Some(Index(REQUESTS_KEPT as u64)));
+        assert_eq!(
+            requests.get(id(REQUESTS_KEPT as u64)).map(|r| r.index),
+            Some(Index(REQUESTS_KEPT as u64))
+        );
     }
 }

@@ -1,0 +1,235 @@
+use std::sync::Arc;
+
+use model::document::AllocationMetric;
+use model::event::{
+    AllocReported, AllocTransitionRequested, AllocsMarkedUnknown, AllocsPlaced, AllocsReconnected,
+    AllocsStopped, AllocsUpdatedInPlace,
+};
+use model::{AllocId, ClientStatus, Desired, Template};
+
+use super::state::{Alloc, AllocRow, KnownState, Transition};
+use crate::apply::Moment;
+use crate::job::{JobRow, JobVersion};
+use crate::{Delta, State};
+
+const UNKNOWN: &str = "alloc is unknown since its node is disconnected";
+
+impl State {
+    pub(crate) fn allocs_placed(&mut self, at: Moment, event: &AllocsPlaced, delta: &mut Delta) {
+        let job = self.jobs.known(&event.key);
+        let version =
+            self.jobs.get(job).version(event.version).expect("placements name a kept version").clone();
+        let template: Arc<Template> = Arc::new(event.template.read());
+        let metrics: Arc<AllocationMetric> = Arc::new(event.metrics.read());
+        let (group, nothing): (Arc<str>, Arc<str>) = (event.group.as_str().into(), "".into());
+        let width = template.ports.len();
+        for (at_column, id) in event.ids.iter().enumerate() {
+            let node_id = event.nodes[at_column];
+            let previous = event.previous.get(at_column).copied().filter(|id| *id != AllocId::default());
+            let alloc = Alloc {
+                id: *id,
+                job,
+                node: self.nodes.find(node_id).expect("placements name registered nodes"),
+                node_id,
+                version: version.clone(),
+                group: group.clone(),
+                name_index: event.names[at_column],
+                eval: event.eval,
+                desired: Desired::Run,
+                desired_description: nothing.clone(),
+                client: ClientStatus::Pending,
+                client_description: nothing.clone(),
+                transition: Transition::default(),
+                template: template.clone(),
+                metrics: metrics.clone(),
+                ports: event.ports[at_column * width..(at_column + 1) * width].into(),
+                states: Arc::default(),
+                previous,
+                next: None,
+                follow_up: None,
+                report: Arc::default(),
+                gone: false,
+                created: at.index,
+                modified: at.index,
+                alloc_modified: at.index,
+                create_time: at.time,
+                modify_time: at.time,
+            };
+            self.add_alloc(at, alloc, delta);
+        }
+    }
+
+    pub(crate) fn allocs_updated_in_place(
+        &mut self,
+        at: Moment,
+        event: &AllocsUpdatedInPlace,
+        delta: &mut Delta,
+    ) {
+        let template: Arc<Template> = Arc::new(event.template.read());
+        for row in self.alloc_rows(&event.allocs) {
+            let job = self.allocs.get(row).job;
+            let version: Arc<JobVersion> =
+                self.jobs.get(job).version(event.version).expect("updates name a kept version").clone();
+            let before = self.allocs.get(row).amount();
+            self.change_alloc(at, row, delta, |alloc| {
+                (alloc.version, alloc.template, alloc.eval) = (version, template.clone(), event.eval);
+                alloc.alloc_modified = at.index;
+            });
+            let alloc = self.allocs.get(row);
+            if alloc.takes_room() {
+                self.nodes.resize(at.index, alloc.node, before, alloc.amount());
+            }
+        }
+    }
+
+    pub(crate) fn allocs_stopped(&mut self, at: Moment, event: &AllocsStopped, delta: &mut Delta) {
+        let description: Arc<str> = event.description.as_str().into();
+        for row in self.alloc_rows(&event.allocs) {
+            self.change_alloc(at, row, delta, |alloc| {
+                (alloc.desired, alloc.desired_description) = (event.desired, description.clone());
+                alloc.alloc_modified = at.index;
+                if event.follow_up.is_some() {
+                    alloc.follow_up = event.follow_up;
+                }
+                if let Some(status) = event.client {
+                    conclude(alloc, at, status);
+                }
+            });
+        }
+    }
+
+    pub(crate) fn allocs_marked_unknown(
+        &mut self,
+        at: Moment,
+        event: &AllocsMarkedUnknown,
+        delta: &mut Delta,
+    ) {
+        for row in self.alloc_rows(&event.allocs) {
+            self.change_alloc(at, row, delta, |alloc| {
+                conclude(alloc, at, ClientStatus::Unknown);
+                alloc.client_description = UNKNOWN.into();
+                alloc.alloc_modified = at.index;
+                alloc.follow_up = event.follow_up;
+            });
+        }
+    }
+
+    pub(crate) fn allocs_reconnected(&mut self, at: Moment, event: &AllocsReconnected, delta: &mut Delta) {
+        for row in self.alloc_rows(&event.allocs) {
+            self.change_alloc(at, row, delta, |alloc| {
+                let status = alloc.client;
+                conclude(alloc, at, status);
+                alloc.alloc_modified = at.index;
+            });
+        }
+    }
+
+    /// The node's word moves only what a node knows; what is wanted of the allocation stays.
+    pub(crate) fn alloc_reported(&mut self, at: Moment, event: &AllocReported, delta: &mut Delta) {
+        let row = self.allocs.find(event.alloc).expect("the report names a placed allocation");
+        self.change_alloc(at, row, delta, |alloc| {
+            assert_eq!(alloc.client, event.from, "a report starts from the status before it");
+            if alloc.client == ClientStatus::Unknown {
+                alloc.follow_up = None;
+            }
+            alloc.client = event.to;
+            alloc.client_description = event.description.as_str().into();
+            alloc.report = Arc::new(event.report.read());
+        });
+        let node = self.allocs.get(row).node;
+        self.nodes.heard_of_allocs(at.index, node);
+        delta.capacity |= event.to.is_terminal();
+    }
+
+    pub(crate) fn alloc_transition_requested(
+        &mut self,
+        at: Moment,
+        event: &AllocTransitionRequested,
+        delta: &mut Delta,
+    ) {
+        for row in self.alloc_rows(&event.allocs) {
+            self.change_alloc(at, row, delta, |alloc| {
+                alloc.transition.migrate |= event.migrate;
+                alloc.transition.reschedule |= event.reschedule;
+                alloc.transition.no_shutdown_delay |= event.no_shutdown_delay;
+                alloc.alloc_modified = at.index;
+            });
+        }
+    }
+
+    pub(crate) fn forget_alloc(&mut self, at: Moment, row: AllocRow, delta: &mut Delta) {
+        let alloc = self.allocs.get(row).clone();
+        if alloc.takes_room() {
+            self.nodes.give_back(at.index, alloc.node, &alloc);
+            delta.capacity = true;
+        }
+        if !alloc.is_terminal() {
+            self.jobs.get_mut(alloc.job).live_allocs -= 1;
+        }
+        self.nodes.forget_alloc(alloc.node, row);
+        self.allocs.by_id.remove(&alloc.id);
+        let forgotten = self.allocs.get_mut(row);
+        (forgotten.gone, forgotten.modified) = (true, at.index);
+        delta.allocs.push(row);
+        delta.nodes.push(alloc.node);
+    }
+
+    fn add_alloc(&mut self, at: Moment, alloc: Alloc, delta: &mut Delta) {
+        let row = AllocRow(self.allocs.rows.len() as u32);
+        self.allocs.by_id.insert(alloc.id, row.0);
+        self.nodes.host(at.index, alloc.node, row, &alloc);
+        self.jobs.count(at, alloc.job, &alloc.group, None, Some(ClientStatus::Pending));
+        let job = self.jobs.get_mut(alloc.job);
+        Arc::make_mut(&mut job.allocs).push(row);
+        job.live_allocs += 1;
+        if let Some(previous) = alloc.previous.and_then(|id| self.allocs.find(id)) {
+            let replaced = self.allocs.get_mut(previous);
+            (replaced.next, replaced.modified) = (Some(alloc.id), at.index);
+            delta.allocs.push(previous);
+        }
+        delta.jobs.push(alloc.job);
+        delta.allocs.push(row);
+        self.allocs.rows.push(Arc::new(alloc));
+    }
+
+    /// Changes one allocation and carries what follows from it to its node and its job.
+    fn change_alloc(
+        &mut self,
+        at: Moment,
+        row: AllocRow,
+        delta: &mut Delta,
+        change: impl FnOnce(&mut Alloc),
+    ) {
+        let alloc = self.allocs.get_mut(row);
+        let (room, ended, status) = (alloc.takes_room(), alloc.is_terminal(), alloc.client);
+        change(alloc);
+        (alloc.modified, alloc.modify_time) = (at.index, at.time);
+        let alloc = self.allocs.get(row);
+        let job: JobRow = alloc.job;
+        match (room, alloc.takes_room()) {
+            (true, false) => self.nodes.give_back(at.index, alloc.node, alloc),
+            (false, true) => self.nodes.take(at.index, alloc.node, alloc),
+            (true, true) | (false, false) => {}
+        }
+        delta.capacity |= room && !alloc.takes_room();
+        self.jobs.count(at, job, &alloc.group, Some(status), Some(alloc.client));
+        match (ended, alloc.is_terminal()) {
+            (false, true) => self.jobs.get_mut(job).live_allocs -= 1,
+            (true, false) => self.jobs.get_mut(job).live_allocs += 1,
+            (true, true) | (false, false) => {}
+        }
+        delta.jobs.push(job);
+        delta.allocs.push(row);
+    }
+
+    fn alloc_rows(&self, ids: &[AllocId]) -> Vec<AllocRow> {
+        let row = |id: &AllocId| self.allocs.find(*id).expect("the event names placed allocations");
+        ids.iter().map(row).collect()
+    }
+}
+
+/// What the servers conclude becomes part of the allocation's states, in their own time.
+fn conclude(alloc: &mut Alloc, at: Moment, status: ClientStatus) {
+    alloc.client = status;
+    Arc::make_mut(&mut alloc.states).push(KnownState { status, time: at.time });
+}

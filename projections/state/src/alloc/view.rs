@@ -1,0 +1,131 @@
+use std::collections::BTreeMap;
+
+use model::document::{
+    AllocState, AllocatedResources, Allocation, AllocationListStub, DesiredTransition, Job, PortMapping,
+};
+
+use super::state::Alloc;
+use crate::State;
+use crate::job;
+
+/// The allocation as the contract shows it.
+pub fn document(state: &State, alloc: &Alloc) -> Allocation {
+    let owner = state.jobs.get(alloc.job);
+    let report = &*alloc.report;
+    let text = |id: Option<model::AllocId>| id.map(|id| id.to_string()).unwrap_or_default();
+    Allocation {
+        id: alloc.id.to_string(),
+        namespace: owner.key.namespace.clone(),
+        eval_id: alloc.eval.to_string(),
+        name: alloc.name(),
+        node_id: alloc.node_id.to_string(),
+        node_name: state.nodes.cold(alloc.node).document.name.clone(),
+        job_id: owner.key.id.clone(),
+        job: Some(job_document(state, alloc)),
+        task_group: alloc.group.to_string(),
+        allocated_resources: Some(allocated_resources(state, alloc)),
+        metrics: Some((*alloc.metrics).clone()),
+        desired_status: alloc.desired.to_string(),
+        desired_description: alloc.desired_description.to_string(),
+        desired_transition: transition(alloc),
+        client_status: alloc.client.to_string(),
+        client_description: alloc.client_description.to_string(),
+        task_states: report.task_states.clone(),
+        deployment_status: report.deployment_status.clone(),
+        network_status: report.network_status.clone(),
+        followup_eval_id: alloc.follow_up.map(|id| id.to_string()).unwrap_or_default(),
+        previous_allocation: text(alloc.previous),
+        next_allocation: text(alloc.next),
+        create_index: alloc.created.0,
+        modify_index: alloc.modified.0,
+        alloc_modify_index: alloc.alloc_modified.0,
+        create_time: alloc.create_time.0,
+        modify_time: alloc.modify_time.0,
+        alloc_states: alloc_states(alloc),
+        ..Allocation::default()
+    }
+}
+
+/// The job version the allocation runs, as a node or a reader is shown it.
+pub fn job_document(state: &State, alloc: &Alloc) -> Job {
+    job::document(state.jobs.get(alloc.job), &alloc.version)
+}
+
+/// The line of a list.
+pub fn stub(state: &State, alloc: &Alloc) -> AllocationListStub {
+    let owner = state.jobs.get(alloc.job);
+    let text = |id: Option<model::AllocId>| id.map(|id| id.to_string()).unwrap_or_default();
+    AllocationListStub {
+        id: alloc.id.to_string(),
+        eval_id: alloc.eval.to_string(),
+        name: alloc.name(),
+        namespace: owner.key.namespace.clone(),
+        node_id: alloc.node_id.to_string(),
+        node_name: state.nodes.cold(alloc.node).document.name.clone(),
+        job_id: owner.key.id.clone(),
+        job_type: alloc.version.kind.to_string(),
+        job_version: alloc.version.version,
+        task_group: alloc.group.to_string(),
+        desired_status: alloc.desired.to_string(),
+        desired_description: alloc.desired_description.to_string(),
+        desired_transition: transition(alloc),
+        client_status: alloc.client.to_string(),
+        client_description: alloc.client_description.to_string(),
+        task_states: alloc.report.task_states.clone(),
+        deployment_status: alloc.report.deployment_status.clone(),
+        followup_eval_id: alloc.follow_up.map(|id| id.to_string()).unwrap_or_default(),
+        next_allocation: text(alloc.next),
+        create_index: alloc.created.0,
+        modify_index: alloc.modified.0,
+        create_time: alloc.create_time.0,
+        modify_time: alloc.modify_time.0,
+        ..AllocationListStub::default()
+    }
+}
+
+/// What it was given, with the numbers of its ports and the address they are on.
+pub fn allocated_resources(state: &State, alloc: &Alloc) -> AllocatedResources {
+    let mut resources = alloc.template.resources.clone();
+    let address = host_address(state, alloc);
+    let numbered = |(port, number): (&PortMapping, &u16)| {
+        let number = i64::from(*number);
+        let to = if port.to == -1 { number } else { port.to };
+        PortMapping { value: number, to, host_ip: address.clone(), ..port.clone() }
+    };
+    resources.shared.ports = alloc.template.ports.iter().zip(alloc.ports.iter()).map(numbered).collect();
+    let by_label: BTreeMap<&str, i64> =
+        resources.shared.ports.iter().map(|port| (port.label.as_str(), port.value)).collect();
+    for network in &mut resources.shared.networks {
+        network.ip = address.clone();
+        for port in network.reserved_ports.iter_mut().chain(network.dynamic_ports.iter_mut()) {
+            port.value = by_label.get(port.label.as_str()).copied().unwrap_or(port.value);
+        }
+    }
+    resources
+}
+
+/// The first address of the node's host network.
+fn host_address(state: &State, alloc: &Alloc) -> String {
+    let node = &state.nodes.cold(alloc.node).document;
+    let networks = node.node_resources.iter().flat_map(|resources| &resources.networks);
+    networks.map(|network| network.ip.clone()).find(|ip| !ip.is_empty()).unwrap_or_default()
+}
+
+fn transition(alloc: &Alloc) -> DesiredTransition {
+    let asked = |flag: bool| flag.then_some(true);
+    DesiredTransition {
+        migrate: asked(alloc.transition.migrate),
+        reschedule: asked(alloc.transition.reschedule),
+        no_shutdown_delay: asked(alloc.transition.no_shutdown_delay),
+        ..DesiredTransition::default()
+    }
+}
+
+fn alloc_states(alloc: &Alloc) -> model::document::List<AllocState> {
+    let state = |known: &super::KnownState| AllocState {
+        value: known.status.to_string(),
+        time: known.time.into(),
+        ..AllocState::default()
+    };
+    alloc.states.iter().map(state).collect()
+}

@@ -1,0 +1,133 @@
+//! Where all events meet the rows: one line each.
+
+use std::fmt;
+
+use base::{Index, Time};
+use model::{Batch, CommandRecord, Event, LoggedEvent, RequestId};
+
+use crate::requests::Remembered;
+use crate::{Delta, State};
+
+/// When a batch was decided: the only time a fold knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    pub index: Index,
+    pub time: Time,
+}
+
+/// The batch does not follow on what was folded: two servers decided at once, or a part of the log is missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoldError {
+    pub folded: Index,
+    pub batch: Index,
+    pub decided_on: Index,
+}
+
+impl fmt::Display for FoldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FoldError { folded, batch, decided_on } = self;
+        write!(f, "batch {batch} was decided on state {decided_on}, but the state here is {folded}")
+    }
+}
+
+impl std::error::Error for FoldError {}
+
+impl State {
+    /// Folds a whole batch.
+    ///
+    /// # Errors
+    /// [`FoldError`] if the batch was decided on another state; nothing is changed then.
+    ///
+    /// # Panics
+    /// If an event contradicts the state: the log is damaged, and going on would spread the damage.
+    pub fn apply(&mut self, batch: &Batch) -> Result<Delta, FoldError> {
+        if batch.previous != self.index || batch.index != self.index.next() {
+            return Err(FoldError { folded: self.index, batch: batch.index, decided_on: batch.previous });
+        }
+        let at = Moment { index: batch.index, time: batch.time };
+        let mut delta = Delta::default();
+        let mut rest = &batch.events[..];
+        for (number, record) in batch.commands.iter().enumerate() {
+            let own = rest.iter().take_while(|e| usize::from(e.command) == number).count();
+            self.absorb(at, record, rest[..own].iter().map(|LoggedEvent { event, .. }| event), &mut delta);
+            rest = &rest[own..];
+        }
+        assert!(
+            rest.is_empty(),
+            "every event of batch {} answers one of its commands, in their order",
+            batch.index
+        );
+        self.seal(at, &delta);
+        Ok(delta)
+    }
+
+    /// Folds what one command led to, within the batch that is being filled.
+    pub fn absorb<'a>(
+        &mut self,
+        at: Moment,
+        record: &CommandRecord,
+        events: impl Iterator<Item = &'a Event>,
+        delta: &mut Delta,
+    ) {
+        let mut eval = None;
+        for event in events {
+            if let Event::EvalCreated(created) = event {
+                eval = eval.or(Some(created.eval.id));
+            }
+            self.fold(at, event, delta);
+        }
+        if record.request != RequestId::default() {
+            self.requests.remember(record.request, Remembered { index: at.index, eval });
+        }
+    }
+
+    /// Ends the batch: from here on it is the state's index.
+    pub fn seal(&mut self, at: Moment, delta: &Delta) {
+        self.settle_job_statuses(at, delta);
+        let touched = |rows: usize, table: &mut Index| {
+            if rows > 0 {
+                *table = at.index;
+            }
+        };
+        touched(delta.nodes.len(), &mut self.tables.nodes);
+        touched(delta.jobs.len(), &mut self.tables.jobs);
+        touched(delta.evals.len(), &mut self.tables.evals);
+        touched(delta.allocs.len(), &mut self.tables.allocs);
+        (self.index, self.time) = (at.index, at.time);
+    }
+
+    /// What became of a named request, as far as it is remembered.
+    pub fn remembered(&self, request: RequestId) -> Option<Remembered> {
+        if request == RequestId::default() { None } else { self.requests.get(request) }
+    }
+
+    fn fold(&mut self, at: Moment, event: &Event, delta: &mut Delta) {
+        match event {
+            Event::ClusterFounded(e) => self.cluster = e.cluster,
+            Event::NodeRegistered(e) => delta.nodes.push(self.nodes.registered(at, e)),
+            Event::NodeUpdated(e) => delta.node_may_have_room(self.nodes.updated(at, e)),
+            Event::NodeStatusChanged(e) => delta.node_may_have_room(self.nodes.status_changed(at, e)),
+            Event::NodeEligibilityChanged(e) => {
+                delta.node_may_have_room(self.nodes.eligibility_changed(at, e))
+            }
+            Event::NodeMessagesEmitted(e) => delta.nodes.push(self.nodes.messages_emitted(at, e)),
+            Event::NodeAllocsReported(e) => delta.nodes.push(self.nodes.allocs_reported(at, e)),
+            Event::NodeDeregistered(e) => delta.nodes.push(self.nodes.deregistered(at, e)),
+            Event::JobRegistered(e) => delta.jobs.push(self.jobs.registered(at, e)),
+            Event::JobStopped(e) => delta.jobs.push(self.jobs.stopped(at, e)),
+            Event::JobPurged(e) => self.job_purged(at, e, delta),
+            Event::EvalCreated(e) => self.eval_created(at, e, delta),
+            Event::EvalUpdated(e) => self.eval_updated(at, e, delta),
+            Event::EvalAcked(e) => delta.evals.push(self.evals.acked(e)),
+            Event::EvalsCanceled(e) => self.evals_canceled(at, e, delta),
+            Event::PlanCommitted(e) => delta.evals.push(self.evals.planned(at, e)),
+            Event::AllocsPlaced(e) => self.allocs_placed(at, e, delta),
+            Event::AllocsUpdatedInPlace(e) => self.allocs_updated_in_place(at, e, delta),
+            Event::AllocsStopped(e) => self.allocs_stopped(at, e, delta),
+            Event::AllocsMarkedUnknown(e) => self.allocs_marked_unknown(at, e, delta),
+            Event::AllocsReconnected(e) => self.allocs_reconnected(at, e, delta),
+            Event::AllocReported(e) => self.alloc_reported(at, e, delta),
+            Event::AllocTransitionRequested(e) => self.alloc_transition_requested(at, e, delta),
+        }
+    }
+}

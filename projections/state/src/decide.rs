@@ -1,0 +1,112 @@
+//! Where all commands meet the rules: one line each.
+
+use base::{Index, Rng, Time};
+use model::command::{Reply, Verdict};
+use model::{Actor, Command, EvalId, Event, Rejection};
+
+use crate::State;
+use crate::{alloc, eval, job, node, plan};
+
+/// What a decision may know besides the state: the batch it will stand in, its time, and chance.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// The index of the batch being filled.
+    pub index: Index,
+    pub time: Time,
+    rng: Rng,
+}
+
+impl Context {
+    pub fn new(index: Index, time: Time, seed: u64) -> Context {
+        Context { index, time, rng: Rng::new(seed) }
+    }
+
+    pub(crate) fn mint_eval(&mut self) -> EvalId {
+        EvalId(self.rng.uuid())
+    }
+
+    pub(crate) fn mint(&mut self) -> base::Uuid {
+        self.rng.uuid()
+    }
+}
+
+/// What a command leads to. No events: nothing changes, so nothing is written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decision {
+    pub events: Vec<Event>,
+    pub verdict: Option<Verdict>,
+}
+
+impl Decision {
+    pub(crate) fn nothing() -> Decision {
+        Decision::default()
+    }
+
+    pub(crate) fn of(events: Vec<Event>) -> Decision {
+        Decision { events, verdict: None }
+    }
+
+    /// What the caller is told.
+    pub fn reply(&self) -> Reply {
+        let evals = self.events.iter().filter_map(|event| match event {
+            Event::EvalCreated(created) => Some(created.eval.id),
+            _ => None,
+        });
+        Reply { evals: evals.collect(), verdict: self.verdict.clone() }
+    }
+}
+
+impl<E: Into<Event>> From<E> for Decision {
+    fn from(event: E) -> Decision {
+        Decision::of(vec![event.into()])
+    }
+}
+
+/// Judges a command on a state.
+///
+/// # Errors
+/// The [`Rejection`] the caller is to see; nothing changes then.
+pub fn decide(
+    state: &State,
+    ctx: &mut Context,
+    actor: &Actor,
+    command: &Command,
+) -> Result<Decision, Rejection> {
+    match command {
+        Command::FoundCluster => Ok(found(state, ctx)),
+        Command::RegisterNode { document } => node::decide::register(state, ctx, document),
+        Command::UpdateNodeStatus { node, claimed } => {
+            node::decide::update_status(state, ctx, actor, *node, *claimed)
+        }
+        Command::MissHeartbeat { node } => node::decide::miss_heartbeat(state, ctx, *node),
+        Command::EmitNodeMessages { node, messages } => node::decide::emit_messages(state, *node, messages),
+        Command::SetNodeEligibility { node, to } => node::decide::set_eligibility(state, ctx, *node, *to),
+        Command::DeregisterNode { node } => node::decide::deregister(state, ctx, *node),
+        Command::EvaluateNode { node } => node::decide::evaluate(state, ctx, *node),
+        Command::UpdateAllocs { node, updates } => alloc::decide::report(state, ctx, *node, updates),
+        Command::RegisterJob(request) => job::decide::register(state, ctx, request),
+        Command::DeregisterJob { key, purge, eval_priority, no_shutdown_delay } => {
+            let how = job::decide::Deregister {
+                purge: *purge,
+                eval_priority: *eval_priority,
+                no_shutdown_delay: *no_shutdown_delay,
+            };
+            job::decide::deregister(state, ctx, key, how)
+        }
+        Command::EvaluateJob { key } => job::decide::evaluate(state, ctx, key),
+        Command::StopAlloc { alloc, no_shutdown_delay, reschedule } => {
+            alloc::decide::stop(state, ctx, *alloc, *no_shutdown_delay, *reschedule)
+        }
+        Command::SettleEval(settlement) => plan::decide::settle(state, settlement),
+        Command::FailEval { eval, deliveries, follow_up_at } => {
+            eval::decide::fail(state, ctx, *eval, *deliveries, *follow_up_at)
+        }
+    }
+}
+
+fn found(state: &State, ctx: &mut Context) -> Decision {
+    if !state.cluster.is_nil() {
+        return Decision::nothing();
+    }
+    model::event::ClusterFounded { cluster: ctx.mint() }.into()
+}

@@ -1,0 +1,41 @@
+use model::command::failed_groups;
+use model::document::Evaluation;
+
+use super::state::Eval;
+
+/// The evaluation as the contract shows it.
+pub fn document(eval: &Eval) -> Evaluation {
+    let (facts, outcome) = (&eval.facts, &eval.outcome);
+    let text = |id: Option<model::EvalId>| id.map(|id| id.to_string()).unwrap_or_default();
+    Evaluation {
+        id: facts.id.to_string(),
+        priority: i64::from(facts.priority),
+        kind: facts.kind.to_string(),
+        triggered_by: facts.trigger.to_string(),
+        namespace: facts.key.namespace.clone(),
+        job_id: facts.key.id.clone(),
+        job_modify_index: facts.job_modify.0,
+        node_id: facts.node.map(|node| node.to_string()).unwrap_or_default(),
+        node_modify_index: facts.node_modify.0,
+        status: eval.status.to_string(),
+        status_description: eval.description.clone(),
+        wait_until: facts.wait_until.into(),
+        next_eval: text(outcome.next),
+        previous_eval: text(facts.previous),
+        blocked_eval: text(outcome.blocked),
+        failed_tg_allocs: failed_groups(outcome).into_iter().collect(),
+        class_eligibility: outcome.classes.iter().cloned().collect(),
+        escaped_computed_class: outcome.escaped,
+        queued_allocations: outcome
+            .queued
+            .iter()
+            .map(|(group, count)| (group.clone(), i64::from(*count)))
+            .collect(),
+        snapshot_index: outcome.snapshot.0,
+        create_index: eval.created.0,
+        modify_index: eval.modified.0,
+        create_time: eval.create_time.0,
+        modify_time: eval.modify_time.0,
+        ..Evaluation::default()
+    }
+}

@@ -1,0 +1,157 @@
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use base::Index;
+use model::document::Job;
+use model::event::{JobPurged, JobRegistered, JobStopped};
+use model::{ClientStatus, EvalStatus, JobKey, JobStatus, JobType};
+
+use super::state::{JobRow, JobState, JobVersion, Jobs, VERSIONS_KEPT};
+use crate::apply::Moment;
+use crate::{Delta, State};
+
+impl Jobs {
+    pub(crate) fn registered(&mut self, at: Moment, event: &JobRegistered) -> JobRow {
+        let row = self.find(&event.key).unwrap_or_else(|| self.add(at.index, &event.key));
+        let job: Job = event.document.read();
+        let state = self.get_mut(row);
+        let kind =
+            job.kind.as_deref().and_then(JobType::from_word).expect("a registered job has a known type");
+        for group in &job.task_groups {
+            state.groups.entry(group.name.clone().unwrap_or_default()).or_default();
+        }
+        let version = JobVersion {
+            version: event.version,
+            job,
+            kind,
+            job_created: state.created,
+            registered: at.index,
+            submitted: at.time,
+            submission: (!event.submission.is_empty()).then(|| event.submission.read()),
+        };
+        state.versions.insert(0, Arc::new(version));
+        state.versions.truncate(VERSIONS_KEPT);
+        state.stopped = false;
+        (state.modified, state.job_modified, state.summary_modified) = (at.index, at.index, at.index);
+        row
+    }
+
+    /// Being stopped is a version too: the same job, not wanted.
+    pub(crate) fn stopped(&mut self, at: Moment, event: &JobStopped) -> JobRow {
+        let row = self.known(&event.key);
+        let state = self.get_mut(row);
+        let stopped = JobVersion {
+            version: event.version,
+            registered: at.index,
+            submitted: at.time,
+            ..JobVersion::clone(state.current())
+        };
+        state.versions.insert(0, Arc::new(stopped));
+        state.versions.truncate(VERSIONS_KEPT);
+        state.stopped = true;
+        (state.modified, state.job_modified) = (at.index, at.index);
+        row
+    }
+
+    pub(crate) fn known(&self, key: &JobKey) -> JobRow {
+        self.find(key).expect("the event names a registered job")
+    }
+
+    /// One allocation of the group moved from one client status to another; `None` is "not there".
+    pub(crate) fn count(
+        &mut self,
+        at: Moment,
+        row: JobRow,
+        group: &str,
+        from: Option<ClientStatus>,
+        to: Option<ClientStatus>,
+    ) {
+        if from == to {
+            return;
+        }
+        let state = self.get_mut(row);
+        let counts = state.groups.entry(group.to_string()).or_default();
+        // What failed or completed has been, and stays counted.
+        if let Some(from) = from.filter(|from| !matches!(from, ClientStatus::Failed | ClientStatus::Complete))
+        {
+            let count = counts.count_mut(from);
+            *count = count.saturating_sub(1);
+        }
+        if let Some(to) = to {
+            *counts.count_mut(to) += 1;
+        }
+        state.summary_modified = at.index;
+    }
+
+    fn add(&mut self, index: Index, key: &JobKey) -> JobRow {
+        let row = self.rows.push(Arc::new(JobState {
+            key: key.clone(),
+            purged: false,
+            stopped: false,
+            status: JobStatus::Pending,
+            versions: Vec::new(),
+            created: index,
+            modified: index,
+            job_modified: index,
+            groups: Default::default(),
+            summary_modified: index,
+            live_allocs: 0,
+            live_evals: Vec::new(),
+            had_evals: false,
+            allocs: Arc::default(),
+            evals: Arc::default(),
+        }));
+        self.by_key.insert(key.clone(), row as u32);
+        JobRow(row as u32)
+    }
+}
+
+impl State {
+    /// The job and its allocations are forgotten, and its unfinished evaluations with them ended.
+    pub(crate) fn job_purged(&mut self, at: Moment, event: &JobPurged, delta: &mut Delta) {
+        let row = self.jobs.known(&event.key);
+        let allocs = self.jobs.get(row).allocs.clone();
+        for alloc in allocs.iter() {
+            self.forget_alloc(at, *alloc, delta);
+        }
+        for eval in self.jobs.get(row).live_evals.clone() {
+            let description = format!("job {:?} deleted", event.key.id);
+            self.end_eval(at, eval, EvalStatus::Complete, description, delta);
+        }
+        let state = self.jobs.get_mut(row);
+        (state.purged, state.modified, state.allocs) = (true, at.index, Arc::default());
+        self.jobs.by_key.remove(&event.key);
+        delta.jobs.push(row);
+    }
+
+    /// Statuses follow from what a batch left behind; they are looked at once, when it is whole.
+    pub(crate) fn settle_job_statuses(&mut self, at: Moment, delta: &Delta) {
+        let touched: BTreeSet<JobRow> = delta.jobs.iter().copied().collect();
+        for row in touched {
+            let job = self.jobs.get(row);
+            let status = status(job);
+            if status != job.status {
+                let job = self.jobs.get_mut(row);
+                (job.status, job.modified) = (status, at.index);
+            }
+        }
+    }
+}
+
+/// Source: control-plane reference, versions and submissions.
+fn status(job: &JobState) -> JobStatus {
+    let wanted = &job.current().job;
+    let stays = wanted.periodic.is_some() || wanted.parameterized_job.is_some() && !wanted.dispatched;
+    if stays || job.current().kind == JobType::System {
+        return if job.stopped { JobStatus::Dead } else { JobStatus::Running };
+    }
+    if job.live_allocs > 0 {
+        JobStatus::Running
+    } else if !job.live_evals.is_empty() {
+        JobStatus::Pending
+    } else if job.had_evals || job.stopped {
+        JobStatus::Dead
+    } else {
+        JobStatus::Pending
+    }
+}

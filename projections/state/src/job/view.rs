@@ -1,0 +1,31 @@
+use model::JobType;
+use model::document::Job;
+
+use super::state::{JobState, JobVersion};
+use crate::job::GroupSummary;
+
+/// A version of the job as the contract shows it.
+pub fn document(job: &JobState, version: &JobVersion) -> Job {
+    let current = version.version == job.current().version;
+    Job {
+        stop: Some(job.stopped && current),
+        status: Some(job.status.to_string()),
+        stable: Some(version.job.stable.unwrap_or(false)),
+        version: Some(version.version),
+        submit_time: Some(version.submitted.0),
+        create_index: Some(job.created.0),
+        modify_index: Some(if current { job.modified.0 } else { version.registered.0 }),
+        job_modify_index: Some(version.registered.0),
+        ..version.job.clone()
+    }
+}
+
+/// Counters per group, in the order of their names.
+pub fn summary(job: &JobState) -> impl Iterator<Item = (&str, GroupSummary)> {
+    // A system job wants one per node: what is queued is only known evaluation by evaluation.
+    let per_node = job.current().kind == JobType::System;
+    job.groups.iter().map(move |(name, counts)| {
+        let queued = if per_node && job.stopped { 0 } else { counts.queued };
+        (name.as_str(), GroupSummary { queued, ..*counts })
+    })
+}

@@ -1,0 +1,223 @@
+use std::sync::Arc;
+
+use base::Index;
+use model::document::Node;
+use model::event::{
+    NodeAllocsReported, NodeDeregistered, NodeEligibilityChanged, NodeMessage, NodeMessagesEmitted,
+    NodeRegistered, NodeStatusChanged, NodeUpdated,
+};
+use model::{Eligibility, NodeId, NodeStatus};
+
+use super::state::{Amount, ClassRow, NodeCold, NodeHot, NodeLoad, NodeRow, Nodes};
+use crate::alloc::{Alloc, AllocRow};
+use crate::apply::Moment;
+
+/// Messages kept per node; the oldest is dropped first.
+const MESSAGES_KEPT: usize = 10;
+
+impl Nodes {
+    pub(crate) fn registered(&mut self, at: Moment, event: &NodeRegistered) -> NodeRow {
+        let document: Node = event.document.read();
+        let class = self.class(&event.computed_class);
+        let row = self.hot.push(NodeHot {
+            status: NodeStatus::Initializing,
+            eligibility: Eligibility::from_word(&document.scheduling_eligibility)
+                .unwrap_or(Eligibility::Eligible),
+            class,
+            gone: false,
+            capacity: capacity(&document),
+            used: Amount::default(),
+            allocs: 0,
+            allocs_max: allocs_max(&document),
+            modified: at.index,
+            load_changed: at.index,
+            silent_since: Index::ZERO,
+            allocs_reported: Index::ZERO,
+        });
+        let welcome = NodeMessage::new("Cluster", "Node registered", at.time);
+        self.cold.push(Arc::new(NodeCold {
+            id: event.node,
+            document,
+            secret_hash: event.secret_hash,
+            created: at.index,
+            status_updated: at.time,
+            messages: vec![(welcome, at.index)],
+        }));
+        self.load.push(Arc::new(NodeLoad::default()));
+        self.by_id.insert(event.node, row as u32);
+        NodeRow(row as u32)
+    }
+
+    pub(crate) fn updated(&mut self, at: Moment, event: &NodeUpdated) -> NodeRow {
+        let row = self.known(event.node);
+        let document: Node = event.document.read();
+        let class = self.class(&event.computed_class);
+        let hot = self.hot_mut(row);
+        (hot.class, hot.modified, hot.load_changed) = (class, at.index, at.index);
+        (hot.capacity, hot.allocs_max) = (capacity(&document), allocs_max(&document));
+        if self.hot(row).takes_work() {
+            self.gained_room(at.index, class);
+        }
+        let cold = self.cold_mut(row);
+        (cold.document, cold.status_updated) = (document, at.time);
+        row
+    }
+
+    /// # Panics
+    /// If the log speaks of a node it never registered: the log is damaged, and going on would spread the damage.
+    pub(crate) fn status_changed(&mut self, at: Moment, event: &NodeStatusChanged) -> NodeRow {
+        let row = self.known(event.node);
+        let hot = self.hot_mut(row);
+        assert_eq!(hot.status, event.from, "a status change starts from the status before it");
+        if event.to.is_silent() && !hot.status.is_silent() {
+            hot.silent_since = at.index;
+        }
+        if event.to == NodeStatus::Ready {
+            hot.silent_since = Index::ZERO;
+        }
+        (hot.status, hot.modified, hot.load_changed) = (event.to, at.index, at.index);
+        if self.hot(row).takes_work() {
+            self.gained_room(at.index, self.hot(row).class);
+        }
+        self.cold_mut(row).status_updated = at.time;
+        self.keep_messages(at.index, row, event.message.iter());
+        row
+    }
+
+    pub(crate) fn eligibility_changed(&mut self, at: Moment, event: &NodeEligibilityChanged) -> NodeRow {
+        let row = self.known(event.node);
+        let hot = self.hot_mut(row);
+        (hot.eligibility, hot.modified, hot.load_changed) = (event.to, at.index, at.index);
+        if self.hot(row).takes_work() {
+            self.gained_room(at.index, self.hot(row).class);
+        }
+        self.cold_mut(row).status_updated = at.time;
+        self.keep_messages(at.index, row, std::iter::once(&event.message));
+        row
+    }
+
+    /// The node's own modify index stays: only its table moves.
+    pub(crate) fn messages_emitted(&mut self, at: Moment, event: &NodeMessagesEmitted) -> NodeRow {
+        let row = self.known(event.node);
+        self.keep_messages(at.index, row, event.messages.iter());
+        row
+    }
+
+    pub(crate) fn allocs_reported(&mut self, at: Moment, event: &NodeAllocsReported) -> NodeRow {
+        let row = self.known(event.node);
+        self.heard_of_allocs(at.index, row);
+        row
+    }
+
+    pub(crate) fn deregistered(&mut self, at: Moment, event: &NodeDeregistered) -> NodeRow {
+        let row = self.known(event.node);
+        let hot = self.hot_mut(row);
+        (hot.gone, hot.modified, hot.load_changed) = (true, at.index, at.index);
+        self.by_id.remove(&event.node);
+        row
+    }
+
+    pub(crate) fn heard_of_allocs(&mut self, index: Index, row: NodeRow) {
+        self.hot_mut(row).allocs_reported = index;
+    }
+
+    /// An allocation was placed there.
+    pub(crate) fn host(&mut self, index: Index, row: NodeRow, alloc: AllocRow, what: &Alloc) {
+        self.load_mut(row).allocs.push(alloc);
+        self.take(index, row, what);
+    }
+
+    /// An allocation takes its room, for the first time or again.
+    pub(crate) fn take(&mut self, index: Index, row: NodeRow, what: &Alloc) {
+        let hot = self.hot_mut(row);
+        hot.used = hot.used.plus(what.amount());
+        hot.allocs += 1;
+        hot.load_changed = index;
+        if !what.ports.is_empty() {
+            let load = self.load_mut(row);
+            what.ports.iter().for_each(|port| load.ports.take(*port));
+        }
+    }
+
+    /// An allocation gave its room back.
+    pub(crate) fn give_back(&mut self, index: Index, row: NodeRow, what: &Alloc) {
+        let hot = self.hot_mut(row);
+        hot.used = hot.used.minus(what.amount());
+        hot.allocs = hot.allocs.checked_sub(1).expect("room is given back once for each time it was taken");
+        hot.load_changed = index;
+        let class = hot.class;
+        if !what.ports.is_empty() {
+            let load = self.load_mut(row);
+            what.ports.iter().for_each(|port| load.ports.give_back(*port));
+        }
+        if self.hot(row).takes_work() {
+            self.gained_room(index, class);
+        }
+    }
+
+    /// An allocation now takes another amount.
+    pub(crate) fn resize(&mut self, index: Index, row: NodeRow, from: Amount, to: Amount) {
+        let hot = self.hot_mut(row);
+        hot.used = hot.used.minus(from).plus(to);
+        hot.load_changed = index;
+    }
+
+    pub(crate) fn forget_alloc(&mut self, row: NodeRow, alloc: AllocRow) {
+        self.load_mut(row).allocs.retain(|known| *known != alloc);
+    }
+
+    fn known(&self, id: NodeId) -> NodeRow {
+        self.find(id).expect("the event names a registered node")
+    }
+
+    fn class(&mut self, name: &str) -> ClassRow {
+        let known = self.classes.iter().position(|class| &**class == name);
+        let row = known.unwrap_or_else(|| {
+            self.capacity_since.push(Index::ZERO);
+            self.classes.push(Arc::from(name))
+        });
+        ClassRow(row as u32)
+    }
+
+    fn gained_room(&mut self, index: Index, class: ClassRow) {
+        *self.capacity_since.get_mut(class.0 as usize).expect("the class's row was given out") = index;
+    }
+
+    fn keep_messages<'a>(
+        &mut self,
+        index: Index,
+        row: NodeRow,
+        messages: impl Iterator<Item = &'a NodeMessage>,
+    ) {
+        let kept = &mut self.cold_mut(row).messages;
+        kept.extend(messages.map(|message| (message.clone(), index)));
+        let surplus = kept.len().saturating_sub(MESSAGES_KEPT);
+        kept.drain(..surplus);
+    }
+}
+
+/// What the node has, less what it keeps for itself.
+fn capacity(document: &Node) -> Amount {
+    let amount = |cpu: i64, memory: i64, disk: i64| Amount {
+        cpu_mhz: clamped(cpu),
+        memory_mib: clamped(memory),
+        disk_mib: clamped(disk),
+    };
+    let total = document.node_resources.as_ref().map_or(Amount::default(), |resources| {
+        amount(resources.cpu.cpu_shares, resources.memory.memory_mb, resources.disk.disk_mb)
+    });
+    let reserved = document.reserved_resources.as_ref().map_or(Amount::default(), |resources| {
+        let cpu = i64::try_from(resources.cpu.cpu_shares).unwrap_or(i64::MAX);
+        let memory = i64::try_from(resources.memory.memory_mb).unwrap_or(i64::MAX);
+        amount(cpu, memory, i64::try_from(resources.disk.disk_mb).unwrap_or(i64::MAX))
+    });
+    total.minus(reserved)
+}
+
+fn allocs_max(document: &Node) -> u32 {
+    clamped(document.node_max_allocs)
+}
+
+fn clamped(number: i64) -> u32 {
+    u32::try_from(number.max(0)).unwrap_or(u32::MAX)
+}

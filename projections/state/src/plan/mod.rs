@@ -1,0 +1,4 @@
+//! Plans: what a scheduler wants, checked against what is true by now.
+
+mod check;
+pub(crate) mod decide;

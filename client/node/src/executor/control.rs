@@ -1,0 +1,149 @@
+//! The socket of an executor: one request a connection, one thread a connection.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use super::process;
+use super::spec::{Answer, Request};
+use crate::driver::Exit;
+
+/// Most connections answered at once; more are closed at once, and their callers try again.
+const CONNECTIONS_MAX: usize = 64;
+
+/// Longest request; the rest of a longer one is not read.
+const REQUEST_BYTES_MAX: u64 = 4096;
+
+/// The task as all threads of the executor see it.
+#[derive(Debug)]
+pub struct Shared {
+    pid: i32,
+    inner: Mutex<Inner>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// The first process is gone: its number must not be signalled any more.
+    reaped: bool,
+    /// The task has ended altogether and its exit is on disk.
+    exit: Option<Exit>,
+    connections: usize,
+}
+
+impl Shared {
+    pub fn new(pid: i32) -> Shared {
+        Shared { pid, inner: Mutex::default(), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `reap` while nobody can signal the process, and marks it as gone.
+    pub fn reaped(&self, reap: impl FnOnce()) {
+        let mut inner = self.lock();
+        reap();
+        inner.reaped = true;
+        self.changed.notify_all();
+    }
+
+    /// Tells all who wait, and gives them at most `patience` to hear it.
+    pub fn finish(&self, exit: Exit, patience: Duration) {
+        let mut inner = self.lock();
+        inner.exit = Some(exit);
+        self.changed.notify_all();
+        let heard = self.changed.wait_timeout_while(inner, patience, |inner| inner.connections > 0);
+        drop(heard.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn signal(&self, signal: Signal) -> Result<(), String> {
+        let inner = self.lock();
+        if inner.reaped {
+            return Err("the task has ended".to_string());
+        }
+        process::signal(self.pid, signal).map_err(|errno| errno.to_string())
+    }
+
+    /// True when the first process ended within `patience`.
+    fn ended_within(&self, patience: Duration) -> bool {
+        let guard = self.lock();
+        let waited = self.changed.wait_timeout_while(guard, patience, |inner| !inner.reaped);
+        waited.unwrap_or_else(PoisonError::into_inner).0.reaped
+    }
+
+    fn wait(&self) -> Exit {
+        let guard = self.lock();
+        let inner = self.changed.wait_while(guard, |inner| inner.exit.is_none());
+        let inner = inner.unwrap_or_else(PoisonError::into_inner);
+        inner.exit.clone().expect("waited until there is an exit")
+    }
+}
+
+/// Answers for ever; ends with the process.
+pub fn serve(listener: &UnixListener, shared: &Arc<Shared>) {
+    for connection in listener.incoming() {
+        let Ok(connection) = connection else { continue };
+        let mut inner = shared.lock();
+        if inner.connections >= CONNECTIONS_MAX {
+            continue;
+        }
+        inner.connections += 1;
+        drop(inner);
+        let shared = Arc::clone(shared);
+        std::thread::spawn(move || {
+            answer(connection, &shared);
+            shared.lock().connections -= 1;
+            shared.changed.notify_all();
+        });
+    }
+}
+
+fn answer(mut connection: UnixStream, shared: &Shared) {
+    let mut line = String::new();
+    // A caller that says nothing must not hold a place for ever.
+    connection.set_read_timeout(Some(Duration::from_secs(5))).ok();
+    if BufReader::new((&connection).take(REQUEST_BYTES_MAX)).read_line(&mut line).is_err() {
+        return;
+    }
+    let answer = match serde_json::from_str(&line) {
+        Ok(request) => perform(request, shared),
+        Err(error) => Answer::Failed(format!("not a request: {error}")),
+    };
+    let mut bytes = serde_json::to_vec(&answer).unwrap_or_default();
+    bytes.push(b'\n');
+    connection.write_all(&bytes).ok();
+}
+
+fn perform(request: Request, shared: &Shared) -> Answer {
+    match request {
+        Request::Wait => Answer::Exited(shared.wait()),
+        Request::Signal { number } => match parse(number).and_then(|signal| shared.signal(signal)) {
+            Ok(()) => Answer::Done,
+            Err(error) => Answer::Failed(error),
+        },
+        Request::Stop { number, grace_ms } => match parse(number) {
+            Ok(signal) => Answer::Exited(stop(signal, Duration::from_millis(grace_ms), shared)),
+            Err(error) => Answer::Failed(error),
+        },
+    }
+}
+
+fn parse(number: i32) -> Result<Signal, String> {
+    Signal::try_from(number).map_err(|_| format!("there is no signal {number}"))
+}
+
+/// Asks, waits, forces. That the process ended in between is what was wanted.
+fn stop(signal: Signal, grace: Duration, shared: &Shared) -> Exit {
+    let asked = Instant::now();
+    if !grace.is_zero() {
+        shared.signal(signal).ok();
+    }
+    if !shared.ended_within(grace.saturating_sub(asked.elapsed())) {
+        shared.signal(Signal::SIGKILL).ok();
+    }
+    shared.wait()
+}

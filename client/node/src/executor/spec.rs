@@ -1,0 +1,143 @@
+//! What the agent and an executor say to each other: files in one private directory, and lines on a socket.
+//!
+//! The directory is 0700 in the agent's state directory, not in the task's own: the task could write there,
+//! and its environment may hold secrets. An executor of an older release may still be alive when a newer
+//! agent reads its files, so fields are only ever added, with defaults.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::process::Identity;
+use crate::driver::Exit;
+
+/// The hidden word that turns our program into an executor.
+pub const SUBCOMMAND: &str = "executor";
+
+/// What to run, written by the agent.
+pub const SPEC_FILE: &str = "spec.json";
+/// Who runs it, written by the executor once the task runs.
+pub const STATE_FILE: &str = "state.json";
+/// How it ended, written by the executor last of all.
+pub const EXIT_FILE: &str = "exit.json";
+pub const SOCKET_FILE: &str = "sock";
+/// What the executor itself has to say, which is little.
+pub const OUTPUT_FILE: &str = "executor.out";
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Spec {
+    /// Absolute.
+    pub command: PathBuf,
+    pub args: Vec<String>,
+    /// The whole environment; nothing is inherited.
+    pub env: BTreeMap<String, String>,
+    pub work_dir: PathBuf,
+    /// None keeps the agent's own user.
+    pub user: Option<UserIds>,
+    /// None throws the output away.
+    pub stdout: Option<LogSpec>,
+    pub stderr: Option<LogSpec>,
+    pub oom_score_adj: Option<i32>,
+    /// None where this host gives us no control groups.
+    pub cgroup: Option<CgroupSpec>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UserIds {
+    pub uid: u32,
+    pub gid: u32,
+}
+
+/// One stream's files: `<directory>/<name>.<n>`, n from 0.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LogSpec {
+    pub directory: PathBuf,
+    pub name: String,
+    pub files_max: u64,
+    pub file_bytes_max: u64,
+}
+
+/// A control group (version 2) of the task's own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CgroupSpec {
+    pub path: PathBuf,
+    /// False when somebody else made it and its limits.
+    pub managed: bool,
+    pub memory_max_bytes: Option<u64>,
+    pub memory_low_bytes: Option<u64>,
+    pub cpu_weight: Option<u64>,
+}
+
+/// The content of [`STATE_FILE`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    pub executor: Identity,
+    pub task: Identity,
+}
+
+/// The one line an executor prints for the agent that started it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Greeting {
+    Started(State),
+    Failed(String),
+}
+
+/// One line to the socket.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// To the task's first process only.
+    Signal { number: i32 },
+    /// Asks with the signal, then forces after the grace. Answered when the task has ended.
+    Stop { number: i32, grace_ms: u64 },
+    /// Answered when the task has ended.
+    Wait,
+}
+
+/// One line back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    Done,
+    Exited(Exit),
+    Failed(String),
+}
+
+/// Reads a file of the directory; `None` when it is not there.
+///
+/// # Errors
+/// When it cannot be read, or holds something else than a `T`.
+pub fn read<T: DeserializeOwned>(directory: &Path, name: &str) -> io::Result<Option<T>> {
+    match std::fs::read(directory.join(name)) {
+        Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes a file of the directory whole or not at all, for the owner's eyes.
+pub fn write<T: Serialize>(directory: &Path, name: &str, content: &T) -> io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let draft = directory.join(format!("{name}.new"));
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    file.write_all(&serde_json::to_vec(content)?)?;
+    file.sync_data()?;
+    std::fs::rename(draft, directory.join(name))
+}
+
+/// A short path to the socket: a socket's address holds 107 bytes, a directory's name may be longer. The
+/// path is good as long as the file is kept.
+pub fn socket_path(directory: &Path) -> io::Result<(std::fs::File, PathBuf)> {
+    use std::os::fd::AsRawFd;
+    let handle = std::fs::File::open(directory)?;
+    let path = PathBuf::from(format!("/proc/self/fd/{}/{SOCKET_FILE}", handle.as_raw_fd()));
+    Ok((handle, path))
+}

@@ -1,0 +1,198 @@
+//! The life of an executor: leave the agent's session, start the task, carry its output, see it end.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
+use nix::unistd::Pid;
+
+use super::cgroup;
+use super::control::{self, Shared};
+use super::process::{self, Identity};
+use super::rotate::Rotator;
+use super::spec::{self, Greeting, LogSpec, Spec, State};
+use crate::driver::Exit;
+
+/// How long output may still come after the task ended: somebody else may hold the pipe open.
+const OUTPUT_LINGER: Duration = Duration::from_secs(2);
+
+/// How long processes that the task left behind may take to die of SIGKILL.
+const LEFTOVER_PATIENCE: Duration = Duration::from_secs(15);
+
+/// How long callers that wait for the exit get to hear of it.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// What is read from the task at once.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// Runs the task of `directory` to its end.
+///
+/// # Errors
+/// When the task could not be started, or its end not written down.
+pub fn run(directory: &Path) -> io::Result<()> {
+    // Fails only for a process that leads its session already, which is what is wanted.
+    nix::unistd::setsid().ok();
+    // Children of the task whose parents are gone become ours, so that they can be found and killed.
+    nix::sys::prctl::set_child_subreaper(true)?;
+    let spec: Spec = spec::read(directory, spec::SPEC_FILE)?
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no spec"))?;
+    let logs = [open_log(&spec.stdout)?, open_log(&spec.stderr)?];
+    let listener = listen(directory)?;
+    let mut child = start(&spec)?;
+    let pid = child.id() as i32;
+    let state = State { executor: Identity::of(std::process::id() as i32)?, task: Identity::of(pid)? };
+    spec::write(directory, spec::STATE_FILE, &state)?;
+    report(&Greeting::Started(state));
+
+    let shared = Arc::new(Shared::new(pid));
+    let answering = Arc::clone(&shared);
+    std::thread::spawn(move || control::serve(&listener, &answering));
+    let drained = carry_output(&mut child, logs);
+    let exit = reap_until_gone(pid, &shared);
+    kill_leftovers(&spec);
+    wait_for_output(&drained);
+    spec::write(directory, spec::EXIT_FILE, &exit)?;
+    std::fs::remove_file(directory.join(spec::SOCKET_FILE)).ok();
+    shared.finish(exit, FAREWELL);
+    Ok(())
+}
+
+/// Tells the agent how the start went, once; afterwards nothing of ours is connected to it.
+pub fn report(greeting: &Greeting) {
+    let mut line = serde_json::to_vec(greeting).unwrap_or_default();
+    line.push(b'\n');
+    // The agent may be gone by now, which changes nothing for the task.
+    io::stdout().write_all(&line).and_then(|()| io::stdout().flush()).ok();
+    if let Ok(nowhere) = std::fs::File::options().write(true).open("/dev/null") {
+        rustix::stdio::dup2_stdout(nowhere).ok();
+    }
+}
+
+fn open_log(spec: &Option<LogSpec>) -> io::Result<Option<Rotator>> {
+    spec.clone().map(Rotator::open).transpose()
+}
+
+fn listen(directory: &Path) -> io::Result<UnixListener> {
+    let (_handle, path) = spec::socket_path(directory)?;
+    UnixListener::bind(path)
+}
+
+fn start(spec: &Spec) -> io::Result<Child> {
+    if let Some(adjustment) = spec.oom_score_adj {
+        std::fs::write("/proc/self/oom_score_adj", adjustment.to_string())?;
+    }
+    let Some(group) = &spec.cgroup else { return command(spec).spawn() };
+    cgroup::prepare(group)?;
+    // A child is born into the group of its parent; so the executor enters, starts it, and leaves again.
+    let home = cgroup::current(Path::new(crate::driver::raw_exec::CGROUP_ROOT))?;
+    cgroup::enter(&group.path)?;
+    let child = command(spec).spawn();
+    cgroup::enter(&home).ok();
+    child
+}
+
+fn command(spec: &Spec) -> Command {
+    let output = |log: &Option<LogSpec>| if log.is_some() { Stdio::piped() } else { Stdio::null() };
+    let mut command = Command::new(&spec.command);
+    command.args(&spec.args).env_clear().envs(&spec.env).current_dir(&spec.work_dir).process_group(0);
+    command.stdin(Stdio::null()).stdout(output(&spec.stdout)).stderr(output(&spec.stderr));
+    if let Some(user) = spec.user {
+        command.uid(user.uid).gid(user.gid);
+    }
+    command
+}
+
+/// One thread a stream; each says on the channel when its stream has ended.
+fn carry_output(child: &mut Child, [stdout, stderr]: [Option<Rotator>; 2]) -> (Receiver<()>, usize) {
+    let (done, drained) = mpsc::channel();
+    let mut streams = 0;
+    if let (Some(from), Some(to)) = (child.stdout.take(), stdout) {
+        carry(from, to, done.clone());
+        streams += 1;
+    }
+    if let (Some(from), Some(to)) = (child.stderr.take(), stderr) {
+        carry(from, to, done);
+        streams += 1;
+    }
+    (drained, streams)
+}
+
+fn carry(mut from: impl Read + Send + 'static, mut to: Rotator, done: Sender<()>) {
+    std::thread::spawn(move || {
+        let mut chunk = vec![0; CHUNK_BYTES];
+        loop {
+            match from.read(&mut chunk) {
+                Ok(0) => break,
+                // A full disk must not stop the task: its output is lost until there is room again.
+                Ok(length) => to.write(&chunk[..length]).unwrap_or_default(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        done.send(()).ok();
+    });
+}
+
+/// Reaps whatever ends, the task's first process last. Orphans of the task end up here too.
+fn reap_until_gone(pid: i32, shared: &Shared) -> Exit {
+    loop {
+        // Looked at first and reaped afterwards: until then the number is not given to another process.
+        let seen = waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT);
+        match seen {
+            Ok(status) if status.pid() == Some(Pid::from_raw(pid)) => {
+                shared.reaped(|| {
+                    let _ = waitpid(Pid::from_raw(pid), None);
+                });
+                return exit_of(status);
+            }
+            Ok(status) => drop(status.pid().map(|other| waitpid(other, None))),
+            Err(nix::errno::Errno::EINTR) => {}
+            Err(errno) => return Exit::lost(format!("the task's end was not seen: {errno}")),
+        }
+    }
+}
+
+fn exit_of(status: WaitStatus) -> Exit {
+    match status {
+        WaitStatus::Exited(_, code) => Exit { code: i64::from(code), ..Exit::default() },
+        WaitStatus::Signaled(_, signal, _) => {
+            let number = i64::from(signal as i32);
+            Exit { code: 128 + number, signal: number, ..Exit::default() }
+        }
+        // Only ends are asked for; real-time signals have no name and arrive here.
+        other => Exit::lost(format!("the task ended in an unknown way: {other:?}")),
+    }
+}
+
+/// The task is over with its first process: nothing it started may go on.
+fn kill_leftovers(spec: &Spec) {
+    let deadline = Instant::now() + LEFTOVER_PATIENCE;
+    loop {
+        while matches!(waitpid(None, Some(WaitPidFlag::WNOHANG)), Ok(status) if status.pid().is_some()) {}
+        let left = process::descendants(std::process::id() as i32);
+        if left.is_empty() || Instant::now() > deadline {
+            break;
+        }
+        for process in &left {
+            process::signal(process.pid, Signal::SIGKILL).ok();
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    if let Some(group) = &spec.cgroup {
+        cgroup::destroy(group);
+    }
+}
+
+fn wait_for_output((drained, streams): &(Receiver<()>, usize)) {
+    let deadline = Instant::now() + OUTPUT_LINGER;
+    for _ in 0..*streams {
+        drained.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok();
+    }
+}

@@ -1,0 +1,77 @@
+//! What the operator decides about a node. Plain data, read once by whoever embeds the agent.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::driver::raw_exec::RawExecSettings;
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Identity, local state and executors; made 0700.
+    pub state_dir: PathBuf,
+    /// One directory an allocation; made 0711.
+    pub alloc_dir: PathBuf,
+    /// Nothing outlives the agent: no stored state, all allocations are destroyed when it stops; retries
+    /// come after a second.
+    pub dev: bool,
+    pub region: String,
+    pub datacenter: String,
+    /// Empty for the host's name.
+    pub node_name: String,
+    pub node_class: String,
+    pub node_pool: String,
+    pub meta: BTreeMap<String, String>,
+    /// Where this agent's HTTP API can be reached, `host:port`.
+    pub http_address: String,
+    pub tls_http: bool,
+    pub reserved: Reserved,
+    pub capacity: Capacity,
+    /// Empty for the interface of the default route.
+    pub network_interface: String,
+    pub min_dynamic_port: u16,
+    pub max_dynamic_port: u16,
+    /// The longest a job may make us wait between asking a task to end and forcing it.
+    pub max_kill_timeout: Duration,
+    pub raw_exec: RawExecSettings,
+    /// The driver for tests.
+    pub mock_driver: bool,
+    /// The program that becomes an executor when called `<program> executor <directory>`; see
+    /// [`crate::executor::main`].
+    pub executor_program: PathBuf,
+    /// Registers as not to be scheduled on.
+    pub default_ineligible: bool,
+    /// 0 for no bound.
+    pub node_max_allocs: u32,
+    pub gc: GcSettings,
+}
+
+/// What is kept from the scheduler.
+#[derive(Clone, Debug, Default)]
+pub struct Reserved {
+    pub cpu_mhz: u64,
+    pub memory_mib: u64,
+    pub disk_mib: u64,
+    /// Port ranges such as `22,80,8500-8600`.
+    pub ports: String,
+    pub cores: Vec<u16>,
+}
+
+/// What stands in for a measurement; 0 measures.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Capacity {
+    pub cpu_mhz: u64,
+    pub memory_mib: u64,
+    pub disk_mib: u64,
+}
+
+/// When directories of allocations that have ended are removed, oldest end first.
+#[derive(Clone, Copy, Debug)]
+pub struct GcSettings {
+    pub interval: Duration,
+    /// Above this use of the disk of the allocations, in percent.
+    pub disk_usage_percent_max: u8,
+    pub inode_usage_percent_max: u8,
+    /// Above this number of allocations, living ones included.
+    pub allocs_max: usize,
+}

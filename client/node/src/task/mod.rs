@@ -1,0 +1,8 @@
+//! One task of an allocation. [`runner`] is its life; the other files are what it decides with, each without
+//! a clock or I/O of its own.
+
+pub mod environment;
+pub mod events;
+pub mod lifecycle;
+pub mod restart;
+pub mod runner;

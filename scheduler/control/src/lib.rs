@@ -1,1 +1,18 @@
-//! scheduler/control
+//! The leader's loops: the sequencer, the broker, the workers and the heartbeats.
+//!
+//! Each is a machine without a clock of its own: it is told the time and says when it wants to be called
+//! again. Only `driver.rs` reads the clock, draws seeds and owns threads. No rule about nodes or jobs lives
+//! here: those stand in `state` and `placement`. Read [`sequencer`] first, then [`broker`], then [`Control`].
+
+pub mod broker;
+mod driver;
+pub mod heartbeats;
+mod inbox;
+pub mod lanes;
+pub mod sequencer;
+mod worker;
+
+pub use driver::{Control, Settings, Starting, prepare};
+pub use inbox::Inbox;
+pub use sequencer::{Receipt, SubmitError};
+pub use worker::{WorkerInfo, WorkerStatus};

@@ -1,0 +1,291 @@
+//! Hands evaluations to workers: the most urgent first, one of each job at a time, again if a worker fails.
+//!
+//! What waits is known from state; only who has what, and since when, lives here, on the leader. Losing it
+//! costs a repetition, never an evaluation.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base::{Duration, Index, Rng, Time};
+use model::{Command, EvalId, EvalStatus, JobType};
+use state::eval::{Eval, EvalRow};
+use state::job::JobRow;
+use state::{Delta, State};
+
+#[derive(Clone, Debug)]
+pub struct BrokerSettings {
+    /// How long a worker may be silent about what it was given.
+    pub nack_timeout: Duration,
+    /// Deliveries of one evaluation before it fails.
+    pub delivery_limit: u32,
+    /// Wait before the second delivery.
+    pub first_delay: Duration,
+    /// Wait before each further one, times the deliveries after the first.
+    pub further_delay: Duration,
+    /// A failed evaluation's job is looked at again after this, and up to five times as much more.
+    pub follow_up_after: Duration,
+}
+
+/// An evaluation in a worker's hands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    pub eval: EvalId,
+    /// Proves who holds it.
+    pub token: u64,
+    /// The worker must look at a state at least this new.
+    pub wait_index: Index,
+}
+
+/// Why a worker's word about an evaluation does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotHeld {
+    #[error("evaluation is not outstanding")]
+    NotOutstanding,
+    #[error("evaluation token does not match")]
+    WrongToken,
+}
+
+/// How many evaluations are where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BrokerStats {
+    pub ready: usize,
+    pub unacked: usize,
+    pub delayed: usize,
+}
+
+#[derive(Debug)]
+struct Outstanding {
+    row: EvalRow,
+    token: u64,
+    deadline: Time,
+}
+
+/// More urgent first: higher priority, then the older.
+type Urgency = (std::cmp::Reverse<u32>, Index, EvalRow);
+
+#[derive(Debug)]
+pub struct Broker {
+    settings: BrokerSettings,
+    leading: bool,
+    /// The state it knows: what a worker must have seen.
+    seen: Index,
+    /// One set per scheduler type.
+    ready: BTreeMap<JobType, BTreeSet<Urgency>>,
+    /// The evaluation of each job that is ready or in a worker's hands.
+    current: BTreeMap<JobRow, EvalRow>,
+    unacked: BTreeMap<EvalId, Outstanding>,
+    /// Deliveries so far, of evaluations that were delivered in vain.
+    deliveries: BTreeMap<EvalId, u32>,
+    delayed: BTreeSet<(Time, EvalRow)>,
+}
+
+impl Broker {
+    pub fn new(settings: BrokerSettings) -> Broker {
+        Broker {
+            settings,
+            leading: false,
+            seen: Index::ZERO,
+            ready: BTreeMap::new(),
+            current: BTreeMap::new(),
+            unacked: BTreeMap::new(),
+            deliveries: BTreeMap::new(),
+            delayed: BTreeSet::new(),
+        }
+    }
+
+    /// This server leads: everything that waits in `state` waits here from now on.
+    pub fn lead(&mut self, state: &State, now: Time) {
+        self.follow();
+        self.leading = true;
+        self.seen = state.index;
+        for (row, eval) in state.evals.iter() {
+            self.admit(state, row, eval, now);
+        }
+    }
+
+    /// This server does not lead: nothing is handed out, and nothing handed out counts.
+    pub fn follow(&mut self) {
+        *self = Broker::new(self.settings.clone());
+    }
+
+    /// A batch was committed.
+    pub fn observe(&mut self, state: &State, delta: &Delta, now: Time) {
+        if !self.leading {
+            return;
+        }
+        self.seen = state.index;
+        for row in &delta.evals {
+            let eval = state.evals.get(*row);
+            if eval.status.is_terminal() {
+                self.drop_ended(state, *row, eval, now);
+            } else {
+                self.admit(state, *row, eval, now);
+            }
+        }
+        if delta.capacity {
+            for (_, row) in state.evals.blocked() {
+                self.admit(state, row, state.evals.get(row), now);
+            }
+        }
+    }
+
+    /// The most urgent evaluation of these types.
+    pub fn dequeue(
+        &mut self,
+        state: &State,
+        types: &[JobType],
+        now: Time,
+        chance: &mut Rng,
+    ) -> Option<Delivery> {
+        let heads = types.iter().filter_map(|kind| Some((*self.ready.get(kind)?.first()?, *kind)));
+        let (urgency, kind) = heads.min()?;
+        self.ready.get_mut(&kind).expect("the head was just looked at").remove(&urgency);
+        let (row, token) = (urgency.2, chance.next());
+        let eval = state.evals.get(row).id();
+        let deadline = now.plus(self.settings.nack_timeout);
+        self.unacked.insert(eval, Outstanding { row, token, deadline });
+        *self.deliveries.entry(eval).or_default() += 1;
+        Some(Delivery { eval, token, wait_index: self.seen })
+    }
+
+    /// The worker still works on it.
+    ///
+    /// # Errors
+    /// [`NotHeld`]: it was taken away, and what the worker found out must not be used.
+    pub fn touch(&mut self, eval: EvalId, token: u64, now: Time) -> Result<(), NotHeld> {
+        let deadline = now.plus(self.settings.nack_timeout);
+        self.held(eval, token)?.deadline = deadline;
+        Ok(())
+    }
+
+    /// The worker is done, and the log says so. The job's next evaluation may go.
+    ///
+    /// # Errors
+    /// [`NotHeld`]: somebody else has it, or the end of the evaluation was seen first.
+    pub fn ack(&mut self, state: &State, eval: EvalId, token: u64, now: Time) -> Result<(), NotHeld> {
+        let row = self.held(eval, token)?.row;
+        self.unacked.remove(&eval);
+        self.deliveries.remove(&eval);
+        self.release(state, state.evals.get(row).job, now);
+        Ok(())
+    }
+
+    /// The worker gives it back. Delivered too often, it has to fail: the command says so.
+    ///
+    /// # Errors
+    /// [`NotHeld`]: the worker did not have it.
+    pub fn nack(
+        &mut self,
+        eval: EvalId,
+        token: u64,
+        now: Time,
+        chance: &mut Rng,
+    ) -> Result<Option<Command>, NotHeld> {
+        let row = self.held(eval, token)?.row;
+        self.unacked.remove(&eval);
+        let deliveries = self.deliveries.get(&eval).copied().unwrap_or(0);
+        if deliveries >= self.settings.delivery_limit {
+            // The job stays taken until the log says that the evaluation failed.
+            let more = chance.below(5 * self.settings.follow_up_after.0.max(1) as u64) as i64;
+            let follow_up_at = now.plus(self.settings.follow_up_after).plus(Duration(more));
+            return Ok(Some(Command::FailEval { eval, deliveries, follow_up_at }));
+        }
+        let further = i64::from(deliveries.saturating_sub(1));
+        let delay = if further == 0 {
+            self.settings.first_delay
+        } else {
+            Duration(self.settings.further_delay.0 * further)
+        };
+        self.delayed.insert((now.plus(delay), row));
+        Ok(None)
+    }
+
+    pub fn next_deadline(&self) -> Option<Time> {
+        let outstanding = self.unacked.values().map(|held| held.deadline).min();
+        let delayed = self.delayed.first().map(|(due, _)| *due);
+        outstanding.into_iter().chain(delayed).min()
+    }
+
+    /// Takes back what workers are silent about, and wakes what is due.
+    pub fn expire(&mut self, state: &State, now: Time, chance: &mut Rng) -> Vec<Command> {
+        let silent = self.unacked.iter().filter(|(_, held)| held.deadline <= now);
+        let silent: Vec<(EvalId, u64)> = silent.map(|(eval, held)| (*eval, held.token)).collect();
+        let failed =
+            silent.into_iter().filter_map(|(eval, token)| self.nack(eval, token, now, chance).ok().flatten());
+        let commands = failed.collect();
+        while let Some((_, row)) = self.delayed.first().copied().filter(|(due, _)| *due <= now) {
+            self.delayed.pop_first();
+            let eval = state.evals.get(row);
+            match self.current.get(&eval.job) {
+                // Delivered before, it kept its job's turn.
+                Some(current) if *current == row => self.make_ready(row, eval),
+                _ => self.admit(state, row, eval, now),
+            }
+        }
+        commands
+    }
+
+    pub fn stats(&self) -> BrokerStats {
+        BrokerStats {
+            ready: self.ready.values().map(BTreeSet::len).sum(),
+            unacked: self.unacked.len(),
+            delayed: self.delayed.len(),
+        }
+    }
+
+    fn held(&mut self, eval: EvalId, token: u64) -> Result<&mut Outstanding, NotHeld> {
+        let held = self.unacked.get_mut(&eval).ok_or(NotHeld::NotOutstanding)?;
+        if held.token == token { Ok(held) } else { Err(NotHeld::WrongToken) }
+    }
+
+    /// Takes in an evaluation that may run, if its job has no other in turn.
+    fn admit(&mut self, state: &State, row: EvalRow, eval: &Eval, now: Time) {
+        if !may_run(state, eval) {
+            return;
+        }
+        if eval.status == EvalStatus::Pending && eval.facts.wait_until > now {
+            self.delayed.insert((eval.facts.wait_until, row));
+            return;
+        }
+        if !self.current.contains_key(&eval.job) {
+            self.current.insert(eval.job, row);
+            self.make_ready(row, eval);
+        }
+    }
+
+    fn make_ready(&mut self, row: EvalRow, eval: &Eval) {
+        let urgency = (std::cmp::Reverse(eval.facts.priority), eval.created, row);
+        self.ready.entry(eval.facts.kind).or_default().insert(urgency);
+    }
+
+    fn drop_ended(&mut self, state: &State, row: EvalRow, eval: &Eval, now: Time) {
+        if let Some(ready) = self.ready.get_mut(&eval.facts.kind) {
+            ready.remove(&(std::cmp::Reverse(eval.facts.priority), eval.created, row));
+        }
+        self.delayed.retain(|(_, delayed)| *delayed != row);
+        self.unacked.remove(&eval.id());
+        self.deliveries.remove(&eval.id());
+        if self.current.get(&eval.job) == Some(&row) {
+            self.release(state, eval.job, now);
+        }
+    }
+
+    /// The job's turn is free: the best of what waits takes it.
+    fn release(&mut self, state: &State, job: JobRow, now: Time) {
+        self.current.remove(&job);
+        let live = state.jobs.get(job).live_evals.iter().map(|row| (*row, state.evals.get(*row)));
+        let due = live.filter(|(_, eval)| may_run(state, eval) && eval.facts.wait_until <= now);
+        let best = due.max_by_key(|(row, eval)| (eval.facts.priority, eval.modified, *row));
+        if let Some((row, eval)) = best {
+            self.admit(state, row, eval, now);
+        }
+    }
+}
+
+/// It waits for a worker, or for room that has appeared.
+fn may_run(state: &State, eval: &Eval) -> bool {
+    match eval.status {
+        EvalStatus::Pending => true,
+        EvalStatus::Blocked => eval.may_be_unblocked(state),
+        EvalStatus::Complete | EvalStatus::Failed | EvalStatus::Canceled => false,
+    }
+}

@@ -1,0 +1,473 @@
+//! The threads, the clock and the entropy: everything around the pure machines.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use arc_swap::ArcSwap;
+use base::{Duration, Index, Rng, Time, Uuid};
+use journal::Journal;
+use model::{Actor, Command, EvalId, JobType, NodeId, Request, RequestId};
+use parking_lot::{Condvar, Mutex};
+use state::{Delta, State};
+use tokio::sync::{oneshot, watch};
+
+use crate::broker::{Broker, BrokerSettings, BrokerStats, Delivery, NotHeld};
+use crate::heartbeats::{HeartbeatSettings, Heartbeats};
+use crate::inbox::{Inbox, Notice};
+use crate::sequencer::{Published, Receipt, Sequencer, Submission, SubmitError};
+use crate::worker::{Worker, WorkerInfo};
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// This server, as batches name it.
+    pub server: Uuid,
+    pub heartbeats: HeartbeatSettings,
+    pub broker: BrokerSettings,
+    /// Scheduler threads.
+    pub workers: usize,
+    /// How long a call waits for a leader before it fails.
+    pub rpc_hold: Duration,
+}
+
+/// The door and what is behind it, before the log is there to come in by it.
+pub struct Starting {
+    pub inbox: Inbox,
+    settings: Settings,
+}
+
+/// First half of a start: the log is opened with [`Starting::inbox`] as its sink, then handed to
+/// [`Starting::start`].
+pub fn prepare(settings: Settings) -> Starting {
+    Starting { inbox: Inbox::default(), settings }
+}
+
+impl Starting {
+    pub fn start(self, journal: Arc<dyn Journal>) -> Control {
+        let (published_index, _) = watch::channel(Index::ZERO);
+        let (leads, _) = watch::channel(false);
+        let (halted, _) = watch::channel(None);
+        let shared = Arc::new(Shared {
+            inbox: self.inbox,
+            journal,
+            published: ArcSwap::from_pointee(State::default()),
+            published_index,
+            leads,
+            halted,
+            leader: Mutex::new(Leader {
+                broker: Broker::new(self.settings.broker.clone()),
+                heartbeats: Heartbeats::new(self.settings.heartbeats.clone()),
+                chance: Rng::new(entropy()),
+                closed: false,
+            }),
+            work: Condvar::new(),
+            timer: Condvar::new(),
+            settings: self.settings,
+        });
+        let workers: Vec<Arc<Worker>> = (0..shared.settings.workers)
+            .map(|_| Arc::new(Worker::new(Uuid::from_random(entropy_bytes()))))
+            .collect();
+        let mut threads = vec![
+            spawn("sequencer", shared.clone(), |shared| sequence(&shared)),
+            spawn("timers", shared.clone(), |shared| keep_time(&shared)),
+        ];
+        for worker in &workers {
+            let (worker, control) = (worker.clone(), shared.clone());
+            threads.push(spawn("worker", control, move |shared| worker.run(&shared)));
+        }
+        Control { shared, workers: Arc::new(workers), threads: Arc::new(Mutex::new(threads)) }
+    }
+}
+
+/// Everything the server's speakers may do: submit, read, wait.
+#[derive(Clone)]
+pub struct Control {
+    shared: Arc<Shared>,
+    workers: Arc<Vec<Arc<Worker>>>,
+    threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
+}
+
+pub(crate) struct Shared {
+    inbox: Inbox,
+    journal: Arc<dyn Journal>,
+    published: ArcSwap<State>,
+    published_index: watch::Sender<Index>,
+    leads: watch::Sender<bool>,
+    halted: watch::Sender<Option<String>>,
+    leader: Mutex<Leader>,
+    /// Workers wait here for evaluations.
+    work: Condvar,
+    /// The timers wait here for an earlier deadline.
+    timer: Condvar,
+    settings: Settings,
+}
+
+/// What only a leader has.
+struct Leader {
+    broker: Broker,
+    heartbeats: Heartbeats,
+    chance: Rng,
+    closed: bool,
+}
+
+/// How waiting for a state ended.
+pub(crate) enum Waited {
+    Reached(Arc<State>),
+    TimedOut,
+    Closed,
+}
+
+impl Control {
+    /// Has a command decided and waits until its outcome is committed.
+    ///
+    /// # Errors
+    /// [`SubmitError`]; for `Unknown` repeat the request under the same id.
+    pub async fn submit(&self, request: Request) -> Result<Receipt, SubmitError> {
+        let mut leads = self.shared.leads.subscribe();
+        let hold = self.shared.settings.rpc_hold.to_std();
+        let led = tokio::time::timeout(hold, leads.wait_for(|leads| *leads)).await;
+        if !matches!(led, Ok(Ok(_))) {
+            return Err(SubmitError::NotLeading);
+        }
+        let (sender, receiver) = oneshot::channel();
+        let answer = Box::new(move |outcome| drop(sender.send(outcome)));
+        self.shared.inbox.submit(Submission { request, answer });
+        receiver.await.unwrap_or(Err(SubmitError::Unknown))
+    }
+
+    /// The newest committed state. A pointer copy.
+    pub fn state(&self) -> Arc<State> {
+        self.shared.published.load_full()
+    }
+
+    /// Told of each newly published index; may skip some when many come at once.
+    pub fn watch(&self) -> watch::Receiver<Index> {
+        self.shared.published_index.subscribe()
+    }
+
+    pub fn leads(&self) -> bool {
+        *self.shared.leads.borrow()
+    }
+
+    /// Told when this server starts or stops to lead.
+    pub fn leadership(&self) -> watch::Receiver<bool> {
+        self.shared.leads.subscribe()
+    }
+
+    /// Told why, when the server cannot go on.
+    pub fn halted(&self) -> watch::Receiver<Option<String>> {
+        self.shared.halted.subscribe()
+    }
+
+    pub fn journal(&self) -> &Arc<dyn Journal> {
+        &self.shared.journal
+    }
+
+    /// A node spoke, and what it said was decided. Tells how long it may be silent now; `None` when another
+    /// server counts.
+    pub fn heard(&self, node: NodeId) -> Option<Duration> {
+        if !self.leads() {
+            return None;
+        }
+        let mut leader = self.shared.leader.lock();
+        let Leader { heartbeats, chance, .. } = &mut *leader;
+        let ttl = heartbeats.heard(node, now(), chance);
+        drop(leader);
+        self.shared.timer.notify_one();
+        Some(ttl)
+    }
+
+    pub fn broker_stats(&self) -> BrokerStats {
+        self.shared.leader.lock().broker.stats()
+    }
+
+    /// Nodes whose heartbeats are waited for.
+    pub fn heartbeats_tracked(&self) -> usize {
+        self.shared.leader.lock().heartbeats.len()
+    }
+
+    /// Commands that wait to be decided.
+    pub fn commands_waiting(&self) -> usize {
+        self.shared.inbox.waiting()
+    }
+
+    pub fn workers(&self) -> Vec<WorkerInfo> {
+        self.workers.iter().map(|worker| worker.info()).collect()
+    }
+
+    /// Stops all threads and waits for them. Commands on their way are answered `NotLeading` or `Unknown`.
+    pub fn shutdown(&self) {
+        self.shared.leader.lock().closed = true;
+        self.shared.work.notify_all();
+        self.shared.timer.notify_all();
+        self.shared.inbox.close();
+        for thread in self.threads.lock().drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a thread had panicked before the shutdown");
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// # Errors
+    /// [`SubmitError`].
+    pub fn submit_and_wait(&self, command: Command, name: &str) -> Result<Receipt, SubmitError> {
+        let request = Request { id: RequestId::default(), actor: Actor::Server(name.to_string()), command };
+        let (sender, receiver) = oneshot::channel();
+        let answer = Box::new(move |outcome| drop(sender.send(outcome)));
+        self.inbox.submit(Submission { request, answer });
+        receiver.blocking_recv().unwrap_or(Err(SubmitError::Unknown))
+    }
+
+    fn submit_and_forget(&self, command: Command, name: &str) {
+        let request = Request { id: RequestId::default(), actor: Actor::Server(name.to_string()), command };
+        let answer = Box::new(|outcome: Result<Receipt, SubmitError>| {
+            if let Err(error) = outcome {
+                tracing::debug!(%error, "a controller's command was not taken");
+            }
+        });
+        self.inbox.submit(Submission { request, answer });
+    }
+
+    /// The next evaluation of these types; `None` after `timeout` or at the end.
+    pub fn dequeue(&self, types: &[JobType], timeout: Duration) -> Option<Delivery> {
+        let until = Instant::now() + timeout.to_std();
+        let mut leader = self.leader.lock();
+        loop {
+            if leader.closed {
+                return None;
+            }
+            let state = self.published.load();
+            let Leader { broker, chance, .. } = &mut *leader;
+            if let Some(delivery) = broker.dequeue(&state, types, now(), chance) {
+                drop(leader);
+                self.timer.notify_one();
+                return Some(delivery);
+            }
+            if self.work.wait_until(&mut leader, until).timed_out() {
+                return None;
+            }
+        }
+    }
+
+    /// # Errors
+    /// [`NotHeld`]: the evaluation was taken away from the worker.
+    pub fn touch(&self, eval: EvalId, token: u64) -> Result<(), NotHeld> {
+        self.leader.lock().broker.touch(eval, token, now())
+    }
+
+    pub fn ack(&self, eval: EvalId, token: u64) {
+        let state = self.published.load();
+        // Not held any more: its end was seen in the log before the worker came here.
+        let _ended = self.leader.lock().broker.ack(&state, eval, token, now());
+        self.work.notify_one();
+    }
+
+    pub fn nack(&self, eval: EvalId, token: u64) {
+        let mut leader = self.leader.lock();
+        let Leader { broker, chance, .. } = &mut *leader;
+        let failed = broker.nack(eval, token, now(), chance).ok().flatten();
+        drop(leader);
+        self.timer.notify_one();
+        if let Some(command) = failed {
+            self.submit_and_forget(command, "broker");
+        }
+    }
+
+    /// Waits until the state is at least at `index`. Ends early as soon as it is.
+    pub fn wait_for(&self, index: Index, timeout: Duration) -> Waited {
+        let until = Instant::now() + timeout.to_std();
+        let mut leader = self.leader.lock();
+        loop {
+            let state = self.published.load_full();
+            if state.index >= index {
+                return Waited::Reached(state);
+            }
+            if leader.closed {
+                return Waited::Closed;
+            }
+            if self.work.wait_until(&mut leader, until).timed_out() {
+                return Waited::TimedOut;
+            }
+        }
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.leader.lock().closed
+    }
+
+    pub fn seed(&self) -> u64 {
+        self.leader.lock().chance.next()
+    }
+
+    /// Makes a state the one that everybody reads, and tells those who act on it.
+    fn publish(&self, published: &Published) {
+        let Published { state, delta } = published;
+        self.published.store(state.clone());
+        let mut leader = self.leader.lock();
+        leader.broker.observe(state, delta, now());
+        for row in &delta.nodes {
+            let hot = state.nodes.hot(*row);
+            if hot.gone || hot.status == model::NodeStatus::Down {
+                leader.heartbeats.forget(state.nodes.cold(*row).id);
+            }
+        }
+        drop(leader);
+        self.work.notify_all();
+        self.timer.notify_one();
+        self.published_index.send_replace(state.index);
+    }
+
+    fn start_leading(&self, state: &State) {
+        let mut leader = self.leader.lock();
+        leader.broker.lead(state, now());
+        leader.heartbeats.rebuild(state, now());
+        drop(leader);
+        self.leads.send_replace(true);
+        self.timer.notify_one();
+        self.work.notify_all();
+        if state.cluster.is_nil() {
+            self.submit_and_forget(Command::FoundCluster, "leader");
+        }
+    }
+
+    fn stop_leading(&self) {
+        self.leads.send_replace(false);
+        let mut leader = self.leader.lock();
+        leader.broker.follow();
+        leader.heartbeats.clear();
+    }
+
+    /// The server cannot go on: says why, and takes no more commands.
+    fn halt(&self, why: String) {
+        tracing::error!(why, "the server stops");
+        self.stop_leading();
+        self.halted.send_replace(Some(why));
+        self.inbox.close();
+    }
+}
+
+/// The sequencer's thread.
+fn sequence(shared: &Shared) {
+    let mut sequencer = Sequencer::new(shared.settings.server);
+    let mut seeds = Rng::new(entropy());
+    loop {
+        let (mut notices, mut closed) = shared
+            .inbox
+            .wait(sequencer.has_room(), |waiting| (std::mem::take(&mut waiting.notices), waiting.closed));
+        if let Err(why) = hear(shared, &mut sequencer, &mut notices) {
+            shared.halt(why);
+            closed = true;
+        }
+        if closed {
+            sequencer.follow();
+            refuse_waiting(shared);
+            return;
+        }
+        while sequencer.has_room() {
+            let Some((term, batch)) = sequencer.fill(now(), &mut seeds, || shared.inbox.pop()) else { break };
+            if let Err(error) = shared.journal.propose(term, batch) {
+                tracing::warn!(%error, "the log did not take a batch");
+                sequencer.refused(&SubmitError::Refused(error.to_string()));
+                break;
+            }
+        }
+    }
+}
+
+/// Folds what the log has said, and publishes the newest of it.
+///
+/// While a log is read back, the states between are of no use to anybody, and keeping them would have every
+/// fold copy the pages it touches: only the last one is published.
+fn hear(shared: &Shared, sequencer: &mut Sequencer, notices: &mut VecDeque<Notice>) -> Result<(), String> {
+    for notice in notices.drain(..) {
+        match notice {
+            Notice::Committed(batch) => {
+                let own = sequencer.commit(&batch).map_err(|damage| damage.to_string())?;
+                if let Some((published, answers)) = own {
+                    shared.publish(&published);
+                    answers.give();
+                }
+            }
+            Notice::Leading(term) => {
+                publish_folded(shared, sequencer);
+                sequencer.lead(term);
+                shared.start_leading(sequencer.committed());
+            }
+            Notice::Following => {
+                sequencer.follow();
+                shared.stop_leading();
+                refuse_waiting(shared);
+            }
+            Notice::Halted(why) => return Err(why),
+        }
+    }
+    publish_folded(shared, sequencer);
+    Ok(())
+}
+
+/// Publishes what was folded for others since the last time.
+fn publish_folded(shared: &Shared, sequencer: &Sequencer) {
+    if shared.published.load().index < sequencer.committed().index {
+        let state = Arc::new(sequencer.committed().clone());
+        shared.publish(&Published { state, delta: Delta::default() });
+    }
+}
+
+fn refuse_waiting(shared: &Shared) {
+    while let Some(submission) = shared.inbox.pop() {
+        (submission.answer)(Err(SubmitError::NotLeading));
+    }
+}
+
+/// The timers' thread: sleeps until the earliest deadline, or until there may be an earlier one.
+fn keep_time(shared: &Shared) {
+    let mut leader = shared.leader.lock();
+    while !leader.closed {
+        let next = leader.heartbeats.next_deadline().into_iter().chain(leader.broker.next_deadline()).min();
+        let wait = next.map(|deadline| deadline.since(now()).to_std());
+        match wait {
+            Some(wait) if wait.is_zero() => {}
+            Some(wait) => {
+                shared.timer.wait_for(&mut leader, wait);
+                continue;
+            }
+            None => {
+                shared.timer.wait(&mut leader);
+                continue;
+            }
+        }
+        let state = shared.published.load();
+        let Leader { broker, heartbeats, chance, .. } = &mut *leader;
+        let silent = heartbeats.expire(now());
+        let failed = broker.expire(&state, now(), chance);
+        parking_lot::MutexGuard::unlocked(&mut leader, || {
+            silent.into_iter().for_each(|command| shared.submit_and_forget(command, "heartbeats"));
+            failed.into_iter().for_each(|command| shared.submit_and_forget(command, "broker"));
+            shared.work.notify_all();
+        });
+    }
+}
+
+/// The only look at the clock.
+pub(crate) fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+}
+
+fn entropy() -> u64 {
+    u64::from_le_bytes(entropy_bytes()[..8].try_into().expect("16 bytes hold 8"))
+}
+
+fn entropy_bytes() -> [u8; 16] {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("the system has entropy");
+    bytes
+}
+
+fn spawn(name: &str, shared: Arc<Shared>, run: impl FnOnce(Arc<Shared>) + Send + 'static) -> JoinHandle<()> {
+    let builder = std::thread::Builder::new().name(name.to_string());
+    builder.spawn(move || run(shared)).expect("the system gives a thread")
+}

@@ -1,0 +1,100 @@
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use base::Term;
+use journal::{EncodedBatch, Sink};
+use parking_lot::{Condvar, Mutex};
+
+use crate::lanes::{Lane, Lanes};
+use crate::sequencer::{Submission, SubmitError};
+
+/// What the log said.
+#[derive(Debug)]
+pub(crate) enum Notice {
+    Committed(EncodedBatch),
+    Leading(Term),
+    Following,
+    Halted(String),
+}
+
+/// What the sequencer's thread wakes up for.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    /// Not bounded here: the log hands over what is durable, and its own reader decides how fast.
+    pub notices: VecDeque<Notice>,
+    pub lanes: Lanes<Submission>,
+    pub closed: bool,
+}
+
+/// The one door to the sequencer's thread: commands come in by lane, the log by notices.
+#[derive(Clone, Default)]
+pub struct Inbox {
+    shared: Arc<(Mutex<Waiting>, Condvar)>,
+}
+
+impl Inbox {
+    /// # Errors
+    /// Through the answer: `Busy` when the lane is full, `NotLeading` when the server shuts down.
+    pub(crate) fn submit(&self, submission: Submission) {
+        let lane = Lane::of(&submission.request.command);
+        let mut waiting = self.shared.0.lock();
+        if waiting.closed {
+            drop(waiting);
+            return (submission.answer)(Err(SubmitError::NotLeading));
+        }
+        let refused = waiting.lanes.push(lane, submission);
+        drop(waiting);
+        match refused {
+            Ok(()) => {
+                self.shared.1.notify_one();
+            }
+            Err(submission) => (submission.answer)(Err(SubmitError::Busy)),
+        }
+    }
+
+    /// Blocks until there is something to do and gives it to `work`, whose answer is handed on.
+    pub(crate) fn wait<T>(&self, may_fill: bool, work: impl FnOnce(&mut Waiting) -> T) -> T {
+        let mut waiting = self.shared.0.lock();
+        while waiting.notices.is_empty() && !waiting.closed && (!may_fill || waiting.lanes.is_empty()) {
+            self.shared.1.wait(&mut waiting);
+        }
+        work(&mut waiting)
+    }
+
+    pub(crate) fn pop(&self) -> Option<Submission> {
+        self.shared.0.lock().lanes.pop()
+    }
+
+    pub(crate) fn close(&self) {
+        self.shared.0.lock().closed = true;
+        self.shared.1.notify_all();
+    }
+
+    /// Commands that wait in all lanes.
+    pub fn waiting(&self) -> usize {
+        self.shared.0.lock().lanes.len()
+    }
+
+    fn notice(&self, notice: Notice) {
+        self.shared.0.lock().notices.push_back(notice);
+        self.shared.1.notify_one();
+    }
+}
+
+impl Sink for Inbox {
+    fn committed(&mut self, batch: EncodedBatch) {
+        self.notice(Notice::Committed(batch));
+    }
+
+    fn leading(&mut self, term: Term) {
+        self.notice(Notice::Leading(term));
+    }
+
+    fn following(&mut self, _: Option<u64>) {
+        self.notice(Notice::Following);
+    }
+
+    fn halted(&mut self, why: String) {
+        self.notice(Notice::Halted(why));
+    }
+}

@@ -1,0 +1,281 @@
+//! One writer: commands become events, events become batches, in one order.
+//!
+//! It decides each command against a working copy: what is committed and what it decided since. Nothing of
+//! that copy is seen by anybody before the log has it: answers, also refusals that rest on it, wait for the
+//! commit. It knows no nouns.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use base::{Index, Rng, Term, Time, Uuid};
+use journal::{EncodedBatch, FrameError};
+use model::command::Reply;
+use model::{Batch, CommandRecord, LoggedEvent, Rejection, Request};
+use state::{Context, Delta, FoldError, Moment, State};
+
+/// Most commands decided in one batch: bounds the pause of a fold.
+pub const BATCH_COMMANDS_MAX: usize = 1_024;
+
+/// Most events in one batch before it is closed: their number is a `u16` on disk, and one command may add many.
+pub const BATCH_EVENTS_MAX: usize = 8_192;
+
+/// Batches that may be on their way to the log at once. One means that nothing is decided on what is not durable.
+pub const IN_FLIGHT_MAX: usize = 8;
+
+/// What a caller gets for a command that was taken.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Receipt {
+    /// The state at this index holds what the command led to.
+    pub index: Index,
+    /// When it was decided.
+    pub time: Time,
+    /// Something was written.
+    pub wrote: bool,
+    pub reply: Reply,
+}
+
+/// Why a caller gets no receipt.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SubmitError {
+    #[error(transparent)]
+    Rejected(Rejection),
+    /// The lane is full. Nothing was decided: try again.
+    #[error("too many commands are waiting: try again in a second")]
+    Busy,
+    #[error("No cluster leader")]
+    NotLeading,
+    /// Leadership was lost while the command was on its way: it may or may not have taken effect.
+    #[error("leadership was lost before the outcome was known: repeat the request with the same id")]
+    Unknown,
+    #[error("the log refuses new writes: {0}")]
+    Refused(String),
+}
+
+/// Takes the answer to one command.
+pub type Answer = Box<dyn FnOnce(Result<Receipt, SubmitError>) + Send>;
+
+/// A command on its way in.
+pub struct Submission {
+    pub request: Request,
+    pub answer: Answer,
+}
+
+impl std::fmt::Debug for Submission {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Submission({:?})", self.request.command)
+    }
+}
+
+/// A state that is committed, and what the batch that led to it touched.
+#[derive(Clone, Debug)]
+pub struct Published {
+    pub state: Arc<State>,
+    pub delta: Delta,
+}
+
+/// Answers that may be given once their state is there for everybody to read.
+#[derive(Default)]
+#[must_use = "callers wait for their answers"]
+pub struct Answers(Vec<Held>);
+
+impl Answers {
+    pub fn give(self) {
+        self.0.into_iter().for_each(|held| (held.answer)(held.outcome));
+    }
+}
+
+/// A log that does not follow on what was folded: going on would spread the damage.
+#[derive(Debug, thiserror::Error)]
+pub enum Damage {
+    #[error("a committed batch cannot be read: {0}")]
+    Unreadable(#[from] FrameError),
+    #[error(transparent)]
+    OutOfOrder(#[from] FoldError),
+}
+
+struct InFlight {
+    index: Index,
+    published: Published,
+    answers: Vec<Held>,
+}
+
+/// An answer that may be given once everything before it is committed.
+struct Held {
+    answer: Answer,
+    outcome: Result<Receipt, SubmitError>,
+}
+
+pub struct Sequencer {
+    /// Committed and folded.
+    committed: State,
+    /// What the next command is decided on. Empty while another server leads.
+    working: State,
+    in_flight: VecDeque<InFlight>,
+    term: Option<Term>,
+    proposer: Uuid,
+}
+
+/// A batch that is being filled.
+struct Filling {
+    at: Moment,
+    previous: Index,
+    commands: Vec<CommandRecord>,
+    events: Vec<LoggedEvent>,
+    delta: Delta,
+    answers: Vec<Held>,
+}
+
+impl Sequencer {
+    pub fn new(proposer: Uuid) -> Sequencer {
+        let state = State::default();
+        Sequencer {
+            committed: state.clone(),
+            working: state,
+            in_flight: VecDeque::new(),
+            term: None,
+            proposer,
+        }
+    }
+
+    /// The state everybody may see.
+    pub fn committed(&self) -> &State {
+        &self.committed
+    }
+
+    pub fn leads(&self) -> bool {
+        self.term.is_some()
+    }
+
+    /// Another batch may be filled now.
+    pub fn has_room(&self) -> bool {
+        self.leads() && self.in_flight.len() < IN_FLIGHT_MAX
+    }
+
+    /// This server leads: everything decided before is folded, and nobody else can append any more.
+    pub fn lead(&mut self, term: Term) {
+        assert!(self.in_flight.is_empty(), "a new term begins with nothing of an old one in flight");
+        self.working = self.committed.clone();
+        self.term = Some(term);
+    }
+
+    /// This server leads no more. What was on its way has an unknown fate.
+    pub fn follow(&mut self) {
+        self.term = None;
+        // Not a clone of what is committed: a second holder of its pages would have each fold copy them.
+        self.working = State::default();
+        for batch in self.in_flight.drain(..) {
+            batch.answers.into_iter().for_each(|held| (held.answer)(Err(SubmitError::Unknown)));
+        }
+    }
+
+    /// The log has a batch. If it is the one this server proposed, it was folded already: its state may be
+    /// published, and then its answers given. Any other batch is folded now, in place.
+    ///
+    /// # Errors
+    /// [`Damage`]: the server must stop.
+    pub fn commit(&mut self, batch: &EncodedBatch) -> Result<Option<(Published, Answers)>, Damage> {
+        if self.in_flight.front().is_some_and(|own| own.index == batch.index()) {
+            let own = self.in_flight.pop_front().expect("the front was just looked at");
+            self.committed = State::clone(&own.published.state);
+            return Ok(Some((own.published, Answers(own.answers))));
+        }
+        assert!(!self.leads(), "who leads commits what it proposed, in that order");
+        self.committed.apply(&batch.decode()?)?;
+        Ok(None)
+    }
+
+    /// Fills one batch from `next` until a bound is reached or it has no more.
+    ///
+    /// `None` when nothing has to be written; whoever asked then is answered at once, or together with what
+    /// is in flight. Each command gets its own seed from `seeds`.
+    pub fn fill(
+        &mut self,
+        now: Time,
+        seeds: &mut Rng,
+        mut next: impl FnMut() -> Option<Submission>,
+    ) -> Option<(Term, EncodedBatch)> {
+        let term = self.term?;
+        let mut filling = self.begin(now);
+        while filling.commands.len() < BATCH_COMMANDS_MAX && filling.events.len() < BATCH_EVENTS_MAX {
+            let Some(submission) = next() else { break };
+            self.decide(submission, seeds.next(), &mut filling);
+        }
+        self.finish(filling).map(|batch| (term, batch))
+    }
+
+    /// The log did not take the batch that was filled last.
+    pub fn refused(&mut self, error: &SubmitError) {
+        let batch = self.in_flight.pop_back().expect("a batch was filled before it was refused");
+        let last = self.in_flight.back();
+        self.working =
+            last.map_or_else(|| self.committed.clone(), |last| State::clone(&last.published.state));
+        batch.answers.into_iter().for_each(|held| (held.answer)(Err(error.clone())));
+    }
+
+    fn begin(&self, now: Time) -> Filling {
+        // Time never runs backwards in the log, whatever the clock does.
+        let time = now.max(self.working.time);
+        Filling {
+            at: Moment { index: self.working.index.next(), time },
+            previous: self.working.index,
+            commands: Vec::new(),
+            events: Vec::new(),
+            delta: Delta::default(),
+            answers: Vec::new(),
+        }
+    }
+
+    fn decide(&mut self, submission: Submission, seed: u64, filling: &mut Filling) {
+        let Submission { request, answer } = submission;
+        if let Some(known) = self.working.remembered(request.id) {
+            let reply = Reply { evals: known.eval.into_iter().collect(), verdict: None };
+            let receipt = Receipt { index: known.index, time: self.working.time, wrote: true, reply };
+            filling.answers.push(Held { answer, outcome: Ok(receipt) });
+            return;
+        }
+        let mut ctx = Context::new(filling.at.index, filling.at.time, seed);
+        let outcome = match state::decide(&self.working, &mut ctx, &request.actor, &request.command) {
+            Err(rejection) => Err(SubmitError::Rejected(rejection)),
+            Ok(decision) => {
+                let (wrote, reply) = (!decision.events.is_empty(), decision.reply());
+                let index = if wrote { filling.at.index } else { self.working.index };
+                if wrote {
+                    self.take(filling, &request, decision.events);
+                }
+                Ok(Receipt { index, time: filling.at.time, wrote, reply })
+            }
+        };
+        filling.answers.push(Held { answer, outcome });
+    }
+
+    fn take(&mut self, filling: &mut Filling, request: &Request, events: Vec<model::Event>) {
+        let number = filling.commands.len() as u16;
+        let record =
+            CommandRecord { request: request.id, kind: request.command.kind(), actor: request.actor.clone() };
+        self.working.absorb(filling.at, &record, events.iter(), &mut filling.delta);
+        filling.commands.push(record);
+        filling.events.extend(events.into_iter().map(|event| LoggedEvent { command: number, event }));
+    }
+
+    fn finish(&mut self, mut filling: Filling) -> Option<EncodedBatch> {
+        if filling.events.is_empty() {
+            match self.in_flight.back_mut() {
+                Some(last) => last.answers.append(&mut filling.answers),
+                None => filling.answers.into_iter().for_each(|held| (held.answer)(held.outcome)),
+            }
+            return None;
+        }
+        self.working.seal(filling.at, &filling.delta);
+        let batch = Batch {
+            index: filling.at.index,
+            previous: filling.previous,
+            time: filling.at.time,
+            proposer: self.proposer,
+            commands: filling.commands,
+            events: filling.events,
+        };
+        let published = Published { state: Arc::new(self.working.clone()), delta: filling.delta };
+        self.in_flight.push_back(InFlight { index: batch.index, published, answers: filling.answers });
+        Some(journal::encode(&batch))
+    }
+}

@@ -1,0 +1,144 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use base::{Duration, Uuid};
+use model::command::{Settlement, Verdict};
+use model::{Command, JobType, Rejection};
+use parking_lot::Mutex;
+use state::State;
+
+use crate::broker::Delivery;
+use crate::driver::{Shared, Waited, now};
+use crate::sequencer::SubmitError;
+
+/// What every worker can schedule.
+const TYPES: [JobType; 4] = [JobType::Service, JobType::Batch, JobType::System, JobType::Sysbatch];
+
+/// How long a worker waits for work before it looks whether it is still wanted.
+const DEQUEUE_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// How long a worker waits for its server to have seen what the evaluation is about.
+const SYNC_LIMIT: Duration = Duration::from_secs(5);
+
+/// Having given the evaluation back, how much longer it waits for the same: a server that is behind takes no
+/// more work, but wakes as soon as it has caught up.
+const SLOW_SERVER_FACTOR: i64 = 10;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkerStatus {
+    WaitingToDequeue,
+    WaitingForState,
+    Scheduling,
+    Submitting,
+    Stopped,
+}
+
+/// A worker as operators see it.
+#[derive(Clone, Debug)]
+pub struct WorkerInfo {
+    pub id: Uuid,
+    pub status: WorkerStatus,
+}
+
+/// One scheduler thread.
+pub(crate) struct Worker {
+    id: Uuid,
+    status: Mutex<WorkerStatus>,
+}
+
+impl Worker {
+    pub fn new(id: Uuid) -> Worker {
+        Worker { id, status: Mutex::new(WorkerStatus::WaitingToDequeue) }
+    }
+
+    pub fn info(&self) -> WorkerInfo {
+        WorkerInfo { id: self.id, status: *self.status.lock() }
+    }
+
+    pub fn run(&self, shared: &Shared) {
+        while !shared.is_closed() {
+            self.is(WorkerStatus::WaitingToDequeue);
+            let Some(delivery) = shared.dequeue(&TYPES, DEQUEUE_TIMEOUT) else { continue };
+            self.is(WorkerStatus::WaitingForState);
+            match shared.wait_for(delivery.wait_index, SYNC_LIMIT) {
+                Waited::Reached(state) => self.work(shared, &delivery, state),
+                Waited::Closed => shared.nack(delivery.eval, delivery.token),
+                Waited::TimedOut => {
+                    shared.nack(delivery.eval, delivery.token);
+                    let longer = Duration(SYNC_LIMIT.0 * SLOW_SERVER_FACTOR);
+                    shared.wait_for(delivery.wait_index, longer);
+                }
+            }
+        }
+        self.is(WorkerStatus::Stopped);
+    }
+
+    fn work(&self, shared: &Shared, delivery: &Delivery, state: Arc<State>) {
+        let attempt = AssertUnwindSafe(|| self.settle(shared, delivery, state));
+        match catch_unwind(attempt) {
+            Ok(Ok(())) => shared.ack(delivery.eval, delivery.token),
+            Ok(Err(error)) => {
+                tracing::debug!(eval = %delivery.eval, %error, "an evaluation is given back");
+                shared.nack(delivery.eval, delivery.token);
+            }
+            Err(_) => {
+                tracing::error!(eval = %delivery.eval, "the scheduler panicked; the evaluation is given back");
+                shared.nack(delivery.eval, delivery.token);
+            }
+        }
+    }
+
+    /// Schedules until a plan is accepted in full, or until trying again is of no use.
+    fn settle(&self, shared: &Shared, delivery: &Delivery, mut state: Arc<State>) -> Result<(), SubmitError> {
+        let mut attempts = 0;
+        loop {
+            let Some(eval) = state.evals.lookup(delivery.eval) else { return Ok(()) };
+            if eval.status.is_terminal() {
+                return Ok(());
+            }
+            self.is(WorkerStatus::Scheduling);
+            let (seed, moment) = (shared.seed(), now().max(state.time));
+            let settlement = if attempts < placement::max_attempts(eval.facts.kind) {
+                placement::schedule(&state, eval, seed, moment).settlement
+            } else {
+                placement::give_up(&state, eval, seed, moment)
+            };
+            let Some((verdict, index)) = self.submit(shared, delivery, settlement)? else { return Ok(()) };
+            if verdict.full {
+                return Ok(());
+            }
+            attempts = if verdict.placed > 0 { 0 } else { attempts + 1 };
+            match shared.wait_for(index, SYNC_LIMIT) {
+                Waited::Reached(newer) => state = newer,
+                Waited::TimedOut | Waited::Closed => return Err(SubmitError::Unknown),
+            }
+        }
+    }
+
+    /// `None`: the evaluation ended while this worker was at it.
+    fn submit(
+        &self,
+        shared: &Shared,
+        delivery: &Delivery,
+        settlement: Settlement,
+    ) -> Result<Option<(Verdict, base::Index)>, SubmitError> {
+        self.is(WorkerStatus::Submitting);
+        if shared.touch(delivery.eval, delivery.token).is_err() {
+            return Ok(None);
+        }
+        match shared.submit_and_wait(Command::SettleEval(Box::new(settlement)), "worker") {
+            Ok(receipt) => {
+                let verdict = receipt.reply.verdict.expect("a settlement is answered with a verdict");
+                Ok(Some((verdict, receipt.index)))
+            }
+            Err(SubmitError::Rejected(Rejection::EvalNotOutstanding(_) | Rejection::EvalUnknown(_))) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn is(&self, status: WorkerStatus) {
+        *self.status.lock() = status;
+    }
+}

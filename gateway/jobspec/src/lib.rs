@@ -1,1 +1,23 @@
-//! gateway/jobspec
+//! Job files to documents, in HCL version 2 or JSON; what a document means when it leaves things open; what is
+//! wrong with it; and what this release does not execute yet.
+//!
+//! Pure: no file, clock, network or randomness. Files named by a job file come from the caller ([`Files`]). Text from
+//! strangers is bounded in size, depth and work before anything else is done with it.
+//!
+//! Read [`parse`] for files, then [`canonicalize`] and [`validate`] for what servers do with the result.
+//! [`config`] reads agent configuration files with the same parser.
+
+mod canonical;
+mod decode;
+mod diagnostic;
+mod eval;
+mod hcl;
+mod parse;
+mod variables;
+
+pub use canonical::{DEFAULT_PRIORITY, apply_defaults, canonicalize};
+pub use diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Diagnostics, Source, Span};
+pub use eval::{BUDGET, Files, NoFiles, RESULT_MAX};
+pub use hcl::{NESTING_MAX, SOURCE_MAX};
+pub use parse::{Parsed, parse, parse_json};
+pub use variables::{ENVIRONMENT_PREFIX, Variables};

@@ -1,0 +1,92 @@
+//! HCL's JSON syntax: the same blocks, written as objects keyed by kind and label.
+
+use super::job::JOB;
+use super::schema::{Label, Schema};
+use crate::diagnostic::Fault;
+use crate::eval::Value;
+use crate::hcl::{Attribute, Block, Body, Expr, ExprKind, Key, Name};
+
+/// The body that a JSON document stands for. Only its shape decides which members are blocks.
+pub(crate) fn body(document: Expr) -> Result<Body, Fault> {
+    let mut body = Body::default();
+    for (name, value) in members(document)? {
+        match name.text.as_str() {
+            "job" => push_blocks(&mut body, &name, value, &JOB)?,
+            "variable" => push_open(&mut body, &name, value, 1)?,
+            "variables" | "locals" => push_open(&mut body, &name, value, 0)?,
+            _ => body.attributes.push(Attribute { name, value }),
+        }
+    }
+    Ok(body)
+}
+
+fn members(object: Expr) -> Result<Vec<(Name, Expr)>, Fault> {
+    let ExprKind::Object(entries) = object.kind else {
+        return Err(Fault::new(object.span, "expected an object"));
+    };
+    let named = entries.into_iter().map(|(key, value)| match key {
+        Key::Name(name) => Ok((name, value)),
+        Key::Computed(Expr { kind: ExprKind::Literal(Value::Text(text)), span, .. }) => {
+            Ok((Name { text, span }, value))
+        }
+        Key::Computed(other) => Err(Fault::new(other.span, "expected a name in quotes")),
+    });
+    named.collect()
+}
+
+/// One object, or a list of objects for a repeated block.
+fn several(value: Expr) -> Vec<Expr> {
+    match value.kind {
+        ExprKind::List(items) => items,
+        _ => vec![value],
+    }
+}
+
+fn push_blocks(body: &mut Body, kind: &Name, value: Expr, schema: &'static Schema) -> Result<(), Fault> {
+    for value in several(value) {
+        if !matches!(schema.label, Label::Required(_) | Label::Optional(_)) {
+            let inner = schema_body(value, schema)?;
+            body.blocks.push(block(kind, Vec::new(), inner));
+            continue;
+        }
+        for (label, value) in members(value)? {
+            for value in several(value) {
+                let inner = schema_body(value, schema)?;
+                body.blocks.push(block(kind, vec![label.clone()], inner));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn schema_body(value: Expr, schema: &'static Schema) -> Result<Body, Fault> {
+    let mut body = Body::default();
+    for (name, value) in members(value)? {
+        match schema.block(&name.text) {
+            Some(nested) => push_blocks(&mut body, &name, value, nested.schema)?,
+            None => body.attributes.push(Attribute { name, value }),
+        }
+    }
+    Ok(body)
+}
+
+fn push_open(body: &mut Body, kind: &Name, value: Expr, labels: usize) -> Result<(), Fault> {
+    for value in several(value) {
+        if labels == 0 {
+            let attributes =
+                members(value)?.into_iter().map(|(name, value)| Attribute { name, value }).collect();
+            body.blocks.push(block(kind, Vec::new(), Body { attributes, blocks: Vec::new() }));
+            continue;
+        }
+        for (label, value) in members(value)? {
+            let attributes =
+                members(value)?.into_iter().map(|(name, value)| Attribute { name, value }).collect();
+            body.blocks.push(block(kind, vec![label], Body { attributes, blocks: Vec::new() }));
+        }
+    }
+    Ok(())
+}
+
+fn block(kind: &Name, labels: Vec<Name>, body: Body) -> Block {
+    Block { kind: kind.clone(), labels, body, header: kind.span }
+}

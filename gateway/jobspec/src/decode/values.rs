@@ -1,0 +1,70 @@
+use serde_json::{Value as Json, json};
+
+use super::schema::Kind;
+use crate::eval::{Value, to_bool, to_int, to_text};
+
+/// The JSON of a value in the shape its field asks for; null stays null.
+pub(super) fn decode(kind: Kind, value: Value) -> Result<Json, String> {
+    if value == Value::Null {
+        return Ok(Json::Null);
+    }
+    match kind {
+        Kind::Text => text(&value),
+        Kind::Bool => to_bool(&value).map(Json::from),
+        Kind::Int(least, most) => int(&value, least, most),
+        Kind::Duration => duration(&value),
+        Kind::Texts => list(value, |item| text(&item)),
+        Kind::Ints(least, most) => list(value, |item| int(&item, least, most)),
+        Kind::TextMap => map(value, |item| text(&item)),
+        Kind::TextsMap => map(value, |item| list(item, |item| text(&item))),
+        Kind::Free => match value {
+            Value::Object(_) => Ok(value.into_json()),
+            other => Err(format!("expected an object, found {}", other.describe())),
+        },
+    }
+}
+
+fn text(value: &Value) -> Result<Json, String> {
+    to_text(value).map(Json::String)
+}
+
+fn int(value: &Value, least: i64, most: i64) -> Result<Json, String> {
+    let whole = to_int(value)?;
+    match (least..=most).contains(&whole) {
+        true => Ok(json!(whole)),
+        false => Err(format!("{whole} is not between {least} and {most}")),
+    }
+}
+
+/// Go's duration text, or a number of nanoseconds.
+fn duration(value: &Value) -> Result<Json, String> {
+    match value {
+        Value::Text(text) => {
+            text.parse().map(|span: base::Duration| json!(span.0)).map_err(|why| why.to_string())
+        }
+        Value::Int(nanos) => Ok(json!(nanos)),
+        other => Err(format!("expected a duration such as \"30s\", found {}", other.describe())),
+    }
+}
+
+fn list(value: Value, item: impl Fn(Value) -> Result<Json, String>) -> Result<Json, String> {
+    let Value::List(items) = value else {
+        return Err(format!("expected a list, found {}", value.describe()));
+    };
+    let decoded =
+        items.into_iter().enumerate().map(|(at, value)| item(value).map_err(|why| format!("[{at}]: {why}")));
+    decoded.collect::<Result<_, _>>().map(Json::Array)
+}
+
+/// Entries that are null are left out.
+fn map(value: Value, item: impl Fn(Value) -> Result<Json, String>) -> Result<Json, String> {
+    let Value::Object(entries) = value else {
+        return Err(format!("expected an object, found {}", value.describe()));
+    };
+    let set = entries.into_iter().filter(|(_, value)| *value != Value::Null);
+    let decoded = set.map(|(key, value)| match item(value) {
+        Ok(value) => Ok((key, value)),
+        Err(why) => Err(format!("{key}: {why}")),
+    });
+    decoded.collect::<Result<_, _>>().map(Json::Object)
+}

@@ -1,0 +1,173 @@
+use std::collections::BTreeMap;
+
+use crate::diagnostic::{Fault, nearest};
+use crate::eval::{Value, to_bool, to_number, to_text};
+use crate::hcl::{Expr, ExprKind, Key};
+
+/// The type of a variable.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Type {
+    Text,
+    Number,
+    Bool,
+    Any,
+    List(Box<Type>),
+    Set(Box<Type>),
+    Map(Box<Type>),
+    Tuple(Vec<Type>),
+    Object(BTreeMap<String, Type>),
+}
+
+const NAMES: [&str; 9] = ["string", "number", "bool", "any", "list", "set", "map", "tuple", "object"];
+
+impl Type {
+    /// Reads a type expression such as `map(list(string))`.
+    pub fn read(expr: &Expr) -> Result<Type, Fault> {
+        match &expr.kind {
+            ExprKind::Root(name) => match name.as_str() {
+                "string" => Ok(Type::Text),
+                "number" => Ok(Type::Number),
+                "bool" => Ok(Type::Bool),
+                "any" => Ok(Type::Any),
+                "list" => Ok(Type::List(Box::new(Type::Any))),
+                "set" => Ok(Type::Set(Box::new(Type::Any))),
+                "map" => Ok(Type::Map(Box::new(Type::Any))),
+                other => Err(unknown(expr, other)),
+            },
+            ExprKind::Call { name, arguments, .. } => match (name.text.as_str(), arguments.as_slice()) {
+                ("list", [inner]) => Ok(Type::List(Box::new(Type::read(inner)?))),
+                ("set", [inner]) => Ok(Type::Set(Box::new(Type::read(inner)?))),
+                ("map", [inner]) => Ok(Type::Map(Box::new(Type::read(inner)?))),
+                ("tuple", [inner]) => Type::tuple(inner),
+                ("object", [inner]) => Type::object(inner),
+                (known, _) if NAMES.contains(&known) => {
+                    Err(Fault::new(expr.span, format!("the type {known} does not take these arguments")))
+                }
+                (other, _) => Err(unknown(expr, other)),
+            },
+            ExprKind::Literal(Value::Text(text)) => {
+                Err(unknown(expr, text).hint(format!("types are written without quotes: {text}")))
+            }
+            _ => Err(Fault::new(expr.span, "expected a type, such as string or list(string)")),
+        }
+    }
+
+    fn tuple(inner: &Expr) -> Result<Type, Fault> {
+        match &inner.kind {
+            ExprKind::List(items) => items.iter().map(Type::read).collect::<Result<_, _>>().map(Type::Tuple),
+            _ => Err(Fault::new(inner.span, "expected the types of a tuple in brackets")),
+        }
+    }
+
+    fn object(inner: &Expr) -> Result<Type, Fault> {
+        let ExprKind::Object(entries) = &inner.kind else {
+            return Err(Fault::new(inner.span, "expected the types of an object in braces"));
+        };
+        let mut fields = BTreeMap::new();
+        for (key, value) in entries {
+            let name = match key {
+                Key::Name(name) => name.text.clone(),
+                Key::Computed(Expr { kind: ExprKind::Literal(Value::Text(text)), .. }) => text.clone(),
+                Key::Computed(expr) => return Err(Fault::new(expr.span, "expected the name of a field")),
+            };
+            fields.insert(name, Type::read(value)?);
+        }
+        Ok(Type::Object(fields))
+    }
+
+    /// True where text from outside is taken as it is, and not read as an expression.
+    pub fn takes_text(&self) -> bool {
+        matches!(self, Type::Text | Type::Number)
+    }
+
+    /// The value in this type; `null` belongs to every type.
+    pub fn convert(&self, value: Value) -> Result<Value, String> {
+        if value == Value::Null {
+            return Ok(value);
+        }
+        match self {
+            Type::Any => Ok(value),
+            Type::Text => to_text(&value).map(Value::Text),
+            Type::Number => to_number(&value),
+            Type::Bool => to_bool(&value).map(Value::Bool),
+            Type::List(inner) => convert_list(value, inner).map(Value::List),
+            Type::Set(inner) => convert_list(value, inner).and_then(unique).map(Value::List),
+            Type::Map(inner) => convert_map(value, inner),
+            Type::Tuple(types) => convert_tuple(value, types),
+            Type::Object(fields) => convert_object(value, fields),
+        }
+    }
+}
+
+fn unknown(expr: &Expr, name: &str) -> Fault {
+    let fault = Fault::new(expr.span, format!("there is no type \"{name}\""));
+    match nearest(name, NAMES) {
+        Some(known) => fault.hint(format!("did you mean {known}?")),
+        None => fault.hint(format!("known are {}", NAMES.join(", "))),
+    }
+}
+
+fn items(value: Value) -> Result<Vec<Value>, String> {
+    match value {
+        Value::List(items) => Ok(items),
+        other => Err(format!("expected a list, found {}", other.describe())),
+    }
+}
+
+fn fields(value: Value) -> Result<BTreeMap<String, Value>, String> {
+    match value {
+        Value::Object(entries) => Ok(entries),
+        other => Err(format!("expected an object, found {}", other.describe())),
+    }
+}
+
+fn convert_list(value: Value, inner: &Type) -> Result<Vec<Value>, String> {
+    let converted = items(value)?
+        .into_iter()
+        .enumerate()
+        .map(|(at, item)| inner.convert(item).map_err(|why| format!("element {at}: {why}")));
+    converted.collect()
+}
+
+fn convert_map(value: Value, inner: &Type) -> Result<Value, String> {
+    let converted = fields(value)?.into_iter().map(|(key, item)| {
+        let item = inner.convert(item).map_err(|why| format!("\"{key}\": {why}"))?;
+        Ok((key, item))
+    });
+    converted.collect::<Result<_, String>>().map(Value::Object)
+}
+
+fn convert_tuple(value: Value, types: &[Type]) -> Result<Value, String> {
+    let items = items(value)?;
+    if items.len() != types.len() {
+        return Err(format!("expected {} elements, found {}", types.len(), items.len()));
+    }
+    let converted = items.into_iter().zip(types).map(|(item, inner)| inner.convert(item));
+    converted.collect::<Result<_, _>>().map(Value::List)
+}
+
+fn convert_object(value: Value, types: &BTreeMap<String, Type>) -> Result<Value, String> {
+    let mut given = fields(value)?;
+    let mut object = BTreeMap::new();
+    for (name, inner) in types {
+        let value = given.remove(name).ok_or_else(|| format!("\"{name}\" is missing"))?;
+        object.insert(name.clone(), inner.convert(value).map_err(|why| format!("\"{name}\": {why}"))?);
+    }
+    Ok(Value::Object(object))
+}
+
+/// Most elements of a set; removing repetitions compares each with each.
+const SET_MAX: usize = 4096;
+
+fn unique(items: Vec<Value>) -> Result<Vec<Value>, String> {
+    if items.len() > SET_MAX {
+        return Err(format!("a set of more than {SET_MAX} elements"));
+    }
+    let mut kept: Vec<Value> = Vec::new();
+    for item in items {
+        if !kept.contains(&item) {
+            kept.push(item);
+        }
+    }
+    Ok(kept)
+}

@@ -1,13 +1,14 @@
 //! The log: how a batch is written down, where it is kept, and the narrow port everyone else sees.
 //!
 //! Never here: what an event means, consensus, an async runtime. Nothing is decided and nothing is folded.
-//! Read [`port`] for what the leader's loops use, [`frame`] for the bytes of a batch, `store` for the files
+//! Read [`port`] for what the leader's loops use, [`frame`] for the bytes of a batch, [`store`] for the files
 //! under it, and `log/DESIGN.md` for the reasons.
 
 pub mod frame;
 mod memory;
 pub mod port;
 mod registry;
+pub mod store;
 mod upcasts;
 
 pub use frame::{EncodedBatch, FrameError, decode, encode};

@@ -1,0 +1,371 @@
+//! Logged bytes are a promise: each kind and version has samples whose bytes never change.
+//!
+//! `UPDATE_GOLDEN=1` writes files that are missing; it never touches one that is there. A failing test after a
+//! change of a payload means: make a new version (see `upcasts.rs`).
+
+use std::fs;
+use std::path::PathBuf;
+
+use base::{Index, Time, Uuid};
+use model::event::*;
+use model::*;
+
+#[test]
+fn every_kind_reads_and_writes_its_golden_bytes() {
+    for (kind, name, layout) in KINDS {
+        let samples = samples(name);
+        assert!(samples.len() >= 2, "{name} needs its smallest and a usual sample");
+        assert!(samples.iter().all(|event| event.kind() == *kind), "{name} has samples of its own");
+        let batch = batch_of(samples);
+        let bytes = journal::encode(&batch).into_bytes();
+        let text = format!("archived as {layout:?} (size, alignment)\n{:#?}\n", batch.events);
+        check(&format!("{name}.v1.bin"), &bytes);
+        check(&format!("{name}.v1.txt"), text.as_bytes());
+        assert_eq!(journal::decode(bytes).unwrap(), batch, "{name}");
+    }
+}
+
+#[test]
+fn every_golden_file_still_reads() {
+    let files = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
+    let files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|ext| ext == "bin")).collect();
+    assert!(files.len() >= KINDS.len());
+    for file in files {
+        let batch = journal::decode(fs::read(&file).unwrap().into()).unwrap();
+        let text = fs::read_to_string(file.with_extension("txt")).unwrap();
+        let events = text.split_once('\n').unwrap().1;
+        assert_eq!(format!("{:#?}\n", batch.events), events, "{}", file.display());
+    }
+}
+
+fn check(name: &str, bytes: &[u8]) {
+    let path = folder().join(name);
+    if !path.exists() && std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::create_dir_all(folder()).unwrap();
+        fs::write(&path, bytes).unwrap();
+    }
+    let golden = fs::read(&path).unwrap_or_else(|_| panic!("{name} is missing: run with UPDATE_GOLDEN=1"));
+    assert!(golden == bytes, "{name} changed: a logged type is frozen");
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden")
+}
+
+/// Kind, name, size and alignment of the archived form.
+macro_rules! kinds {
+    ($($kind:literal $name:ident)+) => {
+        const KINDS: &[(u16, &str, (usize, usize))] = &[$((
+            $kind,
+            stringify!($name),
+            (size_of::<rkyv::Archived<$name>>(), align_of::<rkyv::Archived<$name>>()),
+        )),+];
+    };
+}
+model::for_each_event!(kinds);
+
+fn batch_of(events: Vec<Event>) -> Batch {
+    Batch {
+        index: Index(42),
+        previous: Index(41),
+        time: Time(1_700_000_000_000_000_001),
+        proposer: Uuid::from(7),
+        commands: vec![
+            CommandRecord { request: RequestId(Uuid::NIL), kind: 0, actor: Actor::Anonymous },
+            CommandRecord { request: RequestId(id(1)), kind: 3, actor: Actor::Node(node()) },
+            CommandRecord { request: RequestId(id(2)), kind: 4, actor: Actor::Server("worker".into()) },
+            CommandRecord { request: RequestId(id(3)), kind: 5, actor: Actor::Token("zażółć".into()) },
+        ],
+        events: events
+            .into_iter()
+            .zip([0, 1, 2, 3])
+            .map(|(event, command)| LoggedEvent { command, event })
+            .collect(),
+    }
+}
+
+fn samples(name: &str) -> Vec<Event> {
+    let doc = || Doc(vec![0x81, 0xa2, b'I', b'D', 0xa1, b'x']);
+    let message = || NodeMessage {
+        details: vec![("driver".into(), "exec".into())],
+        ..NodeMessage::new("Cluster", "Node heartbeat missed – ✗", Time(9))
+    };
+    let silence = || NodeMessage::new("", "", Time(0));
+    let none = || JobKey::new("", "");
+    match name {
+        "ClusterFounded" => {
+            vec![ClusterFounded { cluster: Uuid::NIL }.into(), ClusterFounded { cluster: id(9) }.into()]
+        }
+        "NodeRegistered" => vec![
+            NodeRegistered {
+                node: NodeId::default(),
+                document: Doc::default(),
+                computed_class: String::new(),
+                secret_hash: [0; 32],
+            }
+            .into(),
+            NodeRegistered {
+                node: node(),
+                document: doc(),
+                computed_class: "v1:10674230201498450052".into(),
+                secret_hash: [0xfe; 32],
+            }
+            .into(),
+        ],
+        "NodeUpdated" => vec![
+            NodeUpdated { node: NodeId::default(), document: Doc::default(), computed_class: String::new() }
+                .into(),
+            NodeUpdated { node: node(), document: doc(), computed_class: "v1:10674230201498450052".into() }
+                .into(),
+        ],
+        "NodeStatusChanged" => vec![
+            NodeStatusChanged {
+                node: node(),
+                from: NodeStatus::Initializing,
+                to: NodeStatus::Ready,
+                message: None,
+            }
+            .into(),
+            NodeStatusChanged {
+                node: node(),
+                from: NodeStatus::Ready,
+                to: NodeStatus::Disconnected,
+                message: Some(message()),
+            }
+            .into(),
+        ],
+        "NodeEligibilityChanged" => vec![
+            NodeEligibilityChanged { node: NodeId::default(), to: Eligibility::Eligible, message: silence() }
+                .into(),
+            NodeEligibilityChanged { node: node(), to: Eligibility::Ineligible, message: message() }.into(),
+        ],
+        "NodeMessagesEmitted" => vec![
+            NodeMessagesEmitted { node: node(), messages: vec![] }.into(),
+            NodeMessagesEmitted { node: node(), messages: vec![message(), silence()] }.into(),
+        ],
+        "NodeDeregistered" => {
+            vec![
+                NodeDeregistered { node: NodeId::default() }.into(),
+                NodeDeregistered { node: node() }.into(),
+            ]
+        }
+        "NodeAllocsReported" => {
+            vec![
+                NodeAllocsReported { node: NodeId::default() }.into(),
+                NodeAllocsReported { node: node() }.into(),
+            ]
+        }
+        "JobRegistered" => vec![
+            JobRegistered { key: none(), version: 0, document: Doc::default(), submission: Doc::default() }
+                .into(),
+            JobRegistered { key: key(), version: 3, document: doc(), submission: doc() }.into(),
+        ],
+        "JobStopped" => vec![
+            JobStopped { key: none(), version: 0 }.into(),
+            JobStopped { key: key(), version: u64::MAX }.into(),
+        ],
+        "JobPurged" => vec![JobPurged { key: none() }.into(), JobPurged { key: key() }.into()],
+        "EvalCreated" => {
+            vec![EvalCreated { eval: smallest_eval() }.into(), EvalCreated { eval: eval() }.into()]
+        }
+        "EvalUpdated" => vec![
+            EvalUpdated {
+                eval: EvalId::default(),
+                status: EvalStatus::Pending,
+                description: String::new(),
+                outcome: EvalOutcome::default(),
+            }
+            .into(),
+            EvalUpdated {
+                eval: EvalId(id(4)),
+                status: EvalStatus::Complete,
+                description: "created for job".into(),
+                outcome: outcome(),
+            }
+            .into(),
+        ],
+        "EvalAcked" => {
+            vec![EvalAcked { eval: EvalId::default() }.into(), EvalAcked { eval: EvalId(id(4)) }.into()]
+        }
+        "EvalsCanceled" => vec![
+            EvalsCanceled { evals: vec![], cause: String::new() }.into(),
+            EvalsCanceled { evals: vec![EvalId(id(4)), EvalId(id(5))], cause: "superseded".into() }.into(),
+        ],
+        "PlanCommitted" => vec![
+            PlanCommitted {
+                eval: EvalId::default(),
+                snapshot: Index(0),
+                refresh: Index(0),
+                rejected: vec![],
+            }
+            .into(),
+            PlanCommitted {
+                eval: EvalId(id(4)),
+                snapshot: Index(40),
+                refresh: Index(41),
+                rejected: vec![RejectedNode { node: node(), reason: "resources exhausted: memory".into() }],
+            }
+            .into(),
+        ],
+        "AllocsPlaced" => vec![placed(0), placed(2)],
+        "AllocsUpdatedInPlace" => vec![
+            AllocsUpdatedInPlace {
+                eval: EvalId::default(),
+                version: 0,
+                template: Doc::default(),
+                allocs: vec![],
+            }
+            .into(),
+            AllocsUpdatedInPlace { eval: EvalId(id(4)), version: 2, template: doc(), allocs: vec![alloc()] }
+                .into(),
+        ],
+        "AllocsStopped" => vec![
+            AllocsStopped {
+                allocs: vec![],
+                desired: Desired::Run,
+                description: String::new(),
+                client: None,
+                follow_up: None,
+            }
+            .into(),
+            AllocsStopped {
+                allocs: vec![alloc(), AllocId(id(12))],
+                desired: Desired::Stop,
+                description: "alloc is lost since its node is down".into(),
+                client: Some(ClientStatus::Lost),
+                follow_up: Some(EvalId(id(5))),
+            }
+            .into(),
+        ],
+        "AllocsMarkedUnknown" => vec![
+            AllocsMarkedUnknown { allocs: vec![], follow_up: None }.into(),
+            AllocsMarkedUnknown { allocs: vec![alloc()], follow_up: Some(EvalId(id(5))) }.into(),
+        ],
+        "AllocsReconnected" => {
+            vec![
+                AllocsReconnected { allocs: vec![] }.into(),
+                AllocsReconnected { allocs: vec![alloc()] }.into(),
+            ]
+        }
+        "AllocReported" => vec![
+            AllocReported {
+                alloc: AllocId::default(),
+                node: NodeId::default(),
+                from: ClientStatus::Pending,
+                to: ClientStatus::Pending,
+                description: String::new(),
+                report: Doc::default(),
+            }
+            .into(),
+            AllocReported {
+                alloc: alloc(),
+                node: node(),
+                from: ClientStatus::Pending,
+                to: ClientStatus::Running,
+                description: "Tasks are running".into(),
+                report: doc(),
+            }
+            .into(),
+        ],
+        "AllocTransitionRequested" => vec![
+            AllocTransitionRequested {
+                allocs: vec![],
+                migrate: false,
+                reschedule: false,
+                no_shutdown_delay: false,
+                cause: String::new(),
+            }
+            .into(),
+            AllocTransitionRequested {
+                allocs: vec![alloc()],
+                migrate: true,
+                reschedule: false,
+                no_shutdown_delay: true,
+                cause: "drain".into(),
+            }
+            .into(),
+        ],
+        other => panic!("{other} has no samples yet"),
+    }
+}
+
+fn placed(count: u32) -> Event {
+    AllocsPlaced {
+        eval: EvalId(id(4)),
+        key: key(),
+        version: u64::from(count),
+        group: "grupa-ß".into(),
+        template: Doc(vec![0x80]),
+        metrics: Doc(vec![0x80]),
+        ids: (0..count).map(|nth| AllocId(id(20 + u128::from(nth)))).collect(),
+        nodes: (0..count).map(|_| node()).collect(),
+        names: (0..count).collect(),
+        previous: (0..count).map(|_| AllocId::default()).collect(),
+        ports: (0..count).map(|nth| 20_000 + nth as u16).collect(),
+    }
+    .into()
+}
+
+fn smallest_eval() -> NewEval {
+    NewEval {
+        id: EvalId::default(),
+        key: JobKey::new("", ""),
+        kind: JobType::Service,
+        priority: 0,
+        trigger: Trigger::JobRegister,
+        status: EvalStatus::Pending,
+        description: String::new(),
+        node: None,
+        job_modify: Index(0),
+        node_modify: Index(0),
+        previous: None,
+        wait_until: Time(0),
+        outcome: EvalOutcome::default(),
+    }
+}
+
+fn eval() -> NewEval {
+    NewEval {
+        id: EvalId(id(4)),
+        key: key(),
+        kind: JobType::System,
+        priority: 100,
+        trigger: Trigger::NodeUpdate,
+        status: EvalStatus::Blocked,
+        description: "created to place remaining allocations".into(),
+        node: Some(node()),
+        job_modify: Index(17),
+        node_modify: Index(18),
+        previous: Some(EvalId(id(3))),
+        wait_until: Time(1_700_000_000_000_000_000),
+        outcome: outcome(),
+    }
+}
+
+fn outcome() -> EvalOutcome {
+    EvalOutcome {
+        snapshot: Index(40),
+        queued: vec![("web".into(), 3)],
+        failed_groups: Doc(vec![0x80]),
+        classes: vec![("v1:1".into(), true), ("v1:2".into(), false)],
+        escaped: true,
+        next: Some(EvalId(id(5))),
+        blocked: Some(EvalId(id(6))),
+    }
+}
+
+fn key() -> JobKey {
+    JobKey::new("default", "example-ünïcode")
+}
+
+fn node() -> NodeId {
+    NodeId(id(10))
+}
+
+fn alloc() -> AllocId {
+    AllocId(id(11))
+}
+
+fn id(n: u128) -> Uuid {
+    Uuid::from(0x5d16_e7fe_8a2e_4b44_9c0a_3c7a_b13b_9f00 + n)
+}

@@ -1,0 +1,223 @@
+//! The store keeps what it acknowledged, in order, and says so when it cannot.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Instant;
+
+use base::Index;
+use journal::store::{Directory, Entry, LogId, Payload, Settings, Store, StoreError};
+use support::*;
+
+const SMALL: u64 = 2048;
+
+#[test]
+fn everything_is_there_after_a_restart() {
+    let disk = Disk::default();
+    let written = log_of(40);
+    {
+        let store = open(&disk, SMALL).unwrap();
+        vote(&store, b"one");
+        written.chunks(3).for_each(|group| append(&store, group));
+        store.save_committed(LogId { index: 20, term: 1 }).unwrap();
+        vote(&store, b"two");
+        assert_eq!(all(&store), written);
+    }
+    let store = open(&disk, SMALL).unwrap();
+    assert!(disk.image().keys().filter(|name| name.ends_with(".seg")).count() > 3, "segments were filled");
+    assert_eq!(all(&store), written);
+    assert_eq!(store.vote().as_deref(), Some(b"two".as_slice()));
+    assert_eq!(store.committed(), Some(LogId { index: 20, term: 1 }));
+    assert_eq!(store.last(), Some(LogId { index: 41, term: 1 }));
+}
+
+#[test]
+fn any_range_reads_the_same_from_files_and_from_memory() {
+    let disk = Disk::default();
+    let written = log_of(30);
+    let store = open(&disk, SMALL).unwrap();
+    written.iter().for_each(|entry| append(&store, std::slice::from_ref(entry)));
+    let reopened = open(&Disk::with(disk.image()), SMALL).unwrap();
+    for from in 0..written.len() {
+        for to in from..=written.len() {
+            let range = from as u64..to as u64;
+            assert_eq!(store.entries(range.clone(), usize::MAX).unwrap(), written[from..to]);
+            assert_eq!(reopened.entries(range, usize::MAX).unwrap(), written[from..to]);
+        }
+    }
+    assert_eq!(reopened.entries(5..20, 0).unwrap(), written[5..6], "at least one");
+}
+
+#[test]
+fn batches_are_found_by_their_index() {
+    let disk = Disk::default();
+    let store = open(&disk, SMALL).unwrap();
+    append(&store, &[membership(0), blank(1, 1), batch_entry(2, 1, 1), batch_entry(3, 1, 2)]);
+    append(&store, &[blank(4, 2), batch_entry(5, 2, 3)]);
+    let indexes = |from, upto| -> Vec<u64> {
+        let batches = store.batches(Index(from), Index(upto), usize::MAX).unwrap();
+        batches.iter().map(|batch| batch.index().0).collect()
+    };
+    assert_eq!(indexes(1, 3), [1, 2, 3]);
+    assert_eq!(indexes(2, 2), [2]);
+    assert_eq!(indexes(3, 9), [3]);
+    assert_eq!(indexes(4, 9), [0; 0]);
+    assert_eq!((store.batch_at(1), store.batch_at(4), store.batch_at(5)), (Index(0), Index(2), Index(3)));
+}
+
+#[test]
+fn what_a_new_leader_replaced_stays_replaced() {
+    let disk = Disk::default();
+    let replaced = [blank(1, 2), batch_entry(2, 2, 1), batch_entry(3, 2, 2)];
+    {
+        let store = open(&disk, SMALL).unwrap();
+        append(&store, &[membership(0), blank(1, 1), batch_entry(2, 1, 1)]);
+        truncate(&store, 1);
+        assert_eq!(store.last(), Some(LogId { index: 0, term: 0 }));
+        append(&store, &replaced);
+    }
+    let store = open(&disk, SMALL).unwrap();
+    assert_eq!(all(&store)[1..], replaced);
+}
+
+#[test]
+fn a_committed_entry_cannot_be_made_void() {
+    let disk = Disk::default();
+    let store = open(&disk, SMALL).unwrap();
+    append(&store, &[membership(0), blank(1, 1)]);
+    store.save_committed(LogId { index: 1, term: 1 }).unwrap();
+    append(&store, &[blank(2, 1)]);
+    assert!(matches!(store.truncate(1, done().0), Err(StoreError::OutOfOrder(_))));
+}
+
+#[test]
+fn entries_that_do_not_follow_are_refused_whole() {
+    let disk = Disk::default();
+    let store = open(&disk, SMALL).unwrap();
+    let gap = [membership(0), blank(2, 1)];
+    assert!(matches!(store.append(gap.to_vec(), done().0), Err(StoreError::OutOfOrder(_))));
+    assert_eq!(store.last(), None);
+    append(&store, &[membership(0), blank(1, 1)]);
+}
+
+#[test]
+fn a_record_larger_than_a_segment_gets_one_of_its_own() {
+    let disk = Disk::default();
+    let large = Entry { index: 1, term: 1, payload: Payload::Batch(encoded(1, 100_000)) };
+    {
+        let store = open(&disk, SMALL).unwrap();
+        append(&store, &[membership(0), large.clone(), batch_entry(2, 1, 2)]);
+    }
+    assert_eq!(all(&open(&disk, SMALL).unwrap())[1..], [large, batch_entry(2, 1, 2)]);
+}
+
+#[test]
+fn what_queues_up_during_a_sync_shares_the_next() {
+    let disk = Disk::default();
+    let store = open(&disk, 1 << 16).unwrap();
+    append(&store, &[membership(0)]);
+    // Making the next segment syncs as well.
+    until(|| disk.image().contains_key("spare"));
+    let before = disk.syncs();
+    disk.hold_syncs();
+    let told = (1..=100).map(|index| {
+        let (tell, told) = done();
+        store.append(vec![blank(index, 1)], tell).unwrap();
+        told
+    });
+    let told: Vec<mpsc::Receiver<()>> = told.collect();
+    disk.release_syncs();
+    told.iter().for_each(|told| told.recv_timeout(PATIENCE).unwrap());
+    assert!(disk.syncs() - before <= 2, "one for the first, one for the rest");
+}
+
+#[test]
+fn a_failed_sync_is_fatal_and_acknowledges_nothing() {
+    let disk = Disk::default();
+    let (died, death) = mpsc::channel();
+    let fatal = Arc::new(move |why: &str| died.send(why.to_string()).unwrap());
+    let store = Store::open(Arc::new(disk.clone()), Settings { segment_bytes: SMALL }, fatal).unwrap();
+    append(&store, &[membership(0)]);
+    disk.fail_syncs();
+    let (tell, told) = done();
+    store.append(vec![blank(1, 1)], tell).unwrap();
+    assert_eq!(death.recv_timeout(PATIENCE).unwrap(), "sync the log: planted");
+    assert!(told.recv_timeout(PATIENCE).is_err(), "the callback was dropped");
+    assert!(matches!(store.append(vec![blank(2, 1)], done().0), Err(StoreError::Stopped)));
+}
+
+#[test]
+fn a_full_disk_is_told_early_and_loses_nothing() {
+    let disk = Disk::default();
+    disk.limit_space(2 * SMALL);
+    let store = open(&disk, SMALL).unwrap();
+    append(&store, &[membership(0)]);
+    assert!(!store.is_full());
+    // Fills the first segment, so that the second and last one is taken.
+    let written = log_of(20);
+    append(&store, &written[1..11]);
+    until(|| store.is_full());
+    // More than the second takes.
+    let (tell, told) = done();
+    store.append(written[11..].to_vec(), tell).unwrap();
+    assert!(matches!(told.try_recv(), Err(mpsc::TryRecvError::Empty)));
+    disk.limit_space(10 * SMALL);
+    told.recv_timeout(PATIENCE).expect("goes on when there is space");
+    until(|| !store.is_full());
+    drop(store);
+    assert_eq!(all(&open(&disk, SMALL).unwrap()), written);
+}
+
+#[test]
+fn closing_does_not_wait_for_space() {
+    let disk = Disk::default();
+    disk.limit_space(SMALL);
+    let store = open(&disk, SMALL).unwrap();
+    let written = log_of(30);
+    store.append(written.clone(), done().0).unwrap();
+    until(|| store.is_full());
+    drop(store);
+    let store = open(&Disk::with(disk.image()), SMALL).unwrap();
+    assert!(written.starts_with(&all(&store)));
+}
+
+#[test]
+fn one_process_has_the_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let held = Directory::open(dir.path()).unwrap();
+    let refused = Directory::open(dir.path()).unwrap_err();
+    assert!(refused.to_string().ends_with("is in use by another process"), "{refused}");
+    drop(held);
+    Directory::open(dir.path()).unwrap();
+}
+
+#[test]
+fn a_real_directory_keeps_a_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = || {
+        let files = Arc::new(Directory::open(dir.path()).unwrap());
+        Store::open(files, Settings { segment_bytes: SMALL }, no_fatal()).unwrap()
+    };
+    let written = log_of(40);
+    {
+        let store = open();
+        append(&store, &written[..20]);
+        append(&store, &written[20..]);
+    }
+    assert_eq!(all(&open()), written);
+}
+
+/// A membership, a blank and `batches` batches.
+fn log_of(batches: u64) -> Vec<Entry> {
+    let head = [membership(0), blank(1, 1)];
+    head.into_iter().chain((1..=batches).map(|nth| batch_entry(nth + 1, 1, nth))).collect()
+}
+
+fn until(mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "it never held");
+        std::thread::yield_now();
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use base::{Duration, Index, Time, Uuid};
+use base::{Duration, Time, Uuid};
 use model::command::{EvalEnd, Plan, RegisterJob, Settlement, Verdict};
 use model::document::{Allocation, DisconnectStrategy, Job, Node, TaskGroup};
 use model::event::{AllocsMarkedUnknown, AllocsPlaced, AllocsReconnected, AllocsStopped, EvalOutcome};
@@ -228,7 +228,3 @@ pub fn job_document(name: &str, kind: &str, lost_after: Duration) -> Job {
     }
 }
 
-/// The index of the newest batch, for what must not have moved.
-pub fn index(world: &World) -> Index {
-    world.state.index
-}

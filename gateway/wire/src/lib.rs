@@ -1,1 +1,27 @@
-//! gateway/wire
+//! The node RPC: what node agents and servers say to each other, over one TCP connection, in both directions.
+//!
+//! From the outside in: `listener` reads a connection's first byte, [`yamux`] makes many streams of it,
+//! `dispatch` answers the calls on each, [`Connection`] makes calls the other way, [`messages`] are what
+//! calls carry. Nothing here knows what a call means: that is the [`Handler`]'s part. There is no TLS and no
+//! raft on this port; both are refused by name.
+//!
+//! Read `connection.rs` next.
+
+mod connection;
+mod dispatch;
+mod error;
+mod frames;
+mod limits;
+mod listener;
+pub mod messages;
+mod protocol;
+mod values;
+pub mod yamux;
+
+pub use bytes::Bytes;
+pub use connection::{Connection, dial};
+pub use dispatch::Handler;
+pub use error::RpcError;
+pub use frames::{FrameReceiver, FrameSender, Frames, Opening};
+pub use limits::{HEADER_MAX, Limits, STREAM_VALUE_MAX};
+pub use listener::serve;

@@ -1,0 +1,241 @@
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::dispatch::{self, Handler, StreamKind};
+use crate::frames::{self, Frames};
+use crate::protocol::{MUX_V2, RPC, RequestHeader, ResponseHeader, STREAMING};
+use crate::values::Values;
+use crate::yamux::{Mux, Role, Stream};
+use crate::{HEADER_MAX, Limits, RpcError};
+
+/// A connection to a peer, seen from either end; clones are handles of the same.
+///
+/// It stays open until [`Connection::close`], the peer's end or a failure: dropping handles ends nothing,
+/// because the peer may still be calling.
+#[derive(Clone)]
+pub struct Connection(Arc<Inner>);
+
+struct Inner {
+    peer: SocketAddr,
+    limits: Limits,
+    link: Link,
+    /// Streams between two calls, the last used one last.
+    idle: Mutex<Vec<Values<Stream>>>,
+    seq: AtomicU64,
+}
+
+enum Link {
+    /// Both ends may call.
+    TwoWay(Mux),
+    /// Multiplexed the old way: only the dialer calls.
+    OldMux(Mux),
+    /// Not multiplexed: true once it has ended.
+    Plain(watch::Sender<bool>),
+}
+
+/// Connects to a server and speaks the multiplexed protocol with it.
+///
+/// Calls that the server makes over this connection are answered by `handler`, in tasks of their own, for as
+/// long as the connection lives.
+///
+/// # Errors
+/// [`RpcError::Dial`] when nobody answers within `wait`.
+pub async fn dial<H: Handler>(
+    addr: SocketAddr,
+    handler: Arc<H>,
+    limits: Limits,
+    wait: Duration,
+) -> Result<Connection, RpcError> {
+    let connect = async {
+        let mut socket = TcpStream::connect(addr).await?;
+        socket.set_nodelay(true)?;
+        socket.write_u8(MUX_V2).await?;
+        Ok(socket)
+    };
+    let late = |_| Err(std::io::Error::new(std::io::ErrorKind::TimedOut, "no answer in time"));
+    let socket = timeout(wait, connect).await.unwrap_or_else(late);
+    let socket = socket.map_err(|source| RpcError::Dial { addr, source })?;
+    let (mux, incoming) = Mux::start(socket, Role::Client);
+    let connection = Connection::two_way(addr, limits, mux);
+    tokio::spawn(dispatch::serve_streams(connection.clone(), incoming, handler, StreamKind::Announced));
+    Ok(connection)
+}
+
+impl Connection {
+    pub(crate) fn two_way(peer: SocketAddr, limits: Limits, mux: Mux) -> Connection {
+        Connection::new(peer, limits, Link::TwoWay(mux))
+    }
+
+    pub(crate) fn old_mux(peer: SocketAddr, limits: Limits, mux: Mux) -> Connection {
+        Connection::new(peer, limits, Link::OldMux(mux))
+    }
+
+    pub(crate) fn plain(peer: SocketAddr, limits: Limits) -> Connection {
+        Connection::new(peer, limits, Link::Plain(watch::Sender::new(false)))
+    }
+
+    fn new(peer: SocketAddr, limits: Limits, link: Link) -> Connection {
+        let (idle, seq) = (Mutex::new(Vec::new()), AtomicU64::new(0));
+        Connection(Arc::new(Inner { peer, limits, link, idle, seq }))
+    }
+
+    /// Calls a method at the peer and waits for its answer.
+    ///
+    /// # Errors
+    /// [`RpcError::Remote`] with the peer's words when it refuses, [`RpcError::Timeout`] after `wait`,
+    /// [`RpcError::OneWay`] when the peer takes no calls on this connection; otherwise the connection failed
+    /// and the call may or may not have had its effect.
+    pub async fn call<Req, Resp>(&self, method: &str, request: &Req, wait: Duration) -> Result<Resp, RpcError>
+    where
+        Req: Serialize + ?Sized,
+        Resp: DeserializeOwned,
+    {
+        let body = msgpack::to_vec(request)?;
+        let reply = self.call_raw(method, &body, wait).await?;
+        Ok(msgpack::from_slice(&reply)?)
+    }
+
+    /// [`Connection::call`] with bodies as they are on the wire, for passing calls on.
+    ///
+    /// # Errors
+    /// As for [`Connection::call`], and [`RpcError::TooLarge`] for a body beyond the limit.
+    pub async fn call_raw(&self, method: &str, body: &[u8], wait: Duration) -> Result<Bytes, RpcError> {
+        let late = |_| Err(RpcError::Timeout { method: method.to_string(), after: wait });
+        timeout(wait, self.exchange(method, body)).await.unwrap_or_else(late)
+    }
+
+    /// Opens a streaming call; the method's own messages follow.
+    ///
+    /// # Errors
+    /// As for [`Connection::call`].
+    pub async fn open_stream(&self, method: &str, wait: Duration) -> Result<Frames, RpcError> {
+        let late = |_| Err(RpcError::Timeout { method: method.to_string(), after: wait });
+        let open = async {
+            let mut stream = self.two_way_mux()?.open()?;
+            stream.write_u8(STREAMING).await?;
+            frames::request(Values::new(stream), method).await
+        };
+        timeout(wait, open).await.unwrap_or_else(late)
+    }
+
+    /// Where the peer called from, or was dialed at.
+    pub fn peer(&self) -> SocketAddr {
+        self.0.peer
+    }
+
+    /// True when calls can be made towards the peer.
+    pub fn takes_calls(&self) -> bool {
+        self.two_way_mux().is_ok() && !self.is_closed()
+    }
+
+    /// True for handles of the same connection.
+    pub fn is_same(&self, other: &Connection) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    pub fn is_closed(&self) -> bool {
+        match &self.0.link {
+            Link::TwoWay(mux) | Link::OldMux(mux) => mux.ended().is_some(),
+            Link::Plain(ended) => *ended.borrow(),
+        }
+    }
+
+    /// Waits until the connection has ended, for whatever reason.
+    pub async fn closed(&self) {
+        match &self.0.link {
+            Link::TwoWay(mux) | Link::OldMux(mux) => mux.closed().await,
+            Link::Plain(ended) => {
+                // The sender lives in `self`, so waiting cannot fail.
+                let _ = ended.subscribe().wait_for(|ended| *ended).await;
+            }
+        }
+    }
+
+    /// Ends the connection: calls in both directions fail from here on.
+    pub fn close(&self) {
+        match &self.0.link {
+            Link::TwoWay(mux) | Link::OldMux(mux) => mux.close(),
+            Link::Plain(ended) => {
+                ended.send_replace(true);
+            }
+        }
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    fn two_way_mux(&self) -> Result<&Mux, RpcError> {
+        match &self.0.link {
+            Link::TwoWay(mux) => Ok(mux),
+            Link::OldMux(_) | Link::Plain(_) => Err(RpcError::OneWay),
+        }
+    }
+
+    /// One call on one stream. A stream returns to the pool only from a complete exchange.
+    async fn exchange(&self, method: &str, body: &[u8]) -> Result<Bytes, RpcError> {
+        let max = self.0.limits.body_max;
+        if body.len() > max {
+            return Err(RpcError::TooLarge { least: body.len() as u64, max });
+        }
+        let (mut values, first) = self.take_stream()?;
+        let seq = self.0.seq.fetch_add(1, Ordering::Relaxed);
+        let header = msgpack::to_vec(&RequestHeader { service_method: method.to_string(), seq })?;
+        let written = values.write(&[first, &header, body]).await;
+        let reply = read_reply(&mut values, seq, max).await;
+        let (error, reply) = match (written, reply) {
+            // A peer that refuses a call half-way says why before it stops listening.
+            (_, Ok(reply)) => reply,
+            (Err(error), Err(_)) | (Ok(()), Err(error)) => return Err(error),
+        };
+        self.put_back(values);
+        if error.is_empty() { Ok(reply) } else { Err(RpcError::Remote(error)) }
+    }
+
+    /// An idle stream, or a new one with the byte that has to come first on it.
+    fn take_stream(&self) -> Result<(Values<Stream>, &'static [u8]), RpcError> {
+        let mux = self.two_way_mux()?;
+        let mut idle = self.0.idle.lock();
+        while let Some(values) = idle.pop() {
+            if is_reusable(&values) {
+                return Ok((values, &[]));
+            }
+        }
+        Ok((Values::new(mux.open()?), &[RPC]))
+    }
+
+    fn put_back(&self, values: Values<Stream>) {
+        let mut idle = self.0.idle.lock();
+        if is_reusable(&values) && idle.len() < self.0.limits.idle_streams_max {
+            idle.push(values);
+        }
+    }
+}
+
+fn is_reusable(values: &Values<Stream>) -> bool {
+    values.is_drained() && values.io().is_quiet()
+}
+
+async fn read_reply(
+    values: &mut Values<Stream>,
+    seq: u64,
+    body_max: usize,
+) -> Result<(String, Bytes), RpcError> {
+    let header: ResponseHeader = msgpack::from_slice(&values.expect(HEADER_MAX).await?)?;
+    if header.seq != seq {
+        return Err(RpcError::Protocol("answer to another call"));
+    }
+    let body = values.expect(body_max).await?;
+    Ok((header.error, body))
+}

@@ -1,0 +1,148 @@
+//! Answers the calls that arrive on streams.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::task::JoinSet;
+
+use crate::frames::{self, Opening};
+use crate::protocol::{NO_BODY, RPC, RequestHeader, ResponseHeader, STREAMING};
+use crate::values::Values;
+use crate::yamux::{Incoming, Stream};
+use crate::{Connection, HEADER_MAX, RpcError};
+
+/// Answers calls. Its futures are dropped when the caller hangs up or the connection ends, so what must not
+/// stop half-way belongs in a task of its own.
+pub trait Handler: Send + Sync + 'static {
+    /// Answers one call: an encoded request in, an encoded response out, or an error text for the caller.
+    ///
+    /// An unknown method is the handler's to refuse.
+    fn call(
+        &self,
+        connection: &Connection,
+        method: &str,
+        body: Bytes,
+    ) -> impl Future<Output = Result<Vec<u8>, String>> + Send;
+
+    /// Answers one streaming call, which ends when the future does. Its error goes to the log.
+    fn stream(
+        &self,
+        connection: &Connection,
+        method: &str,
+        opening: Opening,
+    ) -> impl Future<Output = Result<(), RpcError>> + Send;
+}
+
+/// How the streams of a connection say what they carry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum StreamKind {
+    /// By a first byte each.
+    Announced,
+    /// Not at all: calls only.
+    Calls,
+}
+
+/// Answers every stream the peer opens, until the connection ends; what is still being answered ends with it.
+pub(crate) async fn serve_streams<H: Handler>(
+    connection: Connection,
+    mut incoming: Incoming,
+    handler: Arc<H>,
+    kind: StreamKind,
+) {
+    // Bounded by the streams a connection may have.
+    let mut answering = JoinSet::new();
+    loop {
+        let stream = tokio::select! {
+            stream = incoming.accept() => stream,
+            Some(_) = answering.join_next() => continue,
+        };
+        let Some(stream) = stream else { return };
+        let (connection, handler) = (connection.clone(), Arc::clone(&handler));
+        answering.spawn(async move {
+            let outcome = serve_stream(stream, &connection, &*handler, kind).await;
+            log_end(&connection, outcome);
+        });
+    }
+}
+
+pub(crate) fn log_end(connection: &Connection, outcome: Result<(), RpcError>) {
+    match outcome {
+        Ok(()) => {}
+        // The other end leaving is how most streams end.
+        Err(RpcError::Io(error)) => tracing::debug!(peer = %connection.peer(), %error, "rpc stream ended"),
+        Err(error) => tracing::warn!(peer = %connection.peer(), %error, "rpc stream failed"),
+    }
+}
+
+async fn serve_stream<H: Handler>(
+    mut stream: Stream,
+    connection: &Connection,
+    handler: &H,
+    kind: StreamKind,
+) -> Result<(), RpcError> {
+    let first = match kind {
+        StreamKind::Announced => stream.read_u8().await?,
+        StreamKind::Calls => RPC,
+    };
+    match first {
+        RPC => answer_calls(stream, connection, handler).await,
+        STREAMING => answer_stream(stream, connection, handler).await,
+        _ => Err(RpcError::Protocol("unknown kind of stream")),
+    }
+}
+
+/// Answers call after call, one at a time, until the peer ends the stream.
+pub(crate) async fn answer_calls<S, H>(io: S, connection: &Connection, handler: &H) -> Result<(), RpcError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    H: Handler,
+{
+    let body_max = connection.limits().body_max;
+    let mut values = Values::new(io);
+    while let Some(header) = values.read(HEADER_MAX).await? {
+        let header: RequestHeader = msgpack::from_slice(&header)?;
+        let body = match values.expect(body_max).await {
+            Err(error @ RpcError::TooLarge { .. }) => {
+                // The rest of the body cannot be skipped cheaply, so the stream ends with the refusal.
+                reply(&mut values, header, Err(error.to_string()), body_max).await?;
+                return Err(error);
+            }
+            body => body?,
+        };
+        let answer = tokio::select! {
+            answer = handler.call(connection, &header.service_method, body) => answer,
+            () = values.hung_up() => return Ok(()),
+        };
+        reply(&mut values, header, answer, body_max).await?;
+    }
+    Ok(())
+}
+
+async fn reply<S: AsyncWrite + Unpin>(
+    values: &mut Values<S>,
+    request: RequestHeader,
+    answer: Result<Vec<u8>, String>,
+    body_max: usize,
+) -> Result<(), RpcError> {
+    let (error, body) = match answer {
+        Ok(body) if body.len() <= body_max => (String::new(), body),
+        Ok(body) => (RpcError::TooLarge { least: body.len() as u64, max: body_max }.to_string(), Vec::new()),
+        Err(error) if error.is_empty() => ("unknown error".to_string(), Vec::new()),
+        Err(error) => (error, Vec::new()),
+    };
+    let body = if error.is_empty() { &body[..] } else { &NO_BODY };
+    let RequestHeader { service_method, seq } = request;
+    let header = msgpack::to_vec(&ResponseHeader { service_method, seq, error })?;
+    values.write(&[&header, body]).await
+}
+
+pub(crate) async fn answer_stream<S, H>(io: S, connection: &Connection, handler: &H) -> Result<(), RpcError>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    H: Handler,
+{
+    let (method, opening) = frames::requested(Values::new(io)).await?;
+    handler.stream(connection, &method, opening).await
+}

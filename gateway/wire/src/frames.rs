@@ -1,0 +1,147 @@
+//! Streaming calls: a handshake, then messages of the method's own, both ways, until either end stops.
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
+
+use crate::protocol::{StreamAck, StreamHeader};
+use crate::values::Values;
+use crate::{HEADER_MAX, RpcError, STREAM_VALUE_MAX};
+
+trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+type Io = Box<dyn Duplex>;
+
+/// An open streaming call. Dropping it ends both directions.
+pub struct Frames {
+    receiver: FrameReceiver,
+    sender: FrameSender,
+}
+
+/// The receiving half of a streaming call.
+pub struct FrameReceiver(Values<ReadHalf<Io>>);
+
+/// The sending half of a streaming call.
+pub struct FrameSender(WriteHalf<Io>);
+
+impl Frames {
+    fn new<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(values: Values<S>) -> Frames {
+        let (values, writer) = values.map_io(|io| Box::new(io) as Io).divide(tokio::io::split);
+        Frames { receiver: FrameReceiver(values), sender: FrameSender(writer) }
+    }
+
+    /// See [`FrameSender::send`].
+    ///
+    /// # Errors
+    /// When the peer has left.
+    pub async fn send<T: Serialize + ?Sized>(&mut self, message: &T) -> Result<(), RpcError> {
+        self.sender.send(message).await
+    }
+
+    /// See [`FrameReceiver::receive`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn receive<T: DeserializeOwned>(&mut self) -> Result<Option<T>, RpcError> {
+        self.receiver.receive().await
+    }
+
+    /// Both halves, for talking and listening at once.
+    pub fn split(self) -> (FrameSender, FrameReceiver) {
+        (self.sender, self.receiver)
+    }
+}
+
+impl FrameReceiver {
+    /// The next message; `None` when the peer has finished.
+    ///
+    /// # Errors
+    /// When the connection failed, the message is larger than [`STREAM_VALUE_MAX`] or of another shape.
+    pub async fn receive<T: DeserializeOwned>(&mut self) -> Result<Option<T>, RpcError> {
+        match self.receive_raw().await? {
+            Some(bytes) => Ok(Some(msgpack::from_slice(&bytes)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// The next message as it is on the wire, for passing it on. Safe to cancel.
+    ///
+    /// # Errors
+    /// As for [`FrameReceiver::receive`].
+    pub async fn receive_raw(&mut self) -> Result<Option<Bytes>, RpcError> {
+        self.0.read(STREAM_VALUE_MAX).await
+    }
+}
+
+impl FrameSender {
+    /// Sends a message; waits while the peer does not keep up.
+    ///
+    /// # Errors
+    /// When the peer has left.
+    pub async fn send<T: Serialize + ?Sized>(&mut self, message: &T) -> Result<(), RpcError> {
+        self.send_raw(&msgpack::to_vec(message)?).await
+    }
+
+    /// Sends one encoded message.
+    ///
+    /// # Errors
+    /// When the peer has left.
+    pub async fn send_raw(&mut self, message: &[u8]) -> Result<(), RpcError> {
+        self.0.write_all(message).await?;
+        Ok(self.0.flush().await?)
+    }
+
+    /// No more messages from this end; the peer may go on.
+    ///
+    /// # Errors
+    /// When the connection failed.
+    pub async fn finish(&mut self) -> Result<(), RpcError> {
+        Ok(self.0.shutdown().await?)
+    }
+}
+
+/// A streaming call that the peer asked for, not yet granted. Dropping it ends the stream without a word.
+pub struct Opening(Frames);
+
+impl Opening {
+    /// Grants it.
+    ///
+    /// # Errors
+    /// When the peer has left.
+    pub async fn accept(mut self) -> Result<Frames, RpcError> {
+        self.0.send(&StreamAck::default()).await?;
+        Ok(self.0)
+    }
+
+    /// Refuses it with a reason that the peer's caller sees.
+    ///
+    /// # Errors
+    /// When the peer has left.
+    pub async fn refuse(mut self, reason: impl Into<String>) -> Result<(), RpcError> {
+        self.0.send(&StreamAck { error: reason.into() }).await?;
+        self.0.sender.finish().await
+    }
+}
+
+/// Asks for a streaming call over a fresh stream.
+pub(crate) async fn request<S>(mut values: Values<S>, method: &str) -> Result<Frames, RpcError>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let header = msgpack::to_vec(&StreamHeader { method: method.to_string() })?;
+    values.write(&[&header]).await?;
+    let ack: StreamAck = msgpack::from_slice(&values.expect(HEADER_MAX).await?)?;
+    if ack.error.is_empty() { Ok(Frames::new(values)) } else { Err(RpcError::Remote(ack.error)) }
+}
+
+/// Reads what streaming call the peer asks for.
+pub(crate) async fn requested<S>(mut values: Values<S>) -> Result<(String, Opening), RpcError>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let header: StreamHeader = msgpack::from_slice(&values.expect(HEADER_MAX).await?)?;
+    Ok((header.method, Opening(Frames::new(values))))
+}

@@ -1,0 +1,152 @@
+//! Takes connections in: counts them, asks what they are, and hands them on.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use crate::dispatch::{self, Handler, StreamKind};
+use crate::protocol::{MUX_V1, MUX_V2, RAFT, RPC, STREAMING, TLS};
+use crate::yamux::{Mux, Role};
+use crate::{Connection, Limits};
+
+/// Pause after the system refused to accept: it is out of descriptors, and asking at once will not help.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Serves node RPC on a port, for ever. Dropping the future ends every connection.
+pub async fn serve<H: Handler>(listener: TcpListener, handler: Arc<H>, limits: Limits) {
+    let places = Places::default();
+    // Bounded by the places of each address, and by descriptors.
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            Some(_) = connections.join_next() => continue,
+        };
+        match accepted {
+            Ok((socket, peer)) => match places.take(peer.ip(), limits.connections_per_ip) {
+                Some(place) => {
+                    let handler = Arc::clone(&handler);
+                    connections.spawn(async move {
+                        let _place = place;
+                        welcome(socket, peer, handler, limits).await;
+                    });
+                }
+                None => tracing::warn!(%peer, max = limits.connections_per_ip, "too many rpc connections"),
+            },
+            Err(error) => {
+                tracing::error!(%error, "cannot accept rpc connections");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// How many connections each address has.
+#[derive(Clone, Default)]
+struct Places(Arc<Mutex<HashMap<IpAddr, usize>>>);
+
+impl Places {
+    fn take(&self, ip: IpAddr, max: usize) -> Option<Place> {
+        let mut taken = self.0.lock();
+        let count = taken.entry(ip).or_default();
+        if *count >= max {
+            return None;
+        }
+        *count += 1;
+        Some(Place { ip, places: self.clone() })
+    }
+}
+
+struct Place {
+    ip: IpAddr,
+    places: Places,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.places.0.lock();
+        if let Some(count) = taken.get_mut(&self.ip) {
+            *count -= 1;
+            if *count == 0 {
+                taken.remove(&self.ip);
+            }
+        }
+    }
+}
+
+async fn welcome<H: Handler>(mut socket: TcpStream, peer: SocketAddr, handler: Arc<H>, limits: Limits) {
+    let first = match timeout(limits.handshake, socket.read_u8()).await {
+        Ok(Ok(first)) => first,
+        Ok(Err(error)) => {
+            tracing::debug!(%peer, %error, "rpc connection ended before it began");
+            return;
+        }
+        Err(_elapsed) => {
+            tracing::warn!(%peer, after = ?limits.handshake, "rpc connection did not say what it is");
+            return;
+        }
+    };
+    if let Err(error) = socket.set_nodelay(true) {
+        tracing::debug!(%peer, %error, "rpc connection keeps its delay");
+    }
+    match first {
+        MUX_V1 | MUX_V2 => serve_mux(socket, peer, handler, limits, first).await,
+        RPC | STREAMING => serve_plain(socket, peer, handler, limits, first).await,
+        TLS => tracing::warn!(%peer, "rpc connection refused: it wants TLS, which is not offered"),
+        RAFT => tracing::warn!(%peer, "rpc connection refused: it wants raft, which is not spoken here"),
+        other => tracing::warn!(%peer, first = other, "rpc connection refused: unknown first byte"),
+    }
+}
+
+async fn serve_mux<H: Handler>(
+    socket: TcpStream,
+    peer: SocketAddr,
+    handler: Arc<H>,
+    limits: Limits,
+    first: u8,
+) {
+    let (mux, incoming) = Mux::start(socket, Role::Server);
+    let (connection, kind) = match first {
+        MUX_V2 => (Connection::two_way(peer, limits, mux), StreamKind::Announced),
+        _ => (Connection::old_mux(peer, limits, mux), StreamKind::Calls),
+    };
+    let _closed = CloseOnDrop(connection.clone());
+    dispatch::serve_streams(connection, incoming, handler, kind).await;
+}
+
+async fn serve_plain<H: Handler>(
+    socket: TcpStream,
+    peer: SocketAddr,
+    handler: Arc<H>,
+    limits: Limits,
+    first: u8,
+) {
+    let connection = Connection::plain(peer, limits);
+    let _closed = CloseOnDrop(connection.clone());
+    let serving = async {
+        match first {
+            RPC => dispatch::answer_calls(socket, &connection, &*handler).await,
+            _ => dispatch::answer_stream(socket, &connection, &*handler).await,
+        }
+    };
+    tokio::select! {
+        outcome = serving => dispatch::log_end(&connection, outcome),
+        () = connection.closed() => {}
+    }
+}
+
+/// Whoever holds a handle must learn that the connection is no longer served.
+struct CloseOnDrop(Connection);
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}

@@ -1,0 +1,173 @@
+//! What servers ask of nodes, over the connection the node has made.
+
+use serde::{Deserialize, Serialize};
+
+use model::document::{Bytes, List};
+
+use super::{QueryMeta, QueryOptions};
+
+/// `Allocations.Restart`. Answered with [`super::GenericResponse`].
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct AllocRestartRequest {
+    #[serde(rename = "AllocID")]
+    pub alloc_id: String,
+    /// Empty for every running task.
+    pub task_name: String,
+    /// Also those that have finished.
+    pub all_tasks: bool,
+    #[serde(flatten)]
+    pub query: QueryOptions,
+}
+
+/// `Allocations.Signal`. Answered with [`super::GenericResponse`].
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct AllocSignalRequest {
+    #[serde(rename = "AllocID")]
+    pub alloc_id: String,
+    /// Empty for every task.
+    pub task: String,
+    pub signal: String,
+    #[serde(flatten)]
+    pub query: QueryOptions,
+}
+
+/// `Allocations.Stats`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct AllocStatsRequest {
+    #[serde(rename = "AllocID")]
+    pub alloc_id: String,
+    /// Empty for all tasks.
+    pub task: String,
+    #[serde(flatten)]
+    pub query: QueryOptions,
+}
+
+/// Answer of `Allocations.Stats`. `S` is the contract's `AllocResourceUsage`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct AllocStatsResponse<S> {
+    pub stats: Option<S>,
+    #[serde(flatten)]
+    pub meta: QueryMeta,
+}
+
+/// Answer of `ClientStats.Stats`, which is asked with a [`super::NodeSpecificRequest`]. `S` is the contract's
+/// `HostStats`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct ClientStatsResponse<S> {
+    pub host_stats: Option<S>,
+    #[serde(flatten)]
+    pub meta: QueryMeta,
+}
+
+/// `FileSystem.List` and `FileSystem.Stat`: a path below the allocation's directory.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct FsPathRequest {
+    #[serde(rename = "AllocID")]
+    pub alloc_id: String,
+    pub path: String,
+    #[serde(flatten)]
+    pub query: QueryOptions,
+}
+
+/// Answer of `FileSystem.List`. `F` is the contract's `AllocFileInfo`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct FsListResponse<F> {
+    #[serde(default)]
+    pub files: List<F>,
+    #[serde(flatten)]
+    pub meta: QueryMeta,
+}
+
+/// Answer of `FileSystem.Stat`. `F` is the contract's `AllocFileInfo`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct FsStatResponse<F> {
+    pub info: Option<F>,
+    #[serde(flatten)]
+    pub meta: QueryMeta,
+}
+
+/// First message of `FileSystem.Stream`; [`StreamFrameWrapper`]s come back.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct FsStreamRequest {
+    #[serde(rename = "AllocID")]
+    pub alloc_id: String,
+    pub path: String,
+    pub offset: i64,
+    /// `start` or `end`: what the offset counts from.
+    pub origin: String,
+    /// Payloads are content as it is, not JSON frames.
+    pub plain_text: bool,
+    /// In bytes; 0 for all.
+    pub limit: i64,
+    pub follow: bool,
+    #[serde(flatten)]
+    pub query: QueryOptions,
+}
+
+/// First message of `FileSystem.Logs`; [`StreamFrameWrapper`]s come back.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct FsLogsRequest {
+    #[serde(rename = "AllocID")]
+    pub alloc_id: String,
+    pub task: String,
+    /// `stdout` or `stderr`.
+    pub log_type: String,
+    pub offset: i64,
+    /// `start` or `end`: what the offset counts from.
+    pub origin: String,
+    /// Payloads are content as it is, not JSON frames.
+    pub plain_text: bool,
+    pub follow: bool,
+    #[serde(flatten)]
+    pub query: QueryOptions,
+}
+
+/// First message of `Allocations.Exec`; then [`StreamFrameWrapper`]s both ways, their payloads JSON lines.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct AllocExecRequest {
+    #[serde(rename = "AllocID")]
+    pub alloc_id: String,
+    pub task: String,
+    pub tty: bool,
+    pub cmd: List<String>,
+    #[serde(flatten)]
+    pub query: QueryOptions,
+}
+
+/// One message of a streaming call: content, or the error that ends it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct StreamFrameWrapper {
+    pub error: Option<StreamError>,
+    pub payload: Bytes,
+}
+
+impl StreamFrameWrapper {
+    pub fn content(payload: Vec<u8>) -> StreamFrameWrapper {
+        StreamFrameWrapper { error: None, payload: Bytes(payload) }
+    }
+
+    /// `code` is the HTTP status the caller shall see.
+    pub fn failure(code: i64, message: impl Into<String>) -> StreamFrameWrapper {
+        let error = StreamError { message: message.into(), code: Some(code) };
+        StreamFrameWrapper { error: Some(error), payload: Bytes::default() }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct StreamError {
+    pub message: String,
+    pub code: Option<i64>,
+}

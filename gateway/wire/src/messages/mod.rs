@@ -1,0 +1,52 @@
+//! What the calls carry, under the names the protocol gives them.
+//!
+//! Fields that Go embeds stand flattened in their parent: [`QueryOptions`] in reads, [`WriteRequest`] in
+//! writes, [`QueryMeta`] and [`WriteMeta`] in answers. A missing field is a zero field. Documents inside keep
+//! the names of [`model::document`]. Where a payload is a document of the HTTP contract, which lives in a
+//! neighbouring crate, the message leaves its type open.
+
+mod alloc;
+mod client;
+mod common;
+mod node;
+mod service;
+
+pub use alloc::*;
+pub use client::*;
+pub use common::*;
+pub use node::*;
+pub use service::*;
+
+/// The methods, by their names on the wire.
+pub mod method {
+    // Node to server.
+    pub const STATUS_PING: &str = "Status.Ping";
+    pub const NODE_REGISTER: &str = "Node.Register";
+    pub const NODE_UPDATE_STATUS: &str = "Node.UpdateStatus";
+    pub const NODE_GET_CLIENT_ALLOCS: &str = "Node.GetClientAllocs";
+    pub const NODE_UPDATE_ALLOC: &str = "Node.UpdateAlloc";
+    pub const NODE_EMIT_EVENTS: &str = "Node.EmitEvents";
+    pub const NODE_GET_NODE: &str = "Node.GetNode";
+    pub const NODE_UPDATE_DRAIN: &str = "Node.UpdateDrain";
+    pub const NODE_UPDATE_ELIGIBILITY: &str = "Node.UpdateEligibility";
+    pub const ALLOC_GET_ALLOCS: &str = "Alloc.GetAllocs";
+    pub const ALLOC_GET_ALLOC: &str = "Alloc.GetAlloc";
+    pub const ALLOC_SIGN_IDENTITIES: &str = "Alloc.SignIdentities";
+    pub const SERVICE_UPSERT: &str = "ServiceRegistration.Upsert";
+    pub const SERVICE_DELETE_BY_ID: &str = "ServiceRegistration.DeleteByID";
+
+    // Server to node.
+    pub const ALLOCATIONS_RESTART: &str = "Allocations.Restart";
+    pub const ALLOCATIONS_SIGNAL: &str = "Allocations.Signal";
+    pub const ALLOCATIONS_STATS: &str = "Allocations.Stats";
+    pub const ALLOCATIONS_GARBAGE_COLLECT: &str = "Allocations.GarbageCollect";
+    pub const ALLOCATIONS_GARBAGE_COLLECT_ALL: &str = "Allocations.GarbageCollectAll";
+    pub const CLIENT_STATS: &str = "ClientStats.Stats";
+    pub const FILE_SYSTEM_LIST: &str = "FileSystem.List";
+    pub const FILE_SYSTEM_STAT: &str = "FileSystem.Stat";
+
+    // Server to node, streaming.
+    pub const FILE_SYSTEM_LOGS: &str = "FileSystem.Logs";
+    pub const FILE_SYSTEM_STREAM: &str = "FileSystem.Stream";
+    pub const ALLOCATIONS_EXEC: &str = "Allocations.Exec";
+}

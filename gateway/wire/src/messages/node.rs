@@ -1,0 +1,160 @@
+use serde::{Deserialize, Serialize};
+
+use model::document::{Allocation, DrainStrategy, Duration, List, Map, Node, NodeEvent, shape::is_zero};
+
+use super::{QueryMeta, QueryOptions, WriteMeta, WriteRequest};
+
+/// `Node.Register`: this node exists, and looks like this. Answered with [`NodeUpdateResponse`].
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct NodeRegisterRequest {
+    pub node: Node,
+    pub node_event: Option<NodeEvent>,
+    pub create_node_pool: bool,
+    #[serde(flatten)]
+    pub write: WriteRequest,
+}
+
+/// `Node.UpdateStatus`: the heartbeat. Answered with [`NodeUpdateResponse`].
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct NodeUpdateStatusRequest {
+    #[serde(rename = "NodeID")]
+    pub node_id: String,
+    pub status: String,
+    #[serde(rename = "IdentitySigningKeyID")]
+    pub identity_signing_key_id: String,
+    pub force_identity_renewal: bool,
+    pub node_event: Option<NodeEvent>,
+    /// Unix seconds.
+    pub updated_at: i64,
+    #[serde(flatten)]
+    pub write: WriteRequest,
+}
+
+/// What a node learns from registering and from every heartbeat.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct NodeUpdateResponse {
+    #[serde(rename = "HeartbeatTTL")]
+    pub heartbeat_ttl: Duration,
+    #[serde(rename = "EvalIDs")]
+    pub eval_ids: List<String>,
+    pub eval_create_index: u64,
+    pub node_modify_index: u64,
+    /// Empty sends the node looking for other servers.
+    #[serde(rename = "LeaderRPCAddr")]
+    pub leader_rpc_addr: String,
+    pub num_nodes: i32,
+    pub servers: List<NodeServerInfo>,
+    pub scheduling_eligibility: String,
+    pub signed_identity: Option<String>,
+    #[serde(flatten)]
+    pub meta: QueryMeta,
+}
+
+/// A server of the node's region.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct NodeServerInfo {
+    #[serde(rename = "RPCAdvertiseAddr")]
+    pub rpc_advertise_addr: String,
+    pub datacenter: String,
+}
+
+/// `Node.GetClientAllocs` and `Node.GetNode`: about one node.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct NodeSpecificRequest {
+    #[serde(rename = "NodeID")]
+    pub node_id: String,
+    #[serde(rename = "SecretID")]
+    pub secret_id: String,
+    #[serde(flatten)]
+    pub query: QueryOptions,
+}
+
+/// Answer of `Node.GetClientAllocs`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct NodeClientAllocsResponse {
+    /// Every allocation of the node, with the index of the last change it has to hear of.
+    pub allocs: Map<String, u64>,
+    pub migrate_tokens: Map<String, String>,
+    #[serde(flatten)]
+    pub meta: QueryMeta,
+}
+
+/// Answer of `Node.GetNode`; without a node when there is none.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct SingleNodeResponse {
+    pub node: Option<Node>,
+    #[serde(flatten)]
+    pub meta: QueryMeta,
+}
+
+/// `Node.UpdateAlloc`: how the allocations of one node are doing. Answered with [`super::GenericResponse`].
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct AllocUpdateRequest {
+    /// Stripped to what a node knows: ids, statuses, task states, health, network.
+    pub alloc: List<Allocation>,
+    #[serde(flatten)]
+    pub write: WriteRequest,
+}
+
+/// `Node.EmitEvents`. Answered with [`super::GenericResponse`].
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct EmitNodeEventsRequest {
+    /// By node id.
+    pub node_events: Map<String, List<NodeEvent>>,
+    #[serde(flatten)]
+    pub write: WriteRequest,
+}
+
+/// `Node.UpdateDrain`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct NodeUpdateDrainRequest {
+    #[serde(rename = "NodeID")]
+    pub node_id: String,
+    /// `None` ends the drain.
+    pub drain_strategy: Option<DrainStrategy>,
+    pub mark_eligible: bool,
+    pub node_event: Option<NodeEvent>,
+    pub meta: Map<String, String>,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub updated_by: String,
+    /// Unix seconds.
+    pub updated_at: i64,
+    #[serde(flatten)]
+    pub write: WriteRequest,
+}
+
+/// `Node.UpdateEligibility`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct NodeUpdateEligibilityRequest {
+    #[serde(rename = "NodeID")]
+    pub node_id: String,
+    pub eligibility: String,
+    pub node_event: Option<NodeEvent>,
+    /// Unix seconds.
+    pub updated_at: i64,
+    #[serde(flatten)]
+    pub write: WriteRequest,
+}
+
+/// Answer of `Node.UpdateDrain` and `Node.UpdateEligibility`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct NodeChangeResponse {
+    pub node_modify_index: u64,
+    #[serde(rename = "EvalIDs")]
+    pub eval_ids: List<String>,
+    pub eval_create_index: u64,
+    #[serde(flatten)]
+    pub meta: WriteMeta,
+}

@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use model::document::Node;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::driver::Drivers;
 use crate::settings::Settings;
@@ -24,6 +25,8 @@ pub struct Context {
     pub seed: u64,
     /// Cancelled when the agent stops; tasks go on.
     pub shutdown: CancellationToken,
+    /// The loops of all allocations; empty once the agent has let go of them.
+    pub tasks: TaskTracker,
     /// True once the servers have told us our allocations.
     pub contacted: watch::Sender<bool>,
     node: RwLock<Arc<Node>>,
@@ -50,6 +53,7 @@ impl Context {
             inherited: parts.inherited,
             seed: parts.seed,
             shutdown: CancellationToken::new(),
+            tasks: TaskTracker::new(),
             contacted: watch::Sender::new(false),
             node: RwLock::new(Arc::new(parts.node)),
         }

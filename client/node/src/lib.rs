@@ -1,6 +1,30 @@
+//! The node agent: describes the host, keeps contact with the servers, runs what they assign.
+//!
+//! Whoever embeds it makes [`Settings`], starts an [`Agent`], and calls [`executor::main`] when its program is
+//! started as an executor. No HTTP lives here, no scheduling, and no rule about jobs beyond what running them
+//! takes: what the servers decided is done or refused with a reason.
+//!
+//! Read [`agent`] for the whole, then `alloc/runner.rs` and `task/runner.rs` for the life of an allocation.
+//! What they decide with stands beside them without clock and I/O: [`task::restart`], [`task::lifecycle`],
+//! [`task::events`], [`task::environment`], [`alloc::status`], [`alloc::health`].
+
+pub mod agent;
+pub mod alloc;
+pub mod allocs;
 pub mod clock;
+pub mod context;
 pub mod driver;
 pub mod executor;
+mod fingerprint;
+mod heartbeat;
+mod identity;
 pub mod layout;
-pub mod task { pub mod environment; pub mod events; pub mod lifecycle; pub mod restart; }
-pub mod alloc { pub mod status; }
+mod pull;
+pub mod server;
+pub mod settings;
+pub mod store;
+pub mod task;
+mod updates;
+
+pub use agent::{Agent, AgentError, Local};
+pub use settings::Settings;

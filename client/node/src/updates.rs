@@ -31,9 +31,10 @@ impl Queue {
     fn take(&mut self) -> Vec<Allocation> {
         let acknowledged = &self.acknowledged;
         self.waiting.retain(|id, update| urgency(update, acknowledged.get(id)) > Urgency::None);
-        let urgent = self.waiting.iter().any(|(id, update)| {
-            urgency(update, self.acknowledged.get(id)) == Urgency::Urgent
-        });
+        let urgent = self
+            .waiting
+            .iter()
+            .any(|(id, update)| urgency(update, self.acknowledged.get(id)) == Urgency::Urgent);
         self.ticks += 1;
         if !urgent && !self.ticks.is_multiple_of(UNHURRIED_TICKS) {
             return Vec::new();

@@ -76,7 +76,11 @@ impl Watch {
         if now >= self.until { self.blame(watched(), now) } else { Verdict::Open(self.until) }
     }
 
-    fn blame<'a>(&self, tasks: impl Iterator<Item = (&'a String, Role, &'a TaskState)>, now: Time) -> Verdict {
+    fn blame<'a>(
+        &self,
+        tasks: impl Iterator<Item = (&'a String, Role, &'a TaskState)>,
+        now: Time,
+    ) -> Verdict {
         let reason = |role: Role, state: &TaskState| -> Option<String> {
             if state.failed {
                 return Some("Unhealthy because of failed task".to_string());

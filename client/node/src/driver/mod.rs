@@ -137,7 +137,7 @@ enum Control {
     Mock(mock::Link),
 }
 
-/// What a task uses now: CPU as the share of one core since the last look, memory in bytes.
+/// What a task has used so far (CPU, in clock ticks) and uses now (memory, in bytes).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
     pub user_ticks: u64,
@@ -175,14 +175,6 @@ impl Running {
             Control::Mock(link) => link.signal(),
         }
     }
-
-    /// A way to read the task's usage without holding the task.
-    pub fn meter(&self) -> Meter {
-        match &self.control {
-            Control::RawExec(link) => Meter(Some(link.executor_pid())),
-            Control::Mock(_) => Meter(None),
-        }
-    }
 }
 
 /// Reads what a task uses.
@@ -190,6 +182,13 @@ impl Running {
 pub struct Meter(Option<i32>);
 
 impl Meter {
+    pub fn of(handle: &Handle) -> Meter {
+        match handle {
+            Handle::RawExec(handle) => Meter(raw_exec::executor_pid(handle)),
+            Handle::Mock(_) => Meter(None),
+        }
+    }
+
     pub fn read(self) -> Usage {
         self.0.map(raw_exec::usage).unwrap_or_default()
     }

@@ -98,7 +98,8 @@ impl RawExec {
     }
 
     async fn launch(&self, directory: &Path) -> Result<State, StartError> {
-        let output = std::fs::File::create(directory.join(spec::OUTPUT_FILE)).map_err(StartError::transient)?;
+        let output =
+            std::fs::File::create(directory.join(spec::OUTPUT_FILE)).map_err(StartError::transient)?;
         let mut command = tokio::process::Command::new(&self.program);
         command.arg(spec::SUBCOMMAND).arg(directory).current_dir("/").env_clear();
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(output);
@@ -126,7 +127,8 @@ impl RawExec {
     fn spec(&self, config: TaskConfig) -> Result<Spec, StartError> {
         let mut keys = Reader::new("raw_exec", config.config);
         let command = keys.text("command")?.filter(|text| !text.is_empty());
-        let command = command.ok_or_else(|| StartError::Invalid("config key \"command\" is required".into()))?;
+        let command =
+            command.ok_or_else(|| StartError::Invalid("config key \"command\" is required".into()))?;
         let args = keys.texts("args")?;
         let work_dir = keys.text("work_dir")?.filter(|text| !text.is_empty()).map(PathBuf::from);
         let oom_score_adj = keys.number("oom_score_adj")?;
@@ -293,6 +295,12 @@ pub fn destroy(handle: &Handle) {
     std::fs::remove_dir_all(&handle.directory).ok();
 }
 
+/// The executor of a task, while it lives.
+pub fn executor_pid(handle: &Handle) -> Option<i32> {
+    let state: State = spec::read(&handle.directory, spec::STATE_FILE).ok()??;
+    state.executor.is_alive().then_some(state.executor.pid)
+}
+
 /// CPU and memory of all that the executor's task consists of.
 pub fn usage(executor: i32) -> Usage {
     let page = rustix::param::page_size() as u64;
@@ -340,10 +348,6 @@ async fn watch_exit(directory: &Path, executor: &Identity) -> Exit {
 }
 
 impl Link {
-    pub fn executor_pid(&self) -> i32 {
-        self.executor.pid
-    }
-
     pub async fn signal(&self, signal: Signal) -> Result<(), String> {
         match ask(&self.directory, &Request::Signal { number: signal as i32 }, ANSWER_PATIENCE).await? {
             Answer::Done | Answer::Exited(_) => Ok(()),

@@ -78,8 +78,7 @@ fn open_from(spec: &LogSpec, mut index: u64) -> io::Result<(u64, File, u64)> {
         if !blocked {
             let mut options = OpenOptions::new();
             let no_follow = nix::fcntl::OFlag::O_NOFOLLOW.bits();
-            let file =
-                options.append(true).create(true).mode(0o644).custom_flags(no_follow).open(&path)?;
+            let file = options.append(true).create(true).mode(0o644).custom_flags(no_follow).open(&path)?;
             let size = file.metadata()?.len();
             return Ok((index, file, size));
         }
@@ -98,9 +97,7 @@ fn path(spec: &LogSpec, index: u64) -> PathBuf {
 pub fn indexes(directory: &Path, name: &str) -> io::Result<Vec<u64>> {
     let mut found: Vec<u64> = std::fs::read_dir(directory)?
         .flatten()
-        .filter_map(|entry| {
-            entry.file_name().to_str()?.strip_prefix(name)?.strip_prefix('.')?.parse().ok()
-        })
+        .filter_map(|entry| entry.file_name().to_str()?.strip_prefix(name)?.strip_prefix('.')?.parse().ok())
         .collect();
     found.sort_unstable();
     Ok(found)

@@ -178,11 +178,9 @@ fn alloc_index(name: &str) -> Option<u64> {
 
 fn directories(variables: &mut BTreeMap<String, String>, sources: &Sources<'_>) {
     let (shared, dir) = (sources.alloc_dir.shared(), sources.task_dir);
-    for (name, path) in [
-        ("NOMAD_ALLOC_DIR", &shared),
-        ("NOMAD_TASK_DIR", &dir.local),
-        ("NOMAD_SECRETS_DIR", &dir.secrets),
-    ] {
+    for (name, path) in
+        [("NOMAD_ALLOC_DIR", &shared), ("NOMAD_TASK_DIR", &dir.local), ("NOMAD_SECRETS_DIR", &dir.secrets)]
+    {
         variables.insert(name.to_string(), path.display().to_string());
     }
 }
@@ -330,8 +328,9 @@ mod tests {
         }))
         .unwrap();
         let alloc_dir = AllocDir::new(Path::new("/data"), ID).unwrap();
-        let inherited =
-            inheritable([("PATH", "/bin"), ("NOMAD_TOKEN", "x")].map(|(k, v)| (k.into(), v.into())).into_iter());
+        let inherited = inheritable(
+            [("PATH", "/bin"), ("NOMAD_TOKEN", "x")].map(|(k, v)| (k.into(), v.into())).into_iter(),
+        );
         Environment::build(&Sources {
             alloc: &alloc,
             job: &job,
@@ -402,7 +401,7 @@ mod tests {
             assert_eq!(env.replace(text), expected, "{text}");
         }
         let config: Map<String, Value> =
-            [("args".to_string(), serde_json::json!(["$${A}", "${A}", 5])) ].into_iter().collect();
+            [("args".to_string(), serde_json::json!(["$${A}", "${A}", 5]))].into_iter().collect();
         assert_eq!(env.replace_config(&config)["args"], serde_json::json!(["${A}", "1", 5]));
     }
 }

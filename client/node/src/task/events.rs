@@ -59,11 +59,7 @@ pub fn building_directory() -> TaskEvent {
 
 pub fn setup_failure(reason: &str) -> TaskEvent {
     let details = [("setup_error", reason.to_string()), ("fails_task", "true".to_string())];
-    TaskEvent {
-        setup_error: reason.into(),
-        fails_task: true,
-        ..event("Setup Failure", reason, details)
-    }
+    TaskEvent { setup_error: reason.into(), fails_task: true, ..event("Setup Failure", reason, details) }
 }
 
 pub fn failed_validation(error: &str) -> TaskEvent {
@@ -108,20 +104,12 @@ pub fn restarting(after: Duration, reason: &str) -> TaskEvent {
         text = format!("{reason} - {text}");
     }
     let details = [("restart_reason", reason.to_string()), ("start_delay", after.0.to_string())];
-    TaskEvent {
-        restart_reason: reason.into(),
-        start_delay: after.0,
-        ..event("Restarting", text, details)
-    }
+    TaskEvent { restart_reason: reason.into(), start_delay: after.0, ..event("Restarting", text, details) }
 }
 
 pub fn not_restarting(reason: &str) -> TaskEvent {
     let details = [("restart_reason", reason.to_string()), ("fails_task", "true".to_string())];
-    TaskEvent {
-        restart_reason: reason.into(),
-        fails_task: true,
-        ..event("Not Restarting", reason, details)
-    }
+    TaskEvent { restart_reason: reason.into(), fails_task: true, ..event("Not Restarting", reason, details) }
 }
 
 pub fn restart_signaled(reason: &str) -> TaskEvent {

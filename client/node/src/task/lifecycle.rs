@@ -92,18 +92,22 @@ impl Coordinator {
         let (left, next) = match self.phase {
             Phase::Init => (all(roles, states, |_| true, |state| state.state == PENDING), Phase::Prestart),
             Phase::Prestart => {
-                let done = all(roles, states, |role| role.is_ephemeral(Stage::Prestart), |state| {
-                    is_dead(state) && !state.failed
-                });
-                let up =
-                    all(roles, states, |role| role.stage == Stage::Prestart && role.sidecar, |state| {
-                        state.state == RUNNING
-                    });
+                let done = all(
+                    roles,
+                    states,
+                    |role| role.is_ephemeral(Stage::Prestart),
+                    |state| is_dead(state) && !state.failed,
+                );
+                let up = all(
+                    roles,
+                    states,
+                    |role| role.stage == Stage::Prestart && role.sidecar,
+                    |state| state.state == RUNNING,
+                );
                 (done && up, Phase::Main)
             }
             Phase::Main => {
-                let up =
-                    all(roles, states, |role| role.stage == Stage::Main, |state| state.state != PENDING);
+                let up = all(roles, states, |role| role.stage == Stage::Main, |state| state.state != PENDING);
                 (up, Phase::Poststart)
             }
             Phase::Poststart => {

@@ -4,5 +4,7 @@
 pub mod environment;
 pub mod events;
 pub mod lifecycle;
+pub mod prestart;
 pub mod restart;
 pub mod runner;
+mod snappy;

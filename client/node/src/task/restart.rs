@@ -218,14 +218,8 @@ mod tests {
     #[test]
     fn success_ends_a_batch_task_and_restarts_a_service() {
         let success = Exit::default();
-        assert_eq!(
-            tracker(3, Mode::Fail, false).decide(Cause::Exited(&success), START),
-            Decision::Finished
-        );
-        assert_eq!(
-            tracker(0, Mode::Fail, false).decide(Cause::Exited(&success), START),
-            Decision::Finished
-        );
+        assert_eq!(tracker(3, Mode::Fail, false).decide(Cause::Exited(&success), START), Decision::Finished);
+        assert_eq!(tracker(0, Mode::Fail, false).decide(Cause::Exited(&success), START), Decision::Finished);
         assert!(restarts(tracker(3, Mode::Fail, true).decide(Cause::Exited(&success), START)));
         let none = give_up("Policy allows no restarts");
         assert_eq!(tracker(0, Mode::Fail, true).decide(Cause::Exited(&success), START), none);

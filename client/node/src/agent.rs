@@ -1,0 +1,143 @@
+//! The agent as a whole: opens everything, starts the loops, stops them.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+
+use crate::allocs::Allocs;
+use crate::clock;
+use crate::context::{Context, Parts};
+use crate::driver::Drivers;
+use crate::driver::mock::Mock;
+use crate::driver::raw_exec::RawExec;
+use crate::fingerprint;
+use crate::heartbeat::{self, Pulse};
+use crate::identity::Identity;
+use crate::pull;
+use crate::server::Server;
+use crate::settings::Settings;
+use crate::store::{Store, StoreError};
+use crate::task::environment;
+
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    #[error("{what}: {source}")]
+    Io { what: &'static str, source: std::io::Error },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("fingerprint: {0}")]
+    Fingerprint(String),
+}
+
+/// A running node agent. Dropping it stops its loops at once; tasks go on either way.
+#[derive(Debug)]
+pub struct Agent {
+    context: Arc<Context>,
+    allocs: Arc<Allocs>,
+    loops: JoinSet<()>,
+}
+
+/// What the servers may ask of this node, for whoever connects it with them.
+#[derive(Clone, Debug)]
+pub struct Local {
+    pub context: Arc<Context>,
+    pub allocs: Arc<Allocs>,
+}
+
+impl Agent {
+    /// Starts the agent: identity, fingerprint, tasks of an earlier agent, then the loops. `connect` is
+    /// called once and makes the way to the servers; what they ask of the node is answered by its argument.
+    ///
+    /// # Errors
+    /// When a directory cannot be made, the local state cannot be read, or the node cannot be described.
+    pub async fn start<S: Server>(
+        settings: Settings,
+        connect: impl FnOnce(Local) -> Arc<S>,
+    ) -> Result<Agent, AgentError> {
+        let context = Arc::new(open(settings)?);
+        let allocs = Arc::new(Allocs::new(Arc::clone(&context)));
+        allocs.restore().await?;
+        let server = connect(Local { context: Arc::clone(&context), allocs: Arc::clone(&allocs) });
+        let pulse = Arc::new(Pulse::new());
+        let mut loops = JoinSet::new();
+        loops.spawn(heartbeat::run(context.clone(), server.clone(), pulse.clone()));
+        loops.spawn(pull::run(context.clone(), server.clone(), allocs.clone(), pulse.clone()));
+        loops.spawn(pull::send_updates(context.clone(), server));
+        loops.spawn(pull::maintain(context.clone(), allocs.clone(), pulse));
+        Ok(Agent { context, allocs, loops })
+    }
+
+    /// The node's id, as the servers know it.
+    pub fn node_id(&self) -> String {
+        self.context.node().id.clone()
+    }
+
+    /// True once the servers have told this node its allocations.
+    pub fn is_ready(&self) -> bool {
+        *self.context.contacted.borrow()
+    }
+
+    /// What the servers may ask of this node; also for the agent's own HTTP API.
+    pub fn local(&self) -> Local {
+        Local { context: Arc::clone(&self.context), allocs: Arc::clone(&self.allocs) }
+    }
+
+    /// Stops the agent and leaves the tasks running, to be found again by the next one. In development mode
+    /// everything is ended and removed instead.
+    pub async fn shutdown(mut self) {
+        if self.context.settings.dev {
+            self.allocs.destroy_all().await;
+        }
+        self.loops.shutdown().await;
+        self.context.shutdown.cancel();
+        self.context.tasks.close();
+        self.context.tasks.wait().await;
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.context.shutdown.cancel();
+    }
+}
+
+fn open(mut settings: Settings) -> Result<Context, AgentError> {
+    let io = |what| move |source| AgentError::Io { what, source };
+    let executors = settings.state_dir.join("executors");
+    make(&settings.state_dir, 0o700).map_err(io("make the state directory"))?;
+    make(&executors, 0o700).map_err(io("make the directory of executors"))?;
+    make(&settings.alloc_dir, 0o711).map_err(io("make the directory of allocations"))?;
+    // Tasks see paths below it, whatever the agent's own directory is.
+    settings.alloc_dir =
+        settings.alloc_dir.canonicalize().map_err(io("find the directory of allocations"))?;
+    let (identity, store) = if settings.dev {
+        (Identity::draw(), Store::forgetful())
+    } else {
+        let identity = Identity::load(&settings.state_dir).map_err(io("read the node's identity"))?;
+        (identity, Store::open(&settings.state_dir.join("state.db"))?)
+    };
+    let drivers = Drivers {
+        raw_exec: RawExec {
+            settings: settings.raw_exec.clone(),
+            directory: executors,
+            program: settings.executor_program.clone(),
+            cgroup_parent: fingerprint::cgroup::prepare(),
+        },
+        mock: settings.mock_driver.then_some(Mock),
+    };
+    let node = fingerprint::node(&settings, &identity, &drivers).map_err(AgentError::Fingerprint)?;
+    let inherited = environment::inheritable(environment_of_agent());
+    Ok(Context::new(Parts { settings, drivers, store, inherited, seed: clock::seed(), node }))
+}
+
+/// The variables of this process that are text; tasks may inherit them.
+fn environment_of_agent() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+fn make(path: &Path, mode: u32) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(mode).create(path)
+}

@@ -1,0 +1,252 @@
+//! All allocations of this node: taken on, changed, let go, and cleared away.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use base::Duration;
+use model::document::{AllocDeploymentStatus, Allocation, TaskState, Timestamp};
+
+use crate::alloc::handle::{AllocHandle, Command};
+use crate::alloc::runner::{AllocRunner, Previous};
+use crate::clock;
+use crate::context::Context;
+use crate::driver::Handle;
+use crate::store::{StoreError, StoredAlloc};
+
+/// The allocations by id.
+#[derive(Debug)]
+pub struct Allocs {
+    context: Arc<Context>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    running: BTreeMap<String, AllocHandle>,
+    /// Those that could not be taken on, until the servers take them back.
+    invalid: BTreeMap<String, u64>,
+}
+
+impl Allocs {
+    pub fn new(context: Arc<Context>) -> Allocs {
+        Allocs { context, known: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn get(&self, id: &str) -> Option<AllocHandle> {
+        self.lock().running.get(id).cloned()
+    }
+
+    pub fn all(&self) -> Vec<(String, AllocHandle)> {
+        self.lock().running.iter().map(|(id, handle)| (id.clone(), handle.clone())).collect()
+    }
+
+    /// Goes on with what an earlier agent left, and ends what it left without a word.
+    ///
+    /// # Errors
+    /// When the local state cannot be read.
+    pub async fn restore(&self) -> Result<(), StoreError> {
+        let stored = self.context.store.load()?;
+        let directories: Vec<PathBuf> =
+            stored.iter().flat_map(|alloc| alloc.tasks.values()).filter_map(directory).collect();
+        self.context.drivers.raw_exec.sweep(&directories).await;
+        for alloc in stored {
+            if let Some(acknowledged) = alloc.acknowledged.clone() {
+                self.context.updates.restore(acknowledged);
+            }
+            // Nothing of it ever ran; if it still shall, the servers will say so.
+            if alloc.tasks.is_empty() {
+                self.context.store.forget(&alloc.alloc.id);
+                continue;
+            }
+            self.take_on(alloc);
+        }
+        Ok(())
+    }
+
+    /// Which of the assigned allocations must be fetched: those that are new, or newer than what is known.
+    pub fn to_fetch(&self, assigned: &BTreeMap<String, u64>) -> Vec<String> {
+        let known = self.lock();
+        let is_wanted = |id: &String, index: u64| match known.running.get(id) {
+            Some(handle) => handle.alloc.borrow().alloc_modify_index < index,
+            None => !known.invalid.contains_key(id),
+        };
+        assigned.iter().filter(|(id, index)| is_wanted(id, **index)).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Brings the node in line with what the servers assigned; `fetched` are the new and changed ones.
+    pub async fn apply(&self, assigned: &BTreeMap<String, u64>, fetched: Vec<Allocation>) {
+        let gone: Vec<AllocHandle> = {
+            let mut known = self.lock();
+            known.invalid.retain(|id, _| assigned.contains_key(id));
+            known.running.extract_if(.., |id, _| !assigned.contains_key(id)).map(|(_, gone)| gone).collect()
+        };
+        for handle in gone {
+            self.context.tasks.spawn(async move { handle.destroy().await });
+        }
+        for alloc in fetched {
+            match self.get(&alloc.id) {
+                Some(handle) => {
+                    handle.commands.send(Command::Update(Arc::new(alloc))).await.ok();
+                }
+                None => {
+                    self.context.store.put_alloc(&alloc);
+                    self.take_on(StoredAlloc {
+                        alloc,
+                        tasks: BTreeMap::new(),
+                        deployment: None,
+                        acknowledged: None,
+                    });
+                }
+            }
+        }
+    }
+
+    fn take_on(&self, stored: StoredAlloc) {
+        let previous = self.get(&stored.alloc.previous_allocation);
+        let previous = previous.map(|handle| Previous { facts: handle.facts, dir: handle.dir });
+        let alloc = stored.alloc.clone();
+        let spawned = AllocRunner::spawn(&self.context, stored, previous);
+        let mut known = self.lock();
+        match spawned {
+            Ok(handle) => {
+                known.running.insert(alloc.id, handle);
+            }
+            Err(error) => {
+                tracing::error!(alloc = alloc.id, error, "an allocation was not taken on");
+                known.invalid.insert(alloc.id.clone(), alloc.alloc_modify_index);
+                drop(known);
+                self.context.store.forget(&alloc.id);
+                self.context.updates.put(refusal(&alloc, &error, &self.context.node().id));
+            }
+        }
+    }
+
+    /// Removes the remains of an allocation whose tasks have ended.
+    ///
+    /// # Errors
+    /// When there is none of this id, or it still runs.
+    pub async fn collect(&self, id: &str) -> Result<(), String> {
+        let handle = {
+            let mut known = self.lock();
+            match known.running.get(id) {
+                None => return Err(format!("Unknown allocation \"{id}\"")),
+                Some(handle) if !handle.is_done() => return Err("allocation still running".to_string()),
+                Some(_) => known.running.remove(id),
+            }
+        };
+        if let Some(handle) = handle {
+            let alloc = Arc::clone(&handle.alloc.borrow());
+            handle.destroy().await;
+            // Still assigned, yet not to be fetched and run again.
+            self.lock().invalid.insert(id.to_string(), alloc.alloc_modify_index);
+        }
+        Ok(())
+    }
+
+    /// Removes all remains.
+    pub async fn collect_all(&self) {
+        for id in self.ended() {
+            self.collect(&id).await.ok();
+        }
+    }
+
+    /// The allocations that have ended, oldest end first.
+    fn ended(&self) -> Vec<String> {
+        let known = self.lock();
+        let mut ended: Vec<(i64, String)> = known
+            .running
+            .iter()
+            .filter(|(_, handle)| handle.is_done())
+            .map(|(id, handle)| (handle.facts.borrow().done_at, id.clone()))
+            .collect();
+        ended.sort();
+        ended.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// Removes the oldest remains while the node is too full. Nothing that runs is ended to make room.
+    pub async fn make_room(&self) {
+        for id in self.ended() {
+            if !self.is_full() {
+                return;
+            }
+            tracing::info!(alloc = id, "removing the remains of an allocation to make room");
+            self.collect(&id).await.ok();
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        let gc = self.context.settings.gc;
+        if self.lock().running.len() > gc.allocs_max {
+            return true;
+        }
+        let Ok(disk) = rustix::fs::statvfs(&self.context.settings.alloc_dir) else { return false };
+        let used = |free: u64, total: u64| total.saturating_sub(free) * 100 / total.max(1);
+        used(disk.f_bavail, disk.f_blocks) > u64::from(gc.disk_usage_percent_max)
+            || used(disk.f_favail, disk.f_files) > u64::from(gc.inode_usage_percent_max)
+    }
+
+    /// Ends the allocations that must not run without contact to the servers for as long as this.
+    pub async fn end_silenced(&self, silent: Duration) {
+        for (id, handle) in self.all() {
+            let longest = longest_silence(&handle.alloc.borrow());
+            if longest.is_some_and(|longest| silent >= longest) && !handle.is_done() {
+                tracing::warn!(alloc = id, "ending an allocation that must not run without servers");
+                self.lock().running.remove(&id);
+                handle.destroy().await;
+            }
+        }
+    }
+
+    /// Ends everything and removes it.
+    pub async fn destroy_all(&self) {
+        let all = std::mem::take(&mut self.lock().running);
+        let mut ending = tokio::task::JoinSet::new();
+        for handle in all.into_values() {
+            ending.spawn(async move { handle.destroy().await });
+        }
+        ending.join_all().await;
+    }
+}
+
+fn directory(task: &crate::store::StoredTask) -> Option<PathBuf> {
+    match task.handle.as_ref()? {
+        Handle::RawExec(handle) => Some(handle.directory.clone()),
+        Handle::Mock(_) => None,
+    }
+}
+
+/// `stop_on_client_after` of the allocation's group, under either of its names.
+fn longest_silence(alloc: &Allocation) -> Option<Duration> {
+    let job = alloc.job.as_ref()?;
+    let group = job.task_groups.iter().find(|group| group.name.as_ref() == Some(&alloc.task_group))?;
+    let newer = group.disconnect.as_ref().and_then(|disconnect| disconnect.stop_on_client_after);
+    newer.or(group.stop_after_client_disconnect).map(|span| span.0).filter(|span| span.0 > 0)
+}
+
+/// What the servers hear about an allocation that cannot be run.
+fn refusal(alloc: &Allocation, error: &str, node_id: &str) -> Allocation {
+    let now = Timestamp::from(clock::now());
+    let job = alloc.job.as_ref();
+    let group = job
+        .and_then(|job| job.task_groups.iter().find(|group| group.name.as_ref() == Some(&alloc.task_group)));
+    let tasks = group.iter().flat_map(|group| &group.tasks);
+    let dead = TaskState { state: "dead".into(), failed: true, finished_at: now, ..TaskState::default() };
+    let known = alloc.deployment_status.clone();
+    let judged = known.as_ref().is_some_and(|status| status.healthy.is_some());
+    let deployment =
+        AllocDeploymentStatus { healthy: Some(false), timestamp: now, ..known.clone().unwrap_or_default() };
+    Allocation {
+        id: alloc.id.clone(),
+        node_id: node_id.to_string(),
+        client_status: "failed".into(),
+        client_description: format!("Unable to add allocation due to error: {error}"),
+        task_states: tasks.map(|task| (task.name.clone(), dead.clone())).collect(),
+        deployment_status: if judged { known } else { Some(deployment) },
+        ..Allocation::default()
+    }
+}

@@ -1,0 +1,32 @@
+//! Whether this host lets us have control groups of version 2.
+
+use std::path::{Path, PathBuf};
+
+use super::Attributes;
+use crate::driver::raw_exec::CGROUP_ROOT;
+
+/// The group below which all groups of tasks lie.
+pub const PARENT: &str = "nomad.slice";
+
+/// Makes the parent of the tasks' groups, with the controllers that limits need. `None` where the host has
+/// other groups, or none for us: then tasks have no limits, and end by what the executor knows of them.
+pub fn prepare() -> Option<PathBuf> {
+    let root = Path::new(CGROUP_ROOT);
+    let available = std::fs::read_to_string(root.join("cgroup.controllers")).ok()?;
+    let has = |name: &str| available.split_ascii_whitespace().any(|controller| controller == name);
+    if !(has("memory") && has("cpu")) || !nix::unistd::geteuid().is_root() {
+        return None;
+    }
+    let share = root.join(PARENT).join("share.slice");
+    std::fs::create_dir_all(&share).ok()?;
+    for group in [root, &root.join(PARENT), &share] {
+        std::fs::write(group.join("cgroup.subtree_control"), "+cpu +memory").ok()?;
+    }
+    Some(share)
+}
+
+pub fn describe(parent: Option<&Path>, attributes: &mut Attributes) {
+    if parent.is_some() {
+        attributes.insert("os.cgroups.version".to_string(), "2".to_string());
+    }
+}

@@ -1,0 +1,129 @@
+//! The network interface that this node offers, and its addresses.
+
+use std::net::IpAddr;
+
+use model::document::{List, NetworkResource, NodeNetworkAddress, NodeNetworkResource};
+
+use super::Attributes;
+
+/// The speed of an interface that does not say.
+const GUESSED_MBITS: i64 = 1000;
+
+#[derive(Clone, Debug, Default)]
+pub struct Interface {
+    name: String,
+    mac: String,
+    mbits: i64,
+    /// IPv4 first; link-local ones only where there are no others.
+    addresses: Vec<IpAddr>,
+}
+
+/// The interface of this name, or the one of the default route.
+///
+/// # Errors
+/// When there is none, or it has no address.
+pub fn find(name: &str) -> Result<Interface, String> {
+    let name = match name {
+        "" => default_route(&std::fs::read_to_string("/proc/net/route").unwrap_or_default())
+            .ok_or("there is no default route; set network_interface")?,
+        name => name.to_string(),
+    };
+    let addresses = addresses(&name)?;
+    if addresses.is_empty() {
+        return Err(format!("network interface \"{name}\" has no address"));
+    }
+    let read =
+        |file: &str| std::fs::read_to_string(format!("/sys/class/net/{name}/{file}")).unwrap_or_default();
+    let mbits = read("speed").trim().parse::<i64>().ok().filter(|speed| *speed > 0).unwrap_or(GUESSED_MBITS);
+    let mac = read("address").trim().to_string();
+    Ok(Interface { mac, mbits, addresses, name })
+}
+
+/// The interface whose destination is everything.
+fn default_route(table: &str) -> Option<String> {
+    table.lines().skip(1).find_map(|line| {
+        let mut fields = line.split_ascii_whitespace();
+        let (name, destination) = (fields.next()?, fields.next()?);
+        (destination == "00000000").then(|| name.to_string())
+    })
+}
+
+fn addresses(name: &str) -> Result<Vec<IpAddr>, String> {
+    let all = nix::ifaddrs::getifaddrs().map_err(|errno| format!("network interfaces: {errno}"))?;
+    let own = all.filter(|entry| entry.interface_name == name).filter_map(|entry| entry.address);
+    let mut found: Vec<IpAddr> = own
+        .filter_map(|address| match (address.as_sockaddr_in(), address.as_sockaddr_in6()) {
+            (Some(v4), _) => Some(IpAddr::V4(v4.ip())),
+            (_, Some(v6)) => Some(IpAddr::V6(v6.ip())),
+            _ => None,
+        })
+        .collect();
+    if found.iter().any(|address| !is_link_local(address)) {
+        found.retain(|address| !is_link_local(address));
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn is_link_local(address: &IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    }
+}
+
+pub fn describe(network: &Interface, attributes: &mut Attributes) {
+    if let Some(first) = network.addresses.first() {
+        attributes.insert("unique.network.ip-address".to_string(), first.to_string());
+    }
+}
+
+impl Interface {
+    /// One entry an address.
+    pub fn resources(&self) -> Vec<NetworkResource> {
+        let entry = |ip: &IpAddr| NetworkResource {
+            mode: "host".to_string(),
+            device: self.name.clone(),
+            ip: ip.to_string(),
+            cidr: format!("{ip}/{}", if ip.is_ipv4() { 32 } else { 128 }),
+            mbits: Some(self.mbits),
+            ..NetworkResource::default()
+        };
+        self.addresses.iter().map(entry).collect()
+    }
+
+    pub fn node_network(&self) -> NodeNetworkResource {
+        let address = |ip: &IpAddr| NodeNetworkAddress {
+            family: if ip.is_ipv4() { "ipv4" } else { "ipv6" }.to_string(),
+            alias: "default".to_string(),
+            address: ip.to_string(),
+            ..NodeNetworkAddress::default()
+        };
+        NodeNetworkResource {
+            mode: "host".to_string(),
+            device: self.name.clone(),
+            mac_address: self.mac.clone(),
+            speed: self.mbits,
+            addresses: self.addresses.iter().map(address).collect::<List<_>>(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_route_is_the_one_to_everywhere() {
+        let table = "Iface\tDestination\tGateway\neth1\t0000000A\t00000000\neth0\t00000000\t0100000A\n";
+        assert_eq!(default_route(table).as_deref(), Some("eth0"));
+        assert_eq!(default_route("Iface\tDestination\n"), None);
+    }
+
+    #[test]
+    fn the_loopback_interface_has_its_address() {
+        let lo = find("lo").unwrap();
+        assert_eq!(lo.resources()[0].cidr, "127.0.0.1/32");
+        assert!(find("no-such-interface").is_err());
+    }
+}

@@ -1,0 +1,162 @@
+//! Registers the node and keeps it alive in the eyes of the servers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::Rng;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep};
+
+use crate::clock::jitter;
+use crate::context::Context;
+use crate::server::{Lease, Server, ServerError};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The first heartbeat comes within this time, so that a fleet that starts together does not beat together.
+const FIRST_BEAT_WITHIN: Duration = Duration::from_secs(10);
+
+/// What the rest of the agent may know about the contact with the servers.
+#[derive(Debug)]
+pub struct Pulse {
+    /// The moment of the last success; `None` before the first registration.
+    pub last_ok: watch::Sender<Option<Instant>>,
+    /// Others found out that the servers do not know this node.
+    pub register_again: Notify,
+}
+
+impl Pulse {
+    pub fn new() -> Pulse {
+        Pulse { last_ok: watch::Sender::new(None), register_again: Notify::new() }
+    }
+}
+
+/// How things stood when a heartbeat failed.
+#[derive(Clone, Copy, Debug)]
+struct Missed {
+    dev: bool,
+    no_leader: bool,
+    /// Time since the last success, and the TTL granted then.
+    since: Option<(Duration, Duration)>,
+}
+
+/// How long to wait after a failed heartbeat: soon while the TTL is just over, and ever less urgently, up to
+/// half a minute, the longer nobody has heard from us.
+fn wait_after_miss(missed: Missed, rng: &mut Rng) -> Duration {
+    let soon = |rng: &mut Rng| SECOND + jitter(rng, SECOND);
+    if missed.dev {
+        return SECOND;
+    }
+    let Some((silent, ttl)) = missed.since.filter(|_| !missed.no_leader) else {
+        return 15 * SECOND + jitter(rng, 15 * SECOND);
+    };
+    let overdue = silent.saturating_sub(ttl);
+    if !overdue.is_zero() && overdue <= 30 * SECOND {
+        return soon(rng);
+    }
+    let left = if overdue.is_zero() { ttl - silent } else { overdue };
+    match jitter(rng, left) {
+        short if short < SECOND => soon(rng),
+        long if long > 30 * SECOND => 25 * SECOND + jitter(rng, 5 * SECOND),
+        span => span,
+    }
+}
+
+fn wait_after_refused_registration(dev: bool, error: &ServerError, rng: &mut Rng) -> Duration {
+    match error {
+        _ if dev => SECOND,
+        ServerError::Unreachable(_) => SECOND + jitter(rng, SECOND),
+        _ => 15 * SECOND + jitter(rng, 15 * SECOND),
+    }
+}
+
+/// Runs until it is dropped.
+pub async fn run<S: Server>(context: Arc<Context>, server: Arc<S>, pulse: Arc<Pulse>) {
+    let mut rng = Rng::stream(context.seed, "heartbeat");
+    let dev = context.settings.dev;
+    loop {
+        let lease = register(&context, &*server, &mut rng).await;
+        note(&context, &pulse, &lease);
+        let mut ttl = lease.ttl;
+        let mut wait = if dev { Duration::ZERO } else { jitter(&mut rng, FIRST_BEAT_WITHIN) };
+        loop {
+            tokio::select! {
+                () = sleep(wait) => {}
+                () = pulse.register_again.notified() => break,
+            }
+            let node_id = context.node().id.clone();
+            wait = match server.update_status(&node_id).await {
+                Ok(lease) => {
+                    note(&context, &pulse, &lease);
+                    ttl = lease.ttl;
+                    lease.ttl
+                }
+                Err(ServerError::NodeUnknown(text)) => {
+                    tracing::warn!(text, "the servers do not know this node; registering again");
+                    break;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a heartbeat failed");
+                    let since = pulse.last_ok.borrow().map(|at| (at.elapsed(), ttl));
+                    let no_leader = error == ServerError::NoLeader;
+                    wait_after_miss(Missed { dev, no_leader, since }, &mut rng)
+                }
+            };
+        }
+    }
+}
+
+async fn register<S: Server>(context: &Context, server: &S, rng: &mut Rng) -> Lease {
+    loop {
+        let node = context.node();
+        match server.register(&node).await {
+            Ok(lease) => {
+                tracing::info!(node = node.id, "registered");
+                return lease;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "registration failed");
+                sleep(wait_after_refused_registration(context.settings.dev, &error, rng)).await;
+            }
+        }
+    }
+}
+
+fn note(context: &Context, pulse: &Pulse, lease: &Lease) {
+    let changed = !lease.eligibility.is_empty() && lease.eligibility != context.node().scheduling_eligibility;
+    if changed {
+        context.change_node(|node| node.scheduling_eligibility = lease.eligibility.clone());
+    }
+    pulse.last_ok.send_replace(Some(Instant::now()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wait_after_a_miss_fits_how_late_it_is() {
+        let secs = |n| Duration::from_secs(n);
+        let missed = |since: Option<(u64, u64)>| Missed {
+            dev: false,
+            no_leader: false,
+            since: since.map(|(silent, ttl)| (secs(silent), secs(ttl))),
+        };
+        let leaderless = Missed { no_leader: true, ..missed(Some((5, 10))) };
+        let cases = [
+            (Missed { dev: true, ..missed(None) }, 1, 1),
+            (missed(None), 15, 30),
+            (leaderless, 15, 30),
+            (missed(Some((12, 10))), 1, 2),
+            (missed(Some((5, 20))), 1, 15),
+            (missed(Some((1000, 10))), 1, 30),
+        ];
+        for seed in 0..200 {
+            let mut rng = Rng::new(seed);
+            for (missed, least, most) in cases {
+                let wait = wait_after_miss(missed, &mut rng);
+                assert!((secs(least)..=secs(most)).contains(&wait), "{missed:?}: {wait:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Who this node is: an id and a secret, drawn once and kept in the state directory.
+
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use base::Uuid;
+
+/// The id names the node to everybody; the secret proves it to the servers.
+#[derive(Clone)]
+pub struct Identity {
+    pub id: Uuid,
+    pub secret: Uuid,
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Identity({})", self.id)
+    }
+}
+
+impl Identity {
+    pub fn draw() -> Identity {
+        Identity { id: draw(), secret: draw() }
+    }
+
+    /// Reads the identity of an earlier agent, or draws and keeps one.
+    ///
+    /// # Errors
+    /// When the files cannot be read or written, or hold no UUID: a node must not come back as another by
+    /// accident.
+    pub fn load(state_dir: &Path) -> io::Result<Identity> {
+        Ok(Identity { id: keep(&state_dir.join("client-id"))?, secret: keep(&state_dir.join("secret-id"))? })
+    }
+}
+
+fn draw() -> Uuid {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("the host has entropy");
+    Uuid::from_random(bytes)
+}
+
+fn keep(path: &Path) -> io::Result<Uuid> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => text.trim().to_lowercase().parse().map_err(|error| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", path.display()))
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let id = draw();
+            let mut options = std::fs::OpenOptions::new();
+            let mut file = options.write(true).create_new(true).mode(0o600).open(path)?;
+            file.write_all(id.to_string().as_bytes())?;
+            file.sync_all()?;
+            Ok(id)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_stays_who_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = Identity::load(dir.path()).unwrap();
+        let again = Identity::load(dir.path()).unwrap();
+        assert_eq!((first.id, first.secret), (again.id, again.secret));
+        assert_ne!(first.id, first.secret);
+        assert!(!format!("{first:?}").contains(&first.secret.to_string()), "a secret is not printed");
+        std::fs::write(dir.path().join("client-id"), "broken").unwrap();
+        assert!(Identity::load(dir.path()).is_err());
+    }
+}

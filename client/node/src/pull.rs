@@ -1,0 +1,139 @@
+//! Fetches what the servers assigned to this node, and sends them what became of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::Rng;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+
+use crate::allocs::Allocs;
+use crate::clock::jitter;
+use crate::context::Context;
+use crate::heartbeat::Pulse;
+use crate::server::{Server, ServerError};
+
+/// How often updates are looked at.
+const UPDATE_EVERY: Duration = Duration::from_millis(200);
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Pulls until it is dropped.
+pub async fn run<S: Server>(context: Arc<Context>, server: Arc<S>, allocs: Arc<Allocs>, pulse: Arc<Pulse>) {
+    let mut rng = Rng::stream(context.seed, "pull");
+    let mut min_index = 0;
+    wait_for_registration(&pulse).await;
+    loop {
+        match pull(&context, &*server, &allocs, min_index).await {
+            Ok(Pulled::Applied(index)) => {
+                min_index = index;
+                context.contacted.send_replace(true);
+                allocs.make_room().await;
+            }
+            Ok(Pulled::Nothing) => {}
+            // Somebody is between deciding and telling.
+            Ok(Pulled::Incomplete) => sleep(2 * SECOND + jitter(&mut rng, 2 * SECOND)).await,
+            Err(error) => {
+                tracing::warn!(%error, "allocations were not pulled");
+                if matches!(error, ServerError::NodeUnknown(_)) {
+                    pulse.register_again.notify_one();
+                }
+                let wait =
+                    if context.settings.dev { SECOND } else { 30 * SECOND + jitter(&mut rng, 30 * SECOND) };
+                wait_for_contact(&pulse, wait).await;
+            }
+        }
+    }
+}
+
+async fn wait_for_registration(pulse: &Pulse) {
+    // The sender lives as long as the pulse, so the wait cannot fail.
+    pulse.last_ok.subscribe().wait_for(Option::is_some).await.ok();
+}
+
+/// At most `wait`: the next success of anybody ends it, for then the servers are back.
+async fn wait_for_contact(pulse: &Pulse, wait: Duration) {
+    let mut last_ok = pulse.last_ok.subscribe();
+    last_ok.mark_unchanged();
+    tokio::select! {
+        () = sleep(wait) => {}
+        _ = last_ok.changed() => {}
+    }
+}
+
+enum Pulled {
+    Applied(u64),
+    /// The wait of the server was over before anything changed.
+    Nothing,
+    /// Some assigned allocations were not to be had yet.
+    Incomplete,
+}
+
+async fn pull<S: Server>(
+    context: &Context,
+    server: &S,
+    allocs: &Allocs,
+    min_index: u64,
+) -> Result<Pulled, ServerError> {
+    let node = context.node();
+    // The first answer decides what is destroyed, so it must not come from a server that lags behind.
+    let stale = min_index > 0;
+    let assigned = server.client_allocs(&node, min_index, stale).await?;
+    if assigned.index <= min_index {
+        return Ok(Pulled::Nothing);
+    }
+    let wanted = allocs.to_fetch(&assigned.allocs);
+    let mut fetched = Vec::new();
+    if !wanted.is_empty() {
+        let newest = wanted.iter().filter_map(|id| assigned.allocs.get(id)).max().copied().unwrap_or(1);
+        let count = wanted.len();
+        (fetched, _) = server.allocs(wanted, newest.saturating_sub(1)).await?;
+        if fetched.len() < count {
+            return Ok(Pulled::Incomplete);
+        }
+    }
+    allocs.apply(&assigned.allocs, fetched).await;
+    Ok(Pulled::Applied(assigned.index))
+}
+
+/// Sends updates until it is dropped. Nothing is sent before the first pull: until then the servers may know
+/// better what this node should run.
+pub async fn send_updates<S: Server>(context: Arc<Context>, server: Arc<S>) {
+    let mut rng = Rng::stream(context.seed, "updates");
+    context.contacted.subscribe().wait_for(|contacted| *contacted).await.ok();
+    let mut ticks = interval(UPDATE_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let batch = context.updates.take();
+        if batch.is_empty() {
+            continue;
+        }
+        match server.update_allocs(batch.clone()).await {
+            Ok(()) => context.updates.acknowledge(batch),
+            Err(error) => {
+                tracing::warn!(%error, allocs = batch.len(), "updates were not accepted; they will be sent again");
+                context.updates.put_back(batch);
+                let wait =
+                    if context.settings.dev { SECOND } else { 5 * SECOND + jitter(&mut rng, 5 * SECOND) };
+                sleep(wait).await;
+            }
+        }
+    }
+}
+
+/// Clears away until it is dropped: remains when the node is full, and what must not run without servers.
+pub async fn maintain(context: Arc<Context>, allocs: Arc<Allocs>, pulse: Arc<Pulse>) {
+    let started = Instant::now();
+    let mut collected = started;
+    let mut ticks = interval(SECOND);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let last_ok = (*pulse.last_ok.borrow()).unwrap_or(started);
+        allocs.end_silenced(last_ok.elapsed().into()).await;
+        if collected.elapsed() >= context.settings.gc.interval {
+            collected = Instant::now();
+            allocs.make_room().await;
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What a node asks of the servers, as the rest of this crate sees it; [`crate::rpc`] speaks it over the wire.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::time::Duration;
+
+use model::document::{Allocation, Node};
+
+/// The servers' answer to a registration or a heartbeat.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lease {
+    /// How long the node may be silent.
+    pub ttl: Duration,
+    /// Empty when not told.
+    pub eligibility: String,
+}
+
+/// Which allocations this node has, each with the index of its last change that concerns the node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Assigned {
+    pub allocs: BTreeMap<String, u64>,
+    pub index: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ServerError {
+    /// The servers do not know this node, or not with this secret: it must register.
+    #[error("the servers do not know this node: {0}")]
+    NodeUnknown(String),
+    #[error("the cluster has no leader")]
+    NoLeader,
+    /// No server was reached, or the answer did not arrive.
+    #[error("no server was reached: {0}")]
+    Unreachable(String),
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// The servers. Calls may be made from many places at once and may take as long as they need; a call that is
+/// dropped is cancelled.
+pub trait Server: Send + Sync + 'static {
+    fn register(&self, node: &Node) -> impl Future<Output = Result<Lease, ServerError>> + Send;
+
+    /// The heartbeat: this node is ready.
+    fn update_status(&self, node_id: &str) -> impl Future<Output = Result<Lease, ServerError>> + Send;
+
+    /// Waits until the index is above `min_index`, for as long as the implementation sees fit. `stale` allows
+    /// any server to answer.
+    fn client_allocs(
+        &self,
+        node: &Node,
+        min_index: u64,
+        stale: bool,
+    ) -> impl Future<Output = Result<Assigned, ServerError>> + Send;
+
+    /// The allocations of these ids that exist, read after `min_index`, and the index of the answer.
+    fn allocs(
+        &self,
+        ids: Vec<String>,
+        min_index: u64,
+    ) -> impl Future<Output = Result<(Vec<Allocation>, u64), ServerError>> + Send;
+
+    fn update_allocs(&self, updates: Vec<Allocation>)
+    -> impl Future<Output = Result<(), ServerError>> + Send;
+}

@@ -8,16 +8,23 @@
 //! [`config`] reads agent configuration files with the same parser.
 
 mod canonical;
+pub mod config;
 mod decode;
 mod diagnostic;
 mod eval;
 mod hcl;
+mod imply;
 mod parse;
+mod unsupported;
+mod validate;
 mod variables;
 
 pub use canonical::{DEFAULT_PRIORITY, apply_defaults, canonicalize};
 pub use diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Diagnostics, Source, Span};
 pub use eval::{BUDGET, Files, NoFiles, RESULT_MAX};
 pub use hcl::{NESTING_MAX, SOURCE_MAX};
+pub use imply::imply_constraints;
 pub use parse::{Parsed, parse, parse_json};
+pub use unsupported::unsupported;
+pub use validate::{FieldError, JOB_COUNT_MAX, PRIORITY_MAX, Validation, validate};
 pub use variables::{ENVIRONMENT_PREFIX, Variables};

@@ -76,10 +76,8 @@ fn groups_take_what_they_leave_open_from_the_job() {
 #[test]
 fn a_scaled_group_starts_at_its_minimum() {
     let mut given = smallest("service");
-    given.task_groups[0].scaling = job(json!({ "TaskGroups": [{ "Scaling": { "Min": 4, "Max": 9 } }] })).task_groups
-        [0]
-    .scaling
-    .clone();
+    given.task_groups[0].scaling =
+        job(json!({ "TaskGroups": [{ "Scaling": { "Min": 4, "Max": 9 } }] })).task_groups[0].scaling.clone();
     apply_defaults(&mut given);
     assert_eq!(given.task_groups[0].count, Some(4));
     let scaling = given.task_groups[0].scaling.as_ref().unwrap();

@@ -12,6 +12,7 @@ mod task;
 use model::document::Job;
 
 use policy::Kind;
+pub(crate) use policy::is_zero_update;
 
 pub(crate) const DEFAULT_REGION: &str = "global";
 pub(crate) const DEFAULT_NAMESPACE: &str = "default";

@@ -80,19 +80,19 @@ impl Evaluator<'_> {
         for (key, item) in entries {
             let mut names = vec![(each.value_name.text.clone(), item)];
             names.extend(each.key_name.as_ref().map(|name| (name.text.clone(), key)));
-            match self.with_names(names, |inner| inner.for_item(each))? {
-                None => {}
-                Some((None, value)) => list.push(value),
-                Some((Some(key), value)) if each.grouping => group(&mut object, key, value),
-                Some((Some(key), value)) => {
-                    if object.insert(key.clone(), value).is_some() {
-                        let message = format!("the key \"{key}\" is made twice");
-                        let span = each.key.as_ref().map_or(each.value.span, |key| key.span);
-                        return Err(
-                            Fault::new(span, message).hint("`...` after the value groups values by key")
-                        );
-                    }
-                }
+            let Some((key, value)) = self.with_names(names, |inner| inner.for_item(each))? else { continue };
+            let Some(key) = key else {
+                list.push(value);
+                continue;
+            };
+            if each.grouping {
+                group(&mut object, key, value);
+            } else if object.contains_key(&key) {
+                let span = each.key.as_ref().map_or(each.value.span, |key| key.span);
+                let fault = Fault::new(span, format!("the key \"{key}\" is made twice"));
+                return Err(fault.hint("`...` after the value groups values by key"));
+            } else {
+                object.insert(key, value);
             }
         }
         Ok(if each.key.is_some() { Value::Object(object) } else { Value::List(list) })

@@ -73,7 +73,7 @@ impl Cursor<'_> {
     fn unary(&mut self) -> Result<Expr, Fault> {
         let start = self.at;
         let negate = self.looking_at("-");
-        if !negate && !(self.looking_at("!") && !self.looking_at("!=")) {
+        if !negate && !self.looking_at("!") {
             return self.postfix();
         }
         self.at += 1;

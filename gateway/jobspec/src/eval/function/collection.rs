@@ -213,8 +213,9 @@ pub(super) fn setproduct(a: &[Value]) -> Result<Value, String> {
     }
     let mut rows: Vec<Vec<Value>> = vec![Vec::new()];
     for items in lists {
-        let extended =
-            rows.iter().flat_map(|row| items.iter().map(|item| [row.as_slice(), &[item.clone()]].concat()));
+        let extended = rows
+            .iter()
+            .flat_map(|row| items.iter().map(|item| [row.as_slice(), std::slice::from_ref(item)].concat()));
         rows = extended.collect();
     }
     Ok(Value::List(rows.into_iter().map(Value::List).collect()))

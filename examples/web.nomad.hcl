@@ -1,0 +1,57 @@
+# Two instances, each with a port of its own. The shell is all they need: whoever has a web server at hand
+# starts it on $NOMAD_PORT_http instead.
+job "web" {
+  type = "service"
+
+  constraint {
+    attribute = "${attr.kernel.name}"
+    value     = "linux"
+  }
+
+  group "web" {
+    count = 2
+
+    network {
+      port "http" {}
+    }
+
+    restart {
+      attempts = 2
+      interval = "5m"
+      delay    = "5s"
+      mode     = "fail"
+    }
+
+    task "serve" {
+      driver       = "raw_exec"
+      kill_timeout = "10s"
+
+      config {
+        command = "/bin/sh"
+        args = ["-c", <<-EOT
+          echo "$GREETING, at $ADDRESS"
+          trap 'echo stopping; exit 0' TERM INT
+          while true; do
+            sleep 1
+          done
+        EOT
+        ]
+      }
+
+      env {
+        GREETING = "hello from ${NOMAD_ALLOC_INDEX}"
+        ADDRESS  = "${NOMAD_ADDR_http}"
+      }
+
+      logs {
+        max_files     = 3
+        max_file_size = 1
+      }
+
+      resources {
+        cpu    = 100
+        memory = 64
+      }
+    }
+  }
+}

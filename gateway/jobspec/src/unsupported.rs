@@ -1,0 +1,182 @@
+//! What a job asks for that this release reads but does not do. The list shrinks as releases grow.
+
+use model::document::{
+    DisconnectStrategy, Job, NetworkResource, ReschedulePolicy, Resources, Service, Task, TaskGroup,
+    UpdateStrategy,
+};
+
+/// Drivers whose `config` is executed.
+const DRIVERS: [&str; 2] = ["raw_exec", "mock_driver"];
+
+/// One sentence for each block or attribute that its author wrote and this release does not execute.
+///
+/// For jobs as parsed: on a canonical job it would name defaults nobody wrote.
+pub fn unsupported(job: &Job) -> Vec<String> {
+    let mut all = Names { place: String::new(), found: Vec::new() };
+    all.name(&[
+        ("affinity", !job.affinities.is_empty()),
+        ("spread", !job.spreads.is_empty()),
+        ("periodic", job.periodic.is_some()),
+        ("parameterized", job.parameterized_job.is_some()),
+        ("multiregion", job.multiregion.is_some()),
+        ("migrate", job.migrate.is_some()),
+        ("all_at_once", job.all_at_once == Some(true)),
+    ]);
+    job.update.iter().for_each(|block| all.update(block));
+    job.reschedule.iter().for_each(|block| all.reschedule(block));
+    for group in &job.task_groups {
+        let name = group.name.as_deref().unwrap_or_default();
+        all.place = format!("group \"{name}\": ");
+        all.group(group);
+        for task in &group.tasks {
+            all.place = format!("group \"{name}\", task \"{}\": ", task.name);
+            all.task(task);
+        }
+    }
+    all.found
+}
+
+struct Names {
+    place: String,
+    found: Vec<String>,
+}
+
+impl Names {
+    fn name(&mut self, asked: &[(&str, bool)]) {
+        for (what, _) in asked.iter().filter(|(_, asked)| *asked) {
+            self.found.push(format!("{}{what} is not executed yet", self.place));
+        }
+    }
+
+    fn group(&mut self, group: &TaskGroup) {
+        let disk = group.ephemeral_disk.clone().unwrap_or_default();
+        let restart = group.restart_policy.as_ref();
+        self.name(&[
+            ("affinity", !group.affinities.is_empty()),
+            ("spread", !group.spreads.is_empty()),
+            ("volume", !group.volumes.is_empty()),
+            ("migrate", group.migrate.is_some()),
+            ("scaling", group.scaling.is_some()),
+            ("consul", group.consul.is_some()),
+            ("max_run_duration", group.max_run_duration.is_some()),
+            ("stop_after_client_disconnect", group.stop_after_client_disconnect.is_some()),
+            ("max_client_disconnect", group.max_client_disconnect.is_some()),
+            ("prevent_reschedule_on_lost", group.prevent_reschedule_on_lost == Some(true)),
+            ("ephemeral_disk sticky", disk.sticky == Some(true)),
+            ("ephemeral_disk migrate", disk.migrate == Some(true)),
+            (
+                "restart render_templates",
+                restart.is_some_and(|restart| restart.render_templates == Some(true)),
+            ),
+        ]);
+        group.update.iter().for_each(|block| self.update(block));
+        group.reschedule_policy.iter().for_each(|block| self.reschedule(block));
+        group.disconnect.iter().for_each(|block| self.disconnect(block));
+        group.networks.iter().for_each(|network| self.network(network));
+        group.services.iter().for_each(|service| self.service(service));
+    }
+
+    /// Allocations are replaced all at once; nothing waits for their health.
+    fn update(&mut self, update: &UpdateStrategy) {
+        self.name(&[
+            ("update stagger", update.stagger.is_some()),
+            ("update max_parallel", update.max_parallel.is_some()),
+            ("update health_check", update.health_check.is_some()),
+            ("update min_healthy_time", update.min_healthy_time.is_some()),
+            ("update healthy_deadline", update.healthy_deadline.is_some()),
+            ("update progress_deadline", update.progress_deadline.is_some()),
+            ("update canary", update.canary.unwrap_or(0) > 0),
+            ("update auto_revert", update.auto_revert == Some(true)),
+            ("update auto_promote", update.auto_promote == Some(true)),
+        ]);
+    }
+
+    /// Failed and lost allocations are replaced, without counting or waiting.
+    fn reschedule(&mut self, policy: &ReschedulePolicy) {
+        self.name(&[
+            ("reschedule attempts", policy.attempts.is_some()),
+            ("reschedule interval", policy.interval.is_some()),
+            ("reschedule delay", policy.delay.is_some()),
+            ("reschedule delay_function", policy.delay_function.is_some()),
+            ("reschedule max_delay", policy.max_delay.is_some()),
+            ("reschedule unlimited", policy.unlimited == Some(false)),
+        ]);
+    }
+
+    fn disconnect(&mut self, block: &DisconnectStrategy) {
+        self.name(&[
+            ("disconnect lost_after", block.lost_after.is_some()),
+            ("disconnect stop_on_client_after", block.stop_on_client_after.is_some()),
+            ("disconnect replace", block.replace == Some(false)),
+            ("disconnect reconcile", block.reconcile.is_some()),
+        ]);
+    }
+
+    fn network(&mut self, network: &NetworkResource) {
+        if !matches!(network.mode.as_str(), "" | "host") {
+            let mode = format!("network mode \"{}\"", network.mode);
+            self.name(&[(mode.as_str(), true)]);
+        }
+        let ports = || network.reserved_ports.iter().chain(&network.dynamic_ports);
+        self.name(&[
+            ("network dns", network.dns.is_some()),
+            ("network cni", network.cni.is_some()),
+            ("network hostname", !network.hostname.is_empty()),
+            ("network device", !network.device.is_empty()),
+            ("port host_network", ports().any(|port| !matches!(port.host_network.as_str(), "" | "default"))),
+            ("port ignore_collision", ports().any(|port| port.ignore_collision)),
+        ]);
+    }
+
+    fn service(&mut self, service: &Service) {
+        let service_name = format!("service \"{}\"", service.name);
+        self.name(&[
+            (if service.name.is_empty() { "service" } else { &service_name }, true),
+            ("check", !service.checks.is_empty()),
+            ("connect", service.connect.is_some()),
+            ("service identity", service.identity.is_some()),
+        ]);
+    }
+
+    fn task(&mut self, task: &Task) {
+        if !task.driver.is_empty() && !DRIVERS.contains(&task.driver.as_str()) {
+            let driver = format!("driver \"{}\"", task.driver);
+            self.name(&[(driver.as_str(), true)]);
+        }
+        let restart = task.restart_policy.as_ref();
+        self.name(&[
+            ("user", !task.user.is_empty()),
+            ("kind", !task.kind.is_empty()),
+            ("affinity", !task.affinities.is_empty()),
+            ("artifact", !task.artifacts.is_empty()),
+            ("template", !task.templates.is_empty()),
+            ("vault", task.vault.is_some()),
+            ("consul", task.consul.is_some()),
+            ("secret", !task.secrets.is_empty()),
+            ("identity", task.identity.is_some() || !task.identities.is_empty()),
+            ("action", !task.actions.is_empty()),
+            ("schedule", task.schedule.is_some()),
+            ("scaling", !task.scaling_policies.is_empty()),
+            ("dispatch_payload", task.dispatch_payload.is_some()),
+            ("volume_mount", !task.volume_mounts.is_empty()),
+            ("csi_plugin", task.csi_plugin_config.is_some()),
+            (
+                "restart render_templates",
+                restart.is_some_and(|restart| restart.render_templates == Some(true)),
+            ),
+        ]);
+        task.resources.iter().for_each(|resources| self.resources(resources));
+        task.services.iter().for_each(|service| self.service(service));
+    }
+
+    fn resources(&mut self, resources: &Resources) {
+        self.name(&[
+            ("resources cores", resources.cores.unwrap_or(0) > 0),
+            ("resources memory_max", resources.memory_max_mb.unwrap_or(0) != 0),
+            ("resources secrets", resources.secrets_mb.unwrap_or(0) > 0),
+            ("resources network", !resources.networks.is_empty()),
+            ("resources device", !resources.devices.is_empty()),
+            ("resources numa", resources.numa.is_some()),
+        ]);
+    }
+}

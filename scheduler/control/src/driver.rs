@@ -126,8 +126,8 @@ impl Control {
     pub async fn submit(&self, request: Request) -> Result<Receipt, SubmitError> {
         let mut leads = self.shared.leads.subscribe();
         let hold = self.shared.settings.rpc_hold.to_std();
-        let led = tokio::time::timeout(hold, leads.wait_for(|leads| *leads)).await;
-        if !matches!(led, Ok(Ok(_))) {
+        let led = matches!(tokio::time::timeout(hold, leads.wait_for(|leads| *leads)).await, Ok(Ok(_)));
+        if !led {
             return Err(SubmitError::NotLeading);
         }
         let (sender, receiver) = oneshot::channel();

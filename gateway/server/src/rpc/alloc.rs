@@ -1,0 +1,51 @@
+use model::AllocId;
+use state::State;
+use wire::messages::{
+    AllocIdentitiesRequest, AllocIdentitiesResponse, AllocSpecificRequest, AllocsGetRequest,
+    AllocsGetResponse, PlacedAlloc, SingleAllocResponse, WorkloadIdentityRejection,
+};
+
+use super::Rpc;
+
+/// Whole allocations, with their jobs, as nodes run them.
+pub async fn get_many(rpc: &Rpc, request: AllocsGetRequest) -> Result<AllocsGetResponse, String> {
+    let ids = request.alloc_ids.iter().map(|id| id.parse::<AllocId>().map_err(|error| error.to_string()));
+    let ids = ids.collect::<Result<Vec<_>, _>>()?;
+    let look = |state: &State| {
+        let rows: Vec<_> = ids.iter().filter_map(|id| state.allocs.lookup(*id)).collect();
+        let newest = rows.iter().map(|alloc| alloc.modified).max();
+        let placed = rows.iter().map(|alloc| placed(state, alloc)).collect();
+        Ok((newest.unwrap_or(state.tables.allocs).0, placed))
+    };
+    let (meta, allocs) = rpc.wait_for_news(&request.query, look).await?;
+    Ok(AllocsGetResponse { allocs, meta })
+}
+
+pub async fn get(rpc: &Rpc, request: AllocSpecificRequest) -> Result<SingleAllocResponse, String> {
+    let id: AllocId = request.alloc_id.parse().map_err(|error: base::IdError| error.to_string())?;
+    let look = |state: &State| {
+        let alloc = state.allocs.lookup(id);
+        let index = alloc.map_or(state.tables.allocs, |alloc| alloc.modified);
+        Ok((index.0, alloc.map(|alloc| placed(state, alloc))))
+    };
+    let (meta, alloc) = rpc.wait_for_news(&request.query, look).await?;
+    Ok(SingleAllocResponse { alloc, meta })
+}
+
+/// This release has no keys to sign with, and says so for each identity.
+pub async fn sign_identities(
+    rpc: &Rpc,
+    request: AllocIdentitiesRequest,
+) -> Result<AllocIdentitiesResponse, String> {
+    let refuse = |request: wire::messages::WorkloadIdentityRequest| WorkloadIdentityRejection {
+        request,
+        reason: "this server does not sign workload identities".to_string(),
+    };
+    let rejections = request.identities.0.into_iter().map(refuse).collect();
+    let meta = rpc.query_meta(rpc.state().index.0);
+    Ok(AllocIdentitiesResponse { rejections, meta, ..Default::default() })
+}
+
+fn placed(state: &State, alloc: &state::alloc::Alloc) -> PlacedAlloc {
+    PlacedAlloc { alloc: state::alloc::document(state, alloc), ..Default::default() }
+}

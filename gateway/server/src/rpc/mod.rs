@@ -1,0 +1,127 @@
+//! The node RPC's methods: decode, submit, answer. No rule about nodes or allocations stands here.
+
+mod alloc;
+mod node;
+mod status;
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use control::{Control, Receipt, SubmitError};
+use model::{Actor, Command, NodeId, Request, RequestId};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use state::State;
+use state::node::{NodeRow, secret_hash};
+use wire::messages::{QueryMeta, QueryOptions};
+use wire::{Bytes, Connection, Handler, Opening, RpcError};
+
+use crate::sessions::Sessions;
+
+/// Longest a read may wait for news.
+const QUERY_TIME_MAX: Duration = Duration::from_secs(300);
+
+/// Answers the node RPC of this server.
+pub struct Rpc {
+    pub control: Control,
+    pub sessions: Sessions,
+    pub datacenter: String,
+    /// Where nodes reach this server.
+    pub advertise: SocketAddr,
+}
+
+impl Handler for Rpc {
+    async fn call(&self, connection: &Connection, method: &str, body: Bytes) -> Result<Vec<u8>, String> {
+        match method {
+            "Status.Ping" => answer(&body, status::ping).await,
+            "Status.Leader" => answer(&body, |request| status::leader(self, request)).await,
+            "Status.Peers" => answer(&body, |request| status::peers(self, request)).await,
+            "Node.Register" => answer(&body, |request| node::register(self, connection, request)).await,
+            "Node.UpdateStatus" => {
+                answer(&body, |request| node::update_status(self, connection, request)).await
+            }
+            "Node.GetClientAllocs" => {
+                answer(&body, |request| node::client_allocs(self, connection, request)).await
+            }
+            "Node.GetNode" => answer(&body, |request| node::get(self, request)).await,
+            "Node.UpdateAlloc" => answer(&body, |request| node::update_alloc(self, request)).await,
+            "Node.EmitEvents" => answer(&body, |request| node::emit_events(self, request)).await,
+            "Node.UpdateEligibility" => {
+                answer(&body, |request| node::update_eligibility(self, request)).await
+            }
+            "Alloc.GetAllocs" => answer(&body, |request| alloc::get_many(self, request)).await,
+            "Alloc.GetAlloc" => answer(&body, |request| alloc::get(self, request)).await,
+            "Alloc.SignIdentities" => answer(&body, |request| alloc::sign_identities(self, request)).await,
+            _ => Err(format!("rpc: can't find method {method}")),
+        }
+    }
+
+    async fn stream(&self, _: &Connection, method: &str, opening: Opening) -> Result<(), RpcError> {
+        opening.refuse(format!("unknown rpc method: {method:?}")).await
+    }
+}
+
+/// Decodes a request, has it worked on, encodes the answer.
+async fn answer<Req, Resp, Work, Answering>(body: &[u8], work: Work) -> Result<Vec<u8>, String>
+where
+    Req: DeserializeOwned,
+    Resp: Serialize,
+    Work: FnOnce(Req) -> Answering,
+    Answering: Future<Output = Result<Resp, String>>,
+{
+    let request = msgpack::from_slice(body).map_err(|error| format!("cannot decode the request: {error}"))?;
+    let response = work(request).await?;
+    msgpack::to_vec(&response).map_err(|error| format!("cannot encode the answer: {error}"))
+}
+
+impl Rpc {
+    /// Has a node's command decided.
+    async fn submit(&self, node: NodeId, command: Command) -> Result<Receipt, String> {
+        let request = Request { id: RequestId::default(), actor: Actor::Node(node), command };
+        self.control.submit(request).await.map_err(|error: SubmitError| error.to_string())
+    }
+
+    /// The state with everything the receipt speaks of: it was published before the receipt was given.
+    fn state(&self) -> std::sync::Arc<State> {
+        self.control.state()
+    }
+
+    /// The node a caller says it is, if it proves that.
+    fn authenticate(&self, state: &State, node_id: &str, token: &str) -> Result<(NodeId, NodeRow), String> {
+        let node: NodeId = node_id.parse().map_err(|_| "missing or malformed node ID".to_string())?;
+        let row = state.nodes.find(node).ok_or_else(|| "node not found".to_string())?;
+        // Only digests are compared: the time it takes says nothing about the secret.
+        if state.nodes.cold(row).secret_hash != secret_hash(token) {
+            return Err("Permission denied".to_string());
+        }
+        Ok((node, row))
+    }
+
+    /// Works on every newly published state until the answer is newer than the caller's, or time is up.
+    async fn wait_for_news<T>(
+        &self,
+        query: &QueryOptions,
+        mut look: impl FnMut(&State) -> Result<(u64, T), String>,
+    ) -> Result<(QueryMeta, T), String> {
+        let mut news = self.control.watch();
+        let wait = match query.max_query_time.to_std() {
+            Duration::ZERO => QUERY_TIME_MAX,
+            wait => wait.min(QUERY_TIME_MAX),
+        };
+        let deadline = tokio::time::Instant::now() + wait;
+        loop {
+            news.borrow_and_update();
+            let (index, found) = look(&self.state())?;
+            let known = query.min_query_index;
+            let over = known == 0 || index > known;
+            if over || !matches!(tokio::time::timeout_at(deadline, news.changed()).await, Ok(Ok(()))) {
+                return Ok((self.query_meta(index), found));
+            }
+        }
+    }
+
+    fn query_meta(&self, index: u64) -> QueryMeta {
+        QueryMeta { index: index.max(1), known_leader: self.control.leads(), ..QueryMeta::default() }
+    }
+}

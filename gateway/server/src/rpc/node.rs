@@ -1,0 +1,163 @@
+use model::document::{List, NodeEvent};
+use model::event::NodeMessage;
+use model::{Command, Eligibility, NodeStatus};
+use state::State;
+use state::node::NodeRow;
+use wire::Connection;
+use wire::messages::{
+    AllocUpdateRequest, EmitNodeEventsRequest, GenericResponse, NodeChangeResponse, NodeClientAllocsResponse,
+    NodeRegisterRequest, NodeServerInfo, NodeSpecificRequest, NodeUpdateEligibilityRequest,
+    NodeUpdateResponse, NodeUpdateStatusRequest, QueryMeta, SingleNodeResponse, WriteMeta,
+};
+
+use super::Rpc;
+
+pub async fn register(
+    rpc: &Rpc,
+    connection: &Connection,
+    request: NodeRegisterRequest,
+) -> Result<NodeUpdateResponse, String> {
+    let node = request.node.id.parse().map_err(|_| "invalid node: ID: expected a UUID".to_string())?;
+    let receipt = rpc.submit(node, Command::RegisterNode { document: Box::new(request.node) }).await?;
+    rpc.sessions.bind(node, connection, request.write.forwarded);
+    emit(rpc, node, request.node_event.into_iter()).await?;
+    Ok(update_response(rpc, node, &receipt))
+}
+
+pub async fn update_status(
+    rpc: &Rpc,
+    connection: &Connection,
+    request: NodeUpdateStatusRequest,
+) -> Result<NodeUpdateResponse, String> {
+    let (node, _) = rpc.authenticate(&rpc.state(), &request.node_id, &request.write.auth_token)?;
+    let claimed = NodeStatus::from_word(&request.status).ok_or_else(|| {
+        format!("invalid status {:?} for node: expected initializing, ready or down", request.status)
+    })?;
+    let receipt = rpc.submit(node, Command::UpdateNodeStatus { node, claimed }).await?;
+    rpc.sessions.bind(node, connection, request.write.forwarded);
+    emit(rpc, node, request.node_event.into_iter()).await?;
+    Ok(update_response(rpc, node, &receipt))
+}
+
+/// The allocations of a node, each with the index of the last change it has to hear of.
+pub async fn client_allocs(
+    rpc: &Rpc,
+    connection: &Connection,
+    request: NodeSpecificRequest,
+) -> Result<NodeClientAllocsResponse, String> {
+    let token = if request.secret_id.is_empty() { &request.query.auth_token } else { &request.secret_id };
+    // A new node may ask before it has registered: it has no allocations, which is no error.
+    if let Some(node) = request.node_id.parse().ok().filter(|node| rpc.state().nodes.find(*node).is_some()) {
+        rpc.authenticate(&rpc.state(), &request.node_id, token)?;
+        rpc.sessions.bind(node, connection, request.query.forwarded);
+    }
+    let node = request.node_id.parse().map_err(|_| "missing or malformed node ID".to_string())?;
+    let mut count = None;
+    let (meta, allocs) = rpc
+        .wait_for_news(&request.query, |state| {
+            let Some(row) = state.nodes.find(node) else {
+                return Ok((state.tables.nodes.0, Default::default()));
+            };
+            let allocs = &state.nodes.load(row).allocs;
+            let shrunk = count.replace(allocs.len()).is_none_or(|before| before > allocs.len());
+            let newest = allocs.iter().map(|row| state.allocs.get(*row).modified.0).max();
+            // Forgotten allocations leave no newer one behind: only the table tells that they are gone.
+            let index = newest.filter(|_| !shrunk).unwrap_or(state.tables.allocs.0);
+            Ok((index, wanted(state, row)))
+        })
+        .await?;
+    Ok(NodeClientAllocsResponse { allocs, meta, ..Default::default() })
+}
+
+pub async fn get(rpc: &Rpc, request: NodeSpecificRequest) -> Result<SingleNodeResponse, String> {
+    let node = request.node_id.parse().map_err(|_| "missing or malformed node ID".to_string())?;
+    let look = |state: &State| {
+        let row = state.nodes.find(node);
+        let index = row.map_or(state.tables.nodes, |row| state.nodes.hot(row).modified);
+        Ok((index.0, row.map(|row| state::node::document(&state.nodes, row))))
+    };
+    let (meta, node) = rpc.wait_for_news(&request.query, look).await?;
+    Ok(SingleNodeResponse { node, meta })
+}
+
+pub async fn update_alloc(rpc: &Rpc, request: AllocUpdateRequest) -> Result<GenericResponse, String> {
+    let first = request.alloc.first().ok_or_else(|| "must update at least one allocation".to_string())?;
+    let (node, _) = rpc.authenticate(&rpc.state(), &first.node_id, &request.write.auth_token)?;
+    let receipt = rpc.submit(node, Command::UpdateAllocs { node, updates: request.alloc.0 }).await?;
+    Ok(GenericResponse { meta: WriteMeta { index: receipt.index.0 } })
+}
+
+pub async fn emit_events(rpc: &Rpc, request: EmitNodeEventsRequest) -> Result<GenericResponse, String> {
+    let mut index = 0;
+    for (node_id, events) in &request.node_events {
+        let (node, _) = rpc.authenticate(&rpc.state(), node_id, &request.write.auth_token)?;
+        index = emit(rpc, node, events.iter().cloned()).await?;
+    }
+    Ok(GenericResponse { meta: WriteMeta { index } })
+}
+
+pub async fn update_eligibility(
+    rpc: &Rpc,
+    request: NodeUpdateEligibilityRequest,
+) -> Result<NodeChangeResponse, String> {
+    let (node, _) = rpc.authenticate(&rpc.state(), &request.node_id, &request.write.auth_token)?;
+    let to = Eligibility::from_word(&request.eligibility)
+        .ok_or_else(|| format!("invalid scheduling eligibility {:?}", request.eligibility))?;
+    let receipt = rpc.submit(node, Command::SetNodeEligibility { node, to }).await?;
+    let index = if receipt.wrote { receipt.index.0 } else { 0 };
+    Ok(NodeChangeResponse {
+        node_modify_index: index,
+        eval_ids: receipt.reply.evals.iter().map(ToString::to_string).collect(),
+        eval_create_index: if receipt.reply.evals.is_empty() { 0 } else { index },
+        meta: WriteMeta { index },
+    })
+}
+
+/// Everything a node is told after it registered or beat. A beat that changed nothing has index 0.
+fn update_response(rpc: &Rpc, node: model::NodeId, receipt: &control::Receipt) -> NodeUpdateResponse {
+    let state = rpc.state();
+    let row = state.nodes.find(node);
+    let down = row.is_none_or(|row| state.nodes.hot(row).status == NodeStatus::Down);
+    let ttl = if down { None } else { rpc.control.heard(node) };
+    let index = if receipt.wrote { receipt.index.0 } else { 0 };
+    let address = rpc.advertise.to_string();
+    let server = NodeServerInfo { rpc_advertise_addr: address.clone(), datacenter: rpc.datacenter.clone() };
+    NodeUpdateResponse {
+        heartbeat_ttl: ttl.unwrap_or_default().into(),
+        eval_ids: receipt.reply.evals.iter().map(ToString::to_string).collect(),
+        eval_create_index: if receipt.reply.evals.is_empty() { 0 } else { index },
+        node_modify_index: index,
+        leader_rpc_addr: if rpc.control.leads() { address } else { String::new() },
+        num_nodes: i32::try_from(state.nodes.len()).unwrap_or(i32::MAX),
+        servers: List(vec![server]),
+        scheduling_eligibility: row
+            .map(|row| state.nodes.hot(row).eligibility.to_string())
+            .unwrap_or_default(),
+        signed_identity: None,
+        meta: QueryMeta { index, known_leader: rpc.control.leads(), ..QueryMeta::default() },
+    }
+}
+
+fn wanted(state: &State, node: NodeRow) -> model::document::Map<String, u64> {
+    let allocs = state.nodes.load(node).allocs.iter().map(|row| state.allocs.get(*row));
+    allocs.map(|alloc| (alloc.id.to_string(), alloc.alloc_modified.0)).collect()
+}
+
+async fn emit(
+    rpc: &Rpc,
+    node: model::NodeId,
+    events: impl Iterator<Item = NodeEvent>,
+) -> Result<u64, String> {
+    let message = |event: NodeEvent| NodeMessage {
+        text: event.message,
+        subsystem: event.subsystem,
+        details: event.details.0.into_iter().collect(),
+        time: event.timestamp.time(),
+    };
+    let messages: Vec<NodeMessage> = events.map(message).collect();
+    if messages.is_empty() {
+        return Ok(0);
+    }
+    let receipt = rpc.submit(node, Command::EmitNodeMessages { node, messages }).await?;
+    Ok(receipt.index.0)
+}

@@ -1,0 +1,36 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use model::NodeId;
+use parking_lot::Mutex;
+use wire::Connection;
+
+/// Which connection reaches which node: the way back to nodes that nobody can dial.
+///
+/// Bounded by the nodes that are connected: a connection that ended is dropped when it is next looked at, or
+/// when its node comes by another one.
+#[derive(Clone, Default)]
+pub struct Sessions {
+    newest: Arc<Mutex<BTreeMap<NodeId, Connection>>>,
+}
+
+impl Sessions {
+    /// The node spoke on this connection itself: the newest one counts.
+    pub fn bind(&self, node: NodeId, connection: &Connection, forwarded: bool) {
+        if forwarded || !connection.takes_calls() {
+            return;
+        }
+        let mut newest = self.newest.lock();
+        if !newest.get(&node).is_some_and(|bound| bound.is_same(connection)) {
+            newest.insert(node, connection.clone());
+        }
+    }
+
+    pub fn find(&self, node: NodeId) -> Option<Connection> {
+        let mut newest = self.newest.lock();
+        if newest.get(&node).is_some_and(Connection::is_closed) {
+            newest.remove(&node);
+        }
+        newest.get(&node).cloned()
+    }
+}

@@ -1,0 +1,206 @@
+//! The broker over states that real commands led to.
+
+use base::{Duration, Index, Rng, Time};
+use control::broker::{Broker, BrokerSettings, Delivery, NotHeld};
+use model::command::{EvalEnd, Plan, RegisterJob, Settlement};
+use model::document::{Job, TaskGroup};
+use model::event::EvalOutcome;
+use model::{
+    Actor, Batch, Command, CommandRecord, EvalId, EvalStatus, JobKey, JobType, LoggedEvent, RequestId,
+};
+use state::{Context, State};
+
+const TYPES: [JobType; 4] = [JobType::Service, JobType::Batch, JobType::System, JobType::Sysbatch];
+
+struct Bench {
+    state: State,
+    broker: Broker,
+    now: Time,
+    chance: Rng,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let mut broker = Broker::new(BrokerSettings {
+            nack_timeout: Duration::from_secs(60),
+            delivery_limit: 3,
+            first_delay: Duration::from_secs(1),
+            further_delay: Duration::from_secs(20),
+            follow_up_after: Duration::from_secs(60),
+        });
+        let state = State::default();
+        broker.lead(&state, Time::ZERO);
+        Bench { state, broker, now: Time::from_secs(1_000), chance: Rng::new(1) }
+    }
+
+    fn submit(&mut self, command: Command) {
+        let index = self.state.index.next();
+        let mut ctx = Context::new(index, self.now, index.0);
+        let decision = state::decide(&self.state, &mut ctx, &Actor::Anonymous, &command).unwrap();
+        let batch = Batch {
+            index,
+            previous: self.state.index,
+            time: self.now,
+            proposer: base::Uuid::NIL,
+            commands: vec![CommandRecord {
+                request: RequestId::default(),
+                kind: command.kind(),
+                actor: Actor::Anonymous,
+            }],
+            events: decision.events.into_iter().map(|event| LoggedEvent { command: 0, event }).collect(),
+        };
+        let delta = self.state.apply(&batch).unwrap();
+        self.broker.observe(&self.state, &delta, self.now);
+    }
+
+    fn job(&mut self, name: &str, priority: i64) {
+        let group = TaskGroup { name: Some("g".to_string()), count: Some(1), ..TaskGroup::default() };
+        let job = Job {
+            namespace: Some("default".to_string()),
+            id: Some(name.to_string()),
+            kind: Some("service".to_string()),
+            priority: Some(priority),
+            task_groups: vec![group].into(),
+            ..Job::default()
+        };
+        self.submit(Command::RegisterJob(Box::new(RegisterJob {
+            job,
+            submission: None,
+            enforce_index: None,
+            eval_priority: None,
+            preserve_counts: false,
+        })));
+    }
+
+    fn evaluate(&mut self, name: &str) {
+        self.submit(Command::EvaluateJob { key: JobKey::new("default", name) });
+    }
+
+    fn dequeue(&mut self) -> Option<Delivery> {
+        self.broker.dequeue(&self.state, &TYPES, self.now, &mut self.chance)
+    }
+
+    fn job_of(&self, eval: EvalId) -> String {
+        self.state.evals.lookup(eval).unwrap().facts.key.id.clone()
+    }
+
+    fn settle(&mut self, delivery: &Delivery) {
+        let outcome = EvalOutcome { snapshot: self.state.index, ..EvalOutcome::default() };
+        let end =
+            EvalEnd { status: EvalStatus::Complete, description: String::new(), outcome, blocked: None };
+        let plan = Plan { snapshot: self.state.index, ..Plan::default() };
+        self.submit(Command::SettleEval(Box::new(Settlement { eval: delivery.eval, plan, end: Some(end) })));
+    }
+
+    fn after(&mut self, secs: i64) -> Vec<Command> {
+        self.now = self.now.plus(Duration::from_secs(secs));
+        self.broker.expire(&self.state, self.now, &mut self.chance)
+    }
+}
+
+#[test]
+fn the_most_urgent_goes_first_and_among_equals_the_oldest() {
+    let mut bench = Bench::new();
+    bench.job("low", 10);
+    bench.job("first", 50);
+    bench.job("second", 50);
+    bench.job("high", 90);
+    let order: Vec<String> = std::iter::from_fn(|| bench.dequeue().map(|d| bench.job_of(d.eval))).collect();
+    assert_eq!(order, ["high", "first", "second", "low"]);
+}
+
+#[test]
+fn one_evaluation_of_a_job_is_worked_on_at_a_time() {
+    let mut bench = Bench::new();
+    bench.job("web", 50);
+    bench.evaluate("web");
+    let first = bench.dequeue().unwrap();
+    assert_eq!(bench.dequeue(), None);
+    bench.settle(&first);
+    let second = bench.dequeue().unwrap();
+    assert_ne!(first.eval, second.eval);
+    assert!(
+        second.wait_index >= bench.state.index,
+        "the second worker must have seen what the first one did"
+    );
+}
+
+#[test]
+fn what_was_superseded_is_never_handed_out() {
+    let mut bench = Bench::new();
+    bench.job("web", 50);
+    (0..3).for_each(|_| bench.evaluate("web"));
+    let first = bench.dequeue().unwrap();
+    bench.settle(&first);
+    let second = bench.dequeue().unwrap();
+    bench.settle(&second);
+    assert_eq!(bench.dequeue(), None);
+    let canceled = bench.state.evals.iter().filter(|(_, eval)| eval.status == EvalStatus::Canceled).count();
+    assert_eq!(canceled, 2);
+}
+
+#[test]
+fn only_who_holds_an_evaluation_may_speak_for_it() {
+    let mut bench = Bench::new();
+    bench.job("web", 50);
+    let held = bench.dequeue().unwrap();
+    assert_eq!(bench.broker.touch(held.eval, held.token ^ 1, bench.now), Err(NotHeld::WrongToken));
+    assert_eq!(bench.broker.touch(EvalId::default(), held.token, bench.now), Err(NotHeld::NotOutstanding));
+    assert_eq!(bench.broker.touch(held.eval, held.token, bench.now), Ok(()));
+}
+
+#[test]
+fn a_silent_worker_loses_its_evaluation_and_another_gets_it() {
+    let mut bench = Bench::new();
+    bench.job("web", 50);
+    let lost = bench.dequeue().unwrap();
+    assert!(bench.after(59).is_empty());
+    assert_eq!(bench.dequeue(), None);
+    bench.after(1);
+    assert_eq!(bench.broker.touch(lost.eval, lost.token, bench.now), Err(NotHeld::NotOutstanding));
+    bench.after(1);
+    let again = bench.dequeue().unwrap();
+    assert_eq!(again.eval, lost.eval);
+    assert_ne!(again.token, lost.token);
+}
+
+#[test]
+fn delivered_in_vain_too_often_an_evaluation_fails_and_its_job_is_tried_again_later() {
+    let mut bench = Bench::new();
+    bench.job("web", 50);
+    let mut failed = None;
+    for wait in [1, 20, 0] {
+        let delivery = bench.dequeue().unwrap();
+        failed = bench.broker.nack(delivery.eval, delivery.token, bench.now, &mut bench.chance).unwrap();
+        bench.after(wait);
+    }
+    let command = failed.expect("the third delivery was the last");
+    bench.submit(command);
+    let failed = bench.state.evals.iter().find(|(_, eval)| eval.status == EvalStatus::Failed);
+    let first = failed.map(|(_, eval)| (eval.id(), eval.description.clone())).unwrap();
+    assert_eq!(first.1, "evaluation reached delivery limit (3)");
+    assert_eq!(bench.dequeue(), None, "the follow-up waits");
+    bench.after(360);
+    let follow_up = bench.dequeue().unwrap();
+    assert_eq!(bench.state.evals.lookup(follow_up.eval).unwrap().facts.previous, Some(first.0));
+}
+
+#[test]
+fn a_new_leader_hands_out_what_the_old_one_had_and_the_old_worker_has_no_say() {
+    let mut bench = Bench::new();
+    bench.job("web", 50);
+    let old = bench.dequeue().unwrap();
+    bench.broker.lead(&bench.state, bench.now);
+    assert_eq!(bench.broker.touch(old.eval, old.token, bench.now), Err(NotHeld::NotOutstanding));
+    assert_eq!(bench.dequeue().unwrap().eval, old.eval);
+}
+
+#[test]
+fn who_does_not_lead_hands_out_nothing() {
+    let mut bench = Bench::new();
+    bench.broker.follow();
+    bench.job("web", 50);
+    assert_eq!(bench.dequeue(), None);
+    assert_eq!(bench.broker.stats().ready, 0);
+    assert_eq!(bench.state.index, Index(1));
+}

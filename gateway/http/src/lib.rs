@@ -1,1 +1,23 @@
-//! gateway/http
+//! The HTTP API, version 1: routes over a running [`control::Control`].
+//!
+//! Here live reading requests, waiting for newer state, writing answers and the one table that turns refusals
+//! into status codes. What must never live here: a rule about jobs or nodes (those stand in `state`), a socket
+//! or a file (those are opened by `server`), a field name of the contract (those stand in `api` and `model`).
+//!
+//! Read `server.rs` first, then `routes/nodes.rs` for what a route file looks like, then `error.rs`.
+
+mod answer;
+mod blocking;
+mod error;
+mod node_link;
+mod page;
+mod path;
+mod request;
+mod routes;
+mod server;
+mod view;
+
+pub use error::Failure;
+pub use node_link::{FrameStream, NodeLink, NodeLinkError, frames};
+pub use routes::router;
+pub use server::{AgentInfo, Api, CONTRACT_VERSION, Server};

@@ -1,0 +1,125 @@
+//! Reads: on the newest state, or on the first one that is newer than what the caller has.
+
+use std::sync::Arc;
+
+use api::{ReadOptions, WAIT_MAX};
+use axum::response::IntoResponse;
+use base::Index;
+use serde::Serialize;
+use state::State;
+use tokio::time::{Duration, Instant, timeout, timeout_at};
+
+use crate::answer::{self, Answer, Meta};
+use crate::error::Failure;
+use crate::page::Page;
+use crate::request::{self, Read};
+use crate::server::Server;
+
+/// Reads that may wait at the same time; one more is answered 429. Each takes a few kilobytes and, for every
+/// committed batch, one look at an index.
+pub const WAITING_READS_MAX: usize = 8_192;
+
+/// Lists that are rendered at the same time; others wait for their turn. Rendering is pure work for a processor.
+pub const RENDERS_MAX: usize = 4;
+
+/// How long a read waits for a leader before it fails.
+const LEADER_HOLD: Duration = Duration::from_secs(5);
+
+/// A wait is up to this part longer than asked for, so that clients who began together do not return together.
+const JITTER: u32 = 16;
+
+impl Server {
+    /// Answers with one object.
+    ///
+    /// `index` tells how new the object is: its own last change, or that of its table while it does not exist.
+    pub(crate) async fn read<T: Serialize>(
+        &self,
+        read: &Read,
+        index: impl Fn(&State) -> Index,
+        view: impl FnOnce(&State) -> Result<T, Failure>,
+    ) -> Answer {
+        let (state, known_leader) = self.newer(&read.options, &index).await?;
+        let meta = Meta { index: index(&state), known_leader, next_token: None };
+        // What is not there is also true as of an index.
+        let response = view(&state).map_or_else(Failure::into_response, |value| answer::json(&value));
+        Ok(answer::with_meta(response, &meta))
+    }
+
+    /// Answers with a list, which may be large: it is rendered off the threads that serve everybody.
+    pub(crate) async fn list<T: Serialize>(
+        &self,
+        read: Read,
+        index: impl Fn(&State) -> Index,
+        view: impl FnOnce(&State, &Read) -> Result<Page<T>, Failure> + Send + 'static,
+    ) -> Answer {
+        let (state, known_leader) = self.newer(&read.options, &index).await?;
+        let index = index(&state);
+        let _turn = self.renders.acquire().await.map_err(|e| Failure::internal(e.to_string()))?;
+        let rendered = tokio::task::spawn_blocking(move || {
+            let page = view(&state, &read)?;
+            let meta = Meta { index, known_leader, next_token: page.next };
+            Ok(answer::with_meta(answer::json(&page.items), &meta))
+        });
+        rendered.await.map_err(|e| Failure::internal(e.to_string()))?
+    }
+
+    /// The first state that is newer than the caller's, or the last one before its wait ended; and whether
+    /// there is a leader.
+    async fn newer(
+        &self,
+        options: &ReadOptions,
+        index: impl Fn(&State) -> Index,
+    ) -> Result<(Arc<State>, bool), Failure> {
+        let known_leader = self.leader(options.stale).await?;
+        let mut published = self.control.watch();
+        let state = self.control.state();
+        // An index is never told as less than 1.
+        let is_newer = |state: &State| index(state).0.max(1) > options.index.0;
+        if options.index == Index::ZERO || is_newer(&state) {
+            return Ok((state, known_leader));
+        }
+        let _permit = self.waiting_reads.try_acquire().map_err(|_| {
+            Failure::too_many(format!("{WAITING_READS_MAX} reads are waiting already: try again later"))
+        })?;
+        let deadline = Instant::now() + with_jitter(options.wait.to_std());
+        let mut state = state;
+        while !is_newer(&state) {
+            // A server that stops publishes nothing more: what it has is the answer.
+            let Ok(Ok(())) = timeout_at(deadline, published.changed()).await else { break };
+            state = self.control.state();
+        }
+        Ok((state, known_leader))
+    }
+
+    /// Waits until this server may answer.
+    ///
+    /// # Errors
+    /// `No cluster leader`, unless any server may answer.
+    async fn leader(&self, stale: bool) -> Result<bool, Failure> {
+        if self.control.leads() || stale {
+            return Ok(self.control.leads());
+        }
+        let mut leads = self.control.leadership();
+        let led = timeout(LEADER_HOLD, leads.wait_for(|leads| *leads)).await;
+        if matches!(led, Ok(Ok(_))) { Ok(true) } else { Err(Failure::internal("No cluster leader")) }
+    }
+}
+
+fn with_jitter(wait: Duration) -> Duration {
+    let wait = wait.min(WAIT_MAX.to_std());
+    let part = u32::from_le_bytes(request::random());
+    wait + wait.mul_f64(f64::from(part) / f64::from(u32::MAX)) / JITTER
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_grows_by_at_most_a_sixteenth() {
+        for _ in 0..100 {
+            let wait = with_jitter(Duration::from_secs(16));
+            assert!(wait >= Duration::from_secs(16) && wait <= Duration::from_secs(17), "{wait:?}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Every way a call can fail, as the caller sees it. The only place that knows status codes of refusals.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use control::SubmitError;
+use model::document::input::InputError;
+use model::rejection::Kind;
+use model::{AllocId, Rejection};
+use wire::RpcError;
+
+use crate::node_link::NodeLinkError;
+
+/// What a full queue tells its callers to wait.
+const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
+
+/// A call that gets a text instead of what it asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub status: StatusCode,
+    /// Clients look for phrases in it: the contract's own texts stay word for word.
+    pub text: String,
+}
+
+/// The status of a refusal.
+pub const fn status(kind: Kind) -> StatusCode {
+    match kind {
+        Kind::NotFound => StatusCode::NOT_FOUND,
+        Kind::Conflict => StatusCode::CONFLICT,
+        Kind::Invalid => StatusCode::BAD_REQUEST,
+        Kind::Forbidden => StatusCode::FORBIDDEN,
+    }
+}
+
+impl Failure {
+    pub fn new(status: StatusCode, text: impl Into<String>) -> Failure {
+        Failure { status, text: text.into() }
+    }
+
+    pub fn invalid(text: impl Into<String>) -> Failure {
+        Failure::new(StatusCode::BAD_REQUEST, text)
+    }
+
+    pub fn not_found(text: impl Into<String>) -> Failure {
+        Failure::new(StatusCode::NOT_FOUND, text)
+    }
+
+    pub fn internal(text: impl Into<String>) -> Failure {
+        Failure::new(StatusCode::INTERNAL_SERVER_ERROR, text)
+    }
+
+    pub fn too_many(text: impl Into<String>) -> Failure {
+        Failure::new(StatusCode::TOO_MANY_REQUESTS, text)
+    }
+
+    /// Says no to a part of the contract that is not built, by its name: nothing is accepted and then ignored.
+    pub fn unsupported(what: impl std::fmt::Display) -> Failure {
+        Failure::new(StatusCode::NOT_IMPLEMENTED, format!("{what} not supported by this release"))
+    }
+
+    /// What a node or another server said. The text may bring its own code: `RPC Error:: CODE,MESSAGE`.
+    fn remote(text: &str) -> Failure {
+        if let Some((code, message)) = coded(text) {
+            return Failure::new(code, message);
+        }
+        if text.ends_with("Permission denied") {
+            return Failure::new(StatusCode::FORBIDDEN, "Permission denied");
+        }
+        let absent = ["Unknown allocation", "Unknown node", "No path to node"];
+        if absent.iter().any(|phrase| text.contains(phrase)) || text.contains("no such file or directory") {
+            return Failure::not_found(text);
+        }
+        Failure::internal(text)
+    }
+
+    /// An error within a stream that a node sends.
+    pub(crate) fn of_frame(error: &wire::messages::StreamError) -> Failure {
+        let code = error.code.and_then(|code| u16::try_from(code).ok());
+        match code.and_then(|code| StatusCode::from_u16(code).ok()) {
+            Some(status) if status.is_client_error() || status.is_server_error() => {
+                Failure::new(status, &error.message)
+            }
+            _ => Failure::remote(&error.message),
+        }
+    }
+}
+
+fn coded(text: &str) -> Option<(StatusCode, &str)> {
+    let (_, rest) = text.split_once("RPC Error:: ")?;
+    let (code, message) = rest.split_once(',')?;
+    let status = StatusCode::from_bytes(code.trim().as_bytes()).ok()?;
+    Some((status, message))
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, self.text).into_response();
+        if self.status == StatusCode::TOO_MANY_REQUESTS {
+            response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
+        }
+        response
+    }
+}
+
+impl From<Rejection> for Failure {
+    fn from(rejection: Rejection) -> Failure {
+        let status = status(rejection.kind());
+        match rejection {
+            // Reading one that is not there has another text in the contract than changing it.
+            Rejection::AllocUnknown(AllocId(_)) => Failure::new(status, "allocation not found"),
+            other => Failure::new(status, other.to_string()),
+        }
+    }
+}
+
+impl From<SubmitError> for Failure {
+    fn from(error: SubmitError) -> Failure {
+        let text = error.to_string();
+        match error {
+            SubmitError::Rejected(rejection) => rejection.into(),
+            SubmitError::Busy => Failure::too_many(text),
+            SubmitError::NotLeading | SubmitError::Unknown | SubmitError::Refused(_) => {
+                Failure::internal(text)
+            }
+        }
+    }
+}
+
+impl From<api::QueryError> for Failure {
+    fn from(error: api::QueryError) -> Failure {
+        Failure::invalid(error.to_string())
+    }
+}
+
+impl From<InputError> for Failure {
+    fn from(error: InputError) -> Failure {
+        Failure::invalid(error.to_string())
+    }
+}
+
+impl From<NodeLinkError> for Failure {
+    fn from(error: NodeLinkError) -> Failure {
+        match error {
+            NodeLinkError::NoPath(_) => Failure::not_found(error.to_string()),
+            NodeLinkError::Rpc(error) => error.into(),
+        }
+    }
+}
+
+impl From<RpcError> for Failure {
+    fn from(error: RpcError) -> Failure {
+        match error {
+            RpcError::Remote(text) => Failure::remote(&text),
+            other => Failure::internal(other.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_with_a_code_gets_that_code() {
+        let failure = Failure::remote("rpc error: RPC Error:: 404,Unknown allocation \"x\"");
+        assert_eq!(failure, Failure::not_found("Unknown allocation \"x\""));
+        assert_eq!(Failure::remote("boom").status, StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(Failure::remote("rpc error: Permission denied").status, StatusCode::FORBIDDEN);
+    }
+
+    #[test]
+    fn an_error_in_a_stream_keeps_its_code_only_if_it_is_one_of_an_error() {
+        let error = |code| wire::messages::StreamError { message: "gone".to_string(), code };
+        assert_eq!(Failure::of_frame(&error(Some(404))), Failure::not_found("gone"));
+        assert_eq!(Failure::of_frame(&error(Some(200))), Failure::internal("gone"));
+        assert_eq!(Failure::of_frame(&error(None)), Failure::internal("gone"));
+    }
+}

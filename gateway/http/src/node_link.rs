@@ -1,0 +1,58 @@
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream, StreamExt};
+use model::NodeId;
+use wire::RpcError;
+
+/// Encoded messages of a streaming call, as they come from a node.
+pub type FrameStream = BoxStream<'static, Result<Bytes, RpcError>>;
+
+/// The way to nodes: each has made a connection to some server, over which it can be called.
+///
+/// Implementations bound how long a node may take to answer, and answer [`RpcError::Timeout`] then.
+pub trait NodeLink: Send + Sync + 'static {
+    /// Makes one call; both bodies are msgpack.
+    ///
+    /// # Errors
+    /// [`NodeLinkError`].
+    fn call<'a>(
+        &'a self,
+        node: NodeId,
+        method: &'a str,
+        body: Vec<u8>,
+    ) -> BoxFuture<'a, Result<Bytes, NodeLinkError>>;
+
+    /// Opens a streaming call and sends its first message. Dropping the stream ends the call.
+    ///
+    /// # Errors
+    /// [`NodeLinkError`].
+    fn stream<'a>(
+        &'a self,
+        node: NodeId,
+        method: &'a str,
+        first: Vec<u8>,
+    ) -> BoxFuture<'a, Result<FrameStream, NodeLinkError>>;
+}
+
+/// Why a node could not be asked, or what it answered instead.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeLinkError {
+    /// The node is not connected.
+    #[error("No path to node \"{0}\"")]
+    NoPath(NodeId),
+    #[error(transparent)]
+    Rpc(#[from] RpcError),
+}
+
+/// The peer's side of a streaming call, after the first message was sent.
+pub fn frames(frames: wire::Frames) -> FrameStream {
+    stream::unfold(Some(frames.split()), |halves| async {
+        let (sender, mut receiver) = halves?;
+        match receiver.receive_raw().await {
+            Ok(Some(message)) => Some((Ok(message), Some((sender, receiver)))),
+            Ok(None) => None,
+            Err(error) => Some((Err(error), None)),
+        }
+    })
+    .boxed()
+}

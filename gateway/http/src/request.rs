@@ -1,0 +1,124 @@
+//! What is read out of a request before a route sees it.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use base::Uuid;
+use model::RequestId;
+use model::document::input;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use api::{Params, ReadOptions};
+
+use crate::error::Failure;
+use crate::server::Server;
+
+/// Largest body of a request. A job of ten thousand groups takes a third of it.
+pub const BODY_MAX: usize = 16 * 1024 * 1024;
+
+/// Names a request, so that its repetition takes effect once.
+const REQUEST_ID: &str = "x-sojourn-request-id";
+
+/// A read: its parameters, checked.
+#[derive(Clone, Debug)]
+pub struct Read {
+    pub params: Params,
+    pub options: ReadOptions,
+}
+
+/// A write: its parameters, and what it is called by.
+#[derive(Clone, Debug)]
+pub struct Write {
+    pub params: Params,
+    pub request: RequestId,
+}
+
+/// The document in the body.
+pub struct Json<T>(pub T);
+
+/// The document in the body; without a body, one that says nothing.
+pub struct OptionalJson<T>(pub T);
+
+impl FromRequestParts<Server> for Read {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Server) -> Result<Read, Failure> {
+        let params = params(parts)?;
+        let options = params.read_options()?;
+        server.check_region(&options.region)?;
+        if !options.filter.is_empty() {
+            return Err(Failure::invalid("filter expressions are not supported by this release"));
+        }
+        if options.as_of.is_some() {
+            return Err(Failure::unsupported("reading the past (`as_of`) is"));
+        }
+        Ok(Read { params, options })
+    }
+}
+
+impl FromRequestParts<Server> for Write {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Server) -> Result<Write, Failure> {
+        let params = params(parts)?;
+        server.check_region(params.get("region").unwrap_or_default())?;
+        let named = parts.headers.get(REQUEST_ID).map(|value| value.to_str().unwrap_or_default());
+        let named = named.or_else(|| params.get("idempotency_token")).filter(|id| !id.is_empty());
+        let request = match named {
+            None => RequestId(Uuid::from_random(random())),
+            Some(id) => id.parse().map_err(|e| Failure::invalid(format!("invalid request id: {e}")))?,
+        };
+        Ok(Write { params, request })
+    }
+}
+
+impl<T: DeserializeOwned> FromRequest<Server> for Json<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, server: &Server) -> Result<Json<T>, Failure> {
+        let body = body(request, server).await?;
+        if body.is_empty() {
+            return Err(Failure::invalid("Request body is empty"));
+        }
+        Ok(Json(document(&body)?))
+    }
+}
+
+impl<T: DeserializeOwned + Default> FromRequest<Server> for OptionalJson<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, server: &Server) -> Result<OptionalJson<T>, Failure> {
+        let body = body(request, server).await?;
+        Ok(OptionalJson(if body.is_empty() { T::default() } else { document(&body)? }))
+    }
+}
+
+/// Bytes that nobody can foretell.
+pub fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("the system has entropy");
+    bytes
+}
+
+pub fn params(parts: &Parts) -> Result<Params, Failure> {
+    let pairs = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
+    pairs.map(|Query(pairs)| Params::new(pairs)).map_err(|e| Failure::invalid(e.body_text()))
+}
+
+async fn body(request: Request, server: &Server) -> Result<Bytes, Failure> {
+    Bytes::from_request(request, server).await.map_err(|rejection| match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            Failure::new(rejection.status(), format!("request body is larger than {BODY_MAX} bytes"))
+        }
+        status => Failure::new(status, rejection.body_text()),
+    })
+}
+
+/// The first JSON value of the body; what follows it is not looked at.
+fn document<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
+    let first = serde_json::Deserializer::from_slice(body).into_iter::<Value>().next();
+    let value = first.transpose().map_err(|e| Failure::invalid(format!("not JSON: {e}")))?;
+    Ok(input::from_value(value.unwrap_or_default())?)
+}

@@ -1,0 +1,106 @@
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use base::{Time, Uuid};
+use control::{Control, Receipt};
+use model::{Actor, Command, NodeId, Request};
+use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
+
+use crate::blocking::{RENDERS_MAX, WAITING_READS_MAX};
+use crate::error::Failure;
+use crate::node_link::NodeLink;
+use crate::request::Write;
+
+/// The release of the contract that the answers follow, as clients compare it.
+pub const CONTRACT_VERSION: &str = "2.0.0";
+
+/// What the routes stand on.
+pub struct Api {
+    pub control: Control,
+    /// The way to nodes that are connected.
+    pub node_link: Arc<dyn NodeLink>,
+    pub agent: AgentInfo,
+}
+
+/// What the agent says about itself.
+#[derive(Clone, Debug)]
+pub struct AgentInfo {
+    pub name: String,
+    pub region: String,
+    pub datacenter: String,
+    /// This server, as batches name it.
+    pub server: Uuid,
+    /// The node this agent runs besides the server, if it does.
+    pub node: Option<NodeId>,
+    /// `HOST:PORT` that others reach this agent at.
+    pub http_addr: String,
+    /// `HOST:PORT` that nodes and servers reach this agent at.
+    pub rpc_addr: String,
+    /// Our own release; [`CONTRACT_VERSION`] is what the contract's fields say.
+    pub version: String,
+    pub started: Time,
+    /// The configuration by its field names of the contract. Whoever fills it leaves secrets out.
+    pub config: Map<String, Value>,
+    /// Metrics are also given in the text form of Prometheus.
+    pub prometheus: bool,
+}
+
+/// The shared state of all routes; a clone is a pointer copy.
+#[derive(Clone)]
+pub struct Server(Arc<Inner>);
+
+pub struct Inner {
+    api: Api,
+    pub(crate) waiting_reads: Semaphore,
+    pub(crate) renders: Semaphore,
+}
+
+impl Server {
+    pub fn new(api: Api) -> Server {
+        let waiting_reads = Semaphore::new(WAITING_READS_MAX);
+        Server(Arc::new(Inner { api, waiting_reads, renders: Semaphore::new(RENDERS_MAX) }))
+    }
+
+    /// Has a command decided, in the name of whoever wrote.
+    ///
+    /// # Errors
+    /// The refusal, word for word, or why the outcome is not known.
+    pub(crate) async fn submit(&self, write: &Write, command: Command) -> Result<Receipt, Failure> {
+        // Access control is off: nobody proves who they are.
+        let request = Request { id: write.request, actor: Actor::Anonymous, command };
+        Ok(self.control.submit(request).await?)
+    }
+
+    /// # Errors
+    /// `No path to region` for any region but this one; none means this one.
+    pub(crate) fn check_region(&self, region: &str) -> Result<(), Failure> {
+        if region.is_empty() || region == self.agent.region {
+            return Ok(());
+        }
+        Err(Failure::internal("No path to region"))
+    }
+}
+
+impl Deref for Server {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+impl Deref for Inner {
+    type Target = Api;
+
+    fn deref(&self) -> &Api {
+        &self.api
+    }
+}
+
+/// For what is shown, never for what is decided.
+pub(crate) fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+}

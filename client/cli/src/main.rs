@@ -1,1 +1,209 @@
-fn main() {}
+//! The `sojourn` program: every command, and the agent.
+//!
+//! A command is declared and run in one file under `command`; `layout` turns views into text and knows no
+//! connection; `output` knows no domain; `settings` reads what the agent is told. No rule of the cluster
+//! lives here: the program asks servers over `sdk`. Called through a link named `nomad` it is the same
+//! program under that name. Read [`call`] first, then any command.
+
+mod agent;
+mod call;
+mod command;
+mod environment;
+mod flags;
+mod help;
+mod job_file;
+mod layout;
+mod monitor;
+mod output;
+mod resolve;
+mod settings;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use call::{Call, Command, Failure, Outcome, Run};
+use environment::Environment;
+use flags::FlagError;
+use output::{write_err, write_out};
+
+/// What an unknown command and a bare call exit with.
+const NO_COMMAND: u8 = 127;
+
+/// Most words in the name of a command.
+const NAME_WORDS_MAX: usize = 3;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args();
+    let program = arguments.next().as_deref().map(program_name).unwrap_or_default();
+    let arguments: Vec<String> = arguments.collect();
+    ExitCode::from(dispatch(&program, &arguments, Environment::read(std::env::vars_os())))
+}
+
+/// `nomad` for a link of that name, `sojourn` for any other.
+fn program_name(path: &str) -> String {
+    let name = Path::new(path).file_name().and_then(|name| name.to_str());
+    name.filter(|name| *name == "nomad").unwrap_or("sojourn").to_string()
+}
+
+fn dispatch(program: &str, arguments: &[String], environment: Environment) -> u8 {
+    let commands = command::all();
+    if let Some((command, words)) = find(&commands, arguments) {
+        return run(program, command, &arguments[words..], environment);
+    }
+    match arguments.first().map(String::as_str) {
+        Some("-version" | "--version" | "-v") => run(program, &command::version::COMMAND, &[], environment),
+        Some("-h" | "-help" | "--help") => {
+            write_out(help::overview(program, &commands));
+            0
+        }
+        None => {
+            write_out(help::overview(program, &commands));
+            NO_COMMAND
+        }
+        Some(first) => no_command(program, first, arguments, &commands),
+    }
+}
+
+/// The command with the longest name that the arguments begin with, and how many words that name takes.
+fn find(commands: &[&'static Command], arguments: &[String]) -> Option<(&'static Command, usize)> {
+    (1..=NAME_WORDS_MAX.min(arguments.len())).rev().find_map(|words| {
+        let name = arguments[..words].join(" ");
+        let named =
+            |command: &&&'static Command| command.name == name || command.aliases.contains(&name.as_str());
+        commands.iter().find(named).map(|command| (*command, words))
+    })
+}
+
+/// The page of a group, or of everything when the first word means nothing.
+fn no_command(program: &str, first: &str, arguments: &[String], commands: &[&'static Command]) -> u8 {
+    let words = arguments.iter().take_while(|word| !word.starts_with('-')).map(String::as_str);
+    let words: Vec<_> = words.take(NAME_WORDS_MAX).collect();
+    for length in (1..=words.len()).rev() {
+        let group = words[..length].join(" ");
+        if commands.iter().any(|command| command.name.starts_with(&format!("{group} "))) {
+            if length < words.len() {
+                write_err(format!("{program} {group} has no subcommand \"{}\"", words[length]));
+            }
+            write_out(help::group(program, &group, commands));
+            let asked = arguments.get(length).is_some_and(|word| is_help(word));
+            return u8::from(!asked);
+        }
+    }
+    write_err(format!("{program} has no command \"{first}\""));
+    write_out(help::overview(program, commands));
+    NO_COMMAND
+}
+
+fn is_help(word: &str) -> bool {
+    matches!(word, "-h" | "-help" | "--help")
+}
+
+fn run(program: &str, command: &'static Command, arguments: &[String], environment: Environment) -> u8 {
+    let declared = command.flags.iter().copied().flatten();
+    let outcome = match flags::parse(declared, arguments) {
+        Ok(args) => start(Call { program: program.to_string(), command, args, environment }),
+        Err(error) => Err(Failure::Flag(error)),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(failure) => report(program, command, failure),
+    }
+}
+
+fn start(call: Call) -> Outcome {
+    match call.command.run {
+        Run::Process(run) => run(call),
+        Run::Task(run) => {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .map_err(|error| anyhow::anyhow!("the runtime cannot start: {error}"))?;
+            runtime.block_on(run(call))
+        }
+    }
+}
+
+fn report(program: &str, command: &Command, failure: Failure) -> u8 {
+    let hint = format!("For additional help try '{program} {} -help'", command.name);
+    match failure {
+        Failure::Flag(FlagError::Help) => {
+            write_out(help::page(program, command));
+            return 0;
+        }
+        Failure::Flag(error) => {
+            write_err(format!("{error}\n{}\n{hint}", help::usage(program, command)));
+        }
+        Failure::Usage(message) => write_err(format!("{message}\n{hint}")),
+        Failure::Failed(error) => write_err(format!("{error:#}")),
+        Failure::Code(code, message) => {
+            write_err(message);
+            return code;
+        }
+    }
+    1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(line: &str) -> Option<(&'static str, usize)> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_string).collect();
+        find(&command::all(), &words).map(|(command, words)| (command.name, words))
+    }
+
+    #[test]
+    fn the_longest_name_wins_and_aliases_mean_the_same() {
+        assert_eq!(found("job status web"), Some(("job status", 2)));
+        assert_eq!(found("status web"), Some(("job status", 1)));
+        assert_eq!(found("run x.hcl"), Some(("job run", 1)));
+        assert_eq!(found("history alloc 1234"), Some(("history alloc", 2)));
+        assert_eq!(found("node-status"), Some(("node status", 1)));
+        assert_eq!(found("job"), None);
+        assert_eq!(found("-version"), None);
+    }
+
+    #[test]
+    fn no_two_commands_answer_to_the_same_name() {
+        let mut names: Vec<_> = command::all()
+            .iter()
+            .flat_map(|command| command.aliases.iter().chain([&command.name]))
+            .copied()
+            .collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn every_command_has_a_page_that_names_each_flag_once() {
+        for command in command::all() {
+            let page = help::page("sojourn", command);
+            assert!(page.starts_with(&format!("Usage: sojourn {}", command.name)), "{page}");
+            let mut flags: Vec<_> = command.flags.iter().copied().flatten().map(|flag| flag.name).collect();
+            let count = flags.len();
+            flags.sort_unstable();
+            flags.dedup();
+            assert_eq!(flags.len(), count, "{}", command.name);
+        }
+    }
+
+    #[test]
+    fn the_overview_lists_what_a_newcomer_needs_first() {
+        let page = help::overview("nomad", &command::all());
+        assert!(
+            page.starts_with("Usage: nomad [-version] [-help] <command> [args]\n\nCommon commands:\n  run ")
+        );
+        assert!(page.contains("\nOther commands:\n"), "{page}");
+        assert!(page.contains("\n  events "), "{page}");
+        assert!(!page.contains("executor"), "{page}");
+    }
+
+    #[test]
+    fn only_a_link_named_nomad_changes_the_name() {
+        assert_eq!(program_name("/usr/bin/nomad"), "nomad");
+        assert_eq!(program_name("./sojourn"), "sojourn");
+        assert_eq!(program_name("renamed"), "sojourn");
+    }
+}

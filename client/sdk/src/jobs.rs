@@ -21,12 +21,12 @@ impl Client {
     /// 500 with `Enforcing job modify index …` when the job is not at the expected index, or with the text of
     /// every problem when the job is not valid.
     pub async fn register(&self, request: &JobRegisterRequest) -> Result<JobRegisterResponse, Error> {
-        Ok(self.put("/v1/jobs", in_namespace_of(request.job.as_ref()), request).await?.value)
+        Ok(self.put("/v1/jobs", in_namespace_of(self, request.job.as_ref()), request).await?.value)
     }
 
     /// `PUT /v1/validate/job`: problems are in the answer, not an error.
     pub async fn validate(&self, job: Job) -> Result<JobValidateResponse, Error> {
-        let query = in_namespace_of(Some(&job));
+        let query = in_namespace_of(self, Some(&job));
         Ok(self.put("/v1/validate/job", query, &JobValidateRequest { job: Some(job) }).await?.value)
     }
 
@@ -37,7 +37,7 @@ impl Client {
 
     /// `PUT /v1/job/:id/plan`: what registering would do.
     pub async fn plan(&self, id: &str, request: &JobPlanRequest) -> Result<JobPlanResponse, Error> {
-        let query = in_namespace_of(request.job.as_ref());
+        let query = in_namespace_of(self, request.job.as_ref());
         Ok(self.put(&format!("/v1/job/{}/plan", segment(id)), query, request).await?.value)
     }
 
@@ -92,8 +92,8 @@ impl Client {
     }
 }
 
-/// The job's own namespace, when it names one.
-fn in_namespace_of(job: Option<&Job>) -> Query {
-    let namespace = job.and_then(|job| job.namespace.as_deref()).unwrap_or_default();
-    Query::new().with("namespace", namespace)
+/// The client's namespace if it has one, else the job's own: servers take the query's word over the body's.
+fn in_namespace_of(client: &Client, job: Option<&Job>) -> Query {
+    let own = job.and_then(|job| job.namespace.as_deref()).unwrap_or_default();
+    Query::new().with("namespace", if client.namespace().is_empty() { own } else { client.namespace() })
 }

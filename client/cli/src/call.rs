@@ -1,0 +1,227 @@
+//! What every command is made of: its declaration, and the call it answers.
+
+use std::future::Future;
+use std::io::{self, IsTerminal};
+use std::pin::Pin;
+use std::time::SystemTime;
+
+use base::Time;
+use jiff::tz::TimeZone;
+use model::document::Job;
+use sdk::{Builder, Client};
+
+use crate::environment::{ADDRESS_DEFAULT, Environment};
+use crate::flags::{Args, Flag, FlagError, switch, value};
+use crate::output::Look;
+
+/// One command of the program.
+pub struct Command {
+    /// Its words, like `job status`.
+    pub name: &'static str,
+    /// Shorter names that mean the same.
+    pub aliases: &'static [&'static str],
+    /// What follows the flags, like `<job>`.
+    pub arguments: &'static str,
+    /// One line for lists of commands.
+    pub summary: &'static str,
+    /// What the help page says beyond that; may be empty.
+    pub details: &'static str,
+    pub flags: &'static [&'static [Flag]],
+    /// Not in lists of commands.
+    pub hidden: bool,
+    pub run: Run,
+}
+
+/// How a command runs.
+pub enum Run {
+    /// On the main thread's runtime.
+    Task(fn(Call) -> Pin<Box<dyn Future<Output = Outcome>>>),
+    /// By itself: it makes the runtime it needs, if any.
+    Process(fn(Call) -> Outcome),
+}
+
+/// The exit code, or why there is none.
+pub type Outcome = Result<u8, Failure>;
+
+/// Why a command failed. Each ends with exit code 1 unless it says otherwise.
+#[derive(Debug)]
+pub enum Failure {
+    /// The arguments make no sense: shown with a hint at the help page.
+    Usage(String),
+    /// A flag makes no sense: shown with the usage.
+    Flag(FlagError),
+    /// Everything else: shown as it is.
+    Failed(anyhow::Error),
+    /// Shown as it is, with this exit code.
+    Code(u8, String),
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Failure {
+        Failure::Failed(error)
+    }
+}
+
+impl From<FlagError> for Failure {
+    fn from(error: FlagError) -> Failure {
+        Failure::Flag(error)
+    }
+}
+
+/// Says what was being done when the server refused: `Error querying job: Unexpected response code: …`.
+pub trait Doing<T> {
+    fn doing(self, what: &str) -> Result<T, Failure>;
+}
+
+impl<T> Doing<T> for Result<T, sdk::Error> {
+    fn doing(self, what: &str) -> Result<T, Failure> {
+        self.map_err(|error| Failure::Failed(anyhow::anyhow!("Error {what}: {error}")))
+    }
+}
+
+/// Flags of every command that talks to an agent.
+pub const CLIENT_FLAGS: &[Flag] = &[
+    value("address", "ADDR", "Where the agent listens. Also NOMAD_ADDR; http://127.0.0.1:4646 unless given."),
+    value("region", "NAME", "The region to ask. Also NOMAD_REGION."),
+    value(
+        "namespace",
+        "NAME",
+        "The namespace to ask in; * means all, where things are listed. Also NOMAD_NAMESPACE.",
+    ),
+    value("token", "SECRET", "The token to ask with. Also NOMAD_TOKEN."),
+    switch("no-color", "No colours. Also NOMAD_CLI_NO_COLOR."),
+    switch("force-color", "Colours even when the output is no terminal. Also NOMAD_CLI_FORCE_COLOR."),
+];
+
+/// Flags of every command that can show its objects as they are.
+pub const OBJECT_FLAGS: &[Flag] = &[
+    switch("json", "Print the objects as JSON."),
+    value("t", "TEMPLATE", "A Go template to print the objects with. Not supported yet."),
+];
+
+/// Flags of every command that shows ids.
+pub const VERBOSE_FLAGS: &[Flag] = &[switch("verbose", "Print whole ids, exact times and more detail.")];
+
+/// One invocation of a command.
+pub struct Call {
+    /// The name the program was called by.
+    pub program: String,
+    pub command: &'static Command,
+    pub args: Args,
+    pub environment: Environment,
+}
+
+impl Call {
+    /// A client of the agent that flags and environment name.
+    ///
+    /// # Errors
+    /// When the address cannot be used.
+    pub fn client(&self) -> Result<Client, Failure> {
+        self.client_in(self.namespace())
+    }
+
+    /// As [`Call::client`], in another namespace.
+    ///
+    /// # Errors
+    /// When the address cannot be used.
+    pub fn client_in(&self, namespace: &str) -> Result<Client, Failure> {
+        if !self.environment.http_auth.is_empty() {
+            return Err(anyhow::anyhow!("NOMAD_HTTP_AUTH is not supported yet: use a token").into());
+        }
+        let builder = Builder {
+            address: self.setting("address", &self.environment.address, ADDRESS_DEFAULT).to_string(),
+            token: self.setting("token", &self.environment.token, "").to_string(),
+            region: self.setting("region", &self.environment.region, "").to_string(),
+            namespace: namespace.to_string(),
+        };
+        builder.build().doing("initializing client")
+    }
+
+    /// The namespace asked in; empty means the server's default.
+    pub fn namespace(&self) -> &str {
+        self.setting("namespace", &self.environment.namespace, "")
+    }
+
+    /// Where a job belongs: as flags and environment say, else as the job itself says.
+    pub fn namespace_of(&self, job: &Job) -> String {
+        match self.namespace() {
+            "" => job.namespace.clone().unwrap_or_default(),
+            given => given.to_string(),
+        }
+    }
+
+    fn setting<'a>(&'a self, flag: &'static str, environment: &'a str, default: &'a str) -> &'a str {
+        let given = self.args.value(flag).unwrap_or(environment);
+        if given.is_empty() { default } else { given }
+    }
+
+    pub fn look(&self) -> Look {
+        let wanted = self.args.switch("force-color") || self.environment.force_color;
+        let unwanted = self.args.switch("no-color") || self.environment.no_color;
+        Look {
+            colour: wanted || (!unwanted && io::stdout().is_terminal()),
+            verbose: self.args.switch("verbose"),
+            now: now(),
+            zone: TimeZone::system(),
+        }
+    }
+
+    /// Whether objects are asked for as JSON.
+    ///
+    /// # Errors
+    /// When a template is asked for: that is not supported.
+    pub fn wants_json(&self) -> Result<bool, Failure> {
+        let json = self.args.switch("json");
+        match self.args.value("t") {
+            None => Ok(json),
+            Some(_) if json => {
+                Err(anyhow::anyhow!("Both json and template formatting are not allowed").into())
+            }
+            Some(_) => Err(anyhow::anyhow!("Go templates (-t) are not supported yet: use -json").into()),
+        }
+    }
+
+    /// The only argument.
+    ///
+    /// # Errors
+    /// When there are none or several: `This command takes one argument: <job>`.
+    pub fn one_argument(&self) -> Result<&str, Failure> {
+        match self.args.words.as_slice() {
+            [word] => Ok(word),
+            _ => Err(self.usage(&format!("This command takes one argument: {}", self.command.arguments))),
+        }
+    }
+
+    /// The argument, if there is one.
+    ///
+    /// # Errors
+    /// When there are several.
+    pub fn optional_argument(&self) -> Result<Option<&str>, Failure> {
+        match self.args.words.as_slice() {
+            [] => Ok(None),
+            [word] => Ok(Some(word)),
+            _ => Err(self.usage("This command takes either no arguments or one")),
+        }
+    }
+
+    /// # Errors
+    /// When there are any.
+    pub fn no_arguments(&self) -> Result<(), Failure> {
+        if self.args.words.is_empty() { Ok(()) } else { Err(self.usage("This command takes no arguments")) }
+    }
+
+    /// A mistake in the arguments. Flags that came too late are the usual one, so they are pointed at.
+    pub fn usage(&self, message: &str) -> Failure {
+        let late = self.args.words.iter().skip(1).find(|word| word.starts_with('-') && word.len() > 1);
+        Failure::Usage(match late {
+            Some(flag) => format!("{message} ({flag} came too late: flags go before arguments)"),
+            None => message.to_string(),
+        })
+    }
+}
+
+/// The clock on the wall.
+pub fn now() -> Time {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Time(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+}

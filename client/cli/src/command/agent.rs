@@ -1,0 +1,110 @@
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::agent;
+use crate::call::{Call, Command, Outcome, Run};
+use crate::command::version;
+use crate::output::{write_err, write_out};
+use crate::settings::{self, AGENT_FLAGS, LogSettings, Settings};
+
+pub static COMMAND: Command = Command {
+    name: "agent",
+    aliases: &[],
+    arguments: "",
+    summary: "Run a server, a node, or both.",
+    details: "To try it: sojourn agent -dev",
+    flags: &[AGENT_FLAGS],
+    hidden: false,
+    run: Run::Process(run),
+};
+
+fn run(call: Call) -> Outcome {
+    call.no_arguments()?;
+    let settings = settings::read(&call.args)?;
+    log(&settings.log);
+    write_out(banner(&call.program, &settings));
+    for note in &settings.notes {
+        write_err(format!("Warning: {note}"));
+    }
+    agent::run(settings)?;
+    Ok(0)
+}
+
+fn log(settings: &LogSettings) {
+    let level = LevelFilter::from_level(settings.level);
+    // The parts under us speak of their own affairs below warnings; ours is the cluster.
+    let filter = tracing_subscriber::EnvFilter::new(format!(
+        "{level},hyper=warn,hyper_util=warn,h2=warn,reqwest=warn,openraft=warn,fjall=warn,lsm_tree=warn"
+    ));
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_target(true);
+    if settings.json { lines.json().init() } else { lines.init() }
+}
+
+/// What the agent is about to do, and what to try when it does.
+fn banner(program: &str, settings: &Settings) -> String {
+    let names: Vec<_> = settings.files.iter().map(|file| file.display().to_string()).collect();
+    let loaded = match names.as_slice() {
+        [] => "==> No configuration files loaded".to_string(),
+        names => format!("==> Loaded configuration from {}", names.join(", ")),
+    };
+    let address = |ip: std::net::IpAddr, port| std::net::SocketAddr::new(ip, port).to_string();
+    let http = address(settings.http_ip(), settings.ports.http);
+    let rpc = address(settings.rpc_ip(), settings.ports.rpc);
+    let entries = [
+        ("Bind Addrs", format!("HTTP: {http}; RPC: {rpc}")),
+        ("Client", settings.client.enabled.to_string()),
+        ("Data Dir", data_dir(settings)),
+        ("Log Level", settings.log.level.to_string()),
+        ("Region", format!("{} (DC: {})", settings.region, settings.datacenter)),
+        ("Server", settings.server.enabled.to_string()),
+        ("Version", version::text(program).lines().next().unwrap_or_default().to_string()),
+    ];
+    let width = entries.iter().map(|(key, _)| key.len()).max().unwrap_or(0);
+    let block: String = entries.iter().map(|(key, value)| format!("    {key:>width$}: {value}\n")).collect();
+    format!(
+        "{loaded}\n==> Starting Sojourn agent...\n==> Sojourn agent configuration:\n\n{block}\n\
+         {}==> Sojourn agent started! Log data will stream in below:\n\n",
+        what_next(program, settings, &http)
+    )
+}
+
+fn data_dir(settings: &Settings) -> String {
+    match &settings.data_dir {
+        Some(dir) => dir.display().to_string(),
+        None => "(none: nothing is kept)".to_string(),
+    }
+}
+
+fn what_next(program: &str, settings: &Settings, http: &str) -> String {
+    if !settings.dev {
+        return String::new();
+    }
+    let address = match http {
+        "127.0.0.1:4646" => String::new(),
+        http => format!("export NOMAD_ADDR=http://{http}\n    "),
+    };
+    format!(
+        "==> To try it, in another terminal:\n\n    {address}{program} run examples/hello.nomad.hcl\n    \
+         {program} events\n    {program} history alloc ID\n\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_development_agent_says_what_to_try() {
+        let mut settings = Settings::dev();
+        let text = banner("sojourn", &settings);
+        assert!(
+            text.starts_with("==> No configuration files loaded\n==> Starting Sojourn agent...\n"),
+            "{text}"
+        );
+        assert!(text.contains("\n    Bind Addrs: HTTP: 127.0.0.1:4646; RPC: 127.0.0.1:4647\n"), "{text}");
+        assert!(text.contains("    sojourn run examples/hello.nomad.hcl\n    sojourn events\n"), "{text}");
+        settings.ports.http = 5646;
+        assert!(banner("sojourn", &settings).contains("    export NOMAD_ADDR=http://127.0.0.1:5646\n"));
+        settings.dev = false;
+        assert!(!banner("sojourn", &settings).contains("To try it"));
+    }
+}

@@ -1,0 +1,202 @@
+use model::document::Allocation;
+use sdk::{Client, LogRequest, LogSource, Query};
+
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE_FLAGS};
+use crate::flags::{switch, value};
+use crate::output::{Look, write_out};
+use crate::resolve;
+
+pub static COMMAND: Command = Command {
+    name: "alloc logs",
+    aliases: &["logs"],
+    arguments: "<allocation> [<task>]",
+    summary: "Print what a task wrote.",
+    details: "The task may be left out when the allocation has only one. With -f both streams are followed,\n\
+              unless one is named.",
+    flags: &[
+        &[
+            switch("f", "Stay and print what comes, until interrupted."),
+            switch("tail", "Print only the end: 10 lines, or what -n or -c say."),
+            value("n", "N", "Lines of the end to print."),
+            value("c", "N", "Bytes of the end to print."),
+            switch("stderr", "Print the error stream."),
+            switch("stdout", "Print the output stream; the default."),
+            value("task", "NAME", "The task."),
+            switch("job", "The argument is a job: its newest running allocation is taken."),
+            value("group", "NAME", "With -job: only allocations of this task group."),
+        ],
+        VERBOSE_FLAGS,
+        CLIENT_FLAGS,
+    ],
+    hidden: false,
+    run: Run::Task(|call| Box::pin(run(call))),
+};
+
+/// Lines that `-tail` prints unless told otherwise.
+const TAIL_LINES: u64 = 10;
+
+/// Where the search for the last lines begins: long lines make it look further back.
+const BYTES_PER_LINE: u64 = 128;
+
+/// Most bytes of a log that are searched for its last lines.
+const TAIL_BYTES_MAX: u64 = 16 << 20;
+
+/// Where to begin in the log.
+#[derive(Clone, Copy)]
+enum From {
+    Start,
+    /// This many bytes before the end.
+    End(u64),
+}
+
+async fn run(call: Call) -> Outcome {
+    let (client, look) = (call.client()?, call.look());
+    let (id, task) = match call.args.words.as_slice() {
+        [id] => (id, call.args.value("task")),
+        [id, task] => (id, Some(task.as_str())),
+        _ => return Err(call.usage("This command takes one or two arguments: <allocation> [<task>]")),
+    };
+    let id = if call.args.switch("job") {
+        newest_running(&call, &client, &look, id).await?
+    } else {
+        resolve::allocation(&client, &look, id).await?.id
+    };
+    let alloc = client.allocation(&id, Query::new()).await.doing("querying allocation")?.value;
+    let task = choose_task(&alloc, task)?;
+    let printing = print(&call, &client, &alloc.id, &task);
+    tokio::select! {
+        printed = printing => printed,
+        _ = tokio::signal::ctrl_c() => Ok(0),
+    }
+}
+
+async fn newest_running(call: &Call, client: &Client, look: &Look, job: &str) -> Result<String, Failure> {
+    let (namespace, job) = resolve::job(client, look, job).await?;
+    let query = Query::new().namespace(&namespace);
+    let mut allocs = client.job_allocations(&job, query).await.doing("querying allocations")?.value;
+    let group = call.args.value("group");
+    allocs.retain(|alloc| {
+        alloc.client_status == "running" && group.is_none_or(|group| alloc.task_group == group)
+    });
+    let newest = allocs.into_iter().max_by_key(|alloc| alloc.create_index);
+    let none = || anyhow::anyhow!("No running allocations of job \"{job}\" found");
+    Ok(newest.ok_or_else(none)?.id)
+}
+
+/// The task that was named, or the only one.
+fn choose_task(alloc: &Allocation, given: Option<&str>) -> Result<String, Failure> {
+    let group = alloc.job.iter().flat_map(|job| &job.task_groups);
+    let group = group.into_iter().find(|group| group.name.as_deref() == Some(&alloc.task_group));
+    let tasks: Vec<&str> =
+        group.iter().flat_map(|group| &group.tasks).map(|task| task.name.as_str()).collect();
+    match (given, tasks.as_slice()) {
+        (Some(given), tasks) if tasks.is_empty() || tasks.contains(&given) => Ok(given.to_string()),
+        (Some(given), tasks) => {
+            Err(anyhow::anyhow!("Could not find task named \"{given}\": there are {}", tasks.join(", "))
+                .into())
+        }
+        (None, [task]) => Ok((*task).to_string()),
+        (None, tasks) => {
+            let tasks = tasks.join(", ");
+            Err(anyhow::anyhow!("Please specify the task: the allocation runs {tasks}").into())
+        }
+    }
+}
+
+async fn print(call: &Call, client: &Client, id: &str, task: &str) -> Outcome {
+    let follow = call.args.switch("f");
+    let both = follow && !call.args.switch("stderr") && !call.args.switch("stdout");
+    let source = if call.args.switch("stderr") { LogSource::Stderr } else { LogSource::Stdout };
+    let request = |source| LogRequest { task: task.to_string(), source, follow, offset: 0, from_end: false };
+    if both {
+        let (out, err) = (request(LogSource::Stdout), request(LogSource::Stderr));
+        tokio::try_join!(stream(call, client, id, out), stream(call, client, id, err))?;
+    } else {
+        stream(call, client, id, request(source)).await?;
+    }
+    Ok(0)
+}
+
+async fn stream(call: &Call, client: &Client, id: &str, mut request: LogRequest) -> Result<(), Failure> {
+    if let From::End(offset) = start(call, client, id, &request).await? {
+        request.from_end = true;
+        request.offset = offset;
+    }
+    let mut frames = client.logs(id, &request).await.doing("reading logs")?;
+    while let Some(frame) = frames.next().await.doing("reading logs")? {
+        write_out(&frame.data.0);
+    }
+    Ok(())
+}
+
+async fn start(call: &Call, client: &Client, id: &str, request: &LogRequest) -> Result<From, Failure> {
+    let (lines, bytes) = (call.args.number::<u64>("n")?, call.args.number::<u64>("c")?);
+    match (lines, bytes) {
+        (Some(_), Some(_)) => Err(call.usage("-n and -c cannot be used together")),
+        (None, Some(bytes)) => Ok(From::End(bytes)),
+        (None, None) if !call.args.switch("tail") => Ok(From::Start),
+        (lines, None) => last_lines(client, id, request, lines.unwrap_or(TAIL_LINES)).await,
+    }
+}
+
+/// How far before the end the last lines begin: looks back twice as far until there are enough of them.
+async fn last_lines(client: &Client, id: &str, request: &LogRequest, lines: u64) -> Result<From, Failure> {
+    let mut window = (lines.max(1) * BYTES_PER_LINE).min(TAIL_BYTES_MAX);
+    loop {
+        let request = LogRequest { follow: false, from_end: true, offset: window, ..request.clone() };
+        let mut end = Vec::new();
+        let mut frames = client.logs(id, &request).await.doing("reading logs")?;
+        while let Some(frame) = frames.next().await.doing("reading logs")? {
+            end.extend(frame.data.0);
+        }
+        let whole = (end.len() as u64) < window;
+        match tail_length(&end, lines) {
+            Some(length) => return Ok(From::End(length)),
+            None if whole => return Ok(From::Start),
+            None if window == TAIL_BYTES_MAX => return Ok(From::End(window)),
+            None => window = (window * 2).min(TAIL_BYTES_MAX),
+        }
+    }
+}
+
+/// Bytes that the last lines take; `None` when the text may begin within them.
+fn tail_length(text: &[u8], lines: u64) -> Option<u64> {
+    let body = text.strip_suffix(b"\n").unwrap_or(text);
+    let mut ends = body.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
+    if lines == 0 {
+        return Some(0);
+    }
+    let begin = ends.nth(usize::try_from(lines - 1).ok()?)?;
+    Some((text.len() - begin) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::document::{Job, Task, TaskGroup};
+
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_found_from_the_end() {
+        assert_eq!(tail_length(b"a\nbb\nccc\n", 1), Some(4));
+        assert_eq!(tail_length(b"a\nbb\nccc", 2), Some(6));
+        assert_eq!(tail_length(b"a\nbb\n", 2), None);
+        assert_eq!(tail_length(b"", 1), None);
+        assert_eq!(tail_length(b"a\n", 0), Some(0));
+    }
+
+    #[test]
+    fn a_task_is_chosen_only_when_there_is_no_doubt() {
+        let alloc = |tasks: &[&str]| {
+            let task = |name: &&str| Task { name: name.to_string(), ..Task::default() };
+            let tasks = tasks.iter().map(task).collect::<Vec<_>>().into();
+            let group = TaskGroup { name: Some("api".into()), tasks, ..TaskGroup::default() };
+            let job = Job { task_groups: vec![group].into(), ..Job::default() };
+            Allocation { task_group: "api".into(), job: Some(job), ..Allocation::default() }
+        };
+        assert_eq!(choose_task(&alloc(&["main"]), None).ok().as_deref(), Some("main"));
+        assert_eq!(choose_task(&alloc(&["a", "b"]), Some("b")).ok().as_deref(), Some("b"));
+        assert!(choose_task(&alloc(&["a", "b"]), None).is_err());
+        assert!(choose_task(&alloc(&["a"]), Some("x")).is_err());
+    }
+}

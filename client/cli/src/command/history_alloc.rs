@@ -1,0 +1,30 @@
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, VERBOSE_FLAGS};
+use crate::output::{json, write_out};
+use crate::{layout, resolve};
+
+pub static COMMAND: Command = Command {
+    name: "history alloc",
+    aliases: &[],
+    arguments: "<allocation>",
+    summary: "Print every transition an allocation ever made, with who caused it and why.",
+    details: "Allocations that were collected are found by their whole id.",
+    flags: &[VERBOSE_FLAGS, OBJECT_FLAGS, CLIENT_FLAGS],
+    hidden: false,
+    run: Run::Task(|call| Box::pin(run(call))),
+};
+
+/// Characters of a whole id: nothing is left to look up, so what was collected is found too.
+const WHOLE_ID: usize = 36;
+
+async fn run(call: Call) -> Outcome {
+    let (client, look, as_json) = (call.client()?, call.look(), call.wants_json()?);
+    let given = call.one_argument()?;
+    let id = if given.len() == WHOLE_ID {
+        given.to_string()
+    } else {
+        resolve::allocation(&client, &look, given).await?.id
+    };
+    let history = client.allocation_history(&id).await.doing("querying allocation history")?.value;
+    write_out(if as_json { json(&history) } else { layout::history::table(&look, &history) });
+    Ok(0)
+}

@@ -1,0 +1,151 @@
+use std::collections::BTreeMap;
+
+use api::JobSummary;
+use model::document::{AllocationListStub, Deployment, Evaluation, Job};
+use sdk::{Client, Query};
+use serde::Serialize;
+
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run, VERBOSE_FLAGS};
+use crate::flags::switch;
+use crate::output::{Look, json, write_out};
+use crate::{layout, resolve};
+
+pub static COMMAND: Command = Command {
+    name: "job status",
+    aliases: &["status"],
+    arguments: "[<job>]",
+    summary: "List jobs, or show how one is doing.",
+    details: "",
+    flags: &[
+        &[
+            switch("short", "Print only what the job is."),
+            switch("evals", "Print the job's evaluations too."),
+            switch("all-allocs", "Print allocations of earlier jobs of that name too."),
+        ],
+        VERBOSE_FLAGS,
+        OBJECT_FLAGS,
+        CLIENT_FLAGS,
+    ],
+    hidden: false,
+    run: Run::Task(|call| Box::pin(run(call))),
+};
+
+/// What is known of one job, as `-json` prints it.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Status {
+    summary: JobSummary,
+    allocations: Vec<AllocationListStub>,
+    latest_deployment: Option<Deployment>,
+    evaluations: Vec<Evaluation>,
+}
+
+async fn run(call: Call) -> Outcome {
+    let (client, look, json) = (call.client()?, call.look(), call.wants_json()?);
+    match call.optional_argument()? {
+        None => list(&client, &look, json).await,
+        Some(id) => {
+            let (namespace, id) = resolve::job(&client, &look, id).await?;
+            if json {
+                write_out(self::json(&[read(&call, &client, &namespace, &id).await?]));
+            } else {
+                show(&call, &client, &look, &namespace, &id).await?;
+            }
+            Ok(0)
+        }
+    }
+}
+
+async fn list(client: &Client, look: &Look, json: bool) -> Outcome {
+    let jobs = client.jobs(Query::new()).await.doing("querying jobs")?.value;
+    if json {
+        write_out(self::json(&jobs));
+    } else if jobs.is_empty() {
+        write_out("No running jobs\n");
+    } else {
+        write_out(layout::job::table(look, &jobs, client.namespace() == "*"));
+    }
+    Ok(0)
+}
+
+async fn read(call: &Call, client: &Client, namespace: &str, id: &str) -> Result<Status, Failure> {
+    let query = || Query::new().namespace(namespace);
+    let all = query().flag("all", call.args.switch("all-allocs"));
+    Ok(Status {
+        summary: client.job_summary(id, query()).await.doing("querying job summary")?.value,
+        allocations: client.job_allocations(id, all).await.doing("querying job allocations")?.value,
+        latest_deployment: client
+            .job_deployment(id, query())
+            .await
+            .doing("querying latest job deployment")?
+            .value,
+        evaluations: client.job_evaluations(id, query()).await.doing("querying job evaluations")?.value,
+    })
+}
+
+async fn show(call: &Call, client: &Client, look: &Look, namespace: &str, id: &str) -> Result<(), Failure> {
+    let job = client.job(id, Query::new().namespace(namespace)).await.doing("querying job")?.value;
+    let mut text = layout::job::block(look, &job);
+    if call.args.switch("short") {
+        write_out(text);
+        return Ok(());
+    }
+    let status = read(call, client, namespace, id).await?;
+    if layout::job::is_parameterized(&job) {
+        text.push_str(&layout::job::parameters(look, &job));
+    }
+    text.push_str(&layout::job::summary(look, &job, &status.summary));
+    if layout::job::is_periodic(&job) || layout::job::is_parameterized(&job) {
+        let children = Query::new().namespace(namespace).prefix(&format!("{id}/"));
+        let children = client.jobs(children).await.doing("querying child jobs")?.value;
+        text.push_str(&layout::job::children(look, &job, &children));
+    } else {
+        let follow_ups = follow_ups(client, namespace, &status.allocations).await?;
+        text.push_str(&details(look, call, &job, &status, &follow_ups));
+    }
+    write_out(text);
+    Ok(())
+}
+
+fn details(
+    look: &Look,
+    call: &Call,
+    job: &Job,
+    status: &Status,
+    follow_ups: &BTreeMap<String, Evaluation>,
+) -> String {
+    let mut text = String::new();
+    if look.verbose || call.args.switch("evals") {
+        text.push_str(&layout::job::evaluations(look, &status.evaluations));
+    }
+    text.push_str(&layout::job::placement_failure(look, &status.evaluations));
+    text.push_str(&layout::job::rescheduling(look, &status.allocations, follow_ups));
+    if let Some(deployment) = &status.latest_deployment {
+        text.push_str(&layout::deployment::latest(look, deployment));
+    }
+    text.push_str(&layout::job::actions(look, job));
+    text.push_str(&layout::alloc::section(look, &status.allocations));
+    text
+}
+
+/// The evaluations that will replace failed allocations. One that was collected meanwhile is left out.
+async fn follow_ups(
+    client: &Client,
+    namespace: &str,
+    allocs: &[AllocationListStub],
+) -> Result<BTreeMap<String, Evaluation>, Failure> {
+    let mut evals = BTreeMap::new();
+    for alloc in allocs.iter().filter(|alloc| layout::job::awaits_follow_up(alloc)) {
+        let id = &alloc.followup_eval_id;
+        if evals.contains_key(id) {
+            continue;
+        }
+        match client.evaluation(id, Query::new().namespace(namespace)).await {
+            Err(error) if error.status() == Some(404) => {}
+            eval => {
+                evals.insert(id.clone(), eval.doing("querying follow-up evaluation")?.value);
+            }
+        }
+    }
+    Ok(evals)
+}

@@ -1,0 +1,111 @@
+use std::io::{self, BufRead};
+
+use sdk::{Client, Query};
+
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE_FLAGS};
+use crate::flags::{switch, value};
+use crate::output::{Look, write_err, write_out};
+use crate::{monitor, resolve};
+
+pub static COMMAND: Command = Command {
+    name: "job stop",
+    aliases: &["stop"],
+    arguments: "<job>...",
+    summary: "Stop jobs.",
+    details: "The start of a job's name is enough if it means only one; that is asked about first.",
+    flags: &[
+        &[
+            switch("detach", "Return at once, with the id of the evaluation."),
+            switch("purge", "Forget the jobs too."),
+            switch("global", "Stop a multi-region job in all its regions."),
+            switch("no-shutdown-delay", "Do not wait before the tasks are told to end."),
+            switch("yes", "Ask nothing."),
+            value("eval-priority", "N", "Priority of the evaluation: 1 to 100."),
+        ],
+        VERBOSE_FLAGS,
+        CLIENT_FLAGS,
+    ],
+    hidden: false,
+    run: Run::Task(|call| Box::pin(run(call))),
+};
+
+async fn run(call: Call) -> Outcome {
+    let (client, look) = (call.client()?, call.look());
+    if call.args.words.is_empty() {
+        return Err(call.usage("This command takes at least one argument: <job>..."));
+    }
+    let mut jobs = Vec::new();
+    for word in &call.args.words {
+        let (namespace, id) = resolve::job(&client, &look, word).await?;
+        let prefix = *word != id;
+        if prefix && call.args.words.len() == 1 && !call.args.switch("yes") && !confirmed(&id)? {
+            return Ok(0);
+        }
+        jobs.push((namespace, id));
+    }
+    let mut worst = 0;
+    for (namespace, id) in jobs {
+        worst = worst.max(stop(&call, &client, &look, &namespace, &id).await?);
+    }
+    Ok(worst)
+}
+
+async fn stop(call: &Call, client: &Client, look: &Look, namespace: &str, id: &str) -> Outcome {
+    let mut query = Query::new()
+        .namespace(namespace)
+        .flag("purge", call.args.switch("purge"))
+        .flag("global", call.args.switch("global"))
+        .flag("no_shutdown_delay", call.args.switch("no-shutdown-delay"));
+    if let Some(priority) = call.args.number::<u32>("eval-priority")? {
+        query = query.with("eval_priority", priority);
+    }
+    let stopped = client.deregister(id, query).await.doing("deregistering job")?;
+    if stopped.eval_id.is_empty() {
+        return Ok(0);
+    }
+    if call.args.switch("detach") {
+        write_out(format!("{}\n", stopped.eval_id));
+        return Ok(0);
+    }
+    monitor::evaluation(client, look, &stopped.eval_id).await
+}
+
+/// Asks. Only an exact `y` is a yes.
+fn confirmed(id: &str) -> Result<bool, Failure> {
+    write_out(format!("Are you sure you want to stop job \"{id}\"? [y/N] "));
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).map_err(anyhow::Error::from)?;
+    judge(answer.trim_end_matches(['\n', '\r']), "job stop").inspect(|yes| {
+        if !yes {
+            write_err("Cancelling job stop");
+        }
+    })
+}
+
+/// `y` is a yes; nothing and whatever begins with `n` a no; the rest is a mistake.
+fn judge(answer: &str, what: &str) -> Result<bool, Failure> {
+    match answer {
+        "y" => Ok(true),
+        "" => Ok(false),
+        no if no.to_lowercase().starts_with('n') => Ok(false),
+        "Y" | "yes" | "Yes" => {
+            Err(Failure::Code(0, format!("For confirmation, an exact 'y' is required: no {what}")))
+        }
+        other => Err(anyhow::anyhow!("No confirmation detected: \"{other}\" is neither y nor n").into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_exact_y_is_a_yes() {
+        assert!(matches!(judge("y", "job stop"), Ok(true)));
+        for answer in ["", "n", "N", "no"] {
+            assert!(matches!(judge(answer, "job stop"), Ok(false)), "{answer}");
+        }
+        assert!(matches!(judge("yes", "job stop"), Err(Failure::Code(0, _))));
+        assert!(matches!(judge("sure", "job stop"), Err(Failure::Failed(_))));
+    }
+}

@@ -1,0 +1,64 @@
+use crate::call::{CLIENT_FLAGS, Call, Command, Failure, Outcome, Run};
+use crate::job_file::{self, JOB_FILE_FLAGS};
+use crate::output::{Paint, write_err, write_out};
+
+pub static COMMAND: Command = Command {
+    name: "job validate",
+    aliases: &["validate"],
+    arguments: "<path>",
+    summary: "Check a job file without registering it.",
+    details: "The servers are asked too, when one answers. Ends with 1 when the job is not valid, and with 255\n\
+              when it could not be checked.",
+    flags: &[JOB_FILE_FLAGS, CLIENT_FLAGS],
+    hidden: false,
+    run: Run::Task(|call| Box::pin(run(call))),
+};
+
+/// The exit code when nothing was checked.
+const NOT_CHECKED: u8 = 255;
+
+async fn run(call: Call) -> Outcome {
+    let look = call.look();
+    let path = match call.one_argument() {
+        Ok(path) => path,
+        Err(Failure::Usage(message)) => return Err(Failure::Code(NOT_CHECKED, message)),
+        Err(other) => return Err(other),
+    };
+    let parsed = job_file::load(&call, path)?.parsed;
+    let client = call.client_in(&call.namespace_of(&parsed.job))?;
+    let mut warnings = parsed.warnings;
+    match client.validate(parsed.job).await {
+        Ok(checked) => {
+            if !checked.warnings.is_empty() {
+                warnings.push(checked.warnings);
+            }
+            if !checked.validation_errors.is_empty() || !checked.error.is_empty() {
+                return Err(invalid(&checked.validation_errors, &checked.error));
+            }
+        }
+        // The file itself is sound, and that is worth saying without a cluster.
+        Err(error @ sdk::Error::Unreachable { .. }) => {
+            write_err(format!("The servers were not asked: {error}"));
+        }
+        Err(error) => {
+            return Err(Failure::Code(NOT_CHECKED, format!("Error validating job: {error}")));
+        }
+    }
+    if !warnings.is_empty() {
+        let text = warnings.iter().map(|warning| format!("{}\n", warning.trim_end())).collect::<String>();
+        write_out(look.paint(Paint::Yellow, &format!("Job Warnings:\n{text}")) + "\n");
+    }
+    write_out(look.paint(Paint::Green, "Job validation successful") + "\n");
+    Ok(0)
+}
+
+fn invalid(errors: &[String], error: &str) -> Failure {
+    let mut text = "Job validation errors:".to_string();
+    if errors.is_empty() {
+        text.push_str(&format!("\n{error}"));
+    }
+    for error in errors {
+        text.push_str(&format!("\n  * {error}"));
+    }
+    Failure::Code(1, text)
+}

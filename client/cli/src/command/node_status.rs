@@ -1,0 +1,153 @@
+use model::document::Node;
+use sdk::{Client, Query};
+
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run, VERBOSE_FLAGS};
+use crate::flags::{switch, value};
+use crate::layout::node::Columns;
+use crate::output::{Look, json, write_err, write_out};
+use crate::{layout, resolve};
+
+pub static COMMAND: Command = Command {
+    name: "node status",
+    aliases: &["node-status"],
+    arguments: "[<node>]",
+    summary: "List nodes, or show what one has and runs.",
+    details: "",
+    flags: &[
+        &[
+            switch("short", "Print only what the node is, and its allocations."),
+            switch("os", "List operating systems too."),
+            switch("quiet", "List ids only."),
+            switch("allocs", "List counts of running allocations too."),
+            switch("self", "Show the node of the agent that is asked."),
+            value("filter", "EXPR", "List only what this expression is true of."),
+            value("per-page", "N", "Nodes a page."),
+            value("page-token", "TOKEN", "The page to begin with."),
+        ],
+        VERBOSE_FLAGS,
+        OBJECT_FLAGS,
+        CLIENT_FLAGS,
+    ],
+    hidden: false,
+    run: Run::Task(|call| Box::pin(run(call))),
+};
+
+async fn run(call: Call) -> Outcome {
+    let (client, look, as_json) = (call.client()?, call.look(), call.wants_json()?);
+    let given = call.optional_argument()?;
+    if given.is_none() && !call.args.switch("self") {
+        return list(&call, &client, &look, as_json).await;
+    }
+    let id = match given {
+        Some(given) => resolve::node(&client, &look, given).await?.id,
+        None => own_node(&client).await?,
+    };
+    let node = client.node(&id, Query::new()).await.doing("querying node info")?.value;
+    if as_json {
+        write_out(json(&node));
+    } else {
+        write_out(show(&call, &client, &look, &node).await?);
+    }
+    Ok(0)
+}
+
+async fn own_node(client: &Client) -> Result<String, Failure> {
+    let stats = client.agent_self().await.doing("querying agent info")?.stats.0;
+    let id = stats.get("client").and_then(|client| client.get("node_id")).cloned();
+    Ok(id.ok_or_else(|| anyhow::anyhow!("the agent that was asked runs no node"))?)
+}
+
+async fn list(call: &Call, client: &Client, look: &Look, as_json: bool) -> Outcome {
+    let text = |name| call.args.value(name).unwrap_or_default();
+    let query = Query::new()
+        .flag("os", call.args.switch("os"))
+        .with("filter", text("filter"))
+        .with(
+            "per_page",
+            call.args.number::<u32>("per-page")?.map(|count| count.to_string()).unwrap_or_default(),
+        )
+        .with("next_token", text("page-token"));
+    let answer = client.nodes(query).await.doing("querying node status")?;
+    let nodes = answer.value;
+    if as_json {
+        write_out(json(&nodes));
+        return Ok(0);
+    }
+    if nodes.is_empty() {
+        write_out("No nodes registered\n");
+        return Ok(0);
+    }
+    if call.args.switch("quiet") {
+        write_out(nodes.iter().map(|node| format!("{}\n", look.id(&node.id))).collect::<String>());
+        return Ok(0);
+    }
+    let mut columns = Columns { os: call.args.switch("os"), running: None };
+    if call.args.switch("allocs") {
+        let mut counts = Vec::new();
+        for node in &nodes {
+            let allocs =
+                client.node_allocations(&node.id, Query::new()).await.doing("querying allocations")?;
+            counts.push(allocs.value.iter().filter(|alloc| alloc.client_status == "running").count());
+        }
+        columns.running = Some(counts);
+    }
+    write_out(layout::node::table(look, &nodes, &columns));
+    if let Some(token) = answer.next_token {
+        let again = format!("{} node status -page-token {token}", call.program);
+        write_out(format!("\nResults have been paginated. To get the next page run:\n\n{again}\n"));
+    }
+    Ok(0)
+}
+
+async fn show(call: &Call, client: &Client, look: &Look, node: &Node) -> Result<String, Failure> {
+    let short = call.args.switch("short");
+    let allocs =
+        client.node_allocations(&node.id, Query::new()).await.doing("querying node allocations")?.value;
+    let stubs: Vec<_> = allocs.iter().map(stub).collect();
+    let list = layout::alloc::section(look, &stubs);
+    if short {
+        return Ok(layout::node::block(look, node, None, true) + &list);
+    }
+    let stats = if node.status == "ready" {
+        let stats = client.node_stats(&node.id).await;
+        stats.inspect_err(|error| write_err(format!("error fetching node stats: {error}"))).ok()
+    } else {
+        None
+    };
+    let mut text = layout::node::block(look, node, stats.as_ref(), false);
+    if look.verbose {
+        text.push_str(&layout::node::driver_table(look, node));
+    }
+    text.push_str(&layout::node::events(look, node));
+    text.push_str(&layout::node::allocated(look, node, &allocs));
+    if let Some(stats) = &stats {
+        text.push_str(&layout::node::host_usage(look, node, stats));
+    }
+    text.push_str(&list);
+    if look.verbose {
+        text.push_str(&layout::node::attributes(look, node));
+    }
+    Ok(text)
+}
+
+/// What the list of allocations shows of one.
+fn stub(alloc: &model::document::Allocation) -> model::document::AllocationListStub {
+    model::document::AllocationListStub {
+        id: alloc.id.clone(),
+        eval_id: alloc.eval_id.clone(),
+        name: alloc.name.clone(),
+        namespace: alloc.namespace.clone(),
+        node_id: alloc.node_id.clone(),
+        node_name: alloc.node_name.clone(),
+        job_id: alloc.job_id.clone(),
+        job_version: alloc.job.as_ref().and_then(|job| job.version).unwrap_or(0),
+        task_group: alloc.task_group.clone(),
+        desired_status: alloc.desired_status.clone(),
+        client_status: alloc.client_status.clone(),
+        create_index: alloc.create_index,
+        modify_index: alloc.modify_index,
+        create_time: alloc.create_time,
+        modify_time: alloc.modify_time,
+        ..Default::default()
+    }
+}

@@ -1,0 +1,151 @@
+use std::io::{self, Read};
+
+use anyhow::Context;
+use sdk::ApiRequest;
+
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
+use crate::flags::{switch, value};
+use crate::output::{write_err, write_out};
+
+pub static COMMAND: Command = Command {
+    name: "operator api",
+    aliases: &[],
+    arguments: "<path> [-|@FILE|BODY]",
+    summary: "Call any path of the API and print the answer.",
+    details: "The path may leave out /v1/. The body is the second argument, the content of @FILE, or what is\n\
+              piped in. Without -X the method is GET, or PUT when there is a body.",
+    flags: &[
+        &[
+            value("X", "METHOD", "The method."),
+            value("H", "NAME: VALUE", "A header; may be repeated."),
+            value("filter", "EXPR", "Ask only for what this expression is true of."),
+            switch("dryrun", "Print the call as a curl command instead."),
+            switch("verbose", "Print status and headers of the answer to standard error."),
+        ],
+        CLIENT_FLAGS,
+    ],
+    hidden: false,
+    run: Run::Task(|call| Box::pin(run(call))),
+};
+
+async fn run(call: Call) -> Outcome {
+    let client = call.client()?;
+    let request = request(&call)?;
+    if call.args.switch("dryrun") {
+        write_out(curl(client.address(), &request));
+        return Ok(0);
+    }
+    let mut response = client.call_raw(request).await.doing("making request")?;
+    let status = response.status();
+    if call.args.switch("verbose") {
+        write_err(format!("< {:?} {status}", response.version()));
+        for (name, value) in response.headers() {
+            write_err(format!("< {name}: {}", value.to_str().unwrap_or("(not text)")));
+        }
+    }
+    while let Some(chunk) = response.chunk().await.context("reading the answer")? {
+        write_out(chunk);
+    }
+    if status.is_success() || status.is_redirection() {
+        return Ok(0);
+    }
+    Err(anyhow::anyhow!("\nUnexpected response code: {}", status.as_u16()).into())
+}
+
+fn request(call: &Call) -> Result<ApiRequest, Failure> {
+    let (path, body) = match call.args.words.as_slice() {
+        [path] => (path, piped()?),
+        [path, body] => (path, Some(read_body(body)?)),
+        _ => return Err(call.usage("This command takes one or two arguments: <path> [body]")),
+    };
+    let method = call.args.value("X").unwrap_or(if body.is_some() { "PUT" } else { "GET" });
+    let headers = call.args.values("H").iter().map(|header| {
+        let (name, value) = header.split_once(':').with_context(|| format!("\"{header}\" is no header"))?;
+        Ok((name.trim().to_string(), value.trim().to_string()))
+    });
+    Ok(ApiRequest {
+        method: method.to_string(),
+        path: absolute(path),
+        filter: call.args.value("filter").unwrap_or_default().to_string(),
+        headers: headers.collect::<anyhow::Result<_>>()?,
+        body: body.unwrap_or_default().into(),
+    })
+}
+
+/// `jobs`, `/jobs` and `/v1/jobs` mean the same.
+fn absolute(path: &str) -> String {
+    let path = path.trim_start_matches('/');
+    if path.starts_with("v1/") { format!("/{path}") } else { format!("/v1/{path}") }
+}
+
+fn read_body(body: &str) -> anyhow::Result<Vec<u8>> {
+    match (body, body.strip_prefix('@')) {
+        ("-", _) => read_stdin(),
+        (_, Some(file)) => std::fs::read(file).with_context(|| format!("cannot read {file}")),
+        (_, None) => Ok(body.as_bytes().to_vec()),
+    }
+}
+
+fn read_stdin() -> anyhow::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    io::stdin().lock().read_to_end(&mut body).context("cannot read standard input")?;
+    Ok(body)
+}
+
+/// What is piped or redirected in; nothing from a terminal or a device, which may never end.
+fn piped() -> anyhow::Result<Option<Vec<u8>>> {
+    let stat = rustix::fs::fstat(io::stdin()).context("cannot look at standard input")?;
+    let kind = rustix::fs::FileType::from_raw_mode(stat.st_mode);
+    if kind != rustix::fs::FileType::Fifo && kind != rustix::fs::FileType::RegularFile {
+        return Ok(None);
+    }
+    Ok(Some(read_stdin()?).filter(|body| !body.is_empty()))
+}
+
+/// The same call in a form to paste. The token is left as a variable: terminals are photographed.
+fn curl(address: &str, request: &ApiRequest) -> String {
+    let mut words = vec!["curl".to_string(), format!("-X {}", request.method)];
+    words.extend(
+        request.headers.iter().map(|(name, value)| format!("-H {}", quoted(&format!("{name}: {value}")))),
+    );
+    words.push("-H \"X-Nomad-Token: ${NOMAD_TOKEN}\"".to_string());
+    if !request.filter.is_empty() {
+        words.push(format!("-G --data-urlencode {}", quoted(&format!("filter={}", request.filter))));
+    }
+    if !request.body.is_empty() {
+        words.push(format!("--data-binary {}", quoted(&String::from_utf8_lossy(&request.body))));
+    }
+    words.push(quoted(&format!("{address}{}", request.path)));
+    words.join(" ") + "\n"
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_paths_are_completed() {
+        for path in ["jobs", "/jobs", "v1/jobs", "/v1/jobs"] {
+            assert_eq!(absolute(path), "/v1/jobs", "{path}");
+        }
+    }
+
+    #[test]
+    fn a_dry_run_can_be_pasted_and_shows_no_token() {
+        let request = ApiRequest {
+            method: "PUT".into(),
+            path: "/v1/system/gc".into(),
+            filter: String::new(),
+            headers: vec![("X-A".into(), "it's".into())],
+            body: "{}".into(),
+        };
+        assert_eq!(
+            curl("http://x:1", &request),
+            "curl -X PUT -H 'X-A: it'\\''s' -H \"X-Nomad-Token: ${NOMAD_TOKEN}\" --data-binary '{}' 'http://x:1/v1/system/gc'\n"
+        );
+    }
+}

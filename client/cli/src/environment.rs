@@ -1,0 +1,65 @@
+//! What the environment says. It is read here, once, and nowhere below.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+/// Where an agent is looked for unless something else is said.
+pub const ADDRESS_DEFAULT: &str = "http://127.0.0.1:4646";
+
+/// The settings of all commands that come from the environment. Flags win over them. Empty means unset.
+#[derive(Clone, Default)]
+pub struct Environment {
+    pub address: String,
+    pub namespace: String,
+    pub region: String,
+    pub token: String,
+    pub http_auth: String,
+    pub no_color: bool,
+    pub force_color: bool,
+    /// Values of job variables: `NOMAD_VAR_name`.
+    pub variables: BTreeMap<String, String>,
+}
+
+impl Environment {
+    pub fn read(variables: impl Iterator<Item = (OsString, OsString)>) -> Environment {
+        let mut environment = Environment::default();
+        // Names and values that are not text belong to somebody else.
+        for (name, value) in variables {
+            if let (Ok(name), Ok(value)) = (name.into_string(), value.into_string()) {
+                environment.take(&name, value);
+            }
+        }
+        environment
+    }
+
+    fn take(&mut self, name: &str, value: String) {
+        match name {
+            "NOMAD_ADDR" => self.address = value,
+            "NOMAD_NAMESPACE" => self.namespace = value,
+            "NOMAD_REGION" => self.region = value,
+            "NOMAD_TOKEN" => self.token = value,
+            "NOMAD_HTTP_AUTH" => self.http_auth = value,
+            "NOMAD_CLI_NO_COLOR" => self.no_color = true,
+            "NOMAD_CLI_FORCE_COLOR" => self.force_color = true,
+            _ => {
+                if let Some(variable) = name.strip_prefix("NOMAD_VAR_").filter(|name| !name.is_empty()) {
+                    self.variables.insert(variable.to_string(), value);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_variables_are_taken() {
+        let given = [("NOMAD_ADDR", "http://x:1"), ("NOMAD_VAR_image", "redis"), ("PATH", "/bin")];
+        let environment = Environment::read(given.map(|(k, v)| (k.into(), v.into())).into_iter());
+        assert_eq!(environment.address, "http://x:1");
+        assert_eq!(environment.variables, BTreeMap::from([("image".to_string(), "redis".to_string())]));
+        assert!(!environment.no_color);
+    }
+}

@@ -1,0 +1,98 @@
+//! Help pages: one a command, one for each group of commands, one for all.
+
+use crate::call::Command;
+use crate::flags::{Flag, Takes};
+
+/// What a newcomer needs first.
+const COMMON: [&str; 7] = ["run", "stop", "status", "alloc", "job", "node", "agent"];
+
+/// The page of all commands.
+pub fn overview(program: &str, commands: &[&Command]) -> String {
+    let common = COMMON.map(|name| (name.to_string(), summary_of(name, commands)));
+    let mut others: Vec<(String, String)> = Vec::new();
+    for command in commands.iter().filter(|command| !command.hidden) {
+        let first = command.name.split(' ').next().unwrap_or_default();
+        if !COMMON.contains(&first) && others.iter().all(|(name, _)| name != first) {
+            others.push((first.to_string(), summary_of(first, commands)));
+        }
+    }
+    others.sort();
+    format!(
+        "Usage: {program} [-version] [-help] <command> [args]\n\n\
+         Common commands:\n{}\nOther commands:\n{}",
+        columns(&common),
+        columns(&others)
+    )
+}
+
+/// The page of the commands that begin with `group`.
+pub fn group(program: &str, group: &str, commands: &[&Command]) -> String {
+    let inside: Vec<_> = commands
+        .iter()
+        .filter(|command| !command.hidden)
+        .filter_map(|command| Some((command.name.strip_prefix(group)?.strip_prefix(' ')?, command.summary)))
+        .map(|(name, summary)| (name.to_string(), summary.to_string()))
+        .collect();
+    format!("Usage: {program} {group} <subcommand> [flags] [args]\n\nSubcommands:\n{}", columns(&inside))
+}
+
+/// The page of one command.
+pub fn page(program: &str, command: &Command) -> String {
+    let mut text = format!("{}\n\n  {}\n", usage(program, command), command.summary);
+    if !command.details.is_empty() {
+        text.push('\n');
+        text.push_str(&command.details.lines().map(|line| format!("  {line}\n")).collect::<String>());
+    }
+    if !command.aliases.is_empty() {
+        text.push_str(&format!("\n  Also: {}\n", command.aliases.join(", ")));
+    }
+    let flags: Vec<_> = command.flags.iter().copied().flatten().map(flag_line).collect();
+    if !flags.is_empty() {
+        text.push_str(&format!("\nFlags:\n{}", columns(&flags)));
+    }
+    text
+}
+
+/// The first line of a command's page.
+pub fn usage(program: &str, command: &Command) -> String {
+    let mut text = format!("Usage: {program} {}", command.name);
+    if !command.flags.is_empty() {
+        text.push_str(" [flags]");
+    }
+    if !command.arguments.is_empty() {
+        text.push(' ');
+        text.push_str(command.arguments);
+    }
+    text
+}
+
+fn flag_line(flag: &Flag) -> (String, String) {
+    let name = match flag.takes {
+        Takes::Switch => format!("-{}", flag.name),
+        Takes::Value(what) => format!("-{} {what}", flag.name),
+    };
+    (name, flag.help.to_string())
+}
+
+/// The line of a command by any of its names, or of a group of commands.
+fn summary_of(name: &str, commands: &[&Command]) -> String {
+    let named = |command: &&&Command| command.name == name || command.aliases.contains(&name);
+    if let Some(command) = commands.iter().find(named) {
+        return command.summary.to_string();
+    }
+    let group = format!("{name} ");
+    let inside: Vec<_> = commands
+        .iter()
+        .filter(|command| !command.hidden)
+        .filter_map(|command| command.name.strip_prefix(group.as_str()))
+        .collect();
+    format!("Subcommands: {}", inside.join(", "))
+}
+
+fn columns(lines: &[(String, String)]) -> String {
+    let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    lines
+        .iter()
+        .map(|(name, text)| format!("  {name:width$}  {text}").trim_end().to_string() + "\n")
+        .collect()
+}

@@ -1,0 +1,150 @@
+//! Job files as `job run`, `job validate` and their likes take them.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use jobspec::{Files, Parsed, Source, Variables};
+use model::document::{JobSubmission, Map};
+
+use crate::call::{Call, Failure};
+use crate::flags::{Flag, switch, value};
+
+/// Flags of every command that reads a job file.
+pub const JOB_FILE_FLAGS: &[Flag] = &[
+    switch("json", "The file is JSON: a job as the API takes it, or HCL in its JSON form."),
+    switch("hcl2-strict", "Refuse values for variables that the file does not declare; on unless =false."),
+    value("var", "NAME=VALUE", "The value of a variable; may be repeated. Also NOMAD_VAR_name."),
+    value("var-file", "FILE", "A file with values of variables; may be repeated."),
+];
+
+/// A job, and where it came from.
+pub struct JobFile {
+    pub parsed: Parsed,
+    pub submission: JobSubmission,
+}
+
+/// Files that a job file names, relative to the directory the program was called in.
+struct Disk;
+
+impl Files for Disk {
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        std::fs::read(path).map_err(|error| format!("cannot read {path}: {error}"))
+    }
+}
+
+/// Reads the job file that the call names; `-` is standard input.
+///
+/// # Errors
+/// When a file cannot be read, or holds no job: then each problem is shown with its position.
+pub fn load(call: &Call, path: &str) -> Result<JobFile, Failure> {
+    if path.contains("://") {
+        return Err(anyhow::anyhow!(
+            "{path}: job files are not fetched from elsewhere yet: download it first"
+        )
+        .into());
+    }
+    let source = read_source(path)?;
+    let variables = variables(call)?;
+    let json = call.args.switch("json") || Path::new(path).extension().is_some_and(|kind| kind == "json");
+    let parse = if json { jobspec::parse_json } else { jobspec::parse };
+    let parsed = parse(&source, &variables, &Disk)
+        .map_err(|wrong| anyhow::anyhow!("Error getting job struct: the job file is not valid\n\n{wrong}"))?;
+    let submission = JobSubmission {
+        source: source.text,
+        format: if json { "json" } else { "hcl2" }.to_string(),
+        variable_flags: variables.flags.into_iter().collect::<Map<_, _>>(),
+        variables: variables.files.into_iter().map(|file| file.text).collect::<Vec<_>>().join("\n"),
+        ..JobSubmission::default()
+    };
+    Ok(JobFile { parsed, submission })
+}
+
+fn read_source(path: &str) -> anyhow::Result<Source> {
+    if path == "-" {
+        let mut text = String::new();
+        io::stdin().lock().read_to_string(&mut text).context("cannot read the job from standard input")?;
+        return Ok(Source::new("<stdin>", text));
+    }
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
+    Ok(Source::new(path, text))
+}
+
+fn variables(call: &Call) -> anyhow::Result<Variables> {
+    let flags = call.args.values("var").iter().map(|given| {
+        let (name, value) =
+            given.split_once('=').with_context(|| format!("-var {given}: expected NAME=VALUE"))?;
+        Ok((name.trim().to_string(), value.to_string()))
+    });
+    let files = call.args.values("var-file").iter().map(PathBuf::from).map(|path| {
+        let text =
+            std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(Source::new(path.display().to_string(), text))
+    });
+    let prefixed =
+        |(name, value): (&String, &String)| (format!("{}{name}", jobspec::ENVIRONMENT_PREFIX), value.clone());
+    Ok(Variables {
+        flags: flags.collect::<anyhow::Result<_>>()?,
+        files: files.collect::<anyhow::Result<_>>()?,
+        env: call.environment.variables.iter().map(prefixed).collect(),
+        text: None,
+        strict: call.args.given_switch("hcl2-strict").unwrap_or(true),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::Environment;
+    use crate::flags;
+
+    const FILE: &str = r#"
+variable "image" {
+  type = string
+}
+
+job "web" {
+  group "api" {
+    task "main" {
+      driver = "raw_exec"
+      config {
+        command = var.image
+      }
+    }
+  }
+}
+"#;
+
+    fn call(arguments: &[&str]) -> Call {
+        let arguments: Vec<String> = arguments.iter().map(|word| word.to_string()).collect();
+        let args = flags::parse(JOB_FILE_FLAGS.iter(), &arguments).unwrap();
+        let mut environment = Environment::default();
+        environment.variables.insert("image".into(), "from-environment".into());
+        let command = &crate::command::version::COMMAND;
+        Call { program: "sojourn".into(), command, args, environment }
+    }
+
+    #[test]
+    fn flags_win_over_the_environment_and_are_submitted() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("web.nomad.hcl");
+        std::fs::write(&path, FILE).unwrap();
+        let command = |call: Call| {
+            let file = load(&call, path.to_str().unwrap()).unwrap();
+            let command = file.parsed.job.task_groups[0].tasks[0].config["command"].clone();
+            (command, file.submission.variable_flags.len(), file.submission.format)
+        };
+        assert_eq!(command(call(&[])), ("from-environment".into(), 0, "hcl2".into()));
+        assert_eq!(command(call(&["-var", "image=/bin/true"])), ("/bin/true".into(), 1, "hcl2".into()));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let message = |path| match load(&call(&[]), path) {
+            Err(Failure::Failed(error)) => format!("{error:#}"),
+            _ => panic!("expected a failure"),
+        };
+        assert!(message("/nowhere/x.hcl").starts_with("cannot read /nowhere/x.hcl: "));
+        assert!(message("https://example.com/x.hcl").contains("not fetched"));
+    }
+}

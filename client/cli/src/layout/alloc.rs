@@ -1,0 +1,443 @@
+//! Allocations: the list, the block, addresses, tasks and their events.
+
+use api::{AllocResourceUsage, ResourceUsage};
+use model::document::{
+    AllocDeploymentStatus, Allocation, AllocationListStub, Job, PortMapping, Task, TaskEvent, TaskState,
+};
+
+use super::{cell, metrics};
+use crate::output::{Look, Table, bytes, fields};
+
+/// Most events of a task that are shown, unless all are asked for.
+const EVENTS_MAX: usize = 10;
+
+const MIB: u64 = 1 << 20;
+
+/// The list of allocations, newest first.
+pub fn table(look: &Look, allocs: &[AllocationListStub]) -> String {
+    let mut allocs: Vec<_> = allocs.iter().collect();
+    allocs.sort_by(|a, b| b.create_index.cmp(&a.create_index).then_with(|| a.name.cmp(&b.name)));
+    let verbose = |name| look.verbose.then_some(name);
+    let head = ["ID"]
+        .into_iter()
+        .chain(verbose("Eval ID"))
+        .chain(["Node ID"])
+        .chain(verbose("Node Name"))
+        .chain(["Task Group", "Version", "Desired", "Status", "Created", "Modified"]);
+    let mut table = Table::new(head);
+    for alloc in allocs {
+        let mut row = vec![look.id(&alloc.id)];
+        row.extend(look.verbose.then(|| alloc.eval_id.clone()));
+        row.push(look.id(&alloc.node_id));
+        row.extend(look.verbose.then(|| alloc.node_name.clone()));
+        row.extend([
+            alloc.task_group.clone(),
+            cell(alloc.job_version),
+            alloc.desired_status.clone(),
+            alloc.client_status.clone(),
+            look.when(alloc.create_time),
+            look.when(alloc.modify_time),
+        ]);
+        table.row(row);
+    }
+    table.render()
+}
+
+/// The section `Allocations` of a job or a node.
+pub fn section(look: &Look, allocs: &[AllocationListStub]) -> String {
+    if allocs.is_empty() {
+        return look.section("Allocations", "No allocations placed\n");
+    }
+    look.section("Allocations", &table(look, allocs))
+}
+
+/// The block of one allocation.
+pub fn block(look: &Look, alloc: &Allocation) -> String {
+    let version = alloc.job.as_ref().and_then(|job| job.version).unwrap_or(0);
+    let mut entries = vec![
+        ("ID", look.id(&alloc.id)),
+        ("Eval ID", look.id(&alloc.eval_id)),
+        ("Name", alloc.name.clone()),
+        ("Node ID", look.id(&alloc.node_id)),
+        ("Node Name", alloc.node_name.clone()),
+        ("Job ID", alloc.job_id.clone()),
+        ("Job Version", cell(version)),
+        ("Client Status", alloc.client_status.clone()),
+        ("Client Description", alloc.client_description.clone()),
+        ("Desired Status", alloc.desired_status.clone()),
+        ("Desired Description", alloc.desired_description.clone()),
+        ("Created", look.when(alloc.create_time)),
+        ("Modified", look.when(alloc.modify_time)),
+    ];
+    if !alloc.deployment_id.is_empty() {
+        entries.push(("Deployment ID", look.id(&alloc.deployment_id)));
+        entries.push(("Deployment Health", health(alloc.deployment_status.as_ref()).to_string()));
+        if let Some(status) = alloc.deployment_status.as_ref().filter(|status| status.canary) {
+            entries.push(("Canary", cell(status.canary)));
+        }
+    }
+    if let Some(attempts) = reschedule_attempts(alloc) {
+        entries.push(("Reschedule Attempts", attempts));
+    }
+    if !alloc.next_allocation.is_empty() {
+        entries.push(("Replacement Alloc ID", look.id(&alloc.next_allocation)));
+    }
+    if let Some(metric) = alloc.metrics.as_ref().filter(|_| look.verbose) {
+        entries.push(("Evaluated Nodes", cell(metric.nodes_evaluated)));
+        entries.push(("Filtered Nodes", cell(metric.nodes_filtered)));
+        entries.push(("Exhausted Nodes", cell(metric.nodes_exhausted)));
+        entries.push(("Allocation Time", cell(metric.allocation_time.0)));
+        entries.push(("Failures", cell(metric.coalesced_failures)));
+    }
+    fields(&entries)
+}
+
+fn health(status: Option<&AllocDeploymentStatus>) -> &'static str {
+    match status.and_then(|status| status.healthy) {
+        Some(true) => "healthy",
+        Some(false) => "unhealthy",
+        None => "unset",
+    }
+}
+
+/// Replacements within the policy's interval, of those it allows: `1/3`. A policy without limit has none.
+fn reschedule_attempts(alloc: &Allocation) -> Option<String> {
+    let tracker = alloc.reschedule_tracker.as_ref()?;
+    let policy = group_of(alloc)?.reschedule_policy.as_ref()?;
+    if policy.unlimited == Some(true) {
+        return None;
+    }
+    let allowed = policy.attempts.filter(|attempts| *attempts > 0)?;
+    let interval = policy.interval.map_or(0, |interval| interval.0.0);
+    let last = tracker.events.iter().map(|event| event.reschedule_time).max()?;
+    let counted = tracker.events.iter().filter(|event| last - event.reschedule_time <= interval).count();
+    Some(format!("{counted}/{allowed}"))
+}
+
+fn group_of(alloc: &Allocation) -> Option<&model::document::TaskGroup> {
+    let groups = &alloc.job.as_ref()?.task_groups;
+    groups.iter().find(|group| group.name.as_deref() == Some(&alloc.task_group))
+}
+
+/// Where the allocation's ports are reached; empty when it has none.
+pub fn addresses(look: &Look, alloc: &Allocation) -> String {
+    let Some(resources) = &alloc.allocated_resources else { return String::new() };
+    if resources.shared.ports.is_empty() {
+        return String::new();
+    }
+    let network = resources.shared.networks.first();
+    let dynamic = |port: &PortMapping| {
+        network.is_some_and(|network| network.dynamic_ports.iter().any(|known| known.label == port.label))
+    };
+    let mut table = Table::new(["Label", "Dynamic", "Address"]);
+    for port in &resources.shared.ports {
+        let to = if port.to > 0 { format!(" -> {}", port.to) } else { String::new() };
+        let yes = if dynamic(port) { "yes" } else { "no" };
+        let address = format!("{}:{}{to}", port.host_ip, port.value);
+        table.row([format!("*{}", port.label), yes.to_string(), address]);
+    }
+    let mode = network.map(|network| network.mode.as_str()).filter(|mode| !mode.is_empty());
+    let mode = mode.map(|mode| format!(" (mode = \"{mode}\")")).unwrap_or_default();
+    look.section(&format!("Allocation Addresses{mode}:"), &table.render())
+}
+
+/// What `-short` shows: block and tasks.
+pub fn short(look: &Look, alloc: &Allocation) -> String {
+    let entries = [
+        ("ID", look.id(&alloc.id)),
+        ("Name", alloc.name.clone()),
+        ("Created", look.when(alloc.create_time)),
+        ("Modified", look.when(alloc.modify_time)),
+    ];
+    let mut table = Table::new(["Name", "State", "Last Event", "Time", "Lifecycle"]);
+    for (name, state) in tasks(alloc) {
+        let last = state.events.last();
+        table.row([
+            name.to_string(),
+            state.state.clone(),
+            last.map(|event| event.kind.clone()).unwrap_or_default(),
+            look.time(last.map_or(0, |event| event.time)),
+            lifecycle(alloc.job.as_ref(), &alloc.task_group, name).unwrap_or_else(|| "main".to_string()),
+        ]);
+    }
+    format!("{}{}", fields(&entries), look.section("Tasks", &table.render()))
+}
+
+/// The allocation's tasks in the order they run: prestart, sidecars, the rest; by name within each.
+fn tasks(alloc: &Allocation) -> Vec<(&str, &TaskState)> {
+    let rank = |name: &str| match task_of(alloc.job.as_ref(), &alloc.task_group, name)
+        .and_then(|task| task.lifecycle.as_ref())
+    {
+        Some(lifecycle) if lifecycle.hook == "prestart" && !lifecycle.sidecar => 0,
+        Some(lifecycle) if lifecycle.sidecar => 1,
+        _ => 2,
+    };
+    let mut tasks: Vec<_> = alloc.task_states.iter().map(|(name, state)| (name.as_str(), state)).collect();
+    tasks.sort_by_key(|(name, _)| (rank(name), *name));
+    tasks
+}
+
+fn task_of<'a>(job: Option<&'a Job>, group: &str, name: &str) -> Option<&'a Task> {
+    let group = job?.task_groups.iter().find(|known| known.name.as_deref() == Some(group))?;
+    group.tasks.iter().find(|task| task.name == name)
+}
+
+/// `prestart`, `prestart sidecar`; none for a main task.
+fn lifecycle(job: Option<&Job>, group: &str, name: &str) -> Option<String> {
+    let lifecycle = task_of(job, group, name)?.lifecycle.as_ref().filter(|known| !known.hook.is_empty())?;
+    Some(format!("{}{}", lifecycle.hook, if lifecycle.sidecar { " sidecar" } else { "" }))
+}
+
+/// Each task: its state, resources and recent events. `usage` is what the node measured, if it was asked.
+pub fn task_sections(look: &Look, alloc: &Allocation, usage: Option<&AllocResourceUsage>) -> String {
+    let mut text = String::new();
+    for (name, state) in tasks(alloc) {
+        let stage = lifecycle(alloc.job.as_ref(), &alloc.task_group, name);
+        let stage = stage.map(|stage| format!(" ({stage})")).unwrap_or_default();
+        let used =
+            usage.and_then(|usage| usage.tasks.get(name)).and_then(|task| task.resource_usage.as_ref());
+        let title = format!("Task \"{name}\"{stage} is \"{}\"", state.state);
+        text.push_str(&look.section(&title, &task_resources(alloc, name, used)));
+        text.push_str(&task_events(look, state));
+    }
+    text
+}
+
+fn task_resources(alloc: &Allocation, task: &str, used: Option<&ResourceUsage>) -> String {
+    let Some(resources) = alloc.allocated_resources.as_ref() else { return String::new() };
+    let Some(limits) = resources.tasks.get(task) else { return String::new() };
+    let cpu = used.and_then(|used| used.cpu_stats.as_ref()).map_or(0.0, |stats| stats.total_ticks);
+    let memory = used.and_then(|used| used.memory_stats.as_ref());
+    let memory = memory.map_or(0, |stats| if stats.rss > 0 { stats.rss } else { stats.usage });
+    let mib = |count: i64| bytes(u64::try_from(count).unwrap_or(0) * MIB);
+    let mut table = Table::new(["CPU", "Memory", "Disk"]);
+    table.row([
+        format!("{cpu:.0}/{} MHz", limits.cpu.cpu_shares),
+        format!("{}/{}", bytes(memory), mib(limits.memory.memory_mb)),
+        mib(resources.shared.disk_mb),
+    ]);
+    let mut text = format!("Task Resources:\n{}", table.render());
+    if limits.memory.memory_max_mb > limits.memory.memory_mb {
+        text.push_str(&format!("Max: {}\n", mib(limits.memory.memory_max_mb)));
+    }
+    text
+}
+
+fn task_events(look: &Look, state: &TaskState) -> String {
+    let entries = [
+        ("Started At", look.time(state.started_at.time().0)),
+        ("Finished At", look.time(state.finished_at.time().0)),
+        ("Total Restarts", cell(state.restarts)),
+        ("Last Restart", look.time(state.last_restart.time().0)),
+    ];
+    let mut table = Table::new(["Time", "Type", "Description"]);
+    let most = if look.verbose { usize::MAX } else { EVENTS_MAX };
+    for event in state.events.iter().rev().take(most) {
+        table.row([look.time(event.time), event.kind.clone(), description(event)]);
+    }
+    format!("\nTask Events:\n{}\nRecent Events:\n{}", fields(&entries), table.render())
+}
+
+/// The words of the node if it gave any, else what the event's own fields tell.
+fn description(event: &TaskEvent) -> String {
+    if !event.display_message.is_empty() {
+        return event.display_message.clone();
+    }
+    let given = [
+        &event.message,
+        &event.setup_error,
+        &event.driver_error,
+        &event.download_error,
+        &event.validation_error,
+        &event.kill_error,
+        &event.restart_reason,
+        &event.kill_reason,
+        &event.driver_message,
+    ];
+    if let Some(text) = given.into_iter().find(|text| !text.is_empty()) {
+        return text.clone();
+    }
+    match event.kind.as_str() {
+        "Terminated" => format!("Exit Code: {}, Signal: {}", event.exit_code, event.signal),
+        "Started" => "Task started by client".to_string(),
+        "Received" => "Task received by client".to_string(),
+        _ => String::new(),
+    }
+}
+
+/// How the allocation came to its node.
+pub fn placement(look: &Look, alloc: &Allocation) -> String {
+    let Some(metric) = &alloc.metrics else { return String::new() };
+    let reasons =
+        if metric.nodes_evaluated == 0 { String::new() } else { metrics::reasons(look, metric, "") };
+    look.section("Placement Metrics", &(reasons + &metrics::scores(look, metric)))
+}
+
+#[cfg(test)]
+mod tests {
+    use base::Time;
+    use model::document::{
+        AllocatedResources, AllocatedTaskResources, NetworkResource, Port, TaskGroup, TaskLifecycle,
+    };
+
+    use super::*;
+
+    fn look() -> Look {
+        Look::for_tests()
+    }
+
+    fn secs_ago(secs: i64) -> i64 {
+        look().now.0 - secs * 1_000_000_000
+    }
+
+    fn stub(id: &str, index: u64) -> AllocationListStub {
+        AllocationListStub {
+            id: format!("{id}-0000"),
+            node_id: "0badcafe-1111".into(),
+            task_group: "api".into(),
+            job_version: 3,
+            desired_status: "run".into(),
+            client_status: "running".into(),
+            create_index: index,
+            create_time: secs_ago(3_900),
+            modify_time: secs_ago(12),
+            ..AllocationListStub::default()
+        }
+    }
+
+    #[test]
+    fn the_list_shows_the_newest_first() {
+        assert_eq!(
+            table(&look(), &[stub("aaaaaaaa", 1), stub("bbbbbbbb", 2)]),
+            "ID        Node ID   Task Group  Version  Desired  Status   Created   Modified\n\
+             bbbbbbbb  0badcafe  api         3        run      running  1h5m ago  12s ago\n\
+             aaaaaaaa  0badcafe  api         3        run      running  1h5m ago  12s ago\n"
+        );
+        assert_eq!(section(&look(), &[]), "\nAllocations\nNo allocations placed\n");
+        let verbose = Look { verbose: true, ..look() };
+        let text = table(&verbose, &[stub("aaaaaaaa", 1)]);
+        assert!(text.starts_with("ID             Eval ID  Node ID        Node Name  Task Group"), "{text}");
+        assert!(text.contains("2026-01-02T01:59:05Z"), "{text}");
+    }
+
+    fn alloc() -> Allocation {
+        let task = |name: &str, lifecycle| Task { name: name.into(), lifecycle, ..Task::default() };
+        let prestart = TaskLifecycle { hook: "prestart".into(), sidecar: false };
+        let group = TaskGroup {
+            name: Some("api".into()),
+            tasks: vec![task("main", None), task("setup", Some(prestart))].into(),
+            ..TaskGroup::default()
+        };
+        let limits = AllocatedTaskResources {
+            cpu: model::document::AllocatedCpuResources { cpu_shares: 500, ..Default::default() },
+            memory: model::document::AllocatedMemoryResources { memory_mb: 256, memory_max_mb: 0 },
+            ..AllocatedTaskResources::default()
+        };
+        let mut resources = AllocatedResources::default();
+        resources.tasks.insert("main".into(), limits);
+        resources.shared.disk_mb = 300;
+        resources.shared.ports =
+            vec![PortMapping { label: "http".into(), value: 25_001, to: 80, host_ip: "10.0.0.7".into() }]
+                .into();
+        let port = Port { label: "http".into(), ..Port::default() };
+        resources.shared.networks = vec![NetworkResource {
+            mode: "bridge".into(),
+            dynamic_ports: vec![port].into(),
+            ..NetworkResource::default()
+        }]
+        .into();
+        let started = TaskEvent { kind: "Started".into(), time: secs_ago(5), ..TaskEvent::default() };
+        let received = TaskEvent { kind: "Received".into(), time: secs_ago(6), ..TaskEvent::default() };
+        let state = |state: &str| TaskState {
+            state: state.into(),
+            started_at: Time(secs_ago(5)).into(),
+            events: vec![received.clone(), started.clone()].into(),
+            ..TaskState::default()
+        };
+        Allocation {
+            id: "5d16e7fe-8a2e".into(),
+            eval_id: "11111111-2222".into(),
+            name: "web.api[0]".into(),
+            node_id: "0badcafe-1111".into(),
+            node_name: "n1".into(),
+            job_id: "web".into(),
+            task_group: "api".into(),
+            job: Some(Job { version: Some(2), task_groups: vec![group].into(), ..Job::default() }),
+            allocated_resources: Some(resources),
+            desired_status: "run".into(),
+            client_status: "running".into(),
+            create_time: secs_ago(10),
+            modify_time: secs_ago(4),
+            task_states: [("main".to_string(), state("running")), ("setup".to_string(), state("dead"))]
+                .into_iter()
+                .collect(),
+            ..Allocation::default()
+        }
+    }
+
+    #[test]
+    fn the_block_says_what_the_reference_says() {
+        assert_eq!(
+            block(&look(), &alloc()),
+            "ID                  = 5d16e7fe\n\
+             Eval ID             = 11111111\n\
+             Name                = web.api[0]\n\
+             Node ID             = 0badcafe\n\
+             Node Name           = n1\n\
+             Job ID              = web\n\
+             Job Version         = 2\n\
+             Client Status       = running\n\
+             Client Description  = <none>\n\
+             Desired Status      = run\n\
+             Desired Description = <none>\n\
+             Created             = 10s ago\n\
+             Modified            = 4s ago\n"
+        );
+    }
+
+    #[test]
+    fn addresses_tell_dynamic_ports_apart() {
+        assert_eq!(
+            addresses(&look(), &alloc()),
+            "\nAllocation Addresses (mode = \"bridge\"):\n\
+             Label  Dynamic  Address\n\
+             *http  yes      10.0.0.7:25001 -> 80\n"
+        );
+    }
+
+    #[test]
+    fn the_short_form_lists_tasks_in_the_order_they_run() {
+        let text = short(&look(), &alloc());
+        assert_eq!(
+            text,
+            "ID       = 5d16e7fe\nName     = web.api[0]\nCreated  = 10s ago\nModified = 4s ago\n\
+             \nTasks\n\
+             Name   State    Last Event  Time                  Lifecycle\n\
+             setup  dead     Started     2026-01-02T03:04:00Z  prestart\n\
+             main   running  Started     2026-01-02T03:04:00Z  main\n"
+        );
+    }
+
+    #[test]
+    fn a_task_shows_its_resources_and_its_newest_event_first() {
+        let text = task_sections(&look(), &alloc(), None);
+        let main = text.split("\nTask \"main\"").nth(1).unwrap();
+        assert_eq!(
+            main,
+            " is \"running\"\n\
+             Task Resources:\n\
+             CPU        Memory       Disk\n\
+             0/500 MHz  0 B/256 MiB  300 MiB\n\
+             \nTask Events:\n\
+             Started At     = 2026-01-02T03:04:00Z\n\
+             Finished At    = N/A\n\
+             Total Restarts = 0\n\
+             Last Restart   = N/A\n\
+             \nRecent Events:\n\
+             Time                  Type      Description\n\
+             2026-01-02T03:04:00Z  Started   Task started by client\n\
+             2026-01-02T03:03:59Z  Received  Task received by client\n"
+        );
+        assert!(text.starts_with("\nTask \"setup\" (prestart) is \"dead\"\n"), "{text}");
+    }
+}

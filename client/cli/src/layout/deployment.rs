@@ -1,0 +1,112 @@
+//! Deployments: the block and how far each group has come.
+
+use model::document::{Deployment, DeploymentState};
+
+use super::cell;
+use crate::output::{Look, Table, fields};
+
+/// The list of deployments.
+pub fn table(look: &Look, deployments: &[Deployment]) -> String {
+    let mut table = Table::new(["ID", "Job ID", "Job Version", "Status", "Description"]);
+    for deployment in deployments {
+        table.row([
+            look.id(&deployment.id),
+            deployment.job_id.clone(),
+            cell(deployment.job_version),
+            deployment.status.clone(),
+            deployment.status_description.clone(),
+        ]);
+    }
+    table.render()
+}
+
+/// The whole view of one deployment.
+pub fn view(look: &Look, deployment: &Deployment) -> String {
+    let entries = [
+        ("ID", look.id(&deployment.id)),
+        ("Job ID", deployment.job_id.clone()),
+        ("Job Version", cell(deployment.job_version)),
+        ("Status", deployment.status.clone()),
+        ("Description", deployment.status_description.clone()),
+    ];
+    fields(&entries) + &look.section("Deployed", &groups(look, deployment))
+}
+
+/// A job's latest deployment, as a part of the job's status.
+pub fn latest(look: &Look, deployment: &Deployment) -> String {
+    let entries = [
+        ("ID", look.id(&deployment.id)),
+        ("Status", deployment.status.clone()),
+        ("Description", deployment.status_description.clone()),
+    ];
+    look.section("Latest Deployment", &fields(&entries))
+        + &look.section("Deployed", &groups(look, deployment))
+}
+
+/// One line a group. Columns that no group uses are left out.
+fn groups(look: &Look, deployment: &Deployment) -> String {
+    let groups = &deployment.task_groups;
+    let any = |uses: fn(&DeploymentState) -> bool| groups.values().any(uses);
+    let (revert, canaries) = (any(|group| group.auto_revert), any(|group| group.desired_canaries > 0));
+    let deadline = any(|group| group.progress_deadline.0.0 != 0);
+    let mut head = vec!["Task Group"];
+    head.extend(revert.then_some("Auto Revert"));
+    head.extend(canaries.then_some("Promoted"));
+    head.push("Desired");
+    head.extend(canaries.then_some("Canaries"));
+    head.extend(["Placed", "Healthy", "Unhealthy"]);
+    head.extend(deadline.then_some("Progress Deadline"));
+    let mut table = Table::new(head);
+    for (name, group) in groups {
+        let promoted = || if group.desired_canaries > 0 { cell(group.promoted) } else { "N/A".to_string() };
+        let mut row = vec![name.clone()];
+        row.extend(revert.then(|| cell(group.auto_revert)));
+        row.extend(canaries.then(promoted));
+        row.push(cell(group.desired_total));
+        row.extend(canaries.then(|| cell(group.desired_canaries)));
+        row.extend([group.placed_allocs, group.healthy_allocs, group.unhealthy_allocs].map(cell));
+        row.extend(deadline.then(|| look.time(group.require_progress_by.time().0)));
+        table.row(row);
+    }
+    table.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_that_no_group_uses_are_left_out() {
+        let group =
+            DeploymentState { desired_total: 3, placed_allocs: 2, healthy_allocs: 1, ..Default::default() };
+        let mut deployment = Deployment {
+            id: "dddddddd-1".into(),
+            job_id: "web".into(),
+            job_version: 2,
+            status: "running".into(),
+            status_description: "Deployment is running".into(),
+            task_groups: [("api".to_string(), group)].into_iter().collect(),
+            ..Deployment::default()
+        };
+        assert_eq!(
+            view(&Look::for_tests(), &deployment),
+            "ID          = dddddddd\n\
+             Job ID      = web\n\
+             Job Version = 2\n\
+             Status      = running\n\
+             Description = Deployment is running\n\
+             \nDeployed\n\
+             Task Group  Desired  Placed  Healthy  Unhealthy\n\
+             api         3        2       1        0\n"
+        );
+        let canary = DeploymentState { desired_canaries: 1, auto_revert: true, ..Default::default() };
+        deployment.task_groups.insert("web".into(), canary);
+        let text = groups(&Look::for_tests(), &deployment);
+        assert_eq!(
+            text,
+            "Task Group  Auto Revert  Promoted  Desired  Canaries  Placed  Healthy  Unhealthy\n\
+             api         false        N/A       3        0         2       1        0\n\
+             web         true         false     0        1         0       0        0\n"
+        );
+    }
+}

@@ -1,0 +1,64 @@
+//! The life of an allocation, one line a transition.
+
+use api::{AllocationHistory, AllocationTransition};
+
+use crate::output::{Look, Table};
+
+/// Every transition, oldest first.
+pub fn table(look: &Look, history: &AllocationHistory) -> String {
+    let mut table = Table::new(["Event", "Time", "Desired", "Client", "Actor", "Cause", "Description"]);
+    for transition in &history.transitions {
+        let AllocationTransition { old_desired, new_desired, old_client, new_client, .. } = transition;
+        table.row([
+            format!("{}.{}", transition.index, transition.ordinal),
+            look.time(transition.time.time().0),
+            change(old_desired, new_desired),
+            change(old_client, new_client),
+            transition.actor.clone(),
+            transition.cause.clone(),
+            transition.description.clone(),
+        ]);
+    }
+    table.render()
+}
+
+/// `pending -> running`; only the value where nothing changed.
+fn change(old: &str, new: &str) -> String {
+    if old == new || old.is_empty() { new.to_string() } else { format!("{old} -> {new}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transition_shows_what_changed_and_who_changed_it() {
+        let look = Look::for_tests();
+        let created = AllocationTransition {
+            index: 12,
+            time: look.now.into(),
+            new_desired: "run".into(),
+            new_client: "pending".into(),
+            actor: "scheduler".into(),
+            cause: "eval 11111111".into(),
+            ..AllocationTransition::default()
+        };
+        let lost = AllocationTransition {
+            index: 40,
+            ordinal: 2,
+            old_desired: "run".into(),
+            old_client: "running".into(),
+            new_desired: "run".into(),
+            new_client: "unknown".into(),
+            cause: "heartbeat missed".into(),
+            ..created.clone()
+        };
+        let history = AllocationHistory { id: "a".into(), transitions: vec![created, lost].into() };
+        assert_eq!(
+            table(&look, &history),
+            "Event  Time                  Desired  Client              Actor      Cause             Description\n\
+             12.0   2026-01-02T03:04:05Z  run      pending             scheduler  eval 11111111     <none>\n\
+             40.2   2026-01-02T03:04:05Z  run      running -> unknown  scheduler  heartbeat missed  <none>\n"
+        );
+    }
+}

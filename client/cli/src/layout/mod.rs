@@ -1,0 +1,22 @@
+//! Views become text, by the layouts of the reference. Pure: the look brings clock, zone and colours.
+
+pub mod alloc;
+pub mod deployment;
+pub mod eval;
+pub mod history;
+pub mod job;
+pub mod metrics;
+pub mod node;
+pub mod server;
+
+use std::fmt::Display;
+
+/// A cell or value out of anything that can be shown.
+fn cell(value: impl Display) -> String {
+    value.to_string()
+}
+
+/// `1 node`, `2 nodes`.
+fn plural(count: i64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,83 @@
+//! The members of the cluster.
+
+use api::AgentMember;
+
+use super::cell;
+use crate::output::{Look, Table};
+
+/// The list of servers. `leader` is the leader's RPC address, empty when unknown.
+pub fn members(look: &Look, members: &[AgentMember], leader: &str) -> String {
+    let protocol = look.verbose.then_some("Protocol");
+    let tags = look.verbose.then_some("Tags");
+    let head = ["Name", "Address", "Port", "Status", "Leader"]
+        .into_iter()
+        .chain(protocol)
+        .chain(["Raft Version", "Build", "Datacenter", "Region"])
+        .chain(tags);
+    let mut table = Table::new(head);
+    let mut members: Vec<_> = members.iter().collect();
+    members.sort_by(|a, b| a.name.cmp(&b.name));
+    for member in members {
+        let tag = |name: &str| member.tags.get(name).cloned().unwrap_or_default();
+        let mut row = vec![
+            member.name.clone(),
+            member.addr.clone(),
+            cell(member.port),
+            member.status.clone(),
+            cell(is_leader(member, leader)),
+        ];
+        row.extend(look.verbose.then(|| cell(member.protocol_cur)));
+        row.extend([tag("raft_vsn"), tag("build"), tag("dc"), tag("region")]);
+        if look.verbose {
+            let tags = member.tags.iter().map(|(name, value)| format!("{name}={value}"));
+            row.push(tags.collect::<Vec<_>>().join(","));
+        }
+        table.row(row);
+    }
+    table.render()
+}
+
+/// Members gossip under one port and answer RPC under another, which they name in a tag.
+fn is_leader(member: &AgentMember, leader: &str) -> bool {
+    let host = member.tags.get("rpc_addr").map_or(member.addr.as_str(), String::as_str);
+    member
+        .tags
+        .get("port")
+        .is_some_and(|port| leader == format!("{host}:{port}") || leader == format!("{}:{port}", member.addr))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_leader_is_known_by_its_rpc_address() {
+        let member = |name: &str, addr: &str| AgentMember {
+            name: name.into(),
+            addr: addr.into(),
+            port: 4648,
+            status: "alive".into(),
+            tags: [
+                ("port", "4647"),
+                ("raft_vsn", "3"),
+                ("build", "2.0.0"),
+                ("dc", "dc1"),
+                ("region", "global"),
+            ]
+            .map(|(k, v)| (k.to_string(), v.to_string()))
+            .into_iter()
+            .collect(),
+            ..AgentMember::default()
+        };
+        assert_eq!(
+            members(
+                &Look::for_tests(),
+                &[member("b.global", "10.0.0.2"), member("a.global", "10.0.0.1")],
+                "10.0.0.2:4647"
+            ),
+            "Name      Address   Port  Status  Leader  Raft Version  Build  Datacenter  Region\n\
+             a.global  10.0.0.1  4648  alive   false   3             2.0.0  dc1         global\n\
+             b.global  10.0.0.2  4648  alive   true    3             2.0.0  dc1         global\n"
+        );
+    }
+}

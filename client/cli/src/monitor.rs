@@ -1,0 +1,321 @@
+//! Follows an evaluation until it is decided, and its deployment until that is over.
+
+use std::collections::HashMap;
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use base::Index;
+use model::document::{AllocationListStub, Deployment, Evaluation};
+use sdk::{Client, Query};
+
+use crate::call::{Doing, Failure, Outcome, now};
+use crate::layout;
+use crate::output::{Look, Paint, write_out};
+
+/// How often the evaluation and its allocations are read.
+const POLL: Duration = Duration::from_secs(1);
+
+/// How long one read of a deployment waits for a change.
+const DEPLOYMENT_WAIT: base::Duration = base::Duration::from_secs(2);
+
+/// Most evaluations followed one after the other: a rolling update has one a step.
+const CHAIN_MAX: usize = 1000;
+
+/// The exit code when something found no place.
+const NOT_PLACED: u8 = 2;
+
+/// One line of what is going on: a headline, or a detail of it.
+#[derive(Debug, PartialEq, Eq)]
+enum Line {
+    Head(String),
+    Detail(String),
+}
+
+/// What was already said about an evaluation.
+#[derive(Default)]
+struct Watch {
+    eval: Option<Evaluation>,
+    /// Client status of each allocation.
+    allocs: HashMap<String, String>,
+}
+
+/// Follows an evaluation, those it leads to and its deployment; says what happens.
+///
+/// Ends with 0 when everything was placed and the deployment, if any, succeeded; with 2 when something found no
+/// place; with 1 when the deployment did not succeed.
+///
+/// # Errors
+/// When the server cannot be asked.
+pub async fn evaluation(client: &Client, look: &Look, id: &str) -> Outcome {
+    let mut id = id.to_string();
+    let mut placed = true;
+    for _ in 0..CHAIN_MAX {
+        say(look, &[Line::Head(format!("Monitoring evaluation \"{}\"", look.id(&id)))]);
+        let eval = until_decided(client, look, &id).await?;
+        placed &= eval.failed_tg_allocs.is_empty();
+        let wait = eval.wait.0.to_std();
+        if eval.next_eval.is_empty() || wait.is_zero() {
+            return outcome(client, look, &eval, placed).await;
+        }
+        let next = look.id(&eval.next_eval);
+        say(look, &[Line::Head(format!("Monitoring next evaluation \"{next}\" in {}", eval.wait.0))]);
+        tokio::time::sleep(wait).await;
+        id = eval.next_eval;
+    }
+    Err(anyhow::anyhow!("gave up after {CHAIN_MAX} evaluations").into())
+}
+
+async fn outcome(client: &Client, look: &Look, eval: &Evaluation, placed: bool) -> Outcome {
+    if !eval.deployment_id.is_empty() {
+        let successful = deployment(client, look, &eval.deployment_id).await?;
+        return Ok(match (successful, placed) {
+            (true, _) => 0,
+            (false, true) => 1,
+            (false, false) => NOT_PLACED,
+        });
+    }
+    Ok(if placed { 0 } else { NOT_PLACED })
+}
+
+async fn until_decided(client: &Client, look: &Look, id: &str) -> Result<Evaluation, Failure> {
+    let mut watch = Watch::default();
+    loop {
+        let eval = client.evaluation(id, Query::new()).await.doing("reading evaluation")?.value;
+        let allocs = client.evaluation_allocations(id, Query::new()).await;
+        let allocs = allocs.doing("reading allocations")?.value;
+        say(look, &watch.update(look, &eval, &allocs));
+        if matches!(eval.status.as_str(), "complete" | "failed" | "canceled") {
+            say(look, &[finished(look, &eval)]);
+            write_out(details_of_failure(look, &eval));
+            return Ok(eval);
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+impl Watch {
+    /// What is new since the last time.
+    fn update(&mut self, look: &Look, eval: &Evaluation, allocs: &[AllocationListStub]) -> Vec<Line> {
+        let mut lines = Vec::new();
+        if self.eval.is_none() {
+            lines.extend(first_sight(look, eval));
+        }
+        let deployment = |eval: &Evaluation| eval.deployment_id.clone();
+        if !eval.deployment_id.is_empty() && self.eval.as_ref().map(deployment).unwrap_or_default().is_empty()
+        {
+            let id = look.id(&eval.deployment_id);
+            lines.push(Line::Detail(format!("Evaluation within deployment: \"{id}\"")));
+        }
+        for alloc in allocs {
+            lines.extend(self.allocation(look, eval, alloc));
+        }
+        let before = self.eval.as_ref().map_or("pending", |eval| eval.status.as_str());
+        if before != eval.status && eval.status != "pending" {
+            lines.push(Line::Detail(format!(
+                "Evaluation status changed: \"{before}\" -> \"{}\"",
+                eval.status
+            )));
+        }
+        self.eval = Some(eval.clone());
+        lines
+    }
+
+    fn allocation(&mut self, look: &Look, eval: &Evaluation, alloc: &AllocationListStub) -> Option<Line> {
+        let status = alloc.client_status.clone();
+        let id = look.id(&alloc.id);
+        match self.allocs.insert(alloc.id.clone(), status.clone()) {
+            None if alloc.desired_status != "run" => None,
+            None => {
+                let done = if alloc.create_index < eval.create_index { "modified" } else { "created" };
+                let (node, group) = (look.id(&alloc.node_id), &alloc.task_group);
+                Some(Line::Detail(format!("Allocation \"{id}\" {done}: node \"{node}\", group \"{group}\"")))
+            }
+            Some(before) if before == status => None,
+            Some(before) => {
+                let mut text = format!("Allocation \"{id}\" status changed: \"{before}\" -> \"{status}\"");
+                if !alloc.client_description.is_empty() {
+                    text.push_str(&format!(" ({})", alloc.client_description));
+                }
+                Some(Line::Detail(text))
+            }
+        }
+    }
+}
+
+fn first_sight(look: &Look, eval: &Evaluation) -> Option<Line> {
+    let what = match (eval.triggered_by.as_str(), eval.node_id.as_str()) {
+        ("node-update", node) if !node.is_empty() => format!("node \"{}\"", look.id(node)),
+        _ => format!("job \"{}\"", eval.job_id),
+    };
+    Some(Line::Detail(format!("Evaluation triggered by {what}")))
+}
+
+fn finished(look: &Look, eval: &Evaluation) -> Line {
+    let id = look.id(&eval.id);
+    let failed = if eval.failed_tg_allocs.is_empty() { "" } else { " but failed to place all allocations:" };
+    Line::Head(format!("Evaluation \"{id}\" finished with status \"{}\"{failed}", eval.status))
+}
+
+/// The reasons, under the line that says that something found no place.
+fn details_of_failure(look: &Look, eval: &Evaluation) -> String {
+    if eval.failed_tg_allocs.is_empty() {
+        return String::new();
+    }
+    let time = look.time(now().0);
+    let mut text = String::new();
+    for line in layout::eval::failed_groups(look, eval, "").lines() {
+        let stamp = if line.starts_with(' ') { String::new() } else { format!("{time}: ") };
+        text.push_str(&format!("    {stamp}{line}\n"));
+    }
+    if !eval.blocked_eval.is_empty() {
+        let id = look.id(&eval.blocked_eval);
+        text.push_str(&format!(
+            "    {time}: Evaluation \"{id}\" waiting for additional capacity to place remainder\n"
+        ));
+    }
+    text
+}
+
+/// Follows a deployment, and the one that rolls it back. True when it succeeded.
+///
+/// # Errors
+/// When the server cannot be asked.
+async fn deployment(client: &Client, look: &Look, id: &str) -> Result<bool, Failure> {
+    let over = until_over(client, look, id).await?;
+    if over.status == "failed" && over.status_description.contains("rolling back") {
+        let query = Query::new().namespace(&over.namespace);
+        let latest = client.job_deployment(&over.job_id, query).await.doing("reading deployment")?.value;
+        if let Some(rollback) = latest.filter(|latest| latest.id != over.id) {
+            until_over(client, look, &rollback.id).await?;
+        }
+    }
+    Ok(over.status == "successful")
+}
+
+async fn until_over(client: &Client, look: &Look, id: &str) -> Result<Deployment, Failure> {
+    say(look, &[Line::Head(format!("Monitoring deployment \"{}\"", look.id(id)))]);
+    let (mut index, mut shown) = (Index::ZERO, String::new());
+    loop {
+        let query = Query::new().newer_than(index, DEPLOYMENT_WAIT).flag("stale", true);
+        let answer = client.deployment(id, query).await.doing("reading deployment")?;
+        let view = layout::deployment::view(look, &answer.value);
+        if view != shown {
+            show(look, &view, &shown);
+            shown = view;
+        }
+        if matches!(answer.value.status.as_str(), "successful" | "failed" | "cancelled" | "blocked") {
+            return Ok(answer.value);
+        }
+        index = answer.index.max(Index(1));
+    }
+}
+
+/// Shows the view of a deployment: over the last one on a terminal, below it elsewhere.
+fn show(look: &Look, view: &str, shown: &str) {
+    let block =
+        |view: &str| view.lines().map(|line| format!("    {line}").trim_end().to_string() + "\n").collect();
+    let body: String = block(view);
+    let head = format!("\n    {}\n", look.time(now().0));
+    let up = if shown.is_empty() || !io::stdout().is_terminal() {
+        String::new()
+    } else {
+        format!("\x1b[{}A\x1b[J", shown.lines().count() + head.lines().count())
+    };
+    write_out(format!("{up}{head}{body}"));
+}
+
+fn say(look: &Look, lines: &[Line]) {
+    let time = look.time(now().0);
+    let text: String = lines
+        .iter()
+        .map(|line| match line {
+            Line::Head(text) => format!("{}\n", look.paint(Paint::Bold, &format!("==> {time}: {text}"))),
+            Line::Detail(text) => format!("    {time}: {text}\n"),
+        })
+        .collect();
+    write_out(text);
+}
+
+#[cfg(test)]
+mod tests {
+    use model::document::AllocationMetric;
+
+    use super::*;
+
+    fn eval(status: &str) -> Evaluation {
+        Evaluation {
+            id: "11111111-2222".into(),
+            job_id: "web".into(),
+            triggered_by: "job-register".into(),
+            status: status.into(),
+            create_index: 10,
+            ..Evaluation::default()
+        }
+    }
+
+    fn alloc(id: &str, status: &str, index: u64) -> AllocationListStub {
+        AllocationListStub {
+            id: id.into(),
+            node_id: "0badcafe-1".into(),
+            task_group: "api".into(),
+            desired_status: "run".into(),
+            client_status: status.into(),
+            create_index: index,
+            ..AllocationListStub::default()
+        }
+    }
+
+    fn detail(text: &str) -> Line {
+        Line::Detail(text.to_string())
+    }
+
+    #[test]
+    fn each_change_is_said_once() {
+        let (look, mut watch) = (Look::for_tests(), Watch::default());
+        assert_eq!(
+            watch.update(&look, &eval("pending"), &[]),
+            [detail("Evaluation triggered by job \"web\"")]
+        );
+        assert_eq!(watch.update(&look, &eval("pending"), &[]), []);
+        let within = Evaluation { deployment_id: "dddddddd-1".into(), ..eval("complete") };
+        let allocs = [alloc("aaaaaaaa", "pending", 11), alloc("bbbbbbbb", "running", 5)];
+        assert_eq!(
+            watch.update(&look, &within, &allocs),
+            [
+                detail("Evaluation within deployment: \"dddddddd\""),
+                detail("Allocation \"aaaaaaaa\" created: node \"0badcafe\", group \"api\""),
+                detail("Allocation \"bbbbbbbb\" modified: node \"0badcafe\", group \"api\""),
+                detail("Evaluation status changed: \"pending\" -> \"complete\""),
+            ]
+        );
+        let failed =
+            AllocationListStub { client_description: "no luck".into(), ..alloc("aaaaaaaa", "failed", 11) };
+        assert_eq!(
+            watch.update(&look, &within, &[failed]),
+            [detail("Allocation \"aaaaaaaa\" status changed: \"pending\" -> \"failed\" (no luck)")]
+        );
+    }
+
+    #[test]
+    fn a_failed_placement_is_said_in_the_last_line() {
+        let look = Look::for_tests();
+        let head = |text: &str| Line::Head(text.to_string());
+        assert_eq!(
+            finished(&look, &eval("complete")),
+            head("Evaluation \"11111111\" finished with status \"complete\"")
+        );
+        let failed = Evaluation {
+            failed_tg_allocs: [("api".to_string(), AllocationMetric::default())].into_iter().collect(),
+            ..eval("complete")
+        };
+        assert_eq!(
+            finished(&look, &failed),
+            head(
+                "Evaluation \"11111111\" finished with status \"complete\" but failed to place all allocations:"
+            )
+        );
+        let details = details_of_failure(&look, &failed);
+        assert!(details.contains(": Task Group \"api\" (failed to place 1 allocation):\n"), "{details}");
+        assert!(details.contains("\n      * No nodes were eligible for evaluation\n"), "{details}");
+    }
+}

@@ -1,0 +1,112 @@
+use base::Time;
+use jiff::tz::TimeZone;
+
+use super::text::{UNSET, nice_duration};
+
+/// Characters of an id that are shown unless asked for all.
+const SHORT_ID: usize = 8;
+
+/// How results are shown this time: colours, whole ids, the reader's clock and zone.
+#[derive(Clone, Debug)]
+pub struct Look {
+    pub colour: bool,
+    pub verbose: bool,
+    pub now: Time,
+    pub zone: TimeZone,
+}
+
+/// A way to stand out.
+#[derive(Clone, Copy, Debug)]
+pub enum Paint {
+    Bold,
+    Green,
+    Yellow,
+    Red,
+}
+
+impl Look {
+    pub fn paint(&self, paint: Paint, text: &str) -> String {
+        let code = match paint {
+            Paint::Bold => "1",
+            Paint::Green => "32",
+            Paint::Yellow => "33",
+            Paint::Red => "31",
+        };
+        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
+    }
+
+    /// A blank line, a bold title, the content.
+    pub fn section(&self, title: &str, content: &str) -> String {
+        format!("\n{}\n{content}", self.paint(Paint::Bold, title))
+    }
+
+    /// An id: 8 characters of it, or all with `-verbose`.
+    pub fn id(&self, id: &str) -> String {
+        if self.verbose { id.to_string() } else { id.chars().take(SHORT_ID).collect() }
+    }
+
+    /// A moment in nanoseconds, as text in the reader's zone.
+    pub fn time(&self, nanos: i64) -> String {
+        let Some(stamp) = jiff::Timestamp::from_nanosecond(i128::from(nanos)).ok().filter(|_| nanos != 0)
+        else {
+            return UNSET.to_string();
+        };
+        let zoned = stamp.to_zoned(self.zone.clone());
+        let zone = if zoned.offset().is_zero() { "Z" } else { "%:z" };
+        zoned.strftime(&format!("%Y-%m-%dT%H:%M:%S{zone}")).to_string()
+    }
+
+    /// How long ago a moment was, or how long it will take until then.
+    pub fn ago(&self, nanos: i64) -> String {
+        if nanos == 0 {
+            return UNSET.to_string();
+        }
+        let span = self.now.since(Time(nanos));
+        format!("{} {}", nice_duration(span), if span.0 < 0 { "from now" } else { "ago" })
+    }
+
+    /// A moment as it stands in tables: how long ago, or exactly with `-verbose`.
+    pub fn when(&self, nanos: i64) -> String {
+        if self.verbose { self.time(nanos) } else { self.ago(nanos) }
+    }
+}
+
+#[cfg(test)]
+impl Look {
+    /// Plain, in UTC, at 2026-01-02T03:04:05Z.
+    pub fn for_tests() -> Look {
+        Look { colour: false, verbose: false, now: Time::from_secs(1_767_323_045), zone: TimeZone::UTC }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_said_in_the_readers_zone() {
+        let mut look = Look::for_tests();
+        let moment = look.now.0 + 999;
+        assert_eq!(look.time(moment), "2026-01-02T03:04:05Z");
+        look.zone = TimeZone::fixed(jiff::tz::offset(2));
+        assert_eq!(look.time(moment), "2026-01-02T05:04:05+02:00");
+        assert_eq!(look.time(0), "N/A");
+    }
+
+    #[test]
+    fn past_and_future_are_told_apart() {
+        let look = Look::for_tests();
+        let at = |secs: i64| look.now.0 + secs * 1_000_000_000;
+        assert_eq!(look.ago(at(-65)), "1m5s ago");
+        assert_eq!(look.ago(at(90)), "1m30s from now");
+        assert_eq!(look.ago(0), "N/A");
+    }
+
+    #[test]
+    fn colour_stands_only_where_it_is_wanted() {
+        let mut look = Look::for_tests();
+        assert_eq!(look.section("Summary", "x\n"), "\nSummary\nx\n");
+        look.colour = true;
+        assert_eq!(look.paint(Paint::Bold, "a"), "\x1b[1ma\x1b[0m");
+    }
+}

@@ -1,0 +1,106 @@
+use std::io::{self, Write};
+
+use base::Duration;
+use serde::Serialize;
+
+/// Stands for a moment that never was.
+pub const UNSET: &str = "N/A";
+
+/// What stands in place of nothing.
+pub fn or_none(text: String) -> String {
+    if text.is_empty() { "<none>".to_string() } else { text }
+}
+
+/// A size in binary units: `300 MiB`, `1.5 GiB`.
+pub fn bytes(count: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let (mut size, mut unit) = (count as f64, 0);
+    while size >= 1024.0 && unit + 1 < UNITS.len() {
+        size /= 1024.0;
+        unit += 1;
+    }
+    // Two digits are enough to tell sizes apart; whole numbers stay whole.
+    if size >= 10.0 || size.fract() < 0.05 {
+        format!("{size:.0} {}", UNITS[unit])
+    } else {
+        format!("{size:.1} {}", UNITS[unit])
+    }
+}
+
+/// A span as its two largest units: `3m12s`, `2d3h`, `1mo4d`. Months have 30 days and years 365.
+pub fn nice_duration(span: Duration) -> String {
+    const UNITS: [(&str, i64); 6] =
+        [("y", 365 * 86_400), ("mo", 30 * 86_400), ("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
+    let secs = span.0.abs() / 1_000_000_000;
+    let Some(first) = UNITS.iter().position(|(_, size)| secs >= *size) else { return "0s".to_string() };
+    let (unit, size) = UNITS[first];
+    let mut text = format!("{}{unit}", secs / size);
+    if let Some((next, next_size)) = UNITS.get(first + 1) {
+        let rest = secs % size / next_size;
+        if rest > 0 {
+            text.push_str(&format!("{rest}{next}"));
+        }
+    }
+    text
+}
+
+/// Pretty JSON with 4 blanks, and an end of line.
+pub fn json(value: &impl Serialize) -> String {
+    let mut text = Vec::new();
+    let pretty = serde_json::ser::PrettyFormatter::with_indent(b"    ");
+    let mut serializer = serde_json::Serializer::with_formatter(&mut text, pretty);
+    value.serialize(&mut serializer).expect("views hold nothing that JSON cannot say");
+    text.push(b'\n');
+    String::from_utf8(text).expect("serde_json writes UTF-8")
+}
+
+/// Writes to standard output. A reader that has gone away (`| head`) ends the program as it would end `cat`.
+pub fn write_out(text: impl AsRef<[u8]>) {
+    let mut out = io::stdout().lock();
+    if let Err(error) = out.write_all(text.as_ref()).and_then(|()| out.flush()) {
+        let gone = error.kind() == io::ErrorKind::BrokenPipe;
+        std::process::exit(i32::from(!gone));
+    }
+}
+
+/// Writes a line to standard error. When even that is gone there is nobody left to tell.
+pub fn write_err(line: impl std::fmt::Display) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_said_in_binary_units() {
+        let cases = [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1 KiB"),
+            (1536, "1.5 KiB"),
+            (300 << 20, "300 MiB"),
+            (31 << 30, "31 GiB"),
+        ];
+        for (count, text) in cases {
+            assert_eq!(bytes(count), text);
+        }
+    }
+
+    #[test]
+    fn spans_are_said_in_two_units() {
+        let cases = [
+            (0, "0s"),
+            (5, "5s"),
+            (192, "3m12s"),
+            (3_900, "1h5m"),
+            (3_605, "1h"),
+            (183_600, "2d3h"),
+            (34 * 86_400, "1mo4d"),
+            (430 * 86_400, "1y2mo"),
+        ];
+        for (secs, text) in cases {
+            assert_eq!(nice_duration(Duration::from_secs(secs)), text);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Names of the configuration language to fields of the settings.
+
+use jobspec::Diagnostics;
+use jobspec::config::Section;
+
+use super::word::{map, maybe, word};
+use super::{ClientSettings, RawExecSettings, ReservedSettings, ServerSettings, Settings, refused};
+
+/// Lays a file over the settings.
+///
+/// # Errors
+/// What is not known, not supported or of a wrong kind, with its position.
+pub fn file(settings: &mut Settings, mut top: Section) -> Result<(), Diagnostics> {
+    word(&mut top, "region", &mut settings.region)?;
+    word(&mut top, "datacenter", &mut settings.datacenter)?;
+    word(&mut top, "name", &mut settings.name)?;
+    maybe(&mut top, "data_dir", &mut settings.data_dir)?;
+    word(&mut top, "log_level", &mut settings.log.level)?;
+    word(&mut top, "log_json", &mut settings.log.json)?;
+    addresses(settings, &mut top)?;
+    for section in top.sections("server")? {
+        server(&mut settings.server, section)?;
+    }
+    for section in top.sections("client")? {
+        client(&mut settings.client, section)?;
+    }
+    for section in top.sections("plugin")? {
+        plugins(&mut settings.raw_exec, section)?;
+    }
+    refused::top(&mut top, &mut settings.notes)?;
+    top.finish()
+}
+
+fn addresses(settings: &mut Settings, top: &mut Section) -> Result<(), Diagnostics> {
+    word(top, "bind_addr", &mut settings.bind_addr)?;
+    for mut section in top.sections("ports")? {
+        word(&mut section, "http", &mut settings.ports.http)?;
+        word(&mut section, "rpc", &mut settings.ports.rpc)?;
+        word(&mut section, "serf", &mut settings.ports.serf)?;
+        section.finish()?;
+    }
+    for mut section in top.sections("addresses")? {
+        maybe(&mut section, "http", &mut settings.addresses.http)?;
+        maybe(&mut section, "rpc", &mut settings.addresses.rpc)?;
+        maybe(&mut section, "serf", &mut settings.addresses.serf)?;
+        section.finish()?;
+    }
+    for mut section in top.sections("advertise")? {
+        maybe(&mut section, "http", &mut settings.advertise.http)?;
+        maybe(&mut section, "rpc", &mut settings.advertise.rpc)?;
+        maybe(&mut section, "serf", &mut settings.advertise.serf)?;
+        section.finish()?;
+    }
+    Ok(())
+}
+
+fn server(server: &mut ServerSettings, mut section: Section) -> Result<(), Diagnostics> {
+    word(&mut section, "enabled", &mut server.enabled)?;
+    word(&mut section, "bootstrap_expect", &mut server.bootstrap_expect)?;
+    maybe(&mut section, "num_schedulers", &mut server.num_schedulers)?;
+    word(&mut section, "heartbeat_grace", &mut server.heartbeat_grace)?;
+    word(&mut section, "min_heartbeat_ttl", &mut server.min_heartbeat_ttl)?;
+    refused::server(&mut section)?;
+    section.finish()
+}
+
+fn client(client: &mut ClientSettings, mut section: Section) -> Result<(), Diagnostics> {
+    word(&mut section, "enabled", &mut client.enabled)?;
+    list(&mut section, "servers", &mut client.servers)?;
+    for mut join in section.sections("server_join")? {
+        list(&mut join, "retry_join", &mut client.servers)?;
+        refused::server_join(&mut join)?;
+        join.finish()?;
+    }
+    maybe(&mut section, "state_dir", &mut client.state_dir)?;
+    maybe(&mut section, "alloc_dir", &mut client.alloc_dir)?;
+    word(&mut section, "node_class", &mut client.node_class)?;
+    word(&mut section, "node_pool", &mut client.node_pool)?;
+    for mut meta in section.sections("meta")? {
+        map(&mut meta, &mut client.meta)?;
+    }
+    for mut options in section.sections("options")? {
+        map(&mut options, &mut client.options)?;
+    }
+    for section in section.sections("reserved")? {
+        reserved(&mut client.reserved, section)?;
+    }
+    word(&mut section, "network_interface", &mut client.network_interface)?;
+    word(&mut section, "cpu_total_compute", &mut client.cpu_total_compute)?;
+    word(&mut section, "memory_total_mb", &mut client.memory_total_mb)?;
+    word(&mut section, "disk_total_mb", &mut client.disk_total_mb)?;
+    word(&mut section, "min_dynamic_port", &mut client.min_dynamic_port)?;
+    word(&mut section, "max_dynamic_port", &mut client.max_dynamic_port)?;
+    word(&mut section, "max_kill_timeout", &mut client.max_kill_timeout)?;
+    word(&mut section, "gc_interval", &mut client.gc_interval)?;
+    word(&mut section, "gc_disk_usage_threshold", &mut client.gc_disk_usage_threshold)?;
+    word(&mut section, "gc_inode_usage_threshold", &mut client.gc_inode_usage_threshold)?;
+    word(&mut section, "gc_max_allocs", &mut client.gc_max_allocs)?;
+    word(&mut section, "node_max_allocs", &mut client.node_max_allocs)?;
+    word(&mut section, "default_ineligible", &mut client.default_ineligible)?;
+    refused::client(&mut section)?;
+    section.finish()
+}
+
+fn list(section: &mut Section, key: &str, field: &mut Vec<String>) -> Result<(), Diagnostics> {
+    if let Some(items) = section.take(key)? {
+        *field = items;
+    }
+    Ok(())
+}
+
+fn reserved(reserved: &mut ReservedSettings, mut section: Section) -> Result<(), Diagnostics> {
+    word(&mut section, "cpu", &mut reserved.cpu_mhz)?;
+    word(&mut section, "memory", &mut reserved.memory_mib)?;
+    word(&mut section, "disk", &mut reserved.disk_mib)?;
+    word(&mut section, "cores", &mut reserved.cores)?;
+    word(&mut section, "reserved_ports", &mut reserved.ports)?;
+    section.finish()
+}
+
+/// The name stands as a label, or in JSON as the one key of an object.
+fn plugins(raw_exec: &mut RawExecSettings, mut section: Section) -> Result<(), Diagnostics> {
+    if let Some(name) = section.labels.first().cloned() {
+        return plugin(raw_exec, &name, section);
+    }
+    for name in section.names() {
+        for inner in section.sections(&name)? {
+            plugin(raw_exec, &name, inner)?;
+        }
+    }
+    section.finish()
+}
+
+fn plugin(raw_exec: &mut RawExecSettings, name: &str, mut section: Section) -> Result<(), Diagnostics> {
+    if name != "raw_exec" {
+        return Err(section.wrong(format!("the driver \"{name}\" is not part of this build yet")));
+    }
+    for mut config in section.sections("config")? {
+        word(&mut config, "enabled", &mut raw_exec.enabled)?;
+        word(&mut config, "denied_host_uids", &mut raw_exec.denied_host_uids)?;
+        word(&mut config, "denied_host_gids", &mut raw_exec.denied_host_gids)?;
+        list(&mut config, "denied_envvars", &mut raw_exec.denied_envvars)?;
+        config.finish()?;
+    }
+    section.finish()
+}

@@ -1,0 +1,296 @@
+//! The flags of `agent`, and the order in which everything that is said is laid over each other.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use jobspec::Source;
+use jobspec::config::Section;
+
+use super::word::Word;
+use super::{Settings, decode};
+use crate::flags::{Args, Flag, switch, value};
+
+/// Most files that one directory may bring in.
+const FILES_MAX: usize = 1000;
+
+pub const AGENT_FLAGS: &[Flag] = &[
+    value("config", "PATH", "A configuration file, or a directory of them; may be repeated. Later ones win."),
+    switch("dev", "Server and node in one process, on 127.0.0.1; nothing is kept."),
+    switch("server", "Be a server."),
+    switch("client", "Be a node."),
+    value("bootstrap-expect", "N", "Servers to wait for before the first election; only 1 yet."),
+    value("bind", "IP", "The address to listen on."),
+    value("region", "NAME", "The region of the agent."),
+    value("dc", "NAME", "The datacenter of the agent."),
+    value("node", "NAME", "The name of the agent; the host's name unless given."),
+    value("data-dir", "PATH", "Where state is kept."),
+    value("state-dir", "PATH", "Where the node keeps its state."),
+    value("alloc-dir", "PATH", "Where the node keeps directories of allocations."),
+    value("node-class", "NAME", "The class of the node."),
+    value("node-pool", "NAME", "The pool of the node."),
+    value("meta", "KEY=VALUE", "Metadata of the node; may be repeated."),
+    value("network-interface", "NAME", "The interface whose address tasks are reached at."),
+    value("servers", "HOST:PORT,…", "Servers for the node to register with."),
+    value("log-level", "LEVEL", "TRACE, DEBUG, INFO, WARN or ERROR."),
+    switch("log-json", "Log one JSON object a line."),
+];
+
+/// Puts together what the agent is told.
+///
+/// # Errors
+/// A file that cannot be read or taken, a flag of a wrong kind, or settings that cannot work together.
+pub fn read(args: &Args) -> anyhow::Result<Settings> {
+    let mut settings = if args.switch("dev") { Settings::dev() } else { Settings::plain() };
+    for path in args.values("config") {
+        for file in files(Path::new(path))? {
+            lay_over(&mut settings, file)?;
+        }
+    }
+    options(&mut settings);
+    flags(&mut settings, args)?;
+    settings.check().map_err(anyhow::Error::msg)?;
+    Ok(settings)
+}
+
+/// The file, or the configuration files of the directory by name.
+fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let unreadable = || format!("cannot read {}", path.display());
+    if !path.metadata().with_context(unreadable)?.is_dir() {
+        return Ok(vec![path.to_path_buf()]);
+    }
+    let mut files = Vec::new();
+    for entry in path.read_dir().with_context(unreadable)? {
+        let file = entry.with_context(unreadable)?.path();
+        let known = file.extension().is_some_and(|kind| kind == "hcl" || kind == "json");
+        if known && file.is_file() {
+            files.push(file);
+        }
+        anyhow::ensure!(files.len() <= FILES_MAX, "{} holds more than {FILES_MAX} files", path.display());
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn lay_over(settings: &mut Settings, file: PathBuf) -> anyhow::Result<()> {
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {name}"))?;
+    let source = Source::new(name, text);
+    let lay = |settings: &mut Settings| decode::file(settings, Section::parse(&source)?);
+    lay(settings).map_err(|wrong| anyhow::anyhow!("Error loading configuration: {wrong}"))?;
+    settings.files.push(file);
+    Ok(())
+}
+
+/// The older spelling of driver settings.
+fn options(settings: &mut Settings) {
+    if let Some(enable) = settings.client.options.get("driver.raw_exec.enable") {
+        settings.raw_exec.enabled = api::go_bool(enable).unwrap_or(false);
+    }
+    for option in settings.client.options.keys().filter(|option| *option != "driver.raw_exec.enable") {
+        settings.notes.push(format!("client.options: \"{option}\" has no effect"));
+    }
+}
+
+fn flags(settings: &mut Settings, args: &Args) -> anyhow::Result<()> {
+    let text = |name, field: &mut String| {
+        if let Some(value) = args.value(name) {
+            *field = value.to_string();
+        }
+    };
+    let path = |name| args.value(name).map(PathBuf::from);
+    text("region", &mut settings.region);
+    text("dc", &mut settings.datacenter);
+    text("node", &mut settings.name);
+    text("node-class", &mut settings.client.node_class);
+    text("node-pool", &mut settings.client.node_pool);
+    text("network-interface", &mut settings.client.network_interface);
+    settings.data_dir = path("data-dir").or(settings.data_dir.take());
+    settings.client.state_dir = path("state-dir").or(settings.client.state_dir.take());
+    settings.client.alloc_dir = path("alloc-dir").or(settings.client.alloc_dir.take());
+    settings.bind_addr = args.parsed("bind", "an IP address")?.unwrap_or(settings.bind_addr);
+    settings.server.enabled = args.given_switch("server").unwrap_or(settings.server.enabled);
+    settings.client.enabled = args.given_switch("client").unwrap_or(settings.client.enabled);
+    settings.log.json = args.given_switch("log-json").unwrap_or(settings.log.json);
+    let expect = args.number("bootstrap-expect")?;
+    settings.server.bootstrap_expect = expect.unwrap_or(settings.server.bootstrap_expect);
+    if let Some(level) = args.value("log-level") {
+        settings.log.level = Word::read(level)
+            .with_context(|| format!("-log-level {level}: expected {}", tracing::Level::WHAT))?;
+    }
+    if let Some(servers) = args.value("servers") {
+        settings.client.servers = servers.split(',').map(|server| server.trim().to_string()).collect();
+    }
+    for given in args.values("meta") {
+        let (key, value) =
+            given.split_once('=').with_context(|| format!("-meta {given}: expected KEY=VALUE"))?;
+        settings.client.meta.insert(key.to_string(), value.to_string());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use base::Duration;
+
+    use super::*;
+    use crate::flags::parse;
+
+    /// Files by name and content, then flags, as one agent would read them.
+    fn told(files: &[(&str, &str)], flags: &[&str]) -> Result<Settings, String> {
+        let directory = tempfile::tempdir().unwrap();
+        let mut words = Vec::new();
+        for (name, text) in files {
+            let path = directory.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            words.push(format!("-config={}", path.display()));
+        }
+        words.extend(flags.iter().map(|flag| flag.to_string()));
+        let settings = read(&parse(AGENT_FLAGS.iter(), &words).unwrap());
+        let place = format!("{}/", directory.path().display());
+        settings.map_err(|error| format!("{error:#}").replace(&place, ""))
+    }
+
+    const FULL: &str = r#"
+# A server and a node.
+region     = "eu"
+datacenter = "fra1"
+data_dir   = "/var/lib/sojourn"
+bind_addr  = "10.0.0.1"
+log_level  = "warn"
+
+ports {
+  http = 5646
+}
+
+server {
+  enabled          = true
+  bootstrap_expect = 1
+  heartbeat_grace  = "15s"
+}
+
+client {
+  enabled    = true
+  node_class = "big"
+  meta {
+    "rack.row" = "7"
+    owner      = "ops"
+  }
+  reserved {
+    cpu            = 500
+    reserved_ports = "22,80"
+  }
+  min_dynamic_port = 25000
+}
+
+plugin "raw_exec" {
+  config {
+    enabled = true
+  }
+}
+"#;
+
+    #[test]
+    fn a_whole_file_is_read() {
+        let settings = told(&[("a.hcl", FULL)], &[]).unwrap();
+        assert_eq!((settings.region.as_str(), settings.datacenter.as_str()), ("eu", "fra1"));
+        assert_eq!((settings.http_ip().to_string().as_str(), settings.ports.http), ("10.0.0.1", 5646));
+        assert_eq!((settings.ports.rpc, settings.log.level), (4647, tracing::Level::WARN));
+        assert_eq!(settings.server.heartbeat_grace, Duration::from_secs(15));
+        assert_eq!(settings.client.meta["rack.row"], "7");
+        assert_eq!(
+            (settings.client.reserved.cpu_mhz, settings.client.reserved.ports.as_str()),
+            (500, "22,80")
+        );
+        assert!(settings.raw_exec.enabled && settings.notes.is_empty());
+    }
+
+    #[test]
+    fn json_means_the_same() {
+        let json = r#"{
+          "region": "eu", "datacenter": "fra1", "data_dir": "/var/lib/sojourn", "bind_addr": "10.0.0.1",
+          "log_level": "warn", "ports": {"http": 5646},
+          "server": [{"enabled": true, "bootstrap_expect": 1, "heartbeat_grace": "15s"}],
+          "client": {"enabled": true, "node_class": "big", "meta": {"rack.row": "7", "owner": "ops"},
+            "reserved": {"cpu": 500, "reserved_ports": "22,80"}, "min_dynamic_port": 25000},
+          "plugin": {"raw_exec": {"config": {"enabled": true}}}
+        }"#;
+        let (mut json, hcl) =
+            (told(&[("a.json", json)], &[]).unwrap(), told(&[("a.hcl", FULL)], &[]).unwrap());
+        json.files.clone_from(&hcl.files);
+        assert_eq!(json, hcl);
+    }
+
+    #[test]
+    fn later_files_win_over_earlier_ones_and_flags_over_all() {
+        let first = ("a.hcl", "region = \"one\"\ndatacenter = \"one\"\nclient { meta { a = \"1\" } }");
+        let second = ("b.hcl", "region = \"two\"\nclient { meta { b = \"2\" } }");
+        let settings =
+            told(&[first, second], &["-dev", "-dc=three", "-meta", "c=3", "-log-level=error"]).unwrap();
+        assert_eq!((settings.region.as_str(), settings.datacenter.as_str()), ("two", "three"));
+        assert_eq!(settings.client.meta.keys().collect::<Vec<_>>(), ["a", "b", "c"]);
+        assert_eq!(settings.log.level, tracing::Level::ERROR);
+        assert!(settings.dev && settings.server.enabled && settings.client.enabled);
+    }
+
+    #[test]
+    fn what_is_wrong_is_shown_where_it_stands() {
+        let cases = [
+            ("regoin = \"eu\"", "a.hcl:1:1: unexpected key \"regoin\""),
+            ("server {\n  enabled = true\n  foo = 1\n}", "a.hcl:3:3: unexpected key \"foo\""),
+            ("client {\n  reserved { cpu = \"lots\" }\n}", "a.hcl:2:20: \"cpu\": expected a whole number"),
+            ("ports { http = 70000 }", "a.hcl:1:16: \"http\": expected a whole number up to 65535"),
+            ("server { heartbeat_grace = \"10\" }", "\"heartbeat_grace\": expected a duration, like \"30s\""),
+            ("server { encrypt = \"x\" }", "a.hcl:1:20: \"encrypt\": not supported yet"),
+            ("acl {\n  enabled = true\n}", "a.hcl:1:1: acl.enabled is not supported yet"),
+            ("tls { http = true }", "a.hcl:1:1: tls.http is not supported yet"),
+            ("vault {}", "a.hcl:1:1: \"vault\": not supported yet"),
+            ("telemetry { statsd_address = \"x:1\" }", "\"statsd_address\": not supported yet"),
+            ("plugin \"docker\" {}", "the driver \"docker\" is not part of this build yet"),
+            ("server = 3", "a.hcl:1:10: \"server\" is a block"),
+            ("log_level = \"loud\"", "\"log_level\": expected TRACE, DEBUG, INFO, WARN or ERROR"),
+        ];
+        for (text, message) in cases {
+            let error = told(&[("a.hcl", text)], &["-dev"]).unwrap_err();
+            assert!(error.contains(message), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_work_together_is_refused() {
+        let cases: [(&[&str], &str); 5] = [
+            (&[], "Must specify either server, client or dev mode for the agent."),
+            (&["-server"], "data_dir is required"),
+            (&["-server", "-data-dir=x"], "data_dir must be absolute"),
+            (&["-server", "-data-dir=/x", "-bootstrap-expect=3"], "not supported yet; set it to 1"),
+            (&["-client", "-data-dir=/x"], "client.servers is required"),
+        ];
+        for (flags, message) in cases {
+            let error = told(&[], flags).unwrap_err();
+            assert!(error.contains(message), "{flags:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_difference_is_said() {
+        let text = "telemetry { prometheus_metrics = true }\nacl { enabled = false }\ndisable_update_check = true\n\
+                    client { options { \"docker.volumes\" = \"1\" } }";
+        let settings = told(&[("a.hcl", text)], &["-dev"]).unwrap();
+        assert_eq!(settings.notes.len(), 2, "{:?}", settings.notes);
+        assert!(
+            settings.notes[0].contains("prometheus_metrics") && settings.notes[1].contains("docker.volumes")
+        );
+    }
+
+    #[test]
+    fn a_directory_brings_its_files_in_order_of_their_names() {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, text) in
+            [("2.hcl", "region = \"two\""), ("1.json", "{\"region\": \"one\"}"), ("0.txt", "?")]
+        {
+            std::fs::write(directory.path().join(name), text).unwrap();
+        }
+        let words = ["-dev".to_string(), format!("-config={}", directory.path().display())];
+        let settings = read(&parse(AGENT_FLAGS.iter(), &words).unwrap()).unwrap();
+        assert_eq!((settings.region.as_str(), settings.files.len()), ("two", 2));
+    }
+}

@@ -1,0 +1,255 @@
+//! What an agent is told: by `-dev`, then by files in the order given, then by flags. Later words win.
+//!
+//! [`Settings`] is plain data. Keys that this release does not honour are refused where they stand, or, where
+//! nothing would be different without them, named in [`Settings::notes`]: nothing is ignored in silence.
+
+mod decode;
+mod flags;
+mod refused;
+mod word;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+
+use base::Duration;
+
+pub use flags::{AGENT_FLAGS, read};
+
+/// Everything an agent is told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// State lives in memory or a temporary directory, and ends with the agent.
+    pub dev: bool,
+    pub region: String,
+    pub datacenter: String,
+    /// Empty means the host's name.
+    pub name: String,
+    /// Absolute; `None` only with `dev`.
+    pub data_dir: Option<PathBuf>,
+    pub bind_addr: IpAddr,
+    /// Where to listen instead of `bind_addr`.
+    pub addresses: Addresses,
+    /// What to tell others instead of the address listened on: `HOST` or `HOST:PORT`.
+    pub advertise: Advertise,
+    pub ports: Ports,
+    pub log: LogSettings,
+    pub server: ServerSettings,
+    pub client: ClientSettings,
+    pub raw_exec: RawExecSettings,
+    /// What was said but makes no difference yet, for the operator to read.
+    pub notes: Vec<String>,
+    /// Files that were read, in order.
+    pub files: Vec<PathBuf>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Addresses {
+    pub http: Option<IpAddr>,
+    pub rpc: Option<IpAddr>,
+    pub serf: Option<IpAddr>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Advertise {
+    pub http: Option<String>,
+    pub rpc: Option<String>,
+    pub serf: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ports {
+    pub http: u16,
+    pub rpc: u16,
+    pub serf: u16,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogSettings {
+    pub level: tracing::Level,
+    /// One JSON object a line.
+    pub json: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerSettings {
+    pub enabled: bool,
+    /// Servers to wait for before the first election. Only 1 works yet.
+    pub bootstrap_expect: u32,
+    /// Workers that place; `None` means one a core.
+    pub num_schedulers: Option<u32>,
+    /// Patience beyond the granted time before a silent node counts as down.
+    pub heartbeat_grace: Duration,
+    pub min_heartbeat_ttl: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientSettings {
+    pub enabled: bool,
+    /// `HOST` or `HOST:PORT` of servers' RPC; empty means the server in the same process.
+    pub servers: Vec<String>,
+    pub state_dir: Option<PathBuf>,
+    pub alloc_dir: Option<PathBuf>,
+    pub node_class: String,
+    pub node_pool: String,
+    pub meta: BTreeMap<String, String>,
+    /// Older spelling of driver settings: `driver.raw_exec.enable` and its likes.
+    pub options: BTreeMap<String, String>,
+    pub network_interface: String,
+    pub reserved: ReservedSettings,
+    /// Stand in for what is measured; 0 measures.
+    pub cpu_total_compute: u64,
+    pub memory_total_mb: u64,
+    pub disk_total_mb: u64,
+    pub min_dynamic_port: u16,
+    pub max_dynamic_port: u16,
+    pub max_kill_timeout: Duration,
+    pub gc_interval: Duration,
+    /// Percent.
+    pub gc_disk_usage_threshold: f64,
+    /// Percent.
+    pub gc_inode_usage_threshold: f64,
+    pub gc_max_allocs: u32,
+    /// 0 means no bound.
+    pub node_max_allocs: u32,
+    pub default_ineligible: bool,
+}
+
+/// What is kept from the scheduler.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReservedSettings {
+    pub cpu_mhz: u64,
+    pub memory_mib: u64,
+    pub disk_mib: u64,
+    /// Core numbers and ranges, like `0-3,6`.
+    pub cores: String,
+    /// Ports and ranges, like `22,80,8500-8600`.
+    pub ports: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RawExecSettings {
+    pub enabled: bool,
+    /// User and group numbers that no task may run as, like `0,10-15`.
+    pub denied_host_uids: String,
+    pub denied_host_gids: String,
+    /// Patterns of variables that no task gets.
+    pub denied_envvars: Vec<String>,
+}
+
+impl Settings {
+    /// What holds when nothing is said.
+    pub fn plain() -> Settings {
+        Settings {
+            dev: false,
+            region: "global".to_string(),
+            datacenter: "dc1".to_string(),
+            name: String::new(),
+            data_dir: None,
+            bind_addr: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            addresses: Addresses::default(),
+            advertise: Advertise::default(),
+            ports: Ports { http: 4646, rpc: 4647, serf: 4648 },
+            log: LogSettings { level: tracing::Level::INFO, json: false },
+            server: ServerSettings {
+                enabled: false,
+                bootstrap_expect: 0,
+                num_schedulers: None,
+                heartbeat_grace: Duration::from_secs(10),
+                min_heartbeat_ttl: Duration::from_secs(10),
+            },
+            client: ClientSettings::plain(),
+            raw_exec: RawExecSettings::default(),
+            notes: Vec::new(),
+            files: Vec::new(),
+        }
+    }
+
+    /// What `-dev` means: server and node in one process, on the loopback, with nothing kept.
+    pub fn dev() -> Settings {
+        let mut settings = Settings::plain();
+        settings.dev = true;
+        settings.bind_addr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        settings.log.level = tracing::Level::DEBUG;
+        settings.server.enabled = true;
+        settings.server.bootstrap_expect = 1;
+        settings.client.enabled = true;
+        settings.client.network_interface = "lo".to_string();
+        settings.client.gc_interval = Duration::from_secs(600);
+        settings.client.gc_disk_usage_threshold = 99.0;
+        settings.client.gc_inode_usage_threshold = 99.0;
+        settings.raw_exec.enabled = true;
+        settings
+    }
+
+    /// Where the HTTP API listens.
+    pub fn http_ip(&self) -> IpAddr {
+        self.addresses.http.unwrap_or(self.bind_addr)
+    }
+
+    /// Where the node RPC listens.
+    pub fn rpc_ip(&self) -> IpAddr {
+        self.addresses.rpc.unwrap_or(self.bind_addr)
+    }
+
+    /// Checks what only the whole can tell.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub fn check(&self) -> Result<(), String> {
+        if !self.server.enabled && !self.client.enabled {
+            return Err("Must specify either server, client or dev mode for the agent.".to_string());
+        }
+        match &self.data_dir {
+            None if !self.dev => {
+                return Err("data_dir is required: where the agent keeps its state".to_string());
+            }
+            Some(dir) if !dir.is_absolute() => {
+                return Err(format!("data_dir must be absolute: \"{}\" is not", dir.display()));
+            }
+            None | Some(_) => {}
+        }
+        if self.server.enabled && self.server.bootstrap_expect != 1 {
+            return Err(format!(
+                "server.bootstrap_expect = {}: clusters of several servers are not supported yet; set it to 1",
+                self.server.bootstrap_expect
+            ));
+        }
+        if self.client.enabled && !self.server.enabled && self.client.servers.is_empty() {
+            return Err("client.servers is required when the agent is no server itself".to_string());
+        }
+        if self.client.min_dynamic_port > self.client.max_dynamic_port {
+            return Err("client.min_dynamic_port is above client.max_dynamic_port".to_string());
+        }
+        Ok(())
+    }
+}
+
+impl ClientSettings {
+    fn plain() -> ClientSettings {
+        ClientSettings {
+            enabled: false,
+            servers: Vec::new(),
+            state_dir: None,
+            alloc_dir: None,
+            node_class: String::new(),
+            node_pool: "default".to_string(),
+            meta: BTreeMap::new(),
+            options: BTreeMap::new(),
+            network_interface: String::new(),
+            reserved: ReservedSettings::default(),
+            cpu_total_compute: 0,
+            memory_total_mb: 0,
+            disk_total_mb: 0,
+            min_dynamic_port: 20_000,
+            max_dynamic_port: 32_000,
+            max_kill_timeout: Duration::from_secs(30),
+            gc_interval: Duration::from_secs(60),
+            gc_disk_usage_threshold: 80.0,
+            gc_inode_usage_threshold: 70.0,
+            gc_max_allocs: 50,
+            node_max_allocs: 0,
+            default_ineligible: false,
+        }
+    }
+}

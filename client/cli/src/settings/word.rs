@@ -1,0 +1,131 @@
+//! Single values of a configuration file. They are loose as the language's first version is: numbers and
+//! switches may be quoted.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use base::Duration;
+use jobspec::Diagnostics;
+use jobspec::config::Section;
+use serde::de::{Deserialize, Deserializer, Error};
+use serde_json::Value;
+
+/// What can be written as one word.
+pub trait Word: Sized {
+    /// As messages call it, after "expected".
+    const WHAT: &'static str;
+
+    fn read(text: &str) -> Option<Self>;
+}
+
+/// Takes a word into its field, if it is there.
+///
+/// # Errors
+/// When it is no such word, with its position.
+pub fn word<T: Word>(section: &mut Section, key: &str, field: &mut T) -> Result<(), Diagnostics> {
+    if let Some(Loose(value)) = section.take(key)? {
+        *field = value;
+    }
+    Ok(())
+}
+
+/// As [`word`], for what may stay unset.
+///
+/// # Errors
+/// When it is no such word, with its position.
+pub fn maybe<T: Word>(section: &mut Section, key: &str, field: &mut Option<T>) -> Result<(), Diagnostics> {
+    if let Some(Loose(value)) = section.take(key)? {
+        *field = Some(value);
+    }
+    Ok(())
+}
+
+/// Takes every key of a section as text: for those whose names are the user's own.
+///
+/// # Errors
+/// When a value is no single word, with its position.
+pub fn map(section: &mut Section, field: &mut BTreeMap<String, String>) -> Result<(), Diagnostics> {
+    for key in section.names() {
+        word(section, &key, field.entry(key).or_default())?;
+    }
+    Ok(())
+}
+
+/// Refuses keys, where they stand.
+///
+/// # Errors
+/// When one is there.
+pub fn refuse(section: &mut Section, keys: &[&str]) -> Result<(), Diagnostics> {
+    keys.iter().try_for_each(|key| section.take::<NotYet>(key).map(|_| ()))
+}
+
+/// A word as it stands in the file.
+struct Loose<T>(T);
+
+impl<'de, T: Word> Deserialize<'de> for Loose<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = match Value::deserialize(deserializer)? {
+            Value::String(text) => Some(text),
+            value @ (Value::Bool(_) | Value::Number(_)) => Some(value.to_string()),
+            Value::Null | Value::Array(_) | Value::Object(_) => None,
+        };
+        let value = text.as_deref().and_then(T::read);
+        value.map(Loose).ok_or_else(|| D::Error::custom(format!("expected {}", T::WHAT)))
+    }
+}
+
+/// A key with a meaning that this release does not honour: never read.
+struct NotYet;
+
+impl<'de> Deserialize<'de> for NotYet {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        Err(D::Error::custom("not supported yet"))
+    }
+}
+
+macro_rules! words {
+    ($($kind:ty, $what:literal;)*) => {
+        $(impl Word for $kind {
+            const WHAT: &'static str = $what;
+
+            fn read(text: &str) -> Option<Self> {
+                text.parse().ok()
+            }
+        })*
+    };
+}
+
+words! {
+    u16, "a whole number up to 65535";
+    u32, "a whole number";
+    u64, "a whole number";
+    f64, "a number";
+    String, "text";
+    PathBuf, "a path";
+    IpAddr, "an IP address";
+    Duration, "a duration, like \"30s\"";
+}
+
+impl Word for bool {
+    const WHAT: &'static str = "true or false";
+
+    fn read(text: &str) -> Option<Self> {
+        api::go_bool(text)
+    }
+}
+
+impl Word for tracing::Level {
+    const WHAT: &'static str = "TRACE, DEBUG, INFO, WARN or ERROR";
+
+    fn read(text: &str) -> Option<Self> {
+        match text.to_ascii_uppercase().as_str() {
+            "TRACE" => Some(tracing::Level::TRACE),
+            "DEBUG" => Some(tracing::Level::DEBUG),
+            "INFO" => Some(tracing::Level::INFO),
+            "WARN" => Some(tracing::Level::WARN),
+            "ERROR" => Some(tracing::Level::ERROR),
+            _ => None,
+        }
+    }
+}

@@ -124,7 +124,7 @@ pub fn abort(why: &str) {
 pub struct Store {
     shared: Arc<Shared>,
     maker: Maker,
-    writer: Option<JoinHandle<()>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
 }
 
 struct Shared {
@@ -148,7 +148,7 @@ impl Store {
         let thread = std::thread::Builder::new().name("log-writer".into());
         let writer =
             thread.spawn(move || writer.run(&fatal)).map_err(StoreError::io("start the log's writer"))?;
-        Ok(Store { shared, maker, writer: Some(writer) })
+        Ok(Store { shared, maker, writer: Mutex::new(Some(writer)) })
     }
 
     /// Takes entries that follow the last one. They can be read at once; `done` says when they are safe.
@@ -227,16 +227,22 @@ impl Store {
     pub fn is_full(&self) -> bool {
         self.maker.is_full()
     }
-}
 
-impl Drop for Store {
-    fn drop(&mut self) {
+    /// Writes what is queued, ends the threads and lets go of the directory. From now on everything is refused but
+    /// reads.
+    pub fn close(&self) {
         self.maker.close();
         self.shared.queue.close();
-        if let Some(writer) = self.writer.take() {
+        if let Some(writer) = self.writer.lock().take() {
             // Its panic was reported by the writer itself.
             let _ = writer.join();
         }
         self.maker.join();
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.close();
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Spares {
 /// The store's side.
 pub(super) struct Maker {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Default)]
@@ -53,7 +53,7 @@ pub(super) fn start(files: Arc<dyn Files>, bytes: u64, fatal: Fatal) -> io::Resu
     let worker = Worker { files, shared: shared.clone(), fatal };
     let thread =
         std::thread::Builder::new().name("log-spare".into()).spawn(move || worker.run(&asked, &made))?;
-    Ok((Maker { shared, thread: Some(thread) }, Spares { requests, ready }))
+    Ok((Maker { shared, thread: Mutex::new(Some(thread)) }, Spares { requests, ready }))
 }
 
 fn found(files: &dyn Files) -> io::Result<Option<u64>> {
@@ -94,8 +94,8 @@ impl Maker {
     }
 
     /// Waits for the thread; the [`Spares`] must be gone by now.
-    pub fn join(&mut self) {
-        if let Some(thread) = self.thread.take() {
+    pub fn join(&self) {
+        if let Some(thread) = self.thread.lock().take() {
             // Its panic was reported where it happened; there is nobody to pass it on to.
             let _ = thread.join();
         }

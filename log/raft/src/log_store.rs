@@ -1,0 +1,211 @@
+//! openraft's log on the segment store.
+
+use std::fmt::Debug;
+use std::io;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use futures_util::{Stream, TryStreamExt, stream};
+use journal::store::{Done, Store, StoreError};
+use openraft::OptionalSend;
+use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
+use tokio::sync::oneshot;
+
+use crate::config::{Entry, LogId, Types, Vote};
+use crate::stored;
+
+/// Read at once while streaming entries: large enough to be sequential, small enough to be forgotten.
+const READ_BYTES: usize = 1 << 20;
+
+#[derive(Clone)]
+pub(crate) struct LogStore {
+    store: Arc<Store>,
+}
+
+impl LogStore {
+    pub fn new(store: Arc<Store>) -> LogStore {
+        LogStore { store }
+    }
+
+    /// The bounds as first and one past last. What was purged is not in the log any more.
+    fn range(&self, range: impl RangeBounds<u64>) -> std::ops::Range<u64> {
+        let first = match range.start_bound() {
+            Bound::Included(first) => *first,
+            Bound::Excluded(before) => before + 1,
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(last) => last + 1,
+            Bound::Excluded(end) => *end,
+            Bound::Unbounded => u64::MAX,
+        };
+        first.max(self.store.purged().map_or(0, |purged| purged.index + 1))..end
+    }
+
+    fn some(&self, range: std::ops::Range<u64>, max_bytes: usize) -> io::Result<Vec<Entry>> {
+        let entries = self.store.entries(range, max_bytes).map_err(failed)?;
+        entries.into_iter().map(stored::entry).collect()
+    }
+}
+
+impl RaftLogReader<Types> for LogStore {
+    async fn try_get_log_entries<R>(&mut self, range: R) -> io::Result<Vec<Entry>>
+    where
+        R: RangeBounds<u64> + Clone + Debug + OptionalSend,
+    {
+        self.some(self.range(range), usize::MAX)
+    }
+
+    async fn limited_get_log_entries(&mut self, start: u64, end: u64) -> io::Result<Vec<Entry>> {
+        self.some(self.range(start..end), READ_BYTES)
+    }
+
+    async fn entries_stream<R>(&mut self, range: R) -> impl Stream<Item = io::Result<Entry>> + OptionalSend
+    where
+        R: RangeBounds<u64> + Clone + Debug + OptionalSend,
+    {
+        let chunks = stream::try_unfold((self.clone(), self.range(range)), |(log, range)| async move {
+            let entries = log.some(range.clone(), READ_BYTES)?;
+            let next = range.start + entries.len() as u64;
+            Ok::<_, io::Error>(match entries.is_empty() {
+                true => None,
+                false => Some((stream::iter(entries.into_iter().map(Ok)), (log, next..range.end))),
+            })
+        });
+        Box::pin(chunks.try_flatten())
+    }
+
+    async fn read_vote(&mut self) -> io::Result<Option<Vote>> {
+        self.store.vote().map(|bytes| stored::vote(&bytes)).transpose()
+    }
+}
+
+impl RaftLogStorage<Types> for LogStore {
+    type LogReader = LogStore;
+
+    async fn get_log_state(&mut self) -> io::Result<LogState<Types>> {
+        let last_purged_log_id = self.store.purged().map(stored::log_id);
+        let last_log_id = self.store.last().map(stored::log_id);
+        Ok(LogState { last_purged_log_id, last_log_id })
+    }
+
+    async fn get_log_reader(&mut self) -> LogStore {
+        self.clone()
+    }
+
+    async fn save_vote(&mut self, vote: &Vote) -> io::Result<()> {
+        let vote = stored::vote_bytes(vote);
+        wait(|done| self.store.save_vote(vote, done)).await
+    }
+
+    async fn save_committed(&mut self, committed: Option<LogId>) -> io::Result<()> {
+        let Some(upto) = committed else { return Ok(()) };
+        self.store.save_committed(stored::stored_id(&upto)).map_err(failed)
+    }
+
+    async fn read_committed(&mut self) -> io::Result<Option<LogId>> {
+        Ok(self.store.committed().map(stored::log_id))
+    }
+
+    async fn append<I>(&mut self, entries: I, callback: IOFlushed<Types>) -> io::Result<()>
+    where
+        I: IntoIterator<Item = Entry> + OptionalSend,
+        I::IntoIter: OptionalSend,
+    {
+        let entries = entries.into_iter().map(stored::stored_entry).collect();
+        self.store.append(entries, Box::new(move || callback.io_completed(Ok(())))).map_err(failed)
+    }
+
+    async fn truncate_after(&mut self, last: Option<LogId>) -> io::Result<()> {
+        let from = last.map_or(0, |last| last.index + 1);
+        wait(|done| self.store.truncate(from, done)).await
+    }
+
+    async fn purge(&mut self, upto: LogId) -> io::Result<()> {
+        wait(|done| self.store.purge(stored::stored_id(&upto), done)).await
+    }
+}
+
+/// Waits until what was asked for is safe.
+async fn wait(ask: impl FnOnce(Done) -> Result<(), StoreError>) -> io::Result<()> {
+    let (tell, told) = oneshot::channel();
+    // The task that asked may be gone by then, with the server.
+    ask(Box::new(move || tell.send(()).unwrap_or(()))).map_err(failed)?;
+    told.await.map_err(|_| failed(StoreError::Stopped))
+}
+
+fn failed(error: StoreError) -> io::Error {
+    io::Error::other(error)
+}
+
+#[cfg(test)]
+mod tests {
+    //! openraft's own suite for stores, but for what needs snapshots, or a log that does not begin at 0.
+
+    use openraft::testing::log::{StoreBuilder, Suite};
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::machine::Machine;
+    use journal::store::{Directory, Settings};
+
+    struct Build;
+
+    impl StoreBuilder<Types, LogStore, Machine, TempDir> for Build {
+        async fn build(&self) -> Result<(TempDir, LogStore, Machine), openraft::StorageError<Types>> {
+            let dir = tempfile::tempdir().unwrap();
+            let (log, machine) = fresh(&dir);
+            Ok((dir, log, machine))
+        }
+    }
+
+    type Cases = Suite<Types, LogStore, Machine, Build, TempDir>;
+
+    fn fresh(dir: &TempDir) -> (LogStore, Machine) {
+        let files = Arc::new(Directory::open(dir.path()).unwrap());
+        let store =
+            Store::open(files, Settings { segment_bytes: 4096 }, Arc::new(journal::store::abort)).unwrap();
+        // Nobody listens: the suite looks at the store.
+        let (news, mut heard) = tokio::sync::mpsc::channel(64);
+        tokio::spawn(async move { while heard.recv().await.is_some() {} });
+        (LogStore::new(Arc::new(store)), Machine::new(news))
+    }
+
+    macro_rules! suite {
+        ($($case:ident)+) => {
+            $(#[tokio::test]
+            async fn $case() {
+                let dir = tempfile::tempdir().unwrap();
+                let (log, machine) = fresh(&dir);
+                Cases::$case(log, machine).await.unwrap();
+            })+
+        };
+    }
+
+    suite! {
+        last_membership_in_log_initial
+        get_membership_initial
+        get_initial_state_without_init
+        save_vote
+        get_log_entries
+        limited_get_log_entries
+        leader_bounded_stream
+        entries_stream
+        try_get_log_entry
+        log_reader_reads_new_entries
+        initial_logs
+        get_log_state
+        get_log_id
+        last_id_in_log
+        delete_logs_after_11
+        delete_logs_after_5
+        delete_logs_after_0
+        delete_logs_after_none
+        append_to_log
+        purge_logs_upto_0
+        purge_logs_upto_5
+        purge_logs_upto_20
+        apply_single
+        apply_multiple
+    }
+}

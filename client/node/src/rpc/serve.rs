@@ -1,0 +1,253 @@
+//! What servers may ask of this node, over the connection the node has made.
+//!
+//! Who may ask what was judged by the server before it asked: only servers reach these methods, and the node
+//! trusts its servers with more than this.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use model::document::shape::is_zero;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+use wire::messages::{
+    AllocRestartRequest, AllocSignalRequest, AllocSpecificRequest, AllocStatsRequest, AllocStatsResponse,
+    ClientStatsResponse, FsListResponse, FsLogsRequest, FsPathRequest, FsStatResponse, FsStreamRequest,
+    GenericResponse, QueryMeta, StreamFrameWrapper, method,
+};
+use wire::{Connection, Frames, Handler, Opening, RpcError};
+
+use crate::alloc::handle::{AllocHandle, Command};
+use crate::files::{self, FRAMES_MAX, FsError, Origin, Root, logs, stream};
+use crate::{Local, driver, stats};
+
+/// A reader hears something at least this often, so that it knows that we live.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// `Allocations.Checks`: service checks are not run here, so there is nothing to tell.
+const ALLOCATIONS_CHECKS: &str = "Allocations.Checks";
+
+/// Answers the servers.
+#[derive(Debug)]
+pub struct Endpoints {
+    local: Local,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct ChecksResponse {
+    results: model::document::Map<String, String>,
+    #[serde(flatten)]
+    meta: QueryMeta,
+}
+
+impl Endpoints {
+    pub fn new(local: Local) -> Endpoints {
+        Endpoints { local }
+    }
+
+    fn alloc(&self, id: &str) -> Result<AllocHandle, String> {
+        self.local.allocs.get(id).ok_or_else(|| format!("Unknown allocation \"{id}\""))
+    }
+
+    async fn restart(&self, request: AllocRestartRequest) -> Result<GenericResponse, String> {
+        if request.all_tasks && !request.task_name.is_empty() {
+            return Err("cannot restart all tasks and a single task".to_string());
+        }
+        let (task, revive) = (some(request.task_name), request.all_tasks);
+        self.alloc(&request.alloc_id)?.ask(|reply| Command::Restart { task, revive, reply }).await?;
+        Ok(GenericResponse::default())
+    }
+
+    async fn signal(&self, request: AllocSignalRequest) -> Result<GenericResponse, String> {
+        let alloc = self.alloc(&request.alloc_id)?;
+        let name = if request.signal.is_empty() { "SIGKILL".to_string() } else { request.signal };
+        let signal = driver::signal_named(&name).ok_or_else(|| format!("invalid signal: \"{name}\""))?;
+        let task = some(request.task);
+        alloc.ask(|reply| Command::Signal { task, signal, name, reply }).await?;
+        Ok(GenericResponse::default())
+    }
+
+    async fn alloc_stats(
+        &self,
+        request: AllocStatsRequest,
+    ) -> Result<AllocStatsResponse<api::AllocResourceUsage>, String> {
+        let alloc = self.alloc(&request.alloc_id)?;
+        let usage = stats::of_alloc(&alloc, &request.task, stats::core_mhz(&self.local.context)).await;
+        Ok(AllocStatsResponse { stats: Some(usage), meta: QueryMeta::default() })
+    }
+
+    fn list(&self, request: &FsPathRequest) -> Result<FsListResponse<api::AllocFileInfo>, String> {
+        let alloc = self.alloc(&request.alloc_id)?;
+        let files = Root::open(alloc.dir.root()).and_then(|root| root.list(&request.path)).map_err(coded)?;
+        Ok(FsListResponse { files: files.into(), meta: QueryMeta::default() })
+    }
+
+    fn stat(&self, request: &FsPathRequest) -> Result<FsStatResponse<api::AllocFileInfo>, String> {
+        let alloc = self.alloc(&request.alloc_id)?;
+        let info = Root::open(alloc.dir.root()).and_then(|root| root.stat(&request.path)).map_err(coded)?;
+        Ok(FsStatResponse { info: Some(info), meta: QueryMeta::default() })
+    }
+
+    async fn stream_file(&self, opening: Opening) -> Result<(), RpcError> {
+        let mut frames = opening.accept().await?;
+        let Some(request) = frames.receive::<FsStreamRequest>().await? else { return Ok(()) };
+        match self.open_file(&request) {
+            Ok(opened) => {
+                let (to, content) = mpsc::channel(FRAMES_MAX);
+                let reading = async move { opened.send(&to).await };
+                send(frames, reading, content, request.plain_text).await
+            }
+            Err(wrapper) => refuse(frames, wrapper).await,
+        }
+    }
+
+    fn open_file(&self, request: &FsStreamRequest) -> Result<stream::Opened, StreamFrameWrapper> {
+        let alloc = self.alloc(&request.alloc_id).map_err(|text| StreamFrameWrapper::failure(404, text))?;
+        let open = || -> Result<stream::Opened, FsError> {
+            let wanted = stream::Request {
+                path: request.path.clone(),
+                offset: request.offset,
+                origin: request.origin.parse()?,
+                limit: request.limit,
+                follow: request.follow,
+            };
+            stream::open(Root::open(alloc.dir.root())?, wanted)
+        };
+        open().map_err(failure)
+    }
+
+    async fn stream_logs(&self, opening: Opening) -> Result<(), RpcError> {
+        let mut frames = opening.accept().await?;
+        let Some(request) = frames.receive::<FsLogsRequest>().await? else { return Ok(()) };
+        match self.open_logs(&request) {
+            Ok(opened) => {
+                let (to, content) = mpsc::channel(FRAMES_MAX);
+                let reading = async move { opened.send(&to).await };
+                send(frames, reading, content, request.plain_text).await
+            }
+            Err(wrapper) => refuse(frames, wrapper).await,
+        }
+    }
+
+    fn open_logs(&self, request: &FsLogsRequest) -> Result<logs::Opened, StreamFrameWrapper> {
+        let alloc = self.alloc(&request.alloc_id).map_err(|text| StreamFrameWrapper::failure(404, text))?;
+        let task = request.task.clone();
+        if task.is_empty() {
+            return Err(StreamFrameWrapper::failure(400, "must provide task name"));
+        }
+        match alloc.board.state(&task) {
+            None => return Err(StreamFrameWrapper::failure(400, format!("unknown task name \"{task}\""))),
+            Some(state) if state.started_at.is_zero() => {
+                let text = format!("task \"{task}\" not started yet. No logs available");
+                return Err(StreamFrameWrapper::failure(404, text));
+            }
+            Some(_) => {}
+        }
+        let origin: Origin = request.origin.parse().map_err(failure)?;
+        let (stream, offset, follow) = (request.log_type.clone(), request.offset, request.follow);
+        logs::open(&alloc.dir, &logs::Request { task, stream, offset, origin, follow }).map_err(failure)
+    }
+}
+
+/// Passes frames on until the reading ends or the reader leaves.
+async fn send(
+    frames: Frames,
+    reading: impl Future<Output = Result<(), FsError>>,
+    mut content: mpsc::Receiver<api::StreamFrame>,
+    plain: bool,
+) -> Result<(), RpcError> {
+    let (mut to, mut from) = frames.split();
+    let mut reading = std::pin::pin!(reading);
+    let mut ended = None;
+    loop {
+        tokio::select! {
+            result = &mut reading, if ended.is_none() => ended = Some(result),
+            frame = content.recv() => match frame {
+                Some(frame) => to.send(&wrap(frame, plain)).await?,
+                None => break,
+            },
+            () = tokio::time::sleep(HEARTBEAT), if !plain => {
+                to.send(&StreamFrameWrapper::content(b"{}".to_vec())).await?;
+            }
+            // A reader says nothing more; what comes is its end.
+            _ = from.receive_raw() => return Ok(()),
+        }
+    }
+    if let Some(Err(error)) = ended {
+        to.send(&failure(error)).await?;
+    }
+    to.finish().await
+}
+
+fn wrap(frame: api::StreamFrame, plain: bool) -> StreamFrameWrapper {
+    if plain {
+        return StreamFrameWrapper::content(frame.data.0);
+    }
+    StreamFrameWrapper::content(serde_json::to_vec(&frame).expect("a frame has no failing parts"))
+}
+
+async fn refuse(mut frames: Frames, wrapper: StreamFrameWrapper) -> Result<(), RpcError> {
+    frames.send(&wrapper).await?;
+    frames.split().0.finish().await
+}
+
+fn failure(error: FsError) -> StreamFrameWrapper {
+    StreamFrameWrapper::failure(error.code(), error.to_string())
+}
+
+/// The form in which an error carries an HTTP status through a call.
+fn coded(error: files::FsError) -> String {
+    format!("RPC Error:: {},{error}", error.code())
+}
+
+fn some(text: String) -> Option<String> {
+    Some(text).filter(|text| !is_zero(text))
+}
+
+fn decode<T: DeserializeOwned>(body: &Bytes) -> Result<T, String> {
+    msgpack::from_slice(body).map_err(|error| format!("malformed request: {error}"))
+}
+
+fn encode<T: Serialize>(answer: Result<T, String>) -> Result<Vec<u8>, String> {
+    msgpack::to_vec(&answer?).map_err(|error| error.to_string())
+}
+
+impl Handler for Endpoints {
+    async fn call(&self, _: &Connection, method: &str, body: Bytes) -> Result<Vec<u8>, String> {
+        match method {
+            method::ALLOCATIONS_RESTART => encode(self.restart(decode(&body)?).await),
+            method::ALLOCATIONS_SIGNAL => encode(self.signal(decode(&body)?).await),
+            method::ALLOCATIONS_STATS => encode(self.alloc_stats(decode(&body)?).await),
+            method::ALLOCATIONS_GARBAGE_COLLECT => {
+                let request: AllocSpecificRequest = decode(&body)?;
+                encode(
+                    self.local.allocs.collect(&request.alloc_id).await.map(|()| GenericResponse::default()),
+                )
+            }
+            method::ALLOCATIONS_GARBAGE_COLLECT_ALL => {
+                self.local.allocs.collect_all().await;
+                encode(Ok(GenericResponse::default()))
+            }
+            ALLOCATIONS_CHECKS => {
+                let request: AllocSpecificRequest = decode(&body)?;
+                encode(self.alloc(&request.alloc_id).map(|_| ChecksResponse::default()))
+            }
+            method::CLIENT_STATS => {
+                let host_stats = Some(stats::of_host(&self.local.context).await);
+                encode(Ok(ClientStatsResponse { host_stats, meta: QueryMeta::default() }))
+            }
+            method::FILE_SYSTEM_LIST => encode(self.list(&decode(&body)?)),
+            method::FILE_SYSTEM_STAT => encode(self.stat(&decode(&body)?)),
+            other => Err(format!("rpc: can't find method {other}")),
+        }
+    }
+
+    async fn stream(&self, _: &Connection, method: &str, opening: Opening) -> Result<(), RpcError> {
+        match method {
+            method::FILE_SYSTEM_STREAM => self.stream_file(opening).await,
+            method::FILE_SYSTEM_LOGS => self.stream_logs(opening).await,
+            other => opening.refuse(format!("unknown rpc method: \"{other}\"")).await,
+        }
+    }
+}

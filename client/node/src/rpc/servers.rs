@@ -1,0 +1,275 @@
+//! Calls to the servers, over one connection to one of them.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use base::Rng;
+use model::document::{Allocation, Node};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::Mutex as AsyncMutex;
+use tokio::time::{Instant, sleep};
+use wire::messages::{
+    AllocUpdateRequest, AllocsGetRequest, AllocsGetResponse, GenericResponse, NodeClientAllocsResponse,
+    NodeRegisterRequest, NodeSpecificRequest, NodeUpdateResponse, NodeUpdateStatusRequest, QueryOptions,
+    WriteRequest, method,
+};
+use wire::{Connection, Limits, RpcError};
+
+use super::Endpoints;
+use crate::Local;
+use crate::clock::{self, jitter};
+use crate::server::{Assigned, Lease, Server, ServerError};
+
+/// How long a server may take to answer the telephone.
+const DIAL_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long a server may take to answer a call that waits for nothing.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long an election is waited out within one call.
+const HOLD: Duration = Duration::from_secs(5);
+
+/// How long a server is asked to wait for news; it adds up to a sixteenth.
+const NEWS_WITHIN: Duration = Duration::from_secs(5 * 60);
+
+/// Server addresses kept at most; a cluster has a handful.
+const SERVERS_MAX: usize = 64;
+
+/// The servers of the region. The head of the list is used until it fails.
+pub struct WireServers {
+    region: String,
+    node_id: String,
+    secret: String,
+    endpoints: Arc<Endpoints>,
+    configured: Vec<String>,
+    list: Mutex<VecDeque<String>>,
+    connection: AsyncMutex<Option<Connection>>,
+    /// Until the servers know this node, its secret proves nothing to them.
+    known: AtomicBool,
+    rng: Mutex<Rng>,
+}
+
+impl WireServers {
+    /// `servers` are `host:port` texts; they are asked in a random order. Nothing is dialed yet.
+    pub fn new(local: Local, servers: Vec<String>) -> Arc<WireServers> {
+        let node = local.context.node();
+        let mut rng = Rng::stream(clock::seed(), "servers");
+        let mut shuffled: Vec<(u64, String)> =
+            servers.iter().map(|server| (rng.next(), server.clone())).collect();
+        shuffled.sort();
+        Arc::new(WireServers {
+            region: local.context.settings.region.clone(),
+            node_id: node.id.clone(),
+            secret: node.secret_id.clone(),
+            endpoints: Arc::new(Endpoints::new(local)),
+            configured: servers,
+            list: Mutex::new(shuffled.into_iter().map(|(_, server)| server).collect()),
+            connection: AsyncMutex::new(None),
+            known: AtomicBool::new(false),
+            rng: Mutex::new(rng),
+        })
+    }
+
+    fn write(&self) -> WriteRequest {
+        let auth_token = if self.known.load(Ordering::Relaxed) { self.secret.clone() } else { String::new() };
+        WriteRequest { region: self.region.clone(), auth_token, ..WriteRequest::default() }
+    }
+
+    fn query(&self, min_query_index: u64, allow_stale: bool) -> QueryOptions {
+        QueryOptions {
+            region: self.region.clone(),
+            min_query_index,
+            max_query_time: base::Duration::from(NEWS_WITHIN).into(),
+            allow_stale,
+            auth_token: self.secret.clone(),
+            ..QueryOptions::default()
+        }
+    }
+
+    /// One call, held over an election.
+    async fn call<Q, A>(&self, method: &str, request: &Q, within: Duration) -> Result<A, ServerError>
+    where
+        Q: Serialize + Sync,
+        A: DeserializeOwned,
+    {
+        let give_up = Instant::now() + HOLD;
+        loop {
+            let error = match self.call_once(method, request, within).await {
+                Err(ServerError::NoLeader) if Instant::now() < give_up => ServerError::NoLeader,
+                answered => return answered,
+            };
+            tracing::debug!(method, %error, "asking again");
+            let pause = jitter(&mut self.rng.lock().unwrap_or_else(PoisonError::into_inner), HOLD / 16);
+            sleep(pause).await;
+        }
+    }
+
+    async fn call_once<Q, A>(&self, method: &str, request: &Q, within: Duration) -> Result<A, ServerError>
+    where
+        Q: Serialize + Sync,
+        A: DeserializeOwned,
+    {
+        let connection = self.connect().await?;
+        match connection.call(method, request, within).await {
+            Ok(answer) => Ok(answer),
+            Err(RpcError::Remote(text)) => Err(refusal(text)),
+            Err(error) => {
+                self.fail(&connection).await;
+                Err(ServerError::Unreachable(error.to_string()))
+            }
+        }
+    }
+
+    /// The open connection, or a new one to the head of the list.
+    async fn connect(&self) -> Result<Connection, ServerError> {
+        let mut held = self.connection.lock().await;
+        if let Some(connection) = held.as_ref().filter(|connection| !connection.is_closed()) {
+            return Ok(connection.clone());
+        }
+        *held = None;
+        let server = self.with_list(|list| list.front().cloned());
+        let server = server.ok_or_else(|| ServerError::Unreachable("no servers are known".to_string()))?;
+        match self.dial(&server).await {
+            Ok(connection) => {
+                *held = Some(connection.clone());
+                Ok(connection)
+            }
+            Err(error) => {
+                self.demote(&server);
+                Err(ServerError::Unreachable(format!("{server}: {error}")))
+            }
+        }
+    }
+
+    async fn dial(&self, server: &str) -> Result<Connection, RpcError> {
+        let addresses: Vec<SocketAddr> = tokio::net::lookup_host(server).await?.collect();
+        let unknown = || std::io::Error::new(std::io::ErrorKind::NotFound, "the name has no address");
+        let mut last = RpcError::Io(unknown());
+        for address in addresses {
+            match wire::dial(address, Arc::clone(&self.endpoints), Limits::NODE, DIAL_WITHIN).await {
+                Ok(connection) => return Ok(connection),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// Lets go of a connection that failed, and of its server for now.
+    async fn fail(&self, connection: &Connection) {
+        let mut held = self.connection.lock().await;
+        if held.as_ref().is_some_and(|held| held.is_same(connection)) {
+            connection.close();
+            *held = None;
+            if let Some(server) = self.with_list(|list| list.front().cloned()) {
+                self.demote(&server);
+            }
+        }
+    }
+
+    fn with_list<T>(&self, change: impl FnOnce(&mut VecDeque<String>) -> T) -> T {
+        change(&mut self.list.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Moves a failed head to the tail. The configured servers join the list again then: what the cluster
+    /// advertises may not be reachable from here.
+    fn demote(&self, server: &str) {
+        self.with_list(|list| {
+            if list.front().is_some_and(|head| head == server) {
+                list.rotate_left(1);
+            }
+            for configured in &self.configured {
+                if !list.contains(configured) && list.len() < SERVERS_MAX {
+                    list.push_back(configured.clone());
+                }
+            }
+        });
+    }
+
+    /// The cluster says which servers it has; the one in use stays the head.
+    fn learn(&self, answer: &NodeUpdateResponse) {
+        let advertised = answer.servers.iter().map(|server| &server.rpc_advertise_addr);
+        let advertised: Vec<&String> = advertised.filter(|addr| !addr.is_empty()).take(SERVERS_MAX).collect();
+        if advertised.is_empty() {
+            return;
+        }
+        self.with_list(|list| {
+            let head = list.pop_front();
+            list.clear();
+            list.extend(head.clone());
+            list.extend(advertised.into_iter().filter(|addr| Some(*addr) != head.as_ref()).cloned());
+        });
+    }
+
+    fn lease(&self, answer: &NodeUpdateResponse) -> Lease {
+        self.known.store(true, Ordering::Relaxed);
+        self.learn(answer);
+        Lease {
+            ttl: answer.heartbeat_ttl.to_std().max(Duration::from_secs(1)),
+            eligibility: answer.scheduling_eligibility.clone(),
+        }
+    }
+}
+
+/// What the servers' words mean; these phrases are the contract.
+fn refusal(text: String) -> ServerError {
+    let says = |phrase: &str| text.to_lowercase().contains(phrase);
+    if says("node not found") || says("node secret id does not match") {
+        ServerError::NodeUnknown(text)
+    } else if says("no cluster leader") {
+        ServerError::NoLeader
+    } else {
+        ServerError::Refused(text)
+    }
+}
+
+impl Server for WireServers {
+    async fn register(&self, node: &Node) -> Result<Lease, ServerError> {
+        let request = NodeRegisterRequest { node: node.clone(), write: self.write(), ..Default::default() };
+        let answer = self.call(method::NODE_REGISTER, &request, ANSWER_WITHIN).await?;
+        Ok(self.lease(&answer))
+    }
+
+    async fn update_status(&self, node_id: &str) -> Result<Lease, ServerError> {
+        let request = NodeUpdateStatusRequest {
+            node_id: node_id.to_string(),
+            status: "ready".to_string(),
+            updated_at: clock::now().secs(),
+            write: self.write(),
+            ..Default::default()
+        };
+        let answer = self.call(method::NODE_UPDATE_STATUS, &request, ANSWER_WITHIN).await?;
+        Ok(self.lease(&answer))
+    }
+
+    async fn client_allocs(&self, node: &Node, min_index: u64, stale: bool) -> Result<Assigned, ServerError> {
+        let request = NodeSpecificRequest {
+            node_id: node.id.clone(),
+            secret_id: node.secret_id.clone(),
+            query: self.query(min_index, stale),
+        };
+        let within = NEWS_WITHIN + NEWS_WITHIN / 16 + ANSWER_WITHIN;
+        let answer: NodeClientAllocsResponse =
+            self.call(method::NODE_GET_CLIENT_ALLOCS, &request, within).await?;
+        Ok(Assigned { allocs: answer.allocs.0, index: answer.meta.index })
+    }
+
+    async fn allocs(&self, ids: Vec<String>, min_index: u64) -> Result<(Vec<Allocation>, u64), ServerError> {
+        let request = AllocsGetRequest { alloc_ids: ids.into(), query: self.query(min_index, true) };
+        let within = NEWS_WITHIN + NEWS_WITHIN / 16 + ANSWER_WITHIN;
+        let answer: AllocsGetResponse = self.call(method::ALLOC_GET_ALLOCS, &request, within).await?;
+        let allocs = answer.allocs.0.into_iter().map(|placed| placed.alloc);
+        // Servers of the reference put only this node's own allocations there; others would be a mix-up.
+        let own = allocs.filter(|alloc| alloc.node_id.is_empty() || alloc.node_id == self.node_id);
+        Ok((own.collect(), answer.meta.index))
+    }
+
+    async fn update_allocs(&self, updates: Vec<Allocation>) -> Result<(), ServerError> {
+        let request = AllocUpdateRequest { alloc: updates.into(), write: self.write() };
+        let _: GenericResponse = self.call(method::NODE_UPDATE_ALLOC, &request, ANSWER_WITHIN).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,185 @@
+//! What allocations and the host use now.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use api::{
+    AllocResourceUsage, CpuStats, HostCPUStats, HostDiskStats, HostMemoryStats, HostStats, MemoryStats,
+    ResourceUsage, TaskResourceUsage,
+};
+use model::document::Map;
+
+use crate::alloc::handle::AllocHandle;
+use crate::clock;
+use crate::context::Context;
+use crate::driver::Usage;
+use crate::executor::process::TICKS_PER_SECOND;
+
+/// Between the two looks out of which a share of CPU time is computed.
+const SAMPLE: Duration = Duration::from_millis(250);
+
+/// What the running tasks of an allocation use; only `task` if it is not empty.
+pub async fn of_alloc(handle: &AllocHandle, task: &str, core_mhz: f64) -> AllocResourceUsage {
+    let before = handle.usage();
+    tokio::time::sleep(SAMPLE).await;
+    let timestamp = clock::now().0;
+    let wanted = handle.usage().into_iter().filter(|(name, _)| task.is_empty() || name == task);
+    let tasks: BTreeMap<String, TaskResourceUsage> = wanted
+        .map(|(name, now)| {
+            let usage = share(before.get(&name).copied().unwrap_or(now), now, core_mhz);
+            (name, TaskResourceUsage { resource_usage: Some(usage), timestamp, pids: Map::default() })
+        })
+        .collect();
+    let parts = tasks.values().filter_map(|task| task.resource_usage.as_ref());
+    let sum = parts.fold(empty(), add);
+    AllocResourceUsage { resource_usage: Some(sum), tasks: Map(tasks), timestamp }
+}
+
+/// Percent of one core; ticks are MHz, as jobs ask for them.
+fn share(before: Usage, now: Usage, core_mhz: f64) -> ResourceUsage {
+    let percent = |before: u64, now: u64| {
+        let seconds = now.saturating_sub(before) as f64 / TICKS_PER_SECOND as f64;
+        seconds / SAMPLE.as_secs_f64() * 100.0
+    };
+    let user_mode = percent(before.user_ticks, now.user_ticks);
+    let system_mode = percent(before.system_ticks, now.system_ticks);
+    let total = user_mode + system_mode;
+    let mut usage = empty();
+    if let Some(cpu) = &mut usage.cpu_stats {
+        (cpu.user_mode, cpu.system_mode, cpu.percent) = (user_mode, system_mode, total);
+        cpu.total_ticks = total / 100.0 * core_mhz;
+    }
+    if let Some(memory) = &mut usage.memory_stats {
+        (memory.rss, memory.usage) = (now.resident_bytes, now.resident_bytes);
+    }
+    usage
+}
+
+fn empty() -> ResourceUsage {
+    let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+    ResourceUsage {
+        memory_stats: Some(MemoryStats { measured: names(&["RSS", "Usage"]), ..MemoryStats::default() }),
+        cpu_stats: Some(CpuStats {
+            measured: names(&["System Mode", "User Mode", "Percent"]),
+            ..CpuStats::default()
+        }),
+        ..ResourceUsage::default()
+    }
+}
+
+fn add(mut sum: ResourceUsage, part: &ResourceUsage) -> ResourceUsage {
+    if let (Some(sum), Some(part)) = (&mut sum.cpu_stats, &part.cpu_stats) {
+        sum.user_mode += part.user_mode;
+        sum.system_mode += part.system_mode;
+        sum.percent += part.percent;
+        sum.total_ticks += part.total_ticks;
+    }
+    if let (Some(sum), Some(part)) = (&mut sum.memory_stats, &part.memory_stats) {
+        sum.rss += part.rss;
+        sum.usage += part.usage;
+    }
+    sum
+}
+
+/// The speed of one core of this node.
+pub fn core_mhz(context: &Context) -> f64 {
+    let node = context.node();
+    let cpu = node.node_resources.as_ref().map(|resources| &resources.cpu);
+    cpu.map_or(0.0, |cpu| cpu.cpu_shares as f64 / f64::from(cpu.total_cpu_cores.max(1)))
+}
+
+/// The host as a whole.
+pub async fn of_host(context: &Context) -> HostStats {
+    let before = cpu_times(&read("/proc/stat"));
+    tokio::time::sleep(SAMPLE).await;
+    let cpu: Vec<HostCPUStats> = cpu_times(&read("/proc/stat"))
+        .into_iter()
+        .filter_map(|(name, now)| Some(cpu_share(name.clone(), *before.get(&name)?, now)))
+        .collect();
+    let consumed: f64 = cpu.iter().map(|cpu| (cpu.user + cpu.system) / 100.0 * core_mhz(context)).sum();
+    let disk = disk(context);
+    HostStats {
+        memory: Some(memory(&read("/proc/meminfo"))),
+        cpu: cpu.into(),
+        disk_stats: vec![disk.clone()].into(),
+        alloc_dir_stats: Some(disk),
+        uptime: read("/proc/uptime").split('.').next().and_then(|secs| secs.parse().ok()).unwrap_or(0),
+        cpu_ticks_consumed: consumed,
+        timestamp: clock::now().0,
+        ..HostStats::default()
+    }
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+/// Ticks of each core: user (with nice), system (with interrupts), idle (with waiting).
+fn cpu_times(stat: &str) -> BTreeMap<String, [u64; 3]> {
+    let core = |line: &str| -> Option<(String, [u64; 3])> {
+        let (name, times) = line.split_once(' ')?;
+        name.strip_prefix("cpu")?.parse::<u32>().ok()?;
+        let times: Vec<u64> = times.split_ascii_whitespace().filter_map(|time| time.parse().ok()).collect();
+        let [user, nice, system, idle, wait, irq, soft] = *times.first_chunk::<7>()?;
+        Some((name.to_string(), [user + nice, system + irq + soft, idle + wait]))
+    };
+    stat.lines().filter_map(core).collect()
+}
+
+fn cpu_share(cpu: String, before: [u64; 3], now: [u64; 3]) -> HostCPUStats {
+    let spent: Vec<f64> =
+        before.iter().zip(now).map(|(before, now)| now.saturating_sub(*before) as f64).collect();
+    let total: f64 = spent.iter().sum::<f64>().max(1.0);
+    let percent = |part: f64| part / total * 100.0;
+    HostCPUStats { cpu, user: percent(spent[0]), system: percent(spent[1]), idle: percent(spent[2]) }
+}
+
+fn memory(info: &str) -> HostMemoryStats {
+    let bytes = |name: &str| -> u64 {
+        let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let kib = line.and_then(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok());
+        kib.unwrap_or(0) * 1024
+    };
+    let (total, free, available) = (bytes("MemTotal"), bytes("MemFree"), bytes("MemAvailable"));
+    HostMemoryStats { total, available, used: total.saturating_sub(available), free }
+}
+
+/// The disk that holds the allocations.
+fn disk(context: &Context) -> HostDiskStats {
+    let directory = &context.settings.alloc_dir;
+    let Ok(disk) = rustix::fs::statvfs(directory) else { return HostDiskStats::default() };
+    let percent = |free: u64, total: u64| total.saturating_sub(free) as f64 / total.max(1) as f64 * 100.0;
+    HostDiskStats {
+        device: context.node().attributes.get("unique.storage.volume").cloned().unwrap_or_default(),
+        mountpoint: directory.display().to_string(),
+        size: disk.f_blocks * disk.f_frsize,
+        used: disk.f_blocks.saturating_sub(disk.f_bfree) * disk.f_frsize,
+        available: disk.f_bavail * disk.f_frsize,
+        used_percent: percent(disk.f_bavail, disk.f_blocks),
+        inodes_used_percent: percent(disk.f_favail, disk.f_files),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_of_a_core_is_what_was_spent_since() {
+        let before = Usage { user_ticks: 100, system_ticks: 10, ..Usage::default() };
+        let now = Usage { user_ticks: 120, system_ticks: 15, resident_bytes: 4096, processes: 1 };
+        let usage = share(before, now, 2000.0);
+        let cpu = usage.cpu_stats.unwrap();
+        assert_eq!((cpu.user_mode, cpu.system_mode, cpu.percent), (80.0, 20.0, 100.0));
+        assert_eq!(cpu.total_ticks, 2000.0);
+        assert_eq!(usage.memory_stats.unwrap().rss, 4096);
+    }
+
+    #[test]
+    fn the_kernel_tables_are_read() {
+        let times = cpu_times("cpu  9 9 9 9 9 9 9 0\ncpu0 1 2 3 4 5 6 7 0\nintr 5\n");
+        assert_eq!(times, BTreeMap::from([("cpu0".to_string(), [3, 16, 9])]));
+        let memory = memory("MemTotal: 10 kB\nMemFree: 2 kB\nMemAvailable: 4 kB\n");
+        assert_eq!((memory.total, memory.used, memory.free), (10240, 6144, 2048));
+    }
+}

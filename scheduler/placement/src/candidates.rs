@@ -1,0 +1,101 @@
+//! The nodes an evaluation may place on: ready, in the job's pool and datacenters.
+
+use std::collections::BTreeMap;
+
+use model::document::{Job, Node};
+use state::State;
+use state::node::{Amount, ClassRow, NodeHot, NodeRow};
+
+use crate::constraint::glob;
+
+/// Which nodes a job asks for by pool and datacenter. Both are part of a node's class: answered once per
+/// class.
+#[derive(Debug)]
+pub struct Scope<'e> {
+    state: &'e State,
+    job: &'e Job,
+    /// By class: unknown, outside, inside.
+    answers: Vec<Option<bool>>,
+}
+
+impl<'e> Scope<'e> {
+    pub fn new(state: &'e State, job: &'e Job) -> Scope<'e> {
+        Scope { state, job, answers: vec![None; state.nodes.classes().count()] }
+    }
+
+    pub fn contains(&mut self, row: NodeRow, hot: &NodeHot) -> bool {
+        let answer = &mut self.answers[hot.class.0 as usize];
+        *answer.get_or_insert_with(|| {
+            let node = &self.state.nodes.cold(row).document;
+            is_in_pool(self.job, node) && is_in_datacenters(self.job, node)
+        })
+    }
+}
+
+/// A job that names no pool, or `all`, sees every pool.
+pub fn is_in_pool(job: &Job, node: &Node) -> bool {
+    match job.node_pool.as_deref() {
+        None | Some("" | "all") => true,
+        Some(pool) => pool == node.node_pool || (pool == "default" && node.node_pool.is_empty()),
+    }
+}
+
+pub fn is_in_datacenters(job: &Job, node: &Node) -> bool {
+    job.datacenters.is_empty() || job.datacenters.iter().any(|pattern| glob(pattern, &node.datacenter))
+}
+
+/// One node that may be chosen.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate {
+    pub row: NodeRow,
+    pub class: ClassRow,
+    pub capacity: Amount,
+    pub allocs_max: u32,
+}
+
+impl Candidate {
+    pub fn of(row: NodeRow, hot: &NodeHot) -> Candidate {
+        Candidate { row, class: hot.class, capacity: hot.capacity, allocs_max: hot.allocs_max }
+    }
+}
+
+/// All of them, in the order of their ids: equal scores go to the lower id, and a server that numbers its
+/// rows differently decides the same.
+#[derive(Debug)]
+pub struct Candidates {
+    pub list: Vec<Candidate>,
+    /// By node row: the position in `list`, plus one.
+    positions: Vec<u32>,
+    /// Ready nodes by datacenter.
+    pub available: BTreeMap<String, i64>,
+}
+
+impl Candidates {
+    pub fn find(state: &State, scope: &mut Scope) -> Candidates {
+        let mut found = Candidates {
+            list: Vec::with_capacity(state.nodes.len()),
+            positions: vec![0; state.nodes.rows_len()],
+            available: BTreeMap::new(),
+        };
+        let mut of_class: Vec<(u32, NodeRow)> = vec![(0, NodeRow(0)); state.nodes.classes().count()];
+        for row in state.nodes.rows() {
+            let hot = state.nodes.hot(row);
+            if !hot.takes_work() || !scope.contains(row, hot) {
+                continue;
+            }
+            found.list.push(Candidate::of(row, hot));
+            found.positions[row.0 as usize] = found.list.len() as u32;
+            let class = &mut of_class[hot.class.0 as usize];
+            *class = (class.0 + 1, row);
+        }
+        for (count, example) in of_class.into_iter().filter(|(count, _)| *count > 0) {
+            let datacenter = state.nodes.cold(example).document.datacenter.clone();
+            *found.available.entry(datacenter).or_default() += i64::from(count);
+        }
+        found
+    }
+
+    pub fn position(&self, row: NodeRow) -> Option<u32> {
+        self.positions[row.0 as usize].checked_sub(1)
+    }
+}

@@ -1,0 +1,188 @@
+//! Constraints: what a job demands of a node's attributes.
+
+mod operand;
+mod version;
+
+use model::document::{Constraint, Node};
+
+use operand::Test;
+
+/// One constraint, ready to be held against nodes.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// As the job wrote it: the reason in metrics.
+    pub text: String,
+    left: Target,
+    right: Target,
+    test: Test,
+    /// It looks at something that nodes of one class do not share.
+    pub escapes: bool,
+}
+
+impl Check {
+    pub fn of(constraint: &Constraint) -> Check {
+        let Constraint { l_target, r_target, operand } = constraint;
+        let right = Target::parse(r_target);
+        Check {
+            text: format!("{l_target} {operand} {r_target}"),
+            left: Target::parse(l_target),
+            test: Test::of(operand, right.literal()),
+            right,
+            escapes: escapes(l_target) || escapes(r_target),
+        }
+    }
+
+    pub fn holds(&self, node: &Node) -> bool {
+        self.test.holds(self.left.resolve(node), self.right.resolve(node))
+    }
+}
+
+/// A side of a constraint: a literal, or something about the node.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Target {
+    Literal(String),
+    NodeId,
+    NodeName,
+    Datacenter,
+    Class,
+    Pool,
+    Attribute(String),
+    Meta(String),
+    /// Names nothing: never found.
+    Nothing,
+}
+
+impl Target {
+    pub fn parse(text: &str) -> Target {
+        let Some(inner) = text.strip_prefix("${") else { return Target::Literal(text.to_string()) };
+        let Some(inner) = inner.strip_suffix('}') else { return Target::Nothing };
+        match inner {
+            "node.unique.id" => Target::NodeId,
+            "node.unique.name" => Target::NodeName,
+            "node.datacenter" => Target::Datacenter,
+            "node.class" => Target::Class,
+            "node.pool" => Target::Pool,
+            _ => match (inner.strip_prefix("attr."), inner.strip_prefix("meta.")) {
+                (Some(key), _) => Target::Attribute(key.to_string()),
+                (None, Some(key)) => Target::Meta(key.to_string()),
+                (None, None) => Target::Nothing,
+            },
+        }
+    }
+
+    pub fn resolve<'a>(&'a self, node: &'a Node) -> Option<&'a str> {
+        match self {
+            Target::Literal(text) => Some(text),
+            Target::NodeId => Some(&node.id),
+            Target::NodeName => Some(&node.name),
+            Target::Datacenter => Some(&node.datacenter),
+            Target::Class => Some(&node.node_class),
+            Target::Pool => Some(&node.node_pool),
+            Target::Attribute(key) => node.attributes.get(key).map(String::as_str),
+            Target::Meta(key) => node.meta.get(key).map(String::as_str),
+            Target::Nothing => None,
+        }
+    }
+
+    fn literal(&self) -> Option<&str> {
+        match self {
+            Target::Literal(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// Unique keys are not part of a node's class.
+fn escapes(target: &str) -> bool {
+    ["${unique.", "${node.unique.", "${attr.unique.", "${meta.unique."]
+        .iter()
+        .any(|prefix| target.starts_with(prefix))
+}
+
+/// Whole-string match in which `*` stands for any run of characters. Everything else is literal.
+pub fn glob(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else { return rest.is_empty() };
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.len() >= last.len() && rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node() -> Node {
+        let mut node = Node { id: "n1".into(), datacenter: "dc1".into(), ..Node::default() };
+        node.node_class = "gpu".to_string();
+        node.attributes.insert("kernel.name".into(), "linux".into());
+        node.attributes.insert("unique.hostname".into(), "a".into());
+        node.meta.insert("rack".into(), "r1".into());
+        node.meta.insert("empty".into(), String::new());
+        node
+    }
+
+    fn holds(left: &str, operand: &str, right: &str) -> bool {
+        let constraint =
+            Constraint { l_target: left.into(), operand: operand.into(), r_target: right.into() };
+        Check::of(&constraint).holds(&node())
+    }
+
+    /// H01-H06, H22.
+    #[test]
+    fn targets_name_fields_attributes_and_meta() {
+        for (left, operand, right, expected) in [
+            ("${attr.kernel.name}", "=", "linux", true),
+            ("${attr.kernel.name}", "=", "windows", false),
+            ("${meta.row}", "=", "r1", false),
+            ("${meta.row}", "!=", "r1", true),
+            ("${meta.a}", "!=", "${meta.b}", false),
+            ("${meta.rack}", "is_set", "", true),
+            ("${meta.empty}", "is_set", "", true),
+            ("${meta.row}", "is_not_set", "", true),
+            ("${node.class}", "=", "gpu", true),
+            ("${node.unique.id}", "=", "n1", true),
+            ("${node.datacenter}", "=", "dc1", true),
+            ("${node.pool}", "=", "", true),
+            ("${node.bogus}", "=", "", false),
+            ("r1", "=", "${meta.rack}", true),
+        ] {
+            assert_eq!(holds(left, operand, right), expected, "{left} {operand} {right}");
+        }
+    }
+
+    #[test]
+    fn unique_keys_escape_the_class() {
+        let check = |left: &str| {
+            Check::of(&Constraint { l_target: left.into(), operand: "=".into(), r_target: "a".into() })
+        };
+        assert!(check("${attr.unique.hostname}").escapes && check("${node.unique.name}").escapes);
+        assert!(!check("${attr.kernel.name}").escapes && !check("${node.datacenter}").escapes);
+    }
+
+    /// H70.
+    #[test]
+    fn a_star_stands_for_any_run_of_characters() {
+        for (pattern, text, expected) in [
+            ("dc1", "dc1", true),
+            ("dc1", "dc10", false),
+            ("dc*", "dc-east", true),
+            ("*", "", true),
+            ("*", "x", true),
+            ("*-east", "dc-east", true),
+            ("a*a", "a", false),
+            ("a*b*c", "axbybc", true),
+            ("d?1", "dc1", false),
+            ("", "x", false),
+        ] {
+            assert_eq!(glob(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Checks a plan against the state it was made on, naively and all at once.
+//!
+//! A second opinion for tests: it shares the constraint checks with the scheduler and nothing else.
+
+use std::collections::BTreeMap;
+
+use model::command::Plan;
+use model::{AllocId, ClientStatus, NodeId, Template};
+use state::State;
+use state::alloc::Alloc;
+use state::job::JobVersion;
+use state::node::{Amount, NodeRow};
+
+use crate::candidates::{is_in_datacenters, is_in_pool};
+use crate::constraint::Check;
+use crate::ports::NodePorts;
+
+/// What is wrong with a plan, in words. Empty when nothing is.
+pub fn check(state: &State, plan: &Plan) -> Vec<String> {
+    let mut found = Vec::new();
+    let stopped: Vec<AllocId> = plan.stopped.iter().flat_map(|event| event.allocs.clone()).collect();
+    let placed = placements(state, plan, &mut found);
+    for node in state.nodes.rows() {
+        let here: Vec<&Placement> = placed.iter().filter(|placement| placement.row == node).collect();
+        if !here.is_empty() {
+            node_holds(state, plan, node, &stopped, &here, &mut found);
+        }
+    }
+    placed.iter().for_each(|placement| placement.keeps_constraints(state, &mut found));
+    names_are_unique(state, &stopped, &placed, &mut found);
+    let mut seen = std::collections::BTreeSet::new();
+    let ids = placed.iter().map(|placement| placement.id).chain(stopped.iter().copied());
+    ids.filter(|id| !seen.insert(*id)).for_each(|id| found.push(format!("allocation {id} appears twice")));
+    found
+}
+
+/// One planned allocation, out of its columns.
+struct Placement<'s> {
+    id: AllocId,
+    row: NodeRow,
+    node: NodeId,
+    version: &'s JobVersion,
+    group: String,
+    name: u32,
+    amount: Amount,
+    /// Each with whether others may have it too.
+    ports: Vec<(u16, bool)>,
+}
+
+fn placements<'s>(state: &'s State, plan: &Plan, found: &mut Vec<String>) -> Vec<Placement<'s>> {
+    let mut placements = Vec::new();
+    for event in &plan.placed {
+        let template: Template = event.template.read();
+        let job = state.jobs.lookup(&event.key);
+        let Some(version) = job.and_then(|job| job.version(event.version)) else {
+            found.push(format!("version {} of {} is not known", event.version, event.key));
+            continue;
+        };
+        let width = template.ports.len();
+        let shared = |label: &str| {
+            let networks = version.group(&event.group).into_iter().flat_map(|group| &group.networks);
+            let mut ports = networks.flat_map(|network| &network.reserved_ports);
+            ports.any(|port| port.label == label && port.ignore_collision)
+        };
+        for (at, id) in event.ids.iter().enumerate() {
+            let Some(row) = state.nodes.find(event.nodes[at]) else {
+                found.push(format!("node {} is not known", event.nodes[at]));
+                continue;
+            };
+            let numbers = event.ports[at * width..(at + 1) * width].iter().zip(&template.ports);
+            placements.push(Placement {
+                id: *id,
+                row,
+                node: event.nodes[at],
+                version,
+                group: event.group.clone(),
+                name: event.names[at],
+                amount: Amount {
+                    cpu_mhz: template.cpu_mhz,
+                    memory_mib: template.memory_mib,
+                    disk_mib: template.disk_mib,
+                },
+                ports: numbers.map(|(number, port)| (*number, shared(&port.label))).collect(),
+            });
+        }
+    }
+    placements
+}
+
+fn node_holds(
+    state: &State,
+    plan: &Plan,
+    row: NodeRow,
+    stopped: &[AllocId],
+    here: &[&Placement],
+    found: &mut Vec<String>,
+) {
+    let hot = state.nodes.hot(row);
+    let id = state.nodes.cold(row).id;
+    if !hot.takes_work() {
+        found.push(format!("node {id} takes no work"));
+    }
+    let load = state.nodes.load(row);
+    let stay: Vec<&Alloc> = load.allocs.iter().map(|row| state.allocs.get(*row)).collect();
+    let stay: Vec<&Alloc> =
+        stay.into_iter().filter(|alloc| alloc.takes_room() && !stopped.contains(&alloc.id)).collect();
+    let updated = |alloc: &Alloc| {
+        let event = plan.updated.iter().find(|event| event.allocs.contains(&alloc.id))?;
+        let template: Template = event.template.read();
+        let (cpu_mhz, memory_mib, disk_mib) = (template.cpu_mhz, template.memory_mib, template.disk_mib);
+        Some(Amount { cpu_mhz, memory_mib, disk_mib })
+    };
+    let amounts = stay.iter().map(|alloc| updated(alloc).unwrap_or(alloc.amount()));
+    let used =
+        amounts.chain(here.iter().map(|placement| placement.amount)).fold(Amount::default(), Amount::plus);
+    if let Some(dimension) = hot.capacity.exceeded_by(used) {
+        found.push(format!("node {id} is overcommitted in {dimension}"));
+    }
+    if hot.allocs_max > 0 && stay.len() + here.len() > hot.allocs_max as usize {
+        found.push(format!("node {id} has more allocations than it may"));
+    }
+    let none = Default::default();
+    let reserved = NodePorts::new(&state.nodes.cold(row).document, &none);
+    let mut holders: BTreeMap<u16, u32> = BTreeMap::new();
+    stay.iter().flat_map(|alloc| alloc.ports.iter()).for_each(|port| *holders.entry(*port).or_default() += 1);
+    for (port, shared) in here.iter().flat_map(|placement| &placement.ports) {
+        let before = holders.entry(*port).or_default();
+        if !shared && (*before > 0 || reserved.is_reserved(*port)) {
+            found.push(format!("node {id} gives port {port} twice"));
+        }
+        *before += 1;
+    }
+}
+
+impl Placement<'_> {
+    fn keeps_constraints(&self, state: &State, found: &mut Vec<String>) {
+        let node = &state.nodes.cold(self.row).document;
+        let job = &self.version.job;
+        if !is_in_pool(job, node) || !is_in_datacenters(job, node) {
+            found.push(format!("node {} is not one the job asks for", self.node));
+        }
+        let Some(group) = self.version.group(&self.group) else {
+            found.push(format!("group {} is not in the job", self.group));
+            return;
+        };
+        let of_tasks = group.tasks.iter().flat_map(|task| &task.constraints);
+        let broken = job.constraints.iter().chain(&group.constraints).chain(of_tasks);
+        for check in broken.map(Check::of).filter(|check| !check.holds(node)) {
+            found.push(format!("node {} breaks {}", self.node, check.text));
+        }
+    }
+}
+
+/// A placed name is held by no other allocation that counts: not wanted to end, not ended, not cut off.
+fn names_are_unique(state: &State, stopped: &[AllocId], placed: &[Placement], found: &mut Vec<String>) {
+    let mut holders = BTreeMap::new();
+    for placement in placed {
+        let node = placement.version.kind.is_per_node().then_some(placement.node);
+        let job = placement.version.job_created;
+        let name = (job, placement.group.clone(), placement.name, node);
+        *holders.entry(name).or_insert(0) += 1;
+    }
+    for (_, alloc) in state.allocs.iter() {
+        let counts = !alloc.is_terminal() && alloc.client != ClientStatus::Unknown;
+        let node = alloc.version.kind.is_per_node().then_some(alloc.node_id);
+        let name = (alloc.version.job_created, alloc.group.to_string(), alloc.name_index, node);
+        // One that falls silent in this very pass may get its substitute at once.
+        let silent = state.nodes.hot(alloc.node).status.is_silent();
+        if counts
+            && !silent
+            && !stopped.contains(&alloc.id)
+            && let Some(held) = holders.get_mut(&name)
+        {
+            *held += 1;
+        }
+    }
+    for ((_, group, index, _), held) in holders.into_iter().filter(|(_, held)| *held > 1) {
+        found.push(format!("the name {group}[{index}] is held {held} times"));
+    }
+}

@@ -1,0 +1,163 @@
+//! The plan while it grows, in the columns the log stores.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base::Rng;
+use model::command::Plan;
+use model::document::AllocationMetric;
+use model::event::{
+    AllocsMarkedUnknown, AllocsPlaced, AllocsReconnected, AllocsStopped, AllocsUpdatedInPlace, FailedGroups,
+};
+use model::{AllocId, ClientStatus, Desired, Doc, EvalId, NodeId, Template};
+use state::alloc::Alloc;
+use state::node::NodeRow;
+
+use crate::explain::GroupExplanation;
+use crate::reconcile::{Situation, Stop};
+
+/// What a pass has found out and decided so far.
+#[derive(Debug)]
+pub struct Draft {
+    pub plan: Plan,
+    /// Allocations still wanted by group, once the plan is carried out.
+    pub queued: BTreeMap<String, u32>,
+    pub failed: FailedGroups,
+    /// Node classes by number that were looked at: eligible for some group.
+    pub classes: BTreeMap<usize, bool>,
+    pub escaped: bool,
+    /// The first node that had no room, for jobs that run on every node.
+    pub full_node: Option<NodeId>,
+    pub groups: BTreeMap<String, GroupExplanation>,
+    /// Where this plan put allocations of the job, for groups that come later.
+    pub placed: Vec<NodeRow>,
+    ids: Rng,
+    stopped: BTreeSet<AllocId>,
+}
+
+impl Draft {
+    pub fn new(cx: &Situation, seed: u64) -> Draft {
+        let all_at_once = !cx.job.purged && cx.job.current().job.all_at_once.unwrap_or(false);
+        Draft {
+            plan: Plan { snapshot: cx.state.index, all_at_once, ..Plan::default() },
+            queued: BTreeMap::new(),
+            failed: FailedGroups::new(),
+            classes: BTreeMap::new(),
+            escaped: false,
+            full_node: None,
+            groups: BTreeMap::new(),
+            placed: Vec::new(),
+            ids: Rng::stream(seed, "allocations"),
+            stopped: BTreeSet::new(),
+        }
+    }
+
+    /// Stops with the same words share an event. An allocation is stopped once.
+    pub fn stop(&mut self, stop: &Stop) {
+        if !self.stopped.insert(stop.alloc.id) {
+            return;
+        }
+        let Stop { alloc, description, client, follow_up } = *stop;
+        let same = |event: &&mut AllocsStopped| {
+            event.description == description && event.client == client && event.follow_up == follow_up
+        };
+        match self.plan.stopped.iter_mut().find(same) {
+            Some(event) => event.allocs.push(alloc.id),
+            None => self.plan.stopped.push(AllocsStopped {
+                allocs: vec![alloc.id],
+                desired: Desired::Stop,
+                description: description.to_string(),
+                client,
+                follow_up,
+            }),
+        }
+    }
+
+    /// What the servers gave up on a node that is gone: told to end, never heard of again.
+    pub fn conclude_silent_stops<'a>(&mut self, cx: &Situation<'a>, allocs: impl Iterator<Item = &'a Alloc>) {
+        use crate::reconcile::{Fate, fate};
+        for alloc in allocs {
+            let heard_last = matches!(alloc.client, ClientStatus::Pending | ClientStatus::Running);
+            let silent = matches!(fate(cx.state, alloc), Fate::Down | Fate::Deleted);
+            if alloc.is_stopping() && heard_last && silent {
+                self.stop(&Stop::lost(alloc));
+            }
+        }
+    }
+
+    pub fn mark_unknown(&mut self, alloc: &Alloc, follow_up: Option<EvalId>) {
+        match self.plan.unknown.iter_mut().find(|event| event.follow_up == follow_up) {
+            Some(event) => event.allocs.push(alloc.id),
+            None => self.plan.unknown.push(AllocsMarkedUnknown { allocs: vec![alloc.id], follow_up }),
+        }
+    }
+
+    pub fn reconnect(&mut self, alloc: &Alloc) {
+        match self.plan.reconnected.first_mut() {
+            Some(event) => event.allocs.push(alloc.id),
+            None => self.plan.reconnected.push(AllocsReconnected { allocs: vec![alloc.id] }),
+        }
+    }
+
+    /// `allocs` belong to one group.
+    pub fn update_in_place(&mut self, cx: &Situation, template: &Template, allocs: Vec<AllocId>) {
+        if !allocs.is_empty() {
+            self.plan.updated.push(AllocsUpdatedInPlace {
+                eval: cx.eval_id(),
+                version: cx.job.current().version,
+                template: Doc::of(template),
+                allocs,
+            });
+        }
+    }
+
+    pub fn place(&mut self, cx: &Situation, group: &str, template: &Template, columns: Columns) {
+        let Columns { nodes, names, mut previous, ports, metric } = columns;
+        if nodes.is_empty() {
+            return;
+        }
+        if previous.iter().all(|id| *id == AllocId::default()) {
+            previous.clear();
+        }
+        self.groups.entry(group.to_string()).or_default().placed = metric.clone();
+        self.plan.placed.push(AllocsPlaced {
+            eval: cx.eval_id(),
+            key: cx.job.key.clone(),
+            version: cx.job.current().version,
+            group: group.to_string(),
+            template: Doc::of(template),
+            metrics: Doc::of(&metric.unwrap_or_default()),
+            ids: nodes.iter().map(|_| AllocId(self.ids.uuid())).collect(),
+            nodes,
+            names,
+            previous,
+            ports,
+        });
+    }
+
+    /// A class is eligible if some group found it so.
+    pub fn learn_classes(&mut self, classes: impl Iterator<Item = (usize, bool)>) {
+        for (class, eligible) in classes {
+            *self.classes.entry(class).or_default() |= eligible;
+        }
+    }
+}
+
+/// Placements of one group, as columns.
+#[derive(Debug, Default)]
+pub struct Columns {
+    pub nodes: Vec<NodeId>,
+    pub names: Vec<u32>,
+    pub previous: Vec<AllocId>,
+    pub ports: Vec<u16>,
+    /// What the first of them saw.
+    pub metric: Option<AllocationMetric>,
+}
+
+impl Columns {
+    pub fn push(&mut self, node: NodeId, name: u32, previous: Option<&Alloc>, ports: &[u16]) {
+        self.nodes.push(node);
+        self.names.push(name);
+        self.previous.push(previous.map(|alloc| alloc.id).unwrap_or_default());
+        self.ports.extend_from_slice(ports);
+    }
+}

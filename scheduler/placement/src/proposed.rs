@@ -1,0 +1,108 @@
+//! Nodes as they will be once the plan in hand is carried out.
+
+use std::collections::BTreeSet;
+
+use model::AllocId;
+use state::State;
+use state::alloc::Alloc;
+use state::node::{Amount, NodeRow, PortSet};
+
+/// The plan in hand laid over the state. Untouched nodes are read from the state itself.
+#[derive(Debug)]
+pub struct Proposed<'s> {
+    state: &'s State,
+    /// By node row: the position in `touched`, plus one.
+    slots: Vec<u32>,
+    touched: Vec<Touched>,
+    stopped: BTreeSet<AllocId>,
+}
+
+#[derive(Clone, Debug)]
+struct Touched {
+    used: Amount,
+    allocs: u32,
+    /// Kept once a port changed.
+    ports: Option<PortSet>,
+}
+
+impl<'s> Proposed<'s> {
+    pub fn new(state: &'s State) -> Proposed<'s> {
+        Proposed {
+            state,
+            slots: vec![0; state.nodes.rows_len()],
+            touched: Vec::new(),
+            stopped: BTreeSet::new(),
+        }
+    }
+
+    pub fn used(&self, row: NodeRow) -> Amount {
+        self.find(row).map_or_else(|| self.state.nodes.hot(row).used, |touched| touched.used)
+    }
+
+    pub fn allocs(&self, row: NodeRow) -> u32 {
+        self.find(row).map_or_else(|| self.state.nodes.hot(row).allocs, |touched| touched.allocs)
+    }
+
+    pub fn ports(&self, row: NodeRow) -> &PortSet {
+        let changed = self.find(row).and_then(|touched| touched.ports.as_ref());
+        changed.unwrap_or_else(|| &self.state.nodes.load(row).ports)
+    }
+
+    pub fn is_stopped(&self, alloc: AllocId) -> bool {
+        self.stopped.contains(&alloc)
+    }
+
+    /// The plan stops it: what it takes is free for others. Once is enough.
+    pub fn stop(&mut self, alloc: &Alloc) {
+        if self.stopped.insert(alloc.id) && alloc.takes_room() {
+            let touched = self.touch(alloc.node, !alloc.ports.is_empty());
+            touched.used = touched.used.minus(alloc.amount());
+            touched.allocs -= 1;
+            for port in alloc.ports.iter() {
+                touched.ports.get_or_insert_default().give_back(*port);
+            }
+        }
+    }
+
+    /// The plan does not stop it after all.
+    pub fn unstop(&mut self, alloc: &Alloc) {
+        if self.stopped.remove(&alloc.id) && alloc.takes_room() {
+            self.place(alloc.node, alloc.amount(), &alloc.ports);
+        }
+    }
+
+    pub fn place(&mut self, row: NodeRow, amount: Amount, ports: &[u16]) {
+        let touched = self.touch(row, !ports.is_empty());
+        touched.used = touched.used.plus(amount);
+        touched.allocs += 1;
+        for port in ports {
+            touched.ports.get_or_insert_default().take(*port);
+        }
+    }
+
+    /// The plan changes what a running allocation takes.
+    pub fn resize(&mut self, alloc: &Alloc, to: Amount) {
+        if alloc.takes_room() {
+            let touched = self.touch(alloc.node, false);
+            touched.used = touched.used.minus(alloc.amount()).plus(to);
+        }
+    }
+
+    fn find(&self, row: NodeRow) -> Option<&Touched> {
+        self.slots[row.0 as usize].checked_sub(1).map(|slot| &self.touched[slot as usize])
+    }
+
+    fn touch(&mut self, row: NodeRow, with_ports: bool) -> &mut Touched {
+        let slot = &mut self.slots[row.0 as usize];
+        if *slot == 0 {
+            let hot = self.state.nodes.hot(row);
+            self.touched.push(Touched { used: hot.used, allocs: hot.allocs, ports: None });
+            *slot = self.touched.len() as u32;
+        }
+        let touched = &mut self.touched[*slot as usize - 1];
+        if with_ports && touched.ports.is_none() {
+            touched.ports = Some(self.state.nodes.load(row).ports.clone());
+        }
+        touched
+    }
+}

@@ -1,0 +1,227 @@
+use base::{Duration, Time};
+use model::{ClientStatus, Desired, NodeStatus};
+use state::State;
+use state::alloc::Alloc;
+
+use super::Situation;
+use super::sets::Set;
+
+/// What a node's state means for what runs there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Ready or on its way to be.
+    Present,
+    Disconnected,
+    Down,
+    Deleted,
+}
+
+pub fn fate(state: &State, alloc: &Alloc) -> Fate {
+    let hot = state.nodes.hot(alloc.node);
+    if hot.gone {
+        return Fate::Deleted;
+    }
+    match hot.status {
+        NodeStatus::Initializing | NodeStatus::Ready => Fate::Present,
+        NodeStatus::Disconnected => Fate::Disconnected,
+        NodeStatus::Down => Fate::Down,
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    Untainted,
+    Migrate,
+    Lost,
+    Disconnecting,
+    Reconnecting,
+    Ignore,
+    Expiring,
+}
+
+/// Allocations of a group by class.
+#[derive(Debug, Default)]
+pub struct Classes<'a> {
+    pub untainted: Set<'a>,
+    pub migrate: Set<'a>,
+    pub lost: Set<'a>,
+    pub disconnecting: Set<'a>,
+    pub reconnecting: Set<'a>,
+    pub ignore: Set<'a>,
+    pub expiring: Set<'a>,
+}
+
+impl<'a> Classes<'a> {
+    pub fn of(cx: &Situation<'a>, allocs: impl Iterator<Item = &'a Alloc>) -> Classes<'a> {
+        let mut classes = Classes::default();
+        for alloc in allocs {
+            let set = match classify(alloc, fate(cx.state, alloc), cx.now) {
+                Class::Untainted => &mut classes.untainted,
+                Class::Migrate => &mut classes.migrate,
+                Class::Lost => &mut classes.lost,
+                Class::Disconnecting => &mut classes.disconnecting,
+                Class::Reconnecting => &mut classes.reconnecting,
+                Class::Ignore => &mut classes.ignore,
+                Class::Expiring => &mut classes.expiring,
+            };
+            set.insert(alloc);
+        }
+        classes
+    }
+}
+
+/// The first line that matches decides. The numbers are those of section 4.4; its lines about canaries,
+/// drains and disabled placement have no facts behind them yet.
+fn classify(alloc: &Alloc, node: Fate, now: Time) -> Class {
+    let returning = is_returning(alloc);
+    let unknown = alloc.client == ClientStatus::Unknown;
+    if returning && alloc.desired == Desired::Run && alloc.client == ClientStatus::Failed {
+        return Class::Reconnecting; // 1
+    }
+    if alloc.is_stopping() && !returning {
+        return Class::Ignore; // 3
+    }
+    if alloc.client.is_terminal() && !returning {
+        return Class::Untainted; // 5
+    }
+    if alloc.is_expired(now) {
+        return Class::Expiring; // 6
+    }
+    if returning && alloc.client == ClientStatus::Failed && alloc.is_stopping() {
+        return Class::Ignore; // 7
+    }
+    match node {
+        Fate::Disconnected if unknown => Class::Untainted, // 8
+        Fate::Disconnected if alloc.client == ClientStatus::Pending => Class::Lost, // 9
+        Fate::Disconnected if alloc.lost_after() <= Duration::ZERO => Class::Lost, // 10
+        Fate::Disconnected => Class::Disconnecting,        // 11
+        Fate::Present | Fate::Down | Fate::Deleted if alloc.transition.migrate => Class::Migrate, // 12
+        // P5: what is wanted to stop never reconnects. The reference would stop it once more.
+        Fate::Present if returning && alloc.is_stopping() => Class::Ignore,
+        Fate::Present if returning => Class::Reconnecting, // 13
+        Fate::Present => Class::Untainted,                 // 14
+        Fate::Deleted => Class::Lost,                      // 15
+        Fate::Down if !replaces(alloc) && unknown => Class::Untainted, // 16
+        Fate::Down if !replaces(alloc) && alloc.client == ClientStatus::Running => Class::Disconnecting, // 17
+        Fate::Down => Class::Lost,                         // 18
+    }
+}
+
+/// The servers' last conclusion was `unknown`, and the allocation may be running: it comes back, or will.
+fn is_returning(alloc: &Alloc) -> bool {
+    let may_run =
+        matches!(alloc.client, ClientStatus::Unknown | ClientStatus::Running | ClientStatus::Failed);
+    may_run && alloc.needs_to_reconnect()
+}
+
+/// The group wants a substitute while the original is cut off.
+pub fn replaces(alloc: &Alloc) -> bool {
+    let disconnect = alloc.version.group(&alloc.group).and_then(|group| group.disconnect.as_ref());
+    disconnect.and_then(|block| block.replace).unwrap_or(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reconcile::sample::{Sample, lost_after};
+
+    const NOW: Time = Time::from_secs(1_000_000);
+
+    /// The table by client status of section 4.4; U is unknown and not expired, E expired.
+    #[test]
+    fn classes_follow_node_and_client_status() {
+        use Class::*;
+        let columns = ["pending", "running", "running-rc", "failed", "failed-rc", "complete", "U", "E"];
+        let rows: [(&str, Fate, i64, bool, [Class; 8]); 6] = [
+            (
+                "present",
+                Fate::Present,
+                300,
+                true,
+                [
+                    Untainted,
+                    Untainted,
+                    Reconnecting,
+                    Untainted,
+                    Reconnecting,
+                    Untainted,
+                    Reconnecting,
+                    Expiring,
+                ],
+            ),
+            (
+                "disconnected",
+                Fate::Disconnected,
+                300,
+                true,
+                [Lost, Disconnecting, Disconnecting, Untainted, Reconnecting, Untainted, Untainted, Expiring],
+            ),
+            (
+                "disconnected without lost_after",
+                Fate::Disconnected,
+                0,
+                true,
+                [Lost, Lost, Lost, Untainted, Reconnecting, Untainted, Expiring, Expiring],
+            ),
+            (
+                "down",
+                Fate::Down,
+                300,
+                true,
+                [Lost, Lost, Lost, Untainted, Reconnecting, Untainted, Lost, Expiring],
+            ),
+            (
+                "down, replace false",
+                Fate::Down,
+                300,
+                false,
+                [Lost, Disconnecting, Disconnecting, Untainted, Reconnecting, Untainted, Untainted, Expiring],
+            ),
+            (
+                "deleted",
+                Fate::Deleted,
+                300,
+                true,
+                [Lost, Lost, Lost, Untainted, Reconnecting, Untainted, Lost, Expiring],
+            ),
+        ];
+        for (name, node, after, replace, expected) in rows {
+            for (column, expected) in columns.iter().zip(expected) {
+                let sample = Sample::new(lost_after(after, replace));
+                let ago = |secs: i64| Time::from_secs(1_000_000 - secs);
+                let alloc = match *column {
+                    "pending" => sample.client(ClientStatus::Pending),
+                    "running" => sample.client(ClientStatus::Running),
+                    "running-rc" => sample.client(ClientStatus::Running).unknown_since(ago(60)),
+                    "failed" => sample.client(ClientStatus::Failed),
+                    "failed-rc" => sample.client(ClientStatus::Failed).unknown_since(ago(60)),
+                    "complete" => sample.client(ClientStatus::Complete),
+                    "U" => sample.client(ClientStatus::Unknown).unknown_since(ago(60)),
+                    _ => sample.client(ClientStatus::Unknown).unknown_since(ago(301)),
+                };
+                assert_eq!(classify(&alloc.alloc, node, NOW), expected, "{name}, {column}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_request_to_move_wins_over_everything_but_silence() {
+        let mut alloc = Sample::new(lost_after(300, true)).client(ClientStatus::Running).alloc;
+        alloc.transition.migrate = true;
+        assert_eq!(classify(&alloc, Fate::Present, NOW), Class::Migrate);
+        assert_eq!(classify(&alloc, Fate::Down, NOW), Class::Migrate);
+        assert_eq!(classify(&alloc, Fate::Disconnected, NOW), Class::Disconnecting);
+    }
+
+    /// P5.
+    #[test]
+    fn what_is_wanted_to_stop_never_reconnects() {
+        for client in ClientStatus::ALL {
+            for node in [Fate::Present, Fate::Disconnected, Fate::Down, Fate::Deleted] {
+                let mut alloc = Sample::new(lost_after(300, true)).client(*client).unknown_since(NOW).alloc;
+                alloc.desired = Desired::Stop;
+                assert_ne!(classify(&alloc, node, NOW), Class::Reconnecting, "{client} {node:?}");
+            }
+        }
+    }
+}

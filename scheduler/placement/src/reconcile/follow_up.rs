@@ -1,0 +1,121 @@
+use base::{Index, Rng, Time};
+use model::event::NewEval;
+use model::{EvalId, EvalStatus, Trigger};
+use state::alloc::Alloc;
+
+use super::Situation;
+use super::due::WINDOW;
+use crate::texts;
+
+/// Evaluations that look at the job again later.
+#[derive(Debug)]
+pub struct FollowUps {
+    pub created: Vec<NewEval>,
+    rng: Rng,
+}
+
+/// The trigger and description of the first of several, and of the others.
+type Naming = [(Trigger, &'static str); 2];
+
+const DISCONNECTS: Naming = [(Trigger::MaxDisconnectTimeout, texts::DISCONNECT_TIMEOUT); 2];
+const RESCHEDULES: Naming =
+    [(Trigger::RescheduleLater, texts::RESCHEDULE_LATER), (Trigger::AllocFailure, "")];
+const STOPS_ON_CLIENT: Naming = [(Trigger::AllocFailure, ""); 2];
+
+impl FollowUps {
+    pub fn new(seed: u64) -> FollowUps {
+        FollowUps { created: Vec::new(), rng: Rng::stream(seed, "follow-up evaluations") }
+    }
+
+    /// For allocations that are lost if they stay unknown until then.
+    pub fn disconnects<'a>(&mut self, cx: &Situation, due: Vec<(Time, &'a Alloc)>) -> Assigned<'a> {
+        self.batch(cx, due, DISCONNECTS)
+    }
+
+    /// For allocations that are to be replaced then.
+    pub fn reschedules<'a>(&mut self, cx: &Situation, due: Vec<(Time, &'a Alloc)>) -> Assigned<'a> {
+        self.batch(cx, due, RESCHEDULES)
+    }
+
+    /// For lost allocations whose clients stop them by then.
+    pub fn stops_on_client<'a>(&mut self, cx: &Situation, due: Vec<(Time, &'a Alloc)>) -> Assigned<'a> {
+        self.batch(cx, due, STOPS_ON_CLIENT)
+    }
+
+    /// One that goes on with an update, unless one already waits.
+    pub fn rollout(&mut self, cx: &Situation, time: Time) {
+        if find(cx, |eval| eval.facts.trigger == Trigger::RollingUpdate).is_none() {
+            self.create(cx, (Trigger::RollingUpdate, texts::ROLLING), time);
+        }
+    }
+
+    /// One that looks at a per-node job again, whose scheduler knows no triggers for time.
+    pub fn expiry(&mut self, cx: &Situation, time: Time) -> EvalId {
+        self.create(cx, (Trigger::NodeUpdate, texts::DISCONNECT_TIMEOUT), time)
+    }
+
+    /// Neighbours in time share one: a batch is as long as the window, from its first moment on.
+    fn batch<'a>(&mut self, cx: &Situation, mut due: Vec<(Time, &'a Alloc)>, naming: Naming) -> Assigned<'a> {
+        due.sort_by_key(|(time, alloc)| (*time, alloc.id));
+        let mut assigned = Assigned::default();
+        let mut current: Option<(Time, EvalId)> = None;
+        for (time, alloc) in due {
+            let eval = match current {
+                Some((start, eval)) if time.since(start) < WINDOW => eval,
+                None => self.create(cx, naming[0], time),
+                Some(_) => self.create(cx, naming[1], time),
+            };
+            if current.is_none_or(|(_, shared)| shared != eval) {
+                current = Some((time, eval));
+            }
+            assigned.0.push((alloc, eval));
+        }
+        assigned
+    }
+
+    fn create(&mut self, cx: &Situation, (trigger, why): (Trigger, &str), wait_until: Time) -> EvalId {
+        let facts = &cx.eval.facts;
+        let eval = NewEval {
+            id: EvalId(self.rng.uuid()),
+            key: facts.key.clone(),
+            kind: cx.job.current().kind,
+            priority: facts.priority,
+            trigger,
+            status: EvalStatus::Pending,
+            description: why.to_string(),
+            node: None,
+            job_modify: cx.job.job_modified,
+            node_modify: Index::ZERO,
+            previous: Some(cx.eval_id()),
+            wait_until,
+            outcome: Default::default(),
+        };
+        self.created.push(eval);
+        self.created.last().map(|eval| eval.id).expect("one was just created")
+    }
+}
+
+/// Which evaluation each allocation waits for.
+#[derive(Debug, Default)]
+pub struct Assigned<'a>(Vec<(&'a Alloc, EvalId)>);
+
+impl Assigned<'_> {
+    pub fn get(&self, alloc: &Alloc) -> Option<EvalId> {
+        self.0.iter().find(|(waiting, _)| waiting.id == alloc.id).map(|(_, eval)| *eval)
+    }
+}
+
+/// An evaluation of the job already waits for the moment, or for one just before it.
+pub fn is_covered(cx: &Situation, time: Time) -> bool {
+    let reschedules = |trigger| matches!(trigger, Trigger::RescheduleLater | Trigger::AllocFailure);
+    let waits = |until: Time| until <= time && time.since(until) < WINDOW;
+    find(cx, |eval| reschedules(eval.facts.trigger) && waits(eval.facts.wait_until)).is_some()
+}
+
+fn find(cx: &Situation, holds: impl Fn(&state::eval::Eval) -> bool) -> Option<EvalId> {
+    let live = cx.job.live_evals.iter().map(|row| cx.state.evals.get(*row));
+    let mut waiting = live.filter(|eval| {
+        eval.id() != cx.eval_id() && eval.status == EvalStatus::Pending && eval.facts.wait_until > cx.now
+    });
+    waiting.find(|eval| holds(eval)).map(|eval| eval.id())
+}

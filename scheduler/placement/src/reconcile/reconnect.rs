@@ -1,0 +1,202 @@
+//! Allocations that come back, and the choice between each and its substitutes (section 4.6).
+
+use std::cmp::Ordering;
+
+use base::Time;
+use model::document::TaskState;
+use model::{ClientStatus, Desired};
+use state::alloc::Alloc;
+
+use super::Situation;
+use super::classify::Classes;
+use super::due::successors;
+use super::group::{GroupPlan, Stop};
+use crate::texts;
+
+/// Decides every returning allocation. Those that stay join the untainted; whatever is stopped leaves all
+/// sets.
+pub fn resolve<'a>(cx: &Situation<'a>, classes: &mut Classes<'a>, plan: &mut GroupPlan<'a>) {
+    let returning = std::mem::take(&mut classes.reconnecting);
+    for original in returning.iter() {
+        match verdict(cx, classes, plan, original) {
+            Some(stop) => plan.stop(stop),
+            None => {
+                classes.untainted.insert(original);
+                if is_back(cx, original) {
+                    plan.reconnected.push(original);
+                }
+            }
+        }
+        for stop in &plan.stops {
+            let sets = [
+                &mut classes.untainted,
+                &mut classes.migrate,
+                &mut classes.lost,
+                &mut classes.disconnecting,
+                &mut classes.expiring,
+            ];
+            sets.into_iter().for_each(|set| _ = set.remove(stop.alloc));
+        }
+    }
+    // A substitute may itself have returned and been chosen against afterwards.
+    let stops = &plan.stops;
+    plan.reconnected.retain(|back| stops.iter().all(|stop| stop.alloc.id != back.id));
+}
+
+/// How the original ends, unless it stays. Substitutes that lose against it are stopped on the way.
+fn verdict<'a>(
+    cx: &Situation<'a>,
+    classes: &Classes<'a>,
+    plan: &mut GroupPlan<'a>,
+    original: &'a Alloc,
+) -> Option<Stop<'a>> {
+    if original.client == ClientStatus::Failed {
+        let stop = Stop::new(original, texts::RESCHEDULED);
+        return Some(Stop { client: Some(ClientStatus::Failed), ..stop });
+    }
+    let not_needed = Stop::new(original, texts::NOT_NEEDED);
+    let transition = original.transition;
+    let asked_to_leave = transition.migrate || transition.reschedule;
+    if original.desired != Desired::Run || asked_to_leave || cx.is_older(&original.version) {
+        return Some(not_needed);
+    }
+    let mut loses = false;
+    for substitute in successors(cx, original).filter(|alloc| !alloc.is_stopping()) {
+        if plan.is_stopped(substitute) {
+            continue;
+        }
+        if survives(classes, substitute) && prefers_substitute(cx, original, substitute) {
+            loses = true;
+        } else {
+            plan.stop(Stop::new(substitute, texts::ORIGINAL_BACK));
+        }
+    }
+    loses.then_some(not_needed)
+}
+
+/// Its node told that it runs: the return is a fact that has to be recorded.
+fn is_back(cx: &Situation, alloc: &Alloc) -> bool {
+    let transition = alloc.transition;
+    let stays = !transition.migrate && !transition.reschedule && cx.is_current(&alloc.version);
+    alloc.desired == Desired::Run && alloc.client == ClientStatus::Running && stays
+}
+
+/// A substitute that this pass ends, or that ended by itself, must not win: both would be gone, and the
+/// running original with them (P1).
+fn survives(classes: &Classes, substitute: &Alloc) -> bool {
+    let dying = [&classes.lost, &classes.migrate, &classes.disconnecting, &classes.expiring];
+    !substitute.client.is_terminal() && dying.iter().all(|set| !set.contains(substitute))
+}
+
+fn prefers_substitute(cx: &Situation, original: &Alloc, substitute: &Alloc) -> bool {
+    let version = |alloc: &Alloc| (alloc.version.job_created, alloc.version.version);
+    if version(substitute) > version(original) {
+        return true;
+    }
+    let group = cx.job.current().group(&original.group).and_then(|group| group.disconnect.as_ref());
+    match group.and_then(|block| block.reconcile.as_deref()) {
+        Some("keep_original") => false,
+        Some("keep_replacement") => true,
+        Some("longest_running") => longest_running(original, substitute),
+        _ => best_score(original, substitute),
+    }
+}
+
+/// By the best score either saw when it was placed.
+fn best_score(original: &Alloc, substitute: &Alloc) -> bool {
+    let top = |alloc: &Alloc| alloc.metrics.score_meta_data.first().map(|score| score.norm_score);
+    let better = match (top(original), top(substitute)) {
+        (None, Some(_)) => true,
+        (Some(original), Some(substitute)) => substitute > original,
+        (_, None) => false,
+    };
+    let running = |alloc: &Alloc| alloc.client == ClientStatus::Running;
+    better && (running(substitute) || !running(original))
+}
+
+fn longest_running(original: &Alloc, substitute: &Alloc) -> bool {
+    match (start(original), start(substitute)) {
+        (Time::ZERO, Time::ZERO) => best_score(original, substitute),
+        (Time::ZERO, _) => true,
+        (_, Time::ZERO) => false,
+        (original, substitute) => original.cmp(&substitute) != Ordering::Less,
+    }
+}
+
+/// When its leader started last; without a leader, when the first of its tasks did. Zero if none has.
+fn start(alloc: &Alloc) -> Time {
+    let states = &alloc.report.task_states;
+    let tasks = alloc.version.group(&alloc.group).map(|group| &group.tasks);
+    let leader = tasks.and_then(|tasks| tasks.iter().find(|task| task.leader));
+    if let Some(leader) = leader {
+        return states.get(&leader.name).map_or(Time::ZERO, last_start);
+    }
+    let starts = states.values().map(last_start).filter(|start| *start != Time::ZERO);
+    starts.min().unwrap_or(Time::ZERO)
+}
+
+fn last_start(task: &TaskState) -> Time {
+    if task.restarts > 0 { task.last_restart.time() } else { task.started_at.time() }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::document::Task;
+
+    use super::*;
+    use crate::reconcile::sample::{Sample, lost_after};
+
+    fn sample() -> Sample {
+        Sample::new(lost_after(300, true))
+    }
+
+    /// D43-D50: the substitute wins if it scores higher and runs, or the original does not run.
+    #[test]
+    fn the_better_score_wins_if_it_runs() {
+        use ClientStatus::{Pending, Running, Unknown};
+        for (original, substitute, expected) in [
+            ((Some(0.9), Running), (Some(0.5), Running), false),
+            ((Some(0.5), Running), (Some(0.9), Running), true),
+            ((Some(0.5), Running), (Some(0.9), Pending), false),
+            ((Some(0.5), Unknown), (Some(0.9), Pending), true),
+            ((Some(0.5), Running), (Some(0.5), Running), false),
+            ((None, Running), (Some(0.1), Running), true),
+            ((Some(0.1), Running), (None, Running), false),
+            ((None, Running), (None, Running), false),
+        ] {
+            let alloc = |(score, client)| sample().client(client).scored(score).alloc;
+            assert_eq!(
+                best_score(&alloc(original), &alloc(substitute)),
+                expected,
+                "{original:?} {substitute:?}"
+            );
+        }
+    }
+
+    /// D51-D56, D59.
+    #[test]
+    fn who_runs_longer_wins_and_a_tie_goes_to_the_substitute() {
+        let task = |started, restarted| sample().task("main", started, restarted).alloc;
+        assert!(!longest_running(&task(1000, None), &task(1005, None)));
+        assert!(longest_running(&task(1000, Some(1010)), &task(1005, None)));
+        assert!(longest_running(&task(0, None), &task(1005, None)));
+        assert!(!longest_running(&task(1000, None), &task(0, None)));
+        assert!(!longest_running(&task(0, None), &task(0, None)));
+        assert!(longest_running(&task(1000, None), &task(1000, None)));
+        let two = sample().task("main", 1010, None).task("side", 1000, None).alloc;
+        assert!(!longest_running(&two, &task(1005, None)));
+    }
+
+    /// D57, D58.
+    #[test]
+    fn a_leader_speaks_for_its_allocation() {
+        let led = |leader: i64, side: i64| {
+            let mut group = lost_after(300, true);
+            group.tasks.push(Task { name: "main".into(), leader: true, ..Task::default() });
+            group.tasks.push(Task { name: "side".into(), ..Task::default() });
+            Sample::new(group).task("main", leader, None).task("side", side, None).alloc
+        };
+        assert_eq!(start(&led(1010, 1000)), Time::from_secs(1010));
+        assert_eq!(start(&led(0, 1000)), Time::ZERO);
+    }
+}

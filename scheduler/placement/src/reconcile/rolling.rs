@@ -1,0 +1,77 @@
+//! How fast a destructive update proceeds, while there are no deployments to pace it.
+//!
+//! A replaced allocation counts as settled when it has been running, unchanged, for the group's
+//! `min_healthy_time`. At most `max_parallel` may be unsettled; the rest waits for a follow-up evaluation.
+
+use base::{Duration, Time};
+use model::ClientStatus;
+use model::document::{Job, TaskGroup, UpdateStrategy};
+use state::alloc::Alloc;
+
+use super::Situation;
+
+/// What canonicalisation fills in.
+const MIN_HEALTHY_TIME: Duration = Duration::from_secs(10);
+const PROGRESS_DEADLINE: Duration = Duration::from_secs(600);
+
+/// How long an allocation usually takes from being placed to running; sooner there is nothing to see.
+const START: Duration = Duration::from_secs(5);
+
+/// What an update may do in this pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rollout {
+    /// Allocations that may be replaced now.
+    pub allowance: usize,
+    /// If some have to wait: when to look again. `None` when nothing moved for the progress deadline; then
+    /// the update rests until something else happens to the job.
+    pub again_at: Option<Time>,
+}
+
+impl Rollout {
+    const FREE: Rollout = Rollout { allowance: usize::MAX, again_at: None };
+}
+
+/// `members` are the allocations that stay in the group, whatever their version.
+pub fn allowance<'a>(cx: &Situation, group: &TaskGroup, members: impl Iterator<Item = &'a Alloc>) -> Rollout {
+    let Some(update) = update_block(&cx.job.current().job, group) else { return Rollout::FREE };
+    let Some(parallel) = parallel(update) else { return Rollout::FREE };
+    let span = |span: Option<model::document::Duration>, default| span.map_or(default, |span| span.0);
+    let healthy = span(update.min_healthy_time, MIN_HEALTHY_TIME);
+    let patience = span(update.progress_deadline, PROGRESS_DEADLINE);
+    let patience = if patience <= Duration::ZERO { PROGRESS_DEADLINE } else { patience };
+    let from_start = cx.now.plus(Duration(healthy.0.saturating_add(START.0)));
+    let mut rollout = Rollout { allowance: parallel, again_at: None };
+    let mut newest = Time::ZERO;
+    let mut unsettled = 0;
+    for alloc in members.filter(|alloc| cx.is_current(&alloc.version)) {
+        let settles = alloc.modify_time.plus(healthy);
+        let runs = alloc.client == ClientStatus::Running;
+        if runs && settles <= cx.now {
+            continue;
+        }
+        unsettled += 1;
+        newest = newest.max(alloc.create_time);
+        let expected = if runs { settles } else { from_start };
+        rollout.again_at = Some(rollout.again_at.map_or(expected, |at: Time| at.min(expected)));
+    }
+    rollout.allowance = parallel.saturating_sub(unsettled);
+    if rollout.allowance > 0 {
+        rollout.again_at = Some(rollout.again_at.map_or(from_start, |at| at.min(from_start)));
+    } else if newest.plus(patience) <= cx.now {
+        rollout.again_at = None;
+    }
+    rollout
+}
+
+/// The group's own, else the job's. Batch jobs have no use for it: they replace all at once.
+fn update_block<'j>(job: &'j Job, group: &'j TaskGroup) -> Option<&'j UpdateStrategy> {
+    if job.kind.as_deref() == Some("batch") {
+        return None;
+    }
+    group.update.as_ref().or(job.update.as_ref())
+}
+
+fn parallel(update: &UpdateStrategy) -> Option<usize> {
+    let parallel = update.max_parallel.unwrap_or(1);
+    usize::try_from(parallel).ok().filter(|parallel| *parallel > 0)
+}

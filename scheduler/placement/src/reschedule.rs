@@ -1,0 +1,232 @@
+//! When a failed or cut-off allocation may be replaced: policy arithmetic over its predecessors.
+
+use base::{Duration, Time};
+use model::document::ReschedulePolicy;
+use model::{ClientStatus, Desired};
+use state::State;
+use state::alloc::Alloc;
+use state::node::NodeRow;
+
+use crate::texts;
+
+/// Most predecessors that are looked at. Delays reach any sensible maximum long before.
+const CHAIN_MAX: usize = 32;
+
+/// A replacement that has already been made on the way to an allocation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Past {
+    pub time: Time,
+    pub node: NodeRow,
+    pub delay: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Growth {
+    Constant,
+    Exponential,
+    Fibonacci,
+}
+
+/// A group's reschedule policy, with what it does not say as zero.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Policy {
+    unlimited: bool,
+    attempts: i64,
+    interval: Duration,
+    delay: Duration,
+    growth: Growth,
+    max_delay: Duration,
+}
+
+impl Policy {
+    /// The policy the allocation was placed under.
+    pub fn of(alloc: &Alloc) -> Option<Policy> {
+        let group = alloc.version.group(&alloc.group)?;
+        group.reschedule_policy.as_ref().map(Policy::read)
+    }
+
+    fn read(document: &ReschedulePolicy) -> Policy {
+        let span = |span: Option<model::document::Duration>| span.map_or(Duration::ZERO, |span| span.0);
+        Policy {
+            unlimited: document.unlimited.unwrap_or(false),
+            attempts: document.attempts.unwrap_or(0),
+            interval: span(document.interval),
+            delay: span(document.delay),
+            growth: match document.delay_function.as_deref() {
+                Some("exponential") => Growth::Exponential,
+                Some("fibonacci") => Growth::Fibonacci,
+                _ => Growth::Constant,
+            },
+            max_delay: span(document.max_delay),
+        }
+    }
+
+    pub fn is_enabled(&self) -> bool {
+        self.unlimited || self.attempts > 0
+    }
+
+    /// RS-1. `failure` is when the allocation failed or was last heard.
+    fn next_delay(&self, past: &[Past], failure: Time) -> Duration {
+        let Some(last) = past.last() else { return self.delay };
+        let delay = match self.growth {
+            Growth::Constant => return self.delay,
+            Growth::Exponential => Duration(last.delay.0.saturating_mul(2)),
+            Growth::Fibonacci => match past {
+                [.., before, _] if before.delay == self.max_delay && last.delay == self.delay => last.delay,
+                [.., before, _] => Duration(before.delay.0.saturating_add(last.delay.0)),
+                _ => self.delay,
+            },
+        };
+        if self.max_delay <= Duration::ZERO || delay <= self.max_delay {
+            delay
+        } else if failure.since(last.time) > self.max_delay {
+            self.delay
+        } else {
+            self.max_delay
+        }
+    }
+
+    /// RS-3.
+    fn is_eligible(&self, past: &[Past], failure: Time) -> bool {
+        if self.unlimited {
+            return true;
+        }
+        let attempted = past.iter().filter(|event| failure.since(event.time) < self.interval).count();
+        let left = i64::try_from(attempted).unwrap_or(i64::MAX) < self.attempts;
+        left && (past.is_empty() || self.next_delay(past, failure) < self.interval)
+    }
+}
+
+/// When the allocation may be replaced, if it may, for something that happened to it at `failure`.
+pub fn due(state: &State, alloc: &Alloc, failure: Time) -> Option<Time> {
+    let policy = Policy::of(alloc)?;
+    let past = past(state, alloc);
+    policy.is_eligible(&past, failure).then(|| failure.plus(policy.next_delay(&past, failure)))
+}
+
+/// RS-4: for an allocation that ended by itself.
+pub fn due_after_failure(state: &State, alloc: &Alloc) -> Option<Time> {
+    let policy = Policy::of(alloc)?;
+    let ended = matches!(alloc.client, ClientStatus::Failed | ClientStatus::Lost);
+    let asked = alloc.version.kind.is_batch() && alloc.transition.reschedule;
+    let wanted = alloc.desired != Desired::Stop && (ended || asked) && policy.is_enabled();
+    wanted.then(|| due(state, alloc, alloc.last_event_time())).flatten()
+}
+
+/// The replacements that led to the allocation, oldest first.
+///
+/// Nothing is stored for this: a predecessor that failed, or was cut off when its successor was placed, was
+/// rescheduled; one that was lost, moved or updated was not, and the count begins anew after it.
+pub fn past(state: &State, alloc: &Alloc) -> Vec<Past> {
+    let mut chain = Vec::new();
+    let mut successor = alloc;
+    while chain.len() < CHAIN_MAX {
+        let Some(previous) = successor.previous.and_then(|id| state.allocs.lookup(id)) else { break };
+        let Some(failure) = rescheduled_at(previous, successor.create_time) else { break };
+        chain.push((successor.create_time, failure, previous));
+        successor = previous;
+    }
+    let mut past: Vec<Past> = Vec::with_capacity(chain.len());
+    for (time, failure, previous) in chain.into_iter().rev() {
+        let delay = Policy::of(previous).map_or(Duration::ZERO, |policy| policy.next_delay(&past, failure));
+        past.push(Past { time, node: previous.node, delay });
+    }
+    past
+}
+
+/// When the predecessor failed or was cut off, if that is why its successor was placed at `placed`.
+fn rescheduled_at(previous: &Alloc, placed: Time) -> Option<Time> {
+    if previous.client == ClientStatus::Failed && &*previous.desired_description == texts::RESCHEDULED {
+        return Some(previous.last_event_time());
+    }
+    let until_then = previous.states.iter().take_while(|known| known.time <= placed);
+    let last = until_then.last()?;
+    (last.status == ClientStatus::Unknown).then_some(last.time)
+}
+
+/// Nodes that speak against themselves for a replacement of `previous`.
+pub fn penalties(state: &State, previous: &Alloc) -> Vec<NodeRow> {
+    let failed = (previous.client == ClientStatus::Failed).then_some(previous.node);
+    let mut rows: Vec<NodeRow> = past(state, previous).iter().map(|past| past.node).chain(failed).collect();
+    rows.sort_unstable();
+    rows.dedup();
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(growth: Growth, delay: i64, max_delay: i64) -> Policy {
+        Policy {
+            unlimited: true,
+            attempts: 0,
+            interval: Duration::ZERO,
+            delay: Duration::from_secs(delay),
+            growth,
+            max_delay: Duration::from_secs(max_delay),
+        }
+    }
+
+    fn past(delays: &[i64]) -> Vec<Past> {
+        let event = |delay: &i64| Past {
+            time: Time::from_secs(1000),
+            node: NodeRow(0),
+            delay: Duration::from_secs(*delay),
+        };
+        delays.iter().map(event).collect()
+    }
+
+    fn next(policy: Policy, delays: &[i64], since_last: i64) -> i64 {
+        policy.next_delay(&past(delays), Time::from_secs(1000 + since_last)).as_millis() / 1000
+    }
+
+    /// E14, E15.
+    #[test]
+    fn exponential_delays_double_up_to_the_maximum_and_reset_after_calm() {
+        let unbounded = policy(Growth::Exponential, 5, 0);
+        assert_eq!(next(unbounded, &[], 0), 5);
+        assert_eq!(next(unbounded, &[5, 10, 20, 40, 80], 0), 160);
+        let bounded = policy(Growth::Exponential, 5, 60);
+        assert_eq!(next(bounded, &[40], 10), 60);
+        assert_eq!(next(bounded, &[40], 61), 5);
+    }
+
+    /// E16, E17.
+    #[test]
+    fn fibonacci_delays_add_the_last_two_and_restart_after_the_maximum() {
+        let fibonacci = policy(Growth::Fibonacci, 5, 0);
+        assert_eq!(next(fibonacci, &[5], 0), 5);
+        assert_eq!(next(fibonacci, &[5, 5], 0), 10);
+        assert_eq!(next(fibonacci, &[5, 10], 0), 15);
+        assert_eq!(next(fibonacci, &[65, 105], 0), 170);
+        assert_eq!(next(policy(Growth::Fibonacci, 5, 100), &[100, 5], 0), 5);
+    }
+
+    /// E18.
+    #[test]
+    fn constant_delays_know_no_maximum() {
+        assert_eq!(next(policy(Growth::Constant, 15, 10), &[15, 15, 15, 15], 0), 15);
+    }
+
+    /// E08-E12.
+    #[test]
+    fn attempts_are_counted_within_the_interval() {
+        let limited = |attempts, interval| Policy {
+            unlimited: false,
+            attempts,
+            interval: Duration::from_secs(interval),
+            ..policy(Growth::Constant, 5, 0)
+        };
+        let eligible = |policy: Policy, delays: &[i64], since_last: i64| {
+            policy.is_eligible(&past(delays), Time::from_secs(1000 + since_last))
+        };
+        let day = 24 * 3600;
+        assert!(!eligible(limited(1, day), &[5], 3600));
+        assert!(eligible(limited(1, day), &[5], 25 * 3600));
+        assert!(eligible(limited(2, 600), &[5, 5], 600));
+        assert!(!eligible(limited(3, 5), &[5], 1));
+        assert!(eligible(limited(1, day), &[], 0));
+        assert!(!eligible(limited(0, day), &[], 0));
+    }
+}

@@ -1,0 +1,159 @@
+use base::{Index, Rng, Time};
+use model::command::{EvalEnd, Settlement};
+use model::event::{EvalOutcome, NewEval};
+use model::{Doc, EvalId, EvalStatus, JobType, Trigger};
+use state::State;
+use state::eval::Eval;
+
+use crate::explain::Explanation;
+use crate::plan::Draft;
+use crate::reconcile::Situation;
+use crate::{generic, system, texts};
+
+/// What an evaluation leads to, and why.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// To be submitted as it is. It always names an end, which takes effect if the whole plan is accepted;
+    /// if not, call [`schedule`] again on a newer state, up to [`max_attempts`] times.
+    pub settlement: Settlement,
+    pub explanation: Explanation,
+}
+
+/// Decides what is to become of the evaluation's job.
+///
+/// `now` is the time of the snapshot or later: one instant for the whole pass. Ids and ports are drawn from
+/// `seed`: the same four arguments give the same plan on every machine.
+pub fn schedule(state: &State, eval: &Eval, seed: u64, now: Time) -> Outcome {
+    let job = state.jobs.get(eval.job);
+    let kind = eval.facts.kind;
+    let explanation = Explanation { snapshot: state.index, ..Explanation::default() };
+    if !accepts(kind, eval.facts.trigger) {
+        return Outcome { settlement: refused(state, eval), explanation };
+    }
+    let cx = Situation { state, eval, job, now };
+    let draft = if job.purged {
+        Draft::new(&cx, seed)
+    } else if kind.is_per_node() {
+        system::pass(&cx, seed)
+    } else {
+        generic::pass(&cx, seed)
+    };
+    finish(&cx, seed, draft, explanation)
+}
+
+/// Plans in a row that may fail without progress before an evaluation is given up.
+pub const fn max_attempts(kind: JobType) -> u32 {
+    match kind {
+        JobType::Service | JobType::System => 5,
+        JobType::Batch | JobType::Sysbatch => 2,
+    }
+}
+
+/// Ends an evaluation whose plans were rejected [`max_attempts`] times. `last` is the newest attempt.
+pub fn give_up(state: &State, eval: &Eval, seed: u64, last: &Outcome) -> Settlement {
+    let known = last.settlement.end.as_ref().map(|end| end.outcome.clone()).unwrap_or_default();
+    let job = state.jobs.get(eval.job);
+    let retried = !eval.facts.kind.is_per_node() && !job.purged;
+    let blocked = retried.then(|| NewEval {
+        trigger: Trigger::MaxPlanAttempts,
+        description: texts::CONFLICTS.to_string(),
+        ..blocked(eval, seed, job.job_modified, known.clone())
+    });
+    let outcome = EvalOutcome { blocked: blocked.as_ref().map(|eval| eval.id), next: None, ..known };
+    let description = format!("maximum attempts reached ({})", max_attempts(eval.facts.kind));
+    let end = EvalEnd { status: EvalStatus::Failed, description, outcome, blocked };
+    Settlement { eval: eval.id(), plan: empty_plan(state), end: Some(end) }
+}
+
+/// Which triggers a scheduler knows. For time it knows different ones: a per-node job has no reschedules.
+const fn accepts(kind: JobType, trigger: Trigger) -> bool {
+    match trigger {
+        Trigger::JobRegister
+        | Trigger::JobDeregister
+        | Trigger::NodeUpdate
+        | Trigger::NodeDrain
+        | Trigger::AllocStop
+        | Trigger::Reconnect
+        | Trigger::RollingUpdate
+        | Trigger::DeploymentWatcher
+        | Trigger::QueuedAllocs
+        | Trigger::Preemption
+        | Trigger::JobScaling
+        | Trigger::FailedFollowUp => true,
+        Trigger::PeriodicJob => !matches!(kind, JobType::System),
+        Trigger::AllocFailure
+        | Trigger::RescheduleLater
+        | Trigger::MaxDisconnectTimeout
+        | Trigger::MaxPlanAttempts => !kind.is_per_node(),
+        Trigger::Scheduled => false,
+    }
+}
+
+fn refused(state: &State, eval: &Eval) -> Settlement {
+    let description = format!("scheduler cannot handle '{}' evaluation reason", eval.facts.trigger);
+    let outcome = EvalOutcome { snapshot: state.index, ..EvalOutcome::default() };
+    let end = EvalEnd { status: EvalStatus::Failed, description, outcome, blocked: None };
+    Settlement { eval: eval.id(), plan: empty_plan(state), end: Some(end) }
+}
+
+fn empty_plan(state: &State) -> model::command::Plan {
+    model::command::Plan { snapshot: state.index, ..Default::default() }
+}
+
+fn finish(cx: &Situation, seed: u64, draft: Draft, mut explanation: Explanation) -> Outcome {
+    let eval = cx.eval;
+    let per_node = eval.facts.kind.is_per_node();
+    let short = !draft.failed.is_empty();
+    let outcome = EvalOutcome {
+        snapshot: cx.state.index,
+        queued: draft.queued.iter().map(|(group, count)| (group.clone(), *count)).collect(),
+        failed_groups: if short { Doc::of(&draft.failed) } else { Doc::default() },
+        next: draft.plan.follow_ups.last().map(|eval| eval.id),
+        ..EvalOutcome::default()
+    };
+    let waits = EvalOutcome { classes: classes(cx.state, &draft), escaped: draft.escaped, ..outcome.clone() };
+    // A per-node job waits only for room: a node that does not fit by its nature will not do later either.
+    let waits_for_room = short && (!per_node || draft.full_node.is_some());
+    let end = if waits_for_room && !per_node && eval.status == EvalStatus::Blocked {
+        let description = eval.description.clone();
+        EvalEnd { status: EvalStatus::Blocked, description, outcome: waits, blocked: None }
+    } else {
+        let blocked = waits_for_room.then(|| NewEval {
+            node: draft.full_node,
+            ..blocked(eval, seed, cx.job.job_modified, EvalOutcome { next: None, ..waits })
+        });
+        let outcome = EvalOutcome { blocked: blocked.as_ref().map(|eval| eval.id), ..outcome };
+        EvalEnd { status: EvalStatus::Complete, description: String::new(), outcome, blocked }
+    };
+    explanation.groups = draft.groups;
+    Outcome { settlement: Settlement { eval: eval.id(), plan: draft.plan, end: Some(end) }, explanation }
+}
+
+/// Classes that were looked at. None if a check looked beyond them: then they say nothing.
+fn classes(state: &State, draft: &Draft) -> Vec<(String, bool)> {
+    if draft.escaped {
+        return Vec::new();
+    }
+    let name = |class: usize| state.nodes.class_name(state::node::ClassRow(class as u32)).to_string();
+    draft.classes.iter().map(|(class, eligible)| (name(*class), *eligible)).collect()
+}
+
+/// Waits for room for what could not be placed.
+fn blocked(eval: &Eval, seed: u64, job_modify: Index, outcome: EvalOutcome) -> NewEval {
+    let facts = &eval.facts;
+    NewEval {
+        id: EvalId(Rng::stream(seed, "blocked evaluation").uuid()),
+        key: facts.key.clone(),
+        kind: facts.kind,
+        priority: facts.priority,
+        trigger: Trigger::QueuedAllocs,
+        status: EvalStatus::Blocked,
+        description: texts::BLOCKED.to_string(),
+        node: None,
+        job_modify,
+        node_modify: Index::ZERO,
+        previous: Some(eval.id()),
+        wait_until: Time::ZERO,
+        outcome,
+    }
+}

@@ -1,0 +1,350 @@
+//! One pass over a job that runs on every node (section 8, as far as there are no deployments).
+
+use std::collections::BTreeMap;
+
+use base::{Duration, Rng};
+use model::document::{DesiredUpdates, TaskGroup};
+use model::{ClientStatus, NodeId};
+use state::alloc::Alloc;
+use state::node::NodeRow;
+
+use crate::candidates::{Candidate, Candidates, Scope, is_in_pool};
+use crate::generic::{Updates, judges};
+use crate::judge::Judge;
+use crate::metrics::{Tally, add_exhausted, with_pool};
+use crate::plan::{Columns, Draft};
+use crate::ports::NodePorts;
+use crate::proposed::Proposed;
+use crate::reconcile::{Fate, FollowUps, Situation, Stop, Update, allowance, fate};
+use crate::score::{Score, binpack};
+use crate::texts;
+
+pub fn pass(cx: &Situation, seed: u64) -> Draft {
+    let version = cx.job.current();
+    let mut draft = Draft::new(cx, seed);
+    let mut proposed = Proposed::new(cx.state);
+    let mut follow_ups = FollowUps::new(seed);
+    let mut scope = Scope::new(cx.state, &version.job);
+    let mut judges = judges(cx, version);
+    let candidates = Candidates::find(cx.state, &mut scope);
+    let allocs: Vec<&Alloc> = cx.job.allocs.iter().map(|row| cx.state.allocs.get(*row)).collect();
+    draft.conclude_silent_stops(cx, allocs.iter().copied());
+    let mut by_group: BTreeMap<&str, Vec<&Alloc>> = BTreeMap::new();
+    let wanted = version.job.task_groups.iter().filter_map(|group| group.name.as_deref());
+    wanted.for_each(|name| _ = by_group.entry(name).or_default());
+    allocs.iter().for_each(|alloc| by_group.entry(&alloc.group).or_default().push(alloc));
+
+    let mut ports = Rng::stream(seed, "ports");
+    let mut again_at = None;
+    for (name, allocs) in by_group {
+        let group = version.group(name).filter(|_| cx.job.is_wanted());
+        let mut work = Work { cx, group, candidates: &candidates, scope: &mut scope, todo: Todo::default() };
+        work.classify(&allocs);
+        if let Some(judge) = judges.get_mut(name) {
+            again_at = again_at.into_iter().chain(work.update(judge, &mut proposed)).min();
+            work.fill(&allocs);
+        }
+        let todo = work.todo;
+        todo.carry_out(cx, &mut draft, &mut proposed, &mut follow_ups, judges.get(name));
+        if version.group(name).is_some() {
+            draft.queued.insert(name.to_string(), 0);
+        }
+        draft.groups.entry(name.to_string()).or_default().desired = todo.desired.clone();
+        if let (Some(judge), Some(group)) = (judges.get_mut(name), group) {
+            let mut placer =
+                Placer { cx, group, candidates: &candidates, proposed: &mut proposed, ports: &mut ports };
+            placer.place(&mut draft, name, judge, todo);
+        }
+    }
+    if let Some(time) = again_at {
+        follow_ups.rollout(cx, time);
+    }
+    draft.plan.follow_ups = follow_ups.created;
+    judges.values().for_each(|judge| draft.learn_classes(judge.classes()));
+    draft.escaped = judges.values().any(Judge::escapes);
+    draft
+}
+
+/// A place that is to be filled on one node.
+struct Spot<'a> {
+    row: NodeRow,
+    id: NodeId,
+    name_index: u32,
+    previous: Option<&'a Alloc>,
+}
+
+/// What is to become of one group.
+#[derive(Default)]
+struct Todo<'a> {
+    stops: Vec<Stop<'a>>,
+    unknown: Vec<&'a Alloc>,
+    reconnected: Vec<&'a Alloc>,
+    in_place: Vec<&'a Alloc>,
+    spots: Vec<Spot<'a>>,
+    /// Run an older version, or come back with one.
+    outdated: Vec<&'a Alloc>,
+    /// Allocations that stay.
+    staying: Vec<&'a Alloc>,
+    desired: DesiredUpdates,
+}
+
+struct Work<'a, 'c> {
+    cx: &'c Situation<'a>,
+    group: Option<&'c TaskGroup>,
+    candidates: &'c Candidates,
+    scope: &'c mut Scope<'a>,
+    todo: Todo<'a>,
+}
+
+impl<'a> Work<'a, '_> {
+    fn count(&self) -> u32 {
+        self.group.map_or(0, |group| group.count.unwrap_or(1).max(0) as u32)
+    }
+
+    /// Section 8.3, by the first line that matches.
+    fn classify(&mut self, allocs: &[&'a Alloc]) {
+        for alloc in allocs.iter().copied().filter(|alloc| !alloc.is_terminal()) {
+            let returning = alloc.client == ClientStatus::Running && alloc.needs_to_reconnect();
+            let changed = alloc.version.registered != self.cx.job.current().registered;
+            let node = fate(self.cx.state, alloc);
+            if alloc.name_index >= self.count() {
+                self.stop(Stop::new(alloc, texts::NOT_NEEDED));
+            } else if alloc.transition.migrate {
+                self.migrate(alloc);
+            } else if alloc.is_expired(self.cx.now) {
+                self.stop(Stop::lost(alloc));
+            } else if alloc.client == ClientStatus::Unknown {
+                self.keep(alloc);
+            } else if node == Fate::Present && returning {
+                self.todo.reconnected.push(alloc);
+                self.todo.outdated.push(alloc);
+            } else if node != Fate::Present && self.is_done(alloc) {
+                self.keep(alloc);
+            } else if node == Fate::Disconnected && alloc.client == ClientStatus::Running {
+                self.todo.unknown.push(alloc);
+            } else if matches!(node, Fate::Down | Fate::Deleted) {
+                self.stop(Stop::lost(alloc));
+            } else if node == Fate::Disconnected {
+                self.keep(alloc);
+            } else if !self.cx.state.nodes.hot(alloc.node).takes_work() && self.is_in_pool(alloc) {
+                if changed { self.stop(Stop::new(alloc, texts::NOT_NEEDED)) } else { self.keep(alloc) }
+            } else if !self.scope.contains(alloc.node, self.cx.state.nodes.hot(alloc.node)) {
+                self.stop(Stop::new(alloc, texts::NOT_NEEDED));
+            } else if changed {
+                self.todo.outdated.push(alloc);
+            } else {
+                self.keep(alloc);
+            }
+        }
+    }
+
+    fn stop(&mut self, stop: Stop<'a>) {
+        self.todo.desired.stop += 1;
+        self.todo.stops.push(stop);
+    }
+
+    fn keep(&mut self, alloc: &'a Alloc) {
+        self.todo.desired.ignore += 1;
+        self.todo.staying.push(alloc);
+    }
+
+    /// Asked to end here. On a node that takes work its place is filled again; on one that is being emptied
+    /// it is not.
+    fn migrate(&mut self, alloc: &'a Alloc) {
+        self.todo.desired.migrate += 1;
+        if self.candidates.position(alloc.node).is_some() {
+            self.todo.stops.push(Stop::new(alloc, texts::MIGRATING));
+            self.todo.spots.push(Spot::successor(alloc));
+        } else {
+            self.todo.stops.push(Stop::new(alloc, texts::TAINTED));
+        }
+    }
+
+    fn is_done(&self, alloc: &Alloc) -> bool {
+        self.cx.job.current().kind.is_batch() && alloc.ran_successfully()
+    }
+
+    fn is_in_pool(&self, alloc: &Alloc) -> bool {
+        is_in_pool(&self.cx.job.current().job, &self.cx.state.nodes.cold(alloc.node).document)
+    }
+
+    /// Changes in place what can be; replaces as much of the rest as may be unsettled at once. Returns when
+    /// to go on with what has to wait.
+    fn update(&mut self, judge: &mut Judge<'a>, proposed: &mut Proposed<'a>) -> Option<base::Time> {
+        let group = self.group?;
+        let mut updates = Updates::default();
+        let mut destructive = Vec::new();
+        for alloc in std::mem::take(&mut self.todo.outdated) {
+            match updates.judge(self.cx, group, alloc, judge, self.scope, proposed) {
+                Update::Ignore => self.todo.staying.push(alloc),
+                Update::InPlace => {
+                    self.todo.staying.push(alloc);
+                    self.todo.in_place.push(alloc);
+                }
+                Update::Destructive => destructive.push(alloc),
+            }
+        }
+        destructive.sort_by_key(|alloc| (alloc.node_id, alloc.name_index, alloc.id));
+        let rollout = allowance(self.cx, group, self.todo.staying.iter().copied());
+        let taken = destructive.len().min(rollout.allowance);
+        let again_at = rollout.again_at.filter(|_| taken < destructive.len());
+        let (now, later) = destructive.split_at(taken);
+        for alloc in now {
+            self.todo.reconnected.retain(|back| back.id != alloc.id);
+            self.todo.stops.push(Stop::new(alloc, texts::UPDATING));
+            self.todo.spots.push(Spot::successor(alloc));
+        }
+        self.todo.desired.in_place_update = self.todo.in_place.len() as u64;
+        self.todo.desired.reconnect = self.todo.reconnected.len() as u64;
+        self.todo.desired.destructive_update = now.len() as u64;
+        self.todo.desired.ignore += later.len() as u64;
+        again_at
+    }
+
+    /// Every candidate has every name, unless a run-to-end job has run there already.
+    fn fill(&mut self, allocs: &[&'a Alloc]) {
+        let mut held: BTreeMap<(NodeRow, u32), &Alloc> = BTreeMap::new();
+        for alloc in allocs.iter().copied() {
+            let newest = held.entry((alloc.node, alloc.name_index)).or_insert(alloc);
+            if (!alloc.is_terminal(), alloc.created, alloc.id)
+                > (!newest.is_terminal(), newest.created, newest.id)
+            {
+                *newest = alloc;
+            }
+        }
+        let batch = self.cx.job.current().kind.is_batch();
+        let current = self.cx.job.current().registered;
+        for candidate in &self.candidates.list {
+            for name_index in 0..self.count() {
+                let previous = held.get(&(candidate.row, name_index)).copied();
+                let holds = previous.is_some_and(|alloc| {
+                    !alloc.is_terminal() || (batch && alloc.version.registered == current)
+                });
+                if !holds {
+                    let id = self.cx.state.nodes.cold(candidate.row).id;
+                    self.todo.spots.push(Spot { row: candidate.row, id, name_index, previous });
+                } else if previous.is_some_and(Alloc::is_terminal) {
+                    self.todo.desired.ignore += 1;
+                }
+            }
+        }
+    }
+}
+
+impl<'a> Spot<'a> {
+    fn successor(alloc: &'a Alloc) -> Spot<'a> {
+        Spot { row: alloc.node, id: alloc.node_id, name_index: alloc.name_index, previous: Some(alloc) }
+    }
+}
+
+impl Todo<'_> {
+    /// What does not depend on finding room. A predecessor ends even if its node turns out full.
+    fn carry_out(
+        &self,
+        cx: &Situation,
+        draft: &mut Draft,
+        proposed: &mut Proposed,
+        follow_ups: &mut FollowUps,
+        judge: Option<&Judge>,
+    ) {
+        for stop in &self.stops {
+            draft.stop(stop);
+            proposed.stop(stop.alloc);
+        }
+        let mut expiries: BTreeMap<Duration, model::EvalId> = BTreeMap::new();
+        for alloc in &self.unknown {
+            let after = alloc.lost_after();
+            let expiry = (after > Duration::ZERO)
+                .then(|| *expiries.entry(after).or_insert_with(|| follow_ups.expiry(cx, cx.now.plus(after))));
+            draft.mark_unknown(alloc, expiry);
+        }
+        self.reconnected.iter().for_each(|alloc| draft.reconnect(alloc));
+        if let Some(judge) = judge {
+            self.in_place.iter().for_each(|alloc| proposed.resize(alloc, judge.ask.amount));
+            let updated = self.in_place.iter().map(|alloc| alloc.id).collect();
+            draft.update_in_place(cx, &judge.ask.template, updated);
+        }
+    }
+}
+
+/// Fills the places of one group, each on its own node.
+struct Placer<'p, 'e> {
+    cx: &'p Situation<'e>,
+    group: &'p TaskGroup,
+    candidates: &'p Candidates,
+    proposed: &'p mut Proposed<'e>,
+    ports: &'p mut Rng,
+}
+
+impl<'e> Placer<'_, 'e> {
+    fn place(&mut self, draft: &mut Draft, name: &str, judge: &mut Judge<'e>, mut todo: Todo<'e>) {
+        todo.spots.sort_by_key(|spot| (spot.id, spot.name_index));
+        todo.desired.place = todo.spots.len() as u64;
+        self.count_properties(judge, &todo);
+        let mut columns = Columns::default();
+        let (mut tally, mut short) = (Tally::default(), 0_u32);
+        for spot in &todo.spots {
+            let candidate = Candidate::of(spot.row, self.cx.state.nodes.hot(spot.row));
+            match judge.alone(&candidate, self.proposed) {
+                None => self.fill(judge, &candidate, spot, &mut columns),
+                Some(reason) => {
+                    tally.count(&judge.reasons, reason, &candidate);
+                    if judge.reasons.get(reason).exhausted {
+                        draft.full_node.get_or_insert(spot.id);
+                        short += 1;
+                    }
+                }
+            }
+        }
+        let filtered = tally.filtered() as usize;
+        let all_filtered = !todo.spots.is_empty() && filtered == todo.spots.len();
+        let stays = todo.desired.ignore + todo.desired.in_place_update > 0;
+        let metric = tally.metric(self.cx.state, &judge.reasons, todo.spots.len());
+        let pool = self.cx.job.current().job.node_pool.as_deref();
+        let mut metric = with_pool(metric, self.candidates, pool);
+        todo.desired.place -= filtered as u64;
+        let explained = draft.groups.entry(name.to_string()).or_default();
+        explained.desired = todo.desired;
+        if tally.has_exhausted() || (all_filtered && !stays) {
+            metric.coalesced_failures = i64::from(short.saturating_sub(1));
+            (0..short).for_each(|_| add_exhausted(&mut metric, self.group));
+            explained.failed = Some(metric.clone());
+            draft.failed.insert(name.to_string(), metric.clone());
+        }
+        draft.queued.insert(name.to_string(), short);
+        if let Some(first) = columns.metric.take() {
+            metric.score_meta_data = first.score_meta_data;
+            metric.coalesced_failures = 0;
+            columns.metric = Some(metric);
+        }
+        draft.place(self.cx, name, &judge.ask.template.clone(), columns);
+    }
+
+    fn fill(&mut self, judge: &mut Judge<'e>, candidate: &Candidate, spot: &Spot<'e>, columns: &mut Columns) {
+        let node = self.cx.state.nodes.cold(spot.row);
+        let numbers = judge
+            .ask
+            .ports
+            .assign(&NodePorts::new(&node.document, self.proposed.ports(spot.row)), self.ports);
+        self.proposed.place(spot.row, judge.ask.amount, &numbers);
+        judge.properties.iter_mut().for_each(|property| property.add(&node.document));
+        columns.push(spot.id, spot.name_index, spot.previous, &numbers);
+        if columns.metric.is_none() {
+            let fit = binpack(candidate.capacity, self.proposed.used(spot.row));
+            let score = Score::new(fit, 0, 1, false).document(spot.id.to_string());
+            let scores = vec![score].into();
+            columns.metric =
+                Some(model::document::AllocationMetric { score_meta_data: scores, ..Default::default() });
+        }
+    }
+
+    fn count_properties(&self, judge: &mut Judge<'e>, todo: &Todo) {
+        if judge.properties.is_empty() {
+            return;
+        }
+        for alloc in todo.staying.iter().chain(&todo.unknown) {
+            let node = &self.cx.state.nodes.cold(alloc.node).document;
+            judge.properties.iter_mut().for_each(|property| property.add(node));
+        }
+    }
+}

@@ -1,6 +1,11 @@
 //! Composition: opens the log, the state, the loops and the speakers, and decides nothing.
+//!
+//! Read `start.rs` for what a server is made of, and [`rpc`] for how node agents talk to it.
 
+mod link;
 pub mod rpc;
 mod sessions;
+mod start;
 
 pub use sessions::Sessions;
+pub use start::{Server, Settings, StartError};

@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use wire::messages::{
     Empty, FsLogsRequest, GenericResponse, NodeUpdateStatusRequest, StreamFrameWrapper, method,
 };
+use wire::yamux::{Mux, Role};
 use wire::{Bytes, Connection, Handler, Limits, Opening, RpcError, dial, serve};
 
 /// Long enough for a loaded machine; no test waits for it when it passes.
@@ -209,6 +210,22 @@ async fn plain_streams_are_answered() {
     let mut bytes = Vec::new();
     socket.read_to_end(&mut bytes).await.unwrap();
     assert!(bytes.starts_with(b"\x81\xa5Error\xa0\x82\xa5Error\xc0\xa7Payload\xb0server streams t"));
+}
+
+#[tokio::test]
+async fn old_multiplexed_connections_carry_calls_one_way() {
+    let server = Server::start(SMALL).await;
+    let mut socket = TcpStream::connect(server.addr).await.unwrap();
+    socket.write_u8(0x03).await.unwrap();
+    let (mux, _incoming) = Mux::start(socket, Role::Client);
+    let mut stream = mux.open().unwrap();
+    stream.write_all(b"\x82\xadServiceMethod\xabStatus.Ping\xa3Seq\x05\x80").await.unwrap();
+    let mut answer = vec![0; 40];
+    stream.read_exact(&mut answer).await.unwrap();
+    assert!(answer.starts_with(b"\x83\xadServiceMethod\xabStatus.Ping\xa3Seq\x05"));
+    let back = server.peers.lock().await.recv().await.unwrap();
+    assert!(!back.takes_calls());
+    assert!(matches!(back.call::<_, Empty>("x", &Empty {}, WAIT).await, Err(RpcError::OneWay)));
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use super::convert::{to_bool, to_f64, to_number, to_text};
 use super::{Evaluator, Value};
@@ -85,14 +86,17 @@ impl Evaluator<'_> {
                 list.push(value);
                 continue;
             };
-            if each.grouping {
-                group(&mut object, key, value);
-            } else if object.contains_key(&key) {
-                let span = each.key.as_ref().map_or(each.value.span, |key| key.span);
-                let fault = Fault::new(span, format!("the key \"{key}\" is made twice"));
-                return Err(fault.hint("`...` after the value groups values by key"));
-            } else {
-                object.insert(key, value);
+            match object.entry(key) {
+                Entry::Vacant(free) if each.grouping => {
+                    free.insert(Value::List(vec![value]));
+                }
+                Entry::Vacant(free) => {
+                    free.insert(value);
+                }
+                Entry::Occupied(mut taken) => match taken.get_mut() {
+                    Value::List(items) if each.grouping => items.push(value),
+                    _ => return Err(repeated(each, taken.key())),
+                },
             }
         }
         Ok(if each.key.is_some() { Value::Object(object) } else { Value::List(list) })
@@ -131,11 +135,10 @@ impl Evaluator<'_> {
     }
 }
 
-fn group(object: &mut BTreeMap<String, Value>, key: String, value: Value) {
-    match object.entry(key).or_insert_with(|| Value::List(Vec::new())) {
-        Value::List(items) => items.push(value),
-        other => *other = Value::List(vec![value]),
-    }
+fn repeated(each: &For, key: &str) -> Fault {
+    let span = each.key.as_ref().map_or(each.value.span, |key| key.span);
+    let fault = Fault::new(span, format!("the key \"{key}\" is made twice"));
+    fault.hint("`...` after the value groups values by key")
 }
 
 fn float(value: &Value) -> f64 {

@@ -4,19 +4,21 @@ use super::{Dialect, NESTING_MAX};
 use crate::diagnostic::{Fault, Span};
 use crate::eval::Value;
 
-/// Loosest first; within a row left to right. Longer spellings stand before their prefixes.
-const OPERATORS: [&[(&str, Operator)]; 6] = [
-    &[("||", Operator::Or)],
-    &[("&&", Operator::And)],
-    &[("==", Operator::Equal), ("!=", Operator::NotEqual)],
-    &[
-        ("<=", Operator::LessOrEqual),
-        (">=", Operator::GreaterOrEqual),
-        ("<", Operator::Less),
-        (">", Operator::Greater),
-    ],
-    &[("+", Operator::Add), ("-", Operator::Subtract)],
-    &[("*", Operator::Multiply), ("/", Operator::Divide), ("%", Operator::Modulo)],
+/// Every operator and how tightly it binds. Longer spellings stand before their prefixes.
+const OPERATORS: [(&str, Operator, u8); 13] = [
+    ("||", Operator::Or, 1),
+    ("&&", Operator::And, 2),
+    ("==", Operator::Equal, 3),
+    ("!=", Operator::NotEqual, 3),
+    ("<=", Operator::LessOrEqual, 4),
+    (">=", Operator::GreaterOrEqual, 4),
+    ("<", Operator::Less, 4),
+    (">", Operator::Greater, 4),
+    ("+", Operator::Add, 5),
+    ("-", Operator::Subtract, 5),
+    ("*", Operator::Multiply, 6),
+    ("/", Operator::Divide, 6),
+    ("%", Operator::Modulo, 6),
 ];
 
 impl Cursor<'_> {
@@ -34,7 +36,7 @@ impl Cursor<'_> {
     }
 
     fn conditional(&mut self) -> Result<Expr, Fault> {
-        let condition = self.binary(0)?;
+        let condition = self.binary(1)?;
         self.space()?;
         if !self.take("?") {
             return Ok(condition);
@@ -50,24 +52,25 @@ impl Cursor<'_> {
         self.node(ExprKind::Conditional { condition, yes, no }, span)
     }
 
-    fn binary(&mut self, level: usize) -> Result<Expr, Fault> {
-        let Some(operators) = OPERATORS.get(level) else { return self.unary() };
-        let mut left = self.binary(level + 1)?;
+    /// Operators that bind at least as tightly as `least`; those of one strength group to the left.
+    fn binary(&mut self, least: u8) -> Result<Expr, Fault> {
+        let mut left = self.unary()?;
         loop {
             self.space()?;
-            let Some(operator) = self.operator(operators) else { return Ok(left) };
+            let Some((sign, operator, strength)) = self.operator().filter(|found| found.2 >= least) else {
+                return Ok(left);
+            };
+            self.at += sign.len();
             self.space()?;
-            let right = self.binary(level + 1)?;
+            let right = self.binary(strength + 1)?;
             let span = left.span.to(right.span);
             let (a, b) = (Box::new(left), Box::new(right));
             left = self.node(ExprKind::Binary { operator, left: a, right: b }, span)?;
         }
     }
 
-    fn operator(&mut self, among: &[(&str, Operator)]) -> Option<Operator> {
-        // A comment starts with the sign of division; `space` has already skipped it.
-        let (_, operator) = *among.iter().find(|(sign, _)| self.take(sign))?;
-        Some(operator)
+    fn operator(&self) -> Option<(&'static str, Operator, u8)> {
+        OPERATORS.into_iter().find(|(sign, ..)| self.looking_at(sign))
     }
 
     fn unary(&mut self) -> Result<Expr, Fault> {
@@ -157,12 +160,11 @@ impl Cursor<'_> {
         if !self.take("[") {
             return Ok(None);
         }
-        let opened = self.at;
+        let opened = Span { start: self.at - 1, end: self.at };
         let index = self.with_lines(false, |cursor| cursor.expression())?;
         self.space_and_lines()?;
         if !self.take("]") {
-            let span = Span { start: opened - 1, end: opened };
-            return Err(Fault::new(span, "this `[` is never closed by `]`"));
+            return Err(self.unclosed(opened, "`]` after the index"));
         }
         Ok(Some(Step::Index(index)))
     }
@@ -251,21 +253,36 @@ impl Cursor<'_> {
             if self.take(")") {
                 return Ok((arguments, expand));
             }
-            if self.peek().is_none() {
-                return Err(Fault::new(opened, "this `(` is never closed by `)`"));
-            }
+            self.more(opened)?;
             arguments.push(self.expression()?);
             self.space()?;
             expand = self.take("...");
             self.space()?;
             if !self.take(",") && !self.looking_at(")") {
-                return Err(self.expected("`,` or `)` after the argument"));
+                return Err(self.unclosed(opened, "`,` or `)` after the argument"));
             }
         }
     }
 
+    /// Refuses the end of the text inside of what was opened.
+    fn more(&self, opened: Span) -> Result<(), Fault> {
+        match self.peek() {
+            None => Err(self.unclosed(opened, "more")),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// What was expected here; at the end of the text, the opening that lacks its end.
+    fn unclosed(&self, opened: Span, expected: &str) -> Fault {
+        let open = &self.text[opened.start..opened.end];
+        match self.peek() {
+            None => Fault::new(opened, format!("this `{open}` is never closed")),
+            Some(_) => self.expected(expected),
+        }
+    }
+
     fn parenthesis(&mut self) -> Result<Expr, Fault> {
-        let start = self.at;
+        let opened = self.here();
         self.at += 1;
         let inner = self.with_lines(false, |cursor| {
             let inner = cursor.expression()?;
@@ -273,9 +290,9 @@ impl Cursor<'_> {
             Ok(inner)
         })?;
         if !self.take(")") {
-            return Err(self.expected("`)`"));
+            return Err(self.unclosed(opened, "`)`"));
         }
-        self.node(ExprKind::Paren(Box::new(inner)), self.since(start))
+        self.node(ExprKind::Paren(Box::new(inner)), self.since(opened.start))
     }
 
     fn list(&mut self) -> Result<Expr, Fault> {
@@ -295,13 +312,11 @@ impl Cursor<'_> {
             if self.take("]") {
                 return Ok(items);
             }
-            if self.peek().is_none() {
-                return Err(Fault::new(opened, "this `[` is never closed by `]`"));
-            }
+            self.more(opened)?;
             items.push(self.expression()?);
             self.space()?;
             if !self.take(",") && !self.looking_at("]") {
-                return Err(self.expected("`,` or `]` after the item"));
+                return Err(self.unclosed(opened, "`,` or `]` after the item"));
             }
         }
     }
@@ -326,9 +341,7 @@ impl Cursor<'_> {
             if self.take("}") {
                 return Ok(items);
             }
-            if self.peek().is_none() {
-                return Err(Fault::new(opened, "this `{` is never closed by `}`"));
-            }
+            self.more(opened)?;
             let key = self.key()?;
             self.space()?;
             let nested = self.dialect == Dialect::Config && self.looking_at("{");
@@ -339,7 +352,7 @@ impl Cursor<'_> {
             self.space()?;
             let ended = self.take(",") || self.looking_at("}") || self.looking_at("\n");
             if !ended && self.dialect != Dialect::Config {
-                return Err(self.expected("`,`, a new line or `}` after the value"));
+                return Err(self.unclosed(opened, "`,`, a new line or `}` after the value"));
             }
         }
     }

@@ -1,0 +1,75 @@
+//! Job files in JSON: the API's form and HCL's.
+
+use jobspec::{NoFiles, Source, Variables, parse_json};
+use model::document::{Duration, Job};
+
+fn read(text: &str) -> Result<Job, String> {
+    let parsed = parse_json(&Source::new("j.json", text), &Variables::default(), &NoFiles);
+    parsed.map(|parsed| parsed.job).map_err(|wrong| wrong.plain())
+}
+
+#[test]
+fn a_job_is_read_bare_or_in_its_envelope() {
+    for text in [
+        r#"{"ID": "a", "TaskGroups": []}"#,
+        r#"{"Job": {"id": "a"}}"#,
+        r#"{"job": {"ID": "a"}, "EnforceIndex": true}"#,
+    ] {
+        assert_eq!(read(text).unwrap().id.as_deref(), Some("a"), "{text}");
+    }
+}
+
+#[test]
+fn durations_are_numbers_or_text() {
+    let job = read(r#"{"ID": "a", "TaskGroups": [{"ShutdownDelay": 5000000000, "MaxRunDuration": "1h"}]}"#)
+        .unwrap();
+    assert_eq!(job.task_groups[0].shutdown_delay, Some(Duration::from_secs(5)));
+    assert_eq!(job.task_groups[0].max_run_duration, Some(Duration::from_secs(3600)));
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_named_by_its_path() {
+    let wrong = read(r#"{"Job": {"ID": "a", "TaskGroups": [{"Count": "three"}]}}"#).unwrap_err();
+    assert!(wrong.contains("Job.TaskGroups[0].Count: "), "{wrong}");
+    let wrong = read(r#"{"ID": "a", "Priority": []}"#).unwrap_err();
+    assert!(wrong.contains(" Priority: "), "{wrong}");
+}
+
+#[test]
+fn what_is_not_json_is_shown_with_its_position() {
+    let wrong = read("{\n  \"ID\": \"a\",\n  \"Type\" \"b\"\n}").unwrap_err();
+    assert!(wrong.starts_with("j.json:3:10: not JSON: expected `:`"), "{wrong}");
+    assert!(read("[1]").unwrap_err().contains("expected an object"));
+}
+
+#[test]
+fn the_json_syntax_of_hcl_has_labels_as_keys_and_templates_as_text() {
+    let job = read(
+        r#"{
+  "variable": {"n": {"default": 2}},
+  "locals": {"name": "x"},
+  "job": {"web": {
+    "datacenters": ["dc1"],
+    "group": {"g": {
+      "count": "${var.n + 1}",
+      "network": {"port": {"http": {"to": 80}, "ssh": {"static": 22}}},
+      "constraint": [{"attribute": "${attr.kernel.name}", "value": "linux"}, {"distinct_hosts": true}],
+      "task": [{"t": {"driver": "raw_exec", "config": {"command": "/bin/${local.name}"}, "env": {"A": 1}}}]
+    }}
+  }}
+}"#,
+    )
+    .unwrap();
+    assert_eq!(job.id.as_deref(), Some("web"));
+    let group = &job.task_groups[0];
+    assert_eq!((group.name.as_deref(), group.count), (Some("g"), Some(3)));
+    assert_eq!(group.networks[0].reserved_ports[0].label, "ssh");
+    assert_eq!(group.constraints[0].l_target, "${attr.kernel.name}");
+    assert_eq!(group.constraints[1].operand, "distinct_hosts");
+    assert_eq!(
+        (group.tasks[0].config["command"].as_str(), group.tasks[0].env["A"].as_str()),
+        (Some("/bin/x"), "1")
+    );
+    let wrong = read(r#"{"job": {"web": {"cuont": 1}}}"#).unwrap_err();
+    assert!(wrong.starts_with("j.json:1:18: \"cuont\" is not expected in job \"web\""), "{wrong}");
+}

@@ -1,0 +1,331 @@
+//! Validation, implied constraints and the list of what is not executed.
+
+use jobspec::{NoFiles, Source, Variables, canonicalize, imply_constraints, parse, unsupported, validate};
+use model::document::Job;
+
+fn parsed(body: &str) -> Job {
+    let source = Source::new("j.hcl", format!("job \"j\" {{\n{body}\n}}\n"));
+    parse(&source, &Variables::default(), &NoFiles).unwrap_or_else(|wrong| panic!("{wrong}")).job
+}
+
+fn with_group(body: &str) -> String {
+    format!("group \"g\" {{\n task \"t\" {{\n driver = \"raw_exec\"\n }}\n{body}\n}}")
+}
+
+fn with_task(body: &str) -> String {
+    format!("group \"g\" {{\n task \"t\" {{\n driver = \"raw_exec\"\n{body}\n }}\n}}")
+}
+
+/// `path: message` of every error of a canonical job.
+fn errors(body: &str) -> Vec<String> {
+    let mut job = parsed(body);
+    canonicalize(&mut job);
+    validate(&job).errors.into_iter().map(|wrong| format!("{}: {}", wrong.path, wrong.message)).collect()
+}
+
+#[test]
+fn a_plain_job_of_each_type_is_valid() {
+    for kind in ["service", "batch", "system", "sysbatch"] {
+        assert_eq!(errors(&format!("type = \"{kind}\"\n{}", with_group(""))), [""; 0], "{kind}");
+    }
+}
+
+#[test]
+fn errors_name_the_path_the_group_and_the_task() {
+    let body = with_task("resources {\n memory = 5\n}");
+    let expected = "Job.TaskGroups[0].Tasks[0].Resources.MemoryMB: group \"g\", task \"t\", resources: 5 MB of memory; at least 10 are needed";
+    assert_eq!(errors(&body), [expected]);
+}
+
+#[test]
+fn rules_of_the_job_are_kept() {
+    let cases = [
+        (format!("id = \"a b\"\n{}", with_group("")), "must not contain spaces"),
+        (format!("type = \"cron\"\n{}", with_group("")), "there is no job type \"cron\""),
+        (format!("priority = 101\n{}", with_group("")), "priority 101 is not between 1 and 100"),
+        (String::new(), "the job has no groups"),
+        (format!("{0}\n{0}", with_group("")), "a second group of this name"),
+        (
+            format!("type = \"batch\"\nupdate {{\n max_parallel = 1\n}}\n{}", with_group("")),
+            "does not allow update block",
+        ),
+        (
+            format!("periodic {{\n cron = \"@daily\"\n}}\n{}", with_group("")),
+            "only batch and sysbatch jobs can be periodic",
+        ),
+        (
+            format!("type = \"batch\"\nperiodic {{\n cron = \"daily please\"\n}}\n{}", with_group("")),
+            "is not a cron expression",
+        ),
+        (
+            format!("type = \"batch\"\nparameterized {{\n payload = \"maybe\"\n}}\n{}", with_group("")),
+            "is not one of optional, required, forbidden",
+        ),
+        (
+            format!(
+                "type = \"batch\"\nparameterized {{\n meta_required = [\"a\"]\n meta_optional = [\"a\"]\n}}\n{}",
+                with_group("")
+            ),
+            "both required and optional",
+        ),
+        (format!("multiregion {{}}\n{}", with_group("")), "multiregion jobs are not supported"),
+        (
+            format!(
+                "type = \"system\"\naffinity {{\n attribute = \"a\"\n value = \"b\"\n}}\n{}",
+                with_group("")
+            ),
+            "system jobs may not have affinities",
+        ),
+    ];
+    for (body, message) in cases {
+        let errors = errors(&body);
+        assert!(errors.iter().any(|wrong| wrong.contains(message)), "{body}: {errors:?}");
+    }
+}
+
+#[test]
+fn rules_of_groups_are_kept() {
+    let cases = [
+        ("count = -1", "count -1 is negative"),
+        ("count = 50001", "at most 50000 are allowed"),
+        ("task \"t\" {\n driver = \"x\"\n}", "a second task of this name"),
+        ("max_run_duration = \"1h\"", "only batch and sysbatch jobs have max_run_duration"),
+        ("restart {\n attempts = 0\n mode = \"delay\"\n}", "never restarts and never fails"),
+        ("restart {\n attempts = 10\n interval = \"10s\"\n delay = \"5s\"\n}", "do not fit in 10s"),
+        ("restart {\n interval = \"1s\"\n attempts = 0\n}", "shorter than 5s"),
+        ("reschedule {\n attempts = 5\n unlimited = true\n}", "unlimited contradicts 5 attempts"),
+        (
+            "reschedule {\n attempts = 5\n interval = \"1m\"\n delay = \"30s\"\n}",
+            "do not fit in the interval",
+        ),
+        ("reschedule {\n delay = \"1s\"\n}", "a delay shorter than 5s"),
+        ("reschedule {\n delay_function = \"linear\"\n}", "is not one of constant, exponential, fibonacci"),
+        ("update {\n auto_promote = true\n}", "auto_promote needs canaries"),
+        ("update {\n progress_deadline = \"1m\"\n}", "longer than healthy_deadline"),
+        ("update {\n min_healthy_time = \"6m\"\n}", "longer than min_healthy_time"),
+        ("disconnect {\n lost_after = \"1m\"\n stop_on_client_after = \"1m\"\n}", "exclude each other"),
+        ("max_client_disconnect = \"1m\"\ndisconnect {\n}", "say the same; keep the block"),
+        ("ephemeral_disk {\n size = 5\n}", "5 MB of disk"),
+        ("volume \"v\" {\n type = \"disk\"\n source = \"s\"\n}", "there is no volume type \"disk\""),
+        (
+            "network {\n port \"a\" {\n static = 80\n }\n port \"b\" {\n static = 80\n }\n}",
+            "the static port 80 is asked for twice",
+        ),
+        ("network {\n port \"a\" {}\n port \"a\" {}\n}", "a second port with the label \"a\""),
+        ("network {\n mode = \"overlay\"\n}", "there is no network mode \"overlay\""),
+        ("network {\n port \"a\" {\n static = 70000\n }\n}", "is not between 1 and 65535"),
+        ("network {}\nnetwork {}", "at most one network block"),
+        ("scaling {\n min = 5\n max = 2\n}", "does not fit the maximum 2"),
+        (
+            "constraint {\n attribute = \"a\"\n operator = \"~\"\n value = \"b\"\n}",
+            "there is no operator \"~\"",
+        ),
+        ("constraint {\n attribute = \"a\"\n regexp = \"(\"\n}", "is not a regular expression"),
+        ("constraint {\n attribute = \"a\"\n version = \"latest\"\n}", "is not a version constraint"),
+        ("constraint {\n value = \"b\"\n}", "needs an attribute"),
+        ("affinity {\n attribute = \"a\"\n value = \"b\"\n weight = 0\n}", "weight 0 is not between"),
+        (
+            "spread {\n attribute = \"a\"\n target \"x\" {\n percent = 60\n }\n target \"y\" {\n percent = 60\n }\n}",
+            "add up to 120 percent",
+        ),
+        ("service {\n name = \"a_b\"\n}", "not \"a_b\""),
+        (
+            "service {\n provider = \"nomad\"\n check {\n type = \"grpc\"\n interval = \"1s\"\n timeout = \"1s\"\n }\n}",
+            "http and tcp checks only",
+        ),
+        (
+            "service {\n check {\n type = \"tcp\"\n interval = \"1s\"\n timeout = \"1s\"\n }\n}",
+            "neither the check nor its service has a port",
+        ),
+        (
+            "service {\n name = \"a\"\n}\nservice {\n name = \"b\"\n provider = \"nomad\"\n}",
+            "have one provider",
+        ),
+    ];
+    for (body, message) in cases {
+        let errors = errors(&with_group(body));
+        assert!(errors.iter().any(|wrong| wrong.contains(message)), "{body}: {errors:?}");
+    }
+}
+
+#[test]
+fn rules_of_tasks_are_kept() {
+    let cases = [
+        ("kill_timeout = \"20m\"", "longer than the progress_deadline"),
+        ("resources {\n cpu = 100\n cores = 2\n}", "give cpu or cores, not both"),
+        ("resources {\n memory_max = 100\n}", "memory_max 100 is less than memory 300"),
+        ("resources {\n disk = 100\n}", "as size in ephemeral_disk"),
+        ("lifecycle {\n hook = \"before\"\n}", "prestart, poststart or poststop"),
+        ("lifecycle {\n hook = \"prestart\"\n}", "at least one main task is needed"),
+        ("logs {\n max_files = 0\n}", "at least 1"),
+        ("logs {\n max_files = 100\n}", "do not fit in the 300 MB"),
+        ("constraint {\n distinct_hosts = true\n}", "belongs into the group or the job"),
+        (
+            "artifact {\n source = \"x\"\n destination = \"../../etc\"\n}",
+            "outside of the allocation directory",
+        ),
+        ("template {\n data = \"x\"\n}", "the template has no destination"),
+        ("template {\n destination = \"a\"\n}", "neither source nor data"),
+        (
+            "template {\n data = \"x\"\n destination = \"a\"\n change_mode = \"script\"\n}",
+            "needs change_script",
+        ),
+        (
+            "template {\n data = \"x\"\n destination = \"a\"\n env = true\n change_mode = \"signal\"\n}",
+            "cannot be renewed by a signal",
+        ),
+        ("volume_mount {\n volume = \"v\"\n destination = \"/d\"\n}", "the group has no volume \"v\""),
+        ("identity {\n name = \"a b\"\n}", "an identity name has"),
+        ("identity {\n ttl = \"1h\"\n}", "the default identity has no ttl"),
+        ("secret \"s\" {\n provider = \"vault\"\n path = \"p\"\n}", "needs a vault block"),
+        ("csi_plugin {\n id = \"i\"\n type = \"x\"\n}", "node, controller or monolith"),
+    ];
+    for (body, message) in cases {
+        let errors = errors(&with_task(body));
+        assert!(errors.iter().any(|wrong| wrong.contains(message)), "{body}: {errors:?}");
+    }
+    let errors = errors(
+        "group \"g\" {\n task \"alloc\" {\n driver = \"x\"\n }\n task \"a/b\" {\n driver = \"x\"\n }\n}",
+    );
+    assert_eq!(errors.len(), 2, "{errors:?}");
+}
+
+#[test]
+fn old_arguments_are_warned_about() {
+    let job = parsed(&with_group("count = 0\nnetwork {\n mbits = 10\n}"));
+    let warnings = validate(&job).warnings;
+    assert_eq!(
+        warnings,
+        [
+            "group \"g\": count is 0, so nothing is started",
+            "group \"g\", network: mbits is obsolete and has no effect"
+        ]
+    );
+}
+
+#[test]
+fn what_a_group_uses_becomes_constraints_once() {
+    let mut job = parsed(
+        r#"group "g" {
+  network { mode = "bridge" }
+  service { provider = "nomad"
+    port = "80"
+    check { type = "tcp"
+      interval = "5s"
+      timeout = "5s" }
+  }
+  constraint { attribute = "${attr.vault.version}"
+    operator = "is_set" }
+  task "t" {
+    driver = "raw_exec"
+    kill_signal = "SIGUSR1"
+    vault {}
+    template { data = "x"
+      destination = "a"
+      change_mode = "signal"
+      change_signal = "sighup" }
+  }
+}"#,
+    );
+    canonicalize(&mut job);
+    imply_constraints(&mut job);
+    let before = job.clone();
+    imply_constraints(&mut job);
+    assert_eq!(job, before);
+    let shown: Vec<String> = job.task_groups[0]
+        .constraints
+        .iter()
+        .map(|constraint| format!("{} {} {}", constraint.l_target, constraint.operand, constraint.r_target))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "${attr.vault.version} is_set ",
+            "${attr.os.signals} set_contains SIGHUP,SIGUSR1",
+            "${attr.nomad.service_discovery} = true",
+            "${attr.nomad.version} semver >= 1.4.0",
+            "${attr.plugins.cni.version.bridge} semver >= 0.4.0",
+            "${attr.plugins.cni.version.firewall} semver >= 0.4.0",
+            "${attr.plugins.cni.version.host-local} semver >= 0.4.0",
+            "${attr.plugins.cni.version.loopback} semver >= 0.4.0",
+            "${attr.plugins.cni.version.portmap} semver >= 0.4.0",
+        ]
+    );
+}
+
+#[test]
+fn services_of_consul_constrain_the_group_and_their_task() {
+    let mut job = parsed(&with_task("service {\n port = \"80\"\n}"));
+    imply_constraints(&mut job);
+    let group = &job.task_groups[0];
+    assert_eq!(group.constraints[0].l_target, "${attr.consul.version}");
+    assert_eq!(group.tasks[0].constraints, group.constraints);
+}
+
+#[test]
+fn what_is_not_executed_is_named_where_it_stands() {
+    let job = parsed(
+        r#"periodic { cron = "@daily" }
+group "web" {
+  update { canary = 1 
+    auto_revert = false }
+  network { mode = "bridge" 
+    port "http" {} }
+  ephemeral_disk { size = 500 
+    sticky = true }
+  task "t" {
+    driver = "docker"
+    user   = "root"
+    config { image = "x" }
+    template { data = "x" 
+      destination = "y" }
+    resources { cores = 2 
+      memory_max = 900 }
+  }
+}"#,
+    );
+    assert_eq!(
+        unsupported(&job),
+        [
+            "periodic is not executed yet",
+            "group \"web\": ephemeral_disk sticky is not executed yet",
+            "group \"web\": update canary is not executed yet",
+            "group \"web\": network mode \"bridge\" is not executed yet",
+            "group \"web\", task \"t\": driver \"docker\" is not executed yet",
+            "group \"web\", task \"t\": user is not executed yet",
+            "group \"web\", task \"t\": template is not executed yet",
+            "group \"web\", task \"t\": resources cores is not executed yet",
+            "group \"web\", task \"t\": resources memory_max is not executed yet",
+        ]
+    );
+}
+
+#[test]
+fn what_is_executed_is_not_warned_about() {
+    let job = parsed(
+        r#"type = "service"
+constraint { distinct_hosts = true }
+group "g" {
+  count = 2
+  shutdown_delay = "1s"
+  restart { attempts = 1 }
+  network { port "http" { static = 8080 } }
+  task "init" {
+    driver = "raw_exec"
+    lifecycle { hook = "prestart" }
+  }
+  task "t" {
+    driver = "raw_exec"
+    leader = true
+    kill_signal = "SIGTERM"
+    kill_timeout = "3s"
+    env { A = "b" }
+    meta { c = "d" }
+    logs { max_files = 2 }
+    resources { cpu = 10 
+      memory = 10 }
+  }
+}"#,
+    );
+    assert_eq!(unsupported(&job), [""; 0]);
+}

@@ -1,0 +1,181 @@
+//! Expressions, templates and functions, seen through the `meta` of a job.
+
+use jobspec::{Files, NoFiles, Source, Variables, parse};
+
+struct OneFile;
+
+impl Files for OneFile {
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        match path {
+            "./greeting.txt" => Ok(b"hello\n".to_vec()),
+            other => Err(format!("no file {other}")),
+        }
+    }
+}
+
+fn text_of(locals: &str, expression: &str) -> Result<String, String> {
+    let text = format!("locals {{\n{locals}\n}}\njob \"j\" {{\n meta = {{\n v = {expression}\n }}\n}}\n");
+    let parsed = parse(&Source::new("j.hcl", text), &Variables::default(), &OneFile);
+    parsed.map(|parsed| parsed.job.meta["v"].clone()).map_err(|wrong| wrong.plain())
+}
+
+fn expect(cases: &[(&str, &str)]) {
+    for (expression, expected) in cases {
+        assert_eq!(text_of("", expression).as_deref(), Ok(*expected), "{expression}");
+    }
+}
+
+#[test]
+fn references_that_only_a_node_can_resolve_stay_as_written() {
+    expect(&[
+        (r#""${NOMAD_PORT_http}""#, "${NOMAD_PORT_http}"),
+        (r#""${attr.kernel.name}""#, "${attr.kernel.name}"),
+        (r#""${node.unique.name}-${meta.rack}""#, "${node.unique.name}-${meta.rack}"),
+        (r#""${env["HOME"]}/x""#, r#"${env["HOME"]}/x"#),
+        (r#""${attr.unique.network.ip-address}""#, "${attr.unique.network.ip-address}"),
+        (r#""${meta["a.b"]}""#, r#"${meta["a.b"]}"#),
+        ("NOMAD_X", "${NOMAD_X}"),
+        (r#"upper("${attr.x}")"#, "${ATTR.X}"),
+        (r#""$${literal} %%{too} $NOT ${1}%""#, "${literal} %{too} $NOT 1%"),
+        (r#""{{ env \"X\" }}""#, r#"{{ env "X" }}"#),
+    ]);
+}
+
+#[test]
+fn operators_bind_and_compute_as_in_the_language() {
+    expect(&[
+        ("1 + 2 * 3", "7"),
+        ("(1 + 2) * 3", "9"),
+        ("7 / 2", "3.5"),
+        ("8 / 2", "4"),
+        ("7 % 4 - -1", "4"),
+        ("\"3\" + 1", "4"),
+        ("1.50", "1.5"),
+        ("2e3", "2000"),
+        ("!false && 1 < 2 || false", "true"),
+        ("1 == 1.0 && \"a\" != \"b\"", "true"),
+        ("1 == \"1\"", "false"),
+        ("2 >= 2 ? \"yes\" : \"no\"", "yes"),
+        ("true ? \"a\" : nonsense(1)", "a"),
+        ("[1, 2, 3][1]", "2"),
+        ("{ a = { b = \"c\" } }.a.b", "c"),
+        ("{ \"x y\" = 1 }[\"x y\"]", "1"),
+        ("join(\",\", [{ a = 1 }, { a = 2 }][*].a)", "1,2"),
+        ("join(\",\", [{ a = 1 }, { a = 2 }].*.a)", "1,2"),
+        ("join(\",\", [for x in [1, 2, 3] : x * x if x != 2])", "1,9"),
+        ("join(\",\", [for k, v in { b = 1, a = 2 } : \"${k}${v}\"])", "a2,b1"),
+        ("{ for x in [\"a\", \"b\"] : x => upper(x) }[\"b\"]", "B"),
+        ("length({ for x in [\"a\", \"b\", \"a\"] : x => x... }[\"a\"])", "2"),
+    ]);
+}
+
+#[test]
+fn templates_have_directives_and_trim_markers() {
+    expect(&[
+        (r#""%{ if 1 < 2 }yes%{ else }no%{ endif }""#, "yes"),
+        (r#""%{ for x in ["a", "b"] }<${x}>%{ endfor }""#, "<a><b>"),
+        (r#""a  ${~ "b" ~}  c""#, "abc"),
+        (r#""tab\tquote\" u\u00e9 \\""#, "tab\tquote\" u\u{e9} \\"),
+    ]);
+}
+
+#[test]
+fn heredocs_keep_their_lines_and_lose_common_indentation_on_request() {
+    let heredoc = |mark: &str, body: &str| {
+        let text = format!("job \"j\" {{\n meta {{\n v = {mark}\n{body}\n w = 1\n }}\n}}\n");
+        let parsed = parse(&Source::new("j.hcl", text), &Variables::default(), &NoFiles);
+        parsed.unwrap_or_else(|wrong| panic!("{wrong}")).job.meta["v"].clone()
+    };
+    assert_eq!(heredoc("<<EOF", "  a\n b \\n\nEOF"), "  a\n b \\n\n");
+    assert_eq!(heredoc("<<-EOF", "    a\n\n      b ${NOMAD_X}\n    EOF"), "a\n\n  b ${NOMAD_X}\n");
+    assert_eq!(heredoc("<<-EOF", "    ${1}\n      b\n    EOF"), "1\n  b\n");
+    assert_eq!(
+        heredoc("<<EOF", "{{ range $i := .x }}\"${meta.a}\"{{ end }}\nEOF"),
+        "{{ range $i := .x }}\"${meta.a}\"{{ end }}\n"
+    );
+    assert_eq!(heredoc("<<EOF", "EOF"), "");
+}
+
+#[test]
+fn functions_give_what_the_language_says() {
+    expect(&[
+        (
+            "format(\"%s-%03d %.2f %v %q %5s|%-5s|%%\", \"a\", 7, 1.005, true, \"q\", \"r\", \"l\")",
+            "a-007 1.00 true \"q\"     r|l    |%",
+        ),
+        ("format(\"%#v %x\", [1, \"a\"], 255)", "[1,\"a\"] ff"),
+        ("join(\",\", formatlist(\"%s=%s\", [\"a\", \"b\"], 1))", "a=1,b=1"),
+        ("jsonencode({ b = [1, true, null], a = \"<\" })", r#"{"a":"\u003c","b":[1,true,null]}"#),
+        ("jsondecode(\"{\\\"a\\\": [1, 2]}\").a[1]", "2"),
+        ("join(\"-\", concat([1], [2, 3]), [4])", "1-2-3-4"),
+        ("join(\",\", split(\";\", \"a;b\"))", "a,b"),
+        ("join(\",\", range(3))", "0,1,2"),
+        ("join(\",\", range(5, 0, -2))", "5,3,1"),
+        ("lookup({ a = 1 }, \"b\", \"none\")", "none"),
+        ("merge({ a = 1, b = 1 }, { b = 2 }).b", "2"),
+        ("replace(\"a.b.c\", \".\", \"-\")", "a-b-c"),
+        ("regex_replace(\"a1b22\", \"[0-9]+\", \"#\")", "a#b#"),
+        ("timeadd(\"2020-01-01T00:00:00Z\", \"1h\")", "2020-01-01T01:00:00Z"),
+        ("base64decode(base64encode(\"hi\"))", "hi"),
+        ("join(\",\", toset([\"b\", \"a\", \"b\"]))", "a,b"),
+        ("join(\",\", flatten([1, [2, [3]]]))", "1,2,3"),
+        ("join(\",\", keys({ b = 1, a = 2 }))", "a,b"),
+        ("element([1, 2, 3], 4)", "2"),
+        ("join(\"\", reverse([1, 2]))", "21"),
+        ("strrev(\"abc\")", "cba"),
+        ("substr(\"hello\", 1, -1)", "ello"),
+        ("title(\"hello wide world\")", "Hello Wide World"),
+        ("indent(2, \"a\\nb\")", "a\n  b"),
+        ("trimsuffix(trimprefix(\"v1.2\", \"v\"), \".2\")", "1"),
+        ("urlencode(\"a b/c\")", "a+b%2Fc"),
+        ("max([1, 5, 3]...)", "5"),
+        ("try([1][5], \"fallback\")", "fallback"),
+        ("can({ a = 1 }.b)", "false"),
+        ("coalesce(null, \"\", \"x\")", "x"),
+        ("contains([1, 2], 2)", "true"),
+        ("length(setproduct([1, 2], [3, 4, 5]))", "6"),
+        ("zipmap([\"a\"], [9]).a", "9"),
+        ("parseint(\"ff\", 16)", "255"),
+        ("floor(2.7) + ceil(2.1) + abs(-1)", "6"),
+        ("chomp(file(\"./greeting.txt\"))", "hello"),
+        ("fileexists(\"./other.txt\")", "false"),
+    ]);
+}
+
+#[test]
+fn locals_are_evaluated_in_the_order_they_need() {
+    let locals = "a = \"${local.b}!\"\nb = upper(local.c.d)\nc = { d = \"x\" }";
+    assert_eq!(text_of(locals, "local.a").as_deref(), Ok("X!"));
+}
+
+#[test]
+fn what_cannot_be_evaluated_says_why() {
+    let cases = [
+        ("local.nothing", "there is no local \"nothing\""),
+        ("var.nothing", "there is no variable \"nothing\""),
+        ("uper(\"a\")", "there is no function \"uper\"; did you mean \"upper\"?"),
+        ("sha256(\"a\")", "the function \"sha256\" is not available yet"),
+        ("file(\"secret\")", "file: no file secret"),
+        ("upper()", "upper takes 1 arguments, found 0"),
+        ("1 / 0", "cannot divide by zero"),
+        ("[1][3]", "there is no element 3 in a list of 1"),
+        ("\"a${[1]}\"", "only text, numbers and bools can stand inside text"),
+        ("{ abc = 1 }.abd", "this object has no \"abd\"; did you mean \"abc\"?"),
+        ("attr.x ? 1 : 2", "expected a bool, found the text \"${attr.x}\""),
+        ("range(5000)", "range: more than 1024 elements"),
+        ("[for x in 5 : x]", "cannot go through the number 5"),
+    ];
+    for (expression, message) in cases {
+        let wrong = text_of("", expression).unwrap_err();
+        assert!(wrong.contains(message), "{expression}: {wrong}");
+    }
+    let wrong = text_of("a = local.b\nb = local.a", "1").unwrap_err();
+    assert!(wrong.contains("refers to itself"), "{wrong}");
+}
+
+#[test]
+fn without_files_no_file_is_read() {
+    let text = "job \"j\" {\n meta = { v = file(\"/etc/passwd\") }\n}\n";
+    let wrong = parse(&Source::new("j.hcl", text), &Variables::default(), &NoFiles).unwrap_err();
+    assert!(wrong.plain().contains("filesystem function disabled"), "{wrong}");
+}

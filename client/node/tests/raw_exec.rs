@@ -14,7 +14,7 @@ use support::*;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_runs_and_its_output_and_exit_code_are_kept() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let script = "echo out $NOMAD_TASK_NAME $NOMAD_META_who; echo err >&2; pwd; exit 7";
     let mut task = shell("web", script);
     task["Meta"] = json!({"who": "${node.unique.name}"});
@@ -33,7 +33,7 @@ async fn a_process_runs_and_its_output_and_exit_code_are_kept() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn logs_are_rotated() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     // 3 MiB of lines into files of 1 MiB, of which 2 are kept.
     let mut task = shell("t", "yes 0123456789012345678901234567890 | head -c 3145728");
     task["LogConfig"] = json!({"MaxFiles": 2, "MaxFileSizeMB": 1});
@@ -49,7 +49,7 @@ async fn logs_are_rotated() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deaf_task_is_killed_after_its_timeout_with_all_it_started() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let script = "trap '' TERM; setsid sleep 1000 & echo $! > child; echo up; while :; do sleep 0.05; done";
     let mut task = shell("t", script);
     task["KillSignal"] = json!("SIGTERM");
@@ -72,7 +72,7 @@ async fn a_deaf_task_is_killed_after_its_timeout_with_all_it_started() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_polite_task_ends_by_the_signal_it_asked_for() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let script = "trap 'echo bye; exit 3' USR1; echo up; while :; do sleep 0.05; done";
     let mut task = shell("t", script);
     task["KillSignal"] = json!("SIGUSR1");
@@ -89,7 +89,7 @@ async fn a_polite_task_ends_by_the_signal_it_asked_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn configuration_mistakes_and_missing_programs_are_named() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     let task = |config| json!([{"Name": "t", "Driver": "raw_exec", "Config": config}]);
     let cases = [
         (json!({"command": "/bin/true", "comand": "x"}), "driver raw_exec has no config key \"comand\""),
@@ -112,7 +112,7 @@ async fn configuration_mistakes_and_missing_programs_are_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_on_request_is_a_new_process_and_a_signal_reaches_the_old() {
-    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let (base, servers) = (Base::new(), FakeServers::new());
     servers.assign(alloc(
         1,
         "service",
@@ -120,6 +120,7 @@ async fn a_restart_on_request_is_a_new_process_and_a_signal_reaches_the_old() {
     ));
     let agent = start(settings(base.path()), &servers).await;
     eventually("output", || log(base.path(), 1, "t.stdout.0").starts_with("up").then_some(()));
+    servers.await_status(&alloc_id(1), "running");
     let handle = agent.local().allocs.get(&alloc_id(1)).unwrap();
     use node::alloc::handle::Command;
     let signal = node::driver::signal_named("usr1").unwrap();
@@ -155,7 +156,7 @@ fn state(base: &Path) -> Option<State> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_are_found_again_after_the_agent_stopped() {
-    let base = tempfile::tempdir().unwrap();
+    let base = Base::new();
     let first = FakeServers::new();
     first.assign(long_lived());
     let agent = start(settings(base.path()), &first).await;
@@ -180,7 +181,7 @@ async fn tasks_are_found_again_after_the_agent_stopped() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_exit_while_the_agent_was_away_is_learned() {
-    let base = tempfile::tempdir().unwrap();
+    let base = Base::new();
     let servers = FakeServers::new();
     servers.assign(long_lived());
     let agent = start(settings(base.path()), &servers).await;
@@ -199,7 +200,7 @@ async fn an_exit_while_the_agent_was_away_is_learned() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_whose_executor_was_killed_is_ended_and_starts_anew() {
-    let base = tempfile::tempdir().unwrap();
+    let base = Base::new();
     let servers = FakeServers::new();
     servers.assign(long_lived());
     let agent = start(settings(base.path()), &servers).await;
@@ -243,7 +244,7 @@ async fn victim() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_survive_a_kill_of_the_agent() {
-    let base = tempfile::tempdir().unwrap();
+    let base = Base::new();
     let mut victim = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "victim", "--nocapture"])
         .env(VICTIM, base.path())

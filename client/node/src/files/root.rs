@@ -38,8 +38,7 @@ impl Root {
         let inside = path.trim_start_matches('/');
         let inside = if inside.is_empty() { "." } else { inside };
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        // A pipe that nobody writes to must not hold up the reader.
-        let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let flags = flags | OFlags::CLOEXEC;
         match rustix::fs::openat2(&self.directory, inside, flags, Mode::empty(), resolve) {
             Ok(file) => Ok(File::from(file)),
             Err(Errno::XDEV | Errno::LOOP) => Err(FsError::Escapes),
@@ -53,7 +52,8 @@ impl Root {
     /// # Errors
     /// As [`FsError`] names them.
     pub fn open_file(&self, path: &str) -> Result<File, FsError> {
-        let file = self.open_below(path, OFlags::RDONLY)?;
+        // A pipe that nobody writes to must not hold up the reader.
+        let file = self.open_below(path, OFlags::RDONLY | OFlags::NONBLOCK)?;
         // By where it really lies, so that a link to a secret is one too.
         let real = std::fs::read_link(proc_path(&file)).map_err(|error| failed(path, error))?;
         let inside = real.strip_prefix(&self.path).map_err(|_| FsError::Escapes)?;

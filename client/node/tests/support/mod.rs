@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use model::document::{Allocation, Node, TaskState};
 use node::Agent;
 use node::driver::raw_exec::RawExecSettings;
+use node::executor::{process, spec};
 use node::server::{Assigned, Lease, Server, ServerError};
 use node::settings::{Capacity, GcSettings, Reserved, Settings};
 use serde_json::{Value, json};
@@ -27,6 +28,33 @@ pub fn eventually<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
         }
         assert!(Instant::now() < deadline, "{what} did not happen");
         std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A directory for one node. Tasks outlive agents, so also a failed test's; not this directory's, though.
+pub struct Base(tempfile::TempDir);
+
+impl Base {
+    pub fn new() -> Base {
+        Base(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for Base {
+    fn drop(&mut self) {
+        let executors = std::fs::read_dir(self.path().join("client/executors"));
+        for directory in executors.into_iter().flatten().flatten() {
+            if let Ok(Some(state)) = spec::read::<spec::State>(&directory.path(), spec::STATE_FILE)
+                && state.executor.is_alive()
+            {
+                // The executor sees its task end, and takes everything else along.
+                process::signal(state.task.pid, nix::sys::signal::Signal::SIGKILL).ok();
+            }
+        }
     }
 }
 

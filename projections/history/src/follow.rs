@@ -1,0 +1,147 @@
+//! The thread that keeps the index behind the log, at its own pace.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use base::Index;
+use journal::{Journal, ReadError};
+use parking_lot::{Condvar, Mutex};
+
+use crate::entries::Entries;
+use crate::history::HistoryError;
+use crate::index::{EntityIndex, Mark};
+
+/// How often the log is looked at when nobody asks for anything.
+const IDLE: Duration = Duration::from_millis(250);
+/// Log read, and indexed, in one step: bounds the memory of a step and how long a shutdown waits.
+const STEP_BYTES: usize = 4 << 20;
+/// How much work a power cut may cost. What is lost is read from the log again.
+const SYNC_EVERY: Duration = Duration::from_secs(10);
+
+pub(crate) struct Shared {
+    pub journal: Arc<dyn Journal>,
+    pub index: EntityIndex,
+    pub progress: Mutex<Progress>,
+    /// The thread has work, or is to end.
+    pub work: Condvar,
+    /// The progress changed.
+    pub moved: Condvar,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// Everything up to here is indexed, and is known to be of this log.
+    pub cursor: Index,
+    pub failed: Option<String>,
+    pub closed: bool,
+}
+
+pub(crate) fn follow(shared: &Shared) {
+    let ended = run(shared);
+    let synced = shared.index.sync();
+    let mut progress = shared.progress.lock();
+    if let Err(error) = ended.and(synced.map_err(HistoryError::from)) {
+        tracing::error!(%error, "history is not indexed any more");
+        progress.failed = Some(error.to_string());
+    }
+    progress.closed = true;
+    shared.moved.notify_all();
+}
+
+fn run(shared: &Shared) -> Result<(), HistoryError> {
+    let mut cursor = None;
+    let (mut synced, mut unsynced) = (Instant::now(), false);
+    loop {
+        if cursor.is_none() {
+            cursor = agreed(shared)?;
+        }
+        let advanced = match cursor {
+            Some(from) => {
+                publish(shared, from);
+                step(shared, from)?
+            }
+            None => None,
+        };
+        if advanced.is_some() {
+            (cursor, unsynced) = (advanced, true);
+        } else if !rest(shared) {
+            return Ok(());
+        }
+        if unsynced && synced.elapsed() >= SYNC_EVERY {
+            shared.index.sync()?;
+            (synced, unsynced) = (Instant::now(), false);
+        }
+    }
+}
+
+/// Up to where the index is of this very log; `None` while the log is too short to tell.
+///
+/// An index of another log, or of a past that was repaired away, is emptied.
+fn agreed(shared: &Shared) -> Result<Option<Index>, HistoryError> {
+    let (Some(first), Some(cursor)) = (shared.index.first()?, shared.index.cursor()?) else {
+        return Ok(Some(Index::ZERO));
+    };
+    for mark in [first, cursor] {
+        match is_of(shared, mark)? {
+            Some(true) => {}
+            Some(false) => {
+                tracing::warn!(index = mark.index.0, "the index of history is of another log: it is rebuilt");
+                shared.index.clear()?;
+                return Ok(Some(Index::ZERO));
+            }
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(cursor.index))
+}
+
+/// `None` when the log has not come that far. A batch that is no longer kept is not doubted.
+fn is_of(shared: &Shared, mark: Mark) -> Result<Option<bool>, HistoryError> {
+    if mark.index < shared.journal.horizon() {
+        return Ok(Some(true));
+    }
+    if shared.journal.committed() < mark.index {
+        return Ok(None);
+    }
+    let batches = shared.journal.read(mark.index, 1)?;
+    Ok(batches.first().map(|batch| Mark::of(batch) == mark))
+}
+
+/// Indexes the next stretch after `from`; `None` when there is none.
+fn step(shared: &Shared, from: Index) -> Result<Option<Index>, HistoryError> {
+    if shared.progress.lock().closed {
+        return Ok(None);
+    }
+    let batches = match shared.journal.read(from.next(), STEP_BYTES) {
+        Err(ReadError::Compacted { oldest, .. }) => {
+            tracing::warn!(from = from.0, oldest = oldest.0, "history lacks batches that are no longer kept");
+            shared.journal.read(oldest, STEP_BYTES)?
+        }
+        read => read?,
+    };
+    let Some(last) = batches.last().map(Mark::of) else { return Ok(None) };
+    let mut entries = Entries::default();
+    for batch in &batches {
+        entries.add(batch, |job| shared.index.owned_by(job).map_err(HistoryError::from))?;
+    }
+    let first = if from == Index::ZERO { batches.first().map(Mark::of) } else { None };
+    shared.index.write(&entries, first, last)?;
+    Ok(Some(last.index))
+}
+
+fn publish(shared: &Shared, cursor: Index) {
+    let mut progress = shared.progress.lock();
+    if progress.cursor != cursor {
+        progress.cursor = cursor;
+        shared.moved.notify_all();
+    }
+}
+
+/// Waits for work; false when there will be none.
+fn rest(shared: &Shared) -> bool {
+    let mut progress = shared.progress.lock();
+    if !progress.closed {
+        shared.work.wait_for(&mut progress, IDLE);
+    }
+    !progress.closed
+}

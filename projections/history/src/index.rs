@@ -1,0 +1,169 @@
+//! The index on disk. Three keyspaces of one database, written together:
+//!
+//! | keyspace | key | value |
+//! |---|---|---|
+//! | `events` | allocation (16), index (8), ordinal (2) | nothing |
+//! | `owned` | namespace, 0, job, 0, allocation (16) | nothing |
+//! | `meta` | `first`, `cursor` | a [`Mark`]: index (8), time (8), proposer (16) |
+//!
+//! Numbers are big-endian, so that keys sort as they count.
+
+use std::path::Path;
+
+use base::{Index, Uuid};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use journal::EncodedBatch;
+use model::{AllocId, JobKey};
+
+use crate::entries::{Entries, Position};
+
+/// The database's own threads: it only ever writes in bulk and in the background.
+const WORKERS: usize = 1;
+/// Reads go to a few keys of one allocation at a time.
+const CACHE_BYTES: u64 = 4 << 20;
+
+/// Tells a batch from any other of the same index, of this log or another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub index: Index,
+    time: i64,
+    proposer: Uuid,
+}
+
+impl Mark {
+    pub fn of(batch: &EncodedBatch) -> Mark {
+        Mark { index: batch.index(), time: batch.time().0, proposer: batch.proposer() }
+    }
+
+    fn bytes(&self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&self.index.0.to_be_bytes());
+        bytes[8..16].copy_from_slice(&self.time.to_be_bytes());
+        bytes[16..].copy_from_slice(&self.proposer.0);
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Option<Mark> {
+        let bytes: &[u8; 32] = bytes.try_into().ok()?;
+        let number =
+            |at: usize| u64::from_be_bytes(bytes[at..at + 8].try_into().expect("8 bytes were sliced"));
+        let proposer = Uuid(bytes[16..].try_into().expect("16 bytes were sliced"));
+        Some(Mark { index: Index(number(0)), time: number(8) as i64, proposer })
+    }
+}
+
+pub(crate) struct EntityIndex {
+    database: Database,
+    events: Keyspace,
+    owned: Keyspace,
+    meta: Keyspace,
+}
+
+impl EntityIndex {
+    /// Opens the index; one that cannot be opened is put aside and begun anew.
+    ///
+    /// # Errors
+    /// Another process holds it, or the directory itself cannot be used.
+    pub fn open(dir: &Path) -> Result<EntityIndex, fjall::Error> {
+        match EntityIndex::try_open(dir) {
+            Err(error) if !matches!(error, fjall::Error::Locked) => {
+                let aside = dir.with_extension("damaged");
+                tracing::warn!(%error, dir = %dir.display(), aside = %aside.display(), "the index of history is rebuilt");
+                if aside.exists() {
+                    std::fs::remove_dir_all(&aside)?;
+                }
+                std::fs::rename(dir, &aside)?;
+                EntityIndex::try_open(dir)
+            }
+            opened => opened,
+        }
+    }
+
+    fn try_open(dir: &Path) -> Result<EntityIndex, fjall::Error> {
+        std::fs::create_dir_all(dir)?;
+        let database = Database::builder(dir).worker_threads(WORKERS).cache_size(CACHE_BYTES).open()?;
+        let keyspace = |name| database.keyspace(name, KeyspaceCreateOptions::default);
+        let (events, owned, meta) = (keyspace("events")?, keyspace("owned")?, keyspace("meta")?);
+        Ok(EntityIndex { database, events, owned, meta })
+    }
+
+    /// The first batch that was indexed; `None` before there was one.
+    pub fn first(&self) -> Result<Option<Mark>, fjall::Error> {
+        Ok(self.meta.get("first")?.and_then(|bytes| Mark::read(&bytes)))
+    }
+
+    /// The last batch that was indexed; `None` before there was one.
+    pub fn cursor(&self) -> Result<Option<Mark>, fjall::Error> {
+        Ok(self.meta.get("cursor")?.and_then(|bytes| Mark::read(&bytes)))
+    }
+
+    /// Writes what was gathered, and up to where, all or nothing.
+    pub fn write(&self, entries: &Entries, first: Option<Mark>, cursor: Mark) -> Result<(), fjall::Error> {
+        let mut batch = self.database.batch().durability(Some(PersistMode::Buffer));
+        for (alloc, at) in &entries.events {
+            batch.insert(&self.events, event_key(*alloc, *at), []);
+        }
+        for (job, alloc) in &entries.disowned {
+            batch.remove(&self.owned, owned_key(job, Some(*alloc)));
+        }
+        for (job, alloc) in &entries.owned {
+            batch.insert(&self.owned, owned_key(job, Some(*alloc)), []);
+        }
+        if let Some(first) = first {
+            batch.insert(&self.meta, "first", first.bytes());
+        }
+        batch.insert(&self.meta, "cursor", cursor.bytes());
+        batch.commit()
+    }
+
+    /// Makes what was written survive a power cut.
+    pub fn sync(&self) -> Result<(), fjall::Error> {
+        self.database.persist(PersistMode::SyncData)
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) -> Result<(), fjall::Error> {
+        // The marks go first: an index without them is read as empty and filled again.
+        self.meta.clear()?;
+        self.events.clear()?;
+        self.owned.clear()
+    }
+
+    /// The events that name an allocation, oldest first.
+    pub fn events_of(&self, alloc: AllocId) -> Result<Vec<Position>, fjall::Error> {
+        let keys = self.events.prefix(alloc.0.0).map(|entry| entry.key());
+        keys.map(|key| key.map(|key| position(&key))).collect()
+    }
+
+    /// The allocations that a job owns.
+    pub fn owned_by(&self, job: &JobKey) -> Result<Vec<AllocId>, fjall::Error> {
+        let keys = self.owned.prefix(owned_key(job, None)).map(|entry| entry.key());
+        let alloc = |key: &[u8]| {
+            let id = key.last_chunk().expect("a key of the keyspace ends with an id");
+            AllocId(Uuid(*id))
+        };
+        keys.map(|key| key.map(|key| alloc(&key))).collect()
+    }
+}
+
+fn event_key(alloc: AllocId, at: Position) -> [u8; 26] {
+    let mut key = [0; 26];
+    key[..16].copy_from_slice(&alloc.0.0);
+    key[16..24].copy_from_slice(&at.index.0.to_be_bytes());
+    key[24..].copy_from_slice(&at.ordinal.to_be_bytes());
+    key
+}
+
+fn position(key: &[u8]) -> Position {
+    let key: &[u8; 26] = key.try_into().expect("keys of the keyspace have 26 bytes");
+    let index = u64::from_be_bytes(key[16..24].try_into().expect("8 bytes were sliced"));
+    Position { index: Index(index), ordinal: u16::from_be_bytes([key[24], key[25]]) }
+}
+
+/// Without an allocation: what all keys of the job begin with.
+fn owned_key(job: &JobKey, alloc: Option<AllocId>) -> Vec<u8> {
+    // Neither name holds a zero byte, so no job's keys begin with another's.
+    let mut key = [job.namespace.as_bytes(), &[0], job.id.as_bytes(), &[0]].concat();
+    key.extend(alloc.iter().flat_map(|alloc| alloc.0.0));
+    key
+}

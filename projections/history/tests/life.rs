@@ -1,0 +1,194 @@
+//! The life of allocations, told from a log.
+
+#[path = "../../state/tests/support/mod.rs"]
+#[expect(dead_code, reason = "each test program uses a part of the world")]
+mod world;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Duration as Span, Index, Term};
+use history::{History, HistoryError, Transition};
+use journal::{EncodedBatch, Journal, MemoryJournal, Sink, encode};
+use model::{AllocId, ClientStatus, Command, NodeStatus};
+use world::{World, key, node_id, stop, unknown};
+
+/// What tests wait at most before they fail.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_life_is_told_from_placement_to_purge() {
+    let world = busy_world();
+    let history = over(&world, None);
+    let told = history.transitions(world.alloc("web[0]"), world.state.index, PATIENCE).unwrap();
+    let node = node_id(1);
+    let expected = format!(
+        "-/- -> run/pending by anonymous, evaluation: placed on node {node}\n\
+         run/pending -> run/running by node:{node}, report of node {node}: \n\
+         run/running -> run/unknown by anonymous, evaluation: its node is disconnected\n\
+         run/unknown -> run/running by node:{node}, report of node {node}: \n\
+         run/running -> run/running by anonymous, evaluation: its node came back and it stays\n\
+         run/running -> run/running by anonymous, operator-stop: asked for: migrate\n\
+         run/running -> stop/running by anonymous, evaluation: by the story\n\
+         stop/running -> stop/complete by node:{node}, report of node {node}: \n\
+         stop/complete -> stop/complete by anonymous, job default/web purged: forgotten with its job\n"
+    );
+    assert_eq!(told.iter().map(line).collect::<String>(), expected);
+    assert!(told.is_sorted_by_key(|transition| (transition.index, transition.ordinal)));
+    assert!(world.state.allocs.lookup(world.alloc("web[0]")).is_none(), "it is told after it was forgotten");
+}
+
+#[test]
+fn an_allocation_nobody_placed_has_no_life() {
+    let world = busy_world();
+    let history = over(&world, None);
+    assert_eq!(history.transitions(AllocId(7.into()), world.state.index, PATIENCE).unwrap(), []);
+}
+
+#[test]
+fn a_restart_goes_on_where_the_index_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = Some(dir.path().join("history"));
+    let world = busy_world();
+    let all: Vec<EncodedBatch> = world.log.iter().map(encode).collect();
+    let half = all.len() / 2;
+    {
+        let history = History::open(path.clone(), journal(all[..half].to_vec())).unwrap();
+        history.transitions(world.alloc("web[0]"), Index(half as u64), PATIENCE).unwrap();
+    }
+    let history = History::open(path, journal(all)).unwrap();
+    let told = history.transitions(world.alloc("web[0]"), world.state.index, PATIENCE).unwrap();
+    let fresh = over(&world, None);
+    assert_eq!(told, fresh.transitions(world.alloc("web[0]"), world.state.index, PATIENCE).unwrap());
+}
+
+#[test]
+fn an_index_of_another_log_is_emptied() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = Some(dir.path().join("history"));
+    let (world, mut other) = (busy_world(), World::new());
+    drop(settled(over(&world, path.clone()), &world));
+    other.now.0 += 1;
+    for number in 1..20 {
+        other.register_node(number, "a").unwrap();
+    }
+    let history = settled(over(&other, path), &other);
+    assert_eq!(history.transitions(world.alloc("web[0]"), other.state.index, PATIENCE).unwrap(), []);
+}
+
+#[test]
+fn a_damaged_index_is_put_aside_and_rebuilt() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("history");
+    let world = busy_world();
+    drop(settled(over(&world, Some(path.clone())), &world));
+    for entry in std::fs::read_dir(&path).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_file() && entry.file_name() != "lock" {
+            std::fs::write(entry.path(), b"not a database").unwrap();
+        }
+    }
+    let history = over(&world, Some(path.clone()));
+    let told = history.transitions(world.alloc("web[0]"), world.state.index, PATIENCE).unwrap();
+    assert_eq!(told.len(), 9);
+    assert!(path.with_extension("damaged").exists(), "the damaged index is kept for a look");
+}
+
+#[test]
+fn what_the_log_no_longer_keeps_is_left_out() {
+    let world = busy_world();
+    let batches = world.log.iter().map(encode).collect();
+    let journal = Arc::new(MemoryJournal::with(batches, Deaf));
+    let history = History::open(None, journal.clone()).unwrap();
+    let all = history.transitions(world.alloc("web[0]"), world.state.index, PATIENCE).unwrap();
+    journal.forget_before(all[2].index);
+    let kept = history.transitions(world.alloc("web[0]"), world.state.index, PATIENCE).unwrap();
+    assert_eq!(kept.len(), all.len() - 2);
+    assert_eq!((kept[0].old.client, kept[0].new.client), (None, Some(ClientStatus::Unknown)));
+    assert_eq!(kept[1].old.client, Some(ClientStatus::Unknown));
+}
+
+#[test]
+fn a_log_that_has_not_come_so_far_is_waited_for() {
+    let world = busy_world();
+    let all: Vec<EncodedBatch> = world.log.iter().map(encode).collect();
+    let (early, late) = all.split_at(3);
+    let journal = journal(early.to_vec());
+    let history = History::open(None, journal.clone()).unwrap();
+    let behind = history.transitions(world.alloc("web[0]"), world.state.index, Duration::from_millis(1));
+    assert!(matches!(behind, Err(HistoryError::Behind { wanted, .. }) if wanted == world.state.index));
+    for batch in late {
+        journal.propose(Term(1), batch.clone()).unwrap();
+    }
+    assert_eq!(history.transitions(world.alloc("web[0]"), world.state.index, PATIENCE).unwrap().len(), 9);
+}
+
+/// One job whose allocation sees everything that can happen to one.
+fn busy_world() -> World {
+    let mut world = World::new();
+    world.register_node(1, "a").unwrap();
+    world.submit(Command::UpdateNodeStatus { node: node_id(1), claimed: NodeStatus::Ready }).unwrap();
+    world.register_job("web", "service", Span::from_secs(3_600)).unwrap();
+    let placed = world.placement("web", 0, 1, None);
+    settle(&mut world, |plan| plan.placed.push(placed));
+    world.report(1, &[("web[0]", "running")]).unwrap();
+    let alloc = world.alloc("web[0]");
+    world.submit(Command::MissHeartbeat { node: node_id(1) }).unwrap();
+    settle(&mut world, |plan| plan.unknown.push(unknown(vec![alloc])));
+    world.submit(Command::UpdateNodeStatus { node: node_id(1), claimed: NodeStatus::Ready }).unwrap();
+    world.report(1, &[("web[0]", "running")]).unwrap();
+    settle(&mut world, |plan| plan.reconnected.push(world::reconnected(vec![alloc])));
+    world.submit(Command::StopAlloc { alloc, no_shutdown_delay: false, reschedule: false }).unwrap();
+    settle(&mut world, |plan| plan.stopped.push(stop(vec![alloc], None)));
+    world.report(1, &[("web[0]", "complete")]).unwrap();
+    let purge = Command::DeregisterJob {
+        key: key("web"),
+        purge: true,
+        eval_priority: None,
+        no_shutdown_delay: false,
+    };
+    world.submit(purge).unwrap();
+    world.check_replay();
+    world
+}
+
+fn settle(world: &mut World, fill: impl FnOnce(&mut model::command::Plan)) {
+    let mut plan = world.plan();
+    fill(&mut plan);
+    world.settle("web", plan).unwrap();
+}
+
+fn over(world: &World, dir: Option<PathBuf>) -> Arc<History> {
+    History::open(dir, journal(world.log.iter().map(encode).collect())).unwrap()
+}
+
+fn settled(history: Arc<History>, world: &World) -> Arc<History> {
+    history.transitions(AllocId::default(), world.state.index, PATIENCE).unwrap();
+    history
+}
+
+fn journal(batches: Vec<EncodedBatch>) -> Arc<MemoryJournal> {
+    Arc::new(MemoryJournal::with(batches, Deaf))
+}
+
+fn line(transition: &Transition) -> String {
+    let view = |view: &history::View| {
+        let desired = view.desired.map_or("-", |desired| desired.word());
+        let client = view.client.map_or("-", |client| client.word());
+        format!("{desired}/{client}")
+    };
+    let Transition { old, new, actor, cause, description, .. } = transition;
+    // Evaluations are minted: which one it was is not the point here.
+    let cause = if cause.starts_with("evaluation ") { "evaluation" } else { cause };
+    format!("{} -> {} by {actor}, {cause}: {description}\n", view(old), view(new))
+}
+
+struct Deaf;
+
+impl Sink for Deaf {
+    fn committed(&mut self, _batch: EncodedBatch) {}
+    fn leading(&mut self, _term: Term) {}
+    fn following(&mut self, _leader: Option<u64>) {}
+    fn halted(&mut self, _why: String) {}
+}

@@ -6,10 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::{Duration, Index, Rng, Time};
-use model::{Command, EvalId, EvalStatus, JobType};
+use model::{Command, EvalId, EvalStatus, JobType, Trigger};
 use state::eval::{Eval, EvalRow};
 use state::job::JobRow;
 use state::{Delta, State};
+
+/// When plans were rejected too often, no new room has to appear: other schedulers were in the way. The
+/// evaluation is tried again after this.
+const CONFLICTS_SETTLE_IN: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug)]
 pub struct BrokerSettings {
@@ -215,10 +219,11 @@ impl Broker {
         while let Some((_, row)) = self.delayed.first().copied().filter(|(due, _)| *due <= now) {
             self.delayed.pop_first();
             let eval = state.evals.get(row);
-            match self.current.get(&eval.job) {
+            if self.current.get(&eval.job) == Some(&row) {
                 // Delivered before, it kept its job's turn.
-                Some(current) if *current == row => self.make_ready(row, eval),
-                _ => self.admit(state, row, eval, now),
+                self.make_ready(row, eval);
+            } else if !eval.status.is_terminal() {
+                self.take_turn(row, eval);
             }
         }
         commands
@@ -237,15 +242,19 @@ impl Broker {
         if held.token == token { Ok(held) } else { Err(NotHeld::WrongToken) }
     }
 
-    /// Takes in an evaluation that may run, if its job has no other in turn.
+    /// Takes in an evaluation, now or when it may run.
     fn admit(&mut self, state: &State, row: EvalRow, eval: &Eval, now: Time) {
-        if !may_run(state, eval) {
-            return;
-        }
         if eval.status == EvalStatus::Pending && eval.facts.wait_until > now {
             self.delayed.insert((eval.facts.wait_until, row));
-            return;
+        } else if may_run(state, eval) {
+            self.take_turn(row, eval);
+        } else if eval.status == EvalStatus::Blocked && eval.facts.trigger == Trigger::MaxPlanAttempts {
+            self.delayed.insert((eval.modify_time.plus(CONFLICTS_SETTLE_IN), row));
         }
+    }
+
+    /// It runs next for its job, unless another has the turn.
+    fn take_turn(&mut self, row: EvalRow, eval: &Eval) {
         if !self.current.contains_key(&eval.job) {
             self.current.insert(eval.job, row);
             self.make_ready(row, eval);

@@ -90,24 +90,25 @@ impl Worker {
 
     /// Schedules until a plan is accepted in full, or until trying again is of no use.
     fn settle(&self, shared: &Shared, delivery: &Delivery, mut state: Arc<State>) -> Result<(), SubmitError> {
-        let mut attempts = 0;
+        let mut in_vain = 0;
         loop {
-            let Some(eval) = state.evals.lookup(delivery.eval) else { return Ok(()) };
-            if eval.status.is_terminal() {
+            let Some(eval) = state.evals.lookup(delivery.eval).filter(|eval| !eval.status.is_terminal())
+            else {
                 return Ok(());
-            }
+            };
             self.is(WorkerStatus::Scheduling);
-            let (seed, moment) = (shared.seed(), now().max(state.time));
-            let settlement = if attempts < placement::max_attempts(eval.facts.kind) {
-                placement::schedule(&state, eval, seed, moment).settlement
+            let seed = shared.seed();
+            let outcome = placement::schedule(&state, eval, seed, now().max(state.time));
+            let settlement = if in_vain < placement::max_attempts(eval.facts.kind) {
+                outcome.settlement
             } else {
-                placement::give_up(&state, eval, seed, moment)
+                placement::give_up(&state, eval, seed, &outcome)
             };
             let Some((verdict, index)) = self.submit(shared, delivery, settlement)? else { return Ok(()) };
             if verdict.full {
                 return Ok(());
             }
-            attempts = if verdict.placed > 0 { 0 } else { attempts + 1 };
+            in_vain = if verdict.placed > 0 { 0 } else { in_vain + 1 };
             match shared.wait_for(index, SYNC_LIMIT) {
                 Waited::Reached(newer) => state = newer,
                 Waited::TimedOut | Waited::Closed => return Err(SubmitError::Unknown),

@@ -261,9 +261,9 @@ async fn tasks_survive_a_kill_of_the_agent() {
     let servers = FakeServers::new();
     servers.assign(long_lived());
     let agent = start(settings(base.path()), &servers).await;
-    let update = servers.await_status(&alloc_id(1), "running");
-    let starts = kinds(&update.task_states["t"]).iter().filter(|kind| **kind == "Started").count();
-    assert_eq!((starts, update.task_states["t"].restarts), (1, 0));
+    let task = agent.local().allocs.get(&alloc_id(1)).unwrap().board.state("t").unwrap();
+    let starts = kinds(&task).iter().filter(|kind| **kind == "Started").count();
+    assert_eq!((task.state.as_str(), starts, task.restarts), ("running", 1, 0));
     assert_eq!(state(base.path()).unwrap(), before, "the same process");
     servers.stop(&alloc_id(1));
     servers.await_status(&alloc_id(1), "complete");

@@ -102,7 +102,7 @@ impl AllocRunner {
             board: Arc::clone(&board),
             alloc: watch::Sender::new(Arc::new(stored.alloc)),
             roles,
-            coordinator: if restored { Coordinator::restored() } else { Coordinator::new() },
+            coordinator: if restored { Coordinator::restored() } else { Coordinator::fresh() },
             wires: BTreeMap::new(),
             loops: JoinSet::new(),
             commands: inbox,

@@ -14,7 +14,7 @@ pub fn prepare() -> Option<PathBuf> {
     let root = Path::new(CGROUP_ROOT);
     let available = std::fs::read_to_string(root.join("cgroup.controllers")).ok()?;
     let has = |name: &str| available.split_ascii_whitespace().any(|controller| controller == name);
-    if !(has("memory") && has("cpu")) || !nix::unistd::geteuid().is_root() {
+    if !(has("memory") && has("cpu") && nix::unistd::geteuid().is_root()) {
         return None;
     }
     let share = root.join(PARENT).join("share.slice");

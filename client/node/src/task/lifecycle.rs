@@ -62,7 +62,8 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    pub fn new() -> Coordinator {
+    /// For tasks that have yet to start.
+    pub fn fresh() -> Coordinator {
         Coordinator { phase: Phase::Init }
     }
 
@@ -224,7 +225,7 @@ mod tests {
     #[test]
     fn gates_open_stage_by_stage() {
         let (roles, mut states) = cast();
-        let mut coordinator = Coordinator::new();
+        let mut coordinator = Coordinator::fresh();
         assert_eq!(open(&coordinator, &roles), "");
         let steps = [
             ("", "", "init proxy"),
@@ -250,7 +251,7 @@ mod tests {
     #[test]
     fn a_failed_prestart_keeps_the_main_tasks_closed() {
         let (roles, mut states) = cast();
-        let mut coordinator = Coordinator::new();
+        let mut coordinator = Coordinator::fresh();
         states.insert("proxy".into(), state(RUNNING, false));
         states.insert("init".into(), state(DEAD, true));
         coordinator.phase = Phase::Prestart;

@@ -133,10 +133,10 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Most problems reported for one file; a file that is wrong throughout says the same thing over and over.
+/// Most problems looked for in one file: one that is wrong throughout says the same thing over and over.
 pub const DIAGNOSTICS_MAX: usize = 20;
 
-/// Everything wrong with a file; never empty. `Display` shows source lines and carets.
+/// What is wrong with a file; never empty, at most [`DIAGNOSTICS_MAX`]. `Display` shows source lines and carets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostics(pub Vec<Diagnostic>);
 
@@ -155,13 +155,13 @@ impl From<Diagnostic> for Diagnostics {
 
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, problem) in self.0.iter().take(DIAGNOSTICS_MAX).enumerate() {
+        for (at, problem) in self.0.iter().enumerate() {
             let gap = if at == 0 { "" } else { "\n\n" };
             write!(f, "{gap}{problem}")?;
         }
-        match self.0.len().saturating_sub(DIAGNOSTICS_MAX) {
-            0 => Ok(()),
-            more => write!(f, "\n\nand {more} more problems"),
+        match self.0.len() {
+            DIAGNOSTICS_MAX.. => write!(f, "\n\nno more than {DIAGNOSTICS_MAX} problems are shown"),
+            _ => Ok(()),
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use jobspec::{NESTING_MAX, NoFiles, SOURCE_MAX, Source, Variables, config, parse, parse_json};
+use jobspec::{
+    DIAGNOSTICS_MAX, NESTING_MAX, NoFiles, SOURCE_MAX, Source, Variables, config, parse, parse_json,
+};
 
 /// The smallest stack that a caller's thread may have.
 const STACK: usize = 1 << 20;
@@ -127,4 +129,14 @@ fn large_texts_are_refused_unread_and_long_ones_are_read() {
     assert_eq!(outcome("j.hcl", format!("job \"j\" {{\n meta {{\n{lines}}}\n}}\n")), "");
     let locals: String = (0..20_000).map(|n| format!("  k{n} = local.k{}\n", n + 1)).collect();
     assert_eq!(outcome("j.hcl", format!("locals {{\n{locals}  k20000 = 1\n}}\n{}", meta("local.k0"))), "");
+}
+
+#[test]
+fn a_file_that_is_wrong_throughout_is_refused_soon() {
+    let lines: String = (0..50_000).map(|n| format!("  wrong_argument_number_{n} = 1\n")).collect();
+    let wrong = outcome("j.hcl", format!("job \"j\" {{\n{lines}}}\n"));
+    assert_eq!(wrong.lines().count(), DIAGNOSTICS_MAX);
+    let lines: String = (0..50_000).map(|n| format!("variable \"v{n}\" {{}}\n")).collect();
+    let wrong = outcome("j.hcl", format!("{lines}job \"j\" {{}}\n"));
+    assert_eq!(wrong.lines().count(), DIAGNOSTICS_MAX);
 }

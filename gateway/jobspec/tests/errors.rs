@@ -170,3 +170,11 @@ fn columns_count_characters_and_tabs_keep_the_caret_in_place() {
                     2 |  name = \"é\" x\n   |             ^";
     assert_eq!(shown, expected);
 }
+
+#[test]
+fn shell_variables_in_text_are_explained() {
+    let shown = shown("job \"web\" {\n  meta {\n    v = <<EOT\necho ${HOME:-/root}\nEOT\n  }\n}\n");
+    let expected = "web.hcl:4:12: expected `}` at the end of the interpolation, found `:`\n \
+                    4 | echo ${HOME:-/root}\n   |            ^ write $${ for the text ${ itself";
+    assert_eq!(shown, expected);
+}

@@ -11,6 +11,10 @@ impl Files for OneFile {
             other => Err(format!("no file {other}")),
         }
     }
+
+    fn random(&self) -> Option<[u8; 16]> {
+        Some([0xff; 16])
+    }
 }
 
 fn text_of(locals: &str, expression: &str) -> Result<String, String> {
@@ -138,6 +142,7 @@ fn functions_give_what_the_language_says() {
         ("parseint(\"ff\", 16)", "255"),
         ("floor(2.7) + ceil(2.1) + abs(-1)", "6"),
         ("chomp(file(\"./greeting.txt\"))", "hello"),
+        ("uuidv4()", "ffffffff-ffff-4fff-bfff-ffffffffffff"),
         ("fileexists(\"./other.txt\")", "false"),
     ]);
 }

@@ -15,9 +15,9 @@ use std::collections::{BTreeMap, HashSet};
 use model::document::{Job, input};
 use serde_json::{Value as Json, json};
 
-use crate::diagnostic::{Diagnostic, Fault};
+use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Fault, Span};
 use crate::eval::{Evaluator, Value};
-use crate::hcl::{Attribute, Block, Body};
+use crate::hcl::{Attribute, Block, Body, Name};
 use schema::{Kind, Label, Many, Nested, Object, Schema};
 
 pub(crate) use json_syntax::body as body_of_json;
@@ -35,7 +35,7 @@ pub(crate) fn job(evaluator: &mut Evaluator, body: &Body) -> Result<Job, Vec<Dia
     let mut decoder = Decoder { evaluator, wrong: Vec::new() };
     let object = decoder.block(&job::JOB, block);
     if !decoder.wrong.is_empty() {
-        return Err(decoder.wrong.into_iter().map(|fault| fault.at(source)).collect());
+        return Err(decoder.wrong.into_iter().take(DIAGNOSTICS_MAX).map(|fault| fault.at(source)).collect());
     }
     // The schemas give each field its type, so a refusal here is a number at the edge of what fits.
     input::from_value(Json::Object(object)).map_err(|why| at(Fault::new(block.header, why.to_string())))
@@ -50,14 +50,14 @@ fn check_top_level(body: &Body) -> Result<(), Vec<Fault>> {
             Fault::new(name.span, format!("\"{}\" is not expected at the top of a job file", name.text));
         fault.suggest(&name.text, TOP_LEVEL)
     });
-    let wrong: Vec<Fault> = wrong.collect();
+    let wrong: Vec<Fault> = wrong.take(DIAGNOSTICS_MAX).collect();
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }
 
 fn job_block(body: &Body) -> Result<&Block, Fault> {
     let mut jobs = body.blocks.iter().filter(|block| block.kind.text == "job");
     let Some(job) = jobs.next() else {
-        let fault = Fault::new(crate::diagnostic::Span::default(), "missing job block");
+        let fault = Fault::new(Span::default(), "missing job block");
         return Err(fault.hint("a job file holds one block: job \"name\" { … }"));
     };
     match jobs.next() {
@@ -76,10 +76,16 @@ impl Decoder<'_, '_> {
         let mut object = Object::new();
         self.label(schema, block, &mut object);
         for attribute in &block.body.attributes {
+            if self.wrong.len() >= DIAGNOSTICS_MAX {
+                break;
+            }
             self.attribute(schema, block, attribute, &mut object);
         }
         let mut seen = HashSet::new();
         for inner in &block.body.blocks {
+            if self.wrong.len() >= DIAGNOSTICS_MAX {
+                break;
+            }
             self.nested(schema, block, inner, &mut seen, &mut object);
         }
         let missing = schema.fields.iter().filter(|field| field.required && !object.contains_key(field.json));
@@ -246,12 +252,12 @@ fn named(block: &Block) -> String {
     }
 }
 
-fn dynamic(kind: &crate::hcl::Name) -> Fault {
+fn dynamic(kind: &Name) -> Fault {
     let fault = Fault::new(kind.span, "dynamic blocks are not available yet");
     fault.hint("write the blocks out, one by one")
 }
 
-fn unexpected(schema: &'static Schema, parent: &Block, name: &crate::hcl::Name) -> Fault {
+fn unexpected(schema: &'static Schema, parent: &Block, name: &Name) -> Fault {
     let written = name.text.as_str();
     if written == "dynamic" {
         return dynamic(name);

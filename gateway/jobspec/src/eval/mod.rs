@@ -19,12 +19,12 @@ use crate::hcl::{Expr, ExprKind, Key, NESTING_MAX};
 pub(crate) use convert::{to_bool, to_int, to_number, to_text};
 pub(crate) use value::Value;
 
-/// What one text may spend on evaluation. Every expression costs [`STEP_COST`], every byte and element of a value
-/// that is made or copied costs one: about a second of work and a few hundred MiB at the most.
+/// What one text may spend on evaluation, in bytes of the values it makes or copies. Bounds the memory to about this,
+/// and, since every expression costs [`STEP_COST`], the time to about a second.
 pub const BUDGET: usize = 64 << 20;
 
 /// Cost of evaluating one expression, in the units of [`BUDGET`].
-pub const STEP_COST: usize = 16;
+pub const STEP_COST: usize = 32;
 
 /// Largest value a function may build, in bytes: functions such as `join` and `replace` multiply their input.
 pub const RESULT_MAX: usize = 8 << 20;
@@ -32,13 +32,18 @@ pub const RESULT_MAX: usize = 8 << 20;
 /// Deepest nesting of a value. Values nest deeper than any expression when locals build on each other.
 pub const VALUE_DEPTH_MAX: usize = 2 * NESTING_MAX;
 
-/// Files as the functions `file`, `filebase64` and `fileexists` see them.
+/// What a job file may take from the world around it: the functions `file`, `filebase64`, `fileexists` and `uuidv4`.
 pub trait Files {
     /// The content of the file at `path`, as written in the job file; relative paths are the caller's to resolve.
     ///
     /// # Errors
     /// A sentence for the user: why there is no content.
     fn read(&self, path: &str) -> Result<Vec<u8>, String>;
+
+    /// Fresh random bytes for `uuidv4`; `None` where there are none, which makes the function an error.
+    fn random(&self) -> Option<[u8; 16]> {
+        None
+    }
 }
 
 /// Refuses every file: for servers, where a job file must not read their disk.

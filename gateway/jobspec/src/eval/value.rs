@@ -2,6 +2,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
+/// Bytes of any value besides its text.
+const OVERHEAD: usize = size_of::<Value>();
+
 /// What an expression gives. Sets are lists without repetitions.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
@@ -47,16 +50,16 @@ impl Value {
         }
     }
 
-    /// Bytes and elements, as the budget counts them; `None` below `depth` levels.
+    /// About the bytes it takes, as the budget counts them; `None` below `depth` levels.
     pub fn weigh(&self, depth: usize) -> Option<usize> {
         let depth = depth.checked_sub(1)?;
         match self {
-            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => Some(1),
-            Value::Text(text) => Some(1 + text.len()),
-            Value::List(items) => items.iter().try_fold(1, |sum, item| Some(sum + item.weigh(depth)?)),
-            Value::Object(entries) => {
-                entries.iter().try_fold(1, |sum, (key, value)| Some(sum + key.len() + value.weigh(depth)?))
-            }
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => Some(OVERHEAD),
+            Value::Text(text) => Some(OVERHEAD + text.len()),
+            Value::List(items) => items.iter().try_fold(OVERHEAD, |sum, item| Some(sum + item.weigh(depth)?)),
+            Value::Object(entries) => entries
+                .iter()
+                .try_fold(OVERHEAD, |sum, (key, value)| Some(sum + key.len() + value.weigh(depth)?)),
         }
     }
 

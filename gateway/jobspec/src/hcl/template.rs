@@ -153,12 +153,11 @@ impl Cursor<'_> {
         self.leave();
         let after = self.take("~");
         if !self.take("}") {
-            let fault = self.expected("`}` at the end of the interpolation");
-            return Err(if self.peek().is_none() {
-                Fault::new(opened, "this is never closed by `}`").hint("write $${ for the text ${ itself")
-            } else {
-                fault
-            });
+            let fault = match self.peek() {
+                None => Fault::new(opened, "this is never closed by `}`"),
+                Some(_) => self.expected("`}` at the end of the interpolation"),
+            };
+            return Err(fault.hint("write $${ for the text ${ itself"));
         }
         let trim = Trim { before, after };
         Ok(match what {

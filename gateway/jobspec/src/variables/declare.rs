@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::types::Type;
-use crate::diagnostic::{Diagnostic, Fault, Source, Span};
+use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Fault, Source, Span};
 use crate::eval::{Evaluator, Files, Value, to_bool, to_text};
 use crate::hcl::{Attribute, Block, Body, Expr, Label};
 
@@ -111,7 +111,8 @@ impl<'a> Declarations<'a> {
                 Some(value) => {
                     values.insert(name.clone(), value.clone());
                 }
-                None => wrong.push(unset(declaration).at(self.source)),
+                None if wrong.len() < DIAGNOSTICS_MAX => wrong.push(unset(declaration).at(self.source)),
+                None => {}
             }
         }
         for declaration in self.declared.values().filter(|declaration| declaration.value.is_some()) {

@@ -27,8 +27,6 @@ pub struct Command {
     /// What the help page says beyond that; may be empty.
     pub details: &'static str,
     pub flags: &'static [&'static [Flag]],
-    /// Not in lists of commands.
-    pub hidden: bool,
     pub run: Run,
 }
 

@@ -10,7 +10,7 @@ const COMMON: [&str; 7] = ["run", "stop", "status", "alloc", "job", "node", "age
 pub fn overview(program: &str, commands: &[&Command]) -> String {
     let common = COMMON.map(|name| (name.to_string(), summary_of(name, commands)));
     let mut others: Vec<(String, String)> = Vec::new();
-    for command in commands.iter().filter(|command| !command.hidden) {
+    for command in commands.iter() {
         let first = command.name.split(' ').next().unwrap_or_default();
         if !COMMON.contains(&first) && others.iter().all(|(name, _)| name != first) {
             others.push((first.to_string(), summary_of(first, commands)));
@@ -29,7 +29,6 @@ pub fn overview(program: &str, commands: &[&Command]) -> String {
 pub fn group(program: &str, group: &str, commands: &[&Command]) -> String {
     let inside: Vec<_> = commands
         .iter()
-        .filter(|command| !command.hidden)
         .filter_map(|command| Some((command.name.strip_prefix(group)?.strip_prefix(' ')?, command.summary)))
         .map(|(name, summary)| (name.to_string(), summary.to_string()))
         .collect();
@@ -81,11 +80,8 @@ fn summary_of(name: &str, commands: &[&Command]) -> String {
         return command.summary.to_string();
     }
     let group = format!("{name} ");
-    let inside: Vec<_> = commands
-        .iter()
-        .filter(|command| !command.hidden)
-        .filter_map(|command| command.name.strip_prefix(group.as_str()))
-        .collect();
+    let inside: Vec<_> =
+        commands.iter().filter_map(|command| command.name.strip_prefix(group.as_str())).collect();
     format!("Subcommands: {}", inside.join(", "))
 }
 

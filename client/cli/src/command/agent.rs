@@ -13,7 +13,6 @@ pub static COMMAND: Command = Command {
     summary: "Run a server, a node, or both.",
     details: "To try it: sojourn agent -dev",
     flags: &[AGENT_FLAGS],
-    hidden: false,
     run: Run::Process(run),
 };
 
@@ -25,7 +24,7 @@ fn run(call: Call) -> Outcome {
     for note in &settings.notes {
         write_err(format!("Warning: {note}"));
     }
-    agent::run(settings)?;
+    agent::run(&settings, || write_out(started(&call.program, &settings)))?;
     Ok(0)
 }
 
@@ -39,7 +38,7 @@ fn log(settings: &LogSettings) {
     if settings.json { lines.json().init() } else { lines.init() }
 }
 
-/// What the agent is about to do, and what to try when it does.
+/// What the agent is about to do.
 fn banner(program: &str, settings: &Settings) -> String {
     let names: Vec<_> = settings.files.iter().map(|file| file.display().to_string()).collect();
     let loaded = match names.as_slice() {
@@ -60,11 +59,7 @@ fn banner(program: &str, settings: &Settings) -> String {
     ];
     let width = entries.iter().map(|(key, _)| key.len()).max().unwrap_or(0);
     let block: String = entries.iter().map(|(key, value)| format!("    {key:>width$}: {value}\n")).collect();
-    format!(
-        "{loaded}\n==> Starting Sojourn agent...\n==> Sojourn agent configuration:\n\n{block}\n\
-         {}==> Sojourn agent started! Log data will stream in below:\n\n",
-        what_next(program, settings, &http)
-    )
+    format!("{loaded}\n==> Starting Sojourn agent...\n==> Sojourn agent configuration:\n\n{block}\n")
 }
 
 fn data_dir(settings: &Settings) -> String {
@@ -74,17 +69,20 @@ fn data_dir(settings: &Settings) -> String {
     }
 }
 
-fn what_next(program: &str, settings: &Settings, http: &str) -> String {
+/// That the agent runs; and for a development agent, what to try with it.
+fn started(program: &str, settings: &Settings) -> String {
+    let end = "==> Sojourn agent started! Log data will stream in below:\n\n";
     if !settings.dev {
-        return String::new();
+        return end.to_string();
     }
-    let address = match http {
+    let http = std::net::SocketAddr::new(settings.http_ip(), settings.ports.http).to_string();
+    let address = match http.as_str() {
         "127.0.0.1:4646" => String::new(),
         http => format!("export NOMAD_ADDR=http://{http}\n    "),
     };
     format!(
         "==> To try it, in another terminal:\n\n    {address}{program} run examples/hello.nomad.hcl\n    \
-         {program} events\n    {program} history alloc ID\n\n"
+         {program} events\n    {program} history alloc ID\n\n{end}"
     )
 }
 
@@ -101,10 +99,11 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("\n    Bind Addrs: HTTP: 127.0.0.1:4646; RPC: 127.0.0.1:4647\n"), "{text}");
+        let text = started("sojourn", &settings);
         assert!(text.contains("    sojourn run examples/hello.nomad.hcl\n    sojourn events\n"), "{text}");
         settings.ports.http = 5646;
-        assert!(banner("sojourn", &settings).contains("    export NOMAD_ADDR=http://127.0.0.1:5646\n"));
+        assert!(started("sojourn", &settings).contains("    export NOMAD_ADDR=http://127.0.0.1:5646\n"));
         settings.dev = false;
-        assert!(!banner("sojourn", &settings).contains("To try it"));
+        assert!(started("sojourn", &settings).starts_with("==> Sojourn agent started!"));
     }
 }

@@ -28,7 +28,6 @@ pub static COMMAND: Command = Command {
         VERBOSE_FLAGS,
         CLIENT_FLAGS,
     ],
-    hidden: false,
     run: Run::Task(|call| Box::pin(run(call))),
 };
 

@@ -20,7 +20,6 @@ pub static COMMAND: Command = Command {
         OBJECT_FLAGS,
         CLIENT_FLAGS,
     ],
-    hidden: false,
     run: Run::Task(|call| Box::pin(run(call))),
 };
 

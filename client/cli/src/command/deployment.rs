@@ -17,7 +17,6 @@ pub static LIST: Command = Command {
         OBJECT_FLAGS,
         CLIENT_FLAGS,
     ],
-    hidden: false,
     run: Run::Task(|call| Box::pin(list(call))),
 };
 
@@ -28,7 +27,6 @@ pub static STATUS: Command = Command {
     summary: "Show how far a deployment has come.",
     details: "",
     flags: &[VERBOSE_FLAGS, OBJECT_FLAGS, CLIENT_FLAGS],
-    hidden: false,
     run: Run::Task(|call| Box::pin(status(call))),
 };
 

@@ -23,7 +23,6 @@ pub static COMMAND: Command = Command {
         ],
         CLIENT_FLAGS,
     ],
-    hidden: false,
     run: Run::Task(|call| Box::pin(run(call))),
 };
 

@@ -9,7 +9,6 @@ pub static COMMAND: Command = Command {
     summary: "Print every transition an allocation ever made, with who caused it and why.",
     details: "Allocations that were collected are found by their whole id.",
     flags: &[VERBOSE_FLAGS, OBJECT_FLAGS, CLIENT_FLAGS],
-    hidden: false,
     run: Run::Task(|call| Box::pin(run(call))),
 };
 

@@ -12,7 +12,6 @@ pub static COMMAND: Command = Command {
     summary: "List the versions of a job, newest first.",
     details: "",
     flags: &[&[value("version", "N", "Show only this version.")], OBJECT_FLAGS, CLIENT_FLAGS],
-    hidden: false,
     run: Run::Task(|call| Box::pin(run(call))),
 };
 

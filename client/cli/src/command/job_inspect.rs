@@ -19,7 +19,6 @@ pub static COMMAND: Command = Command {
         OBJECT_FLAGS,
         CLIENT_FLAGS,
     ],
-    hidden: false,
     run: Run::Task(|call| Box::pin(run(call))),
 };
 

@@ -1,3 +1,6 @@
+use api::JobValidateResponse;
+use model::document::Job;
+
 use crate::call::{CLIENT_FLAGS, Call, Command, Failure, Outcome, Run};
 use crate::job_file::{self, JOB_FILE_FLAGS};
 use crate::output::{Paint, write_err, write_out};
@@ -10,7 +13,6 @@ pub static COMMAND: Command = Command {
     details: "The servers are asked too, when one answers. Ends with 1 when the job is not valid, and with 255\n\
               when it could not be checked.",
     flags: &[JOB_FILE_FLAGS, CLIENT_FLAGS],
-    hidden: false,
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
@@ -27,29 +29,40 @@ async fn run(call: Call) -> Outcome {
     let parsed = job_file::load(&call, path)?.parsed;
     let client = call.client_in(&call.namespace_of(&parsed.job))?;
     let mut warnings = parsed.warnings;
-    match client.validate(parsed.job).await {
-        Ok(checked) => {
-            if !checked.warnings.is_empty() {
-                warnings.push(checked.warnings);
-            }
-            if !checked.validation_errors.is_empty() || !checked.error.is_empty() {
-                return Err(invalid(&checked.validation_errors, &checked.error));
-            }
-        }
-        // The file itself is sound, and that is worth saying without a cluster.
+    let checked = match client.validate(parsed.job.clone()).await {
+        // Servers judge by the same rules, which need no cluster.
         Err(error @ sdk::Error::Unreachable { .. }) => {
             write_err(format!("The servers were not asked: {error}"));
+            judge(parsed.job)
         }
-        Err(error) => {
-            return Err(Failure::Code(NOT_CHECKED, format!("Error validating job: {error}")));
+        checked => {
+            let failed = |error| Failure::Code(NOT_CHECKED, format!("Error validating job: {error}"));
+            checked.map_err(failed)?
         }
+    };
+    if !checked.validation_errors.is_empty() || !checked.error.is_empty() {
+        return Err(invalid(&checked.validation_errors, &checked.error));
     }
+    warnings.extend(Some(checked.warnings).filter(|text| !text.is_empty()));
     if !warnings.is_empty() {
         let text = warnings.iter().map(|warning| format!("{}\n", warning.trim_end())).collect::<String>();
         write_out(look.paint(Paint::Yellow, &format!("Job Warnings:\n{text}")) + "\n");
     }
     write_out(look.paint(Paint::Green, "Job validation successful") + "\n");
     Ok(0)
+}
+
+/// What a server would say of the job.
+fn judge(mut job: Job) -> JobValidateResponse {
+    let mut warnings = jobspec::unsupported(&job);
+    jobspec::canonicalize(&mut job);
+    let validation = jobspec::validate(&job);
+    warnings.extend(validation.warnings);
+    JobValidateResponse {
+        validation_errors: validation.errors.iter().map(ToString::to_string).collect(),
+        warnings: warnings.join("\n"),
+        ..JobValidateResponse::default()
+    }
 }
 
 fn invalid(errors: &[String], error: &str) -> Failure {

@@ -7,7 +7,6 @@ mod alloc_stop;
 mod deployment;
 mod eval_status;
 mod events;
-mod executor;
 mod history_alloc;
 mod job_history;
 mod job_inspect;
@@ -33,7 +32,6 @@ pub fn all() -> Vec<&'static Command> {
         &deployment::STATUS,
         &eval_status::COMMAND,
         &events::COMMAND,
-        &executor::COMMAND,
         &history_alloc::COMMAND,
         &job_history::COMMAND,
         &job_inspect::COMMAND,

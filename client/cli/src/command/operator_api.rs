@@ -24,7 +24,6 @@ pub static COMMAND: Command = Command {
         ],
         CLIENT_FLAGS,
     ],
-    hidden: false,
     run: Run::Task(|call| Box::pin(run(call))),
 };
 

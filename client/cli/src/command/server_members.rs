@@ -10,7 +10,6 @@ pub static COMMAND: Command = Command {
     summary: "List the servers and which of them leads.",
     details: "",
     flags: &[&[switch("detailed", "The same as -verbose.")], VERBOSE_FLAGS, OBJECT_FLAGS, CLIENT_FLAGS],
-    hidden: false,
     run: Run::Task(|call| Box::pin(run(call))),
 };
 

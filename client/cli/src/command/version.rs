@@ -15,7 +15,6 @@ pub static COMMAND: Command = Command {
     summary: "Print the version of this program.",
     details: "",
     flags: &[],
-    hidden: false,
     run: Run::Process(run),
 };
 

@@ -106,9 +106,9 @@ pub struct ClientSettings {
     pub max_kill_timeout: Duration,
     pub gc_interval: Duration,
     /// Percent.
-    pub gc_disk_usage_threshold: f64,
+    pub gc_disk_usage_threshold: u8,
     /// Percent.
-    pub gc_inode_usage_threshold: f64,
+    pub gc_inode_usage_threshold: u8,
     pub gc_max_allocs: u32,
     /// 0 means no bound.
     pub node_max_allocs: u32,
@@ -121,8 +121,7 @@ pub struct ReservedSettings {
     pub cpu_mhz: u64,
     pub memory_mib: u64,
     pub disk_mib: u64,
-    /// Core numbers and ranges, like `0-3,6`.
-    pub cores: String,
+    pub cores: Vec<u16>,
     /// Ports and ranges, like `22,80,8500-8600`.
     pub ports: String,
 }
@@ -176,8 +175,8 @@ impl Settings {
         settings.client.enabled = true;
         settings.client.network_interface = "lo".to_string();
         settings.client.gc_interval = Duration::from_secs(600);
-        settings.client.gc_disk_usage_threshold = 99.0;
-        settings.client.gc_inode_usage_threshold = 99.0;
+        settings.client.gc_disk_usage_threshold = 99;
+        settings.client.gc_inode_usage_threshold = 99;
         settings.raw_exec.enabled = true;
         settings
     }
@@ -245,8 +244,8 @@ impl ClientSettings {
             max_dynamic_port: 32_000,
             max_kill_timeout: Duration::from_secs(30),
             gc_interval: Duration::from_secs(60),
-            gc_disk_usage_threshold: 80.0,
-            gc_inode_usage_threshold: 70.0,
+            gc_disk_usage_threshold: 80,
+            gc_inode_usage_threshold: 70,
             gc_max_allocs: 50,
             node_max_allocs: 0,
             default_ineligible: false,

@@ -47,7 +47,9 @@ pub fn maybe<T: Word>(section: &mut Section, key: &str, field: &mut Option<T>) -
 /// When a value is no single word, with its position.
 pub fn map(section: &mut Section, field: &mut BTreeMap<String, String>) -> Result<(), Diagnostics> {
     for key in section.names() {
-        word(section, &key, field.entry(key).or_default())?;
+        let mut value = String::new();
+        word(section, &key, &mut value)?;
+        field.insert(key, value);
     }
     Ok(())
 }
@@ -97,10 +99,10 @@ macro_rules! words {
 }
 
 words! {
+    u8, "a whole number up to 255";
     u16, "a whole number up to 65535";
     u32, "a whole number";
     u64, "a whole number";
-    f64, "a number";
     String, "text";
     PathBuf, "a path";
     IpAddr, "an IP address";
@@ -112,6 +114,20 @@ impl Word for bool {
 
     fn read(text: &str) -> Option<Self> {
         api::go_bool(text)
+    }
+}
+
+impl Word for Vec<u16> {
+    const WHAT: &'static str = "numbers and ranges, like \"0-3,6\"";
+
+    fn read(text: &str) -> Option<Self> {
+        let mut numbers = Vec::new();
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (first, last): (u16, u16) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+            numbers.extend(first..=last);
+        }
+        Some(numbers)
     }
 }
 
@@ -127,5 +143,18 @@ impl Word for tracing::Level {
             "ERROR" => Some(tracing::Level::ERROR),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_numbers_are_spelled_out() {
+        let read = |text| <Vec<u16> as Word>::read(text);
+        assert_eq!(read("0-3, 6"), Some(vec![0, 1, 2, 3, 6]));
+        assert_eq!(read(""), Some(vec![]));
+        assert_eq!(read("a-3"), None);
     }
 }

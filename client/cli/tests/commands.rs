@@ -1,0 +1,399 @@
+//! The program as its users call it, against a cluster that answers from a table.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const EVAL: &str = "11111111-2222-4333-8444-555555555555";
+const ALLOC: &str = "5d16e7fe-8a2e-4b44-9c0a-3c7ab13b9f01";
+const NODE: &str = "0badcafe-1111-4222-8333-444444444444";
+
+#[test]
+fn jobs_are_listed_and_one_is_shown() {
+    let cluster = web_cluster();
+    let list = cluster.run(&["status"]);
+    assert_eq!(
+        list.stdout,
+        "ID   Type     Priority  Status   Submit Date\nweb  service  50        running  2026-01-02T03:04:05Z\n"
+    );
+    let shown = cluster.run(&["job", "status", "web"]);
+    assert_eq!(shown.code, 0, "{}", shown.stderr);
+    assert!(shown.stdout.starts_with("ID            = web\nName          = web\n"), "{}", shown.stdout);
+    let summary = "\nSummary\nTask Group  Queued  Starting  Running  Failed  Complete  Lost  Unknown\n\
+                   api         0       0         1        0       0         0     0\n";
+    assert!(shown.stdout.contains(summary), "{}", shown.stdout);
+    let allocs = "\nAllocations\nID        Node ID   Task Group  Version  Desired  Status   Created";
+    assert!(shown.stdout.contains(allocs), "{}", shown.stdout);
+}
+
+#[test]
+fn json_is_the_objects_as_the_api_names_them() {
+    let json = web_cluster().run(&["job", "status", "-json", "web"]);
+    assert!(json.stdout.starts_with("[\n    {\n        \"Summary\": {"), "{}", json.stdout);
+    for key in ["Allocations", "LatestDeployment", "Evaluations"] {
+        assert!(json.stdout.contains(&format!("\n        \"{key}\": ")), "{key}: {}", json.stdout);
+    }
+}
+
+#[test]
+fn what_is_not_there_or_not_clear_ends_with_one() {
+    let cluster = Cluster::answering(&[("GET /v1/jobs", "[]")]);
+    let none = cluster.run(&["status", "nope"]);
+    assert_eq!((none.code, none.stderr.as_str()), (1, "No job(s) with prefix or ID \"nope\" found\n"));
+    let cluster = Cluster::answering(&[("GET /v1/jobs", r#"[{"ID": "web-1"}, {"ID": "web-2"}]"#)]);
+    let many = cluster.run(&["status", "web"]);
+    assert_eq!(many.code, 1);
+    assert!(
+        many.stderr.starts_with("Prefix \"web\" matched multiple jobs\n\nID     Type"),
+        "{}",
+        many.stderr
+    );
+    let short = cluster.run(&["alloc", "status", "a"]);
+    assert_eq!((short.code, short.stderr.as_str()), (1, "Alloc ID must contain at least two characters.\n"));
+}
+
+#[test]
+fn a_job_is_registered_and_followed_to_its_end() {
+    let cluster = web_cluster();
+    let file = job_file();
+    let run = cluster.run(&["run", file.path().to_str().unwrap()]);
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    for line in [
+        "==> T: Monitoring evaluation \"11111111\"",
+        "    T: Evaluation triggered by job \"web\"",
+        "    T: Allocation \"5d16e7fe\" created: node \"0badcafe\", group \"api\"",
+        "    T: Evaluation status changed: \"pending\" -> \"complete\"",
+        "==> T: Evaluation \"11111111\" finished with status \"complete\"",
+    ] {
+        assert!(without_times(&run.stdout).lines().any(|found| found == line), "{line}: {}", run.stdout);
+    }
+    let detached = cluster.run(&["job", "run", "-detach", file.path().to_str().unwrap()]);
+    assert_eq!(detached.stdout, format!("Job registration successful\nEvaluation ID: {EVAL}\n"));
+}
+
+#[test]
+fn what_finds_no_place_ends_with_two() {
+    let failed = format!(
+        r#"{{"ID": "{EVAL}", "Status": "complete", "JobID": "web", "BlockedEval": "{ALLOC}",
+            "FailedTGAllocs": {{"api": {{"NodesEvaluated": 1, "NodesExhausted": 1, "CoalescedFailures": 1}}}}}}"#
+    );
+    let cluster = web_cluster().with(&format!("GET /v1/evaluation/{EVAL}"), &failed);
+    let run = cluster.run(&["run", job_file().path().to_str().unwrap()]);
+    assert_eq!(run.code, 2, "{}{}", run.stdout, run.stderr);
+    let text = without_times(&run.stdout);
+    assert!(
+        text.contains("finished with status \"complete\" but failed to place all allocations:\n"),
+        "{text}"
+    );
+    assert!(text.contains("    T: Task Group \"api\" (failed to place 2 allocations):\n"), "{text}");
+    assert!(text.contains("\n      * Resources exhausted on 1 node\n"), "{text}");
+    assert!(
+        text.contains("Evaluation \"5d16e7fe\" waiting for additional capacity to place remainder\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_job_at_another_index_is_not_updated() {
+    let refusal = "500 Enforcing job modify index 7: job exists with conflicting job modify index: 9";
+    let cluster = web_cluster().with("PUT /v1/jobs", refusal);
+    let run = cluster.run(&["run", "-check-index", "7", job_file().path().to_str().unwrap()]);
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.starts_with("Enforcing job modify index 7: "), "{}", run.stderr);
+    assert!(run.stderr.ends_with("\nJob not updated\n"), "{}", run.stderr);
+}
+
+#[test]
+fn a_job_file_that_is_wrong_is_shown_where() {
+    let file = tempfile::Builder::new().suffix(".nomad.hcl").tempfile().unwrap();
+    std::fs::write(file.path(), "job \"web\" {\n  gruop \"api\" {}\n}\n").unwrap();
+    let run = Cluster::answering(&[]).run(&["validate", file.path().to_str().unwrap()]);
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains(":2:3: "), "{}", run.stderr);
+}
+
+#[test]
+fn a_valid_job_needs_no_cluster_to_be_called_so() {
+    let validated = run(&["-address", "http://127.0.0.1:1", job_file().path().to_str().unwrap()], "validate");
+    assert_eq!(validated.code, 0, "{}", validated.stderr);
+    assert!(validated.stdout.ends_with("Job validation successful\n"), "{}", validated.stdout);
+    assert!(validated.stderr.starts_with("The servers were not asked: "), "{}", validated.stderr);
+}
+
+#[test]
+fn a_job_is_stopped_and_its_evaluation_named() {
+    let answer = format!(r#"{{"EvalID": "{EVAL}"}}"#);
+    let cluster = web_cluster().with("DELETE /v1/job/web", &answer);
+    assert_eq!(cluster.run(&["stop", "-detach", "web"]).stdout, format!("{EVAL}\n"));
+    let stopped_before = web_cluster().with("DELETE /v1/job/web", r#"{"EvalID": ""}"#);
+    let nothing = stopped_before.run(&["stop", "web"]);
+    assert_eq!((nothing.code, nothing.stdout.as_str()), (0, ""));
+}
+
+#[test]
+fn a_node_is_shown_even_when_it_does_not_say_what_it_does() {
+    let node = format!(
+        r#"{{"ID": "{NODE}", "Name": "n1", "Status": "ready", "Drivers": {{"raw_exec": {{"Detected": true, "Healthy": true}}}}}}"#
+    );
+    let cluster = Cluster::answering(&[
+        ("GET /v1/nodes", &format!(r#"[{{"ID": "{NODE}", "Name": "n1", "Status": "ready"}}]"#)),
+        (&format!("GET /v1/node/{NODE}"), &node),
+        (&format!("GET /v1/node/{NODE}/allocations"), "[]"),
+    ]);
+    let list = cluster.run(&["node", "status"]);
+    assert!(list.stdout.starts_with("ID        Node Pool  DC      Name  Class"), "{}", list.stdout);
+    let shown = cluster.run(&["node", "status", "0bad"]);
+    assert_eq!(shown.code, 0);
+    assert!(shown.stdout.contains("Driver Status   = raw_exec\n"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("\nAllocated Resources\n"), "{}", shown.stdout);
+    assert!(
+        shown.stderr.starts_with("error fetching node stats: Unexpected response code: 404"),
+        "{}",
+        shown.stderr
+    );
+}
+
+#[test]
+fn the_history_of_an_allocation_is_a_line_a_transition() {
+    let history = format!(
+        r#"{{"ID": "{ALLOC}", "Transitions": [
+            {{"Index": 4, "Ordinal": 1, "Time": "2026-01-02T03:04:05Z", "NewDesired": "run", "NewClient": "pending",
+              "Actor": "scheduler", "Cause": "eval"}},
+            {{"Index": 9, "Ordinal": 0, "Time": "2026-01-02T03:04:06Z", "OldDesired": "run", "NewDesired": "run",
+              "OldClient": "pending", "NewClient": "running", "Actor": "node", "Cause": "report"}}]}}"#
+    );
+    let cluster = Cluster::answering(&[(&format!("GET /v1/allocation/{ALLOC}/history"), &history)]);
+    let shown = cluster.run(&["history", "alloc", ALLOC]);
+    assert_eq!(
+        shown.stdout,
+        "Event  Time                  Desired  Client              Actor      Cause   Description\n\
+         4.1    2026-01-02T03:04:05Z  run      pending             scheduler  eval    <none>\n\
+         9.0    2026-01-02T03:04:06Z  run      pending -> running  node       report  <none>\n"
+    );
+    assert!(cluster.run(&["history", "alloc", "-json", ALLOC]).stdout.contains("\"NewClient\": \"running\""));
+}
+
+#[test]
+fn logs_are_printed_byte_for_byte() {
+    let alloc = format!(
+        r#"{{"ID": "{ALLOC}", "TaskGroup": "api", "Job": {{"TaskGroups": [{{"Name": "api", "Tasks": [{{"Name": "main"}}]}}]}}}}"#
+    );
+    let cluster = web_cluster()
+        .with(&format!("GET /v1/allocation/{ALLOC}"), &alloc)
+        .with(&format!("GET /v1/client/fs/logs/{ALLOC}"), r#"{"Data":"b25lCnR3bwo="}{}{"Data":"dGhyZWUK"}"#);
+    let logs = cluster.run(&["logs", "5d16"]);
+    assert_eq!((logs.code, logs.stdout.as_str()), (0, "one\ntwo\nthree\n"), "{}", logs.stderr);
+}
+
+#[test]
+fn any_path_can_be_called() {
+    let cluster = Cluster::answering(&[("GET /v1/status/leader", "\"127.0.0.1:4647\"")]);
+    let leader = cluster.run(&["operator", "api", "status/leader"]);
+    assert_eq!((leader.code, leader.stdout.as_str()), (0, "\"127.0.0.1:4647\""), "{}", leader.stderr);
+    let missing = cluster.run(&["operator", "api", "/v1/nothing"]);
+    assert_eq!((missing.code, missing.stdout.as_str()), (1, "no such route"));
+    assert!(missing.stderr.ends_with("Unexpected response code: 404\n"), "{}", missing.stderr);
+}
+
+#[test]
+fn events_are_printed_as_they_come() {
+    let data =
+        r#"{"Topic":"Job","Type":"JobRegistered","Key":"web","Namespace":"default","Index":7,"Payload":{}}"#;
+    let stream = format!("sse id: 7.0\nevent: Job\ndata: {data}\n\n");
+    let gone = "410 index 8 is no longer kept: the oldest is 9";
+    let cluster = Cluster::answering(&[("GET /v1/event/stream", &format!("{stream}|{gone}"))]);
+    let events = cluster.run(&["events", "-topic", "Job"]);
+    assert_eq!(events.stdout, "7.0         Job           JobRegistered                 web  default\n");
+    assert_eq!(events.code, 1);
+    assert!(events.stderr.contains("trying again in 1 s"), "{}", events.stderr);
+    assert!(events.stderr.contains("no longer kept"), "{}", events.stderr);
+}
+
+#[test]
+fn templates_are_refused_rather_than_ignored() {
+    let refused = web_cluster().run(&["status", "-t", "{{.ID}}"]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.stderr.starts_with("Go templates (-t) are not supported yet"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_link_named_nomad_is_nomad() {
+    let directory = tempfile::tempdir().unwrap();
+    let link = directory.path().join("nomad");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_sojourn"), &link).unwrap();
+    for argument in ["-version", "--version", "-v", "version"] {
+        let output = Command::new(&link).arg(argument).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && text.starts_with("Nomad v"), "{argument}: {text}");
+    }
+    let help = Command::new(&link).args(["job", "run", "-help"]).output().unwrap();
+    assert!(String::from_utf8(help.stdout).unwrap().starts_with("Usage: nomad job run [flags] <path>\n"));
+}
+
+#[test]
+fn an_agent_that_cannot_be_says_why() {
+    let refused = run(&["-server", "-data-dir=relative"], "agent");
+    assert_eq!((refused.code, refused.stdout.as_str()), (1, ""));
+    assert_eq!(refused.stderr, "data_dir must be absolute: \"relative\" is not\n");
+}
+
+/// Answers by method and path. A body that begins with a number is an error with that code; one that begins with
+/// `sse ` is a stream; parts divided by `|` are given one after the other.
+struct Cluster {
+    address: String,
+    routes: BTreeMap<String, String>,
+    listener: TcpListener,
+}
+
+struct Ran {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Cluster {
+    fn answering(routes: &[(&str, &str)]) -> Cluster {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let routes = routes.iter().map(|(route, body)| (route.to_string(), body.to_string())).collect();
+        Cluster { address, routes, listener }
+    }
+
+    fn with(mut self, route: &str, body: &str) -> Cluster {
+        self.routes.insert(route.to_string(), body.to_string());
+        self
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        let (listener, mut routes) = (self.listener.try_clone().unwrap(), self.routes.clone());
+        let address = self.address.clone();
+        let end = listener.local_addr().unwrap();
+        let server = std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if !answer(&stream.unwrap(), &mut routes) {
+                    return;
+                }
+            }
+        });
+        let output = sojourn().env("NOMAD_ADDR", address).args(arguments).output().unwrap();
+        // A connection that says nothing ends the server.
+        drop(TcpStream::connect(end).unwrap());
+        server.join().unwrap();
+        ran(output)
+    }
+}
+
+fn sojourn() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sojourn"));
+    command.env_clear().env("TZ", "UTC").stdin(Stdio::null());
+    command
+}
+
+fn run(flags: &[&str], command: &str) -> Ran {
+    ran(sojourn().arg(command).args(flags).output().unwrap())
+}
+
+fn ran(output: Output) -> Ran {
+    Ran {
+        code: output.status.code().unwrap(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// False when the connection said nothing.
+fn answer(stream: &TcpStream, routes: &mut BTreeMap<String, String>) -> bool {
+    let mut reader = BufReader::new(stream);
+    let mut first = String::new();
+    if reader.read_line(&mut first).unwrap() == 0 {
+        return false;
+    }
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    reader.read_exact(&mut vec![0; length]).unwrap();
+    let route = first.split(['?', ' ']).take(2).collect::<Vec<_>>().join(" ");
+    let body = routes.get(&route).cloned().unwrap_or_else(|| "404 no such route".to_string());
+    let (now, later) = body.split_once('|').map_or((body.as_str(), None), |(now, later)| (now, Some(later)));
+    if let Some(later) = later {
+        routes.insert(route, later.to_string());
+    }
+    let (status, kind, body) =
+        match (now.strip_prefix("sse "), now.get(..3).and_then(|code| code.parse::<u16>().ok())) {
+            (Some(stream), _) => (200, "text/event-stream", stream),
+            (None, Some(code)) => (code, "text/plain", &now[4..]),
+            (None, None) => (200, "application/json", now),
+        };
+    let head =
+        format!("HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nX-Nomad-Index: 7\r\nConnection: close");
+    let mut stream = stream;
+    write!(stream, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+    true
+}
+
+/// A cluster that runs the job `web`.
+fn web_cluster() -> Cluster {
+    let stub = format!(
+        r#"{{"ID": "{ALLOC}", "EvalID": "{EVAL}", "NodeID": "{NODE}", "TaskGroup": "api", "DesiredStatus": "run",
+            "ClientStatus": "running", "CreateIndex": 8, "CreateTime": 1767323045000000000}}"#
+    );
+    let allocs = format!("[{stub}]");
+    let eval = format!(
+        r#"{{"ID": "{EVAL}", "Status": "complete", "JobID": "web", "TriggeredBy": "job-register", "CreateIndex": 7}}"#
+    );
+    Cluster::answering(&[
+        (
+            "GET /v1/jobs",
+            r#"[{"ID": "web", "Namespace": "default", "Type": "service", "Priority": 50, "Status": "running",
+                "SubmitTime": 1767323045000000000}]"#,
+        ),
+        ("GET /v1/job/web", r#"{"ID": "web", "Name": "web", "Type": "service", "Datacenters": ["dc1"]}"#),
+        ("GET /v1/job/web/summary", r#"{"JobID": "web", "Summary": {"api": {"Running": 1}}}"#),
+        ("GET /v1/job/web/allocations", &allocs),
+        ("GET /v1/job/web/deployment", "null"),
+        ("GET /v1/job/web/evaluations", &format!("[{eval}]")),
+        ("GET /v1/allocations", &allocs),
+        ("PUT /v1/jobs", &format!(r#"{{"EvalID": "{EVAL}", "JobModifyIndex": 7}}"#)),
+        (&format!("GET /v1/evaluation/{EVAL}"), &eval),
+        (&format!("GET /v1/evaluation/{EVAL}/allocations"), &allocs),
+    ])
+}
+
+fn job_file() -> tempfile::NamedTempFile {
+    let file = tempfile::Builder::new().suffix(".nomad.hcl").tempfile().unwrap();
+    let text = r#"
+job "web" {
+  group "api" {
+    task "main" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/true"
+      }
+    }
+  }
+}
+"#;
+    std::fs::write(Path::new(file.path()), text).unwrap();
+    file
+}
+
+/// Each RFC 3339 time as `T`.
+fn without_times(text: &str) -> String {
+    let line = |line: &str| {
+        line.split_once("Z: ").map_or(line.to_string(), |(before, after)| {
+            let indent = if before.starts_with("==>") { "==>" } else { "   " };
+            format!("{indent} T: {after}")
+        })
+    };
+    text.lines().map(|text| line(text) + "\n").collect()
+}

@@ -12,5 +12,5 @@ pub mod store;
 mod upcasts;
 
 pub use frame::{EncodedBatch, FrameError, decode, encode};
-pub use memory::MemoryJournal;
+pub use memory::{HELD_MAX, MemoryJournal};
 pub use port::{Journal, ProposeError, ReadError, Sink};

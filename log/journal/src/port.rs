@@ -19,7 +19,7 @@ pub trait Sink: Send + 'static {
     /// `leader` is who leads now, if that is known.
     fn following(&mut self, leader: Option<u64>);
 
-    /// The log has stopped and will say no more.
+    /// The log has failed and will say no more. An orderly end is not told: the sink is dropped.
     fn halted(&mut self, why: String);
 }
 

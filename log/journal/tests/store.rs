@@ -139,6 +139,7 @@ fn a_failed_sync_is_fatal_and_acknowledges_nothing() {
     let fatal = Arc::new(move |why: &str| died.send(why.to_string()).unwrap());
     let store = Store::open(Arc::new(disk.clone()), Settings { segment_bytes: SMALL }, fatal).unwrap();
     append(&store, &[membership(0)]);
+    until(|| disk.image().contains_key("spare"));
     disk.fail_syncs();
     let (tell, told) = done();
     store.append(vec![blank(1, 1)], tell).unwrap();

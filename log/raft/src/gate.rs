@@ -16,8 +16,8 @@ use crate::config::Types;
 /// Proposals that are neither committed nor refused yet. Far more than the sequencer keeps in flight: this bounds
 /// memory if it does not.
 pub const IN_FLIGHT_MAX: usize = 1024;
-/// The same in bytes: four segments' worth, so that a full disk can still be met in good order.
-pub const IN_FLIGHT_BYTES_MAX: usize = 256 << 20;
+/// The same in bytes: two of the largest batches.
+pub const IN_FLIGHT_BYTES_MAX: usize = 2 * journal::frame::BATCH_BYTES_MAX;
 
 /// Open while this server leads and everything before its term was handed over.
 pub(crate) struct Gate {

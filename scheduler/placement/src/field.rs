@@ -67,7 +67,7 @@ impl<'e, 'j> Field<'e, 'j> {
                 of_job[at as usize] += 1;
                 of_group[at as usize] += u32::from(same_group);
             }
-            let node = &state.nodes.cold(row).document;
+            let node = state.nodes.cold(row);
             let counted = judge.properties.iter_mut().filter(|p| !ending && (p.job_wide || same_group));
             counted.for_each(|property| property.add(node));
         }
@@ -122,14 +122,14 @@ impl<'e, 'j> Field<'e, 'j> {
     pub fn placed(&mut self, at: u32, proposed: &Proposed) {
         self.of_group[at as usize] += 1;
         self.of_job[at as usize] += 1;
-        let node = &self.state.nodes.cold(self.candidate(at).row).document;
+        let node = self.state.nodes.cold(self.candidate(at).row);
         self.judge.properties.iter_mut().for_each(|property| property.add(node));
         self.refresh(at, proposed);
     }
 
     /// The plan takes an allocation of the group away, so that its successor may have its place.
     pub fn left(&mut self, alloc: &Alloc, proposed: &Proposed) {
-        let node = &self.state.nodes.cold(alloc.node).document;
+        let node = self.state.nodes.cold(alloc.node);
         if !alloc.is_terminal() {
             self.judge.properties.iter_mut().for_each(|property| property.remove(node));
         }
@@ -147,7 +147,7 @@ impl<'e, 'j> Field<'e, 'j> {
 
     /// It stays after all.
     pub fn stayed(&mut self, alloc: &Alloc, proposed: &Proposed) {
-        let node = &self.state.nodes.cold(alloc.node).document;
+        let node = self.state.nodes.cold(alloc.node);
         if !alloc.is_terminal() {
             self.judge.properties.iter_mut().for_each(|property| property.add(node));
         }

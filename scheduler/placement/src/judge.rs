@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::document::{Constraint, DriverInfo, Node, TaskGroup};
 use state::State;
 use state::job::JobVersion;
-use state::node::{Amount, NodeRow};
+use state::node::{Amount, NodeCold, NodeRow};
 
 use crate::ask::Ask;
 use crate::candidates::Candidate;
@@ -143,7 +143,7 @@ impl<'e> Judge<'e> {
         if let Some(verdict) = self.verdicts[candidate.class.0 as usize] {
             return verdict;
         }
-        let node = &self.state.nodes.cold(candidate.row).document;
+        let node = self.state.nodes.cold(candidate.row);
         let broken = self.rules.iter().find_map(|rule| rule.broken_by(node));
         let verdict = broken.map(|text| self.reasons.filter(&text));
         self.verdicts[candidate.class.0 as usize] = Some(verdict);
@@ -161,7 +161,7 @@ impl<'e> Judge<'e> {
         if self.own.is_empty() && self.ask.host_network.is_none() {
             return None;
         }
-        let node = &self.state.nodes.cold(row).document;
+        let node = self.state.nodes.cold(row);
         if let Some(broken) = self.own.iter().find(|check| !check.holds(node)) {
             let text = broken.text.clone();
             return Some(self.reasons.filter(&text));
@@ -185,11 +185,11 @@ impl<'e> Judge<'e> {
         if self.properties.is_empty() && self.ask.ports.is_empty() {
             return None;
         }
-        let node = &self.state.nodes.cold(row).document;
+        let node = self.state.nodes.cold(row);
         if let Some(text) = self.properties.iter().find_map(|property| property.refuses(node)) {
             return Some(self.reasons.intern(&text, false, true));
         }
-        let ports = NodePorts::new(node, proposed.ports(row));
+        let ports = NodePorts::new(&node.document, proposed.ports(row));
         let failed = self.ask.ports.check(&ports).err()?;
         Some(self.reasons.intern(&failed, true, true))
     }
@@ -212,17 +212,17 @@ fn split(checks: impl Iterator<Item = Check>) -> (Vec<Check>, Vec<Rule>) {
 }
 
 impl Rule {
-    fn broken_by(&self, node: &Node) -> Option<String> {
+    fn broken_by(&self, node: &NodeCold) -> Option<String> {
         match self {
             Rule::Constraint(check) => (!check.holds(node)).then(|| check.text.clone()),
             Rule::Refusal(text) => Some(text.to_string()),
             Rule::Drivers(drivers) => {
-                let missing = drivers.iter().any(|driver| !has_driver(node, driver));
+                let missing = drivers.iter().any(|driver| !has_driver(&node.document, driver));
                 missing.then(|| "missing drivers".to_string())
             }
             Rule::Secrets(providers) => {
                 let version = |provider: &String| format!("plugins.secrets.{provider}.version");
-                let missing = providers.iter().any(|p| !node.attributes.contains_key(&version(p)));
+                let missing = providers.iter().any(|p| !node.document.attributes.contains_key(&version(p)));
                 missing.then(|| "missing secrets provider".to_string())
             }
         }
@@ -247,9 +247,9 @@ fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-fn missing_network(ask: &Ask, node: &Node) -> Option<String> {
+fn missing_network(ask: &Ask, node: &NodeCold) -> Option<String> {
     let wanted = ask.host_network.as_ref()?;
-    let resources = node.node_resources.as_ref();
+    let resources = node.document.node_resources.as_ref();
     let is_host = |mode: &str| mode.is_empty() || mode == "host";
     let mut modes = resources.into_iter().flat_map(|r| {
         r.networks.iter().map(|n| n.mode.as_str()).chain(r.node_networks.iter().map(|n| n.mode.as_str()))
@@ -265,7 +265,7 @@ fn missing_network(ask: &Ask, node: &Node) -> Option<String> {
         let Some(name) = target.resolve(node) else {
             return Some(format!("invalid host network \"{template}\" template for port \"{port}\""));
         };
-        let missing = name != "default" && !name.is_empty() && !aliases.contains(&name);
+        let missing = name != "default" && !name.is_empty() && !aliases.contains(&&*name);
         missing.then(|| format!("missing host network \"{name}\" for port \"{port}\""))
     })
 }
@@ -313,20 +313,20 @@ impl Property {
         })
     }
 
-    pub fn add(&mut self, node: &Node) {
+    pub fn add(&mut self, node: &NodeCold) {
         if let Some(value) = self.target.resolve(node) {
             *self.used.entry(value.to_string()).or_default() += 1;
         }
     }
 
-    pub fn remove(&mut self, node: &Node) {
-        let used = self.target.resolve(node).and_then(|value| self.used.get_mut(value));
+    pub fn remove(&mut self, node: &NodeCold) {
+        let used = self.target.resolve(node).and_then(|value| self.used.get_mut(&*value));
         if let Some(used) = used {
             *used = used.saturating_sub(1);
         }
     }
 
-    fn refuses(&self, node: &Node) -> Option<String> {
+    fn refuses(&self, node: &NodeCold) -> Option<String> {
         let limit = match &self.limit {
             Ok(limit) => *limit,
             Err(why) => return Some(why.clone()),
@@ -334,7 +334,7 @@ impl Property {
         let Some(value) = self.target.resolve(node) else {
             return Some(format!("missing property \"{}\"", self.text));
         };
-        let used = self.used.get(value).copied().unwrap_or(0);
+        let used = self.used.get(&*value).copied().unwrap_or(0);
         (used >= limit).then(|| format!("distinct_property: {}={value} used by {used} allocs", self.text))
     }
 }
@@ -353,10 +353,7 @@ mod tests {
         for (driver, value) in [("raw", "1"), ("old", "0"), ("odd", "foo")] {
             node.attributes.insert(format!("driver.{driver}"), value.to_string());
         }
-        let has = |drivers: &[&str]| {
-            let rule = Rule::Drivers(drivers.iter().map(|d| d.to_string()).collect());
-            rule.broken_by(&node).is_none()
-        };
+        let has = |drivers: &[&str]| drivers.iter().all(|driver| has_driver(&node, driver));
         assert!(has(&["exec"]) && has(&["raw", "exec"]));
         assert!(!has(&["java"]) && !has(&["old"]) && !has(&["odd"]) && !has(&["none"]));
         assert!(!has(&["exec", "none"]));

@@ -134,9 +134,9 @@ fn node_holds(
 
 impl Placement<'_> {
     fn keeps_constraints(&self, state: &State, found: &mut Vec<String>) {
-        let node = &state.nodes.cold(self.row).document;
+        let node = state.nodes.cold(self.row);
         let job = &self.version.job;
-        if !is_in_pool(job, node) || !is_in_datacenters(job, node) {
+        if !is_in_pool(job, &node.document) || !is_in_datacenters(job, &node.document) {
             found.push(format!("node {} is not one the job asks for", self.node));
         }
         let Some(group) = self.version.group(&self.group) else {

@@ -327,7 +327,7 @@ impl<'e> Placer<'_, 'e> {
             .ports
             .assign(&NodePorts::new(&node.document, self.proposed.ports(spot.row)), self.ports);
         self.proposed.place(spot.row, judge.ask.amount, &numbers);
-        judge.properties.iter_mut().for_each(|property| property.add(&node.document));
+        judge.properties.iter_mut().for_each(|property| property.add(node));
         columns.push(spot.id, spot.name_index, spot.previous, &numbers);
         if columns.metric.is_none() {
             let fit = binpack(candidate.capacity, self.proposed.used(spot.row));
@@ -343,7 +343,7 @@ impl<'e> Placer<'_, 'e> {
             return;
         }
         for alloc in todo.staying.iter().chain(&todo.unknown) {
-            let node = &self.cx.state.nodes.cold(alloc.node).document;
+            let node = self.cx.state.nodes.cold(alloc.node);
             judge.properties.iter_mut().for_each(|property| property.add(node));
         }
     }

@@ -3,7 +3,10 @@
 mod operand;
 mod version;
 
-use model::document::{Constraint, Node};
+use std::borrow::Cow;
+
+use model::document::Constraint;
+use state::node::NodeCold;
 
 use operand::Test;
 
@@ -32,8 +35,9 @@ impl Check {
         }
     }
 
-    pub fn holds(&self, node: &Node) -> bool {
-        self.test.holds(self.left.resolve(node), self.right.resolve(node))
+    pub fn holds(&self, node: &NodeCold) -> bool {
+        let (left, right) = (self.left.resolve(node), self.right.resolve(node));
+        self.test.holds(left.as_deref(), right.as_deref())
     }
 }
 
@@ -70,16 +74,18 @@ impl Target {
         }
     }
 
-    pub fn resolve<'a>(&'a self, node: &'a Node) -> Option<&'a str> {
+    pub fn resolve<'a>(&'a self, node: &'a NodeCold) -> Option<Cow<'a, str>> {
+        let document = &node.document;
         match self {
-            Target::Literal(text) => Some(text),
-            Target::NodeId => Some(&node.id),
-            Target::NodeName => Some(&node.name),
-            Target::Datacenter => Some(&node.datacenter),
-            Target::Class => Some(&node.node_class),
-            Target::Pool => Some(&node.node_pool),
-            Target::Attribute(key) => node.attributes.get(key).map(String::as_str),
-            Target::Meta(key) => node.meta.get(key).map(String::as_str),
+            Target::Literal(text) => Some(text.into()),
+            // The stored document does not repeat the id.
+            Target::NodeId => Some(node.id.to_string().into()),
+            Target::NodeName => Some((&document.name).into()),
+            Target::Datacenter => Some((&document.datacenter).into()),
+            Target::Class => Some((&document.node_class).into()),
+            Target::Pool => Some((&document.node_pool).into()),
+            Target::Attribute(key) => document.attributes.get(key).map(Cow::from),
+            Target::Meta(key) => document.meta.get(key).map(Cow::from),
             Target::Nothing => None,
         }
     }
@@ -117,16 +123,27 @@ pub fn glob(pattern: &str, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use base::{Index, Time, Uuid};
+    use model::NodeId;
+    use model::document::Node;
+
     use super::*;
 
-    fn node() -> Node {
-        let mut node = Node { id: "n1".into(), datacenter: "dc1".into(), ..Node::default() };
-        node.node_class = "gpu".to_string();
-        node.attributes.insert("kernel.name".into(), "linux".into());
-        node.attributes.insert("unique.hostname".into(), "a".into());
-        node.meta.insert("rack".into(), "r1".into());
-        node.meta.insert("empty".into(), String::new());
-        node
+    fn node() -> NodeCold {
+        let mut document = Node { datacenter: "dc1".into(), ..Node::default() };
+        document.node_class = "gpu".to_string();
+        document.attributes.insert("kernel.name".into(), "linux".into());
+        document.attributes.insert("unique.hostname".into(), "a".into());
+        document.meta.insert("rack".into(), "r1".into());
+        document.meta.insert("empty".into(), String::new());
+        NodeCold {
+            id: NodeId(Uuid::from(1)),
+            document,
+            secret_hash: [0; 32],
+            created: Index(1),
+            status_updated: Time::ZERO,
+            messages: Vec::new(),
+        }
     }
 
     fn holds(left: &str, operand: &str, right: &str) -> bool {
@@ -148,7 +165,7 @@ mod tests {
             ("${meta.empty}", "is_set", "", true),
             ("${meta.row}", "is_not_set", "", true),
             ("${node.class}", "=", "gpu", true),
-            ("${node.unique.id}", "=", "n1", true),
+            ("${node.unique.id}", "=", "00000000-0000-0000-0000-000000000001", true),
             ("${node.datacenter}", "=", "dc1", true),
             ("${node.pool}", "=", "", true),
             ("${node.bogus}", "=", "", false),

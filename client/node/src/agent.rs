@@ -87,10 +87,10 @@ impl Agent {
     /// Stops the agent and leaves the tasks running, to be found again by the next one. In development mode
     /// everything is ended and removed instead.
     pub async fn shutdown(mut self) {
+        self.loops.shutdown().await;
         if self.context.settings.dev {
             self.allocs.destroy_all().await;
         }
-        self.loops.shutdown().await;
         self.context.shutdown.cancel();
         self.context.tasks.close();
         self.context.tasks.wait().await;

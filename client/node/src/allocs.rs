@@ -1,6 +1,6 @@
 //! All allocations of this node: taken on, changed, let go, and cleared away.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,6 +9,7 @@ use model::document::{AllocDeploymentStatus, Allocation, TaskState, Timestamp};
 
 use crate::alloc::handle::{AllocHandle, Command};
 use crate::alloc::runner::{AllocRunner, Previous};
+use crate::alloc::status;
 use crate::clock;
 use crate::context::Context;
 use crate::driver::Handle;
@@ -24,8 +25,9 @@ pub struct Allocs {
 #[derive(Debug, Default)]
 struct Known {
     running: BTreeMap<String, AllocHandle>,
-    /// Those that could not be taken on, until the servers take them back.
-    invalid: BTreeMap<String, u64>,
+    /// Those with nothing to run here: they ended before, were cleared away, or could not be taken on. Kept
+    /// until the servers take them back.
+    settled: BTreeSet<String>,
 }
 
 impl Allocs {
@@ -73,7 +75,7 @@ impl Allocs {
         let known = self.lock();
         let is_wanted = |id: &String, index: u64| match known.running.get(id) {
             Some(handle) => handle.alloc.borrow().alloc_modify_index < index,
-            None => !known.invalid.contains_key(id),
+            None => !known.settled.contains(id),
         };
         assigned.iter().filter(|(id, index)| is_wanted(id, **index)).map(|(id, _)| id.clone()).collect()
     }
@@ -82,7 +84,7 @@ impl Allocs {
     pub async fn apply(&self, assigned: &BTreeMap<String, u64>, fetched: Vec<Allocation>) {
         let gone: Vec<AllocHandle> = {
             let mut known = self.lock();
-            known.invalid.retain(|id, _| assigned.contains_key(id));
+            known.settled.retain(|id| assigned.contains_key(id));
             known.running.extract_if(.., |id, _| !assigned.contains_key(id)).map(|(_, gone)| gone).collect()
         };
         for handle in gone {
@@ -92,6 +94,10 @@ impl Allocs {
             match self.get(&alloc.id) {
                 Some(handle) => {
                     handle.commands.send(Command::Update(Arc::new(alloc))).await.ok();
+                }
+                // It ended here, or on a node that went by this name, and its remains were cleared away.
+                None if status::is_terminal(&alloc.client_status) => {
+                    self.lock().settled.insert(alloc.id);
                 }
                 None => {
                     self.context.store.put_alloc(&alloc);
@@ -118,7 +124,7 @@ impl Allocs {
             }
             Err(error) => {
                 tracing::error!(alloc = alloc.id, error, "an allocation was not taken on");
-                known.invalid.insert(alloc.id.clone(), alloc.alloc_modify_index);
+                known.settled.insert(alloc.id.clone());
                 drop(known);
                 self.context.store.forget(&alloc.id);
                 self.context.updates.put(refusal(&alloc, &error, &self.context.node().id));
@@ -136,14 +142,15 @@ impl Allocs {
             match known.running.get(id) {
                 None => return Err(format!("Unknown allocation \"{id}\"")),
                 Some(handle) if !handle.is_done() => return Err("allocation still running".to_string()),
-                Some(_) => known.running.remove(id),
+                Some(_) => {
+                    // Still assigned, yet not to be fetched and run again.
+                    known.settled.insert(id.to_string());
+                    known.running.remove(id)
+                }
             }
         };
         if let Some(handle) = handle {
-            let alloc = Arc::clone(&handle.alloc.borrow());
             handle.destroy().await;
-            // Still assigned, yet not to be fetched and run again.
-            self.lock().invalid.insert(id.to_string(), alloc.alloc_modify_index);
         }
         Ok(())
     }
@@ -196,10 +203,17 @@ impl Allocs {
             let longest = longest_silence(&handle.alloc.borrow());
             if longest.is_some_and(|longest| silent >= longest) && !handle.is_done() {
                 tracing::warn!(alloc = id, "ending an allocation that must not run without servers");
-                self.lock().running.remove(&id);
+                self.settle(id);
                 handle.destroy().await;
             }
         }
+    }
+
+    /// Nothing runs any more under this id, and nothing shall.
+    fn settle(&self, id: String) {
+        let mut known = self.lock();
+        known.running.remove(&id);
+        known.settled.insert(id);
     }
 
     /// Ends everything and removes it.

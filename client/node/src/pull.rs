@@ -15,6 +15,12 @@ use crate::server::{Server, ServerError};
 /// How often updates are looked at.
 const UPDATE_EVERY: Duration = Duration::from_millis(200);
 
+/// Allocations fetched in one call; with their jobs they may be large.
+const FETCH_MAX: usize = 128;
+
+/// Before asking again after an answer without news: a server that errs must not be asked without pause.
+const NO_NEWS_PAUSE: Duration = Duration::from_millis(50);
+
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Pulls until it is dropped.
@@ -29,7 +35,7 @@ pub async fn run<S: Server>(context: Arc<Context>, server: Arc<S>, allocs: Arc<A
                 context.contacted.send_replace(true);
                 allocs.make_room().await;
             }
-            Ok(Pulled::Nothing) => {}
+            Ok(Pulled::Nothing) => sleep(NO_NEWS_PAUSE).await,
             // Somebody is between deciding and telling.
             Ok(Pulled::Incomplete) => sleep(2 * SECOND + jitter(&mut rng, 2 * SECOND)).await,
             Err(error) => {
@@ -82,14 +88,14 @@ async fn pull<S: Server>(
         return Ok(Pulled::Nothing);
     }
     let wanted = allocs.to_fetch(&assigned.allocs);
+    let newest = wanted.iter().filter_map(|id| assigned.allocs.get(id)).max().copied().unwrap_or(1);
     let mut fetched = Vec::new();
-    if !wanted.is_empty() {
-        let newest = wanted.iter().filter_map(|id| assigned.allocs.get(id)).max().copied().unwrap_or(1);
-        let count = wanted.len();
-        (fetched, _) = server.allocs(wanted, newest.saturating_sub(1)).await?;
-        if fetched.len() < count {
+    for some in wanted.chunks(FETCH_MAX) {
+        let (found, _) = server.allocs(some.to_vec(), newest.saturating_sub(1)).await?;
+        if found.len() < some.len() {
             return Ok(Pulled::Incomplete);
         }
+        fetched.extend(found);
     }
     allocs.apply(&assigned.allocs, fetched).await;
     Ok(Pulled::Applied(assigned.index))

@@ -36,7 +36,7 @@ pub struct Settings {
     pub raw_exec: RawExecSettings,
     /// The driver for tests.
     pub mock_driver: bool,
-    /// The program that becomes an executor when called `<program> executor <directory>`; see
+    /// The program, by its absolute path, that becomes an executor when called `<program> executor <directory>`; see
     /// [`crate::executor::main`].
     pub executor_program: PathBuf,
     /// Registers as not to be scheduled on.

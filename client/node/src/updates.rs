@@ -10,6 +10,9 @@ use crate::store::Store;
 /// Changes that nobody waits for are sent every so many ticks; a changed client status at the next one.
 const UNHURRIED_TICKS: u32 = 5;
 
+/// Updates sent in one call; the rest goes with the next tick.
+const BATCH_MAX: usize = 512;
+
 /// Holds at most one update an allocation, and what was last acknowledged of each.
 #[derive(Debug, Default)]
 struct Queue {
@@ -39,7 +42,9 @@ impl Queue {
         if !urgent && !self.ticks.is_multiple_of(UNHURRIED_TICKS) {
             return Vec::new();
         }
-        std::mem::take(&mut self.waiting).into_values().collect()
+        let rest = self.waiting.keys().nth(BATCH_MAX).cloned();
+        let rest = rest.map(|first| self.waiting.split_off(&first)).unwrap_or_default();
+        std::mem::replace(&mut self.waiting, rest).into_values().collect()
     }
 
     /// Puts back what could not be sent, unless something newer waits.

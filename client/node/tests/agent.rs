@@ -275,3 +275,84 @@ async fn too_long_a_run_is_ended_as_complete() {
     assert_eq!(update.client_description, "allocation exceeded max_run_duration");
     agent.shutdown().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_allocation_that_ended_before_is_not_run_again() {
+    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let mut ended = alloc(1, "batch", json!([mock("t", json!({"run_for": "1ms"}))]));
+    ended.client_status = "complete".into();
+    servers.assign(ended);
+    servers.assign(alloc(2, "batch", json!([mock("t", json!({"run_for": "1ms"}))])));
+    let agent = start(settings(base.path()), &servers).await;
+    servers.await_status(&alloc_id(2), "complete");
+    assert!(agent.local().allocs.get(&alloc_id(1)).is_none());
+    assert!(!base.path().join("alloc").join(alloc_id(1)).exists());
+    agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_oldest_remains_make_room_and_what_runs_stays() {
+    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let mut settings = settings(base.path());
+    settings.gc.allocs_max = 2;
+    settings.gc.interval = std::time::Duration::from_millis(100);
+    let agent = start(settings, &servers).await;
+    for id in [1, 2] {
+        servers.assign(alloc(id, "batch", json!([mock("t", json!({"run_for": "1ms"}))])));
+        servers.await_status(&alloc_id(id), "complete");
+    }
+    servers.assign(alloc(3, "service", json!([mock("t", json!({"run_for": "1h"}))])));
+    servers.await_status(&alloc_id(3), "running");
+    let local = agent.local();
+    eventually("room", || local.allocs.get(&alloc_id(1)).is_none().then_some(()));
+    assert!(local.allocs.get(&alloc_id(2)).is_some() && local.allocs.get(&alloc_id(3)).is_some());
+    agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_servers_only_what_may_run_alone_goes_on() {
+    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let tasks = json!([mock("t", json!({"run_for": "1h"}))]);
+    servers.assign(group_alloc(
+        1,
+        "service",
+        json!({"Tasks": tasks, "Disconnect": {"StopOnClientAfter": "1s"}}),
+    ));
+    servers.assign(alloc(2, "service", tasks));
+    let mut settings = settings(base.path());
+    // Registration and the first heartbeat come at once.
+    settings.dev = true;
+    let agent = start(settings, &servers).await;
+    servers.await_status(&alloc_id(1), "running");
+    servers.await_status(&alloc_id(2), "running");
+    servers.change(|cluster| cluster.unreachable = true);
+    let local = agent.local();
+    eventually("the end", || local.allocs.get(&alloc_id(1)).is_none().then_some(()));
+    assert_eq!(local.allocs.get(&alloc_id(2)).unwrap().board.state("t").unwrap().state, "running");
+    agent.shutdown().await;
+    assert!(!base.path().join("alloc").join(alloc_id(2)).exists(), "in development mode nothing stays");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sticky_data_moves_to_the_successor_after_the_predecessor_ended() {
+    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let group = || {
+        json!({
+            "EphemeralDisk": {"Sticky": true}, "Tasks": [mock("t", json!({"run_for": "1h", "kill_after": "300ms"}))]
+        })
+    };
+    servers.assign(group_alloc(1, "service", group()));
+    let agent = start(settings(base.path()), &servers).await;
+    servers.await_status(&alloc_id(1), "running");
+    let data = |id| base.path().join("alloc").join(alloc_id(id)).join("alloc/data/db");
+    std::fs::write(data(1), "rows").unwrap();
+    servers.stop(&alloc_id(1));
+    let mut next = group_alloc(2, "service", group());
+    next.previous_allocation = alloc_id(1);
+    servers.assign(next);
+    let second = servers.await_task(&alloc_id(2), "t", |task| task.state == "running");
+    let first = servers.await_status(&alloc_id(1), "complete");
+    assert!(first.task_states["t"].finished_at <= second.started_at);
+    assert_eq!(std::fs::read_to_string(data(2)).unwrap(), "rows");
+    agent.shutdown().await;
+}

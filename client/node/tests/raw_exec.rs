@@ -222,6 +222,42 @@ async fn a_task_whose_executor_was_killed_is_ended_and_starts_anew() {
     agent.shutdown().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_nobody_remembers_is_ended() {
+    let (base, servers) = (Base::new(), FakeServers::new());
+    servers.assign(long_lived());
+    let agent = start(settings(base.path()), &servers).await;
+    servers.await_status(&alloc_id(1), "running");
+    let before = state(base.path()).unwrap();
+    agent.shutdown().await;
+    std::fs::remove_dir_all(base.path().join("client/state.db")).unwrap();
+    let agent = start(settings(base.path()), &FakeServers::new()).await;
+    assert!(!before.task.is_alive() && !before.executor.is_alive());
+    assert!(executors(base.path()).is_empty());
+    agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_runs_as_its_user_and_without_logs_if_it_wants_none() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let (base, servers) = (Base::new(), FakeServers::new());
+    // Others must be able to enter the directory, which is made for its owner alone.
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(base.path(), open).unwrap();
+    let mut task = shell("t", "echo $(id -u) $USER > local/who; echo noise");
+    task["User"] = json!("nobody");
+    task["LogConfig"] = json!({"Disabled": true});
+    servers.assign(alloc(1, "batch", json!([task])));
+    let agent = start(settings(base.path()), &servers).await;
+    servers.await_status(&alloc_id(1), "complete");
+    let dir = base.path().join("alloc").join(alloc_id(1));
+    assert_eq!(std::fs::read_to_string(dir.join("t/local/who")).unwrap(), "65534 nobody\n");
+    assert_eq!(std::fs::read_dir(dir.join("alloc/logs")).unwrap().count(), 0);
+    agent.shutdown().await;
+}
+
 fn kill(pid: i32) {
     let killed = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
     assert!(killed.success());

@@ -21,7 +21,9 @@ pub struct Rotator {
 }
 
 impl Rotator {
-    pub fn open(spec: LogSpec) -> io::Result<Rotator> {
+    pub fn open(mut spec: LogSpec) -> io::Result<Rotator> {
+        // A file that can hold nothing would be followed by another for ever.
+        spec.file_bytes_max = spec.file_bytes_max.max(1);
         let index = indexes(&spec.directory, &spec.name)?.pop().unwrap_or(0);
         let (index, file, size) = open_from(&spec, index)?;
         Ok(Rotator { spec, index, file, size })

@@ -68,18 +68,10 @@ pub fn parse<'a>(
         if argument == "--" {
             break;
         }
-        let Some(flag) = argument.strip_prefix('-').filter(|flag| !flag.is_empty()) else {
+        let Some((name, value)) = split(argument)? else {
             args.words.push(argument.clone());
             break;
         };
-        let flag = flag.strip_prefix('-').unwrap_or(flag);
-        let (name, value) = match flag.split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (flag, None),
-        };
-        if name.is_empty() || name.starts_with('-') {
-            return Err(FlagError::Syntax(argument.clone()));
-        }
         let Some(flag) = declared.clone().find(|flag| flag.name == name) else {
             return Err(if matches!(name, "h" | "help") {
                 FlagError::Help
@@ -96,6 +88,20 @@ pub fn parse<'a>(
     }
     args.words.extend(rest.cloned());
     Ok(args)
+}
+
+/// Name and value of a flag, as far as the argument itself says; `None` when it is no flag.
+fn split(argument: &str) -> Result<Option<(&str, Option<&str>)>, FlagError> {
+    let Some(flag) = argument.strip_prefix('-').filter(|flag| !flag.is_empty()) else { return Ok(None) };
+    let flag = flag.strip_prefix('-').unwrap_or(flag);
+    let (name, value) = match flag.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (flag, None),
+    };
+    if name.is_empty() || name.starts_with('-') {
+        return Err(FlagError::Syntax(argument.to_string()));
+    }
+    Ok(Some((name, value)))
 }
 
 fn read_switch(name: &'static str, value: &str) -> Result<bool, FlagError> {

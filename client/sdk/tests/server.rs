@@ -2,8 +2,8 @@
 
 use base::Index;
 use sdk::{ApiRequest, Builder, Client, Error, EventQuery, LogRequest, LogSource, Query};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 #[tokio::test]
@@ -137,6 +137,25 @@ async fn a_raw_call_gives_back_whatever_was_answered() {
     assert!(request.contains("x-test: yes\r\n") && request.ends_with("\r\n\r\n{}"), "{request}");
 }
 
+#[tokio::test]
+async fn an_agent_can_be_asked_over_a_socket_file() {
+    let directory = std::env::temp_dir().join(format!("sdk-test-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let path = directory.join("agent.sock");
+    let listener = tokio::net::UnixListener::bind(&path).unwrap();
+    let server = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let request = read_request(&mut stream).await;
+        stream.write_all(answer("200 OK", "", "\"10.0.0.1:4647\"").as_bytes()).await.unwrap();
+        request
+    });
+    let address = format!("unix://{}", path.display());
+    let client = Builder { address, ..Builder::default() }.build().unwrap();
+    assert_eq!(client.leader().await.unwrap(), "10.0.0.1:4647");
+    assert!(server.await.unwrap().starts_with("GET /v1/status/leader "));
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
 fn answer(status: &str, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
 }
@@ -159,7 +178,7 @@ async fn serve(answers: Vec<String>) -> (Client, JoinHandle<Vec<String>>) {
     (client, server)
 }
 
-async fn read_request(stream: &mut TcpStream) -> String {
+async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let (mut text, mut chunk) = (String::new(), [0; 4096]);
     loop {
         let count = stream.read(&mut chunk).await.unwrap();

@@ -1,3 +1,5 @@
+use std::io::IsTerminal;
+
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::agent;
@@ -34,7 +36,8 @@ fn log(settings: &LogSettings) {
     let filter = tracing_subscriber::EnvFilter::new(format!(
         "{level},hyper=warn,hyper_util=warn,h2=warn,reqwest=warn,openraft=warn,fjall=warn,lsm_tree=warn"
     ));
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_target(true);
+    let colour = std::io::stdout().is_terminal();
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colour);
     if settings.json { lines.json().init() } else { lines.init() }
 }
 

@@ -1,3 +1,5 @@
+use std::io::Write;
+
 use model::document::Allocation;
 use sdk::{Client, LogRequest, LogSource, Query};
 
@@ -109,21 +111,36 @@ async fn print(call: &Call, client: &Client, id: &str, task: &str) -> Outcome {
     let request = |source| LogRequest { task: task.to_string(), source, follow, offset: 0, from_end: false };
     if both {
         let (out, err) = (request(LogSource::Stdout), request(LogSource::Stderr));
-        tokio::try_join!(stream(call, client, id, out), stream(call, client, id, err))?;
+        tokio::try_join!(
+            stream(call, client, id, out, |bytes| write_out(bytes)),
+            stream(call, client, id, err, pass_on)
+        )?;
     } else {
-        stream(call, client, id, request(source)).await?;
+        stream(call, client, id, request(source), |bytes| write_out(bytes)).await?;
     }
     Ok(0)
 }
 
-async fn stream(call: &Call, client: &Client, id: &str, mut request: LogRequest) -> Result<(), Failure> {
+/// What a task wrote to its error stream goes to ours, when both are shown.
+fn pass_on(bytes: &[u8]) {
+    // When standard error is gone there is nobody left to tell.
+    let _ = std::io::stderr().lock().write_all(bytes);
+}
+
+async fn stream(
+    call: &Call,
+    client: &Client,
+    id: &str,
+    mut request: LogRequest,
+    print: fn(&[u8]),
+) -> Result<(), Failure> {
     if let From::End(offset) = start(call, client, id, &request).await? {
         request.from_end = true;
         request.offset = offset;
     }
     let mut frames = client.logs(id, &request).await.doing("reading logs")?;
     while let Some(frame) = frames.next().await.doing("reading logs")? {
-        write_out(&frame.data.0);
+        print(&frame.data.0);
     }
     Ok(())
 }

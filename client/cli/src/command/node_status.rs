@@ -1,3 +1,4 @@
+use api::NodeListStub;
 use model::document::Node;
 use sdk::{Client, Query};
 
@@ -80,22 +81,24 @@ async fn list(call: &Call, client: &Client, look: &Look, as_json: bool) -> Outco
         write_out(nodes.iter().map(|node| format!("{}\n", look.id(&node.id))).collect::<String>());
         return Ok(0);
     }
-    let mut columns = Columns { os: call.args.switch("os"), running: None };
-    if call.args.switch("allocs") {
-        let mut counts = Vec::new();
-        for node in &nodes {
-            let allocs =
-                client.node_allocations(&node.id, Query::new()).await.doing("querying allocations")?;
-            counts.push(allocs.value.iter().filter(|alloc| alloc.client_status == "running").count());
-        }
-        columns.running = Some(counts);
-    }
+    let running = if call.args.switch("allocs") { Some(running(client, &nodes).await?) } else { None };
+    let columns = Columns { os: call.args.switch("os"), running };
     write_out(layout::node::table(look, &nodes, &columns));
     if let Some(token) = answer.next_token {
         let again = format!("{} node status -page-token {token}", call.program);
         write_out(format!("\nResults have been paginated. To get the next page run:\n\n{again}\n"));
     }
     Ok(0)
+}
+
+/// Running allocations of each node.
+async fn running(client: &Client, nodes: &[NodeListStub]) -> Result<Vec<usize>, Failure> {
+    let mut counts = Vec::new();
+    for node in nodes {
+        let allocs = client.node_allocations(&node.id, Query::new()).await.doing("querying allocations")?;
+        counts.push(allocs.value.iter().filter(|alloc| alloc.client_status == "running").count());
+    }
+    Ok(counts)
 }
 
 async fn show(call: &Call, client: &Client, look: &Look, node: &Node) -> Result<String, Failure> {

@@ -1,7 +1,7 @@
 //! Drives the tasks of one allocation: opens their gates, stops them in order, judges the whole, reports it.
 //!
 //! One loop owns everything. After each thing that happens it looks at the board and does what follows
-//! ([`AllocRunner::settle`]); nothing is remembered that the board does not say, except orders given.
+//! (`settle`); nothing is remembered that the board does not say, except orders given.
 
 mod report;
 
@@ -134,7 +134,9 @@ impl AllocRunner {
             tokio::select! {
                 () = shutdown.cancelled() => return self.leave().await,
                 () = self.board.changed() => {}
-                Some(_) = self.loops.join_next() => {}
+                Some(ended) = self.loops.join_next() => if let Err(error) = ended {
+                    tracing::error!(alloc = self.alloc.borrow().id, %error, "the loop of a task broke");
+                },
                 () = until(deadline) => {}
                 () = ended(&mut previous) => {}
                 command = self.commands.recv() => match command {
@@ -293,7 +295,7 @@ impl AllocRunner {
         let alloc = Arc::clone(&self.alloc.borrow());
         let longest = group(&alloc)?.max_run_duration.filter(|longest| longest.0.0 > 0)?;
         let end = Time(alloc.create_time).plus(longest.0);
-        if self.verdict.is_some() || self.facts.borrow().done {
+        if self.verdict.is_some() || self.board.states().values().all(lifecycle::is_dead) {
             return None;
         }
         if now < end {

@@ -1,4 +1,4 @@
-//! The servers over the wire, in both directions: [`servers`] calls them, [`serve`] answers them.
+//! The servers over the wire, in both directions: [`WireServers`] calls them, [`Endpoints`] answers them.
 
 mod serve;
 mod servers;

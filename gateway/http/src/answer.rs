@@ -78,7 +78,8 @@ pub async fn finish(request: Request, next: Next) -> Response {
         return response;
     };
     let pretty = pretty && response.headers().get(header::CONTENT_TYPE) == Some(&JSON);
-    let gzip = gzip && length >= GZIP_MIN as u64 && !response.headers().contains_key(header::CONTENT_ENCODING);
+    let gzip =
+        gzip && length >= GZIP_MIN as u64 && !response.headers().contains_key(header::CONTENT_ENCODING);
     if !pretty && !gzip {
         return response;
     }
@@ -184,9 +185,7 @@ mod tests {
         let text = String::from_utf8(indented(&serde_json::to_vec(&value).unwrap())).unwrap();
         let formatter = serde_json::ser::PrettyFormatter::with_indent(b"    ");
         let mut expected = Vec::new();
-        value
-            .serialize(&mut serde_json::Serializer::with_formatter(&mut expected, formatter))
-            .unwrap();
+        value.serialize(&mut serde_json::Serializer::with_formatter(&mut expected, formatter)).unwrap();
         assert_eq!(text, String::from_utf8(expected).unwrap() + "\n");
         assert_eq!(indented(b"\"x\""), b"\"x\"\n");
     }

@@ -3,8 +3,8 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use control::SubmitError;
+use model::Kind;
 use model::document::input::InputError;
-use model::rejection::Kind;
 use model::{AllocId, Rejection};
 use wire::RpcError;
 

@@ -78,7 +78,8 @@ pub fn id_prefix(given: &str) -> Result<String, Failure> {
         && given.len() <= 36
         && digits.bytes().all(|b| b.is_ascii_hexdigit());
     if !is_start {
-        let text = format!("invalid `prefix` {given:?}: expected an even number of hexadecimal digits of an id");
+        let text =
+            format!("invalid `prefix` {given:?}: expected an even number of hexadecimal digits of an id");
         return Err(Failure::invalid(text));
     }
     let mut prefix = String::with_capacity(36);

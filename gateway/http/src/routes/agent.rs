@@ -1,0 +1,187 @@
+use axum::Router;
+use axum::extract::State as With;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use control::WorkerStatus;
+use model::JobType;
+use model::document::{Map, Timestamp};
+use serde_json::{Value, json};
+
+use api::{AgentHealth, AgentHealthResponse, AgentMember, AgentSelf, ServerMembers};
+
+use crate::answer::{self, Answer};
+use crate::error::Failure;
+use crate::request::Read;
+use crate::server::{AgentInfo, CONTRACT_VERSION, Server, now};
+
+pub fn router() -> Router<Server> {
+    Router::new()
+        .route("/v1/agent/self", get(own))
+        .route("/v1/agent/members", get(members))
+        .route("/v1/agent/health", get(health))
+        .route("/v1/agent/schedulers", get(schedulers))
+}
+
+async fn own(With(server): With<Server>) -> Answer {
+    let mut config = server.agent.config.clone();
+    for (name, value) in shown_config(&server.agent) {
+        config.entry(name).or_insert(value);
+    }
+    let config = config.into_iter().collect();
+    Ok(answer::json(&AgentSelf { config, member: member(&server), stats: stats(&server) }))
+}
+
+async fn members(With(server): With<Server>, _: Read) -> Answer {
+    let agent = &server.agent;
+    Ok(answer::json(&ServerMembers {
+        server_name: agent.name.clone(),
+        server_region: agent.region.clone(),
+        server_dc: agent.datacenter.clone(),
+        members: vec![member(&server)].into(),
+    }))
+}
+
+/// Without a type: both, as far as this agent is both. A part that is asked for and not there is not healthy.
+async fn health(With(server): With<Server>, read: Read) -> Answer {
+    let asked: Vec<&str> = read.params.all("type").collect();
+    let wants = |kind: &str| asked.is_empty() || asked.contains(&kind);
+    let has_client = server.agent.node.is_some();
+    let response = AgentHealthResponse {
+        client: ((has_client && wants("client")) || asked.contains(&"client"))
+            .then(|| client_health(&server)),
+        server: wants("server").then(|| server_health(&server)),
+    };
+    if response.client.iter().chain(&response.server).all(|part| part.ok) {
+        return Ok(answer::json(&response));
+    }
+    let text = serde_json::to_string(&response).expect("types of the contract have a JSON form");
+    Ok(Failure::internal(text).into_response())
+}
+
+async fn schedulers(With(server): With<Server>) -> Answer {
+    let types: Vec<&str> = JobType::ALL.iter().map(|kind| kind.word()).collect();
+    let started = Timestamp::from(server.agent.started).to_string();
+    let line = |worker: control::WorkerInfo| {
+        json!({
+            "id": worker.id.to_string(),
+            "enabled_schedulers": types,
+            "started": started,
+            "status": if worker.status == WorkerStatus::Stopped { "Stopped" } else { "Started" },
+            "workload_status": workload(worker.status),
+        })
+    };
+    let lines: Vec<Value> = server.control.workers().into_iter().map(line).collect();
+    Ok(answer::json(&json!({"server_id": server.agent.server.to_string(), "schedulers": lines})))
+}
+
+fn workload(status: WorkerStatus) -> &'static str {
+    match status {
+        WorkerStatus::WaitingToDequeue => "WaitingToDequeue",
+        WorkerStatus::WaitingForState => "WaitingForRaft",
+        WorkerStatus::Scheduling => "Scheduling",
+        WorkerStatus::Submitting => "SubmittingPlan",
+        WorkerStatus::Stopped => "Stopped",
+    }
+}
+
+fn server_health(server: &Server) -> AgentHealth {
+    let why = server.control.halted().borrow().clone();
+    let why = why.or_else(|| (!server.control.leads()).then(|| "No cluster leader".to_string()));
+    AgentHealth { ok: why.is_none(), message: why.unwrap_or_else(|| "ok".to_string()) }
+}
+
+/// What the servers know of the node this agent runs.
+fn client_health(server: &Server) -> AgentHealth {
+    let Some(node) = server.agent.node else {
+        return AgentHealth { ok: false, message: "client not enabled".to_string() };
+    };
+    let state = server.control.state();
+    match state.nodes.find(node) {
+        Some(row) if !state.nodes.hot(row).status.is_silent() => {
+            AgentHealth { ok: true, message: "ok".to_string() }
+        }
+        Some(_) => AgentHealth { ok: false, message: "no recent heartbeat".to_string() },
+        None => AgentHealth { ok: false, message: "not registered".to_string() },
+    }
+}
+
+/// What clients read from the configuration, where the agent's own does not say it.
+fn shown_config(agent: &AgentInfo) -> [(String, Value); 8] {
+    let version = json!({
+        "Version": CONTRACT_VERSION,
+        "VersionPrerelease": "",
+        "VersionMetadata": "",
+        "Revision": agent.version,
+    });
+    [
+        ("Name", json!(agent.name)),
+        ("Region", json!(agent.region)),
+        ("Datacenter", json!(agent.datacenter)),
+        ("ACL", json!({"Enabled": false})),
+        ("Server", json!({"Enabled": true})),
+        ("Client", json!({"Enabled": agent.node.is_some()})),
+        ("UI", json!({"Enabled": false})),
+        ("Version", version),
+    ]
+    .map(|(name, value)| (name.to_string(), value))
+}
+
+fn member(server: &Server) -> AgentMember {
+    let agent = &server.agent;
+    let (host, port) = agent.rpc_addr.rsplit_once(':').unwrap_or((&agent.rpc_addr, "0"));
+    let tags = [
+        ("id", agent.server.to_string()),
+        ("role", "nomad".to_string()),
+        ("region", agent.region.clone()),
+        ("dc", agent.datacenter.clone()),
+        ("build", CONTRACT_VERSION.to_string()),
+        ("port", port.to_string()),
+        ("rpc_addr", host.to_string()),
+        ("raft_vsn", "3".to_string()),
+        ("vsn", "1".to_string()),
+        ("sojourn", agent.version.clone()),
+    ];
+    AgentMember {
+        name: format!("{}.{}", agent.name, agent.region),
+        addr: host.trim_matches(['[', ']']).to_string(),
+        port: port.parse().unwrap_or(0),
+        tags: tags.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
+        status: "alive".to_string(),
+        protocol_min: 1,
+        protocol_max: 5,
+        protocol_cur: 2,
+        delegate_min: 2,
+        delegate_max: 5,
+        delegate_cur: 4,
+    }
+}
+
+fn stats(server: &Server) -> Map<String, Map<String, String>> {
+    let (agent, control) = (&server.agent, &server.control);
+    let state = control.state();
+    let nomad = [
+        ("server", "true".to_string()),
+        ("leader", control.leads().to_string()),
+        ("leader_addr", if control.leads() { agent.rpc_addr.clone() } else { String::new() }),
+        ("bootstrap", "true".to_string()),
+        ("known_regions", "1".to_string()),
+    ];
+    let log = [
+        ("state", if control.leads() { "Leader" } else { "Follower" }.to_string()),
+        ("last_log_index", control.journal().committed().to_string()),
+        ("commit_index", control.journal().committed().to_string()),
+        ("applied_index", state.index.to_string()),
+        ("oldest_index", control.journal().horizon().to_string()),
+    ];
+    let sojourn = [
+        ("version", agent.version.clone()),
+        ("cluster", state.cluster.to_string()),
+        ("uptime", now().since(agent.started).to_string()),
+    ];
+    let client = agent.node.map(|node| ("client", vec![("node_id", node.to_string())]));
+    let groups = [("nomad", nomad.to_vec()), ("raft", log.to_vec()), ("sojourn", sojourn.to_vec())];
+    let group = |entries: Vec<(&str, String)>| {
+        entries.into_iter().map(|(name, value)| (name.to_string(), value)).collect::<Map<_, _>>()
+    };
+    groups.into_iter().chain(client).map(|(name, entries)| (name.to_string(), group(entries))).collect()
+}

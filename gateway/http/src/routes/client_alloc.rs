@@ -1,0 +1,165 @@
+//! What is asked of the node that runs an allocation.
+
+use axum::Router;
+use axum::extract::{Path, State as With};
+use axum::http::{HeaderValue, header};
+use axum::middleware::map_response;
+use axum::response::Response;
+use axum::routing::{any, get};
+use model::document::Map;
+use model::{AllocId, NodeId};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use wire::messages::{
+    AllocRestartRequest, AllocSpecificRequest, AllocStatsRequest, AllocStatsResponse, ClientStatsResponse,
+    Empty, GenericResponse, NodeSpecificRequest, QueryOptions, method,
+};
+
+use api::{AllocResourceUsage, AllocSignalRequest, AllocationRestartRequest, HostStats, Params};
+
+use super::write;
+use crate::answer::{self, Answer};
+use crate::error::Failure;
+use crate::request::{OptionalJson, Write};
+use crate::server::Server;
+
+pub fn router() -> Router<Server> {
+    let absent = async |Path((_, verb)): Path<(String, String)>| {
+        Failure::unsupported(format_args!("`client/allocation/:id/{verb}` is"))
+    };
+    Router::new()
+        .route("/v1/client/stats", get(node_stats))
+        .route("/v1/client/gc", any(collect_all))
+        .route("/v1/client/allocation/{id}/stats", get(stats))
+        .route("/v1/client/allocation/{id}/restart", write(restart))
+        .route("/v1/client/allocation/{id}/signal", write(signal))
+        .route("/v1/client/allocation/{id}/gc", any(collect))
+        .route("/v1/client/allocation/{id}/{verb}", any(absent))
+        .layer(map_response(open_to_all_origins))
+}
+
+/// Pages that the web interface loads from elsewhere may ask these.
+pub async fn open_to_all_origins(mut response: Response) -> Response {
+    response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    response
+}
+
+async fn node_stats(With(server): With<Server>, write: Write) -> Answer {
+    let node = named_node(&server, &write.params)?;
+    let request = NodeSpecificRequest { node_id: node.to_string(), ..NodeSpecificRequest::default() };
+    let reply: ClientStatsResponse<HostStats> = server.ask(node, method::CLIENT_STATS, &request).await?;
+    Ok(answer::json(&reply.host_stats))
+}
+
+async fn collect_all(With(server): With<Server>, write: Write) -> Answer {
+    let node = named_node(&server, &write.params)?;
+    let request = NodeSpecificRequest { node_id: node.to_string(), ..NodeSpecificRequest::default() };
+    let _: Empty = server.ask(node, method::ALLOCATIONS_GARBAGE_COLLECT_ALL, &request).await?;
+    Ok(answer::json(&Empty {}))
+}
+
+async fn stats(With(server): With<Server>, Path(id): Path<String>, write: Write) -> Answer {
+    let (alloc, node) = server.running(&id)?;
+    let task = write.params.get("task").unwrap_or_default().to_string();
+    let request =
+        AllocStatsRequest { alloc_id: alloc.to_string(), task: task.clone(), query: query(&server) };
+    let reply: AllocStatsResponse<AllocResourceUsage> =
+        server.ask(node, method::ALLOCATIONS_STATS, &request).await?;
+    Ok(answer::json(&reply.stats.map(|usage| only(usage, &task))))
+}
+
+async fn restart(
+    With(server): With<Server>,
+    Path(id): Path<String>,
+    OptionalJson(request): OptionalJson<AllocationRestartRequest>,
+) -> Answer {
+    let (alloc, node) = server.running(&id)?;
+    let AllocationRestartRequest { task_name, all_tasks } = request;
+    let request =
+        AllocRestartRequest { alloc_id: alloc.to_string(), task_name, all_tasks, query: query(&server) };
+    let reply: GenericResponse = server.ask(node, method::ALLOCATIONS_RESTART, &request).await?;
+    Ok(answer::json(&api::GenericResponse { index: reply.meta.index }))
+}
+
+async fn signal(
+    With(server): With<Server>,
+    Path(id): Path<String>,
+    OptionalJson(request): OptionalJson<AllocSignalRequest>,
+) -> Answer {
+    let (alloc, node) = server.running(&id)?;
+    let AllocSignalRequest { task, signal } = request;
+    let request = wire::messages::AllocSignalRequest {
+        alloc_id: alloc.to_string(),
+        task,
+        signal,
+        query: query(&server),
+    };
+    let reply: GenericResponse = server.ask(node, method::ALLOCATIONS_SIGNAL, &request).await?;
+    Ok(answer::json(&api::GenericResponse { index: reply.meta.index }))
+}
+
+async fn collect(With(server): With<Server>, Path(id): Path<String>) -> Answer {
+    let (alloc, node) = server.running(&id)?;
+    let request = AllocSpecificRequest { alloc_id: alloc.to_string(), query: query(&server) };
+    let _: Empty = server.ask(node, method::ALLOCATIONS_GARBAGE_COLLECT, &request).await?;
+    Ok(answer::json(&Empty {}))
+}
+
+impl Server {
+    /// Makes a call to a node.
+    ///
+    /// # Errors
+    /// That it is not connected, what it refused, or that it answered something else.
+    pub(crate) async fn ask<Q: Serialize, A: DeserializeOwned>(
+        &self,
+        node: NodeId,
+        method: &str,
+        request: &Q,
+    ) -> Result<A, Failure> {
+        let body = encode(request)?;
+        let reply = self.node_link.call(node, method, body).await?;
+        msgpack::from_slice(&reply).map_err(|e| Failure::internal(format!("{method} of node {node}: {e}")))
+    }
+
+    /// The allocation of this id, and where it was placed.
+    ///
+    /// # Errors
+    /// 404 `Unknown allocation`.
+    pub(crate) fn running(&self, id: &str) -> Result<(AllocId, NodeId), Failure> {
+        let state = self.control.state();
+        let alloc = id.parse().ok().and_then(|id: AllocId| state.allocs.lookup(id));
+        let alloc = alloc.ok_or_else(|| Failure::not_found(format!("Unknown allocation {id:?}")))?;
+        Ok((alloc.id, alloc.node_id))
+    }
+}
+
+pub fn encode<Q: Serialize>(request: &Q) -> Result<Vec<u8>, Failure> {
+    msgpack::to_vec(request).map_err(|e| Failure::internal(e.to_string()))
+}
+
+/// What nodes want to be told with each call.
+pub fn query(server: &Server) -> QueryOptions {
+    let region = server.agent.region.clone();
+    QueryOptions { region, namespace: "default".to_string(), ..QueryOptions::default() }
+}
+
+/// The node that was named, or the one this agent runs.
+fn named_node(server: &Server, params: &Params) -> Result<NodeId, Failure> {
+    let Some(id) = params.get("node_id").filter(|id| !id.is_empty()) else {
+        let own = server.agent.node;
+        return own.ok_or_else(|| Failure::invalid("No local Node and node_id not provided"));
+    };
+    let known = id.parse().ok().filter(|id: &NodeId| server.control.state().nodes.find(*id).is_some());
+    known.ok_or_else(|| Failure::not_found(format!("Unknown node {id:?}")))
+}
+
+/// With a task named: that one alone, and its use as the whole.
+fn only(usage: AllocResourceUsage, task: &str) -> AllocResourceUsage {
+    if task.is_empty() || usage.tasks.keys().all(|name| name == task) {
+        return usage;
+    }
+    let tasks: Map<_, _> = usage.tasks.0.into_iter().filter(|(name, _)| name == task).collect();
+    let resource_usage = tasks.values().next().and_then(|task| task.resource_usage.clone());
+    let resource_usage = Some(resource_usage.unwrap_or_default());
+    AllocResourceUsage { resource_usage, tasks, timestamp: usage.timestamp }
+}

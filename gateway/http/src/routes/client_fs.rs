@@ -1,0 +1,205 @@
+//! Files and logs of an allocation, read on its node and passed on.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, State as With};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::middleware::map_response;
+use axum::response::IntoResponse;
+use axum::routing::any;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream;
+use wire::messages::{
+    FsListResponse, FsLogsRequest, FsPathRequest, FsStatResponse, FsStreamRequest, StreamFrameWrapper, method,
+};
+
+use api::{AllocFileInfo, Params};
+
+use super::client_alloc::{encode, open_to_all_origins, query};
+use crate::answer::{self, Answer};
+use crate::error::Failure;
+use crate::node_link::FrameStream;
+use crate::request::Write;
+use crate::server::Server;
+
+/// What tasks have written is nobody's page: browsers must not run it.
+const UNTRUSTED: [(HeaderName, HeaderValue); 3] = [
+    (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox")),
+    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (header::X_XSS_PROTECTION, HeaderValue::from_static("1; mode=block")),
+];
+
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const BINARY: HeaderValue = HeaderValue::from_static("application/octet-stream");
+
+pub fn router() -> Router<Server> {
+    let no_alloc = async || Failure::invalid("must provide a valid alloc id");
+    Router::new()
+        .route("/v1/client/fs/ls/{alloc}", any(list))
+        .route("/v1/client/fs/stat/{alloc}", any(stat))
+        .route("/v1/client/fs/cat/{alloc}", any(cat))
+        .route("/v1/client/fs/readat/{alloc}", any(read_at))
+        .route("/v1/client/fs/stream/{alloc}", any(follow))
+        .route("/v1/client/fs/logs/{alloc}", any(logs))
+        .route("/v1/client/fs/{verb}", any(no_alloc))
+        .route("/v1/client/fs/{verb}/", any(no_alloc))
+        .route("/v1/client/fs/{verb}/{alloc}", any(async || Failure::not_found("Invalid method")))
+        .layer(map_response(open_to_all_origins))
+}
+
+async fn list(With(server): With<Server>, Path(alloc): Path<String>, write: Write) -> Answer {
+    let (alloc, node) = server.running(&alloc)?;
+    let path = write.params.get("path").filter(|path| !path.is_empty()).unwrap_or("/").to_string();
+    let request = FsPathRequest { alloc_id: alloc.to_string(), path, query: query(&server) };
+    let reply: FsListResponse<AllocFileInfo> = server.ask(node, method::FILE_SYSTEM_LIST, &request).await?;
+    Ok(answer::json(&reply.files.0))
+}
+
+async fn stat(With(server): With<Server>, Path(alloc): Path<String>, write: Write) -> Answer {
+    let (alloc, node) = server.running(&alloc)?;
+    let path = file_name(&write.params)?;
+    let request = FsPathRequest { alloc_id: alloc.to_string(), path, query: query(&server) };
+    let reply: FsStatResponse<AllocFileInfo> = server.ask(node, method::FILE_SYSTEM_STAT, &request).await?;
+    Ok(answer::json(&reply.info))
+}
+
+async fn cat(With(server): With<Server>, Path(alloc): Path<String>, write: Write) -> Answer {
+    content(&server, &alloc, file_name(&write.params)?, 0, 0).await
+}
+
+async fn read_at(With(server): With<Server>, Path(alloc): Path<String>, write: Write) -> Answer {
+    let path = file_name(&write.params)?;
+    let missing = || Failure::invalid("must provide an offset");
+    let offset = write.params.number("offset")?.ok_or_else(missing)?;
+    let limit = write.params.number("limit")?.unwrap_or(0);
+    content(&server, &alloc, path, offset, limit).await
+}
+
+async fn follow(With(server): With<Server>, Path(alloc): Path<String>, write: Write) -> Answer {
+    let params = &write.params;
+    let request = FsStreamRequest {
+        alloc_id: alloc.clone(),
+        path: file_name(params)?,
+        offset: params.number("offset")?.unwrap_or(0),
+        origin: origin(params)?,
+        follow: params.get("follow").is_none_or(str::is_empty) || params.boolean("follow")?,
+        query: query(&server),
+        ..FsStreamRequest::default()
+    };
+    let frames = server.frames(&alloc, method::FILE_SYSTEM_STREAM, &request).await?;
+    Ok(([(header::CONTENT_TYPE, TEXT)], frames.into_body()).into_response())
+}
+
+async fn logs(With(server): With<Server>, Path(alloc): Path<String>, write: Write) -> Answer {
+    let params = &write.params;
+    let task = params.get("task").unwrap_or_default();
+    if task.is_empty() {
+        return Err(Failure::invalid("must provide task name"));
+    }
+    let Some(log_type @ ("stdout" | "stderr")) = params.get("type") else {
+        return Err(Failure::invalid("must provide log type (stdout/stderr)"));
+    };
+    let request = FsLogsRequest {
+        alloc_id: alloc.clone(),
+        task: task.to_string(),
+        log_type: log_type.to_string(),
+        offset: params.number("offset")?.unwrap_or(0),
+        origin: origin(params)?,
+        plain_text: params.boolean("plain")?,
+        follow: params.boolean("follow")?,
+        query: query(&server),
+    };
+    let frames = server.frames(&alloc, method::FILE_SYSTEM_LOGS, &request).await?;
+    Ok(([(header::CONTENT_TYPE, TEXT)], frames.into_body()).into_response())
+}
+
+/// A file's bytes, from `offset` on, at most `limit` of them; 0 for all.
+async fn content(server: &Server, alloc: &str, path: String, offset: i64, limit: i64) -> Answer {
+    let request = FsStreamRequest {
+        alloc_id: alloc.to_string(),
+        path,
+        offset,
+        origin: "start".to_string(),
+        plain_text: true,
+        limit,
+        follow: false,
+        query: query(server),
+    };
+    let frames = server.frames(alloc, method::FILE_SYSTEM_STREAM, &request).await?;
+    // What is not text is not shown as text; nothing is ever called a page.
+    let kind = if looks_like_text(&frames.first) { TEXT } else { BINARY };
+    let headers: HeaderMap = UNTRUSTED.into_iter().chain([(header::CONTENT_TYPE, kind)]).collect();
+    Ok((headers, frames.into_body()).into_response())
+}
+
+/// A stream that has begun well.
+struct Frames {
+    /// Empty when the stream ended without a word.
+    first: Bytes,
+    rest: FrameStream,
+}
+
+impl Server {
+    /// Opens a stream of an allocation's node and waits for its first word: after that, no status can be told.
+    ///
+    /// # Errors
+    /// The node's own, with its code.
+    async fn frames<Q: serde::Serialize>(
+        &self,
+        alloc: &str,
+        method: &str,
+        request: &Q,
+    ) -> Result<Frames, Failure> {
+        let (_, node) = self.running(alloc)?;
+        let mut rest = self.node_link.stream(node, method, encode(request)?).await?;
+        loop {
+            let Some(message) = rest.next().await else { return Ok(Frames { first: Bytes::new(), rest }) };
+            let first = payload(&message?)?;
+            if !first.is_empty() {
+                return Ok(Frames { first, rest });
+            }
+        }
+    }
+}
+
+impl Frames {
+    /// What follows on the first word. An error ends the connection: that is all a reader can be told.
+    fn into_body(self) -> Body {
+        let rest = self.rest.map(|message| payload(&message?));
+        let rest = rest.map(|piece| piece.map_err(|failure| std::io::Error::other(failure.text)));
+        Body::from_stream(stream::once(async { Ok(self.first) }).chain(rest))
+    }
+}
+
+/// The content of one message: it is on the wire what readers get, framed or plain as they asked for.
+fn payload(message: &[u8]) -> Result<Bytes, Failure> {
+    let frame: StreamFrameWrapper =
+        msgpack::from_slice(message).map_err(|e| Failure::internal(format!("a frame of the node: {e}")))?;
+    match frame.error {
+        Some(error) => Err(Failure::of_frame(&error)),
+        None => Ok(Bytes::from(frame.payload.0)),
+    }
+}
+
+fn looks_like_text(first: &[u8]) -> bool {
+    let valid = match std::str::from_utf8(first) {
+        Ok(_) => first.len(),
+        Err(error) => error.valid_up_to(),
+    };
+    // The last character may continue in the next piece.
+    valid + 4 > first.len() && !first.contains(&0)
+}
+
+fn file_name(params: &Params) -> Result<String, Failure> {
+    let path = params.get("path").filter(|path| !path.is_empty());
+    path.map(str::to_string).ok_or_else(|| Failure::invalid("must provide a file name"))
+}
+
+fn origin(params: &Params) -> Result<String, Failure> {
+    match params.get("origin") {
+        None | Some("") => Ok("start".to_string()),
+        Some(origin @ ("start" | "end")) => Ok(origin.to_string()),
+        Some(_) => Err(Failure::invalid("origin must be start or end")),
+    }
+}

@@ -1,0 +1,93 @@
+use axum::Router;
+use axum::extract::{Path, State as With};
+use axum::routing::{delete, get};
+use model::EvalId;
+use state::State;
+use state::eval::{Eval, EvalRow, document};
+
+use api::EvalCountResponse;
+
+use crate::answer::Answer;
+use crate::error::Failure;
+use crate::page::{Creation, Page, id_prefix, page};
+use crate::request::Read;
+use crate::server::Server;
+use crate::view::eval::with_related;
+
+pub fn router() -> Router<Server> {
+    let deletion = async || Failure::unsupported("deleting evaluations is");
+    Router::new()
+        .route("/v1/evaluations", get(list).merge(delete(deletion)))
+        .route("/v1/evaluations/count", get(count))
+        .route("/v1/evaluation/{id}", get(read))
+        .route("/v1/evaluation/{id}/allocations", get(allocations))
+}
+
+async fn list(With(server): With<Server>, read: Read) -> Answer {
+    let view = |state: &State, read: &Read| Ok(evaluations(state, read)?.map(document));
+    server.list(read, |state| state.tables.evals, view).await
+}
+
+async fn count(With(server): With<Server>, read: Read) -> Answer {
+    id_prefix(&read.options.prefix)?;
+    let known_leader = server.control.leads();
+    let view = |state: &State| {
+        let every =
+            Read { options: api::ReadOptions { per_page: None, ..read.options.clone() }, ..read.clone() };
+        Ok(EvalCountResponse {
+            count: evaluations(state, &every)?.items.len() as i64,
+            index: state.tables.evals.0,
+            known_leader,
+            ..EvalCountResponse::default()
+        })
+    };
+    server.read(&read, |state| state.tables.evals, view).await
+}
+
+async fn read(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+    let related = read.params.boolean("related")?;
+    let index = |state: &State| match find(state, &id) {
+        Some(row) => state.evals.get(row).modified,
+        None => state.tables.evals,
+    };
+    let view = |state: &State| {
+        let row = find(state, &id).ok_or_else(|| Failure::not_found("eval not found"))?;
+        let eval = state.evals.get(row);
+        Ok(if related { with_related(state, eval) } else { document(eval) })
+    };
+    server.read(&read, index, view).await
+}
+
+async fn allocations(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+    let view = move |state: &State, _: &Read| {
+        let eval = find(state, &id).map(|row| state.evals.get(row));
+        let of_job = eval.into_iter().flat_map(|eval| {
+            let rows = state.jobs.get(eval.job).allocs.iter();
+            rows.map(|row| state.allocs.get(*row)).filter(|alloc| alloc.eval == eval.id() && !alloc.gone)
+        });
+        Ok(Page::whole(of_job.map(|alloc| state::alloc::stub(state, alloc))))
+    };
+    server.list(read, |state| state.tables.allocs, view).await
+}
+
+fn find(state: &State, id: &str) -> Option<EvalRow> {
+    state.evals.find(id.parse::<EvalId>().ok()?)
+}
+
+fn evaluations<'a>(state: &'a State, read: &Read) -> Result<Page<&'a Eval>, Failure> {
+    let options = &read.options;
+    let prefix = id_prefix(&options.prefix)?;
+    let given = |name| read.params.get(name).filter(|value| !value.is_empty());
+    let (status, job) = (given("status"), given("job"));
+    let shown = |eval: &&Eval| {
+        (options.namespace == "*" || eval.facts.key.namespace == options.namespace)
+            && status.is_none_or(|status| eval.status.word() == status)
+            && job.is_none_or(|job| eval.facts.key.id == job)
+    };
+    if prefix.is_empty() {
+        let rows = state.evals.iter().map(|(_, eval)| eval).filter(shown);
+        return page(rows.map(|eval| (Creation(eval.created, eval.id().0), eval)), options);
+    }
+    let rows = state.evals.with_prefix(&prefix).map(|row| state.evals.get(row)).filter(shown);
+    page(rows.map(|eval| (eval.id().0, eval)), options)
+}

@@ -1,0 +1,238 @@
+use axum::Router;
+use axum::extract::{Path, State as With};
+use axum::routing::get;
+use base::Index;
+use model::document::{Deployment, Job, JobSubmission};
+use model::{Command, JobKey};
+use state::State;
+use state::job::JobState;
+
+use api::{JobDeregisterResponse, JobEvaluateRequest, JobRegisterResponse, JobVersionsResponse, Params};
+
+use super::write;
+use crate::answer::{Answer, written};
+use crate::error::Failure;
+use crate::page::{Page, page};
+use crate::request::{OptionalJson, Read, Write};
+use crate::server::Server;
+use crate::view;
+
+const NOT_FOUND: &str = "job not found";
+
+pub fn router() -> Router<Server> {
+    Router::new()
+        .route("/v1/job/{id}/summary", get(summary))
+        .route("/v1/job/{id}/allocations", get(allocations))
+        .route("/v1/job/{id}/evaluations", get(evaluations))
+        .route("/v1/job/{id}/deployments", get(deployments))
+        .route("/v1/job/{id}/deployment", get(deployment))
+        .route("/v1/job/{id}/versions", get(versions))
+        .route("/v1/job/{id}/submission", get(submission))
+        .route("/v1/job/{id}/evaluate", write(evaluate))
+}
+
+pub async fn list(With(server): With<Server>, read: Read) -> Answer {
+    let with_meta = read.params.boolean("meta")?;
+    server
+        .list(read, jobs_index, move |state, read| {
+            Ok(jobs(state, read)?.map(|job| view::job::stub(job, with_meta)))
+        })
+        .await
+}
+
+pub async fn read(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+    let key = key(&read.params, &id);
+    let index = |state: &State| own_index(state, &key, |job| job.modified);
+    server
+        .read(&read, index, |state| {
+            Ok(state::job::document(find(state, &key)?, find(state, &key)?.current()))
+        })
+        .await
+}
+
+pub async fn deregister(With(server): With<Server>, Path(id): Path<String>, write: Write) -> Answer {
+    let key = key(&write.params, &id);
+    // One region: stopping it here is stopping it everywhere.
+    write.params.boolean("global")?;
+    let command = Command::DeregisterJob {
+        key: key.clone(),
+        purge: write.params.boolean("purge")?,
+        eval_priority: eval_priority(write.params.number("eval_priority")?.unwrap_or(0))?,
+        no_shutdown_delay: write.params.boolean("no_shutdown_delay")?,
+    };
+    let receipt = server.submit(&write, command).await?;
+    let eval = receipt.reply.evals.first();
+    let response = JobDeregisterResponse {
+        eval_id: eval.map(|eval| eval.to_string()).unwrap_or_default(),
+        eval_create_index: eval.map_or(0, |_| receipt.index.0),
+        job_modify_index: job_modify_index(&server, &key),
+        index: receipt.index.0,
+        known_leader: true,
+        ..JobDeregisterResponse::default()
+    };
+    written(receipt.index, &response)
+}
+
+async fn evaluate(
+    With(server): With<Server>,
+    Path(id): Path<String>,
+    write: Write,
+    OptionalJson(request): OptionalJson<JobEvaluateRequest>,
+) -> Answer {
+    let key = key(&write.params, &id);
+    if !request.job_id.is_empty() && request.job_id != id {
+        return Err(Failure::invalid("JobID not same as job name"));
+    }
+    if request.eval_options.force_reschedule {
+        return Err(Failure::unsupported(
+            "forcing failed allocations to be rescheduled (`ForceReschedule`) is",
+        ));
+    }
+    let receipt = server.submit(&write, Command::EvaluateJob { key: key.clone() }).await?;
+    written(receipt.index, &evaluated(&receipt, job_modify_index(&server, &key), String::new()))
+}
+
+async fn summary(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+    let key = key(&read.params, &id);
+    let index = |state: &State| own_index(state, &key, |job| job.summary_modified);
+    server.read(&read, index, |state| Ok(view::job::summary(find(state, &key)?))).await
+}
+
+async fn allocations(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+    let key = key(&read.params, &id);
+    let all = read.params.boolean("all")?;
+    let view = move |state: &State, _: &Read| {
+        let job = state.jobs.lookup(&key);
+        let rows = job.into_iter().flat_map(|job| job.allocs.iter().map(move |row| (job, *row)));
+        let known = rows.map(|(job, row)| (job, state.allocs.get(row))).filter(|(job, alloc)| {
+            // Those of an earlier job of this name are only shown when asked for.
+            !alloc.gone && (all || alloc.version.job_created == job.created)
+        });
+        Ok(Page::whole(known.map(|(_, alloc)| state::alloc::stub(state, alloc))))
+    };
+    server.list(read, |state| state.tables.allocs, view).await
+}
+
+async fn evaluations(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+    let key = key(&read.params, &id);
+    let view = move |state: &State, _: &Read| {
+        let rows = state.jobs.lookup(&key).into_iter().flat_map(|job| job.evals.iter());
+        let known = rows.map(|row| state.evals.get(*row)).filter(|eval| !eval.gone);
+        Ok(Page::whole(known.map(state::eval::document)))
+    };
+    server.list(read, |state| state.tables.evals, view).await
+}
+
+/// There are no deployments in this release, so no job has any.
+async fn deployments(With(server): With<Server>, read: Read) -> Answer {
+    server.list(read, no_table, |_, _| Ok(Page::<Deployment>::whole(std::iter::empty()))).await
+}
+
+async fn deployment(With(server): With<Server>, read: Read) -> Answer {
+    server.read(&read, no_table, |_| Ok(None::<Deployment>)).await
+}
+
+async fn versions(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+    let key = key(&read.params, &id);
+    let wants_diff = ["diff_version", "diff_tag"].iter().any(|name| read.params.get(name).is_some());
+    if read.params.boolean("diffs")? || wants_diff {
+        return Err(Failure::unsupported("comparing versions (`diffs`) is"));
+    }
+    let index = |state: &State| own_index(state, &key, |job| job.modified);
+    let known_leader = server.control.leads();
+    let view = |state: &State| {
+        let job = state.jobs.lookup(&key).ok_or_else(|| Failure::not_found("job versions not found"))?;
+        let versions: Vec<Job> =
+            job.versions.iter().map(|version| state::job::document(job, version)).collect();
+        Ok(JobVersionsResponse {
+            versions: versions.into(),
+            index: job.modified.0,
+            known_leader,
+            ..JobVersionsResponse::default()
+        })
+    };
+    server.read(&read, index, view).await
+}
+
+async fn submission(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+    let key = key(&read.params, &id);
+    let unreadable = || Failure::invalid("Unable to parse job submission version parameter");
+    let number: u64 = read.params.get("version").and_then(|v| v.parse().ok()).ok_or_else(unreadable)?;
+    let stored = |state: &State| submission_of(state, &key, number);
+    let index = |state: &State| Index(stored(state).map_or(0, |submission| submission.job_modify_index));
+    let missing = || Failure::not_found("job source not found");
+    server.read(&read, index, |state| stored(state).ok_or_else(missing)).await
+}
+
+fn submission_of(state: &State, key: &JobKey, number: u64) -> Option<JobSubmission> {
+    let version = state.jobs.lookup(key)?.version(number)?;
+    let submission = version.submission.clone()?;
+    Some(JobSubmission {
+        namespace: key.namespace.clone(),
+        job_id: key.id.clone(),
+        version: version.version,
+        job_modify_index: version.registered.0,
+        ..submission
+    })
+}
+
+fn jobs<'a>(state: &'a State, read: &Read) -> Result<Page<&'a JobState>, Failure> {
+    let options = &read.options;
+    let shown = state.jobs.iter().map(|(_, job)| job).filter(|job| {
+        (options.namespace == "*" || options.namespace == job.key.namespace)
+            && job.key.id.starts_with(&options.prefix)
+    });
+    page(shown.map(|job| (job.key.clone(), job)), options)
+}
+
+/// What is counted over a job's allocations and evaluations is part of its line.
+fn jobs_index(state: &State) -> Index {
+    state.tables.jobs.max(state.tables.allocs).max(state.tables.evals)
+}
+
+fn no_table(_: &State) -> Index {
+    Index::ZERO
+}
+
+fn find<'a>(state: &'a State, key: &JobKey) -> Result<&'a JobState, Failure> {
+    state.jobs.lookup(key).ok_or_else(|| Failure::not_found(NOT_FOUND))
+}
+
+fn own_index(state: &State, key: &JobKey, of: impl Fn(&JobState) -> Index) -> Index {
+    state.jobs.lookup(key).map_or(state.tables.jobs, of)
+}
+
+pub fn key(params: &Params, id: &str) -> JobKey {
+    JobKey::new(params.namespace(), id)
+}
+
+/// The job's index after a write; zero when it is not there any more.
+pub fn job_modify_index(server: &Server, key: &JobKey) -> u64 {
+    server.control.state().jobs.lookup(key).map_or(0, |job| job.job_modified.0)
+}
+
+/// Zero is what clients send for "the job's own".
+///
+/// # Errors
+/// 400 beyond 1 to 100.
+pub fn eval_priority(given: i64) -> Result<Option<u32>, Failure> {
+    match u32::try_from(given) {
+        Ok(0) => Ok(None),
+        Ok(priority @ 1..=100) => Ok(Some(priority)),
+        _ => Err(Failure::invalid(format!("eval priority must be between 1 and 100, but is {given}"))),
+    }
+}
+
+/// The answer to whatever created an evaluation of a job.
+pub fn evaluated(receipt: &control::Receipt, job_modify_index: u64, warnings: String) -> JobRegisterResponse {
+    let eval = receipt.reply.evals.first();
+    JobRegisterResponse {
+        eval_id: eval.map(|eval| eval.to_string()).unwrap_or_default(),
+        eval_create_index: eval.map_or(0, |_| receipt.index.0),
+        job_modify_index,
+        warnings,
+        index: receipt.index.0,
+        known_leader: true,
+        ..JobRegisterResponse::default()
+    }
+}

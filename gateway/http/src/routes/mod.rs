@@ -1,0 +1,71 @@
+//! The routes, a file a noun: extract, submit or read, answer. Each file exports its `router()`.
+
+mod absent;
+mod agent;
+mod allocations;
+mod client_alloc;
+mod client_fs;
+mod deployments;
+mod evaluations;
+mod jobs;
+mod metrics;
+mod namespaces;
+mod nodes;
+mod operator;
+mod register;
+mod status;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::handler::Handler;
+use axum::http::StatusCode;
+use axum::middleware::from_fn;
+use axum::routing::{MethodRouter, get, put};
+use tower::Layer;
+use tower::util::MapRequestLayer;
+
+use crate::answer;
+use crate::error::Failure;
+use crate::path::whole_ids;
+use crate::request::BODY_MAX;
+use crate::server::{Api, Server};
+
+/// The whole API.
+pub fn router(api: Api) -> Router {
+    let routes = Router::new()
+        .route("/", get(home))
+        .merge(jobs::router())
+        .merge(register::router())
+        .merge(nodes::router())
+        .merge(allocations::router())
+        .merge(evaluations::router())
+        .merge(deployments::router())
+        .merge(namespaces::router())
+        .merge(client_alloc::router())
+        .merge(client_fs::router())
+        .merge(agent::router())
+        .merge(status::router())
+        .merge(metrics::router())
+        .merge(operator::router())
+        .merge(crate::events::router())
+        .merge(absent::router())
+        .method_not_allowed_fallback(async || Failure::new(StatusCode::METHOD_NOT_ALLOWED, "Invalid method"))
+        .layer(DefaultBodyLimit::max(BODY_MAX))
+        .layer(from_fn(answer::finish))
+        .with_state(Server::new(api));
+    // Paths are put in shape before anything is routed, so the routes stand behind a router without any.
+    Router::new().fallback_service(MapRequestLayer::new(whole_ids).layer(routes))
+}
+
+async fn home() -> &'static str {
+    "This is the HTTP API of a Sojourn server. It speaks version 1, below /v1/.\n"
+}
+
+/// Writes take PUT and POST alike.
+fn write<H, T>(handler: H) -> MethodRouter<Server>
+where
+    H: Handler<T, Server>,
+    T: 'static,
+{
+    put(handler.clone()).post(handler)
+}

@@ -1,0 +1,123 @@
+use axum::Router;
+use axum::extract::{Path, State as With};
+use axum::routing::get;
+use base::Index;
+use control::Receipt;
+use model::{Command, Eligibility, NodeId};
+use state::State;
+use state::node::NodeRow;
+
+use api::{NodeEligibilityUpdateResponse, NodePurgeResponse, NodeUpdateEligibilityRequest};
+
+use super::write;
+use crate::answer::{Answer, written};
+use crate::error::Failure;
+use crate::page::{Page, id_prefix, page};
+use crate::request::{Json, Read, Write};
+use crate::server::Server;
+use crate::view::node::{Extras, stub};
+
+pub fn router() -> Router<Server> {
+    Router::new()
+        .route("/v1/nodes", get(list))
+        .route("/v1/node/{id}", get(read))
+        .route("/v1/node/{id}/allocations", get(allocations))
+        .route("/v1/node/{id}/eligibility", write(set_eligibility))
+        .route("/v1/node/{id}/evaluate", write(evaluate))
+        .route("/v1/node/{id}/purge", write(purge))
+}
+
+async fn list(With(server): With<Server>, mut read: Read) -> Answer {
+    let extras = Extras { resources: read.params.boolean("resources")?, os: read.params.boolean("os")? };
+    // The contract has one order for nodes.
+    read.options.reverse = false;
+    let view =
+        move |state: &State, read: &Read| Ok(nodes(state, read)?.map(|row| stub(&state.nodes, row, extras)));
+    server.list(read, |state| state.tables.nodes, view).await
+}
+
+async fn read(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+    let index = |state: &State| match find(state, &id) {
+        Ok(row) => state.nodes.hot(row).modified,
+        Err(_) => state.tables.nodes,
+    };
+    server.read(&read, index, |state| Ok(state::node::document(&state.nodes, find(state, &id)?))).await
+}
+
+async fn allocations(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+    let watched = id.clone();
+    let index = move |state: &State| {
+        let allocs = find(state, &watched).into_iter().flat_map(|row| &state.nodes.load(row).allocs);
+        allocs.map(|row| state.allocs.get(*row).modified).max().unwrap_or(Index::ZERO)
+    };
+    let view = move |state: &State, _: &Read| {
+        let allocs = find(state, &id).into_iter().flat_map(|row| &state.nodes.load(row).allocs);
+        let known = allocs.map(|row| state.allocs.get(*row)).filter(|alloc| !alloc.gone);
+        Ok(Page::whole(known.map(|alloc| state::alloc::document(state, alloc))))
+    };
+    server.list(read, index, view).await
+}
+
+async fn set_eligibility(
+    With(server): With<Server>,
+    Path(id): Path<String>,
+    write: Write,
+    Json(request): Json<NodeUpdateEligibilityRequest>,
+) -> Answer {
+    let node = parse(if request.node_id.is_empty() { &id } else { &request.node_id })?;
+    let Some(to) = Eligibility::from_word(&request.eligibility) else {
+        let text = format!("invalid eligibility {:?}: expected eligible or ineligible", request.eligibility);
+        return Err(Failure::invalid(text));
+    };
+    let receipt = server.submit(&write, Command::SetNodeEligibility { node, to }).await?;
+    let NodePurgeResponse { eval_ids, eval_create_index, node_modify_index, index, .. } =
+        changed(&server, node, &receipt);
+    let response = NodeEligibilityUpdateResponse { node_modify_index, eval_ids, eval_create_index, index };
+    written(receipt.index, &response)
+}
+
+async fn evaluate(With(server): With<Server>, Path(id): Path<String>, write: Write) -> Answer {
+    let node = parse(&id)?;
+    let receipt = server.submit(&write, Command::EvaluateNode { node }).await?;
+    written(receipt.index, &changed(&server, node, &receipt))
+}
+
+async fn purge(With(server): With<Server>, Path(id): Path<String>, write: Write) -> Answer {
+    let node = parse(&id)?;
+    let receipt = server.submit(&write, Command::DeregisterNode { node }).await?;
+    written(receipt.index, &changed(&server, node, &receipt))
+}
+
+fn nodes(state: &State, read: &Read) -> Result<Page<NodeRow>, Failure> {
+    let prefix = id_prefix(&read.options.prefix)?;
+    let rows = state.nodes.with_prefix(&prefix);
+    page(rows.map(|row| (state.nodes.cold(row).id.0, row)), &read.options)
+}
+
+fn find(state: &State, id: &str) -> Result<NodeRow, Failure> {
+    state.nodes.find(parse(id)?).ok_or_else(not_found)
+}
+
+/// What is not the id of anything is not the id of a node.
+fn parse(id: &str) -> Result<NodeId, Failure> {
+    id.parse().map_err(|_| not_found())
+}
+
+fn not_found() -> Failure {
+    Failure::not_found("node not found")
+}
+
+/// The answer to whatever had jobs look at a node again.
+fn changed(server: &Server, node: NodeId, receipt: &Receipt) -> NodePurgeResponse {
+    let state = server.control.state();
+    let modified = state.nodes.find(node).map_or(receipt.index, |row| state.nodes.hot(row).modified);
+    let evals: Vec<String> = receipt.reply.evals.iter().map(ToString::to_string).collect();
+    NodePurgeResponse {
+        eval_create_index: if evals.is_empty() { 0 } else { receipt.index.0 },
+        eval_ids: evals.into(),
+        node_modify_index: modified.0,
+        index: receipt.index.0,
+        known_leader: true,
+        ..NodePurgeResponse::default()
+    }
+}

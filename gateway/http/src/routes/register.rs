@@ -1,0 +1,179 @@
+//! How a job comes in: parsed, completed, judged, registered.
+
+use axum::Router;
+use axum::extract::{Path, State as With};
+use axum::routing::get;
+use jobspec::{NoFiles, Source, Variables};
+use model::command::RegisterJob;
+use model::document::{Job, JobSubmission};
+use model::{Command, JobKey};
+
+use api::{JobRegisterRequest, JobValidateRequest, JobValidateResponse, JobsParseRequest, Params};
+
+use super::{jobs, write};
+use crate::answer::{self, Answer, written};
+use crate::error::Failure;
+use crate::request::{Json, Write};
+use crate::server::Server;
+
+/// Largest source text that is kept with a job; a longer one is left out, with a warning.
+const SOURCE_MAX: usize = 1_000_000;
+
+pub fn router() -> Router<Server> {
+    Router::new()
+        .route("/v1/jobs", get(jobs::list).merge(write(register)))
+        .route("/v1/job/{id}", get(jobs::read).delete(jobs::deregister).merge(write(register_named)))
+        .route("/v1/jobs/parse", write(parse))
+        .route("/v1/validate/job", write(validate))
+}
+
+async fn register(
+    With(server): With<Server>,
+    write: Write,
+    Json(request): Json<JobRegisterRequest>,
+) -> Answer {
+    let Registration { key, command, warnings } = registration(&server, &write.params, request)?;
+    let receipt = server.submit(&write, Command::RegisterJob(Box::new(command))).await?;
+    let index = jobs::job_modify_index(&server, &key);
+    written(receipt.index, &jobs::evaluated(&receipt, index, warning_text(&warnings)))
+}
+
+async fn register_named(
+    server: With<Server>,
+    Path(id): Path<String>,
+    write: Write,
+    Json(request): Json<JobRegisterRequest>,
+) -> Answer {
+    let named = request.job.as_ref().and_then(|job| job.id.as_deref());
+    if named.is_some_and(|named| !named.is_empty() && named != id) {
+        return Err(Failure::invalid("Job ID does not match name"));
+    }
+    register(server, write, Json(request)).await
+}
+
+/// Answered without looking at any state. Work on strangers' text, so not on a thread that serves everybody.
+async fn parse(Json(request): Json<JobsParseRequest>) -> Answer {
+    let parsed = tokio::task::spawn_blocking(move || parsed(request)).await;
+    Ok(answer::json(&parsed.map_err(|e| Failure::internal(e.to_string()))??))
+}
+
+async fn validate(
+    With(server): With<Server>,
+    write: Write,
+    Json(request): Json<JobValidateRequest>,
+) -> Answer {
+    let mut job = request.job.ok_or_else(|| Failure::invalid("Job must be specified"))?;
+    complete(&server, &write.params, &JobRegisterRequest::default(), &mut job)?;
+    let found = jobspec::validate(&job);
+    let errors: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
+    Ok(answer::json(&JobValidateResponse {
+        driver_config_validated: true,
+        error: error_text(&errors),
+        warnings: warning_text(&found.warnings),
+        validation_errors: errors.into(),
+    }))
+}
+
+struct Registration {
+    key: JobKey,
+    command: RegisterJob,
+    warnings: Vec<String>,
+}
+
+/// Everything that can be said about a job without looking at others.
+fn registration(
+    server: &Server,
+    params: &Params,
+    request: JobRegisterRequest,
+) -> Result<Registration, Failure> {
+    let mut job = request.job.clone().ok_or_else(|| Failure::invalid("Job must be specified"))?;
+    if job.id.as_deref().unwrap_or_default().is_empty() {
+        return Err(Failure::invalid("Job ID hasn't been provided"));
+    }
+    if request.preserve_resources {
+        return Err(Failure::unsupported("keeping the resources of the stored job (`PreserveResources`) is"));
+    }
+    complete(server, params, &request, &mut job)?;
+    let found = jobspec::validate(&job);
+    if !found.errors.is_empty() {
+        let errors: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
+        return Err(Failure::invalid(error_text(&errors)));
+    }
+    let mut warnings = found.warnings;
+    let submission = request.submission.and_then(|given| kept(given, &mut warnings));
+    let key =
+        JobKey::new(job.namespace.as_deref().unwrap_or_default(), job.id.as_deref().unwrap_or_default());
+    let command = RegisterJob {
+        job,
+        submission,
+        enforce_index: request.enforce_index.then_some(request.job_modify_index),
+        eval_priority: jobs::eval_priority(request.eval_priority)?,
+        preserve_counts: request.preserve_counts,
+    };
+    Ok(Registration { key, command, warnings })
+}
+
+/// Settles where the job belongs, then fills in what it leaves open.
+fn complete(
+    server: &Server,
+    params: &Params,
+    request: &JobRegisterRequest,
+    job: &mut Job,
+) -> Result<(), Failure> {
+    let first = |given: [Option<&str>; 3]| {
+        given.into_iter().flatten().find(|name| !name.is_empty()).map(str::to_string)
+    };
+    let namespace = first([params.get("namespace"), Some(&request.namespace), job.namespace.as_deref()]);
+    let region = first([Some(&request.region), params.get("region"), job.region.as_deref()]);
+    job.namespace = Some(namespace.unwrap_or_else(|| "default".to_string()));
+    let region = region.filter(|region| region != "global").unwrap_or_else(|| server.agent.region.clone());
+    server.check_region(&region)?;
+    job.region = Some(region);
+    super::namespaces::check(job.namespace.as_deref().unwrap_or_default())?;
+    jobspec::canonicalize(job);
+    jobspec::imply_constraints(job);
+    Ok(())
+}
+
+fn parsed(request: JobsParseRequest) -> Result<Job, Failure> {
+    if request.job_hcl.trim().is_empty() {
+        return Err(Failure::invalid("Job spec is empty"));
+    }
+    let source = Source::new("input.hcl", request.job_hcl);
+    let text = Some(request.variables).filter(|text| !text.is_empty());
+    let variables = Variables { text, ..Variables::default() };
+    let parsed = jobspec::parse(&source, &variables, &NoFiles);
+    let mut job = parsed.map_err(|wrong| Failure::invalid(format!("Failed to parse job: {wrong}")))?.job;
+    if request.canonicalize {
+        jobspec::apply_defaults(&mut job);
+    }
+    Ok(job)
+}
+
+fn kept(given: JobSubmission, warnings: &mut Vec<String>) -> Option<JobSubmission> {
+    let flags: usize = given.variable_flags.iter().map(|(name, value)| name.len() + value.len()).sum();
+    let size = given.source.len() + given.variables.len() + flags;
+    if size > SOURCE_MAX {
+        warnings.push(format!("job source of {size} bytes is not kept: the limit is {SOURCE_MAX}"));
+        return None;
+    }
+    Some(given)
+}
+
+fn error_text(errors: &[String]) -> String {
+    listed("error occurred", "errors occurred", "\t* ", errors)
+}
+
+fn warning_text(warnings: &[String]) -> String {
+    listed("warning", "warnings", "* ", warnings)
+}
+
+/// As clients are used to reading several texts in one.
+fn listed(one: &str, many: &str, bullet: &str, texts: &[String]) -> String {
+    if texts.is_empty() {
+        return String::new();
+    }
+    let head = if texts.len() == 1 { one } else { many };
+    let lines: Vec<String> = texts.iter().map(|text| format!("{bullet}{text}")).collect();
+    format!("{} {head}:\n\n{}\n", texts.len(), lines.join("\n"))
+}

@@ -1,0 +1,92 @@
+use serde_json::json;
+
+use crate::support::{Cluster, assert_holds, node_id};
+
+#[tokio::test]
+async fn the_agent_tells_what_clients_look_for() {
+    let cluster = Cluster::start_with(|agent| agent.node = Some(node_id(1))).await;
+    let own = cluster.get("/v1/agent/self").await.json();
+    let expected = json!({
+        "config": {"Name": "one", "Region": "global", "Datacenter": "dc1", "ACL": {"Enabled": false},
+                   "Version": {"Version": "2.0.0", "VersionPrerelease": ""}},
+        "member": {"Name": "one.global", "Addr": "10.0.0.9", "Port": 4647, "Status": "alive"},
+        "stats": {"client": {"node_id": node_id(1).to_string()},
+                  "nomad": {"server": "true", "leader": "true", "leader_addr": "10.0.0.9:4647"}},
+    });
+    assert_holds(&own, &expected);
+    let members = cluster.get("/v1/agent/members").await.json();
+    assert_holds(
+        &members,
+        &json!({"ServerName": "one", "ServerRegion": "global", "ServerDC": "dc1",
+                "Members": [{"Tags": {"role": "nomad", "region": "global", "port": "4647"}}]}),
+    );
+    assert_eq!(cluster.get("/v1/status/leader").await.json(), json!("10.0.0.9:4647"));
+    assert_eq!(cluster.get("/v1/status/peers").await.json(), json!(["10.0.0.9:4647"]));
+    assert_eq!(cluster.get("/v1/regions").await.json(), json!(["global"]));
+    assert!(cluster.get("/").await.text().contains("/v1/"));
+}
+
+#[tokio::test]
+async fn an_agent_is_healthy_when_what_is_asked_for_is() {
+    let cluster = Cluster::start().await;
+    let health = cluster.get("/v1/agent/health").await.json();
+    assert_eq!(health, json!({"server": {"ok": true, "message": "ok"}}));
+    let absent = cluster.get("/v1/agent/health?type=client").await;
+    absent.refused(500, r#"{"client":{"ok":false,"message":"client not enabled"}}"#);
+    cluster.journal.depose(true);
+    let mut leads = cluster.control.leadership();
+    leads.wait_for(|leads| !*leads).await.unwrap();
+    let leaderless = cluster.get("/v1/agent/health?type=server&stale").await;
+    leaderless.refused(500, r#"{"server":{"ok":false,"message":"No cluster leader"}}"#);
+}
+
+#[tokio::test]
+async fn metrics_come_as_numbers_and_as_text() {
+    let cluster = Cluster::start().await;
+    cluster.node(1).await;
+    cluster.job("web").await;
+    let summary = cluster.get("/v1/metrics").await.json();
+    assert!(summary["Timestamp"].as_str().unwrap().ends_with(" +0000 UTC"), "{summary}");
+    let gauges = summary["Gauges"].as_array().unwrap();
+    let value = |name: &str| gauges.iter().find(|g| g["Name"] == name).map(|g| g["Value"].clone());
+    assert_eq!(value("nomad.nomad.broker.total_ready"), Some(json!(1.0)));
+    assert_eq!(value("nomad.nomad.job_status.pending"), Some(json!(1.0)));
+
+    let text = cluster.get("/v1/metrics?format=prometheus").await;
+    assert_eq!(text.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+    for line in [
+        "# TYPE nomad_nomad_broker_total_ready gauge\nnomad_nomad_broker_total_ready 1\n",
+        "sojourn_nodes{status=\"ready\"} 1\n",
+        "nomad_nomad_job_summary_running{job=\"web\",namespace=\"default\",task_group=\"web\"} 0\n",
+    ] {
+        assert!(text.text().contains(line), "{line} in {}", text.text());
+    }
+    let without = Cluster::start_with(|agent| agent.prometheus = false).await;
+    without.get("/v1/metrics?format=prometheus").await.refused(415, "Prometheus is not enabled");
+}
+
+#[tokio::test]
+async fn there_is_one_namespace_and_no_access_control() {
+    let cluster = Cluster::start().await;
+    assert_holds(&cluster.get("/v1/namespaces").await.json(), &json!([{"Name": "default"}]));
+    assert_eq!(cluster.get("/v1/namespaces?prefix=x").await.json(), json!([]));
+    assert_eq!(cluster.get("/v1/namespace/default").await.json()["Name"], "default");
+    cluster.get("/v1/namespace/x").await.refused(404, "Namespace not found");
+    cluster.get("/v1/acl/policies").await.refused(400, "ACL support disabled");
+    assert_eq!(cluster.get("/v1/acl/token/self").await.json()["AccessorID"], "acls-disabled");
+    assert_eq!(cluster.get("/v1/operator/license").await.status, 204);
+    let scheduler = cluster.get("/v1/operator/scheduler/configuration").await.json();
+    assert_holds(
+        &scheduler,
+        &json!({"SchedulerConfig": {"SchedulerAlgorithm": "binpack"}, "KnownLeader": true}),
+    );
+}
+
+#[tokio::test]
+async fn what_is_not_built_says_so_by_name() {
+    let cluster = Cluster::start().await;
+    cluster.get("/v1/vars").await.refused(501, "GET /v1/vars is not supported by this release");
+    let plan = cluster.put("/v1/job/a/b/plan", &json!({})).await;
+    plan.refused(501, "PUT /v1/job/a%2Fb/plan is not supported by this release");
+    cluster.get("/v1/quotas").await.refused(501, "Nomad Enterprise only endpoint");
+}

@@ -1,0 +1,11 @@
+//! The routes over a running control, in one process and without a socket.
+
+mod agent;
+mod allocations;
+mod client;
+mod evaluations;
+mod jobs;
+mod nodes;
+mod rules;
+mod support;
+mod waiting;

@@ -1,0 +1,108 @@
+use std::io::Read;
+
+use axum::body::Body;
+use axum::http::Method;
+use serde_json::{Value, json};
+
+use crate::support::{Cluster, job_json, request};
+
+#[tokio::test]
+async fn an_unknown_path_is_not_found_and_a_wrong_method_not_allowed() {
+    let cluster = Cluster::start().await;
+    let unknown = cluster.get("/v1/nothing").await;
+    assert_eq!((unknown.status.as_u16(), unknown.text()), (404, ""));
+    cluster.delete("/v1/nodes").await.refused(405, "Invalid method");
+    cluster.send(request(Method::PATCH, "/v1/job/web", Body::empty())).await.refused(405, "Invalid method");
+    cluster.get("/v1/validate/job").await.refused(405, "Invalid method");
+}
+
+#[tokio::test]
+async fn a_parameter_that_cannot_be_read_is_refused_by_name() {
+    let cluster = Cluster::start().await;
+    let cases = [
+        ("index=x", 400, "Invalid index"),
+        ("index=-1", 400, "Invalid index"),
+        ("wait=10", 400, "Invalid wait time"),
+        ("stale=x", 400, "Expect `true` or `false` for `stale` query string parameter"),
+        ("per_page=x", 400, "Expect a number for `per_page` query string parameter"),
+        ("filter=a", 400, "filter expressions are not supported by this release"),
+        ("as_of=12", 501, "reading the past (`as_of`) is not supported by this release"),
+        ("region=mars", 500, "No path to region"),
+    ];
+    for path in ["/v1/jobs", "/v1/nodes", "/v1/allocations", "/v1/evaluations", "/v1/job/web"] {
+        for (query, status, text) in cases {
+            cluster.get(&format!("{path}?{query}")).await.refused(status, text);
+        }
+    }
+    assert_eq!(cluster.get("/v1/jobs?region=global&stale&index=&wait=&x=%ff").await.status, 200);
+}
+
+#[tokio::test]
+async fn bodies_that_are_not_documents_are_refused() {
+    let cluster = Cluster::start().await;
+    let send = async |body: String| cluster.send(request(Method::PUT, "/v1/jobs", Body::from(body))).await;
+    send(String::new()).await.refused(400, "Request body is empty");
+    let garbage = send("{".to_string()).await;
+    assert_eq!(garbage.status, 400);
+    assert!(garbage.text().starts_with("not JSON: "), "{}", garbage.text());
+    let deep = format!("{{\"Job\": {}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
+    assert_eq!(send(deep).await.status, 400);
+    let wrong = send(json!({"Job": {"TaskGroups": [{"Count": "two"}]}}).to_string()).await;
+    assert_eq!(wrong.status, 400);
+    assert!(wrong.text().starts_with("Job.TaskGroups[0].Count: "), "{}", wrong.text());
+    let large = send(format!("\"{}\"", "x".repeat(16 * 1024 * 1024))).await;
+    large.refused(413, "request body is larger than 16777216 bytes");
+    let trailing = format!("{} and more", json!({"job": job_json("web"), "unknown": [1, null]}));
+    assert_eq!(send(trailing).await.status, 200);
+}
+
+#[tokio::test]
+async fn answers_are_indented_when_asked_for() {
+    let cluster = Cluster::start().await;
+    let compact = cluster.get("/v1/regions?pretty=0").await;
+    assert_eq!(compact.text(), "[\"global\"]");
+    assert_eq!(cluster.get("/v1/regions?pretty").await.text(), "[\n    \"global\"\n]\n");
+    cluster.get("/v1/job/x?pretty").await.refused(404, "job not found");
+}
+
+#[tokio::test]
+async fn long_answers_are_compressed_when_that_is_accepted() {
+    let cluster = Cluster::start().await;
+    for n in 0..200 {
+        cluster.job(&format!("job-{n}")).await;
+    }
+    let plain = cluster.get("/v1/jobs").await;
+    assert_eq!((plain.header("content-encoding"), plain.header("vary")), ("", "Accept-Encoding"));
+    let accepting = |path: &str| {
+        let mut request = request(Method::GET, path, Body::empty());
+        request.headers_mut().insert("accept-encoding", "deflate, gzip".parse().unwrap());
+        request
+    };
+    for path in ["/v1/jobs", "/v1/jobs?pretty"] {
+        let small = cluster.send(accepting(path)).await;
+        assert_eq!(small.header("content-encoding"), "gzip");
+        assert_eq!(small.header("content-length"), small.body.len().to_string());
+        assert!(small.body.len() * 5 < plain.body.len());
+        let mut text = String::new();
+        flate2::read::GzDecoder::new(&small.body[..]).read_to_string(&mut text).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), plain.json());
+    }
+    assert_eq!(cluster.send(accepting("/v1/regions")).await.header("content-encoding"), "");
+}
+
+#[tokio::test]
+async fn a_token_is_accepted_while_access_control_is_off() {
+    let cluster = Cluster::start().await;
+    let mut request = request(Method::GET, "/v1/jobs", Body::empty());
+    request.headers_mut().insert("x-nomad-token", "not-even-an-id".parse().unwrap());
+    assert_eq!(cluster.send(request).await.json(), json!([]));
+}
+
+#[tokio::test]
+async fn no_index_is_ever_zero() {
+    let cluster = Cluster::start().await;
+    for path in ["/v1/jobs", "/v1/nodes", "/v1/allocations", "/v1/evaluations", "/v1/deployments"] {
+        assert_eq!(cluster.get(path).await.index(), 1, "{path}");
+    }
+    assert_eq!(cluster.get("/v1/job/web").await.index(), 1);
+}

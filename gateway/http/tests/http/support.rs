@@ -1,0 +1,360 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Method, Request, StatusCode};
+use base::{Duration, Index, Time, Uuid};
+use bytes::Bytes;
+use control::broker::BrokerSettings;
+use control::heartbeats::HeartbeatSettings;
+use control::{Control, Receipt, Settings};
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::stream::{self, StreamExt};
+use http_gateway::{AgentInfo, Api, FrameStream, NodeLink, NodeLinkError};
+use journal::MemoryJournal;
+use model::command::{EvalEnd, Plan, RegisterJob, Settlement};
+use model::document::{AllocationMetric, Job, Node, NodeResources, Task, TaskGroup};
+use model::event::{AllocsPlaced, EvalOutcome};
+use model::{
+    Actor, AllocId, Command, Doc, EvalId, EvalStatus, JobKey, NodeId, NodeStatus, RequestId, Template,
+};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+use wire::messages::StreamFrameWrapper;
+
+/// A server without scheduler threads: what is placed, the test places.
+pub struct Cluster {
+    pub app: Router,
+    pub control: Control,
+    pub journal: Arc<MemoryJournal>,
+    pub link: Arc<FakeLink>,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub struct Got {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+/// Nodes that answer what a test told them to. The test also sees what they were asked.
+#[derive(Default)]
+pub struct FakeLink {
+    pub calls: Mutex<BTreeMap<String, Result<Vec<u8>, String>>>,
+    pub streams: Mutex<BTreeMap<String, Vec<StreamFrameWrapper>>>,
+    pub asked: Mutex<Vec<(NodeId, String, Vec<u8>)>>,
+}
+
+impl Cluster {
+    pub async fn start() -> Cluster {
+        Cluster::start_with(|_| {}).await
+    }
+
+    pub async fn start_with(change: impl FnOnce(&mut AgentInfo)) -> Cluster {
+        let starting = control::prepare(settings());
+        let journal = Arc::new(MemoryJournal::new(starting.inbox.clone()));
+        let control = starting.start(journal.clone());
+        let link = Arc::new(FakeLink::default());
+        let mut agent = agent();
+        change(&mut agent);
+        let api = Api { control: control.clone(), node_link: link.clone(), agent };
+        let cluster = Cluster { app: http_gateway::router(api), control, journal, link };
+        // The first batch founds the cluster.
+        let mut published = cluster.control.watch();
+        published.wait_for(|index| *index >= Index(1)).await.unwrap();
+        cluster
+    }
+
+    pub async fn send(&self, request: Request<Body>) -> Got {
+        got(self.app.clone(), request).await
+    }
+
+    pub async fn get(&self, path: &str) -> Got {
+        self.send(request(Method::GET, path, Body::empty())).await
+    }
+
+    pub async fn put(&self, path: &str, body: &Value) -> Got {
+        self.send(request(Method::PUT, path, Body::from(body.to_string()))).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Got {
+        self.send(request(Method::DELETE, path, Body::empty())).await
+    }
+
+    pub async fn submit(&self, command: Command) -> Receipt {
+        let request = model::Request { id: RequestId::default(), actor: Actor::Anonymous, command };
+        self.control.submit(request).await.unwrap()
+    }
+
+    /// A node that is ready, with much room.
+    pub async fn node(&self, number: u8) -> NodeId {
+        let node = node_id(number);
+        self.submit(Command::RegisterNode { document: Box::new(node_document(node, number)) }).await;
+        self.submit(Command::UpdateNodeStatus { node, claimed: NodeStatus::Ready }).await;
+        node
+    }
+
+    /// A job with one group `web` of two; gives its evaluation.
+    pub async fn job(&self, id: &str) -> EvalId {
+        let register = RegisterJob {
+            job: job(id),
+            submission: None,
+            enforce_index: None,
+            eval_priority: None,
+            preserve_counts: false,
+        };
+        self.submit(Command::RegisterJob(Box::new(register))).await.reply.evals[0]
+    }
+
+    /// Places an allocation of the job and ends its evaluation.
+    pub async fn place(&self, eval: EvalId, job: &str, node: NodeId, number: u8) -> AllocId {
+        let alloc = AllocId(Uuid::from_random([number; 16]));
+        let placed = AllocsPlaced {
+            eval,
+            key: JobKey::new("default", job),
+            version: 0,
+            group: "web".to_string(),
+            template: Doc::of(&Template {
+                cpu_mhz: 100,
+                memory_mib: 64,
+                disk_mib: 10,
+                ..Template::default()
+            }),
+            metrics: Doc::of(&AllocationMetric { nodes_evaluated: 1, ..AllocationMetric::default() }),
+            ids: vec![alloc],
+            nodes: vec![node],
+            names: vec![0],
+            previous: Vec::new(),
+            ports: Vec::new(),
+        };
+        let plan = Plan { snapshot: self.control.state().index, placed: vec![placed], ..Plan::default() };
+        let end = EvalEnd {
+            status: EvalStatus::Complete,
+            description: String::new(),
+            outcome: EvalOutcome::default(),
+            blocked: None,
+        };
+        let settlement = Settlement { eval, plan, end: Some(end) };
+        let receipt = self.submit(Command::SettleEval(Box::new(settlement))).await;
+        assert!(receipt.reply.verdict.unwrap().full, "there is room for what a test places");
+        alloc
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.control.shutdown();
+    }
+}
+
+impl Got {
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    pub fn json(&self) -> Value {
+        assert_eq!(self.status, StatusCode::OK, "{}", self.text());
+        assert_eq!(self.header("content-type"), "application/json");
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    pub fn index(&self) -> u64 {
+        self.header("x-nomad-index").parse().unwrap()
+    }
+
+    #[track_caller]
+    pub fn refused(&self, status: u16, text: &str) {
+        assert_eq!((self.status.as_u16(), self.text()), (status, text));
+        assert_eq!(self.header("content-type"), "text/plain; charset=utf-8");
+    }
+}
+
+impl FakeLink {
+    pub fn answers<T: serde::Serialize>(&self, method: &str, answer: &T) {
+        self.calls.lock().insert(method.to_string(), Ok(msgpack::to_vec(answer).unwrap()));
+    }
+
+    pub fn refuses(&self, method: &str, text: &str) {
+        self.calls.lock().insert(method.to_string(), Err(text.to_string()));
+    }
+
+    pub fn streams(&self, method: &str, frames: Vec<StreamFrameWrapper>) {
+        self.streams.lock().insert(method.to_string(), frames);
+    }
+
+    /// What the node was asked last.
+    pub fn last<T: serde::de::DeserializeOwned>(&self) -> (NodeId, String, T) {
+        let (node, method, body) = self.asked.lock().last().cloned().unwrap();
+        (node, method, msgpack::from_slice(&body).unwrap())
+    }
+}
+
+impl NodeLink for FakeLink {
+    fn call<'a>(
+        &'a self,
+        node: NodeId,
+        method: &'a str,
+        body: Vec<u8>,
+    ) -> BoxFuture<'a, Result<Bytes, NodeLinkError>> {
+        self.asked.lock().push((node, method.to_string(), body));
+        let answer = self.calls.lock().get(method).cloned();
+        async move {
+            match answer {
+                None => Err(NodeLinkError::NoPath(node)),
+                Some(Err(text)) => Err(wire::RpcError::Remote(text).into()),
+                Some(Ok(bytes)) => Ok(Bytes::from(bytes)),
+            }
+        }
+        .boxed()
+    }
+
+    fn stream<'a>(
+        &'a self,
+        node: NodeId,
+        method: &'a str,
+        first: Vec<u8>,
+    ) -> BoxFuture<'a, Result<FrameStream, NodeLinkError>> {
+        self.asked.lock().push((node, method.to_string(), first));
+        let frames = self.streams.lock().get(method).cloned();
+        async move {
+            let frames = frames.ok_or(NodeLinkError::NoPath(node))?;
+            let encoded = frames.into_iter().map(|frame| Ok(Bytes::from(msgpack::to_vec(&frame).unwrap())));
+            Ok(stream::iter(encoded.collect::<Vec<_>>()).boxed())
+        }
+        .boxed()
+    }
+}
+
+pub async fn got(app: Router, request: Request<Body>) -> Got {
+    let response = app.oneshot(request).await.unwrap();
+    let (parts, body) = response.into_parts();
+    let body = to_bytes(body, usize::MAX).await.unwrap();
+    Got { status: parts.status, headers: parts.headers, body }
+}
+
+pub fn request(method: Method, path: &str, body: Body) -> Request<Body> {
+    Request::builder().method(method).uri(path).body(body).unwrap()
+}
+
+/// As a client sends it.
+pub fn job_json(id: &str) -> Value {
+    json!({
+        "ID": id,
+        "Type": "service",
+        "TaskGroups": [{
+            "Name": "web",
+            "Count": 2,
+            "Tasks": [{"Name": "server", "Driver": "raw_exec", "Config": {"command": "/bin/true"}}],
+        }],
+    })
+}
+
+/// True when everything in `part` stands in `whole`; objects may have more keys.
+#[track_caller]
+pub fn assert_holds(whole: &Value, part: &Value) {
+    fn missing(whole: &Value, part: &Value, path: &str) -> Option<String> {
+        match (whole, part) {
+            (Value::Object(whole), Value::Object(part)) => part.iter().find_map(|(key, part)| {
+                let path = format!("{path}.{key}");
+                match whole.get(key) {
+                    None => Some(format!("{path} is not there")),
+                    Some(whole) => missing(whole, part, &path),
+                }
+            }),
+            (Value::Array(whole), Value::Array(part)) if whole.len() == part.len() => {
+                let pairs = whole.iter().zip(part).enumerate();
+                pairs
+                    .into_iter()
+                    .find_map(|(at, (whole, part))| missing(whole, part, &format!("{path}[{at}]")))
+            }
+            _ if whole == part => None,
+            _ => Some(format!("{path} is {whole}, not {part}")),
+        }
+    }
+    if let Some(difference) = missing(whole, part, "") {
+        panic!("{difference}\nin {whole:#}");
+    }
+}
+
+pub fn node_id(number: u8) -> NodeId {
+    let mut bytes = [0; 16];
+    bytes[15] = number;
+    NodeId(Uuid::from_random(bytes))
+}
+
+fn node_document(node: NodeId, number: u8) -> Node {
+    let mut resources = NodeResources::default();
+    resources.cpu.cpu_shares = 10_000;
+    resources.memory.memory_mb = 8_192;
+    resources.disk.disk_mb = 10_000;
+    let attributes = [("os.name", "linux"), ("kernel.name", "linux"), ("nomad.version", "2.0.1")];
+    Node {
+        id: node.to_string(),
+        secret_id: "5d16e7fe-8a2e-4b44-9c0a-3c7ab13b9f01".to_string(),
+        datacenter: "dc1".to_string(),
+        name: format!("node-{number}"),
+        http_addr: format!("10.0.0.{number}:4646"),
+        attributes: attributes
+            .map(|(name, value)| (name.to_string(), value.to_string()))
+            .into_iter()
+            .collect(),
+        node_resources: Some(resources),
+        ..Node::default()
+    }
+}
+
+fn job(id: &str) -> Job {
+    let task = Task { name: "server".to_string(), driver: "raw_exec".to_string(), ..Task::default() };
+    let group = TaskGroup {
+        name: Some("web".to_string()),
+        count: Some(2),
+        tasks: vec![task].into(),
+        ..TaskGroup::default()
+    };
+    let mut job = Job { id: Some(id.to_string()), task_groups: vec![group].into(), ..Job::default() };
+    jobspec::canonicalize(&mut job);
+    job
+}
+
+fn agent() -> AgentInfo {
+    AgentInfo {
+        name: "one".to_string(),
+        region: "global".to_string(),
+        datacenter: "dc1".to_string(),
+        server: Uuid::from_random([9; 16]),
+        node: None,
+        http_addr: "10.0.0.9:4646".to_string(),
+        rpc_addr: "10.0.0.9:4647".to_string(),
+        version: "0.1.0".to_string(),
+        started: Time::from_secs(1_700_000_000),
+        config: serde_json::Map::new(),
+        prometheus: true,
+    }
+}
+
+fn settings() -> Settings {
+    Settings {
+        server: Uuid::from_random([9; 16]),
+        heartbeats: HeartbeatSettings {
+            min_ttl: Duration::from_secs(600),
+            grace: Duration::from_secs(600),
+            failover_ttl: Duration::from_secs(600),
+        },
+        broker: BrokerSettings {
+            nack_timeout: Duration::from_secs(60),
+            delivery_limit: 3,
+            first_delay: Duration::from_secs(1),
+            further_delay: Duration::from_secs(20),
+            follow_up_after: Duration::from_secs(60),
+        },
+        workers: 0,
+        rpc_hold: Duration::from_secs(5),
+    }
+}

@@ -88,9 +88,10 @@ async fn pull<S: Server>(
         return Ok(Pulled::Nothing);
     }
     let wanted = allocs.to_fetch(&assigned.allocs);
-    let newest = wanted.iter().filter_map(|id| assigned.allocs.get(id)).max().copied().unwrap_or(1);
     let mut fetched = Vec::new();
     for some in wanted.chunks(FETCH_MAX) {
+        // The answer must be as new as the newest of these; to ask for more would wait for the next change.
+        let newest = some.iter().filter_map(|id| assigned.allocs.get(id)).max().copied().unwrap_or(1);
         let (found, _) = server.allocs(some.to_vec(), newest.saturating_sub(1)).await?;
         if found.len() < some.len() {
             return Ok(Pulled::Incomplete);

@@ -356,3 +356,20 @@ async fn sticky_data_moves_to_the_successor_after_the_predecessor_ended() {
     assert_eq!(std::fs::read_to_string(data(2)).unwrap(), "rows");
     agent.shutdown().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_allocations_at_once_are_all_run() {
+    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    // More than one call fetches.
+    let ids: Vec<u8> = (0..200).collect();
+    for id in &ids {
+        servers.assign(alloc(*id, "batch", json!([mock("t", json!({"run_for": "1ms"}))])));
+    }
+    let mut settings = settings(base.path());
+    settings.gc.allocs_max = 1000;
+    let agent = start(settings, &servers).await;
+    for id in &ids {
+        servers.await_status(&alloc_id(*id), "complete");
+    }
+    agent.shutdown().await;
+}

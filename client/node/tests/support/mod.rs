@@ -174,8 +174,12 @@ impl Server for FakeServers {
         Ok(Assigned { allocs: allocs.collect(), index: cluster.index })
     }
 
-    async fn allocs(&self, ids: Vec<String>, _: u64) -> Result<(Vec<Allocation>, u64), ServerError> {
+    async fn allocs(&self, ids: Vec<String>, min_index: u64) -> Result<(Vec<Allocation>, u64), ServerError> {
         self.called("allocs")?;
+        // As real servers: an answer that is not newer than asked for is waited for.
+        let newest = |cluster: &Cluster| ids.iter().map(|id| cluster.assigned[id].alloc_modify_index).max();
+        let mut changed = self.changed.subscribe();
+        changed.wait_for(|_| newest(&self.cluster.lock().unwrap()) > Some(min_index)).await.unwrap();
         let cluster = self.cluster.lock().unwrap();
         let found = ids.iter().filter_map(|id| cluster.assigned.get(id).cloned()).collect();
         Ok((found, cluster.index))

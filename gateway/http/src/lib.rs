@@ -9,6 +9,7 @@
 mod answer;
 mod blocking;
 mod error;
+pub mod events;
 mod node_link;
 mod page;
 mod path;

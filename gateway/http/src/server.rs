@@ -4,12 +4,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use base::{Time, Uuid};
 use control::{Control, Receipt};
+use history::History;
 use model::{Actor, Command, NodeId, Request};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use crate::blocking::{RENDERS_MAX, WAITING_READS_MAX};
 use crate::error::Failure;
+use crate::events::Feed;
 use crate::node_link::NodeLink;
 use crate::request::Write;
 
@@ -22,6 +24,9 @@ pub struct Api {
     /// The way to nodes that are connected.
     pub node_link: Arc<dyn NodeLink>,
     pub agent: AgentInfo,
+    /// What all event streams share. Whoever starts the server closes it before the end.
+    pub events: Feed,
+    pub history: Arc<History>,
 }
 
 /// What the agent says about itself.

@@ -1,7 +1,5 @@
 //! The life of allocations, told from a log.
 
-#[path = "../../state/tests/support/mod.rs"]
-#[expect(dead_code, reason = "each test program uses a part of the world")]
 mod world;
 
 use std::path::PathBuf;

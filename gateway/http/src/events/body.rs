@@ -1,0 +1,71 @@
+//! An event as the contract shows it, with the row as it was after the batch.
+
+use base::Index;
+use bytes::Bytes;
+use model::document::{Allocation, Evaluation, Job, Node};
+use serde::Serialize;
+use state::State;
+
+use super::outline::{Head, Row};
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Event<'a> {
+    topic: &'a str,
+    r#type: &'a str,
+    key: &'a str,
+    namespace: &'a str,
+    filter_keys: Option<&'a [String]>,
+    index: u64,
+    payload: Payload,
+}
+
+/// One document under its name.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Payload {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<Node>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<Job>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deleted: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evaluation: Option<Evaluation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allocation: Option<Box<Allocation>>,
+}
+
+/// The event's JSON, on one line. `state` is the one after the batch at `index`.
+pub(super) fn render(state: &State, index: Index, head: &Head) -> Bytes {
+    let event = Event {
+        topic: head.topic,
+        r#type: head.kind,
+        key: &head.key,
+        namespace: &head.namespace,
+        filter_keys: (!head.filter_keys.is_empty()).then_some(&head.filter_keys),
+        index: index.0,
+        payload: payload(state, head.row),
+    };
+    serde_json::to_vec(&event).expect("documents of the contract have a JSON form").into()
+}
+
+fn payload(state: &State, row: Row) -> Payload {
+    let nothing = Payload { node: None, job: None, deleted: None, evaluation: None, allocation: None };
+    match row {
+        Row::Node(row) => Payload { node: Some(state::node::document(&state.nodes, row)), ..nothing },
+        Row::Job(row) => {
+            let job = state.jobs.get(row);
+            let document = state::job::document(job, job.current());
+            Payload { job: Some(document), deleted: job.purged.then_some(true), ..nothing }
+        }
+        Row::Eval(row) => {
+            Payload { evaluation: Some(state::eval::document(state.evals.get(row))), ..nothing }
+        }
+        Row::Alloc(row) => {
+            // The job is not repeated with each of its allocations.
+            let document = Allocation { job: None, ..state::alloc::document(state, state.allocs.get(row)) };
+            Payload { allocation: Some(Box::new(document)), ..nothing }
+        }
+    }
+}

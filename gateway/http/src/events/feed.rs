@@ -1,0 +1,259 @@
+use std::sync::Arc;
+
+use base::Index;
+use control::Control;
+use journal::{FrameError, Journal, ReadError};
+use parking_lot::Mutex;
+use state::{FoldError, State};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use super::page::{Cursor, Page, Want};
+use super::replay::{REPLAYS_MAX, Replays};
+use super::scene::Scene;
+use super::tail::{Place, TAIL_BATCHES, Tail};
+
+/// Streams that may be open at the same time; one more is answered 429. Each takes a socket, its buffers and one
+/// page.
+pub const STREAMS_MAX: usize = 1_024;
+/// Log folded for the head at once.
+const ADVANCE_BYTES: usize = 1 << 20;
+
+/// The log and what was folded of it: what a feed reads.
+pub trait Source: Send + Sync + 'static {
+    fn journal(&self) -> &Arc<dyn Journal>;
+    /// The newest published state.
+    fn state(&self) -> Arc<State>;
+    /// Told of each newly published index. Events of later batches are not told yet, so that whoever hears of one
+    /// also reads it. When it ends, so do all streams.
+    fn watch(&self) -> watch::Receiver<Index>;
+}
+
+impl Source for Control {
+    fn journal(&self) -> &Arc<dyn Journal> {
+        Control::journal(self)
+    }
+
+    fn state(&self) -> Arc<State> {
+        Control::state(self)
+    }
+
+    fn watch(&self) -> watch::Receiver<Index> {
+        Control::watch(self)
+    }
+}
+
+/// Why a stream cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum FeedError {
+    #[error("the events are no longer kept")]
+    Gone,
+    #[error("the server stops")]
+    Ended,
+    #[error("the log cannot be told: {0}")]
+    Failed(String),
+}
+
+impl From<ReadError> for FeedError {
+    fn from(error: ReadError) -> FeedError {
+        match error {
+            ReadError::Compacted { .. } => FeedError::Gone,
+            ReadError::Failed { .. } => FeedError::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<FrameError> for FeedError {
+    fn from(error: FrameError) -> FeedError {
+        FeedError::Failed(error.to_string())
+    }
+}
+
+impl From<FoldError> for FeedError {
+    fn from(error: FoldError) -> FeedError {
+        FeedError::Failed(error.to_string())
+    }
+}
+
+/// What all streams share; a clone is a pointer copy.
+///
+/// It does nothing by itself: the first reader who wants a batch has it folded, and all others find it.
+#[derive(Clone)]
+pub struct Feed(Arc<Inner>);
+
+struct Inner {
+    source: Box<dyn Source>,
+    tail: Mutex<Tail>,
+    /// Held by whoever extends the tail.
+    advancing: Arc<tokio::sync::Mutex<()>>,
+    replays: Replays,
+    /// Turns to replay.
+    turns: Arc<Semaphore>,
+    seats: Arc<Semaphore>,
+    closed: watch::Sender<bool>,
+}
+
+impl Feed {
+    pub fn new(source: impl Source) -> Feed {
+        Feed(Arc::new(Inner {
+            source: Box::new(source),
+            tail: Mutex::new(Tail::default()),
+            advancing: Arc::default(),
+            replays: Replays::new(),
+            turns: Arc::new(Semaphore::new(REPLAYS_MAX)),
+            seats: Arc::new(Semaphore::new(STREAMS_MAX)),
+            closed: watch::channel(false).0,
+        }))
+    }
+
+    /// Ends every stream, those that are still to come at once.
+    pub fn close(&self) {
+        self.0.closed.send_replace(true);
+    }
+
+    /// The oldest batch that can be told.
+    pub fn oldest(&self) -> Index {
+        let inner = &self.0;
+        let horizon = inner.source.journal().horizon();
+        let replayed = inner.replays.oldest(horizon);
+        let kept = inner.tail.lock().reaches(horizon);
+        // If all else is gone, it is told from here on.
+        replayed.into_iter().chain(kept).min().unwrap_or_else(|| inner.source.state().index.next())
+    }
+
+    pub(super) fn closed(&self) -> watch::Receiver<bool> {
+        self.0.closed.subscribe()
+    }
+
+    /// A place among the streams; `None` when all are taken.
+    pub(super) fn seat(&self) -> Option<OwnedSemaphorePermit> {
+        self.0.seats.clone().try_acquire_owned().ok()
+    }
+
+    /// What comes next at `from`, which is waited for. Nothing is lost when the future is dropped.
+    ///
+    /// A page may be without events; its cursor has moved all the same.
+    pub(super) async fn page(&self, from: Cursor, want: &Arc<Want>) -> Result<Page, FeedError> {
+        let mut published = self.0.source.watch();
+        loop {
+            let reached = published.wait_for(|index| *index >= from.index).await;
+            let end = *reached.map_err(|_| FeedError::Ended)?;
+            let place = self.0.tail.lock().place(from.index);
+            match place {
+                Place::Kept(scenes) => return Ok(self.collect(from, &scenes, want)),
+                Place::Ahead => self.advance(from.index).await?,
+                Place::Behind => return self.replay(from, end, want).await,
+            }
+        }
+    }
+
+    fn collect(&self, from: Cursor, scenes: &[Arc<Scene>], want: &Want) -> Page {
+        let mut page = Page::at(from);
+        for scene in scenes {
+            page.take(scene, want);
+            if page.is_full() {
+                break;
+            }
+        }
+        if !page.events.is_empty() {
+            self.0.tail.lock().trim();
+        }
+        page
+    }
+
+    async fn replay(&self, from: Cursor, end: Index, want: &Arc<Want>) -> Result<Page, FeedError> {
+        let turn = self.0.turns.clone().acquire_owned().await.map_err(|_| FeedError::Ended)?;
+        let (inner, want) = (self.0.clone(), want.clone());
+        let page = blocking(move || {
+            let _turn = turn;
+            inner.replays.page(&**inner.source.journal(), from, end, &want)
+        });
+        let page = page.await?;
+        if page.next == from {
+            return Err(FeedError::Failed(format!(
+                "batch {} was published but is not in the log",
+                from.index
+            )));
+        }
+        Ok(page)
+    }
+
+    /// Extends the tail, unless somebody else has done it up to `wanted`.
+    async fn advance(&self, wanted: Index) -> Result<(), FeedError> {
+        let turn = self.0.advancing.clone().lock_owned().await;
+        if self.0.tail.lock().head().index >= wanted {
+            return Ok(());
+        }
+        let inner = self.0.clone();
+        blocking(move || {
+            let _turn = turn;
+            inner.advance()
+        })
+        .await
+    }
+
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> Kept {
+        let tail = self.0.tail.lock();
+        let (parked, checkpoints) = self.0.replays.kept();
+        Kept { batches: tail.batches(), bytes: tail.bytes(), parked, checkpoints }
+    }
+}
+
+/// What a feed holds on to.
+#[cfg(test)]
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub batches: usize,
+    pub bytes: usize,
+    pub parked: usize,
+    pub checkpoints: usize,
+}
+
+impl Inner {
+    /// Folds a stretch of the log onto the tail. One that lies too far back begins again at the published state.
+    fn advance(&self) -> Result<(), FeedError> {
+        let published = *self.source.watch().borrow();
+        let mut state = self.tail.lock().head().clone();
+        if published.0.saturating_sub(state.index.0) > TAIL_BATCHES as u64 {
+            self.restart(&state);
+            return Ok(());
+        }
+        let journal = self.source.journal();
+        let batches = match journal.read(state.index.next(), ADVANCE_BYTES) {
+            Err(ReadError::Compacted { .. }) => {
+                self.restart(&state);
+                return Ok(());
+            }
+            read => read?,
+        };
+        if batches.is_empty() {
+            let missing = state.index.next();
+            return Err(FeedError::Failed(format!("batch {missing} was published but is not in the log")));
+        }
+        let horizon = journal.horizon();
+        for batch in batches.iter().filter(|batch| batch.index() <= published) {
+            let scene = Arc::new(Scene::after(state, batch)?);
+            state = scene.state().clone();
+            self.replays.offer(&state, horizon);
+            self.tail.lock().push(scene);
+        }
+        Ok(())
+    }
+
+    fn restart(&self, old: &State) {
+        let horizon = self.source.journal().horizon();
+        // Readers were here a moment ago, and may come back for what follows.
+        self.replays.keep(old, horizon);
+        let now = self.source.state();
+        self.replays.keep(&now, horizon);
+        self.tail.lock().restart(State::clone(&now));
+    }
+}
+
+/// Folding and rendering are work for a processor: not on the threads that serve everybody.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, FeedError> + Send + 'static,
+) -> Result<T, FeedError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|panic| Err(FeedError::Failed(panic.to_string())))
+}

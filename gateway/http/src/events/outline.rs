@@ -1,0 +1,281 @@
+//! What a batch looks like in the stream: which rows are told, under which type, in which order.
+//!
+//! The position in that list is part of an event's id, which consumers store: what is told of the kinds of events
+//! that exist never moves.
+
+use std::collections::{BTreeSet, HashSet};
+
+use base::Index;
+use model::event::AllocTransitionRequested;
+use model::{AllocId, Batch, EvalId, Event, JobKey, NodeId};
+use state::alloc::AllocRow;
+use state::eval::EvalRow;
+use state::job::JobRow;
+use state::node::NodeRow;
+use state::{FoldError, State};
+
+/// An event of the stream without its payload: all that filters look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    pub topic: &'static str,
+    /// Names the command that caused it.
+    pub kind: &'static str,
+    pub key: String,
+    /// Empty for what has none.
+    pub namespace: String,
+    /// What it can be asked for by besides its key.
+    pub filter_keys: Vec<String>,
+    pub(super) row: Row,
+}
+
+/// The row whose state after the batch is the payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Row {
+    Node(NodeRow),
+    Job(JobRow),
+    Eval(EvalRow),
+    Alloc(AllocRow),
+}
+
+pub(super) const NODE: &str = "Node";
+pub(super) const JOB: &str = "Job";
+pub(super) const EVALUATION: &str = "Evaluation";
+pub(super) const ALLOCATION: &str = "Allocation";
+
+// Numbers of commands, as batches carry them; see `model::Command::kind`.
+const UPDATE_ALLOCS: u16 = 16;
+const REGISTER_JOB: u16 = 20;
+const DEREGISTER_JOB: u16 = 21;
+const STOP_ALLOC: u16 = 30;
+
+/// Folds a batch and lists what is to be told of it.
+///
+/// # Errors
+/// The batch does not follow on `state`.
+pub(super) fn fold(state: &mut State, batch: &Batch) -> Result<Vec<Head>, FoldError> {
+    let leaving = Leaving::of(state, batch);
+    state.apply(batch)?;
+    let mut outline = Outline {
+        state,
+        at: batch.index,
+        registered: BTreeSet::new(),
+        leaving,
+        told: HashSet::new(),
+        heads: Vec::new(),
+    };
+    outline.registered = batch.events.iter().filter_map(|logged| outline.registers(&logged.event)).collect();
+    for (_, record, event) in batch.events() {
+        if let Some(kind) = kind(record.kind, event) {
+            outline.tell(kind, event);
+        }
+    }
+    Ok(outline.heads)
+}
+
+/// The type an event is told under; `None` for what is not told.
+///
+/// Source: control-plane reference, public event stream. There, a plan and the end of its evaluation are two
+/// messages, and so are a node's change and the evaluations it asks for: each keeps its type here.
+fn kind(command: u16, event: &Event) -> Option<&'static str> {
+    match event {
+        Event::ClusterFounded(_) | Event::EvalAcked(_) => None,
+        Event::NodeRegistered(_) | Event::NodeUpdated(_) => Some("NodeRegistration"),
+        Event::NodeStatusChanged(_) | Event::NodeMessagesEmitted(_) => Some("NodeStreamEvent"),
+        Event::NodeEligibilityChanged(_) => Some("NodeEligibility"),
+        Event::NodeDeregistered(_) => Some("NodeDeregistration"),
+        Event::NodeAllocsReported(_) | Event::AllocReported(_) => Some("AllocationUpdated"),
+        Event::JobRegistered(_) => Some("JobRegistered"),
+        Event::JobStopped(_) | Event::JobPurged(_) => Some("JobDeregistered"),
+        Event::PlanCommitted(_)
+        | Event::AllocsPlaced(_)
+        | Event::AllocsUpdatedInPlace(_)
+        | Event::AllocsStopped(_)
+        | Event::AllocsMarkedUnknown(_)
+        | Event::AllocsReconnected(_) => Some("PlanResult"),
+        Event::EvalCreated(_)
+        | Event::EvalUpdated(_)
+        | Event::EvalsCanceled(_)
+        | Event::AllocTransitionRequested(_) => Some(match command {
+            UPDATE_ALLOCS => "AllocationUpdated",
+            REGISTER_JOB => "JobRegistered",
+            DEREGISTER_JOB => "JobDeregistered",
+            STOP_ALLOC => "AllocationUpdateDesiredStatus",
+            _ => "EvaluationUpdated",
+        }),
+    }
+}
+
+/// Rows that a batch takes the names of. What came and went within one batch was never seen by anybody.
+struct Leaving {
+    nodes: Vec<(NodeId, NodeRow)>,
+    jobs: Vec<(JobKey, JobRow)>,
+}
+
+impl Leaving {
+    fn of(state: &State, batch: &Batch) -> Leaving {
+        let mut leaving = Leaving { nodes: Vec::new(), jobs: Vec::new() };
+        for logged in &batch.events {
+            match &logged.event {
+                Event::NodeDeregistered(e) => {
+                    leaving.nodes.extend(state.nodes.find(e.node).map(|row| (e.node, row)));
+                }
+                Event::JobPurged(e) => {
+                    leaving.jobs.extend(state.jobs.find(&e.key).map(|row| (e.key.clone(), row)));
+                }
+                _ => {}
+            }
+        }
+        leaving
+    }
+
+    fn node(&self, id: NodeId) -> Option<NodeRow> {
+        self.nodes.iter().find(|(known, _)| *known == id).map(|(_, row)| *row)
+    }
+
+    fn job(&self, key: &JobKey) -> Option<JobRow> {
+        self.jobs.iter().find(|(known, _)| known == key).map(|(_, row)| *row)
+    }
+}
+
+struct Outline<'a> {
+    /// After the batch.
+    state: &'a State,
+    at: Index,
+    /// Jobs the batch speaks of itself; of others only a changed status is told.
+    registered: BTreeSet<JobRow>,
+    leaving: Leaving,
+    told: HashSet<(&'static str, Row)>,
+    heads: Vec<Head>,
+}
+
+impl Outline<'_> {
+    fn tell(&mut self, kind: &'static str, event: &Event) {
+        match event {
+            Event::ClusterFounded(_) | Event::EvalAcked(_) => {}
+            Event::NodeRegistered(e) => self.node(kind, e.node),
+            Event::NodeUpdated(e) => self.node(kind, e.node),
+            Event::NodeStatusChanged(e) => self.node(kind, e.node),
+            Event::NodeEligibilityChanged(e) => self.node(kind, e.node),
+            Event::NodeMessagesEmitted(e) => self.node(kind, e.node),
+            Event::NodeAllocsReported(e) => self.node(kind, e.node),
+            Event::NodeDeregistered(e) => {
+                let row = self.leaving.node(e.node);
+                row.into_iter().for_each(|row| self.add(kind, Row::Node(row)));
+            }
+            Event::JobRegistered(e) => self.job(kind, &e.key),
+            Event::JobStopped(e) => self.job(kind, &e.key),
+            Event::JobPurged(e) => self.purged(kind, &e.key),
+            Event::EvalCreated(e) => self.eval(kind, e.eval.id),
+            Event::EvalUpdated(e) => self.eval(kind, e.eval),
+            Event::EvalsCanceled(e) => e.evals.iter().for_each(|id| self.eval(kind, *id)),
+            Event::PlanCommitted(e) => self.eval(kind, e.eval),
+            Event::AllocsPlaced(e) => {
+                self.allocs(kind, &e.ids);
+                // The replaced ones now name their successors.
+                self.allocs(kind, &e.previous);
+            }
+            Event::AllocsUpdatedInPlace(e) => self.allocs(kind, &e.allocs),
+            Event::AllocsStopped(e) => self.allocs(kind, &e.allocs),
+            Event::AllocsMarkedUnknown(e) => self.allocs(kind, &e.allocs),
+            Event::AllocsReconnected(e) => self.allocs(kind, &e.allocs),
+            Event::AllocReported(e) => {
+                self.allocs(kind, &[e.alloc]);
+                // The node shows when it last told about its allocations.
+                self.node(kind, e.node);
+            }
+            Event::AllocTransitionRequested(AllocTransitionRequested { allocs, .. }) => {
+                self.allocs(kind, allocs);
+            }
+        }
+    }
+
+    fn registers(&self, event: &Event) -> Option<JobRow> {
+        match event {
+            Event::JobRegistered(e) => self.job_row(&e.key),
+            Event::JobStopped(e) => self.job_row(&e.key),
+            Event::JobPurged(e) => self.leaving.job(&e.key),
+            _ => None,
+        }
+    }
+
+    fn node(&mut self, kind: &'static str, id: NodeId) {
+        if let Some(row) = self.state.nodes.find(id).or_else(|| self.leaving.node(id)) {
+            self.add(kind, Row::Node(row));
+        }
+    }
+
+    fn job(&mut self, kind: &'static str, key: &JobKey) {
+        if let Some(row) = self.job_row(key) {
+            self.add(kind, Row::Job(row));
+        }
+    }
+
+    fn job_row(&self, key: &JobKey) -> Option<JobRow> {
+        self.state.jobs.find(key).or_else(|| self.leaving.job(key))
+    }
+
+    /// The job and the evaluations that ended with it. Forgotten allocations are not told, as in the reference.
+    fn purged(&mut self, kind: &'static str, key: &JobKey) {
+        let Some(row) = self.leaving.job(key) else { return };
+        self.add(kind, Row::Job(row));
+        for eval in self.state.jobs.get(row).evals.clone().iter() {
+            if self.state.evals.get(*eval).modified == self.at {
+                self.add(kind, Row::Eval(*eval));
+            }
+        }
+    }
+
+    fn eval(&mut self, kind: &'static str, id: EvalId) {
+        if let Some(row) = self.state.evals.find(id) {
+            self.add(kind, Row::Eval(row));
+            self.status_of(kind, self.state.evals.get(row).job);
+        }
+    }
+
+    fn allocs(&mut self, kind: &'static str, ids: &[AllocId]) {
+        for row in ids.iter().filter_map(|id| self.state.allocs.find(*id)) {
+            self.add(kind, Row::Alloc(row));
+            self.status_of(kind, self.state.allocs.get(row).job);
+        }
+    }
+
+    /// A job whose status followed from what happened to its evaluations and allocations is told once.
+    fn status_of(&mut self, kind: &'static str, row: JobRow) {
+        let job = self.state.jobs.get(row);
+        let came_and_went = job.purged && self.leaving.jobs.iter().all(|(_, known)| *known != row);
+        if job.modified == self.at && !came_and_went && self.registered.insert(row) {
+            self.add(kind, Row::Job(row));
+        }
+    }
+
+    fn add(&mut self, kind: &'static str, row: Row) {
+        if self.told.insert((kind, row)) {
+            self.heads.push(head(self.state, kind, row));
+        }
+    }
+}
+
+fn head(state: &State, kind: &'static str, row: Row) -> Head {
+    let (topic, key, namespace, filter_keys) = match row {
+        Row::Node(row) => (NODE, state.nodes.cold(row).id.to_string(), String::new(), Vec::new()),
+        Row::Job(row) => {
+            let JobKey { namespace, id } = state.jobs.get(row).key.clone();
+            (JOB, id, namespace, Vec::new())
+        }
+        Row::Eval(row) => {
+            let facts = &state.evals.get(row).facts;
+            (EVALUATION, facts.id.to_string(), facts.key.namespace.clone(), of_job(&facts.key))
+        }
+        Row::Alloc(row) => {
+            let alloc = state.allocs.get(row);
+            let key = &state.jobs.get(alloc.job).key;
+            (ALLOCATION, alloc.id.to_string(), key.namespace.clone(), of_job(key))
+        }
+    };
+    Head { topic, kind, key, namespace, filter_keys, row }
+}
+
+/// Job and deployment; the latter is empty for what belongs to none.
+fn of_job(key: &JobKey) -> Vec<String> {
+    vec![key.id.clone(), String::new()]
+}

@@ -1,0 +1,7 @@
+mod resume;
+mod shape;
+mod sockets;
+mod support;
+mod waiting;
+#[path = "../../../../../projections/history/tests/world/mod.rs"]
+mod world;

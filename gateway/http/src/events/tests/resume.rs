@@ -1,0 +1,170 @@
+//! Wherever a reader goes on, it sees exactly what an uninterrupted one sees.
+
+use std::sync::Arc;
+
+use base::Index;
+
+use super::support::{Log, about, busy, everything, ids, long, read, reader, said, toggle};
+use super::world::node_id;
+use crate::events::feed::Feed;
+use crate::events::page::{Cursor, PAGE_BYTES, Want};
+use crate::events::replay::{CHECKPOINTS_MAX, PARKED_MAX};
+use crate::events::tail::TAIL_BATCHES;
+
+const START: Cursor = Cursor { index: Index(1), ordinal: 0 };
+
+#[tokio::test]
+async fn every_event_of_the_log_is_told_once_in_order() {
+    let world = busy();
+    let log = Log::of(&world.log);
+    let told = ids(&read(&Feed::new(log.clone()), START, log.last(), &everything()).await);
+    assert!(told.is_sorted_by(|a, b| a < b));
+    assert_eq!((told.len(), told.last().map(ToString::to_string)), (22, Some("11.0".to_string())));
+}
+
+#[tokio::test]
+async fn resuming_after_any_event_tells_exactly_the_rest() {
+    let world = busy();
+    let log = Log::of(&world.log);
+    let feed = Feed::new(log.clone());
+    let all = read(&feed, START, log.last(), &everything()).await;
+    for (at, event) in all.iter().enumerate() {
+        let rest = read(&feed, Cursor::after(event.id), log.last(), &everything()).await;
+        assert_eq!(rest, all[at + 1..], "after {}", event.id);
+    }
+}
+
+/// Longer than the tail: what is old is folded again, from a checkpoint or from where another reader stopped.
+#[tokio::test]
+async fn resuming_in_the_far_past_tells_exactly_the_rest() {
+    let world = long(7, TAIL_BATCHES * 3);
+    let log = Log::of(&world.log);
+    let feed = Feed::new(log.clone());
+    let all = read(&feed, START, log.last(), &everything()).await;
+    assert_eq!(all.len(), TAIL_BATCHES * 3);
+    assert!(ids(&all).is_sorted_by(|a, b| a < b));
+    // Back and forth, so that states at hand lie on either side.
+    for at in (0..all.len()).step_by(211).flat_map(|at| [at, all.len() - 1 - at]) {
+        let page = feed.page(Cursor::after(all[at].id), &everything()).await;
+        if at + 1 < all.len() {
+            let events = page.unwrap().events;
+            assert_eq!(events, all[at + 1..at + 1 + events.len()], "after {}", all[at].id);
+            assert!(!events.is_empty());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_restart_tells_the_same_bytes() {
+    let world = long(3, TAIL_BATCHES + 500);
+    let log = Log::of(&world.log[..200]);
+    let feed = Feed::new(log.clone());
+    // Followed live in uneven steps, and told again by a server that finds the whole log.
+    let mut live = read(&feed, START, log.last(), &everything()).await;
+    for step in world.log[200..].chunks(37) {
+        let from = Cursor::at(log.last().next());
+        log.extend(step);
+        live.extend(read(&feed, from, log.last(), &everything()).await);
+    }
+    let again = log.restarted();
+    assert_eq!(read(&Feed::new(again.clone()), START, again.last(), &everything()).await, live);
+}
+
+#[tokio::test]
+async fn a_kill_between_any_two_events_loses_and_repeats_nothing() {
+    let world = busy();
+    let (mut log, mut told) = (Log::new(), Vec::new());
+    let mut cursor = START;
+    for batch in &world.log {
+        log.extend(std::slice::from_ref(batch));
+        log = log.restarted();
+        let news = read(&Feed::new(log.clone()), cursor, log.last(), &everything()).await;
+        cursor = news.last().map_or(cursor, |event| Cursor::after(event.id));
+        told.extend(news);
+    }
+    let whole = read(&Feed::new(log.clone()), START, log.last(), &everything()).await;
+    assert_eq!(told, whole);
+}
+
+#[tokio::test]
+async fn a_batch_larger_than_a_page_is_one_line() {
+    let mut world = busy();
+    world.register_node(2, "b").unwrap();
+    world
+        .submit(model::Command::UpdateNodeStatus { node: node_id(2), claimed: model::NodeStatus::Ready })
+        .unwrap();
+    world.register_job("web", "service", base::Duration::ZERO).unwrap();
+    let mut placed = world.placement("web", 0, 2, None);
+    for at in 1..400_u32 {
+        let more = world.placement("web", at, 2, None);
+        placed.ids.extend(more.ids);
+        placed.nodes.extend(more.nodes);
+        placed.names.extend(more.names);
+    }
+    placed.template = model::Doc::of(&model::Template::default());
+    super::support::settle(&mut world, |plan| plan.placed.push(placed));
+    let log = Log::of(&world.log);
+    let feed = Feed::new(log.clone());
+    let mut reader = reader(&feed, log.last().0, about(&[]), false);
+    let text = said(&mut reader, "]}\n").await;
+    assert!(text.len() > 3 * PAGE_BYTES, "it takes several pages");
+    let (hello, line) = text.split_once('\n').unwrap();
+    assert_eq!(hello, "{}");
+    let events: api::Events = serde_json::from_str(line).unwrap();
+    assert_eq!((events.index, events.events.len()), (log.last().0, 403));
+}
+
+#[tokio::test]
+async fn filters_take_what_they_name_and_nothing_else() {
+    let world = busy();
+    let log = Log::of(&world.log);
+    let feed = Feed::new(log.clone());
+    let count = async |want: Want| read(&feed, START, log.last(), &Arc::new(want)).await.len();
+    assert_eq!(count(about(&["Node"])).await, 5);
+    assert_eq!(count(about(&["Job:web", "Job:db"])).await, 3);
+    assert_eq!(count(about(&["Allocation:web"])).await, 7, "a job's allocations are found by its id");
+    assert_eq!(count(about(&["*:web"])).await, 17);
+    assert_eq!(count(about(&["Service"])).await, 0);
+    let elsewhere = Want { namespace: Some("prod".to_string()), ..about(&[]) };
+    assert_eq!(count(elsewhere).await, 5, "nodes are in no namespace");
+    let denied = Want { allows: Arc::new(|head| head.topic != "Node"), ..about(&[]) };
+    assert_eq!(count(denied).await, 17);
+}
+
+#[tokio::test]
+async fn a_filtered_reader_is_told_where_it_stands() {
+    let world = long(2, 1_000);
+    let log = Log::of(&world.log);
+    let feed = Feed::new(log.clone());
+    let mut filtered = reader(&feed, 1, about(&["Job"]), true);
+    let text = said(&mut filtered, "checkpoint").await;
+    let id = text.lines().find_map(|line| line.strip_prefix("id: ")).unwrap();
+    let id: api::EventId = id.parse().unwrap();
+    assert!(id.index > Index(256), "{id}");
+    assert!(text.contains(&format!("data: {{\"Index\":{}}}", id.index)));
+    // Nothing that it wants lies before, and what comes after is found from there.
+    let mut world = world;
+    world.register_job("web", "service", base::Duration::ZERO).unwrap();
+    log.extend(&world.log[1_000..]);
+    let rest = read(&feed, Cursor::after(id), log.last(), &Arc::new(about(&["Job"]))).await;
+    assert_eq!(ids(&rest).iter().map(ToString::to_string).collect::<Vec<_>>(), ["1001.0"]);
+}
+
+#[tokio::test]
+async fn what_is_kept_does_not_grow_with_the_log_or_its_readers() {
+    let mut world = long(5, TAIL_BATCHES);
+    let log = Log::of(&world.log);
+    let feed = Feed::new(log.clone());
+    for round in 0..40 {
+        let from = world.log.len();
+        (0..100).for_each(|at| toggle(&mut world, 1 + at % 5));
+        log.extend(&world.log[from..]);
+        let page = feed.page(Cursor::at(Index(1 + round * 90)), &everything()).await.unwrap();
+        assert!(!page.events.is_empty());
+        read(&feed, Cursor::at(Index(from as u64 + 1)), log.last(), &everything()).await;
+    }
+    let kept = feed.kept();
+    assert!(kept.batches <= TAIL_BATCHES, "{kept:?}");
+    assert!(kept.parked <= PARKED_MAX, "{kept:?}");
+    assert!(kept.checkpoints <= CHECKPOINTS_MAX, "{kept:?}");
+}

@@ -1,0 +1,151 @@
+//! What is told of a batch, and how.
+
+use base::Index;
+use model::{Actor, Batch, Command, CommandRecord, LoggedEvent, NodeStatus, RequestId};
+use serde_json::Value;
+use state::{Context, Delta, Moment, State, decide};
+
+use super::support::{Log, busy, everything, purge, read};
+use super::world::{World, node_id};
+use crate::events::feed::Feed;
+use crate::events::outline;
+use crate::events::page::{Cursor, Told};
+
+/// Ids are promises: a line that changes here breaks readers that stored one.
+#[test]
+fn what_is_told_of_each_batch_stays_as_it_is() {
+    let world = busy();
+    let mut state = State::default();
+    let mut told = String::new();
+    for batch in &world.log {
+        for (ordinal, head) in outline::fold(&mut state, batch).unwrap().iter().enumerate() {
+            let key = if head.topic == outline::EVALUATION { "eval" } else { &head.key };
+            let key = world_name(&world, key);
+            told.push_str(&format!("{}.{ordinal} {} {} {key}\n", batch.index, head.kind, head.topic));
+        }
+    }
+    assert_eq!(
+        told,
+        "2.0 NodeRegistration Node n1\n\
+         3.0 NodeStreamEvent Node n1\n\
+         4.0 JobRegistered Job web\n\
+         4.1 JobRegistered Evaluation eval\n\
+         5.0 PlanResult Evaluation eval\n\
+         5.1 PlanResult Job web\n\
+         5.2 PlanResult Allocation web[0]\n\
+         5.3 PlanResult Allocation web[1]\n\
+         5.4 EvaluationUpdated Evaluation eval\n\
+         6.0 AllocationUpdated Allocation web[0]\n\
+         6.1 AllocationUpdated Node n1\n\
+         6.2 AllocationUpdated Allocation web[1]\n\
+         7.0 AllocationUpdateDesiredStatus Allocation web[0]\n\
+         7.1 AllocationUpdateDesiredStatus Evaluation eval\n\
+         8.0 PlanResult Evaluation eval\n\
+         8.1 PlanResult Allocation web[0]\n\
+         8.2 PlanResult Allocation web[0]'\n\
+         8.3 EvaluationUpdated Evaluation eval\n\
+         9.0 NodeEligibility Node n1\n\
+         10.0 JobDeregistered Evaluation eval\n\
+         10.1 JobDeregistered Job web\n\
+         11.0 NodeDeregistration Node n1\n"
+    );
+}
+
+#[test]
+fn every_command_of_a_batch_keeps_its_type() {
+    let mut world = World::new();
+    world.register_node(1, "a").unwrap();
+    let mut batch = Batch {
+        index: world.state.index.next(),
+        previous: world.state.index,
+        time: world.now,
+        proposer: base::Uuid::NIL,
+        commands: vec![],
+        events: vec![],
+    };
+    let ready = Command::UpdateNodeStatus { node: node_id(1), claimed: NodeStatus::Ready };
+    let back = Command::UpdateNodeStatus { node: node_id(1), claimed: NodeStatus::Initializing };
+    let ineligible = Command::SetNodeEligibility { node: node_id(1), to: model::Eligibility::Ineligible };
+    let gone = Command::DeregisterNode { node: node_id(1) };
+    let mut working = world.state.clone();
+    for (number, command) in [ready, ineligible, back, gone].iter().enumerate() {
+        let mut context = Context::new(batch.index, batch.time, number as u64);
+        let decision = decide(&working, &mut context, &Actor::Anonymous, command).unwrap();
+        let record =
+            CommandRecord { request: RequestId::default(), kind: command.kind(), actor: Actor::Anonymous };
+        let at = Moment { index: batch.index, time: batch.time };
+        working.absorb(at, &record, decision.events.iter(), &mut Delta::default());
+        batch.commands.push(record);
+        let logged = |event| LoggedEvent { command: number as u16, event };
+        batch.events.extend(decision.events.into_iter().map(logged));
+    }
+    let heads = outline::fold(&mut world.state, &batch).unwrap();
+    let kinds: Vec<_> = heads.iter().map(|head| (head.kind, head.key.clone())).collect();
+    let node = node_id(1).to_string();
+    // Each changed row once per type, as it is after the whole batch.
+    let expected = ["NodeStreamEvent", "NodeEligibility", "NodeDeregistration"];
+    assert_eq!(kinds, expected.map(|kind| (kind, node.clone())));
+}
+
+#[tokio::test]
+async fn events_have_the_shape_of_the_contract() {
+    let world = busy();
+    let log = Log::of(&world.log);
+    let told = read(&Feed::new(log.clone()), Cursor::at(Index(1)), log.last(), &everything()).await;
+    let json = |id: &str| json(&told, id);
+
+    let node = json("2.0");
+    assert_eq!((&node["Topic"], &node["Type"]), (&"Node".into(), &"NodeRegistration".into()));
+    assert_eq!((&node["Namespace"], &node["FilterKeys"]), (&"".into(), &Value::Null));
+    assert_eq!((&node["Payload"]["Node"]["SecretID"], &node["Index"]), (&"".into(), &2.into()));
+
+    let job = json("4.0");
+    assert_eq!((&job["Key"], &job["Namespace"]), (&"web".into(), &"default".into()));
+    assert_eq!(job["Payload"]["Job"]["Status"], "pending");
+    assert_eq!(job["Payload"].get("Deleted"), None);
+
+    let eval = json("4.1");
+    assert_eq!(eval["FilterKeys"], serde_json::json!(["web", ""]));
+    assert_eq!(eval["Key"], eval["Payload"]["Evaluation"]["ID"]);
+
+    let alloc = json("5.2");
+    assert_eq!(alloc["FilterKeys"], serde_json::json!(["web", ""]));
+    let document = &alloc["Payload"]["Allocation"];
+    assert_eq!((&document["ID"], document.get("Job")), (&alloc["Key"], None));
+    // As it was then, not as it is now.
+    assert_eq!((&document["ClientStatus"], &document["ModifyIndex"]), (&"pending".into(), &5.into()));
+    assert_eq!(json("8.1")["Payload"]["Allocation"]["NextAllocation"], json("8.2")["Key"]);
+
+    let purged = json("10.1");
+    assert_eq!(purged["Payload"]["Deleted"], true);
+    assert_eq!(purged["Payload"]["Job"]["ID"], "web");
+    assert_eq!(json("11.0")["Payload"]["Node"]["ID"], node["Key"]);
+}
+
+#[test]
+fn what_came_and_went_within_a_batch_is_not_told() {
+    let mut world = World::new();
+    world.register_job("web", "service", base::Duration::ZERO).unwrap();
+    world.submit(purge("web")).unwrap();
+    let (first, second) = (world.log[0].clone(), world.log[1].clone());
+    let moved = |logged: LoggedEvent| LoggedEvent { command: 1, ..logged };
+    let both = Batch {
+        commands: [first.commands, second.commands].concat(),
+        events: first.events.into_iter().chain(second.events.into_iter().map(moved)).collect(),
+        ..first
+    };
+    let heads = outline::fold(&mut State::default(), &both).unwrap();
+    assert!(heads.iter().all(|head| head.topic != outline::JOB), "{heads:?}");
+}
+
+fn json(told: &[Told], id: &str) -> Value {
+    let event = told.iter().find(|event| event.id.to_string() == id).unwrap();
+    serde_json::from_slice(&event.body).unwrap()
+}
+
+fn world_name(world: &World, key: &str) -> String {
+    if key == node_id(1).to_string() {
+        return "n1".to_string();
+    }
+    key.parse().map_or(key.to_string(), |id| world.alloc_name(id))
+}

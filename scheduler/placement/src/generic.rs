@@ -136,7 +136,7 @@ pub struct Updates {
 }
 
 impl Updates {
-    /// Rule UP-1. The allocation's own room is free to its successor.
+    /// Rule UP-1.
     pub fn judge<'e>(
         &mut self,
         cx: &Situation<'e>,
@@ -144,7 +144,7 @@ impl Updates {
         alloc: &'e Alloc,
         judge: &mut Judge<'e>,
         scope: &mut Scope<'e>,
-        proposed: &mut Proposed<'e>,
+        proposed: &Proposed<'e>,
     ) -> Update {
         let (old, new) = (&alloc.version, cx.job.current());
         if old.registered == new.registered {
@@ -168,10 +168,8 @@ impl Updates {
         if hot.gone || !scope.contains(alloc.node, hot) || shares_host(cx, alloc, judge.distinct_hosts) {
             return Update::Destructive;
         }
-        proposed.stop(alloc);
-        let refused = judge.alone(&Candidate::of(alloc.node, hot), proposed);
-        proposed.unstop(alloc);
-        if refused.is_some() { Update::Destructive } else { Update::InPlace }
+        let fits = judge.in_place(alloc, &Candidate::of(alloc.node, hot), proposed);
+        if fits { Update::InPlace } else { Update::Destructive }
     }
 }
 
@@ -181,7 +179,7 @@ fn shares_host(cx: &Situation, alloc: &Alloc, distinct: Option<Distinct>) -> boo
     let rows = &cx.state.nodes.load(alloc.node).allocs;
     rows.iter().map(|row| cx.state.allocs.get(*row)).any(|other| {
         let counts = distinct == Distinct::Job || other.group == alloc.group;
-        other.id != alloc.id && other.job == alloc.job && other.takes_room() && counts
+        other.id != alloc.id && other.job == alloc.job && !other.is_terminal() && counts
     })
 }
 

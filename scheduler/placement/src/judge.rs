@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use model::document::{Constraint, DriverInfo, Node, TaskGroup};
 use state::State;
+use state::alloc::Alloc;
 use state::job::JobVersion;
 use state::node::{Amount, NodeCold, NodeRow};
 
@@ -194,7 +195,20 @@ impl<'e> Judge<'e> {
         Some(self.reasons.intern(&failed, true, true))
     }
 
-    /// Every check on one node alone. `used` and `allocs` are what others take there.
+    /// Whether an allocation may run on where it is, with what the group asks by now. It holds its ports and
+    /// its room already: only more than that has to be free.
+    pub fn in_place(&mut self, alloc: &Alloc, candidate: &Candidate, proposed: &Proposed) -> bool {
+        let row = candidate.row;
+        let grows = alloc.amount().exceeded_by(self.ask.amount).is_some();
+        self.class(candidate).is_none()
+            && self.node(row).is_none()
+            && !(grows && {
+                let others = proposed.used(row).minus(alloc.amount());
+                self.room(candidate, others, proposed.allocs(row) - u32::from(alloc.takes_room())).is_some()
+            })
+    }
+
+    /// Every check on one node alone.
     pub fn alone(&mut self, candidate: &Candidate, proposed: &Proposed) -> Option<ReasonId> {
         self.class(candidate)
             .or_else(|| self.node(candidate.row))

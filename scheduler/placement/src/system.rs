@@ -41,7 +41,7 @@ pub fn pass(cx: &Situation, seed: u64) -> Draft {
         let mut work = Work { cx, group, candidates: &candidates, scope: &mut scope, todo: Todo::default() };
         work.classify(&allocs);
         if let Some(judge) = judges.get_mut(name) {
-            again_at = again_at.into_iter().chain(work.update(judge, &mut proposed)).min();
+            again_at = again_at.into_iter().chain(work.update(judge, &proposed)).min();
             work.fill(&allocs);
         }
         let todo = work.todo;
@@ -170,7 +170,7 @@ impl<'a> Work<'a, '_> {
 
     /// Changes in place what can be; replaces as much of the rest as may be unsettled at once. Returns when
     /// to go on with what has to wait.
-    fn update(&mut self, judge: &mut Judge<'a>, proposed: &mut Proposed<'a>) -> Option<base::Time> {
+    fn update(&mut self, judge: &mut Judge<'a>, proposed: &Proposed<'a>) -> Option<base::Time> {
         let group = self.group?;
         let mut updates = Updates::default();
         let mut destructive = Vec::new();
@@ -181,6 +181,8 @@ impl<'a> Work<'a, '_> {
                     self.todo.staying.push(alloc);
                     self.todo.in_place.push(alloc);
                 }
+                // It came back with a node that takes no work yet: once it does, the job is looked at again.
+                Update::Destructive if self.candidates.position(alloc.node).is_none() => self.keep(alloc),
                 Update::Destructive => destructive.push(alloc),
             }
         }

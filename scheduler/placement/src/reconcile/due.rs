@@ -5,7 +5,7 @@ use model::{ClientStatus, Trigger};
 use state::alloc::Alloc;
 
 use super::Situation;
-use super::classify::replaces;
+use super::classify::{Fate, fate, replaces};
 use super::sets::Set;
 use crate::reschedule;
 
@@ -81,7 +81,12 @@ impl<'a> Due<'a> {
 /// evaluation does, so that an evaluation that found no room, or was canceled, loses nothing.
 fn of_unknown<'a>(cx: &Situation<'a>, alloc: &'a Alloc, lost: &Set<'a>) -> Verdict {
     let since = alloc.last_unknown();
-    if !replaces(alloc) || since == Time::ZERO || is_replaced(cx, alloc, lost) {
+    // P1: once its node is heard again, it is the original's turn.
+    if fate(cx.state, alloc) == Fate::Present
+        || !replaces(alloc)
+        || since == Time::ZERO
+        || is_replaced(cx, alloc, lost)
+    {
         return Verdict::Stays;
     }
     Verdict::Candidate(reschedule::due(cx.state, alloc, since))

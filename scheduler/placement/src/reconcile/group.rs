@@ -271,12 +271,19 @@ impl<'a, 'c> Work<'a, 'c> {
             match judge(alloc) {
                 Update::Ignore => plan.desired.ignore += 1,
                 Update::InPlace => plan.in_place.push(alloc),
+                // Its substitute is updated. Two successors would be one too many, and should it come back,
+                // it ends for being of an older version.
+                Update::Destructive if self.has_substitute(alloc) => plan.desired.ignore += 1,
                 Update::Destructive => destructive.push(alloc),
             }
         }
         plan.desired.in_place_update = plan.in_place.len() as u64;
         plan.desired.reconnect = plan.reconnected.len() as u64;
         destructive
+    }
+
+    fn has_substitute(&self, alloc: &'a Alloc) -> bool {
+        alloc.client == ClientStatus::Unknown && is_replaced(self.cx, alloc, &self.lost)
     }
 
     /// Replacements of what failed or was lost, then fresh ones up to the count.
@@ -298,12 +305,16 @@ impl<'a, 'c> Work<'a, 'c> {
             let name_index = self.name_for(alloc);
             plan.places.push(Wish { name_index, previous: Some(alloc), instead_of: stop });
         }
-        let unreplaced = |alloc: &&Alloc| !is_replaced(self.cx, alloc, &self.lost);
-        let lost: Vec<&Alloc> = self.lost.iter().filter(unreplaced).collect();
-        for alloc in lost.into_iter().take(self.count.saturating_sub(existing)) {
-            existing += 1;
-            let name_index = self.name_for(alloc);
-            plan.places.push(Wish { name_index, previous: Some(alloc), instead_of: None });
+        let lost: Vec<&Alloc> = self.lost.iter().collect();
+        for alloc in lost {
+            if existing < self.count && !is_replaced(self.cx, alloc, &self.lost) {
+                existing += 1;
+                let name_index = self.name_for(alloc);
+                plan.places.push(Wish { name_index, previous: Some(alloc), instead_of: None });
+            } else {
+                // Nobody takes its name over: a fresh one may.
+                self.names.free(alloc.name_index);
+            }
         }
         for name_index in self.names.next(self.count.saturating_sub(existing)) {
             plan.places.push(Wish { name_index, previous: None, instead_of: None });

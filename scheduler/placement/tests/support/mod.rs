@@ -140,8 +140,29 @@ impl World {
         let outcome = schedule(&self.state, eval, seed, self.now);
         let again = schedule(&self.state, eval, seed, self.now);
         assert_eq!(outcome.settlement.plan, again.settlement.plan, "the same input gives the same plan");
-        assert_eq!(lint::check(&self.state, &outcome.settlement.plan), Vec::<String>::new());
+        let found = lint::check(&self.state, &outcome.settlement.plan);
+        assert!(found.is_empty(), "{found:#?}\n{}\n{:#?}", self.describe(), outcome.settlement.plan);
         outcome
+    }
+
+    /// The allocations in a few words each.
+    fn describe(&self) -> String {
+        let line = |alloc: &Alloc| {
+            format!(
+                "{} {} v{} {} {} node {} {:?} next {:?} {:?}",
+                alloc.id,
+                alloc.name(),
+                alloc.version.version,
+                alloc.desired,
+                alloc.client,
+                number(alloc.node_id),
+                self.state.nodes.hot(alloc.node).status,
+                alloc.next,
+                alloc.transition
+            )
+        };
+        let live = self.state.allocs.iter().filter(|(_, alloc)| !alloc.is_terminal());
+        live.map(|(_, alloc)| line(alloc)).collect::<Vec<_>>().join("\n")
     }
 
     /// Schedules and submits; the whole plan is accepted.
@@ -174,6 +195,7 @@ impl World {
             let Some(next) = self.pending().first().copied() else { break };
             last = Some(self.settle(next));
         }
+        assert!(self.pending().is_empty(), "evaluations do not beget evaluations without end");
         last.expect("something was pending")
     }
 

@@ -95,7 +95,7 @@ impl Server {
     ///
     /// # Errors
     /// `No cluster leader`, unless any server may answer.
-    async fn leader(&self, stale: bool) -> Result<bool, Failure> {
+    pub(crate) async fn leader(&self, stale: bool) -> Result<bool, Failure> {
         if self.control.leads() || stale {
             return Ok(self.control.leads());
         }

@@ -18,6 +18,7 @@ mod routes;
 mod server;
 mod view;
 
+pub use blocking::WAITING_READS_MAX;
 pub use error::Failure;
 pub use node_link::{FrameStream, NodeLink, NodeLinkError, frames};
 pub use routes::router;

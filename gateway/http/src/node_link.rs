@@ -2,7 +2,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use model::NodeId;
-use wire::RpcError;
+use wire::{FrameReceiver, FrameSender, RpcError};
 
 /// Encoded messages of a streaming call, as they come from a node.
 pub type FrameStream = BoxStream<'static, Result<Bytes, RpcError>>;
@@ -44,9 +44,9 @@ pub enum NodeLinkError {
     Rpc(#[from] RpcError),
 }
 
-/// The peer's side of a streaming call, after the first message was sent.
-pub fn frames(frames: wire::Frames) -> FrameStream {
-    stream::unfold(Some(frames.split()), |halves| async {
+/// What a peer sends in a streaming call. The sending half is kept as long: letting it go would end the call.
+pub fn frames(sender: FrameSender, receiver: FrameReceiver) -> FrameStream {
+    stream::unfold(Some((sender, receiver)), |halves| async {
         let (sender, mut receiver) = halves?;
         match receiver.receive_raw().await {
             Ok(Some(message)) => Some((Ok(message), Some((sender, receiver)))),

@@ -28,6 +28,12 @@ pub struct Read {
     pub options: ReadOptions,
 }
 
+/// A call that neither reads this server's state nor changes it: its parameters, as they were given.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub params: Params,
+}
+
 /// A write: its parameters, and what it is called by.
 #[derive(Clone, Debug)]
 pub struct Write {
@@ -58,12 +64,21 @@ impl FromRequestParts<Server> for Read {
     }
 }
 
+impl FromRequestParts<Server> for Call {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Server) -> Result<Call, Failure> {
+        let params = params(parts)?;
+        server.check_region(params.get("region").unwrap_or_default())?;
+        Ok(Call { params })
+    }
+}
+
 impl FromRequestParts<Server> for Write {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, server: &Server) -> Result<Write, Failure> {
-        let params = params(parts)?;
-        server.check_region(params.get("region").unwrap_or_default())?;
+        let Call { params } = Call::from_request_parts(parts, server).await?;
         let named = parts.headers.get(REQUEST_ID).map(|value| value.to_str().unwrap_or_default());
         let named = named.or_else(|| params.get("idempotency_token")).filter(|id| !id.is_empty());
         let request = match named {

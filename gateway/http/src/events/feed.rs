@@ -76,7 +76,8 @@ impl From<FoldError> for FeedError {
 
 /// What all streams share; a clone is a pointer copy.
 ///
-/// It does nothing by itself: the first reader who wants a batch has it folded, and all others find it.
+/// It does nothing by itself: the first reader who wants a batch has it folded, and all others find it. While nobody
+/// reads, what was read last stays, so that a reader who comes back a moment later goes on at once.
 #[derive(Clone)]
 pub struct Feed(Arc<Inner>);
 
@@ -155,7 +156,8 @@ impl Feed {
             }
         }
         if !page.events.is_empty() {
-            self.0.tail.lock().trim();
+            let dropped = self.0.tail.lock().trim();
+            drop(dropped);
         }
         page
     }
@@ -235,7 +237,8 @@ impl Inner {
             let scene = Arc::new(Scene::after(state, batch)?);
             state = scene.state().clone();
             self.replays.offer(&state, horizon);
-            self.tail.lock().push(scene);
+            let dropped = self.tail.lock().push(scene);
+            drop(dropped);
         }
         Ok(())
     }

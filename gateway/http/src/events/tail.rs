@@ -22,6 +22,10 @@ pub(super) struct Tail {
     scenes: VecDeque<Arc<Scene>>,
 }
 
+/// Batches that fell out: each may be the last to hold a part of an old state, and freeing that takes a while.
+#[must_use = "freed once the tail is unlocked"]
+pub(super) struct Dropped(#[expect(dead_code, reason = "only to be dropped")] Vec<Arc<Scene>>);
+
 /// Where a batch is to be had.
 pub(super) enum Place {
     /// Here, with those that follow it.
@@ -58,24 +62,27 @@ impl Tail {
         }
     }
 
+    /// Gives back what fell out.
+    ///
     /// # Panics
     /// If the batch is not the next one.
-    pub fn push(&mut self, scene: Arc<Scene>) {
+    pub fn push(&mut self, scene: Arc<Scene>) -> Dropped {
         assert_eq!(scene.index(), self.head.index.next(), "the tail is dense");
         self.head = scene.state().clone();
         self.scenes.push_back(scene);
-        self.trim();
+        self.trim()
     }
 
-    /// Drops the oldest until what was rendered since fits again.
-    pub fn trim(&mut self) {
+    /// Drops the oldest until what was rendered since fits again, and gives them back.
+    pub fn trim(&mut self) -> Dropped {
         let mut total = 0;
         let fits = |scene: &&Arc<Scene>| {
             total += scene.bytes();
             total <= TAIL_BYTES
         };
         let kept = self.scenes.iter().rev().take(TAIL_BATCHES).take_while(fits).count().max(1);
-        self.scenes.drain(..self.scenes.len().saturating_sub(kept));
+        let surplus = self.scenes.len().saturating_sub(kept);
+        Dropped(self.scenes.drain(..surplus).collect())
     }
 
     /// Forgets everything and goes on after `state`.

@@ -20,7 +20,7 @@ use api::{AllocResourceUsage, AllocSignalRequest, AllocationRestartRequest, Host
 use super::write;
 use crate::answer::{self, Answer};
 use crate::error::Failure;
-use crate::request::{OptionalJson, Write};
+use crate::request::{Call, OptionalJson};
 use crate::server::Server;
 
 pub fn router() -> Router<Server> {
@@ -44,23 +44,23 @@ pub async fn open_to_all_origins(mut response: Response) -> Response {
     response
 }
 
-async fn node_stats(With(server): With<Server>, write: Write) -> Answer {
-    let node = named_node(&server, &write.params)?;
+async fn node_stats(With(server): With<Server>, call: Call) -> Answer {
+    let node = named_node(&server, &call.params)?;
     let request = NodeSpecificRequest { node_id: node.to_string(), ..NodeSpecificRequest::default() };
     let reply: ClientStatsResponse<HostStats> = server.ask(node, method::CLIENT_STATS, &request).await?;
     Ok(answer::json(&reply.host_stats))
 }
 
-async fn collect_all(With(server): With<Server>, write: Write) -> Answer {
-    let node = named_node(&server, &write.params)?;
+async fn collect_all(With(server): With<Server>, call: Call) -> Answer {
+    let node = named_node(&server, &call.params)?;
     let request = NodeSpecificRequest { node_id: node.to_string(), ..NodeSpecificRequest::default() };
     let _: Empty = server.ask(node, method::ALLOCATIONS_GARBAGE_COLLECT_ALL, &request).await?;
     Ok(answer::json(&Empty {}))
 }
 
-async fn stats(With(server): With<Server>, Path(id): Path<String>, write: Write) -> Answer {
+async fn stats(With(server): With<Server>, Path(id): Path<String>, call: Call) -> Answer {
     let (alloc, node) = server.running(&id)?;
-    let task = write.params.get("task").unwrap_or_default().to_string();
+    let task = call.params.get("task").unwrap_or_default().to_string();
     let request =
         AllocStatsRequest { alloc_id: alloc.to_string(), task: task.clone(), query: query(&server) };
     let reply: AllocStatsResponse<AllocResourceUsage> =

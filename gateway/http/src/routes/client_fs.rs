@@ -20,7 +20,7 @@ use super::client_alloc::{encode, open_to_all_origins, query};
 use crate::answer::{self, Answer};
 use crate::error::Failure;
 use crate::node_link::FrameStream;
-use crate::request::Write;
+use crate::request::Call;
 use crate::server::Server;
 
 /// What tasks have written is nobody's page: browsers must not run it.
@@ -48,36 +48,36 @@ pub fn router() -> Router<Server> {
         .layer(map_response(open_to_all_origins))
 }
 
-async fn list(With(server): With<Server>, Path(alloc): Path<String>, write: Write) -> Answer {
+async fn list(With(server): With<Server>, Path(alloc): Path<String>, call: Call) -> Answer {
     let (alloc, node) = server.running(&alloc)?;
-    let path = write.params.get("path").filter(|path| !path.is_empty()).unwrap_or("/").to_string();
+    let path = call.params.get("path").filter(|path| !path.is_empty()).unwrap_or("/").to_string();
     let request = FsPathRequest { alloc_id: alloc.to_string(), path, query: query(&server) };
     let reply: FsListResponse<AllocFileInfo> = server.ask(node, method::FILE_SYSTEM_LIST, &request).await?;
     Ok(answer::json(&reply.files.0))
 }
 
-async fn stat(With(server): With<Server>, Path(alloc): Path<String>, write: Write) -> Answer {
+async fn stat(With(server): With<Server>, Path(alloc): Path<String>, call: Call) -> Answer {
     let (alloc, node) = server.running(&alloc)?;
-    let path = file_name(&write.params)?;
+    let path = file_name(&call.params)?;
     let request = FsPathRequest { alloc_id: alloc.to_string(), path, query: query(&server) };
     let reply: FsStatResponse<AllocFileInfo> = server.ask(node, method::FILE_SYSTEM_STAT, &request).await?;
     Ok(answer::json(&reply.info))
 }
 
-async fn cat(With(server): With<Server>, Path(alloc): Path<String>, write: Write) -> Answer {
-    content(&server, &alloc, file_name(&write.params)?, 0, 0).await
+async fn cat(With(server): With<Server>, Path(alloc): Path<String>, call: Call) -> Answer {
+    content(&server, &alloc, file_name(&call.params)?, 0, 0).await
 }
 
-async fn read_at(With(server): With<Server>, Path(alloc): Path<String>, write: Write) -> Answer {
-    let path = file_name(&write.params)?;
+async fn read_at(With(server): With<Server>, Path(alloc): Path<String>, call: Call) -> Answer {
+    let path = file_name(&call.params)?;
     let missing = || Failure::invalid("must provide an offset");
-    let offset = write.params.number("offset")?.ok_or_else(missing)?;
-    let limit = write.params.number("limit")?.unwrap_or(0);
+    let offset = call.params.number("offset")?.ok_or_else(missing)?;
+    let limit = call.params.number("limit")?.unwrap_or(0);
     content(&server, &alloc, path, offset, limit).await
 }
 
-async fn follow(With(server): With<Server>, Path(alloc): Path<String>, write: Write) -> Answer {
-    let params = &write.params;
+async fn follow(With(server): With<Server>, Path(alloc): Path<String>, call: Call) -> Answer {
+    let params = &call.params;
     let request = FsStreamRequest {
         alloc_id: alloc.clone(),
         path: file_name(params)?,
@@ -91,8 +91,8 @@ async fn follow(With(server): With<Server>, Path(alloc): Path<String>, write: Wr
     Ok(([(header::CONTENT_TYPE, TEXT)], frames.into_body()).into_response())
 }
 
-async fn logs(With(server): With<Server>, Path(alloc): Path<String>, write: Write) -> Answer {
-    let params = &write.params;
+async fn logs(With(server): With<Server>, Path(alloc): Path<String>, call: Call) -> Answer {
+    let params = &call.params;
     let task = params.get("task").unwrap_or_default();
     if task.is_empty() {
         return Err(Failure::invalid("must provide task name"));
@@ -183,12 +183,9 @@ fn payload(message: &[u8]) -> Result<Bytes, Failure> {
 }
 
 fn looks_like_text(first: &[u8]) -> bool {
-    let valid = match std::str::from_utf8(first) {
-        Ok(_) => first.len(),
-        Err(error) => error.valid_up_to(),
-    };
     // The last character may continue in the next piece.
-    valid + 4 > first.len() && !first.contains(&0)
+    let wrong = std::str::from_utf8(first).is_err_and(|error| error.error_len().is_some());
+    !wrong && !first.contains(&0)
 }
 
 fn file_name(params: &Params) -> Result<String, Failure> {

@@ -13,7 +13,7 @@ use api::{JobRegisterRequest, JobValidateRequest, JobValidateResponse, JobsParse
 use super::{jobs, write};
 use crate::answer::{self, Answer, written};
 use crate::error::Failure;
-use crate::request::{Json, Write};
+use crate::request::{Call, Json, Write};
 use crate::server::Server;
 
 /// Largest source text that is kept with a job; a longer one is left out, with a warning.
@@ -57,19 +57,17 @@ async fn parse(Json(request): Json<JobsParseRequest>) -> Answer {
     Ok(answer::json(&parsed.map_err(|e| Failure::internal(e.to_string()))??))
 }
 
-async fn validate(
-    With(server): With<Server>,
-    write: Write,
-    Json(request): Json<JobValidateRequest>,
-) -> Answer {
+async fn validate(With(server): With<Server>, call: Call, Json(request): Json<JobValidateRequest>) -> Answer {
     let mut job = request.job.ok_or_else(|| Failure::invalid("Job must be specified"))?;
-    complete(&server, &write.params, &JobRegisterRequest::default(), &mut job)?;
+    let mut warnings = jobspec::unsupported(&job);
+    complete(&server, &call.params, &JobRegisterRequest::default(), &mut job)?;
     let found = jobspec::validate(&job);
+    warnings.extend(found.warnings);
     let errors: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
     Ok(answer::json(&JobValidateResponse {
         driver_config_validated: true,
         error: error_text(&errors),
-        warnings: warning_text(&found.warnings),
+        warnings: warning_text(&warnings),
         validation_errors: errors.into(),
     }))
 }
@@ -93,13 +91,15 @@ fn registration(
     if request.preserve_resources {
         return Err(Failure::unsupported("keeping the resources of the stored job (`PreserveResources`) is"));
     }
+    // Of what was written, not of what is filled in.
+    let mut warnings = jobspec::unsupported(&job);
     complete(server, params, &request, &mut job)?;
     let found = jobspec::validate(&job);
     if !found.errors.is_empty() {
         let errors: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
         return Err(Failure::invalid(error_text(&errors)));
     }
-    let mut warnings = found.warnings;
+    warnings.extend(found.warnings);
     let submission = request.submission.and_then(|given| kept(given, &mut warnings));
     let key =
         JobKey::new(job.namespace.as_deref().unwrap_or_default(), job.id.as_deref().unwrap_or_default());

@@ -1,7 +1,6 @@
 use axum::Router;
 use axum::extract::State as With;
 use axum::routing::get;
-use base::Index;
 
 use crate::answer::{self, Answer};
 use crate::request::Read;
@@ -14,11 +13,10 @@ pub fn router() -> Router<Server> {
         .route("/v1/regions", get(regions))
 }
 
-async fn leader(With(server): With<Server>, mut read: Read) -> Answer {
-    // Asked of whoever is there: without a leader that is the answer, at once or after the usual wait.
-    read.options.index = Index::ZERO;
-    read.options.stale = false;
-    server.read(&read, |state| state.index, |_| Ok(&server.agent.rpc_addr)).await
+async fn leader(With(server): With<Server>, _: Read) -> Answer {
+    // Also when any server may answer: the question is who leads.
+    server.leader(false).await?;
+    Ok(answer::json(&server.agent.rpc_addr))
 }
 
 async fn peers(With(server): With<Server>, _: Read) -> Answer {

@@ -115,6 +115,10 @@ async fn content_of_strangers_is_never_shown_as_a_page() {
     assert_eq!(got.header("x-content-type-options"), "nosniff");
     assert!(got.header("content-security-policy").contains("sandbox"));
 
+    let cut = "naïve".as_bytes()[..3].to_vec();
+    cluster.link.streams(method::FILE_SYSTEM_STREAM, vec![StreamFrameWrapper::content(cut)]);
+    let got = cluster.get(&format!("/v1/client/fs/cat/{alloc}?path=a")).await;
+    assert_eq!(got.header("content-type"), "text/plain; charset=utf-8", "a character may be cut in two");
     let bytes = vec![0x7f, b'E', b'L', b'F', 0, 0xff];
     cluster.link.streams(method::FILE_SYSTEM_STREAM, vec![StreamFrameWrapper::content(bytes.clone())]);
     let got = cluster.get(&format!("/v1/client/fs/readat/{alloc}?path=bin&offset=4&limit=2")).await;

@@ -261,3 +261,14 @@ async fn an_evaluation_can_be_asked_for() {
     let force = json!({"JobID": "web", "EvalOptions": {"ForceReschedule": true}});
     assert_eq!(cluster.put("/v1/job/web/evaluate", &force).await.status, 501);
 }
+
+#[tokio::test]
+async fn what_a_job_asks_for_in_vain_is_said_by_name() {
+    let cluster = Cluster::start().await;
+    let mut job = job_json("web");
+    job["Spreads"] = json!([{"Attribute": "${node.datacenter}", "Weight": 50}]);
+    let registered = cluster.put("/v1/jobs", &json!({"Job": job})).await.json();
+    assert_eq!(registered["Warnings"], "1 warning:\n\n* spread is not executed yet\n");
+    let plain = cluster.put("/v1/jobs", &json!({"Job": job_json("api")})).await.json();
+    assert_eq!(plain["Warnings"], "");
+}

@@ -7,5 +7,6 @@ mod evaluations;
 mod jobs;
 mod nodes;
 mod rules;
+mod stream;
 mod support;
 mod waiting;

@@ -11,8 +11,10 @@ use control::heartbeats::HeartbeatSettings;
 use control::{Control, Receipt, Settings};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, StreamExt};
+use history::History;
+use http_gateway::events::Feed;
 use http_gateway::{AgentInfo, Api, FrameStream, NodeLink, NodeLinkError};
-use journal::MemoryJournal;
+use journal::{EncodedBatch, MemoryJournal};
 use model::command::{EvalEnd, Plan, RegisterJob, Settlement};
 use model::document::{AllocationMetric, Job, Node, NodeResources, Task, TaskGroup};
 use model::event::{AllocsPlaced, EvalOutcome};
@@ -54,13 +56,24 @@ impl Cluster {
     }
 
     pub async fn start_with(change: impl FnOnce(&mut AgentInfo)) -> Cluster {
+        Cluster::over(Vec::new(), change).await
+    }
+
+    /// As after a kill: what a new server finds is the log.
+    pub async fn restarted(&self) -> Cluster {
+        Cluster::over(self.journal.batches(), |_| {}).await
+    }
+
+    async fn over(log: Vec<EncodedBatch>, change: impl FnOnce(&mut AgentInfo)) -> Cluster {
         let starting = control::prepare(settings());
-        let journal = Arc::new(MemoryJournal::new(starting.inbox.clone()));
+        let journal = Arc::new(MemoryJournal::with(log, starting.inbox.clone()));
         let control = starting.start(journal.clone());
         let link = Arc::new(FakeLink::default());
         let mut agent = agent();
         change(&mut agent);
-        let api = Api { control: control.clone(), node_link: link.clone(), agent };
+        let history = History::open(None, journal.clone()).unwrap();
+        let events = Feed::new(control.clone());
+        let api = Api { control: control.clone(), node_link: link.clone(), agent, events, history };
         let cluster = Cluster { app: http_gateway::router(api), control, journal, link };
         // The first batch founds the cluster.
         let mut published = cluster.control.watch();

@@ -1,5 +1,6 @@
 use std::time::{Duration, Instant};
 
+use http_gateway::WAITING_READS_MAX;
 use serde_json::json;
 
 use crate::support::{Cluster, Got, assert_holds, got, request};
@@ -102,4 +103,28 @@ async fn a_leader_that_comes_in_time_answers() {
     let read = tokio::spawn(got(cluster.app.clone(), request));
     cluster.journal.lead();
     assert_eq!(read.await.unwrap().json(), json!([]));
+}
+
+#[tokio::test]
+async fn one_waiting_read_too_many_is_told_to_come_back() {
+    let cluster = Cluster::start().await;
+    let read = || {
+        let request =
+            request(axum::http::Method::GET, "/v1/nodes?index=1&wait=60s", axum::body::Body::empty());
+        tokio::spawn(got(cluster.app.clone(), request))
+    };
+    let reads: Vec<_> = (0..WAITING_READS_MAX).map(|_| read()).collect();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while waits(&cluster).await < WAITING_READS_MAX as f64 {
+        assert!(Instant::now() < deadline, "not all began to wait");
+    }
+    let refused = read().await.unwrap();
+    refused.refused(429, &format!("{WAITING_READS_MAX} reads are waiting already: try again later"));
+    assert_eq!(refused.header("retry-after"), "1");
+    // Who does not wait is still answered, and everybody is when there is news.
+    assert_eq!(cluster.get("/v1/nodes").await.status, 200);
+    cluster.node(1).await;
+    for read in reads {
+        assert_eq!(read.await.unwrap().status, 200);
+    }
 }

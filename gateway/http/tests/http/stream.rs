@@ -1,0 +1,136 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use axum::body::{Body, BodyDataStream};
+use axum::http::Request;
+use base::Index;
+use futures_util::StreamExt;
+use model::document::Allocation;
+use model::{AllocId, Command};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use tower::ServiceExt;
+
+use crate::support::{Cluster, assert_holds};
+
+/// What tests wait at most before they fail.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[tokio::test]
+async fn the_life_of_an_allocation_is_served() {
+    let cluster = Cluster::start().await;
+    let node = cluster.node(1).await;
+    let eval = cluster.job("web").await;
+    let alloc = cluster.place(eval, "web", node, 7).await;
+    let running =
+        Allocation { id: alloc.to_string(), client_status: "running".to_string(), ..Allocation::default() };
+    cluster.submit(Command::UpdateAllocs { node, updates: vec![running] }).await;
+    let got = cluster.get(&format!("/v1/allocation/{alloc}/history")).await;
+    let expected = json!({"ID": alloc.to_string(), "Transitions": [
+        {"OldDesired": "", "NewDesired": "run", "OldClient": "", "NewClient": "pending",
+         "Actor": "anonymous", "Cause": format!("evaluation {eval}"),
+         "Description": format!("placed on node {node}")},
+        {"OldDesired": "run", "NewDesired": "run", "OldClient": "pending", "NewClient": "running",
+         "Cause": format!("report of node {node}")},
+    ]});
+    assert_holds(&got.json(), &expected);
+    assert_eq!(Index(got.index()), cluster.control.state().index);
+    for id in [AllocId::default().to_string(), "5d16".to_string()] {
+        cluster.get(&format!("/v1/allocation/{id}/history")).await.refused(404, "alloc not found");
+    }
+}
+
+#[tokio::test]
+async fn the_stream_is_one_of_the_routes() {
+    let cluster = Cluster::start().await;
+    cluster.job("web").await;
+    let mut stream = Messages::open(&cluster, "?topic=Job", None).await;
+    let message = stream.next().await;
+    assert_eq!((message.event.as_str(), message.id.as_str()), ("Job", "2.0"));
+    assert_holds(&message.data, &json!({"Type": "JobRegistered", "Payload": {"Job": {"ID": "web"}}}));
+    cluster
+        .get("/v1/event/stream?index=x")
+        .await
+        .refused(400, "Unable to parse index: \"x\" is not a whole number");
+}
+
+/// Registrations go on from several sides while the server is killed again and again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_of_registrations_survives_kills() {
+    let mut cluster = Cluster::start().await;
+    let (mut got, mut last) = (Vec::new(), None);
+    for round in 0..4 {
+        let names: Vec<String> = (0..12).map(|number| format!("job-{round}-{number}")).collect();
+        let registering = futures_util::future::join_all(names.iter().map(|name| cluster.job(name)));
+        let reading = async {
+            let mut stream = Messages::open(&cluster, "", last.as_deref()).await;
+            for _ in 0..7 {
+                got.push(stream.next().await);
+            }
+        };
+        tokio::join!(registering, reading);
+        last = got.last().map(|message: &Message| message.id.clone());
+        cluster = cluster.restarted().await;
+    }
+    // What a stream tells that was never cut off: each job and its evaluation, and then what comes next.
+    cluster.job("last").await;
+    let mut stream = Messages::open(&cluster, "", last.as_deref()).await;
+    let mut whole = Messages::open(&cluster, "", None).await;
+    let mut all = Vec::new();
+    while all.len() < 2 * 49 {
+        all.push(whole.next().await);
+    }
+    while got.len() < all.len() {
+        got.push(stream.next().await);
+    }
+    assert_eq!(got, all);
+    let mut registered: BTreeMap<String, u32> = BTreeMap::new();
+    for message in got.iter().filter(|message| message.event == "Job") {
+        *registered.entry(message.data["Key"].as_str().unwrap().to_string()).or_default() += 1;
+    }
+    assert_eq!((registered.len(), registered.values().max()), (49, Some(&1)));
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Message {
+    id: String,
+    event: String,
+    data: Value,
+}
+
+/// Server-sent events off a response's body.
+struct Messages {
+    body: BodyDataStream,
+    text: String,
+}
+
+impl Messages {
+    async fn open(cluster: &Cluster, query: &str, last: Option<&str>) -> Messages {
+        let mut request =
+            Request::get(format!("/v1/event/stream{query}")).header("accept", "text/event-stream");
+        if let Some(last) = last {
+            request = request.header("last-event-id", last);
+        }
+        let response = cluster.app.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Messages { body: response.into_body().into_data_stream(), text: String::new() }
+    }
+
+    /// The next message with data that is no checkpoint.
+    async fn next(&mut self) -> Message {
+        loop {
+            while let Some((block, rest)) = self.text.split_once("\n\n") {
+                let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name));
+                let field = |name: &str| field(name).unwrap_or_default().trim_start().to_string();
+                let (id, event, data) = (field("id:"), field("event:"), field("data:"));
+                self.text = rest.to_string();
+                if !data.is_empty() && event != "checkpoint" {
+                    return Message { id, event, data: serde_json::from_str(&data).unwrap() };
+                }
+            }
+            let chunk =
+                timeout(PATIENCE, self.body.next()).await.unwrap().expect("the stream goes on").unwrap();
+            self.text.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    }
+}

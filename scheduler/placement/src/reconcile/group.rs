@@ -163,7 +163,9 @@ impl<'a, 'c> Work<'a, 'c> {
         let (migrate, lost) = (classes.migrate, classes.lost);
         let mut held = untainted.clone();
         [&migrate, &now, &lost].into_iter().for_each(|set| held.append(set.clone()));
-        let names = Names::new(count, held.iter());
+        // An unknown original shares its name with its substitute: that is no duplicate.
+        let alone = |alloc: &&'a Alloc| !has_substitute(cx, alloc, &lost);
+        let names = Names::new(count, held.iter().filter(alone));
         let disconnecting = classes.disconnecting;
         Work { cx, count: count as usize, untainted, migrate, lost, disconnecting, now, later, names }
     }
@@ -273,17 +275,13 @@ impl<'a, 'c> Work<'a, 'c> {
                 Update::InPlace => plan.in_place.push(alloc),
                 // Its substitute is updated. Two successors would be one too many, and should it come back,
                 // it ends for being of an older version.
-                Update::Destructive if self.has_substitute(alloc) => plan.desired.ignore += 1,
+                Update::Destructive if has_substitute(self.cx, alloc, &self.lost) => plan.desired.ignore += 1,
                 Update::Destructive => destructive.push(alloc),
             }
         }
         plan.desired.in_place_update = plan.in_place.len() as u64;
         plan.desired.reconnect = plan.reconnected.len() as u64;
         destructive
-    }
-
-    fn has_substitute(&self, alloc: &'a Alloc) -> bool {
-        alloc.client == ClientStatus::Unknown && is_replaced(self.cx, alloc, &self.lost)
     }
 
     /// Replacements of what failed or was lost, then fresh ones up to the count.
@@ -294,7 +292,12 @@ impl<'a, 'c> Work<'a, 'c> {
         let mut held = self.untainted.clone();
         held.append(self.migrate.clone());
         held.append(self.now.clone());
-        let mut existing = held.len();
+        let missing = self.count.saturating_sub(held.len());
+        let unreplaced = |alloc: &&Alloc| !is_replaced(self.cx, alloc, &self.lost);
+        let again: Vec<&Alloc> = self.lost.iter().filter(unreplaced).take(missing).collect();
+        // Nobody takes over the names of the others: they are free before anything else is named.
+        let forgone = self.lost.iter().filter(|alloc| again.iter().all(|kept| kept.id != alloc.id));
+        forgone.for_each(|alloc| self.names.free(alloc.name_index));
         let now: Vec<&Alloc> = self.now.iter().collect();
         for alloc in now {
             let keeps = alloc.client == ClientStatus::Unknown
@@ -305,18 +308,12 @@ impl<'a, 'c> Work<'a, 'c> {
             let name_index = self.name_for(alloc);
             plan.places.push(Wish { name_index, previous: Some(alloc), instead_of: stop });
         }
-        let lost: Vec<&Alloc> = self.lost.iter().collect();
-        for alloc in lost {
-            if existing < self.count && !is_replaced(self.cx, alloc, &self.lost) {
-                existing += 1;
-                let name_index = self.name_for(alloc);
-                plan.places.push(Wish { name_index, previous: Some(alloc), instead_of: None });
-            } else {
-                // Nobody takes its name over: a fresh one may.
-                self.names.free(alloc.name_index);
-            }
+        let fresh = missing - again.len();
+        for alloc in again {
+            let name_index = self.name_for(alloc);
+            plan.places.push(Wish { name_index, previous: Some(alloc), instead_of: None });
         }
-        for name_index in self.names.next(self.count.saturating_sub(existing)) {
+        for name_index in self.names.next(fresh) {
             plan.places.push(Wish { name_index, previous: None, instead_of: None });
         }
     }
@@ -367,6 +364,11 @@ impl<'a, 'c> Work<'a, 'c> {
         self.names.free(index);
         self.names.next(1)[0]
     }
+}
+
+/// Cut off, and something runs in its stead that this pass does not give up.
+fn has_substitute<'a>(cx: &Situation<'a>, alloc: &'a Alloc, lost: &Set<'a>) -> bool {
+    alloc.client == ClientStatus::Unknown && is_replaced(cx, alloc, lost)
 }
 
 /// When the client of a lost allocation stops it by itself, if that is still to come.

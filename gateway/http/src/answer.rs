@@ -12,6 +12,7 @@ use base::Index;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
+use tracing::Instrument;
 
 use crate::error::Failure;
 
@@ -72,7 +73,9 @@ pub fn with_meta(mut response: Response, meta: &Meta) -> Response {
 pub async fn finish(request: Request, next: Next) -> Response {
     let pretty = wants_pretty(request.uri());
     let gzip = accepts_gzip(request.headers());
-    let mut response = next.run(request).await;
+    let span = tracing::debug_span!("http.request", method = %request.method(), path = request.uri().path());
+    let mut response = next.run(request).instrument(span.clone()).await;
+    span.in_scope(|| tracing::debug!(status = response.status().as_u16(), "answered"));
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
     let Some(length) = response.body().size_hint().exact().filter(|length| *length > 0) else {
         return response;
@@ -87,7 +90,7 @@ pub async fn finish(request: Request, next: Next) -> Response {
     match to_bytes(body, usize::MAX).await {
         Ok(bytes) if bytes.len() > INLINE_MAX => {
             let rewritten = tokio::task::spawn_blocking(move || rewrite(parts, &bytes, pretty, gzip)).await;
-            rewritten.unwrap_or_else(|e| Failure::internal(e.to_string()).into_response())
+            rewritten.unwrap_or_else(|error| Failure::from(error).into_response())
         }
         Ok(bytes) => rewrite(parts, &bytes, pretty, gzip),
         Err(error) => Failure::internal(error.to_string()).into_response(),

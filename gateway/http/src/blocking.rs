@@ -54,13 +54,15 @@ impl Server {
     ) -> Answer {
         let (state, known_leader) = self.newer(&read.options, &index).await?;
         let index = index(&state);
-        let _turn = self.renders.acquire().await.map_err(|e| Failure::internal(e.to_string()))?;
+        let turn = self.renders.clone().acquire_owned().await.expect("nobody closes the semaphore");
         let rendered = tokio::task::spawn_blocking(move || {
+            // Also when the caller has gone: what was begun is rendered to its end.
+            let _turn = turn;
             let page = view(&state, &read)?;
             let meta = Meta { index, known_leader, next_token: page.next };
             Ok(answer::with_meta(answer::json(&page.items), &meta))
         });
-        rendered.await.map_err(|e| Failure::internal(e.to_string()))?
+        rendered.await?
     }
 
     /// The first state that is newer than the caller's, or the last one before its wait ended; and whether
@@ -72,23 +74,26 @@ impl Server {
     ) -> Result<(Arc<State>, bool), Failure> {
         let known_leader = self.leader(options.stale).await?;
         let mut published = self.control.watch();
-        let state = self.control.state();
         // An index is never told as less than 1.
         let is_newer = |state: &State| index(state).0.max(1) > options.index.0;
+        let state = self.control.state();
         if options.index == Index::ZERO || is_newer(&state) {
             return Ok((state, known_leader));
         }
+        // Who waits holds no state: an old one keeps every page that has changed since.
+        drop(state);
         let _permit = self.waiting_reads.try_acquire().map_err(|_| {
             Failure::too_many(format!("{WAITING_READS_MAX} reads are waiting already: try again later"))
         })?;
         let deadline = Instant::now() + with_jitter(options.wait.to_std());
-        let mut state = state;
-        while !is_newer(&state) {
+        loop {
             // A server that stops publishes nothing more: what it has is the answer.
-            let Ok(Ok(())) = timeout_at(deadline, published.changed()).await else { break };
-            state = self.control.state();
+            let is_over = !matches!(timeout_at(deadline, published.changed()).await, Ok(Ok(())));
+            let state = self.control.state();
+            if is_over || is_newer(&state) {
+                return Ok((state, known_leader));
+            }
         }
-        Ok((state, known_leader))
     }
 
     /// Waits until this server may answer.

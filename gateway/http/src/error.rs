@@ -6,6 +6,7 @@ use control::SubmitError;
 use model::Kind;
 use model::document::input::InputError;
 use model::{AllocId, Rejection};
+use tokio::task::JoinError;
 use wire::RpcError;
 
 use crate::node_link::NodeLinkError;
@@ -134,6 +135,14 @@ impl From<api::QueryError> for Failure {
 impl From<InputError> for Failure {
     fn from(error: InputError) -> Failure {
         Failure::invalid(error.to_string())
+    }
+}
+
+/// Our own mistake: the details are for the log, not for the caller.
+impl From<JoinError> for Failure {
+    fn from(error: JoinError) -> Failure {
+        tracing::error!(%error, "an answer could not be made");
+        Failure::internal("the answer could not be made: see the server's log")
     }
 }
 

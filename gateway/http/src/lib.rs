@@ -22,4 +22,4 @@ pub use blocking::WAITING_READS_MAX;
 pub use error::Failure;
 pub use node_link::{FrameStream, NodeLink, NodeLinkError, frames};
 pub use routes::router;
-pub use server::{AgentInfo, Api, CONTRACT_VERSION, Server};
+pub use server::{AgentInfo, Api, CONTRACT_VERSION};

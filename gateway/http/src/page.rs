@@ -73,7 +73,7 @@ pub fn page<K: Token, R>(
 /// 400 for anything else.
 pub fn id_prefix(given: &str) -> Result<String, Failure> {
     let digits: String = given.chars().filter(|c| *c != '-').collect();
-    let is_start = digits.len() % 2 == 0
+    let is_start = digits.len().is_multiple_of(2)
         && digits.len() <= 32
         && given.len() <= 36
         && digits.bytes().all(|b| b.is_ascii_hexdigit());
@@ -142,7 +142,7 @@ mod tests {
         // Not in order, with two of the same index.
         [(3, 9), (1, 7), (12, 1), (3, 2), (5, 5)]
             .into_iter()
-            .map(|(index, id)| (Creation(Index(index), Uuid::from(u128::from(id as u64))), index * 100 + id))
+            .map(|(index, id)| (Creation(Index(index), Uuid::from(u128::from(id))), index * 100 + id))
     }
 
     #[test]

@@ -8,9 +8,12 @@ use std::borrow::Cow;
 
 use axum::extract::Request;
 use axum::http::Uri;
-use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 const JOB: &str = "/v1/job/";
+
+/// What is escaped within one segment of a path.
+const SEGMENT: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// What may follow a job's id. A longer one stands before the one it ends with.
 const JOB_VERBS: [&str; 18] = [
@@ -46,8 +49,8 @@ fn one_segment(uri: &Uri) -> Option<Uri> {
     let rest = uri.path().strip_prefix(JOB)?;
     let decoded: Cow<str> = percent_decode_str(rest).decode_utf8().ok()?;
     let verb = JOB_VERBS.iter().find(|verb| decoded.len() > verb.len() && decoded.ends_with(**verb));
-    let verb = verb.map_or_else(|| tag(&decoded), |verb| verb);
-    let id = utf8_percent_encode(&decoded[..decoded.len() - verb.len()], NON_ALPHANUMERIC);
+    let verb = verb.copied().unwrap_or_else(|| tag(&decoded));
+    let id = utf8_percent_encode(&decoded[..decoded.len() - verb.len()], &SEGMENT);
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     format!("{JOB}{id}{verb}{query}").parse().ok()
 }
@@ -76,6 +79,7 @@ mod tests {
             assert_eq!(routed(path), "/v1/job/a%2Fb%2Fc/summary?index=3");
         }
         assert_eq!(routed("/v1/job/a%2Fb"), "/v1/job/a%2Fb");
+        assert_eq!(routed("/v1/job/my-job/plan"), "/v1/job/my-job/plan");
     }
 
     #[test]

@@ -59,13 +59,13 @@ pub struct Server(Arc<Inner>);
 pub struct Inner {
     api: Api,
     pub(crate) waiting_reads: Semaphore,
-    pub(crate) renders: Semaphore,
+    pub(crate) renders: Arc<Semaphore>,
 }
 
 impl Server {
     pub fn new(api: Api) -> Server {
         let waiting_reads = Semaphore::new(WAITING_READS_MAX);
-        Server(Arc::new(Inner { api, waiting_reads, renders: Semaphore::new(RENDERS_MAX) }))
+        Server(Arc::new(Inner { api, waiting_reads, renders: Arc::new(Semaphore::new(RENDERS_MAX)) }))
     }
 
     /// Has a command decided, in the name of whoever wrote.

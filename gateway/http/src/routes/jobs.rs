@@ -33,21 +33,16 @@ pub fn router() -> Router<Server> {
 
 pub async fn list(With(server): With<Server>, read: Read) -> Answer {
     let with_meta = read.params.boolean("meta")?;
-    server
-        .list(read, jobs_index, move |state, read| {
-            Ok(jobs(state, read)?.map(|job| view::job::stub(job, with_meta)))
-        })
-        .await
+    let view =
+        move |state: &State, read: &Read| Ok(jobs(state, read)?.map(|job| view::job::stub(job, with_meta)));
+    server.list(read, jobs_index, view).await
 }
 
 pub async fn read(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
     let key = key(&read.params, &id);
     let index = |state: &State| own_index(state, &key, |job| job.modified);
-    server
-        .read(&read, index, |state| {
-            Ok(state::job::document(find(state, &key)?, find(state, &key)?.current()))
-        })
-        .await
+    let view = |state: &State| find(state, &key).map(|job| state::job::document(job, job.current()));
+    server.read(&read, index, view).await
 }
 
 pub async fn deregister(With(server): With<Server>, Path(id): Path<String>, write: Write) -> Answer {

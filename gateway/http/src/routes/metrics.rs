@@ -31,8 +31,7 @@ async fn metrics(With(server): With<Server>, read: Read) -> Answer {
     if prometheus && !server.agent.prometheus {
         return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Prometheus is not enabled"));
     }
-    let gauges = tokio::task::spawn_blocking(move || gauges(&server)).await;
-    let gauges = gauges.map_err(|e| Failure::internal(e.to_string()))?;
+    let gauges = tokio::task::spawn_blocking(move || gauges(&server)).await?;
     if prometheus {
         return Ok(([(header::CONTENT_TYPE, PROMETHEUS)], exposition(&gauges)).into_response());
     }

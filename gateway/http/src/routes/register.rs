@@ -53,8 +53,7 @@ async fn register_named(
 
 /// Answered without looking at any state. Work on strangers' text, so not on a thread that serves everybody.
 async fn parse(Json(request): Json<JobsParseRequest>) -> Answer {
-    let parsed = tokio::task::spawn_blocking(move || parsed(request)).await;
-    Ok(answer::json(&parsed.map_err(|e| Failure::internal(e.to_string()))??))
+    Ok(answer::json(&tokio::task::spawn_blocking(move || parsed(request)).await??))
 }
 
 async fn validate(With(server): With<Server>, call: Call, Json(request): Json<JobValidateRequest>) -> Answer {

@@ -32,6 +32,7 @@ pub struct Cluster {
     pub control: Control,
     pub journal: Arc<MemoryJournal>,
     pub link: Arc<FakeLink>,
+    history: Arc<History>,
 }
 
 /// What came back.
@@ -73,8 +74,14 @@ impl Cluster {
         change(&mut agent);
         let history = History::open(None, journal.clone()).unwrap();
         let events = Feed::new(control.clone());
-        let api = Api { control: control.clone(), node_link: link.clone(), agent, events, history };
-        let cluster = Cluster { app: http_gateway::router(api), control, journal, link };
+        let api = Api {
+            control: control.clone(),
+            node_link: link.clone(),
+            agent,
+            events,
+            history: history.clone(),
+        };
+        let cluster = Cluster { app: http_gateway::router(api), control, journal, link, history };
         // The first batch founds the cluster.
         let mut published = cluster.control.watch();
         published.wait_for(|index| *index >= Index(1)).await.unwrap();
@@ -160,6 +167,7 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         self.control.shutdown();
+        self.history.shutdown();
     }
 }
 

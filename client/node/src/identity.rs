@@ -34,6 +34,15 @@ impl Identity {
     }
 }
 
+/// The id of the node that keeps its state in this directory: known before it starts, for those beside it.
+///
+/// # Errors
+/// As [`Identity::load`]; the directory is made when it is missing.
+pub fn node_id(state_dir: &Path) -> io::Result<Uuid> {
+    std::fs::create_dir_all(state_dir)?;
+    Ok(Identity::load(state_dir)?.id)
+}
+
 fn draw() -> Uuid {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).expect("the host has entropy");

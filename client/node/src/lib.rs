@@ -30,5 +30,6 @@ pub mod task;
 mod updates;
 
 pub use agent::{Agent, AgentError, Local};
+pub use identity::node_id;
 pub use rpc::WireServers;
 pub use settings::Settings;

@@ -9,6 +9,7 @@ use control::Control;
 use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
 use history::History;
+use http_gateway::events::Feed;
 use http_gateway::{AgentInfo, Api};
 use model::NodeId;
 use raft::RaftJournal;
@@ -69,6 +70,7 @@ pub struct Server {
     pub http: SocketAddr,
     pub rpc: SocketAddr,
     log: Arc<RaftJournal>,
+    events: Feed,
     history: Arc<History>,
     stop: watch::Sender<bool>,
     http_task: JoinHandle<()>,
@@ -98,19 +100,21 @@ impl Server {
         let control = starting.start(log.clone());
         let history = History::open(Some(dir.join("history")), log.clone())?;
         let sessions = Sessions::default();
+        let events = Feed::new(control.clone());
         let (stop, stopping) = watch::channel(false);
         let addresses = (bound(&http), bound(&rpc));
         let api = Api {
             control: control.clone(),
             node_link: Arc::new(Link { sessions: sessions.clone() }),
+            events: events.clone(),
             history: history.clone(),
             agent: agent_info(&settings, server, (&http, &rpc)),
         };
         let handler =
             Rpc { control: control.clone(), sessions, datacenter: settings.datacenter, advertise: addresses.1 };
-        let rpc_task = tokio::spawn(wire::serve(rpc, Arc::new(handler), wire::Limits::default()));
+        let rpc_task = tokio::spawn(wire::serve(rpc, Arc::new(handler), wire::Limits::SERVER));
         let http_task = tokio::spawn(serve_http(http, http_gateway::router(api), stopping));
-        Ok(Server { control, http: addresses.0, rpc: addresses.1, log, history, stop, http_task, rpc_task })
+        Ok(Server { control, http: addresses.0, rpc: addresses.1, log, events, history, stop, http_task, rpc_task })
     }
 
     /// Waits until the server cannot go on, and says why.
@@ -125,6 +129,7 @@ impl Server {
     /// Ends open answers, stops the loops and closes the log.
     pub async fn shutdown(self) {
         self.stop.send_replace(true);
+        self.events.close();
         self.rpc_task.abort();
         let http = self.http_task.abort_handle();
         if tokio::time::timeout(DRAIN_MAX, self.http_task).await.is_err() {
@@ -199,7 +204,7 @@ fn server_id(dir: &Path) -> io::Result<Uuid> {
         Ok(text) => text.trim().parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let mut bytes = [0; 16];
-            getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+            getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
             let id = Uuid::from_random(bytes);
             let draft = dir.join("server-id.new");
             std::fs::write(&draft, format!("{id}\n"))?;

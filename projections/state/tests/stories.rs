@@ -1,6 +1,7 @@
 //! Stories: commands in, events out, read as text. `UPDATE_STORIES=1` writes what happens into the files;
 //! a person reads the difference.
 
+mod story;
 mod support;
 
 use std::fmt::Write;
@@ -10,7 +11,8 @@ use base::Duration;
 use model::command::Plan;
 use model::{Actor, ClientStatus, Command, Event, NodeStatus};
 use state::Decision;
-use support::{World, key, node_id, node_number, reconnected, stop, unknown};
+use story::{Story, node_number, reconnected, stop, unknown};
+use support::{key, node_id};
 
 #[test]
 fn every_story_goes_as_it_is_told() {
@@ -31,14 +33,14 @@ fn every_story_goes_as_it_is_told() {
 
 /// Runs a story and tells it again, with what really happened below each `---`.
 fn run(told: &str) -> String {
-    let mut world = World::new();
+    let mut story = Story::new();
     let mut retold = String::new();
     for scene in told.trim_end().split("\n\n") {
         let mut happened = String::new();
         for line in scene.lines().take_while(|line| *line != "---") {
             writeln!(retold, "{line}").unwrap();
             if !line.starts_with('#') {
-                perform(&mut world, line, &mut happened);
+                perform(&mut story, line, &mut happened);
             }
         }
         if scene.lines().any(|line| line == "---") {
@@ -46,75 +48,75 @@ fn run(told: &str) -> String {
         }
         retold.push('\n');
     }
-    world.check_replay();
+    story.world.check_replay();
     format!("{}\n", retold.trim_end())
 }
 
-fn perform(world: &mut World, line: &str, out: &mut String) {
+fn perform(story: &mut Story, line: &str, out: &mut String) {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let before = world.state.index;
-    let outcome = act(world, &words);
+    let before = story.world.state.index;
+    let outcome = act(story, &words);
     match outcome {
         Err(rejection) => writeln!(out, "refused: {rejection}").unwrap(),
         Ok(text) if !text.is_empty() => writeln!(out, "{text}").unwrap(),
-        Ok(_) if world.state.index == before => writeln!(out, "nothing changes").unwrap(),
+        Ok(_) if story.world.state.index == before => writeln!(out, "nothing changes").unwrap(),
         Ok(_) => {}
     }
-    for batch in world.log.iter().filter(|batch| batch.index > before) {
+    for batch in story.world.log.iter().filter(|batch| batch.index > before) {
         for logged in &batch.events {
-            writeln!(out, "{} {}", batch.index, tell(world, &logged.event)).unwrap();
+            writeln!(out, "{} {}", batch.index, tell(story, &logged.event)).unwrap();
         }
     }
 }
 
-fn act(world: &mut World, words: &[&str]) -> Result<String, model::Rejection> {
+fn act(story: &mut Story, words: &[&str]) -> Result<String, model::Rejection> {
     let number = |at: usize| words[at].parse::<u128>().expect("a node is a number in a story");
     let silent = |_: Decision| String::new();
     match words[0] {
         "after" => {
-            world.now = world.now.plus(words[1].parse().expect("a duration"));
+            story.world.now = story.world.now.plus(words[1].parse().expect("a duration"));
             Ok(format!("the clock moves {}", words[1]))
         }
-        "register" => world.register_node(number(1), words.get(2).unwrap_or(&"r1")).map(silent),
+        "register" => story.world.register_node(number(1), words.get(2).unwrap_or(&"r1")).map(silent),
         "status" => {
             let (node, claimed) =
                 (node_id(number(1)), NodeStatus::from_word(words[2]).expect("a node status"));
-            world.submit_as(Actor::Node(node), Command::UpdateNodeStatus { node, claimed }).map(silent)
+            story.world.submit_as(Actor::Node(node), Command::UpdateNodeStatus { node, claimed }).map(silent)
         }
-        "miss" => world.submit(Command::MissHeartbeat { node: node_id(number(1)) }).map(silent),
-        "forget" => world.submit(Command::DeregisterNode { node: node_id(number(1)) }).map(silent),
+        "miss" => story.world.submit(Command::MissHeartbeat { node: node_id(number(1)) }).map(silent),
+        "forget" => story.world.submit(Command::DeregisterNode { node: node_id(number(1)) }).map(silent),
         "job" => {
             let lost_after = words.get(3).map_or(Duration::ZERO, |text| text.parse().expect("a duration"));
-            world.register_job(words[1], words[2], lost_after).map(silent)
+            story.register_job(words[1], words[2], lost_after).map(silent)
         }
         "stop-job" | "purge-job" => {
             let purge = words[0] == "purge-job";
             let key = key(words[1]);
             let command =
                 Command::DeregisterJob { key, purge, eval_priority: None, no_shutdown_delay: false };
-            world.submit(command).map(silent)
+            story.world.submit(command).map(silent)
         }
-        "evaluate" => world.submit(Command::EvaluateJob { key: key(words[1]) }).map(silent),
+        "evaluate" => story.world.submit(Command::EvaluateJob { key: key(words[1]) }).map(silent),
         "stop" => {
-            let alloc = world.alloc(words[1]);
+            let alloc = story.alloc(words[1]);
             let command = Command::StopAlloc { alloc, no_shutdown_delay: false, reschedule: false };
-            world.submit(command).map(silent)
+            story.world.submit(command).map(silent)
         }
         "report" => {
             let told: Vec<(&str, &str)> =
                 words[2..].iter().map(|word| word.split_once('=').unwrap()).collect();
-            world.report(number(1), &told).map(silent)
+            story.report(number(1), &told).map(silent)
         }
-        "plan" => plan(world, &words[1..]),
-        "show" => Ok(show(world, words[1])),
+        "plan" => plan(story, &words[1..]),
+        "show" => Ok(show(story, words[1])),
         other => panic!("no story knows how to {other}"),
     }
 }
 
 /// `plan JOB [on INDEX] VERB ARGS, VERB ARGS …`: settles the job's oldest evaluation.
-fn plan(world: &mut World, words: &[&str]) -> Result<String, model::Rejection> {
+fn plan(story: &mut Story, words: &[&str]) -> Result<String, model::Rejection> {
     let (job, mut rest) = (words[0], &words[1..]);
-    let mut plan: Plan = world.plan();
+    let mut plan: Plan = story.plan();
     if let ["seen", index, tail @ ..] = rest {
         plan.snapshot = base::Index(index.parse().expect("an index"));
         rest = tail;
@@ -122,44 +124,44 @@ fn plan(world: &mut World, words: &[&str]) -> Result<String, model::Rejection> {
     for step in rest.join(" ").split(", ").filter(|step| !step.is_empty()) {
         match step.split(' ').collect::<Vec<_>>()[..] {
             ["place", index, "on", node] => {
-                plan.placed.push(world.placement(job, index.parse().unwrap(), node.parse().unwrap(), None));
+                plan.placed.push(story.placement(job, index.parse().unwrap(), node.parse().unwrap(), None));
             }
             ["replace", old, "on", node] => {
-                let previous = world.alloc(old);
-                let index = world.state.allocs.lookup(previous).unwrap().name_index;
-                plan.placed.push(world.placement(job, index, node.parse().unwrap(), Some(previous)));
+                let previous = story.alloc(old);
+                let index = story.world.state.allocs.lookup(previous).unwrap().name_index;
+                plan.placed.push(story.placement(job, index, node.parse().unwrap(), Some(previous)));
             }
-            ["stop", alloc] => plan.stopped.push(stop(vec![world.alloc(alloc)], None)),
-            ["lose", alloc] => plan.stopped.push(stop(vec![world.alloc(alloc)], Some(ClientStatus::Lost))),
-            ["unknown", alloc] => plan.unknown.push(unknown(vec![world.alloc(alloc)])),
-            ["reconnect", alloc] => plan.reconnected.push(reconnected(vec![world.alloc(alloc)])),
+            ["stop", alloc] => plan.stopped.push(stop(vec![story.alloc(alloc)], None)),
+            ["lose", alloc] => plan.stopped.push(stop(vec![story.alloc(alloc)], Some(ClientStatus::Lost))),
+            ["unknown", alloc] => plan.unknown.push(unknown(vec![story.alloc(alloc)])),
+            ["reconnect", alloc] => plan.reconnected.push(reconnected(vec![story.alloc(alloc)])),
             _ => panic!("no plan knows how to {step}"),
         }
     }
-    let verdict = world.settle(job, plan)?;
+    let verdict = story.settle(job, plan)?;
     let reasons: Vec<String> =
         verdict.rejected.iter().map(|node| format!("n{}: {}", node_number(node.node), node.reason)).collect();
     Ok(if verdict.full { String::new() } else { format!("rejected {}", reasons.join(", ")) })
 }
 
-fn show(world: &World, what: &str) -> String {
+fn show(story: &Story, what: &str) -> String {
     if let Ok(number) = what.parse() {
-        let row = world.state.nodes.find(node_id(number)).expect("the node is registered");
-        let hot = world.state.nodes.hot(row);
+        let row = story.world.state.nodes.find(node_id(number)).expect("the node is registered");
+        let hot = story.world.state.nodes.hot(row);
         let work = if hot.takes_work() { "takes work" } else { "takes no work" };
         return format!("n{number} is {}, {work}, {} MHz taken", hot.status, hot.used.cpu_mhz);
     }
-    if let Some(job) = world.state.jobs.lookup(&key(what)) {
+    if let Some(job) = story.world.state.jobs.lookup(&key(what)) {
         return format!("{what} is {}, {} live", job.status, job.live_allocs);
     }
-    let alloc = world.state.allocs.lookup(world.alloc(what)).expect("the allocation is known");
+    let alloc = story.world.state.allocs.lookup(story.alloc(what)).expect("the allocation is known");
     let states: Vec<&str> = alloc.states.iter().map(|state| state.status.word()).collect();
     format!("{what} is wanted to {}, is {}, was [{}]", alloc.desired, alloc.client, states.join(" "))
 }
 
-fn tell(world: &World, event: &Event) -> String {
+fn tell(story: &Story, event: &Event) -> String {
     let allocs =
-        |ids: &[model::AllocId]| ids.iter().map(|id| world.alloc_name(*id)).collect::<Vec<_>>().join(" ");
+        |ids: &[model::AllocId]| ids.iter().map(|id| story.alloc_name(*id)).collect::<Vec<_>>().join(" ");
     let said = match event {
         Event::NodeRegistered(e) => format!("n{}", node_number(e.node)),
         Event::NodeUpdated(e) => format!("n{}", node_number(e.node)),
@@ -172,10 +174,10 @@ fn tell(world: &World, event: &Event) -> String {
         Event::JobStopped(e) => e.key.id.clone(),
         Event::JobPurged(e) => e.key.id.clone(),
         Event::EvalCreated(e) => format!("{} {} {}", e.eval.key.id, e.eval.trigger, e.eval.status),
-        Event::EvalUpdated(e) => format!("{} {}", trigger(world, e.eval), e.status),
-        Event::EvalAcked(e) => trigger(world, e.eval),
+        Event::EvalUpdated(e) => format!("{} {}", trigger(story, e.eval), e.status),
+        Event::EvalAcked(e) => trigger(story, e.eval),
         Event::EvalsCanceled(e) => {
-            let triggers: Vec<String> = e.evals.iter().map(|eval| trigger(world, *eval)).collect();
+            let triggers: Vec<String> = e.evals.iter().map(|eval| trigger(story, *eval)).collect();
             format!("{} ({})", triggers.join(" "), e.cause.split('"').next().unwrap_or_default().trim())
         }
         Event::PlanCommitted(e) => format!("rejected {}", e.rejected.len()),
@@ -186,13 +188,18 @@ fn tell(world: &World, event: &Event) -> String {
         }
         Event::AllocsMarkedUnknown(e) => allocs(&e.allocs),
         Event::AllocsReconnected(e) => allocs(&e.allocs),
-        Event::AllocReported(e) => format!("{} {} -> {}", world.alloc_name(e.alloc), e.from, e.to),
+        Event::AllocReported(e) => format!("{} {} -> {}", story.alloc_name(e.alloc), e.from, e.to),
         Event::AllocTransitionRequested(e) => format!("{} {}", allocs(&e.allocs), e.cause),
         Event::ClusterFounded(_) => String::new(),
     };
     format!("{} {said}", event.name()).trim_end().to_string()
 }
 
-fn trigger(world: &World, eval: model::EvalId) -> String {
-    world.state.evals.lookup(eval).map_or_else(|| "?".to_string(), |eval| eval.facts.trigger.to_string())
+fn trigger(story: &Story, eval: model::EvalId) -> String {
+    story
+        .world
+        .state
+        .evals
+        .lookup(eval)
+        .map_or_else(|| "?".to_string(), |eval| eval.facts.trigger.to_string())
 }

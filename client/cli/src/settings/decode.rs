@@ -25,7 +25,7 @@ pub fn file(settings: &mut Settings, mut top: Section) -> Result<(), Diagnostics
         client(&mut settings.client, section)?;
     }
     for section in top.sections("plugin")? {
-        plugins(&mut settings.raw_exec, section)?;
+        plugins(settings, section)?;
     }
     refused::top(&mut top, &mut settings.notes)?;
     top.finish()
@@ -50,6 +50,10 @@ fn addresses(settings: &mut Settings, top: &mut Section) -> Result<(), Diagnosti
         maybe(&mut section, "rpc", &mut settings.advertise.rpc)?;
         maybe(&mut section, "serf", &mut settings.advertise.serf)?;
         section.finish()?;
+    }
+    let gossip = [settings.addresses.serf.is_some(), settings.advertise.serf.is_some()];
+    if gossip.contains(&true) {
+        settings.notes.push("serf addresses are not used: servers do not gossip yet".to_string());
     }
     Ok(())
 }
@@ -119,22 +123,35 @@ fn reserved(reserved: &mut ReservedSettings, mut section: Section) -> Result<(),
 }
 
 /// The name stands as a label, or in JSON as the one key of an object.
-fn plugins(raw_exec: &mut RawExecSettings, mut section: Section) -> Result<(), Diagnostics> {
+fn plugins(settings: &mut Settings, mut section: Section) -> Result<(), Diagnostics> {
     if let Some(name) = section.labels.first().cloned() {
-        return plugin(raw_exec, &name, section);
+        return plugin(settings, &name, section);
     }
     for name in section.names() {
         for inner in section.sections(&name)? {
-            plugin(raw_exec, &name, inner)?;
+            plugin(settings, &name, inner)?;
         }
     }
     section.finish()
 }
 
-fn plugin(raw_exec: &mut RawExecSettings, name: &str, mut section: Section) -> Result<(), Diagnostics> {
-    if name != "raw_exec" {
-        return Err(section.wrong(format!("the driver \"{name}\" is not part of this build yet")));
+fn plugin(settings: &mut Settings, name: &str, section: Section) -> Result<(), Diagnostics> {
+    match name {
+        "raw_exec" => raw_exec(&mut settings.raw_exec, section),
+        "mock_driver" => mock_driver(&mut settings.mock_driver, section),
+        _ => Err(section.wrong(format!("the driver \"{name}\" is not part of this build yet"))),
     }
+}
+
+fn mock_driver(enabled: &mut bool, mut section: Section) -> Result<(), Diagnostics> {
+    for mut config in section.sections("config")? {
+        word(&mut config, "enabled", enabled)?;
+        config.finish()?;
+    }
+    section.finish()
+}
+
+fn raw_exec(raw_exec: &mut RawExecSettings, mut section: Section) -> Result<(), Diagnostics> {
     for mut config in section.sections("config")? {
         word(&mut config, "enabled", &mut raw_exec.enabled)?;
         word(&mut config, "denied_host_uids", &mut raw_exec.denied_host_uids)?;

@@ -37,6 +37,8 @@ pub struct Settings {
     pub server: ServerSettings,
     pub client: ClientSettings,
     pub raw_exec: RawExecSettings,
+    /// A driver that only pretends, for trying things out. On in development agents.
+    pub mock_driver: bool,
     /// What was said but makes no difference yet, for the operator to read.
     pub notes: Vec<String>,
     /// Files that were read, in order.
@@ -159,6 +161,7 @@ impl Settings {
             },
             client: ClientSettings::plain(),
             raw_exec: RawExecSettings::default(),
+            mock_driver: false,
             notes: Vec::new(),
             files: Vec::new(),
         }
@@ -178,6 +181,7 @@ impl Settings {
         settings.client.gc_disk_usage_threshold = 99;
         settings.client.gc_inode_usage_threshold = 99;
         settings.raw_exec.enabled = true;
+        settings.mock_driver = true;
         settings
     }
 

@@ -1,14 +1,9 @@
 //! A small world for tests: commands go in by short names, the log is kept, and at the end it must replay.
 
-use std::collections::BTreeMap;
-
-use base::{Duration, Time, Uuid};
-use model::command::{EvalEnd, Plan, RegisterJob, Settlement, Verdict};
-use model::document::{Allocation, DisconnectStrategy, Job, Node, TaskGroup};
-use model::event::{AllocsMarkedUnknown, AllocsPlaced, AllocsReconnected, AllocsStopped, EvalOutcome};
+use base::{Time, Uuid};
+use model::document::Node;
 use model::{
-    Actor, AllocId, Batch, ClientStatus, Command, CommandRecord, Desired, Doc, EvalId, EvalStatus, Event,
-    JobKey, LoggedEvent, NodeId, Rejection, Request, RequestId, Template,
+    Actor, Batch, Command, CommandRecord, Event, JobKey, LoggedEvent, NodeId, Rejection, Request, RequestId,
 };
 use state::{Context, Decision, State, decide};
 
@@ -16,19 +11,11 @@ pub struct World {
     pub state: State,
     pub log: Vec<Batch>,
     pub now: Time,
-    allocs: BTreeMap<String, AllocId>,
-    next_alloc: u128,
 }
 
 impl World {
     pub fn new() -> World {
-        World {
-            state: State::default(),
-            log: Vec::new(),
-            now: Time::from_secs(1_000_000),
-            allocs: BTreeMap::new(),
-            next_alloc: 0xa110c << 64,
-        }
+        World { state: State::default(), log: Vec::new(), now: Time::from_secs(1_000_000) }
     }
 
     /// Decides a command on the current state and folds what it leads to, as one batch.
@@ -71,110 +58,6 @@ impl World {
     pub fn register_node(&mut self, number: u128, rack: &str) -> Result<Decision, Rejection> {
         self.submit(Command::RegisterNode { document: Box::new(node_document(number, rack)) })
     }
-
-    pub fn register_job(
-        &mut self,
-        name: &str,
-        kind: &str,
-        lost_after: Duration,
-    ) -> Result<Decision, Rejection> {
-        let job = job_document(name, kind, lost_after);
-        let request = RegisterJob {
-            job,
-            submission: None,
-            enforce_index: None,
-            eval_priority: None,
-            preserve_counts: false,
-        };
-        self.submit(Command::RegisterJob(Box::new(request)))
-    }
-
-    /// The oldest evaluation of the job that waits.
-    pub fn waiting_eval(&self, job: &str) -> Option<EvalId> {
-        let job = self.state.jobs.lookup(&key(job))?;
-        job.live_evals.first().map(|row| self.state.evals.get(*row).id())
-    }
-
-    pub fn alloc(&self, name: &str) -> AllocId {
-        *self.allocs.get(name).unwrap_or_else(|| panic!("the story placed no {name}"))
-    }
-
-    /// A name for the allocation in output.
-    pub fn alloc_name(&self, id: AllocId) -> String {
-        let known = self.allocs.iter().find(|(_, known)| **known == id);
-        known.map_or_else(|| id.to_string(), |(name, _)| name.clone())
-    }
-
-    /// Settles the job's oldest waiting evaluation with a plan made on `snapshot`.
-    pub fn settle(&mut self, job: &str, plan: Plan) -> Result<Verdict, Rejection> {
-        let eval = self.waiting_eval(job).expect("an evaluation of the job waits");
-        let outcome = EvalOutcome { snapshot: self.state.index, ..EvalOutcome::default() };
-        let end =
-            EvalEnd { status: EvalStatus::Complete, description: String::new(), outcome, blocked: None };
-        let settlement = Settlement { eval, plan, end: Some(end) };
-        let decision = self.submit(Command::SettleEval(Box::new(settlement)))?;
-        Ok(decision.verdict.expect("a settlement is answered with a verdict"))
-    }
-
-    /// One placement, named in the story as `job[index]`.
-    pub fn placement(
-        &mut self,
-        job: &str,
-        index: u32,
-        node: u128,
-        previous: Option<AllocId>,
-    ) -> AllocsPlaced {
-        self.next_alloc += 1;
-        let id = AllocId(self.next_alloc.into());
-        let name = match previous {
-            None => format!("{job}[{index}]"),
-            Some(_) => format!("{job}[{index}]'"),
-        };
-        self.allocs.insert(name, id);
-        let version = self.state.jobs.lookup(&key(job)).map_or(0, |job| job.current().version);
-        let template = Template { cpu_mhz: 100, memory_mib: 64, ..Template::default() };
-        AllocsPlaced {
-            eval: self.waiting_eval(job).unwrap_or_default(),
-            key: key(job),
-            version,
-            group: "g".to_string(),
-            template: Doc::of(&template),
-            metrics: Doc::of(&model::document::AllocationMetric::default()),
-            ids: vec![id],
-            nodes: vec![node_id(node)],
-            names: vec![index],
-            previous: previous.into_iter().collect(),
-            ports: Vec::new(),
-        }
-    }
-
-    pub fn plan(&self) -> Plan {
-        Plan { snapshot: self.state.index, ..Plan::default() }
-    }
-
-    pub fn report(&mut self, node: u128, allocs: &[(&str, &str)]) -> Result<Decision, Rejection> {
-        let update = |(name, status): &(&str, &str)| Allocation {
-            id: self.alloc(name).to_string(),
-            node_id: node_id(node).to_string(),
-            client_status: (*status).to_string(),
-            ..Allocation::default()
-        };
-        let updates = allocs.iter().map(update).collect();
-        self.submit_as(Actor::Node(node_id(node)), Command::UpdateAllocs { node: node_id(node), updates })
-    }
-}
-
-pub fn stop(allocs: Vec<AllocId>, client: Option<ClientStatus>) -> AllocsStopped {
-    let description = "by the story".to_string();
-    AllocsStopped { allocs, desired: Desired::Stop, description, client, follow_up: None }
-}
-
-pub fn unknown(allocs: Vec<AllocId>) -> AllocsMarkedUnknown {
-    AllocsMarkedUnknown { allocs, follow_up: None }
-}
-
-pub fn reconnected(allocs: Vec<AllocId>) -> AllocsReconnected {
-    AllocsReconnected { allocs }
 }
 
 pub fn key(job: &str) -> JobKey {
@@ -185,11 +68,6 @@ pub fn node_id(number: u128) -> NodeId {
     NodeId((0x90de << 112 | number).into())
 }
 
-/// The node's number in the story.
-pub fn node_number(id: NodeId) -> u128 {
-    id.0.as_u128() & 0xffff
-}
-
 pub fn node_document(number: u128, rack: &str) -> Node {
     let resources = serde_json::json!({"Cpu": {"CpuShares": 1000}, "Memory": {"MemoryMB": 1024}, "Disk": {"DiskMB": 9999}});
     Node {
@@ -197,7 +75,10 @@ pub fn node_document(number: u128, rack: &str) -> Node {
         secret_id: format!("secret-{number}"),
         name: format!("n{number}"),
         datacenter: "dc1".to_string(),
-        attributes: [("kernel.name".to_string(), "linux".to_string())].into_iter().collect(),
+        attributes: [("kernel.name", "linux"), ("driver.none", "1")]
+            .map(|(k, v)| (k.to_string(), v.to_string()))
+            .into_iter()
+            .collect(),
         meta: [("rack".to_string(), rack.to_string())].into_iter().collect(),
         node_resources: Some(
             model::document::input::from_value(resources).expect("resources are well formed"),
@@ -205,26 +86,3 @@ pub fn node_document(number: u128, rack: &str) -> Node {
         ..Node::default()
     }
 }
-
-pub fn job_document(name: &str, kind: &str, lost_after: Duration) -> Job {
-    let disconnect =
-        DisconnectStrategy { lost_after: Some(lost_after.into()), ..DisconnectStrategy::default() };
-    let group = TaskGroup {
-        name: Some("g".to_string()),
-        count: Some(1),
-        disconnect: (lost_after.0 > 0).then_some(disconnect),
-        ..TaskGroup::default()
-    };
-    Job {
-        namespace: Some("default".to_string()),
-        id: Some(name.to_string()),
-        name: Some(name.to_string()),
-        kind: Some(kind.to_string()),
-        priority: Some(50),
-        datacenters: vec!["*".to_string()].into(),
-        node_pool: Some("default".to_string()),
-        task_groups: vec![group].into(),
-        ..Job::default()
-    }
-}
-

@@ -1,12 +1,15 @@
 //! Starts what the settings ask for, waits until it is told to end, and ends it in order. Nothing is decided here.
 
+mod node;
+mod server;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use ::node::{Agent, WireServers};
+use ::server::Server;
 use anyhow::Context;
-use node::settings::{Capacity, GcSettings, Reserved};
-use node::{Agent, WireServers};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::settings::Settings;
@@ -24,24 +27,26 @@ pub fn run(settings: &Settings, started: impl FnOnce()) -> anyhow::Result<()> {
 async fn serve(settings: &Settings, home: &Path, started: impl FnOnce()) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    if settings.server.enabled {
-        start_server(settings, home).await?;
-    }
-    let mut node = None;
-    if settings.client.enabled {
-        let servers = servers(settings);
-        let connect = |local| WireServers::new(local, servers);
-        let started = Agent::start(node_settings(settings, home)?, connect).await;
-        node = Some(started.context("the node cannot start")?);
-    }
+    let server = match settings.server.enabled {
+        true => Some(Server::start(server::settings(settings, home)?).await?),
+        false => None,
+    };
+    let node = match settings.client.enabled {
+        true => Some(start_node(settings, home).await?),
+        false => None,
+    };
     started();
-    tokio::select! {
-        _ = interrupt.recv() => tracing::info!("interrupted: ending"),
-        _ = terminate.recv() => tracing::info!("told to end: ending"),
-    }
+    let outcome = tokio::select! {
+        _ = interrupt.recv() => Ok(tracing::info!("interrupted: ending")),
+        _ = terminate.recv() => Ok(tracing::info!("told to end: ending")),
+        why = halted(server.as_ref()) => Err(anyhow::anyhow!("the server stopped: {why}")),
+    };
     let end = async {
         if let Some(node) = node {
             node.shutdown().await;
+        }
+        if let Some(server) = server {
+            server.shutdown().await;
         }
     };
     tokio::select! {
@@ -49,12 +54,21 @@ async fn serve(settings: &Settings, home: &Path, started: impl FnOnce()) -> anyh
         _ = interrupt.recv() => tracing::warn!("interrupted again: ending at once"),
         _ = terminate.recv() => tracing::warn!("told to end again: ending at once"),
     }
-    Ok(())
+    outcome
 }
 
-/// THE SERVER STARTS HERE once `gateway/server` can be opened.
-async fn start_server(_settings: &Settings, _home: &Path) -> anyhow::Result<()> {
-    anyhow::bail!("the server is not part of this build yet")
+async fn start_node(settings: &Settings, home: &Path) -> anyhow::Result<Agent> {
+    let servers = servers(settings);
+    let connect = |local| WireServers::new(local, servers);
+    Agent::start(node::settings(settings, home)?, connect).await.context("the node cannot start")
+}
+
+/// Why the server cannot go on. An agent without one never hears of it.
+async fn halted(server: Option<&Server>) -> String {
+    match server {
+        Some(server) => server.halted().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Where state is kept. One that only a development agent has is removed with it.
@@ -126,56 +140,6 @@ fn outward_ip() -> anyhow::Result<IpAddr> {
     Ok(find().context("this host has no outward address: set advertise or bind_addr")?.ip())
 }
 
-fn node_settings(settings: &Settings, home: &Path) -> anyhow::Result<node::Settings> {
-    let client = &settings.client;
-    let http = advertised(settings.advertise.http.as_deref(), settings.http_ip(), settings.ports.http)?;
-    Ok(node::Settings {
-        state_dir: client.state_dir.clone().unwrap_or_else(|| home.join("client")),
-        alloc_dir: client.alloc_dir.clone().unwrap_or_else(|| home.join("alloc")),
-        dev: settings.dev,
-        region: settings.region.clone(),
-        datacenter: settings.datacenter.clone(),
-        node_name: settings.name.clone(),
-        node_class: client.node_class.clone(),
-        node_pool: client.node_pool.clone(),
-        meta: client.meta.clone(),
-        http_address: http,
-        tls_http: false,
-        reserved: Reserved {
-            cpu_mhz: client.reserved.cpu_mhz,
-            memory_mib: client.reserved.memory_mib,
-            disk_mib: client.reserved.disk_mib,
-            ports: client.reserved.ports.clone(),
-            cores: client.reserved.cores.clone(),
-        },
-        capacity: Capacity {
-            cpu_mhz: client.cpu_total_compute,
-            memory_mib: client.memory_total_mb,
-            disk_mib: client.disk_total_mb,
-        },
-        network_interface: client.network_interface.clone(),
-        min_dynamic_port: client.min_dynamic_port,
-        max_dynamic_port: client.max_dynamic_port,
-        max_kill_timeout: client.max_kill_timeout.to_std(),
-        raw_exec: node::driver::raw_exec::RawExecSettings {
-            enabled: settings.raw_exec.enabled,
-            denied_host_uids: settings.raw_exec.denied_host_uids.clone(),
-            denied_host_gids: settings.raw_exec.denied_host_gids.clone(),
-            denied_envvars: settings.raw_exec.denied_envvars.clone(),
-        },
-        mock_driver: false,
-        executor_program: std::env::current_exe().context("this program cannot find itself")?,
-        default_ineligible: client.default_ineligible,
-        node_max_allocs: client.node_max_allocs,
-        gc: GcSettings {
-            interval: client.gc_interval.to_std(),
-            disk_usage_percent_max: client.gc_disk_usage_threshold,
-            inode_usage_percent_max: client.gc_inode_usage_threshold,
-            allocs_max: client.gc_max_allocs as usize,
-        },
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,16 +166,6 @@ mod tests {
         assert_eq!(servers(&settings), ["127.0.0.1:4647"]);
         settings.client.servers = vec!["a".to_string(), "b:1".to_string()];
         assert_eq!(servers(&settings), ["a:4647", "b:1"]);
-    }
-
-    #[test]
-    fn directories_lie_below_the_data_directory_unless_told_otherwise() {
-        let mut settings = Settings::dev();
-        settings.client.alloc_dir = Some("/elsewhere".into());
-        let node = node_settings(&settings, Path::new("/data")).unwrap();
-        assert_eq!(node.state_dir, Path::new("/data/client"));
-        assert_eq!(node.alloc_dir, Path::new("/elsewhere"));
-        assert_eq!((node.http_address.as_str(), node.raw_exec.enabled), ("127.0.0.1:4646", true));
     }
 
     #[test]

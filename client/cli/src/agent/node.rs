@@ -1,0 +1,74 @@
+//! The node part of the settings.
+
+use std::path::Path;
+
+use anyhow::Context;
+use node::settings::{Capacity, GcSettings, Reserved};
+
+use super::advertised;
+use crate::settings::Settings;
+
+pub fn settings(settings: &Settings, home: &Path) -> anyhow::Result<node::Settings> {
+    let client = &settings.client;
+    let http = advertised(settings.advertise.http.as_deref(), settings.http_ip(), settings.ports.http)?;
+    Ok(node::Settings {
+        state_dir: client.state_dir.clone().unwrap_or_else(|| home.join("client")),
+        alloc_dir: client.alloc_dir.clone().unwrap_or_else(|| home.join("alloc")),
+        dev: settings.dev,
+        region: settings.region.clone(),
+        datacenter: settings.datacenter.clone(),
+        node_name: settings.name.clone(),
+        node_class: client.node_class.clone(),
+        node_pool: client.node_pool.clone(),
+        meta: client.meta.clone(),
+        http_address: http,
+        tls_http: false,
+        reserved: Reserved {
+            cpu_mhz: client.reserved.cpu_mhz,
+            memory_mib: client.reserved.memory_mib,
+            disk_mib: client.reserved.disk_mib,
+            ports: client.reserved.ports.clone(),
+            cores: client.reserved.cores.clone(),
+        },
+        capacity: Capacity {
+            cpu_mhz: client.cpu_total_compute,
+            memory_mib: client.memory_total_mb,
+            disk_mib: client.disk_total_mb,
+        },
+        network_interface: client.network_interface.clone(),
+        min_dynamic_port: client.min_dynamic_port,
+        max_dynamic_port: client.max_dynamic_port,
+        max_kill_timeout: client.max_kill_timeout.to_std(),
+        raw_exec: node::driver::raw_exec::RawExecSettings {
+            enabled: settings.raw_exec.enabled,
+            denied_host_uids: settings.raw_exec.denied_host_uids.clone(),
+            denied_host_gids: settings.raw_exec.denied_host_gids.clone(),
+            denied_envvars: settings.raw_exec.denied_envvars.clone(),
+        },
+        mock_driver: settings.mock_driver,
+        executor_program: std::env::current_exe().context("this program cannot find itself")?,
+        default_ineligible: client.default_ineligible,
+        node_max_allocs: client.node_max_allocs,
+        gc: GcSettings {
+            interval: client.gc_interval.to_std(),
+            disk_usage_percent_max: client.gc_disk_usage_threshold,
+            inode_usage_percent_max: client.gc_inode_usage_threshold,
+            allocs_max: client.gc_max_allocs as usize,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_lie_below_the_data_directory_unless_told_otherwise() {
+        let mut settings = Settings::dev();
+        settings.client.alloc_dir = Some("/elsewhere".into());
+        let node = super::settings(&settings, Path::new("/data")).unwrap();
+        assert_eq!(node.state_dir, Path::new("/data/client"));
+        assert_eq!(node.alloc_dir, Path::new("/elsewhere"));
+        assert_eq!((node.http_address.as_str(), node.raw_exec.enabled), ("127.0.0.1:4646", true));
+    }
+}

@@ -1,0 +1,87 @@
+//! The server part of the settings.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use anyhow::Context;
+use base::Duration;
+use control::broker::BrokerSettings;
+use control::heartbeats::HeartbeatSettings;
+use model::NodeId;
+use serde_json::{Map, Value, json};
+
+use super::advertised;
+use crate::settings::Settings;
+
+/// Segments of the log on disk.
+const SEGMENT_BYTES: u64 = 64 << 20;
+
+/// # Errors
+/// What is missing on this host.
+pub fn settings(settings: &Settings, home: &Path) -> anyhow::Result<server::Settings> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = settings.server.num_schedulers.map_or(cores, |number| number as usize);
+    let (http_ip, rpc_ip) = (settings.http_ip(), settings.rpc_ip());
+    Ok(server::Settings {
+        name: settings.name.clone(),
+        region: settings.region.clone(),
+        datacenter: settings.datacenter.clone(),
+        data_dir: home.to_path_buf(),
+        http: SocketAddr::new(http_ip, settings.ports.http),
+        rpc: SocketAddr::new(rpc_ip, settings.ports.rpc),
+        advertise_http: Some(advertised(settings.advertise.http.as_deref(), http_ip, settings.ports.http)?),
+        advertise_rpc: Some(advertised(settings.advertise.rpc.as_deref(), rpc_ip, settings.ports.rpc)?),
+        node: own_node(settings, home)?,
+        heartbeats: HeartbeatSettings {
+            min_ttl: settings.server.min_heartbeat_ttl,
+            grace: settings.server.heartbeat_grace,
+            failover_ttl: Duration::from_secs(300),
+        },
+        broker: BrokerSettings {
+            nack_timeout: Duration::from_secs(60),
+            delivery_limit: 3,
+            first_delay: Duration::from_secs(1),
+            further_delay: Duration::from_secs(20),
+            follow_up_after: Duration::from_secs(60),
+        },
+        workers,
+        segment_bytes: SEGMENT_BYTES,
+        version: env!("CARGO_PKG_VERSION").to_string(),
+        config: shown(settings, home),
+    })
+}
+
+/// The node beside the server, which has its name before it starts.
+fn own_node(settings: &Settings, home: &Path) -> anyhow::Result<Option<NodeId>> {
+    if !settings.client.enabled {
+        return Ok(None);
+    }
+    let dir = settings.client.state_dir.clone().unwrap_or_else(|| home.join("client"));
+    let id =
+        node::node_id(&dir).with_context(|| format!("cannot read the node's id in {}", dir.display()))?;
+    Ok(Some(NodeId(id)))
+}
+
+/// The configuration as `agent/self` shows it.
+fn shown(settings: &Settings, home: &Path) -> Map<String, Value> {
+    let shown = json!({
+        "Region": settings.region,
+        "Datacenter": settings.datacenter,
+        "NodeName": settings.name,
+        "DataDir": home.display().to_string(),
+        "BindAddr": settings.bind_addr.to_string(),
+        "DevMode": settings.dev,
+        "LogLevel": settings.log.level.to_string(),
+        "LogJson": settings.log.json,
+        "Ports": {"HTTP": settings.ports.http, "RPC": settings.ports.rpc, "Serf": settings.ports.serf},
+        "Server": {"Enabled": settings.server.enabled, "BootstrapExpect": settings.server.bootstrap_expect},
+        "Client": {"Enabled": settings.client.enabled, "NodeClass": settings.client.node_class,
+            "NodePool": settings.client.node_pool, "Meta": settings.client.meta},
+        "ACL": {"Enabled": false},
+        "Files": settings.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
+    });
+    match shown {
+        Value::Object(fields) => fields,
+        other => unreachable!("an object literal is an object, not {other}"),
+    }
+}

@@ -31,7 +31,6 @@ const UNSUPPORTED: &[&str] = &[
     "/v1/scaling/{*rest}",
     "/v1/services",
     "/v1/service/{*rest}",
-    "/v1/search",
     "/v1/search/fuzzy",
     "/v1/vars",
     "/v1/var/{*rest}",

@@ -13,6 +13,7 @@ mod namespaces;
 mod nodes;
 mod operator;
 mod register;
+mod search;
 mod status;
 
 use axum::Router;
@@ -39,6 +40,7 @@ pub fn router(api: Api) -> Router {
         .merge(nodes::router())
         .merge(allocations::router())
         .merge(evaluations::router())
+        .merge(search::router())
         .merge(deployments::router())
         .merge(namespaces::router())
         .merge(client_alloc::router())

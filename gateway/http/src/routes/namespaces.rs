@@ -15,7 +15,7 @@ use crate::page::Page;
 use crate::request::Read;
 use crate::server::Server;
 
-const DEFAULT: &str = "default";
+pub const DEFAULT: &str = "default";
 const ALL: &str = "all";
 
 pub fn router() -> Router<Server> {
@@ -80,7 +80,7 @@ fn namespace() -> Namespace {
 }
 
 /// A node brings its pool with it.
-fn pool_names(state: &State) -> BTreeSet<String> {
+pub fn pool_names(state: &State) -> BTreeSet<String> {
     let of_nodes = state.nodes.rows().map(|row| state.nodes.cold(row).document.node_pool.clone());
     of_nodes.chain([ALL.to_string(), DEFAULT.to_string()]).collect()
 }

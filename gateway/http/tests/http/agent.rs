@@ -90,3 +90,21 @@ async fn what_is_not_built_says_so_by_name() {
     plan.refused(501, "PUT /v1/job/a%2Fb/plan is not supported by this release");
     cluster.get("/v1/quotas").await.refused(501, "Nomad Enterprise only endpoint");
 }
+
+#[tokio::test]
+async fn names_are_found_by_their_start() {
+    let cluster = Cluster::start().await;
+    let node = cluster.node(1).await;
+    for n in 0..25 {
+        cluster.job(&format!("web-{n:02}")).await;
+    }
+    let found = cluster.put("/v1/search", &json!({"Prefix": "web", "Context": "all"})).await.json();
+    assert_eq!(found["Matches"]["jobs"].as_array().unwrap().len(), 20);
+    assert_eq!(found["Matches"]["jobs"][19], "web-19");
+    assert_holds(&found, &json!({"Truncations": {"jobs": true, "nodes": false}, "Matches": {"nodes": null}}));
+    let odd = json!({"Prefix": &node.to_string()[..7], "Context": "nodes"});
+    let found = cluster.put("/v1/search", &odd).await.json();
+    assert_eq!(found["Matches"], json!({"nodes": [node.to_string()]}));
+    let volumes = cluster.put("/v1/search", &json!({"Prefix": "a", "Context": "volumes"})).await;
+    volumes.refused(501, "searching for \"volumes\" is not supported by this release");
+}

@@ -1,0 +1,144 @@
+use std::collections::BTreeSet;
+
+use axum::Router;
+use axum::extract::State as With;
+use base::Index;
+use model::document::List;
+use state::State;
+
+use api::{SearchRequest, SearchResponse};
+
+use super::{namespaces, write};
+use crate::answer::Answer;
+use crate::error::Failure;
+use crate::page::id_prefix;
+use crate::request::{Json, Read};
+use crate::server::Server;
+
+/// Most names of one kind in an answer.
+const MATCHES_MAX: usize = 20;
+
+/// What can be searched.
+const CONTEXTS: [&str; 7] = ["allocs", "deployment", "evals", "jobs", "namespaces", "node_pools", "nodes"];
+
+pub fn router() -> Router<Server> {
+    Router::new().route("/v1/search", write(search))
+}
+
+/// By the start of a name; never waits.
+async fn search(With(server): With<Server>, mut read: Read, Json(request): Json<SearchRequest>) -> Answer {
+    read.options.index = Index::ZERO;
+    let contexts = contexts(&request.context)?;
+    let known_leader = server.control.leads();
+    let namespace = read.options.namespace.clone();
+    let view = |state: &State| {
+        let mut response =
+            SearchResponse { index: newest(state).0.max(1), known_leader, ..SearchResponse::default() };
+        for context in contexts {
+            let mut found = matching(state, context, &request.prefix, &namespace);
+            let is_cut = found.len() > MATCHES_MAX;
+            found.truncate(MATCHES_MAX);
+            response.matches.insert(context.to_string(), List(found));
+            response.truncations.insert(context.to_string(), is_cut);
+        }
+        Ok(response)
+    };
+    server.read(&read, newest, view).await
+}
+
+fn contexts(asked: &str) -> Result<Vec<&'static str>, Failure> {
+    match asked {
+        "" | "all" => Ok(CONTEXTS.to_vec()),
+        one => match CONTEXTS.iter().find(|context| **context == one) {
+            Some(context) => Ok(vec![context]),
+            None => Err(Failure::unsupported(format_args!("searching for {one:?} is"))),
+        },
+    }
+}
+
+/// One more than is shown, if there are so many.
+fn matching(state: &State, context: &str, prefix: &str, namespace: &str) -> Vec<String> {
+    let in_namespace = |name: &str| namespace == "*" || namespace == name;
+    let limit = MATCHES_MAX + 1;
+    match context {
+        "jobs" => {
+            let keys = state.jobs.iter().map(|(_, job)| &job.key);
+            let keys = keys.filter(|key| in_namespace(&key.namespace) && key.id.starts_with(prefix));
+            // Sorted: jobs are kept in no order that means anything.
+            let sorted: BTreeSet<&str> = keys.map(|key| key.id.as_str()).collect();
+            sorted.into_iter().take(limit).map(str::to_string).collect()
+        }
+        "node_pools" | "namespaces" => {
+            let all = if context == "namespaces" {
+                [namespaces::DEFAULT.to_string()].into()
+            } else {
+                namespaces::pool_names(state)
+            };
+            all.into_iter().filter(|name| name.starts_with(prefix)).take(limit).collect()
+        }
+        _ => {
+            let Some(prefix) = whole_bytes(prefix) else { return Vec::new() };
+            ids(state, context, &prefix, in_namespace, limit)
+        }
+    }
+}
+
+fn ids(
+    state: &State,
+    context: &str,
+    prefix: &str,
+    in_namespace: impl Fn(&str) -> bool,
+    limit: usize,
+) -> Vec<String> {
+    match context {
+        "nodes" => {
+            let rows = state.nodes.with_prefix(prefix).take(limit);
+            rows.map(|row| state.nodes.cold(row).id.to_string()).collect()
+        }
+        "evals" => {
+            let rows = state.evals.with_prefix(prefix).map(|row| state.evals.get(row));
+            let shown = rows.filter(|eval| in_namespace(&eval.facts.key.namespace)).take(limit);
+            shown.map(|eval| eval.id().to_string()).collect()
+        }
+        "allocs" => {
+            let rows = state.allocs.with_prefix(prefix).map(|row| state.allocs.get(row));
+            let shown = rows.filter(|alloc| in_namespace(&state.jobs.get(alloc.job).key.namespace));
+            shown.take(limit).map(|alloc| alloc.id.to_string()).collect()
+        }
+        // There are no deployments.
+        _ => Vec::new(),
+    }
+}
+
+/// An odd last digit is left out, and found again by whoever asked. What starts no id matches none.
+fn whole_bytes(prefix: &str) -> Option<String> {
+    id_prefix(prefix).ok().or_else(|| {
+        let shorter = prefix.char_indices().next_back().map(|(at, _)| &prefix[..at])?;
+        prefix.ends_with(|c: char| c.is_ascii_hexdigit()).then(|| id_prefix(shorter).ok())?
+    })
+}
+
+fn newest(state: &State) -> Index {
+    let tables = state.tables;
+    tables.nodes.max(tables.jobs).max(tables.evals).max(tables.allocs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_odd_digit_is_left_out_and_other_text_finds_no_id() {
+        assert_eq!(whole_bytes("5d1").as_deref(), Some("5d"));
+        assert_eq!(whole_bytes("5D16e7fe-8").as_deref(), Some("5d16e7fe"));
+        assert_eq!((whole_bytes("web"), whole_bytes("5dx"), whole_bytes("é")), (None, None, None));
+        assert_eq!(whole_bytes("").as_deref(), Some(""));
+    }
+
+    #[test]
+    fn only_what_exists_can_be_searched() {
+        assert_eq!(contexts("").unwrap(), CONTEXTS);
+        assert_eq!(contexts("jobs").unwrap(), ["jobs"]);
+        assert!(contexts("volumes").is_err());
+    }
+}

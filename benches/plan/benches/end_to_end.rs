@@ -29,8 +29,7 @@ fn main() {
         address: "127.0.0.1:0".to_string(),
         segment_bytes: 64 << 20,
     };
-    let log =
-        runtime.block_on(RaftJournal::open(log, starting.inbox.clone(), runtime.handle())).unwrap();
+    let log = runtime.block_on(RaftJournal::open(log, starting.inbox.clone(), runtime.handle())).unwrap();
     let control = starting.start(log.clone());
     runtime.block_on(fill(&control, if quick { 10 } else { NODES }));
     let start = Instant::now();

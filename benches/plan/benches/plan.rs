@@ -28,9 +28,7 @@ fn append(c: &mut Criterion) {
             address: "127.0.0.1:0".to_string(),
             segment_bytes: 64 << 20,
         };
-        let log = runtime
-            .block_on(RaftJournal::open(settings, committed.clone(), runtime.handle()))
-            .unwrap();
+        let log = runtime.block_on(RaftJournal::open(settings, committed.clone(), runtime.handle())).unwrap();
         committed.wait_for(Index::ZERO);
         let mut template = reports(&state, &allocs, events, events).remove(0);
         let mut last = Index::ZERO;

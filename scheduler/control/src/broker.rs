@@ -3,6 +3,7 @@
 //! What waits is known from state; only who has what, and since when, lives here, on the leader. Losing it
 //! costs a repetition, never an evaluation.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::{Duration, Index, Rng, Time};
@@ -255,8 +256,8 @@ impl Broker {
 
     /// It runs next for its job, unless another has the turn.
     fn take_turn(&mut self, row: EvalRow, eval: &Eval) {
-        if !self.current.contains_key(&eval.job) {
-            self.current.insert(eval.job, row);
+        if let Entry::Vacant(turn) = self.current.entry(eval.job) {
+            turn.insert(row);
             self.make_ready(row, eval);
         }
     }

@@ -37,10 +37,13 @@ async fn serve(settings: &Settings, home: &Path, started: impl FnOnce()) -> anyh
     };
     started();
     let outcome = tokio::select! {
-        _ = interrupt.recv() => Ok(tracing::info!("interrupted: ending")),
-        _ = terminate.recv() => Ok(tracing::info!("told to end: ending")),
+        _ = interrupt.recv() => Ok("interrupted: ending"),
+        _ = terminate.recv() => Ok("told to end: ending"),
         why = halted(server.as_ref()) => Err(anyhow::anyhow!("the server stopped: {why}")),
     };
+    if let Ok(why) = outcome {
+        tracing::info!("{why}");
+    }
     let end = async {
         if let Some(node) = node {
             node.shutdown().await;
@@ -54,7 +57,7 @@ async fn serve(settings: &Settings, home: &Path, started: impl FnOnce()) -> anyh
         _ = interrupt.recv() => tracing::warn!("interrupted again: ending at once"),
         _ = terminate.recv() => tracing::warn!("told to end again: ending at once"),
     }
-    outcome
+    outcome.map(|_| ())
 }
 
 async fn start_node(settings: &Settings, home: &Path) -> anyhow::Result<Agent> {

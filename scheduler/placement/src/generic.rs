@@ -32,7 +32,7 @@ pub fn pass(cx: &Situation, seed: u64) -> Draft {
         cx,
         seed,
         &allocs,
-        &mut Context { scope: &mut scope, judges: &mut judges, proposed: &mut proposed, draft: &mut draft },
+        &mut Context { scope: &mut scope, judges: &mut judges, proposed: &proposed, draft: &mut draft },
     );
     for (name, decision) in &decisions {
         carry_out(cx, &mut draft, &mut proposed, judges.get(name), name, decision);
@@ -55,7 +55,7 @@ pub fn pass(cx: &Situation, seed: u64) -> Draft {
 struct Context<'c, 'e> {
     scope: &'c mut Scope<'e>,
     judges: &'c mut BTreeMap<String, Judge<'e>>,
-    proposed: &'c mut Proposed<'e>,
+    proposed: &'c Proposed<'e>,
     draft: &'c mut Draft,
 }
 

@@ -98,7 +98,7 @@ fn a_destructive_change_replaces_each_on_its_node() {
     let outcome = world.settle(eval);
     assert_eq!(nodes(&outcome), [1, 2, 3, 4]);
     assert_eq!(stopped_names(&world, &outcome).len(), 4);
-    assert_eq!(world.alloc(on(&world, 1)).previous.is_some(), true);
+    assert!(world.alloc(on(&world, 1)).previous.is_some());
 }
 
 /// Ours, while there are no deployments.

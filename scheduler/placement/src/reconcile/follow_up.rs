@@ -1,6 +1,8 @@
+use std::collections::BTreeMap;
+
 use base::{Index, Rng, Time};
 use model::event::NewEval;
-use model::{EvalId, EvalStatus, Trigger};
+use model::{AllocId, EvalId, EvalStatus, Trigger};
 use state::alloc::Alloc;
 
 use super::Situation;
@@ -28,17 +30,17 @@ impl FollowUps {
     }
 
     /// For allocations that are lost if they stay unknown until then.
-    pub fn disconnects<'a>(&mut self, cx: &Situation, due: Vec<(Time, &'a Alloc)>) -> Assigned<'a> {
+    pub fn disconnects(&mut self, cx: &Situation, due: Vec<(Time, &Alloc)>) -> Assigned {
         self.batch(cx, due, DISCONNECTS)
     }
 
     /// For allocations that are to be replaced then.
-    pub fn reschedules<'a>(&mut self, cx: &Situation, due: Vec<(Time, &'a Alloc)>) -> Assigned<'a> {
+    pub fn reschedules(&mut self, cx: &Situation, due: Vec<(Time, &Alloc)>) -> Assigned {
         self.batch(cx, due, RESCHEDULES)
     }
 
     /// For lost allocations whose clients stop them by then.
-    pub fn stops_on_client<'a>(&mut self, cx: &Situation, due: Vec<(Time, &'a Alloc)>) -> Assigned<'a> {
+    pub fn stops_on_client(&mut self, cx: &Situation, due: Vec<(Time, &Alloc)>) -> Assigned {
         self.batch(cx, due, STOPS_ON_CLIENT)
     }
 
@@ -55,7 +57,7 @@ impl FollowUps {
     }
 
     /// Neighbours in time share one: a batch is as long as the window, from its first moment on.
-    fn batch<'a>(&mut self, cx: &Situation, mut due: Vec<(Time, &'a Alloc)>, naming: Naming) -> Assigned<'a> {
+    fn batch(&mut self, cx: &Situation, mut due: Vec<(Time, &Alloc)>, naming: Naming) -> Assigned {
         due.sort_by_key(|(time, alloc)| (*time, alloc.id));
         let mut assigned = Assigned::default();
         let mut current: Option<(Time, EvalId)> = None;
@@ -68,7 +70,7 @@ impl FollowUps {
             if current.is_none_or(|(_, shared)| shared != eval) {
                 current = Some((time, eval));
             }
-            assigned.0.push((alloc, eval));
+            assigned.insert(alloc.id, eval);
         }
         assigned
     }
@@ -96,14 +98,7 @@ impl FollowUps {
 }
 
 /// Which evaluation each allocation waits for.
-#[derive(Debug, Default)]
-pub struct Assigned<'a>(Vec<(&'a Alloc, EvalId)>);
-
-impl Assigned<'_> {
-    pub fn get(&self, alloc: &Alloc) -> Option<EvalId> {
-        self.0.iter().find(|(waiting, _)| waiting.id == alloc.id).map(|(_, eval)| *eval)
-    }
-}
+pub type Assigned = BTreeMap<AllocId, EvalId>;
 
 /// An evaluation of the job already waits for the moment, or for one just before it.
 pub fn is_covered(cx: &Situation, time: Time) -> bool {

@@ -1,8 +1,10 @@
 //! The decision for one group (sections 4.2 to 4.12, as far as there are no deployments).
 
+use std::collections::BTreeSet;
+
 use base::{Duration, Time};
 use model::document::{DesiredUpdates, TaskGroup};
-use model::{ClientStatus, Desired, EvalId};
+use model::{AllocId, ClientStatus, Desired, EvalId};
 use state::alloc::Alloc;
 
 use super::classify::Classes;
@@ -74,10 +76,6 @@ impl<'a> GroupPlan<'a> {
         self.stops.push(stop);
     }
 
-    pub fn is_stopped(&self, alloc: &Alloc) -> bool {
-        self.stops.iter().any(|stop| stop.alloc.id == alloc.id)
-    }
-
     pub fn requested(&self) -> usize {
         self.destructive.len() + self.places.len()
     }
@@ -116,7 +114,7 @@ pub fn reconcile<'a>(
     work.place(&mut plan, waits);
     work.replace(&mut plan, group, destructive);
     work.migrate(&mut plan);
-    let stopped: Vec<_> = plan.stops.iter().map(|stop| stop.alloc.id).collect();
+    let stopped: BTreeSet<AllocId> = plan.stops.iter().map(|stop| stop.alloc.id).collect();
     plan.unknown.retain(|(alloc, _)| !stopped.contains(&alloc.id));
     plan
 }
@@ -186,7 +184,7 @@ impl<'a, 'c> Work<'a, 'c> {
         let open = self.later.iter().filter(|later| open(later)).copied().collect();
         let reschedules = follow_ups.reschedules(cx, open);
         for alloc in self.disconnecting.iter() {
-            let follow_up = reschedules.get(alloc).or_else(|| timeouts.get(alloc));
+            let follow_up = reschedules.get(&alloc.id).or_else(|| timeouts.get(&alloc.id)).copied();
             plan.unknown.push((alloc, follow_up));
         }
     }
@@ -217,7 +215,7 @@ impl<'a, 'c> Work<'a, 'c> {
         let waits = began_before || !waiting.is_empty();
         let assigned = follow_ups.stops_on_client(cx, waiting);
         for alloc in self.lost.iter() {
-            plan.stop(Stop { follow_up: assigned.get(alloc), ..Stop::lost(alloc) });
+            plan.stop(Stop { follow_up: assigned.get(&alloc.id).copied(), ..Stop::lost(alloc) });
         }
         waits
     }
@@ -231,12 +229,12 @@ impl<'a, 'c> Work<'a, 'c> {
             return;
         }
         let highest = Names::new(self.count as u32, self.migrate.iter()).highest(surplus);
-        let named = |set: &Set<'a>, names: &std::collections::BTreeSet<u32>| -> Vec<&'a Alloc> {
+        let named = |set: &Set<'a>, names: &BTreeSet<u32>| -> Vec<&'a Alloc> {
             set.iter().filter(|alloc| names.contains(&alloc.name_index)).collect()
         };
         for alloc in named(&self.migrate, &highest).into_iter().take(surplus) {
             self.migrate.remove(alloc);
-            self.names.free(alloc.name_index);
+            self.free_name(alloc);
             plan.stop(Stop::new(alloc, texts::NOT_NEEDED));
             surplus -= 1;
         }
@@ -294,10 +292,10 @@ impl<'a, 'c> Work<'a, 'c> {
         held.append(self.now.clone());
         let missing = self.count.saturating_sub(held.len());
         let unreplaced = |alloc: &&Alloc| !is_replaced(self.cx, alloc, &self.lost);
-        let again: Vec<&Alloc> = self.lost.iter().filter(unreplaced).take(missing).collect();
+        let again: Set = self.lost.iter().filter(unreplaced).take(missing).collect();
         // Nobody takes over the names of the others: they are free before anything else is named.
-        let forgone = self.lost.iter().filter(|alloc| again.iter().all(|kept| kept.id != alloc.id));
-        forgone.for_each(|alloc| self.names.free(alloc.name_index));
+        let forgone: Vec<&Alloc> = self.lost.iter().filter(|alloc| !again.contains(alloc)).collect();
+        forgone.into_iter().for_each(|alloc| self.free_name(alloc));
         let now: Vec<&Alloc> = self.now.iter().collect();
         for alloc in now {
             let keeps = alloc.client == ClientStatus::Unknown
@@ -309,7 +307,7 @@ impl<'a, 'c> Work<'a, 'c> {
             plan.places.push(Wish { name_index, previous: Some(alloc), instead_of: stop });
         }
         let fresh = missing - again.len();
-        for alloc in again {
+        for alloc in again.iter() {
             let name_index = self.name_for(alloc);
             plan.places.push(Wish { name_index, previous: Some(alloc), instead_of: None });
         }
@@ -343,7 +341,8 @@ impl<'a, 'c> Work<'a, 'c> {
         for alloc in migrate {
             plan.stops.push(Stop::new(alloc, texts::MIGRATING));
             // A batch allocation to be rescheduled was decided by its policy.
-            if self.cx.job.current().kind.is_batch() && alloc.transition.reschedule {
+            let decided = self.cx.job.current().kind.is_batch() && alloc.transition.reschedule;
+            if decided || has_substitute(self.cx, alloc, &self.lost) {
                 continue;
             }
             let name_index = self.name_for(alloc);
@@ -352,6 +351,13 @@ impl<'a, 'c> Work<'a, 'c> {
         if plan.places.len() > self.count {
             plan.places.truncate(self.count);
             plan.desired.place = self.count as u64;
+        }
+    }
+
+    fn free_name(&mut self, alloc: &'a Alloc) {
+        // What has a substitute was never counted as a holder.
+        if !has_substitute(self.cx, alloc, &self.lost) {
+            self.names.free(alloc.name_index);
         }
     }
 

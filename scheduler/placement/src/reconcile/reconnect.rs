@@ -1,10 +1,11 @@
 //! Allocations that come back, and the choice between each and its substitutes (section 4.6).
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use base::Time;
 use model::document::TaskState;
-use model::{ClientStatus, Desired};
+use model::{AllocId, ClientStatus, Desired};
 use state::alloc::Alloc;
 
 use super::Situation;
@@ -17,8 +18,14 @@ use crate::texts;
 /// sets.
 pub fn resolve<'a>(cx: &Situation<'a>, classes: &mut Classes<'a>, plan: &mut GroupPlan<'a>) {
     let returning = std::mem::take(&mut classes.reconnecting);
+    let mut stopped: BTreeSet<AllocId> = BTreeSet::new();
     for original in returning.iter() {
-        match verdict(cx, classes, plan, original) {
+        // Itself a substitute that lost against its own original.
+        if stopped.contains(&original.id) {
+            continue;
+        }
+        let decided = plan.stops.len();
+        match verdict(cx, classes, plan, &stopped, original) {
             Some(stop) => plan.stop(stop),
             None => {
                 classes.untainted.insert(original);
@@ -27,7 +34,8 @@ pub fn resolve<'a>(cx: &Situation<'a>, classes: &mut Classes<'a>, plan: &mut Gro
                 }
             }
         }
-        for stop in &plan.stops {
+        for stop in &plan.stops[decided..] {
+            stopped.insert(stop.alloc.id);
             let sets = [
                 &mut classes.untainted,
                 &mut classes.migrate,
@@ -39,8 +47,7 @@ pub fn resolve<'a>(cx: &Situation<'a>, classes: &mut Classes<'a>, plan: &mut Gro
         }
     }
     // A substitute may itself have returned and been chosen against afterwards.
-    let stops = &plan.stops;
-    plan.reconnected.retain(|back| stops.iter().all(|stop| stop.alloc.id != back.id));
+    plan.reconnected.retain(|back| !stopped.contains(&back.id));
 }
 
 /// How the original ends, unless it stays. Substitutes that lose against it are stopped on the way.
@@ -48,6 +55,7 @@ fn verdict<'a>(
     cx: &Situation<'a>,
     classes: &Classes<'a>,
     plan: &mut GroupPlan<'a>,
+    stopped: &BTreeSet<AllocId>,
     original: &'a Alloc,
 ) -> Option<Stop<'a>> {
     if original.client == ClientStatus::Failed {
@@ -61,10 +69,8 @@ fn verdict<'a>(
         return Some(not_needed);
     }
     let mut loses = false;
-    for substitute in successors(cx, original).filter(|alloc| !alloc.is_stopping()) {
-        if plan.is_stopped(substitute) {
-            continue;
-        }
+    let stands = |alloc: &&Alloc| !alloc.is_stopping() && !stopped.contains(&alloc.id);
+    for substitute in successors(cx, original).filter(stands) {
         if survives(classes, substitute) && prefers_substitute(cx, original, substitute) {
             loses = true;
         } else {

@@ -1,6 +1,7 @@
 //! The threads, the clock and the entropy: everything around the pure machines.
 
 use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -69,8 +70,8 @@ impl Starting {
             .map(|_| Arc::new(Worker::new(Uuid::from_random(entropy_bytes()))))
             .collect();
         let mut threads = vec![
-            spawn("sequencer", shared.clone(), |shared| sequence(&shared)),
-            spawn("timers", shared.clone(), |shared| keep_time(&shared)),
+            spawn("sequencer", shared.clone(), |shared| or_abort(|| sequence(&shared))),
+            spawn("timers", shared.clone(), |shared| or_abort(|| keep_time(&shared))),
         ];
         for worker in &workers {
             let (worker, control) = (worker.clone(), shared.clone());
@@ -346,6 +347,15 @@ impl Shared {
         self.stop_leading();
         self.halted.send_replace(Some(why));
         self.inbox.close();
+    }
+}
+
+/// Runs what the server cannot go on without. If it panics, a fact was violated: going on would spread the damage,
+/// and a server that only hangs would be worse than none.
+fn or_abort(run: impl FnOnce()) {
+    if std::panic::catch_unwind(AssertUnwindSafe(run)).is_err() {
+        tracing::error!("a loop of the server panicked: the process ends");
+        std::process::abort();
     }
 }
 

@@ -19,6 +19,9 @@ pub const BATCH_COMMANDS_MAX: usize = 1_024;
 /// Most events in one batch before it is closed: their number is a `u16` on disk, and one command may add many.
 pub const BATCH_EVENTS_MAX: usize = 8_192;
 
+/// Most commands looked at for one batch, those that change nothing included: whoever asked is answered in time.
+pub const BATCH_ANSWERS_MAX: usize = 16_384;
+
 /// Batches that may be on their way to the log at once. One means that nothing is decided on what is not durable.
 pub const IN_FLIGHT_MAX: usize = 8;
 
@@ -196,7 +199,10 @@ impl Sequencer {
     ) -> Option<(Term, EncodedBatch)> {
         let term = self.term?;
         let mut filling = self.begin(now);
-        while filling.commands.len() < BATCH_COMMANDS_MAX && filling.events.len() < BATCH_EVENTS_MAX {
+        while filling.commands.len() < BATCH_COMMANDS_MAX
+            && filling.events.len() < BATCH_EVENTS_MAX
+            && filling.answers.len() < BATCH_ANSWERS_MAX
+        {
             let Some(submission) = next() else { break };
             self.decide(submission, seeds.next(), &mut filling);
         }

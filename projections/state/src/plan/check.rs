@@ -62,6 +62,10 @@ pub fn check(state: &State, eval: &Eval, plan: &Plan) -> Result<Accepted, Reject
             .iter()
             .for_each(|node| reject(&mut rejected, *node, "the job version is not wanted any more"));
     }
+    for updated in plan.updated.iter().filter(|updated| !is_kept(state, eval, updated.version)) {
+        let allocs = updated.allocs.iter().filter_map(|id| state.allocs.lookup(*id));
+        allocs.for_each(|alloc| reject(&mut rejected, alloc.node_id, "the job version is not kept any more"));
+    }
     if plan.all_at_once && !rejected.is_empty() {
         let all = asks.keys();
         all.for_each(|node| reject(&mut rejected, *node, "the plan is accepted all at once or not at all"));
@@ -136,7 +140,7 @@ fn fits(state: &State, plan: &Plan, row: NodeRow, ask: &Ask) -> Result<(), Strin
     if let Some(dimension) = hot.capacity.exceeded_by(hot.used.minus(freed).plus(ask.amount)) {
         return Err(format!("{dimension} exhausted"));
     }
-    if hot.allocs_max > 0 && hot.allocs - leaving.len() as u32 + ask.allocs > hot.allocs_max {
+    if hot.allocs_max > 0 && hot.allocs.saturating_sub(leaving.len() as u32) + ask.allocs > hot.allocs_max {
         return Err("max allocation exceeded".to_string());
     }
     let taken = &state.nodes.load(row).ports;

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use base::Time;
 use model::command::{EvalEnd, Plan, Settlement, Verdict};
 use model::event::{EvalAcked, EvalCreated, EvalUpdated, EvalsCanceled, Event, PlanCommitted};
@@ -34,9 +36,13 @@ fn plan_events(state: &State, eval: &Eval, plan: &Plan, accepted: Accepted) -> V
         return Vec::new();
     }
     let refresh = if accepted.rejected.is_empty() { base::Index::ZERO } else { state.index };
-    // Follow-ups come first: what names them must find them.
-    let mut events: Vec<Event> =
-        plan.follow_ups.iter().map(|eval| EvalCreated { eval: eval.clone() }.into()).collect();
+    // Follow-ups come first: what names them must find them. One that nothing accepted names is not stored; the
+    // next attempt makes its own.
+    let stopped = accepted.stopped.iter().filter_map(|stopped| stopped.follow_up);
+    let unknown = accepted.unknown.iter().filter_map(|unknown| unknown.follow_up);
+    let named: BTreeSet<EvalId> = stopped.chain(unknown).collect();
+    let stored = plan.follow_ups.iter().filter(|eval| accepted.is_full() || named.contains(&eval.id));
+    let mut events: Vec<Event> = stored.map(|eval| EvalCreated { eval: eval.clone() }.into()).collect();
     let rejected = accepted.rejected;
     events.push(PlanCommitted { eval: eval.id(), snapshot: plan.snapshot, refresh, rejected }.into());
     events.extend(accepted.stopped.into_iter().map(Event::from));

@@ -17,6 +17,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use model::document::input;
@@ -172,7 +173,7 @@ fn of_body(source: &Arc<Source>, span: Span, labels: Vec<Label>, body: Body) -> 
         push(source, &mut entries, attribute.name, attribute.value)?;
     }
     for Block { kind, labels, body, header } in body.blocks {
-        let section = of_body(source, header, labels, body)?;
+        let section = of_body(source, header, labels, Rc::unwrap_or_clone(body))?;
         entries.push(Entry { name: kind.text, span: kind.span, item: Item::Section(section) });
     }
     let labels = labels.into_iter().map(|label| label.text).collect();

@@ -1,9 +1,6 @@
 //! What a job asks for that this release reads but does not do. The list shrinks as releases grow.
 
-use model::document::{
-    DisconnectStrategy, Job, NetworkResource, ReschedulePolicy, Resources, Service, Task, TaskGroup,
-    UpdateStrategy,
-};
+use model::document::{Job, NetworkResource, Resources, Service, Task, TaskGroup, UpdateStrategy};
 
 /// Drivers whose `config` is executed.
 const DRIVERS: [&str; 2] = ["raw_exec", "mock_driver"];
@@ -20,10 +17,8 @@ pub fn unsupported(job: &Job) -> Vec<String> {
         ("parameterized", job.parameterized_job.is_some()),
         ("multiregion", job.multiregion.is_some()),
         ("migrate", job.migrate.is_some()),
-        ("all_at_once", job.all_at_once == Some(true)),
     ]);
     job.update.iter().for_each(|block| all.update(block));
-    job.reschedule.iter().for_each(|block| all.reschedule(block));
     for group in &job.task_groups {
         let name = group.name.as_deref().unwrap_or_default();
         all.place = format!("group \"{name}\": ");
@@ -58,11 +53,9 @@ impl Names {
             ("migrate", group.migrate.is_some()),
             ("scaling", group.scaling.is_some()),
             ("consul", group.consul.is_some()),
-            ("max_run_duration", group.max_run_duration.is_some()),
             ("stop_after_client_disconnect", group.stop_after_client_disconnect.is_some()),
             ("max_client_disconnect", group.max_client_disconnect.is_some()),
             ("prevent_reschedule_on_lost", group.prevent_reschedule_on_lost == Some(true)),
-            ("ephemeral_disk sticky", disk.sticky == Some(true)),
             ("ephemeral_disk migrate", disk.migrate == Some(true)),
             (
                 "restart render_templates",
@@ -70,45 +63,19 @@ impl Names {
             ),
         ]);
         group.update.iter().for_each(|block| self.update(block));
-        group.reschedule_policy.iter().for_each(|block| self.reschedule(block));
-        group.disconnect.iter().for_each(|block| self.disconnect(block));
         group.networks.iter().for_each(|network| self.network(network));
         group.services.iter().for_each(|service| self.service(service));
     }
 
-    /// Allocations are replaced all at once; nothing waits for their health.
+    /// Updates are paced by how many allocations run; there are no deployments, and no checks to ask.
     fn update(&mut self, update: &UpdateStrategy) {
         self.name(&[
             ("update stagger", update.stagger.is_some()),
-            ("update max_parallel", update.max_parallel.is_some()),
             ("update health_check", update.health_check.is_some()),
-            ("update min_healthy_time", update.min_healthy_time.is_some()),
             ("update healthy_deadline", update.healthy_deadline.is_some()),
-            ("update progress_deadline", update.progress_deadline.is_some()),
             ("update canary", update.canary.unwrap_or(0) > 0),
             ("update auto_revert", update.auto_revert == Some(true)),
             ("update auto_promote", update.auto_promote == Some(true)),
-        ]);
-    }
-
-    /// Failed and lost allocations are replaced, without counting or waiting.
-    fn reschedule(&mut self, policy: &ReschedulePolicy) {
-        self.name(&[
-            ("reschedule attempts", policy.attempts.is_some()),
-            ("reschedule interval", policy.interval.is_some()),
-            ("reschedule delay", policy.delay.is_some()),
-            ("reschedule delay_function", policy.delay_function.is_some()),
-            ("reschedule max_delay", policy.max_delay.is_some()),
-            ("reschedule unlimited", policy.unlimited == Some(false)),
-        ]);
-    }
-
-    fn disconnect(&mut self, block: &DisconnectStrategy) {
-        self.name(&[
-            ("disconnect lost_after", block.lost_after.is_some()),
-            ("disconnect stop_on_client_after", block.stop_on_client_after.is_some()),
-            ("disconnect replace", block.replace == Some(false)),
-            ("disconnect reconcile", block.reconcile.is_some()),
         ]);
     }
 
@@ -145,7 +112,6 @@ impl Names {
         }
         let restart = task.restart_policy.as_ref();
         self.name(&[
-            ("user", !task.user.is_empty()),
             ("kind", !task.kind.is_empty()),
             ("affinity", !task.affinities.is_empty()),
             ("artifact", !task.artifacts.is_empty()),

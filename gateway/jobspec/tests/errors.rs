@@ -132,7 +132,24 @@ fn the_shape_of_a_file_is_checked() {
         ("job \"a\" {\n update {}\n update {}\n}\n", "web.hcl:3:2: a second update block in job \"a\""),
         ("job \"a\" {\n meta {}\n meta = {}\n}\n", "\"meta\" is given twice in job \"a\""),
         ("job \"a\" {\n meta {\n b {}\n}\n}\n", "meta holds only name = value, not blocks"),
-        ("job \"a\" {\n dynamic \"group\" {\n }\n}\n", "dynamic blocks are not available yet"),
+        ("job \"a\" {\n dynamic {\n }\n}\n", "a dynamic block takes one label"),
+        ("job \"a\" {\n dynamic \"group\" {\n }\n}\n", "dynamic \"group\" has no \"for_each\""),
+        (
+            "job \"a\" {\n dynamic \"group\" {\n for_each = []\n}\n}\n",
+            "dynamic \"group\" has no content block",
+        ),
+        (
+            "job \"a\" {\n dynamic \"group\" {\n for_each = 1\n content {}\n}\n}\n",
+            "expected a list or an object",
+        ),
+        (
+            "job \"a\" {\n dynamic \"group\" {\n for_each = [1]\n content {}\n}\n}\n",
+            "a group block needs a label",
+        ),
+        (
+            "job \"a\" {\n dynamic \"groop\" {\n for_each = [1]\n content {}\n}\n}\n",
+            "\"groop\" is not expected in job \"a\"",
+        ),
         (
             "job \"a\" {\n group \"g\" {\n network {\n port \"a b\" {}\n}\n}\n}\n",
             "\"a b\" is not a port label",

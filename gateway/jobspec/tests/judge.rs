@@ -329,3 +329,32 @@ group "g" {
     );
     assert_eq!(unsupported(&job), [""; 0]);
 }
+
+#[test]
+fn what_nobody_has_is_refused_before_it_is_summed_up() {
+    let most = i64::from(i32::MAX);
+    for (field, written) in [("CPU", "cpu"), ("MemoryMB", "memory"), ("Cores", "cores")] {
+        let wrong = errors(&with_task(&format!("resources {{\n {written} = {}\n}}", most + 1)));
+        let expected = format!("Resources.{field}");
+        assert!(wrong[0].contains(&expected) && wrong[0].contains("more than the"), "{wrong:?}");
+    }
+    let disk = errors(&with_group(&format!("ephemeral_disk {{\n size = {}\n}}", most + 1)));
+    assert!(disk[0].contains("EphemeralDisk.SizeMB"), "{disk:?}");
+    assert_eq!(errors(&with_task(&format!("resources {{\n memory = {most}\n}}"))), [""; 0]);
+}
+
+#[test]
+fn names_that_leave_the_allocation_directory_are_refused() {
+    for name in [".", ".."] {
+        let wrong = errors(&format!("group \"g\" {{\n task \"{name}\" {{\n driver = \"raw_exec\"\n }}\n}}"));
+        assert!(wrong[0].contains("must not be . or .."), "{wrong:?}");
+    }
+}
+
+#[test]
+fn port_labels_of_json_jobs_are_judged_too() {
+    let mut job = parsed(&with_group("network {\n port \"http\" {}\n}"));
+    job.task_groups[0].networks[0].dynamic_ports[0].label = "a b".to_string();
+    let wrong = validate(&job).errors;
+    assert!(wrong.iter().any(|wrong| wrong.message.contains("is not a port label")), "{wrong:?}");
+}

@@ -5,6 +5,7 @@ use serde_json::{Value as Json, json};
 use super::schema::Object;
 use crate::diagnostic::Fault;
 use crate::hcl::Block;
+use crate::validate::is_port_label;
 
 /// Comparisons with a spelling of their own: `version = "> 1"` for `operator = "version"` and `value = "> 1"`.
 const VALUE_SUGAR: [&str; 6] =
@@ -38,11 +39,9 @@ pub(super) fn constraint(object: &mut Object, block: &Block) -> Result<(), Fault
     Ok(())
 }
 
-/// Letters, digits, `_`, `-` and `.`: the label becomes part of environment variables.
 pub(super) fn port(object: &mut Object, block: &Block) -> Result<(), Fault> {
     let label = object.get("Label").and_then(Json::as_str).unwrap_or_default();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-    if label.is_empty() || !label.chars().all(plain) {
+    if !is_port_label(label) {
         let fault = Fault::new(block.header, format!("{label:?} is not a port label"));
         return Err(fault.hint("use letters, digits, _, - and ."));
     }

@@ -1,5 +1,7 @@
 //! HCL's JSON syntax: the same blocks, written as objects keyed by kind and label.
 
+use std::rc::Rc;
+
 use super::job::JOB;
 use super::schema::{Label, Schema};
 use crate::diagnostic::Fault;
@@ -88,5 +90,5 @@ fn push_open(body: &mut Body, kind: &Name, value: Expr, labels: usize) -> Result
 }
 
 fn block(kind: &Name, labels: Vec<Name>, body: Body) -> Block {
-    Block { kind: kind.clone(), labels, body, header: kind.span }
+    Block { kind: kind.clone(), labels, body: Rc::new(body), header: kind.span }
 }

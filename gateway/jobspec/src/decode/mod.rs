@@ -2,6 +2,7 @@
 //!
 //! Collects every problem before it gives up, so that a file is corrected in one go.
 
+mod dynamic;
 mod finish;
 mod job;
 mod json_syntax;
@@ -18,6 +19,7 @@ use serde_json::{Value as Json, json};
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Fault, Span};
 use crate::eval::{Evaluator, Value};
 use crate::hcl::{Attribute, Block, Body, Name};
+use dynamic::Dynamic;
 use schema::{Kind, Label, Many, Nested, Object, Schema};
 
 pub(crate) use json_syntax::body as body_of_json;
@@ -152,6 +154,19 @@ impl Decoder<'_, '_> {
         seen: &mut HashSet<&'static str>,
         object: &mut Object,
     ) {
+        if block.kind.text == "dynamic" {
+            let expanded = Dynamic::read(block).and_then(|dynamic| {
+                dynamic.expand(
+                    self,
+                    |decoder| decoder.evaluator,
+                    |decoder, made| {
+                        decoder.nested(schema, parent, made, seen, object);
+                        decoder.wrong.is_empty()
+                    },
+                )
+            });
+            return self.wrong.extend(expanded.err());
+        }
         if let Some(nested) = schema.block(&block.kind.text) {
             if nested.many == Many::One && !seen.insert(nested.hcl) {
                 let message = format!("a second {} block in {}", nested.hcl, named(parent));
@@ -226,21 +241,41 @@ impl Decoder<'_, '_> {
         }
         let mut lists: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for block in &body.blocks {
-            if block.kind.text == "dynamic" {
-                return Err(dynamic(&block.kind));
-            }
-            if object.contains_key(&block.kind.text) {
-                let message = format!("\"{}\" is both an attribute and a block", block.kind.text);
-                return Err(Fault::new(block.header, message));
-            }
-            let mut value = self.open_body(&block.body)?;
-            for label in block.labels.iter().rev() {
-                value = Value::Object(BTreeMap::from([(label.text.clone(), Value::List(vec![value]))]));
-            }
-            lists.entry(block.kind.text.clone()).or_default().push(value);
+            self.open_inner(block, &object, &mut lists)?;
         }
         object.extend(lists.into_iter().map(|(name, blocks)| (name, Value::List(blocks))));
         Ok(Value::Object(object))
+    }
+
+    /// Adds one block of an open body to those of its kind.
+    fn open_inner(
+        &mut self,
+        block: &Block,
+        attributes: &BTreeMap<String, Value>,
+        lists: &mut BTreeMap<String, Vec<Value>>,
+    ) -> Result<(), Fault> {
+        if block.kind.text == "dynamic" {
+            let mut inner = Ok(());
+            Dynamic::read(block)?.expand(
+                self,
+                |decoder| decoder.evaluator,
+                |decoder, made| {
+                    inner = decoder.open_inner(made, attributes, lists);
+                    inner.is_ok()
+                },
+            )?;
+            return inner;
+        }
+        if attributes.contains_key(&block.kind.text) {
+            let message = format!("\"{}\" is both an attribute and a block", block.kind.text);
+            return Err(Fault::new(block.header, message));
+        }
+        let mut value = self.open_body(&block.body)?;
+        for label in block.labels.iter().rev() {
+            value = Value::Object(BTreeMap::from([(label.text.clone(), Value::List(vec![value]))]));
+        }
+        lists.entry(block.kind.text.clone()).or_default().push(value);
+        Ok(())
     }
 }
 
@@ -252,15 +287,10 @@ fn named(block: &Block) -> String {
     }
 }
 
-fn dynamic(kind: &Name) -> Fault {
-    let fault = Fault::new(kind.span, "dynamic blocks are not available yet");
-    fault.hint("write the blocks out, one by one")
-}
-
 fn unexpected(schema: &'static Schema, parent: &Block, name: &Name) -> Fault {
     let written = name.text.as_str();
     if written == "dynamic" {
-        return dynamic(name);
+        return Fault::new(name.span, "dynamic blocks cannot be written in JSON");
     }
     let fault = Fault::new(name.span, format!("\"{written}\" is not expected in {}", named(parent)));
     if schema.block(written).is_some() {

@@ -132,6 +132,15 @@ impl<'a> Evaluator<'a> {
         }
     }
 
+    /// Lets `name` stand for `value`, until [`Self::unbind`].
+    pub fn bind(&mut self, name: String, value: Value) {
+        self.names.push((name, value));
+    }
+
+    pub fn unbind(&mut self) {
+        self.names.pop();
+    }
+
     /// Runs `inner` with names bound; they are gone afterwards.
     pub fn with_names<T>(
         &mut self,

@@ -119,7 +119,7 @@ impl Evaluator<'_> {
     }
 
     /// Keys and values of a collection: positions for lists, names for objects.
-    pub(super) fn entries(&mut self, collection: &Expr) -> Result<Vec<(Value, Value)>, Fault> {
+    pub(crate) fn entries(&mut self, collection: &Expr) -> Result<Vec<(Value, Value)>, Fault> {
         match self.value(collection)? {
             Value::List(items) => {
                 Ok(items.into_iter().enumerate().map(|(at, item)| (Value::Int(at as i64), item)).collect())

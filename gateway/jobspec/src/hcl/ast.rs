@@ -1,3 +1,5 @@
+use std::rc::Rc;
+
 use crate::diagnostic::Span;
 use crate::eval::Value;
 
@@ -26,7 +28,8 @@ pub(crate) struct Attribute {
 pub(crate) struct Block {
     pub kind: Name,
     pub labels: Vec<Label>,
-    pub body: Body,
+    /// Shared: `dynamic` makes many blocks of one body.
+    pub body: Rc<Body>,
     /// From the kind to the last label.
     pub header: Span,
 }

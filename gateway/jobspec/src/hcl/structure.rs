@@ -1,3 +1,5 @@
+use std::rc::Rc;
+
 use std::collections::HashSet;
 
 use super::ast::{Attribute, Block, Body, Expr, ExprKind, Name};
@@ -129,10 +131,10 @@ impl Cursor<'_> {
             }
         }
         let header = labels.last().map_or(kind.span, |label| kind.span.to(label.span));
-        let mut block = Block { kind, labels, body: Body::default(), header };
+        let mut block = Block { kind, labels, body: Rc::default(), header };
         self.at += 1;
         self.enter()?;
-        block.body = self.with_lines(true, |cursor| cursor.body(Some(&block)))?;
+        block.body = Rc::new(self.with_lines(true, |cursor| cursor.body(Some(&block)))?);
         self.leave();
         Ok(block)
     }

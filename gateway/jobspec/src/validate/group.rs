@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 use model::document::{Duration, Job, ReschedulePolicy, TaskGroup, VolumeRequest};
 
 use super::report::Report;
+use super::task::RESOURCE_MAX;
 use super::{constraint, is_batch, is_system, network, policy, service, task};
 
 const DISK_MIN_MIB: i64 = 10;
@@ -127,6 +128,12 @@ fn lifetime(report: &mut Report, job: &Job, group: &TaskGroup) {
     if let Some(size) = disk.size_mb.filter(|size| *size < DISK_MIN_MIB) {
         report
             .error("EphemeralDisk.SizeMB", format!("{size} MB of disk; at least {DISK_MIN_MIB} are needed"));
+    }
+    if let Some(size) = disk.size_mb.filter(|size| *size > RESOURCE_MAX) {
+        report.error(
+            "EphemeralDisk.SizeMB",
+            format!("{size} is more than the {RESOURCE_MAX} that may be asked for"),
+        );
     }
     if disk.migrate == Some(true) && disk.sticky != Some(true) {
         report.warn("ephemeral_disk migrate has no effect without sticky");

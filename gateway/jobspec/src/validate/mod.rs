@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 
 use model::document::{Job, ParameterizedJobConfig, PeriodicConfig};
 
+pub(crate) use network::is_port_label;
 use report::Report;
 pub use report::{FieldError, Validation};
 

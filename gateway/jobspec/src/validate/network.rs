@@ -63,6 +63,11 @@ fn shape(report: &mut Report, network: &NetworkResource) {
     }
 }
 
+/// The label becomes part of environment variables.
+pub(crate) fn is_port_label(label: &str) -> bool {
+    !label.is_empty() && label.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
+}
+
 fn is_host_name(name: &str) -> bool {
     let part = |part: &str| {
         (1..=HOST_LABEL_MAX).contains(&part.len())
@@ -77,6 +82,8 @@ fn port(report: &mut Report, field: &str, port: &Port, host_mode: bool) {
     let label = &port.label;
     if label.is_empty() {
         report.error(field, "a port has no label");
+    } else if !is_port_label(label) {
+        report.error(field, format!("{label:?} is not a port label: use letters, digits, _, - and ."));
     }
     if !(0..=PORT_MAX).contains(&port.value) {
         report

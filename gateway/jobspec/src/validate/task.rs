@@ -9,6 +9,9 @@ use super::{constraint, network, policy, service};
 
 const MEMORY_MIN_MIB: i64 = 10;
 
+/// Most that may be asked for, in MHz, cores or MiB (2 PiB): sums over the tasks of a job stay far from overflow.
+pub(super) const RESOURCE_MAX: i64 = i32::MAX as i64;
+
 /// Longest name of an identity or a secret, in bytes.
 const NAME_MAX: usize = 128;
 
@@ -46,6 +49,8 @@ fn name(report: &mut Report, task: &Task) {
     match task.name.as_str() {
         "" => report.error("Name", "the task has no name"),
         "alloc" => report.error("Name", "\"alloc\" is the shared directory; a task needs another name"),
+        // The task's directory bears its name.
+        "." | ".." => report.error("Name", "the name of a task must not be . or .."),
         name if name.contains(['/', '\\', '\0']) => {
             report.error("Name", "the name of a task must not contain slashes or a null character");
         }
@@ -89,6 +94,12 @@ fn resources(report: &mut Report, given: &Resources) {
     }
     if let Some(most) = given.memory_max_mb.filter(|most| *most > 0 && *most < memory || *most < -1) {
         report.error("MemoryMaxMB", format!("memory_max {most} is less than memory {memory}"));
+    }
+    let most = [("CPU", given.cpu), ("Cores", given.cores), ("MemoryMB", given.memory_mb)];
+    for (field, asked) in most.into_iter().chain([("MemoryMaxMB", given.memory_max_mb)]) {
+        if let Some(asked) = asked.filter(|asked| *asked > RESOURCE_MAX) {
+            report.error(field, format!("{asked} is more than the {RESOURCE_MAX} that may be asked for"));
+        }
     }
     if given.disk_mb.unwrap_or(0) > 0 {
         report.error("DiskMB", "disk is given for the group, as size in ephemeral_disk");

@@ -61,6 +61,17 @@ pub fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, InputError> {
     from_value(value)
 }
 
+const fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
 struct Input(Value);
 
 impl<'de> Deserializer<'de> for Input {
@@ -100,7 +111,8 @@ impl<'de> Deserializer<'de> for Input {
     ) -> Result<V::Value, InputError> {
         let fields = match self.0 {
             Value::Object(fields) => fields,
-            other => return Input(other).deserialize_any(visitor),
+            // Left to the visitor, a list would fill the fields in the order of their declaration.
+            other => return Err(de::Error::custom(format!("expected an object, found {}", kind(&other)))),
         };
         let mut entries: Vec<(String, Value)> = Vec::with_capacity(fields.len());
         let exact = |name: &str| known.contains(&name);
@@ -197,5 +209,11 @@ mod tests {
             from_slice::<Job>(br#"{"TaskGroups": [{"Tasks": [{"Name": "a"}, {"Name": 7}]}]}"#).unwrap_err();
         assert_eq!(wrong.path, "TaskGroups[0].Tasks[1].Name");
         assert!(wrong.message.contains("expected a string"), "{wrong}");
+    }
+
+    #[test]
+    fn a_list_is_no_object() {
+        let wrong = from_slice::<Job>(br#"{"Update": [1000]}"#).unwrap_err();
+        assert_eq!(wrong.to_string(), "Update: expected an object, found a list");
     }
 }

@@ -31,6 +31,11 @@ impl Files for Disk {
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
         std::fs::read(path).map_err(|error| format!("cannot read {path}: {error}"))
     }
+
+    fn random(&self) -> Option<[u8; 16]> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).ok().map(|()| bytes)
+    }
 }
 
 /// Reads the job file that the call names; `-` is standard input.

@@ -110,11 +110,25 @@ impl Server {
             history: history.clone(),
             agent: agent_info(&settings, server, (&http, &rpc)),
         };
-        let handler =
-            Rpc { control: control.clone(), sessions, datacenter: settings.datacenter, advertise: addresses.1 };
+        let handler = Rpc {
+            control: control.clone(),
+            sessions,
+            datacenter: settings.datacenter,
+            advertise: addresses.1,
+        };
         let rpc_task = tokio::spawn(wire::serve(rpc, Arc::new(handler), wire::Limits::SERVER));
         let http_task = tokio::spawn(serve_http(http, http_gateway::router(api), stopping));
-        Ok(Server { control, http: addresses.0, rpc: addresses.1, log, events, history, stop, http_task, rpc_task })
+        Ok(Server {
+            control,
+            http: addresses.0,
+            rpc: addresses.1,
+            log,
+            events,
+            history,
+            stop,
+            http_task,
+            rpc_task,
+        })
     }
 
     /// Waits until the server cannot go on, and says why.

@@ -231,4 +231,3 @@ pub fn job_document(name: &str, kind: &str, lost_after: Duration) -> Job {
         ..Job::default()
     }
 }
-

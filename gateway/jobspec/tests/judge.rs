@@ -288,11 +288,9 @@ group "web" {
         unsupported(&job),
         [
             "periodic is not executed yet",
-            "group \"web\": ephemeral_disk sticky is not executed yet",
             "group \"web\": update canary is not executed yet",
             "group \"web\": network mode \"bridge\" is not executed yet",
             "group \"web\", task \"t\": driver \"docker\" is not executed yet",
-            "group \"web\", task \"t\": user is not executed yet",
             "group \"web\", task \"t\": template is not executed yet",
             "group \"web\", task \"t\": resources cores is not executed yet",
             "group \"web\", task \"t\": resources memory_max is not executed yet",

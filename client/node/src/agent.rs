@@ -112,11 +112,11 @@ fn open(mut settings: Settings) -> Result<Context, AgentError> {
     // Tasks see paths below it, whatever the agent's own directory is.
     settings.alloc_dir =
         settings.alloc_dir.canonicalize().map_err(io("find the directory of allocations"))?;
-    let (identity, store) = if settings.dev {
-        (Identity::draw(), Store::forgetful())
-    } else {
-        let identity = Identity::load(&settings.state_dir).map_err(io("read the node's identity"))?;
-        (identity, Store::open(&settings.state_dir.join("state.db"))?)
+    // In development too: a server beside this node knows it by what stands in the directory.
+    let identity = Identity::load(&settings.state_dir).map_err(io("read the node's identity"))?;
+    let store = match settings.dev {
+        true => Store::forgetful(),
+        false => Store::open(&settings.state_dir.join("state.db"))?,
     };
     let drivers = Drivers {
         raw_exec: RawExec {

@@ -78,7 +78,8 @@ pub async fn run<S: Server>(context: Arc<Context>, server: Arc<S>, pulse: Arc<Pu
         let lease = register(&context, &*server, &mut rng).await;
         note(&context, &pulse, &lease);
         let mut ttl = lease.ttl;
-        let mut wait = if dev { Duration::ZERO } else { jitter(&mut rng, FIRST_BEAT_WITHIN) };
+        // A first beat after the TTL would have the node given up before it was ever ready.
+        let mut wait = if dev { Duration::ZERO } else { jitter(&mut rng, FIRST_BEAT_WITHIN.min(ttl / 2)) };
         loop {
             tokio::select! {
                 () = sleep(wait) => {}

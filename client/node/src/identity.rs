@@ -20,10 +20,6 @@ impl std::fmt::Debug for Identity {
 }
 
 impl Identity {
-    pub fn draw() -> Identity {
-        Identity { id: draw(), secret: draw() }
-    }
-
     /// Reads the identity of an earlier agent, or draws and keeps one.
     ///
     /// # Errors

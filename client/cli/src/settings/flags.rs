@@ -48,6 +48,9 @@ pub fn read(args: &Args) -> anyhow::Result<Settings> {
     }
     options(&mut settings);
     flags(&mut settings, args)?;
+    if settings.name.is_empty() {
+        settings.name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    }
     settings.check().map_err(anyhow::Error::msg)?;
     Ok(settings)
 }

@@ -23,7 +23,7 @@ pub struct Settings {
     pub dev: bool,
     pub region: String,
     pub datacenter: String,
-    /// Empty means the host's name.
+    /// The host's name unless another is given.
     pub name: String,
     /// Absolute; `None` only with `dev`.
     pub data_dir: Option<PathBuf>,

@@ -38,6 +38,9 @@ impl Sink for Heard {
 
 type Outcome = Result<Receipt, SubmitError>;
 
+/// An outcome, with the number of the command.
+type Told = (u128, Outcome);
+
 struct Bench {
     sequencer: Sequencer,
     journal: MemoryJournal,
@@ -45,7 +48,7 @@ struct Bench {
     seeds: Rng,
     /// The newest state anybody may see.
     visible: State,
-    answers: (Sender<(u128, Outcome)>, Receiver<(u128, Outcome)>),
+    answers: (Sender<Told>, Receiver<Told>),
 }
 
 impl Bench {

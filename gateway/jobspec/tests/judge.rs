@@ -356,3 +356,11 @@ fn port_labels_of_json_jobs_are_judged_too() {
     let wrong = validate(&job).errors;
     assert!(wrong.iter().any(|wrong| wrong.message.contains("is not a port label")), "{wrong:?}");
 }
+
+#[test]
+fn distinct_hosts_takes_other_values_for_true_and_says_so() {
+    let body = with_group("constraint {\n operator = \"distinct_hosts\"\n value = \"3\"\n}");
+    assert_eq!(errors(&body), [""; 0]);
+    let warnings = validate(&parsed(&body)).warnings;
+    assert!(warnings.iter().any(|warning| warning.contains("\"3\" is taken to be true")), "{warnings:?}");
+}

@@ -30,7 +30,7 @@ pub(super) fn check(report: &mut Report, constraint: &Constraint) {
     match operand.as_str() {
         "distinct_hosts" => {
             if !["", "true", "false"].contains(&r_target.as_str()) {
-                report.error("RTarget", format!("distinct_hosts is true or false, not \"{r_target}\""));
+                report.warn(format!("distinct_hosts is true or false; \"{r_target}\" is taken to be true"));
             }
             return;
         }

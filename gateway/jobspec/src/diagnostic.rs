@@ -72,7 +72,7 @@ impl Fault {
             column: text[line_start..start].chars().count() + 1,
             source_line: excerpt(text[line_start..line_end].trim_end()),
             width: text[start..end].chars().count().max(1),
-            message: self.message,
+            message: self.message.chars().map(printable).collect(),
             hint: self.hint,
         }
     }
@@ -90,7 +90,12 @@ fn floor(text: &str, at: usize) -> usize {
 pub const EXCERPT_MAX: usize = 240;
 
 fn excerpt(line: &str) -> String {
-    line.chars().take(EXCERPT_MAX).map(|c| if c == '\t' { ' ' } else { c }).collect()
+    line.chars().take(EXCERPT_MAX).map(|c| if c == '\t' { ' ' } else { printable(c) }).collect()
+}
+
+/// A stranger's file must not move the cursor of whoever reads what is wrong with it.
+fn printable(c: char) -> char {
+    if c.is_control() && c != '\n' { char::REPLACEMENT_CHARACTER } else { c }
 }
 
 /// One problem, where it is, and a way out.

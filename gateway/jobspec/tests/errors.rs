@@ -195,3 +195,11 @@ fn shell_variables_in_text_are_explained() {
                     4 | echo ${HOME:-/root}\n   |            ^ write $${ for the text ${ itself";
     assert_eq!(shown, expected);
 }
+
+#[test]
+fn control_characters_of_a_file_do_not_reach_the_terminal() {
+    let wrong =
+        parse(&Source::new("web.hcl", "job \"a\u{1b}[2J\" {}\u{1b}"), &Variables::default(), &NoFiles);
+    let shown = wrong.unwrap_err().to_string();
+    assert!(!shown.contains('\u{1b}') && shown.contains("found `\u{fffd}`"), "{shown}");
+}

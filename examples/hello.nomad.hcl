@@ -8,7 +8,7 @@ job "hello" {
 
       config {
         command = "/bin/sh"
-        args    = ["-c", "echo \"hello from $NOMAD_ALLOC_NAME on ${node.unique.name}\"; while true; do sleep 60; done"]
+        args    = ["-c", "echo \"hello from $NOMAD_ALLOC_NAME on ${node.unique.name}\"; exec tail -f /dev/null"]
       }
 
       resources {

@@ -27,7 +27,16 @@ job "watch" {
 
       config {
         command = "/bin/sh"
-        args    = ["-c", "while true; do echo \"up since $(cat \"$NOMAD_ALLOC_DIR/started\")\"; sleep 30; done"]
+        args    = ["-c", <<-EOT
+          # Waiting for a sleep, unlike sleeping, ends at once when told to.
+          trap 'exit 0' INT TERM
+          while true; do
+            echo "up since $(cat "$NOMAD_ALLOC_DIR/started")"
+            sleep 30 &
+            wait
+          done
+        EOT
+        ]
       }
 
       meta {

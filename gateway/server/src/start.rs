@@ -54,13 +54,13 @@ pub struct Settings {
 
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error("cannot use the data directory {path}: {source}")]
+    #[error("cannot use the data directory {path}")]
     Data { path: PathBuf, source: io::Error },
-    #[error("cannot open the log: {0}")]
+    #[error("cannot open the log")]
     Log(#[from] raft::OpenError),
-    #[error("cannot open the history index: {0}")]
+    #[error("cannot open the history index")]
     History(#[from] history::HistoryError),
-    #[error("cannot listen on {address}: {source}; is another agent running there?")]
+    #[error("cannot listen on {address}: is another agent running there?")]
     Listen { address: SocketAddr, source: io::Error },
 }
 

@@ -1,0 +1,11 @@
+//! The program as its users run it: agents are processes with directories and ports of their own, and are
+//! killed where users would see them killed.
+//!
+//! Nothing here waits for a time to pass: everything looks, until a deadline, for what has to happen.
+
+mod apart;
+mod crash;
+mod disconnect;
+mod first_hour;
+mod support;
+mod wrong_input;

@@ -1,0 +1,142 @@
+//! Nodes that only talk: what they do, and in which order, is the test's to say.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::Uuid;
+use model::document::{
+    Allocation, DriverInfo, Node, NodeCpuResources, NodeDiskResources, NodeMemoryResources, NodeResources,
+};
+use tokio::task::JoinHandle;
+use wire::messages::{
+    AllocUpdateRequest, GenericResponse, NodeClientAllocsResponse, NodeRegisterRequest, NodeSpecificRequest,
+    NodeUpdateResponse, NodeUpdateStatusRequest, WriteRequest, method,
+};
+use wire::{Bytes, Connection, Handler, Limits, Opening, RpcError};
+
+const CALL_MAX: Duration = Duration::from_secs(10);
+
+/// Far below the shortest time a server grants.
+const BEAT_EVERY: Duration = Duration::from_millis(200);
+
+/// Nobody calls these nodes.
+struct Deaf;
+
+impl Handler for Deaf {
+    async fn call(&self, _: &Connection, method: &str, _: Bytes) -> Result<Vec<u8>, String> {
+        Err(format!("{method} was not expected"))
+    }
+
+    async fn stream(&self, _: &Connection, method: &str, opening: Opening) -> Result<(), RpcError> {
+        opening.refuse(format!("{method} was not expected")).await
+    }
+}
+
+/// A node that says what it is told to say.
+#[derive(Clone)]
+pub struct FakeNode {
+    node: Node,
+    connection: Connection,
+}
+
+impl FakeNode {
+    /// Connects; the servers have not heard of it yet.
+    pub async fn connect(rpc: SocketAddr, number: u8) -> FakeNode {
+        let connection = wire::dial(rpc, Arc::new(Deaf), Limits::NODE, CALL_MAX).await.unwrap();
+        FakeNode { node: description(number), connection }
+    }
+
+    pub fn id(&self) -> &str {
+        &self.node.id
+    }
+
+    pub async fn register(&self) -> Result<NodeUpdateResponse, RpcError> {
+        let request =
+            NodeRegisterRequest { node: self.node.clone(), write: self.proof(), ..Default::default() };
+        self.connection.call(method::NODE_REGISTER, &request, CALL_MAX).await
+    }
+
+    pub async fn beat(&self) -> Result<NodeUpdateResponse, RpcError> {
+        let request = NodeUpdateStatusRequest {
+            node_id: self.node.id.clone(),
+            status: "ready".to_string(),
+            write: self.proof(),
+            ..Default::default()
+        };
+        self.connection.call(method::NODE_UPDATE_STATUS, &request, CALL_MAX).await
+    }
+
+    /// Beats until it is told to be silent.
+    pub fn keep_beating(&self) -> Beating {
+        let node = self.clone();
+        Beating(tokio::spawn(async move {
+            loop {
+                node.beat().await.unwrap();
+                tokio::time::sleep(BEAT_EVERY).await;
+            }
+        }))
+    }
+
+    /// Which allocations the servers gave it.
+    pub async fn assigned(&self) -> BTreeMap<String, u64> {
+        let request = NodeSpecificRequest {
+            node_id: self.node.id.clone(),
+            secret_id: self.node.secret_id.clone(),
+            ..Default::default()
+        };
+        let answer: NodeClientAllocsResponse =
+            self.connection.call(method::NODE_GET_CLIENT_ALLOCS, &request, CALL_MAX).await.unwrap();
+        answer.allocs.0
+    }
+
+    pub async fn report(&self, alloc: &str, status: &str) -> Result<GenericResponse, RpcError> {
+        let update = Allocation {
+            id: alloc.to_string(),
+            node_id: self.node.id.clone(),
+            client_status: status.to_string(),
+            ..Default::default()
+        };
+        let request = AllocUpdateRequest { alloc: vec![update].into(), write: self.proof() };
+        self.connection.call(method::NODE_UPDATE_ALLOC, &request, CALL_MAX).await
+    }
+
+    fn proof(&self) -> WriteRequest {
+        WriteRequest { auth_token: self.node.secret_id.clone(), ..Default::default() }
+    }
+}
+
+/// Ends when it is dropped: the node is silent then.
+pub struct Beating(JoinHandle<()>);
+
+impl Drop for Beating {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn description(number: u8) -> Node {
+    let attributes = [("kernel.name", "linux"), ("driver.raw_exec", "1"), ("nomad.version", "2.0.0")];
+    let attributes: BTreeMap<_, _> = attributes.map(|(key, value)| (key.to_string(), value.to_string())).into();
+    let driver = DriverInfo { detected: true, healthy: true, ..Default::default() };
+    let resources = NodeResources {
+        cpu: NodeCpuResources { cpu_shares: 4000, ..Default::default() },
+        memory: NodeMemoryResources { memory_mb: 4096 },
+        disk: NodeDiskResources { disk_mb: 10_000 },
+        ..Default::default()
+    };
+    Node {
+        id: Uuid::from_random([number; 16]).to_string(),
+        secret_id: Uuid::from_random([number | 0x80; 16]).to_string(),
+        name: format!("fake-{number}"),
+        datacenter: "dc1".to_string(),
+        node_pool: "default".to_string(),
+        attributes: model::document::Map(attributes),
+        drivers: model::document::Map([("raw_exec".to_string(), driver)].into()),
+        node_resources: Some(resources),
+        scheduling_eligibility: "eligible".to_string(),
+        status: "initializing".to_string(),
+        ..Default::default()
+    }
+}

@@ -1,0 +1,333 @@
+//! Agents as processes of their own, and what users do to them.
+
+pub mod fake_node;
+pub mod http;
+
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+/// How long anything may take. Met only by what never happens.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(25);
+
+/// Looks until there is something to see.
+pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "never happened: {what}");
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Looks until it is so.
+pub fn until(what: &str, mut look: impl FnMut() -> bool) {
+    eventually(what, || look().then_some(()));
+}
+
+/// What a run of the program left behind.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ran {
+    /// Everything went well, and this is what was said.
+    #[track_caller]
+    pub fn good(self) -> String {
+        assert_eq!(self.code, 0, "{}{}", self.stdout, self.stderr);
+        self.stdout
+    }
+
+    /// It went wrong in the ordinary way, and this is why.
+    #[track_caller]
+    pub fn bad(self) -> String {
+        assert_eq!(self.code, 1, "{}{}", self.stdout, self.stderr);
+        self.stderr
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Ran {
+        Ran {
+            code: output.status.code().expect("the program ends by itself"),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+/// The program as its users find it: no variables of ours.
+pub fn program(path: &Path) -> Command {
+    let mut command = Command::new(path);
+    command.env_clear().env("TZ", "UTC").env("PATH", "/usr/bin:/bin").stdin(Stdio::null());
+    command
+}
+
+pub fn sojourn() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_sojourn"))
+}
+
+/// A port nobody listens on, below those that the system hands out: an agent that restarts must find it free.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 10_000 + (std::process::id() % 600) as u16 * 16;
+    loop {
+        let port = first + NEXT.fetch_add(1, Ordering::Relaxed);
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// What an agent shall be, and where.
+#[derive(Clone)]
+pub struct Place {
+    pub home: PathBuf,
+    pub http: SocketAddr,
+    pub rpc: SocketAddr,
+    /// Flags before the configuration.
+    flags: Vec<String>,
+}
+
+impl Place {
+    /// Agents below `directory` get a directory of their own by name.
+    fn new(directory: &Path, name: &str, words: &str) -> Place {
+        let home = directory.join(name);
+        std::fs::create_dir_all(&home).unwrap();
+        let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let (http, rpc) = (local(free_port()), local(free_port()));
+        let text = format!(
+            "name = \"{name}\"\nbind_addr = \"127.0.0.1\"\nports {{\n  http = {}\n  rpc = {}\n}}\n{words}",
+            http.port(),
+            rpc.port()
+        );
+        std::fs::write(home.join("agent.hcl"), text).unwrap();
+        Place { home, http, rpc, flags: Vec::new() }
+    }
+
+    /// A server and a node in one, as a user would write it down.
+    pub fn both(directory: &Path, name: &str) -> Place {
+        let data = data_dir(directory, name);
+        Place::new(directory, name, &format!("{data}{SERVER}{}", client("")))
+    }
+
+    pub fn server(directory: &Path, name: &str) -> Place {
+        let data = data_dir(directory, name);
+        Place::new(directory, name, &format!("{data}{SERVER}"))
+    }
+
+    pub fn client(directory: &Path, name: &str, server: &Place) -> Place {
+        let data = data_dir(directory, name);
+        let servers = format!("  servers = [\"{}\"]\n", server.rpc);
+        Place::new(directory, name, &format!("{data}{}", client(&servers)))
+    }
+
+    pub fn development(directory: &Path, name: &str) -> Place {
+        let mut place = Place::new(directory, name, "");
+        place.flags = vec!["-dev".to_string()];
+        place
+    }
+
+    /// Starts the agent and waits for its word that it runs.
+    pub fn start(&self) -> Agent {
+        let log = self.home.join("log");
+        let file = File::create(&log).unwrap();
+        let mut command = self.command();
+        command.stdout(file.try_clone().unwrap()).stderr(file);
+        let mut agent = Agent { place: self.clone(), log, child: command.spawn().unwrap() };
+        until("the agent starts", || {
+            assert!(agent.child.try_wait().unwrap().is_none(), "the agent ended: {}", agent.log());
+            agent.log().contains("==> Sojourn agent started!")
+        });
+        agent
+    }
+
+    /// Runs the agent to its end, for those that cannot start.
+    pub fn fail(&self) -> Ran {
+        self.command().output().unwrap().into()
+    }
+
+    fn command(&self) -> Command {
+        let mut command = program(&sojourn());
+        command.arg("agent").args(&self.flags).arg("-config").arg(self.home.join("agent.hcl"));
+        command.env("TMPDIR", &self.home);
+        command
+    }
+}
+
+/// Short times, so that tests need not wait for long ones.
+const SERVER: &str = "server {\n  enabled = true\n  bootstrap_expect = 1\n  num_schedulers = 1\n  \
+                      min_heartbeat_ttl = \"1s\"\n  heartbeat_grace = \"1s\"\n}\n";
+
+fn data_dir(directory: &Path, name: &str) -> String {
+    format!("data_dir = \"{}\"\n", directory.join(name).join("data").display())
+}
+
+fn client(more: &str) -> String {
+    format!(
+        "client {{\n  enabled = true\n  network_interface = \"lo\"\n{more}}}\n\
+         plugin \"raw_exec\" {{\n  config {{\n    enabled = true\n  }}\n}}\n"
+    )
+}
+
+/// A running agent. Ends with everything it started when it is dropped.
+pub struct Agent {
+    pub place: Place,
+    log: PathBuf,
+    child: Child,
+}
+
+impl Agent {
+    /// Calls the program as a user of this agent would.
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        self.run_as(&sojourn(), arguments)
+    }
+
+    pub fn run_as(&self, path: &Path, arguments: &[&str]) -> Ran {
+        let mut command = program(path);
+        command.env("NOMAD_ADDR", format!("http://{}", self.place.http)).args(arguments);
+        command.output().unwrap().into()
+    }
+
+    pub fn get(&self, path: &str) -> Value {
+        let answer = http::get(self.place.http, path).unwrap();
+        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+        answer.json()
+    }
+
+    /// Registers a job and returns its `JobModifyIndex`.
+    pub fn register(&self, job: &Value) -> u64 {
+        let answer = http::put(self.place.http, "/v1/jobs", &json!({ "Job": job })).unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        answer.json()["JobModifyIndex"].as_u64().unwrap()
+    }
+
+    /// The allocations of a job, oldest first.
+    pub fn allocs(&self, job: &str) -> Vec<Value> {
+        let answer = self.get(&format!("/v1/job/{job}/allocations"));
+        let mut allocs: Vec<Value> = serde_json::from_value(answer).unwrap();
+        allocs.sort_by_key(|alloc| alloc["CreateIndex"].as_u64());
+        allocs
+    }
+
+    /// Waits for an allocation of a job that runs and wants to; returns its id.
+    pub fn running(&self, job: &str) -> String {
+        eventually(&format!("{job} runs"), || {
+            let runs = |alloc: &&Value| alloc["ClientStatus"] == "running" && alloc["DesiredStatus"] == "run";
+            self.allocs(job).iter().find(runs).map(|alloc| text(&alloc["ID"]))
+        })
+    }
+
+    /// The process of a task that says its number first; see [`staying`].
+    pub fn process_of(&self, alloc: &str) -> Process {
+        let number = eventually("the task says its number", || {
+            let said = self.run(&["alloc", "logs", alloc]).stdout;
+            said.lines().next().and_then(|line| line.parse().ok())
+        });
+        Process(number)
+    }
+
+    pub fn wait_for_a_ready_node(&self) {
+        until("a node is ready", || {
+            self.get("/v1/nodes").as_array().unwrap().iter().any(|node| node["Status"] == "ready")
+        });
+    }
+
+    /// As a power cut would end it, had its tasks power of their own.
+    pub fn kill(mut self) -> Place {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        let place = self.place.clone();
+        // What it started stays.
+        std::mem::forget(self);
+        place
+    }
+
+    /// As Ctrl-C does.
+    pub fn interrupt(&mut self) -> ExitStatus {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::INT).unwrap();
+        eventually("the agent ends", || self.child.try_wait().unwrap())
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        // It may have ended already.
+        self.child.kill().ok();
+        self.child.wait().ok();
+        end_processes_of(&self.place.home);
+        if std::thread::panicking() {
+            eprintln!("---- {}\n{}", self.log.display(), self.log());
+        }
+    }
+}
+
+/// Kills what an agent left running: its executors name its directory, and their tasks work below it.
+fn end_processes_of(home: &Path) {
+    for process in processes_of(home) {
+        // It may end before it is killed.
+        kill_process(Pid::from_raw(process.0).unwrap(), Signal::KILL).ok();
+    }
+}
+
+/// Processes that belong to the agent of this directory, itself included.
+pub fn processes_of(home: &Path) -> Vec<Process> {
+    let entries = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.map(Process).filter(|process| process.belongs_to(home)).collect()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Process(pub i32);
+
+impl Process {
+    /// Whether it is there and is a task of [`staying`].
+    pub fn lives(self) -> bool {
+        self.command_line().starts_with("tail")
+    }
+
+    fn command_line(self) -> String {
+        let line = std::fs::read(format!("/proc/{}/cmdline", self.0)).unwrap_or_default();
+        String::from_utf8_lossy(&line).replace('\0', " ")
+    }
+
+    fn belongs_to(self, home: &Path) -> bool {
+        let works_in = std::fs::read_link(format!("/proc/{}/cwd", self.0)).unwrap_or_default();
+        works_in.starts_with(home) || self.command_line().contains(&home.display().to_string())
+    }
+}
+
+/// A job whose task says the number of its process and stays until it is stopped.
+pub fn staying(id: &str) -> Value {
+    job(id, json!({"command": "/bin/sh", "args": ["-c", "echo $$; exec tail -f /dev/null"]}))
+}
+
+/// A job of one group with one task.
+pub fn job(id: &str, config: Value) -> Value {
+    let resources = json!({"CPU": 20, "MemoryMB": 16});
+    let task = json!({"Name": "main", "Driver": "raw_exec", "Config": config, "Resources": resources});
+    json!({"ID": id, "TaskGroups": [{"Name": "group", "Tasks": [task]}]})
+}
+
+pub fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("{value} is not text")).to_string()
+}

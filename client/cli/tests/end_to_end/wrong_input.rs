@@ -1,0 +1,141 @@
+//! What is wrong is refused with its reason, and changes nothing.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+
+use crate::support::http::{self, Answer};
+use crate::support::{Agent, Place, eventually, job, text};
+
+/// Above what the gateway takes.
+const TOO_MANY_BYTES: usize = 17 << 20;
+
+/// Deeper than any honest document, and deep enough to overflow a careless reader's stack.
+const TOO_DEEP: usize = 100_000;
+
+#[test]
+fn wrong_requests_are_refused_and_change_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Place::server(directory.path(), "server").start();
+    let address = server.place.http;
+    server.register(&job("good", json!({"command": "/bin/true"})));
+    let evals = || server.get("/v1/job/good/evaluations");
+    eventually("the job is evaluated", || evals()[0]["Status"].as_str().filter(|s| *s == "complete").map(|_| ()));
+    let before = index(address);
+
+    let deep = |open: &str, close: &str| open.repeat(TOO_DEEP) + &close.repeat(TOO_DEEP);
+    let nested = format!("{{\"Job\": {}}}", deep("[", "]"));
+    let unknown_types = r#"{"Job": {"ID": "x", "Priority": "high"}}"#;
+    let hcl = |text: &str| json!({ "JobHCL": text }).to_string();
+    let cases: &[(&str, &str, &str, u16, &str)] = &[
+        ("PUT", "/v1/jobs", "{", 400, "EOF"),
+        ("PUT", "/v1/jobs", "", 400, ""),
+        ("PUT", "/v1/jobs", "{}", 400, "Job must be specified"),
+        ("PUT", "/v1/jobs", unknown_types, 400, "Priority"),
+        ("PUT", "/v1/jobs", r#"{"Job": {"ID": "x"}}"#, 500, "task group"),
+        ("PUT", "/v1/jobs", &nested, 400, ""),
+        ("PUT", "/v1/jobs/parse", &hcl("job \"x\" {"), 400, ""),
+        ("PUT", "/v1/jobs/parse", &hcl("job \"x\" { gruop \"y\" {} }"), 400, "gruop"),
+        ("PUT", "/v1/jobs/parse", &hcl(&format!("x = {}", deep("[", "]"))), 400, ""),
+        ("PUT", "/v1/jobs/parse", &hcl(&format!("x = {}1{}", "(".repeat(TOO_DEEP), ")".repeat(TOO_DEEP))), 400, ""),
+        ("PUT", "/v1/jobs/parse", &hcl(&format!("x = {}1", "-".repeat(TOO_DEEP))), 400, ""),
+        ("PUT", "/v1/jobs/parse", &hcl(&deep("b {\n", "}\n")), 400, ""),
+        ("GET", "/v1/job/nope", "", 404, "job not found"),
+        ("DELETE", "/v1/jobs", "", 405, ""),
+        ("GET", "/v1/nope", "", 404, ""),
+        ("GET", "/v1/jobs?index=minus", "", 400, "index"),
+        ("GET", "/v1/jobs?index=-1", "", 400, "index"),
+        ("GET", "/v1/jobs?index=1&wait=soon", "", 400, "wait"),
+        ("GET", "/v1/jobs?filter=%28", "", 400, "filter"),
+        ("GET", "/v1/allocation/not-an-id", "", 404, ""),
+        ("GET", "/v1/node/00000000-0000-4000-8000-000000000000", "", 404, "node not found"),
+        ("GET", "/v1/event/stream?index=minus", "", 400, "index"),
+        ("GET", "/v1/event/stream?topic=Nope", "", 400, ""),
+        ("GET", "/v1/jobs?as_of=9999999", "", 400, ""),
+    ];
+    for (method, path, body, status, reason) in cases {
+        let answer = http::call(address, method, path, body.as_bytes()).unwrap();
+        let case = format!("{method} {path} {}", body.get(..60).unwrap_or(body));
+        assert_eq!(answer.status, *status, "{case}: {}", answer.body);
+        assert!(answer.body.contains(reason) && answer.body.len() < 4096, "{case}: {}", answer.body);
+    }
+    assert_eq!(oversized(address).map(|answer| answer.status), Some(413));
+    assert_eq!(index(address), before, "nothing was written");
+}
+
+/// A refusal that comes while the body is still being sent may be lost with the connection; trying again finds it.
+fn oversized(address: SocketAddr) -> Option<Answer> {
+    let body = vec![b' '; TOO_MANY_BYTES];
+    Some(eventually("the refusal arrives", || http::call(address, "PUT", "/v1/jobs", &body).ok()))
+}
+
+fn index(address: SocketAddr) -> u64 {
+    let answer = http::get(address, "/v1/jobs").unwrap();
+    let indexes = ["/v1/evaluations", "/v1/allocations", "/v1/nodes"].map(|path| http::get(address, path).unwrap().index);
+    indexes.into_iter().chain([answer.index]).max().flatten().unwrap()
+}
+
+#[test]
+fn wrong_files_and_words_are_shown_where() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Place::server(directory.path(), "server").start();
+    let cases = [
+        ("broken", "job \"x\" {\n", "broken.nomad.hcl:"),
+        ("unknown", "job \"x\" {\n  gruop \"y\" {}\n}\n", "unknown.nomad.hcl:2:3: "),
+        ("wrong-type", "job \"x\" {\n  priority = \"high\"\n}\n", "wrong-type.nomad.hcl:2:"),
+        ("empty", "", "empty.nomad.hcl"),
+    ];
+    for (name, text, reason) in cases {
+        let path = directory.path().join(format!("{name}.nomad.hcl"));
+        std::fs::write(&path, text).unwrap();
+        for command in ["run", "validate"] {
+            let refused = server.run(&["job", command, path.to_str().unwrap()]).bad();
+            assert!(refused.contains(reason), "{command} {name}: {refused}");
+        }
+    }
+    let words: [(&[&str], &str); 7] = [
+        (&["job", "run", "/nowhere.hcl"], "cannot read /nowhere.hcl: No such file or directory"),
+        (&["job", "run"], "This command takes one argument"),
+        (&["job", "run", "-frob", "x"], "flag provided but not defined: -frob"),
+        (&["job", "status", "nope"], "No job(s) with prefix or ID \"nope\" found"),
+        (&["job", "stop", "nope"], "No job(s) with prefix or ID \"nope\" found"),
+        (&["alloc", "status", "abcd"], "No allocation(s) with prefix or id \"abcd\" found"),
+        (&["node", "status", "abcd"], "No node(s) with prefix \"abcd\" found"),
+    ];
+    for (words, reason) in words {
+        let refused = server.run(words).bad();
+        assert!(refused.contains(reason), "{words:?}: {refused}");
+    }
+    assert!(server.get("/v1/jobs").as_array().unwrap().is_empty(), "nothing was registered");
+}
+
+#[test]
+fn a_job_no_node_can_run_says_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let agent = Place::development(directory.path(), "dev").start();
+    agent.wait_for_a_ready_node();
+    let mut unknown = job("unknown-driver", json!({}));
+    unknown["TaskGroups"][0]["Tasks"][0]["Driver"] = json!("teleport");
+    let path = directory.path().join("job.json");
+    std::fs::write(&path, unknown.to_string()).unwrap();
+    let run = agent.run(&["job", "run", "-json", path.to_str().unwrap()]);
+    assert_eq!(run.code, 2, "{}{}", run.stdout, run.stderr);
+    assert!(run.stdout.contains("Constraint \"missing drivers\" filtered 1 node"), "{}", run.stdout);
+
+    register_wrong_config(&agent);
+}
+
+/// The driver is known, but what it is told makes no sense to it: the task fails and says so.
+fn register_wrong_config(agent: &Agent) {
+    let mut wrong = job("wrong-config", json!({"comand": "/bin/true"}));
+    wrong["TaskGroups"][0]["RestartPolicy"] = json!({"Attempts": 0, "Mode": "fail"});
+    wrong["TaskGroups"][0]["ReschedulePolicy"] = json!({"Attempts": 0, "Unlimited": false});
+    agent.register(&wrong);
+    let failed = eventually("the task fails", || {
+        agent.allocs("wrong-config").into_iter().find(|alloc| alloc["ClientStatus"] == "failed")
+    });
+    let alloc = agent.get(&format!("/v1/allocation/{}", text(&failed["ID"])));
+    let events: Vec<Value> = serde_json::from_value(alloc["TaskStates"]["main"]["Events"].clone()).unwrap();
+    let said = |event: &Value| event["DisplayMessage"].as_str().is_some_and(|text| text.contains("comand"));
+    assert!(events.iter().any(said), "{events:?}");
+}

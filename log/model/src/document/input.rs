@@ -34,6 +34,17 @@ impl de::Error for InputError {
     fn custom<T: fmt::Display>(message: T) -> Self {
         InputError { path: String::new(), message: message.to_string() }
     }
+
+    fn invalid_type(found: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
+        let expected = match expected.to_string() {
+            rust if ["i8", "i32", "i64", "u8", "u32", "u64"].contains(&rust.as_str()) => {
+                "a whole number".into()
+            }
+            rust if rust == "f64" => "a number".into(),
+            words => words,
+        };
+        Self::custom(format_args!("invalid type: {found}, expected {expected}"))
+    }
 }
 
 impl InputError {
@@ -215,5 +226,11 @@ mod tests {
     fn a_list_is_no_object() {
         let wrong = from_slice::<Job>(br#"{"Update": [1000]}"#).unwrap_err();
         assert_eq!(wrong.to_string(), "Update: expected an object, found a list");
+    }
+
+    #[test]
+    fn an_error_speaks_of_numbers_as_people_do() {
+        let wrong = from_slice::<Job>(br#"{"Priority": "high"}"#).unwrap_err();
+        assert_eq!(wrong.to_string(), "Priority: invalid type: string \"high\", expected a whole number");
     }
 }

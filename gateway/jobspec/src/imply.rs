@@ -113,9 +113,8 @@ fn is_consul(service: &Service) -> bool {
 
 fn of_services(services: &[&Service], all: &mut Vec<(Constraint, Match)>) {
     let of_nomad = || services.iter().filter(|service| service.provider == "nomad");
-    if of_nomad().next().is_some() {
-        all.push((constraint("${attr.nomad.service_discovery}", "=", "true"), Match::Full));
-    }
+    // Not implied: `${attr.nomad.service_discovery} = true`. No node of ours offers it yet, so the job would wait for
+    // ever for what registering it only warns about.
     if of_nomad().any(|service| !service.checks.is_empty()) {
         all.push((constraint("${attr.nomad.version}", "semver", ">= 1.4.0"), Match::Full));
     }

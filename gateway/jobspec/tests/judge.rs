@@ -242,7 +242,6 @@ fn what_a_group_uses_becomes_constraints_once() {
         [
             "${attr.vault.version} is_set ",
             "${attr.os.signals} set_contains SIGHUP,SIGUSR1",
-            "${attr.nomad.service_discovery} = true",
             "${attr.nomad.version} semver >= 1.4.0",
             "${attr.plugins.cni.version.bridge} semver >= 0.4.0",
             "${attr.plugins.cni.version.firewall} semver >= 0.4.0",

@@ -166,6 +166,8 @@ fn an_allocation_whose_node_the_job_no_longer_asks_for_is_replaced() {
         (|job| job.node_pool = Some("all".into()), "in-place 2"),
     ] {
         let mut world = World::running(service(2), 2);
+        // A job can only ask for a pool that has nodes.
+        world.node(9, |node| node.node_pool = "gpu".into());
         let eval = world.register(service(2).with(change));
         let outcome = world.plan(eval);
         assert_eq!(counters(&outcome), expected);

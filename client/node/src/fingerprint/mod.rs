@@ -69,7 +69,7 @@ fn versions(settings: &Settings, attributes: &mut Attributes) {
     for (name, value) in [
         ("nomad.version", NOMAD_VERSION),
         ("nomad.revision", ""),
-        // Services are not registered by this agent, so jobs that need it must not come here.
+        // Services are not registered by this agent: a job that insists on it must not come here.
         ("nomad.service_discovery", "false"),
         ("sojourn.version", env!("CARGO_PKG_VERSION")),
         ("unique.advertise.address", address),

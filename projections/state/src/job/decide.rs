@@ -23,6 +23,7 @@ pub fn register(state: &State, ctx: &mut Context, request: &RegisterJob) -> Resu
     let key = key_of(&request.job)?;
     let kind = kind_of(&request.job)?;
     let stored = state.jobs.lookup(&key);
+    check_pool(state, &request.job)?;
     enforce(stored, request.enforce_index)?;
     if let Some(stored) = stored {
         may_become(stored, &request.job, kind)?;
@@ -108,6 +109,17 @@ fn key_of(job: &Job) -> Result<JobKey, Rejection> {
 fn kind_of(job: &Job) -> Result<JobType, Rejection> {
     let word = job.kind.as_deref().unwrap_or_default();
     JobType::from_word(word).ok_or_else(|| Rejection::JobInvalid(format!("invalid job type: {word:?}")))
+}
+
+/// A pool exists by its nodes; `default` and `all` always do.
+fn check_pool(state: &State, job: &Job) -> Result<(), Rejection> {
+    let pool = job.node_pool.as_deref().unwrap_or("default");
+    let has_nodes = || state.nodes.rows().any(|row| state.nodes.cold(row).document.node_pool == pool);
+    if matches!(pool, "" | "default" | "all") || has_nodes() {
+        return Ok(());
+    }
+    let id = job.id.as_deref().unwrap_or_default();
+    Err(Rejection::JobInvalid(format!("job {id:?} is in nonexistent node pool {pool:?}")))
 }
 
 fn enforce(stored: Option<&JobState>, index: Option<u64>) -> Result<(), Rejection> {

@@ -23,7 +23,7 @@ use crate::task::environment;
 
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    #[error("{what}: {source}")]
+    #[error("{what}")]
     Io { what: &'static str, source: std::io::Error },
     #[error(transparent)]
     Store(#[from] StoreError),

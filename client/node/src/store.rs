@@ -36,7 +36,7 @@ pub struct StoredAlloc {
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    #[error("local state: {0}")]
+    #[error("local state")]
     Database(#[from] fjall::Error),
     #[error("local state holds a damaged entry \"{key}\"")]
     Damaged { key: String, source: serde_json::Error },

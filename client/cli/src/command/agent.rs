@@ -33,8 +33,9 @@ fn run(call: Call) -> Outcome {
 fn log(settings: &LogSettings) {
     let level = LevelFilter::from_level(settings.level);
     // The parts under us speak of their own affairs below warnings; ours is the cluster.
+    // Consensus warns of what is normal when a server starts: its vote changes.
     let filter = tracing_subscriber::EnvFilter::new(format!(
-        "{level},hyper=warn,hyper_util=warn,h2=warn,reqwest=warn,openraft=warn,fjall=warn,lsm_tree=warn"
+        "{level},hyper=warn,hyper_util=warn,h2=warn,reqwest=warn,openraft=error,fjall=warn,lsm_tree=warn"
     ));
     let colour = std::io::stdout().is_terminal();
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colour);

@@ -58,7 +58,8 @@ fn a_killed_agent_comes_back_with_all_it_promised() {
     agent.run(&["alloc", "stop", "-detach", &alloc]).good();
     until("the task ends", || !process.lives());
     until("its end is known", || agent.get(&format!("/v1/allocation/{alloc}"))["ClientStatus"] == "complete");
-    let next = eventually("another takes its place", || Some(agent.running("stays")).filter(|id| *id != alloc));
+    let next =
+        eventually("another takes its place", || Some(agent.running("stays")).filter(|id| *id != alloc));
     assert!(agent.process_of(&next).lives());
     agent.run(&["job", "stop", "-purge", "-detach", "stays"]).good();
 }

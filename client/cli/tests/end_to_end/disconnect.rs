@@ -1,10 +1,9 @@
-//! A node falls silent and comes back, in every order its words may have.
+//! Nodes fall silent and come back, in every order their words may have.
 
 use serde_json::{Value, json};
 
-use crate::support::fake_node::FakeNode;
-use crate::support::http;
-use crate::support::{Agent, Place, eventually, job, text, until};
+use crate::support::fake_node::{Beating, FakeNode};
+use crate::support::{Agent, Place, eventually, http, job, text, until};
 
 /// What the returning node says first.
 #[derive(Clone, Copy, Debug)]
@@ -14,90 +13,136 @@ enum First {
     Registers,
 }
 
+/// Every way goes the same steps at the same time: the waits of the servers are long.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_was_cut_off_keeps_its_work_whatever_it_says_first() {
     let directory = tempfile::tempdir().unwrap();
     let server = Place::server(directory.path(), "server").start();
-    let nodes = [connect(&server, 1).await, connect(&server, 2).await];
-    for (number, first) in [First::Beats, First::Reports, First::Registers].into_iter().enumerate() {
-        cut_off_and_return(&server, &nodes, &format!("job-{number}"), first).await;
+    let mut cases = Vec::new();
+    for first in [First::Beats, First::Reports, First::Registers] {
+        cases.push(Case::start(&server, first).await);
+    }
+    for case in &mut cases {
+        case.silent_beats.take();
+    }
+    for case in &mut cases {
+        case.be_replaced(&server).await;
+    }
+    for case in &cases {
+        case.come_back(&server).await;
+    }
+    for case in &cases {
+        case.settle(&server).await;
     }
 }
 
-async fn connect(server: &Agent, number: u8) -> FakeNode {
-    let node = FakeNode::connect(server.place.rpc, number).await;
+/// A job with two nodes of its own.
+struct Case {
+    first: First,
+    job: String,
+    /// Where the job began.
+    node: FakeNode,
+    other: FakeNode,
+    /// Until the node falls silent.
+    silent_beats: Option<Beating>,
+    _other_beats: Beating,
+    original: String,
+    replacement: String,
+}
+
+impl Case {
+    async fn start(server: &Agent, first: First) -> Case {
+        let datacenter = format!("{first:?}").to_lowercase();
+        let job = format!("first-{datacenter}");
+        let one = connect(server, &datacenter).await;
+        let two = connect(server, &datacenter).await;
+        let (one_beats, two_beats) = (one.keep_beating(), two.keep_beating());
+        server.register(&reconnecting(&job, &datacenter));
+        let alloc = eventually("the job is placed", || server.allocs(&job).first().cloned());
+        let original = text(&alloc["ID"]);
+        let (node, beats, other, other_beats) = match alloc["NodeID"] == one.id() {
+            true => (one, one_beats, two, two_beats),
+            false => (two, two_beats, one, one_beats),
+        };
+        assert!(node.assigned().await.contains_key(&original));
+        node.report(&original, "running").await.unwrap();
+        assert_eq!(client_status(server, &original), "running");
+        let (silent_beats, _other_beats) = (Some(beats), other_beats);
+        Case { first, job, node, other, silent_beats, _other_beats, original, replacement: String::new() }
+    }
+
+    async fn be_replaced(&mut self, server: &Agent) {
+        until("the silence is noticed", || status(server, &self.node) == "disconnected");
+        until("nobody knows how it is", || client_status(server, &self.original) == "unknown");
+        self.replacement = eventually("another takes its place", || {
+            let ids = server.allocs(&self.job).into_iter().map(|alloc| text(&alloc["ID"]));
+            ids.into_iter().find(|id| *id != self.original)
+        });
+        assert_eq!(alloc(server, &self.replacement)["NodeID"], self.other.id());
+        self.other.report(&self.replacement, "running").await.unwrap();
+    }
+
+    /// Whatever it says: the node is ready only after it has said how its work is.
+    async fn come_back(&self, server: &Agent) {
+        let (node, first) = (&self.node, self.first);
+        match first {
+            First::Beats => {}
+            First::Reports => {
+                let before = alloc(server, &self.original);
+                let refused = node.report(&self.original, "running").await.unwrap_err().to_string();
+                assert!(refused.contains("disconnected"), "{refused}");
+                assert_eq!(alloc(server, &self.original), before, "nothing was written");
+                assert_eq!(status(server, node), "disconnected");
+            }
+            First::Registers => {
+                node.register().await.unwrap();
+                assert_eq!(status(server, node), "disconnected", "registering is no sign of life");
+            }
+        }
+        for _ in 0..2 {
+            node.beat().await.unwrap();
+            assert_eq!(status(server, node), "initializing", "{first:?}: however often it asks");
+        }
+        node.report(&self.original, "running").await.unwrap();
+        assert_eq!(client_status(server, &self.original), "running");
+        node.beat().await.unwrap();
+        assert_eq!(status(server, node), "ready", "{first:?}");
+    }
+
+    /// The job asked for the original to be kept.
+    async fn settle(&self, server: &Agent) {
+        let _beats = self.node.keep_beating();
+        until("the replacement is to stop", || alloc(server, &self.replacement)["DesiredStatus"] == "stop");
+        self.other.report(&self.replacement, "complete").await.unwrap();
+        assert_eq!(client_status(server, &self.original), "running");
+        assert_eq!(alloc(server, &self.original)["DesiredStatus"], "run");
+        assert_eq!(server.allocs(&self.job).len(), 2, "{:?}: nothing else was placed", self.first);
+        let history = server.run(&["history", "alloc", &self.original]).good();
+        assert_eq!(history.matches("running -> unknown").count(), 1, "{history}");
+        assert_eq!(history.matches("unknown -> running").count(), 1, "{history}");
+        let stopped = http::delete(server.place.http, &format!("/v1/job/{}", self.job)).unwrap();
+        assert_eq!(stopped.status, 200, "{}", stopped.body);
+        until("the original is to stop", || alloc(server, &self.original)["DesiredStatus"] == "stop");
+    }
+}
+
+async fn connect(server: &Agent, datacenter: &str) -> FakeNode {
+    let node = FakeNode::connect(server.place.rpc, datacenter).await;
     node.register().await.unwrap();
     node.beat().await.unwrap();
     assert_eq!(status(server, &node), "ready");
     node
 }
 
-async fn cut_off_and_return(server: &Agent, nodes: &[FakeNode; 2], job: &str, first: First) {
-    let beating = [nodes[0].keep_beating(), nodes[1].keep_beating()];
-    server.register(&reconnecting(job));
-    let original = eventually("the job is placed", || server.allocs(job).first().cloned());
-    let original_id = text(&original["ID"]);
-    let at = usize::from(original["NodeID"] == nodes[1].id());
-    let (node, other) = (&nodes[at], &nodes[1 - at]);
-    assert!(node.assigned().await.contains_key(&original_id));
-    node.report(&original_id, "running").await.unwrap();
-    assert_eq!(alloc(server, &original_id)["ClientStatus"], "running");
-
-    let [one, two] = beating;
-    let (silent, _other_beats) = if at == 0 { (one, two) } else { (two, one) };
-    drop(silent);
-    until("the silence is noticed", || status(server, node) == "disconnected");
-    until("nobody knows how it is", || alloc(server, &original_id)["ClientStatus"] == "unknown");
-    let replacement = eventually("another takes its place", || {
-        server.allocs(job).iter().map(|alloc| text(&alloc["ID"])).find(|id| *id != original_id)
-    });
-    assert_eq!(alloc(server, &replacement)["NodeID"], other.id());
-    other.report(&replacement, "running").await.unwrap();
-
-    come_back(server, node, &original_id, first).await;
-    until("the replacement is to stop", || alloc(server, &replacement)["DesiredStatus"] == "stop");
-    other.report(&replacement, "complete").await.unwrap();
-    let original = alloc(server, &original_id);
-    assert_eq!((&original["ClientStatus"], &original["DesiredStatus"]), (&json!("running"), &json!("run")));
-    assert_eq!(server.allocs(job).len(), 2, "{first:?}: nothing else was placed");
-
-    let stopped = http::delete(server.place.http, &format!("/v1/job/{job}")).unwrap();
-    assert_eq!(stopped.status, 200, "{}", stopped.body);
-    until("the original is to stop", || alloc(server, &original_id)["DesiredStatus"] == "stop");
-    node.report(&original_id, "complete").await.unwrap();
-}
-
-/// Whatever it says: it is ready only after it has said how its work is.
-async fn come_back(server: &Agent, node: &FakeNode, alloc_id: &str, first: First) {
-    match first {
-        First::Beats => {}
-        First::Reports => {
-            let before = newest_change(server, alloc_id);
-            let refused = node.report(alloc_id, "running").await.unwrap_err().to_string();
-            assert!(refused.contains("disconnected"), "{refused}");
-            assert_eq!(newest_change(server, alloc_id), before, "nothing was written");
-            assert_eq!(status(server, node), "disconnected");
-        }
-        First::Registers => {
-            node.register().await.unwrap();
-            assert_eq!(status(server, node), "disconnected", "registering is no sign of life");
-        }
-    }
-    node.beat().await.unwrap();
-    assert_eq!(status(server, node), "initializing", "{first:?}");
-    node.beat().await.unwrap();
-    assert_eq!(status(server, node), "initializing", "{first:?}: however often it asks");
-    node.report(alloc_id, "running").await.unwrap();
-    assert_eq!(alloc(server, alloc_id)["ClientStatus"], "running");
-    node.beat().await.unwrap();
-    assert_eq!(status(server, node), "ready", "{first:?}");
-}
-
-fn reconnecting(id: &str) -> Value {
+fn reconnecting(id: &str, datacenter: &str) -> Value {
     let mut job = job(id, json!({"command": "/bin/true"}));
-    let hour_ns = 3_600_000_000_000_u64;
-    let disconnect = json!({"LostAfter": hour_ns, "Replace": true, "Reconcile": "keep_original"});
-    job["TaskGroups"][0]["Disconnect"] = disconnect;
+    let seconds = |seconds: u64| seconds * 1_000_000_000;
+    job["Datacenters"] = json!([datacenter]);
+    let group = &mut job["TaskGroups"][0];
+    group["Disconnect"] = json!({"LostAfter": seconds(3600), "Replace": true, "Reconcile": "keep_original"});
+    // The shortest there is: a replacement waits for it too.
+    group["ReschedulePolicy"] =
+        json!({"Delay": seconds(5), "DelayFunction": "constant", "MaxDelay": seconds(5), "Unlimited": true});
     job
 }
 
@@ -109,6 +154,6 @@ fn alloc(server: &Agent, id: &str) -> Value {
     server.get(&format!("/v1/allocation/{id}"))
 }
 
-fn newest_change(server: &Agent, alloc_id: &str) -> Value {
-    alloc(server, alloc_id)["ModifyIndex"].clone()
+fn client_status(server: &Agent, id: &str) -> String {
+    text(&alloc(server, id)["ClientStatus"])
 }

@@ -29,7 +29,7 @@ fn a_job_is_run_looked_at_from_all_sides_and_stopped() {
     assert!(job.contains(&alloc[..8]), "{job}");
 
     let shown = agent.run(&["alloc", "status", &alloc[..8]]).good();
-    assert!(shown.starts_with(&format!("ID                  = {alloc}")), "{shown}");
+    assert!(shown.starts_with(&format!("ID                  = {}", &alloc[..8])), "{shown}");
     assert!(shown.contains("Task \"say\" is \"running\""), "{shown}");
 
     let said = eventually("the task says hello", || {
@@ -89,11 +89,12 @@ fn every_example_runs() {
     for (job, _) in &files {
         until(&format!("{job} does what it is for"), || {
             let allocs = agent.allocs(job);
-            let does = |alloc: &Value| alloc["ClientStatus"] == "running" || alloc["ClientStatus"] == "complete";
+            let does =
+                |alloc: &Value| alloc["ClientStatus"] == "running" || alloc["ClientStatus"] == "complete";
             !allocs.is_empty() && allocs.iter().all(does)
         });
     }
-    let greeting = agent.run(&["logs", "-job", "greet"]).good();
+    let greeting = agent.run(&["logs", &text(&agent.allocs("greet")[0]["ID"])]).good();
     assert!(greeting.starts_with("hello, WORLD from "), "{greeting}");
     assert!(greeting.ends_with("team is platform, tier is test\n"), "{greeting}");
 }

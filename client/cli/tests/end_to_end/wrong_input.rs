@@ -20,7 +20,9 @@ fn wrong_requests_are_refused_and_change_nothing() {
     let address = server.place.http;
     server.register(&job("good", json!({"command": "/bin/true"})));
     let evals = || server.get("/v1/job/good/evaluations");
-    eventually("the job is evaluated", || evals()[0]["Status"].as_str().filter(|s| *s == "complete").map(|_| ()));
+    eventually("the job is evaluated", || {
+        evals()[0]["Status"].as_str().filter(|s| *s == "complete").map(|_| ())
+    });
     let before = index(address);
 
     let deep = |open: &str, close: &str| open.repeat(TOO_DEEP) + &close.repeat(TOO_DEEP);
@@ -32,12 +34,18 @@ fn wrong_requests_are_refused_and_change_nothing() {
         ("PUT", "/v1/jobs", "", 400, ""),
         ("PUT", "/v1/jobs", "{}", 400, "Job must be specified"),
         ("PUT", "/v1/jobs", unknown_types, 400, "Priority"),
-        ("PUT", "/v1/jobs", r#"{"Job": {"ID": "x"}}"#, 500, "task group"),
+        ("PUT", "/v1/jobs", r#"{"Job": {"ID": "x"}}"#, 400, "the job has no groups"),
         ("PUT", "/v1/jobs", &nested, 400, ""),
         ("PUT", "/v1/jobs/parse", &hcl("job \"x\" {"), 400, ""),
         ("PUT", "/v1/jobs/parse", &hcl("job \"x\" { gruop \"y\" {} }"), 400, "gruop"),
         ("PUT", "/v1/jobs/parse", &hcl(&format!("x = {}", deep("[", "]"))), 400, ""),
-        ("PUT", "/v1/jobs/parse", &hcl(&format!("x = {}1{}", "(".repeat(TOO_DEEP), ")".repeat(TOO_DEEP))), 400, ""),
+        (
+            "PUT",
+            "/v1/jobs/parse",
+            &hcl(&format!("x = {}1{}", "(".repeat(TOO_DEEP), ")".repeat(TOO_DEEP))),
+            400,
+            "",
+        ),
         ("PUT", "/v1/jobs/parse", &hcl(&format!("x = {}1", "-".repeat(TOO_DEEP))), 400, ""),
         ("PUT", "/v1/jobs/parse", &hcl(&deep("b {\n", "}\n")), 400, ""),
         ("GET", "/v1/job/nope", "", 404, "job not found"),
@@ -50,8 +58,8 @@ fn wrong_requests_are_refused_and_change_nothing() {
         ("GET", "/v1/allocation/not-an-id", "", 404, ""),
         ("GET", "/v1/node/00000000-0000-4000-8000-000000000000", "", 404, "node not found"),
         ("GET", "/v1/event/stream?index=minus", "", 400, "index"),
-        ("GET", "/v1/event/stream?topic=Nope", "", 400, ""),
-        ("GET", "/v1/jobs?as_of=9999999", "", 400, ""),
+        ("GET", "/v1/event/stream?topic=Job:a:b", "", 400, "Invalid topic query"),
+        ("GET", "/v1/jobs?as_of=9999999", "", 501, "as_of"),
     ];
     for (method, path, body, status, reason) in cases {
         let answer = http::call(address, method, path, body.as_bytes()).unwrap();
@@ -71,7 +79,8 @@ fn oversized(address: SocketAddr) -> Option<Answer> {
 
 fn index(address: SocketAddr) -> u64 {
     let answer = http::get(address, "/v1/jobs").unwrap();
-    let indexes = ["/v1/evaluations", "/v1/allocations", "/v1/nodes"].map(|path| http::get(address, path).unwrap().index);
+    let indexes = ["/v1/evaluations", "/v1/allocations", "/v1/nodes"]
+        .map(|path| http::get(address, path).unwrap().index);
     indexes.into_iter().chain([answer.index]).max().flatten().unwrap()
 }
 
@@ -100,7 +109,7 @@ fn wrong_files_and_words_are_shown_where() {
         (&["job", "status", "nope"], "No job(s) with prefix or ID \"nope\" found"),
         (&["job", "stop", "nope"], "No job(s) with prefix or ID \"nope\" found"),
         (&["alloc", "status", "abcd"], "No allocation(s) with prefix or id \"abcd\" found"),
-        (&["node", "status", "abcd"], "No node(s) with prefix \"abcd\" found"),
+        (&["node", "status", "abcd"], "No node(s) with prefix or id \"abcd\" found"),
     ];
     for (words, reason) in words {
         let refused = server.run(words).bad();
@@ -120,7 +129,11 @@ fn a_job_no_node_can_run_says_why() {
     std::fs::write(&path, unknown.to_string()).unwrap();
     let run = agent.run(&["job", "run", "-json", path.to_str().unwrap()]);
     assert_eq!(run.code, 2, "{}{}", run.stdout, run.stderr);
-    assert!(run.stdout.contains("Constraint \"missing drivers\" filtered 1 node"), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("Constraint \"missing drivers\": 1 node excluded by filter"),
+        "{}",
+        run.stdout
+    );
 
     register_wrong_config(&agent);
 }
@@ -136,6 +149,8 @@ fn register_wrong_config(agent: &Agent) {
     });
     let alloc = agent.get(&format!("/v1/allocation/{}", text(&failed["ID"])));
     let events: Vec<Value> = serde_json::from_value(alloc["TaskStates"]["main"]["Events"].clone()).unwrap();
-    let said = |event: &Value| event["DisplayMessage"].as_str().is_some_and(|text| text.contains("comand"));
+    let said = |event: &Value| {
+        event["DisplayMessage"].as_str().is_some_and(|text| text == "config key \"command\" is required")
+    };
     assert!(events.iter().any(said), "{events:?}");
 }

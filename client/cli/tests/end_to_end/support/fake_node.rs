@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use base::Uuid;
@@ -43,9 +44,9 @@ pub struct FakeNode {
 
 impl FakeNode {
     /// Connects; the servers have not heard of it yet.
-    pub async fn connect(rpc: SocketAddr, number: u8) -> FakeNode {
+    pub async fn connect(rpc: SocketAddr, datacenter: &str) -> FakeNode {
         let connection = wire::dial(rpc, Arc::new(Deaf), Limits::NODE, CALL_MAX).await.unwrap();
-        FakeNode { node: description(number), connection }
+        FakeNode { node: description(datacenter), connection }
     }
 
     pub fn id(&self) -> &str {
@@ -116,9 +117,12 @@ impl Drop for Beating {
     }
 }
 
-fn description(number: u8) -> Node {
+fn description(datacenter: &str) -> Node {
+    static COUNT: AtomicU8 = AtomicU8::new(1);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let attributes = [("kernel.name", "linux"), ("driver.raw_exec", "1"), ("nomad.version", "2.0.0")];
-    let attributes: BTreeMap<_, _> = attributes.map(|(key, value)| (key.to_string(), value.to_string())).into();
+    let attributes: BTreeMap<_, _> =
+        attributes.map(|(key, value)| (key.to_string(), value.to_string())).into();
     let driver = DriverInfo { detected: true, healthy: true, ..Default::default() };
     let resources = NodeResources {
         cpu: NodeCpuResources { cpu_shares: 4000, ..Default::default() },
@@ -130,7 +134,7 @@ fn description(number: u8) -> Node {
         id: Uuid::from_random([number; 16]).to_string(),
         secret_id: Uuid::from_random([number | 0x80; 16]).to_string(),
         name: format!("fake-{number}"),
-        datacenter: "dc1".to_string(),
+        datacenter: datacenter.to_string(),
         node_pool: "default".to_string(),
         attributes: model::document::Map(attributes),
         drivers: model::document::Map([("raw_exec".to_string(), driver)].into()),

@@ -40,8 +40,9 @@ fn a_job_is_run_looked_at_from_all_sides_and_stopped() {
 
     let history = agent.run(&["history", "alloc", &alloc[..8]]).good();
     let lines: Vec<_> = history.lines().collect();
-    assert!(lines[0].starts_with("Event") && lines.len() == 3, "{history}");
-    assert!(lines[1].contains("pending") && lines[2].contains("pending -> running"), "{history}");
+    assert!(lines[0].starts_with("Event") && lines[1].contains("pending"), "{history}");
+    // A slow start may be reported on the way.
+    assert_eq!(history.matches("pending -> running").count(), 1, "{history}");
 
     let evals: Vec<Value> = serde_json::from_value(agent.get("/v1/job/hello/evaluations")).unwrap();
     let eval = agent.run(&["eval", "status", &text(&evals[0]["ID"])]).good();

@@ -4,6 +4,7 @@
 //! state is made of.
 
 mod duration;
+mod glob;
 mod id;
 mod id_map;
 pub mod pages;
@@ -11,6 +12,7 @@ mod rng;
 mod time;
 
 pub use duration::{Duration, DurationError};
+pub use glob::matches_glob;
 pub use id::{IdError, Uuid};
 pub use id_map::{IdMap, Key};
 pub use rng::Rng;

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use base::matches_glob;
 use model::document::{Job, Node};
 use state::State;
 use state::node::{Amount, ClassRow, NodeHot, NodeRow};
-
-use crate::constraint::glob;
 
 /// Which nodes a job asks for by pool and datacenter. Both are part of a node's class: answered once per
 /// class.
@@ -41,7 +40,8 @@ pub fn is_in_pool(job: &Job, node: &Node) -> bool {
 }
 
 pub fn is_in_datacenters(job: &Job, node: &Node) -> bool {
-    job.datacenters.is_empty() || job.datacenters.iter().any(|pattern| glob(pattern, &node.datacenter))
+    job.datacenters.is_empty()
+        || job.datacenters.iter().any(|pattern| matches_glob(pattern, &node.datacenter))
 }
 
 /// One node that may be chosen.

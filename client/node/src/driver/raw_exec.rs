@@ -144,7 +144,7 @@ impl RawExec {
         }
         let mut env = config.env;
         let patterns: Vec<&String> = self.settings.denied_envvars.iter().chain(&denied).collect();
-        env.retain(|name, _| !patterns.iter().any(|pattern| matches_glob(pattern, name)));
+        env.retain(|name, _| !patterns.iter().any(|pattern| base::matches_glob(pattern, name)));
         let user = self.user(&config.user, &mut env)?;
         let stem = format!("{}.{}", config.alloc_id, config.task);
         Ok(Spec {
@@ -246,15 +246,6 @@ fn in_ranges(ranges: &str, number: u32) -> bool {
             _ => false,
         }
     })
-}
-
-fn matches_glob(pattern: &str, text: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == text,
-        Some((head, rest)) => text.strip_prefix(head).is_some_and(|text| {
-            (0..=text.len()).filter(|&at| text.is_char_boundary(at)).any(|at| matches_glob(rest, &text[at..]))
-        }),
-    }
 }
 
 /// The program that `name` means: in the task's own directories, then as an absolute path, then in PATH.
@@ -398,7 +389,7 @@ mod tests {
             ("AWS", "AWS_KEY", false),
             ("*", "", true),
         ] {
-            assert_eq!(matches_glob(pattern, text), expected, "{pattern} {text}");
+            assert_eq!(base::matches_glob(pattern, text), expected, "{pattern} {text}");
         }
         for (number, expected) in [(0, true), (9, false), (10, true), (15, true), (16, false)] {
             assert_eq!(in_ranges("0,10-15", number), expected, "{number}");

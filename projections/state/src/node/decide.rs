@@ -1,3 +1,4 @@
+use base::matches_glob;
 use model::document::Node;
 use model::event::{
     Event, NewEval, NodeDeregistered, NodeEligibilityChanged, NodeMessage, NodeMessagesEmitted,
@@ -188,13 +189,6 @@ fn reaches(job: &JobState, node: &Node) -> bool {
     let pool = wanted.node_pool.as_deref().unwrap_or("default");
     (pool == "all" || pool == node.node_pool)
         && wanted.datacenters.iter().any(|pattern| matches_glob(pattern, &node.datacenter))
-}
-
-/// `*` stands for any run of characters; everything else for itself.
-pub fn matches_glob(pattern: &str, text: &str) -> bool {
-    let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
-    let Some(text) = text.strip_prefix(head) else { return false };
-    (0..=text.len()).filter(|at| text.is_char_boundary(*at)).any(|at| matches_glob(rest, &text[at..]))
 }
 
 fn has_unended_allocs(state: &State, row: NodeRow) -> bool {

@@ -8,7 +8,6 @@ mod state;
 mod view;
 
 pub use class::computed_class;
-pub use decide::matches_glob;
 pub use ports::PortSet;
 pub use state::{Amount, ClassRow, NodeCold, NodeHot, NodeLoad, NodeRow, Nodes, secret_hash};
 pub use view::document;

@@ -105,22 +105,6 @@ fn escapes(target: &str) -> bool {
         .any(|prefix| target.starts_with(prefix))
 }
 
-/// Whole-string match in which `*` stands for any run of characters. Everything else is literal.
-pub fn glob(pattern: &str, text: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = text.strip_prefix(first) else { return false };
-    let mut parts: Vec<&str> = parts.collect();
-    let Some(last) = parts.pop() else { return rest.is_empty() };
-    for part in parts {
-        match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
-            None => return false,
-        }
-    }
-    rest.len() >= last.len() && rest.ends_with(last)
-}
-
 #[cfg(test)]
 mod tests {
     use base::{Index, Time, Uuid};
@@ -199,7 +183,7 @@ mod tests {
             ("d?1", "dc1", false),
             ("", "x", false),
         ] {
-            assert_eq!(glob(pattern, text), expected, "{pattern} {text}");
+            assert_eq!(base::matches_glob(pattern, text), expected, "{pattern} {text}");
         }
     }
 }

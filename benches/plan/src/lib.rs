@@ -158,6 +158,11 @@ impl Sink for Committed {
         self.0.1.notify_all();
     }
 
+    fn restored(&mut self, image: model::Image) {
+        self.0.0.lock().0 = image.index;
+        self.0.1.notify_all();
+    }
+
     fn leading(&mut self, _: base::Term) {
         self.0.0.lock().1 = true;
         self.0.1.notify_all();

@@ -13,4 +13,4 @@ mod upcasts;
 
 pub use frame::{EncodedBatch, FrameError, decode, encode};
 pub use memory::{HELD_MAX, MemoryJournal};
-pub use port::{Journal, ProposeError, ReadError, Sink};
+pub use port::{Freshness, Journal, KeepError, NotLeading, ProposeError, ReadError, Sink, TellIndex};

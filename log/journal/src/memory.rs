@@ -1,12 +1,16 @@
 //! A log without a disk, for tests, benches and forks.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use base::{Index, Term};
+use bytes::Bytes;
+use model::{ChunkId, Image};
 use parking_lot::Mutex;
 
 use crate::frame::{BATCH_BYTES_MAX, EncodedBatch};
-use crate::port::{Journal, ProposeError, ReadError, Sink, fitting};
+use crate::port::{
+    Freshness, Journal, KeepError, NotLeading, ProposeError, ReadError, Sink, TellIndex, fitting,
+};
 
 /// Proposals held back at once, as a real log bounds what is in flight.
 pub const HELD_MAX: usize = 1024;
@@ -27,6 +31,8 @@ struct Inner {
     holding: bool,
     held: VecDeque<EncodedBatch>,
     news: VecDeque<News>,
+    /// The image kept last, with the bytes of each chunk.
+    kept: Option<Image>,
     /// Absent while a thread is calling it; that thread also delivers what arrives meanwhile.
     sink: Option<Box<dyn Sink>>,
 }
@@ -61,6 +67,7 @@ impl MemoryJournal {
                 holding: false,
                 held: VecDeque::new(),
                 news,
+                kept: None,
                 sink: Some(Box::new(sink)),
             }),
         };
@@ -122,6 +129,11 @@ impl MemoryJournal {
     /// Everything that is committed, for a restart with [`MemoryJournal::with`].
     pub fn batches(&self) -> Vec<EncodedBatch> {
         self.inner.lock().committed.clone()
+    }
+
+    /// The image kept last.
+    pub fn kept(&self) -> Option<Image> {
+        self.inner.lock().kept.clone()
     }
 
     fn deliver(&self) {
@@ -200,6 +212,41 @@ impl Journal for MemoryJournal {
     fn horizon(&self) -> Index {
         self.inner.lock().horizon
     }
+
+    fn keep(&self, mut image: Image) -> Result<(), KeepError> {
+        let mut inner = self.inner.lock();
+        if image.index.0 > inner.committed.len() as u64 {
+            return Err(KeepError::NotCommitted(image.index));
+        }
+        let before = inner.kept.as_ref();
+        if let Some(kept) = before.map(|kept| kept.index).filter(|kept| image.index <= *kept) {
+            return Err(KeepError::NotNewer { index: image.index, kept });
+        }
+        let known = before.iter().flat_map(|kept| &kept.chunks);
+        let known: BTreeMap<ChunkId, Bytes> =
+            known.filter_map(|chunk| Some((chunk.id, chunk.bytes.clone()?))).collect();
+        for chunk in &mut image.chunks {
+            if chunk.bytes.is_none() {
+                chunk.bytes = Some(known.get(&chunk.id).ok_or(KeepError::UnknownChunk(chunk.id))?.clone());
+            }
+        }
+        inner.kept = Some(image);
+        Ok(())
+    }
+
+    fn unkept_bytes(&self) -> u64 {
+        let inner = self.inner.lock();
+        let held = inner.kept.as_ref().map_or(0, |image| image.index.0 as usize);
+        inner.committed[held..].iter().map(|batch| batch.bytes().len() as u64).sum()
+    }
+
+    fn read_index(&self, _: Freshness, tell: TellIndex) {
+        let inner = self.inner.lock();
+        let index = Index(inner.committed.len() as u64);
+        let answer = if inner.leading { Ok(index) } else { Err(NotLeading) };
+        drop(inner);
+        tell(answer);
+    }
 }
 
 #[cfg(test)]
@@ -207,7 +254,7 @@ mod tests {
     use std::sync::mpsc;
 
     use base::{Time, Uuid};
-    use model::Batch;
+    use model::{Batch, Chunk};
 
     use super::*;
 
@@ -271,6 +318,23 @@ mod tests {
         assert_eq!(said(&heard), ["committed 1", "leading 1"]);
     }
 
+    #[test]
+    fn an_image_stands_on_the_one_before() {
+        let (journal, _heard) = journal();
+        (1..=2).for_each(|index| journal.propose(Term(1), batch(index)).unwrap());
+        let chunk = Chunk::new(Bytes::from_static(b"rows"));
+        let unchanged = Chunk { id: chunk.id, bytes: None };
+        let image = |index, chunk: &Chunk| Image { index: Index(index), chunks: vec![chunk.clone()] };
+        assert_eq!(journal.keep(image(1, &unchanged)), Err(KeepError::UnknownChunk(chunk.id)));
+        journal.keep(image(1, &chunk)).unwrap();
+        assert_eq!(journal.unkept_bytes(), batch(2).bytes().len() as u64);
+        journal.keep(image(2, &unchanged)).unwrap();
+        assert_eq!(journal.kept(), Some(image(2, &chunk)));
+        let stale = KeepError::NotNewer { index: Index(2), kept: Index(2) };
+        assert_eq!(journal.keep(image(2, &chunk)), Err(stale));
+        assert_eq!(journal.keep(image(3, &chunk)), Err(KeepError::NotCommitted(Index(3))));
+    }
+
     struct Heard(mpsc::Sender<String>);
 
     impl Heard {
@@ -283,6 +347,10 @@ mod tests {
     impl Sink for Heard {
         fn committed(&mut self, batch: EncodedBatch) {
             self.0.send(format!("committed {}", batch.index())).unwrap();
+        }
+
+        fn restored(&mut self, image: Image) {
+            self.0.send(format!("restored {}", image.index)).unwrap();
         }
 
         fn leading(&mut self, term: Term) {

@@ -1,6 +1,7 @@
 //! What the leader's loops and readers see of the log. No runtime and no consensus shows through.
 
 use base::{Index, Term};
+use model::{ChunkId, Image};
 
 use crate::frame::EncodedBatch;
 
@@ -11,6 +12,10 @@ use crate::frame::EncodedBatch;
 pub trait Sink: Send + 'static {
     /// A batch that can no longer be lost. Each comes once, in index order, also those found at the start.
     fn committed(&mut self, batch: EncodedBatch);
+
+    /// The state after batch `image.index`, in place of the batches up to it: what a restart begins from, or what a
+    /// server that was too far behind was sent. Each chunk has its bytes, and they were verified.
+    fn restored(&mut self, image: Image);
 
     /// This server may propose under `term`. Everything decided before was handed to `committed`.
     fn leading(&mut self, term: Term);
@@ -41,6 +46,53 @@ pub trait Journal: Send + Sync + 'static {
 
     /// The oldest index that can be read.
     fn horizon(&self) -> Index;
+
+    /// Keeps the state at one committed index beside the log, in place of the image kept before. Returns when that
+    /// is safe: call it from a thread that may block.
+    ///
+    /// # Errors
+    /// The image kept before stays the one that counts.
+    fn keep(&self, image: Image) -> Result<(), KeepError>;
+
+    /// Bytes of committed batches that the image kept last does not hold: what a restart has to fold.
+    fn unkept_bytes(&self) -> u64;
+
+    /// Tells the index a reader must have seen to miss nothing that was acknowledged before this call. Only who
+    /// leads can tell; who follows has to ask the leader.
+    fn read_index(&self, freshness: Freshness, tell: TellIndex);
+}
+
+/// Takes the answer to [`Journal::read_index`], on any thread. Must not block.
+pub type TellIndex = Box<dyn FnOnce(Result<Index, NotLeading>) + Send>;
+
+/// How sure a leader must be that it still is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    /// A majority heard of it so lately that none can have elected another: no round trip, but it trusts that clocks
+    /// run at about the same speed.
+    Lease,
+    /// A majority confirms it after the question was asked.
+    Confirmed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this server does not lead, or cannot be sure that it does")]
+pub struct NotLeading;
+
+/// Why an image is not kept.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeepError {
+    #[error("an image of index {kept} is kept already: {index} is not newer")]
+    NotNewer { index: Index, kept: Index },
+    #[error("index {0} is not committed")]
+    NotCommitted(Index),
+    /// A chunk came without its bytes, and the image kept before does not have it.
+    #[error("{0:?} is not in the image kept before")]
+    UnknownChunk(ChunkId),
+    #[error("the disk of the log is full: the image is not kept")]
+    DiskFull,
+    #[error("the image is not kept: {0}")]
+    Failed(String),
 }
 
 /// Why a batch was not taken.

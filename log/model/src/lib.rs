@@ -7,6 +7,7 @@ pub mod batch;
 pub mod command;
 pub mod document;
 pub mod event;
+pub mod image;
 pub mod noun;
 mod rejection;
 mod report;
@@ -15,6 +16,7 @@ mod template;
 pub use batch::{Batch, CommandRecord, LoggedEvent};
 pub use command::{Command, Reply, Request};
 pub use event::{Doc, Event};
+pub use image::{Chunk, ChunkId, Image};
 pub use noun::{
     Actor, AllocId, ClientStatus, Desired, Eligibility, EvalId, EvalStatus, JobKey, JobStatus, JobType,
 };

@@ -10,7 +10,8 @@ use base::{Index, Term};
 use futures_util::FutureExt;
 use journal::frame::BATCH_BYTES_MAX;
 use journal::store::{self, Directory, Store, StoreError};
-use journal::{EncodedBatch, Journal, ProposeError, ReadError, Sink};
+use journal::{EncodedBatch, Freshness, Journal, KeepError, ProposeError, ReadError, Sink, TellIndex};
+use model::Image;
 use openraft::BasicNode;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::Fatal;
@@ -262,5 +263,17 @@ impl Journal for RaftJournal {
     /// The log is kept whole.
     fn horizon(&self) -> Index {
         Index(1)
+    }
+
+    fn keep(&self, _: Image) -> Result<(), KeepError> {
+        Err(KeepError::Failed("the store keeps no images".into()))
+    }
+
+    fn unkept_bytes(&self) -> u64 {
+        0
+    }
+
+    fn read_index(&self, _: Freshness, tell: TellIndex) {
+        tell(Ok(self.gate.committed()));
     }
 }

@@ -192,6 +192,10 @@ mod tests {
             self.0.send(format!("committed {}", batch.index())).unwrap();
         }
 
+        fn restored(&mut self, image: model::Image) {
+            self.0.send(format!("restored {}", image.index)).unwrap();
+        }
+
         fn leading(&mut self, term: Term) {
             self.0.send(format!("leading {}", term.0)).unwrap();
         }

@@ -401,6 +401,9 @@ fn hear(shared: &Shared, sequencer: &mut Sequencer, notices: &mut VecDeque<Notic
                     answers.give();
                 }
             }
+            Notice::Restored(image) => {
+                return Err(format!("the state at index {} cannot be read back", image.index));
+            }
             Notice::Leading(term) => {
                 publish_folded(shared, sequencer);
                 sequencer.lead(term);

@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use base::Term;
 use journal::{EncodedBatch, Sink};
+use model::Image;
 use parking_lot::{Condvar, Mutex};
 
 use crate::lanes::{Lane, Lanes};
@@ -12,6 +13,7 @@ use crate::sequencer::{Submission, SubmitError};
 #[derive(Debug)]
 pub(crate) enum Notice {
     Committed(EncodedBatch),
+    Restored(Image),
     Leading(Term),
     Following,
     Halted(String),
@@ -84,6 +86,10 @@ impl Inbox {
 impl Sink for Inbox {
     fn committed(&mut self, batch: EncodedBatch) {
         self.notice(Notice::Committed(batch));
+    }
+
+    fn restored(&mut self, image: Image) {
+        self.notice(Notice::Restored(image));
     }
 
     fn leading(&mut self, term: Term) {

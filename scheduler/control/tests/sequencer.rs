@@ -25,6 +25,9 @@ impl Sink for Heard {
     fn committed(&mut self, batch: EncodedBatch) {
         self.0.lock().push(News::Committed(batch));
     }
+    fn restored(&mut self, _: model::Image) {
+        unreachable!("a log in memory hands over every batch");
+    }
     fn leading(&mut self, term: Term) {
         self.0.lock().push(News::Leading(term));
     }

@@ -23,6 +23,7 @@ pub const SEGMENT: u64 = 4 << 20;
 #[derive(Debug, PartialEq)]
 pub enum Heard {
     Committed(EncodedBatch),
+    Restored(model::Image),
     Leading(Term),
     Following(Option<u64>),
     Halted(String),
@@ -98,6 +99,10 @@ struct Ear(UnboundedSender<Heard>);
 impl Sink for Ear {
     fn committed(&mut self, batch: EncodedBatch) {
         self.0.send(Heard::Committed(batch)).unwrap_or(());
+    }
+
+    fn restored(&mut self, image: model::Image) {
+        self.0.send(Heard::Restored(image)).unwrap_or(());
     }
 
     fn leading(&mut self, term: Term) {

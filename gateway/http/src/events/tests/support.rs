@@ -188,6 +188,7 @@ pub struct Deaf;
 
 impl Sink for Deaf {
     fn committed(&mut self, _batch: EncodedBatch) {}
+    fn restored(&mut self, _image: model::Image) {}
     fn leading(&mut self, _term: Term) {}
     fn following(&mut self, _leader: Option<u64>) {}
     fn halted(&mut self, _why: String) {}

@@ -4,6 +4,7 @@
 //! ready nodes; 64 submitters, each registering one job of one allocation after the other and waiting until
 //! the allocation is committed. Prints jobs per second and the time of one job.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base::Uuid;
@@ -30,7 +31,7 @@ fn main() {
         segment_bytes: 64 << 20,
     };
     let log = runtime.block_on(RaftJournal::open(log, starting.inbox.clone(), runtime.handle())).unwrap();
-    let control = starting.start(log.clone());
+    let control = starting.start(log.clone(), Arc::new(control::upstream::Alone), runtime.handle());
     runtime.block_on(fill(&control, if quick { 10 } else { NODES }));
     let start = Instant::now();
     let mut times = runtime.block_on(run(&control, jobs_each));

@@ -21,6 +21,12 @@ pub enum QueryError {
     Stale,
     #[error("Expect a number for `per_page` query string parameter")]
     PerPage,
+    #[error("Expect `true` or `false` for `consistent` query string parameter")]
+    Consistent,
+    #[error("`stale` and `consistent` exclude each other")]
+    StaleAndConsistent,
+    #[error("Expect an index for `min_index` query string parameter")]
+    MinIndex,
     #[error("\"{value}\" is not an index, a time like 2026-01-02T15:04:05Z or a span like -15m, for `as_of`")]
     AsOf { value: String },
     #[error("\"{value}\" is not true or false, for `{name}`")]
@@ -38,6 +44,17 @@ pub enum AsOf {
     Ago(Duration),
 }
 
+/// What a read may miss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consistency {
+    /// Anything: whatever this server has, also while nobody leads.
+    Stale,
+    /// Nothing that was acknowledged before, as far as clocks run at about the same speed.
+    Leased,
+    /// Nothing that was acknowledged before: a majority of the servers confirms it.
+    Confirmed,
+}
+
 /// What every read may be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadOptions {
@@ -45,7 +62,9 @@ pub struct ReadOptions {
     pub index: Index,
     /// Within [`WAIT_MAX`]; the server adds its jitter.
     pub wait: Duration,
-    pub stale: bool,
+    pub consistency: Consistency,
+    /// The answer has to be at least this new: what a writer was told elsewhere. 0 asks for nothing.
+    pub min_index: Index,
     /// `default` unless given; `*` means every namespace, on lists.
     pub namespace: String,
     /// Empty means the region of the agent.
@@ -115,7 +134,8 @@ impl Params {
         Ok(ReadOptions {
             index: self.index()?,
             wait: self.wait()?,
-            stale: self.stale()?,
+            consistency: self.consistency()?,
+            min_index: self.min_index()?,
             namespace: self.namespace().to_string(),
             region: text("region"),
             prefix: text("prefix"),
@@ -143,11 +163,27 @@ impl Params {
         Ok(if wait <= Duration::ZERO || wait > WAIT_MAX { WAIT_MAX } else { wait })
     }
 
-    fn stale(&self) -> Result<bool, QueryError> {
-        match self.get("stale") {
+    /// # Errors
+    /// [`QueryError::Stale`] or [`QueryError::Consistent`].
+    pub fn consistency(&self) -> Result<Consistency, QueryError> {
+        let asked = |name, error| match self.get(name) {
             None => Ok(false),
             Some("") => Ok(true),
-            Some(value) => go_bool(value).ok_or(QueryError::Stale),
+            Some(value) => go_bool(value).ok_or(error),
+        };
+        let confirmed = asked("consistent", QueryError::Consistent)?;
+        match (asked("stale", QueryError::Stale)?, confirmed) {
+            (true, true) => Err(QueryError::StaleAndConsistent),
+            (true, false) => Ok(Consistency::Stale),
+            (false, true) => Ok(Consistency::Confirmed),
+            (false, false) => Ok(Consistency::Leased),
+        }
+    }
+
+    fn min_index(&self) -> Result<Index, QueryError> {
+        match self.get("min_index") {
+            None | Some("") => Ok(Index::ZERO),
+            Some(value) => value.parse().map(Index).map_err(|_| QueryError::MinIndex),
         }
     }
 
@@ -197,7 +233,8 @@ mod tests {
     fn a_bare_request_reads_everything_at_once_in_the_default_namespace() {
         let options = params(&[]).read_options().unwrap();
         assert_eq!((options.index, options.wait, options.per_page), (Index::ZERO, WAIT_MAX, None));
-        assert_eq!((options.namespace.as_str(), options.stale, options.reverse), ("default", false, false));
+        assert_eq!((options.namespace.as_str(), options.reverse), ("default", false));
+        assert_eq!((options.consistency, options.min_index), (Consistency::Leased, Index::ZERO));
         assert_eq!((options.pretty, options.as_of), (false, None));
     }
 
@@ -216,7 +253,8 @@ mod tests {
         ]);
         let options = options.read_options().unwrap();
         assert_eq!((options.index, options.wait), (Index(42), Duration::from_secs(30)));
-        assert_eq!((options.stale, options.namespace.as_str(), options.per_page), (true, "*", Some(20)));
+        assert_eq!((options.namespace.as_str(), options.per_page), ("*", Some(20)));
+        assert_eq!(options.consistency, Consistency::Stale);
         assert_eq!((options.reverse, options.pretty), (true, true));
         assert_eq!(options.filter, "Status == \"dead\"");
         assert_eq!(options.as_of, Some(AsOf::Ago(Duration::from_secs(900))));
@@ -235,6 +273,8 @@ mod tests {
             ("index", "abc", "Invalid index"),
             ("index", "-1", "Invalid index"),
             ("wait", "10", "Invalid wait time"),
+            ("consistent", "maybe", "Expect `true` or `false` for `consistent` query string parameter"),
+            ("min_index", "-1", "Expect an index for `min_index` query string parameter"),
             ("stale", "maybe", "Expect `true` or `false` for `stale` query string parameter"),
             ("per_page", "ten", "Expect a number for `per_page` query string parameter"),
             ("per_page", "-1", "Expect a number for `per_page` query string parameter"),

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use api::{ReadOptions, WAIT_MAX};
+use api::{Consistency, ReadOptions, WAIT_MAX};
 use axum::response::IntoResponse;
 use base::Index;
+use control::Leadership;
+use journal::Freshness;
 use serde::Serialize;
 use state::State;
-use tokio::time::{Duration, Instant, timeout, timeout_at};
+use tokio::time::{Duration, Instant, timeout_at};
 
 use crate::answer::{self, Answer, Meta};
 use crate::error::Failure;
@@ -21,9 +23,6 @@ pub const WAITING_READS_MAX: usize = 8_192;
 
 /// Lists that are rendered at the same time; others wait for their turn. Rendering is pure work for a processor.
 pub const RENDERS_MAX: usize = 4;
-
-/// How long a read waits for a leader before it fails.
-const LEADER_HOLD: Duration = Duration::from_secs(5);
 
 /// A wait is up to this part longer than asked for, so that clients who began together do not return together.
 const JITTER: u32 = 16;
@@ -72,7 +71,7 @@ impl Server {
         options: &ReadOptions,
         index: impl Fn(&State) -> Index,
     ) -> Result<(Arc<State>, bool), Failure> {
-        let known_leader = self.leader(options.stale).await?;
+        let known_leader = self.fresh(options.consistency, options.min_index).await?;
         let mut published = self.control.watch();
         // An index is never told as less than 1.
         let is_newer = |state: &State| index(state).0.max(1) > options.index.0;
@@ -96,17 +95,31 @@ impl Server {
         }
     }
 
-    /// Waits until this server may answer.
+    /// Waits until this server's state is as new as asked for; tells whether somebody leads.
     ///
     /// # Errors
-    /// `No cluster leader`, unless any server may answer.
-    pub(crate) async fn leader(&self, stale: bool) -> Result<bool, Failure> {
-        if self.control.leads() || stale {
-            return Ok(self.control.leads());
+    /// `No cluster leader`, unless any server may answer; and when the state does not come to `min_index`.
+    pub(crate) async fn fresh(&self, consistency: Consistency, min_index: Index) -> Result<bool, Failure> {
+        let freshness = match consistency {
+            Consistency::Stale => None,
+            Consistency::Leased => Some(Freshness::Lease),
+            Consistency::Confirmed => Some(Freshness::Confirmed),
+        };
+        if let Some(freshness) = freshness {
+            let caught_up = self.control.catch_up(freshness).await;
+            caught_up.map_err(|_| Failure::internal("No cluster leader"))?;
         }
-        let mut leads = self.control.leadership();
-        let led = timeout(LEADER_HOLD, leads.wait_for(|leads| *leads)).await;
-        if matches!(led, Ok(Ok(_))) { Ok(true) } else { Err(Failure::internal("No cluster leader")) }
+        if self.control.state().index < min_index {
+            let reached = self.control.reach(min_index).await;
+            reached
+                .map_err(|_| Failure::internal(format!("this server has not seen index {min_index} yet")))?;
+        }
+        Ok(self.known_leader())
+    }
+
+    /// Somebody leads, as far as this server knows.
+    pub(crate) fn known_leader(&self) -> bool {
+        self.control.leadership_now() != Leadership::Unknown
     }
 }
 

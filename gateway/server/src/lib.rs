@@ -4,6 +4,7 @@
 
 mod link;
 pub mod rpc;
+pub mod servers;
 mod sessions;
 mod start;
 

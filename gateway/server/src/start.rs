@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 
 use crate::link::Link;
 use crate::rpc::Rpc;
+use crate::servers::Servers;
 use crate::sessions::Sessions;
 
 /// How long open answers may take to end when the server stops.
@@ -96,8 +97,9 @@ impl Server {
             segment_bytes: settings.segment_bytes,
         };
         let runtime = tokio::runtime::Handle::current();
+        let servers = Servers::default();
         let log = RaftJournal::open(log, starting.inbox.clone(), &runtime).await?;
-        let control = starting.start(log.clone());
+        let control = starting.start(log.clone(), Arc::new(servers.clone()), &runtime);
         let history = History::open(Some(dir.join("history")), log.clone())?;
         let sessions = Sessions::default();
         let events = Feed::new(control.clone());

@@ -2,7 +2,10 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A span of time in nanoseconds, read and written the way Go writes durations (`1h0m0s`, `1.5s`, `250ms`).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, serde::Serialize, serde::Deserialize,
+)]
+#[serde(transparent)]
 pub struct Duration(pub i64);
 
 /// The text is not a duration.

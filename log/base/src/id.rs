@@ -6,7 +6,21 @@ use rkyv::{Archive, Deserialize, Serialize};
 /// A 128-bit identifier, written as 36 lowercase hex characters with dashes.
 ///
 /// It is never drawn here: the sequencer mints ids, and placement derives them from an evaluation's seed.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Archive, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+)]
 pub struct Uuid(pub [u8; 16]);
 
 /// The text is not a UUID.

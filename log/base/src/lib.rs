@@ -24,7 +24,7 @@ macro_rules! id_type {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-        #[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+        #[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize, serde::Serialize, serde::Deserialize)]
         pub struct $name(pub $crate::Uuid);
 
         impl std::fmt::Display for $name {

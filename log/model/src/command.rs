@@ -1,6 +1,7 @@
 //! What somebody asks. It may be refused; what it leads to is a list of events.
 
 use base::{Index, Time};
+use serde::{Deserialize, Serialize};
 
 use crate::document::{Allocation, Job, JobSubmission, Node};
 use crate::event::{
@@ -10,14 +11,14 @@ use crate::event::{
 use crate::noun::{Actor, AllocId, Eligibility, EvalId, EvalStatus, JobKey, NodeId, NodeStatus, RequestId};
 
 /// A command with who asks and under which name.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Request {
     pub id: RequestId,
     pub actor: Actor,
     pub command: Command,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Command {
     FoundCluster,
     RegisterNode {
@@ -98,7 +99,7 @@ impl Command {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RegisterJob {
     /// Canonical and valid.
     pub job: Job,
@@ -111,7 +112,7 @@ pub struct RegisterJob {
 }
 
 /// Changes a scheduler wants, decided on the state at `snapshot`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     pub snapshot: Index,
     /// All placements or none.
@@ -137,7 +138,7 @@ impl Plan {
 }
 
 /// What a worker brings back for an evaluation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Settlement {
     pub eval: EvalId,
     pub plan: Plan,
@@ -145,7 +146,7 @@ pub struct Settlement {
     pub end: Option<EvalEnd>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EvalEnd {
     /// `Blocked` puts a blocked evaluation back to wait.
     pub status: EvalStatus,
@@ -156,7 +157,7 @@ pub struct EvalEnd {
 }
 
 /// What a command led to. Index and order come from the batch that carries it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
     /// Evaluations that were created.
     pub evals: Vec<EvalId>,
@@ -165,7 +166,7 @@ pub struct Reply {
 }
 
 /// What was accepted of a plan.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// Everything was; if the settlement named an end, the evaluation has ended.
     pub full: bool,

@@ -14,7 +14,9 @@ use crate::noun::{
 };
 
 /// A document as self-describing msgpack: unknown fields are skipped, missing ones take their zero value.
-#[derive(Clone, PartialEq, Eq, Default, Archive, Serialize, Deserialize)]
+#[derive(
+    Clone, PartialEq, Eq, Default, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize,
+)]
 pub struct Doc(pub Vec<u8>);
 
 impl Doc {
@@ -44,6 +46,7 @@ macro_rules! events {
     ($($(#[$doc:meta])* $kind:literal $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })+) => {
         $($(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize)]
+        #[derive(serde::Serialize, serde::Deserialize)]
         pub struct $name { $($(#[$field_doc])* pub $field: $type,)* })+
 
         /// Something that happened.
@@ -158,7 +161,7 @@ events! {
 }
 
 /// An entry of a node's own event list.
-#[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
 pub struct NodeMessage {
     pub text: String,
     pub subsystem: String,
@@ -184,7 +187,7 @@ impl NodeMessage {
 }
 
 /// An evaluation as it was created.
-#[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
 pub struct NewEval {
     pub id: EvalId,
     pub key: JobKey,
@@ -204,7 +207,9 @@ pub struct NewEval {
 }
 
 /// What the scheduler found out while working on an evaluation.
-#[derive(Clone, Debug, PartialEq, Default, Archive, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Default, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize,
+)]
 pub struct EvalOutcome {
     /// The state it looked at.
     pub snapshot: Index,
@@ -221,7 +226,7 @@ pub struct EvalOutcome {
 }
 
 /// A node the commit check did not accept placements for.
-#[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
 pub struct RejectedNode {
     pub node: NodeId,
     pub reason: String,

@@ -22,7 +22,21 @@ base::id_type!(
 );
 
 /// A job's name: unique within its namespace.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Archive, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+)]
 pub struct JobKey {
     pub namespace: String,
     pub id: String,
@@ -45,6 +59,7 @@ macro_rules! states {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $number:literal, $word:literal;)+ }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Archive, Serialize, Deserialize)]
+        #[derive(serde::Serialize, serde::Deserialize)]
         #[rkyv(derive(Debug))]
         #[repr(u8)]
         pub enum $name { $($(#[$variant_doc])* $variant = $number),+ }
@@ -181,7 +196,9 @@ states!(JobStatus {
 });
 
 /// Who asked. Secrets never stand here.
-#[derive(Clone, Debug, PartialEq, Eq, Archive, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize,
+)]
 pub enum Actor {
     /// Nobody proved who they are: access control is off.
     Anonymous,

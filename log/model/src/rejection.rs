@@ -1,15 +1,19 @@
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
 use crate::noun::{AllocId, EvalId, JobKey, NodeId, NodeStatus};
 
 /// A refusal: deterministic and final. The caller sees it word for word.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Rejection {
     NodeUnknown(NodeId),
     NodeSecretMismatch(NodeId),
     /// A silent node reports: what it says may be older than what was decided meanwhile.
     NodeSilent(NodeId, NodeStatus),
     NodeInvalid {
-        field: &'static str,
-        expected: &'static str,
+        field: Cow<'static, str>,
+        expected: Cow<'static, str>,
     },
     NodeForeignAlloc {
         node: NodeId,
@@ -23,7 +27,7 @@ pub enum Rejection {
     AllocUnknown(AllocId),
     AllocInvalid {
         alloc: String,
-        field: &'static str,
+        field: Cow<'static, str>,
     },
     EvalUnknown(EvalId),
     /// It ended already: a repeated or late settlement.

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base::{Duration, Index, Rng, Time};
 use model::{Command, EvalId, EvalStatus, JobType, Trigger};
+use serde::{Deserialize, Serialize};
 use state::eval::{Eval, EvalRow};
 use state::job::JobRow;
 use state::{Delta, State};
@@ -31,7 +32,7 @@ pub struct BrokerSettings {
 }
 
 /// An evaluation in a worker's hands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
     pub eval: EvalId,
     /// Proves who holds it.
@@ -41,7 +42,7 @@ pub struct Delivery {
 }
 
 /// Why a worker's word about an evaluation does not count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum NotHeld {
     #[error("evaluation is not outstanding")]
     NotOutstanding,

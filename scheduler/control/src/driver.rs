@@ -12,12 +12,14 @@ use journal::Journal;
 use model::{Actor, Command, EvalId, JobType, NodeId, Request, RequestId};
 use parking_lot::{Condvar, Mutex};
 use state::{Delta, State};
-use tokio::sync::{oneshot, watch};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
 
 use crate::broker::{Broker, BrokerSettings, BrokerStats, Delivery, NotHeld};
 use crate::heartbeats::{HeartbeatSettings, Heartbeats};
 use crate::inbox::{Inbox, Notice};
 use crate::sequencer::{Published, Receipt, Sequencer, Submission, SubmitError};
+use crate::upstream::Upstream;
 use crate::worker::{Worker, WorkerInfo};
 
 #[derive(Clone, Debug)]
@@ -45,16 +47,19 @@ pub fn prepare(settings: Settings) -> Starting {
 }
 
 impl Starting {
-    pub fn start(self, journal: Arc<dyn Journal>) -> Control {
+    /// `upstream` is the way to other servers, used on `runtime`.
+    pub fn start(self, journal: Arc<dyn Journal>, upstream: Arc<dyn Upstream>, runtime: &Handle) -> Control {
         let (published_index, _) = watch::channel(Index::ZERO);
-        let (leads, _) = watch::channel(false);
+        let (leadership, _) = watch::channel(Leadership::Unknown);
         let (halted, _) = watch::channel(None);
         let shared = Arc::new(Shared {
             inbox: self.inbox,
             journal,
+            upstream,
+            runtime: runtime.clone(),
             published: ArcSwap::from_pointee(State::default()),
             published_index,
-            leads,
+            leadership,
             halted,
             leader: Mutex::new(Leader {
                 broker: Broker::new(self.settings.broker.clone()),
@@ -84,24 +89,36 @@ impl Starting {
 /// Everything the server's speakers may do: submit, read, wait.
 #[derive(Clone)]
 pub struct Control {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     workers: Arc<Vec<Arc<Worker>>>,
     threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
 }
 
+/// Who leads, as this server knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leadership {
+    /// This server does, and everything before its term is folded.
+    Mine,
+    /// The server of that number.
+    Other(u64),
+    Unknown,
+}
+
 pub(crate) struct Shared {
-    inbox: Inbox,
-    journal: Arc<dyn Journal>,
+    pub inbox: Inbox,
+    pub journal: Arc<dyn Journal>,
+    pub upstream: Arc<dyn Upstream>,
+    pub runtime: Handle,
     published: ArcSwap<State>,
     published_index: watch::Sender<Index>,
-    leads: watch::Sender<bool>,
+    leadership: watch::Sender<Leadership>,
     halted: watch::Sender<Option<String>>,
     leader: Mutex<Leader>,
     /// Workers wait here for evaluations.
     work: Condvar,
     /// The timers wait here for an earlier deadline.
     timer: Condvar,
-    settings: Settings,
+    pub settings: Settings,
 }
 
 /// What only a leader has.
@@ -120,23 +137,6 @@ pub(crate) enum Waited {
 }
 
 impl Control {
-    /// Has a command decided and waits until its outcome is committed.
-    ///
-    /// # Errors
-    /// [`SubmitError`]; for `Unknown` repeat the request under the same id.
-    pub async fn submit(&self, request: Request) -> Result<Receipt, SubmitError> {
-        let mut leads = self.shared.leads.subscribe();
-        let hold = self.shared.settings.rpc_hold.to_std();
-        let led = matches!(tokio::time::timeout(hold, leads.wait_for(|leads| *leads)).await, Ok(Ok(_)));
-        if !led {
-            return Err(SubmitError::NotLeading);
-        }
-        let (sender, receiver) = oneshot::channel();
-        let answer = Box::new(move |outcome| drop(sender.send(outcome)));
-        self.shared.inbox.submit(Submission { request, answer });
-        receiver.await.unwrap_or(Err(SubmitError::Unknown))
-    }
-
     /// The newest committed state. A pointer copy.
     pub fn state(&self) -> Arc<State> {
         self.shared.published.load_full()
@@ -148,12 +148,16 @@ impl Control {
     }
 
     pub fn leads(&self) -> bool {
-        *self.shared.leads.borrow()
+        self.leadership_now() == Leadership::Mine
     }
 
-    /// Told when this server starts or stops to lead.
-    pub fn leadership(&self) -> watch::Receiver<bool> {
-        self.shared.leads.subscribe()
+    pub fn leadership_now(&self) -> Leadership {
+        self.shared.leadership_now()
+    }
+
+    /// Told when leadership comes, goes or moves.
+    pub fn leadership(&self) -> watch::Receiver<Leadership> {
+        self.shared.leadership.subscribe()
     }
 
     /// Told why, when the server cannot go on.
@@ -163,20 +167,6 @@ impl Control {
 
     pub fn journal(&self) -> &Arc<dyn Journal> {
         &self.shared.journal
-    }
-
-    /// A node spoke, and what it said was decided. Tells how long it may be silent now; `None` when another
-    /// server counts.
-    pub fn heard(&self, node: NodeId) -> Option<Duration> {
-        if !self.leads() {
-            return None;
-        }
-        let mut leader = self.shared.leader.lock();
-        let Leader { heartbeats, chance, .. } = &mut *leader;
-        let ttl = heartbeats.heard(node, now(), chance);
-        drop(leader);
-        self.shared.timer.notify_one();
-        Some(ttl)
     }
 
     pub fn broker_stats(&self) -> BrokerStats {
@@ -212,14 +202,21 @@ impl Control {
 }
 
 impl Shared {
-    /// # Errors
-    /// [`SubmitError`].
-    pub fn submit_and_wait(&self, command: Command, name: &str) -> Result<Receipt, SubmitError> {
-        let request = Request { id: RequestId::default(), actor: Actor::Server(name.to_string()), command };
-        let (sender, receiver) = oneshot::channel();
-        let answer = Box::new(move |outcome| drop(sender.send(outcome)));
-        self.inbox.submit(Submission { request, answer });
-        receiver.blocking_recv().unwrap_or(Err(SubmitError::Unknown))
+    pub fn leadership_now(&self) -> Leadership {
+        *self.leadership.borrow()
+    }
+
+    /// As [`Control::heard`], if this server leads.
+    pub fn heard(&self, node: NodeId) -> Option<Duration> {
+        if self.leadership_now() != Leadership::Mine {
+            return None;
+        }
+        let mut leader = self.leader.lock();
+        let Leader { heartbeats, chance, .. } = &mut *leader;
+        let ttl = heartbeats.heard(node, now(), chance);
+        drop(leader);
+        self.timer.notify_one();
+        Some(ttl)
     }
 
     fn submit_and_forget(&self, command: Command, name: &str) {
@@ -233,7 +230,7 @@ impl Shared {
     }
 
     /// The next evaluation of these types; `None` after `timeout` or at the end.
-    pub fn dequeue(&self, types: &[JobType], timeout: Duration) -> Option<Delivery> {
+    pub fn dequeue_here(&self, types: &[JobType], timeout: Duration) -> Option<Delivery> {
         let until = Instant::now() + timeout.to_std();
         let mut leader = self.leader.lock();
         loop {
@@ -255,18 +252,18 @@ impl Shared {
 
     /// # Errors
     /// [`NotHeld`]: the evaluation was taken away from the worker.
-    pub fn touch(&self, eval: EvalId, token: u64) -> Result<(), NotHeld> {
+    pub fn touch_here(&self, eval: EvalId, token: u64) -> Result<(), NotHeld> {
         self.leader.lock().broker.touch(eval, token, now())
     }
 
-    pub fn ack(&self, eval: EvalId, token: u64) {
+    pub fn ack_here(&self, eval: EvalId, token: u64) {
         let state = self.published.load();
         // Not held any more: its end was seen in the log before the worker came here.
         let _ended = self.leader.lock().broker.ack(&state, eval, token, now());
         self.work.notify_one();
     }
 
-    pub fn nack(&self, eval: EvalId, token: u64) {
+    pub fn nack_here(&self, eval: EvalId, token: u64) {
         let mut leader = self.leader.lock();
         let Leader { broker, chance, .. } = &mut *leader;
         let failed = broker.nack(eval, token, now(), chance).ok().flatten();
@@ -293,6 +290,13 @@ impl Shared {
                 return Waited::TimedOut;
             }
         }
+    }
+
+    /// Waits that long, or until the server shuts down.
+    pub fn rest(&self, long: std::time::Duration) {
+        let until = Instant::now() + long;
+        let mut leader = self.leader.lock();
+        while !leader.closed && !self.work.wait_until(&mut leader, until).timed_out() {}
     }
 
     pub fn is_closed(&self) -> bool {
@@ -326,7 +330,7 @@ impl Shared {
         leader.broker.lead(state, now());
         leader.heartbeats.rebuild(state, now());
         drop(leader);
-        self.leads.send_replace(true);
+        self.leadership.send_replace(Leadership::Mine);
         self.timer.notify_one();
         self.work.notify_all();
         if state.cluster.is_nil() {
@@ -334,8 +338,9 @@ impl Shared {
         }
     }
 
-    fn stop_leading(&self) {
-        self.leads.send_replace(false);
+    /// Another server leads, or nobody does.
+    fn follow(&self, leadership: Leadership) {
+        self.leadership.send_replace(leadership);
         let mut leader = self.leader.lock();
         leader.broker.follow();
         leader.heartbeats.clear();
@@ -344,7 +349,7 @@ impl Shared {
     /// The server cannot go on: says why, and takes no more commands.
     fn halt(&self, why: String) {
         tracing::error!(why, "the server stops");
-        self.stop_leading();
+        self.follow(Leadership::Unknown);
         self.halted.send_replace(Some(why));
         self.inbox.close();
     }
@@ -409,9 +414,9 @@ fn hear(shared: &Shared, sequencer: &mut Sequencer, notices: &mut VecDeque<Notic
                 sequencer.lead(term);
                 shared.start_leading(sequencer.committed());
             }
-            Notice::Following => {
+            Notice::Following(leader) => {
                 sequencer.follow();
-                shared.stop_leading();
+                shared.follow(leader.map_or(Leadership::Unknown, Leadership::Other));
                 refuse_waiting(shared);
             }
             Notice::Halted(why) => return Err(why),
@@ -474,7 +479,7 @@ fn entropy() -> u64 {
     u64::from_le_bytes(entropy_bytes()[..8].try_into().expect("16 bytes hold 8"))
 }
 
-fn entropy_bytes() -> [u8; 16] {
+pub(crate) fn entropy_bytes() -> [u8; 16] {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).expect("the system has entropy");
     bytes

@@ -15,7 +15,7 @@ pub(crate) enum Notice {
     Committed(EncodedBatch),
     Restored(Image),
     Leading(Term),
-    Following,
+    Following(Option<u64>),
     Halted(String),
 }
 
@@ -96,8 +96,8 @@ impl Sink for Inbox {
         self.notice(Notice::Leading(term));
     }
 
-    fn following(&mut self, _: Option<u64>) {
-        self.notice(Notice::Following);
+    fn following(&mut self, leader: Option<u64>) {
+        self.notice(Notice::Following(leader));
     }
 
     fn halted(&mut self, why: String) {

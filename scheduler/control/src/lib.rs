@@ -4,15 +4,18 @@
 //! again. Only `driver.rs` reads the clock, draws seeds and owns threads. No rule about nodes or jobs lives
 //! here: those stand in `state` and `placement`. Read [`sequencer`] first, then [`broker`], then [`Control`].
 
+mod ask;
 pub mod broker;
 mod driver;
 pub mod heartbeats;
 mod inbox;
 pub mod lanes;
 pub mod sequencer;
+pub mod upstream;
 mod worker;
 
-pub use driver::{Control, Settings, Starting, prepare};
+pub use driver::{Control, Leadership, Settings, Starting, prepare};
 pub use inbox::Inbox;
 pub use sequencer::{Receipt, SubmitError};
+pub use upstream::{LeaderAnswer, LeaderCall, Upstream};
 pub use worker::{WorkerInfo, WorkerStatus};

@@ -11,6 +11,7 @@ use base::{Index, Rng, Term, Time, Uuid};
 use journal::{EncodedBatch, FrameError};
 use model::command::Reply;
 use model::{Batch, CommandRecord, LoggedEvent, Rejection, Request};
+use serde::{Deserialize, Serialize};
 use state::{Context, Delta, FoldError, Moment, State};
 
 /// Most commands decided in one batch: bounds the pause of a fold.
@@ -26,7 +27,7 @@ pub const BATCH_ANSWERS_MAX: usize = 16_384;
 pub const IN_FLIGHT_MAX: usize = 8;
 
 /// What a caller gets for a command that was taken.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Receipt {
     /// The state at this index holds what the command led to.
     pub index: Index,
@@ -38,7 +39,7 @@ pub struct Receipt {
 }
 
 /// Why a caller gets no receipt.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum SubmitError {
     #[error(transparent)]
     Rejected(Rejection),

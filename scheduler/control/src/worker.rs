@@ -55,16 +55,16 @@ impl Worker {
         WorkerInfo { id: self.id, status: *self.status.lock() }
     }
 
-    pub fn run(&self, shared: &Shared) {
+    pub fn run(&self, shared: &Arc<Shared>) {
         while !shared.is_closed() {
             self.is(WorkerStatus::WaitingToDequeue);
-            let Some(delivery) = shared.dequeue(&TYPES, DEQUEUE_TIMEOUT) else { continue };
+            let Some(delivery) = &shared.dequeue(&TYPES, DEQUEUE_TIMEOUT) else { continue };
             self.is(WorkerStatus::WaitingForState);
             match shared.wait_for(delivery.wait_index, SYNC_LIMIT) {
-                Waited::Reached(state) => self.work(shared, &delivery, state),
-                Waited::Closed => shared.nack(delivery.eval, delivery.token),
+                Waited::Reached(state) => self.work(shared, delivery, state),
+                Waited::Closed => shared.nack(delivery),
                 Waited::TimedOut => {
-                    shared.nack(delivery.eval, delivery.token);
+                    shared.nack(delivery);
                     let longer = Duration(SYNC_LIMIT.0 * SLOW_SERVER_FACTOR);
                     shared.wait_for(delivery.wait_index, longer);
                 }
@@ -73,23 +73,28 @@ impl Worker {
         self.is(WorkerStatus::Stopped);
     }
 
-    fn work(&self, shared: &Shared, delivery: &Delivery, state: Arc<State>) {
+    fn work(&self, shared: &Arc<Shared>, delivery: &Delivery, state: Arc<State>) {
         let attempt = AssertUnwindSafe(|| self.settle(shared, delivery, state));
         match catch_unwind(attempt) {
-            Ok(Ok(())) => shared.ack(delivery.eval, delivery.token),
+            Ok(Ok(())) => shared.ack(delivery),
             Ok(Err(error)) => {
                 tracing::debug!(eval = %delivery.eval, %error, "an evaluation is given back");
-                shared.nack(delivery.eval, delivery.token);
+                shared.nack(delivery);
             }
             Err(_) => {
                 tracing::error!(eval = %delivery.eval, "the scheduler panicked; the evaluation is given back");
-                shared.nack(delivery.eval, delivery.token);
+                shared.nack(delivery);
             }
         }
     }
 
     /// Schedules until a plan is accepted in full, or until trying again is of no use.
-    fn settle(&self, shared: &Shared, delivery: &Delivery, mut state: Arc<State>) -> Result<(), SubmitError> {
+    fn settle(
+        &self,
+        shared: &Arc<Shared>,
+        delivery: &Delivery,
+        mut state: Arc<State>,
+    ) -> Result<(), SubmitError> {
         let mut in_vain = 0;
         loop {
             let Some(eval) = state.evals.lookup(delivery.eval).filter(|eval| !eval.status.is_terminal())
@@ -119,12 +124,12 @@ impl Worker {
     /// `None`: the evaluation ended while this worker was at it.
     fn submit(
         &self,
-        shared: &Shared,
+        shared: &Arc<Shared>,
         delivery: &Delivery,
         settlement: Settlement,
     ) -> Result<Option<(Verdict, base::Index)>, SubmitError> {
         self.is(WorkerStatus::Submitting);
-        if shared.touch(delivery.eval, delivery.token).is_err() {
+        if !shared.still_holds(delivery) {
             return Ok(None);
         }
         match shared.submit_and_wait(Command::SettleEval(Box::new(settlement)), "worker") {

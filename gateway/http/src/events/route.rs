@@ -88,7 +88,7 @@ async fn life(With(server): With<Server>, Path(id): Path<String>, parts: Parts) 
     }
     let view =
         AllocationHistory { id: alloc.to_string(), transitions: told.iter().map(transition).collect() };
-    let meta = Meta { index, known_leader: server.control.leads(), next_token: None };
+    let meta = Meta { index, known_leader: server.known_leader(), next_token: None };
     Ok(answer::with_meta(answer::json(&view), &meta))
 }
 

@@ -86,7 +86,7 @@ fn workload(status: WorkerStatus) -> &'static str {
 
 fn server_health(server: &Server) -> AgentHealth {
     let why = server.control.halted().borrow().clone();
-    let why = why.or_else(|| (!server.control.leads()).then(|| "No cluster leader".to_string()));
+    let why = why.or_else(|| (!server.known_leader()).then(|| "No cluster leader".to_string()));
     AgentHealth { ok: why.is_none(), message: why.unwrap_or_else(|| "ok".to_string()) }
 }
 

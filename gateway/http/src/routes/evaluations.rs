@@ -30,7 +30,7 @@ async fn list(With(server): With<Server>, read: Read) -> Answer {
 
 async fn count(With(server): With<Server>, read: Read) -> Answer {
     id_prefix(&read.options.prefix)?;
-    let known_leader = server.control.leads();
+    let known_leader = server.known_leader();
     let view = |state: &State| {
         let every =
             Read { options: api::ReadOptions { per_page: None, ..read.options.clone() }, ..read.clone() };

@@ -134,7 +134,7 @@ async fn versions(With(server): With<Server>, Path(id): Path<String>, read: Read
         return Err(Failure::unsupported("comparing versions (`diffs`) is"));
     }
     let index = |state: &State| own_index(state, &key, |job| job.modified);
-    let known_leader = server.control.leads();
+    let known_leader = server.known_leader();
     let view = |state: &State| {
         let job = state.jobs.lookup(&key).ok_or_else(|| Failure::not_found("job versions not found"))?;
         let versions: Vec<Job> =

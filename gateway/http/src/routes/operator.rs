@@ -22,7 +22,7 @@ pub fn router() -> Router<Server> {
 
 /// What the scheduler does; nothing of it can be changed.
 async fn scheduler(With(server): With<Server>, read: Read) -> Answer {
-    let known_leader = server.control.leads();
+    let known_leader = server.known_leader();
     let view = SchedulerConfigurationResponse {
         scheduler_config: Some(SchedulerConfiguration {
             scheduler_algorithm: "binpack".to_string(),

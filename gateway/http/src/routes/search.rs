@@ -29,7 +29,7 @@ pub fn router() -> Router<Server> {
 async fn search(With(server): With<Server>, mut read: Read, Json(request): Json<SearchRequest>) -> Answer {
     read.options.index = Index::ZERO;
     let contexts = contexts(&request.context)?;
-    let known_leader = server.control.leads();
+    let known_leader = server.known_leader();
     let namespace = read.options.namespace.clone();
     let view = |state: &State| {
         let mut response =

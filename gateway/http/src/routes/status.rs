@@ -15,7 +15,7 @@ pub fn router() -> Router<Server> {
 
 async fn leader(With(server): With<Server>, _: Read) -> Answer {
     // Also when any server may answer: the question is who leads.
-    server.leader(false).await?;
+    server.fresh(api::Consistency::Leased, base::Index::ZERO).await?;
     Ok(answer::json(&server.agent.rpc_addr))
 }
 

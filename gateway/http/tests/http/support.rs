@@ -23,6 +23,7 @@ use model::{
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
 use tower::ServiceExt;
 use wire::messages::StreamFrameWrapper;
 
@@ -68,7 +69,7 @@ impl Cluster {
     async fn over(log: Vec<EncodedBatch>, change: impl FnOnce(&mut AgentInfo)) -> Cluster {
         let starting = control::prepare(settings());
         let journal = Arc::new(MemoryJournal::with(log, starting.inbox.clone()));
-        let control = starting.start(journal.clone());
+        let control = starting.start(journal.clone(), Arc::new(control::upstream::Alone), &Handle::current());
         let link = Arc::new(FakeLink::default());
         let mut agent = agent();
         change(&mut agent);

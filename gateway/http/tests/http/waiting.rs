@@ -82,7 +82,7 @@ async fn without_a_leader_only_stale_reads_are_answered() {
     let cluster = Cluster::start().await;
     cluster.job("web").await;
     cluster.journal.depose(true);
-    cluster.control.leadership().wait_for(|leads| !*leads).await.unwrap();
+    cluster.control.leadership().wait_for(|leads| *leads == control::Leadership::Unknown).await.unwrap();
     let stale = cluster.get("/v1/jobs?stale").await;
     assert_holds(&stale.json(), &json!([{"ID": "web"}]));
     assert_eq!(stale.header("x-nomad-knownleader"), "false");
@@ -98,7 +98,7 @@ async fn without_a_leader_only_stale_reads_are_answered() {
 async fn a_leader_that_comes_in_time_answers() {
     let cluster = Cluster::start().await;
     cluster.journal.depose(true);
-    cluster.control.leadership().wait_for(|leads| !*leads).await.unwrap();
+    cluster.control.leadership().wait_for(|leads| *leads == control::Leadership::Unknown).await.unwrap();
     let request = request(axum::http::Method::GET, "/v1/jobs", axum::body::Body::empty());
     let read = tokio::spawn(got(cluster.app.clone(), request));
     cluster.journal.lead();

@@ -8,7 +8,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use control::{Control, Receipt, SubmitError};
+use control::{Control, Leadership, Receipt, SubmitError};
 use model::{Actor, Command, NodeId, Request, RequestId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -17,6 +17,7 @@ use state::node::{NodeRow, secret_hash};
 use wire::messages::{QueryMeta, QueryOptions};
 use wire::{Bytes, Connection, Handler, Opening, RpcError};
 
+use crate::servers::method;
 use crate::sessions::Sessions;
 
 /// Longest a read may wait for news.
@@ -52,6 +53,7 @@ impl Handler for Rpc {
             }
             "Alloc.GetAllocs" => answer(&body, |request| alloc::get_many(self, request)).await,
             "Alloc.GetAlloc" => answer(&body, |request| alloc::get(self, request)).await,
+            method::LEADER => answer(&body, async |call| Ok(self.control.answer(call).await)).await,
             "Alloc.SignIdentities" => answer(&body, |request| alloc::sign_identities(self, request)).await,
             _ => Err(format!("rpc: can't find method {method}")),
         }
@@ -121,7 +123,11 @@ impl Rpc {
         }
     }
 
+    fn knows_leader(&self) -> bool {
+        self.control.leadership_now() != Leadership::Unknown
+    }
+
     fn query_meta(&self, index: u64) -> QueryMeta {
-        QueryMeta { index: index.max(1), known_leader: self.control.leads(), ..QueryMeta::default() }
+        QueryMeta { index: index.max(1), known_leader: self.knows_leader(), ..QueryMeta::default() }
     }
 }

@@ -21,7 +21,7 @@ pub async fn register(
     let receipt = rpc.submit(node, Command::RegisterNode { document: Box::new(request.node) }).await?;
     rpc.sessions.bind(node, connection, request.write.forwarded);
     emit(rpc, node, request.node_event.into_iter()).await?;
-    Ok(update_response(rpc, node, &receipt))
+    Ok(update_response(rpc, node, &receipt).await)
 }
 
 pub async fn update_status(
@@ -36,7 +36,7 @@ pub async fn update_status(
     let receipt = rpc.submit(node, Command::UpdateNodeStatus { node, claimed }).await?;
     rpc.sessions.bind(node, connection, request.write.forwarded);
     emit(rpc, node, request.node_event.into_iter()).await?;
-    Ok(update_response(rpc, node, &receipt))
+    Ok(update_response(rpc, node, &receipt).await)
 }
 
 /// The allocations of a node, each with the index of the last change it has to hear of.
@@ -114,11 +114,11 @@ pub async fn update_eligibility(
 }
 
 /// Everything a node is told after it registered or beat. A beat that changed nothing has index 0.
-fn update_response(rpc: &Rpc, node: model::NodeId, receipt: &control::Receipt) -> NodeUpdateResponse {
+async fn update_response(rpc: &Rpc, node: model::NodeId, receipt: &control::Receipt) -> NodeUpdateResponse {
     let state = rpc.state();
     let row = state.nodes.find(node);
     let down = row.is_none_or(|row| state.nodes.hot(row).status == NodeStatus::Down);
-    let ttl = if down { None } else { rpc.control.heard(node) };
+    let ttl = if down { None } else { rpc.control.heard(node).await };
     let index = if receipt.wrote { receipt.index.0 } else { 0 };
     let address = rpc.advertise.to_string();
     let server = NodeServerInfo { rpc_advertise_addr: address.clone(), datacenter: rpc.datacenter.clone() };
@@ -134,7 +134,7 @@ fn update_response(rpc: &Rpc, node: model::NodeId, receipt: &control::Receipt) -
             .map(|row| state.nodes.hot(row).eligibility.to_string())
             .unwrap_or_default(),
         signed_identity: None,
-        meta: QueryMeta { index, known_leader: rpc.control.leads(), ..QueryMeta::default() },
+        meta: QueryMeta { index, known_leader: rpc.knows_leader(), ..QueryMeta::default() },
     }
 }
 

@@ -82,7 +82,8 @@ struct Told {
 
 impl Told {
     fn hear(&mut self, state: &State, node: NodeId, update: &Allocation) -> Result<(), Rejection> {
-        let invalid = |field| Rejection::AllocInvalid { alloc: update.id.clone(), field };
+        let invalid =
+            |field: &'static str| Rejection::AllocInvalid { alloc: update.id.clone(), field: field.into() };
         let id: AllocId = update.id.parse().map_err(|_| invalid("ID: expected a UUID"))?;
         let to = match ClientStatus::from_word(&update.client_status) {
             Some(ClientStatus::Lost | ClientStatus::Unknown) | None => {

@@ -49,7 +49,10 @@ pub fn update_status(
 ) -> Result<Decision, Rejection> {
     let row = known(state, node)?;
     if claimed == NodeStatus::Disconnected && matches!(actor, Actor::Node(_)) {
-        return Err(Rejection::NodeInvalid { field: "Status", expected: "initializing, ready or down" });
+        return Err(Rejection::NodeInvalid {
+            field: "Status".into(),
+            expected: "initializing, ready or down".into(),
+        });
     }
     let hot = state.nodes.hot(row);
     let unsettled = has_unended_allocs(state, row) && hot.allocs_reported <= hot.silent_since;
@@ -208,7 +211,9 @@ fn constraints_may_differ(before: &Node, after: &Node) -> bool {
 }
 
 fn checked_id(document: &Node) -> Result<NodeId, Rejection> {
-    let invalid = |field, expected| Err(Rejection::NodeInvalid { field, expected });
+    let invalid = |field: &'static str, expected: &'static str| {
+        Err(Rejection::NodeInvalid { field: field.into(), expected: expected.into() })
+    };
     let Ok(node) = document.id.parse() else { return invalid("ID", "a UUID") };
     if document.datacenter.is_empty() {
         return invalid("Datacenter", "a name");

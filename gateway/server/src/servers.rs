@@ -1,0 +1,236 @@
+//! The way to other servers: one connection to each, made when it is needed.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use control::upstream::{Answering, CallError};
+use control::{LeaderAnswer, LeaderCall, Upstream};
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::Mutex as AsyncMutex;
+use wire::{Bytes, Connection, Handler, Limits, Opening, RpcError};
+
+/// What servers call at each other, besides what nodes call. Names outside the contract's.
+pub mod method {
+    /// [`control::LeaderCall`] to [`control::LeaderAnswer`].
+    pub const LEADER: &str = "Sojourn.Leader";
+}
+
+/// How long a connection may take to be made: longer than a packet that is sent a second time, and shorter than
+/// an election.
+const DIAL_MAX: Duration = Duration::from_secs(1);
+
+/// Servers that are connected at once; one more is refused. Far more than a cluster has.
+const SERVERS_MAX: usize = 64;
+
+/// Finds the address of the server with a number.
+pub type Find = Box<dyn Fn(u64) -> Option<String> + Send + Sync>;
+
+/// A clone is a handle of the same.
+#[derive(Clone, Default)]
+pub struct Servers(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    /// Set once the log is open, which knows who takes part.
+    find: OnceLock<Find>,
+    /// By address. A slot is locked while its connection is made, so that nobody makes a second one.
+    slots: Mutex<BTreeMap<String, Arc<AsyncMutex<Option<Connection>>>>>,
+}
+
+impl Servers {
+    /// Says how servers are found by their numbers. Only the first call counts.
+    pub fn find_by(&self, find: Find) {
+        let _set_before = self.0.find.set(find);
+    }
+
+    /// Calls a method with its body as it is on the wire.
+    ///
+    /// # Errors
+    /// [`CallError::NotSent`] only if the other server cannot have acted on it.
+    pub async fn call_raw(
+        &self,
+        address: &str,
+        method: &str,
+        body: &[u8],
+        patience: Duration,
+    ) -> Result<Bytes, CallError> {
+        let dialed = tokio::time::timeout(patience.min(DIAL_MAX), self.connection(address)).await;
+        let connection = match dialed {
+            Ok(Ok(connection)) => connection,
+            Ok(Err(error)) => return Err(CallError::NotSent(error.to_string())),
+            Err(_) => return Err(CallError::NotSent(format!("no connection to {address} in time"))),
+        };
+        let answer = connection.call_raw(method, body, patience).await;
+        answer.map_err(|error| CallError::NoAnswer(error.to_string()))
+    }
+
+    /// As [`Servers::call_raw`], for messages that are maps by their fields' names.
+    pub async fn call<Req: Serialize, Resp: DeserializeOwned>(
+        &self,
+        address: &str,
+        method: &str,
+        request: &Req,
+        patience: Duration,
+    ) -> Result<Resp, CallError> {
+        let body = msgpack::to_vec(request).map_err(|error| CallError::NotSent(error.to_string()))?;
+        let answer = self.call_raw(address, method, &body, patience).await?;
+        msgpack::from_slice(&answer).map_err(|error| CallError::NoAnswer(error.to_string()))
+    }
+
+    async fn connection(&self, address: &str) -> Result<Connection, RpcError> {
+        let slot = {
+            let mut slots = self.0.slots.lock();
+            if slots.len() >= SERVERS_MAX && !slots.contains_key(address) {
+                slots.retain(|_, slot| Arc::strong_count(slot) > 1);
+            }
+            if slots.len() >= SERVERS_MAX && !slots.contains_key(address) {
+                return Err(RpcError::Protocol("connected to as many servers as allowed"));
+            }
+            slots.entry(address.to_string()).or_default().clone()
+        };
+        let mut slot = slot.lock().await;
+        if let Some(connection) = slot.as_ref().filter(|connection| !connection.is_closed()) {
+            return Ok(connection.clone());
+        }
+        let found = tokio::net::lookup_host(address).await?.next();
+        let found = found.ok_or_else(|| std::io::Error::other(format!("{address} has no address")))?;
+        let connection = wire::dial(found, Arc::new(Refusing), Limits::SERVER, DIAL_MAX).await?;
+        Ok(slot.insert(connection).clone())
+    }
+}
+
+impl Upstream for Servers {
+    fn call(&self, leader: u64, call: LeaderCall, patience: base::Duration) -> Answering {
+        let servers = self.clone();
+        Box::pin(async move {
+            let address = servers.0.find.get().and_then(|find| find(leader));
+            let address =
+                address.ok_or_else(|| CallError::NotSent(format!("server {leader} is not known")))?;
+            servers.call::<_, LeaderAnswer>(&address, method::LEADER, &call, patience.to_std()).await
+        })
+    }
+}
+
+/// Servers call over connections they made themselves.
+struct Refusing;
+
+impl Handler for Refusing {
+    async fn call(&self, _: &Connection, method: &str, _: Bytes) -> Result<Vec<u8>, String> {
+        Err(format!("rpc: can't find method {method}"))
+    }
+
+    async fn stream(&self, _: &Connection, method: &str, opening: Opening) -> Result<(), RpcError> {
+        opening.refuse(format!("unknown rpc method: {method:?}")).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::{Duration as Span, Index, Time, Uuid};
+    use control::broker::{Delivery, NotHeld};
+    use control::{Receipt, SubmitError};
+    use model::command::{EvalEnd, Plan, RegisterJob, Reply, Settlement, Verdict};
+    use model::document::{Job, Node};
+    use model::event::{AllocsPlaced, Doc, EvalOutcome, NodeMessage, RejectedNode};
+    use model::{
+        Actor, AllocId, Command, EvalId, EvalStatus, JobKey, JobType, NodeId, NodeStatus, Rejection, Request,
+        RequestId,
+    };
+
+    use super::*;
+
+    #[test]
+    fn calls_and_answers_arrive_as_they_were_sent() {
+        let commands = [
+            Command::FoundCluster,
+            Command::RegisterNode {
+                document: Box::new(Node { name: "n1".to_string(), ..Node::default() }),
+            },
+            Command::UpdateNodeStatus { node: NodeId(id(1)), claimed: NodeStatus::Ready },
+            Command::EmitNodeMessages {
+                node: NodeId(id(1)),
+                messages: vec![NodeMessage::new("Driver", "healthy", Time(i64::MIN))],
+            },
+            Command::RegisterJob(Box::new(RegisterJob {
+                job: Job { id: Some("web".to_string()), priority: Some(70), ..Job::default() },
+                submission: None,
+                enforce_index: Some(u64::MAX),
+                eval_priority: None,
+                preserve_counts: true,
+            })),
+            Command::SettleEval(Box::new(settlement())),
+        ];
+        for command in commands {
+            let actor = Actor::Token("accessor".to_string());
+            same(&LeaderCall::Submit(Box::new(Request { id: RequestId(id(9)), actor, command })));
+        }
+        same(&LeaderCall::Dequeue { types: vec![JobType::Service, JobType::Batch], patience: Span(5) });
+        same(&LeaderCall::ReadIndex { confirmed: true });
+        let receipt = Receipt {
+            index: Index(7),
+            time: Time(8),
+            wrote: true,
+            reply: Reply {
+                evals: vec![EvalId(id(3))],
+                verdict: Some(Verdict {
+                    full: false,
+                    placed: 2,
+                    rejected: vec![RejectedNode { node: NodeId(id(1)), reason: "cpu".to_string() }],
+                }),
+            },
+        };
+        let invalid = Rejection::NodeInvalid { field: "Name".into(), expected: "a name".into() };
+        let answers = [
+            LeaderAnswer::Submitted(Ok(receipt)),
+            LeaderAnswer::Submitted(Err(SubmitError::Rejected(invalid))),
+            LeaderAnswer::Submitted(Err(SubmitError::Refused("the disk is full".to_string()))),
+            LeaderAnswer::Dequeued(None),
+            LeaderAnswer::Dequeued(Some(Delivery {
+                eval: EvalId(id(4)),
+                token: u64::MAX,
+                wait_index: Index(1),
+            })),
+            LeaderAnswer::Held(Err(NotHeld::WrongToken)),
+            LeaderAnswer::Heard(Some(Span::from_secs(12))),
+            LeaderAnswer::ReadIndex(Some(Index(3))),
+        ];
+        answers.iter().for_each(same);
+    }
+
+    fn settlement() -> Settlement {
+        let placed = AllocsPlaced {
+            eval: EvalId(id(4)),
+            key: JobKey::new("default", "web"),
+            version: 3,
+            group: "g".to_string(),
+            template: Doc(vec![0, 255]),
+            metrics: Doc::default(),
+            ids: vec![AllocId(id(5))],
+            nodes: vec![NodeId(id(1))],
+            names: vec![0],
+            previous: vec![],
+            ports: vec![u16::MAX],
+        };
+        let end = EvalEnd {
+            status: EvalStatus::Complete,
+            description: String::new(),
+            outcome: EvalOutcome { classes: vec![("v1:1".to_string(), true)], ..EvalOutcome::default() },
+            blocked: None,
+        };
+        let plan = Plan { snapshot: Index(6), placed: vec![placed], ..Plan::default() };
+        Settlement { eval: EvalId(id(4)), plan, end: Some(end) }
+    }
+
+    fn same<T: Serialize + DeserializeOwned + std::fmt::Debug>(sent: &T) {
+        let bytes = msgpack::to_vec(sent).unwrap();
+        let came: T = msgpack::from_slice(&bytes).unwrap();
+        assert_eq!(format!("{came:?}"), format!("{sent:?}"));
+    }
+
+    fn id(number: u128) -> Uuid {
+        Uuid::from(number)
+    }
+}

@@ -100,7 +100,15 @@ impl RaftJournal {
         let (dir, segment_bytes) = (settings.dir.clone(), settings.segment_bytes);
         let opened = runtime.spawn_blocking(move || {
             let files = Arc::new(Directory::open(&dir)?);
-            Store::open(files, store::Settings { segment_bytes }, Arc::new(store::abort))
+            Store::open(
+                files,
+                store::Settings {
+                    segment_bytes,
+                    retention: store::RETENTION,
+                    driving: store::Driving::Threads,
+                },
+                Arc::new(store::abort),
+            )
         });
         let store = Arc::new(opened.await??);
         let gate = Arc::new(Gate::new());

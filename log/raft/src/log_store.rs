@@ -147,7 +147,7 @@ mod tests {
 
     use super::*;
     use crate::machine::Machine;
-    use journal::store::{Directory, Settings};
+    use journal::store::{Directory, Driving, RETENTION, Settings};
 
     struct Build;
 
@@ -163,8 +163,12 @@ mod tests {
 
     fn fresh(dir: &TempDir) -> (LogStore, Machine) {
         let files = Arc::new(Directory::open(dir.path()).unwrap());
-        let store =
-            Store::open(files, Settings { segment_bytes: 4096 }, Arc::new(journal::store::abort)).unwrap();
+        let store = Store::open(
+            files,
+            Settings { segment_bytes: 4096, retention: RETENTION, driving: Driving::Threads },
+            Arc::new(journal::store::abort),
+        )
+        .unwrap();
         // Nobody listens: the suite looks at the store.
         let (news, mut heard) = tokio::sync::mpsc::channel(64);
         tokio::spawn(async move { while heard.recv().await.is_some() {} });

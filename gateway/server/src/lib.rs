@@ -2,6 +2,7 @@
 //!
 //! Read `start.rs` for what a server is made of, and [`rpc`] for how node agents talk to it.
 
+pub mod autopilot;
 pub mod gossip;
 mod link;
 pub mod rpc;

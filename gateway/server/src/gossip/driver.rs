@@ -60,12 +60,12 @@ impl Driver {
         pool: Pool,
         socket: UdpSocket,
         asked: mpsc::Receiver<Ask>,
+        began: Instant,
         joined: u64,
     ) -> (Driver, watch::Receiver<Sightings>, watch::Receiver<Counts>) {
         let (sightings, seen) = watch::channel(list(&pool));
         let (counts, counted) = watch::channel(Counts::default());
         let (joins, leaving) = (BTreeMap::new(), None);
-        let began = Instant::now();
         (Driver { pool, socket, asked, began, sightings, counts, joins, joined, leaving }, seen, counted)
     }
 
@@ -144,6 +144,7 @@ impl Driver {
             let outcome = match greeted {
                 Greeted::Welcome(member) => Ok(member),
                 Greeted::Refused(why) => Err(JoinError::Refused(join.address, why)),
+                Greeted::Ourselves => Err(JoinError::Ourselves(join.address)),
             };
             // A caller that has gone does not wait for the answer.
             let _ = join.answer.send(outcome);

@@ -21,6 +21,7 @@ use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use driver::Ask;
 pub use member::{Member, Parting, TEXT_MAX};
@@ -59,6 +60,8 @@ pub enum JoinError {
     Silent(SocketAddr),
     #[error("the servers at {0} refuse: {1}")]
     Refused(SocketAddr, String),
+    #[error("this server itself listens at {0}")]
+    Ourselves(SocketAddr),
     #[error("gossip has ended")]
     Ended,
 }
@@ -75,6 +78,7 @@ struct Inner {
     sightings: watch::Receiver<Sightings>,
     counts: watch::Receiver<Counts>,
     address: SocketAddr,
+    began: Instant,
     task: JoinHandle<()>,
 }
 
@@ -97,9 +101,10 @@ impl Gossip {
         let pool = Pool::new(settings.own, settings.key.as_ref(), settings.timings, settings.seed);
         let (asks, asked) = mpsc::channel(ASKS_MAX);
         let joined = base::Rng::stream(settings.seed, "greetings").next();
-        let (driver, sightings, counts) = driver::Driver::new(pool, socket, asked, joined);
+        let began = Instant::now();
+        let (driver, sightings, counts) = driver::Driver::new(pool, socket, asked, began, joined);
         let task = tokio::spawn(driver.run());
-        Ok(Gossip(Arc::new(Inner { asks, sightings, counts, address, task })))
+        Ok(Gossip(Arc::new(Inner { asks, sightings, counts, address, began, task })))
     }
 
     /// Where it listens.
@@ -109,6 +114,11 @@ impl Gossip {
 
     pub fn sightings(&self) -> Sightings {
         self.0.sightings.borrow().clone()
+    }
+
+    /// The time in which [`Sighting::since`] is told.
+    pub fn running_for(&self) -> Duration {
+        self.0.began.elapsed()
     }
 
     /// Wakes whenever something about a server changes.

@@ -102,6 +102,8 @@ pub struct Sighting {
 pub enum Greeted {
     Welcome(Arc<Member>),
     Refused(String),
+    /// A list of all servers also names the one that reads it.
+    Ourselves,
 }
 
 type Swim = Foca<Identity, Codec<Box<dyn FnMut(Uuid) -> bool + Send>>, Chance, NoCustomBroadcast>;
@@ -230,6 +232,12 @@ impl Pool {
             self.counts.malformed += 1;
             return;
         };
+        if opened.session == self.sealer.session() {
+            if let (&HELLO, Ok(hello)) = (kind, Hello::decode(content)) {
+                self.greeted.push((hello.number, Greeted::Ourselves));
+            }
+            return;
+        }
         let entry = self.sessions.take(&opened.session, opened.number, self.now);
         match (kind, entry) {
             (_, Entry::Repeated) => self.counts.repeated += 1,

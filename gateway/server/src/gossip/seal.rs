@@ -98,6 +98,10 @@ impl Sealer {
         Sealer { cipher, session, sent: 0 }
     }
 
+    pub fn session(&self) -> Session {
+        self.session
+    }
+
     /// # Panics
     /// If there is more content than [`CONTENT_MAX`]: whoever fills it keeps to that.
     pub fn seal(&mut self, content: &[u8]) -> Vec<u8> {

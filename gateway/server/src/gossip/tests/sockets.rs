@@ -78,6 +78,7 @@ async fn servers_join_fail_and_leave() {
 #[tokio::test]
 async fn nobody_is_joined_who_does_not_answer_or_refuses() {
     let one = start(1, Some(KEY), |_| ()).await;
+    assert_eq!(one.join(one.address()).await, Err(JoinError::Ourselves(one.address())));
     let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let nobody = silent.local_addr().unwrap();
     let stranger = start(2, Some(OTHER_KEY), |_| ()).await;

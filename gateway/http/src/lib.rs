@@ -8,6 +8,7 @@
 
 mod answer;
 mod blocking;
+mod cluster_link;
 mod error;
 pub mod events;
 mod node_link;
@@ -19,6 +20,7 @@ mod server;
 mod view;
 
 pub use blocking::WAITING_READS_MAX;
+pub use cluster_link::{ClusterError, ClusterLink, FileStream, PeerName, SnapshotFile, Snapshots};
 pub use error::Failure;
 pub use node_link::{FrameStream, NodeLink, NodeLinkError, frames};
 pub use routes::router;

@@ -2,6 +2,9 @@
 //!
 //! Read `start.rs` for what a server is made of, and [`rpc`] for how node agents talk to it.
 
+pub mod autopilot;
+pub mod cluster;
+pub mod gossip;
 mod link;
 pub mod rpc;
 pub mod servers;

@@ -9,6 +9,7 @@ pub mod document;
 pub mod event;
 pub mod image;
 pub mod noun;
+mod operator;
 mod rejection;
 mod report;
 mod template;
@@ -21,6 +22,7 @@ pub use noun::{
     Actor, AllocId, ClientStatus, Desired, Eligibility, EvalId, EvalStatus, JobKey, JobStatus, JobType,
 };
 pub use noun::{NodeId, NodeStatus, RequestId, Trigger};
+pub use operator::Autopilot;
 pub use rejection::{Kind, Rejection};
 pub use report::Report;
 pub use template::Template;

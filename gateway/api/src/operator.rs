@@ -1,0 +1,95 @@
+//! What operators ask and set: the raft cluster, its autopilot, and how servers join.
+
+use model::document::shape::is_zero;
+use model::document::{List, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// `RaftConfiguration` of the v1 contract.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct RaftConfiguration {
+    pub servers: List<RaftServer>,
+    pub index: u64,
+}
+
+/// `RaftServer` of the v1 contract.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct RaftServer {
+    #[serde(rename = "ID")]
+    pub id: String,
+    pub node: String,
+    pub address: String,
+    pub leader: bool,
+    pub voter: bool,
+    pub raft_protocol: String,
+}
+
+/// `LeadershipTransferResponse` of the v1 contract.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct LeadershipTransferResponse {
+    pub from: RaftServer,
+    pub to: RaftServer,
+    pub noop: bool,
+    /// Always null.
+    pub err: Value,
+}
+
+/// `AutopilotConfiguration` of the v1 contract. Durations are written like `10s`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct AutopilotConfiguration {
+    pub cleanup_dead_servers: bool,
+    pub last_contact_threshold: String,
+    pub max_trailing_logs: u64,
+    pub min_quorum: u32,
+    pub server_stabilization_time: String,
+    pub enable_redundancy_zones: bool,
+    pub disable_upgrade_migration: bool,
+    pub enable_custom_upgrades: bool,
+    pub create_index: u64,
+    pub modify_index: u64,
+}
+
+/// `OperatorHealthReply` of the v1 contract, without what only enterprise releases have.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct OperatorHealthReply {
+    pub healthy: bool,
+    pub failure_tolerance: i64,
+    pub servers: List<ServerHealth>,
+    pub leader: String,
+    pub voters: List<String>,
+}
+
+/// `ServerHealth` of the v1 contract. `LastContact` is a duration, like `50ms`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct ServerHealth {
+    #[serde(rename = "ID")]
+    pub id: String,
+    pub name: String,
+    pub address: String,
+    pub serf_status: String,
+    pub version: String,
+    pub leader: bool,
+    pub last_contact: String,
+    pub last_term: u64,
+    pub last_index: u64,
+    pub healthy: bool,
+    pub voter: bool,
+    pub stable_since: Timestamp,
+}
+
+/// The answer of `PUT /v1/agent/join`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct JoinResponse {
+    #[serde(rename = "num_joined")]
+    pub joined: u64,
+    pub error: String,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub warning: String,
+}

@@ -1,0 +1,95 @@
+use std::io;
+
+use api::{AgentMember, JoinResponse, LeadershipTransferResponse, OperatorHealthReply, RaftConfiguration};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+
+/// The servers of all regions, and the raft cluster of this one.
+///
+/// What only the leader can do or tell fails with [`ClusterError::NotLeading`] elsewhere: whoever stands between
+/// may ask the leader instead.
+pub trait ClusterLink: Send + Sync + 'static {
+    /// Every server that is known, this one included.
+    fn members(&self) -> Vec<AgentMember>;
+
+    /// Regions that have servers, sorted.
+    fn regions(&self) -> Vec<String>;
+
+    /// The leader's RPC address; `None` while there is none.
+    fn leader(&self) -> Option<String>;
+
+    /// RPC addresses of the raft cluster, sorted.
+    fn peers(&self) -> Vec<String>;
+
+    /// Joins the servers at these addresses, as far as they can be reached.
+    fn join(&self, addresses: Vec<String>) -> BoxFuture<'_, JoinResponse>;
+
+    /// Has a failed server count as one that left; an unknown name does nothing.
+    ///
+    /// # Errors
+    /// [`ClusterError::Invalid`] while the server lives.
+    fn force_leave(&self, name: String, prune: bool) -> BoxFuture<'_, Result<(), ClusterError>>;
+
+    fn raft_configuration(&self) -> RaftConfiguration;
+
+    /// # Errors
+    /// [`ClusterError`]; the raft cluster is as it was.
+    fn remove_peer(&self, peer: PeerName) -> BoxFuture<'_, Result<(), ClusterError>>;
+
+    /// Returns once the other server leads.
+    ///
+    /// # Errors
+    /// [`ClusterError`]; some server leads, or will after the next election.
+    fn transfer(&self, to: PeerName) -> BoxFuture<'_, Result<LeadershipTransferResponse, ClusterError>>;
+
+    /// # Errors
+    /// [`ClusterError::NotLeading`].
+    fn health(&self) -> Result<OperatorHealthReply, ClusterError>;
+}
+
+/// A member of the raft cluster, as operators name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PeerName {
+    /// The server's id, or its number in raft.
+    Id(String),
+    /// Its RPC address.
+    Address(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClusterError {
+    #[error("this server does not lead{}", leader.as_ref().map(|at| format!(": {at} does")).unwrap_or_default())]
+    NotLeading { leader: Option<String> },
+    #[error("{0}")]
+    Invalid(String),
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// A snapshot file on its way. An error ends it, and the file is of no use.
+pub type FileStream = BoxStream<'static, io::Result<Bytes>>;
+
+/// A snapshot file that was made, and what can be said before it is sent.
+pub struct SnapshotFile {
+    /// SHA-256 or another digest of the whole file, as the `Digest` header says it, like `sha-256=…`.
+    pub digest: String,
+    pub bytes: u64,
+    pub index: u64,
+    pub stream: FileStream,
+}
+
+/// Snapshots of the whole state as files.
+pub trait Snapshots: Send + Sync + 'static {
+    /// Makes a file of everything that is committed here.
+    ///
+    /// # Errors
+    /// [`ClusterError`].
+    fn save(&self) -> BoxFuture<'_, Result<SnapshotFile, ClusterError>>;
+
+    /// Puts the state of a file in place of what is there. The file is read whole and checked first.
+    ///
+    /// # Errors
+    /// [`ClusterError`]; nothing has changed then.
+    fn restore(&self, file: FileStream) -> BoxFuture<'_, Result<(), ClusterError>>;
+}

@@ -1,0 +1,244 @@
+//! How the leader looks after the servers: who is healthy, who comes in, who is let go of. Rules only: the loop that
+//! follows them stands in `cluster/lead.rs`.
+
+use std::collections::BTreeMap;
+
+use base::{Duration, Time};
+use model::Autopilot;
+
+use crate::gossip::Standing;
+
+/// How long a voter that gossip never heard of is waited for: a leader that has just started knows nobody yet.
+pub const UNKNOWN_GRACE: Duration = Duration::from_secs(60);
+
+/// A member of the raft cluster, as the leader sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    pub number: u64,
+    /// Its RPC address, as the log says.
+    pub address: String,
+    pub voter: bool,
+    /// How long ago it last answered the leader; `None` if it never did. Zero for the leader itself.
+    pub last_contact: Option<Duration>,
+    /// The last entry it is known to have.
+    pub matched: Option<u64>,
+}
+
+/// A server of this region that is known, in raft or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    pub number: u64,
+    pub name: String,
+    /// Its RPC address, as it says itself.
+    pub address: String,
+    pub standing: Standing,
+    /// How long it has been standing so.
+    pub for_how_long: Duration,
+}
+
+/// Everything the rules look at.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    /// The leader.
+    pub own: u64,
+    pub term: u64,
+    /// The leader's last entry.
+    pub last_entry: u64,
+    pub leading_for: Duration,
+    pub peers: Vec<Peer>,
+    pub servers: Vec<Server>,
+}
+
+impl Scene {
+    pub fn server(&self, number: u64) -> Option<&Server> {
+        self.servers.iter().find(|server| server.number == number)
+    }
+
+    pub fn peer(&self, number: u64) -> Option<&Peer> {
+        self.peers.iter().find(|peer| peer.number == number)
+    }
+
+    fn voters(&self) -> impl Iterator<Item = &Peer> {
+        self.peers.iter().filter(|peer| peer.voter)
+    }
+
+    fn is_live(&self, number: u64) -> bool {
+        number == self.own || self.server(number).is_some_and(|server| server.standing.is_live())
+    }
+
+    fn is_voter(&self, number: u64) -> bool {
+        self.voters().any(|voter| voter.number == number)
+    }
+}
+
+/// A change of the raft cluster. One at a time: the next one is decided on what this one led to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Becomes a voter once it has caught up.
+    Add {
+        number: u64,
+        address: String,
+    },
+    /// The same server is now reached elsewhere.
+    Readdress {
+        number: u64,
+        address: String,
+    },
+    Remove {
+        number: u64,
+        why: &'static str,
+    },
+}
+
+/// What is to be done next, if anything.
+pub fn next_step(rules: &Autopilot, scene: &Scene) -> Option<Step> {
+    remove_left(scene).or_else(|| readdress(scene)).or_else(|| match candidates(scene).next() {
+        // Who is about to come in replaces whom is about to be removed: first the one, then the other, and no
+        // majority is ever smaller than it has to be.
+        Some(_) => add(rules, scene),
+        None => remove_dead(rules, scene),
+    })
+}
+
+fn remove_left(scene: &Scene) -> Option<Step> {
+    let left = |peer: &&Peer| {
+        peer.number != scene.own
+            && scene.server(peer.number).is_some_and(|server| server.standing == Standing::Left)
+    };
+    let left = scene.peers.iter().find(left)?;
+    Some(Step::Remove { number: left.number, why: "it left" })
+}
+
+fn readdress(scene: &Scene) -> Option<Step> {
+    let moved = |server: &&Server| {
+        server.standing == Standing::Alive
+            && scene.peer(server.number).is_some_and(|peer| peer.address != server.address)
+    };
+    let moved = scene.servers.iter().find(moved)?;
+    Some(Step::Readdress { number: moved.number, address: moved.address.clone() })
+}
+
+/// Servers that live and do not vote yet, whoever has waited longest first.
+fn candidates(scene: &Scene) -> impl Iterator<Item = &Server> {
+    let twin = |server: &Server| {
+        let voting = |other: &&Server| scene.is_voter(other.number) && other.standing.is_live();
+        scene.servers.iter().filter(voting).any(|other| other.name == server.name)
+    };
+    let is_candidate = move |server: &&Server| {
+        server.standing == Standing::Alive && !scene.is_voter(server.number) && !twin(server)
+    };
+    let mut found: Vec<&Server> = scene.servers.iter().filter(is_candidate).collect();
+    found.sort_by_key(|server| (std::cmp::Reverse(server.for_how_long), server.number));
+    found.into_iter()
+}
+
+fn add(rules: &Autopilot, scene: &Scene) -> Option<Step> {
+    let stable = |server: &&Server| server.for_how_long >= rules.server_stabilization_time();
+    let server = candidates(scene).find(stable)?;
+    Some(Step::Add { number: server.number, address: server.address.clone() })
+}
+
+fn remove_dead(rules: &Autopilot, scene: &Scene) -> Option<Step> {
+    let dead = |peer: &&Peer| match scene.server(peer.number) {
+        _ if peer.number == scene.own => false,
+        Some(server) => server.standing == Standing::Failed,
+        None => scene.leading_for >= UNKNOWN_GRACE,
+    };
+    let dead: Vec<&Peer> = scene.peers.iter().filter(dead).collect();
+    // Who does not vote is missed by nobody.
+    let silent = dead.iter().find(|peer| !peer.voter && rules.cleanup_dead_servers);
+    let step = |number, why| Some(Step::Remove { number, why });
+    if let Some(silent) = silent {
+        return step(silent.number, "it failed before it could vote");
+    }
+    let dead: Vec<&Peer> = dead.into_iter().filter(|peer| peer.voter).collect();
+    let voters = scene.voters().count();
+    let live = scene.voters().filter(|voter| scene.is_live(voter.number)).count();
+    let left = voters.saturating_sub(1);
+    let is_safe = dead.len() <= left / 2 && left >= rules.min_quorum as usize && live > left / 2;
+    if !is_safe {
+        return None;
+    }
+    if let Some(replaced) = dead.iter().find(|peer| is_replaced(scene, peer)) {
+        return step(replaced.number, "another server has taken its place");
+    }
+    let first = dead.first().filter(|_| rules.cleanup_dead_servers)?;
+    step(first.number, "it failed")
+}
+
+/// A voter that lives has its name or its address: it cannot come back as it was.
+fn is_replaced(scene: &Scene, dead: &Peer) -> bool {
+    let name = scene.server(dead.number).map(|server| &server.name);
+    let heirs = scene.servers.iter().filter(|server| {
+        server.number != dead.number && server.standing.is_live() && scene.is_voter(server.number)
+    });
+    heirs.into_iter().any(|heir| Some(&heir.name) == name || heir.address == dead.address)
+}
+
+/// How one server does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerHealth {
+    pub number: u64,
+    pub standing: Option<Standing>,
+    pub leader: bool,
+    pub voter: bool,
+    pub last_contact: Option<Duration>,
+    pub last_index: u64,
+    pub healthy: bool,
+    /// Since when it has been healthy, or not, without a break.
+    pub stable_since: Time,
+}
+
+/// How the cluster does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    pub healthy: bool,
+    /// Servers that may still fail before there is no majority.
+    pub failure_tolerance: usize,
+    pub servers: Vec<ServerHealth>,
+}
+
+/// Since when each server is as healthy as it is.
+#[derive(Clone, Debug, Default)]
+pub struct Record(BTreeMap<u64, (bool, Time)>);
+
+/// Judges every member of the raft cluster.
+pub fn health(rules: &Autopilot, scene: &Scene, record: &mut Record, now: Time) -> Health {
+    record.0.retain(|number, _| scene.peer(*number).is_some());
+    let servers: Vec<_> = scene.peers.iter().map(|peer| judge(rules, scene, record, now, peer)).collect();
+    let voters = servers.iter().filter(|server| server.voter).count();
+    let healthy = servers.iter().filter(|server| server.voter && server.healthy).count();
+    Health {
+        healthy: servers.iter().all(|server| server.healthy),
+        failure_tolerance: healthy.saturating_sub(voters / 2 + 1),
+        servers,
+    }
+}
+
+fn judge(rules: &Autopilot, scene: &Scene, record: &mut Record, now: Time, peer: &Peer) -> ServerHealth {
+    let leader = peer.number == scene.own;
+    let standing = scene.server(peer.number).map(|server| server.standing);
+    let last_index = if leader { scene.last_entry } else { peer.matched.unwrap_or(0) };
+    let in_touch = peer.last_contact.is_some_and(|silent| silent <= rules.last_contact_threshold());
+    let trails = scene.last_entry.saturating_sub(last_index);
+    let keeps_up = peer.matched.is_some() && trails <= rules.max_trailing_logs;
+    let healthy = leader || (standing == Some(Standing::Alive) && in_touch && keeps_up);
+    let (was, since) = record.0.entry(peer.number).or_insert((healthy, now));
+    if *was != healthy {
+        (*was, *since) = (healthy, now);
+    }
+    let last_contact = if leader { Some(Duration::ZERO) } else { peer.last_contact };
+    ServerHealth {
+        number: peer.number,
+        standing,
+        leader,
+        voter: peer.voter,
+        last_contact,
+        last_index,
+        healthy,
+        stable_since: *since,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! What the leader does about the servers, and how a server goes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::Time;
+use model::Autopilot;
+use tokio::time::Instant;
+
+use super::roster::{Known, as_span};
+use super::{Inner, Status};
+use crate::autopilot::{self, Record, Scene, Step, next_step};
+use crate::gossip::Standing;
+
+/// How long a server that goes waits for another leader, and until it no longer votes.
+const LEAVE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often it looks whether that is so.
+const LEAVE_LOOK: Duration = Duration::from_millis(100);
+
+/// Judges the servers while this one leads.
+pub async fn watch(inner: Arc<Inner>) {
+    let mut record = Record::default();
+    loop {
+        tokio::time::sleep(inner.settings.timings.health).await;
+        let status = inner.consensus.status();
+        if !status.leads() {
+            record = Record::default();
+            *inner.health.lock() = None;
+            continue;
+        }
+        let (rules, scene) = (inner.rules().await, inner.scene(&status, Duration::ZERO));
+        *inner.health.lock() = Some(autopilot::health(&rules, &scene, &mut record, clock()));
+    }
+}
+
+/// Follows the rules while this server leads, one step at a time.
+pub async fn lead(inner: Arc<Inner>) {
+    let mut leading: Option<Instant> = None;
+    loop {
+        tokio::time::sleep(inner.settings.timings.step).await;
+        let status = inner.consensus.status();
+        if !status.leads() {
+            leading = None;
+            continue;
+        }
+        let since = *leading.get_or_insert_with(Instant::now);
+        let rules = inner.rules().await;
+        if let Some(step) = next_step(&rules, &inner.scene(&status, since.elapsed())) {
+            inner.follow(step).await;
+        }
+    }
+}
+
+/// For what is shown; nothing is decided by it.
+fn clock() -> Time {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Time::ZERO.plus(since.into())
+}
+
+impl Inner {
+    /// Everything the autopilot looks at.
+    pub fn scene(&self, status: &Status, leading_for: Duration) -> Scene {
+        Scene {
+            own: status.own,
+            term: status.term.0,
+            last_entry: status.last_entry,
+            leading_for: as_span(leading_for),
+            peers: status.peers.clone(),
+            servers: self.others().iter().map(Known::server).chain([self.own_server()]).collect(),
+        }
+    }
+
+    fn own_server(&self) -> autopilot::Server {
+        let own = &self.settings.own;
+        autopilot::Server {
+            number: own.number,
+            name: own.name.clone(),
+            address: own.rpc.clone(),
+            standing: Standing::Alive,
+            for_how_long: as_span(self.now()),
+        }
+    }
+
+    /// The rules as the log has them. The first leader writes down what it was configured with.
+    async fn rules(&self) -> Autopilot {
+        if let Some(rules) = self.rules.autopilot() {
+            return rules;
+        }
+        let first = self.settings.autopilot.clone();
+        if let Err(why) = self.rules.begin_autopilot(first.clone()).await {
+            tracing::warn!(why, "the autopilot's configuration is not written down yet");
+        }
+        first
+    }
+
+    async fn follow(&self, step: Step) {
+        let done = match &step {
+            Step::Add { number, address } | Step::Readdress { number, address } => {
+                let member = raft::Member { node: *number, address: address.clone(), voter: true };
+                self.consensus.add(member, self.settings.timings.catch_up).await
+            }
+            Step::Remove { number, .. } => self.consensus.remove(*number).await,
+        };
+        match (&step, done) {
+            (Step::Add { number, address }, Ok(())) => {
+                tracing::info!(number, address, "a server votes now");
+            }
+            (Step::Readdress { number, address }, Ok(())) => {
+                tracing::info!(number, address, "a server is reached elsewhere now");
+            }
+            (Step::Remove { number, why }, Ok(())) => {
+                tracing::warn!(number, why, "a server was removed from the cluster");
+            }
+            (step, Err(error)) => tracing::warn!(?step, %error, "the servers stay as they are for now"),
+        }
+    }
+
+    /// See [`super::Cluster::leave`].
+    pub async fn leave(&self) {
+        let status = self.consensus.status();
+        let own = status.own;
+        let voters = status.peers.iter().filter(|peer| peer.voter).count();
+        if status.leads() && voters > 1 {
+            // The new leader removes this server when it hears that it leaves.
+            match tokio::time::timeout(LEAVE_PATIENCE, self.consensus.transfer(None)).await {
+                Ok(Ok(leader)) => tracing::info!(leader, "another server leads now"),
+                Ok(Err(error)) => tracing::warn!(%error, "leaving as the leader: nobody took over"),
+                Err(_) => tracing::warn!("leaving as the leader: nobody took over in time"),
+            }
+        }
+        if let Some(gossip) = &self.gossip {
+            gossip.leave().await;
+        }
+        if voters <= 1 {
+            return;
+        }
+        let removed = async {
+            while self.consensus.status().peers.iter().any(|peer| peer.number == own) {
+                tokio::time::sleep(LEAVE_LOOK).await;
+            }
+        };
+        if tokio::time::timeout(LEAVE_PATIENCE, removed).await.is_err() {
+            tracing::info!("gone before the cluster took this server off its list");
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! The cluster as operators see and change it.
+
+use std::collections::BTreeSet;
+
+use api::{
+    AgentMember, JoinResponse, LeadershipTransferResponse, OperatorHealthReply, RaftConfiguration, RaftServer,
+};
+use base::Duration;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use http_gateway::{CONTRACT_VERSION, ClusterError, ClusterLink, PeerName};
+
+use super::join::join_all;
+use super::roster::Known;
+use super::{Cluster, ConsensusError, Inner, Status};
+use crate::autopilot::{Peer, ServerHealth};
+use crate::gossip::{Member, Sighting, Standing};
+
+/// Addresses that one call may join.
+const JOINS_MAX: usize = 64;
+
+impl ClusterLink for Cluster {
+    fn members(&self) -> Vec<AgentMember> {
+        self.0.inner.members()
+    }
+
+    fn regions(&self) -> Vec<String> {
+        let inner = &self.0.inner;
+        let mut regions = BTreeSet::from([inner.settings.own.region.clone()]);
+        if let Some(gossip) = &inner.gossip {
+            regions.extend(gossip.sightings().iter().map(|seen| seen.member.region.clone()));
+        }
+        regions.into_iter().collect()
+    }
+
+    fn leader(&self) -> Option<String> {
+        let status = self.0.inner.consensus.status();
+        let leader = status.leader?;
+        status.peers.into_iter().find(|peer| peer.number == leader).map(|peer| peer.address)
+    }
+
+    fn peers(&self) -> Vec<String> {
+        let peers = self.0.inner.consensus.status().peers.into_iter().map(|peer| peer.address);
+        peers.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    fn join(&self, addresses: Vec<String>) -> BoxFuture<'_, JoinResponse> {
+        async move { self.0.inner.join(&addresses).await }.boxed()
+    }
+
+    fn force_leave(&self, name: String, prune: bool) -> BoxFuture<'_, Result<(), ClusterError>> {
+        async move {
+            let Some(gossip) = &self.0.inner.gossip else {
+                let why = "this server does not gossip: remove the peer from raft instead";
+                return Err(ClusterError::Invalid(why.to_string()));
+            };
+            gossip.force_leave(&name, prune).await.map(|_| ()).map_err(ClusterError::Invalid)
+        }
+        .boxed()
+    }
+
+    fn raft_configuration(&self) -> RaftConfiguration {
+        let inner = &self.0.inner;
+        let (status, names) = (inner.consensus.status(), inner.names());
+        let servers = status.peers.iter().map(|peer| raft_server(&status, &names, peer));
+        RaftConfiguration { servers: servers.collect::<Vec<_>>().into(), index: status.last_entry }
+    }
+
+    fn remove_peer(&self, peer: PeerName) -> BoxFuture<'_, Result<(), ClusterError>> {
+        async move {
+            let status = self.leading()?;
+            let number = self.0.inner.find(&status, &peer)?.number;
+            self.0.inner.consensus.remove(number).await.map_err(failed)
+        }
+        .boxed()
+    }
+
+    fn transfer(&self, to: PeerName) -> BoxFuture<'_, Result<LeadershipTransferResponse, ClusterError>> {
+        async move {
+            let (inner, status) = (&self.0.inner, self.leading()?);
+            let names = inner.names();
+            let target = inner.find(&status, &to)?;
+            let own = status.peers.iter().find(|peer| peer.number == status.own);
+            let from = own.map(|own| raft_server(&status, &names, own)).unwrap_or_default();
+            let noop = target.number == status.own;
+            if !noop {
+                if !target.voter {
+                    let why = format!("{} does not vote: it cannot lead", target.address);
+                    return Err(ClusterError::Invalid(why));
+                }
+                inner.consensus.transfer(Some(target.number)).await.map_err(failed)?;
+            }
+            let to = raft_server(&inner.consensus.status(), &names, target);
+            Ok(LeadershipTransferResponse { from, to, noop, err: serde_json::Value::Null })
+        }
+        .boxed()
+    }
+
+    fn health(&self) -> Result<OperatorHealthReply, ClusterError> {
+        let (inner, status) = (&self.0.inner, self.leading()?);
+        let names = inner.names();
+        let health = inner.health.lock().clone();
+        let health = health.ok_or_else(|| {
+            let why = "this server leads only since a moment ago: no server has been judged yet";
+            ClusterError::Failed(why.to_string())
+        })?;
+        let servers = health.servers.iter().map(|server| server_health(&status, &names, server));
+        let id = |peer: &Peer| raft_server(&status, &names, peer).id;
+        let voters = status.peers.iter().filter(|peer| peer.voter).map(id);
+        Ok(OperatorHealthReply {
+            healthy: health.healthy,
+            failure_tolerance: health.failure_tolerance as i64,
+            servers: servers.collect::<Vec<_>>().into(),
+            leader: status.peers.iter().find(|peer| peer.number == status.own).map(id).unwrap_or_default(),
+            voters: voters.collect::<Vec<_>>().into(),
+        })
+    }
+}
+
+impl Cluster {
+    fn leading(&self) -> Result<Status, ClusterError> {
+        let status = self.0.inner.consensus.status();
+        if status.leads() { Ok(status) } else { Err(ClusterError::NotLeading { leader: self.leader() }) }
+    }
+}
+
+impl Inner {
+    async fn join(&self, addresses: &[String]) -> JoinResponse {
+        let failure = |error: String| JoinResponse { error, ..JoinResponse::default() };
+        let Some(gossip) = &self.gossip else {
+            return failure("this server does not gossip".to_string());
+        };
+        if addresses.len() > JOINS_MAX {
+            return failure(format!("at most {JOINS_MAX} addresses can be joined at a time"));
+        }
+        let (joined, failures) = join_all(gossip, addresses, self.settings.joins.port).await;
+        JoinResponse { joined, error: failures.join("; "), warning: String::new() }
+    }
+
+    fn members(&self) -> Vec<AgentMember> {
+        let own = &self.settings.own;
+        let Some(gossip) = &self.gossip else {
+            let others = self.others().into_iter().map(|known| self.by_answer(known));
+            return others.chain([agent_member(own, Standing::Alive)]).collect();
+        };
+        let sightings = gossip.sightings();
+        let mut members: Vec<AgentMember> = sightings
+            .iter()
+            .map(|Sighting { member, standing, .. }| agent_member(member, *standing))
+            .collect();
+        let gossiped = |known: &Known| sightings.iter().any(|seen| seen.member.id == known.id);
+        let others = self.others().into_iter().filter(|known| !gossiped(known));
+        members.extend(others.map(|known| self.by_answer(known)));
+        members
+    }
+
+    /// A server that is known by its RPC only.
+    fn by_answer(&self, known: Known) -> AgentMember {
+        let member = Member {
+            id: known.id,
+            number: known.candidate.number,
+            name: known.candidate.name,
+            datacenter: known.datacenter,
+            rpc: known.candidate.address,
+            version: known.version,
+            bootstrap_expect: known.candidate.expect,
+            has_log: known.candidate.has_log,
+            ..self.settings.own.clone()
+        };
+        let mut shown = agent_member(&member, known.standing);
+        // It has no gossip port to tell.
+        let (host, port) = host_and_port(&member.rpc);
+        (shown.addr, shown.port) = (host.to_string(), port);
+        shown
+    }
+
+    /// Everybody of this region, this server included.
+    fn names(&self) -> Vec<Known> {
+        let own = &self.settings.own;
+        let own = Known {
+            id: own.id,
+            candidate: self.own(),
+            datacenter: own.datacenter.clone(),
+            version: own.version.clone(),
+            standing: Standing::Alive,
+            for_how_long: self.now(),
+        };
+        self.others().into_iter().chain([own]).collect()
+    }
+
+    fn find<'a>(&self, status: &'a Status, peer: &PeerName) -> Result<&'a Peer, ClusterError> {
+        let names = self.names();
+        let found = status.peers.iter().find(|found| match peer {
+            PeerName::Address(address) => found.address == *address,
+            PeerName::Id(id) => {
+                found.number.to_string() == *id
+                    || names
+                        .iter()
+                        .any(|known| known.candidate.number == found.number && known.id.to_string() == *id)
+            }
+        });
+        found.ok_or_else(|| {
+            let (PeerName::Id(name) | PeerName::Address(name)) = peer;
+            ClusterError::Failed(format!("no server \"{name}\" is in the raft cluster"))
+        })
+    }
+}
+
+fn failed(error: ConsensusError) -> ClusterError {
+    ClusterError::Failed(error.0)
+}
+
+fn named(names: &[Known], number: u64) -> Option<&Known> {
+    names.iter().find(|known| known.candidate.number == number)
+}
+
+/// A server nobody has told of goes by its number.
+fn raft_server(status: &Status, names: &[Known], peer: &Peer) -> RaftServer {
+    let known = named(names, peer.number);
+    RaftServer {
+        id: known.map_or_else(|| peer.number.to_string(), |known| known.id.to_string()),
+        node: known.map_or_else(|| "(unknown)".to_string(), |known| known.candidate.name.clone()),
+        address: peer.address.clone(),
+        leader: status.leader == Some(peer.number),
+        voter: peer.voter,
+        raft_protocol: "3".to_string(),
+    }
+}
+
+fn server_health(status: &Status, names: &[Known], server: &ServerHealth) -> api::ServerHealth {
+    let known = named(names, server.number);
+    let peer = status.peers.iter().find(|peer| peer.number == server.number);
+    let text = |text: Option<String>| text.unwrap_or_default();
+    api::ServerHealth {
+        id: known.map_or_else(|| server.number.to_string(), |known| known.id.to_string()),
+        name: text(known.map(|known| known.candidate.name.clone())),
+        address: text(peer.map(|peer| peer.address.clone())),
+        serf_status: server.standing.map_or("none", Standing::word).to_string(),
+        version: text(known.map(|known| known.version.clone())),
+        leader: server.leader,
+        // Never heard of: as long ago as can be said.
+        last_contact: server.last_contact.unwrap_or(Duration(i64::MAX)).to_string(),
+        last_term: status.term.0,
+        last_index: server.last_index,
+        healthy: server.healthy,
+        voter: server.voter,
+        stable_since: server.stable_since.into(),
+    }
+}
+
+pub(crate) fn agent_member(member: &Member, standing: Standing) -> AgentMember {
+    let (host, port) = host_and_port(&member.rpc);
+    let mut tags = vec![
+        ("id", member.id.to_string()),
+        ("role", "nomad".to_string()),
+        ("region", member.region.clone()),
+        ("dc", member.datacenter.clone()),
+        ("build", CONTRACT_VERSION.to_string()),
+        ("port", port.to_string()),
+        ("rpc_addr", host.to_string()),
+        ("raft_vsn", "3".to_string()),
+        ("vsn", "1".to_string()),
+        ("sojourn", member.version.clone()),
+        ("raft_number", member.number.to_string()),
+    ];
+    match member.bootstrap_expect {
+        0 => {}
+        1 => tags.push(("bootstrap", "1".to_string())),
+        expect => tags.push(("expect", expect.to_string())),
+    }
+    AgentMember {
+        name: member.full_name(),
+        addr: member.serf.ip().to_string(),
+        port: member.serf.port(),
+        tags: tags.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
+        status: standing.word().to_string(),
+        protocol_min: 1,
+        protocol_max: 5,
+        protocol_cur: 2,
+        delegate_min: 2,
+        delegate_max: 5,
+        delegate_cur: 4,
+    }
+}
+
+/// The parts of `HOST:PORT`, without the brackets around an IPv6 address.
+fn host_and_port(address: &str) -> (&str, u16) {
+    let (host, port) = address.rsplit_once(':').unwrap_or((address, "0"));
+    (host.trim_matches(['[', ']']), port.parse().unwrap_or(0))
+}

@@ -1,0 +1,185 @@
+//! Everybody this server knows, wherever it knows them from.
+
+use std::time::Duration;
+
+use base::Uuid;
+
+use super::forming::{Candidate, Forming, forming};
+use super::{Answer, Inner, Question};
+use crate::autopilot::Server;
+use crate::gossip::Standing;
+
+/// Most servers known by what they answered. More are not remembered: a list has a handful.
+pub const ANSWERED_MAX: usize = 64;
+
+/// Looks in which a server on the list may be silent before it counts as failed.
+const SILENT_LOOKS: u32 = 5;
+
+/// A server that was asked, or asked, without gossip.
+pub struct Answered {
+    pub answer: Answer,
+    /// In time since this server began.
+    pub first: Duration,
+    pub last: Duration,
+}
+
+/// A server of this region.
+#[derive(Clone, Debug)]
+pub struct Known {
+    pub id: Uuid,
+    pub candidate: Candidate,
+    pub datacenter: String,
+    pub version: String,
+    pub standing: Standing,
+    pub for_how_long: Duration,
+}
+
+impl Known {
+    pub fn server(&self) -> Server {
+        Server {
+            number: self.candidate.number,
+            name: self.candidate.name.clone(),
+            address: self.candidate.address.clone(),
+            standing: self.standing,
+            for_how_long: as_span(self.for_how_long),
+        }
+    }
+}
+
+impl Inner {
+    pub fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Who this server is, as it says now.
+    pub fn own(&self) -> Candidate {
+        let own = &self.settings.own;
+        Candidate {
+            number: own.number,
+            id: own.id,
+            name: own.name.clone(),
+            address: own.rpc.clone(),
+            expect: own.bootstrap_expect,
+            has_log: self.consensus.status().has_log,
+        }
+    }
+
+    /// The other servers of this region. What gossip says of one counts before what it answered itself.
+    pub fn others(&self) -> Vec<Known> {
+        let (own, now) = (&self.settings.own, self.now());
+        let mut known: Vec<Known> = Vec::new();
+        if let Some(gossip) = &self.gossip {
+            let running = gossip.running_for();
+            let others = gossip.sightings();
+            let others = others.iter().filter(|seen| seen.member.region == own.region);
+            known.extend(others.filter(|seen| seen.member.id != own.id).map(|seen| Known {
+                id: seen.member.id,
+                candidate: Candidate {
+                    number: seen.member.number,
+                    id: seen.member.id,
+                    name: seen.member.name.clone(),
+                    address: seen.member.rpc.clone(),
+                    expect: seen.member.bootstrap_expect,
+                    has_log: seen.member.has_log,
+                },
+                datacenter: seen.member.datacenter.clone(),
+                version: seen.member.version.clone(),
+                standing: seen.standing,
+                for_how_long: running.saturating_sub(seen.since),
+            }));
+        }
+        let silent = self.settings.timings.look * SILENT_LOOKS;
+        for (id, answered) in self.answered.lock().iter() {
+            if known.iter().any(|known| known.id == *id) {
+                continue;
+            }
+            let is_live = now.saturating_sub(answered.last) <= silent;
+            let since = if is_live { answered.first } else { answered.last };
+            known.push(Known {
+                id: *id,
+                candidate: answered.answer.candidate(*id),
+                datacenter: answered.answer.datacenter.clone(),
+                version: answered.answer.version.clone(),
+                standing: if is_live { Standing::Alive } else { Standing::Failed },
+                for_how_long: now.saturating_sub(since),
+            });
+        }
+        known
+    }
+
+    /// What this server would do about founding.
+    pub fn forming(&self) -> Forming {
+        let live = self.others().into_iter().filter(|known| known.standing == Standing::Alive);
+        forming(&self.own(), &live.map(|known| known.candidate).collect::<Vec<_>>())
+    }
+
+    pub fn answer(&self, question: &Question) -> Answer {
+        if let Some(asker) = &question.asker {
+            self.heard(asker);
+        }
+        let own = self.own();
+        let agrees = question.founder != 0 && !own.has_log && self.agree(question.founder);
+        Answer { agrees, ..self.introduction(&own) }
+    }
+
+    /// Gives this server's word to a founder, if it is the right one.
+    pub fn agree(&self, founder: u64) -> bool {
+        let right = match self.forming() {
+            Forming::Founds(_) => Some(self.settings.own.number),
+            Forming::Follows(founder) => Some(founder),
+            Forming::Joins | Forming::Founded(_) | Forming::Unequal(_) | Forming::Waits { .. } => None,
+        };
+        self.word.lock().give(founder, right, self.now())
+    }
+
+    pub fn introduction(&self, own: &Candidate) -> Answer {
+        let member = &self.settings.own;
+        Answer {
+            id: member.id.to_string(),
+            number: own.number,
+            name: own.name.clone(),
+            region: member.region.clone(),
+            datacenter: member.datacenter.clone(),
+            address: own.address.clone(),
+            http: member.http.clone(),
+            version: member.version.clone(),
+            expect: own.expect,
+            has_log: own.has_log,
+            agrees: false,
+        }
+    }
+
+    /// Remembers a server that answered or asked. Those of other regions and this one itself are nobody.
+    pub fn heard(&self, answer: &Answer) {
+        let Ok(id) = answer.id.parse::<Uuid>() else { return };
+        if answer.region != self.settings.own.region || id == self.settings.own.id {
+            return;
+        }
+        let now = self.now();
+        let silent = self.settings.timings.look * SILENT_LOOKS;
+        let mut answered = self.answered.lock();
+        if answered.len() >= ANSWERED_MAX && !answered.contains_key(&id) {
+            return;
+        }
+        let first = answered.get(&id).filter(|known| now.saturating_sub(known.last) <= silent);
+        let first = first.map_or(now, |known| known.first);
+        answered.insert(id, Answered { answer: answer.clone(), first, last: now });
+    }
+}
+
+impl Answer {
+    fn candidate(&self, id: Uuid) -> Candidate {
+        Candidate {
+            number: self.number,
+            id,
+            name: self.name.clone(),
+            address: self.address.clone(),
+            expect: self.expect,
+            has_log: self.has_log,
+        }
+    }
+}
+
+pub fn as_span(span: Duration) -> base::Duration {
+    base::Duration(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,179 @@
+//! How servers find each other: SWIM over UDP, sealed when there is a key.
+//!
+//! [`Gossip`] is the handle; `driver.rs` owns the socket and the clock; [`Pool`] is everything else and has neither.
+//! `seal.rs` and `sessions.rs` say which packets are looked into at all, `greeting.rs` how a server comes in,
+//! `member.rs` what is told of one.
+
+mod driver;
+mod greeting;
+mod member;
+mod notice;
+mod pool;
+mod seal;
+mod sessions;
+#[cfg(test)]
+mod tests;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::UdpSocket;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use driver::Ask;
+pub use member::{Member, Parting, TEXT_MAX};
+pub use notice::{Counts, Notice};
+pub use pool::{MEMBERS_MAX, Pool, Sighting, Standing, Timings};
+pub use seal::{Key, KeyError};
+
+/// Calls that may wait for the driver. It takes one within microseconds; a caller waits while it is full.
+const ASKS_MAX: usize = 64;
+
+/// How long whoever is greeted may take to answer.
+const GREETING_PATIENCE: Duration = Duration::from_secs(3);
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Its `generation` must be above that of every earlier start: the time in milliseconds does.
+    pub own: Member,
+    pub key: Option<Key>,
+    pub timings: Timings,
+    /// Drawn anew at each start: two processes with one seed would use the same nonces.
+    pub seed: u64,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum GossipError {
+    #[error("this server's {field} is empty or longer than {TEXT_MAX} bytes: others cannot be told of it")]
+    Text { field: &'static str },
+    #[error("gossip has ended")]
+    Ended,
+}
+
+/// Why a server could not be joined.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JoinError {
+    #[error("no server answers at {0}")]
+    Silent(SocketAddr),
+    #[error("the servers at {0} refuse: {1}")]
+    Refused(SocketAddr, String),
+    #[error("this server itself listens at {0}")]
+    Ourselves(SocketAddr),
+    #[error("gossip has ended")]
+    Ended,
+}
+
+/// All servers that are known, by the order of their ids; this one included.
+pub type Sightings = Arc<Vec<Sighting>>;
+
+/// This server's part in the gossip. Dropping the last handle ends it without a word: the others see a failure.
+#[derive(Clone)]
+pub struct Gossip(Arc<Inner>);
+
+struct Inner {
+    asks: mpsc::Sender<Ask>,
+    sightings: watch::Receiver<Sightings>,
+    counts: watch::Receiver<Counts>,
+    address: SocketAddr,
+    began: Instant,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Gossip {
+    /// Begins to listen. Nobody is known yet: see [`Gossip::join`].
+    ///
+    /// # Errors
+    /// [`GossipError::Text`] if others could not be told of this server.
+    pub fn start(settings: Settings, socket: UdpSocket) -> Result<Gossip, GossipError> {
+        if let Some(field) = settings.own.unfit() {
+            return Err(GossipError::Text { field });
+        }
+        let address = socket.local_addr().unwrap_or(settings.own.serf);
+        let pool = Pool::new(settings.own, settings.key.as_ref(), settings.timings, settings.seed);
+        let (asks, asked) = mpsc::channel(ASKS_MAX);
+        let joined = base::Rng::stream(settings.seed, "greetings").next();
+        let began = Instant::now();
+        let (driver, sightings, counts) = driver::Driver::new(pool, socket, asked, began, joined);
+        let task = tokio::spawn(driver.run());
+        Ok(Gossip(Arc::new(Inner { asks, sightings, counts, address, began, task })))
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.0.address
+    }
+
+    pub fn sightings(&self) -> Sightings {
+        self.0.sightings.borrow().clone()
+    }
+
+    /// The time in which [`Sighting::since`] is told.
+    pub fn running_for(&self) -> Duration {
+        self.0.began.elapsed()
+    }
+
+    /// Wakes whenever something about a server changes.
+    pub fn watch(&self) -> watch::Receiver<Sightings> {
+        self.0.sightings.clone()
+    }
+
+    /// Packets that were not taken.
+    pub fn counts(&self) -> Counts {
+        *self.0.counts.borrow()
+    }
+
+    /// Greets a server, and with it everybody it knows. Waits for its answer, at most three seconds.
+    ///
+    /// # Errors
+    /// [`JoinError`]; joining again is harmless.
+    pub async fn join(&self, address: SocketAddr) -> Result<Arc<Member>, JoinError> {
+        let (answer, answered) = oneshot::channel();
+        self.ask(Ask::Join { address, answer }).await.map_err(|_| JoinError::Ended)?;
+        match tokio::time::timeout(GREETING_PATIENCE, answered).await {
+            Err(_) => Err(JoinError::Silent(address)),
+            Ok(answered) => answered.unwrap_or(Err(JoinError::Ended)),
+        }
+    }
+
+    /// Tells the others that something was founded here, or that this server got its log.
+    ///
+    /// # Errors
+    /// [`GossipError::Ended`].
+    pub async fn tell_log(&self) -> Result<(), GossipError> {
+        self.ask(Ask::TellLog).await
+    }
+
+    /// Has a failed server count as one that left; `prune` also takes it off the list. False if there is none of
+    /// that name.
+    ///
+    /// # Errors
+    /// The sentence for the operator, if the server lives.
+    pub async fn force_leave(&self, name: &str, prune: bool) -> Result<bool, String> {
+        let (answer, answered) = oneshot::channel();
+        let ask = Ask::ForceLeave { name: name.to_string(), prune, answer };
+        self.ask(ask).await.map_err(|error| error.to_string())?;
+        answered.await.unwrap_or_else(|_| Err(GossipError::Ended.to_string()))
+    }
+
+    /// Says goodbye, gives it time to spread, and ends. Called a second time it returns at once.
+    pub async fn leave(&self) {
+        let (answer, answered) = oneshot::channel();
+        if self.ask(Ask::Leave { answer }).await.is_ok() {
+            // Gone already is gone.
+            let _ = answered.await;
+        }
+    }
+
+    async fn ask(&self, ask: Ask) -> Result<(), GossipError> {
+        self.0.asks.send(ask).await.map_err(|_| GossipError::Ended)
+    }
+}

@@ -1,0 +1,134 @@
+//! Which packets are new: what was recorded and is sent again does nothing.
+//!
+//! A process is one session, and numbers its packets. A session is let in once it shows our visa, which nobody can
+//! have recorded before this process began; from then on each number counts once.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use base::Uuid;
+
+use super::seal::Session;
+
+/// Most processes remembered at a time. The one that was silent for longest is forgotten for a new one.
+pub const SESSIONS_MAX: usize = 1_024;
+
+/// What must be shown to be let in.
+pub type Visa = [u8; 16];
+
+/// Packets that may come late and still count, behind the newest one of their session.
+const WINDOW: u64 = 128;
+
+pub struct Sessions {
+    visa: Visa,
+    known: BTreeMap<Session, Known>,
+}
+
+struct Known {
+    who: Uuid,
+    heard: Duration,
+    newest: u64,
+    /// Bit n: the packet n before the newest one has come.
+    seen: u128,
+}
+
+/// What a packet's head says about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    New,
+    /// It came before, or is too old to tell.
+    Repeated,
+    /// Its session is not let in.
+    Stranger,
+}
+
+impl Sessions {
+    pub fn new(visa: Visa) -> Sessions {
+        Sessions { visa, known: BTreeMap::new() }
+    }
+
+    /// What strangers have to show.
+    pub fn visa(&self) -> Visa {
+        self.visa
+    }
+
+    pub fn take(&mut self, session: &Session, number: u64, now: Duration) -> Entry {
+        let Some(known) = self.known.get_mut(session) else { return Entry::Stranger };
+        if number > known.newest {
+            let shift = number - known.newest;
+            known.seen = if shift < WINDOW { known.seen << shift | 1 } else { 1 };
+            known.newest = number;
+        } else {
+            let behind = known.newest - number;
+            if behind >= WINDOW || known.seen & (1 << behind) != 0 {
+                return Entry::Repeated;
+            }
+            known.seen |= 1 << behind;
+        }
+        known.heard = now;
+        Entry::New
+    }
+
+    /// Lets a session in that showed the visa. `next_visa` replaces the visa if a session had to be forgotten:
+    /// otherwise its recorded packets would let it in again.
+    pub fn admit(&mut self, session: Session, number: u64, who: Uuid, now: Duration, next_visa: Visa) {
+        if self.known.len() >= SESSIONS_MAX
+            && let Some(silent) = self.known.iter().min_by_key(|(_, known)| known.heard).map(|(id, _)| *id)
+        {
+            self.known.remove(&silent);
+            self.visa = next_visa;
+        }
+        self.known.insert(session, Known { who, heard: now, newest: number, seen: 1 });
+    }
+
+    /// Whether some process of this server was let in.
+    pub fn knows(&self, who: Uuid) -> bool {
+        self.known.values().any(|known| known.who == who)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Duration = Duration::ZERO;
+
+    fn one(number: u64) -> Sessions {
+        let mut sessions = Sessions::new([7; 16]);
+        sessions.admit([1; 16], number, Uuid::NIL, NOW, [8; 16]);
+        sessions
+    }
+
+    #[test]
+    fn each_number_counts_once_in_any_order() {
+        let mut sessions = one(10);
+        let mut take = |number| sessions.take(&[1; 16], number, NOW);
+        assert_eq!(take(10), Entry::Repeated);
+        assert_eq!([take(13), take(11), take(12)], [Entry::New; 3]);
+        assert_eq!([take(11), take(12), take(13)], [Entry::Repeated; 3]);
+        assert_eq!(take(13 + WINDOW), Entry::New);
+        assert_eq!([take(13), take(1)], [Entry::Repeated; 2], "too old to tell");
+        assert_eq!(take(14), Entry::New, "the oldest one that can be told");
+        assert_eq!(take(u64::MAX), Entry::New);
+        assert_eq!(take(u64::MAX), Entry::Repeated);
+    }
+
+    #[test]
+    fn strangers_stay_outside() {
+        assert_eq!(one(1).take(&[2; 16], 5, NOW), Entry::Stranger);
+    }
+
+    #[test]
+    fn a_forgotten_session_needs_a_new_visa() {
+        let mut sessions = one(1);
+        for n in 1..SESSIONS_MAX {
+            let session = (n as u128 + 1_000).to_le_bytes();
+            sessions.admit(session, 1, Uuid::NIL, Duration::from_secs(n as u64), [8; 16]);
+        }
+        assert_eq!(sessions.visa(), [7; 16]);
+        sessions.admit([9; 16], 1, Uuid::from(3), Duration::from_secs(5_000), [8; 16]);
+        assert_eq!(sessions.take(&[1; 16], 2, NOW), Entry::Stranger, "the one silent for longest has gone");
+        assert_eq!(sessions.visa(), [8; 16]);
+        assert!(sessions.knows(Uuid::from(3)) && sessions.known.len() == SESSIONS_MAX);
+    }
+}

@@ -1,0 +1,129 @@
+//! Pools on a network in memory, in time that only passes when nothing else happens.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::super::pool::{Greeted, Pool, Standing, Timings};
+use super::super::{Key, Member, Notice};
+
+pub fn address(n: u8) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, n], 4648))
+}
+
+/// As in earnest, but for a shorter memory: virtual days take minutes.
+fn timings() -> Timings {
+    Timings { forget: FORGET, ..Timings::default() }
+}
+
+pub const FORGET: Duration = Duration::from_secs(600);
+
+#[derive(Default)]
+pub struct Network {
+    pub pools: BTreeMap<SocketAddr, Pool>,
+    pub now: Duration,
+    /// Every packet that was sent, with its recipient.
+    pub sent: Vec<(SocketAddr, SocketAddr, Vec<u8>)>,
+    pub notices: Vec<(SocketAddr, Notice)>,
+    pub greeted: Vec<(SocketAddr, Greeted)>,
+    /// Nothing passes between these.
+    pub cut: Vec<(SocketAddr, SocketAddr)>,
+}
+
+impl Network {
+    /// Starts a server, or starts it again.
+    pub fn start(&mut self, own: Member, key: Option<Key>) {
+        let seed = own.generation ^ u64::from(own.serf.port()) << 20 ^ own.number << 40;
+        self.pools.insert(own.serf, Pool::new(own, key.as_ref(), timings(), seed));
+    }
+
+    pub fn kill(&mut self, n: u8) -> Pool {
+        self.pools.remove(&address(n)).unwrap()
+    }
+
+    pub fn pool(&mut self, n: u8) -> &mut Pool {
+        self.pools.get_mut(&address(n)).unwrap()
+    }
+
+    pub fn greet(&mut self, from: u8, to: u8) {
+        self.pool(from).greet(address(to), 1);
+        self.deliver();
+    }
+
+    /// Hands a packet to whoever listens there.
+    pub fn inject(&mut self, from: SocketAddr, to: SocketAddr, packet: &[u8]) {
+        let now = self.now;
+        if let Some(pool) = self.pools.get_mut(&to) {
+            pool.receive(now, from, packet);
+        }
+        self.deliver();
+    }
+
+    /// Delivers until nothing is under way.
+    pub fn deliver(&mut self) {
+        loop {
+            let now = self.now;
+            let mut under_way = Vec::new();
+            for (from, pool) in &mut self.pools {
+                while let Some((to, packet)) = pool.outgoing() {
+                    under_way.push((*from, to, packet));
+                }
+                self.notices.extend(pool.notices().into_iter().map(|notice| (*from, notice)));
+                self.greeted.extend(pool.greeted().into_iter().map(|(_, greeted)| (*from, greeted)));
+            }
+            if under_way.is_empty() {
+                return;
+            }
+            for (from, to, packet) in under_way {
+                let cut = self.cut.contains(&(from, to)) || self.cut.contains(&(to, from));
+                if let Some(pool) = self.pools.get_mut(&to).filter(|_| !cut) {
+                    pool.receive(now, from, &packet);
+                }
+                self.sent.push((from, to, packet));
+            }
+        }
+    }
+
+    /// Lets time pass.
+    pub fn pass(&mut self, span: Duration) {
+        let until = self.now + span;
+        self.deliver();
+        while let Some(next) = self.pools.values().map(Pool::next).min().filter(|next| *next <= until) {
+            self.now = self.now.max(next);
+            for pool in self.pools.values_mut() {
+                pool.pass(self.now);
+            }
+            self.deliver();
+        }
+        self.now = until;
+    }
+
+    /// The servers as `n` sees them: `s1 alive, s2 failed`.
+    pub fn seen_by(&mut self, n: u8) -> String {
+        let seen = self.pool(n).sightings().map(|seen| {
+            let word: Standing = seen.standing;
+            format!("{} {}", seen.member.name, word.word())
+        });
+        seen.collect::<Vec<_>>().join(", ")
+    }
+
+    #[track_caller]
+    pub fn all_see(&mut self, expected: &str) {
+        let numbers: Vec<u8> = self.pools.keys().map(|address| ip(*address)).collect();
+        for n in numbers {
+            assert_eq!(self.seen_by(n), expected, "as s{n} sees it");
+        }
+    }
+
+    pub fn said(&self, by: u8) -> Vec<String> {
+        let by = self.notices.iter().filter(|(who, _)| *who == address(by));
+        by.map(|(_, notice)| notice.to_string()).collect()
+    }
+}
+
+fn ip(address: SocketAddr) -> u8 {
+    match address.ip() {
+        std::net::IpAddr::V4(ip) => ip.octets()[3],
+        std::net::IpAddr::V6(_) => unreachable!("the network has version 4"),
+    }
+}

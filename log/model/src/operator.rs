@@ -1,0 +1,50 @@
+use base::Duration;
+use rkyv::{Archive, Deserialize, Serialize};
+
+/// How the leader looks after the servers of its cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Archive, Serialize, Deserialize)]
+pub struct Autopilot {
+    /// Servers that failed are removed by themselves, as far as that is safe.
+    pub cleanup_dead_servers: bool,
+    /// How long the leader may not have heard from a healthy server.
+    pub last_contact_threshold_ns: i64,
+    /// Entries that a healthy server may be behind the leader.
+    pub max_trailing_logs: u64,
+    /// Voters that are left at least when servers are removed by themselves; 0 means that a majority is enough.
+    pub min_quorum: u32,
+    /// How long a new server has to live before it may vote.
+    pub server_stabilization_ns: i64,
+}
+
+impl Default for Autopilot {
+    fn default() -> Autopilot {
+        Autopilot {
+            cleanup_dead_servers: true,
+            last_contact_threshold_ns: Duration::from_millis(200).0,
+            max_trailing_logs: 250,
+            min_quorum: 0,
+            server_stabilization_ns: Duration::from_secs(10).0,
+        }
+    }
+}
+
+impl Autopilot {
+    pub fn last_contact_threshold(&self) -> Duration {
+        Duration(self.last_contact_threshold_ns)
+    }
+
+    pub fn server_stabilization_time(&self) -> Duration {
+        Duration(self.server_stabilization_ns)
+    }
+
+    /// The first field that makes no sense, and what was expected of it.
+    pub fn unfit(&self) -> Option<(&'static str, &'static str)> {
+        if self.last_contact_threshold_ns <= 0 {
+            return Some(("LastContactThreshold", "a duration above zero"));
+        }
+        if self.server_stabilization_ns < 0 {
+            return Some(("ServerStabilizationTime", "a duration that is not negative"));
+        }
+        (self.min_quorum > 99).then_some(("MinQuorum", "a number of servers, at most 99"))
+    }
+}

@@ -40,6 +40,11 @@ pub(super) fn recover(files: &dyn Files) -> Result<Recovered, StoreError> {
     if let Some(active) = &walk.active {
         cut(active)?;
     }
+    if let Some(last) = &walk.last {
+        // Also without a cut, and also when it is sealed: the last process may have died before it synced what it
+        // wrote, and whoever is told of it now relies on it.
+        last.file.sync().map_err(StoreError::io("sync the recovered log"))?;
+    }
     let remove = found.before.iter().copied().chain(walk.blank);
     for number in remove {
         files.remove(&segment::name(number)).map_err(StoreError::io("remove a segment that is void"))?;
@@ -148,9 +153,7 @@ fn cut(active: &Active) -> Result<(), StoreError> {
         tracing::warn!(offset = active.end, bytes = torn, "the log's end was torn by a crash: cut");
         active.file.write_at(&vec![0; torn], active.end).map_err(StoreError::io("cut the log's torn end"))?;
     }
-    // Also without a cut: the last process may have died before it synced what it wrote, and the next record will
-    // say that everything before it is safe.
-    active.file.sync().map_err(StoreError::io("sync the recovered log"))
+    Ok(())
 }
 
 #[derive(Default)]
@@ -161,6 +164,8 @@ struct Walk {
     active: Option<Active>,
     /// Where the seal of the last segment stands, if it has one.
     seal: u64,
+    /// The last segment that has records.
+    last: Option<SegmentFile>,
     /// The last segment, if nothing safe is in it.
     blank: Option<u64>,
 }
@@ -230,6 +235,7 @@ impl Walk {
         let (_, summary) = scanned.put(&mut self.contents, segment.clone(), bytes);
         self.end = Some(summary.end);
         self.contents.begun = segment.number;
+        self.last = Some(segment.clone());
         if let End::Bad(at, _) = end {
             let file = segment.file.clone();
             self.active =

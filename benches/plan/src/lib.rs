@@ -24,18 +24,18 @@ pub fn submit(state: &mut State, command: &Command) -> (Decision, Batch) {
     let mut ctx = Context::new(index, time, index.0);
     let decision =
         decide(state, &mut ctx, &Actor::Anonymous, command).expect("a bench asks for what is possible");
-    let batch = batch(state.index, time, command.kind(), decision.events.clone());
+    let batch = batch(state, time, command.kind(), decision.events.clone());
     if !batch.events.is_empty() {
         state.apply(&batch).expect("the batch was decided on this state");
     }
     (decision, batch)
 }
 
-/// One command's events as the batch after `previous`.
-pub fn batch(previous: Index, time: Time, kind: u16, events: Vec<Event>) -> Batch {
+/// One command's events as the next batch.
+pub fn batch(state: &State, time: Time, kind: u16, events: Vec<Event>) -> Batch {
     let record = CommandRecord { request: RequestId::default(), kind, actor: Actor::Anonymous };
     let events = events.into_iter().map(|event| LoggedEvent { command: 0, event }).collect();
-    Batch { index: previous.next(), previous, time, proposer: Uuid::NIL, commands: vec![record], events }
+    Batch { commands: vec![record], events, ..state.next_batch(time, Uuid::NIL) }
 }
 
 pub fn node_id(number: usize) -> NodeId {
@@ -119,7 +119,7 @@ pub fn with_placed_job(state: &mut State, name: &str, count: usize) -> Vec<Alloc
 pub fn reports(state: &State, allocs: &[AllocId], events: usize, per_batch: usize) -> Vec<Batch> {
     let report = Doc::of(&Report::default());
     let mut batches = Vec::new();
-    let (mut index, mut sent) = (state.index, 0);
+    let (mut state, mut sent) = (state.clone(), 0);
     while sent < events {
         let events = (sent..(sent + per_batch).min(events)).map(|number| {
             let alloc = allocs[number % allocs.len()];
@@ -133,8 +133,9 @@ pub fn reports(state: &State, allocs: &[AllocId], events: usize, per_batch: usiz
         });
         let events: Vec<Event> = events.collect();
         sent += events.len();
-        batches.push(batch(index, state.time, 16, events));
-        index = index.next();
+        let batch = batch(&state, state.time, 16, events);
+        state.apply(&batch).expect("the batch was decided on this state");
+        batches.push(batch);
     }
     batches
 }

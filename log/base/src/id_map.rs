@@ -73,6 +73,26 @@ impl<K: Key> IdMap<K> {
         shard.binary_search_by(|(k, _)| k.cmp(key)).ok().map(|at| shard[at].1)
     }
 
+    /// All at once, from names in any order; `None` if a name stands for two rows.
+    pub fn from_entries(entries: Vec<(K, u32)>) -> Option<IdMap<K>> {
+        let len = entries.len();
+        let mut counts = vec![0_usize; FAN * FAN];
+        entries.iter().for_each(|(key, _)| counts[usize::from(key.shard())] += 1);
+        let mut shards: Vec<Vec<(K, u32)>> = counts.into_iter().map(Vec::with_capacity).collect();
+        for entry in entries {
+            shards[usize::from(entry.0.shard())].push(entry);
+        }
+        for shard in &mut shards {
+            shard.sort_unstable();
+            if shard.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+                return None;
+            }
+        }
+        let mut shards = shards.into_iter().map(Arc::new);
+        let branches = (0..FAN).map(|_| Arc::new(shards.by_ref().take(FAN).collect()));
+        Some(IdMap { root: Arc::new(branches.collect()), len })
+    }
+
     /// Adds a name, or points it to another row.
     pub fn insert(&mut self, key: K, row: u32) {
         let shard = self.shard_mut(&key);
@@ -158,6 +178,23 @@ mod tests {
         assert_eq!(map.remove(&ids[7]), Some(7));
         assert_eq!((map.get(&ids[7]), before.get(&ids[7])), (None, Some(7)));
         assert_eq!((map.len(), before.len()), (9_999, 10_000));
+    }
+
+    #[test]
+    fn all_at_once_is_as_one_by_one() {
+        for count in [0, 1, 5_000] {
+            let (mut map, ids) = filled(count);
+            let entries = (0..).zip(&ids).map(|(row, id)| (*id, row)).collect();
+            let mut whole = IdMap::from_entries(entries).unwrap();
+            assert!(whole == map, "{count} entries");
+            let new = Rng::new(9).uuid();
+            whole.insert(new, 7);
+            map.insert(new, 7);
+            assert!(whole == map && whole.get(&new) == Some(7));
+        }
+        let (_, ids) = filled(100);
+        let twice = ids.iter().chain(&ids[50..51]).map(|id| (*id, 1)).collect();
+        assert!(IdMap::from_entries(twice).is_none());
     }
 
     #[test]

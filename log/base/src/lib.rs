@@ -1,10 +1,11 @@
-//! The floor everything stands on: ids, time, chance and dense pages.
+//! The floor everything stands on: ids, time, chance, hashes and dense pages.
 //!
 //! No domain word lives here, no clock is read and no entropy is drawn. Read [`pages`] next: it is what
 //! state is made of.
 
 mod duration;
 mod glob;
+mod hash;
 mod id;
 mod id_map;
 pub mod pages;
@@ -13,6 +14,7 @@ mod time;
 
 pub use duration::{Duration, DurationError};
 pub use glob::matches_glob;
+pub use hash::StableHash;
 pub use id::{IdError, Uuid};
 pub use id_map::{IdMap, Key};
 pub use rng::Rng;

@@ -10,6 +10,9 @@ use std::sync::Arc;
 /// Rows in a page and pages in a chunk. 256 was measured best for batches of small updates.
 const FAN: usize = 256;
 
+/// Rows in each page but the last.
+pub const PAGE_ROWS: usize = FAN;
+
 type Page<T> = Arc<Vec<T>>;
 type Chunk<T> = Arc<Vec<Page<T>>>;
 
@@ -54,6 +57,46 @@ impl<T> Pages<T> {
 
     pub fn get(&self, row: usize) -> Option<&T> {
         (row < self.len).then(|| &self.chunks[row / FAN / FAN][row / FAN % FAN][row % FAN])
+    }
+
+    pub fn pages(&self) -> usize {
+        self.len.div_ceil(FAN)
+    }
+
+    /// The rows of one page: [`PAGE_ROWS`], or what is left for the last.
+    pub fn page(&self, number: usize) -> Option<&[T]> {
+        self.held(number).map(|page| &page[..])
+    }
+
+    /// Both have the page, and neither has written to it since one was cloned from the other.
+    pub fn shares_page(&self, other: &Pages<T>, number: usize) -> bool {
+        self.held(number).zip(other.held(number)).is_some_and(|(own, other)| Arc::ptr_eq(own, other))
+    }
+
+    fn held(&self, number: usize) -> Option<&Page<T>> {
+        (number < self.pages()).then(|| &self.chunks[number / FAN][number % FAN])
+    }
+
+    /// The table whose pages are these.
+    ///
+    /// # Panics
+    /// If a page but the last has not [`PAGE_ROWS`] rows, or the last has more or none.
+    pub fn from_pages(pages: impl IntoIterator<Item = Vec<T>>) -> Pages<T> {
+        let mut table = Pages { chunks: Vec::new(), len: 0 };
+        let mut chunk: Vec<Page<T>> = Vec::new();
+        for page in pages {
+            assert!(table.len.is_multiple_of(FAN), "only the last page may be short");
+            assert!((1..=FAN).contains(&page.len()), "a page has its number of rows");
+            table.len += page.len();
+            chunk.push(Arc::new(page));
+            if chunk.len() == FAN {
+                table.chunks.push(Arc::new(std::mem::take(&mut chunk)));
+            }
+        }
+        if !chunk.is_empty() {
+            table.chunks.push(Arc::new(chunk));
+        }
+        table
     }
 
     /// Every row in the order it was pushed.
@@ -129,6 +172,30 @@ mod tests {
         assert!(!shared(0));
         assert!((1..256).all(shared));
         assert!(Arc::ptr_eq(&pages.chunks[1], &before.chunks[1]));
+    }
+
+    #[test]
+    fn whole_pages_make_the_same_table() {
+        for count in [0, 1, 255, 256, 257, 65_535, 65_536, 65_537, 70_000] {
+            let pushed: Pages<usize> = (0..count).collect();
+            let pages = (0..pushed.pages()).map(|number| pushed.page(number).unwrap().to_vec());
+            let mut whole = Pages::from_pages(pages);
+            assert!(whole == pushed, "{count} rows");
+            assert_eq!(pushed.page(pushed.pages()), None);
+            whole.push(7);
+            assert_eq!((whole.len(), whole[count]), (count + 1, 7));
+        }
+    }
+
+    #[test]
+    fn a_page_is_shared_until_it_is_written_to() {
+        let mut pages: Pages<u32> = (0..1_000).collect();
+        let before = pages.clone();
+        assert!((0..4).all(|number| pages.shares_page(&before, number)));
+        *pages.get_mut(300).unwrap() = 9;
+        pages.push(7);
+        let shared: Vec<bool> = (0..6).map(|number| pages.shares_page(&before, number)).collect();
+        assert_eq!(shared, [true, false, true, false, false, false]);
     }
 
     #[test]

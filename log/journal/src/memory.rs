@@ -379,6 +379,7 @@ mod tests {
         crate::encode(&Batch {
             index: Index(index),
             previous: Index(index - 1),
+            digest: model::Digest::default(),
             time: Time(1),
             proposer: Uuid::NIL,
             commands: vec![],

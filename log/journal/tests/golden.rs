@@ -68,6 +68,7 @@ fn batch_of(events: Vec<Event>) -> Batch {
     Batch {
         index: Index(42),
         previous: Index(41),
+        digest: Digest { nodes: 1, jobs: 2, evals: 3, allocs: 4, requests: 5, cluster: u64::MAX },
         time: Time(1_700_000_000_000_000_001),
         proposer: Uuid::from(7),
         commands: vec![

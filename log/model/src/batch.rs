@@ -2,6 +2,7 @@
 
 use base::{Index, Time, Uuid};
 
+use crate::digest::Digest;
 use crate::event::Event;
 use crate::noun::{Actor, RequestId};
 
@@ -11,6 +12,8 @@ pub struct Batch {
     pub index: Index,
     /// The index it was decided on. Fold compares it: the third fence against two deciders.
     pub previous: Index,
+    /// Of the state it was decided on. Fold compares it: a server whose state differs finds out at once.
+    pub digest: Digest,
     /// The server's clock when it was decided, never earlier than the batch before.
     pub time: Time,
     /// The server that decided it.

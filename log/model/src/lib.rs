@@ -5,6 +5,7 @@
 
 pub mod batch;
 pub mod command;
+mod digest;
 pub mod document;
 pub mod event;
 pub mod image;
@@ -16,6 +17,7 @@ mod template;
 
 pub use batch::{Batch, CommandRecord, LoggedEvent};
 pub use command::{Command, Reply, Request};
+pub use digest::Digest;
 pub use event::{Doc, Event};
 pub use image::{Chunk, ChunkId, Image};
 pub use noun::{

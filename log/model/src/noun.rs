@@ -75,6 +75,10 @@ macro_rules! states {
             pub fn from_word(word: &str) -> Option<$name> {
                 match word { $($word => Some($name::$variant),)+ _ => None }
             }
+
+            pub const fn from_number(number: u8) -> Option<$name> {
+                match number { $($number => Some($name::$variant),)+ _ => None }
+            }
         }
 
         impl fmt::Display for $name {

@@ -181,6 +181,7 @@ mod tests {
         journal::encode(&model::Batch {
             index: Index(index),
             previous: Index(index - 1),
+            digest: model::Digest::default(),
             time: Time(0),
             proposer: Uuid::NIL,
             commands: vec![],

@@ -178,6 +178,7 @@ mod tests {
         model::Batch {
             index: base::Index(1),
             previous: base::Index(0),
+            digest: model::Digest::default(),
             time: base::Time(0),
             proposer: base::Uuid::NIL,
             commands: vec![],

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use base::{Index, Time};
+use base::{Index, Time, Uuid};
 use model::{Batch, CommandRecord, Event, LoggedEvent, RequestId};
 
 use crate::requests::Remembered;
@@ -15,24 +15,46 @@ pub struct Moment {
     pub time: Time,
 }
 
-/// The batch does not follow on what was folded: two servers decided at once, or a part of the log is missing.
+/// The batch was decided on another state than the one here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoldError {
-    pub folded: Index,
-    pub batch: Index,
-    pub decided_on: Index,
+pub enum FoldError {
+    /// It does not follow on what was folded: two servers decided at once, or a part of the log is missing.
+    OutOfOrder { folded: Index, batch: Index, decided_on: Index },
+    /// The same log led to another state on this server. It must not go on, and nobody may read from it.
+    Diverged { table: &'static str, index: Index, ours: u64, theirs: u64 },
 }
 
 impl fmt::Display for FoldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FoldError { folded, batch, decided_on } = self;
-        write!(f, "batch {batch} was decided on state {decided_on}, but the state here is {folded}")
+        match self {
+            FoldError::OutOfOrder { folded, batch, decided_on } => {
+                write!(f, "batch {batch} was decided on state {decided_on}, but the state here is {folded}")
+            }
+            FoldError::Diverged { table, index, ours, theirs } => write!(
+                f,
+                "the state of this server differs from what the cluster decided on: at index {index} its table \
+                 {table} has the digest {ours:016x}, that of the cluster {theirs:016x}"
+            ),
+        }
     }
 }
 
 impl std::error::Error for FoldError {}
 
 impl State {
+    /// The batch that may follow, still empty.
+    pub fn next_batch(&self, time: Time, proposer: Uuid) -> Batch {
+        Batch {
+            index: self.index.next(),
+            previous: self.index,
+            digest: self.digest(),
+            time,
+            proposer,
+            commands: Vec::new(),
+            events: Vec::new(),
+        }
+    }
+
     /// Folds a whole batch.
     ///
     /// # Errors
@@ -42,7 +64,11 @@ impl State {
     /// If an event contradicts the state: the log is damaged, and going on would spread the damage.
     pub fn apply(&mut self, batch: &Batch) -> Result<Delta, FoldError> {
         if batch.previous != self.index || batch.index != self.index.next() {
-            return Err(FoldError { folded: self.index, batch: batch.index, decided_on: batch.previous });
+            let (folded, batch, decided_on) = (self.index, batch.index, batch.previous);
+            return Err(FoldError::OutOfOrder { folded, batch, decided_on });
+        }
+        if let Some((table, ours, theirs)) = self.digest().difference(&batch.digest) {
+            return Err(FoldError::Diverged { table, index: self.index, ours, theirs });
         }
         let at = Moment { index: batch.index, time: batch.time };
         let mut delta = Delta::default();
@@ -94,6 +120,7 @@ impl State {
         touched(delta.evals.len(), &mut self.tables.evals);
         touched(delta.allocs.len(), &mut self.tables.allocs);
         (self.index, self.time) = (at.index, at.time);
+        self.settle_digest();
     }
 
     /// What became of a named request, as far as it is remembered.

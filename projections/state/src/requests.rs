@@ -1,7 +1,8 @@
-use std::sync::Arc;
-
 use base::{IdMap, Index};
 use model::{EvalId, RequestId};
+
+use crate::digest::Domain;
+use crate::rows::Rows;
 
 /// Most named requests that are remembered. A repetition that comes after so many others takes effect again.
 pub const REQUESTS_KEPT: usize = 16_384;
@@ -20,14 +21,17 @@ pub struct Remembered {
 /// The table that makes a repeated command harmless.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Requests {
-    current: Generation,
-    previous: Generation,
+    pub(crate) current: Generation,
+    pub(crate) previous: Generation,
 }
 
+/// A request's name and what became of it.
+pub(crate) type Named = (RequestId, Remembered);
+
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Generation {
+pub(crate) struct Generation {
     by_id: IdMap<RequestId>,
-    outcomes: Arc<Vec<Remembered>>,
+    pub rows: Rows<Named>,
 }
 
 impl Requests {
@@ -36,19 +40,44 @@ impl Requests {
     }
 
     pub fn remember(&mut self, id: RequestId, outcome: Remembered) {
-        if self.current.outcomes.len() == GENERATION {
+        if self.current.rows.len() == GENERATION {
             self.previous = std::mem::take(&mut self.current);
         }
-        let outcomes = Arc::make_mut(&mut self.current.outcomes);
-        self.current.by_id.insert(id, outcomes.len() as u32);
-        outcomes.push(outcome);
+        let row = self.current.rows.push((id, outcome));
+        self.current.by_id.insert(id, row);
+    }
+
+    pub fn digest(&self) -> u64 {
+        combined(self.current.rows.sum(), self.previous.rows.sum())
+    }
+
+    pub fn recomputed_digest(&self) -> u64 {
+        combined(self.current.rows.recomputed(hash), self.previous.rows.recomputed(hash))
+    }
+
+    pub fn settle_digest(&mut self) {
+        self.current.rows.settle(hash);
+        self.previous.rows.settle(hash);
     }
 }
 
 impl Generation {
     fn get(&self, id: RequestId) -> Option<Remembered> {
-        self.by_id.get(&id).map(|row| self.outcomes[row as usize])
+        self.by_id.get(&id).map(|row| self.rows[row].1)
     }
+}
+
+/// Which generation a request is of counts: it says when it is forgotten.
+fn combined(current: u64, previous: u64) -> u64 {
+    current.wrapping_add(previous.rotate_left(32))
+}
+
+pub(crate) fn hash(row: u32, (id, outcome): &Named) -> u64 {
+    let mut hash = Domain::Request.row(row);
+    hash.id(*id);
+    hash.pair(outcome.index.0, u64::from(outcome.eval.is_some()));
+    hash.id(outcome.eval.unwrap_or_default());
+    hash.finish()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use base::{Index, Rng, Term, Time, Uuid};
 use journal::{EncodedBatch, FrameError};
 use model::command::Reply;
-use model::{Batch, CommandRecord, LoggedEvent, Rejection, Request};
+use model::{Batch, CommandRecord, Digest, LoggedEvent, Rejection, Request};
 use serde::{Deserialize, Serialize};
 use state::{Context, Delta, FoldError, Moment, State};
 
@@ -123,6 +123,7 @@ pub struct Sequencer {
 struct Filling {
     at: Moment,
     previous: Index,
+    digest: Digest,
     commands: Vec<CommandRecord>,
     events: Vec<LoggedEvent>,
     delta: Delta,
@@ -225,6 +226,7 @@ impl Sequencer {
         Filling {
             at: Moment { index: self.working.index.next(), time },
             previous: self.working.index,
+            digest: self.working.digest(),
             commands: Vec::new(),
             events: Vec::new(),
             delta: Delta::default(),
@@ -276,6 +278,7 @@ impl Sequencer {
         let batch = Batch {
             index: filling.at.index,
             previous: filling.previous,
+            digest: filling.digest,
             time: filling.at.time,
             proposer: self.proposer,
             commands: filling.commands,

@@ -38,16 +38,13 @@ impl Bench {
         let mut ctx = Context::new(index, self.now, index.0);
         let decision = state::decide(&self.state, &mut ctx, &Actor::Anonymous, &command).unwrap();
         let batch = Batch {
-            index,
-            previous: self.state.index,
-            time: self.now,
-            proposer: base::Uuid::NIL,
             commands: vec![CommandRecord {
                 request: RequestId::default(),
                 kind: command.kind(),
                 actor: Actor::Anonymous,
             }],
             events: decision.events.into_iter().map(|event| LoggedEvent { command: 0, event }).collect(),
+            ..self.state.next_batch(self.now, base::Uuid::NIL)
         };
         let delta = self.state.apply(&batch).unwrap();
         self.broker.observe(&self.state, &delta, self.now);

@@ -161,13 +161,13 @@ async fn submission(With(server): With<Server>, Path(id): Path<String>, read: Re
 
 fn submission_of(state: &State, key: &JobKey, number: u64) -> Option<JobSubmission> {
     let version = state.jobs.lookup(key)?.version(number)?;
-    let submission = version.submission.clone()?;
+    let submission = version.submission.as_deref()?;
     Some(JobSubmission {
         namespace: key.namespace.clone(),
         job_id: key.id.clone(),
         version: version.version,
         job_modify_index: version.registered.0,
-        ..submission
+        ..submission.clone()
     })
 }
 

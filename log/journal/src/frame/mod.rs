@@ -1,6 +1,6 @@
 //! The bytes of one batch: what raft carries, what a segment keeps, what a stream reads. Encoded once.
 //!
-//! Little-endian. A header of 64 bytes, then the event table, the command table and the payloads:
+//! Little-endian. A header of 104 bytes, then the event table, the command table and the payloads:
 //!
 //! | at | size | header field |
 //! |---|---|---|
@@ -14,7 +14,7 @@
 //! | 40 | 8 | index |
 //! | 48 | 4 | length of the command table |
 //! | 52 | 4 | length of the whole batch |
-//! | 56 | 8 | zero, kept for the digest of the state it was decided on |
+//! | 56 | 48 | digest of the state it was decided on, a number for each table; see [`Digest`] |
 //!
 //! Each payload is one rkyv root and starts at a multiple of 16, so that it can be read in place. Filters and
 //! indexers work from the tables ([`EncodedBatch::rows`]) and never decode a payload they do not want.
@@ -24,7 +24,7 @@ mod table;
 
 use base::{Index, Time, Uuid};
 use bytes::Bytes;
-use model::{Batch, CommandRecord, Event, LoggedEvent};
+use model::{Batch, CommandRecord, Digest, Event, LoggedEvent};
 use rkyv::util::AlignedVec;
 
 use crate::registry;
@@ -41,7 +41,7 @@ pub const COMMANDS_MAX: usize = u16::MAX as usize;
 /// Bytes in a batch. Half a segment, so that a segment of the usual size holds any of them.
 pub const BATCH_BYTES_MAX: usize = 32 << 20;
 
-pub(crate) const HEADER: usize = 64;
+pub(crate) const HEADER: usize = 56 + Digest::LEN;
 const ALIGN: usize = 16;
 
 /// The bytes are not a batch that this server can read.
@@ -99,6 +99,7 @@ fn write_header(header: &mut [u8], batch: &Batch, commands_len: u32, len: u32) {
     header[40..48].copy_from_slice(&batch.index.0.to_le_bytes());
     header[48..52].copy_from_slice(&commands_len.to_le_bytes());
     header[52..56].copy_from_slice(&len.to_le_bytes());
+    header[56..HEADER].copy_from_slice(&batch.digest.to_bytes());
 }
 
 /// The whole batch, every payload validated and brought to its current version.
@@ -150,6 +151,11 @@ impl EncodedBatch {
         Uuid(self.0[24..40].try_into().expect("16 bytes were sliced"))
     }
 
+    /// Of the state it was decided on.
+    pub fn digest(&self) -> Digest {
+        Digest::from_bytes(self.0[56..HEADER].try_into().expect("a digest's bytes were sliced"))
+    }
+
     pub fn event_count(&self) -> u16 {
         self.u16(4)
     }
@@ -183,6 +189,7 @@ impl EncodedBatch {
         Ok(Batch {
             index: self.index(),
             previous: self.previous(),
+            digest: self.digest(),
             time: self.time(),
             proposer: self.proposer(),
             commands: self.commands()?,
@@ -238,7 +245,7 @@ mod tests {
         let encoded = encode(&batch);
         assert_eq!(decode(encoded.clone().into_bytes()).unwrap(), batch);
         assert_eq!((encoded.index(), encoded.previous(), encoded.time()), (Index(7), Index(6), Time(-5)));
-        assert_eq!(encoded.proposer(), batch.proposer);
+        assert_eq!((encoded.proposer(), encoded.digest()), (batch.proposer, batch.digest));
     }
 
     #[test]
@@ -316,6 +323,7 @@ mod tests {
         Batch {
             index: Index(7),
             previous: Index(6),
+            digest: Digest { nodes: 1, jobs: 2, evals: 3, allocs: 4, requests: 5, cluster: u64::MAX },
             time: Time(-5),
             proposer: Uuid::from(99),
             commands: vec![record(1, Actor::Server("heartbeats".into())), record(2, Actor::Anonymous)],

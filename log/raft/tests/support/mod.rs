@@ -125,6 +125,7 @@ pub fn batch(index: u64, text: usize) -> EncodedBatch {
     journal::encode(&Batch {
         index: Index(index),
         previous: Index(index - 1),
+        digest: model::Digest::default(),
         time: Time(index as i64),
         proposer: Uuid::from(1),
         commands: vec![CommandRecord { request: RequestId(node.0), kind: 1, actor: Actor::Anonymous }],

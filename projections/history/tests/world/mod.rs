@@ -50,12 +50,9 @@ impl World {
                 CommandRecord { request: request.id, kind: request.command.kind(), actor: request.actor };
             let logged = |event: &Event| LoggedEvent { command: 0, event: event.clone() };
             let batch = Batch {
-                index,
-                previous: self.state.index,
-                time: self.now,
-                proposer: Uuid::NIL,
                 commands: vec![record],
                 events: decision.events.iter().map(logged).collect(),
+                ..self.state.next_batch(self.now, Uuid::NIL)
             };
             self.state.apply(&batch).expect("the batch was decided on this state");
             self.log.push(batch);

@@ -5,9 +5,10 @@ use model::event::{
     AllocReported, AllocTransitionRequested, AllocsMarkedUnknown, AllocsPlaced, AllocsReconnected,
     AllocsStopped, AllocsUpdatedInPlace,
 };
-use model::{AllocId, ClientStatus, Desired, Template};
+use model::{AllocId, ClientStatus, Desired, Report, Template};
 
 use super::state::{Alloc, AllocRow, KnownState, Transition};
+use crate::Kept;
 use crate::apply::Moment;
 use crate::job::{JobRow, JobVersion};
 use crate::{Delta, State};
@@ -19,8 +20,9 @@ impl State {
         let job = self.jobs.known(&event.key);
         let version =
             self.jobs.get(job).version(event.version).expect("placements name a kept version").clone();
-        let template: Arc<Template> = Arc::new(event.template.read());
-        let metrics: Arc<AllocationMetric> = Arc::new(event.metrics.read());
+        let template: Kept<Template> = Kept::new(event.template.clone());
+        let metrics: Kept<AllocationMetric> = Kept::new(event.metrics.clone());
+        let untold: Kept<Report> = Kept::default();
         let (group, nothing): (Arc<str>, Arc<str>) = (event.group.as_str().into(), "".into());
         let width = template.ports.len();
         for (at_column, id) in event.ids.iter().enumerate() {
@@ -47,7 +49,7 @@ impl State {
                 previous,
                 next: None,
                 follow_up: None,
-                report: Arc::default(),
+                report: untold.clone(),
                 gone: false,
                 created: at.index,
                 modified: at.index,
@@ -65,7 +67,7 @@ impl State {
         event: &AllocsUpdatedInPlace,
         delta: &mut Delta,
     ) {
-        let template: Arc<Template> = Arc::new(event.template.read());
+        let template: Kept<Template> = Kept::new(event.template.clone());
         for row in self.alloc_rows(&event.allocs) {
             let job = self.allocs.get(row).job;
             let version: Arc<JobVersion> =
@@ -134,7 +136,7 @@ impl State {
             }
             alloc.client = event.to;
             alloc.client_description = event.description.as_str().into();
-            alloc.report = Arc::new(event.report.read());
+            alloc.report = Kept::new(event.report.clone());
         });
         let node = self.allocs.get(row).node;
         self.nodes.heard_of_allocs(at.index, node);

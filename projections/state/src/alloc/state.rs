@@ -1,12 +1,13 @@
 use std::sync::Arc;
 
-use base::pages::Pages;
 use base::{IdMap, Index, Time};
 use model::document::AllocationMetric;
 use model::{AllocId, ClientStatus, Desired, EvalId, NodeId, Report, Template};
 
+use crate::Kept;
 use crate::job::{JobRow, JobVersion};
 use crate::node::{Amount, NodeRow};
+use crate::rows::Rows;
 
 /// An allocation within this process. Never stored, never sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,8 +45,8 @@ pub struct Alloc {
     pub client: ClientStatus,
     pub client_description: Arc<str>,
     pub transition: Transition,
-    pub template: Arc<Template>,
-    pub metrics: Arc<AllocationMetric>,
+    pub template: Kept<Template>,
+    pub metrics: Kept<AllocationMetric>,
     /// Host ports, in the order of the template's.
     pub ports: Arc<[u16]>,
     /// Never shortened, also not when it is stopped.
@@ -53,7 +54,7 @@ pub struct Alloc {
     pub previous: Option<AllocId>,
     pub next: Option<AllocId>,
     pub follow_up: Option<EvalId>,
-    pub report: Arc<Report>,
+    pub report: Kept<Report>,
     /// Forgotten with its job.
     pub gone: bool,
     pub created: Index,
@@ -129,8 +130,8 @@ impl Alloc {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Allocs {
-    pub(super) by_id: IdMap<AllocId>,
-    pub(super) rows: Pages<Arc<Alloc>>,
+    pub(crate) by_id: IdMap<AllocId>,
+    pub(crate) rows: Rows<Arc<Alloc>>,
 }
 
 impl Allocs {
@@ -147,7 +148,7 @@ impl Allocs {
     }
 
     pub fn get(&self, row: AllocRow) -> &Alloc {
-        &self.rows[row.0 as usize]
+        &self.rows[row.0]
     }
 
     pub fn lookup(&self, id: AllocId) -> Option<&Alloc> {
@@ -164,6 +165,6 @@ impl Allocs {
     }
 
     pub(super) fn get_mut(&mut self, row: AllocRow) -> &mut Alloc {
-        Arc::make_mut(self.rows.get_mut(row.0 as usize).expect("the allocation's row was given out"))
+        Arc::make_mut(self.rows.get_mut(row.0).expect("the allocation's row was given out"))
     }
 }

@@ -26,7 +26,7 @@ impl Evals {
     }
 
     fn get_mut(&mut self, row: EvalRow) -> &mut Eval {
-        Arc::make_mut(self.rows.get_mut(row.0 as usize).expect("the evaluation's row was given out"))
+        Arc::make_mut(self.rows.get_mut(row.0).expect("the evaluation's row was given out"))
     }
 }
 
@@ -46,7 +46,7 @@ impl State {
             modified: at.index,
             create_time: at.time,
             modify_time: at.time,
-        })) as u32);
+        })));
         self.evals.by_id.insert(facts.id, row.0);
         let owner = self.jobs.get_mut(job);
         Arc::make_mut(&mut owner.evals).push(row);

@@ -1,13 +1,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base::pages::Pages;
 use base::{IdMap, Index, Time};
 use model::event::{EvalOutcome, NewEval};
 use model::{EvalId, EvalStatus};
 
 use crate::State;
 use crate::job::JobRow;
+use crate::rows::Rows;
 
 /// An evaluation within this process. Never stored, never sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,10 +53,10 @@ impl Eval {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evals {
-    pub(super) by_id: IdMap<EvalId>,
-    pub(super) rows: Pages<Arc<Eval>>,
+    pub(crate) by_id: IdMap<EvalId>,
+    pub(crate) rows: Rows<Arc<Eval>>,
     /// Blocked evaluations: at most one per job.
-    pub(super) blocked: Arc<BTreeMap<JobRow, EvalRow>>,
+    pub(crate) blocked: Arc<BTreeMap<JobRow, EvalRow>>,
 }
 
 impl Evals {
@@ -73,7 +73,7 @@ impl Evals {
     }
 
     pub fn get(&self, row: EvalRow) -> &Eval {
-        &self.rows[row.0 as usize]
+        &self.rows[row.0]
     }
 
     pub fn lookup(&self, id: EvalId) -> Option<&Eval> {

@@ -7,13 +7,14 @@ use model::event::{JobPurged, JobRegistered, JobStopped};
 use model::{ClientStatus, EvalStatus, JobKey, JobStatus, JobType};
 
 use super::state::{JobRow, JobState, JobVersion, Jobs, VERSIONS_KEPT};
+use crate::Kept;
 use crate::apply::Moment;
 use crate::{Delta, State};
 
 impl Jobs {
     pub(crate) fn registered(&mut self, at: Moment, event: &JobRegistered) -> JobRow {
         let row = self.find(&event.key).unwrap_or_else(|| self.add(at.index, &event.key));
-        let job: Job = event.document.read();
+        let job: Kept<Job> = Kept::new(event.document.clone());
         let state = self.get_mut(row);
         let kind =
             job.kind.as_deref().and_then(JobType::from_word).expect("a registered job has a known type");
@@ -27,7 +28,7 @@ impl Jobs {
             job_created: state.created,
             registered: at.index,
             submitted: at.time,
-            submission: (!event.submission.is_empty()).then(|| event.submission.read()),
+            submission: (!event.submission.is_empty()).then(|| Kept::new(event.submission.clone())),
         };
         state.versions.insert(0, Arc::new(version));
         state.versions.truncate(VERSIONS_KEPT);
@@ -101,8 +102,8 @@ impl Jobs {
             allocs: Arc::default(),
             evals: Arc::default(),
         }));
-        self.by_key.insert(key.clone(), row as u32);
-        JobRow(row as u32)
+        self.by_key.insert(key.clone(), row);
+        JobRow(row)
     }
 }
 

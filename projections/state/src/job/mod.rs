@@ -2,6 +2,7 @@
 
 pub(crate) mod decide;
 pub(crate) mod fold;
+pub(crate) mod hash;
 mod state;
 mod view;
 

@@ -1,13 +1,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base::pages::Pages;
 use base::{IdMap, Index, Time};
 use model::document::{Job, JobSubmission, TaskGroup};
 use model::{ClientStatus, JobKey, JobStatus, JobType};
 
+use crate::Kept;
 use crate::alloc::AllocRow;
 use crate::eval::EvalRow;
+use crate::rows::Rows;
 
 /// Versions of a job that are remembered, the current one included.
 pub const VERSIONS_KEPT: usize = 6;
@@ -21,14 +22,14 @@ pub struct JobRow(pub u32);
 pub struct JobVersion {
     pub version: u64,
     /// Canonical, as it was registered; what the servers know besides is not in it.
-    pub job: Job,
+    pub job: Kept<Job>,
     pub kind: JobType,
     /// When the job itself, this incarnation of its name, was created.
     pub job_created: Index,
     /// The batch that registered this version.
     pub registered: Index,
     pub submitted: Time,
-    pub submission: Option<JobSubmission>,
+    pub submission: Option<Kept<JobSubmission>>,
 }
 
 impl JobVersion {
@@ -54,6 +55,11 @@ pub struct GroupSummary {
 }
 
 impl GroupSummary {
+    pub(crate) fn numbers(&self) -> [u32; 7] {
+        let GroupSummary { queued, starting, running, complete, failed, lost, unknown } = *self;
+        [queued, starting, running, complete, failed, lost, unknown]
+    }
+
     pub(crate) fn count_mut(&mut self, status: ClientStatus) -> &mut u32 {
         match status {
             ClientStatus::Pending => &mut self.starting,
@@ -107,8 +113,8 @@ impl JobState {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Jobs {
-    pub(super) by_key: IdMap<JobKey>,
-    pub(super) rows: Pages<Arc<JobState>>,
+    pub(crate) by_key: IdMap<JobKey>,
+    pub(crate) rows: Rows<Arc<JobState>>,
 }
 
 impl Jobs {
@@ -126,7 +132,7 @@ impl Jobs {
     }
 
     pub fn get(&self, row: JobRow) -> &JobState {
-        &self.rows[row.0 as usize]
+        &self.rows[row.0]
     }
 
     pub fn lookup(&self, key: &JobKey) -> Option<&JobState> {
@@ -139,6 +145,6 @@ impl Jobs {
     }
 
     pub(crate) fn get_mut(&mut self, row: JobRow) -> &mut JobState {
-        Arc::make_mut(self.rows.get_mut(row.0 as usize).expect("the job's row was given out"))
+        Arc::make_mut(self.rows.get_mut(row.0).expect("the job's row was given out"))
     }
 }

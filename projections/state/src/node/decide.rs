@@ -27,7 +27,7 @@ pub fn register(state: &State, ctx: &mut Context, document: &Node) -> Result<Dec
     if cold.secret_hash != secret {
         return Err(Rejection::NodeSecretMismatch(node));
     }
-    if cold.document == described {
+    if *cold.document == described {
         return Ok(Decision::nothing());
     }
     let mut events: Vec<Event> =

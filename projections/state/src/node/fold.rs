@@ -8,7 +8,8 @@ use model::event::{
 };
 use model::{Eligibility, NodeId, NodeStatus};
 
-use super::state::{Amount, ClassRow, NodeCold, NodeHot, NodeLoad, NodeRow, Nodes};
+use super::state::{Amount, Class, ClassRow, NodeCold, NodeHot, NodeLoad, NodeRow, Nodes};
+use crate::Kept;
 use crate::alloc::{Alloc, AllocRow};
 use crate::apply::Moment;
 
@@ -17,7 +18,7 @@ const MESSAGES_KEPT: usize = 10;
 
 impl Nodes {
     pub(crate) fn registered(&mut self, at: Moment, event: &NodeRegistered) -> NodeRow {
-        let document: Node = event.document.read();
+        let document: Kept<Node> = Kept::new(event.document.clone());
         let class = self.class(&event.computed_class);
         let row = self.hot.push(NodeHot {
             status: NodeStatus::Initializing,
@@ -44,13 +45,13 @@ impl Nodes {
             messages: vec![(welcome, at.index)],
         }));
         self.load.push(Arc::new(NodeLoad::default()));
-        self.by_id.insert(event.node, row as u32);
-        NodeRow(row as u32)
+        self.by_id.insert(event.node, row);
+        NodeRow(row)
     }
 
     pub(crate) fn updated(&mut self, at: Moment, event: &NodeUpdated) -> NodeRow {
         let row = self.known(event.node);
-        let document: Node = event.document.read();
+        let document: Kept<Node> = Kept::new(event.document.clone());
         let class = self.class(&event.computed_class);
         let hot = self.hot_mut(row);
         (hot.class, hot.modified, hot.load_changed) = (class, at.index, at.index);
@@ -171,16 +172,15 @@ impl Nodes {
     }
 
     fn class(&mut self, name: &str) -> ClassRow {
-        let known = self.classes.iter().position(|class| &**class == name);
-        let row = known.unwrap_or_else(|| {
-            self.capacity_since.push(Index::ZERO);
-            self.classes.push(Arc::from(name))
-        });
-        ClassRow(row as u32)
+        let known = self.classes.iter().position(|class| &*class.name == name);
+        ClassRow(known.map_or_else(
+            || self.classes.push(Class { name: Arc::from(name), capacity_since: Index::ZERO }),
+            |row| row as u32,
+        ))
     }
 
     fn gained_room(&mut self, index: Index, class: ClassRow) {
-        *self.capacity_since.get_mut(class.0 as usize).expect("the class's row was given out") = index;
+        self.classes.get_mut(class.0).expect("the class's row was given out").capacity_since = index;
     }
 
     fn keep_messages<'a>(

@@ -3,6 +3,7 @@
 mod class;
 pub(crate) mod decide;
 pub(crate) mod fold;
+pub(crate) mod hash;
 mod ports;
 mod state;
 mod view;

@@ -7,7 +7,9 @@ use model::event::NodeMessage;
 use model::{Eligibility, NodeId, NodeStatus};
 
 use super::ports::PortSet;
+use crate::Kept;
 use crate::alloc::AllocRow;
+use crate::rows::Rows;
 
 /// A node within this process. Never stored, never sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -94,7 +96,7 @@ impl NodeHot {
 pub struct NodeCold {
     pub id: NodeId,
     /// As the node described itself, without its secret.
-    pub document: Node,
+    pub document: Kept<Node>,
     pub secret_hash: [u8; 32],
     pub created: Index,
     /// When status or eligibility last changed, or it last registered.
@@ -114,13 +116,19 @@ pub struct NodeLoad {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Nodes {
-    pub(super) by_id: IdMap<NodeId>,
-    pub(super) hot: Pages<NodeHot>,
-    pub(super) cold: Pages<Arc<NodeCold>>,
-    pub(super) load: Pages<Arc<NodeLoad>>,
-    /// Classes by number, and for each the last batch in which it gained room.
-    pub(super) classes: Pages<Arc<str>>,
-    pub(super) capacity_since: Pages<Index>,
+    pub(crate) by_id: IdMap<NodeId>,
+    pub(crate) hot: Rows<NodeHot>,
+    pub(crate) cold: Rows<Arc<NodeCold>>,
+    pub(crate) load: Pages<Arc<NodeLoad>>,
+    pub(crate) classes: Rows<Class>,
+}
+
+/// Nodes that answer constraints alike.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Class {
+    pub name: Arc<str>,
+    /// The last batch in which one of them gained room.
+    pub capacity_since: Index,
 }
 
 impl Nodes {
@@ -143,11 +151,11 @@ impl Nodes {
     }
 
     pub fn hot(&self, row: NodeRow) -> &NodeHot {
-        &self.hot[row.0 as usize]
+        &self.hot[row.0]
     }
 
     pub fn cold(&self, row: NodeRow) -> &NodeCold {
-        &self.cold[row.0 as usize]
+        &self.cold[row.0]
     }
 
     pub fn load(&self, row: NodeRow) -> &NodeLoad {
@@ -155,16 +163,16 @@ impl Nodes {
     }
 
     pub fn class_name(&self, class: ClassRow) -> &str {
-        &self.classes[class.0 as usize]
+        &self.classes[class.0].name
     }
 
     /// The last batch in which a node of the class gained room for new work.
     pub fn capacity_since(&self, class: ClassRow) -> Index {
-        self.capacity_since[class.0 as usize]
+        self.classes[class.0].capacity_since
     }
 
     pub fn classes(&self) -> impl Iterator<Item = (ClassRow, &str)> {
-        self.classes.iter().enumerate().map(|(row, name)| (ClassRow(row as u32), &**name))
+        self.classes.iter().enumerate().map(|(row, class)| (ClassRow(row as u32), &*class.name))
     }
 
     /// Known nodes in the order of their ids.
@@ -182,11 +190,11 @@ impl Nodes {
     }
 
     pub(super) fn hot_mut(&mut self, row: NodeRow) -> &mut NodeHot {
-        self.hot.get_mut(row.0 as usize).expect("the node's row was given out")
+        self.hot.get_mut(row.0).expect("the node's row was given out")
     }
 
     pub(super) fn cold_mut(&mut self, row: NodeRow) -> &mut NodeCold {
-        Arc::make_mut(self.cold.get_mut(row.0 as usize).expect("the node's row was given out"))
+        Arc::make_mut(self.cold.get_mut(row.0).expect("the node's row was given out"))
     }
 
     pub(super) fn load_mut(&mut self, row: NodeRow) -> &mut NodeLoad {

@@ -16,6 +16,6 @@ pub fn document(nodes: &Nodes, row: NodeRow) -> Node {
         modify_index: hot.modified.0,
         last_missed_heartbeat_index: hot.silent_since.0,
         last_alloc_update_index: hot.allocs_reported.0,
-        ..cold.document.clone()
+        ..Node::clone(&cold.document)
     }
 }

@@ -1,5 +1,7 @@
 //! A small world for tests: commands go in by short names, the log is kept, and at the end it must replay.
 
+#![allow(dead_code, reason = "each test program uses a part of this")]
+
 use base::{Time, Uuid};
 use model::document::Node;
 use model::{
@@ -33,14 +35,12 @@ impl World {
                 CommandRecord { request: request.id, kind: request.command.kind(), actor: request.actor };
             let logged = |event: &Event| LoggedEvent { command: 0, event: event.clone() };
             let batch = Batch {
-                index,
-                previous: self.state.index,
-                time: self.now,
-                proposer: Uuid::NIL,
                 commands: vec![record],
                 events: decision.events.iter().map(logged).collect(),
+                ..self.state.next_batch(self.now, Uuid::NIL)
             };
             self.state.apply(&batch).expect("the batch was decided on this state");
+            assert_eq!(self.state.digest(), self.state.recomputed_digest(), "after {}", batch.index);
             self.log.push(batch);
         }
         Ok(decision)
@@ -53,6 +53,7 @@ impl World {
             replayed.apply(batch).expect("the log follows on itself");
         }
         assert!(replayed == self.state, "replaying the log gives another state");
+        assert_eq!(replayed.digest(), self.state.digest());
     }
 
     pub fn register_node(&mut self, number: u128, rack: &str) -> Result<Decision, Rejection> {

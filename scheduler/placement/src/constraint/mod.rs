@@ -122,7 +122,7 @@ mod tests {
         document.meta.insert("empty".into(), String::new());
         NodeCold {
             id: NodeId(Uuid::from(1)),
-            document,
+            document: state::Kept::of(&document),
             secret_hash: [0; 32],
             created: Index(1),
             status_updated: Time::ZERO,

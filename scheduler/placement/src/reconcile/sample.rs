@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use base::{Duration, Index, Time, Uuid};
 use model::document::{AllocationMetric, DisconnectStrategy, Job, NodeScoreMeta, TaskGroup, TaskState};
-use model::{AllocId, ClientStatus, Desired, EvalId, JobType, NodeId, Report, Template};
+use model::{AllocId, ClientStatus, Desired, EvalId, JobType, NodeId, Report};
+use state::Kept;
 use state::alloc::{Alloc, KnownState, Transition};
 use state::job::{JobRow, JobVersion};
 use state::node::NodeRow;
@@ -29,7 +30,7 @@ impl Sample {
         let job = Job { id: Some("job".into()), task_groups: vec![group].into(), ..Job::default() };
         let version = JobVersion {
             version: 0,
-            job,
+            job: Kept::of(&job),
             kind: JobType::Service,
             job_created: Index(1),
             registered: Index(1),
@@ -51,14 +52,14 @@ impl Sample {
                 client: ClientStatus::Pending,
                 client_description: "".into(),
                 transition: Transition::default(),
-                template: Arc::new(Template::default()),
-                metrics: Arc::new(AllocationMetric::default()),
+                template: Kept::default(),
+                metrics: Kept::default(),
                 ports: Arc::from([]),
                 states: Arc::default(),
                 previous: None,
                 next: None,
                 follow_up: None,
-                report: Arc::new(Report::default()),
+                report: Kept::default(),
                 gone: false,
                 created: Index(2),
                 modified: Index(2),
@@ -82,8 +83,8 @@ impl Sample {
 
     pub fn scored(mut self, score: Option<f64>) -> Sample {
         let shown = score.map(|norm_score| NodeScoreMeta { norm_score, ..NodeScoreMeta::default() });
-        let metrics = Arc::make_mut(&mut self.alloc.metrics);
-        metrics.score_meta_data = shown.into_iter().collect();
+        let score_meta_data = shown.into_iter().collect();
+        self.alloc.metrics = Kept::of(&AllocationMetric { score_meta_data, ..AllocationMetric::default() });
         self
     }
 
@@ -95,7 +96,9 @@ impl Sample {
             restarts: u64::from(restarted.is_some()),
             ..TaskState::default()
         };
-        Arc::make_mut(&mut self.alloc.report).task_states.insert(name.into(), task);
+        let mut report = Report::clone(&self.alloc.report);
+        report.task_states.insert(name.into(), task);
+        self.alloc.report = Kept::of(&report);
         self
     }
 }

@@ -59,14 +59,7 @@ impl World {
     }
 
     fn apply(&mut self, record: CommandRecord, events: Vec<LoggedEvent>) {
-        let batch = Batch {
-            index: self.state.index.next(),
-            previous: self.state.index,
-            time: self.now,
-            proposer: Uuid::NIL,
-            commands: vec![record],
-            events,
-        };
+        let batch = Batch { commands: vec![record], events, ..self.state.next_batch(self.now, Uuid::NIL) };
         self.state.apply(&batch).expect("the batch was decided on this state");
     }
 

@@ -55,14 +55,7 @@ fn what_is_told_of_each_batch_stays_as_it_is() {
 fn every_command_of_a_batch_keeps_its_type() {
     let mut world = World::new();
     world.register_node(1, "a").unwrap();
-    let mut batch = Batch {
-        index: world.state.index.next(),
-        previous: world.state.index,
-        time: world.now,
-        proposer: base::Uuid::NIL,
-        commands: vec![],
-        events: vec![],
-    };
+    let mut batch = world.state.next_batch(world.now, base::Uuid::NIL);
     let ready = Command::UpdateNodeStatus { node: node_id(1), claimed: NodeStatus::Ready };
     let back = Command::UpdateNodeStatus { node: node_id(1), claimed: NodeStatus::Initializing };
     let ineligible = Command::SetNodeEligibility { node: node_id(1), to: model::Eligibility::Ineligible };

@@ -1,0 +1,79 @@
+//! The digest of the state: kept by fold, compared at each batch.
+//!
+//! It covers what an image stores, and nothing that only repeats what other rows say: maps from ids to rows, a
+//! node's list of allocations and its taken ports. Of a job's allocations and evaluations it has the number.
+
+use base::StableHash;
+use model::Digest;
+
+use crate::{State, alloc, eval, job};
+
+/// Keeps hashes of different sorts of things apart. Numbers are frozen, like everything that goes into a hash: the
+/// results stand in the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Domain {
+    Document = 1,
+    NodeHot = 2,
+    NodeCold = 3,
+    Class = 4,
+    Job = 5,
+    Eval = 6,
+    Alloc = 7,
+    Request = 8,
+    Cluster = 9,
+}
+
+impl Domain {
+    pub fn row(self, row: u32) -> StableHash {
+        let mut hash = StableHash::new(self as u64);
+        hash.word(u64::from(row));
+        hash
+    }
+}
+
+impl State {
+    /// Of the whole state, as the last batch left it.
+    pub fn digest(&self) -> Digest {
+        Digest {
+            nodes: self.nodes.digest(),
+            jobs: self.jobs.rows.sum(),
+            evals: self.evals.rows.sum(),
+            allocs: self.allocs.rows.sum(),
+            requests: self.requests.digest(),
+            cluster: self.cluster_digest(),
+        }
+    }
+
+    /// [`State::digest`] from the rows as they are. The two differ if a fold changed a row behind its table's back.
+    pub fn recomputed_digest(&self) -> Digest {
+        Digest {
+            nodes: self.nodes.recomputed_digest(),
+            jobs: self.jobs.rows.recomputed(job::hash::row(&self.evals)),
+            evals: self.evals.rows.recomputed(eval::hash::row),
+            allocs: self.allocs.rows.recomputed(alloc::hash::row),
+            requests: self.requests.recomputed_digest(),
+            cluster: self.cluster_digest(),
+        }
+    }
+
+    /// Hashes what the batch changed.
+    pub(crate) fn settle_digest(&mut self) {
+        self.nodes.settle_digest();
+        self.jobs.rows.settle(job::hash::row(&self.evals));
+        self.evals.rows.settle(eval::hash::row);
+        self.allocs.rows.settle(alloc::hash::row);
+        self.requests.settle_digest();
+    }
+
+    fn cluster_digest(&self) -> u64 {
+        if (self.index, self.time, self.cluster, self.tables) == Default::default() {
+            return 0;
+        }
+        let mut hash = StableHash::new(Domain::Cluster as u64);
+        hash.pair(self.index.0, self.time.0 as u64);
+        hash.id(self.cluster);
+        hash.pair(self.tables.nodes.0, self.tables.jobs.0);
+        hash.pair(self.tables.evals.0, self.tables.allocs.0);
+        hash.finish()
+    }
+}

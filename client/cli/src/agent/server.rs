@@ -19,6 +19,13 @@ const SEGMENT_BYTES: u64 = 64 << 20;
 /// # Errors
 /// What is missing on this host.
 pub fn settings(settings: &Settings, home: &Path) -> anyhow::Result<server::Settings> {
+    let join = &settings.server.join;
+    let has_others =
+        [&join.start_join, &join.retry_join, &join.static_peers].iter().any(|list| !list.is_empty());
+    anyhow::ensure!(
+        settings.server.bootstrap_expect == 1 && !has_others,
+        "clusters of several servers are not started by this build yet: set server.bootstrap_expect to 1"
+    );
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = settings.server.num_schedulers.map_or(cores, |number| number as usize);
     let (http_ip, rpc_ip) = (settings.http_ip(), settings.rpc_ip());
@@ -74,7 +81,11 @@ fn shown(settings: &Settings, home: &Path) -> Map<String, Value> {
         "LogLevel": settings.log.level.to_string(),
         "LogJson": settings.log.json,
         "Ports": {"HTTP": settings.ports.http, "RPC": settings.ports.rpc, "Serf": settings.ports.serf},
-        "Server": {"Enabled": settings.server.enabled, "BootstrapExpect": settings.server.bootstrap_expect},
+        "Server": {"Enabled": settings.server.enabled, "BootstrapExpect": settings.server.bootstrap_expect,
+            "EncryptKey": settings.server.encrypt.as_ref().map(|_| "<redacted>"),
+            "ServerJoin": {"StartJoin": settings.server.join.start_join, "RetryJoin": settings.server.join.retry_join,
+                "RetryInterval": settings.server.join.retry_interval.to_string(),
+                "RetryMaxAttempts": settings.server.join.retry_max}},
         "Client": {"Enabled": settings.client.enabled, "NodeClass": settings.client.node_class,
             "NodePool": settings.client.node_pool, "Meta": settings.client.meta},
         "ACL": {"Enabled": false},

@@ -52,8 +52,9 @@ fn banner(program: &str, settings: &Settings) -> String {
     let address = |ip: std::net::IpAddr, port| std::net::SocketAddr::new(ip, port).to_string();
     let http = address(settings.http_ip(), settings.ports.http);
     let rpc = address(settings.rpc_ip(), settings.ports.rpc);
+    let serf = address(settings.serf_ip(), settings.ports.serf);
     let entries = [
-        ("Bind Addrs", format!("HTTP: {http}; RPC: {rpc}")),
+        ("Bind Addrs", format!("HTTP: {http}; RPC: {rpc}; Serf: {serf}")),
         ("Client", settings.client.enabled.to_string()),
         ("Data Dir", data_dir(settings)),
         ("Log Level", settings.log.level.to_string()),
@@ -102,7 +103,12 @@ mod tests {
             text.starts_with("==> No configuration files loaded\n==> Starting Sojourn agent...\n"),
             "{text}"
         );
-        assert!(text.contains("\n    Bind Addrs: HTTP: 127.0.0.1:4646; RPC: 127.0.0.1:4647\n"), "{text}");
+        assert!(
+            text.contains(
+                "\n    Bind Addrs: HTTP: 127.0.0.1:4646; RPC: 127.0.0.1:4647; Serf: 127.0.0.1:4648\n"
+            ),
+            "{text}"
+        );
         let text = started("sojourn", &settings);
         assert!(text.contains("    sojourn run examples/hello.nomad.hcl\n    sojourn events\n"), "{text}");
         settings.ports.http = 5646;

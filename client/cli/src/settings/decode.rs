@@ -4,7 +4,7 @@ use jobspec::Diagnostics;
 use jobspec::config::Section;
 
 use super::word::{map, maybe, word};
-use super::{ClientSettings, RawExecSettings, ReservedSettings, ServerSettings, Settings, refused};
+use super::{ClientSettings, RawExecSettings, ReservedSettings, ServerSettings, Settings, cluster, refused};
 
 /// Lays a file over the settings.
 ///
@@ -21,6 +21,11 @@ pub fn file(settings: &mut Settings, mut top: Section) -> Result<(), Diagnostics
     for section in top.sections("server")? {
         server(&mut settings.server, section)?;
     }
+    for section in top.sections("autopilot")? {
+        cluster::autopilot(&mut settings.autopilot, section)?;
+    }
+    word(&mut top, "leave_on_terminate", &mut settings.leave_on_terminate)?;
+    word(&mut top, "leave_on_interrupt", &mut settings.leave_on_interrupt)?;
     for section in top.sections("client")? {
         client(&mut settings.client, section)?;
     }
@@ -51,10 +56,6 @@ fn addresses(settings: &mut Settings, top: &mut Section) -> Result<(), Diagnosti
         maybe(&mut section, "serf", &mut settings.advertise.serf)?;
         section.finish()?;
     }
-    let gossip = [settings.addresses.serf.is_some(), settings.advertise.serf.is_some()];
-    if gossip.contains(&true) {
-        settings.notes.push("serf addresses are not used: servers do not gossip yet".to_string());
-    }
     Ok(())
 }
 
@@ -64,6 +65,11 @@ fn server(server: &mut ServerSettings, mut section: Section) -> Result<(), Diagn
     maybe(&mut section, "num_schedulers", &mut server.num_schedulers)?;
     word(&mut section, "heartbeat_grace", &mut server.heartbeat_grace)?;
     word(&mut section, "min_heartbeat_ttl", &mut server.min_heartbeat_ttl)?;
+    maybe(&mut section, "encrypt", &mut server.encrypt)?;
+    cluster::joins(server, &mut section)?;
+    for section in section.sections("server_join")? {
+        cluster::server_join(server, section)?;
+    }
     refused::server(&mut section)?;
     section.finish()
 }

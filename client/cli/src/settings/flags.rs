@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use base::Duration;
 use jobspec::Source;
 use jobspec::config::Section;
+use server::gossip::Key;
 
 use super::word::Word;
-use super::{Settings, decode};
+use super::{ServerSettings, Settings, cluster, decode};
 use crate::flags::{Args, Flag, switch, value};
 
 /// Most files that one directory may bring in.
@@ -18,7 +20,16 @@ pub const AGENT_FLAGS: &[Flag] = &[
     switch("dev", "Server and node in one process, on 127.0.0.1; nothing is kept."),
     switch("server", "Be a server."),
     switch("client", "Be a node."),
-    value("bootstrap-expect", "N", "Servers to wait for before the first election; only 1 yet."),
+    value("bootstrap-expect", "N", "Servers to wait for before a cluster is founded."),
+    value("encrypt", "KEY", "Seals what servers gossip: base64 of 16, 24 or 32 bytes."),
+    value("join", "HOST[:PORT]", "A server to join at the start; may be repeated. At least one must answer."),
+    value("retry-join", "HOST[:PORT]", "As -join, but tried until one answers; may be repeated."),
+    value("retry-interval", "DURATION", "The time between two rounds of -retry-join; 30s unless given."),
+    value(
+        "retry-max",
+        "N",
+        "Rounds of -retry-join before it is given up; 0, which is for ever, unless given.",
+    ),
     value("bind", "IP", "The address to listen on."),
     value("region", "NAME", "The region of the agent."),
     value("dc", "NAME", "The datacenter of the agent."),
@@ -52,6 +63,8 @@ pub fn read(args: &Args) -> anyhow::Result<Settings> {
         settings.name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     }
     settings.check().map_err(anyhow::Error::msg)?;
+    let notes = cluster::notes(&settings);
+    settings.notes.extend(notes);
     Ok(settings)
 }
 
@@ -116,6 +129,7 @@ fn flags(settings: &mut Settings, args: &Args) -> anyhow::Result<()> {
     settings.log.json = args.given_switch("log-json").unwrap_or(settings.log.json);
     let expect = args.number("bootstrap-expect")?;
     settings.server.bootstrap_expect = expect.unwrap_or(settings.server.bootstrap_expect);
+    joins(&mut settings.server, args)?;
     if let Some(level) = args.value("log-level") {
         settings.log.level = Word::read(level)
             .with_context(|| format!("-log-level {level}: expected {}", tracing::Level::WHAT))?;
@@ -131,10 +145,21 @@ fn flags(settings: &mut Settings, args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn joins(server: &mut ServerSettings, args: &Args) -> anyhow::Result<()> {
+    server.join.start_join.extend_from_slice(args.values("join"));
+    server.join.retry_join.extend_from_slice(args.values("retry-join"));
+    let interval = args.parsed("retry-interval", Duration::WHAT)?;
+    server.join.retry_interval = interval.unwrap_or(server.join.retry_interval);
+    server.join.retry_max = args.number("retry-max")?.unwrap_or(server.join.retry_max);
+    if let Some(key) = args.value("encrypt") {
+        // The key is not repeated: what stands on a terminal is read by others.
+        server.encrypt = Some(Key::read(key).with_context(|| format!("-encrypt: expected {}", Key::WHAT))?);
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
-    use base::Duration;
-
     use super::*;
     use crate::flags::parse;
 
@@ -243,7 +268,47 @@ plugin "raw_exec" {
             ("client {\n  reserved { cpu = \"lots\" }\n}", "a.hcl:2:20: \"cpu\": expected a whole number"),
             ("ports { http = 70000 }", "a.hcl:1:16: \"http\": expected a whole number up to 65535"),
             ("server { heartbeat_grace = \"10\" }", "\"heartbeat_grace\": expected a duration, like \"30s\""),
-            ("server { encrypt = \"x\" }", "a.hcl:1:20: \"encrypt\": not supported yet"),
+            ("server { encrypt = \"x\" }", "a.hcl:1:20: \"encrypt\": expected base64 of 16, 24 or 32 bytes"),
+            ("server { retry_join = 3 }", "a.hcl:1:23: \"retry_join\": expected addresses, like"),
+            ("server { server_join { retry_join = [1] } }", "\"retry_join\": expected addresses, like"),
+            ("server { server_join { retry_interval = 3 } }", "\"retry_interval\": expected a duration"),
+            ("server { server_join { retry_max = -1 } }", "\"retry_max\": expected a whole number"),
+            ("server { server_join { static = [] } }", "unexpected key \"static\""),
+            (
+                "server { retry_join = [\"a b\"] }",
+                "server.server_join.retry_join: \"a b\": expected HOST or HOST:PORT",
+            ),
+            (
+                "server { retry_join = [\"provider=aws\"] }",
+                "\"provider=aws\": looking in a cloud is not supported",
+            ),
+            ("server { server_join { static_peers = [\":1\"] } }", "server.server_join.static_peers: \":1\""),
+            (
+                "server { retry_interval = \"0s\" }",
+                "server.server_join.retry_interval: expected a duration above",
+            ),
+            ("server { bootstrap_expect = 100 }", "server.bootstrap_expect = 100: at most 99"),
+            ("server { bootstrap_expect = -1 }", "\"bootstrap_expect\": expected a whole number"),
+            (
+                "autopilot { min_quorum = 100 }",
+                "autopilot: MinQuorum: expected a number of servers, at most 99",
+            ),
+            (
+                "autopilot { last_contact_threshold = \"0s\" }",
+                "autopilot: LastContactThreshold: expected a duration",
+            ),
+            (
+                "autopilot { server_stabilization_time = \"-1s\" }",
+                "autopilot: ServerStabilizationTime: expected",
+            ),
+            ("autopilot { max_trailing_logs = \"x\" }", "\"max_trailing_logs\": expected a whole number"),
+            ("autopilot { cleanup_dead_servers = 2 }", "\"cleanup_dead_servers\": expected true or false"),
+            (
+                "autopilot { enable_redundancy_zones = true }",
+                "\"enable_redundancy_zones\": not supported yet",
+            ),
+            ("leave_on_terminate = \"maybe\"", "\"leave_on_terminate\": expected true or false"),
+            ("region = \"\"", "region: expected a text of at most 96 bytes"),
             ("acl {\n  enabled = true\n}", "a.hcl:1:1: acl.enabled is not supported yet"),
             ("tls { http = true }", "a.hcl:1:1: tls.http is not supported yet"),
             ("vault {}", "a.hcl:1:1: \"vault\": not supported yet"),
@@ -260,17 +325,86 @@ plugin "raw_exec" {
 
     #[test]
     fn what_cannot_work_together_is_refused() {
-        let cases: [(&[&str], &str); 5] = [
+        let cases: [(&[&str], &str); 9] = [
             (&[], "Must specify either server, client or dev mode for the agent."),
             (&["-server"], "data_dir is required"),
             (&["-server", "-data-dir=x"], "data_dir must be absolute"),
-            (&["-server", "-data-dir=/x", "-bootstrap-expect=3"], "not supported yet; set it to 1"),
+            (
+                &["-server", "-data-dir=/x", "-bootstrap-expect=x"],
+                "for flag -bootstrap-expect: expected a number",
+            ),
+            (
+                &["-server", "-data-dir=/x", "-encrypt=secret"],
+                "-encrypt: expected base64 of 16, 24 or 32 bytes",
+            ),
+            (&["-server", "-data-dir=/x", "-retry-join=a:b"], "server.server_join.retry_join: \"a:b\""),
+            (
+                &["-server", "-data-dir=/x", "-retry-interval=x"],
+                "for flag -retry-interval: expected a duration",
+            ),
+            (&["-server", "-data-dir=/x", "-retry-max=x"], "for flag -retry-max: expected a number"),
             (&["-client", "-data-dir=/x"], "client.servers is required"),
         ];
         for (flags, message) in cases {
             let error = told(&[], flags).unwrap_err();
             assert!(error.contains(message), "{flags:?}: {error}");
         }
+    }
+
+    #[test]
+    fn a_server_among_servers_is_told_where_the_others_are() {
+        let hcl = r#"
+server {
+  bootstrap_expect = 3
+  encrypt          = "AAECAwQFBgcICQoLDA0ODw=="
+  server_join {
+    retry_join     = ["10.0.0.1", "s2.lan:5648"]
+    retry_interval = "5s"
+    retry_max      = 7
+    static_peers   = ["10.0.0.3"]
+  }
+}
+autopilot {
+  cleanup_dead_servers      = false
+  last_contact_threshold    = "500ms"
+  max_trailing_logs         = 9
+  min_quorum                = 3
+  server_stabilization_time = "2m"
+}
+leave_on_terminate = true
+"#;
+        let json = r#"{
+          "server": {"bootstrap_expect": 3, "encrypt": "AAECAwQFBgcICQoLDA0ODw==",
+            "server_join": {"retry_join": ["10.0.0.1", "s2.lan:5648"], "retry_interval": "5s", "retry_max": 7,
+              "static_peers": ["10.0.0.3"]}},
+          "autopilot": {"cleanup_dead_servers": false, "last_contact_threshold": "500ms", "max_trailing_logs": 9,
+            "min_quorum": 3, "server_stabilization_time": "2m"},
+          "leave_on_terminate": true
+        }"#;
+        let mut read = [("a.hcl", hcl), ("a.json", json)].map(|file| told(&[file], &["-dev"]).unwrap());
+        for settings in &mut read {
+            settings.files.clear();
+            let join = &settings.server.join;
+            assert_eq!(join.retry_join, ["10.0.0.1", "s2.lan:5648"]);
+            assert_eq!((join.retry_interval, join.retry_max), (Duration::from_secs(5), 7));
+            assert_eq!(join.static_peers, ["10.0.0.3"]);
+            assert_eq!((settings.server.bootstrap_expect, settings.server.encrypt.is_some()), (3, true));
+            let autopilot = &settings.autopilot;
+            assert_eq!((autopilot.cleanup_dead_servers, autopilot.min_quorum), (false, 3));
+            assert_eq!(autopilot.last_contact_threshold(), Duration::from_millis(500));
+            assert_eq!(autopilot.server_stabilization_time(), Duration::from_secs(120));
+            assert!(settings.leave_on_terminate && !settings.leave_on_interrupt);
+            assert_eq!(settings.notes, Vec::<String>::new());
+        }
+        assert_eq!(read[0], read[1]);
+        // The older place, and flags, which add to files.
+        let older = ("a.hcl", "server { retry_join = [\"a\"]\n retry_max = 2\n start_join = [\"b\"] }");
+        let flags = ["-dev", "-retry-join=c", "-join", "d:1", "-retry-interval=1s", "-bootstrap-expect=4"];
+        let settings = told(&[older], &flags).unwrap();
+        assert_eq!(settings.server.join.retry_join, ["a", "c"]);
+        assert_eq!(settings.server.join.start_join, ["b", "d:1"]);
+        assert_eq!(settings.server.join.retry_interval, Duration::from_secs(1));
+        assert!(settings.notes[0].contains("an even number") && settings.notes[1].contains("server.encrypt"));
     }
 
     #[test]

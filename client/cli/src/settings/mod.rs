@@ -3,6 +3,7 @@
 //! [`Settings`] is plain data. Keys that this release does not honour are refused where they stand, or, where
 //! nothing would be different without them, named in [`Settings::notes`]: nothing is ignored in silence.
 
+mod cluster;
 mod decode;
 mod flags;
 mod refused;
@@ -13,7 +14,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
 use base::Duration;
+use model::Autopilot;
+use server::gossip::Key;
 
+pub use cluster::JoinSettings;
 pub use flags::{AGENT_FLAGS, read};
 
 /// Everything an agent is told.
@@ -35,6 +39,11 @@ pub struct Settings {
     pub ports: Ports,
     pub log: LogSettings,
     pub server: ServerSettings,
+    /// What the leader's autopilot begins with; from then on the log has it.
+    pub autopilot: Autopilot,
+    /// Whether a server says goodbye when it is told to end, so that nobody waits for it to come back.
+    pub leave_on_terminate: bool,
+    pub leave_on_interrupt: bool,
     pub client: ClientSettings,
     pub raw_exec: RawExecSettings,
     /// A driver that only pretends, for trying things out. On in development agents.
@@ -76,8 +85,11 @@ pub struct LogSettings {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerSettings {
     pub enabled: bool,
-    /// Servers to wait for before the first election. Only 1 works yet.
+    /// Servers to wait for before a cluster is founded; 0 never founds one.
     pub bootstrap_expect: u32,
+    pub join: JoinSettings,
+    /// Seals what servers gossip.
+    pub encrypt: Option<Key>,
     /// Workers that place; `None` means one a core.
     pub num_schedulers: Option<u32>,
     /// Patience beyond the granted time before a silent node counts as down.
@@ -155,10 +167,15 @@ impl Settings {
             server: ServerSettings {
                 enabled: false,
                 bootstrap_expect: 0,
+                join: JoinSettings::plain(),
+                encrypt: None,
                 num_schedulers: None,
                 heartbeat_grace: Duration::from_secs(10),
                 min_heartbeat_ttl: Duration::from_secs(10),
             },
+            autopilot: Autopilot::default(),
+            leave_on_terminate: false,
+            leave_on_interrupt: false,
             client: ClientSettings::plain(),
             raw_exec: RawExecSettings::default(),
             mock_driver: false,
@@ -195,6 +212,11 @@ impl Settings {
         self.addresses.rpc.unwrap_or(self.bind_addr)
     }
 
+    /// Where gossip between servers listens.
+    pub fn serf_ip(&self) -> IpAddr {
+        self.addresses.serf.unwrap_or(self.bind_addr)
+    }
+
     /// Checks what only the whole can tell.
     ///
     /// # Errors
@@ -212,12 +234,7 @@ impl Settings {
             }
             None | Some(_) => {}
         }
-        if self.server.enabled && self.server.bootstrap_expect != 1 {
-            return Err(format!(
-                "server.bootstrap_expect = {}: clusters of several servers are not supported yet; set it to 1",
-                self.server.bootstrap_expect
-            ));
-        }
+        cluster::check(self)?;
         if self.client.enabled && !self.server.enabled && self.client.servers.is_empty() {
             return Err("client.servers is required when the agent is no server itself".to_string());
         }

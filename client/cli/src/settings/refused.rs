@@ -8,16 +8,13 @@ use super::word::{refuse, word};
 
 /// Parts that other releases have and this one has not. Named one by one, so that a slip of the pen is told
 /// apart from a part that is missing.
-const TOP: [&str; 19] = [
-    "autopilot",
+const TOP: [&str; 16] = [
     "consul",
     "enable_debug",
     "enable_syslog",
     "eventlog",
     "http_api_response_headers",
     "keyring",
-    "leave_on_interrupt",
-    "leave_on_terminate",
     "limits",
     "log_file",
     "log_include_location",
@@ -30,7 +27,7 @@ const TOP: [&str; 19] = [
     "vault",
 ];
 
-const SERVER: [&str; 47] = [
+const SERVER: [&str; 41] = [
     "acl_token_gc_threshold",
     "authoritative_region",
     "batch_eval_gc_threshold",
@@ -44,7 +41,6 @@ const SERVER: [&str; 47] = [
     "deployment_gc_threshold",
     "enable_event_broker",
     "enabled_schedulers",
-    "encrypt",
     "eval_gc_threshold",
     "event_buffer_size",
     "failover_heartbeat_ttl",
@@ -70,13 +66,8 @@ const SERVER: [&str; 47] = [
     "raft_trailing_logs",
     "redundancy_zone",
     "rejoin_after_leave",
-    "retry_interval",
-    "retry_join",
-    "retry_max",
     "root_key_gc_interval",
     "search",
-    "server_join",
-    "start_join",
     "start_timeout",
 ];
 

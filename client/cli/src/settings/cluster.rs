@@ -1,0 +1,213 @@
+//! How a server finds others, and what the leader does about them.
+
+use base::Duration;
+use jobspec::Diagnostics;
+use jobspec::config::Section;
+use model::Autopilot;
+use server::gossip::{Key, TEXT_MAX};
+
+use super::word::{Word, refuse, word};
+use super::{ServerSettings, Settings};
+
+/// Most servers that may be waited for.
+const EXPECT_MAX: u32 = 99;
+
+/// Most addresses in one list.
+const ADDRESSES_MAX: usize = 64;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct JoinSettings {
+    /// `HOST` or `HOST:PORT` of servers' gossip, tried once: at least one must answer.
+    pub start_join: Vec<String>,
+    /// As `start_join`, tried until one answers.
+    pub retry_join: Vec<String>,
+    pub retry_interval: Duration,
+    /// Rounds before it is given up; 0 means never.
+    pub retry_max: u32,
+    /// `HOST` or `HOST:PORT` of servers' RPC that are asked directly: for networks that carry no gossip. Ours alone.
+    pub static_peers: Vec<String>,
+}
+
+impl JoinSettings {
+    pub fn plain() -> JoinSettings {
+        JoinSettings {
+            start_join: Vec::new(),
+            retry_join: Vec::new(),
+            retry_interval: Duration::from_secs(30),
+            retry_max: 0,
+            static_peers: Vec::new(),
+        }
+    }
+
+    fn lists(&self) -> [(&'static str, &Vec<String>); 3] {
+        [
+            ("start_join", &self.start_join),
+            ("retry_join", &self.retry_join),
+            ("static_peers", &self.static_peers),
+        ]
+    }
+}
+
+/// The keys of `server_join`, which may also stand in `server` itself.
+///
+/// # Errors
+/// What is of a wrong kind, with its position.
+pub fn joins(server: &mut ServerSettings, section: &mut Section) -> Result<(), Diagnostics> {
+    let join = &mut server.join;
+    addresses(section, "start_join", &mut join.start_join)?;
+    addresses(section, "retry_join", &mut join.retry_join)?;
+    word(section, "retry_interval", &mut join.retry_interval)?;
+    word(section, "retry_max", &mut join.retry_max)
+}
+
+/// # Errors
+/// What is not known, not supported or of a wrong kind, with its position.
+pub fn server_join(server: &mut ServerSettings, mut section: Section) -> Result<(), Diagnostics> {
+    joins(server, &mut section)?;
+    addresses(&mut section, "static_peers", &mut server.join.static_peers)?;
+    section.finish()
+}
+
+/// # Errors
+/// What is not known, not supported or of a wrong kind, with its position.
+pub fn autopilot(autopilot: &mut Autopilot, mut section: Section) -> Result<(), Diagnostics> {
+    word(&mut section, "cleanup_dead_servers", &mut autopilot.cleanup_dead_servers)?;
+    word(&mut section, "max_trailing_logs", &mut autopilot.max_trailing_logs)?;
+    word(&mut section, "min_quorum", &mut autopilot.min_quorum)?;
+    let mut threshold = autopilot.last_contact_threshold();
+    word(&mut section, "last_contact_threshold", &mut threshold)?;
+    let mut stabilization = autopilot.server_stabilization_time();
+    word(&mut section, "server_stabilization_time", &mut stabilization)?;
+    (autopilot.last_contact_threshold_ns, autopilot.server_stabilization_ns) = (threshold.0, stabilization.0);
+    refuse(
+        &mut section,
+        &["enable_redundancy_zones", "disable_upgrade_migration", "enable_custom_upgrades"],
+    )?;
+    section.finish()
+}
+
+/// A list, or a single address: both are written.
+fn addresses(section: &mut Section, key: &str, field: &mut Vec<String>) -> Result<(), Diagnostics> {
+    if let Some(Addresses(items)) = section.take(key)? {
+        // As everywhere in lists of servers, a later file adds to an earlier one.
+        field.extend(items);
+    }
+    Ok(())
+}
+
+struct Addresses(Vec<String>);
+
+impl<'de> serde::Deserialize<'de> for Addresses {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error;
+        use serde_json::Value;
+        let what = "expected addresses, like [\"10.0.0.1\", \"server.lan:4648\"]";
+        let text = |value| match value {
+            Value::String(text) => Ok(text),
+            _ => Err(D::Error::custom(what)),
+        };
+        match Value::deserialize(deserializer)? {
+            Value::Array(items) => Ok(Addresses(items.into_iter().map(text).collect::<Result<_, _>>()?)),
+            single => Ok(Addresses(vec![text(single)?])),
+        }
+    }
+}
+
+impl Word for Key {
+    const WHAT: &'static str =
+        "base64 of 16, 24 or 32 bytes, as `operator gossip keyring generate` prints it";
+
+    fn read(text: &str) -> Option<Key> {
+        Key::parse(text).ok()
+    }
+}
+
+/// # Errors
+/// The field that is wrong, and what was expected.
+pub fn check(settings: &Settings) -> Result<(), String> {
+    let server = &settings.server;
+    if !server.enabled {
+        return Ok(());
+    }
+    if server.bootstrap_expect > EXPECT_MAX {
+        return Err(format!("server.bootstrap_expect = {}: at most {EXPECT_MAX}", server.bootstrap_expect));
+    }
+    let texts =
+        [("name", &settings.name), ("region", &settings.region), ("datacenter", &settings.datacenter)];
+    // The name is filled in last, from the host.
+    if let Some((field, _)) = texts.iter().find(|(field, text)| {
+        text.len() > TEXT_MAX || (text.is_empty() && *field != "name") || text.chars().any(char::is_control)
+    }) {
+        return Err(format!("{field}: expected a text of at most {TEXT_MAX} bytes, in one line"));
+    }
+    for (field, list) in server.join.lists() {
+        if list.len() > ADDRESSES_MAX {
+            return Err(format!("server.server_join.{field}: at most {ADDRESSES_MAX} addresses"));
+        }
+        if let Some(wrong) = list.iter().find(|address| !is_address(address)) {
+            let why = if wrong.contains("provider=") { "looking in a cloud is not supported" } else { "" };
+            let why = if why.is_empty() { "expected HOST or HOST:PORT" } else { why };
+            return Err(format!("server.server_join.{field}: \"{wrong}\": {why}"));
+        }
+    }
+    if server.join.retry_interval <= Duration::ZERO {
+        return Err("server.server_join.retry_interval: expected a duration above zero".to_string());
+    }
+    match settings.autopilot.unfit() {
+        Some((field, expected)) => Err(format!("autopilot: {field}: expected {expected}")),
+        None => Ok(()),
+    }
+}
+
+fn is_address(address: &str) -> bool {
+    if address.parse::<std::net::IpAddr>().is_ok() {
+        return true;
+    }
+    let (host, port) = address.rsplit_once(':').unwrap_or((address, "1"));
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let host_fits = match bracketed {
+        Some(ip) => ip.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => !host.is_empty() && host.chars().all(plain),
+    };
+    host_fits && port.parse::<u16>().is_ok_and(|port| port > 0)
+}
+
+/// What the operator should know though nothing is wrong.
+pub fn notes(settings: &Settings) -> Vec<String> {
+    let server = &settings.server;
+    if !server.enabled {
+        return Vec::new();
+    }
+    let mut notes = Vec::new();
+    match server.bootstrap_expect {
+        0 => notes.push(
+            "server.bootstrap_expect is not set: this server waits until a cluster adds it".to_string(),
+        ),
+        expect if expect % 2 == 0 => notes.push(format!(
+            "server.bootstrap_expect = {expect}: an even number of servers survives no more failures than one fewer"
+        )),
+        _ => {}
+    }
+    if server.encrypt.is_none() && server.bootstrap_expect != 1 {
+        notes.push(
+            "server.encrypt is not set: whoever reaches the gossip port can pretend to be a server".into(),
+        );
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_hosts_with_or_without_a_port() {
+        for right in ["10.0.0.1", "10.0.0.1:4648", "server.lan", "server-1:1", "::1", "[::1]:4648"] {
+            assert!(is_address(right), "{right}");
+        }
+        for wrong in ["", ":1", "a b", "a:0", "a:70000", "a:b", "http://a", "provider=aws x=y", "[x]:1"] {
+            assert!(!is_address(wrong), "{wrong}");
+        }
+    }
+}

@@ -16,7 +16,7 @@ use super::record::{self, Bad, HEADER, Header, Kind, Spot};
 use super::scan::{self, End, Scanned, bad_record, damaged, incomplete};
 use super::segment::{self, SPARE, Summary, UNFINISHED};
 use super::writer::{Active, Resume};
-use super::{LogId, StoreError};
+use super::{LogId, StoreError, repair};
 
 /// Read at once from the front of a segment: most first records are shorter.
 const FRONT: u64 = 4 << 10;
@@ -137,7 +137,9 @@ fn remove_leftovers(files: &dyn Files, names: &[String]) -> Result<(), StoreErro
         Ok(segment::capacity(&*file).map_err(io("measure the spare segment"))?.is_none())
     };
     for name in names {
-        if name == UNFINISHED || name == images::UNFINISHED || (name == SPARE && broken(name)?) {
+        if [UNFINISHED, images::UNFINISHED, repair::UNFINISHED].contains(&name.as_str())
+            || (name == SPARE && broken(name)?)
+        {
             files.remove(name).map_err(io("remove an unfinished file"))?;
         }
     }
@@ -324,7 +326,13 @@ fn length(segment: &SegmentFile) -> Result<u64, StoreError> {
 }
 
 /// Where the log ends, given that there is no good record at `at`.
-fn end_or_damage(number: u64, bytes: &[u8], at: u64, bad: Bad, last: bool) -> Result<u64, StoreError> {
+pub(super) fn end_or_damage(
+    number: u64,
+    bytes: &[u8],
+    at: u64,
+    bad: Bad,
+    last: bool,
+) -> Result<u64, StoreError> {
     if !last || matches!(bad, Bad::Newer { .. }) {
         return Err(incomplete(number, at, bad));
     }

@@ -11,6 +11,7 @@ mod delta;
 pub mod eval;
 pub mod job;
 pub mod node;
+pub mod operator;
 pub mod plan;
 mod requests;
 mod snapshot;

@@ -286,6 +286,19 @@ fn samples(name: &str) -> Vec<Event> {
             }
             .into(),
         ],
+        "AutopilotConfigured" => vec![
+            AutopilotConfigured {
+                rules: Autopilot {
+                    cleanup_dead_servers: false,
+                    last_contact_threshold_ns: 0,
+                    max_trailing_logs: 0,
+                    min_quorum: 0,
+                    server_stabilization_ns: 0,
+                },
+            }
+            .into(),
+            AutopilotConfigured { rules: Autopilot { min_quorum: 3, ..Autopilot::default() } }.into(),
+        ],
         other => panic!("{other} has no samples yet"),
     }
 }

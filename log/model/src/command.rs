@@ -9,6 +9,7 @@ use crate::event::{
     FailedGroups, NewEval, NodeMessage, RejectedNode,
 };
 use crate::noun::{Actor, AllocId, Eligibility, EvalId, EvalStatus, JobKey, NodeId, NodeStatus, RequestId};
+use crate::operator::Autopilot;
 
 /// A command with who asks and under which name.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -74,6 +75,11 @@ pub enum Command {
         deliveries: u32,
         follow_up_at: Time,
     },
+    /// How the leader looks after the servers; only if this was last set at that index, zero for never.
+    SetAutopilot {
+        rules: Autopilot,
+        only_at: Option<Index>,
+    },
 }
 
 impl Command {
@@ -95,6 +101,7 @@ impl Command {
             Command::StopAlloc { .. } => 30,
             Command::SettleEval(_) => 40,
             Command::FailEval { .. } => 41,
+            Command::SetAutopilot { .. } => 50,
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::noun::{
     AllocId, ClientStatus, Desired, Eligibility, EvalId, EvalStatus, JobKey, JobType, NodeId, NodeStatus,
     Trigger,
 };
+use crate::operator::Autopilot;
 
 /// A document as self-describing msgpack: unknown fields are skipped, missing ones take their zero value.
 #[derive(
@@ -158,6 +159,9 @@ events! {
         no_shutdown_delay: bool,
         cause: String,
     }
+
+    /// How the leader looks after the servers from here on.
+    50 AutopilotConfigured { rules: Autopilot, }
 }
 
 /// An entry of a node's own event list.

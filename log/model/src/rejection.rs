@@ -1,5 +1,6 @@
 use std::borrow::Cow;
 
+use base::Index;
 use serde::{Deserialize, Serialize};
 
 use crate::noun::{AllocId, EvalId, JobKey, NodeId, NodeStatus};
@@ -34,6 +35,14 @@ pub enum Rejection {
     EvalNotOutstanding(EvalId),
     PlanInvalid(String),
     NoUpdates,
+    AutopilotInvalid {
+        field: Cow<'static, str>,
+        expected: Cow<'static, str>,
+    },
+    /// The autopilot's configuration was set at another index than the caller saw.
+    AutopilotIndexMismatch {
+        at: Index,
+    },
 }
 
 /// What a refusal means to a protocol.
@@ -52,15 +61,17 @@ impl Rejection {
             | Rejection::JobUnknown(_)
             | Rejection::AllocUnknown(_)
             | Rejection::EvalUnknown(_) => Kind::NotFound,
-            Rejection::NodeSilent(..) | Rejection::JobIndexMismatch(_) | Rejection::EvalNotOutstanding(_) => {
-                Kind::Conflict
-            }
+            Rejection::NodeSilent(..)
+            | Rejection::JobIndexMismatch(_)
+            | Rejection::EvalNotOutstanding(_)
+            | Rejection::AutopilotIndexMismatch { .. } => Kind::Conflict,
             Rejection::NodeSecretMismatch(_) | Rejection::NodeForeignAlloc { .. } => Kind::Forbidden,
             Rejection::NodeInvalid { .. }
             | Rejection::JobInvalid(_)
             | Rejection::JobTypeChanged
             | Rejection::AllocInvalid { .. }
             | Rejection::PlanInvalid(_)
+            | Rejection::AutopilotInvalid { .. }
             | Rejection::NoUpdates => Kind::Invalid,
         }
     }
@@ -91,6 +102,12 @@ impl std::fmt::Display for Rejection {
             Rejection::EvalUnknown(_) => f.write_str("eval not found"),
             Rejection::EvalNotOutstanding(_) => f.write_str("evaluation is not outstanding"),
             Rejection::PlanInvalid(why) => write!(f, "invalid plan: {why}"),
+            Rejection::AutopilotInvalid { field, expected } => {
+                write!(f, "invalid autopilot configuration: {field}: expected {expected}")
+            }
+            Rejection::AutopilotIndexMismatch { at } => {
+                write!(f, "the autopilot configuration was set at index {at} meanwhile")
+            }
             Rejection::NoUpdates => f.write_str("must update at least one allocation"),
         }
     }

@@ -89,7 +89,8 @@ pub(crate) fn allocs_of(event: &Event) -> &[AllocId] {
         | Event::EvalUpdated(_)
         | Event::EvalAcked(_)
         | Event::EvalsCanceled(_)
-        | Event::PlanCommitted(_) => &[],
+        | Event::PlanCommitted(_)
+        | Event::AutopilotConfigured(_) => &[],
     }
 }
 

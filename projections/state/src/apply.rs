@@ -154,6 +154,7 @@ impl State {
             Event::AllocsMarkedUnknown(e) => self.allocs_marked_unknown(at, e, delta),
             Event::AllocsReconnected(e) => self.allocs_reconnected(at, e, delta),
             Event::AllocReported(e) => self.alloc_reported(at, e, delta),
+            Event::AutopilotConfigured(e) => self.operator.autopilot_configured(at, e),
             Event::AllocTransitionRequested(e) => self.alloc_transition_requested(at, e, delta),
         }
     }

@@ -5,7 +5,7 @@ use model::command::{Reply, Verdict};
 use model::{Actor, Command, EvalId, Event, Rejection};
 
 use crate::State;
-use crate::{alloc, eval, job, node, plan};
+use crate::{alloc, eval, job, node, operator, plan};
 
 /// What a decision may know besides the state: the batch it will stand in, its time, and chance.
 #[derive(Clone, Debug)]
@@ -100,6 +100,9 @@ pub fn decide(
         Command::SettleEval(settlement) => plan::decide::settle(state, settlement),
         Command::FailEval { eval, deliveries, follow_up_at } => {
             eval::decide::fail(state, ctx, *eval, *deliveries, *follow_up_at)
+        }
+        Command::SetAutopilot { rules, only_at } => {
+            operator::decide::set_autopilot(&state.operator, rules, *only_at)
         }
     }
 }

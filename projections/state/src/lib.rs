@@ -13,6 +13,7 @@ pub mod eval;
 pub mod job;
 mod kept;
 pub mod node;
+pub mod operator;
 pub mod plan;
 mod requests;
 mod rows;

@@ -1,9 +1,11 @@
 use base::{Index, Time, Uuid};
+use model::Autopilot;
 
 use crate::alloc::Allocs;
 use crate::eval::Evals;
 use crate::job::Jobs;
 use crate::node::Nodes;
+use crate::operator::Operator;
 use crate::requests::Requests;
 
 /// Everything that is true at one index. A clone copies pointers; what is written later is not seen by it.
@@ -19,8 +21,16 @@ pub struct State {
     pub jobs: Jobs,
     pub evals: Evals,
     pub allocs: Allocs,
+    pub operator: Operator,
     pub(crate) requests: Requests,
     pub tables: TableIndexes,
+}
+
+impl State {
+    /// How the leader looks after the servers; `None` before the first leader wrote it down.
+    pub fn autopilot(&self) -> Option<&Autopilot> {
+        self.operator.autopilot.as_ref().map(|configured| &configured.rules)
+    }
 }
 
 /// The batch that last changed each table: what a list answers with as its index.

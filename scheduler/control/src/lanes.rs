@@ -41,7 +41,8 @@ impl Lane {
             | Command::DeregisterJob { .. }
             | Command::EvaluateJob { .. }
             | Command::EvaluateNode { .. }
-            | Command::StopAlloc { .. } => Lane::Writes,
+            | Command::StopAlloc { .. }
+            | Command::SetAutopilot { .. } => Lane::Writes,
         }
     }
 }

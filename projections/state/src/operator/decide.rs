@@ -1,0 +1,78 @@
+use base::Index;
+use model::event::AutopilotConfigured;
+use model::{Autopilot, Rejection};
+
+use crate::decide::Decision;
+use crate::operator::Operator;
+
+/// Sets the autopilot's configuration: `only_at` its modify index, zero while there is none.
+///
+/// # Errors
+/// [`Rejection::AutopilotInvalid`]; [`Rejection::AutopilotIndexMismatch`] when somebody else was faster.
+pub fn set_autopilot(
+    operator: &Operator,
+    rules: &Autopilot,
+    only_at: Option<Index>,
+) -> Result<Decision, Rejection> {
+    if let Some((field, expected)) = rules.unfit() {
+        return Err(Rejection::AutopilotInvalid { field: field.into(), expected: expected.into() });
+    }
+    let before = operator.autopilot.as_ref();
+    let at = before.map_or(Index::ZERO, |before| before.modified);
+    if only_at.is_some_and(|wanted| wanted != at) {
+        return Err(Rejection::AutopilotIndexMismatch { at });
+    }
+    if before.is_some_and(|before| before.rules == *rules) {
+        return Ok(Decision::nothing());
+    }
+    Ok(AutopilotConfigured { rules: rules.clone() }.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use base::Time;
+    use model::Event;
+
+    use super::*;
+    use crate::Moment;
+    use crate::operator::Configured;
+
+    fn set(
+        operator: &mut Operator,
+        rules: &Autopilot,
+        only_at: Option<u64>,
+        index: u64,
+    ) -> Result<bool, Rejection> {
+        let decision = set_autopilot(operator, rules, only_at.map(Index))?;
+        for event in &decision.events {
+            let Event::AutopilotConfigured(event) = event else { panic!("{event:?}") };
+            operator.autopilot_configured(Moment { index: Index(index), time: Time::ZERO }, event);
+        }
+        Ok(!decision.events.is_empty())
+    }
+
+    #[test]
+    fn a_configuration_is_set_against_the_one_that_was_seen() {
+        let mut operator = Operator::default();
+        let (first, second) = (Autopilot::default(), Autopilot { min_quorum: 3, ..Autopilot::default() });
+        let late = |at| Err(Rejection::AutopilotIndexMismatch { at: Index(at) });
+        assert_eq!(set(&mut operator, &first, Some(1), 7), late(0));
+        assert_eq!(set(&mut operator, &first, Some(0), 7), Ok(true));
+        assert_eq!(set(&mut operator, &second, Some(0), 8), late(7));
+        assert_eq!(set(&mut operator, &second, Some(7), 9), Ok(true));
+        assert_eq!(set(&mut operator, &first, None, 10), Ok(true));
+        assert_eq!(set(&mut operator, &first, None, 11), Ok(false), "nothing changes, so nothing is written");
+        let expected = Configured { created: Index(7), modified: Index(10), rules: first };
+        assert_eq!(operator.autopilot, Some(expected));
+    }
+
+    #[test]
+    fn a_configuration_that_makes_no_sense_names_its_field() {
+        let wrong = Autopilot { last_contact_threshold_ns: 0, ..Autopilot::default() };
+        let text = set(&mut Operator::default(), &wrong, None, 1).unwrap_err().to_string();
+        assert_eq!(
+            text,
+            "invalid autopilot configuration: LastContactThreshold: expected a duration above zero"
+        );
+    }
+}

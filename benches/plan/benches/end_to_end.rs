@@ -28,8 +28,18 @@ fn main() {
         node: 1,
         address: "127.0.0.1:0".to_string(),
         segment_bytes: 64 << 20,
+        found: raft::Found::Alone,
+        timings: raft::Timings::default(),
+        seed: 1,
     };
-    let log = runtime.block_on(RaftJournal::open(log, starting.inbox.clone(), runtime.handle())).unwrap();
+    let log = runtime
+        .block_on(RaftJournal::open(
+            log,
+            std::sync::Arc::new(raft::NoPeers),
+            starting.inbox.clone(),
+            runtime.handle(),
+        ))
+        .unwrap();
     let control = starting.start(log.clone());
     runtime.block_on(fill(&control, if quick { 10 } else { NODES }));
     let start = Instant::now();

@@ -94,9 +94,12 @@ impl Server {
             node: RAFT_NODE,
             address: advertised(settings.advertise_rpc.as_ref(), &rpc),
             segment_bytes: settings.segment_bytes,
+            found: raft::Found::Alone,
+            timings: raft::Timings::default(),
+            seed: seed(),
         };
         let runtime = tokio::runtime::Handle::current();
-        let log = RaftJournal::open(log, starting.inbox.clone(), &runtime).await?;
+        let log = RaftJournal::open(log, Arc::new(raft::NoPeers), starting.inbox.clone(), &runtime).await?;
         let control = starting.start(log.clone());
         let history = History::open(Some(dir.join("history")), log.clone())?;
         let sessions = Sessions::default();
@@ -208,6 +211,13 @@ fn bound(listener: &TcpListener) -> SocketAddr {
 
 fn advertised(wanted: Option<&String>, listener: &TcpListener) -> String {
     wanted.cloned().unwrap_or_else(|| bound(listener).to_string())
+}
+
+/// What the log's chance starts from.
+fn seed() -> u64 {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).expect("the system has entropy");
+    u64::from_le_bytes(bytes)
 }
 
 /// The server's own id: drawn once, then kept beside its log.

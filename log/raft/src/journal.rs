@@ -4,31 +4,33 @@ use std::collections::BTreeMap;
 use std::future::IntoFuture;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::thread;
 
 use base::{Index, Term};
 use futures_util::FutureExt;
 use journal::frame::BATCH_BYTES_MAX;
-use journal::store::{self, Directory, Store, StoreError};
+use journal::store::{self, Directory, Fatal, Store, StoreError};
 use journal::{EncodedBatch, Freshness, Journal, KeepError, ProposeError, ReadError, Sink, TellIndex};
 use model::Image;
 use openraft::BasicNode;
-use openraft::async_runtime::WatchReceiver;
-use openraft::errors::Fatal;
-use openraft::metrics::RaftServerMetrics;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::sync::mpsc::Sender;
+use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::task::{JoinError, unconstrained};
+use tokio::time::Instant;
 
-use crate::config::{self, Data, Types};
+use crate::config::{Data, Timings, Types};
 use crate::gate::Gate;
+use crate::leadership;
 use crate::log_store::LogStore;
 use crate::machine::Machine;
-use crate::network::NoPeers;
-use crate::teller::{self, News, Standing};
+use crate::network::Network;
+use crate::peers::Peers;
+use crate::reads::Reads;
+use crate::runtime::Runtime;
+use crate::teller::{self, News, Teller};
 
-type Raft = openraft::Raft<Types, Machine>;
+pub(crate) type Raft = openraft::Raft<Types, Machine>;
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -36,10 +38,23 @@ pub struct Settings {
     pub dir: PathBuf,
     /// This server's number among the servers, for ever.
     pub node: u64,
-    /// Where other servers reach this one. Written down when the cluster is founded, on the first start.
+    /// Where other servers reach this one.
     pub address: String,
     /// See [`store::Settings::segment_bytes`].
     pub segment_bytes: u64,
+    pub found: Found,
+    pub timings: Timings,
+    /// Chance of everything in here that is left to chance: how long this server waits before it asks for votes.
+    pub seed: u64,
+}
+
+/// What a server does that has no log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// It founds a cluster of itself at once.
+    Alone,
+    /// It waits until [`RaftJournal::bootstrap`] is called, here or elsewhere, or until a leader adds it.
+    Wait,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -56,35 +71,36 @@ pub enum OpenError {
     Runtime(#[from] JoinError),
 }
 
-/// Who leads and who takes part, as this server sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
-    pub node: u64,
-    pub term: Term,
-    pub leader: Option<u64>,
-    pub members: Vec<Member>,
-    /// The last batch that is committed here.
-    pub committed: Index,
-    /// Raft's own number of the last entry, committed or not.
-    pub last_entry: Option<u64>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
-    pub node: u64,
-    pub address: String,
-    pub voter: bool,
-}
-
-/// A [`Journal`] kept by raft in the segment store. A server that founds a cluster leads it within moments.
+/// A [`Journal`] kept by raft in the segment store. A server that founds a cluster of itself leads it within moments.
 pub struct RaftJournal {
-    raft: Raft,
-    store: Arc<Store>,
-    gate: Arc<Gate>,
+    pub(crate) raft: Raft,
+    pub(crate) store: Arc<Store>,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) network: Network,
+    pub(crate) timings: Timings,
+    /// When this server last heard from the leader it follows.
+    pub(crate) heard: Mutex<Option<Instant>>,
+    /// Before this no vote is given: until then there may be a leader that counts on having been heard by this server
+    /// before it was started anew.
+    pub(crate) votes_from: Instant,
+    reads: Reads,
     news: Sender<News>,
     /// Taken by the first shutdown.
-    teller: Mutex<Option<JoinHandle<()>>>,
+    teller: Mutex<Option<Telling>>,
     runtime: Handle,
+}
+
+/// Whoever calls the sink.
+enum Telling {
+    Thread(thread::JoinHandle<()>),
+}
+
+/// What a journal is made of besides its store.
+struct Parts {
+    gate: Arc<Gate>,
+    news: Sender<News>,
+    teller: Telling,
+    fatal: Fatal,
 }
 
 impl RaftJournal {
@@ -94,19 +110,39 @@ impl RaftJournal {
     /// [`RaftJournal::shutdown`] it is dropped without a further call. If it panics, the process ends.
     pub async fn open(
         settings: Settings,
+        peers: Arc<dyn Peers>,
         sink: impl Sink,
         runtime: &Handle,
     ) -> Result<Arc<RaftJournal>, OpenError> {
-        let (dir, segment_bytes) = (settings.dir.clone(), settings.segment_bytes);
+        let fatal: Fatal = Arc::new(store::abort);
+        let (dir, segment_bytes, at) = (settings.dir.clone(), settings.segment_bytes, fatal.clone());
         let opened = runtime.spawn_blocking(move || {
             let files = Arc::new(Directory::open(&dir)?);
-            Store::open(files, store::Settings { segment_bytes }, Arc::new(store::abort))
+            Store::open(files, store::Settings { segment_bytes }, at)
         });
         let store = Arc::new(opened.await??);
         let gate = Arc::new(Gate::new());
-        let (news, teller) = teller::spawn(sink, gate.clone()).map_err(OpenError::Thread)?;
-        let (log, machine) = (LogStore::new(store.clone()), Machine::new(news.clone()));
-        let raft = match runtime.spawn(start(settings, log, machine)).await? {
+        let (news, told) = teller::news();
+        let teller = spawn_teller(Teller::new(sink, gate.clone(), fatal.clone()), told)?;
+        let parts = Parts { gate, news, teller, fatal };
+        RaftJournal::run(settings, peers, store, parts, runtime).await
+    }
+
+    async fn run(
+        settings: Settings,
+        peers: Arc<dyn Peers>,
+        store: Arc<Store>,
+        parts: Parts,
+        runtime: &Handle,
+    ) -> Result<Arc<RaftJournal>, OpenError> {
+        let Parts { gate, news, teller, fatal } = parts;
+        let timings = settings.timings.clone();
+        let network = Network { node: settings.node, peers, patience: timings.patience() };
+        let quiet = if store.vote().is_some() { timings.election.end } else { Default::default() };
+        let votes_from = Instant::now() + quiet;
+        let machine = Machine::new(news.clone());
+        let started = start(settings, network.clone(), LogStore::new(store.clone()), machine);
+        let raft = match runtime.spawn(started).await? {
             Ok(raft) => raft,
             Err(error) => {
                 // Tasks of the library may hold the store a moment longer, but the directory is free at once.
@@ -114,28 +150,23 @@ impl RaftJournal {
                 return Err(error);
             }
         };
-        runtime.spawn(watch(raft.clone(), gate.clone(), news.clone()));
-        let (teller, runtime) = (Mutex::new(Some(teller)), runtime.clone());
-        Ok(Arc::new(RaftJournal { raft, store, gate, news, teller, runtime }))
-    }
-
-    pub fn status(&self) -> Status {
-        let metrics = self.raft.metrics().borrow_watched().clone();
-        let members = metrics.membership_config.membership();
-        let voters: Vec<u64> = members.voter_ids().collect();
-        let member = |(node, at): (&u64, &BasicNode)| Member {
-            node: *node,
-            address: at.addr.clone(),
-            voter: voters.contains(node),
-        };
-        Status {
-            node: metrics.id,
-            term: Term(metrics.current_term),
-            leader: metrics.current_leader,
-            members: members.nodes().map(member).collect(),
-            committed: self.gate.committed(),
-            last_entry: metrics.last_log_index,
-        }
+        runtime.spawn(leadership::watch(raft.clone(), gate.clone(), news.clone(), fatal));
+        runtime.spawn(leadership::watch_lease(raft.clone(), gate.clone(), timings.clone()));
+        runtime.spawn(leadership::mend(raft.clone(), gate.clone(), timings.clone()));
+        let reads = Reads::start(&raft, &store, runtime);
+        Ok(Arc::new(RaftJournal {
+            raft,
+            store,
+            gate,
+            network,
+            timings,
+            heard: Mutex::new(None),
+            votes_from,
+            reads,
+            news,
+            teller: Mutex::new(Some(teller)),
+            runtime: runtime.clone(),
+        }))
     }
 
     /// Stops taking part, writes what is queued, and lets go of the directory. Proposals in flight may or may not
@@ -150,7 +181,10 @@ impl RaftJournal {
         let closed = tokio::task::spawn_blocking(move || {
             store.close();
             // A panic in there ended the process already.
-            teller.map(JoinHandle::join)
+            match teller {
+                Some(Telling::Thread(teller)) => drop(teller.join()),
+                None => {}
+            }
         });
         if closed.await.is_err() {
             tracing::warn!("the runtime ended while the log was closed");
@@ -169,19 +203,32 @@ impl Drop for RaftJournal {
     }
 }
 
-/// Starts consensus. The first time, this server founds a cluster of itself.
-async fn start(settings: Settings, log: LogStore, machine: Machine) -> Result<Raft, OpenError> {
-    let node = settings.node;
-    let timings = Arc::new(config::timings().validate().map_err(consensus)?);
-    let raft = Raft::new(node, timings, NoPeers, log, machine).await.map_err(consensus)?;
+fn spawn_teller<S: Sink>(teller: Teller<S>, told: Receiver<News>) -> Result<Telling, OpenError> {
+    let thread = thread::Builder::new().name("log-sink".into());
+    thread.spawn(move || teller.run(told)).map(Telling::Thread).map_err(OpenError::Thread)
+}
+
+/// Starts consensus, and founds a cluster if this server is to be one by itself.
+async fn start(
+    settings: Settings,
+    network: Network,
+    log: LogStore,
+    machine: Machine,
+) -> Result<Raft, OpenError> {
+    let (node, found) = (settings.node, settings.found);
+    let config = Arc::new(settings.timings.config().map_err(consensus)?);
+    let raft = Runtime::scope(settings.seed, Raft::new(node, config, network, log, machine));
+    let raft = raft.await.map_err(consensus)?;
     if !raft.is_initialized().await.map_err(consensus)? {
-        let alone = BTreeMap::from([(node, BasicNode { addr: settings.address })]);
-        raft.initialize(alone).await.map_err(consensus)?;
+        if found == Found::Alone {
+            let alone = BTreeMap::from([(node, BasicNode { addr: settings.address })]);
+            raft.initialize(alone).await.map_err(consensus)?;
+        }
         return Ok(raft);
     }
     let members = raft.with_raft_state(|state| state.membership_state.effective().clone());
     let voters: Vec<u64> = members.await.map_err(consensus)?.voter_ids().collect();
-    if !voters.contains(&node) {
+    if found == Found::Alone && !voters.contains(&node) {
         raft.shutdown().await?;
         return Err(OpenError::OtherServer { node, members: voters });
     }
@@ -190,39 +237,6 @@ async fn start(settings: Settings, log: LogStore, machine: Machine) -> Result<Ra
         raft.trigger().elect(false).await.map_err(consensus)?;
     }
     Ok(raft)
-}
-
-/// Passes every change of leadership on, until consensus ends.
-async fn watch(raft: Raft, gate: Arc<Gate>, news: Sender<News>) {
-    let node = *raft.node_id();
-    let (mut votes, mut refusals) = (raft.server_metrics(), gate.refusals());
-    let mut last = None;
-    loop {
-        let refused = *refusals.borrow_and_update();
-        let standing = standing(&votes.borrow_watched(), node, refused);
-        if last != Some(standing) && news.send(News::Standing(standing)).await.is_err() {
-            return;
-        }
-        last = Some(standing);
-        tokio::select! {
-            changed = votes.changed() => if changed.is_err() { break },
-            changed = refusals.changed() => if changed.is_err() { break },
-        }
-    }
-    let ended = raft.metrics().borrow_watched().running_state.clone();
-    match ended {
-        Ok(()) | Err(Fatal::Stopped) => {}
-        Err(Fatal::Panicked) => store::abort("consensus panicked"),
-        // Nobody listens any more if this is a shutdown.
-        Err(Fatal::StorageError(why)) => news.send(News::Halted(why.to_string())).await.unwrap_or(()),
-    }
-}
-
-/// A term in which a proposal was refused after it was taken is over for the proposer: what it decided next stands
-/// on what was refused. A cluster of one never refuses.
-fn standing(votes: &RaftServerMetrics<Types>, node: u64, refused: u64) -> Standing {
-    let (term, leader) = (votes.vote.leader_id.term, votes.current_leader);
-    Standing { term: Term(term), leader, mine: leader == Some(node) && refused < term }
 }
 
 fn consensus(error: impl std::fmt::Display) -> OpenError {
@@ -239,7 +253,7 @@ impl Journal for RaftJournal {
             return Err(ProposeError::DiskFull);
         }
         self.gate.pass(term, &batch, |ticket| {
-            let write = self.raft.write(Data(batch.clone())).with_leader(term.0).responder(ticket);
+            let write = self.raft.write(Data::proposed(batch.clone())).with_leader(term.0).responder(ticket);
             // It is only put into a queue, which takes no waiting unless the queue is full. A write that is dropped
             // while it waits was not made.
             match unconstrained(write.into_future()).now_or_never() {
@@ -273,7 +287,7 @@ impl Journal for RaftJournal {
         0
     }
 
-    fn read_index(&self, _: Freshness, tell: TellIndex) {
-        tell(Ok(self.gate.committed()));
+    fn read_index(&self, freshness: Freshness, tell: TellIndex) {
+        self.reads.ask(freshness, tell);
     }
 }

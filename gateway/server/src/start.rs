@@ -94,6 +94,7 @@ impl Server {
             node: RAFT_NODE,
             address: advertised(settings.advertise_rpc.as_ref(), &rpc),
             segment_bytes: settings.segment_bytes,
+            retention: raft::RETENTION,
             found: raft::Found::Alone,
             timings: raft::Timings::default(),
             seed: seed(),

@@ -8,10 +8,10 @@ use support::*;
 const SEGMENT: u64 = 4096;
 const FIRST: &str = "00000000000000000001.seg";
 
-/// Groups: two entries; a batch; a vote; a batch; a note of what is committed, not synced; two batches.
+/// A first record, then groups: two entries; a batch; a vote; a batch; a note of what is committed, not synced; two batches.
 /// The last group is the only one that no later record speaks for.
-fn written() -> (Vec<Entry>, Image) {
-    let disk = Disk::default();
+fn written() -> (Vec<Entry>, Contents) {
+    let disk = Disk::new(1);
     let store = open(&disk, SEGMENT).unwrap();
     append(&store, &[membership(0), blank(1, 1)]);
     append(&store, &[batch_entry(2, 1, 1)]);
@@ -21,7 +21,7 @@ fn written() -> (Vec<Entry>, Image) {
     append(&store, &[batch_entry(4, 1, 3), batch_entry(5, 1, 4)]);
     let entries = all(&store);
     drop(store);
-    (entries, disk.image())
+    (entries, disk.files())
 }
 
 /// Where each record begins, and where the last one ends.
@@ -38,25 +38,25 @@ fn records(segment: &[u8]) -> Vec<usize> {
 fn a_flipped_byte_is_damage_unless_it_may_be_a_torn_end() {
     let (entries, image) = written();
     let starts = records(&image[FIRST]);
-    assert_eq!(starts.len(), 9, "eight records and their end");
+    assert_eq!(starts.len(), 10, "nine records and their end");
     // The note of the commit and the group after it: nothing says that they were synced.
-    let last_synced = starts[5];
-    for at in 0..starts[8] + 64 {
+    let last_synced = starts[6];
+    for at in 0..starts[9] + 64 {
         for flip in [0x01, 0xff] {
             let mut image = image.clone();
             image.get_mut(FIRST).unwrap()[at] ^= flip;
-            let disk = Disk::with(image);
+            let disk = disk_with(image);
             let record = starts.iter().rposition(|start| *start <= at).unwrap();
             match open(&disk, SEGMENT) {
-                Err(StoreError::Damaged { segment, offset, why }) => {
+                Err(StoreError::Damaged { file, offset, why }) => {
                     assert!(at < last_synced, "byte {at} may be torn: {why}");
-                    assert_eq!((segment.as_str(), offset), (FIRST, starts[record] as u64));
+                    assert_eq!((file.as_str(), offset), (FIRST, starts[record] as u64));
                 }
                 Err(other) => panic!("byte {at}: {other}"),
                 Ok(store) => {
                     assert!(at >= last_synced, "byte {at} was safe");
-                    // Records 0, 1, 2, 4, 6 and 7 hold the entries.
-                    let kept = [0, 1, 2, 4, 6, 7].iter().filter(|entry| **entry < record).count();
+                    // Records 1, 2, 3, 5, 7 and 8 hold the entries.
+                    let kept = [1, 2, 3, 5, 7, 8].iter().filter(|entry| **entry < record).count();
                     assert_eq!(all(&store), entries[..kept], "byte {at}");
                     goes_on(store, &disk);
                 }
@@ -69,12 +69,12 @@ fn a_flipped_byte_is_damage_unless_it_may_be_a_torn_end() {
 fn a_write_that_was_cut_off_anywhere_leaves_a_prefix() {
     let (entries, image) = written();
     let starts = records(&image[FIRST]);
-    for end in 0..=starts[8] {
+    for end in 0..=starts[9] {
         let mut image = image.clone();
-        image.get_mut(FIRST).unwrap()[end..starts[8]].fill(0);
-        let disk = Disk::with(image);
+        image.get_mut(FIRST).unwrap()[end..starts[9]].fill(0);
+        let disk = disk_with(image);
         let store = open(&disk, SEGMENT).unwrap();
-        let whole = [0, 1, 2, 4, 6, 7].iter().filter(|record| starts[**record + 1] <= end).count();
+        let whole = [1, 2, 3, 5, 7, 8].iter().filter(|record| starts[**record + 1] <= end).count();
         let found = all(&store);
         assert!(found.len() >= whole && entries.starts_with(&found), "cut at {end}");
         goes_on(store, &disk);
@@ -86,13 +86,13 @@ fn sectors_of_the_last_group_may_arrive_in_any_order() {
     const SECTOR: usize = 64;
     let (entries, image) = written();
     let starts = records(&image[FIRST]);
-    let sectors: Vec<usize> = (starts[6]..starts[8]).step_by(SECTOR).collect();
+    let sectors: Vec<usize> = (starts[7]..starts[9]).step_by(SECTOR).collect();
     for arrived in 0..1_u32 << sectors.len() {
         let mut image = image.clone();
         let segment = image.get_mut(FIRST).unwrap();
         let lost = sectors.iter().enumerate().filter(|(nth, _)| arrived >> nth & 1 == 0);
-        lost.for_each(|(_, from)| segment[*from..(from + SECTOR).min(starts[8])].fill(0));
-        let store = open(&Disk::with(image), SEGMENT).unwrap_or_else(|error| panic!("{arrived:b}: {error}"));
+        lost.for_each(|(_, from)| segment[*from..(from + SECTOR).min(starts[9])].fill(0));
+        let store = open(&disk_with(image), SEGMENT).unwrap_or_else(|error| panic!("{arrived:b}: {error}"));
         let found = all(&store);
         assert!(found.len() >= 4 && entries.starts_with(&found), "{arrived:b}");
     }
@@ -104,27 +104,27 @@ fn a_file_that_was_shortened_is_refused() {
     for len in 0..image[FIRST].len() {
         let mut image = image.clone();
         image.get_mut(FIRST).unwrap().truncate(len);
-        let refused = open(&Disk::with(image), SEGMENT).map(|_| ());
+        let refused = open(&disk_with(image), SEGMENT).map(|_| ());
         assert!(matches!(refused, Err(StoreError::Damaged { .. })), "cut to {len}: {refused:?}");
     }
 }
 
 #[test]
 fn no_byte_of_a_sealed_segment_changes_unseen() {
-    let disk = Disk::default();
+    let disk = Disk::new(1);
     {
         let store = open(&disk, 1024).unwrap();
         append(&store, &[membership(0), blank(1, 1)]);
         (1..=8).for_each(|nth| append(&store, &[batch_entry(nth + 1, 1, nth)]));
     }
-    let image = disk.image();
-    let entries = all(&open(&Disk::with(image.clone()), 1024).unwrap());
+    let image = disk.files();
+    let entries = all(&open(&disk_with(image.clone()), 1024).unwrap());
     let sealed_end = *records(&image[FIRST]).last().unwrap();
     for at in 0..image[FIRST].len() {
         let mut image = image.clone();
         image.get_mut(FIRST).unwrap()[at] ^= 0x40;
-        match open(&Disk::with(image), 1024) {
-            Err(StoreError::Damaged { segment, .. }) => assert_eq!(segment, FIRST),
+        match open(&disk_with(image), 1024) {
+            Err(StoreError::Damaged { file, .. }) => assert_eq!(file, FIRST),
             Err(other) => panic!("byte {at}: {other}"),
             Ok(store) => {
                 assert!(at >= sealed_end, "byte {at} belongs to a record");
@@ -136,15 +136,15 @@ fn no_byte_of_a_sealed_segment_changes_unseen() {
 
 #[test]
 fn a_missing_segment_is_refused() {
-    let disk = Disk::default();
+    let disk = Disk::new(1);
     {
         let store = open(&disk, 1024).unwrap();
         append(&store, &[membership(0), blank(1, 1)]);
         (1..=8).for_each(|nth| append(&store, &[batch_entry(nth + 1, 1, nth)]));
     }
-    let mut image = disk.image();
+    let mut image = disk.files();
     image.remove("00000000000000000002.seg").unwrap();
-    let refused = open(&Disk::with(image), 1024).map(|_| ()).unwrap_err();
+    let refused = open(&disk_with(image), 1024).map(|_| ()).unwrap_err();
     let why = "the log is damaged in segment 00000000000000000002.seg at byte 0: the segment is missing";
     assert_eq!(refused.to_string(), why);
 }
@@ -152,9 +152,9 @@ fn a_missing_segment_is_refused() {
 #[test]
 fn damage_found_later_is_refused_when_read() {
     let (_, image) = written();
-    let disk = Disk::with(image.clone());
+    let disk = disk_with(image.clone());
     let store = open(&disk, SEGMENT).unwrap();
-    let place = records(&image[FIRST])[2];
+    let place = records(&image[FIRST])[3];
     use journal::store::Files;
     disk.open(FIRST).unwrap().write_at(&[0xff], place as u64 + 80).unwrap();
     let refused = store.entries(2..3, usize::MAX).unwrap_err();
@@ -167,9 +167,11 @@ fn a_record_of_a_newer_release_is_named() {
     let mut image = image;
     let segment = image.get_mut(FIRST).unwrap();
     segment[5] = 99;
-    let crc = crc32c::crc32c(&segment[..60]);
+    // The checksum covers where the record stands: in segment 1 at byte 0.
+    let crc = crc32c::crc32c_append(crc32c::crc32c(&segment[..60]), &1_u64.to_le_bytes());
+    let crc = crc32c::crc32c_append(crc, &0_u64.to_le_bytes());
     segment[60..64].copy_from_slice(&crc.to_le_bytes());
-    let refused = open(&Disk::with(image), SEGMENT).map(|_| ()).unwrap_err().to_string();
+    let refused = open(&disk_with(image), SEGMENT).map(|_| ()).unwrap_err().to_string();
     assert!(refused.ends_with("it was written by a newer release"), "{refused}");
 }
 

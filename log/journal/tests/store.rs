@@ -7,14 +7,15 @@ use std::sync::mpsc;
 use std::time::Instant;
 
 use base::Index;
-use journal::store::{Directory, Entry, LogId, Payload, Settings, Store, StoreError};
+use journal::store::simulated::Operation;
+use journal::store::{Directory, Entry, LogId, Payload, Store, StoreError};
 use support::*;
 
 const SMALL: u64 = 2048;
 
 #[test]
 fn everything_is_there_after_a_restart() {
-    let disk = Disk::default();
+    let disk = Disk::new(1);
     let written = log_of(40);
     {
         let store = open(&disk, SMALL).unwrap();
@@ -25,7 +26,7 @@ fn everything_is_there_after_a_restart() {
         assert_eq!(all(&store), written);
     }
     let store = open(&disk, SMALL).unwrap();
-    assert!(disk.image().keys().filter(|name| name.ends_with(".seg")).count() > 3, "segments were filled");
+    assert!(disk.files().keys().filter(|name| name.ends_with(".seg")).count() > 3, "segments were filled");
     assert_eq!(all(&store), written);
     assert_eq!(store.vote().as_deref(), Some(b"two".as_slice()));
     assert_eq!(store.committed(), Some(LogId { index: 20, term: 1 }));
@@ -34,11 +35,11 @@ fn everything_is_there_after_a_restart() {
 
 #[test]
 fn any_range_reads_the_same_from_files_and_from_memory() {
-    let disk = Disk::default();
+    let disk = Disk::new(1);
     let written = log_of(30);
     let store = open(&disk, SMALL).unwrap();
     written.iter().for_each(|entry| append(&store, std::slice::from_ref(entry)));
-    let reopened = open(&Disk::with(disk.image()), SMALL).unwrap();
+    let reopened = open(&disk_with(disk.files()), SMALL).unwrap();
     for from in 0..written.len() {
         for to in from..=written.len() {
             let range = from as u64..to as u64;
@@ -51,7 +52,7 @@ fn any_range_reads_the_same_from_files_and_from_memory() {
 
 #[test]
 fn batches_are_found_by_their_index() {
-    let disk = Disk::default();
+    let disk = Disk::new(1);
     let store = open(&disk, SMALL).unwrap();
     append(&store, &[membership(0), blank(1, 1), batch_entry(2, 1, 1), batch_entry(3, 1, 2)]);
     append(&store, &[blank(4, 2), batch_entry(5, 2, 3)]);
@@ -68,7 +69,7 @@ fn batches_are_found_by_their_index() {
 
 #[test]
 fn what_a_new_leader_replaced_stays_replaced() {
-    let disk = Disk::default();
+    let disk = Disk::new(1);
     let replaced = [blank(1, 2), batch_entry(2, 2, 1), batch_entry(3, 2, 2)];
     {
         let store = open(&disk, SMALL).unwrap();
@@ -83,7 +84,7 @@ fn what_a_new_leader_replaced_stays_replaced() {
 
 #[test]
 fn a_committed_entry_cannot_be_made_void() {
-    let disk = Disk::default();
+    let disk = Disk::new(1);
     let store = open(&disk, SMALL).unwrap();
     append(&store, &[membership(0), blank(1, 1)]);
     store.save_committed(LogId { index: 1, term: 1 }).unwrap();
@@ -93,7 +94,7 @@ fn a_committed_entry_cannot_be_made_void() {
 
 #[test]
 fn entries_that_do_not_follow_are_refused_whole() {
-    let disk = Disk::default();
+    let disk = Disk::new(1);
     let store = open(&disk, SMALL).unwrap();
     let gap = [membership(0), blank(2, 1)];
     assert!(matches!(store.append(gap.to_vec(), done().0), Err(StoreError::OutOfOrder(_))));
@@ -103,7 +104,7 @@ fn entries_that_do_not_follow_are_refused_whole() {
 
 #[test]
 fn a_record_larger_than_a_segment_gets_one_of_its_own() {
-    let disk = Disk::default();
+    let disk = Disk::new(1);
     let large = Entry { index: 1, term: 1, payload: Payload::Batch(encoded(1, 100_000)) };
     {
         let store = open(&disk, SMALL).unwrap();
@@ -114,33 +115,33 @@ fn a_record_larger_than_a_segment_gets_one_of_its_own() {
 
 #[test]
 fn what_queues_up_during_a_sync_shares_the_next() {
-    let disk = Disk::default();
-    let store = open(&disk, 1 << 16).unwrap();
-    append(&store, &[membership(0)]);
-    // Making the next segment syncs as well.
-    until(|| disk.image().contains_key("spare"));
-    let before = disk.syncs();
-    disk.hold_syncs();
+    let disk = Disk::new(1);
+    let store = open_steps(&disk, 1 << 16).unwrap();
+    store.append(vec![membership(0)], done().0).unwrap();
+    assert!(store.step());
     let told = (1..=100).map(|index| {
         let (tell, told) = done();
         store.append(vec![blank(index, 1)], tell).unwrap();
         told
     });
     let told: Vec<mpsc::Receiver<()>> = told.collect();
-    disk.release_syncs();
-    told.iter().for_each(|told| told.recv_timeout(PATIENCE).unwrap());
-    assert!(disk.syncs() - before <= 2, "one for the first, one for the rest");
+    assert!(told.iter().all(|told| told.try_recv().is_err()), "nothing happens by itself");
+    let before = disk.count(Operation::Sync);
+    assert!(store.step());
+    assert!(told.iter().all(|told| told.try_recv().is_ok()));
+    assert!(!store.step(), "one step did it all");
+    assert_eq!(disk.count(Operation::Sync) - before, 1);
 }
 
 #[test]
 fn a_failed_sync_is_fatal_and_acknowledges_nothing() {
-    let disk = Disk::default();
+    let disk = Disk::new(1);
     let (died, death) = mpsc::channel();
     let fatal = Arc::new(move |why: &str| died.send(why.to_string()).unwrap());
-    let store = Store::open(Arc::new(disk.clone()), Settings { segment_bytes: SMALL }, fatal).unwrap();
+    let store = Store::open(Arc::new(disk.clone()), threads(SMALL), fatal).unwrap();
     append(&store, &[membership(0)]);
-    until(|| disk.image().contains_key("spare"));
-    disk.fail_syncs();
+    until(|| disk.files().contains_key("spare"));
+    disk.fail(Operation::Sync, 0);
     let (tell, told) = done();
     store.append(vec![blank(1, 1)], tell).unwrap();
     assert_eq!(death.recv_timeout(PATIENCE).unwrap(), "sync the log: planted");
@@ -150,8 +151,8 @@ fn a_failed_sync_is_fatal_and_acknowledges_nothing() {
 
 #[test]
 fn a_full_disk_is_told_early_and_loses_nothing() {
-    let disk = Disk::default();
-    disk.limit_space(2 * SMALL);
+    let disk = Disk::new(1);
+    disk.set_capacity(Some(2 * SMALL));
     let store = open(&disk, SMALL).unwrap();
     append(&store, &[membership(0)]);
     assert!(!store.is_full());
@@ -163,7 +164,7 @@ fn a_full_disk_is_told_early_and_loses_nothing() {
     let (tell, told) = done();
     store.append(written[11..].to_vec(), tell).unwrap();
     assert!(matches!(told.try_recv(), Err(mpsc::TryRecvError::Empty)));
-    disk.limit_space(10 * SMALL);
+    disk.set_capacity(Some(20 * SMALL));
     told.recv_timeout(PATIENCE).expect("goes on when there is space");
     until(|| !store.is_full());
     drop(store);
@@ -172,14 +173,14 @@ fn a_full_disk_is_told_early_and_loses_nothing() {
 
 #[test]
 fn closing_does_not_wait_for_space() {
-    let disk = Disk::default();
-    disk.limit_space(SMALL);
+    let disk = Disk::new(1);
+    disk.set_capacity(Some(SMALL));
     let store = open(&disk, SMALL).unwrap();
     let written = log_of(30);
     store.append(written.clone(), done().0).unwrap();
     until(|| store.is_full());
     drop(store);
-    let store = open(&Disk::with(disk.image()), SMALL).unwrap();
+    let store = open(&disk_with(disk.files()), SMALL).unwrap();
     assert!(written.starts_with(&all(&store)));
 }
 
@@ -198,7 +199,7 @@ fn a_real_directory_keeps_a_log() {
     let dir = tempfile::tempdir().unwrap();
     let open = || {
         let files = Arc::new(Directory::open(dir.path()).unwrap());
-        Store::open(files, Settings { segment_bytes: SMALL }, no_fatal()).unwrap()
+        Store::open(files, threads(SMALL), no_fatal()).unwrap()
     };
     let written = log_of(40);
     {

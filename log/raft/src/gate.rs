@@ -8,10 +8,12 @@ use base::{Index, Term};
 use journal::{EncodedBatch, ProposeError};
 use openraft::raft::ClientWriteResult;
 use openraft::raft::responder::Responder;
+use openraft::rt::{Watch, WatchSender};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use crate::config::Types;
+use crate::runtime::{Changes, Receiver, Sender};
 
 /// Proposals that are neither committed nor refused yet. Far more than the sequencer keeps in flight: this bounds
 /// memory if it does not.
@@ -28,7 +30,7 @@ pub(crate) struct Gate {
     state: Mutex<State>,
     /// The last committed batch.
     committed: AtomicU64,
-    breaks: watch::Sender<Breaks>,
+    breaks: Sender<Breaks>,
     /// Nothing is in flight.
     idle: Notify,
 }
@@ -60,7 +62,7 @@ pub(crate) struct Ticket {
 
 impl Gate {
     pub fn new() -> Gate {
-        let (breaks, idle) = (watch::Sender::new(Breaks::default()), Notify::new());
+        let ((breaks, _), idle) = (Changes::channel(Breaks::default()), Notify::new());
         Gate { state: Mutex::default(), committed: AtomicU64::new(0), breaks, idle }
     }
 
@@ -68,12 +70,13 @@ impl Gate {
         Index(self.committed.load(Ordering::Acquire))
     }
 
+    /// What is told again, after an image, was committed before.
     pub fn set_committed(&self, index: Index) {
-        self.committed.store(index.0, Ordering::Release);
+        self.committed.fetch_max(index.0, Ordering::Release);
     }
 
     /// As terms break and are mended.
-    pub fn breaks(&self) -> watch::Receiver<Breaks> {
+    pub fn breaks(&self) -> Receiver<Breaks> {
         self.breaks.subscribe()
     }
 
@@ -85,7 +88,7 @@ impl Gate {
     /// Opens for `term`, unless it broke again since `breaks` was their count.
     pub fn open(&self, term: Term, breaks: u64) -> bool {
         let mut state = self.state.lock();
-        if self.breaks.borrow().count != breaks {
+        if self.breaks.borrow_watched().count != breaks {
             return false;
         }
         state.term = Some(term);
@@ -204,6 +207,7 @@ impl<T: 'static> Responder<Types, T> for Ticket {
 mod tests {
     use base::{Time, Uuid};
     use futures_util::FutureExt;
+    use openraft::rt::WatchReceiver;
 
     use super::*;
 
@@ -245,7 +249,7 @@ mod tests {
         })
         .unwrap();
         refuse(later.take().unwrap());
-        assert_eq!(*breaks.borrow(), Breaks { count: 1, term: Some(Term(4)) });
+        assert_eq!(*breaks.borrow_watched(), Breaks { count: 1, term: Some(Term(4)) });
         assert_eq!(
             gate.pass(Term(4), &batch(2), |_| Ok(())),
             Err(ProposeError::NotLeading { term: Term(4) })
@@ -259,9 +263,9 @@ mod tests {
         gate.fail(Term(5));
         gate.fail(Term(4));
         gate.mend(Term(4));
-        assert_eq!(breaks.borrow().term, Some(Term(5)));
+        assert_eq!(breaks.borrow_watched().term, Some(Term(5)));
         gate.mend(Term(5));
-        assert_eq!(*breaks.borrow(), Breaks { count: 1, term: None });
+        assert_eq!(*breaks.borrow_watched(), Breaks { count: 1, term: None });
         assert!(!gate.open(Term(5), 0));
         assert!(gate.open(Term(5), 1));
     }

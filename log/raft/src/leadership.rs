@@ -81,11 +81,8 @@ pub(crate) async fn watch_lease(raft: Raft, gate: Arc<Gate>, timings: Timings) {
 pub(crate) async fn mend(raft: Raft, gate: Arc<Gate>, timings: Timings) {
     let mut breaks = gate.breaks();
     loop {
-        let Ok(broken) = breaks.wait_for(|breaks| breaks.term.is_some()).await.map(|breaks| breaks.term)
-        else {
-            return;
-        };
-        let term = broken.expect("it was waited for");
+        let broken = breaks.wait_until(|breaks| breaks.term.is_some()).await;
+        let Some(term) = broken.ok().and_then(|breaks| breaks.term) else { return };
         gate.idle().await;
         let over = raft.server_metrics().borrow_watched().vote.leader_id.term > term.0;
         let confirmed = !over && raft.get_read_linearizer(ReadPolicy::ReadIndex).await.is_ok();

@@ -8,6 +8,7 @@
 
 mod answer;
 mod config;
+mod driving;
 mod gate;
 mod journal;
 mod leadership;
@@ -16,6 +17,7 @@ mod machine;
 mod members;
 mod message;
 mod network;
+mod open;
 mod peers;
 mod reads;
 mod runtime;
@@ -23,7 +25,9 @@ mod status;
 mod stored;
 mod teller;
 
+pub use ::journal::store::{RETENTION, Retention};
 pub use config::Timings;
+pub use driving::Driving;
 pub use journal::{Found, OpenError, RaftJournal, Settings};
 pub use members::MemberError;
 pub use message::MESSAGE_BYTES_MAX;

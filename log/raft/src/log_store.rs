@@ -10,7 +10,7 @@ use futures_util::{Stream, TryStreamExt, stream};
 use journal::store::{Done, Store, StoreError};
 use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
 use openraft::{EntryPayload, OptionalSend};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::config::{Entry, LogId, Types, Vote};
 use crate::message::ENTRIES_BYTES_MAX;
@@ -19,11 +19,13 @@ use crate::stored;
 #[derive(Clone)]
 pub(crate) struct LogStore {
     store: Arc<Store>,
+    /// False once nobody drives the store any more.
+    alive: watch::Receiver<bool>,
 }
 
 impl LogStore {
-    pub fn new(store: Arc<Store>) -> LogStore {
-        LogStore { store }
+    pub fn new(store: Arc<Store>, alive: watch::Receiver<bool>) -> LogStore {
+        LogStore { store, alive }
     }
 
     /// The bounds as first and one past last. What was purged is not in the log any more.
@@ -39,6 +41,18 @@ impl LogStore {
             Bound::Unbounded => u64::MAX,
         };
         first.max(self.store.purged().map_or(0, |purged| purged.index + 1))..end
+    }
+
+    /// Waits until what was asked for is safe.
+    async fn wait(&mut self, ask: impl FnOnce(&Store, Done) -> Result<(), StoreError>) -> io::Result<()> {
+        let (tell, told) = oneshot::channel();
+        // The task that asked may be gone by then, with the server.
+        ask(&self.store, Box::new(move || tell.send(()).unwrap_or(()))).map_err(failed)?;
+        tokio::select! {
+            biased;
+            told = told => told.map_err(|_| failed(StoreError::Stopped)),
+            Ok(_) = self.alive.wait_for(|alive| !alive) => Err(failed(StoreError::Stopped)),
+        }
     }
 
     fn some(&self, range: std::ops::Range<u64>, max_bytes: usize) -> io::Result<Vec<Entry>> {
@@ -94,7 +108,7 @@ impl RaftLogStorage<Types> for LogStore {
 
     async fn save_vote(&mut self, vote: &Vote) -> io::Result<()> {
         let vote = stored::vote_bytes(vote);
-        wait(|done| self.store.save_vote(vote, done)).await
+        self.wait(|store, done| store.save_vote(vote, done)).await
     }
 
     async fn save_committed(&mut self, committed: Option<LogId>) -> io::Result<()> {
@@ -119,11 +133,11 @@ impl RaftLogStorage<Types> for LogStore {
 
     async fn truncate_after(&mut self, last: Option<LogId>) -> io::Result<()> {
         let from = last.map_or(0, |last| last.index + 1);
-        wait(|done| self.store.truncate(from, done)).await
+        self.wait(|store, done| store.truncate(from, done)).await
     }
 
     async fn purge(&mut self, upto: LogId) -> io::Result<()> {
-        wait(|done| self.store.purge(stored::stored_id(&upto), done)).await
+        self.wait(|store, done| store.purge(stored::stored_id(&upto), done)).await
     }
 }
 
@@ -137,14 +151,6 @@ fn fenced(entry: Entry, last: &mut Index) -> Entry {
     }
     *last = data.batch.index();
     entry
-}
-
-/// Waits until what was asked for is safe.
-async fn wait(ask: impl FnOnce(Done) -> Result<(), StoreError>) -> io::Result<()> {
-    let (tell, told) = oneshot::channel();
-    // The task that asked may be gone by then, with the server.
-    ask(Box::new(move || tell.send(()).unwrap_or(()))).map_err(failed)?;
-    told.await.map_err(|_| failed(StoreError::Stopped))
 }
 
 fn failed(error: StoreError) -> io::Error {
@@ -161,7 +167,7 @@ mod tests {
     use super::*;
     use crate::config::Data;
     use crate::machine::Machine;
-    use journal::store::{self, Directory, Settings};
+    use journal::store::{self, Directory, Driving, RETENTION, Settings};
 
     struct Build;
 
@@ -177,12 +183,16 @@ mod tests {
 
     fn fresh(dir: &TempDir) -> (LogStore, Machine) {
         let files = Arc::new(Directory::open(dir.path()).unwrap());
-        let store =
-            Store::open(files, Settings { segment_bytes: 4096 }, Arc::new(journal::store::abort)).unwrap();
+        let store = Store::open(
+            files,
+            Settings { segment_bytes: 4096, retention: RETENTION, driving: Driving::Threads },
+            Arc::new(journal::store::abort),
+        )
+        .unwrap();
         // Nobody listens: the suite looks at the store.
         let (news, mut heard) = tokio::sync::mpsc::channel(64);
         tokio::spawn(async move { while heard.recv().await.is_some() {} });
-        (LogStore::new(Arc::new(store)), Machine::new(news))
+        (LogStore::new(Arc::new(store), watch::Sender::new(true).subscribe()), Machine::new(news))
     }
 
     #[tokio::test]

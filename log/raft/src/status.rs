@@ -65,7 +65,7 @@ impl RaftJournal {
         });
         let leads = metrics.current_leader == Some(metrics.id);
         let term = Term(metrics.current_term);
-        let unsure = leads && self.gate.breaks().borrow().term == Some(term);
+        let unsure = leads && self.gate.breaks().borrow_watched().term == Some(term);
         Status {
             node: metrics.id,
             term,

@@ -1,4 +1,4 @@
-//! Tells the sink what happened, one thing at a time, on a thread of its own.
+//! Tells the sink what happened, one thing at a time, on a thread of its own; a task where there are no threads.
 //!
 //! Leadership and commits come from different corners of openraft. Here they meet: `leading` is told when this
 //! server won a term *and* the blank entry it began the term with has come by, since all it inherited came before.
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use base::Term;
 use journal::store::Fatal;
 use journal::{EncodedBatch, Sink};
+use model::Image;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::gate::Gate;
@@ -19,6 +20,7 @@ const NEWS_MAX: usize = 1024;
 
 pub(crate) enum News {
     Committed(EncodedBatch),
+    Restored(Image),
     /// The first entry of a term is applied.
     Opened(Term),
     Standing(Standing),
@@ -68,6 +70,15 @@ impl<S: Sink> Teller<S> {
         }
     }
 
+    /// The same as a task.
+    pub async fn run_as_task(mut self, mut news: Receiver<News>) {
+        while let Some(news) = news.recv().await {
+            if self.hear(news).is_break() {
+                return;
+            }
+        }
+    }
+
     fn hear(&mut self, news: News) -> ControlFlow<()> {
         // The fold may run behind the sink. A state that could not take a batch must not serve, and not vote.
         catch_unwind(AssertUnwindSafe(|| self.tell(news))).unwrap_or_else(|_| {
@@ -81,6 +92,10 @@ impl<S: Sink> Teller<S> {
             News::Committed(batch) => {
                 self.gate.set_committed(batch.index());
                 self.sink.committed(batch);
+            }
+            News::Restored(image) => {
+                self.gate.set_committed(image.index);
+                self.sink.restored(image);
             }
             News::Opened(term) => {
                 self.opened = Some(term);

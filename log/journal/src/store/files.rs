@@ -22,6 +22,9 @@ pub trait Files: Send + Sync + 'static {
     /// needs no space and a later sync no change of the file's description.
     fn create(&self, name: &str, bytes: u64) -> io::Result<Arc<dyn File>>;
 
+    /// A file of `bytes` zeros that take no space yet, replacing what had the name: each write may find the disk full.
+    fn create_sparse(&self, name: &str, bytes: u64) -> io::Result<Arc<dyn File>>;
+
     /// Replaces what had the name `to`.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
@@ -109,6 +112,12 @@ impl Files for Directory {
             at += len;
         }
         file.sync_all()?;
+        Ok(Arc::new(file))
+    }
+
+    fn create_sparse(&self, name: &str, bytes: u64) -> io::Result<Arc<dyn File>> {
+        let file = Self::options().create(true).truncate(true).open(self.path.join(name))?;
+        file.set_len(bytes)?;
         Ok(Arc::new(file))
     }
 

@@ -1,22 +1,32 @@
 //! The segment store: entries and this server's own notes, appended, synced in groups, never rewritten.
 //!
-//! One thread writes. Whatever is queued while it syncs becomes the next group: one write, one `fdatasync`, then
-//! the callbacks. Reads come from memory for the newest entries and from the files for the rest.
+//! One thread writes, or whoever steps the store. Whatever is queued while it syncs becomes the next group: one write,
+//! one `fdatasync`, then the callbacks. Reads come from memory for the newest entries and from the files for the rest.
+//! Images of the state stand beside the segments; what they hold the outcome of may go, see [`Retention`].
 //!
-//! The bytes are described in [`record`] and [`segment`], what happens after a crash in [`recovery`].
+//! The bytes are described in [`record`], [`segment`] and [`image`], what happens after a crash in [`recovery`].
 
 mod contents;
 mod files;
+mod image;
+mod images;
+mod position;
+mod queue;
 mod reading;
 mod record;
 mod recovery;
+mod retention;
+mod scan;
 mod segment;
+#[cfg(feature = "simulation")]
+pub mod simulated;
 mod spare;
 mod writer;
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use base::Index;
@@ -27,9 +37,15 @@ use crate::frame::{BATCH_BYTES_MAX, EncodedBatch, FrameError};
 use contents::Contents;
 pub use contents::TAIL_BYTES;
 pub use files::{Directory, File, Files};
+pub use image::ImageMeta;
+use images::Images;
+pub use images::{IMAGE_FILES_MAX, IMAGES_KEPT};
+pub use queue::GROUP_BYTES_MAX;
+use queue::{Op, Queue};
+pub use record::Chain;
+pub use retention::{RETENTION, Retention};
 use spare::Maker;
-pub use writer::GROUP_BYTES_MAX;
-use writer::{Op, Queue, Writer};
+use writer::{Stop, Writer};
 
 /// The usual length of a segment: twice the largest batch, and a fraction of a second to fill with zeros.
 pub const SEGMENT_BYTES: u64 = 2 * BATCH_BYTES_MAX as u64;
@@ -80,10 +96,23 @@ impl Payload {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub struct Settings {
     /// The length of new segments; [`SEGMENT_BYTES`] but for tests. A larger record gets a larger segment.
     pub segment_bytes: u64,
+    /// [`RETENTION`] unless somebody says otherwise.
+    pub retention: Retention,
+    pub driving: Driving,
+}
+
+/// Who does the store's work.
+#[derive(Clone)]
+pub enum Driving {
+    /// Threads of its own: one writes, one makes segments ahead.
+    Threads,
+    /// Whoever calls [`Store::step`]. `on_work` is told each time that something was asked for; it may come from any
+    /// thread, and may call back.
+    Steps { on_work: Arc<dyn Fn() + Send + Sync> },
 }
 
 /// What is wrong with the files of the log.
@@ -94,17 +123,27 @@ pub enum StoreError {
     #[error("the log in {path} is in use by another process", path = path.display())]
     InUse { path: PathBuf },
     /// Something that was safely written is not there any more, or is something else.
-    #[error("the log is damaged in segment {segment} at byte {offset}: {why}")]
-    Damaged { segment: String, offset: u64, why: String },
+    #[error("the log is damaged in {} {file} at byte {offset}: {why}", noun(file))]
+    Damaged { file: String, offset: u64, why: String },
     #[error("the log in segment {segment} at byte {offset} cannot be read: {source}")]
     Unreadable { segment: String, offset: u64, source: FrameError },
-    #[error("the log in segment {segment} at byte {offset} cannot be read: {why}")]
-    Newer { segment: String, offset: u64, why: String },
+    #[error("the log in {} {file} at byte {offset} cannot be read: {why}", noun(file))]
+    Newer { file: String, offset: u64, why: String },
+    #[error("batch {from} is no longer kept: the oldest is {oldest}")]
+    Compacted { from: Index, oldest: Index },
+    /// As [`StoreError::Compacted`], in raft's indexes.
+    #[error("entry {entry} is not in the log: it begins with entry {oldest}")]
+    Removed { entry: u64, oldest: u64 },
     /// The caller broke the order of the log.
     #[error("{0}")]
     OutOfOrder(String),
     #[error("the log has stopped")]
     Stopped,
+}
+
+/// What a file of the log is called in a sentence.
+fn noun(file: &str) -> &'static str {
+    if file.ends_with(".img") { "image" } else { "segment" }
 }
 
 impl StoreError {
@@ -120,35 +159,110 @@ pub fn abort(why: &str) {
     std::process::abort();
 }
 
-/// The log's files, open and recovered. Dropping it writes what is queued.
+/// The log's files, open and recovered. Dropping it writes what is queued, unless it is driven by steps: then what
+/// was not written is lost, as in a crash, but for a [`Store::close`] before.
 pub struct Store {
     shared: Arc<Shared>,
-    maker: Maker,
-    writer: Mutex<Option<JoinHandle<()>>>,
+    /// None once it is closed.
+    files: Mutex<Option<Arc<dyn Files>>>,
+    retention: Retention,
+    driver: Driver,
+}
+
+enum Driver {
+    Threads { maker: Maker, writer: Mutex<Option<JoinHandle<()>>> },
+    Steps { writer: Mutex<Option<Box<Writer>>>, full: Arc<AtomicBool>, on_work: Arc<dyn Fn() + Send + Sync> },
 }
 
 struct Shared {
     queue: Queue,
     contents: Mutex<Contents>,
+    images: Mutex<Images>,
+    /// Held while an image is kept, installed or read: one at a time.
+    keeping: Mutex<()>,
+    /// Held while a segment that was passed by is read.
+    indexing: Mutex<()>,
+    fatal: Fatal,
+}
+
+impl Shared {
+    /// The disk failed in a way that nobody can go on from.
+    fn die(&self, why: &str) {
+        self.queue.close();
+        (self.fatal)(why);
+    }
 }
 
 impl Store {
-    /// Reads every record, cuts a torn tail off, and starts the writer.
+    /// Reads the images' tables and every record that no image holds the outcome of, cuts a torn tail off, and starts
+    /// the writer.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] when a record is bad that was safely written; nothing is changed then.
     pub fn open(files: Arc<dyn Files>, settings: Settings, fatal: Fatal) -> Result<Store, StoreError> {
         let recovered = recovery::recover(&*files)?;
-        let shared = Arc::new(Shared { queue: Queue::default(), contents: Mutex::new(recovered.contents) });
-        let spare_bytes = settings.segment_bytes.max(segment::len_for(record::size_with(0)));
-        let (maker, spares) = spare::start(files.clone(), spare_bytes, fatal.clone())
-            .map_err(StoreError::io("look for a spare segment"))?;
+        let shared = Arc::new(Shared {
+            queue: Queue::default(),
+            contents: Mutex::new(recovered.contents),
+            images: Mutex::new(recovered.images),
+            keeping: Mutex::default(),
+            indexing: Mutex::default(),
+            fatal: fatal.clone(),
+        });
+        let spare_bytes = settings.segment_bytes.max(segment::len_for(0, record::size_with(0)));
         let writer =
-            Writer::new(files, spares, spare_bytes, shared.clone(), recovered.active, recovered.chain);
-        let thread = std::thread::Builder::new().name("log-writer".into());
-        let writer =
-            thread.spawn(move || writer.run(&fatal)).map_err(StoreError::io("start the log's writer"))?;
-        Ok(Store { shared, maker, writer: Mutex::new(Some(writer)) })
+            |spares| Writer::new(files.clone(), spares, spare_bytes, shared.clone(), recovered.resume);
+        let driver = match settings.driving {
+            Driving::Threads => {
+                let (maker, spares) = spare::start(files.clone(), spare_bytes, fatal)
+                    .map_err(StoreError::io("look for a spare segment"))?;
+                let (writer, thread) = (writer(spares), std::thread::Builder::new());
+                let thread = thread.name("log-writer".into()).spawn(move || writer.run());
+                let thread = thread.map_err(StoreError::io("start the log's writer"))?;
+                Driver::Threads { maker, writer: Mutex::new(Some(thread)) }
+            }
+            Driving::Steps { on_work } => {
+                let (spares, full) = spare::inline(files.clone(), spare_bytes)
+                    .map_err(StoreError::io("look for a spare segment"))?;
+                Driver::Steps { writer: Mutex::new(Some(Box::new(writer(spares)))), full, on_work }
+            }
+        };
+        let files = Mutex::new(Some(files));
+        Ok(Store { shared, files, retention: settings.retention, driver })
+    }
+
+    /// Does the writer's next group, in the caller's thread: writes, syncs, calls back. False when there was none, or
+    /// when the disk is full: try again when there may be space. A failing disk is told to [`Fatal`].
+    ///
+    /// # Panics
+    /// If the store has threads for that.
+    pub fn step(&self) -> bool {
+        let Driver::Steps { writer, .. } = &self.driver else { panic!("the store is driven by its threads") };
+        let mut writer = writer.lock();
+        let Some(running) = writer.as_mut() else { return false };
+        match running.step() {
+            Ok(worked) => worked,
+            Err(stop) => {
+                *writer = None;
+                drop(writer);
+                if let Stop::Failed(why) = stop {
+                    self.shared.die(&why);
+                }
+                false
+            }
+        }
+    }
+
+    fn ask(&self, op: Op) -> Result<(), StoreError> {
+        self.shared.queue.put(op)?;
+        self.tell_work();
+        Ok(())
+    }
+
+    fn tell_work(&self) {
+        if let Driver::Steps { on_work, .. } = &self.driver {
+            on_work();
+        }
     }
 
     /// Takes entries that follow the last one. They can be read at once; `done` says when they are safe.
@@ -160,13 +274,16 @@ impl Store {
         let before = contents.next;
         for entry in &entries {
             if let Some(why) = contents.refusal(entry) {
-                contents.truncate(before);
+                contents.forget_from(before);
                 return Err(StoreError::OutOfOrder(why));
             }
             contents.push(entry.clone());
         }
         // Under the lock, so that the queue has the order of the contents.
-        self.shared.queue.put(Op::Append { entries, done })
+        self.shared.queue.put(Op::Append { entries, done })?;
+        drop(contents);
+        self.tell_work();
+        Ok(())
     }
 
     /// Makes the entries from `from` on void, those not yet written too. Until `done` is called, nothing else
@@ -175,16 +292,16 @@ impl Store {
     /// # Errors
     /// [`StoreError::OutOfOrder`] when one of them is committed.
     pub fn truncate(&self, from: u64, done: Done) -> Result<(), StoreError> {
-        let committed = self.shared.contents.lock().committed;
+        let committed = self.shared.contents.lock().notes.committed;
         if committed.is_some_and(|committed| committed.index >= from) {
             return Err(StoreError::OutOfOrder(format!("entry {from} is committed and cannot be made void")));
         }
-        self.shared.queue.put(Op::Truncate { from, done })
+        self.ask(Op::Truncate { from, done })
     }
 
     /// Notes for whom this server voted, in the consensus library's own form.
     pub fn save_vote(&self, vote: Bytes, done: Done) -> Result<(), StoreError> {
-        self.shared.queue.put(Op::Vote { vote, done })
+        self.ask(Op::Vote { vote, done })
     }
 
     /// Notes that entries up to here are committed. It is written soon, and synced with the next group.
@@ -192,13 +309,14 @@ impl Store {
         if self.committed() >= Some(upto) {
             return Ok(());
         }
-        self.shared.queue.put(Op::Committed { upto })
+        self.ask(Op::Committed { upto })
     }
 
-    /// Notes that raft needs the entries up to here no more. They stay: history is made of them.
+    /// Notes that raft needs the entries up to here no more. They stay as [`Settings::retention`] says: history is
+    /// made of them.
     ///
     /// # Errors
-    /// [`StoreError::OutOfOrder`] beyond the last entry: that takes a snapshot, and a log that does not begin at 0.
+    /// [`StoreError::OutOfOrder`] beyond [`Store::last`]: that takes an image, see [`Store::install`].
     pub fn purge(&self, upto: LogId, done: Done) -> Result<(), StoreError> {
         if Some(upto) > self.last() {
             return Err(StoreError::OutOfOrder(format!(
@@ -206,27 +324,38 @@ impl Store {
                 upto.index
             )));
         }
-        self.shared.queue.put(Op::Purged { upto, done })
+        self.ask(Op::Purged { upto, done })
     }
 
     pub fn vote(&self) -> Option<Bytes> {
-        self.shared.contents.lock().vote.clone()
+        self.shared.contents.lock().notes.vote.clone()
     }
 
     pub fn committed(&self) -> Option<LogId> {
-        self.shared.contents.lock().committed
+        self.shared.contents.lock().notes.committed
     }
 
     pub fn purged(&self) -> Option<LogId> {
-        self.shared.contents.lock().purged
+        self.shared.contents.lock().notes.purged
     }
 
-    /// The last entry, written or not.
+    /// The last entry, written or not. A log that holds none but goes on after an image tells the image's last one.
     pub fn last(&self) -> Option<LogId> {
         self.shared.contents.lock().last()
     }
 
-    /// The index of the last batch at or before an entry; 0 when there is none.
+    /// The raft index of the oldest entry held, or of the next one if there is none.
+    pub fn first(&self) -> u64 {
+        self.shared.contents.lock().base.next
+    }
+
+    /// The oldest batch that can be read, or the next one if there is none.
+    pub fn horizon(&self) -> Index {
+        self.shared.contents.lock().horizon()
+    }
+
+    /// The index of the last batch at or before an entry; 0 when there is none. For an entry that is not held any more,
+    /// that of the last batch before the log.
     pub fn batch_at(&self, raft_index: u64) -> Index {
         self.shared.contents.lock().batch_at(raft_index)
     }
@@ -234,24 +363,42 @@ impl Store {
     /// The disk has no space for another segment. What is accepted still fits into the one in use, within
     /// reason: refuse new writes now.
     pub fn is_full(&self) -> bool {
-        self.maker.is_full()
+        match &self.driver {
+            Driver::Threads { maker, .. } => maker.is_full(),
+            Driver::Steps { full, .. } => full.load(Ordering::Relaxed),
+        }
     }
 
     /// Writes what is queued, ends the threads and lets go of the directory. From now on everything is refused but
     /// reads.
     pub fn close(&self) {
-        self.maker.close();
-        self.shared.queue.close();
-        if let Some(writer) = self.writer.lock().take() {
-            // Its panic was reported by the writer itself.
-            let _ = writer.join();
+        // After the image that is being kept, if one is.
+        let _one = self.shared.keeping.lock();
+        *self.files.lock() = None;
+        match &self.driver {
+            Driver::Threads { maker, writer } => {
+                maker.close();
+                self.shared.queue.close();
+                if let Some(writer) = writer.lock().take() {
+                    // Its panic was reported by the writer itself.
+                    let _ = writer.join();
+                }
+                maker.join();
+            }
+            Driver::Steps { writer, .. } => {
+                self.shared.queue.close();
+                while self.step() {}
+                *writer.lock() = None;
+            }
         }
-        self.maker.join();
     }
 }
 
 impl Drop for Store {
     fn drop(&mut self) {
-        self.close();
+        match self.driver {
+            Driver::Threads { .. } => self.close(),
+            Driver::Steps { .. } => self.shared.queue.close(),
+        }
     }
 }

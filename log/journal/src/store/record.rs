@@ -13,7 +13,11 @@
 //! | 32 | 8 | index of a batch, else 0 |
 //! | 40 | 16 | chain, see [`Chain`] |
 //! | 56 | 4 | lag: how many bytes right before this record were not known durable when it was written |
-//! | 60 | 4 | CRC32C of the header |
+//! | 60 | 4 | CRC32C of the header, then of the record's [`Spot`] |
+//!
+//! A record is one only where it was written: a copy that a disk put elsewhere fails its checksum.
+
+use std::fmt;
 
 use bytes::Bytes;
 
@@ -41,6 +45,18 @@ pub(super) enum Kind {
     Seal = 7,
     /// Raft may forget the entries up to raft index and term. History keeps them.
     Purged = 8,
+    /// The first record of a segment: where the log stands, see [`super::position::Begin`].
+    Begin = 9,
+    /// As [`Kind::Begin`], and everything in earlier segments is void: the log goes on after an image.
+    Reset = 10,
+}
+
+/// Where a record stands: part of its checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Spot {
+    /// The number of the segment.
+    pub segment: u64,
+    pub offset: u64,
 }
 
 /// What precedes a payload.
@@ -59,9 +75,9 @@ pub(super) struct Header {
 /// A hash over an entry and all entries before it: equal chains at equal raft index mean equal logs, on any server.
 ///
 /// Records that are no entries carry the hash of themselves on the last entry, and the chain goes on without them:
-/// they differ from server to server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(super) struct Chain(pub [u8; 16]);
+/// they differ from server to server. An image carries the chain at its last entry, so that it goes on from there.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct Chain(pub [u8; 16]);
 
 /// Why bytes are not a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +87,8 @@ pub(super) enum Bad {
     Header,
     /// The header is fine, the payload is not what it says, or is cut off.
     Payload,
+    /// A record, but of another log or of another moment.
+    Chain,
     /// Intact, but this server does not know what it means.
     Newer {
         version: u8,
@@ -103,7 +121,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Appends the record to `buffer` and returns the chain at it.
-    pub fn write(&self, buffer: &mut Vec<u8>, before: Chain, lag: u64) -> Chain {
+    pub fn write(&self, buffer: &mut Vec<u8>, spot: Spot, before: Chain, lag: u64) -> Chain {
         let start = buffer.len();
         buffer.resize(start + HEADER, 0);
         buffer.extend_from_slice(self.payload);
@@ -120,7 +138,7 @@ impl<'a> Draft<'a> {
             lag: u32::try_from(lag).expect("a group is far smaller than 4 GiB"),
         };
         header.chain = before.then(&header, self.payload);
-        buffer[start..start + HEADER].copy_from_slice(&header.bytes());
+        buffer[start..start + HEADER].copy_from_slice(&header.bytes(spot));
         header.chain
     }
 }
@@ -131,7 +149,7 @@ pub(super) const fn size_with(len: usize) -> u64 {
 }
 
 impl Chain {
-    pub fn then(self, header: &Header, payload: &[u8]) -> Chain {
+    pub(super) fn then(self, header: &Header, payload: &[u8]) -> Chain {
         let mut fields = [0; 31];
         fields[0] = header.kind as u8;
         fields[3..7].copy_from_slice(&header.len.to_le_bytes());
@@ -145,11 +163,6 @@ impl Chain {
 }
 
 impl Kind {
-    /// Part of the replicated log, not this server's own note.
-    pub const fn is_entry(self) -> bool {
-        matches!(self, Kind::Batch | Kind::Blank | Kind::Membership)
-    }
-
     fn from_number(number: u8) -> Option<Kind> {
         Some(match number {
             1 => Kind::Batch,
@@ -160,13 +173,28 @@ impl Kind {
             6 => Kind::Truncate,
             7 => Kind::Seal,
             8 => Kind::Purged,
+            9 => Kind::Begin,
+            10 => Kind::Reset,
             _ => return None,
         })
     }
 }
 
+impl Spot {
+    fn crc(self, header: &[u8]) -> u32 {
+        let crc = crc32c::crc32c_append(crc32c::crc32c(header), &self.segment.to_le_bytes());
+        crc32c::crc32c_append(crc, &self.offset.to_le_bytes())
+    }
+}
+
+impl fmt::Debug for Chain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Chain({:032x})", u128::from_be_bytes(self.0))
+    }
+}
+
 impl Header {
-    fn bytes(&self) -> [u8; HEADER] {
+    fn bytes(&self, spot: Spot) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         bytes[0..4].copy_from_slice(&MAGIC);
         bytes[4] = VERSION;
@@ -178,20 +206,20 @@ impl Header {
         bytes[32..40].copy_from_slice(&self.index.to_le_bytes());
         bytes[40..56].copy_from_slice(&self.chain.0);
         bytes[56..60].copy_from_slice(&self.lag.to_le_bytes());
-        let crc = crc32c::crc32c(&bytes[..60]);
+        let crc = spot.crc(&bytes[..60]);
         bytes[60..64].copy_from_slice(&crc.to_le_bytes());
         bytes
     }
 
-    /// The header at the beginning of `bytes`, if one is there whole.
-    pub fn read(bytes: &[u8]) -> Result<Header, Bad> {
+    /// The header at the beginning of `bytes`, which stand at `spot`, if one is there whole.
+    pub fn read(bytes: &[u8], spot: Spot) -> Result<Header, Bad> {
         let Some(bytes) = bytes.get(..HEADER) else { return Err(Bad::Header) };
         if bytes.iter().all(|byte| *byte == 0) {
             return Err(Bad::Zeros);
         }
         let u32 = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes were sliced"));
         let u64 = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes were sliced"));
-        if bytes[..4] != MAGIC || u32(60) != crc32c::crc32c(&bytes[..60]) {
+        if bytes[..4] != MAGIC || u32(60) != spot.crc(&bytes[..60]) {
             return Err(Bad::Header);
         }
         let newer = Bad::Newer { version: bytes[4], kind: bytes[5] };
@@ -216,9 +244,9 @@ impl Header {
     }
 }
 
-/// The record at the beginning of `bytes`, checksums compared.
-pub(super) fn read(bytes: &[u8]) -> Result<(Header, &[u8]), Bad> {
-    let header = Header::read(bytes)?;
+/// The record at the beginning of `bytes`, which stand at `spot`, checksums compared.
+pub(super) fn read(bytes: &[u8], spot: Spot) -> Result<(Header, &[u8]), Bad> {
+    let header = Header::read(bytes, spot)?;
     let padded = bytes.get(HEADER..header.size() as usize).ok_or(Bad::Payload)?;
     if crc32c::crc32c(padded) != header.payload_crc {
         return Err(Bad::Payload);
@@ -232,17 +260,19 @@ pub(super) fn entry(header: &Header, payload: Bytes) -> Result<Option<Entry>, cr
         Kind::Batch => Payload::Batch(crate::EncodedBatch::check(payload)?),
         Kind::Blank => Payload::Blank,
         Kind::Membership => Payload::Membership(payload),
-        Kind::Vote | Kind::Committed | Kind::Truncate | Kind::Seal | Kind::Purged => return Ok(None),
+        Kind::Vote | Kind::Committed | Kind::Purged => return Ok(None),
+        Kind::Truncate | Kind::Seal | Kind::Begin | Kind::Reset => return Ok(None),
     };
     Ok(Some(Entry { index: header.raft_index, term: header.term, payload }))
 }
 
-impl std::fmt::Display for Bad {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Bad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Bad::Zeros => f.write_str("the record is blank"),
             Bad::Header => f.write_str("the record's header fails its checksum"),
             Bad::Payload => f.write_str("the record's payload fails its checksum"),
+            Bad::Chain => f.write_str("the record does not continue the log before it"),
             Bad::Newer { version, kind } => write!(
                 f,
                 "record version {version} kind {kind} is not known to this server: it was written by a newer release"
@@ -260,22 +290,26 @@ mod tests {
         let draft =
             Draft { kind: Kind::Membership, raft_index: 3, term: 2, index: 0, payload: b"odd length" };
         let mut bytes = Vec::new();
-        let chain = draft.write(&mut bytes, Chain::default(), 128);
+        let spot = Spot { segment: 7, offset: 4096 };
+        let chain = draft.write(&mut bytes, spot, Chain::default(), 128);
         assert_eq!(bytes.len() as u64, draft.size());
-        let (header, payload) = read(&bytes).unwrap();
+        let (header, payload) = read(&bytes, spot).unwrap();
         assert_eq!((header.raft_index, header.term, header.lag, payload), (3, 2, 128, &b"odd length"[..]));
         assert_eq!(header.chain, chain);
         for at in 0..bytes.len() {
             bytes[at] ^= 0x10;
-            assert!(read(&bytes).is_err(), "flip at {at}");
+            assert!(read(&bytes, spot).is_err(), "flip at {at}");
             bytes[at] ^= 0x10;
         }
+        assert_eq!(read(&bytes, Spot { offset: 4112, ..spot }), Err(Bad::Header));
+        assert_eq!(read(&bytes, Spot { segment: 8, ..spot }), Err(Bad::Header));
     }
 
     #[test]
     fn the_chain_tells_what_came_before() {
         let draft = Draft { kind: Kind::Blank, raft_index: 3, term: 2, index: 0, payload: &[] };
-        let after = |before: u8| draft.write(&mut Vec::new(), Chain([before; 16]), 0);
+        let after =
+            |before: u8| draft.write(&mut Vec::new(), Spot { segment: 1, offset: 0 }, Chain([before; 16]), 0);
         assert_ne!(after(0), after(1));
     }
 }

@@ -4,45 +4,127 @@
 //! (`lag`). So a bad record is one of two things. If a later record says that it was safe, or it lies in a sealed
 //! segment, it is damage, and the server must not go on as if the record had never been. Otherwise it belongs to
 //! the last group, which nobody was told about: the log ends before it.
+//!
+//! Sealed segments whose outcome an image holds are passed by: what their first record and their seal say is
+//! enough. Damage in them shows when they are read, or to [`super::Store::scrub`].
 
-use std::sync::Arc;
-
-use super::contents::{Contents, Place, Segment};
-use super::files::{File, Files};
-use super::record::{self, ALIGN, Bad, Chain, Header, Kind, MAGIC};
+use super::contents::{Contents, SegmentFile};
+use super::files::Files;
+use super::images::{self, Images};
+use super::position::{Begin, Position};
+use super::record::{self, Bad, HEADER, Header, Kind, Spot};
+use super::scan::{self, End, Scanned, bad_record, damaged, incomplete};
 use super::segment::{self, SPARE, Summary, UNFINISHED};
-use super::writer::Active;
-use super::{LogId, StoreError, reading};
+use super::writer::{Active, Resume};
+use super::{LogId, StoreError};
+
+/// Read at once from the front of a segment: most first records are shorter.
+const FRONT: u64 = 4 << 10;
 
 pub(super) struct Recovered {
     pub contents: Contents,
-    pub chain: Chain,
-    pub active: Option<Active>,
+    pub images: Images,
+    pub resume: Resume,
 }
 
 /// # Errors
 /// See [`super::Store::open`].
 pub(super) fn recover(files: &dyn Files) -> Result<Recovered, StoreError> {
+    // The last process may have died before it did: what it named is only then where records may go.
+    files.sync_dir().map_err(StoreError::io("sync the log's directory"))?;
     let names = files.list().map_err(StoreError::io("list the log's segments"))?;
-    let numbers = segment::numbers(&names);
-    let mut walk =
-        Walk { contents: Contents::default(), chain: Chain::default(), summary: Summary::default() };
-    let mut active = None;
-    for (position, (number, expected)) in numbers.iter().copied().zip(1..).enumerate() {
-        if number != expected {
-            return Err(damaged(expected, 0, "the segment is missing"));
-        }
-        let file = files.open(&segment::name(number)).map_err(StoreError::io("open a segment"))?;
-        active = walk.segment(number, file, position + 1 == numbers.len())?;
-    }
-    if let Some(active) = &active {
+    let images = images::load(files, &names)?;
+    let found = find(files, &segment::numbers(&names))?;
+    let mut walk = Walk::default();
+    walk.segments(&found, images.newest().map(|image| image.meta.last))?;
+    if let Some(active) = &walk.active {
         cut(active)?;
     }
+    let remove = found.before.iter().copied().chain(walk.blank);
+    for number in remove {
+        files.remove(&segment::name(number)).map_err(StoreError::io("remove a segment that is void"))?;
+    }
     remove_leftovers(files, &names)?;
-    Ok(Recovered { contents: walk.contents, chain: walk.chain, active })
+    walk.resume(images, &found)
 }
 
-/// A spare that was not finished, or that is not what it should be.
+/// A segment and what its first record says.
+struct Front {
+    segment: SegmentFile,
+    begin: Result<(Begin, Kind), Bad>,
+}
+
+impl Front {
+    fn is_reset(&self) -> bool {
+        matches!(self.begin, Ok((_, Kind::Reset)))
+    }
+}
+
+/// The segments that make up the log, without a gap.
+struct Fronts {
+    fronts: Vec<Front>,
+    /// Segments that an installed image made void.
+    before: Vec<u64>,
+}
+
+fn find(files: &dyn Files, numbers: &[u64]) -> Result<Fronts, StoreError> {
+    let mut fronts = Vec::new();
+    for number in numbers {
+        let segment = scan::open(files, *number)?;
+        let begin = front(&segment)?;
+        fronts.push(Front { segment, begin });
+    }
+    let reset = fronts.iter().rposition(Front::is_reset);
+    let before = fronts.drain(..reset.unwrap_or(0)).map(|front| front.segment.number).collect();
+    let first = fronts.first().map_or(1, |front| front.segment.number);
+    for (front, expected) in fronts.iter().zip(first..) {
+        if front.segment.number != expected {
+            return Err(damaged(expected, 0, "the segment is missing"));
+        }
+    }
+    Ok(Fronts { fronts, before })
+}
+
+/// The first record of a segment.
+fn front(segment: &SegmentFile) -> Result<Result<(Begin, Kind), Bad>, StoreError> {
+    let read = |len: u64| -> Result<Vec<u8>, StoreError> {
+        let len = segment.file.size().map_err(StoreError::io("measure a segment"))?.min(len);
+        let mut bytes = vec![0; len as usize];
+        segment.file.read_at(&mut bytes, 0).map_err(StoreError::io("read a segment"))?;
+        Ok(bytes)
+    };
+    let mut bytes = read(FRONT)?;
+    let header = Header::read(&bytes, Spot { segment: segment.number, offset: 0 });
+    if let Ok(header) = header
+        && header.size() > FRONT
+    {
+        bytes = read(header.size())?;
+    }
+    Ok(scan::begin(segment.number, &bytes).map(|(begin, header)| (begin, header.kind)))
+}
+
+/// What the seal at `at` says about the segment before it.
+pub(super) fn seal(segment: &SegmentFile, at: u64) -> Result<Summary, StoreError> {
+    let spot = Spot { segment: segment.number, offset: at };
+    let read = |len: u64| -> Result<Vec<u8>, StoreError> {
+        let size = segment.file.size().map_err(StoreError::io("measure a segment"))?;
+        let mut bytes = vec![0; len.min(size.saturating_sub(at)) as usize];
+        segment.file.read_at(&mut bytes, at.min(size)).map_err(StoreError::io("read a segment"))?;
+        Ok(bytes)
+    };
+    let bad = |bad| incomplete(segment.number, at, bad);
+    let header = Header::read(&read(HEADER as u64)?, spot).map_err(bad)?;
+    let bytes = read(header.size())?;
+    let (header, payload) = record::read(&bytes, spot).map_err(bad)?;
+    let summary = Summary::read(payload).filter(|_| header.kind == Kind::Seal).ok_or(Bad::Chain);
+    let summary = summary.map_err(bad)?;
+    match header.chain == summary.end.chain.then(&header, payload) {
+        true => Ok(summary),
+        false => Err(bad(Bad::Chain)),
+    }
+}
+
+/// A spare or an image that was not finished, or a spare that is not what it should be.
 fn remove_leftovers(files: &dyn Files, names: &[String]) -> Result<(), StoreError> {
     let io = StoreError::io;
     let broken = |name: &String| -> Result<bool, StoreError> {
@@ -50,8 +132,8 @@ fn remove_leftovers(files: &dyn Files, names: &[String]) -> Result<(), StoreErro
         Ok(segment::capacity(&*file).map_err(io("measure the spare segment"))?.is_none())
     };
     for name in names {
-        if name == UNFINISHED || (name == SPARE && broken(name)?) {
-            files.remove(name).map_err(io("remove an unfinished segment"))?;
+        if name == UNFINISHED || name == images::UNFINISHED || (name == SPARE && broken(name)?) {
+            files.remove(name).map_err(io("remove an unfinished file"))?;
         }
     }
     Ok(())
@@ -59,8 +141,9 @@ fn remove_leftovers(files: &dyn Files, names: &[String]) -> Result<(), StoreErro
 
 /// Makes everything after the last good record zero again.
 fn cut(active: &Active) -> Result<(), StoreError> {
-    let rest = read(&*active.file, active.end, active.capacity)?;
-    let torn = used(&rest);
+    let mut rest = vec![0; (active.capacity - active.end) as usize];
+    active.file.read_at(&mut rest, active.end).map_err(StoreError::io("read a segment"))?;
+    let torn = scan::used(&rest);
     if torn > 0 {
         tracing::warn!(offset = active.end, bytes = torn, "the log's end was torn by a crash: cut");
         active.file.write_at(&vec![0; torn], active.end).map_err(StoreError::io("cut the log's torn end"))?;
@@ -70,161 +153,179 @@ fn cut(active: &Active) -> Result<(), StoreError> {
     active.file.sync().map_err(StoreError::io("sync the recovered log"))
 }
 
-/// The length without the zeros at the end.
-fn used(bytes: &[u8]) -> usize {
-    const STEP: usize = 4096;
-    let blank = |chunk: &[u8]| chunk == &[0; STEP][..chunk.len()];
-    let chunks = bytes.chunks(STEP).enumerate();
-    let Some((nth, chunk)) = chunks.rev().find(|(_, chunk)| !blank(chunk)) else { return 0 };
-    nth * STEP + chunk.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
-}
-
-fn read(file: &dyn File, from: u64, to: u64) -> Result<Vec<u8>, StoreError> {
-    let mut bytes = vec![0; (to - from) as usize];
-    file.read_at(&mut bytes, from).map_err(StoreError::io("read a segment"))?;
-    Ok(bytes)
-}
-
+#[derive(Default)]
 struct Walk {
     contents: Contents,
-    chain: Chain,
-    summary: Summary,
+    /// Where the last segment ended.
+    end: Option<Position>,
+    active: Option<Active>,
+    /// Where the seal of the last segment stands, if it has one.
+    seal: u64,
+    /// The last segment, if nothing safe is in it.
+    blank: Option<u64>,
 }
 
 impl Walk {
+    fn segments(&mut self, found: &Fronts, kept: Option<LogId>) -> Result<(), StoreError> {
+        for (at, front) in found.fronts.iter().enumerate() {
+            let next = found.fronts.get(at + 1);
+            match (&front.begin, next.map(|next| &next.begin)) {
+                (Ok((begin, _)), Some(Ok((next, _)))) if is_covered(next, kept) => {
+                    self.pass_by(front, begin, next)?;
+                }
+                _ => self.scan(front, next.is_none())?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a segment from its first record and its seal.
+    fn pass_by(&mut self, front: &Front, begin: &Begin, next: &Begin) -> Result<(), StoreError> {
+        let segment = &front.segment;
+        let bytes = length(segment)?;
+        let summary = seal(segment, next.previous_seal)?;
+        if summary.end != next.position {
+            return Err(damaged(
+                segment.number,
+                next.previous_seal,
+                "the next segment continues another one",
+            ));
+        }
+        self.start(segment.number, begin, front.is_reset())?;
+        self.end = Some(summary.end);
+        self.contents.take_segment(segment.clone(), bytes, &summary, None, true);
+        self.contents.notes = next.notes.clone();
+        Ok(())
+    }
+
     /// Takes every record of a segment. If it is not sealed, it is the one in use.
-    fn segment(
-        &mut self,
-        number: u64,
-        file: Arc<dyn File>,
-        last: bool,
-    ) -> Result<Option<Active>, StoreError> {
-        let len = file.size().map_err(StoreError::io("measure a segment"))?;
-        let capacity = segment::capacity(&*file).map_err(StoreError::io("measure a segment"))?;
-        let capacity =
-            capacity.ok_or_else(|| damaged(number, len, "the file is not as long as it was made"))?;
-        let bytes = read(&*file, 0, capacity)?;
-        let position = self.contents.segments.len();
-        self.contents.segments.push(Segment { number, file: file.clone() });
-        self.summary = Summary::default();
-        let mut at = 0;
-        loop {
-            match record::read(&bytes[at as usize..]) {
-                Ok((header, payload)) => {
-                    self.record(number, Place::new(position, at), &header, payload)?;
-                    if header.kind == Kind::Seal {
-                        return Ok(None);
-                    }
-                    at += header.size();
+    fn scan(&mut self, front: &Front, last: bool) -> Result<(), StoreError> {
+        let segment = &front.segment;
+        let (number, bytes) = (segment.number, scan::read(segment)?);
+        let scanned = match scan::scan(number, &bytes) {
+            Ok(scanned) => scanned,
+            Err(Err(error)) => return Err(error),
+            Err(Ok(bad)) => {
+                end_or_damage(number, &bytes, 0, bad, last)?;
+                // What was removed before a segment was removed because this one begins where they ended.
+                if self.end.is_none() && number != 1 {
+                    return Err(incomplete(number, 0, bad));
                 }
-                Err(bad) => {
-                    let end = end_or_damage(number, &bytes, at, bad, last)?;
-                    let summary = self.summary;
-                    return Ok(Some(Active { file, position, capacity, end, synced: end, summary }));
-                }
+                self.blank = Some(number);
+                return Ok(());
             }
-        }
-    }
-
-    fn record(
-        &mut self,
-        number: u64,
-        place: Place,
-        header: &Header,
-        payload: &[u8],
-    ) -> Result<(), StoreError> {
-        let wrong = |why: &str| damaged(number, place.offset(), why);
-        if header.chain != self.chain.then(header, payload) {
-            return Err(wrong("the record does not continue the log before it"));
-        }
-        let note = LogId { index: header.raft_index, term: header.term };
-        match header.kind {
-            Kind::Batch | Kind::Blank | Kind::Membership => {
-                return self.entry(number, place, header, payload);
-            }
-            Kind::Vote => self.contents.vote = Some(payload.to_vec().into()),
-            Kind::Committed if note.index >= self.contents.next => {
-                return Err(wrong("it commits an entry that the log does not have"));
-            }
-            Kind::Committed => self.contents.committed = Some(note),
-            Kind::Purged => self.contents.purged = Some(note),
-            Kind::Truncate
-                if self.contents.committed.is_some_and(|committed| note.index <= committed.index) =>
-            {
-                return Err(wrong("it makes a committed entry void"));
-            }
-            Kind::Truncate => {
-                self.contents.truncate(note.index);
-                self.chain = reading::last_chain(&self.contents)?;
-            }
-            Kind::Seal if payload != self.summary.bytes() => {
-                return Err(wrong("the seal does not fit the records before it"));
-            }
-            Kind::Seal => {}
-        }
-        self.summary.add(None);
-        Ok(())
-    }
-
-    fn entry(
-        &mut self,
-        number: u64,
-        place: Place,
-        header: &Header,
-        payload: &[u8],
-    ) -> Result<(), StoreError> {
-        let unreadable = |source| {
-            let segment = segment::name(number);
-            StoreError::Unreadable { segment, offset: place.offset(), source }
         };
-        let bytes = bytes::Bytes::copy_from_slice(payload);
-        let entry = record::entry(header, bytes).map_err(unreadable)?.expect("the kind is an entry's");
-        if let Some(why) = self.contents.refusal(&entry) {
-            return Err(damaged(number, place.offset(), &why));
-        }
-        self.contents.note(entry.index, entry.term, header.kind == Kind::Batch);
-        self.contents.written(&[place]);
-        self.summary.add(Some(&entry));
-        self.chain = header.chain;
+        self.start(number, &scanned.begin, front.is_reset())?;
+        self.seal = match scanned.end {
+            End::Sealed(at) => at,
+            End::Bad(at, bad) => end_or_damage(number, &bytes, at, bad, last)?,
+        };
+        self.take(segment, bytes.len() as u64, scanned);
         Ok(())
+    }
+
+    fn take(&mut self, segment: &SegmentFile, capacity: u64, scanned: Scanned) {
+        let end = scanned.end;
+        let bytes = segment::len_of(capacity);
+        let (_, summary) = scanned.put(&mut self.contents, segment.clone(), bytes);
+        self.end = Some(summary.end);
+        self.contents.begun = segment.number;
+        if let End::Bad(at, _) = end {
+            let file = segment.file.clone();
+            self.active =
+                Some(Active { number: segment.number, file, capacity, end: at, synced: at, summary });
+        }
+    }
+
+    /// A segment begins where the one before it ended, the first one where it says.
+    fn start(&mut self, number: u64, begin: &Begin, reset: bool) -> Result<(), StoreError> {
+        match self.end {
+            Some(end) if end == begin.position => {}
+            Some(_) => return Err(damaged(number, 0, "the segment does not continue the one before it")),
+            None if number == 1 && !reset && begin.position != Position::default() => {
+                return Err(damaged(number, 0, "the first segment does not begin the log"));
+            }
+            None => self.contents.reset(begin.position),
+        }
+        Ok(())
+    }
+
+    /// Holds the log and the images to each other.
+    fn resume(mut self, images: Images, found: &Fronts) -> Result<Recovered, StoreError> {
+        let last_number = found.fronts.last().map_or(0, |front| front.segment.number);
+        let first_number = found.fronts.first().map_or(1, |front| front.segment.number);
+        let mut resume = Resume {
+            position: self.end.unwrap_or_default(),
+            active: self.active,
+            number: self.blank.map_or(last_number, |blank| blank - 1),
+            previous_seal: self.seal,
+            reset: false,
+            void: Vec::new(),
+        };
+        let contents = &mut self.contents;
+        match images.newest() {
+            None if contents.base.next > 0 => {
+                let why = format!(
+                    "the log begins at entry {}, and no image beside it holds the outcome of what came before",
+                    contents.base.next
+                );
+                return Err(damaged(first_number, 0, &why));
+            }
+            None => {}
+            Some(image) if contents.has(image.meta.last) => {}
+            // The crash came between keeping the image and beginning the log anew after it.
+            Some(image) if image.installed && contents.base.next <= image.meta.last.index + 1 => {
+                contents.reset(image.position());
+                let numbers = found.fronts.iter().map(|front| front.segment.number);
+                resume.void = numbers.filter(|number| Some(*number) != self.blank).collect();
+                (resume.position, resume.reset) = (image.position(), true);
+            }
+            Some(image) => {
+                let (number, at) = match &resume.active {
+                    Some(active) => (active.number, active.end),
+                    None => (first_number, 0),
+                };
+                let why = format!(
+                    "the log holds entries {} to {}, but image {} beside it holds the outcome of entry {} of term {}",
+                    contents.base.next,
+                    contents.next,
+                    images::name(image.number),
+                    image.meta.last.index,
+                    image.meta.last.term
+                );
+                return Err(damaged(number, at, &why));
+            }
+        }
+        let kept = images.newest().map(|image| image.meta.last);
+        contents.notes.committed = contents.notes.committed.max(kept);
+        Ok(Recovered { contents: self.contents, images, resume })
+    }
+}
+
+/// The segment before `next` is sealed, and an image holds the outcome of everything in it.
+fn is_covered(next: &Begin, kept: Option<LogId>) -> bool {
+    next.previous_seal > 0 && kept.is_some_and(|kept| next.position.next <= kept.index + 1)
+}
+
+/// The length of a segment's file, which is as it was made.
+fn length(segment: &SegmentFile) -> Result<u64, StoreError> {
+    let len = segment.file.size().map_err(StoreError::io("measure a segment"))?;
+    let capacity = segment::capacity(&*segment.file).map_err(StoreError::io("measure a segment"))?;
+    match capacity {
+        Some(_) => Ok(len),
+        None => Err(damaged(segment.number, len, "the file is not as long as it was made")),
     }
 }
 
 /// Where the log ends, given that there is no good record at `at`.
 fn end_or_damage(number: u64, bytes: &[u8], at: u64, bad: Bad, last: bool) -> Result<u64, StoreError> {
-    if let Bad::Newer { .. } = bad {
-        return Err(StoreError::Newer { segment: segment::name(number), offset: at, why: bad.to_string() });
+    if !last || matches!(bad, Bad::Newer { .. }) {
+        return Err(incomplete(number, at, bad));
     }
-    if !last {
-        return Err(damaged(number, at, &format!("{bad}, and the segment was complete")));
-    }
-    match witness(bytes, at) {
+    match scan::witness(number, bytes, at) {
         Some(later) => {
-            Err(damaged(number, at, &format!("{bad}, and the record at byte {later} says it was safe")))
+            Err(bad_record(number, at, bad, &format!("and the record at byte {later} says it was safe")))
         }
         None => Ok(at),
     }
-}
-
-/// A record after `at` that was written when `at` was already synced.
-fn witness(bytes: &[u8], at: u64) -> Option<u64> {
-    // A payload may contain anything, also what looks like a record: as long as the header tells its length, pass it.
-    let skip = Header::read(&bytes[at as usize..]).map_or(ALIGN as u64, |header| header.size());
-    let mut later = at + skip;
-    let end = used(bytes) as u64;
-    while later < end {
-        let here = &bytes[later as usize..];
-        if here.starts_with(&MAGIC)
-            && let Ok(header) = Header::read(here)
-            && later.saturating_sub(u64::from(header.lag)) > at
-        {
-            return Some(later);
-        }
-        later += ALIGN as u64;
-    }
-    None
-}
-
-fn damaged(number: u64, offset: u64, why: &str) -> StoreError {
-    StoreError::Damaged { segment: segment::name(number), offset, why: why.to_string() }
 }

@@ -17,10 +17,21 @@ use super::segment::{self, SPARE};
 /// How often a full disk is tried again.
 const SPACE_RETRY: Duration = Duration::from_millis(100);
 
-/// The writer's side: at most one request at a time, each answered once.
-pub(super) struct Spares {
-    requests: SyncSender<u64>,
-    ready: Receiver<u64>,
+/// The writer's side.
+pub(super) enum Spares {
+    /// At most one request at a time, each answered once.
+    Asked { requests: SyncSender<u64>, ready: Receiver<u64> },
+    /// Made by whoever writes.
+    Inline(Inline),
+}
+
+pub(super) struct Inline {
+    files: Arc<dyn Files>,
+    /// The length of the spare, if there is one.
+    ready: Option<u64>,
+    /// The length of one that found no space.
+    wanted: Option<u64>,
+    full: Arc<AtomicBool>,
 }
 
 /// The store's side.
@@ -36,9 +47,23 @@ struct Shared {
     closed: Condvar,
 }
 
-/// The log is closing, and there is no space for another segment.
+/// Why there is no other segment.
 #[derive(Debug)]
-pub(super) struct NoMore;
+pub(super) enum NoSpare {
+    /// The log is closing, and there is no space for one.
+    Closing,
+    /// There is no space for one; ask again.
+    Full,
+    Failed(io::Error),
+}
+
+/// Spares that are made by whoever writes. The flag says that there was no space for one.
+pub(super) fn inline(files: Arc<dyn Files>, bytes: u64) -> io::Result<(Spares, Arc<AtomicBool>)> {
+    let ready = found(&*files)?;
+    let full = Arc::new(AtomicBool::new(false));
+    let wanted = ready.is_none().then_some(bytes);
+    Ok((Spares::Inline(Inline { files, ready, wanted, full: full.clone() }), full))
+}
 
 /// Takes a usable spare that was left behind, else asks for one.
 pub(super) fn start(files: Arc<dyn Files>, bytes: u64, fatal: Fatal) -> io::Result<(Maker, Spares)> {
@@ -53,7 +78,7 @@ pub(super) fn start(files: Arc<dyn Files>, bytes: u64, fatal: Fatal) -> io::Resu
     let worker = Worker { files, shared: shared.clone(), fatal };
     let thread =
         std::thread::Builder::new().name("log-spare".into()).spawn(move || worker.run(&asked, &made))?;
-    Ok((Maker { shared, thread: Mutex::new(Some(thread)) }, Spares { requests, ready }))
+    Ok((Maker { shared, thread: Mutex::new(Some(thread)) }, Spares::Asked { requests, ready }))
 }
 
 fn found(files: &dyn Files) -> io::Result<Option<u64>> {
@@ -65,19 +90,73 @@ fn found(files: &dyn Files) -> io::Result<Option<u64>> {
 }
 
 impl Spares {
-    /// Waits until there is a spare that takes a record of `need` bytes; the caller renames it and then calls
-    /// [`Spares::order`].
-    pub fn take(&self, need: u64) -> Result<(), NoMore> {
-        let bytes = self.ready.recv().map_err(|_| NoMore)?;
-        if bytes >= segment::len_for(need) {
+    /// Sees that there is a spare of `bytes`, and waits for it where another thread makes it. The caller renames it
+    /// and then calls [`Spares::order`].
+    pub fn take(&mut self, bytes: u64) -> Result<(), NoSpare> {
+        let (requests, ready) = match self {
+            Spares::Asked { requests, ready } => (requests, ready),
+            Spares::Inline(inline) => return inline.take(bytes),
+        };
+        if ready.recv().map_err(|_| NoSpare::Closing)? >= bytes {
             return Ok(());
         }
-        self.order(segment::len_for(need))?;
-        self.ready.recv().map(|_| ()).map_err(|_| NoMore)
+        requests.send(bytes).map_err(|_| NoSpare::Closing)?;
+        ready.recv().map(|_| ()).map_err(|_| NoSpare::Closing)
     }
 
-    pub fn order(&self, bytes: u64) -> Result<(), NoMore> {
-        self.requests.send(bytes).map_err(|_| NoMore)
+    /// Asks for the next one.
+    pub fn order(&mut self, bytes: u64) -> Result<(), NoSpare> {
+        match self {
+            Spares::Asked { requests, .. } => requests.send(bytes).map_err(|_| NoSpare::Closing),
+            Spares::Inline(inline) => {
+                inline.wanted = Some(bytes);
+                inline.retry()
+            }
+        }
+    }
+
+    /// Tries again where there was no space.
+    pub fn retry(&mut self) -> Result<(), NoSpare> {
+        match self {
+            Spares::Asked { .. } => Ok(()),
+            Spares::Inline(inline) => inline.retry(),
+        }
+    }
+}
+
+impl Inline {
+    fn take(&mut self, bytes: u64) -> Result<(), NoSpare> {
+        if self.ready.is_none_or(|ready| ready < bytes) {
+            self.wanted = Some(self.wanted.unwrap_or(0).max(bytes));
+            self.retry()?;
+        }
+        self.ready.take().map(|_| ()).ok_or(NoSpare::Full)
+    }
+
+    fn retry(&mut self) -> Result<(), NoSpare> {
+        let Some(bytes) = self.wanted else { return Ok(()) };
+        match segment::make_spare(&*self.files, bytes) {
+            Ok(()) => (self.ready, self.wanted) = (Some(bytes), None),
+            Err(error) if is_full(&error) => {}
+            Err(error) => return Err(NoSpare::Failed(error)),
+        }
+        if self.full.swap(self.wanted.is_some(), Ordering::Relaxed) != self.wanted.is_some() {
+            tell_full(self.wanted);
+        }
+        Ok(())
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::StorageFull
+}
+
+fn tell_full(wanted: Option<u64>) {
+    match wanted {
+        Some(bytes) => {
+            tracing::error!(bytes, "no space for the log's next segment: new writes are refused");
+        }
+        None => tracing::info!("there is space for the log's next segment again"),
     }
 }
 
@@ -87,7 +166,7 @@ impl Maker {
         self.shared.full.load(Ordering::Relaxed)
     }
 
-    /// Gives up on a full disk. Whoever waits for a spare gets [`NoMore`].
+    /// Gives up on a full disk. Whoever waits for a spare gets [`NoSpare::Closing`].
     pub fn close(&self) {
         *self.shared.closing.lock() = true;
         self.shared.closed.notify_all();
@@ -122,12 +201,14 @@ impl Worker {
         loop {
             match segment::make_spare(&*self.files, bytes) {
                 Ok(()) => {
-                    self.shared.full.store(false, Ordering::Relaxed);
+                    if self.shared.full.swap(false, Ordering::Relaxed) {
+                        tell_full(None);
+                    }
                     return true;
                 }
-                Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+                Err(error) if is_full(&error) => {
                     if !self.shared.full.swap(true, Ordering::Relaxed) {
-                        tracing::error!(%error, bytes, "no space for the log's next segment: new writes are refused");
+                        tell_full(Some(bytes));
                     }
                 }
                 Err(error) => {

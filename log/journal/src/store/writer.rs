@@ -1,99 +1,25 @@
-//! The one thread that writes: gathers what is queued, writes it at once, syncs once, then tells.
+//! What writes: gathers what is queued, writes it at once, syncs once, then tells.
 
-use std::collections::VecDeque;
 use std::io;
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parking_lot::{Condvar, Mutex};
 
-use super::contents::{Place, Segment};
+use super::contents::{Contents, Offset, SegmentFile};
 use super::files::{File, Files};
-use super::record::{Chain, Draft, Kind};
-use super::segment::{self, SEAL, SPARE, Summary};
-use super::spare::{NoMore, Spares};
-use super::{Done, Entry, Fatal, LogId, Shared, StoreError, reading};
-
-/// Payload written as one group at most: about 10 ms of a slow disk, so that a burst does not make the first one
-/// in it wait for the last.
-pub const GROUP_BYTES_MAX: usize = 8 << 20;
-
-pub(super) enum Op {
-    Append { entries: Vec<Entry>, done: Done },
-    Truncate { from: u64, done: Done },
-    Vote { vote: Bytes, done: Done },
-    Committed { upto: LogId },
-    Purged { upto: LogId, done: Done },
-}
-
-/// What waits for the writer. It has no bound of its own: proposals in flight are bounded where they come in.
-#[derive(Default)]
-pub(super) struct Queue {
-    inner: Mutex<Waiting>,
-    filled: Condvar,
-}
-
-#[derive(Default)]
-struct Waiting {
-    ops: VecDeque<Op>,
-    closed: bool,
-}
-
-impl Queue {
-    pub fn put(&self, op: Op) -> Result<(), StoreError> {
-        let mut waiting = self.inner.lock();
-        if waiting.closed {
-            return Err(StoreError::Stopped);
-        }
-        waiting.ops.push_back(op);
-        drop(waiting);
-        self.filled.notify_one();
-        Ok(())
-    }
-
-    /// What is there is still written; nothing more comes in.
-    pub fn close(&self) {
-        self.inner.lock().closed = true;
-        self.filled.notify_one();
-    }
-
-    /// The next group, `None` at the end. A truncation is a group of its own, so that it finds everything before
-    /// it in the files.
-    fn take(&self) -> Option<Vec<Op>> {
-        let mut waiting = self.inner.lock();
-        while waiting.ops.is_empty() && !waiting.closed {
-            self.filled.wait(&mut waiting);
-        }
-        let mut group = vec![waiting.ops.pop_front()?];
-        let mut bytes = group[0].len();
-        while let Some(next) = waiting.ops.front() {
-            bytes += next.len();
-            let alone = matches!(next, Op::Truncate { .. }) || matches!(group[0], Op::Truncate { .. });
-            if alone || bytes > GROUP_BYTES_MAX {
-                break;
-            }
-            group.extend(waiting.ops.pop_front());
-        }
-        Some(group)
-    }
-}
-
-impl Op {
-    fn len(&self) -> usize {
-        match self {
-            Op::Append { entries, .. } => entries.iter().map(|entry| entry.payload.len()).sum(),
-            Op::Vote { vote, .. } => vote.len(),
-            Op::Truncate { .. } | Op::Committed { .. } | Op::Purged { .. } => 0,
-        }
-    }
-}
+use super::position::{Begin, Notes, Position};
+use super::queue::{Group, Op};
+use super::record::{Chain, Draft, Kind, Spot};
+use super::segment::{self, SPARE, Summary};
+use super::spare::{NoSpare, Spares};
+use super::{Done, Entry, LogId, Shared};
 
 /// The segment in use.
 pub(super) struct Active {
+    pub number: u64,
     pub file: Arc<dyn File>,
-    /// Position in the list of segments.
-    pub position: usize,
     pub capacity: u64,
     /// Where the next byte goes.
     pub end: u64,
@@ -102,31 +28,53 @@ pub(super) struct Active {
     pub summary: Summary,
 }
 
+/// Where to go on writing.
+pub(super) struct Resume {
+    pub position: Position,
+    /// None before the first record and after a seal.
+    pub active: Option<Active>,
+    /// The newest segment's number, 0 without one.
+    pub number: u64,
+    /// Where its seal stands, if it has one.
+    pub previous_seal: u64,
+    /// An image took the place of the log, which begins anew at `position` in a segment to come.
+    pub reset: bool,
+    /// Segments that can go once that one is safe.
+    pub void: Vec<u64>,
+}
+
 pub(super) struct Writer {
     files: Arc<dyn Files>,
     spares: Spares,
     segment_bytes: u64,
     shared: Arc<Shared>,
-    /// None before the first record and after a seal.
-    active: Option<Active>,
-    /// Up to the last entry.
-    chain: Chain,
-    /// Records from `active.end` on that are not written yet.
+    at: Resume,
+    /// As written, or in `buffer`.
+    notes: Notes,
+    /// Records from the end of the active segment on that are not written yet.
     buffer: Vec<u8>,
-    /// Where the entries of this group went.
-    places: Vec<Place>,
+    /// Where the entries in `buffer` go.
+    offsets: Vec<Offset>,
+    /// What a full disk interrupted.
+    unfinished: Option<Group>,
 }
 
-/// Why the writer ends before its queue does.
-enum Stop {
+/// Why the writer does not go on.
+pub(super) enum Stop {
     /// The log is closing and the disk is full: what is left was never acknowledged.
     Closing,
+    /// The disk is full: what is left waits for the next step.
+    Full,
     Failed(String),
 }
 
-impl From<NoMore> for Stop {
-    fn from(_: NoMore) -> Stop {
-        Stop::Closing
+impl From<NoSpare> for Stop {
+    fn from(why: NoSpare) -> Stop {
+        match why {
+            NoSpare::Closing => Stop::Closing,
+            NoSpare::Full => Stop::Full,
+            NoSpare::Failed(error) => failed("make the log's next segment")(error),
+        }
     }
 }
 
@@ -140,159 +88,259 @@ impl Writer {
         spares: Spares,
         segment_bytes: u64,
         shared: Arc<Shared>,
-        active: Option<Active>,
-        chain: Chain,
+        at: Resume,
     ) -> Writer {
-        let (buffer, places) = (Vec::new(), Vec::new());
-        Writer { files, spares, segment_bytes, shared, active, chain, buffer, places }
+        let notes = shared.contents.lock().notes.clone();
+        let (buffer, offsets, unfinished) = (Vec::new(), Vec::new(), None);
+        Writer { files, spares, segment_bytes, shared, at, notes, buffer, offsets, unfinished }
     }
 
-    pub fn run(mut self, fatal: &Fatal) {
+    /// Until the queue is closed and empty.
+    pub fn run(mut self) {
         let shared = self.shared.clone();
         let ended = catch_unwind(AssertUnwindSafe(|| {
-            while let Some(group) = shared.queue.take() {
+            while let Some(group) = shared.queue.wait() {
                 self.group(group)?;
             }
             Ok(())
         }));
         shared.queue.close();
         match ended {
-            Ok(Ok(())) | Ok(Err(Stop::Closing)) => {}
-            Ok(Err(Stop::Failed(why))) => fatal(&why),
-            Err(_) => fatal("the log's writer panicked"),
+            Ok(Ok(())) | Ok(Err(Stop::Closing | Stop::Full)) => {}
+            Ok(Err(Stop::Failed(why))) => shared.die(&why),
+            Err(_) => shared.die("the log's writer panicked"),
         }
     }
 
-    fn group(&mut self, group: Vec<Op>) -> Result<(), Stop> {
-        let mut sync = false;
-        for op in &group {
-            self.put_op(op)?;
-            // That entries are committed is only a hint, and true without being written.
-            sync |= !matches!(op, Op::Committed { .. });
+    /// Writes what is next, if anything is, and says whether it did.
+    pub fn step(&mut self) -> Result<bool, Stop> {
+        self.spares.retry()?;
+        let Some(group) = self.unfinished.take().or_else(|| self.shared.queue.take()) else {
+            return Ok(false);
+        };
+        match self.group(group) {
+            Ok(()) => Ok(true),
+            Err(Stop::Full) => Ok(false),
+            Err(stop) => Err(stop),
+        }
+    }
+
+    fn group(&mut self, mut group: Group) -> Result<(), Stop> {
+        if let Err(stop) = self.put_group(&mut group) {
+            self.unfinished = Some(group);
+            return Err(stop);
         }
         self.flush()?;
-        if sync {
+        // That entries are committed is only a hint, and true without being written.
+        if group.ops.iter().any(|op| !matches!(op, Op::Committed { .. })) {
             self.sync()?;
         }
-        let mut done = Vec::with_capacity(group.len());
-        self.publish(group, &mut done)?;
+        let done = self.publish(group);
+        self.remove_void();
         done.into_iter().for_each(|done| done());
         Ok(())
     }
 
-    fn put_op(&mut self, op: &Op) -> Result<(), Stop> {
-        let note = |kind, upto: LogId, payload| Draft {
-            kind,
-            raft_index: upto.index,
-            term: upto.term,
-            index: 0,
-            payload,
-        };
-        let nowhere = LogId { index: 0, term: 0 };
-        match op {
-            Op::Append { entries, .. } => {
-                entries.iter().try_for_each(|entry| self.put(&Draft::of(entry), Some(entry)))
+    fn put_group(&mut self, group: &mut Group) -> Result<(), Stop> {
+        while let Some(op) = group.ops.get(group.op) {
+            match op {
+                Op::Append { entries, .. } => {
+                    for entry in &entries[group.entry..] {
+                        self.put_entry(entry)?;
+                        group.entry += 1;
+                    }
+                }
+                Op::Vote { vote, .. } => {
+                    self.put_note(Kind::Vote, LogId { index: 0, term: 0 }, vote)?;
+                    self.notes.vote = Some(vote.clone());
+                }
+                Op::Committed { upto } => {
+                    self.put_note(Kind::Committed, *upto, &[])?;
+                    self.notes.committed = self.notes.committed.max(Some(*upto));
+                }
+                Op::Purged { upto, .. } => {
+                    self.put_note(Kind::Purged, *upto, &[])?;
+                    self.notes.purged = self.notes.purged.max(Some(*upto));
+                }
+                Op::Truncate { from, .. } => self.put_truncation(*from)?,
+                Op::Reset { base, .. } => self.put_reset(*base)?,
             }
-            Op::Truncate { from, .. } => {
-                self.put(&note(Kind::Truncate, LogId { index: *from, term: 0 }, &[]), None)
-            }
-            Op::Vote { vote, .. } => self.put(&note(Kind::Vote, nowhere, vote), None),
-            Op::Committed { upto } => self.put(&note(Kind::Committed, *upto, &[]), None),
-            Op::Purged { upto, .. } => self.put(&note(Kind::Purged, *upto, &[]), None),
+            (group.op, group.entry) = (group.op + 1, 0);
         }
+        Ok(())
+    }
+
+    fn put_entry(&mut self, entry: &Entry) -> Result<(), Stop> {
+        let (active, at, chain) = self.put(&Draft::of(entry))?;
+        active.summary.entry(entry, chain);
+        self.at.position = active.summary.end;
+        self.offsets.push(Offset::new(at));
+        Ok(())
+    }
+
+    fn put_note(&mut self, kind: Kind, upto: LogId, payload: &[u8]) -> Result<(), Stop> {
+        let draft = Draft { kind, raft_index: upto.index, term: upto.term, index: 0, payload };
+        let (active, ..) = self.put(&draft)?;
+        active.summary.note();
+        Ok(())
+    }
+
+    fn put_truncation(&mut self, from: u64) -> Result<(), Stop> {
+        let to = self.position_before(from)?;
+        let (kind, payload) = (Kind::Truncate, to.bytes());
+        let draft = Draft { kind, raft_index: to.next, term: to.term, index: to.batch, payload: &payload };
+        let (active, ..) = self.put(&draft)?;
+        active.summary.truncate(to);
+        self.at.position = to;
+        Ok(())
+    }
+
+    /// Where the log stands without the entries from `from` on. Everything asked for before is written.
+    fn position_before(&self, from: u64) -> Result<Position, Stop> {
+        if from >= self.at.position.next {
+            return Ok(self.at.position);
+        }
+        self.shared.position_before(from).map_err(|error| Stop::Failed(error.to_string()))
+    }
+
+    /// Begins the log anew. The segment in use is sealed: only the last one may be without.
+    fn put_reset(&mut self, base: Position) -> Result<(), Stop> {
+        if self.at.active.is_some() {
+            self.seal()?;
+        }
+        // Also where a full disk interrupted this before: there is nothing left to be made void then.
+        let mut contents = self.shared.contents.lock();
+        self.at.void.extend(contents.segments.iter().map(|segment| segment.file.number));
+        contents.reset(base);
+        (self.notes.committed, self.notes.purged) = (contents.notes.committed, contents.notes.purged);
+        drop(contents);
+        (self.at.position, self.at.reset) = (base, true);
+        self.begin_segment(0)
     }
 
     /// What was written becomes what the log holds.
-    fn publish(&mut self, group: Vec<Op>, done: &mut Vec<Done>) -> Result<(), Stop> {
+    fn publish(&mut self, group: Group) -> Vec<Done> {
         let shared = self.shared.clone();
         let mut contents = shared.contents.lock();
-        contents.written(&self.places);
-        self.places.clear();
-        for op in group {
+        self.publish_written(&mut contents);
+        let mut dones = Vec::with_capacity(group.ops.len());
+        for op in group.ops {
             match op {
-                Op::Append { done: tell, .. } => done.push(tell),
-                Op::Committed { upto } => contents.committed = contents.committed.max(Some(upto)),
-                Op::Vote { vote, done: tell } => {
-                    contents.vote = Some(vote);
-                    done.push(tell);
+                Op::Append { done, .. } => dones.push(done),
+                Op::Committed { upto } => {
+                    contents.notes.committed = contents.notes.committed.max(Some(upto));
                 }
-                Op::Purged { upto, done: tell } => {
-                    contents.purged = contents.purged.max(Some(upto));
-                    done.push(tell);
+                Op::Vote { vote, done } => {
+                    contents.notes.vote = Some(vote);
+                    dones.push(done);
                 }
-                Op::Truncate { from, done: tell } => {
-                    contents.truncate(from);
-                    self.chain =
-                        reading::last_chain(&contents).map_err(|error| Stop::Failed(error.to_string()))?;
-                    done.push(tell);
+                Op::Purged { upto, done } => {
+                    contents.notes.purged = contents.notes.purged.max(Some(upto));
+                    dones.push(done);
                 }
+                Op::Truncate { done, .. } => {
+                    contents.truncate(self.at.position);
+                    dones.push(done);
+                }
+                Op::Reset { done, .. } => dones.push(done),
             }
         }
-        Ok(())
+        dones
     }
 
-    fn put(&mut self, draft: &Draft<'_>, entry: Option<&Entry>) -> Result<(), Stop> {
-        let size = draft.size();
-        let fits =
-            |active: &Active, waiting: usize| active.end + waiting as u64 + size + SEAL <= active.capacity;
-        if self.active.as_ref().is_some_and(|active| !fits(active, self.buffer.len())) {
+    fn publish_written(&mut self, contents: &mut Contents) {
+        contents.written(&self.offsets);
+        self.offsets.clear();
+        if let Some(active) = &self.at.active
+            && active.synced > 0
+        {
+            contents.begun = active.number;
+        }
+    }
+
+    /// Adds a record to what will be written: to which segment, where in it, and the chain at it.
+    fn put(&mut self, draft: &Draft<'_>) -> Result<(&mut Active, u64, Chain), Stop> {
+        let (size, waiting) = (draft.size(), self.buffer.len() as u64);
+        let fits = |active: &Active| {
+            active.end + waiting + size + active.summary.seal_after_next() <= active.capacity
+        };
+        if self.at.active.as_ref().is_some_and(|active| self.at.reset || !fits(active)) {
             self.seal()?;
         }
-        if self.active.is_none() {
+        if self.at.active.is_none() {
             self.begin_segment(size)?;
         }
-        let at = self.append(draft);
-        let active = self.active.as_mut().expect("a segment was begun");
-        active.summary.add(entry);
-        if entry.is_some() {
-            self.places.push(Place::new(active.position, at));
-        }
-        Ok(())
+        Ok(self.append(draft))
     }
 
-    /// Adds a record to what will be written, and returns where it goes.
-    fn append(&mut self, draft: &Draft<'_>) -> u64 {
-        let active = self.active.as_ref().expect("records go to a segment");
+    fn append(&mut self, draft: &Draft<'_>) -> (&mut Active, u64, Chain) {
+        let active = self.at.active.as_mut().expect("records go to a segment");
         let at = active.end + self.buffer.len() as u64;
-        let chain = draft.write(&mut self.buffer, self.chain, at - active.synced);
-        if draft.kind.is_entry() {
-            self.chain = chain;
-        }
-        at
+        let spot = Spot { segment: active.number, offset: at };
+        let chain = draft.write(&mut self.buffer, spot, active.summary.end.chain, at - active.synced);
+        (active, at, chain)
     }
 
     /// Completes the segment in use. What is in it is synced before the next one exists.
     fn seal(&mut self) -> Result<(), Stop> {
-        let active = self.active.as_ref().expect("a segment is in use");
-        let summary = active.summary.bytes();
-        let seal = Draft { kind: Kind::Seal, raft_index: 0, term: 0, index: 0, payload: &summary };
-        self.append(&seal);
+        let summary = &self.at.active.as_ref().expect("a segment is in use").summary;
+        let (payload, last_time) = (summary.bytes(), summary.last_time);
+        let seal = Draft { kind: Kind::Seal, raft_index: 0, term: 0, index: 0, payload: &payload };
+        let (_, at, _) = self.append(&seal);
         self.flush()?;
         self.sync()?;
-        self.active = None;
+        // What an image made void is not among the contents any more.
+        if !self.at.reset {
+            let shared = self.shared.clone();
+            let mut contents = shared.contents.lock();
+            self.publish_written(&mut contents);
+            contents.seal(last_time);
+        }
+        (self.at.active, self.at.previous_seal) = (None, at);
         Ok(())
     }
 
+    /// Begins the next segment, for a record of `need` bytes.
     fn begin_segment(&mut self, need: u64) -> Result<(), Stop> {
-        self.spares.take(need)?;
-        let (number, position) = {
-            let contents = self.shared.contents.lock();
-            (contents.segments.last().map_or(1, |last| last.number + 1), contents.segments.len())
-        };
+        let vote = self.notes.vote.as_ref().map_or(0, Bytes::len);
+        self.spares.take(segment::len_for(vote, need))?;
+        let number = self.at.number + 1;
         let name = segment::name(number);
         self.files.rename(SPARE, &name).map_err(failed("name the log's next segment"))?;
         self.files.sync_dir().map_err(failed("sync the log's directory"))?;
         let file = self.files.open(&name).map_err(failed("open the log's next segment"))?;
         let capacity = segment::capacity(&*file).map_err(failed("measure the log's next segment"))?;
         let capacity = capacity.ok_or_else(|| Stop::Failed("the log's next segment was cut off".into()))?;
-        self.shared.contents.lock().segments.push(Segment { number, file: file.clone() });
-        self.active =
-            Some(Active { file, position, capacity, end: 0, synced: 0, summary: Summary::default() });
+        let (position, reset) = (self.at.position, mem::take(&mut self.at.reset));
+        let previous_seal = if reset { 0 } else { self.at.previous_seal };
+        let begin = Begin { position, notes: self.notes.clone(), previous_seal };
+        let kind = if reset { Kind::Reset } else { Kind::Begin };
+        self.at.number = number;
+        let summary = Summary::new(position);
+        self.at.active = Some(Active { number, file: file.clone(), capacity, end: 0, synced: 0, summary });
+        let payload = begin.bytes();
+        let (raft_index, term, index) = (position.next, position.term, position.batch);
+        self.append(&Draft { kind, raft_index, term, index, payload: &payload });
+        let (bytes, file) = (segment::len_of(capacity), SegmentFile { number, file });
+        self.shared.contents.lock().begin(file, bytes, position);
         Ok(self.spares.order(self.segment_bytes)?)
     }
 
+    /// What an image made void, once that is safe. What a crash leaves of it goes at the next start.
+    fn remove_void(&mut self) {
+        if self.at.reset {
+            return;
+        }
+        for number in mem::take(&mut self.at.void) {
+            let name = segment::name(number);
+            if let Err(error) = self.files.remove(&name) {
+                tracing::warn!(%error, name, "a void segment of the log is not removed");
+            }
+        }
+    }
+
     fn flush(&mut self) -> Result<(), Stop> {
-        if let Some(active) = self.active.as_mut() {
+        if let Some(active) = self.at.active.as_mut().filter(|_| !self.buffer.is_empty()) {
             active.file.write_at(&self.buffer, active.end).map_err(failed("write to the log"))?;
             active.end += self.buffer.len() as u64;
             self.buffer.clear();
@@ -301,7 +349,7 @@ impl Writer {
     }
 
     fn sync(&mut self) -> Result<(), Stop> {
-        if let Some(active) = self.active.as_mut() {
+        if let Some(active) = self.at.active.as_mut().filter(|active| active.synced < active.end) {
             active.file.sync().map_err(failed("sync the log"))?;
             active.synced = active.end;
         }

@@ -1,144 +1,27 @@
-//! A disk in memory that fails on demand, and entries to put on it.
+//! Stores on a simulated disk, and entries to put on them.
 
 #![allow(dead_code, reason = "each test program uses a part of this")]
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use base::{Index, Time, Uuid};
 use journal::EncodedBatch;
-use journal::store::{Done, Entry, Fatal, File, Files, Payload, Settings, Store, StoreError};
+pub use journal::store::simulated::Disk;
+use journal::store::{Done, Driving, Entry, Fatal, Payload, RETENTION, Settings, Store, StoreError};
 use model::event::{NodeMessage, NodeMessagesEmitted};
 use model::{Actor, Batch, CommandRecord, LoggedEvent, NodeId, RequestId};
-use parking_lot::{Condvar, Mutex};
 
 /// What tests wait at most before they fail.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// File contents by name.
-pub type Image = BTreeMap<String, Vec<u8>>;
+pub type Contents = BTreeMap<String, Vec<u8>>;
 
-#[derive(Clone, Default)]
-pub struct Disk(Arc<Inner>);
-
-#[derive(Default)]
-struct Inner {
-    files: Mutex<BTreeMap<String, Arc<Mutex<Vec<u8>>>>>,
-    /// Bytes that may still be made; counts when `limited`.
-    space: AtomicU64,
-    limited: AtomicBool,
-    syncs: AtomicU64,
-    failing: AtomicBool,
-    holding: Mutex<bool>,
-    released: Condvar,
-}
-
-struct MemoryFile(Disk, Arc<Mutex<Vec<u8>>>);
-
-impl Disk {
-    pub fn with(image: Image) -> Disk {
-        let disk = Disk::default();
-        *disk.0.files.lock() =
-            image.into_iter().map(|(name, bytes)| (name, Arc::new(Mutex::new(bytes)))).collect();
-        disk
-    }
-
-    /// What a power cut right now would leave, if everything written arrives.
-    pub fn image(&self) -> Image {
-        self.0.files.lock().iter().map(|(name, bytes)| (name.clone(), bytes.lock().clone())).collect()
-    }
-
-    pub fn syncs(&self) -> u64 {
-        self.0.syncs.load(Ordering::SeqCst)
-    }
-
-    pub fn fail_syncs(&self) {
-        self.0.failing.store(true, Ordering::SeqCst);
-    }
-
-    pub fn limit_space(&self, bytes: u64) {
-        self.0.space.store(bytes, Ordering::SeqCst);
-        self.0.limited.store(true, Ordering::SeqCst);
-    }
-
-    pub fn hold_syncs(&self) {
-        *self.0.holding.lock() = true;
-    }
-
-    pub fn release_syncs(&self) {
-        *self.0.holding.lock() = false;
-        self.0.released.notify_all();
-    }
-}
-
-impl Files for Disk {
-    fn list(&self) -> io::Result<Vec<String>> {
-        Ok(self.0.files.lock().keys().cloned().collect())
-    }
-
-    fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
-        let bytes = self.0.files.lock().get(name).cloned().ok_or(io::ErrorKind::NotFound)?;
-        Ok(Arc::new(MemoryFile(self.clone(), bytes)))
-    }
-
-    fn create(&self, name: &str, bytes: u64) -> io::Result<Arc<dyn File>> {
-        if self.0.limited.load(Ordering::SeqCst) {
-            let left = self.0.space.load(Ordering::SeqCst).checked_sub(bytes);
-            self.0.space.store(left.ok_or(io::ErrorKind::StorageFull)?, Ordering::SeqCst);
-        }
-        self.0.files.lock().insert(name.into(), Arc::new(Mutex::new(vec![0; bytes as usize])));
-        self.open(name)
-    }
-
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        let mut files = self.0.files.lock();
-        let bytes = files.remove(from).ok_or(io::ErrorKind::NotFound)?;
-        files.insert(to.into(), bytes);
-        Ok(())
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.0.files.lock().remove(name).map(|_| ()).ok_or(io::ErrorKind::NotFound.into())
-    }
-
-    fn sync_dir(&self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl File for MemoryFile {
-    fn size(&self) -> io::Result<u64> {
-        Ok(self.1.lock().len() as u64)
-    }
-
-    fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
-        let bytes = self.1.lock();
-        let from = bytes.get(at as usize..).and_then(|rest| rest.get(..buffer.len()));
-        buffer.copy_from_slice(from.ok_or(io::ErrorKind::UnexpectedEof)?);
-        Ok(())
-    }
-
-    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
-        self.1.lock()[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
-        Ok(())
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        let inner = &self.0.0;
-        let mut holding = inner.holding.lock();
-        while *holding {
-            inner.released.wait(&mut holding);
-        }
-        if inner.failing.load(Ordering::SeqCst) {
-            return Err(io::Error::other("planted"));
-        }
-        inner.syncs.fetch_add(1, Ordering::SeqCst);
-        Ok(())
-    }
+pub fn disk_with(files: Contents) -> Disk {
+    Disk::with(files, 1)
 }
 
 /// A disk failure fails the test that did not ask for one, through its time-outs.
@@ -147,7 +30,34 @@ pub fn no_fatal() -> Fatal {
 }
 
 pub fn open(disk: &Disk, segment_bytes: u64) -> Result<Store, StoreError> {
-    Store::open(Arc::new(disk.clone()), Settings { segment_bytes }, no_fatal())
+    Store::open(Arc::new(disk.clone()), threads(segment_bytes), no_fatal())
+}
+
+pub fn threads(segment_bytes: u64) -> Settings {
+    Settings { segment_bytes, retention: RETENTION, driving: Driving::Threads }
+}
+
+/// Driven by whoever holds it.
+pub fn open_steps(disk: &Disk, segment_bytes: u64) -> Result<Store, StoreError> {
+    Store::open(Arc::new(disk.clone()), steps(segment_bytes), no_fatal())
+}
+
+pub fn steps(segment_bytes: u64) -> Settings {
+    let driving = Driving::Steps { on_work: Arc::new(|| {}) };
+    Settings { segment_bytes, retention: RETENTION, driving }
+}
+
+/// Steps until there is nothing to do.
+pub fn run(store: &Store) {
+    while store.step() {}
+}
+
+/// Appends to a store that is driven by steps.
+pub fn add(store: &Store, entries: &[Entry]) {
+    let (tell, told) = done();
+    store.append(entries.to_vec(), tell).unwrap();
+    run(store);
+    told.try_recv().expect("the append is safe");
 }
 
 /// Tells when it was called.
@@ -175,8 +85,9 @@ pub fn truncate(store: &Store, from: u64) {
     told.recv_timeout(PATIENCE).expect("the truncation becomes safe");
 }
 
+/// Every entry that is held.
 pub fn all(store: &Store) -> Vec<Entry> {
-    store.entries(0..u64::MAX, usize::MAX).unwrap()
+    store.entries(store.first()..u64::MAX, usize::MAX).unwrap()
 }
 
 pub fn membership(index: u64) -> Entry {

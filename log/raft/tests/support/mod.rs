@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test program uses a part of this")]
 
 pub mod cluster;
+pub mod simulation;
 pub mod web;
 
 use std::fs;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Index, Term, Time, Uuid};
+use journal::store::RETENTION;
 use journal::{EncodedBatch, Journal, Sink};
 use model::event::{NodeMessage, NodeMessagesEmitted};
 use model::{Actor, Batch, CommandRecord, LoggedEvent, NodeId, RequestId};
@@ -46,6 +48,7 @@ pub fn settings(dir: &Path, node: u64, found: Found) -> Settings {
         node,
         address: if node == 1 { "here:4647".into() } else { format!("there-{node}:4647") },
         segment_bytes: SEGMENT,
+        retention: RETENTION,
         found,
         timings: timings(),
         seed: node,

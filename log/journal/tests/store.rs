@@ -3,12 +3,13 @@
 mod support;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Instant;
 
 use base::Index;
-use journal::store::simulated::Operation;
-use journal::store::{Directory, Entry, LogId, Payload, Store, StoreError};
+use journal::store::simulated::{Fate, Operation};
+use journal::store::{Directory, Driving, Entry, LogId, Payload, Settings, Store, StoreError};
 use support::*;
 
 const SMALL: u64 = 2048;
@@ -169,6 +170,103 @@ fn a_full_disk_is_told_early_and_loses_nothing() {
     until(|| !store.is_full());
     drop(store);
     assert_eq!(all(&open(&disk, SMALL).unwrap()), written);
+}
+
+#[test]
+fn a_full_disk_stops_the_steps_and_nothing_else() {
+    let disk = Disk::new(1);
+    disk.set_capacity(Some(2 * SMALL));
+    let store = open_steps(&disk, SMALL).unwrap();
+    let written = log_of(60);
+    let mut told = Vec::new();
+    for group in written.chunks(2) {
+        let (tell, done) = done();
+        store.append(group.to_vec(), tell).unwrap();
+        told.push(done);
+    }
+    run(&store);
+    assert!(store.is_full());
+    assert!(!store.step(), "there is still no space");
+    let safe = |told: &[mpsc::Receiver<()>]| told.iter().filter(|told| told.try_recv().is_ok()).count();
+    assert_eq!(safe(&told), 0, "one group, and not all of it is written");
+    assert_eq!(all(&store), written, "what was taken is read");
+    disk.set_capacity(Some(6 * SMALL));
+    assert!(!store.step(), "a part of it fits");
+    disk.set_capacity(None);
+    assert!(store.step());
+    assert_eq!((safe(&told), store.is_full()), (31, false));
+    drop(store);
+    assert_eq!(all(&open_steps(&disk.crash(|_| Fate::Lost), SMALL).unwrap()), written);
+}
+
+#[test]
+fn a_disk_that_fills_up_at_any_byte_loses_nothing() {
+    let written = log_of(30);
+    for capacity in (2 * SMALL..10 * SMALL).step_by(97) {
+        let disk = Disk::new(1);
+        disk.set_capacity(Some(capacity));
+        let store = open_steps(&disk, SMALL).unwrap();
+        let mut safe = 0;
+        for entry in &written {
+            let (tell, told) = done();
+            store.append(vec![entry.clone()], tell).unwrap();
+            run(&store);
+            safe += usize::from(told.try_recv().is_ok());
+        }
+        let left = open_steps(&disk.crash(|_| Fate::Lost), SMALL).unwrap();
+        assert!(all(&left).len() >= safe && written.starts_with(&all(&left)), "{capacity}");
+        let disk = disk_with(disk.files());
+        let store = open_steps(&disk, SMALL).unwrap();
+        add(&store, &written[all(&store).len()..]);
+        assert_eq!(all(&store), written, "{capacity}");
+    }
+}
+
+#[test]
+fn work_is_told_to_whoever_steps() {
+    let (heard, calls) = (Arc::new(AtomicU64::new(0)), Disk::new(1));
+    let counter = heard.clone();
+    let on_work = Arc::new(move || {
+        counter.fetch_add(1, Ordering::SeqCst);
+    });
+    let settings = Settings { driving: Driving::Steps { on_work }, ..steps(SMALL) };
+    let store = Store::open(Arc::new(calls.clone()), settings, no_fatal()).unwrap();
+    store.append(vec![membership(0)], done().0).unwrap();
+    store.save_vote("vote".into(), done().0).unwrap();
+    assert_eq!(heard.load(Ordering::SeqCst), 2);
+    // What was not stepped is lost when it is dropped, and written when it is closed.
+    drop(store);
+    assert_eq!(open_steps(&calls, SMALL).unwrap().last(), None);
+    let store = open_steps(&calls, SMALL).unwrap();
+    store.append(vec![membership(0)], done().0).unwrap();
+    store.close();
+    assert_eq!(open_steps(&calls, SMALL).unwrap().last(), Some(LogId { index: 0, term: 0 }));
+}
+
+#[test]
+fn more_segments_are_read_than_are_kept_in_mind() {
+    let disk = Disk::new(1);
+    let written = log_of(150);
+    let store = open_steps(&disk, 1024).unwrap();
+    written.chunks(5).for_each(|group| add(&store, group));
+    let reopened = open_steps(&disk, 1024).unwrap();
+    assert!(disk.files().keys().filter(|name| name.ends_with(".seg")).count() > 60);
+    for at in (0..written.len()).chain((0..written.len()).rev()) {
+        let range = at as u64..at as u64 + 3;
+        let expected = &written[at..(at + 3).min(written.len())];
+        assert_eq!(reopened.entries(range, usize::MAX).unwrap(), expected);
+    }
+    assert_eq!(all(&reopened), written);
+    // Back into segments whose places are not in mind.
+    let (tell, told) = done();
+    reopened.truncate(40, tell).unwrap();
+    run(&reopened);
+    told.try_recv().unwrap();
+    add(&reopened, &[blank(40, 2), blank(41, 2)]);
+    for store in [reopened, open_steps(&disk, 1024).unwrap()] {
+        assert_eq!(all(&store)[..40], written[..40]);
+        assert_eq!(all(&store)[40..], [blank(40, 2), blank(41, 2)]);
+    }
 }
 
 #[test]

@@ -44,6 +44,17 @@ pub(super) struct Images {
 
 /// Reads the tables of the newest images that are whole.
 pub(super) fn load(files: &dyn Files, names: &[String]) -> Result<Images, StoreError> {
+    load_with(files, names, |_, error| {
+        tracing::warn!(%error, "an image is damaged: the one before it is used if there is one");
+    })
+}
+
+/// As [`load`], and tells which newer ones are damaged.
+pub(super) fn load_with(
+    files: &dyn Files,
+    names: &[String],
+    mut damaged: impl FnMut(u64, StoreError),
+) -> Result<Images, StoreError> {
     let numbers = numbers(names);
     let mut images = Images { last_number: numbers.last().copied().unwrap_or(0), ..Images::default() };
     for number in &numbers {
@@ -54,9 +65,7 @@ pub(super) fn load(files: &dyn Files, names: &[String]) -> Result<Images, StoreE
     for number in numbers.iter().rev() {
         match images.check(*number) {
             Ok(table) => images.kept.insert(0, table),
-            Err(error @ StoreError::Damaged { .. }) => {
-                tracing::warn!(%error, "an image is damaged: the one before it is used if there is one");
-            }
+            Err(error @ StoreError::Damaged { .. }) => damaged(*number, error),
             Err(error) => return Err(error),
         }
         if images.kept.len() == IMAGES_KEPT {
@@ -74,6 +83,20 @@ impl Images {
     /// The older of the two images that are kept.
     pub fn older(&self) -> Option<&Table> {
         self.kept.len().checked_sub(2).map(|at| &self.kept[at])
+    }
+
+    /// Reads every chunk.
+    pub fn verify(&self, table: &Table) -> Result<(), StoreError> {
+        table.rows.iter().try_for_each(|row| self.read(row).map(drop))
+    }
+
+    /// The oldest first.
+    pub fn kept(&self) -> impl Iterator<Item = &Table> {
+        self.kept.iter()
+    }
+
+    pub fn files(&self) -> BTreeMap<u64, ImageFile> {
+        self.files.clone()
     }
 
     fn newest_meta(&self) -> Option<ImageMeta> {
@@ -345,7 +368,7 @@ impl Store {
             let (table, files) = {
                 let images = self.shared.images.lock();
                 let Some(table) = images.newest() else { return Ok(None) };
-                (table.clone(), images.files.clone())
+                (table.clone(), images.files())
             };
             let chunk = |row: &Row| -> Result<Chunk, StoreError> {
                 Ok(Chunk { id: row.id, bytes: Some(read_chunk(&files[&row.file], row)?) })

@@ -7,6 +7,7 @@
 //! The bytes are described in [`record`], [`segment`] and [`image`], what happens after a crash in [`recovery`].
 
 mod contents;
+mod diagnosis;
 mod files;
 mod image;
 mod images;
@@ -15,8 +16,10 @@ mod queue;
 mod reading;
 mod record;
 mod recovery;
+mod repair;
 mod retention;
 mod scan;
+mod scrub;
 mod segment;
 #[cfg(feature = "simulation")]
 pub mod simulated;
@@ -43,6 +46,7 @@ pub use images::{IMAGE_FILES_MAX, IMAGES_KEPT};
 pub use queue::GROUP_BYTES_MAX;
 use queue::{Op, Queue};
 pub use record::Chain;
+pub use repair::{Damage, Repair, repair};
 pub use retention::{RETENTION, Retention};
 use spare::Maker;
 use writer::{Stop, Writer};
@@ -134,6 +138,9 @@ pub enum StoreError {
     /// As [`StoreError::Compacted`], in raft's indexes.
     #[error("entry {entry} is not in the log: it begins with entry {oldest}")]
     Removed { entry: u64, oldest: u64 },
+    /// There is nothing to repair.
+    #[error("nothing in the log is damaged")]
+    Undamaged,
     /// The caller broke the order of the log.
     #[error("{0}")]
     OutOfOrder(String),
@@ -182,6 +189,8 @@ struct Shared {
     keeping: Mutex<()>,
     /// Held while a segment that was passed by is read.
     indexing: Mutex<()>,
+    /// Held while something is read only to see that it can be.
+    scrubbed: Mutex<scrub::Progress>,
     fatal: Fatal,
 }
 
@@ -207,6 +216,7 @@ impl Store {
             images: Mutex::new(recovered.images),
             keeping: Mutex::default(),
             indexing: Mutex::default(),
+            scrubbed: Mutex::default(),
             fatal: fatal.clone(),
         });
         let spare_bytes = settings.segment_bytes.max(segment::len_for(0, record::size_with(0)));

@@ -16,7 +16,7 @@ use super::record::{self, Bad, HEADER, Header, Kind, Spot};
 use super::scan::{self, End, Scanned, bad_record, damaged, incomplete};
 use super::segment::{self, SPARE, Summary, UNFINISHED};
 use super::writer::{Active, Resume};
-use super::{LogId, StoreError};
+use super::{LogId, StoreError, repair};
 
 /// Read at once from the front of a segment: most first records are shorter.
 const FRONT: u64 = 4 << 10;
@@ -37,15 +37,21 @@ pub(super) fn recover(files: &dyn Files) -> Result<Recovered, StoreError> {
     let found = find(files, &segment::numbers(&names))?;
     let mut walk = Walk::default();
     walk.segments(&found, images.newest().map(|image| image.meta.last))?;
-    if let Some(active) = &walk.active {
+    let (last, blank) = (walk.last.clone(), walk.blank);
+    let recovered = walk.resume(images, &found)?;
+    if let Some(active) = &recovered.resume.active {
         cut(active)?;
     }
-    let remove = found.before.iter().copied().chain(walk.blank);
-    for number in remove {
+    if let Some(last) = last {
+        // Also without a cut, and also when it is sealed: the last process may have died before it synced what it
+        // wrote, and whoever is told of it now relies on it.
+        last.file.sync().map_err(StoreError::io("sync the recovered log"))?;
+    }
+    for number in found.before.iter().copied().chain(blank) {
         files.remove(&segment::name(number)).map_err(StoreError::io("remove a segment that is void"))?;
     }
     remove_leftovers(files, &names)?;
-    walk.resume(images, &found)
+    Ok(recovered)
 }
 
 /// A segment and what its first record says.
@@ -132,7 +138,9 @@ fn remove_leftovers(files: &dyn Files, names: &[String]) -> Result<(), StoreErro
         Ok(segment::capacity(&*file).map_err(io("measure the spare segment"))?.is_none())
     };
     for name in names {
-        if name == UNFINISHED || name == images::UNFINISHED || (name == SPARE && broken(name)?) {
+        if [UNFINISHED, images::UNFINISHED, repair::UNFINISHED].contains(&name.as_str())
+            || (name == SPARE && broken(name)?)
+        {
             files.remove(name).map_err(io("remove an unfinished file"))?;
         }
     }
@@ -148,9 +156,7 @@ fn cut(active: &Active) -> Result<(), StoreError> {
         tracing::warn!(offset = active.end, bytes = torn, "the log's end was torn by a crash: cut");
         active.file.write_at(&vec![0; torn], active.end).map_err(StoreError::io("cut the log's torn end"))?;
     }
-    // Also without a cut: the last process may have died before it synced what it wrote, and the next record will
-    // say that everything before it is safe.
-    active.file.sync().map_err(StoreError::io("sync the recovered log"))
+    Ok(())
 }
 
 #[derive(Default)]
@@ -161,6 +167,8 @@ struct Walk {
     active: Option<Active>,
     /// Where the seal of the last segment stands, if it has one.
     seal: u64,
+    /// The last segment that has records.
+    last: Option<SegmentFile>,
     /// The last segment, if nothing safe is in it.
     blank: Option<u64>,
 }
@@ -230,6 +238,7 @@ impl Walk {
         let (_, summary) = scanned.put(&mut self.contents, segment.clone(), bytes);
         self.end = Some(summary.end);
         self.contents.begun = segment.number;
+        self.last = Some(segment.clone());
         if let End::Bad(at, _) = end {
             let file = segment.file.clone();
             self.active =
@@ -250,55 +259,53 @@ impl Walk {
         Ok(())
     }
 
-    /// Holds the log and the images to each other.
+    /// Where to go on, once the log and the images were held to each other.
     fn resume(mut self, images: Images, found: &Fronts) -> Result<Recovered, StoreError> {
-        let last_number = found.fronts.last().map_or(0, |front| front.segment.number);
-        let first_number = found.fronts.first().map_or(1, |front| front.segment.number);
+        let numbers = || found.fronts.iter().map(|front| front.segment.number);
         let mut resume = Resume {
             position: self.end.unwrap_or_default(),
-            active: self.active,
-            number: self.blank.map_or(last_number, |blank| blank - 1),
+            number: self.blank.map_or(numbers().last().unwrap_or(0), |blank| blank - 1),
             previous_seal: self.seal,
             reset: false,
             void: Vec::new(),
+            active: None,
         };
-        let contents = &mut self.contents;
-        match images.newest() {
-            None if contents.base.next > 0 => {
-                let why = format!(
-                    "the log begins at entry {}, and no image beside it holds the outcome of what came before",
-                    contents.base.next
-                );
-                return Err(damaged(first_number, 0, &why));
-            }
-            None => {}
-            Some(image) if contents.has(image.meta.last) => {}
-            // The crash came between keeping the image and beginning the log anew after it.
-            Some(image) if image.installed && contents.base.next <= image.meta.last.index + 1 => {
-                contents.reset(image.position());
-                let numbers = found.fronts.iter().map(|front| front.segment.number);
-                resume.void = numbers.filter(|number| Some(*number) != self.blank).collect();
-                (resume.position, resume.reset) = (image.position(), true);
-            }
-            Some(image) => {
-                let (number, at) = match &resume.active {
-                    Some(active) => (active.number, active.end),
-                    None => (first_number, 0),
-                };
-                let why = format!(
-                    "the log holds entries {} to {}, but image {} beside it holds the outcome of entry {} of term {}",
-                    contents.base.next,
-                    contents.next,
-                    images::name(image.number),
-                    image.meta.last.index,
-                    image.meta.last.term
-                );
-                return Err(damaged(number, at, &why));
-            }
+        if !self.meets(&images, numbers().next().unwrap_or(1))? {
+            let position = images.newest().expect("the log lacks something of it").position();
+            self.contents.reset(position);
+            (resume.position, resume.reset) = (position, true);
+            resume.void = numbers().filter(|number| Some(*number) != self.blank).collect();
         }
+        resume.active = self.active;
         let kept = images.newest().map(|image| image.meta.last);
-        contents.notes.committed = contents.notes.committed.max(kept);
+        self.contents.notes.committed = self.contents.notes.committed.max(kept);
         Ok(Recovered { contents: self.contents, images, resume })
+    }
+
+    /// Whether the log goes on from the newest image. If not, the crash came between keeping one from the leader and
+    /// beginning the log anew after it.
+    fn meets(&self, images: &Images, first: u64) -> Result<bool, StoreError> {
+        let (contents, begins) = (&self.contents, self.contents.base.next);
+        let Some(image) = images.newest() else {
+            let why = format!(
+                "the log begins at entry {begins}, and no image beside it holds the outcome of what came before"
+            );
+            return if begins == 0 { Ok(true) } else { Err(damaged(first, 0, &why)) };
+        };
+        let last = image.meta.last;
+        if contents.has(last) || image.installed && begins <= last.index + 1 {
+            return Ok(contents.has(last));
+        }
+        let (number, at) = self.active.as_ref().map_or((first, 0), |active| (active.number, active.end));
+        let why = format!(
+            "the log begins at entry {begins} and ends before entry {}, but image {} beside it holds the outcome of \
+             entry {} of term {}",
+            contents.next,
+            images::name(image.number),
+            last.index,
+            last.term
+        );
+        Err(damaged(number, at, &why))
     }
 }
 
@@ -318,7 +325,13 @@ fn length(segment: &SegmentFile) -> Result<u64, StoreError> {
 }
 
 /// Where the log ends, given that there is no good record at `at`.
-fn end_or_damage(number: u64, bytes: &[u8], at: u64, bad: Bad, last: bool) -> Result<u64, StoreError> {
+pub(super) fn end_or_damage(
+    number: u64,
+    bytes: &[u8],
+    at: u64,
+    bad: Bad,
+    last: bool,
+) -> Result<u64, StoreError> {
     if !last || matches!(bad, Bad::Newer { .. }) {
         return Err(incomplete(number, at, bad));
     }

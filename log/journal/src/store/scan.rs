@@ -13,6 +13,8 @@ use super::{LogId, StoreError};
 
 /// What is in a segment.
 pub(super) struct Scanned {
+    /// An image took the place of the segments before.
+    pub reset: bool,
     pub begin: Begin,
     /// At the end.
     pub notes: Notes,
@@ -61,6 +63,7 @@ pub(super) fn begin(number: u64, bytes: &[u8]) -> Result<(Begin, Header), Bad> {
 pub(super) fn scan(number: u64, bytes: &[u8]) -> Result<Scanned, Result<Bad, StoreError>> {
     let (begin, header) = self::begin(number, bytes).map_err(Ok)?;
     let mut scanned = Scanned {
+        reset: header.kind == Kind::Reset,
         notes: begin.notes.clone(),
         summary: Summary::new(begin.position),
         offsets: Vec::new(),

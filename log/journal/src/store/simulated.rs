@@ -153,6 +153,11 @@ impl Disk {
         self.0.lock().cut_at = Some(nth);
     }
 
+    /// The power went, or another disk was made of this one.
+    pub fn is_off(&self) -> bool {
+        self.0.lock().off
+    }
+
     /// The `nth` operation of this kind from now on fails, counted from 0. A write may have taken effect; a sync has not.
     pub fn fail(&self, operation: Operation, nth: u64) {
         self.0.lock().failing.push((operation, nth));

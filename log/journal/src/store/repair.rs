@@ -1,0 +1,185 @@
+//! Makes a damaged log open again, at a price that is told first: for a server that has no others to fetch it from.
+
+use std::ops::RangeInclusive;
+
+use base::Index;
+
+use super::diagnosis::{Cut, Diagnosis, Remedy, diagnose};
+use super::files::Files;
+use super::position::Begin;
+use super::record::{Draft, Kind, Spot};
+use super::{StoreError, images, segment};
+
+/// A file that is being written.
+pub(super) const UNFINISHED: &str = "repair.tmp";
+/// Copied at once.
+const CHUNK: usize = 1 << 20;
+
+/// Something that is not what was safely written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The name of a segment or an image.
+    pub file: String,
+    /// In bytes.
+    pub offset: u64,
+    pub why: String,
+}
+
+/// What a repair costs, or has cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repair {
+    pub damage: Vec<Damage>,
+    /// The last batch whose outcome is kept; 0 for none.
+    pub keeps: Index,
+    /// The oldest batch that can be read afterwards.
+    pub horizon: Index,
+    /// Batches that are lost with their outcome, as far as there is a trace of them.
+    pub lost: Option<RangeInclusive<Index>>,
+    /// Where what was damaged or had to go is found now. Empty as long as the loss is not accepted: nothing was
+    /// changed.
+    pub aside: Vec<String>,
+}
+
+impl Damage {
+    pub(super) fn segment(number: u64, offset: u64, why: &str) -> Damage {
+        Damage { file: segment::name(number), offset, why: why.to_string() }
+    }
+
+    /// What cannot be repaired stays an error.
+    pub(super) fn of(error: StoreError) -> Result<Damage, StoreError> {
+        match error {
+            StoreError::Damaged { file, offset, why } => Ok(Damage { file, offset, why }),
+            error => Err(error),
+        }
+    }
+}
+
+/// Tells what is damaged in a log that nobody has open and what a repair would lose; with `accept_loss` does it. Reads
+/// everything.
+///
+/// Each damaged file is copied to `<name>.damaged-<n>` first, and what is whole but has to go is renamed to
+/// `<name>.aside-<n>`: nothing is removed for good. After a crash it can be done again.
+///
+/// # Errors
+/// [`StoreError::Undamaged`] when there is nothing to repair; the faults of a disk; a log of a newer release.
+pub fn repair(files: &dyn Files, accept_loss: bool) -> Result<Repair, StoreError> {
+    let found = diagnose(files)?;
+    if found.damage.is_empty() {
+        return Err(StoreError::Undamaged);
+    }
+    let lost = found.keeps + 1..=found.seen;
+    let mut repair = Repair {
+        damage: found.damage.clone(),
+        keeps: Index(found.keeps),
+        horizon: Index(found.horizon),
+        lost: (!lost.is_empty()).then(|| Index(*lost.start())..=Index(*lost.end())),
+        aside: Vec::new(),
+    };
+    if accept_loss {
+        let mut names = files.list().map_err(StoreError::io("list the log's segments"))?;
+        apply(files, &found, &mut names, &mut repair.aside)
+            .map_err(StoreError::io("put aside what is damaged"))?;
+    }
+    Ok(repair)
+}
+
+fn apply(
+    files: &dyn Files,
+    found: &Diagnosis,
+    names: &mut Vec<String>,
+    aside: &mut Vec<String>,
+) -> std::io::Result<()> {
+    for damage in &found.damage {
+        if names.contains(&damage.file) {
+            let name = free_name(names, &damage.file, "damaged");
+            copy(files, &damage.file, &name)?;
+            names.push(name.clone());
+            aside.push(name);
+        }
+    }
+    let mut put_aside = |number: u64| {
+        let name = segment::name(number);
+        // Of what is damaged there is a copy.
+        if found.damage.iter().any(|damage| damage.file == name) {
+            files.remove(&name)?;
+        } else {
+            let to = free_name(names, &name, "aside");
+            files.rename(&name, &to)?;
+            names.push(to.clone());
+            aside.push(to);
+        }
+        // One at a time from an end: whatever a crash leaves is a log with less at that end.
+        files.sync_dir()
+    };
+    match &found.remedy {
+        Remedy::Cut { front, end, behind } => {
+            behind.iter().rev().try_for_each(|number| put_aside(*number))?;
+            match *end {
+                Some(Cut { number, good: 0, .. }) => put_aside(number)?,
+                Some(at) => cut(files, at)?,
+                None => {}
+            }
+            front.iter().try_for_each(|number| put_aside(*number))?;
+        }
+        Remedy::Anew { segments, begin } => {
+            segments.iter().rev().try_for_each(|number| put_aside(*number))?;
+            if let Some(begin) = begin {
+                begin_anew(files, segments.last().map_or(1, |last| last + 1), begin)?;
+            }
+        }
+    }
+    for number in &found.images {
+        files.remove(&images::name(*number))?;
+    }
+    files.sync_dir()
+}
+
+/// A name that is not taken.
+fn free_name(names: &[String], name: &str, what: &str) -> String {
+    let numbered = (1..).map(|nth| format!("{name}.{what}-{nth}"));
+    numbered.into_iter().find(|name| !names.contains(name)).expect("there are more numbers than files")
+}
+
+fn copy(files: &dyn Files, from: &str, to: &str) -> std::io::Result<()> {
+    let source = files.open(from)?;
+    let len = source.size()?;
+    let target = files.create_sparse(UNFINISHED, len)?;
+    let mut buffer = vec![0; CHUNK];
+    let mut at = 0;
+    while at < len {
+        let some = &mut buffer[..(len - at).min(CHUNK as u64) as usize];
+        source.read_at(some, at)?;
+        target.write_at(some, at)?;
+        at += some.len() as u64;
+    }
+    target.sync()?;
+    files.rename(UNFINISHED, to)?;
+    files.sync_dir()
+}
+
+/// Replaces a segment by one that has only its first bytes.
+fn cut(files: &dyn Files, at: Cut) -> std::io::Result<()> {
+    let source = files.open(&segment::name(at.number))?;
+    let mut bytes = vec![0; at.good as usize];
+    source.read_at(&mut bytes, 0)?;
+    write(files, at.number, &bytes, source.size()?.max(segment::len_of(at.good + at.seal)))
+}
+
+/// A log that goes on after an image.
+fn begin_anew(files: &dyn Files, number: u64, begin: &Begin) -> std::io::Result<()> {
+    let (payload, position) = (begin.bytes(), begin.position);
+    let (raft_index, term, index) = (position.next, position.term, position.batch);
+    let draft = Draft { kind: Kind::Reset, raft_index, term, index, payload: &payload };
+    let mut bytes = Vec::new();
+    draft.write(&mut bytes, Spot { segment: number, offset: 0 }, position.chain, 0);
+    write(files, number, &bytes, segment::len_for(0, bytes.len() as u64))
+}
+
+fn write(files: &dyn Files, number: u64, bytes: &[u8], len: u64) -> std::io::Result<()> {
+    let file = files.create(UNFINISHED, len)?;
+    file.write_at(bytes, 0)?;
+    segment::mark_end(&*file, len)?;
+    file.sync()?;
+    files.rename(UNFINISHED, &segment::name(number))?;
+    files.sync_dir()
+}

@@ -1,0 +1,48 @@
+//! Finds damage in what nobody reads, before it is needed.
+
+use super::image::{Table, read_chunk};
+use super::scan::scan_sealed;
+use super::{Store, StoreError, images, segment};
+
+/// How far [`Store::scrub`] has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Progress {
+    /// The last segment that was read.
+    segment: u64,
+    /// The last image that was read; segments come first.
+    image: u64,
+}
+
+impl Store {
+    /// Reads one sealed segment, or one image, and holds every byte of it that matters to its checksum. Returns its name;
+    /// `None` when all were read, and the next call begins anew. Blocks, as long as reading a segment takes.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] where something is not what was written. The next call goes on behind it.
+    pub fn scrub(&self) -> Result<Option<String>, StoreError> {
+        let mut progress = self.shared.scrubbed.lock();
+        let next = {
+            let contents = self.shared.contents.lock();
+            let sealed = contents.segments.iter().filter(|segment| segment.sealed.is_some());
+            let mut rest = sealed.map(|segment| &segment.file);
+            rest.find(|file| file.number > progress.segment).cloned()
+        };
+        if let Some(file) = next {
+            progress.segment = file.number;
+            scan_sealed(&file)?;
+            return Ok(Some(segment::name(file.number)));
+        }
+        let next = {
+            let images = self.shared.images.lock();
+            images.kept().find(|table| table.number > progress.image).map(|it| (it.clone(), images.files()))
+        };
+        let Some((table, files)) = next else {
+            *progress = Progress::default();
+            return Ok(None);
+        };
+        progress.image = table.number;
+        Table::read(table.number, &files[&table.number])?;
+        table.rows.iter().try_for_each(|row| read_chunk(&files[&row.file], row).map(drop))?;
+        Ok(Some(images::name(table.number)))
+    }
+}

@@ -29,8 +29,13 @@ fn main() {
         node: 1,
         address: "127.0.0.1:0".to_string(),
         segment_bytes: 64 << 20,
+        retention: raft::RETENTION,
+        found: raft::Found::Alone,
+        timings: raft::Timings::default(),
+        seed: 1,
     };
-    let log = runtime.block_on(RaftJournal::open(log, starting.inbox.clone(), runtime.handle())).unwrap();
+    let opening = RaftJournal::open(log, Arc::new(raft::NoPeers), starting.inbox.clone(), runtime.handle());
+    let log = runtime.block_on(opening).unwrap();
     let control = starting.start(log.clone(), Arc::new(control::upstream::Alone), runtime.handle());
     runtime.block_on(fill(&control, if quick { 10 } else { NODES }));
     let start = Instant::now();

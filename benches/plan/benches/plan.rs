@@ -27,8 +27,19 @@ fn append(c: &mut Criterion) {
             node: 1,
             address: "127.0.0.1:0".to_string(),
             segment_bytes: 64 << 20,
+            retention: raft::RETENTION,
+            found: raft::Found::Alone,
+            timings: raft::Timings::default(),
+            seed: 1,
         };
-        let log = runtime.block_on(RaftJournal::open(settings, committed.clone(), runtime.handle())).unwrap();
+        let log = runtime
+            .block_on(RaftJournal::open(
+                settings,
+                std::sync::Arc::new(raft::NoPeers),
+                committed.clone(),
+                runtime.handle(),
+            ))
+            .unwrap();
         committed.wait_for(Index::ZERO);
         let mut template = reports(&state, &allocs, events, events).remove(0);
         let mut last = Index::ZERO;

@@ -95,10 +95,14 @@ impl Server {
             node: RAFT_NODE,
             address: advertised(settings.advertise_rpc.as_ref(), &rpc),
             segment_bytes: settings.segment_bytes,
+            retention: raft::RETENTION,
+            found: raft::Found::Alone,
+            timings: raft::Timings::default(),
+            seed: seed(),
         };
         let runtime = tokio::runtime::Handle::current();
         let servers = Servers::default();
-        let log = RaftJournal::open(log, starting.inbox.clone(), &runtime).await?;
+        let log = RaftJournal::open(log, Arc::new(raft::NoPeers), starting.inbox.clone(), &runtime).await?;
         let control = starting.start(log.clone(), Arc::new(servers.clone()), &runtime);
         let history = History::open(Some(dir.join("history")), log.clone())?;
         let sessions = Sessions::default();
@@ -210,6 +214,13 @@ fn bound(listener: &TcpListener) -> SocketAddr {
 
 fn advertised(wanted: Option<&String>, listener: &TcpListener) -> String {
     wanted.cloned().unwrap_or_else(|| bound(listener).to_string())
+}
+
+/// What the log's chance starts from.
+fn seed() -> u64 {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).expect("the system has entropy");
+    u64::from_le_bytes(bytes)
 }
 
 /// The server's own id: drawn once, then kept beside its log.

@@ -1,18 +1,68 @@
 //! The types openraft is used with, and its timings.
 
 use std::fmt;
+use std::ops::Range;
+use std::time::Duration;
 
 use journal::EncodedBatch;
 use openraft::vote::leader_id_std;
 use openraft::{Config, SnapshotPolicy};
 
 use crate::gate::Ticket;
+use crate::message::ENTRIES_MAX;
+use crate::runtime::Runtime;
 
-/// How often a leader lets its followers hear from it.
-const HEARTBEAT_MS: u64 = 150;
-/// How long a follower waits for its leader before it asks to be one: six lost heartbeats, spread over as much
-/// again so that two servers rarely ask at once.
-const ELECTION_MS: std::ops::Range<u64> = 900..1800;
+/// How servers find out that a leader is gone. The same on all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timings {
+    /// How often a leader lets its followers hear from it.
+    pub heartbeat: Duration,
+    /// How long a follower waits for its leader before it asks to be one, drawn anew each time. The longest is also how
+    /// long a leader trusts that there is no other after a majority heard from it.
+    pub election: Range<Duration>,
+}
+
+impl Default for Timings {
+    /// For servers in one place: six lost heartbeats, spread over as much again so that two rarely ask at once.
+    fn default() -> Timings {
+        Timings {
+            heartbeat: Duration::from_millis(150),
+            election: Duration::from_millis(900)..Duration::from_millis(1800),
+        }
+    }
+}
+
+impl Timings {
+    /// All of them `factor` times as long: for servers far from each other, or on slow disks.
+    pub fn times(&self, factor: u32) -> Timings {
+        Timings {
+            heartbeat: self.heartbeat * factor,
+            election: self.election.start * factor..self.election.end * factor,
+        }
+    }
+
+    /// How long one message and its answer may take: by then a follower would ask for votes.
+    pub(crate) fn patience(&self) -> Duration {
+        self.election.start
+    }
+
+    pub(crate) fn config(&self) -> Result<Config, openraft::ConfigError> {
+        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let config = Config {
+            cluster_name: "sojourn".into(),
+            heartbeat_interval: millis(self.heartbeat),
+            election_timeout_min: millis(self.election.start),
+            election_timeout_max: millis(self.election.end),
+            max_payload_entries: ENTRIES_MAX as u64,
+            snapshot_policy: SnapshotPolicy::Never,
+            enable_pre_vote: Some(true),
+            // A leader that restarts asks for votes like anybody else: its followers may have gone on without it.
+            enable_leader_restore: Some(false),
+            ..Config::default()
+        };
+        config.validate()
+    }
+}
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Types;
@@ -28,7 +78,7 @@ impl openraft::RaftTypeConfig for Types {
     type Vote = openraft::impls::Vote<Self::LeaderId>;
     type Payload = openraft::EntryPayload<Data, u64, Self::Node>;
     type Entry = openraft::impls::Entry<leader_id_std::CommittedLeaderId<u64>, Self::Payload>;
-    type AsyncRuntime = openraft::impls::TokioRuntime;
+    type AsyncRuntime = Runtime;
     type Responder<T>
         = Ticket
     where
@@ -48,24 +98,26 @@ pub(crate) type StoredMembership = openraft::alias::StoredMembershipOf<Types>;
 
 /// What raft carries: bytes it does not look into.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Data(pub EncodedBatch);
+pub(crate) struct Data {
+    pub batch: EncodedBatch,
+    /// It comes from this server's proposer and has no place in a log yet. The library may have refused the
+    /// proposal before it and take this one: then it must not become an entry.
+    pub proposed: bool,
+}
 
-impl fmt::Display for Data {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "batch {}", self.0.index())
+impl Data {
+    pub fn proposed(batch: EncodedBatch) -> Data {
+        Data { batch, proposed: true }
+    }
+
+    /// It is in a log, here or elsewhere.
+    pub fn logged(batch: EncodedBatch) -> Data {
+        Data { batch, proposed: false }
     }
 }
 
-pub(crate) fn timings() -> Config {
-    Config {
-        cluster_name: "sojourn".into(),
-        heartbeat_interval: HEARTBEAT_MS,
-        election_timeout_min: ELECTION_MS.start,
-        election_timeout_max: ELECTION_MS.end,
-        snapshot_policy: SnapshotPolicy::Never,
-        enable_pre_vote: Some(true),
-        // A leader that restarts asks for votes like anybody else: its followers may have gone on without it.
-        enable_leader_restore: Some(false),
-        ..Config::default()
+impl fmt::Display for Data {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "batch {}", self.batch.index())
     }
 }

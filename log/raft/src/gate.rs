@@ -8,10 +8,12 @@ use base::{Index, Term};
 use journal::{EncodedBatch, ProposeError};
 use openraft::raft::ClientWriteResult;
 use openraft::raft::responder::Responder;
+use openraft::rt::{Watch, WatchSender};
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use crate::config::Types;
+use crate::runtime::{Changes, Receiver, Sender};
 
 /// Proposals that are neither committed nor refused yet. Far more than the sequencer keeps in flight: this bounds
 /// memory if it does not.
@@ -20,17 +22,31 @@ pub const IN_FLIGHT_MAX: usize = 1024;
 pub const IN_FLIGHT_BYTES_MAX: usize = 2 * journal::frame::BATCH_BYTES_MAX;
 
 /// Open while this server leads and everything before its term was handed over.
+///
+/// A term *breaks* when one of its proposals is refused after it was taken, or when no majority has heard from this
+/// leader for too long: what was decided next stands on what may never be. It is *mended*, in the same term, when
+/// nothing of it is in flight any more and a majority has confirmed it.
 pub(crate) struct Gate {
     state: Mutex<State>,
     /// The last committed batch.
     committed: AtomicU64,
-    /// The highest term in which a proposal was refused after it was taken.
-    refused: watch::Sender<u64>,
+    breaks: Sender<Breaks>,
+    /// Nothing is in flight.
+    idle: Notify,
+}
+
+/// How often a term broke, and which one is not mended yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Breaks {
+    pub count: u64,
+    pub term: Option<Term>,
 }
 
 #[derive(Default)]
 struct State {
     term: Option<Term>,
+    /// Leadership is being handed over: nothing is taken until that has happened or failed.
+    held: bool,
     /// The last batch that was proposed, or committed before.
     last: Index,
     in_flight: usize,
@@ -46,31 +62,89 @@ pub(crate) struct Ticket {
 
 impl Gate {
     pub fn new() -> Gate {
-        let refused = watch::Sender::new(0);
-        Gate { state: Mutex::default(), committed: AtomicU64::new(0), refused }
+        let ((breaks, _), idle) = (Changes::channel(Breaks::default()), Notify::new());
+        Gate { state: Mutex::default(), committed: AtomicU64::new(0), breaks, idle }
     }
 
     pub fn committed(&self) -> Index {
         Index(self.committed.load(Ordering::Acquire))
     }
 
+    /// What is told again, after an image, was committed before.
     pub fn set_committed(&self, index: Index) {
-        self.committed.store(index.0, Ordering::Release);
+        self.committed.fetch_max(index.0, Ordering::Release);
     }
 
-    /// Terms with a refusal, as they come.
-    pub fn refusals(&self) -> watch::Receiver<u64> {
-        self.refused.subscribe()
+    /// As terms break and are mended.
+    pub fn breaks(&self) -> Receiver<Breaks> {
+        self.breaks.subscribe()
     }
 
-    pub fn open(&self, term: Term) {
+    /// The term this server may propose under.
+    pub fn term(&self) -> Option<Term> {
+        self.state.lock().term
+    }
+
+    /// Opens for `term`, unless it broke again since `breaks` was their count.
+    pub fn open(&self, term: Term, breaks: u64) -> bool {
         let mut state = self.state.lock();
+        if self.breaks.borrow_watched().count != breaks {
+            return false;
+        }
         state.term = Some(term);
+        state.held = false;
         state.last = self.committed();
+        true
     }
 
     pub fn close(&self) {
         self.state.lock().term = None;
+    }
+
+    /// `term` breaks: from now on nothing of it is taken. That an older one breaks is of no interest.
+    pub fn fail(&self, term: Term) {
+        let mut state = self.state.lock();
+        if state.term == Some(term) {
+            state.term = None;
+        }
+        // Under the lock, so that the gate is not opened for a term that has just broken.
+        self.breaks.send_if_modified(|breaks| {
+            let newer = breaks.term < Some(term);
+            if newer {
+                *breaks = Breaks { count: breaks.count + 1, term: Some(term) };
+            }
+            newer
+        });
+    }
+
+    /// `term` is whole again, or over.
+    pub fn mend(&self, term: Term) {
+        self.breaks.send_if_modified(|breaks| {
+            let mended = breaks.term == Some(term);
+            if mended {
+                breaks.term = None;
+            }
+            mended
+        });
+    }
+
+    /// Takes nothing more, but keeps what is in flight. None when this server does not lead, or is held already.
+    pub fn hold(&self) -> Option<Term> {
+        let mut state = self.state.lock();
+        let term = state.term.filter(|_| !state.held)?;
+        state.held = true;
+        Some(term)
+    }
+
+    /// Returns when nothing is in flight.
+    pub async fn idle(&self) {
+        loop {
+            let idle = self.idle.notified();
+            if self.state.lock().in_flight == 0 {
+                return;
+            }
+            idle.await;
+        }
     }
 
     /// Takes `batch` if it is the next one of the leading term, and `send` takes it too.
@@ -89,7 +163,9 @@ impl Gate {
             if batch.index() != state.last.next() {
                 return Err(ProposeError::OutOfOrder { last: state.last, got: batch.index() });
             }
-            if state.in_flight >= IN_FLIGHT_MAX || state.in_flight_bytes + bytes > IN_FLIGHT_BYTES_MAX {
+            let full =
+                state.in_flight >= IN_FLIGHT_MAX || state.in_flight_bytes + bytes > IN_FLIGHT_BYTES_MAX;
+            if full || state.held {
                 return Err(ProposeError::Full);
             }
             state.in_flight += 1;
@@ -110,6 +186,9 @@ impl Drop for Ticket {
         let mut state = self.gate.state.lock();
         state.in_flight -= 1;
         state.in_flight_bytes -= self.bytes;
+        if state.in_flight == 0 {
+            self.gate.idle.notify_waiters();
+        }
     }
 }
 
@@ -119,11 +198,7 @@ impl<T: 'static> Responder<Types, T> for Ticket {
         let write = (&result as &dyn Any).downcast_ref::<ClientWriteResult<Types>>();
         if let Some(Err(error)) = write {
             tracing::debug!(term = self.term.0, %error, "a proposal was refused");
-            self.gate.refused.send_if_modified(|highest| {
-                let newer = *highest < self.term.0;
-                *highest = self.term.0.max(*highest);
-                newer
-            });
+            self.gate.fail(self.term);
         }
     }
 }
@@ -131,13 +206,15 @@ impl<T: 'static> Responder<Types, T> for Ticket {
 #[cfg(test)]
 mod tests {
     use base::{Time, Uuid};
+    use futures_util::FutureExt;
+    use openraft::rt::WatchReceiver;
 
     use super::*;
 
     #[test]
     fn what_is_in_flight_is_bounded_and_given_back() {
         let gate = Arc::new(Gate::new());
-        gate.open(Term(1));
+        assert!(gate.open(Term(1), 0));
         let mut tickets = Vec::new();
         let mut take = |index: u64| {
             gate.pass(Term(1), &batch(index), |ticket| {
@@ -155,26 +232,68 @@ mod tests {
     #[test]
     fn what_was_not_sent_was_not_proposed() {
         let gate = Arc::new(Gate::new());
-        gate.open(Term(1));
+        assert!(gate.open(Term(1), 0));
         assert_eq!(gate.pass(Term(1), &batch(1), |_| Err(ProposeError::Full)), Err(ProposeError::Full));
         gate.pass(Term(1), &batch(1), |_| Ok(())).unwrap();
     }
 
     #[test]
-    fn a_refusal_is_heard_of() {
+    fn a_refusal_closes_the_gate_at_once_and_is_heard_of() {
         let gate = Arc::new(Gate::new());
-        let refusals = gate.refusals();
-        gate.open(Term(4));
-        let refuse = |ticket: Ticket| {
-            let error = openraft::errors::ForwardToLeader::empty();
-            let refused: ClientWriteResult<Types> =
-                Err(openraft::errors::ClientWriteError::ForwardToLeader(error));
-            ticket.on_complete(refused);
+        let breaks = gate.breaks();
+        assert!(gate.open(Term(4), 0));
+        let mut later = None;
+        gate.pass(Term(4), &batch(1), |ticket| {
+            later = Some(ticket);
             Ok(())
-        };
-        gate.pass(Term(4), &batch(1), refuse).unwrap();
-        assert!(refusals.has_changed().unwrap());
-        assert_eq!(*refusals.borrow(), 4);
+        })
+        .unwrap();
+        refuse(later.take().unwrap());
+        assert_eq!(*breaks.borrow_watched(), Breaks { count: 1, term: Some(Term(4)) });
+        assert_eq!(
+            gate.pass(Term(4), &batch(2), |_| Ok(())),
+            Err(ProposeError::NotLeading { term: Term(4) })
+        );
+    }
+
+    #[test]
+    fn an_old_refusal_does_not_hide_a_newer_one() {
+        let gate = Gate::new();
+        let breaks = gate.breaks();
+        gate.fail(Term(5));
+        gate.fail(Term(4));
+        gate.mend(Term(4));
+        assert_eq!(breaks.borrow_watched().term, Some(Term(5)));
+        gate.mend(Term(5));
+        assert_eq!(*breaks.borrow_watched(), Breaks { count: 1, term: None });
+        assert!(!gate.open(Term(5), 0));
+        assert!(gate.open(Term(5), 1));
+    }
+
+    #[test]
+    fn a_held_gate_takes_nothing_and_waits_for_what_it_took() {
+        let gate = Arc::new(Gate::new());
+        assert_eq!(gate.hold(), None);
+        assert!(gate.open(Term(1), 0));
+        let mut tickets = Vec::new();
+        gate.pass(Term(1), &batch(1), |ticket| {
+            tickets.push(ticket);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!((gate.hold(), gate.hold()), (Some(Term(1)), None));
+        assert_eq!(gate.pass(Term(1), &batch(2), |_| Ok(())), Err(ProposeError::Full));
+        let mut idle = Box::pin(gate.idle());
+        assert!((&mut idle).now_or_never().is_none());
+        tickets.clear();
+        assert!(idle.now_or_never().is_some());
+    }
+
+    fn refuse(ticket: Ticket) {
+        let error = openraft::errors::ForwardToLeader::empty();
+        let refused: ClientWriteResult<Types> =
+            Err(openraft::errors::ClientWriteError::ForwardToLeader(error));
+        ticket.on_complete(refused);
     }
 
     fn batch(index: u64) -> EncodedBatch {

@@ -1,34 +1,30 @@
 //! The journal that servers run on.
 
-use std::collections::BTreeMap;
 use std::future::IntoFuture;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use base::{Index, Term};
 use futures_util::FutureExt;
 use journal::frame::BATCH_BYTES_MAX;
-use journal::store::{self, Directory, Store, StoreError};
-use journal::{EncodedBatch, Freshness, Journal, KeepError, ProposeError, ReadError, Sink, TellIndex};
+use journal::store::{Retention, Store, StoreError};
+use journal::{EncodedBatch, Freshness, Journal, KeepError, ProposeError, ReadError, TellIndex};
 use model::Image;
-use openraft::BasicNode;
-use openraft::async_runtime::WatchReceiver;
-use openraft::errors::Fatal;
-use openraft::metrics::RaftServerMetrics;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
 use tokio::task::{JoinError, unconstrained};
+use tokio::time::Instant;
 
-use crate::config::{self, Data, Types};
+use crate::config::{Data, Timings, Types};
+use crate::driving::{Life, Tasks, Workers};
 use crate::gate::Gate;
-use crate::log_store::LogStore;
 use crate::machine::Machine;
-use crate::network::NoPeers;
-use crate::teller::{self, News, Standing};
+use crate::network::Network;
+use crate::reads::Reads;
+use crate::teller::News;
 
-type Raft = openraft::Raft<Types, Machine>;
+pub(crate) type Raft = openraft::Raft<Types, Machine>;
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -36,10 +32,25 @@ pub struct Settings {
     pub dir: PathBuf,
     /// This server's number among the servers, for ever.
     pub node: u64,
-    /// Where other servers reach this one. Written down when the cluster is founded, on the first start.
+    /// Where other servers reach this one.
     pub address: String,
-    /// See [`store::Settings::segment_bytes`].
+    /// See [`journal::store::Settings::segment_bytes`].
     pub segment_bytes: u64,
+    /// How much history is kept; [`journal::store::RETENTION`] unless somebody says otherwise.
+    pub retention: Retention,
+    pub found: Found,
+    pub timings: Timings,
+    /// Chance of everything in here that is left to chance: how long this server waits before it asks for votes.
+    pub seed: u64,
+}
+
+/// What a server does that has no log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// It founds a cluster of itself at once.
+    Alone,
+    /// It waits until [`RaftJournal::bootstrap`] is called, here or elsewhere, or until a leader adds it.
+    Wait,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -56,185 +67,54 @@ pub enum OpenError {
     Runtime(#[from] JoinError),
 }
 
-/// Who leads and who takes part, as this server sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
-    pub node: u64,
-    pub term: Term,
-    pub leader: Option<u64>,
-    pub members: Vec<Member>,
-    /// The last batch that is committed here.
-    pub committed: Index,
-    /// Raft's own number of the last entry, committed or not.
-    pub last_entry: Option<u64>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
-    pub node: u64,
-    pub address: String,
-    pub voter: bool,
-}
-
-/// A [`Journal`] kept by raft in the segment store. A server that founds a cluster leads it within moments.
+/// A [`Journal`] kept by raft in the segment store. A server that founds a cluster of itself leads it within moments.
 pub struct RaftJournal {
-    raft: Raft,
-    store: Arc<Store>,
-    gate: Arc<Gate>,
-    news: Sender<News>,
+    pub(crate) raft: Raft,
+    pub(crate) store: Arc<Store>,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) network: Network,
+    pub(crate) timings: Timings,
+    /// When this server last heard from the leader it follows.
+    pub(crate) heard: Mutex<Option<Instant>>,
+    /// Before this no vote is given: until then there may be a leader that counts on having been heard by this server
+    /// before it was started anew.
+    pub(crate) votes_from: Instant,
+    pub(crate) reads: Reads,
+    pub(crate) news: Sender<News>,
     /// Taken by the first shutdown.
-    teller: Mutex<Option<JoinHandle<()>>>,
-    runtime: Handle,
+    pub(crate) workers: Mutex<Option<Workers>>,
+    pub(crate) life: Life,
+    /// They end with it.
+    pub(crate) tasks: Tasks,
+    pub(crate) runtime: Handle,
 }
 
 impl RaftJournal {
-    /// Recovers the log, hands every batch known to be committed to `sink`, and takes part in elections.
-    ///
-    /// Consensus runs on `runtime`. The sink is called from a thread of the log's own; on an orderly
-    /// [`RaftJournal::shutdown`] it is dropped without a further call. If it panics, the process ends.
-    pub async fn open(
-        settings: Settings,
-        sink: impl Sink,
-        runtime: &Handle,
-    ) -> Result<Arc<RaftJournal>, OpenError> {
-        let (dir, segment_bytes) = (settings.dir.clone(), settings.segment_bytes);
-        let opened = runtime.spawn_blocking(move || {
-            let files = Arc::new(Directory::open(&dir)?);
-            Store::open(
-                files,
-                store::Settings {
-                    segment_bytes,
-                    retention: store::RETENTION,
-                    driving: store::Driving::Threads,
-                },
-                Arc::new(store::abort),
-            )
-        });
-        let store = Arc::new(opened.await??);
-        let gate = Arc::new(Gate::new());
-        let (news, teller) = teller::spawn(sink, gate.clone()).map_err(OpenError::Thread)?;
-        let (log, machine) = (LogStore::new(store.clone()), Machine::new(news.clone()));
-        let raft = match runtime.spawn(start(settings, log, machine)).await? {
-            Ok(raft) => raft,
-            Err(error) => {
-                // Tasks of the library may hold the store a moment longer, but the directory is free at once.
-                runtime.spawn_blocking(move || store.close()).await?;
-                return Err(error);
-            }
-        };
-        runtime.spawn(watch(raft.clone(), gate.clone(), news.clone()));
-        let (teller, runtime) = (Mutex::new(Some(teller)), runtime.clone());
-        Ok(Arc::new(RaftJournal { raft, store, gate, news, teller, runtime }))
-    }
-
-    pub fn status(&self) -> Status {
-        let metrics = self.raft.metrics().borrow_watched().clone();
-        let members = metrics.membership_config.membership();
-        let voters: Vec<u64> = members.voter_ids().collect();
-        let member = |(node, at): (&u64, &BasicNode)| Member {
-            node: *node,
-            address: at.addr.clone(),
-            voter: voters.contains(node),
-        };
-        Status {
-            node: metrics.id,
-            term: Term(metrics.current_term),
-            leader: metrics.current_leader,
-            members: members.nodes().map(member).collect(),
-            committed: self.gate.committed(),
-            last_entry: metrics.last_log_index,
-        }
-    }
-
     /// Stops taking part, writes what is queued, and lets go of the directory. Proposals in flight may or may not
     /// be found committed at the next start.
     pub async fn shutdown(&self) {
         if self.raft.shutdown().await.is_err() {
             tracing::warn!("consensus had ended before it was asked to");
         }
+        self.tasks.end();
         // The teller may have ended by itself, after a halt.
         self.news.send(News::Stop).await.unwrap_or(());
-        let (teller, store) = (self.teller.lock().take(), self.store.clone());
-        let closed = tokio::task::spawn_blocking(move || {
-            store.close();
-            // A panic in there ended the process already.
-            teller.map(JoinHandle::join)
-        });
-        if closed.await.is_err() {
-            tracing::warn!("the runtime ended while the log was closed");
+        let workers = self.workers.lock().take();
+        if let Some(workers) = workers {
+            workers.end(self.store.clone()).await;
         }
     }
 }
 
 impl Drop for RaftJournal {
-    /// As [`RaftJournal::shutdown`], without waiting for it.
+    /// As [`RaftJournal::shutdown`], without waiting for it. Driven by steps it is a crash: what is queued is lost.
     fn drop(&mut self) {
-        if self.teller.lock().is_some() {
-            let raft = self.raft.clone();
-            // The files are closed by whoever is the last to hold them.
-            self.runtime.spawn(async move { raft.shutdown().await });
-        }
+        let Some(workers) = self.workers.lock().take() else { return };
+        workers.abandon(&self.life);
+        let raft = self.raft.clone();
+        // The files are closed by whoever is the last to hold them.
+        self.runtime.spawn(async move { raft.shutdown().await });
     }
-}
-
-/// Starts consensus. The first time, this server founds a cluster of itself.
-async fn start(settings: Settings, log: LogStore, machine: Machine) -> Result<Raft, OpenError> {
-    let node = settings.node;
-    let timings = Arc::new(config::timings().validate().map_err(consensus)?);
-    let raft = Raft::new(node, timings, NoPeers, log, machine).await.map_err(consensus)?;
-    if !raft.is_initialized().await.map_err(consensus)? {
-        let alone = BTreeMap::from([(node, BasicNode { addr: settings.address })]);
-        raft.initialize(alone).await.map_err(consensus)?;
-        return Ok(raft);
-    }
-    let members = raft.with_raft_state(|state| state.membership_state.effective().clone());
-    let voters: Vec<u64> = members.await.map_err(consensus)?.voter_ids().collect();
-    if !voters.contains(&node) {
-        raft.shutdown().await?;
-        return Err(OpenError::OtherServer { node, members: voters });
-    }
-    if voters == [node] {
-        // Nobody else can be leading, so there is no use in waiting for a heartbeat.
-        raft.trigger().elect(false).await.map_err(consensus)?;
-    }
-    Ok(raft)
-}
-
-/// Passes every change of leadership on, until consensus ends.
-async fn watch(raft: Raft, gate: Arc<Gate>, news: Sender<News>) {
-    let node = *raft.node_id();
-    let (mut votes, mut refusals) = (raft.server_metrics(), gate.refusals());
-    let mut last = None;
-    loop {
-        let refused = *refusals.borrow_and_update();
-        let standing = standing(&votes.borrow_watched(), node, refused);
-        if last != Some(standing) && news.send(News::Standing(standing)).await.is_err() {
-            return;
-        }
-        last = Some(standing);
-        tokio::select! {
-            changed = votes.changed() => if changed.is_err() { break },
-            changed = refusals.changed() => if changed.is_err() { break },
-        }
-    }
-    let ended = raft.metrics().borrow_watched().running_state.clone();
-    match ended {
-        Ok(()) | Err(Fatal::Stopped) => {}
-        Err(Fatal::Panicked) => store::abort("consensus panicked"),
-        // Nobody listens any more if this is a shutdown.
-        Err(Fatal::StorageError(why)) => news.send(News::Halted(why.to_string())).await.unwrap_or(()),
-    }
-}
-
-/// A term in which a proposal was refused after it was taken is over for the proposer: what it decided next stands
-/// on what was refused. A cluster of one never refuses.
-fn standing(votes: &RaftServerMetrics<Types>, node: u64, refused: u64) -> Standing {
-    let (term, leader) = (votes.vote.leader_id.term, votes.current_leader);
-    Standing { term: Term(term), leader, mine: leader == Some(node) && refused < term }
-}
-
-fn consensus(error: impl std::fmt::Display) -> OpenError {
-    OpenError::Consensus(error.to_string())
 }
 
 impl Journal for RaftJournal {
@@ -247,7 +127,7 @@ impl Journal for RaftJournal {
             return Err(ProposeError::DiskFull);
         }
         self.gate.pass(term, &batch, |ticket| {
-            let write = self.raft.write(Data(batch.clone())).with_leader(term.0).responder(ticket);
+            let write = self.raft.write(Data::proposed(batch.clone())).with_leader(term.0).responder(ticket);
             // It is only put into a queue, which takes no waiting unless the queue is full. A write that is dropped
             // while it waits was not made.
             match unconstrained(write.into_future()).now_or_never() {
@@ -281,7 +161,7 @@ impl Journal for RaftJournal {
         0
     }
 
-    fn read_index(&self, _: Freshness, tell: TellIndex) {
-        tell(Ok(self.gate.committed()));
+    fn read_index(&self, freshness: Freshness, tell: TellIndex) {
+        self.reads.ask(freshness, tell);
     }
 }

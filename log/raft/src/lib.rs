@@ -2,16 +2,34 @@
 //!
 //! Nothing outside of this crate names openraft, and nothing in here looks into a batch. A single server is a
 //! cluster of one: it votes, wins, writes its blank entry and commits through the same code.
-//! Read [`RaftJournal`] for what it offers, `teller` for the order in which it speaks, `log_store` and `machine`
-//! for the two sides openraft asks for, and `log/DESIGN.md` for the reasons.
+//! Read [`RaftJournal`] for what it offers, [`Peers`] for what it needs, `gate` and `teller` for what a proposer is
+//! told and in which order, `message` for what servers say to each other, `log_store` and `machine` for the two sides
+//! openraft asks for, and `log/DESIGN.md` for the reasons.
 
+mod answer;
 mod config;
+mod driving;
 mod gate;
 mod journal;
+mod leadership;
 mod log_store;
 mod machine;
+mod members;
+mod message;
 mod network;
+mod open;
+mod peers;
+mod reads;
+mod runtime;
+mod status;
 mod stored;
 mod teller;
 
-pub use journal::{Member, OpenError, RaftJournal, Settings, Status};
+pub use ::journal::store::{RETENTION, Retention};
+pub use config::Timings;
+pub use driving::Driving;
+pub use journal::{Found, OpenError, RaftJournal, Settings};
+pub use members::MemberError;
+pub use message::MESSAGE_BYTES_MAX;
+pub use peers::{NoPeers, PeerError, Peers};
+pub use status::{Member, Progress, Status};

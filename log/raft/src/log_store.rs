@@ -5,26 +5,27 @@ use std::io;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
+use base::Index;
 use futures_util::{Stream, TryStreamExt, stream};
 use journal::store::{Done, Store, StoreError};
-use openraft::OptionalSend;
 use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
-use tokio::sync::oneshot;
+use openraft::{EntryPayload, OptionalSend};
+use tokio::sync::{oneshot, watch};
 
 use crate::config::{Entry, LogId, Types, Vote};
+use crate::message::ENTRIES_BYTES_MAX;
 use crate::stored;
-
-/// Read at once while streaming entries: large enough to be sequential, small enough to be forgotten.
-const READ_BYTES: usize = 1 << 20;
 
 #[derive(Clone)]
 pub(crate) struct LogStore {
     store: Arc<Store>,
+    /// False once nobody drives the store any more.
+    alive: watch::Receiver<bool>,
 }
 
 impl LogStore {
-    pub fn new(store: Arc<Store>) -> LogStore {
-        LogStore { store }
+    pub fn new(store: Arc<Store>, alive: watch::Receiver<bool>) -> LogStore {
+        LogStore { store, alive }
     }
 
     /// The bounds as first and one past last. What was purged is not in the log any more.
@@ -42,6 +43,18 @@ impl LogStore {
         first.max(self.store.purged().map_or(0, |purged| purged.index + 1))..end
     }
 
+    /// Waits until what was asked for is safe.
+    async fn wait(&mut self, ask: impl FnOnce(&Store, Done) -> Result<(), StoreError>) -> io::Result<()> {
+        let (tell, told) = oneshot::channel();
+        // The task that asked may be gone by then, with the server.
+        ask(&self.store, Box::new(move || tell.send(()).unwrap_or(()))).map_err(failed)?;
+        tokio::select! {
+            biased;
+            told = told => told.map_err(|_| failed(StoreError::Stopped)),
+            Ok(_) = self.alive.wait_for(|alive| !alive) => Err(failed(StoreError::Stopped)),
+        }
+    }
+
     fn some(&self, range: std::ops::Range<u64>, max_bytes: usize) -> io::Result<Vec<Entry>> {
         let entries = self.store.entries(range, max_bytes).map_err(failed)?;
         entries.into_iter().map(stored::entry).collect()
@@ -57,7 +70,7 @@ impl RaftLogReader<Types> for LogStore {
     }
 
     async fn limited_get_log_entries(&mut self, start: u64, end: u64) -> io::Result<Vec<Entry>> {
-        self.some(self.range(start..end), READ_BYTES)
+        self.some(self.range(start..end), ENTRIES_BYTES_MAX)
     }
 
     async fn entries_stream<R>(&mut self, range: R) -> impl Stream<Item = io::Result<Entry>> + OptionalSend
@@ -65,7 +78,7 @@ impl RaftLogReader<Types> for LogStore {
         R: RangeBounds<u64> + Clone + Debug + OptionalSend,
     {
         let chunks = stream::try_unfold((self.clone(), self.range(range)), |(log, range)| async move {
-            let entries = log.some(range.clone(), READ_BYTES)?;
+            let entries = log.some(range.clone(), ENTRIES_BYTES_MAX)?;
             let next = range.start + entries.len() as u64;
             Ok::<_, io::Error>(match entries.is_empty() {
                 true => None,
@@ -95,7 +108,7 @@ impl RaftLogStorage<Types> for LogStore {
 
     async fn save_vote(&mut self, vote: &Vote) -> io::Result<()> {
         let vote = stored::vote_bytes(vote);
-        wait(|done| self.store.save_vote(vote, done)).await
+        self.wait(|store, done| store.save_vote(vote, done)).await
     }
 
     async fn save_committed(&mut self, committed: Option<LogId>) -> io::Result<()> {
@@ -112,26 +125,32 @@ impl RaftLogStorage<Types> for LogStore {
         I: IntoIterator<Item = Entry> + OptionalSend,
         I::IntoIter: OptionalSend,
     {
-        let entries = entries.into_iter().map(stored::stored_entry).collect();
+        let mut last = self.store.batch_at(u64::MAX - 1);
+        let entries = entries.into_iter().map(|entry| fenced(entry, &mut last));
+        let entries = entries.map(stored::stored_entry).collect();
         self.store.append(entries, Box::new(move || callback.io_completed(Ok(())))).map_err(failed)
     }
 
     async fn truncate_after(&mut self, last: Option<LogId>) -> io::Result<()> {
         let from = last.map_or(0, |last| last.index + 1);
-        wait(|done| self.store.truncate(from, done)).await
+        self.wait(|store, done| store.truncate(from, done)).await
     }
 
     async fn purge(&mut self, upto: LogId) -> io::Result<()> {
-        wait(|done| self.store.purge(stored::stored_id(&upto), done)).await
+        self.wait(|store, done| store.purge(stored::stored_id(&upto), done)).await
     }
 }
 
-/// Waits until what was asked for is safe.
-async fn wait(ask: impl FnOnce(Done) -> Result<(), StoreError>) -> io::Result<()> {
-    let (tell, told) = oneshot::channel();
-    // The task that asked may be gone by then, with the server.
-    ask(Box::new(move || tell.send(()).unwrap_or(()))).map_err(failed)?;
-    told.await.map_err(|_| failed(StoreError::Stopped))
+/// A proposed batch that does not follow the last one stands on a proposal that was refused: openraft refuses while no
+/// majority hears from the leader, and takes again in the same term when one does. Its place is left blank.
+fn fenced(entry: Entry, last: &mut Index) -> Entry {
+    let EntryPayload::Normal(data) = &entry.payload else { return entry };
+    if data.proposed && data.batch.index() != last.next() {
+        tracing::debug!(index = data.batch.index().0, "a proposal stands on one that was refused");
+        return Entry { log_id: entry.log_id, payload: EntryPayload::Blank };
+    }
+    *last = data.batch.index();
+    entry
 }
 
 fn failed(error: StoreError) -> io::Error {
@@ -146,8 +165,9 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::config::Data;
     use crate::machine::Machine;
-    use journal::store::{Directory, Driving, RETENTION, Settings};
+    use journal::store::{self, Directory, Driving, RETENTION, Settings};
 
     struct Build;
 
@@ -172,7 +192,34 @@ mod tests {
         // Nobody listens: the suite looks at the store.
         let (news, mut heard) = tokio::sync::mpsc::channel(64);
         tokio::spawn(async move { while heard.recv().await.is_some() {} });
-        (LogStore::new(Arc::new(store)), Machine::new(news))
+        (LogStore::new(Arc::new(store), watch::Sender::new(true).subscribe()), Machine::new(news))
+    }
+
+    #[tokio::test]
+    async fn a_proposal_that_stands_on_a_refused_one_leaves_a_blank() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut log, _) = fresh(&dir);
+        let entry =
+            |index, payload| Entry { log_id: stored::log_id(store::LogId { index, term: 1 }), payload };
+        let batch = |index: u64| {
+            journal::encode(&model::Batch {
+                index: Index(index),
+                previous: Index(index - 1),
+                time: base::Time(0),
+                proposer: base::Uuid::NIL,
+                commands: vec![],
+                events: vec![],
+            })
+        };
+        let proposed = |index| EntryPayload::Normal(Data::proposed(batch(index)));
+        // Batch 2 was refused, and 3 was in the queue behind it. Then the proposer began again.
+        let given = [EntryPayload::Blank, proposed(1), proposed(3), proposed(2), proposed(3)];
+        let entries: Vec<Entry> = (0..).zip(given).map(|(index, payload)| entry(index, payload)).collect();
+        log.append(entries, IOFlushed::noop()).await.unwrap();
+        let kept = log.try_get_log_entries(0..5).await.unwrap();
+        let logged = |index| EntryPayload::Normal(Data::logged(batch(index)));
+        let expected = [EntryPayload::Blank, logged(1), EntryPayload::Blank, logged(2), logged(3)];
+        assert_eq!(kept.into_iter().map(|entry| entry.payload).collect::<Vec<_>>(), expected);
     }
 
     macro_rules! suite {

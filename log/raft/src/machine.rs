@@ -8,7 +8,7 @@ use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
 use openraft::{EntryPayload, OptionalSend};
 use tokio::sync::mpsc::Sender;
 
-use crate::config::{Data, LogId, StoredMembership, Types};
+use crate::config::{LogId, StoredMembership, Types};
 use crate::teller::News;
 
 /// In memory only: after a restart every committed entry comes by again, from the first.
@@ -43,7 +43,7 @@ impl RaftStateMachine<Types> for Machine {
         while let Some((entry, responder)) = entries.try_next().await? {
             self.applied = Some(entry.log_id);
             match entry.payload {
-                EntryPayload::Normal(Data(batch)) => self.tell(News::Committed(batch)).await?,
+                EntryPayload::Normal(data) => self.tell(News::Committed(data.batch)).await?,
                 // A leader begins its term with one.
                 EntryPayload::Blank => {
                     let term = Term(entry.log_id.committed_leader_id().term);

@@ -1,64 +1,121 @@
-//! The way to other servers. There is none in this release: a server with peers in its log cannot reach them.
+//! openraft's network: messages through [`Peers`]. Each call ends in time, so a lost answer wedges nothing.
 
 use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
 
-use openraft::BasicNode;
-use openraft::errors::{RPCError, ReplicationClosed, StreamingError, Unreachable};
+use openraft::errors::{RPCError, ReplicationClosed, StreamingError, Timeout, Unreachable};
 use openraft::network::{RPCOption, RaftNetworkFactory, RaftNetworkV2};
 use openraft::raft::{
-    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, VoteRequest, VoteResponse,
+    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, TransferLeaderRequest,
+    TransferLeaderResponse, VoteRequest, VoteResponse,
 };
+use openraft::{BasicNode, RPCTypes};
 
 use crate::config::{Types, Vote};
+use crate::message::Message;
+use crate::peers::{PeerError, Peers};
 
-pub(crate) struct NoPeers;
+/// What every link to another server needs.
+#[derive(Clone)]
+pub(crate) struct Network {
+    pub node: u64,
+    pub peers: Arc<dyn Peers>,
+    /// How long one message and its answer may take.
+    pub patience: Duration,
+}
 
 /// The way to one of them.
-pub(crate) struct NoWay {
+pub(crate) struct Link {
+    network: Network,
     target: u64,
     address: String,
 }
 
-impl NoWay {
-    fn unreachable(&self) -> Unreachable<Types> {
-        Unreachable::from_string(format!("no way to server {} at {}", self.target, self.address))
+impl Network {
+    /// Asks one server something.
+    ///
+    /// # Errors
+    /// Also when the answer is malformed or from somebody else: [`PeerError::Refused`].
+    pub async fn ask(&self, target: u64, address: &str, message: Message) -> Result<Message, PeerError> {
+        let message = message.encode(self.node, target);
+        let call = self.peers.call(target, address, message, self.patience);
+        let answer = tokio::time::timeout(self.patience, call).await;
+        let answer = answer.map_err(|_| PeerError::TimedOut(self.patience))??;
+        let (from, answer) =
+            Message::decode(&answer, self.node).map_err(|why| PeerError::Refused(why.to_string()))?;
+        if from != target {
+            return Err(PeerError::Refused(format!("server {from} answered in place of server {target}")));
+        }
+        Ok(answer)
     }
 }
 
-impl RaftNetworkFactory<Types> for NoPeers {
-    type Network = NoWay;
+impl RaftNetworkFactory<Types> for Network {
+    type Network = Link;
 
-    async fn new_client(&mut self, target: u64, node: &BasicNode) -> NoWay {
-        NoWay { target, address: node.addr.clone() }
+    async fn new_client(&mut self, target: u64, node: &BasicNode) -> Link {
+        Link { network: self.clone(), target, address: node.addr.clone() }
     }
 }
 
-impl RaftNetworkV2<Types> for NoWay {
+impl Link {
+    async fn ask(&self, action: RPCTypes, message: Message) -> Result<Message, RPCError<Types>> {
+        let answer = self.network.ask(self.target, &self.address, message).await;
+        answer.map_err(|error| match error {
+            PeerError::TimedOut(timeout) => {
+                Timeout { action, id: self.network.node, target: self.target, timeout }.into()
+            }
+            // Asking again at once would meet the same.
+            PeerError::Unreachable(_) | PeerError::Refused(_) => self.unreachable(error).into(),
+        })
+    }
+
+    fn unreachable(&self, why: impl std::fmt::Display) -> Unreachable<Types> {
+        Unreachable::from_string(format!("server {} at {}: {why}", self.target, self.address))
+    }
+
+    /// The answer is not one to the question.
+    fn strange(&self) -> RPCError<Types> {
+        self.unreachable("it gave an answer to another question").into()
+    }
+}
+
+impl RaftNetworkV2<Types> for Link {
     type SnapshotData = ();
 
     async fn append_entries(
         &mut self,
-        _: AppendEntriesRequest<Types>,
+        request: AppendEntriesRequest<Types>,
         _: RPCOption,
     ) -> Result<AppendEntriesResponse<Types>, RPCError<Types>> {
-        Err(self.unreachable().into())
+        match self.ask(RPCTypes::AppendEntries, Message::Append(request.into())).await? {
+            Message::Appended(answer) => Ok(answer),
+            _ => Err(self.strange()),
+        }
     }
 
     async fn vote(
         &mut self,
-        _: VoteRequest<Types>,
+        request: VoteRequest<Types>,
         _: RPCOption,
     ) -> Result<VoteResponse<Types>, RPCError<Types>> {
-        Err(self.unreachable().into())
+        match self.ask(RPCTypes::Vote, Message::Vote(request)).await? {
+            Message::Voted(answer) => Ok(answer),
+            _ => Err(self.strange()),
+        }
     }
 
     // Without this, the library takes a missing answer for a yes.
     async fn pre_vote(
         &mut self,
-        _: VoteRequest<Types>,
+        request: VoteRequest<Types>,
         _: RPCOption,
     ) -> Result<VoteResponse<Types>, RPCError<Types>> {
-        Err(self.unreachable().into())
+        match self.ask(RPCTypes::Vote, Message::PreVote(request)).await? {
+            Message::Voted(answer) => Ok(answer),
+            _ => Err(self.strange()),
+        }
     }
 
     async fn full_snapshot(
@@ -68,6 +125,17 @@ impl RaftNetworkV2<Types> for NoWay {
         _: impl Future<Output = ReplicationClosed> + openraft::OptionalSend + 'static,
         _: RPCOption,
     ) -> Result<SnapshotResponse<Types>, StreamingError<Types>> {
-        Err(self.unreachable().into())
+        Err(self.unreachable("no images are sent yet").into())
+    }
+
+    async fn transfer_leader(
+        &mut self,
+        request: TransferLeaderRequest<Types>,
+        _: RPCOption,
+    ) -> Result<TransferLeaderResponse<Types>, RPCError<Types>> {
+        match self.ask(RPCTypes::TransferLeader, Message::Transfer(request)).await? {
+            Message::Done => Ok(Ok(())),
+            _ => Err(self.strange()),
+        }
     }
 }

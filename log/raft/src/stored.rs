@@ -39,7 +39,7 @@ pub(crate) fn stored_entry(entry: Entry) -> store::Entry {
     let id = stored_id(&entry.log_id);
     let payload = match entry.payload {
         EntryPayload::Blank => store::Payload::Blank,
-        EntryPayload::Normal(Data(batch)) => store::Payload::Batch(batch),
+        EntryPayload::Normal(data) => store::Payload::Batch(data.batch),
         EntryPayload::Membership(members) => store::Payload::Membership(membership_bytes(&members)),
     };
     store::Entry { index: id.index, term: id.term, payload }
@@ -48,7 +48,7 @@ pub(crate) fn stored_entry(entry: Entry) -> store::Entry {
 pub(crate) fn entry(stored: store::Entry) -> io::Result<Entry> {
     let payload = match stored.payload {
         store::Payload::Blank => EntryPayload::Blank,
-        store::Payload::Batch(batch) => EntryPayload::Normal(Data(batch)),
+        store::Payload::Batch(batch) => EntryPayload::Normal(Data::logged(batch)),
         store::Payload::Membership(bytes) => EntryPayload::Membership(membership(&bytes)?),
     };
     Ok(Entry { log_id: log_id(store::LogId { index: stored.index, term: stored.term }), payload })
@@ -78,7 +78,7 @@ fn membership_bytes(members: &Membership) -> Bytes {
     serde_json::to_vec(&stored).expect("members hold only what JSON can write").into()
 }
 
-fn membership(bytes: &[u8]) -> io::Result<Membership> {
+pub(crate) fn membership(bytes: &[u8]) -> io::Result<Membership> {
     let stored: StoredMembers = serde_json::from_slice(bytes).map_err(invalid)?;
     let nodes = stored.nodes.into_iter().map(|(id, node)| (id, BasicNode { addr: node.address }));
     Membership::new(stored.configs, nodes.collect::<BTreeMap<_, _>>()).map_err(invalid)

@@ -1,14 +1,16 @@
-//! Tells the sink what happened, one thing at a time, on a thread of its own.
+//! Tells the sink what happened, one thing at a time, on a thread of its own; a task where there are no threads.
 //!
 //! Leadership and commits come from different corners of openraft. Here they meet: `leading` is told when this
 //! server won a term *and* the blank entry it began the term with has come by, since all it inherited came before.
 
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use base::Term;
+use journal::store::Fatal;
 use journal::{EncodedBatch, Sink};
+use model::Image;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::gate::Gate;
@@ -18,6 +20,7 @@ const NEWS_MAX: usize = 1024;
 
 pub(crate) enum News {
     Committed(EncodedBatch),
+    Restored(Image),
     /// The first entry of a term is applied.
     Opened(Term),
     Standing(Standing),
@@ -32,59 +35,93 @@ pub(crate) struct Standing {
     pub leader: Option<u64>,
     /// This server leads, and may propose once the term is opened.
     pub mine: bool,
+    /// How often a term broke so far: if one did, it ends for the proposer, even if it is mended.
+    pub breaks: u64,
 }
 
-struct Teller<S> {
+pub(crate) struct Teller<S> {
     sink: S,
     gate: Arc<Gate>,
+    fatal: Fatal,
     standing: Option<Standing>,
     opened: Option<Term>,
-    leading: Option<Term>,
+    /// The term that was told, and how often one had broken.
+    leading: Option<(Term, u64)>,
     /// The leader that was told last.
     leader: Option<u64>,
 }
 
-pub(crate) fn spawn<S: Sink>(sink: S, gate: Arc<Gate>) -> std::io::Result<(Sender<News>, JoinHandle<()>)> {
-    let (tx, rx) = channel(NEWS_MAX);
-    let teller = Teller { sink, gate, standing: None, opened: None, leading: None, leader: None };
-    let run = move || {
-        // The fold may run behind the sink. A state that could not take a batch must not serve, and not vote.
-        if catch_unwind(AssertUnwindSafe(|| teller.run(rx))).is_err() {
-            journal::store::abort("what receives committed batches panicked");
-        }
-    };
-    Ok((tx, std::thread::Builder::new().name("log-sink".into()).spawn(run)?))
+/// Where news go, and where they come from.
+pub(crate) fn news() -> (Sender<News>, Receiver<News>) {
+    channel(NEWS_MAX)
 }
 
 impl<S: Sink> Teller<S> {
-    fn run(mut self, mut news: Receiver<News>) {
+    pub fn new(sink: S, gate: Arc<Gate>, fatal: Fatal) -> Teller<S> {
+        Teller { sink, gate, fatal, standing: None, opened: None, leading: None, leader: None }
+    }
+
+    /// Until there are no more.
+    pub fn run(mut self, mut news: Receiver<News>) {
         while let Some(news) = news.blocking_recv() {
-            match news {
-                News::Committed(batch) => {
-                    self.gate.set_committed(batch.index());
-                    self.sink.committed(batch);
-                }
-                News::Opened(term) => {
-                    self.opened = Some(term);
-                    self.settle();
-                }
-                News::Standing(standing) => {
-                    self.standing = Some(standing);
-                    self.settle();
-                }
-                News::Halted(why) => {
-                    self.gate.close();
-                    self.sink.halted(why);
-                    return;
-                }
-                News::Stop => return self.gate.close(),
+            if self.hear(news).is_break() {
+                return;
             }
         }
     }
 
+    /// The same as a task.
+    pub async fn run_as_task(mut self, mut news: Receiver<News>) {
+        while let Some(news) = news.recv().await {
+            if self.hear(news).is_break() {
+                return;
+            }
+        }
+    }
+
+    fn hear(&mut self, news: News) -> ControlFlow<()> {
+        // The fold may run behind the sink. A state that could not take a batch must not serve, and not vote.
+        catch_unwind(AssertUnwindSafe(|| self.tell(news))).unwrap_or_else(|_| {
+            (self.fatal)("what receives committed batches panicked");
+            ControlFlow::Break(())
+        })
+    }
+
+    fn tell(&mut self, news: News) -> ControlFlow<()> {
+        match news {
+            News::Committed(batch) => {
+                self.gate.set_committed(batch.index());
+                self.sink.committed(batch);
+            }
+            News::Restored(image) => {
+                self.gate.set_committed(image.index);
+                self.sink.restored(image);
+            }
+            News::Opened(term) => {
+                self.opened = Some(term);
+                self.settle();
+            }
+            News::Standing(standing) => {
+                self.standing = Some(standing);
+                self.settle();
+            }
+            News::Halted(why) => {
+                self.gate.close();
+                self.sink.halted(why);
+                return ControlFlow::Break(());
+            }
+            News::Stop => {
+                self.gate.close();
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
     fn settle(&mut self) {
         let Some(standing) = self.standing else { return };
-        let entitled = (standing.mine && self.opened == Some(standing.term)).then_some(standing.term);
+        let entitled =
+            (standing.mine && self.opened == Some(standing.term)).then_some((standing.term, standing.breaks));
         let leader = standing.leader.filter(|_| !standing.mine);
         if self.leading.is_some() && self.leading != entitled {
             self.leading = None;
@@ -94,9 +131,10 @@ impl<S: Sink> Teller<S> {
         if self.leading.is_none() && leader.is_some() && leader != self.leader {
             self.follow(leader);
         }
-        if let (None, Some(term)) = (self.leading, entitled) {
-            self.leading = Some(term);
-            self.gate.open(term);
+        if let (None, Some((term, breaks))) = (self.leading, entitled)
+            && self.gate.open(term, breaks)
+        {
+            self.leading = entitled;
             self.sink.leading(term);
         }
     }
@@ -157,8 +195,34 @@ mod tests {
         assert_eq!(refused, Err(journal::ProposeError::NotLeading { term: Term(2) }));
     }
 
+    #[test]
+    fn a_term_that_broke_ends_even_if_it_is_mended_before_anybody_looks() {
+        let gate = Arc::new(Gate::new());
+        let (heard, all) = mpsc::channel();
+        let mut teller = Teller::new(Heard(heard), gate.clone(), Arc::new(|why| panic!("{why}")));
+        let leads = |breaks| News::Standing(Standing { term: Term(2), leader: Some(1), mine: true, breaks });
+        let break_and_mend = || {
+            gate.fail(Term(2));
+            gate.mend(Term(2));
+        };
+        assert!(teller.hear(News::Opened(Term(2))).is_continue());
+        assert!(teller.hear(leads(0)).is_continue());
+        break_and_mend();
+        assert!(teller.hear(leads(1)).is_continue());
+        break_and_mend();
+        break_and_mend();
+        // This one is out of date when it is told: the gate stays closed until the next.
+        assert!(teller.hear(leads(2)).is_continue());
+        assert_eq!(gate.term(), None);
+        assert!(teller.hear(leads(3)).is_continue());
+        drop(teller);
+        let heard: Vec<String> = all.iter().collect();
+        let expected = ["leading 2", "following None", "leading 2", "following None", "leading 2"];
+        assert_eq!(heard, expected);
+    }
+
     fn stand(term: u64, leader: Option<u64>, mine: bool) -> News {
-        News::Standing(Standing { term: Term(term), leader, mine })
+        News::Standing(Standing { term: Term(term), leader, mine, breaks: 0 })
     }
 
     fn told(news: impl IntoIterator<Item = News>) -> Vec<String> {
@@ -167,10 +231,10 @@ mod tests {
 
     fn tell(news: impl IntoIterator<Item = News>, gate: &Arc<Gate>) -> Vec<String> {
         let (heard, all) = mpsc::channel();
-        let (tx, thread) = spawn(Heard(heard), gate.clone()).unwrap();
-        news.into_iter().for_each(|news| tx.blocking_send(news).unwrap());
-        drop(tx);
-        thread.join().unwrap();
+        let fatal: Fatal = Arc::new(|why| panic!("{why}"));
+        let mut teller = Teller::new(Heard(heard), gate.clone(), fatal);
+        news.into_iter().for_each(|news| assert!(teller.hear(news).is_continue()));
+        drop(teller);
         all.iter().collect()
     }
 

@@ -2,6 +2,10 @@
 
 #![allow(dead_code, reason = "each test program uses a part of this")]
 
+pub mod cluster;
+pub mod simulation;
+pub mod web;
+
 use std::fs;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -9,24 +13,46 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Index, Term, Time, Uuid};
+use journal::store::RETENTION;
 use journal::{EncodedBatch, Journal, Sink};
 use model::event::{NodeMessage, NodeMessagesEmitted};
 use model::{Actor, Batch, CommandRecord, LoggedEvent, NodeId, RequestId};
-use raft::{OpenError, RaftJournal, Settings};
+use raft::{Found, NoPeers, OpenError, Peers, RaftJournal, Settings, Timings};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 pub const SEGMENT: u64 = 4 << 20;
 
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Heard {
     Committed(EncodedBatch),
     Restored(model::Image),
     Leading(Term),
     Following(Option<u64>),
     Halted(String),
+}
+
+/// Short, so that a test elects in a fraction of a second, and long enough for a machine that does something else.
+pub fn timings() -> Timings {
+    Timings {
+        heartbeat: Duration::from_millis(50),
+        election: Duration::from_millis(400)..Duration::from_millis(800),
+    }
+}
+
+pub fn settings(dir: &Path, node: u64, found: Found) -> Settings {
+    Settings {
+        dir: dir.to_path_buf(),
+        node,
+        address: if node == 1 { "here:4647".into() } else { format!("there-{node}:4647") },
+        segment_bytes: SEGMENT,
+        retention: RETENTION,
+        found,
+        timings: timings(),
+        seed: node,
+    }
 }
 
 pub struct Server {
@@ -40,17 +66,17 @@ impl Server {
     }
 
     pub async fn open_with(dir: &Path, segment_bytes: u64) -> Server {
-        Server::start(dir, 1, segment_bytes).await.unwrap()
+        let settings = Settings { segment_bytes, ..settings(dir, 1, Found::Alone) };
+        Server::start(settings, Arc::new(NoPeers)).await.unwrap()
     }
 
     pub async fn try_open(dir: &Path, node: u64) -> Result<Server, OpenError> {
-        Server::start(dir, node, SEGMENT).await
+        Server::start(settings(dir, node, Found::Alone), Arc::new(NoPeers)).await
     }
 
-    async fn start(dir: &Path, node: u64, segment_bytes: u64) -> Result<Server, OpenError> {
+    pub async fn start(settings: Settings, peers: Arc<dyn Peers>) -> Result<Server, OpenError> {
         let (tell, heard) = unbounded_channel();
-        let settings = Settings { dir: dir.to_path_buf(), node, address: "here:4647".into(), segment_bytes };
-        let journal = RaftJournal::open(settings, Ear(tell), &Handle::current()).await?;
+        let journal = RaftJournal::open(settings, peers, Ear(tell), &Handle::current()).await?;
         Ok(Server { journal, heard })
     }
 
@@ -59,6 +85,15 @@ impl Server {
             .await
             .expect("the sink hears something")
             .expect("the sink is there")
+    }
+
+    /// What was heard and not asked for yet.
+    pub fn heard_so_far(&mut self) -> Vec<Heard> {
+        let mut heard = Vec::new();
+        while let Ok(more) = self.heard.try_recv() {
+            heard.push(more);
+        }
+        heard
     }
 
     /// The term, if that is what is heard next.
@@ -93,7 +128,7 @@ impl Server {
     }
 }
 
-struct Ear(UnboundedSender<Heard>);
+pub struct Ear(pub UnboundedSender<Heard>);
 
 /// Who is not listened to any more speaks in vain.
 impl Sink for Ear {
@@ -120,17 +155,27 @@ impl Sink for Ear {
 
 /// A batch of one event with `text` bytes of text.
 pub fn batch(index: u64, text: usize) -> EncodedBatch {
+    batch_by(1, index, text)
+}
+
+/// The same, told apart by who made it.
+pub fn batch_by(proposer: u64, index: u64, text: usize) -> EncodedBatch {
+    journal::encode(&batch_of(proposer, index, 1, text))
+}
+
+pub fn batch_of(proposer: u64, index: u64, events: u64, text: usize) -> Batch {
     let node = NodeId(Uuid::from(u128::from(index)));
     let messages = vec![NodeMessage::new("Test", &"x".repeat(text), Time(index as i64))];
-    journal::encode(&Batch {
+    let event = LoggedEvent { command: 0, event: NodeMessagesEmitted { node, messages }.into() };
+    Batch {
         index: Index(index),
         previous: Index(index - 1),
         digest: model::Digest::default(),
         time: Time(index as i64),
-        proposer: Uuid::from(1),
+        proposer: Uuid::from(u128::from(proposer)),
         commands: vec![CommandRecord { request: RequestId(node.0), kind: 1, actor: Actor::Anonymous }],
-        events: vec![LoggedEvent { command: 0, event: NodeMessagesEmitted { node, messages }.into() }],
-    })
+        events: vec![event; events as usize],
+    }
 }
 
 /// What a kill leaves: the files as they are right now.

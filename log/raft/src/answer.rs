@@ -1,0 +1,59 @@
+//! What this server says when another one asks.
+
+use bytes::Bytes;
+use openraft::raft::AppendEntriesResponse;
+use tokio::time::{Instant, sleep_until};
+
+use crate::journal::RaftJournal;
+use crate::message::Message;
+use crate::peers::PeerError;
+
+impl RaftJournal {
+    /// The answer to a message that another server sent with [`crate::Peers::call`].
+    ///
+    /// # Errors
+    /// [`PeerError::Refused`] when it is malformed or not meant for this server, or when consensus has ended here.
+    pub async fn answer(&self, message: Bytes) -> Result<Bytes, PeerError> {
+        let (from, message) = Message::decode(&message, self.network.node).map_err(refused)?;
+        let answer = self.act_on(message).await?;
+        Ok(answer.encode(self.network.node, from))
+    }
+
+    async fn act_on(&self, message: Message) -> Result<Message, PeerError> {
+        Ok(match message {
+            Message::Append(append) => {
+                let answer = self.raft.append_entries(append.into()).await.map_err(refused)?;
+                if !matches!(answer, AppendEntriesResponse::HigherVote(_)) {
+                    *self.heard.lock() = Some(Instant::now());
+                }
+                Message::Appended(answer)
+            }
+            Message::Vote(request) => {
+                if !request.leadership_transfer {
+                    sleep_until(self.votes_from).await;
+                }
+                Message::Voted(self.raft.vote(request).await.map_err(refused)?)
+            }
+            Message::PreVote(request) => {
+                sleep_until(self.votes_from).await;
+                Message::Voted(self.raft.pre_vote(request).await.map_err(refused)?)
+            }
+            Message::Transfer(request) => {
+                let taken = self.raft.handle_transfer_leader(request).await.map_err(refused)?;
+                taken.map_err(refused)?;
+                Message::Done
+            }
+            Message::Remove { node } => {
+                self.remove(node).await.map_err(refused)?;
+                Message::Done
+            }
+            Message::Appended(_) | Message::Voted(_) | Message::Done => {
+                return Err(refused("it is an answer"));
+            }
+        })
+    }
+}
+
+fn refused(why: impl std::fmt::Display) -> PeerError {
+    PeerError::Refused(why.to_string())
+}

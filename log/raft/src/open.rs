@@ -1,0 +1,175 @@
+//! Opening a journal: on threads and a directory, or step by step on any files.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use journal::Sink;
+use journal::store::{self, Directory, Fatal, Files, Store};
+use openraft::BasicNode;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::Sender;
+use tokio::time::Instant;
+
+use crate::driving::{self, Blocking, Driving, Life, Tasks, Workers};
+use crate::gate::Gate;
+use crate::journal::{Found, OpenError, Raft, RaftJournal, Settings};
+use crate::leadership;
+use crate::log_store::LogStore;
+use crate::machine::Machine;
+use crate::network::Network;
+use crate::peers::Peers;
+use crate::reads::Reads;
+use crate::runtime::Runtime;
+use crate::teller::{self, News, Teller};
+
+/// What a journal is made of besides consensus.
+struct Parts {
+    store: Arc<Store>,
+    gate: Arc<Gate>,
+    news: Sender<News>,
+    workers: Workers,
+    blocking: Blocking,
+    fatal: Fatal,
+}
+
+impl RaftJournal {
+    /// Recovers the log, hands what is known to be committed to `sink`, and takes part in elections. What is known is the
+    /// image that was kept last, if there is one, and every batch after it.
+    ///
+    /// Consensus runs on `runtime`. The sink is called from a thread of the log's own; on an orderly
+    /// [`RaftJournal::shutdown`] it is dropped without a further call. If it panics, the process ends.
+    ///
+    /// # Errors
+    /// [`store::StoreError::Damaged`] when what was safely written is not there any more. The log must not go on then: with peers,
+    /// move it away and join again under another number, since what this one promised them is forgotten.
+    pub async fn open(
+        settings: Settings,
+        peers: Arc<dyn Peers>,
+        sink: impl Sink,
+        runtime: &Handle,
+    ) -> Result<Arc<RaftJournal>, OpenError> {
+        let fatal: Fatal = Arc::new(store::abort);
+        let (dir, at) = (settings.dir.clone(), fatal.clone());
+        let how = store_settings(&settings, store::Driving::Threads);
+        let opened = runtime.spawn_blocking(move || Store::open(Arc::new(Directory::open(&dir)?), how, at));
+        let store = Arc::new(opened.await??);
+        let gate = Arc::new(Gate::new());
+        let (news, told) = teller::news();
+        let teller = Teller::new(sink, gate.clone(), fatal.clone());
+        let teller = thread::Builder::new().name("log-sink".into()).spawn(move || teller.run(told));
+        let workers = Workers::Threads { teller: teller.map_err(OpenError::Thread)? };
+        let parts = Parts { store, gate, news, workers, blocking: Blocking::Elsewhere, fatal };
+        RaftJournal::run(settings, peers, parts, runtime).await
+    }
+
+    /// The same without a thread and without the clock of the machine: on a runtime of one thread with virtual time, the
+    /// same seeds give the same run. The disk is `files`, and the directory in `settings` is not used. Dropping the journal
+    /// is a crash.
+    pub async fn open_on(
+        files: Arc<dyn Files>,
+        settings: Settings,
+        peers: Arc<dyn Peers>,
+        sink: impl Sink,
+        driving: Driving,
+    ) -> Result<Arc<RaftJournal>, OpenError> {
+        let Driving { delay, fatal } = driving;
+        let (steps, work) = driving::by_steps();
+        let store = Store::open(files, store_settings(&settings, steps), fatal.clone())?;
+        let store = Arc::new(store);
+        let gate = Arc::new(Gate::new());
+        let (news, told) = teller::news();
+        let teller = Teller::new(sink, gate.clone(), fatal.clone());
+        let workers = Workers::Steps {
+            teller: tokio::spawn(teller.run_as_task(told)),
+            disk: tokio::spawn(driving::step(store.clone(), work, delay)),
+        };
+        let parts = Parts { store, gate, news, workers, blocking: Blocking::Here, fatal };
+        RaftJournal::run(settings, peers, parts, &Handle::current()).await
+    }
+
+    async fn run(
+        settings: Settings,
+        peers: Arc<dyn Peers>,
+        parts: Parts,
+        runtime: &Handle,
+    ) -> Result<Arc<RaftJournal>, OpenError> {
+        let Parts { store, gate, news, workers, blocking, fatal } = parts;
+        let (timings, life) = (settings.timings.clone(), Life::new());
+        let network = Network { node: settings.node, peers, patience: timings.patience() };
+        // Without a vote it has never followed anybody.
+        let quiet = if store.vote().is_some() { timings.election.end } else { Duration::ZERO };
+        let log = LogStore::new(store.clone(), life.watch());
+        let machine = Machine::new(news.clone());
+        let raft = match runtime.spawn(start(settings, network.clone(), log, machine)).await? {
+            Ok(raft) => raft,
+            Err(error) => {
+                // Tasks of the library may hold the store a moment longer, but the directory is free at once.
+                drop(news);
+                workers.end(store).await;
+                return Err(error);
+            }
+        };
+        let tasks = Tasks::default();
+        let watch = leadership::watch(raft.clone(), gate.clone(), news.clone(), fatal);
+        tasks.add(runtime.spawn(watch));
+        tasks.add(runtime.spawn(leadership::watch_lease(raft.clone(), gate.clone(), timings.clone())));
+        tasks.add(runtime.spawn(leadership::mend(raft.clone(), gate.clone(), timings.clone())));
+        Ok(Arc::new(RaftJournal {
+            reads: Reads::start(&raft, &store, runtime),
+            raft,
+            store,
+            gate,
+            network,
+            timings,
+            heard: Mutex::new(None),
+            votes_from: Instant::now() + quiet,
+            news,
+            workers: Mutex::new(Some(workers)),
+            life,
+            tasks,
+            runtime: runtime.clone(),
+        }))
+    }
+}
+
+fn store_settings(settings: &Settings, driving: store::Driving) -> store::Settings {
+    store::Settings { segment_bytes: settings.segment_bytes, retention: settings.retention, driving }
+}
+
+/// Starts consensus, and founds a cluster if this server is to be one by itself.
+async fn start(
+    settings: Settings,
+    network: Network,
+    log: LogStore,
+    machine: Machine,
+) -> Result<Raft, OpenError> {
+    let (node, found) = (settings.node, settings.found);
+    let config = Arc::new(settings.timings.config().map_err(consensus)?);
+    let raft = Runtime::scope(settings.seed, Raft::new(node, config, network, log, machine));
+    let raft = raft.await.map_err(consensus)?;
+    if !raft.is_initialized().await.map_err(consensus)? {
+        if found == Found::Alone {
+            let alone = BTreeMap::from([(node, BasicNode { addr: settings.address })]);
+            raft.initialize(alone).await.map_err(consensus)?;
+        }
+        return Ok(raft);
+    }
+    let members = raft.with_raft_state(|state| state.membership_state.effective().clone());
+    let voters: Vec<u64> = members.await.map_err(consensus)?.voter_ids().collect();
+    if found == Found::Alone && !voters.contains(&node) {
+        raft.shutdown().await?;
+        return Err(OpenError::OtherServer { node, members: voters });
+    }
+    if voters == [node] {
+        // Nobody else can be leading, so there is no use in waiting for a heartbeat.
+        raft.trigger().elect(false).await.map_err(consensus)?;
+    }
+    Ok(raft)
+}
+
+fn consensus(error: impl std::fmt::Display) -> OpenError {
+    OpenError::Consensus(error.to_string())
+}

@@ -1,0 +1,60 @@
+//! Without threads and in virtual time: the same seed gives the same run, and no run breaks what the log promises.
+
+mod support;
+
+use std::process::Command;
+
+use support::simulation::World;
+
+const STEPS: u64 = 150;
+
+fn run(seed: u64) -> Vec<String> {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let mut world = World::new(seed).await;
+        for _ in 0..STEPS {
+            world.act().await;
+        }
+        world.settle().await;
+        let lines = std::mem::take(&mut world.trace.lock().lines);
+        lines
+    })
+}
+
+#[test]
+fn no_seed_breaks_a_promise() {
+    for seed in 0..12 {
+        let trace = run(seed);
+        let count = |what: &str| trace.iter().filter(|line| line.contains(what)).count();
+        assert!(count("committed") > 100 && count("leading") > 1 && count("crash") > 0, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_seed_names_its_run() {
+    let first = run(3);
+    let again = run(3);
+    for (nth, (first, again)) in first.iter().zip(&again).enumerate() {
+        assert_eq!(first, again, "line {nth} of the second run");
+    }
+    assert_eq!(first.len(), again.len());
+    assert_ne!(first, run(4));
+}
+
+/// Hash keys, addresses and the like are others in another process.
+#[test]
+fn a_seed_names_its_run_in_every_process() {
+    const CHILD: &str = "RUN_SEED";
+    let trace = || run(5).join("\n");
+    if std::env::var(CHILD).is_ok() {
+        println!("<{}>", trace());
+        return;
+    }
+    let itself = std::env::current_exe().unwrap();
+    let mut child = Command::new(itself);
+    let child =
+        child.args(["--exact", "a_seed_names_its_run_in_every_process", "--nocapture"]).env(CHILD, "1");
+    let said = String::from_utf8(child.output().unwrap().stdout).unwrap();
+    assert!(said.contains(&format!("<{}>", trace())), "{said}");
+}

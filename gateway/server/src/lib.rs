@@ -6,8 +6,10 @@ pub mod autopilot;
 pub mod cluster;
 pub mod gossip;
 mod link;
+mod lone;
 pub mod rpc;
 mod sessions;
+pub mod snapshot_file;
 mod start;
 
 pub use sessions::Sessions;

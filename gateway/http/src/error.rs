@@ -9,6 +9,7 @@ use model::{AllocId, Rejection};
 use tokio::task::JoinError;
 use wire::RpcError;
 
+use crate::cluster_link::ClusterError;
 use crate::node_link::NodeLinkError;
 
 /// What a full queue tells its callers to wait.
@@ -135,6 +136,16 @@ impl From<api::QueryError> for Failure {
 impl From<InputError> for Failure {
     fn from(error: InputError) -> Failure {
         Failure::invalid(error.to_string())
+    }
+}
+
+impl From<ClusterError> for Failure {
+    fn from(error: ClusterError) -> Failure {
+        match error {
+            ClusterError::NotLeading { leader: None } => Failure::internal("No cluster leader"),
+            ClusterError::Invalid(text) => Failure::invalid(text),
+            ClusterError::NotLeading { .. } | ClusterError::Failed(_) => Failure::internal(error.to_string()),
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use crate::blocking::{RENDERS_MAX, WAITING_READS_MAX};
+use crate::cluster_link::{ClusterLink, Snapshots};
 use crate::error::Failure;
 use crate::events::Feed;
 use crate::node_link::NodeLink;
@@ -23,6 +24,9 @@ pub struct Api {
     pub control: Control,
     /// The way to nodes that are connected.
     pub node_link: Arc<dyn NodeLink>,
+    /// The other servers, and the raft cluster.
+    pub cluster: Arc<dyn ClusterLink>,
+    pub snapshots: Arc<dyn Snapshots>,
     pub agent: AgentInfo,
     /// What all event streams share. Whoever starts the server closes it before the end.
     pub events: Feed,

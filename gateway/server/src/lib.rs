@@ -6,9 +6,11 @@ pub mod autopilot;
 pub mod cluster;
 pub mod gossip;
 mod link;
+mod lone;
 pub mod rpc;
 pub mod servers;
 mod sessions;
+pub mod snapshot_file;
 mod start;
 
 pub use sessions::Sessions;

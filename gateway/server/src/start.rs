@@ -11,17 +11,21 @@ use control::heartbeats::HeartbeatSettings;
 use history::History;
 use http_gateway::events::Feed;
 use http_gateway::{AgentInfo, Api};
-use model::NodeId;
+use model::{Autopilot, NodeId};
 use raft::RaftJournal;
 use serde_json::{Map, Value};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::cluster::{self, Cluster};
+use crate::gossip;
 use crate::link::Link;
+use crate::lone::Lone;
 use crate::rpc::Rpc;
 use crate::servers::Servers;
 use crate::sessions::Sessions;
+use crate::snapshot_file;
 
 /// How long open answers may take to end when the server stops.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
@@ -109,8 +113,12 @@ impl Server {
         let events = Feed::new(control.clone());
         let (stop, stopping) = watch::channel(false);
         let addresses = (bound(&http), bound(&rpc));
+        let lone = Arc::new(Lone { log: log.clone(), control: control.clone() });
+        let cluster = cluster(&settings, server, (&http, &rpc), &lone);
         let api = Api {
             control: control.clone(),
+            cluster: Arc::new(cluster),
+            snapshots: Arc::new(snapshot_file::Files(lone)),
             node_link: Arc::new(Link { sessions: sessions.clone() }),
             events: events.clone(),
             history: history.clone(),
@@ -202,6 +210,37 @@ fn agent_info(settings: &Settings, server: Uuid, (http, rpc): (&TcpListener, &Tc
         config: settings.config.clone(),
         prometheus: true,
     }
+}
+
+fn cluster(
+    settings: &Settings,
+    id: Uuid,
+    (http, rpc): (&TcpListener, &TcpListener),
+    lone: &Arc<Lone>,
+) -> Cluster {
+    let own = gossip::Member {
+        id,
+        generation: 1,
+        number: RAFT_NODE,
+        name: settings.name.clone(),
+        region: settings.region.clone(),
+        datacenter: settings.datacenter.clone(),
+        serf: bound(rpc),
+        rpc: advertised(settings.advertise_rpc.as_ref(), rpc),
+        http: advertised(settings.advertise_http.as_ref(), http),
+        version: settings.version.clone(),
+        bootstrap_expect: 1,
+        has_log: true,
+        parting: gossip::Parting::Staying,
+    };
+    let settings = cluster::Settings {
+        own,
+        joins: cluster::Joins::default(),
+        peers: Vec::new(),
+        autopilot: Autopilot::default(),
+        timings: cluster::Timings::default(),
+    };
+    Cluster::start(settings, lone.clone(), lone.clone(), lone.clone(), None)
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {

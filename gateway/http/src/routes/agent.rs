@@ -1,5 +1,6 @@
 use axum::Router;
 use axum::extract::State as With;
+use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use control::WorkerStatus;
@@ -9,15 +10,19 @@ use serde_json::{Value, json};
 
 use api::{AgentHealth, AgentHealthResponse, AgentMember, AgentSelf, ServerMembers};
 
+use super::write;
 use crate::answer::{self, Answer};
 use crate::error::Failure;
-use crate::request::Read;
+use crate::request::{Call, Read};
 use crate::server::{AgentInfo, CONTRACT_VERSION, Server, now};
 
 pub fn router() -> Router<Server> {
     Router::new()
         .route("/v1/agent/self", get(own))
         .route("/v1/agent/members", get(members))
+        .route("/v1/agent/join", write(join))
+        .route("/v1/agent/force-leave", write(force_leave))
+        .route("/v1/agent/servers", get(servers).merge(write(change_servers)))
         .route("/v1/agent/health", get(health))
         .route("/v1/agent/schedulers", get(schedulers))
 }
@@ -37,8 +42,40 @@ async fn members(With(server): With<Server>, _: Read) -> Answer {
         server_name: agent.name.clone(),
         server_region: agent.region.clone(),
         server_dc: agent.datacenter.clone(),
-        members: vec![member(&server)].into(),
+        members: server.cluster.members().into(),
     }))
+}
+
+/// Also 200 when nobody could be joined: the answer says why.
+async fn join(With(server): With<Server>, call: Call) -> Answer {
+    let addresses: Vec<String> = call.params.all("address").map(str::to_string).collect();
+    if addresses.is_empty() {
+        return Err(Failure::invalid("missing address to join"));
+    }
+    Ok(answer::json(&server.cluster.join(addresses).await))
+}
+
+async fn force_leave(With(server): With<Server>, call: Call) -> Result<(), Failure> {
+    let name = call.params.get("node").filter(|name| !name.is_empty());
+    let name = name.ok_or_else(|| Failure::invalid("missing node to force leave"))?;
+    let prune = call.params.boolean("prune").map_err(|_| Failure::invalid("invalid prune value"))?;
+    Ok(server.cluster.force_leave(name.to_string(), prune).await?)
+}
+
+/// The servers that the node of this agent can turn to.
+async fn servers(With(server): With<Server>, _: Call) -> Answer {
+    if server.agent.node.is_none() {
+        return Err(Failure::new(StatusCode::NOT_IMPLEMENTED, "Invalid method"));
+    }
+    Ok(answer::json(&server.cluster.peers()))
+}
+
+/// A node follows the servers that its own server knows.
+async fn change_servers(With(server): With<Server>) -> Failure {
+    if server.agent.node.is_none() {
+        return Failure::new(StatusCode::NOT_IMPLEMENTED, "Invalid method");
+    }
+    Failure::unsupported("changing the servers of a node beside a server is")
 }
 
 /// Without a type: both, as far as this agent is both. A part that is asked for and not there is not healthy.
@@ -126,34 +163,11 @@ fn shown_config(agent: &AgentInfo) -> [(String, Value); 8] {
     .map(|(name, value)| (name.to_string(), value))
 }
 
+/// This server, as the others see it.
 fn member(server: &Server) -> AgentMember {
-    let agent = &server.agent;
-    let (host, port) = agent.rpc_addr.rsplit_once(':').unwrap_or((&agent.rpc_addr, "0"));
-    let tags = [
-        ("id", agent.server.to_string()),
-        ("role", "nomad".to_string()),
-        ("region", agent.region.clone()),
-        ("dc", agent.datacenter.clone()),
-        ("build", CONTRACT_VERSION.to_string()),
-        ("port", port.to_string()),
-        ("rpc_addr", host.to_string()),
-        ("raft_vsn", "3".to_string()),
-        ("vsn", "1".to_string()),
-        ("sojourn", agent.version.clone()),
-    ];
-    AgentMember {
-        name: format!("{}.{}", agent.name, agent.region),
-        addr: host.trim_matches(['[', ']']).to_string(),
-        port: port.parse().unwrap_or(0),
-        tags: tags.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
-        status: "alive".to_string(),
-        protocol_min: 1,
-        protocol_max: 5,
-        protocol_cur: 2,
-        delegate_min: 2,
-        delegate_max: 5,
-        delegate_cur: 4,
-    }
+    let id = server.agent.server.to_string();
+    let is_own = |member: &AgentMember| member.tags.get("id") == Some(&id);
+    server.cluster.members().into_iter().find(is_own).unwrap_or_default()
 }
 
 fn stats(server: &Server) -> Map<String, Map<String, String>> {
@@ -162,7 +176,7 @@ fn stats(server: &Server) -> Map<String, Map<String, String>> {
     let nomad = [
         ("server", "true".to_string()),
         ("leader", control.leads().to_string()),
-        ("leader_addr", if control.leads() { agent.rpc_addr.clone() } else { String::new() }),
+        ("leader_addr", server.cluster.leader().unwrap_or_default()),
         ("bootstrap", "true".to_string()),
         ("known_regions", "1".to_string()),
     ];

@@ -3,6 +3,7 @@
 mod absent;
 mod agent;
 mod allocations;
+mod autopilot;
 mod client_alloc;
 mod client_fs;
 mod deployments;
@@ -49,6 +50,7 @@ pub fn router(api: Api) -> Router {
         .merge(status::router())
         .merge(metrics::router())
         .merge(operator::router())
+        .merge(autopilot::router())
         .merge(crate::events::router())
         .merge(absent::router())
         .method_not_allowed_fallback(async || Failure::new(StatusCode::METHOD_NOT_ALLOWED, "Invalid method"))

@@ -1,21 +1,30 @@
 use axum::Router;
+use axum::body::Body;
 use axum::extract::State as With;
-use axum::http::StatusCode;
-use axum::routing::get;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::{delete, get};
 use base::Index;
+use futures_util::StreamExt;
 
 use api::{PreemptionConfig, SchedulerConfiguration, SchedulerConfigurationResponse};
 
 use super::write;
-use crate::answer::Answer;
+use crate::answer::{self, Answer, INDEX};
+use crate::cluster_link::PeerName;
 use crate::error::Failure;
-use crate::request::Read;
+use crate::request::{Call, Read};
 use crate::server::Server;
 
 pub fn router() -> Router<Server> {
+    let invalid = async || Failure::not_found("Invalid method");
     let change = async || Failure::unsupported("changing the scheduler configuration is");
     Router::new()
         .route("/v1/operator/scheduler/configuration", get(scheduler).merge(write(change)))
+        .route("/v1/operator/raft/configuration", get(raft_configuration))
+        .route("/v1/operator/raft/peer", delete(remove_peer).fallback(invalid))
+        .route("/v1/operator/raft/transfer-leadership", write(transfer_leadership))
+        .route("/v1/operator/snapshot", get(save_snapshot).merge(write(restore_snapshot)))
         // No licence is needed, and nobody has to ask for one.
         .route("/v1/operator/license", get(async || StatusCode::NO_CONTENT))
 }
@@ -37,3 +46,50 @@ async fn scheduler(With(server): With<Server>, read: Read) -> Answer {
     };
     server.read(&read, |_| Index(1), |_| Ok(view)).await
 }
+
+async fn raft_configuration(With(server): With<Server>, _: Read) -> Answer {
+    Ok(answer::json(&server.cluster.raft_configuration()))
+}
+
+async fn remove_peer(With(server): With<Server>, call: Call) -> Result<(), Failure> {
+    Ok(server.cluster.remove_peer(peer_name(&call)?).await?)
+}
+
+async fn transfer_leadership(With(server): With<Server>, call: Call) -> Answer {
+    Ok(answer::json(&server.cluster.transfer(peer_name(&call)?).await?))
+}
+
+/// Exactly one of `id` and `address`.
+fn peer_name(call: &Call) -> Result<PeerName, Failure> {
+    let given = |name| call.params.all(name).collect::<Vec<_>>();
+    match (given("id").as_slice(), given("address").as_slice()) {
+        ([""], _) | (_, [""]) => Err(Failure::invalid("id and address may not be empty")),
+        ([id], []) => Ok(PeerName::Id(id.to_string())),
+        ([], [address]) => Ok(PeerName::Address(address.to_string())),
+        ([], []) => Err(Failure::invalid("missing id or address of the server")),
+        (_, _) => Err(Failure::invalid("expected one id or one address, not several")),
+    }
+}
+
+async fn save_snapshot(With(server): With<Server>, read: Read) -> Answer {
+    if !read.options.stale {
+        server.fresh(api::Consistency::Leased, base::Index::ZERO).await?;
+    }
+    let file = server.snapshots.save().await?;
+    let mut headers = HeaderMap::from_iter([
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
+        (header::CONTENT_LENGTH, HeaderValue::from(file.bytes)),
+        (INDEX, HeaderValue::from(file.index)),
+    ]);
+    let digest = HeaderValue::try_from(file.digest);
+    headers.insert(DIGEST, digest.map_err(|_| Failure::internal("the digest of the snapshot is no header"))?);
+    Ok((headers, Body::from_stream(file.stream)).into_response())
+}
+
+/// The whole body is read and checked before anything changes; it may be of any size.
+async fn restore_snapshot(With(server): With<Server>, _: Call, body: Body) -> Result<(), Failure> {
+    let file = body.into_data_stream().map(|chunk| chunk.map_err(std::io::Error::other));
+    Ok(server.snapshots.restore(file.boxed()).await?)
+}
+
+const DIGEST: HeaderName = HeaderName::from_static("digest");

@@ -3,6 +3,7 @@ use axum::extract::State as With;
 use axum::routing::get;
 
 use crate::answer::{self, Answer};
+use crate::error::Failure;
 use crate::request::Read;
 use crate::server::Server;
 
@@ -16,13 +17,14 @@ pub fn router() -> Router<Server> {
 async fn leader(With(server): With<Server>, _: Read) -> Answer {
     // Also when any server may answer: the question is who leads.
     server.fresh(api::Consistency::Leased, base::Index::ZERO).await?;
-    Ok(answer::json(&server.agent.rpc_addr))
+    let leader = server.cluster.leader().ok_or_else(|| Failure::internal("No cluster leader"))?;
+    Ok(answer::json(&leader))
 }
 
 async fn peers(With(server): With<Server>, _: Read) -> Answer {
-    Ok(answer::json(&[&server.agent.rpc_addr]))
+    Ok(answer::json(&server.cluster.peers()))
 }
 
 async fn regions(With(server): With<Server>) -> Answer {
-    Ok(answer::json(&[&server.agent.region]))
+    Ok(answer::json(&server.cluster.regions()))
 }

@@ -377,9 +377,10 @@ impl Pool {
         if hello.asks {
             self.answer(from, &hello, true);
         }
-        if hello.welcome {
-            self.greeted.push((hello.number, Greeted::Welcome(Arc::new(hello.member.clone()))));
+        if !hello.welcome {
+            return;
         }
+        self.greeted.push((hello.number, Greeted::Welcome(Arc::new(hello.member.clone()))));
         // Joining is asked for until SWIM has the other's newest self; its answer tells of all others.
         let peer = Identity(Arc::new(hello.member));
         if !self.swim.iter_members().any(|member| *member.id() == peer) {

@@ -26,6 +26,7 @@ pub struct Network {
     pub sent: Vec<(SocketAddr, SocketAddr, Vec<u8>)>,
     pub notices: Vec<(SocketAddr, Notice)>,
     pub greeted: Vec<(SocketAddr, Greeted)>,
+    pub started: u64,
     /// Nothing passes between these.
     pub cut: Vec<(SocketAddr, SocketAddr)>,
 }
@@ -33,7 +34,9 @@ pub struct Network {
 impl Network {
     /// Starts a server, or starts it again.
     pub fn start(&mut self, own: Member, key: Option<Key>) {
-        let seed = own.generation ^ u64::from(own.serf.port()) << 20 ^ own.number << 40;
+        // Two processes never have the same one: chance is drawn anew at each start.
+        self.started += 1;
+        let seed = self.started;
         self.pools.insert(own.serf, Pool::new(own, key.as_ref(), timings(), seed));
     }
 

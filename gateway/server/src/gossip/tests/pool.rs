@@ -184,6 +184,7 @@ fn a_copied_data_directory_is_noticed() {
     let mut network = joined(2, None);
     network.start(Member { serf: address(9), name: "s9".into(), ..member(2, address(9)) }, None);
     network.greet(9, 1);
+    assert_eq!(network.pool(1).counts().refused, 1, "who is refused does not knock again by itself");
     assert!(network.said(9)[0].contains("was a data directory copied?"), "{:?}", network.said(9));
     network.start(Member { number: 10, ..member(8, address(8)) }, None);
     network.greet(8, 1);

@@ -88,7 +88,9 @@ impl<K: Key> IdMap<K> {
                 return None;
             }
         }
-        let mut shards = shards.into_iter().map(Arc::new);
+        let empty: Shard<K> = Arc::default();
+        let shared = |shard: Vec<(K, u32)>| if shard.is_empty() { empty.clone() } else { Arc::new(shard) };
+        let mut shards = shards.into_iter().map(shared);
         let branches = (0..FAN).map(|_| Arc::new(shards.by_ref().take(FAN).collect()));
         Some(IdMap { root: Arc::new(branches.collect()), len })
     }

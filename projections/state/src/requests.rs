@@ -62,6 +62,12 @@ impl Requests {
 }
 
 impl Generation {
+    pub fn of(rows: Rows<Named>) -> Generation {
+        let mut by_id = IdMap::default();
+        (0..).zip(rows.iter()).for_each(|(row, (id, _))| by_id.insert(*id, row));
+        Generation { by_id, rows }
+    }
+
     fn get(&self, id: RequestId) -> Option<Remembered> {
         self.by_id.get(&id).map(|row| self.rows[row].1)
     }

@@ -39,6 +39,20 @@ impl<T: PartialEq> PartialEq for Rows<T> {
 }
 
 impl<T> Rows<T> {
+    /// A table from whole pages, each row with its hash.
+    pub fn from_pages(pages: Vec<(Vec<T>, Vec<u64>)>) -> Rows<T> {
+        let hashes = pages.iter().flat_map(|(_, hashes)| hashes);
+        let sum = hashes.fold(0, |sum: u64, hash| sum.wrapping_add(closed(*hash)));
+        let (rows, hashes): (Vec<_>, Vec<_>) = pages.into_iter().unzip();
+        let closed = |page: Vec<u64>| page.into_iter().map(closed).collect();
+        let hashes = Pages::from_pages(hashes.into_iter().map(closed));
+        Rows { rows: Pages::from_pages(rows), hashes, sum, open: Vec::new() }
+    }
+
+    pub fn pages(&self) -> &Pages<T> {
+        &self.rows
+    }
+
     pub fn len(&self) -> usize {
         self.rows.len()
     }
@@ -143,6 +157,15 @@ mod tests {
     fn which_row_holds_a_value_counts() {
         assert_ne!(settled(&[1, 2]).sum(), settled(&[2, 1]).sum());
         assert_ne!(settled(&[1]).sum(), settled(&[1, 1]).sum());
+    }
+
+    #[test]
+    fn whole_pages_make_the_same_table() {
+        let values: Vec<u64> = (0..600).collect();
+        let page = |at: usize| values[at..values.len().min(at + 256)].to_vec();
+        let hashed = |page: &[u64]| page.iter().map(|value| hash(*value as u32, value)).collect();
+        let pages = [0, 256, 512].map(|at| (page(at), hashed(&page(at))));
+        assert!(Rows::from_pages(pages.to_vec()) == settled(&values));
     }
 
     #[test]

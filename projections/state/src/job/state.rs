@@ -60,6 +60,11 @@ impl GroupSummary {
         [queued, starting, running, complete, failed, lost, unknown]
     }
 
+    pub(crate) fn from_numbers(numbers: [u32; 7]) -> GroupSummary {
+        let [queued, starting, running, complete, failed, lost, unknown] = numbers;
+        GroupSummary { queued, starting, running, complete, failed, lost, unknown }
+    }
+
     pub(crate) fn count_mut(&mut self, status: ClientStatus) -> &mut u32 {
         match status {
             ClientStatus::Pending => &mut self.starting,

@@ -10,5 +10,6 @@ mod view;
 
 pub use class::computed_class;
 pub use ports::PortSet;
+pub(crate) use state::Class;
 pub use state::{Amount, ClassRow, NodeCold, NodeHot, NodeLoad, NodeRow, Nodes, secret_hash};
 pub use view::document;

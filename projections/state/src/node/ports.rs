@@ -5,6 +5,12 @@
 pub struct PortSet(Vec<(u16, u16)>);
 
 impl PortSet {
+    /// Each taken as often as it stands in the list.
+    pub fn of(mut ports: Vec<u16>) -> PortSet {
+        ports.sort_unstable();
+        PortSet(ports.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u16)).collect())
+    }
+
     pub fn contains(&self, port: u16) -> bool {
         self.0.binary_search_by_key(&port, |(taken, _)| *taken).is_ok()
     }

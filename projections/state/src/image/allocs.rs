@@ -1,0 +1,329 @@
+use std::sync::Arc;
+
+use model::document::AllocationMetric;
+use model::{AllocId, ClientStatus, Desired, Doc, EvalId, NodeId, Report, Template};
+
+use super::columns::{Column, Dictionary, Fault, Reader, Writer, at, state, text_hash};
+use super::jobs::{decode_documents, encode_documents};
+use super::pool::Pool;
+use super::versions::{Name, Used, Versions, used};
+use crate::Kept;
+use crate::alloc::{Alloc, KnownState, Transition};
+use crate::job::{JobRow, JobVersion};
+use crate::node::NodeRow;
+
+// Bits of a row's flags.
+const GONE: u8 = 1;
+const MIGRATE: u8 = 2;
+const RESCHEDULE: u8 = 4;
+const NO_SHUTDOWN_DELAY: u8 = 8;
+
+/// The chunk, and the versions of jobs it refers to.
+pub(super) fn encode(rows: &[Arc<Alloc>]) -> (Vec<u8>, Vec<Used>) {
+    let mut to = Writer::default();
+    encode_own(&mut to, rows);
+    encode_shared(&mut to, rows);
+    let (places, used) = used(rows);
+    to.u8s(places.into_iter());
+    to.counts(std::iter::once(used.len()));
+    to.u32s(used.iter().map(|(job, _)| job.0));
+    to.u64s(used.iter().map(|(_, version)| version.version));
+    to.indexes(used.iter().map(|(_, version)| version.registered));
+    (to.0, used)
+}
+
+fn encode_own(to: &mut Writer, rows: &[Arc<Alloc>]) {
+    to.ids(rows.iter().map(|row| row.id));
+    to.u32s(rows.iter().map(|row| row.node.0));
+    to.u32s(rows.iter().map(|row| row.name_index));
+    to.u8s(rows.iter().map(|row| row.desired as u8));
+    to.u8s(rows.iter().map(|row| row.client as u8));
+    to.u8s(rows.iter().map(|row| flags(row)));
+    to.optional_ids(rows.iter().map(|row| row.previous));
+    to.optional_ids(rows.iter().map(|row| row.next));
+    to.optional_ids(rows.iter().map(|row| row.follow_up));
+    to.indexes(rows.iter().map(|row| row.created));
+    to.indexes(rows.iter().map(|row| row.modified));
+    to.indexes(rows.iter().map(|row| row.alloc_modified));
+    to.times(rows.iter().map(|row| row.create_time));
+    to.times(rows.iter().map(|row| row.modify_time));
+    to.counts(rows.iter().map(|row| row.ports.len()));
+    to.u16s(rows.iter().flat_map(|row| row.ports.iter()).copied());
+    to.counts(rows.iter().map(|row| row.states.len()));
+    let states = || rows.iter().flat_map(|row| row.states.iter());
+    to.u8s(states().map(|known| known.status as u8));
+    to.times(states().map(|known| known.time));
+    to.texts(rows.iter().map(|row| &row.report.doc().0[..]));
+}
+
+/// A page has at most 256 rows, so that a place is one byte.
+fn encode_shared(to: &mut Writer, rows: &[Arc<Alloc>]) {
+    let texts: [fn(&Alloc) -> &str; 3] =
+        [|row| &row.group, |row| &row.desired_description, |row| &row.client_description];
+    for text in texts {
+        let mut texts: Dictionary<'_, str> = Dictionary::new();
+        to.u8s(rows.iter().map(|row| texts.place(text(row), text_hash) as u8));
+        texts.write(to);
+    }
+    let mut evals: Dictionary<'_, EvalId> = Dictionary::new();
+    let id_hash = |id: &EvalId| id.0.as_u128() as u64;
+    to.u8s(rows.iter().map(|row| evals.place(&row.eval, id_hash) as u8));
+    to.counts(std::iter::once(evals.entries().len()));
+    to.ids(evals.entries().iter().map(|id| **id));
+    let mut templates: Dictionary<'_, Kept<Template>> = Dictionary::new();
+    to.u8s(rows.iter().map(|row| templates.place(&row.template, Kept::hash) as u8));
+    encode_documents(to, templates.entries());
+    let mut metrics: Dictionary<'_, Kept<AllocationMetric>> = Dictionary::new();
+    to.u8s(rows.iter().map(|row| metrics.place(&row.metrics, Kept::hash) as u8));
+    encode_documents(to, metrics.entries());
+}
+
+fn flags(row: &Alloc) -> u8 {
+    let flag = |is: bool, bit: u8| if is { bit } else { 0 };
+    flag(row.gone, GONE)
+        | flag(row.transition.migrate, MIGRATE)
+        | flag(row.transition.reschedule, RESCHEDULE)
+        | flag(row.transition.no_shutdown_delay, NO_SHUTDOWN_DELAY)
+}
+
+/// What allocations of several chunks share.
+#[derive(Default)]
+pub(super) struct Pools {
+    texts: Pool<Arc<str>>,
+    templates: Pool<Kept<Template>>,
+    metrics: Pool<Kept<AllocationMetric>>,
+    untold: Kept<Report>,
+    no_ports: Arc<[u16]>,
+    no_states: Arc<Vec<KnownState>>,
+}
+
+/// What allocations refer to.
+pub(super) struct Known<'a> {
+    pub nodes: &'a [NodeId],
+    pub versions: &'a Versions,
+    pub pools: Pools,
+}
+
+pub(super) fn decode(bytes: &[u8], len: usize, known: &Known<'_>) -> Result<Vec<Arc<Alloc>>, Fault> {
+    let mut from = Reader(bytes);
+    let own = Own::read(&mut from, len)?;
+    let shared = Shared::read(&mut from, len, known)?;
+    from.end()?;
+    let (mut port, mut state) = (0, 0);
+    let row = |row: usize| {
+        let (first_port, first_state) = (port, state);
+        port += own.port_counts.count(row);
+        state += own.state_counts.count(row);
+        let ports = own.ports(first_port..port, &known.pools);
+        let states = own.states(first_state..state, &known.pools)?;
+        Ok(Arc::new(own.alloc(row, shared.of(row)?, ports, states, known)?))
+    };
+    (0..len).map(row).collect()
+}
+
+/// Columns of what each row has for itself.
+struct Own<'a> {
+    ids: Column<'a, 16>,
+    nodes: Column<'a, 4>,
+    name_indexes: Column<'a, 4>,
+    desired: &'a [u8],
+    clients: &'a [u8],
+    flags: &'a [u8],
+    previous: Vec<Option<AllocId>>,
+    next: Vec<Option<AllocId>>,
+    follow_ups: Vec<Option<EvalId>>,
+    created: Column<'a, 8>,
+    modified: Column<'a, 8>,
+    alloc_modified: Column<'a, 8>,
+    create_time: Column<'a, 8>,
+    modify_time: Column<'a, 8>,
+    port_counts: Column<'a, 4>,
+    all_ports: Column<'a, 2>,
+    state_counts: Column<'a, 4>,
+    state_statuses: &'a [u8],
+    state_times: Column<'a, 8>,
+    reports: Vec<&'a [u8]>,
+}
+
+impl<'a> Own<'a> {
+    fn read(from: &mut Reader<'a>, len: usize) -> Result<Own<'a>, Fault> {
+        let (ids, nodes, name_indexes) = (from.column(len)?, from.column(len)?, from.column(len)?);
+        let (desired, clients, flags) = (from.u8s(len)?, from.u8s(len)?, from.u8s(len)?);
+        let (previous, next) = (from.optional_ids(len, AllocId)?, from.optional_ids(len, AllocId)?);
+        let follow_ups = from.optional_ids(len, EvalId)?;
+        let (created, modified, alloc_modified) = (from.column(len)?, from.column(len)?, from.column(len)?);
+        let (create_time, modify_time) = (from.column(len)?, from.column(len)?);
+        let (port_counts, ports) = from.counts(len)?;
+        let all_ports = from.column(ports)?;
+        let (state_counts, states) = from.counts(len)?;
+        let (state_statuses, state_times) = (from.u8s(states)?, from.column(states)?);
+        let reports = from.texts(len)?;
+        Ok(Own {
+            ids,
+            nodes,
+            name_indexes,
+            desired,
+            clients,
+            flags,
+            previous,
+            next,
+            follow_ups,
+            created,
+            modified,
+            alloc_modified,
+            create_time,
+            modify_time,
+            port_counts,
+            all_ports,
+            state_counts,
+            state_statuses,
+            state_times,
+            reports,
+        })
+    }
+
+    fn ports(&self, range: std::ops::Range<usize>, pools: &Pools) -> Arc<[u16]> {
+        if range.is_empty() {
+            return pools.no_ports.clone();
+        }
+        range.map(|at| self.all_ports.u16(at)).collect()
+    }
+
+    fn states(&self, range: std::ops::Range<usize>, pools: &Pools) -> Result<Arc<Vec<KnownState>>, Fault> {
+        if range.is_empty() {
+            return Ok(pools.no_states.clone());
+        }
+        let known = |at: usize| {
+            let status = state(ClientStatus::from_number, self.state_statuses[at])?;
+            Ok(KnownState { status, time: self.state_times.time(at) })
+        };
+        range.map(known).collect::<Result<Vec<_>, Fault>>().map(Arc::new)
+    }
+
+    fn report(&self, row: usize, pools: &Pools) -> Kept<Report> {
+        match self.reports[row] {
+            [] => pools.untold.clone(),
+            bytes => Kept::new(Doc(bytes.to_vec())),
+        }
+    }
+
+    fn alloc(
+        &self,
+        row: usize,
+        shared: SharedOfRow<'_>,
+        ports: Arc<[u16]>,
+        states: Arc<Vec<KnownState>>,
+        known: &Known<'_>,
+    ) -> Result<Alloc, Fault> {
+        let flag = |bit: u8| self.flags[row] & bit != 0;
+        let node = self.nodes.u32(row);
+        Ok(Alloc {
+            id: AllocId(self.ids.id(row)),
+            job: shared.version.0,
+            node: NodeRow(node),
+            node_id: *at(known.nodes, node)?,
+            version: shared.version.1.clone(),
+            group: shared.group.clone(),
+            name_index: self.name_indexes.u32(row),
+            eval: shared.eval,
+            desired: state(Desired::from_number, self.desired[row])?,
+            desired_description: shared.desired_description.clone(),
+            client: state(ClientStatus::from_number, self.clients[row])?,
+            client_description: shared.client_description.clone(),
+            transition: Transition {
+                migrate: flag(MIGRATE),
+                reschedule: flag(RESCHEDULE),
+                no_shutdown_delay: flag(NO_SHUTDOWN_DELAY),
+            },
+            template: shared.template.clone(),
+            metrics: shared.metrics.clone(),
+            ports,
+            states,
+            previous: self.previous[row],
+            next: self.next[row],
+            follow_up: self.follow_ups[row],
+            report: self.report(row, &known.pools),
+            gone: flag(GONE),
+            created: self.created.index(row),
+            modified: self.modified.index(row),
+            alloc_modified: self.alloc_modified.index(row),
+            create_time: self.create_time.time(row),
+            modify_time: self.modify_time.time(row),
+        })
+    }
+}
+
+/// What rows share: for each row a place among the entries of its chunk.
+struct Shared<'a> {
+    groups: (&'a [u8], Vec<Arc<str>>),
+    desired_descriptions: (&'a [u8], Vec<Arc<str>>),
+    client_descriptions: (&'a [u8], Vec<Arc<str>>),
+    evals: (&'a [u8], Vec<EvalId>),
+    templates: (&'a [u8], Vec<Kept<Template>>),
+    metrics: (&'a [u8], Vec<Kept<AllocationMetric>>),
+    versions: (&'a [u8], Vec<(JobRow, &'a Arc<JobVersion>)>),
+}
+
+struct SharedOfRow<'a> {
+    group: &'a Arc<str>,
+    desired_description: &'a Arc<str>,
+    client_description: &'a Arc<str>,
+    eval: EvalId,
+    template: &'a Kept<Template>,
+    metrics: &'a Kept<AllocationMetric>,
+    version: (JobRow, &'a Arc<JobVersion>),
+}
+
+impl<'a> Shared<'a> {
+    fn read(from: &mut Reader<'a>, len: usize, known: &'a Known<'_>) -> Result<Shared<'a>, Fault> {
+        let pools = &known.pools;
+        let mut texts = || Ok::<_, Fault>((from.u8s(len)?, read_texts(from, pools)?));
+        let (groups, desired_descriptions, client_descriptions) = (texts()?, texts()?, texts()?);
+        let evals = (from.u8s(len)?, read_ids(from)?);
+        let templates = (from.u8s(len)?, decode_documents(from, &pools.templates)?);
+        let metrics = (from.u8s(len)?, decode_documents(from, &pools.metrics)?);
+        let versions = (from.u8s(len)?, read_versions(from, known.versions)?);
+        Ok(Shared { groups, desired_descriptions, client_descriptions, evals, templates, metrics, versions })
+    }
+
+    fn of(&self, row: usize) -> Result<SharedOfRow<'_>, Fault> {
+        fn entry<'b, T>(column: &'b (&[u8], Vec<T>), row: usize) -> Result<&'b T, Fault> {
+            at(&column.1, column.0[row])
+        }
+        Ok(SharedOfRow {
+            group: entry(&self.groups, row)?,
+            desired_description: entry(&self.desired_descriptions, row)?,
+            client_description: entry(&self.client_descriptions, row)?,
+            eval: *entry(&self.evals, row)?,
+            template: entry(&self.templates, row)?,
+            metrics: entry(&self.metrics, row)?,
+            version: *entry(&self.versions, row)?,
+        })
+    }
+}
+
+fn read_texts(from: &mut Reader<'_>, pools: &Pools) -> Result<Vec<Arc<str>>, Fault> {
+    let len = from.count()?;
+    let shared = |text: &str| pools.texts.share(text_hash(text), text.into());
+    Ok(from.strings(len)?.into_iter().map(shared).collect())
+}
+
+fn read_ids(from: &mut Reader<'_>) -> Result<Vec<EvalId>, Fault> {
+    let len = from.count()?;
+    Ok(from.column::<16>(len)?.ids().map(EvalId).collect())
+}
+
+fn read_versions<'a>(
+    from: &mut Reader<'_>,
+    versions: &'a Versions,
+) -> Result<Vec<(JobRow, &'a Arc<JobVersion>)>, Fault> {
+    let len = from.count()?;
+    let (jobs, numbers): (Column<'_, 4>, Column<'_, 8>) = (from.column(len)?, from.column(len)?);
+    let registered: Column<'_, 8> = from.column(len)?;
+    let version = |at: usize| {
+        let job = JobRow(jobs.u32(at));
+        let name = Name { job, number: numbers.u64(at), registered: registered.index(at) };
+        Ok((job, versions.find(name)?))
+    };
+    (0..len).map(version).collect()
+}

@@ -1,0 +1,107 @@
+use base::pages::PAGE_ROWS;
+use base::{Index, Time, Uuid};
+use model::Digest;
+
+use super::{ImageError, Table};
+use crate::{State, TableIndexes};
+
+const MAGIC: &[u8; 8] = b"SOJSTATE";
+
+/// The layout of the chunks. It changes when any of them does: what a release does not know it refuses.
+const FORMAT: u16 = 1;
+
+const LEN: usize = 128 + 4 * Table::ALL.len();
+
+/// The first chunk: what the others are, and what belongs to no table.
+pub(super) struct Contents {
+    pub index: Index,
+    pub time: Time,
+    pub cluster: Uuid,
+    pub tables: TableIndexes,
+    pub digest: Digest,
+    pub rows: [u32; Table::ALL.len()],
+}
+
+impl Contents {
+    pub fn of(state: &State) -> Contents {
+        let rows = |table: Table| match table {
+            Table::Nodes => state.nodes.hot.len(),
+            Table::Classes => state.nodes.classes.len(),
+            Table::Jobs | Table::OldVersions => state.jobs.rows.len(),
+            Table::Evals => state.evals.rows.len(),
+            Table::Blocked => state.evals.blocked.len(),
+            Table::Allocs => state.allocs.rows.len(),
+            Table::Requests => state.requests.current.rows.len(),
+            Table::OlderRequests => state.requests.previous.rows.len(),
+        };
+        Contents {
+            index: state.index,
+            time: state.time,
+            cluster: state.cluster,
+            tables: state.tables,
+            digest: state.digest(),
+            rows: Table::ALL.map(|table| rows(table) as u32),
+        }
+    }
+
+    pub fn rows(&self, table: Table) -> usize {
+        self.rows[table as usize] as usize
+    }
+
+    pub fn chunks(&self, table: Table) -> usize {
+        match table {
+            Table::Blocked => self.rows(table).min(1),
+            _ => self.rows(table).div_ceil(PAGE_ROWS),
+        }
+    }
+
+    /// Rows in one chunk of a table.
+    pub fn rows_in(&self, table: Table, chunk: usize) -> usize {
+        match table {
+            Table::Blocked => self.rows(table),
+            _ => PAGE_ROWS.min(self.rows(table) - chunk * PAGE_ROWS),
+        }
+    }
+
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(LEN);
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&FORMAT.to_le_bytes());
+        bytes.extend_from_slice(&[0; 6]);
+        bytes.extend_from_slice(&self.index.0.to_le_bytes());
+        bytes.extend_from_slice(&self.time.0.to_le_bytes());
+        bytes.extend_from_slice(&self.cluster.0);
+        let TableIndexes { nodes, jobs, evals, allocs } = self.tables;
+        [nodes, jobs, evals, allocs].iter().for_each(|index| bytes.extend_from_slice(&index.0.to_le_bytes()));
+        bytes.extend_from_slice(&self.digest.to_bytes());
+        self.rows.iter().for_each(|rows| bytes.extend_from_slice(&rows.to_le_bytes()));
+        bytes
+    }
+
+    pub fn decode(bytes: &[u8]) -> Result<Contents, ImageError> {
+        if bytes.get(..8) != Some(&MAGIC[..]) || bytes.len() < 10 {
+            return Err(ImageError::NoImage);
+        }
+        let format = u16::from_le_bytes([bytes[8], bytes[9]]);
+        if format != FORMAT {
+            return Err(ImageError::UnknownFormat(format));
+        }
+        let bytes: &[u8; LEN] = bytes.try_into().map_err(|_| ImageError::NoImage)?;
+        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes were sliced"));
+        let count =
+            |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes were sliced"));
+        Ok(Contents {
+            index: Index(word(16)),
+            time: Time(word(24) as i64),
+            cluster: Uuid(bytes[32..48].try_into().expect("16 bytes were sliced")),
+            tables: TableIndexes {
+                nodes: Index(word(48)),
+                jobs: Index(word(56)),
+                evals: Index(word(64)),
+                allocs: Index(word(72)),
+            },
+            digest: Digest::from_bytes(bytes[80..128].try_into().expect("a digest's bytes were sliced")),
+            rows: std::array::from_fn(|table| count(128 + 4 * table)),
+        })
+    }
+}

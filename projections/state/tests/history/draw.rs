@@ -1,0 +1,265 @@
+use base::{Index, Rng, Time};
+use model::document::{
+    AllocationMetric, Job, JobSubmission, Node, PortMapping, TaskEvent, TaskGroup, TaskState,
+};
+use model::event::*;
+use model::{
+    AllocId, ClientStatus, Desired, Doc, Eligibility, EvalId, EvalStatus, JobKey, JobType, NodeId,
+    NodeStatus, Report, Template, Trigger,
+};
+use state::State;
+use state::alloc::Alloc;
+use state::eval::Eval;
+use state::job::JobState;
+use state::node::NodeRow;
+
+/// What may happen next: events of one command, in their order.
+pub fn events(state: &State, rng: &mut Rng) -> Vec<Event> {
+    loop {
+        let drawn = match rng.below(100) {
+            0..12 => of_nodes(state, rng),
+            12..26 => of_jobs(state, rng),
+            26..50 => of_evals(state, rng),
+            50..70 => Some(placed(state, rng)),
+            _ => of_allocs(state, rng),
+        };
+        match drawn {
+            Some(events) if !events.is_empty() => return events,
+            Some(_) | None => {}
+        }
+    }
+}
+
+fn one<T: Copy>(of: &[T], rng: &mut Rng) -> Option<T> {
+    (!of.is_empty()).then(|| of[rng.below(of.len() as u64) as usize])
+}
+
+fn node(state: &State, rng: &mut Rng) -> Option<NodeRow> {
+    one(&state.nodes.rows().collect::<Vec<_>>(), rng)
+}
+
+fn job<'a>(state: &'a State, rng: &mut Rng) -> Option<&'a JobState> {
+    one(&state.jobs.iter().map(|(_, job)| job).collect::<Vec<_>>(), rng)
+}
+
+fn live_eval<'a>(state: &'a State, rng: &mut Rng) -> Option<&'a Eval> {
+    let live = state.evals.iter().map(|(_, eval)| eval).filter(|eval| !eval.status.is_terminal());
+    one(&live.collect::<Vec<_>>(), rng)
+}
+
+fn alloc<'a>(state: &'a State, rng: &mut Rng) -> Option<&'a Alloc> {
+    one(&state.allocs.iter().map(|(_, alloc)| alloc).collect::<Vec<_>>(), rng)
+}
+
+fn message(rng: &mut Rng) -> NodeMessage {
+    let details = (0..rng.below(3)).map(|n| (format!("detail {n}"), "ü".repeat(rng.below(20) as usize)));
+    NodeMessage {
+        details: details.collect(),
+        ..NodeMessage::new("Cluster", "something", Time(rng.next() as i64))
+    }
+}
+
+fn of_nodes(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
+    let known = node(state, rng);
+    let (Some(row), false) = (known, rng.below(3) == 0) else { return Some(vec![registered(rng)]) };
+    let (hot, node) = (state.nodes.hot(row), state.nodes.cold(row).id);
+    let event = match rng.below(12) {
+        0..5 => {
+            let to = one(NodeStatus::ALL, rng).filter(|to| *to != hot.status)?;
+            let message = (rng.below(2) == 0).then(|| message(rng));
+            NodeStatusChanged { node, from: hot.status, to, message }.into()
+        }
+        5..7 => NodeUpdated { node, document: document(rng), computed_class: class(rng) }.into(),
+        7 => NodeEligibilityChanged { node, to: one(Eligibility::ALL, rng)?, message: message(rng) }.into(),
+        8 | 9 => {
+            NodeMessagesEmitted { node, messages: (0..rng.below(5)).map(|_| message(rng)).collect() }.into()
+        }
+        10 => NodeAllocsReported { node }.into(),
+        _ => NodeDeregistered { node }.into(),
+    };
+    Some(vec![event])
+}
+
+fn registered(rng: &mut Rng) -> Event {
+    let node = NodeId(rng.uuid());
+    NodeRegistered { node, document: document(rng), computed_class: class(rng), secret_hash: [7; 32] }.into()
+}
+
+fn document(rng: &mut Rng) -> Doc {
+    Doc::of(&Node { name: format!("node-{}", rng.below(1000)), datacenter: "dc1".into(), ..Node::default() })
+}
+
+fn class(rng: &mut Rng) -> String {
+    format!("v1:{}", rng.below(5))
+}
+
+fn of_jobs(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
+    let event = match rng.below(20) {
+        0..14 => {
+            let key = JobKey::new("default", &format!("job-{}", rng.below(12)));
+            let version = state.jobs.lookup(&key).map_or(0, |job| job.current().version + 1);
+            let submission = match rng.below(3) {
+                0 => Doc::of(&JobSubmission { source: "a job".into(), ..JobSubmission::default() }),
+                _ => Doc::default(),
+            };
+            JobRegistered { document: job_document(&key, rng), key, version, submission }.into()
+        }
+        14..19 => {
+            let job = job(state, rng)?;
+            JobStopped { key: job.key.clone(), version: job.current().version + 1 }.into()
+        }
+        _ => JobPurged { key: job(state, rng)?.key.clone() }.into(),
+    };
+    Some(vec![event])
+}
+
+fn job_document(key: &JobKey, rng: &mut Rng) -> Doc {
+    let group = |name: &str| TaskGroup { name: Some(name.into()), count: Some(3), ..TaskGroup::default() };
+    Doc::of(&Job {
+        id: Some(key.id.clone()),
+        kind: Some(one(JobType::ALL, rng).expect("there are kinds").to_string()),
+        priority: Some(rng.below(100) as i64),
+        task_groups: vec![group("web"), group("db")].into(),
+        ..Job::default()
+    })
+}
+
+fn of_evals(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
+    let event = match rng.below(12) {
+        0..4 => EvalCreated { eval: new_eval(state, rng)? }.into(),
+        4..9 => {
+            let eval = live_eval(state, rng)?.id();
+            let status = one(EvalStatus::ALL, rng)?;
+            let description = one(&["", "created for job", "blocked"], rng)?.to_string();
+            EvalUpdated { eval, status, description, outcome: outcome(rng) }.into()
+        }
+        9 => EvalAcked { eval: live_eval(state, rng)?.id() }.into(),
+        10 => EvalsCanceled { evals: vec![live_eval(state, rng)?.id()], cause: "superseded".into() }.into(),
+        _ => PlanCommitted {
+            eval: live_eval(state, rng)?.id(),
+            snapshot: state.index,
+            refresh: Index::ZERO,
+            rejected: vec![],
+        }
+        .into(),
+    };
+    Some(vec![event])
+}
+
+fn new_eval(state: &State, rng: &mut Rng) -> Option<NewEval> {
+    let id = |rng: &mut Rng| (rng.below(3) == 0).then(|| rng.uuid());
+    Some(NewEval {
+        id: EvalId(rng.uuid()),
+        key: job(state, rng)?.key.clone(),
+        kind: one(JobType::ALL, rng)?,
+        priority: rng.below(100) as u32,
+        trigger: one(Trigger::ALL, rng)?,
+        status: one(&[EvalStatus::Pending, EvalStatus::Pending, EvalStatus::Blocked], rng)?,
+        description: one(&["", "for a test"], rng)?.to_string(),
+        node: id(rng).map(NodeId),
+        job_modify: Index(rng.below(100)),
+        node_modify: Index(rng.below(100)),
+        previous: id(rng).map(EvalId),
+        wait_until: Time(rng.below(9) as i64),
+        outcome: outcome(rng),
+    })
+}
+
+fn outcome(rng: &mut Rng) -> EvalOutcome {
+    let groups = &["web", "db"][..rng.below(3) as usize];
+    let classes = 0..rng.below(4);
+    EvalOutcome {
+        snapshot: Index(rng.below(100)),
+        queued: groups.iter().map(|group| (group.to_string(), rng.below(9) as u32)).collect(),
+        failed_groups: if rng.below(3) == 0 { Doc::of(&FailedGroups::default()) } else { Doc::default() },
+        classes: classes.map(|n| (format!("v1:{n}"), n % 2 == 0)).collect(),
+        escaped: rng.below(2) == 0,
+        next: (rng.below(4) == 0).then(|| EvalId(rng.uuid())),
+        blocked: (rng.below(4) == 0).then(|| EvalId(rng.uuid())),
+    }
+}
+
+fn placed(state: &State, rng: &mut Rng) -> Vec<Event> {
+    let (Some(job), Some(_)) = (job(state, rng), node(state, rng)) else { return Vec::new() };
+    let (count, width) = (1 + rng.below(6) as usize, rng.below(3) as usize);
+    let version = job.versions[rng.below(job.versions.len() as u64) as usize].version;
+    let nodes = (0..count).map(|_| state.nodes.cold(node(state, rng).expect("one is known")).id).collect();
+    let previous = |rng: &mut Rng| alloc(state, rng).map(|alloc| alloc.id).unwrap_or_default();
+    let previous = match rng.below(3) {
+        0 => (0..count).map(|n| if n % 2 == 0 { previous(rng) } else { AllocId::default() }).collect(),
+        _ => Vec::new(),
+    };
+    let event = AllocsPlaced {
+        eval: live_eval(state, rng).map(Eval::id).unwrap_or_default(),
+        key: job.key.clone(),
+        version,
+        group: if rng.below(4) == 0 { "db" } else { "web" }.to_string(),
+        template: template(rng, width),
+        metrics: Doc::of(&AllocationMetric { nodes_evaluated: rng.below(3) as i64, ..Default::default() }),
+        ids: (0..count).map(|_| AllocId(rng.uuid())).collect(),
+        nodes,
+        names: (0..count as u32).collect(),
+        previous,
+        ports: (0..count * width).map(|_| 20_000 + rng.below(50) as u16).collect(),
+    };
+    vec![event.into()]
+}
+
+fn template(rng: &mut Rng, ports: usize) -> Doc {
+    let port = |n: usize| PortMapping { label: format!("port-{n}"), ..PortMapping::default() };
+    Doc::of(&Template {
+        ports: (0..ports).map(port).collect(),
+        cpu_mhz: 100 * rng.below(4) as u32,
+        memory_mib: 64,
+        ..Template::default()
+    })
+}
+
+fn of_allocs(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
+    let drawn = alloc(state, rng)?;
+    let mut allocs = vec![drawn.id];
+    if rng.below(3) == 0 {
+        allocs.extend(alloc(state, rng).map(|alloc| alloc.id).filter(|id| *id != drawn.id));
+    }
+    let follow_up = (rng.below(3) == 0).then(|| EvalId(rng.uuid()));
+    let event = match rng.below(20) {
+        0..10 => reported(drawn, rng)?,
+        10..13 => {
+            let client = (rng.below(2) == 0).then_some(ClientStatus::Lost);
+            let description = "stopped for a test".to_string();
+            AllocsStopped { allocs, desired: one(Desired::ALL, rng)?, description, client, follow_up }.into()
+        }
+        13..15 => AllocsMarkedUnknown { allocs, follow_up }.into(),
+        15 => AllocsReconnected { allocs }.into(),
+        16 | 17 => {
+            let job = state.jobs.get(drawn.job);
+            let version = job.versions[rng.below(job.versions.len() as u64) as usize].version;
+            let (eval, template) = (EvalId(rng.uuid()), template(rng, 0));
+            AllocsUpdatedInPlace { eval, version, template, allocs: vec![drawn.id] }.into()
+        }
+        _ => AllocTransitionRequested {
+            allocs,
+            migrate: rng.below(2) == 0,
+            reschedule: rng.below(2) == 0,
+            no_shutdown_delay: rng.below(2) == 0,
+            cause: "drawn".into(),
+        }
+        .into(),
+    };
+    Some(vec![event])
+}
+
+fn reported(alloc: &Alloc, rng: &mut Rng) -> Option<Event> {
+    let event = |n: u64| TaskEvent { kind: "Started".into(), time: n as i64, ..TaskEvent::default() };
+    let task = TaskState {
+        state: "running".into(),
+        events: (0..rng.below(3)).map(event).collect(),
+        ..Default::default()
+    };
+    let report =
+        Report { task_states: [("task".to_string(), task)].into_iter().collect(), ..Report::default() };
+    let to = one(ClientStatus::ALL, rng)?;
+    let description = one(&["", "Tasks are running", "Failed tasks"], rng)?.to_string();
+    let (alloc, node, from) = (alloc.id, alloc.node_id, alloc.client);
+    Some(AllocReported { alloc, node, from, to, description, report: Doc::of(&report) }.into())
+}

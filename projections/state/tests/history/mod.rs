@@ -1,0 +1,69 @@
+//! Long histories of everything that can happen, drawn from a seed: no rule is asked, only what folds demand.
+
+#![allow(dead_code, reason = "each test program uses a part of this")]
+
+mod draw;
+
+use base::{Rng, Time, Uuid};
+use model::{Actor, Batch, CommandRecord, Event, LoggedEvent, RequestId};
+use state::{Delta, Moment, State};
+
+pub struct History {
+    pub state: State,
+    pub log: Vec<Batch>,
+    rng: Rng,
+}
+
+impl History {
+    pub fn new(seed: u64) -> History {
+        History { state: State::default(), log: Vec::new(), rng: Rng::new(seed) }
+    }
+
+    pub fn of(seed: u64, batches: usize) -> History {
+        let mut history = History::new(seed);
+        (0..batches).for_each(|_| history.step());
+        history
+    }
+
+    /// One more batch, of up to four commands with an event each, or a few that belong together.
+    pub fn step(&mut self) {
+        let time = Time(1_000_000_000 * (self.log.len() as i64 + 1));
+        let mut batch = self.state.next_batch(time, Uuid::from(1));
+        let at = Moment { index: batch.index, time };
+        let (mut working, mut delta) = (self.state.clone(), Delta::default());
+        for number in 0..=self.rng.below(4) as u16 {
+            let events = if working.cluster.is_nil() {
+                vec![model::event::ClusterFounded { cluster: self.rng.uuid() }.into()]
+            } else {
+                draw::events(&working, &mut self.rng)
+            };
+            let record = self.record();
+            working.absorb(at, &record, events.iter(), &mut delta);
+            batch.commands.push(record);
+            batch.events.extend(events.into_iter().map(|event| LoggedEvent { command: number, event }));
+        }
+        working.seal(at, &delta);
+        self.state.apply(&batch).expect("the batch was made for this state");
+        assert!(self.state == working, "batch {} leads to two states", batch.index);
+        assert_eq!(self.state.digest(), self.state.recomputed_digest(), "batch {}", batch.index);
+        self.log.push(batch);
+    }
+
+    fn record(&mut self) -> CommandRecord {
+        let request = if self.rng.below(2) == 0 { RequestId(self.rng.uuid()) } else { RequestId::default() };
+        let actor = match self.rng.below(3) {
+            0 => Actor::Anonymous,
+            1 => Actor::Server("drawn".to_string()),
+            _ => Actor::Token("a-token".to_string()),
+        };
+        CommandRecord { request, kind: 1, actor }
+    }
+}
+
+/// Which kinds of events there are in a log.
+pub fn kinds(log: &[Batch]) -> std::collections::BTreeSet<&'static str> {
+    log.iter()
+        .flat_map(|batch| &batch.events)
+        .map(|logged: &LoggedEvent| Event::name(&logged.event))
+        .collect()
+}

@@ -100,6 +100,7 @@ impl Server {
             address: advertised(settings.advertise_rpc.as_ref(), &rpc),
             segment_bytes: settings.segment_bytes,
             retention: raft::RETENTION,
+            tail: raft::TAIL,
             found: raft::Found::Alone,
             timings: raft::Timings::default(),
             seed: seed(),

@@ -15,11 +15,11 @@ impl RaftJournal {
     /// [`PeerError::Refused`] when it is malformed or not meant for this server, or when consensus has ended here.
     pub async fn answer(&self, message: Bytes) -> Result<Bytes, PeerError> {
         let (from, message) = Message::decode(&message, self.network.node).map_err(refused)?;
-        let answer = self.act_on(message).await?;
+        let answer = self.act_on(from, message).await?;
         Ok(answer.encode(self.network.node, from))
     }
 
-    async fn act_on(&self, message: Message) -> Result<Message, PeerError> {
+    async fn act_on(&self, from: u64, message: Message) -> Result<Message, PeerError> {
         Ok(match message {
             Message::Append(append) => {
                 let answer = self.raft.append_entries(append.into()).await.map_err(refused)?;
@@ -47,9 +47,16 @@ impl RaftJournal {
                 self.remove(node).await.map_err(refused)?;
                 Message::Done
             }
-            Message::Appended(_) | Message::Voted(_) | Message::Done => {
-                return Err(refused("it is an answer"));
-            }
+            Message::Offer(offer) => self.take_offer(from, offer)?,
+            Message::WhichImage => Message::Image(self.picture()),
+            Message::Wanted { chunks, offset } => self.chunks(&chunks, offset)?,
+            Message::Appended(_)
+            | Message::Voted(_)
+            | Message::Done
+            | Message::Fetching
+            | Message::Installed(_)
+            | Message::Image(_)
+            | Message::Chunks { .. } => return Err(refused("it is an answer")),
         })
     }
 }

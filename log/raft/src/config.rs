@@ -55,6 +55,8 @@ impl Timings {
             election_timeout_max: millis(self.election.end),
             max_payload_entries: ENTRIES_MAX as u64,
             snapshot_policy: SnapshotPolicy::Never,
+            // The log is purged when an image is kept, and not by a rule of the library.
+            max_in_snapshot_log_to_keep: u64::MAX,
             enable_pre_vote: Some(true),
             // A leader that restarts asks for votes like anybody else: its followers may have gone on without it.
             enable_leader_restore: Some(false),
@@ -94,6 +96,7 @@ pub(crate) type LogId = openraft::alias::LogIdOf<Types>;
 pub(crate) type Vote = openraft::alias::VoteOf<Types>;
 pub(crate) type Entry = openraft::alias::EntryOf<Types>;
 pub(crate) type Membership = openraft::Membership<u64, openraft::BasicNode>;
+pub(crate) type SnapshotMeta = openraft::alias::SnapshotMetaOf<Types>;
 pub(crate) type StoredMembership = openraft::alias::StoredMembershipOf<Types>;
 
 /// What raft carries: bytes it does not look into.

@@ -17,8 +17,10 @@ use tokio::task::{JoinError, unconstrained};
 use tokio::time::Instant;
 
 use crate::config::{Data, Timings, Types};
-use crate::driving::{Life, Tasks, Workers};
+use crate::driving::{Blocking, Life, Tasks, Workers};
 use crate::gate::Gate;
+use crate::images::Arrival;
+use crate::ledger::{Ledger, Tail};
 use crate::machine::Machine;
 use crate::network::Network;
 use crate::reads::Reads;
@@ -38,6 +40,8 @@ pub struct Settings {
     pub segment_bytes: u64,
     /// How much history is kept; [`journal::store::RETENTION`] unless somebody says otherwise.
     pub retention: Retention,
+    /// What raft keeps for followers that are a little behind; [`crate::TAIL`] unless somebody says otherwise.
+    pub tail: Tail,
     pub found: Found,
     pub timings: Timings,
     /// Chance of everything in here that is left to chance: how long this server waits before it asks for votes.
@@ -72,6 +76,11 @@ pub struct RaftJournal {
     pub(crate) raft: Raft,
     pub(crate) store: Arc<Store>,
     pub(crate) gate: Arc<Gate>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) tail: Tail,
+    /// The image that a leader sends.
+    pub(crate) arrival: Mutex<Option<Arrival>>,
+    pub(crate) blocking: Blocking,
     pub(crate) network: Network,
     pub(crate) timings: Timings,
     /// When this server last heard from the leader it follows.
@@ -139,26 +148,28 @@ impl Journal for RaftJournal {
     }
 
     fn read(&self, from: Index, max_bytes: usize) -> Result<Vec<EncodedBatch>, ReadError> {
-        let from = from.max(self.horizon());
+        let from = if from == Index(0) { self.horizon() } else { from };
         let batches = self.store.batches(from, self.committed(), max_bytes);
-        batches.map_err(|why| ReadError::Failed { index: from, why: why.to_string() })
+        batches.map_err(|error| match error {
+            StoreError::Compacted { from, oldest } => ReadError::Compacted { from, oldest },
+            other => ReadError::Failed { index: from, why: other.to_string() },
+        })
     }
 
     fn committed(&self) -> Index {
         self.gate.committed()
     }
 
-    /// The log is kept whole.
     fn horizon(&self) -> Index {
-        Index(1)
+        self.store.horizon()
     }
 
-    fn keep(&self, _: Image) -> Result<(), KeepError> {
-        Err(KeepError::Failed("the store keeps no images".into()))
+    fn keep(&self, image: Image) -> Result<(), KeepError> {
+        self.keep_image(image)
     }
 
     fn unkept_bytes(&self) -> u64 {
-        0
+        self.ledger.unkept()
     }
 
     fn read_index(&self, freshness: Freshness, tell: TellIndex) {

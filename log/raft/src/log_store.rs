@@ -21,11 +21,25 @@ pub(crate) struct LogStore {
     store: Arc<Store>,
     /// False once nobody drives the store any more.
     alive: watch::Receiver<bool>,
+    /// Told when an image is in place.
+    installed: watch::Receiver<()>,
 }
 
 impl LogStore {
-    pub fn new(store: Arc<Store>, alive: watch::Receiver<bool>) -> LogStore {
-        LogStore { store, alive }
+    pub fn new(store: Arc<Store>, alive: watch::Receiver<bool>, installed: watch::Receiver<()>) -> LogStore {
+        LogStore { store, alive, installed }
+    }
+
+    /// Openraft may append what follows an image while that is still being put in place.
+    async fn reach(&mut self, entry: u64) -> io::Result<()> {
+        while self.store.last().map_or(0, |last| last.index + 1) < entry {
+            tokio::select! {
+                biased;
+                told = self.installed.changed() => told.map_err(|_| failed(StoreError::Stopped))?,
+                Ok(_) = self.alive.wait_for(|alive| !alive) => return Err(failed(StoreError::Stopped)),
+            }
+        }
+        Ok(())
     }
 
     /// The bounds as first and one past last. What was purged is not in the log any more.
@@ -125,8 +139,12 @@ impl RaftLogStorage<Types> for LogStore {
         I: IntoIterator<Item = Entry> + OptionalSend,
         I::IntoIter: OptionalSend,
     {
+        let mut entries = entries.into_iter().peekable();
+        if let Some(first) = entries.peek() {
+            self.reach(first.log_id.index).await?;
+        }
         let mut last = self.store.batch_at(u64::MAX - 1);
-        let entries = entries.into_iter().map(|entry| fenced(entry, &mut last));
+        let entries = entries.map(|entry| fenced(entry, &mut last));
         let entries = entries.map(stored::stored_entry).collect();
         self.store.append(entries, Box::new(move || callback.io_completed(Ok(())))).map_err(failed)
     }
@@ -166,6 +184,7 @@ mod tests {
 
     use super::*;
     use crate::config::Data;
+    use crate::driving::Blocking;
     use crate::machine::Machine;
     use journal::store::{self, Directory, Driving, RETENTION, Settings};
 
@@ -192,7 +211,9 @@ mod tests {
         // Nobody listens: the suite looks at the store.
         let (news, mut heard) = tokio::sync::mpsc::channel(64);
         tokio::spawn(async move { while heard.recv().await.is_some() {} });
-        (LogStore::new(Arc::new(store), watch::Sender::new(true).subscribe()), Machine::new(news))
+        let (store, (done, installed)) = (Arc::new(store), watch::channel(()));
+        let log = LogStore::new(store.clone(), watch::Sender::new(true).subscribe(), installed);
+        (log, Machine::new(store, Blocking::Here, news, Arc::default(), done))
     }
 
     #[tokio::test]
@@ -256,5 +277,6 @@ mod tests {
         purge_logs_upto_5
         apply_single
         apply_multiple
+        snapshot_meta_optional
     }
 }

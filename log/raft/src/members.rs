@@ -287,7 +287,10 @@ impl RaftJournal {
         self.leading()
     }
 
-    async fn wait_until(&self, reached: impl Fn(&RaftMetrics<Types>) -> bool) -> Result<(), MemberError> {
+    pub(crate) async fn wait_until(
+        &self,
+        reached: impl Fn(&RaftMetrics<Types>) -> bool,
+    ) -> Result<(), MemberError> {
         let mut metrics = self.raft.metrics();
         loop {
             if reached(&metrics.borrow_and_update()) {

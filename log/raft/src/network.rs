@@ -1,6 +1,7 @@
 //! openraft's network: messages through [`Peers`]. Each call ends in time, so a lost answer wedges nothing.
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,18 +12,24 @@ use openraft::raft::{
     TransferLeaderResponse, VoteRequest, VoteResponse,
 };
 use openraft::{BasicNode, RPCTypes};
+use tokio::time::sleep;
 
 use crate::config::{Types, Vote};
-use crate::message::Message;
+use crate::machine::Snapshot;
+use crate::message::{Message, Offer, Picture};
 use crate::peers::{PeerError, Peers};
 
 /// What every link to another server needs.
 #[derive(Clone)]
 pub(crate) struct Network {
     pub node: u64,
+    /// Where others reach this server.
+    pub address: String,
     pub peers: Arc<dyn Peers>,
     /// How long one message and its answer may take.
     pub patience: Duration,
+    /// Between two questions whether an image has arrived.
+    pub pause: Duration,
 }
 
 /// The way to one of them.
@@ -60,14 +67,14 @@ impl RaftNetworkFactory<Types> for Network {
 }
 
 impl Link {
-    async fn ask(&self, action: RPCTypes, message: Message) -> Result<Message, RPCError<Types>> {
+    async fn ask(&self, action: RPCTypes, message: Message) -> Result<Message, Failure> {
         let answer = self.network.ask(self.target, &self.address, message).await;
         answer.map_err(|error| match error {
             PeerError::TimedOut(timeout) => {
-                Timeout { action, id: self.network.node, target: self.target, timeout }.into()
+                Failure::Late(Timeout { action, id: self.network.node, target: self.target, timeout })
             }
             // Asking again at once would meet the same.
-            PeerError::Unreachable(_) | PeerError::Refused(_) => self.unreachable(error).into(),
+            PeerError::Unreachable(_) | PeerError::Refused(_) => Failure::Away(self.unreachable(error)),
         })
     }
 
@@ -76,13 +83,37 @@ impl Link {
     }
 
     /// The answer is not one to the question.
-    fn strange(&self) -> RPCError<Types> {
-        self.unreachable("it gave an answer to another question").into()
+    fn strange(&self) -> Failure {
+        Failure::Away(self.unreachable("it gave an answer to another question"))
+    }
+}
+
+/// Why there is no answer, as openraft tells failures apart.
+enum Failure {
+    Late(Timeout<Types>),
+    Away(Unreachable<Types>),
+}
+
+impl From<Failure> for RPCError<Types> {
+    fn from(failure: Failure) -> RPCError<Types> {
+        match failure {
+            Failure::Late(late) => late.into(),
+            Failure::Away(away) => away.into(),
+        }
+    }
+}
+
+impl From<Failure> for StreamingError<Types> {
+    fn from(failure: Failure) -> StreamingError<Types> {
+        match failure {
+            Failure::Late(late) => late.into(),
+            Failure::Away(away) => away.into(),
+        }
     }
 }
 
 impl RaftNetworkV2<Types> for Link {
-    type SnapshotData = ();
+    type SnapshotData = Snapshot;
 
     async fn append_entries(
         &mut self,
@@ -91,7 +122,7 @@ impl RaftNetworkV2<Types> for Link {
     ) -> Result<AppendEntriesResponse<Types>, RPCError<Types>> {
         match self.ask(RPCTypes::AppendEntries, Message::Append(request.into())).await? {
             Message::Appended(answer) => Ok(answer),
-            _ => Err(self.strange()),
+            _ => Err(self.strange().into()),
         }
     }
 
@@ -102,7 +133,7 @@ impl RaftNetworkV2<Types> for Link {
     ) -> Result<VoteResponse<Types>, RPCError<Types>> {
         match self.ask(RPCTypes::Vote, Message::Vote(request)).await? {
             Message::Voted(answer) => Ok(answer),
-            _ => Err(self.strange()),
+            _ => Err(self.strange().into()),
         }
     }
 
@@ -114,18 +145,41 @@ impl RaftNetworkV2<Types> for Link {
     ) -> Result<VoteResponse<Types>, RPCError<Types>> {
         match self.ask(RPCTypes::Vote, Message::PreVote(request)).await? {
             Message::Voted(answer) => Ok(answer),
-            _ => Err(self.strange()),
+            _ => Err(self.strange().into()),
         }
     }
 
+    /// The other server fetches what it lacks, in its own time: it is asked again and again what has come of it.
     async fn full_snapshot(
         &mut self,
-        _: Vote,
-        _: openraft::alias::SnapshotOf<Types, ()>,
-        _: impl Future<Output = ReplicationClosed> + openraft::OptionalSend + 'static,
+        vote: Vote,
+        snapshot: openraft::alias::SnapshotOf<Types, Snapshot>,
+        cancel: impl Future<Output = ReplicationClosed> + openraft::OptionalSend + 'static,
         _: RPCOption,
     ) -> Result<SnapshotResponse<Types>, StreamingError<Types>> {
-        Err(self.unreachable("no images are sent yet").into())
+        let Snapshot { meta, chunks } = snapshot.snapshot;
+        let picture = Picture { meta, chunks: chunks.into_iter().map(|chunk| chunk.id).collect() };
+        let offer = Message::Offer(Offer { vote, address: self.network.address.clone(), picture });
+        let mut cancel = pin!(cancel);
+        loop {
+            let asked = async {
+                let answer = self.ask(RPCTypes::InstallSnapshot, offer.clone()).await;
+                if let Ok(Message::Fetching) = &answer {
+                    sleep(self.network.pause).await;
+                }
+                answer
+            };
+            let answer = tokio::select! {
+                biased;
+                closed = &mut cancel => return Err(closed.into()),
+                answer = asked => answer,
+            };
+            match answer? {
+                Message::Fetching => {}
+                Message::Installed(vote) => return Ok(SnapshotResponse::new(vote)),
+                _ => return Err(self.strange().into()),
+            }
+        }
     }
 
     async fn transfer_leader(
@@ -135,7 +189,7 @@ impl RaftNetworkV2<Types> for Link {
     ) -> Result<TransferLeaderResponse<Types>, RPCError<Types>> {
         match self.ask(RPCTypes::TransferLeader, Message::Transfer(request)).await? {
             Message::Done => Ok(Ok(())),
-            _ => Err(self.strange()),
+            _ => Err(self.strange().into()),
         }
     }
 }

@@ -11,12 +11,14 @@ use openraft::BasicNode;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::driving::{self, Blocking, Driving, Life, Tasks, Workers};
 use crate::gate::Gate;
 use crate::journal::{Found, OpenError, Raft, RaftJournal, Settings};
 use crate::leadership;
+use crate::ledger::Ledger;
 use crate::log_store::LogStore;
 use crate::machine::Machine;
 use crate::network::Network;
@@ -97,13 +99,23 @@ impl RaftJournal {
         runtime: &Handle,
     ) -> Result<Arc<RaftJournal>, OpenError> {
         let Parts { store, gate, news, workers, blocking, fatal } = parts;
-        let (timings, life) = (settings.timings.clone(), Life::new());
-        let network = Network { node: settings.node, peers, patience: timings.patience() };
+        let (timings, tail, life) = (settings.timings.clone(), settings.tail, Life::new());
+        let network = Network {
+            node: settings.node,
+            address: settings.address.clone(),
+            peers,
+            patience: timings.patience(),
+            pause: timings.heartbeat,
+        };
         // Without a vote it has never followed anybody.
         let quiet = if store.vote().is_some() { timings.election.end } else { Duration::ZERO };
-        let log = LogStore::new(store.clone(), life.watch());
-        let machine = Machine::new(news.clone());
-        let raft = match runtime.spawn(start(settings, network.clone(), log, machine)).await? {
+        let (ledger, (done, installed)) = (Arc::<Ledger>::default(), watch::channel(()));
+        let log = LogStore::new(store.clone(), life.watch(), installed);
+        let machine = Machine::new(store.clone(), blocking, news.clone(), ledger.clone(), done);
+        let begun = begin(store.clone(), blocking, machine);
+        let joining = network.clone();
+        let started = async { start(settings, joining, log, begun.await?).await };
+        let raft = match runtime.spawn(started).await? {
             Ok(raft) => raft,
             Err(error) => {
                 // Tasks of the library may hold the store a moment longer, but the directory is free at once.
@@ -122,6 +134,10 @@ impl RaftJournal {
             raft,
             store,
             gate,
+            ledger,
+            tail,
+            arrival: Mutex::new(None),
+            blocking,
             network,
             timings,
             heard: Mutex::new(None),
@@ -137,6 +153,14 @@ impl RaftJournal {
 
 fn store_settings(settings: &Settings, driving: store::Driving) -> store::Settings {
     store::Settings { segment_bytes: settings.segment_bytes, retention: settings.retention, driving }
+}
+
+/// Hands over the image kept last, which everything goes on from.
+async fn begin(store: Arc<Store>, blocking: Blocking, mut machine: Machine) -> Result<Machine, OpenError> {
+    if let Some((meta, image)) = blocking.run(move || store.read_image()).await?? {
+        machine.begin(meta, image).await.map_err(consensus)?;
+    }
+    Ok(machine)
 }
 
 /// Starts consensus, and founds a cluster if this server is to be one by itself.

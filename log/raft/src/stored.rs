@@ -9,7 +9,7 @@ use openraft::vote::leader_id_std::{CommittedLeaderId, LeaderId};
 use openraft::{BasicNode, EntryPayload};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Data, Entry, LogId, Membership, Vote};
+use crate::config::{Data, Entry, LogId, Membership, StoredMembership, Vote};
 
 /// Members as they stand in the log, as JSON.
 #[derive(Serialize, Deserialize)]
@@ -22,6 +22,14 @@ struct StoredMembers {
 #[derive(Serialize, Deserialize)]
 struct StoredNode {
     address: String,
+}
+
+/// Members and the entry that made them so: what goes with an image, as JSON.
+#[derive(Serialize, Deserialize)]
+struct ImageMembers {
+    /// Raft index and term.
+    since: Option<(u64, u64)>,
+    members: StoredMembers,
 }
 
 /// Term (8 bytes), node (8), won or not (1).
@@ -70,16 +78,31 @@ pub(crate) fn vote(bytes: &[u8]) -> io::Result<Vote> {
 }
 
 fn membership_bytes(members: &Membership) -> Bytes {
-    let node = |(id, node): (&u64, &BasicNode)| (*id, StoredNode { address: node.addr.clone() });
-    let stored = StoredMembers {
-        configs: members.get_joint_config().clone(),
-        nodes: members.nodes().map(node).collect(),
-    };
-    serde_json::to_vec(&stored).expect("members hold only what JSON can write").into()
+    serde_json::to_vec(&stored_members(members)).expect("members hold only what JSON can write").into()
 }
 
 pub(crate) fn membership(bytes: &[u8]) -> io::Result<Membership> {
-    let stored: StoredMembers = serde_json::from_slice(bytes).map_err(invalid)?;
+    members(serde_json::from_slice(bytes).map_err(invalid)?)
+}
+
+pub(crate) fn image_members_bytes(members: &StoredMembership) -> Bytes {
+    let since = members.log_id().as_ref().map(stored_id).map(|id| (id.index, id.term));
+    let stored = ImageMembers { since, members: stored_members(members.membership()) };
+    serde_json::to_vec(&stored).expect("members hold only what JSON can write").into()
+}
+
+pub(crate) fn image_members(bytes: &[u8]) -> io::Result<StoredMembership> {
+    let stored: ImageMembers = serde_json::from_slice(bytes).map_err(invalid)?;
+    let since = stored.since.map(|(index, term)| log_id(store::LogId { index, term }));
+    Ok(StoredMembership::new(since, members(stored.members)?))
+}
+
+fn stored_members(members: &Membership) -> StoredMembers {
+    let node = |(id, node): (&u64, &BasicNode)| (*id, StoredNode { address: node.addr.clone() });
+    StoredMembers { configs: members.get_joint_config().clone(), nodes: members.nodes().map(node).collect() }
+}
+
+fn members(stored: StoredMembers) -> io::Result<Membership> {
     let nodes = stored.nodes.into_iter().map(|(id, node)| (id, BasicNode { addr: node.address }));
     Membership::new(stored.configs, nodes.collect::<BTreeMap<_, _>>()).map_err(invalid)
 }
@@ -108,5 +131,11 @@ mod tests {
         let json = r#"{"configs":[[1]],"nodes":{"1":{"address":"a:4647"},"2":{"address":"b:4647"}}}"#;
         assert_eq!(bytes, json);
         assert_eq!(membership(&bytes).unwrap(), members);
+
+        let since = log_id(store::LogId { index: 7, term: 3 });
+        let stored = StoredMembership::new(Some(since), members);
+        let bytes = image_members_bytes(&stored);
+        assert_eq!(bytes, format!(r#"{{"since":[7,3],"members":{json}}}"#));
+        assert_eq!(image_members(&bytes).unwrap(), stored);
     }
 }

@@ -370,6 +370,16 @@ impl Store {
         self.shared.contents.lock().batch_at(raft_index)
     }
 
+    /// The entry that batch `index` is in, if the log holds it.
+    pub fn entry_of(&self, index: Index) -> Option<LogId> {
+        let contents = self.shared.contents.lock();
+        if index < contents.horizon() || index > contents.last_batch() {
+            return None;
+        }
+        let entry = contents.raft_index_of(index);
+        contents.term_of(entry).map(|term| LogId { index: entry, term })
+    }
+
     /// The disk has no space for another segment. What is accepted still fits into the one in use, within
     /// reason: refuse new writes now.
     pub fn is_full(&self) -> bool {

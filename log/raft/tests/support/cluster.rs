@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use base::{Index, Term};
 use journal::{EncodedBatch, Journal, ProposeError};
-use raft::{Found, Member, RaftJournal, Status};
+use raft::{Found, Member, RaftJournal, Settings, Status, TAIL, Tail};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
@@ -18,6 +18,7 @@ use super::{Heard, PATIENCE, Server, batch, settings};
 pub struct Cluster {
     pub web: Arc<Web>,
     pub servers: BTreeMap<u64, Server>,
+    pub tail: Tail,
     dirs: BTreeMap<u64, TempDir>,
 }
 
@@ -27,7 +28,7 @@ pub fn member(node: u64) -> Member {
 
 impl Cluster {
     pub fn empty() -> Cluster {
-        Cluster { web: Arc::default(), servers: BTreeMap::new(), dirs: BTreeMap::new() }
+        Cluster { web: Arc::default(), servers: BTreeMap::new(), tail: TAIL, dirs: BTreeMap::new() }
     }
 
     /// A founded cluster of the servers 1 to `count`.
@@ -44,8 +45,8 @@ impl Cluster {
     /// Starts a server where it stood before, or anew.
     pub async fn start(&mut self, node: u64) {
         let dir = self.dirs.entry(node).or_insert_with(|| tempfile::tempdir().unwrap());
-        let server =
-            Server::start(settings(dir.path(), node, Found::Wait), self.web.links(node)).await.unwrap();
+        let settings = Settings { tail: self.tail, ..settings(dir.path(), node, Found::Wait) };
+        let server = Server::start(settings, self.web.links(node)).await.unwrap();
         self.web.join(node, &server.journal);
         self.servers.insert(node, server);
     }

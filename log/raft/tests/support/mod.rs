@@ -17,7 +17,7 @@ use journal::store::RETENTION;
 use journal::{EncodedBatch, Journal, Sink};
 use model::event::{NodeMessage, NodeMessagesEmitted};
 use model::{Actor, Batch, CommandRecord, LoggedEvent, NodeId, RequestId};
-use raft::{Found, NoPeers, OpenError, Peers, RaftJournal, Settings, Timings};
+use raft::{Found, NoPeers, OpenError, Peers, RaftJournal, Settings, TAIL, Timings};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
@@ -49,6 +49,7 @@ pub fn settings(dir: &Path, node: u64, found: Found) -> Settings {
         address: if node == 1 { "here:4647".into() } else { format!("there-{node}:4647") },
         segment_bytes: SEGMENT,
         retention: RETENTION,
+        tail: TAIL,
         found,
         timings: timings(),
         seed: node,

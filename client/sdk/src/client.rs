@@ -189,6 +189,11 @@ impl Client {
     /// Sends; an answer that is not a success becomes an error with the server's text.
     pub(crate) async fn send(&self, request: reqwest::RequestBuilder) -> Result<Response, Error> {
         let response = request.send().await.map_err(|e| Error::unreachable(&self.address, &e))?;
+        self.checked(response).await
+    }
+
+    /// An answer that is not a success becomes an error with the server's text.
+    pub(crate) async fn checked(&self, response: Response) -> Result<Response, Error> {
         if response.status().is_success() {
             return Ok(response);
         }

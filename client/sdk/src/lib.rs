@@ -12,10 +12,13 @@ mod error;
 mod evals;
 mod jobs;
 mod nodes;
+mod operator;
 pub mod stream;
 
 pub use agent::ApiRequest;
 pub use allocs::{LogRequest, LogSource};
 pub use client::{Answer, Builder, Client, Query};
 pub use error::Error;
+pub use operator::RaftPeer;
+pub use reqwest::Response;
 pub use stream::{EventQuery, Events, Frames, Message, Subscription};

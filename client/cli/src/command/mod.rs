@@ -16,6 +16,12 @@ mod job_stop;
 mod job_validate;
 mod node_status;
 mod operator_api;
+mod operator_autopilot;
+mod operator_gossip;
+mod operator_raft;
+mod operator_snapshot;
+mod server_force_leave;
+mod server_join;
 mod server_members;
 pub mod version;
 
@@ -41,6 +47,18 @@ pub fn all() -> Vec<&'static Command> {
         &job_validate::COMMAND,
         &node_status::COMMAND,
         &operator_api::COMMAND,
+        &operator_autopilot::GET_CONFIG,
+        &operator_autopilot::HEALTH,
+        &operator_autopilot::SET_CONFIG,
+        &operator_gossip::GENERATE,
+        &operator_raft::LIST_PEERS,
+        &operator_raft::REMOVE_PEER,
+        &operator_raft::TRANSFER_LEADERSHIP,
+        &operator_snapshot::INSPECT,
+        &operator_snapshot::RESTORE,
+        &operator_snapshot::SAVE,
+        &server_force_leave::COMMAND,
+        &server_join::COMMAND,
         &server_members::COMMAND,
         &version::COMMAND,
     ]

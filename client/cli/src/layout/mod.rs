@@ -7,6 +7,7 @@ pub mod history;
 pub mod job;
 pub mod metrics;
 pub mod node;
+pub mod operator;
 pub mod server;
 
 use std::fmt::Display;

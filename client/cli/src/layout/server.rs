@@ -39,11 +39,12 @@ pub fn members(look: &Look, members: &[AgentMember], leader: &str) -> String {
 
 /// Members gossip under one port and answer RPC under another, which they name in a tag.
 fn is_leader(member: &AgentMember, leader: &str) -> bool {
-    let host = member.tags.get("rpc_addr").map_or(member.addr.as_str(), String::as_str);
-    member
-        .tags
-        .get("port")
-        .is_some_and(|port| leader == format!("{host}:{port}") || leader == format!("{}:{port}", member.addr))
+    let hosts = [member.tags.get("rpc_addr"), Some(&member.addr)];
+    let port = member.tags.get("port");
+    let is = |host: &String, port: &String| {
+        leader == format!("{host}:{port}") || leader == format!("[{host}]:{port}")
+    };
+    port.is_some_and(|port| hosts.into_iter().flatten().any(|host| is(host, port)))
 }
 
 #[cfg(test)]
@@ -69,6 +70,8 @@ mod tests {
             .collect(),
             ..AgentMember::default()
         };
+        let sixth = AgentMember { addr: "::1".into(), ..member("c.global", "") };
+        assert!(is_leader(&sixth, "[::1]:4647") && !is_leader(&sixth, "[::2]:4647"));
         assert_eq!(
             members(
                 &Look::for_tests(),

@@ -9,7 +9,7 @@ async fn the_agent_tells_what_clients_look_for() {
     let expected = json!({
         "config": {"Name": "one", "Region": "global", "Datacenter": "dc1", "ACL": {"Enabled": false},
                    "Version": {"Version": "2.0.0", "VersionPrerelease": ""}},
-        "member": {"Name": "one.global", "Addr": "10.0.0.9", "Port": 4647, "Status": "alive"},
+        "member": {"Name": "one.global", "Addr": "10.0.0.9", "Port": 4648, "Status": "alive"},
         "stats": {"client": {"node_id": node_id(1).to_string()},
                   "nomad": {"server": "true", "leader": "true", "leader_addr": "10.0.0.9:4647"}},
     });

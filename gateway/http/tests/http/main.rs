@@ -6,6 +6,7 @@ mod client;
 mod evaluations;
 mod jobs;
 mod nodes;
+mod operator;
 mod rules;
 mod stream;
 mod support;

@@ -27,12 +27,15 @@ use tokio::runtime::Handle;
 use tower::ServiceExt;
 use wire::messages::StreamFrameWrapper;
 
+use crate::operator::FakeServers;
+
 /// A server without scheduler threads: what is placed, the test places.
 pub struct Cluster {
     pub app: Router,
     pub control: Control,
     pub journal: Arc<MemoryJournal>,
     pub link: Arc<FakeLink>,
+    pub servers: Arc<FakeServers>,
     history: Arc<History>,
 }
 
@@ -71,6 +74,7 @@ impl Cluster {
         let journal = Arc::new(MemoryJournal::with(log, starting.inbox.clone()));
         let control = starting.start(journal.clone(), Arc::new(control::upstream::Alone), &Handle::current());
         let link = Arc::new(FakeLink::default());
+        let servers = Arc::new(FakeServers::default());
         let mut agent = agent();
         change(&mut agent);
         let history = History::open(None, journal.clone()).unwrap();
@@ -78,11 +82,13 @@ impl Cluster {
         let api = Api {
             control: control.clone(),
             node_link: link.clone(),
+            cluster: servers.clone(),
+            snapshots: servers.clone(),
             agent,
             events,
             history: history.clone(),
         };
-        let cluster = Cluster { app: http_gateway::router(api), control, journal, link, history };
+        let cluster = Cluster { app: http_gateway::router(api), control, journal, link, servers, history };
         // The first batch founds the cluster.
         let mut published = cluster.control.watch();
         published.wait_for(|index| *index >= Index(1)).await.unwrap();

@@ -1,0 +1,91 @@
+use sdk::RaftPeer;
+
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
+use crate::flags::{Flag, switch, value};
+use crate::layout;
+use crate::output::{json, write_out};
+
+pub static LIST_PEERS: Command = Command {
+    name: "operator raft list-peers",
+    aliases: &[],
+    arguments: "",
+    summary: "List the servers that keep the log together.",
+    details: "",
+    flags: &[
+        &[
+            switch("stale", "Ask any server, also while none leads."),
+            switch("json", "Print the objects as JSON."),
+        ],
+        CLIENT_FLAGS,
+    ],
+    run: Run::Task(|call| Box::pin(list_peers(call))),
+};
+
+pub static REMOVE_PEER: Command = Command {
+    name: "operator raft remove-peer",
+    aliases: &[],
+    arguments: "",
+    summary: "Take a server off the raft cluster.",
+    details: "For a server that will not come back. One that does come back is added again.",
+    flags: &[PEER, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(remove_peer(call))),
+};
+
+pub static TRANSFER_LEADERSHIP: Command = Command {
+    name: "operator raft transfer-leadership",
+    aliases: &[],
+    arguments: "",
+    summary: "Have another server lead.",
+    details: "",
+    flags: &[PEER, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(transfer_leadership(call))),
+};
+
+const PEER: &[Flag] = &[
+    value("peer-id", "ID", "The server's id, as list-peers shows it."),
+    value("peer-address", "HOST:PORT", "The server's RPC address."),
+];
+
+async fn list_peers(call: Call) -> Outcome {
+    call.no_arguments()?;
+    let raft = call.client()?.raft_configuration(call.args.switch("stale")).await;
+    let raft = raft.doing("retrieving raft configuration")?;
+    write_out(if call.args.switch("json") { json(&raft) } else { layout::operator::raft_peers(&raft) });
+    Ok(0)
+}
+
+async fn remove_peer(call: Call) -> Outcome {
+    let peer = peer(&call)?;
+    call.client()?.remove_raft_peer(&peer).await.doing("removing raft peer")?;
+    write_out(format!("Removed peer with {}\n", named(&peer)));
+    Ok(0)
+}
+
+async fn transfer_leadership(call: Call) -> Outcome {
+    let peer = peer(&call)?;
+    let moved = call.client()?.transfer_leadership(&peer).await.doing("transferring leadership")?;
+    write_out(match moved.noop {
+        true => format!("The peer with {} leads already\n", named(&peer)),
+        false => format!("Transferred leadership to peer with {}\n", named(&peer)),
+    });
+    Ok(0)
+}
+
+/// Exactly one of the flags.
+fn peer(call: &Call) -> Result<RaftPeer, Failure> {
+    call.no_arguments()?;
+    let given = |name| call.args.value(name).filter(|value| !value.is_empty()).map(str::to_string);
+    match (given("peer-id"), given("peer-address")) {
+        (Some(id), None) => Ok(RaftPeer::Id(id)),
+        (None, Some(address)) => Ok(RaftPeer::Address(address)),
+        (None, None) => Err(call.usage("This command needs -peer-id or -peer-address")),
+        (Some(_), Some(_)) => Err(call.usage("This command takes -peer-id or -peer-address, not both")),
+    }
+}
+
+fn named(peer: &RaftPeer) -> String {
+    match peer {
+        RaftPeer::Id(id) => format!("id \"{id}\""),
+        RaftPeer::Address(address) => format!("address \"{address}\""),
+    }
+}

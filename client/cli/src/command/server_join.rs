@@ -1,0 +1,29 @@
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run};
+use crate::output::{write_err, write_out};
+
+pub static COMMAND: Command = Command {
+    name: "server join",
+    aliases: &["server-join"],
+    arguments: "<addr> [<addr>...]",
+    summary: "Have a server find others.",
+    details: "One address is enough: the servers tell each other of all that they know. Without a port the\n\
+              gossip port 4648 is meant.",
+    flags: &[CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(run(call))),
+};
+
+async fn run(call: Call) -> Outcome {
+    if call.args.words.is_empty() {
+        return Err(call.usage("This command takes at least one argument: <addr> [<addr>...]"));
+    }
+    let client = call.client()?;
+    let answer = client.join(&call.args.words).await.doing("joining")?;
+    if answer.joined == 0 && !answer.error.is_empty() {
+        return Err(anyhow::anyhow!("Error joining: {}", answer.error).into());
+    }
+    if !answer.error.is_empty() {
+        write_err(format!("Not all could be joined: {}", answer.error));
+    }
+    write_out(format!("Joined {} servers successfully\n", answer.joined));
+    Ok(0)
+}

@@ -1,0 +1,181 @@
+//! The raft cluster, its autopilot and snapshot files.
+
+use api::{AutopilotConfiguration, OperatorHealthReply, RaftConfiguration};
+use server::snapshot_file::Read;
+
+use super::cell;
+use crate::output::{Look, Table, bytes, fields};
+
+pub fn raft_peers(raft: &RaftConfiguration) -> String {
+    let mut table = Table::new(["Node", "ID", "Address", "State", "Voter", "RaftProtocol"]);
+    for server in raft.servers.iter() {
+        table.row([
+            server.node.clone(),
+            server.id.clone(),
+            server.address.clone(),
+            (if server.leader { "leader" } else { "follower" }).to_string(),
+            cell(server.voter),
+            server.raft_protocol.clone(),
+        ]);
+    }
+    table.render()
+}
+
+pub fn autopilot(config: &AutopilotConfiguration) -> String {
+    let lines = [
+        ("CleanupDeadServers", cell(config.cleanup_dead_servers)),
+        ("LastContactThreshold", config.last_contact_threshold.clone()),
+        ("MaxTrailingLogs", cell(config.max_trailing_logs)),
+        ("MinQuorum", cell(config.min_quorum)),
+        ("ServerStabilizationTime", config.server_stabilization_time.clone()),
+        ("EnableRedundancyZones", cell(config.enable_redundancy_zones)),
+        ("DisableUpgradeMigration", cell(config.disable_upgrade_migration)),
+        ("EnableCustomUpgrades", cell(config.enable_custom_upgrades)),
+    ];
+    lines.iter().map(|(key, value)| format!("{key} = {value}\n")).collect()
+}
+
+pub fn health(look: &Look, health: &OperatorHealthReply) -> String {
+    let mut text = format!(
+        "Healthy: {}\nFailureTolerance: {}\nLeader: {}\nVoters:\n",
+        health.healthy, health.failure_tolerance, health.leader
+    );
+    text.extend(health.voters.iter().map(|voter| format!("\t{voter}\n")));
+    let mut table = Table::new([
+        "ID",
+        "Name",
+        "Address",
+        "SerfStatus",
+        "Version",
+        "Leader",
+        "Voter",
+        "Healthy",
+        "LastContact",
+        "LastTerm",
+        "LastIndex",
+        "StableSince",
+    ]);
+    for server in health.servers.iter() {
+        table.row([
+            server.id.clone(),
+            server.name.clone(),
+            server.address.clone(),
+            server.serf_status.clone(),
+            server.version.clone(),
+            cell(server.leader),
+            cell(server.voter),
+            cell(server.healthy),
+            server.last_contact.clone(),
+            cell(server.last_term),
+            cell(server.last_index),
+            look.time(server.stable_since.0.map_or(0, |time| time.0)),
+        ]);
+    }
+    text + "Servers:\n" + &table.render()
+}
+
+/// What a snapshot file says about itself.
+pub fn snapshot(look: &Look, file: &Read) -> String {
+    let meta = &file.meta;
+    let block = fields(&[
+        ("Created", look.time(meta.created.0)),
+        ("ID", meta.id()),
+        ("Size", bytes(file.bytes)),
+        ("Index", cell(meta.index)),
+        ("Term", cell(meta.term.0)),
+        ("Version", meta.release.clone()),
+        ("Cluster", meta.cluster.to_string()),
+    ]);
+    let mut table = Table::new(["Type", "Count", "Size"]);
+    for content in &meta.contents {
+        table.row([content.kind.clone(), cell(content.count), bytes(content.bytes)]);
+    }
+    let total: u64 = meta.contents.iter().map(|content| content.bytes).sum();
+    table.row(["Total".to_string(), "-".to_string(), bytes(total)]);
+    format!("{block}\n{}", table.render())
+}
+
+#[cfg(test)]
+mod tests {
+    use api::{RaftServer, ServerHealth};
+    use base::{Index, Term, Time, Uuid};
+    use server::snapshot_file::{Content, Meta};
+
+    use super::*;
+
+    #[test]
+    fn peers_are_told_with_their_part() {
+        let peer = |node: &str, leader| RaftServer {
+            id: format!("id-{node}"),
+            node: node.into(),
+            address: "10.0.0.1:4647".into(),
+            leader,
+            voter: true,
+            raft_protocol: "3".into(),
+        };
+        let raft = RaftConfiguration { servers: vec![peer("a", true), peer("b", false)].into(), index: 7 };
+        assert_eq!(
+            raft_peers(&raft),
+            "Node  ID    Address        State     Voter  RaftProtocol\n\
+             a     id-a  10.0.0.1:4647  leader    true   3\n\
+             b     id-b  10.0.0.1:4647  follower  true   3\n"
+        );
+    }
+
+    #[test]
+    fn health_is_lines_then_a_table() {
+        let server = ServerHealth {
+            id: "x".into(),
+            name: "a".into(),
+            address: "10.0.0.1:4647".into(),
+            serf_status: "alive".into(),
+            version: "0.1.0".into(),
+            leader: true,
+            last_contact: "0s".into(),
+            last_term: 2,
+            last_index: 9,
+            healthy: true,
+            voter: true,
+            stable_since: Time::from_secs(1_767_323_045).into(),
+        };
+        let reply = OperatorHealthReply {
+            healthy: true,
+            failure_tolerance: 1,
+            servers: vec![server].into(),
+            leader: "x".into(),
+            voters: vec!["x".to_string()].into(),
+        };
+        let text = health(&Look::for_tests(), &reply);
+        let head = "Healthy: true\nFailureTolerance: 1\nLeader: x\nVoters:\n\tx\nServers:\nID  Name  Address";
+        assert!(text.starts_with(head), "{text}");
+        assert!(
+            text.ends_with("true     0s           2         9          2026-01-02T03:04:05Z\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_snapshot_is_told_without_a_server() {
+        let contents = vec![Content { kind: "Job".into(), count: 2, bytes: 2_048 }];
+        let meta = Meta {
+            created: Time::from_secs(1_767_323_045),
+            cluster: Uuid::from(1),
+            index: Index(9),
+            term: Term(2),
+            release: "0.1.0".into(),
+            contents,
+        };
+        let file = Read { index: meta.index, meta, chunks: Vec::new(), bytes: 4_096 };
+        let text = snapshot(&Look::for_tests(), &file);
+        assert!(
+            text.starts_with(
+                "Created = 2026-01-02T03:04:05Z\nID      = 2-9-1767323045000\nSize    = 4 KiB\n"
+            ),
+            "{text}"
+        );
+        assert!(
+            text.ends_with("\n\nType   Count  Size\nJob    2      2 KiB\nTotal  -      2 KiB\n"),
+            "{text}"
+        );
+    }
+}

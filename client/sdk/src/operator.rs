@@ -1,0 +1,91 @@
+use api::{
+    AutopilotConfiguration, JoinResponse, LeadershipTransferResponse, OperatorHealthReply, RaftConfiguration,
+};
+use model::document::input;
+use reqwest::{Method, Response};
+
+use crate::Error;
+use crate::client::{Client, Query};
+
+/// A member of the raft cluster, as it is named to the servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RaftPeer {
+    Id(String),
+    /// `HOST:PORT` of its RPC.
+    Address(String),
+}
+
+impl RaftPeer {
+    fn query(&self) -> Query {
+        match self {
+            RaftPeer::Id(id) => Query::new().with("id", id),
+            RaftPeer::Address(address) => Query::new().with("address", address),
+        }
+    }
+}
+
+/// The servers and what they agree on.
+impl Client {
+    /// `PUT /v1/agent/join`: gossip addresses of servers. Who could not be joined stands in the answer.
+    pub async fn join(&self, addresses: &[String]) -> Result<JoinResponse, Error> {
+        let query = addresses.iter().fold(Query::new(), |query, address| query.with("address", address));
+        Ok(self.put("/v1/agent/join", query, &()).await?.value)
+    }
+
+    /// `PUT /v1/agent/force-leave`: a failed server counts as one that left; `prune` also takes it off the list.
+    pub async fn force_leave(&self, name: &str, prune: bool) -> Result<(), Error> {
+        let query = Query::new().with("node", name).flag("prune", prune);
+        self.send(self.request(Method::PUT, "/v1/agent/force-leave", query)).await.map(drop)
+    }
+
+    /// `GET /v1/operator/raft/configuration`.
+    pub async fn raft_configuration(&self, stale: bool) -> Result<RaftConfiguration, Error> {
+        Ok(self.get("/v1/operator/raft/configuration", Query::new().flag("stale", stale)).await?.value)
+    }
+
+    /// `DELETE /v1/operator/raft/peer`.
+    pub async fn remove_raft_peer(&self, peer: &RaftPeer) -> Result<(), Error> {
+        self.send(self.request(Method::DELETE, "/v1/operator/raft/peer", peer.query())).await.map(drop)
+    }
+
+    /// `PUT /v1/operator/raft/transfer-leadership`: returns once the other server leads.
+    pub async fn transfer_leadership(&self, to: &RaftPeer) -> Result<LeadershipTransferResponse, Error> {
+        Ok(self.put("/v1/operator/raft/transfer-leadership", to.query(), &()).await?.value)
+    }
+
+    /// `GET /v1/operator/autopilot/configuration`.
+    pub async fn autopilot(&self) -> Result<AutopilotConfiguration, Error> {
+        Ok(self.get("/v1/operator/autopilot/configuration", Query::new()).await?.value)
+    }
+
+    /// `PUT /v1/operator/autopilot/configuration`: false if it is not at the index `cas` any more.
+    pub async fn set_autopilot(&self, wanted: &AutopilotConfiguration, cas: u64) -> Result<bool, Error> {
+        let query = Query::new().with("cas", cas);
+        Ok(self.put("/v1/operator/autopilot/configuration", query, wanted).await?.value)
+    }
+
+    /// `GET /v1/operator/autopilot/health`: an answer also when some server is not healthy.
+    pub async fn autopilot_health(&self) -> Result<OperatorHealthReply, Error> {
+        let path = "/v1/operator/autopilot/health";
+        let request = self.request(Method::GET, path, Query::new());
+        let response = match request.send().await {
+            Ok(response) if response.status().as_u16() == 429 => response,
+            Ok(response) => self.checked(response).await?,
+            Err(error) => return Err(Error::unreachable(self.address(), &error)),
+        };
+        let text = response.bytes().await.map_err(|error| Error::unreachable(self.address(), &error))?;
+        input::from_slice(&text).map_err(|source| Error::Answer { path: path.to_string(), source })
+    }
+
+    /// `GET /v1/operator/snapshot`: the file, as it comes.
+    pub async fn save_snapshot(&self, stale: bool) -> Result<Response, Error> {
+        let query = Query::new().flag("stale", stale);
+        self.send(self.request(Method::GET, "/v1/operator/snapshot", query)).await
+    }
+
+    /// `PUT /v1/operator/snapshot`: puts the state of a file in place of what is there.
+    pub async fn restore_snapshot(&self, file: tokio::fs::File) -> Result<(), Error> {
+        let request = self.request(Method::PUT, "/v1/operator/snapshot", Query::new());
+        self.send(request.body(reqwest::Body::from(file))).await.map(drop)
+    }
+}

@@ -60,7 +60,8 @@ fn log(runtime: &Runtime, servers: usize, quick: bool) {
     committed.wait_for(Index(0));
     let mut last = 0;
     for events in [1, 64, 1_000] {
-        let (alone, together) = if quick { (5, 64) } else { (2_000_000 / (events + 1_000), 40_000_000 / (events + 1_000) / 10) };
+        let (alone, together) =
+            if quick { (5, 64) } else { (2_000_000 / (events + 1_000), 40_000_000 / (events + 1_000) / 10) };
         let mut took = Vec::new();
         for _ in 0..alone {
             last += 1;
@@ -114,7 +115,13 @@ fn commands(runtime: &Runtime, servers: usize, slow: Option<Duration>, quick: bo
         ask(control, Command::RegisterNode { document: Box::new(node(0)) }).await;
         ask(control, Command::UpdateNodeStatus { node: node_id(0), claimed: NodeStatus::Ready }).await;
     });
-    let each = if quick { 2 } else if slow.is_some() { 200 } else { 2_000 };
+    let each = if quick {
+        2
+    } else if slow.is_some() {
+        200
+    } else {
+        2_000
+    };
     let syncs = cluster.syncs.load(Ordering::Relaxed);
     let start = Instant::now();
     let mut took = runtime.block_on(propose_all(control, PROPOSERS, each));
@@ -195,6 +202,7 @@ impl Cluster {
                 address: format!("server-{at}"),
                 segment_bytes: 64 << 20,
                 retention: raft::RETENTION,
+                tail: raft::TAIL,
                 found: if count == 1 { Found::Alone } else { Found::Wait },
                 timings: Timings::default(),
                 seed: at as u64,
@@ -205,10 +213,8 @@ impl Cluster {
                 Some(slow) => {
                     let directory = Directory::open(dir.path()).unwrap();
                     let files = Arc::new(Counting { directory, syncs: syncs.clone() });
-                    let driving = Driving {
-                        delay: Arc::new(move || slow),
-                        fatal: Arc::new(|why| panic!("{why}")),
-                    };
+                    let driving =
+                        Driving { delay: Arc::new(move || slow), fatal: Arc::new(|why| panic!("{why}")) };
                     RaftJournal::open_on(files, settings, web.clone(), sink(at), driving).await
                 }
             };

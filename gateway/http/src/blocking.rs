@@ -100,6 +100,9 @@ impl Server {
     /// # Errors
     /// `No cluster leader`, unless any server may answer; and when the state does not come to `min_index`.
     pub(crate) async fn fresh(&self, consistency: Consistency, min_index: Index) -> Result<bool, Failure> {
+        if let Some(why) = self.control.diverged().borrow().as_ref() {
+            return Err(Failure::internal(why.clone()));
+        }
         let freshness = match consistency {
             Consistency::Stale => None,
             Consistency::Leased => Some(Freshness::Lease),

@@ -4,14 +4,16 @@
 
 pub mod autopilot;
 pub mod cluster;
+mod consensus;
 pub mod gossip;
+mod identity;
 mod link;
-mod lone;
 pub mod rpc;
 pub mod servers;
 mod sessions;
 pub mod snapshot_file;
 mod start;
+mod states;
 
 pub use sessions::Sessions;
-pub use start::{Server, Settings, StartError};
+pub use start::{ClusterSettings, GossipSettings, Server, Settings, StartError};

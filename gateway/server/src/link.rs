@@ -1,25 +1,96 @@
+use std::sync::Weak;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use http_gateway::{FrameStream, NodeLink, NodeLinkError};
 use model::NodeId;
-use wire::{Bytes, Connection};
+use raft::RaftJournal;
+use wire::{Bytes, Connection, FrameReceiver, FrameSender, Opening, RpcError};
 
 use crate::Sessions;
+use crate::servers::{Servers, method};
 
 /// How long a node may take to answer a call.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 
-/// Reaches nodes over the connections they made.
+/// How long another server may take to say whether a node is connected to it.
+const FIND_MAX: Duration = Duration::from_secs(3);
+
+/// Reaches nodes over the connections they made, here or at another server.
+#[derive(Clone)]
 pub struct Link {
     pub sessions: Sessions,
+    pub servers: Servers,
+    /// Knows the other servers.
+    pub log: Weak<RaftJournal>,
 }
 
 impl Link {
-    fn connection(&self, node: NodeId) -> Result<Connection, NodeLinkError> {
-        self.sessions.find(node).ok_or(NodeLinkError::NoPath(node))
+    /// The connection to a node: its own, or that of the server which has it. With the method to call there.
+    async fn way(&self, node: NodeId, method: &str) -> Result<(Connection, String), NodeLinkError> {
+        if let Some(connection) = self.sessions.find(node) {
+            return Ok((connection, method.to_string()));
+        }
+        let Some(log) = self.log.upgrade() else { return Err(NodeLinkError::NoPath(node)) };
+        let status = log.status();
+        let others = status.members.into_iter().filter(|member| member.node != status.node);
+        let asked = others.map(|member| self.ask(member.address, node));
+        let found = futures_util::future::join_all(asked).await.into_iter().flatten().next();
+        let server = found.ok_or(NodeLinkError::NoPath(node))?;
+        Ok((server, format!("{}{node}/{method}", method::PASS)))
     }
+
+    /// The connection to a server, if the node is connected there.
+    async fn ask(&self, address: String, node: NodeId) -> Option<Connection> {
+        let has: bool =
+            self.servers.call(&address, method::HAS_NODE, &node.to_string(), FIND_MAX).await.ok()?;
+        if has { self.servers.connection(&address).await.ok() } else { None }
+    }
+
+    /// Passes a call of another server on to a node that is connected here.
+    ///
+    /// # Errors
+    /// What the other server is to read.
+    pub async fn pass(&self, rest: &str, body: &[u8]) -> Result<Vec<u8>, String> {
+        let (connection, method) = self.here(rest)?;
+        let answer = connection.call_raw(method, body, ANSWER_MAX).await;
+        answer.map(|bytes| bytes.to_vec()).map_err(|error| error.to_string())
+    }
+
+    /// As [`Link::pass`], for a streaming call.
+    ///
+    /// # Errors
+    /// One of the two ends failed.
+    pub async fn pass_stream(&self, rest: &str, opening: Opening) -> Result<(), RpcError> {
+        let frames = match self.here(rest) {
+            Ok((connection, method)) => connection.open_stream(method, ANSWER_MAX).await,
+            Err(why) => return opening.refuse(why).await,
+        };
+        match frames {
+            Err(error) => opening.refuse(error.to_string()).await,
+            Ok(there) => {
+                let ((to_node, from_node), (to_server, from_server)) =
+                    (there.split(), opening.accept().await?.split());
+                // Who ends its half may still listen; who fails ends both.
+                tokio::try_join!(pump(from_server, to_node), pump(from_node, to_server)).map(|_| ())
+            }
+        }
+    }
+
+    fn here<'a>(&self, rest: &'a str) -> Result<(Connection, &'a str), String> {
+        let (node, method) = rest.split_once('/').ok_or("a passed call names its node and its method")?;
+        let node: NodeId = node.parse().map_err(|error: base::IdError| error.to_string())?;
+        let connection = self.sessions.find(node).ok_or_else(|| NodeLinkError::NoPath(node).to_string())?;
+        Ok((connection, method))
+    }
+}
+
+async fn pump(mut from: FrameReceiver, mut to: FrameSender) -> Result<(), RpcError> {
+    while let Some(message) = from.receive_raw().await? {
+        to.send_raw(&message).await?;
+    }
+    to.finish().await
 }
 
 impl NodeLink for Link {
@@ -29,7 +100,11 @@ impl NodeLink for Link {
         method: &'a str,
         body: Vec<u8>,
     ) -> BoxFuture<'a, Result<Bytes, NodeLinkError>> {
-        async move { Ok(self.connection(node)?.call_raw(method, &body, ANSWER_MAX).await?) }.boxed()
+        async move {
+            let (connection, method) = self.way(node, method).await?;
+            Ok(connection.call_raw(&method, &body, ANSWER_MAX).await?)
+        }
+        .boxed()
     }
 
     fn stream<'a>(
@@ -39,7 +114,8 @@ impl NodeLink for Link {
         first: Vec<u8>,
     ) -> BoxFuture<'a, Result<FrameStream, NodeLinkError>> {
         async move {
-            let frames = self.connection(node)?.open_stream(method, ANSWER_MAX).await?;
+            let (connection, method) = self.way(node, method).await?;
+            let frames = connection.open_stream(&method, ANSWER_MAX).await?;
             let (mut sender, receiver) = frames.split();
             sender.send_raw(&first).await?;
             Ok(http_gateway::frames(sender, receiver))

@@ -16,6 +16,14 @@ use wire::{Bytes, Connection, Handler, Limits, Opening, RpcError};
 pub mod method {
     /// [`control::LeaderCall`] to [`control::LeaderAnswer`].
     pub const LEADER: &str = "Sojourn.Leader";
+    /// A message of the log's own, in bytes, answered in bytes.
+    pub const RAFT: &str = "Sojourn.Raft";
+    /// A node's id to whether it is connected.
+    pub const HAS_NODE: &str = "Sojourn.HasNode";
+    /// Followed by a node's id, a slash and a method: a call for that node, as it would arrive there.
+    pub const PASS: &str = "Sojourn.Pass/";
+    /// [`crate::cluster::Question`] to [`crate::cluster::Answer`].
+    pub const WHO: &str = "Sojourn.Who";
 }
 
 /// How long a connection may take to be made: longer than a packet that is sent a second time, and shorter than
@@ -80,7 +88,26 @@ impl Servers {
         msgpack::from_slice(&answer).map_err(|error| CallError::NoAnswer(error.to_string()))
     }
 
-    async fn connection(&self, address: &str) -> Result<Connection, RpcError> {
+    /// As [`Servers::call_raw`], for messages that are bytes.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn carry(
+        &self,
+        address: &str,
+        method: &str,
+        message: &[u8],
+        patience: Duration,
+    ) -> Result<Bytes, CallError> {
+        let answer = self.call_raw(address, method, &wrapped(message), patience).await?;
+        unwrapped(&answer).map_err(|why| CallError::NoAnswer(why.to_string()))
+    }
+
+    /// The connection to a server.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub async fn connection(&self, address: &str) -> Result<Connection, RpcError> {
         let slot = {
             let mut slots = self.0.slots.lock();
             if slots.len() >= SERVERS_MAX && !slots.contains_key(address) {
@@ -99,6 +126,34 @@ impl Servers {
         let found = found.ok_or_else(|| std::io::Error::other(format!("{address} has no address")))?;
         let connection = wire::dial(found, Arc::new(Refusing), Limits::SERVER, DIAL_MAX).await?;
         Ok(slot.insert(connection).clone())
+    }
+}
+
+/// The first byte of bytes in msgpack whose length has 32 bits.
+const BIN_32: u8 = 0xc6;
+
+/// Bytes as the one value that a call carries.
+pub fn wrapped(bytes: &[u8]) -> Vec<u8> {
+    let mut value = Vec::with_capacity(5 + bytes.len());
+    value.push(BIN_32);
+    value.extend_from_slice(&u32::try_from(bytes.len()).expect("messages are far below 4 GiB").to_be_bytes());
+    value.extend_from_slice(bytes);
+    value
+}
+
+/// The bytes in a value made by [`wrapped`], without a copy.
+///
+/// # Errors
+/// It is something else.
+pub fn unwrapped(value: &Bytes) -> Result<Bytes, &'static str> {
+    match value.split_first_chunk::<5>() {
+        Some((head, rest))
+            if head[0] == BIN_32
+                && rest.len() == u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize =>
+        {
+            Ok(value.slice(5..))
+        }
+        _ => Err("a message between servers is not what it should be"),
     }
 }
 
@@ -146,9 +201,7 @@ mod tests {
     fn calls_and_answers_arrive_as_they_were_sent() {
         let commands = [
             Command::FoundCluster,
-            Command::RegisterNode {
-                document: Box::new(Node { name: "n1".to_string(), ..Node::default() }),
-            },
+            Command::RegisterNode { document: Box::new(Node { name: "n1".to_string(), ..Node::default() }) },
             Command::UpdateNodeStatus { node: NodeId(id(1)), claimed: NodeStatus::Ready },
             Command::EmitNodeMessages {
                 node: NodeId(id(1)),
@@ -198,6 +251,16 @@ mod tests {
             LeaderAnswer::ReadIndex(Some(Index(3))),
         ];
         answers.iter().for_each(same);
+    }
+
+    #[test]
+    fn bytes_arrive_as_they_were_sent() {
+        for message in [&b""[..], b"x", &[0; 70_000]] {
+            assert_eq!(unwrapped(&wrapped(message).into()).unwrap(), message);
+        }
+        for other in [&b""[..], b"\xc6\0\0\0", b"\xc6\0\0\0\x02x", b"\xc4\x01xxx"] {
+            assert!(unwrapped(&Bytes::copy_from_slice(other)).is_err(), "{other:?}");
+        }
     }
 
     fn settlement() -> Settlement {

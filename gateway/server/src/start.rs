@@ -11,27 +11,31 @@ use control::heartbeats::HeartbeatSettings;
 use history::History;
 use http_gateway::events::Feed;
 use http_gateway::{AgentInfo, Api};
+use journal::store::StoreError;
 use model::{Autopilot, NodeId};
-use raft::RaftJournal;
+use raft::{Found, OpenError, RaftJournal};
 use serde_json::{Map, Value};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UdpSocket};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::cluster::{self, Cluster};
-use crate::gossip;
+use crate::cluster::{self, Cluster, Joins};
+use crate::consensus::Log;
+use crate::gossip::{self, Gossip};
+use crate::identity;
 use crate::link::Link;
-use crate::lone::Lone;
 use crate::rpc::Rpc;
 use crate::servers::Servers;
 use crate::sessions::Sessions;
 use crate::snapshot_file;
+use crate::states::Published;
 
 /// How long open answers may take to end when the server stops.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
 
-/// This server's number among the voters. A single server is a cluster of one.
-const RAFT_NODE: u64 = 1;
+/// How long to wait before the leader is asked again for the state, after it did not send it.
+const REFETCH_AGAIN: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -51,10 +55,56 @@ pub struct Settings {
     pub broker: BrokerSettings,
     pub workers: usize,
     pub segment_bytes: u64,
+    pub cluster: ClusterSettings,
     /// Our release.
     pub version: String,
     /// The configuration as `agent/self` shows it, without secrets.
     pub config: Map<String, Value>,
+}
+
+/// How this server finds others.
+#[derive(Clone, Debug)]
+pub struct ClusterSettings {
+    /// Servers that found a cluster together; 1 founds alone, 0 waits to be added.
+    pub bootstrap_expect: u32,
+    pub gossip: Option<GossipSettings>,
+    pub joins: Joins,
+    /// `HOST:PORT` of servers' RPC that are asked directly, without gossip.
+    pub peers: Vec<String>,
+    /// What the autopilot begins with.
+    pub autopilot: Autopilot,
+    /// How servers find out that a leader is gone.
+    pub timings: raft::Timings,
+}
+
+#[derive(Clone, Debug)]
+pub struct GossipSettings {
+    pub address: SocketAddr,
+    /// What others are told; the port 0 stands for the one that was bound.
+    pub advertise: SocketAddr,
+    pub key: Option<gossip::Key>,
+}
+
+impl ClusterSettings {
+    /// A server that founds a cluster of itself and talks to no other.
+    pub fn alone() -> ClusterSettings {
+        ClusterSettings {
+            bootstrap_expect: 1,
+            gossip: None,
+            joins: Joins::default(),
+            peers: Vec::new(),
+            autopilot: Autopilot::default(),
+            timings: raft::Timings::default(),
+        }
+    }
+
+    /// There are others that have what this one may lose.
+    fn has_others(&self) -> bool {
+        self.bootstrap_expect != 1
+            || !self.peers.is_empty()
+            || !self.joins.start.is_empty()
+            || !self.joins.retry.is_empty()
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +113,14 @@ pub enum StartError {
     Data { path: PathBuf, source: io::Error },
     #[error("cannot open the log")]
     Log(#[from] raft::OpenError),
+    /// A lone server goes no further by itself: part of what it acknowledged is gone.
+    #[error(
+        "this server's log is damaged, and there is no other server to fetch it from. \
+         `sojourn operator log repair {path}` tells what would be lost, and with -accept-loss goes on without it"
+    )]
+    Damaged { path: PathBuf, source: StoreError },
+    #[error("cannot gossip")]
+    Gossip(#[from] gossip::GossipError),
     #[error("cannot open the history index")]
     History(#[from] history::HistoryError),
     #[error("cannot listen on {address}: is another agent running there?")]
@@ -72,6 +130,7 @@ pub enum StartError {
 /// A running server.
 pub struct Server {
     pub control: Control,
+    pub cluster: Cluster,
     pub http: SocketAddr,
     pub rpc: SocketAddr,
     log: Arc<RaftJournal>,
@@ -92,49 +151,53 @@ impl Server {
         let http = listen(settings.http).await?;
         let rpc = listen(settings.rpc).await?;
         let dir = settings.data_dir.join("server");
-        let server = server_id(&dir).map_err(|source| StartError::Data { path: dir.clone(), source })?;
+        let data = |source| StartError::Data { path: dir.clone(), source };
+        let server = identity::server_id(&dir).map_err(data)?;
         let starting = control::prepare(control_settings(&settings, server));
-        let log = raft::Settings {
-            dir: dir.join("log"),
-            node: RAFT_NODE,
-            address: advertised(settings.advertise_rpc.as_ref(), &rpc),
-            segment_bytes: settings.segment_bytes,
-            retention: raft::RETENTION,
-            tail: raft::TAIL,
-            found: raft::Found::Alone,
-            timings: raft::Timings::default(),
-            seed: seed(),
-        };
-        let runtime = tokio::runtime::Handle::current();
-        let servers = Servers::default();
-        let log = RaftJournal::open(log, Arc::new(raft::NoPeers), starting.inbox.clone(), &runtime).await?;
+        let (runtime, servers) = (Handle::current(), Servers::default());
+        let address = advertised(settings.advertise_rpc.as_ref(), &rpc);
+        let log = open_log(&settings, &dir, address, &servers, &starting.inbox).await?;
+        servers.find_by(Box::new({
+            let log = Arc::downgrade(&log);
+            move |number| {
+                let members = log.upgrade()?.status().members;
+                members.into_iter().find(|member| member.node == number).map(|member| member.address)
+            }
+        }));
         let control = starting.start(log.clone(), Arc::new(servers.clone()), &runtime);
+        tokio::spawn(refetch(control.clone(), log.clone()));
+        let cluster = cluster(&settings, server, (&http, &rpc), &log, &control, &servers).await?;
         let history = History::open(Some(dir.join("history")), log.clone())?;
         let sessions = Sessions::default();
+        let version = settings.version.clone();
+        let states = Arc::new(Published { control: control.clone(), log: log.clone(), version });
+        let link = Link { sessions, servers: servers.clone(), log: Arc::downgrade(&log) };
         let events = Feed::new(control.clone());
         let (stop, stopping) = watch::channel(false);
         let addresses = (bound(&http), bound(&rpc));
-        let lone = Arc::new(Lone { log: log.clone(), control: control.clone() });
-        let cluster = cluster(&settings, server, (&http, &rpc), &lone);
+        let advertise = advertised(settings.advertise_rpc.as_ref(), &rpc);
         let api = Api {
             control: control.clone(),
-            cluster: Arc::new(cluster),
-            snapshots: Arc::new(snapshot_file::Files(lone)),
-            node_link: Arc::new(Link { sessions: sessions.clone() }),
+            node_link: Arc::new(link.clone()),
+            cluster: Arc::new(cluster.clone()),
+            snapshots: Arc::new(snapshot_file::Files(states)),
             events: events.clone(),
             history: history.clone(),
             agent: agent_info(&settings, server, (&http, &rpc)),
         };
         let handler = Rpc {
             control: control.clone(),
-            sessions,
+            link,
+            log: log.clone(),
+            cluster: cluster.clone(),
             datacenter: settings.datacenter,
-            advertise: addresses.1,
+            advertise,
         };
         let rpc_task = tokio::spawn(wire::serve(rpc, Arc::new(handler), wire::Limits::SERVER));
         let http_task = tokio::spawn(serve_http(http, http_gateway::router(api), stopping));
         Ok(Server {
             control,
+            cluster,
             http: addresses.0,
             rpc: addresses.1,
             log,
@@ -197,7 +260,6 @@ fn control_settings(settings: &Settings, server: Uuid) -> control::Settings {
 }
 
 fn agent_info(settings: &Settings, server: Uuid, (http, rpc): (&TcpListener, &TcpListener)) -> AgentInfo {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     AgentInfo {
         name: settings.name.clone(),
         region: settings.region.clone(),
@@ -207,41 +269,10 @@ fn agent_info(settings: &Settings, server: Uuid, (http, rpc): (&TcpListener, &Tc
         http_addr: advertised(settings.advertise_http.as_ref(), http),
         rpc_addr: advertised(settings.advertise_rpc.as_ref(), rpc),
         version: settings.version.clone(),
-        started: Time::ZERO.plus(since.into()),
+        started: Time::ZERO.plus(since_1970().into()),
         config: settings.config.clone(),
         prometheus: true,
     }
-}
-
-fn cluster(
-    settings: &Settings,
-    id: Uuid,
-    (http, rpc): (&TcpListener, &TcpListener),
-    lone: &Arc<Lone>,
-) -> Cluster {
-    let own = gossip::Member {
-        id,
-        generation: 1,
-        number: RAFT_NODE,
-        name: settings.name.clone(),
-        region: settings.region.clone(),
-        datacenter: settings.datacenter.clone(),
-        serf: bound(rpc),
-        rpc: advertised(settings.advertise_rpc.as_ref(), rpc),
-        http: advertised(settings.advertise_http.as_ref(), http),
-        version: settings.version.clone(),
-        bootstrap_expect: 1,
-        has_log: true,
-        parting: gossip::Parting::Staying,
-    };
-    let settings = cluster::Settings {
-        own,
-        joins: cluster::Joins::default(),
-        peers: Vec::new(),
-        autopilot: Autopilot::default(),
-        timings: cluster::Timings::default(),
-    };
-    Cluster::start(settings, lone.clone(), lone.clone(), lone.clone(), None)
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
@@ -256,29 +287,113 @@ fn advertised(wanted: Option<&String>, listener: &TcpListener) -> String {
     wanted.cloned().unwrap_or_else(|| bound(listener).to_string())
 }
 
-/// What the log's chance starts from.
-fn seed() -> u64 {
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).expect("the system has entropy");
-    u64::from_le_bytes(bytes)
+/// Opens the log. A damaged one is put aside if there are other servers: this one begins anew, under another number,
+/// and gets everything from them. It never votes with a log that may lack what it once acknowledged.
+async fn open_log(
+    settings: &Settings,
+    dir: &Path,
+    address: String,
+    servers: &Servers,
+    inbox: &control::Inbox,
+) -> Result<Arc<RaftJournal>, StartError> {
+    let data = |source| StartError::Data { path: dir.to_path_buf(), source };
+    let path = dir.join("log");
+    let mut found = if settings.cluster.bootstrap_expect == 1 { Found::Alone } else { Found::Wait };
+    loop {
+        let log = raft::Settings {
+            dir: path.clone(),
+            node: identity::raft_number(dir).map_err(data)?,
+            address: address.clone(),
+            segment_bytes: settings.segment_bytes,
+            retention: raft::RETENTION,
+            tail: raft::TAIL,
+            found,
+            timings: settings.cluster.timings.clone(),
+            seed: identity::seed().map_err(data)?,
+        };
+        match RaftJournal::open(log, Arc::new(servers.clone()), inbox.clone(), &Handle::current()).await {
+            Err(OpenError::Store(source @ StoreError::Damaged { .. })) => {
+                if !settings.cluster.has_others() {
+                    return Err(StartError::Damaged { path: settings.data_dir.clone(), source });
+                }
+                let aside = identity::begin_anew(dir).map_err(data)?;
+                tracing::error!(
+                    error = %source,
+                    aside = %aside.display(),
+                    "the log is damaged: it is put aside, and this server gets everything from the others"
+                );
+                found = Found::Wait;
+            }
+            opened => return Ok(opened?),
+        }
+    }
 }
 
-/// The server's own id: drawn once, then kept beside its log.
-fn server_id(dir: &Path) -> io::Result<Uuid> {
-    std::fs::create_dir_all(dir)?;
-    let path = dir.join("server-id");
-    match std::fs::read_to_string(&path) {
-        Ok(text) => text.trim().parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let mut bytes = [0; 16];
-            getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
-            let id = Uuid::from_random(bytes);
-            let draft = dir.join("server-id.new");
-            std::fs::write(&draft, format!("{id}\n"))?;
-            std::fs::File::open(&draft)?.sync_all()?;
-            std::fs::rename(&draft, &path)?;
-            Ok(id)
+/// Gets the cluster's state whenever this server's own turns out to be another one.
+async fn refetch(control: Control, log: Arc<RaftJournal>) {
+    let mut diverged = control.diverged();
+    while diverged.wait_for(Option::is_some).await.is_ok() {
+        if let Err(error) = log.refetch().await {
+            tracing::warn!(%error, "the leader did not send its state: asking again");
         }
-        Err(error) => Err(error),
+        // Until what was sent is folded, or it is time to ask again.
+        let _either = tokio::time::timeout(REFETCH_AGAIN, diverged.wait_for(Option::is_none)).await;
     }
+}
+
+/// Begins to look for other servers.
+async fn cluster(
+    settings: &Settings,
+    server: Uuid,
+    (http, rpc): (&TcpListener, &TcpListener),
+    log: &Arc<RaftJournal>,
+    control: &Control,
+    servers: &Servers,
+) -> Result<Cluster, StartError> {
+    let ClusterSettings { bootstrap_expect, gossip, joins, peers, autopilot, .. } = settings.cluster.clone();
+    let socket = match &gossip {
+        None => None,
+        Some(GossipSettings { address, .. }) => {
+            let listen = |source| StartError::Listen { address: *address, source };
+            Some(UdpSocket::bind(address).await.map_err(listen)?)
+        }
+    };
+    let status = log.status();
+    let port = socket.as_ref().and_then(|socket| socket.local_addr().ok()).map_or(0, |bound| bound.port());
+    let mut serf = gossip.as_ref().map_or_else(|| bound(rpc), |gossip| gossip.advertise);
+    if gossip.is_some() && serf.port() == 0 {
+        serf.set_port(port);
+    }
+    let own = gossip::Member {
+        id: server,
+        generation: since_1970().as_millis().try_into().unwrap_or(u64::MAX),
+        number: status.node,
+        name: settings.name.clone(),
+        region: settings.region.clone(),
+        datacenter: settings.datacenter.clone(),
+        serf,
+        rpc: advertised(settings.advertise_rpc.as_ref(), rpc),
+        http: advertised(settings.advertise_http.as_ref(), http),
+        version: settings.version.clone(),
+        bootstrap_expect,
+        has_log: status.has_log,
+        parting: gossip::Parting::Staying,
+    };
+    let gossip = match (gossip, socket) {
+        (Some(GossipSettings { key, .. }), Some(socket)) => {
+            let seed = identity::seed()
+                .map_err(|source| StartError::Data { path: settings.data_dir.clone(), source })?;
+            let timings = gossip::Timings::default();
+            Some(Gossip::start(gossip::Settings { own: own.clone(), key, timings, seed }, socket)?)
+        }
+        _ => None,
+    };
+    let timings = cluster::Timings::default();
+    let looks = cluster::Settings { own, joins, peers, autopilot, timings };
+    let consensus = Arc::new(Log(log.clone()));
+    Ok(Cluster::start(looks, consensus, Arc::new(servers.clone()), Arc::new(control.clone()), gossip))
+}
+
+pub(crate) fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

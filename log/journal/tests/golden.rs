@@ -299,6 +299,14 @@ fn samples(name: &str) -> Vec<Event> {
             .into(),
             AutopilotConfigured { rules: Autopilot { min_quorum: 3, ..Autopilot::default() } }.into(),
         ],
+        "StateChunkGiven" => vec![
+            StateChunkGiven { restore: id(7), number: 0, bytes: vec![] }.into(),
+            StateChunkGiven { restore: id(7), number: u32::MAX, bytes: vec![0, 255] }.into(),
+        ],
+        "StateRestored" => {
+            let restored = |chunks, image| StateRestored { restore: id(7), chunks, image: Index(image) };
+            vec![restored(0, 0).into(), restored(u32::MAX, u64::MAX).into()]
+        }
         other => panic!("{other} has no samples yet"),
     }
 }

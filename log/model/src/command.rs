@@ -1,6 +1,6 @@
 //! What somebody asks. It may be refused; what it leads to is a list of events.
 
-use base::{Index, Time};
+use base::{Index, Time, Uuid};
 use serde::{Deserialize, Serialize};
 
 use crate::document::{Allocation, Job, JobSubmission, Node};
@@ -80,6 +80,18 @@ pub enum Command {
         rules: Autopilot,
         only_at: Option<Index>,
     },
+    /// A piece of a saved state, in order; the first one begins anew.
+    GiveStateChunk {
+        restore: Uuid,
+        number: u32,
+        bytes: Vec<u8>,
+    },
+    /// Puts the state in the pieces in place of what is there. `image` is the index it was saved at.
+    RestoreState {
+        restore: Uuid,
+        chunks: u32,
+        image: Index,
+    },
 }
 
 impl Command {
@@ -102,6 +114,8 @@ impl Command {
             Command::SettleEval(_) => 40,
             Command::FailEval { .. } => 41,
             Command::SetAutopilot { .. } => 50,
+            Command::GiveStateChunk { .. } => 51,
+            Command::RestoreState { .. } => 52,
         }
     }
 }

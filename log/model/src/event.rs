@@ -162,6 +162,10 @@ events! {
 
     /// How the leader looks after the servers from here on.
     50 AutopilotConfigured { rules: Autopilot, }
+    /// A piece of a state that an operator puts in place of what is there. Number 0 begins anew.
+    51 StateChunkGiven { restore: Uuid, number: u32, bytes: Vec<u8>, }
+    /// The pieces are complete: from here on their state is what is true. `image` is the index it was saved at.
+    52 StateRestored { restore: Uuid, chunks: u32, image: Index, }
 }
 
 /// An entry of a node's own event list.

@@ -2,7 +2,9 @@ use base::Duration;
 use rkyv::{Archive, Deserialize, Serialize};
 
 /// How the leader looks after the servers of its cluster.
-#[derive(Clone, Debug, PartialEq, Eq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize,
+)]
 pub struct Autopilot {
     /// Servers that failed are removed by themselves, as far as that is safe.
     pub cleanup_dead_servers: bool,

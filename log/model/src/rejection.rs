@@ -35,6 +35,7 @@ pub enum Rejection {
     EvalNotOutstanding(EvalId),
     PlanInvalid(String),
     NoUpdates,
+    RestoreInvalid(String),
     AutopilotInvalid {
         field: Cow<'static, str>,
         expected: Cow<'static, str>,
@@ -71,6 +72,7 @@ impl Rejection {
             | Rejection::JobTypeChanged
             | Rejection::AllocInvalid { .. }
             | Rejection::PlanInvalid(_)
+            | Rejection::RestoreInvalid(_)
             | Rejection::AutopilotInvalid { .. }
             | Rejection::NoUpdates => Kind::Invalid,
         }
@@ -102,6 +104,7 @@ impl std::fmt::Display for Rejection {
             Rejection::EvalUnknown(_) => f.write_str("eval not found"),
             Rejection::EvalNotOutstanding(_) => f.write_str("evaluation is not outstanding"),
             Rejection::PlanInvalid(why) => write!(f, "invalid plan: {why}"),
+            Rejection::RestoreInvalid(why) => write!(f, "the snapshot is not restored: {why}"),
             Rejection::AutopilotInvalid { field, expected } => {
                 write!(f, "invalid autopilot configuration: {field}: expected {expected}")
             }

@@ -90,7 +90,9 @@ pub(crate) fn allocs_of(event: &Event) -> &[AllocId] {
         | Event::EvalAcked(_)
         | Event::EvalsCanceled(_)
         | Event::PlanCommitted(_)
-        | Event::AutopilotConfigured(_) => &[],
+        | Event::AutopilotConfigured(_)
+        | Event::StateChunkGiven(_)
+        | Event::StateRestored(_) => &[],
     }
 }
 

@@ -110,6 +110,7 @@ impl State {
     /// Ends the batch: from here on it is the state's index.
     pub fn seal(&mut self, at: Moment, delta: &Delta) {
         self.settle_job_statuses(at, delta);
+        self.forget_old_pieces(at);
         let touched = |rows: usize, table: &mut Index| {
             if rows > 0 {
                 *table = at.index;
@@ -155,6 +156,8 @@ impl State {
             Event::AllocsReconnected(e) => self.allocs_reconnected(at, e, delta),
             Event::AllocReported(e) => self.alloc_reported(at, e, delta),
             Event::AutopilotConfigured(e) => self.operator.autopilot_configured(at, e),
+            Event::StateChunkGiven(e) => self.chunk_given(at, e),
+            Event::StateRestored(e) => self.state_restored(at, e, delta),
             Event::AllocTransitionRequested(e) => self.alloc_transition_requested(at, e, delta),
         }
     }

@@ -104,6 +104,12 @@ pub fn decide(
         Command::SetAutopilot { rules, only_at } => {
             operator::decide::set_autopilot(&state.operator, rules, *only_at)
         }
+        Command::GiveStateChunk { restore, number, bytes } => {
+            operator::restoring::give(state, *restore, *number, bytes)
+        }
+        Command::RestoreState { restore, chunks, image } => {
+            operator::restoring::finish(state, *restore, *chunks, *image)
+        }
     }
 }
 

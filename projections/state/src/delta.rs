@@ -12,6 +12,8 @@ pub struct Delta {
     pub allocs: Vec<AllocRow>,
     /// Some node class gained room: blocked evaluations may have become runnable.
     pub capacity: bool,
+    /// Everything is another: rows stand for others than before.
+    pub restored: bool,
 }
 
 impl Delta {

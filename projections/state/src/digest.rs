@@ -6,6 +6,7 @@
 use base::StableHash;
 use model::Digest;
 
+use crate::operator::Configured;
 use crate::{State, alloc, eval, job};
 
 /// Keeps hashes of different sorts of things apart. Numbers are frozen, like everything that goes into a hash: the
@@ -66,7 +67,8 @@ impl State {
     }
 
     fn cluster_digest(&self) -> u64 {
-        if (self.index, self.time, self.cluster, self.tables) == Default::default() {
+        let founded = (self.index, self.time, self.cluster, self.tables) != Default::default();
+        if !founded && self.operator == Default::default() {
             return 0;
         }
         let mut hash = StableHash::new(Domain::Cluster as u64);
@@ -74,6 +76,17 @@ impl State {
         hash.id(self.cluster);
         hash.pair(self.tables.nodes.0, self.tables.jobs.0);
         hash.pair(self.tables.evals.0, self.tables.allocs.0);
+        if let Some(Configured { rules, created, modified }) = &self.operator.autopilot {
+            hash.pair(created.0, modified.0);
+            hash.pair(u64::from(rules.cleanup_dead_servers), u64::from(rules.min_quorum));
+            hash.pair(rules.last_contact_threshold_ns as u64, rules.max_trailing_logs);
+            hash.word(rules.server_stabilization_ns as u64);
+        }
+        // An image is not made meanwhile, so their bytes need not be in it.
+        if !self.restoring.is_empty() {
+            hash.id(self.restoring.restore);
+            hash.pair(self.restoring.bytes, self.restoring.last.0);
+        }
         hash.finish()
     }
 }

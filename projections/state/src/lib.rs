@@ -23,6 +23,7 @@ mod snapshot;
 pub use apply::{FoldError, Moment};
 pub use decide::{Context, Decision, decide};
 pub use delta::Delta;
+pub use image::{ImageError, Imager, restore};
 pub use kept::Kept;
 pub use requests::{REQUESTS_KEPT, Remembered};
 pub use snapshot::{State, TableIndexes};

@@ -5,7 +5,7 @@ use crate::alloc::Allocs;
 use crate::eval::Evals;
 use crate::job::Jobs;
 use crate::node::Nodes;
-use crate::operator::Operator;
+use crate::operator::{Operator, Restoring};
 use crate::requests::Requests;
 
 /// Everything that is true at one index. A clone copies pointers; what is written later is not seen by it.
@@ -22,6 +22,8 @@ pub struct State {
     pub evals: Evals,
     pub allocs: Allocs,
     pub operator: Operator,
+    /// What is being put in place of all this.
+    pub restoring: Restoring,
     pub(crate) requests: Requests,
     pub tables: TableIndexes,
 }

@@ -190,7 +190,10 @@ fn tell(story: &Story, event: &Event) -> String {
         Event::AllocsReconnected(e) => allocs(&e.allocs),
         Event::AllocReported(e) => format!("{} {} -> {}", story.alloc_name(e.alloc), e.from, e.to),
         Event::AllocTransitionRequested(e) => format!("{} {}", allocs(&e.allocs), e.cause),
-        Event::ClusterFounded(_) | Event::AutopilotConfigured(_) => String::new(),
+        Event::ClusterFounded(_)
+        | Event::AutopilotConfigured(_)
+        | Event::StateChunkGiven(_)
+        | Event::StateRestored(_) => String::new(),
     };
     format!("{} {said}", event.name()).trim_end().to_string()
 }

@@ -212,6 +212,10 @@ impl Control {
 impl Shared {
     /// The next evaluation of these types; `None` after `patience` or at the end.
     pub fn dequeue(&self, types: &[JobType], patience: base::Duration) -> Option<Delivery> {
+        if self.has_diverged() {
+            self.rest(patience.to_std());
+            return None;
+        }
         let Leadership::Other(leader) = self.leadership_now() else {
             return self.dequeue_here(types, patience);
         };

@@ -8,17 +8,18 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use base::{Duration, Index, Rng, Time, Uuid};
-use journal::Journal;
+use journal::{Journal, KeepError};
 use model::{Actor, Command, EvalId, JobType, NodeId, Request, RequestId};
 use parking_lot::{Condvar, Mutex};
-use state::{Delta, State};
+use state::{Delta, FoldError, State};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use crate::broker::{Broker, BrokerSettings, BrokerStats, Delivery, NotHeld};
 use crate::heartbeats::{HeartbeatSettings, Heartbeats};
+use crate::images::{Images, keep_images};
 use crate::inbox::{Inbox, Notice};
-use crate::sequencer::{Published, Receipt, Sequencer, Submission, SubmitError};
+use crate::sequencer::{Damage, Published, Receipt, Sequencer, Submission, SubmitError};
 use crate::upstream::Upstream;
 use crate::worker::{Worker, WorkerInfo};
 
@@ -52,6 +53,7 @@ impl Starting {
         let (published_index, _) = watch::channel(Index::ZERO);
         let (leadership, _) = watch::channel(Leadership::Unknown);
         let (halted, _) = watch::channel(None);
+        let (diverged, _) = watch::channel(None);
         let shared = Arc::new(Shared {
             inbox: self.inbox,
             journal,
@@ -61,12 +63,15 @@ impl Starting {
             published_index,
             leadership,
             halted,
+            diverged,
+            origin: ArcSwap::from_pointee(State::default()),
             leader: Mutex::new(Leader {
                 broker: Broker::new(self.settings.broker.clone()),
                 heartbeats: Heartbeats::new(self.settings.heartbeats.clone()),
                 chance: Rng::new(entropy()),
                 closed: false,
             }),
+            images: Images::default(),
             work: Condvar::new(),
             timer: Condvar::new(),
             settings: self.settings,
@@ -77,6 +82,7 @@ impl Starting {
         let mut threads = vec![
             spawn("sequencer", shared.clone(), |shared| or_abort(|| sequence(&shared))),
             spawn("timers", shared.clone(), |shared| or_abort(|| keep_time(&shared))),
+            spawn("images", shared.clone(), |shared| keep_images(&shared)),
         ];
         for worker in &workers {
             let (worker, control) = (worker.clone(), shared.clone());
@@ -113,7 +119,11 @@ pub(crate) struct Shared {
     published_index: watch::Sender<Index>,
     leadership: watch::Sender<Leadership>,
     halted: watch::Sender<Option<String>>,
+    diverged: watch::Sender<Option<String>>,
+    /// What the log's batches lead on from.
+    origin: ArcSwap<State>,
     leader: Mutex<Leader>,
+    pub images: Images,
     /// Workers wait here for evaluations.
     work: Condvar,
     /// The timers wait here for an earlier deadline.
@@ -165,6 +175,25 @@ impl Control {
         self.shared.halted.subscribe()
     }
 
+    /// Told why, while this server's state is not what the cluster decided on: it serves nobody and waits for
+    /// another state from the log.
+    pub fn diverged(&self) -> watch::Receiver<Option<String>> {
+        self.shared.diverged.subscribe()
+    }
+
+    /// The state that this server began with: what follows it can be folded from the log.
+    pub fn origin(&self) -> Arc<State> {
+        self.shared.origin.load_full()
+    }
+
+    /// Keeps an image of the newest state beside the log. Blocks until it is safe.
+    ///
+    /// # Errors
+    /// The log does not take it; the image kept before stays.
+    pub fn keep_image(&self) -> Result<Index, KeepError> {
+        self.shared.images.keep(&self.shared)
+    }
+
     pub fn journal(&self) -> &Arc<dyn Journal> {
         &self.shared.journal
     }
@@ -204,6 +233,14 @@ impl Control {
 impl Shared {
     pub fn leadership_now(&self) -> Leadership {
         *self.leadership.borrow()
+    }
+
+    pub fn published(&self) -> Arc<State> {
+        self.published.load_full()
+    }
+
+    pub fn has_diverged(&self) -> bool {
+        self.diverged.borrow().is_some()
     }
 
     /// As [`Control::heard`], if this server leads.
@@ -312,6 +349,12 @@ impl Shared {
         let Published { state, delta } = published;
         self.published.store(state.clone());
         let mut leader = self.leader.lock();
+        if delta.restored && self.leadership_now() == Leadership::Mine {
+            // What was held is of no state any more; what waits is looked up again.
+            leader.broker.lead(state, now());
+            leader.heartbeats.clear();
+            leader.heartbeats.rebuild(state, now());
+        }
         leader.broker.observe(state, delta, now());
         for row in &delta.nodes {
             let hot = state.nodes.hot(*row);
@@ -323,6 +366,18 @@ impl Shared {
         self.work.notify_all();
         self.timer.notify_one();
         self.published_index.send_replace(state.index);
+    }
+
+    /// Makes what is committed the state that everybody reads.
+    fn publish_as_it_is(&self, sequencer: &Sequencer) {
+        let state = Arc::new(sequencer.committed().clone());
+        self.publish(&Published { state, delta: Delta::default() });
+    }
+
+    /// This server's state is not what the cluster decided on: nobody may read it.
+    fn diverge(&self, error: &FoldError) {
+        tracing::error!(%error, "this server serves nobody until it has the cluster's state");
+        self.diverged.send_replace(Some(error.to_string()));
     }
 
     fn start_leading(&self, state: &State) {
@@ -399,15 +454,25 @@ fn sequence(shared: &Shared) {
 fn hear(shared: &Shared, sequencer: &mut Sequencer, notices: &mut VecDeque<Notice>) -> Result<(), String> {
     for notice in notices.drain(..) {
         match notice {
-            Notice::Committed(batch) => {
-                let own = sequencer.commit(&batch).map_err(|damage| damage.to_string())?;
-                if let Some((published, answers)) = own {
+            // Nothing follows on a state that is wrong; another one comes from the log.
+            Notice::Committed(_) if shared.has_diverged() => {}
+            Notice::Committed(batch) => match sequencer.commit(&batch) {
+                Ok(Some((published, answers))) => {
                     shared.publish(&published);
                     answers.give();
                 }
-            }
+                Ok(None) => {}
+                Err(Damage::OutOfOrder(error @ FoldError::Diverged { .. })) => shared.diverge(&error),
+                Err(damage) => return Err(damage.to_string()),
+            },
             Notice::Restored(image) => {
-                return Err(format!("the state at index {} cannot be read back", image.index));
+                let index = image.index;
+                let state = state::restore(&image)
+                    .map_err(|error| format!("the image of the state at index {index}: {error}"))?;
+                shared.origin.store(Arc::new(state.clone()));
+                sequencer.restore(state);
+                shared.publish_as_it_is(sequencer);
+                shared.diverged.send_replace(None);
             }
             Notice::Leading(term) => {
                 publish_folded(shared, sequencer);
@@ -429,8 +494,7 @@ fn hear(shared: &Shared, sequencer: &mut Sequencer, notices: &mut VecDeque<Notic
 /// Publishes what was folded for others since the last time.
 fn publish_folded(shared: &Shared, sequencer: &Sequencer) {
     if shared.published.load().index < sequencer.committed().index {
-        let state = Arc::new(sequencer.committed().clone());
-        shared.publish(&Published { state, delta: Delta::default() });
+        shared.publish_as_it_is(sequencer);
     }
 }
 

@@ -42,7 +42,9 @@ impl Lane {
             | Command::EvaluateJob { .. }
             | Command::EvaluateNode { .. }
             | Command::StopAlloc { .. }
-            | Command::SetAutopilot { .. } => Lane::Writes,
+            | Command::SetAutopilot { .. }
+            | Command::GiveStateChunk { .. }
+            | Command::RestoreState { .. } => Lane::Writes,
         }
     }
 }

@@ -8,6 +8,7 @@ mod ask;
 pub mod broker;
 mod driver;
 pub mod heartbeats;
+pub mod images;
 mod inbox;
 pub mod lanes;
 pub mod sequencer;

@@ -156,6 +156,12 @@ impl Sequencer {
         self.leads() && self.in_flight.len() < IN_FLIGHT_MAX
     }
 
+    /// The log has handed over a whole state, in place of the batches that led to it.
+    pub fn restore(&mut self, state: State) {
+        assert!(!self.leads(), "who leads has the state it decides on");
+        self.committed = state;
+    }
+
     /// This server leads: everything decided before is folded, and nobody else can append any more.
     pub fn lead(&mut self, term: Term) {
         assert!(self.in_flight.is_empty(), "a new term begins with nothing of an old one in flight");

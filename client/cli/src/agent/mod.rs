@@ -37,14 +37,18 @@ async fn serve(settings: &Settings, home: &Path, started: impl FnOnce()) -> anyh
     };
     started();
     let outcome = tokio::select! {
-        _ = interrupt.recv() => Ok("interrupted: ending"),
-        _ = terminate.recv() => Ok("told to end: ending"),
+        _ = interrupt.recv() => Ok(("interrupted: ending", settings.leave_on_interrupt)),
+        _ = terminate.recv() => Ok(("told to end: ending", settings.leave_on_terminate)),
         why = halted(server.as_ref()) => Err(anyhow::anyhow!("the server stopped: {why}")),
+        why = given_up(server.as_ref()) => Err(anyhow::anyhow!("{why}")),
     };
-    if let Ok(why) = outcome {
+    if let Ok((why, _)) = outcome {
         tracing::info!("{why}");
     }
     let end = async {
+        if let (Ok((_, true)), Some(server)) = (&outcome, &server) {
+            server.cluster.leave().await;
+        }
         if let Some(node) = node {
             node.shutdown().await;
         }
@@ -71,6 +75,15 @@ async fn halted(server: Option<&Server>) -> String {
     match server {
         Some(server) => server.halted().await,
         None => std::future::pending().await,
+    }
+}
+
+/// Why no other server could be joined, when it was tried as often as allowed.
+async fn given_up(server: Option<&Server>) -> String {
+    let Some(server) = server else { return std::future::pending().await };
+    match server.cluster.given_up().wait_for(Option::is_some).await {
+        Ok(why) => why.clone().unwrap_or_default(),
+        Err(_) => std::future::pending().await,
     }
 }
 

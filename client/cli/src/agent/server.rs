@@ -1,6 +1,6 @@
 //! The server part of the settings.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
 use anyhow::Context;
@@ -9,8 +9,10 @@ use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
 use model::NodeId;
 use serde_json::{Map, Value, json};
+use server::cluster::Joins;
+use server::{ClusterSettings, GossipSettings};
 
-use super::advertised;
+use super::{advertised, with_port};
 use crate::settings::Settings;
 
 /// Segments of the log on disk.
@@ -53,8 +55,41 @@ pub fn settings(settings: &Settings, home: &Path) -> anyhow::Result<server::Sett
         },
         workers,
         segment_bytes: SEGMENT_BYTES,
+        cluster: cluster(settings)?,
         version: env!("CARGO_PKG_VERSION").to_string(),
         config: shown(settings, home),
+    })
+}
+
+/// How it finds other servers. A development agent is alone, and may be one of several on a host.
+fn cluster(settings: &Settings) -> anyhow::Result<ClusterSettings> {
+    let alone = ClusterSettings { autopilot: settings.autopilot.clone(), ..ClusterSettings::alone() };
+    if settings.dev {
+        return Ok(alone);
+    }
+    let (ip, port, join) = (settings.serf_ip(), settings.ports.serf, &settings.server.join);
+    let advertise = advertised(settings.advertise.serf.as_deref(), ip, port)?;
+    let advertise = advertise
+        .to_socket_addrs()
+        .ok()
+        .and_then(|mut found| found.next())
+        .with_context(|| format!("advertise.serf: {advertise} is no address of this host"))?;
+    Ok(ClusterSettings {
+        bootstrap_expect: settings.server.bootstrap_expect,
+        gossip: Some(GossipSettings {
+            address: SocketAddr::new(ip, port),
+            advertise,
+            key: settings.server.encrypt.clone(),
+        }),
+        joins: Joins {
+            start: join.start_join.clone(),
+            retry: join.retry_join.clone(),
+            retry_interval: join.retry_interval.to_std(),
+            retry_max: join.retry_max,
+            port,
+        },
+        peers: join.static_peers.iter().map(|peer| with_port(peer, 4647)).collect(),
+        ..alone
     })
 }
 

@@ -23,6 +23,8 @@ pub trait Source: Send + Sync + 'static {
     fn journal(&self) -> &Arc<dyn Journal>;
     /// The newest published state.
     fn state(&self) -> Arc<State>;
+    /// A state that the log's oldest batches lead on from.
+    fn origin(&self) -> Arc<State>;
     /// Told of each newly published index. Events of later batches are not told yet, so that whoever hears of one
     /// also reads it. When it ends, so do all streams.
     fn watch(&self) -> watch::Receiver<Index>;
@@ -35,6 +37,10 @@ impl Source for Control {
 
     fn state(&self) -> Arc<State> {
         Control::state(self)
+    }
+
+    fn origin(&self) -> Arc<State> {
+        Control::origin(self)
     }
 
     fn watch(&self) -> watch::Receiver<Index> {
@@ -83,6 +89,8 @@ pub struct Feed(Arc<Inner>);
 
 struct Inner {
     source: Box<dyn Source>,
+    /// The state the server began with, as far as the tail and the replays know.
+    origin: Mutex<Arc<State>>,
     tail: Mutex<Tail>,
     /// Held by whoever extends the tail.
     advancing: Arc<tokio::sync::Mutex<()>>,
@@ -97,6 +105,7 @@ impl Feed {
     pub fn new(source: impl Source) -> Feed {
         Feed(Arc::new(Inner {
             source: Box::new(source),
+            origin: Mutex::default(),
             tail: Mutex::new(Tail::default()),
             advancing: Arc::default(),
             replays: Replays::new(),
@@ -114,6 +123,7 @@ impl Feed {
     /// The oldest batch that can be told.
     pub fn oldest(&self) -> Index {
         let inner = &self.0;
+        inner.begin();
         let horizon = inner.source.journal().horizon();
         let replayed = inner.replays.oldest(horizon);
         let kept = inner.tail.lock().reaches(horizon);
@@ -134,6 +144,7 @@ impl Feed {
     ///
     /// A page may be without events; its cursor has moved all the same.
     pub(super) async fn page(&self, from: Cursor, want: &Arc<Want>) -> Result<Page, FeedError> {
+        self.0.begin();
         let mut published = self.0.source.watch();
         loop {
             let reached = published.wait_for(|index| *index >= from.index).await;
@@ -212,6 +223,18 @@ pub(super) struct Kept {
 }
 
 impl Inner {
+    /// Takes note of another state to begin with. What was folded of the one before may be wrong.
+    fn begin(&self) {
+        let now = self.source.origin();
+        let mut origin = self.origin.lock();
+        if Arc::ptr_eq(&origin, &now) {
+            return;
+        }
+        self.replays.begin(&now, self.source.journal().horizon());
+        self.tail.lock().restart(State::clone(&now));
+        *origin = now;
+    }
+
     /// Folds a stretch of the log onto the tail. One that lies too far back begins again at the published state.
     fn advance(&self) -> Result<(), FeedError> {
         let published = *self.source.watch().borrow();

@@ -78,7 +78,11 @@ pub(super) fn fold(state: &mut State, batch: &Batch) -> Result<Vec<Head>, FoldEr
 /// messages, and so are a node's change and the evaluations it asks for: each keeps its type here.
 fn kind(command: u16, event: &Event) -> Option<&'static str> {
     match event {
-        Event::ClusterFounded(_) | Event::EvalAcked(_) | Event::AutopilotConfigured(_) => None,
+        Event::ClusterFounded(_)
+        | Event::EvalAcked(_)
+        | Event::AutopilotConfigured(_)
+        | Event::StateChunkGiven(_)
+        | Event::StateRestored(_) => None,
         Event::NodeRegistered(_) | Event::NodeUpdated(_) => Some("NodeRegistration"),
         Event::NodeStatusChanged(_) | Event::NodeMessagesEmitted(_) => Some("NodeStreamEvent"),
         Event::NodeEligibilityChanged(_) => Some("NodeEligibility"),
@@ -151,7 +155,11 @@ struct Outline<'a> {
 impl Outline<'_> {
     fn tell(&mut self, kind: &'static str, event: &Event) {
         match event {
-            Event::ClusterFounded(_) | Event::EvalAcked(_) | Event::AutopilotConfigured(_) => {}
+            Event::ClusterFounded(_)
+            | Event::EvalAcked(_)
+            | Event::AutopilotConfigured(_)
+            | Event::StateChunkGiven(_)
+            | Event::StateRestored(_) => {}
             Event::NodeRegistered(e) => self.node(kind, e.node),
             Event::NodeUpdated(e) => self.node(kind, e.node),
             Event::NodeStatusChanged(e) => self.node(kind, e.node),

@@ -94,6 +94,14 @@ impl Replays {
         }
     }
 
+    /// Forgets what was folded before, but for the beginning of the log, and goes on from another state.
+    pub fn begin(&self, state: &State, horizon: Index) {
+        self.parked.lock().clear();
+        let mut checkpoints = self.checkpoints.lock();
+        checkpoints.states.retain(|index, _| *index == Index::ZERO);
+        checkpoints.insert(state, horizon);
+    }
+
     /// Keeps a state whatever its place, until checkpoints are thinned out.
     pub fn keep(&self, state: &State, horizon: Index) {
         self.checkpoints.lock().insert(state, horizon);

@@ -65,7 +65,8 @@ fn rules(wanted: &AutopilotConfiguration) -> Result<Autopilot, Failure> {
     let span = |field: &'static str, text: &str| -> Result<i64, Failure> {
         let expected = "a duration like 10s";
         let span: Result<Duration, _> = text.parse();
-        let invalid = |_| Failure::from(Rejection::AutopilotInvalid { field, expected });
+        let invalid =
+            |_| Failure::from(Rejection::AutopilotInvalid { field: field.into(), expected: expected.into() });
         span.map(|span| span.0).map_err(invalid)
     };
     Ok(Autopilot {

@@ -72,9 +72,7 @@ fn peer_name(call: &Call) -> Result<PeerName, Failure> {
 }
 
 async fn save_snapshot(With(server): With<Server>, read: Read) -> Answer {
-    if !read.options.stale {
-        server.fresh(api::Consistency::Leased, base::Index::ZERO).await?;
-    }
+    server.fresh(read.options.consistency, read.options.min_index).await?;
     let file = server.snapshots.save().await?;
     let mut headers = HeaderMap::from_iter([
         (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),

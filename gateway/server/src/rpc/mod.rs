@@ -5,11 +5,12 @@ mod node;
 mod status;
 
 use std::future::Future;
-use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use control::{Control, Leadership, Receipt, SubmitError};
 use model::{Actor, Command, NodeId, Request, RequestId};
+use raft::RaftJournal;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use state::State;
@@ -17,8 +18,9 @@ use state::node::{NodeRow, secret_hash};
 use wire::messages::{QueryMeta, QueryOptions};
 use wire::{Bytes, Connection, Handler, Opening, RpcError};
 
-use crate::servers::method;
-use crate::sessions::Sessions;
+use crate::cluster::Cluster;
+use crate::link::Link;
+use crate::servers::{method, unwrapped, wrapped};
 
 /// Longest a read may wait for news.
 const QUERY_TIME_MAX: Duration = Duration::from_secs(300);
@@ -26,10 +28,12 @@ const QUERY_TIME_MAX: Duration = Duration::from_secs(300);
 /// Answers the node RPC of this server.
 pub struct Rpc {
     pub control: Control,
-    pub sessions: Sessions,
+    pub link: Link,
+    pub log: Arc<RaftJournal>,
+    pub cluster: Cluster,
     pub datacenter: String,
-    /// Where nodes reach this server.
-    pub advertise: SocketAddr,
+    /// Where nodes and servers reach this server.
+    pub advertise: String,
 }
 
 impl Handler for Rpc {
@@ -53,14 +57,33 @@ impl Handler for Rpc {
             }
             "Alloc.GetAllocs" => answer(&body, |request| alloc::get_many(self, request)).await,
             "Alloc.GetAlloc" => answer(&body, |request| alloc::get(self, request)).await,
+            method::RAFT => {
+                let message = unwrapped(&body)?;
+                let answer = self.log.answer(message).await.map_err(|error| error.to_string())?;
+                Ok(wrapped(&answer))
+            }
+            method::HAS_NODE => {
+                answer(&body, async |node: String| {
+                    let node: NodeId = node.parse().map_err(|error: base::IdError| error.to_string())?;
+                    Ok(self.link.sessions.find(node).is_some())
+                })
+                .await
+            }
+            method::WHO => answer(&body, async |question| Ok(self.cluster.answer(&question))).await,
             method::LEADER => answer(&body, async |call| Ok(self.control.answer(call).await)).await,
             "Alloc.SignIdentities" => answer(&body, |request| alloc::sign_identities(self, request)).await,
-            _ => Err(format!("rpc: can't find method {method}")),
+            _ => match method.strip_prefix(method::PASS) {
+                Some(rest) => self.link.pass(rest, &body).await,
+                None => Err(format!("rpc: can't find method {method}")),
+            },
         }
     }
 
     async fn stream(&self, _: &Connection, method: &str, opening: Opening) -> Result<(), RpcError> {
-        opening.refuse(format!("unknown rpc method: {method:?}")).await
+        match method.strip_prefix(method::PASS) {
+            Some(rest) => self.link.pass_stream(rest, opening).await,
+            None => opening.refuse(format!("unknown rpc method: {method:?}")).await,
+        }
     }
 }
 
@@ -121,6 +144,23 @@ impl Rpc {
                 return Ok((self.query_meta(index), found));
             }
         }
+    }
+
+    /// Where the leader is reached; empty while there is none.
+    fn leader_address(&self) -> String {
+        let status = self.log.status();
+        let leader = status.members.into_iter().find(|member| Some(member.node) == status.leader);
+        leader.map(|member| member.address).unwrap_or_default()
+    }
+
+    /// Where the servers of this cluster are reached; this one at least.
+    fn addresses(&self) -> Vec<String> {
+        let members = self.log.status().members;
+        let mut addresses: Vec<String> = members.into_iter().map(|member| member.address).collect();
+        if addresses.is_empty() {
+            addresses.push(self.advertise.clone());
+        }
+        addresses
     }
 
     fn knows_leader(&self) -> bool {

@@ -19,7 +19,7 @@ pub async fn register(
 ) -> Result<NodeUpdateResponse, String> {
     let node = request.node.id.parse().map_err(|_| "invalid node: ID: expected a UUID".to_string())?;
     let receipt = rpc.submit(node, Command::RegisterNode { document: Box::new(request.node) }).await?;
-    rpc.sessions.bind(node, connection, request.write.forwarded);
+    rpc.link.sessions.bind(node, connection, request.write.forwarded);
     emit(rpc, node, request.node_event.into_iter()).await?;
     Ok(update_response(rpc, node, &receipt).await)
 }
@@ -34,7 +34,7 @@ pub async fn update_status(
         format!("invalid status {:?} for node: expected initializing, ready or down", request.status)
     })?;
     let receipt = rpc.submit(node, Command::UpdateNodeStatus { node, claimed }).await?;
-    rpc.sessions.bind(node, connection, request.write.forwarded);
+    rpc.link.sessions.bind(node, connection, request.write.forwarded);
     emit(rpc, node, request.node_event.into_iter()).await?;
     Ok(update_response(rpc, node, &receipt).await)
 }
@@ -49,7 +49,7 @@ pub async fn client_allocs(
     // A new node may ask before it has registered: it has no allocations, which is no error.
     if let Some(node) = request.node_id.parse().ok().filter(|node| rpc.state().nodes.find(*node).is_some()) {
         rpc.authenticate(&rpc.state(), &request.node_id, token)?;
-        rpc.sessions.bind(node, connection, request.query.forwarded);
+        rpc.link.sessions.bind(node, connection, request.query.forwarded);
     }
     let node = request.node_id.parse().map_err(|_| "missing or malformed node ID".to_string())?;
     let mut count = None;
@@ -120,16 +120,15 @@ async fn update_response(rpc: &Rpc, node: model::NodeId, receipt: &control::Rece
     let down = row.is_none_or(|row| state.nodes.hot(row).status == NodeStatus::Down);
     let ttl = if down { None } else { rpc.control.heard(node).await };
     let index = if receipt.wrote { receipt.index.0 } else { 0 };
-    let address = rpc.advertise.to_string();
-    let server = NodeServerInfo { rpc_advertise_addr: address.clone(), datacenter: rpc.datacenter.clone() };
+    let server = |address| NodeServerInfo { rpc_advertise_addr: address, datacenter: rpc.datacenter.clone() };
     NodeUpdateResponse {
         heartbeat_ttl: ttl.unwrap_or_default().into(),
         eval_ids: receipt.reply.evals.iter().map(ToString::to_string).collect(),
         eval_create_index: if receipt.reply.evals.is_empty() { 0 } else { index },
         node_modify_index: index,
-        leader_rpc_addr: if rpc.control.leads() { address } else { String::new() },
+        leader_rpc_addr: rpc.leader_address(),
         num_nodes: i32::try_from(state.nodes.len()).unwrap_or(i32::MAX),
-        servers: List(vec![server]),
+        servers: List(rpc.addresses().into_iter().map(server).collect()),
         scheduling_eligibility: row
             .map(|row| state.nodes.hot(row).eligibility.to_string())
             .unwrap_or_default(),

@@ -8,9 +8,9 @@ pub async fn ping(_: Empty) -> Result<Empty, String> {
 
 /// The leader's address; empty while there is none.
 pub async fn leader(rpc: &Rpc, _: QueryOptions) -> Result<String, String> {
-    Ok(if rpc.control.leads() { rpc.advertise.to_string() } else { String::new() })
+    Ok(rpc.leader_address())
 }
 
 pub async fn peers(rpc: &Rpc, _: QueryOptions) -> Result<Vec<String>, String> {
-    Ok(vec![rpc.advertise.to_string()])
+    Ok(rpc.addresses())
 }

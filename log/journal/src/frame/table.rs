@@ -175,7 +175,10 @@ impl<'a> Subject<'a> {
 
 fn about(event: &Event) -> (Topic, Subject<'_>) {
     match event {
-        Event::ClusterFounded(_) | Event::AutopilotConfigured(_) => (Topic::Cluster, Subject::Nothing),
+        Event::ClusterFounded(_)
+        | Event::AutopilotConfigured(_)
+        | Event::StateChunkGiven(_)
+        | Event::StateRestored(_) => (Topic::Cluster, Subject::Nothing),
         Event::NodeRegistered(e) => (Topic::Node, Subject::Node(e.node)),
         Event::NodeUpdated(e) => (Topic::Node, Subject::Node(e.node)),
         Event::NodeStatusChanged(e) => (Topic::Node, Subject::Node(e.node)),

@@ -14,6 +14,7 @@
 //! | 48 | 32 | the batches that last changed nodes, jobs, evaluations and allocations |
 //! | 80 | 48 | digest; see [`model::Digest`] |
 //! | 128 | 4 each | rows of each [`Table`] in its order |
+//! | 164 | 48 | the autopilot: there (1), cleans up (1), zero (2), quorum (4), created, modified, contact, trailing, stable (8 each) |
 //!
 //! The chunks of each table follow in the same order. A chunk holds the rows of one copy-on-write page, column by
 //! column (see `columns.rs` and the module of each table), and nothing that depends on another page: what rows share

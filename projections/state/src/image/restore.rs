@@ -16,6 +16,7 @@ use crate::alloc::{self, Alloc, Allocs};
 use crate::eval::{self, Eval, EvalRow, Evals};
 use crate::job::{self, JobRow, JobState, Jobs};
 use crate::node::{self, Nodes};
+use crate::operator::Restoring;
 use crate::requests::{self as named, Generation, Requests};
 use crate::rows::Rows;
 
@@ -49,6 +50,8 @@ pub fn restore(image: &Image) -> Result<State, ImageError> {
             by_id: by_id.ok_or(Table::Allocs.two_rows())?,
             rows: Rows::from_pages(rows.into_iter().zip(hashes).collect()),
         },
+        operator: contents.operator.clone(),
+        restoring: Restoring::default(),
         requests: read_requests(&chunks)?,
         tables: contents.tables,
     };

@@ -31,6 +31,26 @@ pub fn put(address: SocketAddr, path: &str, body: &Value) -> io::Result<Answer> 
     call(address, "PUT", path, body.to_string().as_bytes())
 }
 
+/// As [`put`], under a name that makes a repetition harmless, and waiting no longer than that for the answer.
+pub fn put_named(
+    address: SocketAddr,
+    path: &str,
+    body: &Value,
+    name: &str,
+    patience: Duration,
+) -> io::Result<Answer> {
+    let body = body.to_string();
+    let head = format!(
+        "PUT {path} HTTP/1.0\r\nHost: test\r\nX-Sojourn-Request-Id: {name}\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut socket = TcpStream::connect_timeout(&address, patience)?;
+    socket.set_read_timeout(Some(patience))?;
+    socket.write_all(head.as_bytes())?;
+    socket.write_all(body.as_bytes())?;
+    read_answer(socket)
+}
+
 pub fn delete(address: SocketAddr, path: &str) -> io::Result<Answer> {
     call(address, "DELETE", path, b"")
 }
@@ -42,6 +62,10 @@ pub fn call(address: SocketAddr, method: &str, path: &str, body: &[u8]) -> io::R
     let mut socket = open(address, &head)?;
     // Whoever refuses a large body may stop reading half-way.
     socket.write_all(body).or_else(|error| if body.len() > 1 << 20 { Ok(()) } else { Err(error) })?;
+    read_answer(socket)
+}
+
+fn read_answer(socket: TcpStream) -> io::Result<Answer> {
     let mut reader = BufReader::new(socket);
     let head = read_head(&mut reader)?;
     let mut body = Vec::new();

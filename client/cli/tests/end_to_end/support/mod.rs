@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::cluster::Host;
+
 /// How long anything may take. Met only by what never happens.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -101,6 +103,8 @@ pub struct Place {
     pub rpc: SocketAddr,
     /// Flags before the configuration.
     flags: Vec<String>,
+    /// The network namespace it runs in, if not ours.
+    namespace: Option<String>,
 }
 
 impl Place {
@@ -111,12 +115,36 @@ impl Place {
         let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let (http, rpc) = (local(free_port()), local(free_port()));
         let text = format!(
-            "name = \"{name}\"\nbind_addr = \"127.0.0.1\"\nports {{\n  http = {}\n  rpc = {}\n}}\n{words}",
+            "name = \"{name}\"\nbind_addr = \"127.0.0.1\"\nports {{\n  http = {}\n  rpc = {}\n  serf = {}\n}}\n{words}",
             http.port(),
-            rpc.port()
+            rpc.port(),
+            free_port(),
         );
         std::fs::write(home.join("agent.hcl"), text).unwrap();
-        Place { home, http, rpc, flags: Vec::new() }
+        Place { home, http, rpc, flags: Vec::new(), namespace: None }
+    }
+
+    /// One of several servers that find each other.
+    pub fn member(directory: &Path, name: &str, host: &Host, all: &[Host]) -> Place {
+        let home = directory.join(name);
+        std::fs::create_dir_all(&home).unwrap();
+        let others: Vec<String> =
+            all.iter().map(|other| format!("\"{}\"", SocketAddr::new(other.ip, other.serf))).collect();
+        let text = format!(
+            "name = \"{name}\"\nbind_addr = \"{}\"\nports {{\n  http = {}\n  rpc = {}\n  serf = {}\n}}\n{}\
+             server {{\n  enabled = true\n  bootstrap_expect = {}\n  num_schedulers = 1\n  \
+             server_join {{\n    retry_join = [{}]\n    retry_interval = \"1s\"\n  }}\n}}\n",
+            host.ip,
+            host.http,
+            host.rpc,
+            host.serf,
+            data_dir(directory, name),
+            all.len(),
+            others.join(", "),
+        );
+        std::fs::write(home.join("agent.hcl"), text).unwrap();
+        let (http, rpc) = (host.http(), SocketAddr::new(host.ip, host.rpc));
+        Place { home, http, rpc, flags: Vec::new(), namespace: host.namespace.clone() }
     }
 
     /// A server and a node in one, as a user would write it down.
@@ -144,16 +172,21 @@ impl Place {
 
     /// Starts the agent and waits for its word that it runs.
     pub fn start(&self) -> Agent {
-        let log = self.home.join("log");
-        let file = File::create(&log).unwrap();
-        let mut command = self.command();
-        command.stdout(file.try_clone().unwrap()).stderr(file);
-        let mut agent = Agent { place: self.clone(), log, child: command.spawn().unwrap() };
+        let mut agent = self.launch();
         until("the agent starts", || {
             assert!(agent.child.try_wait().unwrap().is_none(), "the agent ended: {}", agent.log());
             agent.log().contains("==> Sojourn agent started!")
         });
         agent
+    }
+
+    /// Starts the agent and waits for nothing.
+    pub fn launch(&self) -> Agent {
+        let log = self.home.join("log");
+        let file = File::create(&log).unwrap();
+        let mut command = self.command();
+        command.stdout(file.try_clone().unwrap()).stderr(file);
+        Agent { place: self.clone(), log, child: command.spawn().unwrap() }
     }
 
     /// Runs the agent to its end, for those that cannot start.
@@ -162,7 +195,15 @@ impl Place {
     }
 
     fn command(&self) -> Command {
-        let mut command = program(&sojourn());
+        let mut command = match &self.namespace {
+            None => program(&sojourn()),
+            Some(namespace) => {
+                let mut command = program(Path::new("ip"));
+                command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+                command.args(["netns", "exec", namespace]).arg(sojourn());
+                command
+            }
+        };
         command.arg("agent").args(&self.flags).arg("-config").arg(self.home.join("agent.hcl"));
         command.env("TMPDIR", &self.home);
         command
@@ -262,6 +303,10 @@ impl Agent {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, Signal::INT).unwrap();
         eventually("the agent ends", || self.child.try_wait().unwrap())
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     pub fn log(&self) -> String {

@@ -28,6 +28,7 @@ struct Inner {
     port: Arc<dyn Journal>,
     state: Mutex<Arc<State>>,
     published: watch::Sender<Index>,
+    origin: Arc<State>,
 }
 
 impl Log {
@@ -35,7 +36,7 @@ impl Log {
         let journal = Arc::new(MemoryJournal::new(Deaf));
         let (published, _) = watch::channel(Index::ZERO);
         let port = journal.clone();
-        Log(Arc::new(Inner { journal, port, state: Mutex::default(), published }))
+        Log(Arc::new(Inner { journal, port, state: Mutex::default(), published, origin: Arc::default() }))
     }
 
     pub fn of(batches: &[Batch]) -> Log {
@@ -79,6 +80,10 @@ impl Source for Log {
 
     fn state(&self) -> Arc<State> {
         self.0.state.lock().clone()
+    }
+
+    fn origin(&self) -> Arc<State> {
+        self.0.origin.clone()
     }
 
     fn watch(&self) -> watch::Receiver<Index> {

@@ -1,0 +1,237 @@
+//! Three servers that are killed, paused and cut off under load, and what every caller was told about it.
+
+mod host;
+mod load;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use base::Rng;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::http::{self, Events};
+use crate::support::{Agent, Place, eventually, until};
+pub use host::Host;
+use host::Hosts;
+use load::{Reader, Told, Writers, numbered};
+
+/// Faults of one run; `SOJOURN_CLUSTER_FAULTS` asks for more.
+const FAULTS: u64 = 6;
+
+/// Writes acknowledged before each fault and after it.
+const BETWEEN_FAULTS: usize = 40;
+
+/// How long a paused or cut-off server is gone: longer than any election.
+const GONE: Duration = Duration::from_secs(4);
+
+#[test]
+fn three_servers_keep_what_they_promised_through_kills_pauses_and_cuts() {
+    let number = |name: &str, or: u64| std::env::var(name).map_or(or, |text| text.parse().unwrap());
+    let (faults, seed) = (number("SOJOURN_CLUSTER_FAULTS", FAULTS), number("SOJOURN_CLUSTER_SEED", 1));
+    let directory = tempfile::tempdir().unwrap();
+    let mut cluster = Cluster::start(directory.path());
+    let servers = cluster.addresses();
+    let readers: Vec<Reader> = (0..servers.len()).map(|first| Reader::start(&servers, first)).collect();
+    let writers = Writers::start(&servers, seed);
+    let mut rng = Rng::new(seed);
+    for round in 0..faults {
+        writers.until_more(BETWEEN_FAULTS);
+        let fault = Fault::ALL[((round + rng.below(2)) % Fault::ALL.len() as u64) as usize];
+        cluster.suffer(fault, &writers);
+    }
+    writers.until_more(BETWEEN_FAULTS);
+    let told = writers.end();
+    let last = cluster.register("last");
+    cluster.check_writes(&told, last);
+    check_streams(readers, &servers, last);
+}
+
+#[test]
+fn a_planned_transfer_fails_no_request() {
+    let directory = tempfile::tempdir().unwrap();
+    let cluster = Cluster::start(directory.path());
+    for _ in 0..4 {
+        let servers = cluster.addresses();
+        let leader = cluster.leader();
+        let mut next = 0;
+        let transferring = std::thread::spawn({
+            let address = servers[leader];
+            move || http::put(address, "/v1/operator/raft/transfer-leadership", &Value::Null).unwrap()
+        });
+        // Every answer counts here: none is asked for again.
+        while !transferring.is_finished() || next < 30 {
+            let at = servers[next % servers.len()];
+            let body = json!({"Job": numbered("moved", next as u64)});
+            let answer = http::put(at, "/v1/jobs", &body).unwrap();
+            assert_eq!(answer.status, 200, "{}", answer.body);
+            next += 1;
+        }
+        let answer = transferring.join().unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        until("another server leads", || cluster.leader_seen().is_some_and(|now| now != leader));
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    KillLeader,
+    PauseLeader,
+    CutLeader,
+    KillFollower,
+    CutFollower,
+    KillAll,
+}
+
+impl Fault {
+    const ALL: [Fault; 6] = [
+        Fault::KillLeader,
+        Fault::CutLeader,
+        Fault::PauseLeader,
+        Fault::KillFollower,
+        Fault::KillAll,
+        Fault::CutFollower,
+    ];
+}
+
+struct Cluster {
+    /// Absent where hosts cannot be cut off.
+    hosts: Option<Hosts>,
+    places: Vec<Place>,
+    agents: Vec<Option<Agent>>,
+}
+
+impl Cluster {
+    fn start(directory: &std::path::Path) -> Cluster {
+        let hosts = Hosts::make(3);
+        if hosts.is_none() {
+            eprintln!("this machine gives no network namespaces: servers are killed and paused, not cut off");
+        }
+        let at = |number| hosts.as_ref().map_or_else(Host::local, |hosts| hosts.host(number));
+        let all: Vec<Host> = (0..3).map(at).collect();
+        let places: Vec<Place> =
+            (0..3).map(|nth| Place::member(directory, &format!("server-{nth}"), &all[nth], &all)).collect();
+        // None is ready before it hears of the others, so none is waited for on its own.
+        let agents = places.iter().map(|place| Some(place.launch())).collect();
+        let cluster = Cluster { hosts, places, agents };
+        cluster.until_whole();
+        cluster
+    }
+
+    fn addresses(&self) -> Vec<SocketAddr> {
+        self.places.iter().map(|place| place.http).collect()
+    }
+
+    /// Which server says that it leads.
+    fn leader_seen(&self) -> Option<usize> {
+        let leads = |at: &SocketAddr| {
+            let answer = http::get(*at, "/v1/agent/self").ok()?;
+            (answer.json()["stats"]["raft"]["state"] == "Leader").then_some(())
+        };
+        self.addresses().iter().position(|at| leads(at).is_some())
+    }
+
+    fn leader(&self) -> usize {
+        eventually("a server leads", || self.leader_seen())
+    }
+
+    /// All three are voters, one leads, and all have come equally far.
+    fn until_whole(&self) {
+        until("the cluster is whole", || {
+            let peers = self.addresses().into_iter().map(|at| {
+                let answer = http::get(at, "/v1/operator/raft/configuration").ok()?;
+                let servers = answer.json()["Servers"].as_array()?.clone();
+                Some(servers.iter().filter(|server| server["Voter"] == true).count())
+            });
+            self.leader_seen().is_some() && peers.into_iter().all(|voters| voters == Some(3))
+        });
+    }
+
+    fn suffer(&mut self, fault: Fault, writers: &Writers) {
+        let leader = self.leader();
+        let follower = (leader + 1) % 3;
+        let before = writers.count();
+        let start = Instant::now();
+        let resumed = |from: usize| until("writes go on", || writers.count() > from);
+        match fault {
+            Fault::KillLeader => {
+                self.kill_and_restart(&[leader], || resumed(before + load::WRITERS as usize))
+            }
+            Fault::KillFollower => self.kill_and_restart(&[follower], || resumed(before)),
+            Fault::KillAll => self.kill_and_restart(&[0, 1, 2], || {}),
+            Fault::PauseLeader => {
+                self.signal(leader, Signal::STOP);
+                resumed(before + load::WRITERS as usize);
+                wait_since(start, GONE);
+                self.signal(leader, Signal::CONT);
+            }
+            Fault::CutLeader => self.cut(leader, || resumed(before + load::WRITERS as usize), start),
+            Fault::CutFollower => self.cut(follower, || resumed(before), start),
+        }
+        eprintln!("{fault:?}: {} writes during {:?}", writers.count() - before, start.elapsed());
+        self.until_whole();
+    }
+
+    fn kill_and_restart(&mut self, which: &[usize], meanwhile: impl Fn()) {
+        for nth in which {
+            self.agents[*nth].take().unwrap().kill();
+        }
+        meanwhile();
+        for nth in which {
+            self.agents[*nth] = Some(self.places[*nth].launch());
+        }
+    }
+
+    fn cut(&self, nth: usize, meanwhile: impl Fn(), start: Instant) {
+        let Some(hosts) = &self.hosts else { return };
+        hosts.cut(nth as u8);
+        meanwhile();
+        wait_since(start, GONE);
+        hosts.join(nth as u8);
+    }
+
+    fn signal(&self, nth: usize, signal: Signal) {
+        self.agents[nth].as_ref().unwrap().signal(signal);
+    }
+
+    /// Registers a job nobody changes and returns its index.
+    fn register(&self, id: &str) -> u64 {
+        self.agents[0].as_ref().unwrap().register(&numbered(id, 1))
+    }
+
+    /// Each job is what its writer was told, on every server: nothing is lost, and nothing happened twice.
+    fn check_writes(&self, told: &BTreeMap<String, Told>, last: u64) {
+        for at in self.addresses() {
+            for (id, told) in told {
+                let path = format!("/v1/job/{id}?stale&min_index={last}");
+                let job = http::get(at, &path).unwrap().json();
+                assert_eq!(job["Meta"]["number"], told.acknowledged.to_string(), "{id} at {at}");
+                assert_eq!(job["Version"], told.acknowledged - 1, "{id} at {at}");
+                assert_eq!(job["JobModifyIndex"], told.index, "{id} at {at}");
+            }
+        }
+    }
+}
+
+/// A fault has to last; what is waited for before it ends may be there at once.
+fn wait_since(start: Instant, span: Duration) {
+    std::thread::sleep(span.saturating_sub(start.elapsed()));
+}
+
+/// All readers saw the same events, each once and in order, and so does one who begins now, at any server.
+fn check_streams(readers: Vec<Reader>, servers: &[SocketAddr], last: u64) {
+    let seen: Vec<_> = readers.into_iter().map(|reader| reader.end_at(last)).collect();
+    let ids: Vec<_> = seen[0].iter().map(|event| event.id).collect();
+    assert!(ids.is_sorted_by(|one, next| one < next), "ids rise: {ids:?}");
+    for other in &seen[1..] {
+        assert_eq!(other.len(), seen[0].len(), "as many events as any reader");
+        assert!(other == &seen[0], "the same events as any reader");
+    }
+    for at in servers {
+        let mut events = Events::open(*at, None).unwrap();
+        let all = std::iter::from_fn(|| Some(events.next().unwrap()));
+        let all: Vec<_> = all.take_while(|event| event.id.0 < last).collect();
+        assert!(all == seen[0], "{at} tells the same from the start");
+    }
+}

@@ -1,0 +1,123 @@
+//! Consensus, the log and the other servers, as the cluster and the operators see them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use control::upstream::CallError;
+use control::{Control, SubmitError};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use model::{Actor, Autopilot, Command, Request, RequestId};
+use raft::{Member, MemberError, PeerError, RaftJournal};
+use wire::Bytes;
+
+use crate::autopilot::Peer;
+use crate::cluster::{Answer, AskError, AskPeer, Consensus, ConsensusError, Question, Rules, Status};
+use crate::servers::{Servers, method};
+
+/// How long another server may take to say who it is.
+const ASK_MAX: Duration = Duration::from_secs(3);
+
+/// The log's members.
+pub struct Log(pub Arc<RaftJournal>);
+
+impl Consensus for Log {
+    fn status(&self) -> Status {
+        let status = self.0.status();
+        let peers = status.members.iter().map(|member| {
+            let own = member.node == status.node;
+            let progress = status.progress.get(&member.node);
+            let own_contact = own.then_some(Duration::ZERO);
+            Peer {
+                number: member.node,
+                address: member.address.clone(),
+                voter: member.voter,
+                last_contact: own_contact.or(progress.and_then(|seen| seen.last_contact)).map(Into::into),
+                matched: if own { status.last_entry } else { progress.and_then(|seen| seen.matched) },
+            }
+        });
+        Status {
+            own: status.node,
+            term: status.term,
+            leader: status.leader,
+            has_log: status.has_log,
+            last_entry: status.last_entry.unwrap_or(0),
+            peers: peers.collect(),
+        }
+    }
+
+    fn bootstrap(&self, members: Vec<Member>) -> BoxFuture<'_, Result<(), ConsensusError>> {
+        async move { self.0.bootstrap(&members).await.map_err(failed) }.boxed()
+    }
+
+    fn add(&self, member: Member, patience: Duration) -> BoxFuture<'_, Result<(), ConsensusError>> {
+        async move { self.0.add(member, patience).await.map_err(failed) }.boxed()
+    }
+
+    fn remove(&self, number: u64) -> BoxFuture<'_, Result<(), ConsensusError>> {
+        async move { self.0.remove(number).await.map_err(failed) }.boxed()
+    }
+
+    fn transfer(&self, to: Option<u64>) -> BoxFuture<'_, Result<u64, ConsensusError>> {
+        async move { self.0.transfer(to).await.map_err(failed) }.boxed()
+    }
+}
+
+fn failed(error: MemberError) -> ConsensusError {
+    ConsensusError(error.to_string())
+}
+
+/// The log's messages go the way of all other calls between servers.
+impl raft::Peers for Servers {
+    fn call(
+        &self,
+        _: u64,
+        address: &str,
+        message: Bytes,
+        patience: Duration,
+    ) -> BoxFuture<'static, Result<Bytes, PeerError>> {
+        let (servers, address) = (self.clone(), address.to_string());
+        let carried = async move {
+            match servers.carry(&address, method::RAFT, &message, patience).await {
+                Ok(answer) => Ok(answer),
+                Err(CallError::NotSent(why)) => Err(PeerError::Unreachable(why)),
+                // What it said itself is in there as well; consensus tries again in either case.
+                Err(CallError::NoAnswer(why)) => Err(PeerError::Refused(why)),
+            }
+        };
+        carried.boxed()
+    }
+}
+
+impl AskPeer for Servers {
+    fn ask(&self, address: String, question: Question) -> BoxFuture<'static, Result<Answer, AskError>> {
+        let servers = self.clone();
+        let asked = async move {
+            let answer = servers.call(&address, method::WHO, &question, ASK_MAX).await;
+            answer.map_err(|error| AskError(error.to_string()))
+        };
+        asked.boxed()
+    }
+}
+
+impl Rules for Control {
+    fn autopilot(&self) -> Option<Autopilot> {
+        self.state().autopilot().cloned()
+    }
+
+    fn begin_autopilot(&self, rules: Autopilot) -> BoxFuture<'_, Result<(), String>> {
+        let request = Request {
+            id: RequestId::default(),
+            actor: Actor::Server("autopilot".to_string()),
+            command: Command::SetAutopilot { rules, only_at: Some(base::Index::ZERO) },
+        };
+        async move {
+            match self.submit(request).await {
+                // Somebody was faster.
+                Ok(_) | Err(SubmitError::Rejected(_)) => Ok(()),
+                Err(error) => Err(error.to_string()),
+            }
+        }
+        .boxed()
+    }
+}

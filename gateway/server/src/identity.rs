@@ -1,0 +1,118 @@
+//! What a server is called: drawn once, then kept beside its log.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use base::Uuid;
+
+const SERVER: &str = "server-id";
+const NUMBER: &str = "raft-number";
+
+/// The server's own id, for as long as its data directory lives.
+///
+/// # Errors
+/// The directory cannot be used, or the file in it holds something else.
+pub fn server_id(dir: &Path) -> io::Result<Uuid> {
+    kept(dir, SERVER, || Ok(Uuid::from_random(entropy()?)))
+}
+
+/// Its number among the servers of the log: another one for each log it began with.
+///
+/// # Errors
+/// As for [`server_id`].
+pub fn raft_number(dir: &Path) -> io::Result<u64> {
+    // Clients read numbers as floating-point ones: 53 bits survive that. Zero means nobody.
+    kept(dir, NUMBER, || Ok((u64::from_le_bytes(entropy()?) >> 11).max(1)))
+}
+
+/// Puts the log aside, for whoever wants to look at it, and forgets the number that goes with it. Returns where the
+/// log is now.
+///
+/// # Errors
+/// Something cannot be renamed or removed. Called again it goes on.
+pub fn begin_anew(dir: &Path) -> io::Result<PathBuf> {
+    let aside = (1..).map(|nth| dir.join(format!("log.damaged-{nth}"))).find(|path| !path.exists());
+    let aside = aside.expect("numbers do not end");
+    // The number first: without it nobody votes in the name of the server that lost its log.
+    match std::fs::remove_file(dir.join(NUMBER)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => sync(dir)?,
+    }
+    std::fs::rename(dir.join("log"), &aside)?;
+    sync(dir)?;
+    Ok(aside)
+}
+
+/// A seed that nobody can foretell.
+///
+/// # Errors
+/// The system has no entropy.
+pub fn seed() -> io::Result<u64> {
+    Ok(u64::from_le_bytes(entropy()?))
+}
+
+fn kept<T>(dir: &Path, name: &str, draw: impl FnOnce() -> io::Result<T>) -> io::Result<T>
+where
+    T: std::fmt::Display + std::str::FromStr,
+    T::Err: std::fmt::Display,
+{
+    std::fs::create_dir_all(dir)?;
+    let path = dir.join(name);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => text.trim().parse().map_err(|error: T::Err| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", path.display()))
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let drawn = draw()?;
+            let draft = dir.join(format!("{name}.new"));
+            std::fs::write(&draft, format!("{drawn}\n"))?;
+            std::fs::File::open(&draft)?.sync_all()?;
+            std::fs::rename(&draft, &path)?;
+            sync(dir)?;
+            Ok(drawn)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn sync(dir: &Path) -> io::Result<()> {
+    std::fs::File::open(dir)?.sync_all()
+}
+
+/// Bytes that nobody can foretell.
+///
+/// # Errors
+/// The system has no entropy.
+pub fn entropy<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_begins_anew_keeps_its_id_and_gets_another_number() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        let (id, number) = (server_id(dir).unwrap(), raft_number(dir).unwrap());
+        std::fs::create_dir(dir.join("log")).unwrap();
+        assert_eq!((server_id(dir).unwrap(), raft_number(dir).unwrap()), (id, number));
+        assert!(begin_anew(dir).unwrap().ends_with("log.damaged-1"));
+        assert!(!dir.join("log").exists());
+        assert_eq!(server_id(dir).unwrap(), id);
+        assert_ne!(raft_number(dir).unwrap(), number);
+        std::fs::create_dir(dir.join("log")).unwrap();
+        assert!(begin_anew(dir).unwrap().ends_with("log.damaged-2"));
+    }
+
+    #[test]
+    fn a_number_that_is_none_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(NUMBER), "one").unwrap();
+        let error = raft_number(dir.path()).unwrap_err();
+        assert!(error.to_string().contains("raft-number: invalid digit"), "{error}");
+    }
+}

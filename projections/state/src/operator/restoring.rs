@@ -1,0 +1,146 @@
+//! A whole state that an operator puts in place of what is there: its pieces come through the log like everything else.
+
+use std::sync::Arc;
+
+use base::{Index, Uuid};
+use bytes::Bytes;
+use model::event::{StateChunkGiven, StateRestored};
+use model::{Chunk, Image, Rejection};
+
+use crate::decide::Decision;
+use crate::{Delta, Moment, State};
+
+/// Largest piece in bytes: several fit into one batch.
+pub const PIECE_BYTES_MAX: usize = 8 << 20;
+
+/// Largest state that can be restored, in bytes. All of it is kept in memory until it is complete.
+pub const RESTORED_BYTES_MAX: u64 = 4 << 30;
+
+/// Batches after which a restore that got no further piece is forgotten.
+const FORGOTTEN_AFTER: u64 = 100_000;
+
+/// The pieces so far. Empty when nothing is being restored.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Restoring {
+    pub restore: Uuid,
+    pub pieces: Arc<Vec<Bytes>>,
+    pub bytes: u64,
+    /// When the last piece came.
+    pub last: Index,
+}
+
+impl Restoring {
+    pub fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    fn image(&self, index: Index) -> Image {
+        Image { index, chunks: self.pieces.iter().cloned().map(Chunk::new).collect() }
+    }
+}
+
+/// Takes the next piece. The first one begins anew, whatever came before.
+///
+/// # Errors
+/// [`Rejection::RestoreInvalid`].
+pub(crate) fn give(state: &State, restore: Uuid, number: u32, bytes: &[u8]) -> Result<Decision, Rejection> {
+    let (restoring, invalid) =
+        (&state.restoring, |why: &str| Err(Rejection::RestoreInvalid(why.to_string())));
+    if bytes.is_empty() || bytes.len() > PIECE_BYTES_MAX {
+        return invalid("a piece of a state is empty or too large");
+    }
+    let follows = restoring.restore == restore && restoring.pieces.len() as u64 == u64::from(number);
+    if number > 0 && !follows {
+        return invalid("somebody else restores a state at the same time, or a piece is missing: begin anew");
+    }
+    if number > 0 && restoring.bytes + bytes.len() as u64 > RESTORED_BYTES_MAX {
+        return invalid("the state is larger than what can be restored");
+    }
+    Ok(StateChunkGiven { restore, number, bytes: bytes.to_vec() }.into())
+}
+
+/// Puts the pieces together and their state in place of this one.
+///
+/// # Errors
+/// [`Rejection::RestoreInvalid`] with what is wrong with them.
+pub(crate) fn finish(state: &State, restore: Uuid, chunks: u32, image: Index) -> Result<Decision, Rejection> {
+    let restoring = &state.restoring;
+    if restoring.restore != restore || restoring.pieces.len() as u64 != u64::from(chunks) {
+        return Err(Rejection::RestoreInvalid("not all pieces of the state are there".to_string()));
+    }
+    match crate::restore(&restoring.image(image)) {
+        Ok(_) => Ok(StateRestored { restore, chunks, image }.into()),
+        Err(error) => Err(Rejection::RestoreInvalid(error.to_string())),
+    }
+}
+
+impl State {
+    pub(crate) fn chunk_given(&mut self, at: Moment, event: &StateChunkGiven) {
+        if event.number == 0 {
+            self.restoring = Restoring { restore: event.restore, ..Restoring::default() };
+        }
+        self.restoring.bytes += event.bytes.len() as u64;
+        self.restoring.last = at.index;
+        Arc::make_mut(&mut self.restoring.pieces).push(Bytes::copy_from_slice(&event.bytes));
+    }
+
+    /// The cluster stays itself, and remembers the requests it was asked: what it consists of is what was restored.
+    pub(crate) fn state_restored(&mut self, at: Moment, event: &StateRestored, delta: &mut Delta) {
+        let restored = crate::restore(&self.restoring.image(event.image));
+        let mut restored =
+            restored.unwrap_or_else(|error| panic!("a state that was decided on restores: {error}"));
+        // Indexes of another log may lie ahead of this one: nothing can have changed later than now.
+        if restored.index > at.index {
+            restored.bring_back_to(at.index);
+        }
+        restored.cluster = self.cluster;
+        restored.requests = std::mem::take(&mut self.requests);
+        let all = at.index;
+        restored.tables = crate::TableIndexes { nodes: all, jobs: all, evals: all, allocs: all };
+        *self = restored;
+        delta.restored = true;
+    }
+
+    /// Forgets pieces that nobody goes on with.
+    pub(crate) fn forget_old_pieces(&mut self, at: Moment) {
+        if !self.restoring.is_empty() && at.index.0 > self.restoring.last.0 + FORGOTTEN_AFTER {
+            self.restoring = Restoring::default();
+        }
+    }
+}
+
+impl State {
+    /// Nothing was created or changed after `limit`. Versions of jobs keep what tells them apart.
+    fn bring_back_to(&mut self, limit: Index) {
+        let bring = |index: &mut Index| *index = (*index).min(limit);
+        for row in 0..self.nodes.hot.len() as u32 {
+            let hot = self.nodes.hot.get_mut(row).expect("it is one of the rows");
+            [&mut hot.modified, &mut hot.load_changed, &mut hot.silent_since, &mut hot.allocs_reported]
+                .into_iter()
+                .for_each(bring);
+            let cold = Arc::make_mut(self.nodes.cold.get_mut(row).expect("a node has both halves"));
+            bring(&mut cold.created);
+            cold.messages.iter_mut().for_each(|(_, index)| bring(index));
+        }
+        for row in 0..self.nodes.classes.len() as u32 {
+            bring(&mut self.nodes.classes.get_mut(row).expect("it is one of the rows").capacity_since);
+        }
+        for row in 0..self.jobs.rows.len() as u32 {
+            let job = Arc::make_mut(self.jobs.rows.get_mut(row).expect("it is one of the rows"));
+            [&mut job.created, &mut job.modified, &mut job.job_modified, &mut job.summary_modified]
+                .into_iter()
+                .for_each(bring);
+        }
+        for row in 0..self.evals.rows.len() as u32 {
+            let eval = Arc::make_mut(self.evals.rows.get_mut(row).expect("it is one of the rows"));
+            [&mut eval.created, &mut eval.modified, &mut eval.outcome.snapshot].into_iter().for_each(bring);
+        }
+        for row in 0..self.allocs.rows.len() as u32 {
+            let alloc = Arc::make_mut(self.allocs.rows.get_mut(row).expect("it is one of the rows"));
+            [&mut alloc.created, &mut alloc.modified, &mut alloc.alloc_modified].into_iter().for_each(bring);
+        }
+        if let Some(autopilot) = &mut self.operator.autopilot {
+            [&mut autopilot.created, &mut autopilot.modified].into_iter().for_each(bring);
+        }
+    }
+}

@@ -30,7 +30,7 @@ use output::{write_err, write_out};
 const NO_COMMAND: u8 = 127;
 
 /// Most words in the name of a command.
-const NAME_WORDS_MAX: usize = 3;
+const NAME_WORDS_MAX: usize = 4;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args();

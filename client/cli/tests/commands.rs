@@ -239,6 +239,139 @@ fn an_agent_that_cannot_be_says_why() {
     assert_eq!(refused.stderr, "data_dir must be absolute: \"relative\" is not\n");
 }
 
+#[test]
+fn servers_are_joined_moved_and_let_go_of() {
+    let raft = r#"{"Index": 7, "Servers": [
+        {"ID": "id-a", "Node": "a", "Address": "10.0.0.1:4647", "Leader": true, "Voter": true, "RaftProtocol": "3"}]}"#;
+    let cluster = Cluster::answering(&[
+        ("PUT /v1/agent/join", r#"{"num_joined": 2, "error": "no server answers at 10.0.0.9:4648"}"#),
+        ("PUT /v1/agent/force-leave", ""),
+        ("GET /v1/operator/raft/configuration", raft),
+        ("DELETE /v1/operator/raft/peer", ""),
+        ("PUT /v1/operator/raft/transfer-leadership", r#"{"Noop": false}|{"Noop": true}"#),
+    ]);
+    let joined = cluster.run(&["server", "join", "a", "b", "10.0.0.9"]);
+    assert_eq!((joined.code, joined.stdout.as_str()), (0, "Joined 2 servers successfully\n"));
+    assert_eq!(joined.stderr, "Not all could be joined: no server answers at 10.0.0.9:4648\n");
+    let left = cluster.run(&["server", "force-leave", "-prune", "s2.global"]);
+    assert_eq!((left.code, left.stdout.as_str(), left.stderr.as_str()), (0, "", ""));
+    let peers = cluster.run(&["operator", "raft", "list-peers", "-stale"]);
+    assert!(peers.stdout.ends_with("\na     id-a  10.0.0.1:4647  leader  true   3\n"), "{}", peers.stdout);
+    let removed = cluster.run(&["operator", "raft", "remove-peer", "-peer-id=x"]);
+    assert_eq!(removed.stdout, "Removed peer with id \"x\"\n");
+    let moved = cluster.run(&["operator", "raft", "transfer-leadership", "-peer-address=10.0.0.2:4647"]);
+    assert_eq!(moved.stdout, "Transferred leadership to peer with address \"10.0.0.2:4647\"\n");
+    for (arguments, why) in [
+        (vec!["server", "join"], "This command takes at least one argument: <addr> [<addr>...]"),
+        (vec!["server", "force-leave"], "This command takes one argument: <node>"),
+        (vec!["operator", "raft", "remove-peer"], "This command needs -peer-id or -peer-address"),
+        (
+            vec!["operator", "raft", "remove-peer", "-peer-id=a", "-peer-address=b"],
+            "This command takes -peer-id or -peer-address, not both",
+        ),
+    ] {
+        let refused = cluster.run(&arguments);
+        assert_eq!(refused.code, 1, "{arguments:?}");
+        assert!(refused.stderr.starts_with(why), "{arguments:?}: {}", refused.stderr);
+    }
+    let nobody = Cluster::answering(&[("PUT /v1/agent/join", r#"{"num_joined": 0, "error": "silence"}"#)]);
+    let nobody = nobody.run(&["server", "join", "a"]);
+    assert_eq!((nobody.code, nobody.stderr.as_str()), (1, "Error joining: silence\n"));
+}
+
+#[test]
+fn the_autopilot_is_shown_and_changed() {
+    let config = r#"{"CleanupDeadServers": true, "LastContactThreshold": "200ms", "MaxTrailingLogs": 250,
+        "MinQuorum": 0, "ServerStabilizationTime": "10s", "ModifyIndex": 9}"#;
+    let cluster = Cluster::answering(&[
+        ("GET /v1/operator/autopilot/configuration", config),
+        ("PUT /v1/operator/autopilot/configuration", "true"),
+        (
+            "GET /v1/operator/autopilot/health",
+            r#"429 {"Healthy": false, "FailureTolerance": 0, "Leader": "x"}"#,
+        ),
+    ]);
+    let shown = cluster.run(&["operator", "autopilot", "get-config"]);
+    assert!(
+        shown.stdout.starts_with("CleanupDeadServers = true\nLastContactThreshold = 200ms\n"),
+        "{}",
+        shown.stdout
+    );
+    let set =
+        cluster.run(&["operator", "autopilot", "set-config", "-min-quorum=3", "-cleanup-dead-servers=false"]);
+    assert_eq!((set.code, set.stdout.as_str()), (0, "Configuration updated!\n"));
+    for wrong in
+        ["-min-quorum=x", "-cleanup-dead-servers=x", "-last-contact-threshold=x", "-max-trailing-logs=-1"]
+    {
+        let refused = cluster.run(&["operator", "autopilot", "set-config", wrong]);
+        let (flag, value) = wrong.split_once('=').unwrap();
+        assert_eq!(refused.code, 1);
+        let start = format!("invalid value \"{value}\" for flag {flag}: expected ");
+        assert!(refused.stderr.starts_with(&start), "{}", refused.stderr);
+    }
+    let health = cluster.run(&["operator", "autopilot", "health"]);
+    assert!(
+        health.stdout.starts_with("Healthy: false\nFailureTolerance: 0\nLeader: x\nVoters:\n"),
+        "{}",
+        health.stderr
+    );
+    let late = cluster.with("PUT /v1/operator/autopilot/configuration", "false");
+    let late = late.run(&["operator", "autopilot", "set-config", "-min-quorum=3"]);
+    let why = "Configuration could not be atomically updated, please try again\n";
+    assert_eq!((late.code, late.stderr.as_str()), (1, why));
+}
+
+#[test]
+fn a_snapshot_file_is_checked_without_a_cluster() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("state.snap");
+    let meta = server::snapshot_file::Meta {
+        created: base::Time::from_secs(1_767_323_045),
+        cluster: base::Uuid::from(7),
+        index: base::Index(42),
+        term: base::Term(3),
+        release: "0.1.0".to_string(),
+        contents: Vec::new(),
+    };
+    let image = model::Image { index: meta.index, chunks: vec![model::Chunk::new(b"rows"[..].into())] };
+    let file = server::snapshot_file::encode(&meta, &image).unwrap();
+    let bytes: Vec<u8> = file.parts.concat();
+    std::fs::write(&path, &bytes).unwrap();
+    let name = path.to_str().unwrap();
+    let shown = run(&["snapshot", "inspect", name], "operator");
+    assert!(
+        shown.stdout.starts_with("Created = 2026-01-02T03:04:05Z\nID      = 3-42-1767323045000\n"),
+        "{}",
+        shown.stderr
+    );
+    let json = run(&["snapshot", "inspect", "-json", name], "operator");
+    assert!(json.stdout.contains("\"Index\": 42,"), "{}", json.stdout);
+    let mut damaged = bytes.clone();
+    *damaged.last_mut().unwrap() ^= 1;
+    std::fs::write(&path, &damaged).unwrap();
+    let expected =
+        format!("Error reading snapshot file {name}: the file is damaged: it does not match its checksum\n");
+    for command in ["inspect", "restore"] {
+        let refused = run(&["snapshot", command, name], "operator");
+        assert_eq!((refused.code, refused.stderr.as_str()), (1, expected.as_str()));
+    }
+    // What arrives is checked before it gets its name, and nothing is written over.
+    let cluster = Cluster::answering(&[("GET /v1/operator/snapshot", "no snapshot")]);
+    let there = cluster.run(&["operator", "snapshot", "save", name]);
+    assert!(there.stderr.ends_with("state.snap is there already\n"), "{}", there.stderr);
+    let other = directory.path().join("other.snap");
+    let broken = cluster.run(&["operator", "snapshot", "save", other.to_str().unwrap()]);
+    assert!(broken.stderr.contains("the file is cut off: it ends after 11 bytes"), "{}", broken.stderr);
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_gossip_key_is_drawn_without_a_cluster() {
+    let [one, other] = [0, 1].map(|_| run(&["gossip", "keyring", "generate"], "operator").stdout);
+    assert_ne!(one, other);
+    assert!(server::gossip::Key::parse(&one).is_ok(), "{one}");
+}
+
 /// Answers by method and path. A body that begins with a number is an error with that code; one that begins with
 /// `sse ` is a stream; parts divided by `|` are given one after the other.
 struct Cluster {

@@ -1,8 +1,6 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::{BufMut, Bytes};
-use futures_util::stream::{self, StreamExt};
-use http_gateway::SnapshotFile;
 use model::{ChunkId, Image};
 use sha2::{Digest, Sha256};
 
@@ -17,11 +15,34 @@ pub enum EncodeError {
     TooLarge(&'static str),
 }
 
+/// A file that was made, in parts.
+#[derive(Clone, Debug)]
+pub struct Encoded {
+    pub parts: Vec<Bytes>,
+    /// SHA-256 of the whole file.
+    pub sha256: [u8; 32],
+}
+
+impl Encoded {
+    pub fn len(&self) -> u64 {
+        self.parts.iter().map(|part| part.len() as u64).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// As the contract tells it in a header.
+    pub fn digest(&self) -> String {
+        format!("sha-256={}", STANDARD.encode(self.sha256))
+    }
+}
+
 /// The file of an image. Its parts are pointers into the image: nothing is copied.
 ///
 /// # Errors
 /// [`EncodeError`].
-pub fn encode(meta: &Meta, image: &Image) -> Result<SnapshotFile, EncodeError> {
+pub fn encode(meta: &Meta, image: &Image) -> Result<Encoded, EncodeError> {
     let mut chunks = Vec::with_capacity(image.chunks.len());
     for chunk in &image.chunks {
         let bytes = chunk.bytes.clone().ok_or(EncodeError::Incomplete(chunk.id))?;
@@ -40,10 +61,7 @@ pub fn encode(meta: &Meta, image: &Image) -> Result<SnapshotFile, EncodeError> {
     let checksum = Bytes::copy_from_slice(&hash.clone().finalize());
     hash.update(&checksum);
     parts.push(checksum);
-    let bytes = parts.iter().map(|part| part.len() as u64).sum();
-    let digest = format!("sha-256={}", STANDARD.encode(hash.finalize()));
-    let stream = stream::iter(parts.into_iter().map(Ok)).boxed();
-    Ok(SnapshotFile { digest, bytes, index: meta.index.0, stream })
+    Ok(Encoded { parts, sha256: hash.finalize().into() })
 }
 
 fn head(meta: &Meta, chunks: &[(ChunkId, Bytes)]) -> Result<Bytes, EncodeError> {

@@ -22,13 +22,14 @@ mod tests;
 use std::sync::Arc;
 
 use base::{Index, Term, Time, Uuid};
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use futures_util::{FutureExt, StreamExt};
-use http_gateway::{ClusterError, FileStream, Snapshots};
+use futures_util::stream::{self, StreamExt};
+use http_gateway::{ClusterError, FileStream, SnapshotFile, Snapshots};
 use model::{ChunkId, Image};
 
 pub use decode::{Decoder, FileError, Kept, Read};
-pub use encode::encode;
+pub use encode::{EncodeError, Encoded, encode};
 
 const MAGIC: [u8; 8] = *b"SJSNAP\r\n";
 const VERSION: u32 = 1;
@@ -87,13 +88,20 @@ pub trait States: Send + Sync + 'static {
 pub struct Files(pub Arc<dyn States>);
 
 impl Snapshots for Files {
-    fn save(&self) -> BoxFuture<'_, Result<http_gateway::SnapshotFile, ClusterError>> {
+    fn save(&self) -> BoxFuture<'_, Result<SnapshotFile, ClusterError>> {
         async move {
             let (meta, image) = self.0.image().await?;
+            let index = meta.index.0;
             let work = move || encode(&meta, &image);
             let file = tokio::task::spawn_blocking(work).await;
             let file = file.map_err(|error| ClusterError::Failed(format!("write the snapshot: {error}")))?;
-            file.map_err(|error| ClusterError::Failed(error.to_string()))
+            let file = file.map_err(|error| ClusterError::Failed(error.to_string()))?;
+            Ok(SnapshotFile {
+                digest: file.digest(),
+                bytes: file.len(),
+                index,
+                stream: stream::iter(file.parts.into_iter().map(Ok)).boxed(),
+            })
         }
         .boxed()
     }

@@ -3,7 +3,6 @@ use futures_util::StreamExt;
 use model::Chunk;
 use parking_lot::Mutex;
 
-use super::encode::EncodeError;
 use super::*;
 
 fn meta() -> Meta {
@@ -22,16 +21,12 @@ fn image() -> Image {
     Image { index: Index(42), chunks: chunks.to_vec() }
 }
 
-async fn bytes_of(meta: &Meta, image: &Image) -> Vec<u8> {
+fn bytes_of(meta: &Meta, image: &Image) -> Vec<u8> {
     let file = encode(meta, image).unwrap();
-    let parts: Vec<Bytes> = file.stream.map(Result::unwrap).collect().await;
-    let bytes = parts.concat();
-    assert_eq!(bytes.len() as u64, file.bytes);
-    let digest = base64::Engine::encode(
-        &base64::engine::general_purpose::STANDARD,
-        <sha2::Sha256 as sha2::Digest>::digest(&bytes),
-    );
-    assert_eq!(file.digest, format!("sha-256={digest}"));
+    let bytes = file.parts.concat();
+    assert_eq!(bytes.len() as u64, file.len());
+    assert_eq!(file.sha256, <[u8; 32]>::from(<sha2::Sha256 as sha2::Digest>::digest(&bytes)));
+    assert!(file.digest().starts_with("sha-256="));
     bytes
 }
 
@@ -41,9 +36,9 @@ fn read(bytes: &[u8], piece: usize, kept: Kept) -> Result<Read, FileError> {
     decoder.finish()
 }
 
-#[tokio::test]
-async fn what_is_written_is_read_in_pieces_of_any_size() {
-    let bytes = bytes_of(&meta(), &image()).await;
+#[test]
+fn what_is_written_is_read_in_pieces_of_any_size() {
+    let bytes = bytes_of(&meta(), &image());
     for piece in [1, 7, 64, bytes.len()] {
         let found = read(&bytes, piece, Kept::Everything).unwrap();
         assert_eq!((found.meta.clone(), found.chunks), (meta(), image().chunks), "pieces of {piece}");
@@ -52,14 +47,14 @@ async fn what_is_written_is_read_in_pieces_of_any_size() {
         assert!(described.chunks.is_empty());
     }
     let empty = Image { index: Index(0), chunks: Vec::new() };
-    let bytes = bytes_of(&meta(), &empty).await;
+    let bytes = bytes_of(&meta(), &empty);
     assert_eq!(read(&bytes, 3, Kept::Everything).unwrap().chunks, []);
     assert_eq!(meta().id(), "3-42-1767323045123");
 }
 
-#[tokio::test]
-async fn every_flipped_byte_is_noticed() {
-    let bytes = bytes_of(&meta(), &image()).await;
+#[test]
+fn every_flipped_byte_is_noticed() {
+    let bytes = bytes_of(&meta(), &image());
     for at in 0..bytes.len() {
         for flip in [1, 0x80, 0xff] {
             let mut damaged = bytes.clone();
@@ -71,9 +66,9 @@ async fn every_flipped_byte_is_noticed() {
     }
 }
 
-#[tokio::test]
-async fn every_cut_and_every_tail_is_noticed() {
-    let bytes = bytes_of(&meta(), &image()).await;
+#[test]
+fn every_cut_and_every_tail_is_noticed() {
+    let bytes = bytes_of(&meta(), &image());
     for length in 0..bytes.len() {
         let cut = read(&bytes[..length], 16, Kept::Everything);
         assert_eq!(cut, Err(FileError::CutOff(length as u64)));
@@ -83,9 +78,9 @@ async fn every_cut_and_every_tail_is_noticed() {
     assert_eq!(read(&longer, 1, Kept::Everything), Err(FileError::Longer));
 }
 
-#[tokio::test]
-async fn other_files_and_versions_are_named() {
-    let bytes = bytes_of(&meta(), &image()).await;
+#[test]
+fn other_files_and_versions_are_named() {
+    let bytes = bytes_of(&meta(), &image());
     assert_eq!(read(b"PK\x03\x04 some other archive", 5, Kept::Everything), Err(FileError::Foreign));
     let mut newer = bytes;
     newer[8] = 2;

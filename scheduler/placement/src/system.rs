@@ -15,7 +15,7 @@ use crate::metrics::{Tally, add_exhausted, with_pool};
 use crate::plan::{Columns, Draft};
 use crate::ports::NodePorts;
 use crate::proposed::Proposed;
-use crate::reconcile::{Fate, FollowUps, Situation, Stop, Update, allowance, fate};
+use crate::reconcile::{Fate, FollowUps, Situation, Stop, Update, allowance, fate, is_given_up};
 use crate::score::{Score, binpack};
 use crate::texts;
 
@@ -111,7 +111,7 @@ impl<'a> Work<'a, '_> {
                 self.stop(Stop::new(alloc, texts::NOT_NEEDED));
             } else if alloc.transition.migrate {
                 self.migrate(alloc);
-            } else if alloc.is_expired(self.cx.now) {
+            } else if is_given_up(alloc, node, self.cx.now) {
                 self.stop(Stop::lost(alloc));
             } else if alloc.client == ClientStatus::Unknown {
                 self.keep(alloc);

@@ -33,16 +33,16 @@ impl Pulse {
 
 /// How things stood when a heartbeat failed.
 #[derive(Clone, Copy, Debug)]
-struct Missed {
-    dev: bool,
-    no_leader: bool,
+pub struct Missed {
+    pub dev: bool,
+    pub no_leader: bool,
     /// Time since the last success, and the TTL granted then.
-    since: Option<(Duration, Duration)>,
+    pub since: Option<(Duration, Duration)>,
 }
 
 /// How long to wait after a failed heartbeat: soon while the TTL is just over, and ever less urgently, up to
 /// half a minute, the longer nobody has heard from us.
-fn wait_after_miss(missed: Missed, rng: &mut Rng) -> Duration {
+pub fn wait_after_miss(missed: Missed, rng: &mut Rng) -> Duration {
     let soon = |rng: &mut Rng| SECOND + jitter(rng, SECOND);
     if missed.dev {
         return SECOND;

@@ -17,7 +17,7 @@ pub mod driver;
 pub mod executor;
 pub mod files;
 mod fingerprint;
-mod heartbeat;
+pub mod heartbeat;
 mod identity;
 pub mod layout;
 mod pull;
@@ -27,7 +27,7 @@ pub mod settings;
 mod stats;
 pub mod store;
 pub mod task;
-mod updates;
+pub mod updates;
 
 pub use agent::{Agent, AgentError, Local};
 pub use identity::node_id;

@@ -117,7 +117,14 @@ pub struct Sequencer {
     in_flight: VecDeque<InFlight>,
     term: Option<Term>,
     proposer: Uuid,
+    /// Stands in for [`state::decide`], for tests that put a bug into the rules.
+    #[cfg(feature = "planted")]
+    pub rules: Rules,
 }
+
+/// How commands are judged.
+#[cfg(feature = "planted")]
+pub type Rules = fn(&State, &mut Context, &model::Actor, &model::Command) -> Result<state::Decision, Rejection>;
 
 /// A batch that is being filled.
 struct Filling {
@@ -139,6 +146,8 @@ impl Sequencer {
             in_flight: VecDeque::new(),
             term: None,
             proposer,
+            #[cfg(feature = "planted")]
+            rules: state::decide,
         }
     }
 
@@ -249,7 +258,11 @@ impl Sequencer {
             return;
         }
         let mut ctx = Context::new(filling.at.index, filling.at.time, seed);
-        let outcome = match state::decide(&self.working, &mut ctx, &request.actor, &request.command) {
+        #[cfg(not(feature = "planted"))]
+        let rules = state::decide;
+        #[cfg(feature = "planted")]
+        let rules = self.rules;
+        let outcome = match rules(&self.working, &mut ctx, &request.actor, &request.command) {
             Err(rejection) => Err(SubmitError::Rejected(rejection)),
             Ok(decision) => {
                 let (wrote, reply) = (!decision.events.is_empty(), decision.reply());

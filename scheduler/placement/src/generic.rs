@@ -17,7 +17,7 @@ use crate::metrics::{Tally, add_exhausted, with_pool};
 use crate::plan::{Columns, Draft};
 use crate::ports::NodePorts;
 use crate::proposed::Proposed;
-use crate::reconcile::{FollowUps, GroupPlan, Situation, Update, Wish, reconcile};
+use crate::reconcile::{Again, FollowUps, GroupPlan, Situation, Update, Wish, reconcile};
 use crate::reschedule;
 
 pub fn pass(cx: &Situation, seed: u64) -> Draft {
@@ -28,11 +28,11 @@ pub fn pass(cx: &Situation, seed: u64) -> Draft {
     let version = cx.job.current();
     let mut scope = Scope::new(cx.state, &version.job);
     let mut judges = judges(cx, version);
-    let decisions = decide(
+    let (decisions, mut follow_ups, again) = decide(
         cx,
         seed,
         &allocs,
-        &mut Context { scope: &mut scope, judges: &mut judges, proposed: &proposed, draft: &mut draft },
+        &mut Context { scope: &mut scope, judges: &mut judges, proposed: &proposed },
     );
     for (name, decision) in &decisions {
         carry_out(cx, &mut draft, &mut proposed, judges.get(name), name, decision);
@@ -48,6 +48,10 @@ pub fn pass(cx: &Situation, seed: u64) -> Draft {
         draft.learn_classes(judge.classes());
         draft.escaped |= judge.escapes();
     }
+    if let Some(time) = again.at(!draft.plan.placed.is_empty()) {
+        follow_ups.rollout(cx, time);
+    }
+    draft.plan.follow_ups = follow_ups.created;
     draft
 }
 
@@ -56,7 +60,6 @@ struct Context<'c, 'e> {
     scope: &'c mut Scope<'e>,
     judges: &'c mut BTreeMap<String, Judge<'e>>,
     proposed: &'c Proposed<'e>,
-    draft: &'c mut Draft,
 }
 
 /// A judge for each group that is wanted.
@@ -67,13 +70,13 @@ pub fn judges<'e>(cx: &Situation<'e>, version: &'e JobVersion) -> BTreeMap<Strin
     groups.map(judge).collect()
 }
 
-/// Decides each group, in the order of their names.
+/// Decides each group, in the order of their names; and when to go on with updates that may not do everything now.
 fn decide<'e>(
     cx: &Situation<'e>,
     seed: u64,
     allocs: &[&'e Alloc],
     shared: &mut Context<'_, 'e>,
-) -> Vec<(String, GroupPlan<'e>)> {
+) -> (Vec<(String, GroupPlan<'e>)>, FollowUps, Again) {
     let version = cx.job.current();
     let mut by_group: BTreeMap<&str, Vec<&Alloc>> = BTreeMap::new();
     allocs.iter().for_each(|alloc| by_group.entry(&alloc.group).or_default().push(alloc));
@@ -81,7 +84,7 @@ fn decide<'e>(
     let names: BTreeSet<&str> = by_group.keys().copied().chain(wanted).collect();
     let mut follow_ups = FollowUps::new(seed);
     let mut decisions = Vec::new();
-    let mut again_at = None;
+    let mut again = Again::default();
     for name in names {
         let group = version.group(name).filter(|_| cx.job.is_wanted());
         let of_group = by_group.remove(name).unwrap_or_default();
@@ -93,14 +96,10 @@ fn decide<'e>(
             _ => Update::Ignore,
         };
         let decision = reconcile(cx, group, &of_group, &mut follow_ups, &mut judge);
-        again_at = again_at.into_iter().chain(decision.again_at).min();
+        again = again.or(decision.again);
         decisions.push((name.to_string(), decision));
     }
-    if let Some(time) = again_at {
-        follow_ups.rollout(cx, time);
-    }
-    shared.draft.plan.follow_ups = follow_ups.created;
-    decisions
+    (decisions, follow_ups, again)
 }
 
 /// What does not depend on finding a place.

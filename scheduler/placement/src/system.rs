@@ -15,7 +15,7 @@ use crate::metrics::{Tally, add_exhausted, with_pool};
 use crate::plan::{Columns, Draft};
 use crate::ports::NodePorts;
 use crate::proposed::Proposed;
-use crate::reconcile::{Fate, FollowUps, Situation, Stop, Update, allowance, fate};
+use crate::reconcile::{Again, Fate, FollowUps, Situation, Stop, Update, allowance, fate, is_given_up};
 use crate::score::{Score, binpack};
 use crate::texts;
 
@@ -35,13 +35,13 @@ pub fn pass(cx: &Situation, seed: u64) -> Draft {
     allocs.iter().for_each(|alloc| by_group.entry(&alloc.group).or_default().push(alloc));
 
     let mut ports = Rng::stream(seed, "ports");
-    let mut again_at = None;
+    let mut again = Again::default();
     for (name, allocs) in by_group {
         let group = version.group(name).filter(|_| cx.job.is_wanted());
         let mut work = Work { cx, group, candidates: &candidates, scope: &mut scope, todo: Todo::default() };
         work.classify(&allocs);
         if let Some(judge) = judges.get_mut(name) {
-            again_at = again_at.into_iter().chain(work.update(judge, &proposed)).min();
+            again = again.or(work.update(judge, &proposed));
             work.fill(&allocs);
         }
         let todo = work.todo;
@@ -56,7 +56,7 @@ pub fn pass(cx: &Situation, seed: u64) -> Draft {
             placer.place(&mut draft, name, judge, todo);
         }
     }
-    if let Some(time) = again_at {
+    if let Some(time) = again.at(!draft.plan.placed.is_empty()) {
         follow_ups.rollout(cx, time);
     }
     draft.plan.follow_ups = follow_ups.created;
@@ -111,7 +111,7 @@ impl<'a> Work<'a, '_> {
                 self.stop(Stop::new(alloc, texts::NOT_NEEDED));
             } else if alloc.transition.migrate {
                 self.migrate(alloc);
-            } else if alloc.is_expired(self.cx.now) {
+            } else if is_given_up(alloc, node, self.cx.now) {
                 self.stop(Stop::lost(alloc));
             } else if alloc.client == ClientStatus::Unknown {
                 self.keep(alloc);
@@ -170,8 +170,8 @@ impl<'a> Work<'a, '_> {
 
     /// Changes in place what can be; replaces as much of the rest as may be unsettled at once. Returns when
     /// to go on with what has to wait.
-    fn update(&mut self, judge: &mut Judge<'a>, proposed: &Proposed<'a>) -> Option<base::Time> {
-        let group = self.group?;
+    fn update(&mut self, judge: &mut Judge<'a>, proposed: &Proposed<'a>) -> Again {
+        let Some(group) = self.group else { return Again::default() };
         let mut updates = Updates::default();
         let mut destructive = Vec::new();
         for alloc in std::mem::take(&mut self.todo.outdated) {
@@ -189,7 +189,7 @@ impl<'a> Work<'a, '_> {
         destructive.sort_by_key(|alloc| (alloc.node_id, alloc.name_index, alloc.id));
         let rollout = allowance(self.cx, group, self.todo.staying.iter().copied());
         let taken = destructive.len().min(rollout.allowance);
-        let again_at = rollout.again_at.filter(|_| taken < destructive.len());
+        let again = if taken < destructive.len() { rollout.again } else { Again::default() };
         let (now, later) = destructive.split_at(taken);
         for alloc in now {
             self.todo.reconnected.retain(|back| back.id != alloc.id);
@@ -200,7 +200,7 @@ impl<'a> Work<'a, '_> {
         self.todo.desired.reconnect = self.todo.reconnected.len() as u64;
         self.todo.desired.destructive_update = now.len() as u64;
         self.todo.desired.ignore += later.len() as u64;
-        again_at
+        again
     }
 
     /// Every candidate has every name, unless a run-to-end job has run there already.

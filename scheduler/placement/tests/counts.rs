@@ -131,6 +131,20 @@ fn an_update_that_does_not_settle_rests_after_the_progress_deadline() {
     assert_eq!(new, 1, "three old ones still serve");
 }
 
+/// The blocked evaluation goes on when there is room: to look again and again before would fill the log.
+#[test]
+fn an_update_that_finds_no_room_waits_for_room_and_not_for_time() {
+    let mut world = World::running(service(3).with(rolling(1)), 3);
+    world.pass(60);
+    let nowhere = |job: &mut model::document::Job| {
+        job.constraints.push(constraint("${attr.kernel.name}", "=", "plan9"));
+    };
+    let eval = world.register(service(3).with(rolling(1)).with(destructive).with(nowhere));
+    let outcome = world.settle(eval);
+    assert!(!is_placed_in_full(&outcome) && stopped(&world, &outcome).is_empty());
+    assert_eq!(world.waiting(), []);
+}
+
 /// B10.
 #[test]
 fn a_max_parallel_of_zero_is_no_update_block() {

@@ -158,6 +158,23 @@ impl Feed {
         }
     }
 
+    /// What comes next at `from` if it is published, all of it done on the caller's thread: for readers without a
+    /// runtime.
+    pub(super) fn page_now(&self, from: Cursor, want: &Want) -> Result<Option<Page>, FeedError> {
+        let end = *self.0.source.watch().borrow();
+        while from.index <= end {
+            let place = self.0.tail.lock().place(from.index);
+            match place {
+                Place::Kept(scenes) => return Ok(Some(self.collect(from, &scenes, want))),
+                Place::Ahead => self.0.advance()?,
+                Place::Behind => {
+                    return self.0.replays.page(&**self.0.source.journal(), from, end, want).map(Some);
+                }
+            }
+        }
+        Ok(None)
+    }
+
     fn collect(&self, from: Cursor, scenes: &[Arc<Scene>], want: &Want) -> Page {
         let mut page = Page::at(from);
         for scene in scenes {

@@ -9,6 +9,7 @@
 
 mod ask;
 mod body;
+mod direct;
 mod encode;
 mod feed;
 mod outline;
@@ -21,6 +22,7 @@ mod tail;
 #[cfg(test)]
 mod tests;
 
+pub use direct::{Reader, Stretch};
 pub use feed::{Feed, FeedError, STREAMS_MAX, Source};
 pub use outline::Head;
 pub use page::Allows;

@@ -100,6 +100,11 @@ impl Told {
             return Err(invalid("ID: expected each allocation once"));
         }
         self.seen.push(id);
+        // Its node said that it ended, and what ended does not run again: this was said before, and was overtaken
+        // on its way.
+        if matches!(alloc.client, ClientStatus::Complete | ClientStatus::Failed) && !to.is_terminal() {
+            return Ok(());
+        }
         let report = Report::of(update);
         let description = update.client_description.clone();
         if alloc.client == to && *alloc.client_description == *description && *alloc.report == report {

@@ -1,10 +1,12 @@
 use base::matches_glob;
 use model::document::Node;
 use model::event::{
-    Event, NewEval, NodeDeregistered, NodeEligibilityChanged, NodeMessage, NodeMessagesEmitted,
-    NodeRegistered, NodeStatusChanged, NodeUpdated,
+    AllocsMarkedUnknown, Event, NewEval, NodeDeregistered, NodeEligibilityChanged, NodeMessage,
+    NodeMessagesEmitted, NodeRegistered, NodeStatusChanged, NodeUpdated,
 };
-use model::{Actor, Doc, Eligibility, JobType, NodeId, NodeStatus, Rejection, Trigger};
+use model::{
+    Actor, AllocId, ClientStatus, Doc, Eligibility, JobType, NodeId, NodeStatus, Rejection, Trigger,
+};
 
 use super::class::computed_class;
 use super::state::{NodeHot, NodeRow, secret_hash};
@@ -66,7 +68,22 @@ pub fn update_status(
     };
     let back = hot.status == NodeStatus::Down && !to.is_silent();
     let message = back.then(|| NodeMessage::new("Cluster", "Node reregistered by heartbeat", ctx.time));
-    Ok(change_status(state, ctx, row, hot, to, message))
+    let mut decision = change_status(state, ctx, row, hot, to, message);
+    if hot.status.is_silent() && to == NodeStatus::Initializing {
+        decision.events.extend(to_be_told(state, row));
+    }
+    Ok(decision)
+}
+
+/// Nobody looked while the node was silent, so what runs there is still believed to run, and a node does not
+/// repeat what it was acknowledged. It does for what the servers say they lost sight of: else it would wait for
+/// ever to be ready.
+fn to_be_told(state: &State, row: NodeRow) -> Option<Event> {
+    let allocs = state.nodes.load(row).allocs.iter().map(|alloc| state.allocs.get(*alloc));
+    // What has not begun yet is told when it does.
+    let believed = allocs.filter(|alloc| !alloc.is_stopping() && alloc.client == ClientStatus::Running);
+    let allocs: Vec<AllocId> = believed.map(|alloc| alloc.id).collect();
+    (!allocs.is_empty()).then(|| AllocsMarkedUnknown { allocs, follow_up: None }.into())
 }
 
 /// The node was silent for its whole time to live. It is given up, unless something there may wait for its return.

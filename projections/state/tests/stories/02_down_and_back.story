@@ -29,6 +29,7 @@ show 1
 ---
 7 NodeStatusChanged n1 down -> initializing
 7 EvalCreated web node-update pending
+7 AllocsMarkedUnknown web[0]
 nothing changes
 n1 is initializing, takes no work, 100 MHz taken
 
@@ -37,7 +38,8 @@ report 1 web[0]=running
 status 1 ready
 show 1
 ---
-8 NodeAllocsReported n1
+8 AllocReported web[0] unknown -> running
+8 EvalCreated web reconnect pending
 9 NodeStatusChanged n1 initializing -> ready
 9 EvalCreated web node-update pending
 n1 is ready, takes work, 100 MHz taken

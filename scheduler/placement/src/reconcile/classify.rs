@@ -84,7 +84,7 @@ fn classify(alloc: &Alloc, node: Fate, now: Time) -> Class {
     if alloc.client.is_terminal() && !returning {
         return Class::Untainted; // 5
     }
-    if alloc.is_expired(now) {
+    if is_given_up(alloc, node, now) {
         return Class::Expiring; // 6
     }
     if returning && alloc.client == ClientStatus::Failed && alloc.is_stopping() {
@@ -105,6 +105,13 @@ fn classify(alloc: &Alloc, node: Fate, now: Time) -> Class {
         Fate::Down if !replaces(alloc) && alloc.client == ClientStatus::Running => Class::Disconnecting, // 17
         Fate::Down => Class::Lost,                         // 18
     }
+}
+
+/// It was unknown for longer than it may be. A group that names no time gives up at once, but not what is on a
+/// node that is heard: there it only has to tell.
+pub fn is_given_up(alloc: &Alloc, node: Fate, now: Time) -> bool {
+    let only_to_tell = node == Fate::Present && alloc.lost_after() <= Duration::ZERO;
+    !only_to_tell && alloc.is_expired(now)
 }
 
 /// The servers' last conclusion was `unknown`, and the allocation may be running: it comes back, or will.
@@ -132,7 +139,23 @@ mod tests {
     fn classes_follow_node_and_client_status() {
         use Class::*;
         let columns = ["pending", "running", "running-rc", "failed", "failed-rc", "complete", "U", "E"];
-        let rows: [(&str, Fate, i64, bool, [Class; 8]); 6] = [
+        let rows: [(&str, Fate, i64, bool, [Class; 8]); 7] = [
+            (
+                "present without lost_after",
+                Fate::Present,
+                0,
+                true,
+                [
+                    Untainted,
+                    Untainted,
+                    Reconnecting,
+                    Untainted,
+                    Reconnecting,
+                    Untainted,
+                    Reconnecting,
+                    Reconnecting,
+                ],
+            ),
             (
                 "present",
                 Fate::Present,

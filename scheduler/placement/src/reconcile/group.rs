@@ -11,6 +11,7 @@ use super::classify::Classes;
 use super::due::{Due, is_replaced};
 use super::follow_up::{FollowUps, is_covered};
 use super::names::Names;
+use super::rolling::Again;
 use super::sets::Set;
 use super::{Situation, reconnect, rolling};
 use crate::texts;
@@ -67,7 +68,7 @@ pub struct GroupPlan<'a> {
     pub reconnected: Vec<&'a Alloc>,
     pub desired: DesiredUpdates,
     /// When to go on with an update that may not do everything now.
-    pub again_at: Option<Time>,
+    pub again: Again,
 }
 
 impl<'a> GroupPlan<'a> {
@@ -322,7 +323,7 @@ impl<'a, 'c> Work<'a, 'c> {
         let allowance = rollout.allowance - rollout.allowance.min(plan.places.len());
         let taken = destructive.len().min(allowance);
         if taken < destructive.len() {
-            plan.again_at = rollout.again_at;
+            plan.again = rollout.again;
         }
         plan.desired.destructive_update = taken as u64;
         plan.desired.ignore += (destructive.len() - taken) as u64;

@@ -14,10 +14,10 @@ mod rolling;
 mod sample;
 mod sets;
 
-pub use classify::{Fate, fate};
+pub use classify::{Fate, fate, is_given_up};
 pub use follow_up::FollowUps;
 pub use group::{GroupPlan, Stop, Update, Wish, reconcile};
-pub use rolling::allowance;
+pub use rolling::{Again, allowance};
 
 use base::Time;
 use model::EvalId;

@@ -22,13 +22,34 @@ const START: Duration = Duration::from_secs(5);
 pub struct Rollout {
     /// Allocations that may be replaced now.
     pub allowance: usize,
-    /// If some have to wait: when to look again. `None` when nothing moved for the progress deadline; then
-    /// the update rests until something else happens to the job.
-    pub again_at: Option<Time>,
+    /// If some have to wait: when to look again.
+    pub again: Again,
+}
+
+/// When to look at an update again. Never, when nothing moved for the progress deadline or nothing finds room: then
+/// the update rests until something else happens to the job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Again {
+    /// The next unsettled one may have settled.
+    pub settled: Option<Time>,
+    /// What this pass may place may have settled, if it is placed at all.
+    pub placed: Option<Time>,
+}
+
+impl Again {
+    pub fn or(self, other: Again) -> Again {
+        let sooner = |one: Option<Time>, other: Option<Time>| one.into_iter().chain(other).min();
+        Again { settled: sooner(self.settled, other.settled), placed: sooner(self.placed, other.placed) }
+    }
+
+    /// When to look, now that it is known whether the pass placed anything.
+    pub fn at(self, placed: bool) -> Option<Time> {
+        self.settled.into_iter().chain(self.placed.filter(|_| placed)).min()
+    }
 }
 
 impl Rollout {
-    const FREE: Rollout = Rollout { allowance: usize::MAX, again_at: None };
+    const FREE: Rollout = Rollout { allowance: usize::MAX, again: Again { settled: None, placed: None } };
 }
 
 /// `members` are the allocations that stay in the group, whatever their version.
@@ -40,7 +61,7 @@ pub fn allowance<'a>(cx: &Situation, group: &TaskGroup, members: impl Iterator<I
     let patience = span(update.progress_deadline, PROGRESS_DEADLINE);
     let patience = if patience <= Duration::ZERO { PROGRESS_DEADLINE } else { patience };
     let from_start = cx.now.plus(Duration(healthy.0.saturating_add(START.0)));
-    let mut rollout = Rollout { allowance: parallel, again_at: None };
+    let mut again = Again::default();
     let mut newest = Time::ZERO;
     let mut unsettled = 0;
     for alloc in members.filter(|alloc| cx.is_current(&alloc.version)) {
@@ -52,15 +73,15 @@ pub fn allowance<'a>(cx: &Situation, group: &TaskGroup, members: impl Iterator<I
         unsettled += 1;
         newest = newest.max(alloc.create_time);
         let expected = if runs { settles } else { from_start };
-        rollout.again_at = Some(rollout.again_at.map_or(expected, |at: Time| at.min(expected)));
+        again = again.or(Again { settled: Some(expected), placed: None });
     }
-    rollout.allowance = parallel.saturating_sub(unsettled);
-    if rollout.allowance > 0 {
-        rollout.again_at = Some(rollout.again_at.map_or(from_start, |at| at.min(from_start)));
+    let allowance = parallel.saturating_sub(unsettled);
+    if allowance > 0 {
+        again.placed = Some(from_start);
     } else if newest.plus(patience) <= cx.now {
-        rollout.again_at = None;
+        again.settled = None;
     }
-    rollout
+    Rollout { allowance, again }
 }
 
 /// The group's own, else the job's. Batch jobs have no use for it: they replace all at once.

@@ -373,3 +373,19 @@ impl<Room: FnMut(Uuid) -> bool> foca::Codec<Identity> for Codec<Room> {
         Ok(foca::Member::new(Identity(Arc::new(member)), incarnation, state))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use foca::Identity as _;
+
+    use super::*;
+
+    #[test]
+    fn whoever_was_taken_for_dead_comes_back_unless_it_leaves() {
+        let mut own = Identity::reference(Uuid::from(1), 7, SocketAddr::from(([10, 0, 0, 1], 4648)));
+        let newer = own.renew().unwrap();
+        assert!(newer.win_addr_conflict(&own) && newer != own && newer.0.generation == 8);
+        Arc::get_mut(&mut own.0).unwrap().parting = Parting::Leaving;
+        assert!(own.renew().is_none());
+    }
+}

@@ -11,6 +11,7 @@ mod notice;
 mod pool;
 mod seal;
 mod sessions;
+mod swim;
 #[cfg(test)]
 mod tests;
 

@@ -73,6 +73,12 @@ fn every_cut_and_every_tail_is_noticed() {
         let cut = read(&bytes[..length], 16, Kept::Everything);
         assert_eq!(cut, Err(FileError::CutOff(length as u64)));
     }
+    // Lengths in the table are not followed before they are known to be right.
+    let mut lies = bytes.clone();
+    let chunk_length = bytes.len() - CHECKSUM - b"firstthird chunk".len() - 4 - 4;
+    lies[chunk_length + 3] = 0x3f;
+    let table = FileError::Damaged("its table does not match its checksum".to_string());
+    assert_eq!(read(&lies, 16, Kept::Everything), Err(table));
     let longer = [&bytes[..], b"x"].concat();
     assert_eq!(read(&longer, longer.len(), Kept::Everything), Err(FileError::Longer));
     assert_eq!(read(&longer, 1, Kept::Everything), Err(FileError::Longer));

@@ -107,6 +107,25 @@ fn images_lie_in_few_files_that_are_mostly_used() {
 }
 
 #[test]
+fn a_file_that_is_mostly_unused_goes() {
+    // Of the first file's ten chunks so many stay in use.
+    for (used, stays) in [(6, true), (4, false)] {
+        let disk = Disk::new(1);
+        let store = log_of(&disk, 20);
+        let texts = |from: usize, change: &str| -> Vec<String> {
+            (0..10)
+                .map(|at| if at < from { at.to_string() } else { format!("{at} {change}") }.repeat(900))
+                .collect()
+        };
+        for (last, texts) in [(10, texts(10, "")), (11, texts(used, "a")), (12, texts(used, "a"))] {
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            store.keep(meta(last), chunks_of(&texts), NOW).unwrap();
+        }
+        assert_eq!(disk.files().contains_key("00000000000000000001.img"), stays, "{used} of 10");
+    }
+}
+
+#[test]
 fn a_damaged_image_gives_way_to_the_one_before_it() {
     let disk = Disk::new(1);
     {

@@ -146,16 +146,7 @@ fn join(before: Option<&mut Part>, part: &mut Part) {
 }
 
 fn part(files: &dyn Files, number: u64, last: bool) -> Result<Part, StoreError> {
-    let file = scan::open(files, number)?;
-    let (bytes, mut damage) = match scan::read(&file) {
-        Ok(bytes) => (bytes, None),
-        Err(error) => {
-            let len = file.file.size().map_err(StoreError::io("measure a segment"))?;
-            let mut bytes = vec![0; len as usize];
-            file.file.read_at(&mut bytes, 0).map_err(StoreError::io("read a segment"))?;
-            (bytes, Some(Damage::of(error)?))
-        }
-    };
+    let (bytes, mut damage) = bytes(files, number)?;
     let scanned = match scan::scan(number, &bytes) {
         Err(Err(error)) => {
             let found = Damage::of(error)?;
@@ -166,12 +157,9 @@ fn part(files: &dyn Files, number: u64, last: bool) -> Result<Part, StoreError> 
         }
         scanned => scanned,
     };
-    let (scanned, end) = match scanned {
-        Ok(scanned) => {
-            let end = scanned.end;
-            (Some(scanned), end)
-        }
-        Err(Ok(bad)) => (None, End::Bad(0, bad)),
+    let (end, scanned) = match scanned {
+        Ok(scanned) => (scanned.end, Some(scanned)),
+        Err(Ok(bad)) => (End::Bad(0, bad), None),
         Err(Err(error)) => return Err(error),
     };
     let mut seen = scanned.as_ref().map_or(0, |scanned| scanned.summary.end.batch);
@@ -186,6 +174,19 @@ fn part(files: &dyn Files, number: u64, last: bool) -> Result<Part, StoreError> 
         }
     };
     Ok(Part { number, scanned, good, damage, seen })
+}
+
+/// The bytes of a segment as far as they are there, and whether they are not.
+fn bytes(files: &dyn Files, number: u64) -> Result<(Vec<u8>, Option<Damage>), StoreError> {
+    let segment = scan::open(files, number)?;
+    let damage = match scan::read(&segment) {
+        Ok(bytes) => return Ok((bytes, None)),
+        Err(error) => Damage::of(error)?,
+    };
+    let len = segment.file.size().map_err(StoreError::io("measure a segment"))?;
+    let mut bytes = vec![0; len as usize];
+    segment.file.read_at(&mut bytes, 0).map_err(StoreError::io("read a segment"))?;
+    Ok((bytes, Some(damage)))
 }
 
 /// The last batch whose header can be read behind `at`.

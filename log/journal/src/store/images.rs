@@ -198,11 +198,13 @@ impl Store {
     /// # Errors
     /// Nothing has changed.
     pub fn install(&self, meta: ImageMeta, chunks: Vec<Chunk>, done: Done) -> Result<(), KeepError> {
-        let _one = self.shared.keeping.lock();
+        let one = self.shared.keeping.lock();
         let chain =
             meta.chain.ok_or_else(|| KeepError::Failed("the image does not tell its chain".into()))?;
         let has = self.installable(&meta, chain)?;
         let base = self.write(meta, (!has).then_some(chain), chunks)?;
+        // Whoever is told may ask for the next one.
+        drop(one);
         if has {
             done();
             return Ok(());
@@ -215,10 +217,13 @@ impl Store {
         if let Some(kept) = self.image().filter(|kept| kept.last > meta.last) {
             return Err(KeepError::NotNewer { index: meta.index, kept: kept.index });
         }
-        let (has, committed) = {
+        let (has, safe, committed) = {
             let contents = self.shared.contents.lock();
-            (contents.has(meta.last), contents.notes.committed)
+            (contents.has(meta.last), contents.written > meta.last.index, contents.notes.committed)
         };
+        if has && !safe {
+            return Err(too_early(meta.last));
+        }
         if has {
             let own = self.shared.position_before(meta.last.index + 1);
             let own = own.map_err(|error| KeepError::Failed(error.to_string()))?;

@@ -1,5 +1,6 @@
 //! Makes a damaged log open again, at a price that is told first: for a server that has no others to fetch it from.
 
+use std::io;
 use std::ops::RangeInclusive;
 
 use base::Index;
@@ -76,53 +77,29 @@ pub fn repair(files: &dyn Files, accept_loss: bool) -> Result<Repair, StoreError
         aside: Vec::new(),
     };
     if accept_loss {
-        let mut names = files.list().map_err(StoreError::io("list the log's segments"))?;
-        apply(files, &found, &mut names, &mut repair.aside)
-            .map_err(StoreError::io("put aside what is damaged"))?;
+        let names = files.list().map_err(StoreError::io("list the log's segments"))?;
+        let mut aside = Aside { files, damage: &found.damage, names, put: Vec::new() };
+        apply(&mut aside, &found).map_err(StoreError::io("repair the log"))?;
+        repair.aside = aside.put;
     }
     Ok(repair)
 }
 
-fn apply(
-    files: &dyn Files,
-    found: &Diagnosis,
-    names: &mut Vec<String>,
-    aside: &mut Vec<String>,
-) -> std::io::Result<()> {
-    for damage in &found.damage {
-        if names.contains(&damage.file) {
-            let name = free_name(names, &damage.file, "damaged");
-            copy(files, &damage.file, &name)?;
-            names.push(name.clone());
-            aside.push(name);
-        }
-    }
-    let mut put_aside = |number: u64| {
-        let name = segment::name(number);
-        // Of what is damaged there is a copy.
-        if found.damage.iter().any(|damage| damage.file == name) {
-            files.remove(&name)?;
-        } else {
-            let to = free_name(names, &name, "aside");
-            files.rename(&name, &to)?;
-            names.push(to.clone());
-            aside.push(to);
-        }
-        // One at a time from an end: whatever a crash leaves is a log with less at that end.
-        files.sync_dir()
-    };
+fn apply(aside: &mut Aside<'_>, found: &Diagnosis) -> io::Result<()> {
+    let files = aside.files;
+    aside.copy_damaged()?;
     match &found.remedy {
         Remedy::Cut { front, end, behind } => {
-            behind.iter().rev().try_for_each(|number| put_aside(*number))?;
+            behind.iter().rev().try_for_each(|number| aside.put(*number))?;
             match *end {
-                Some(Cut { number, good: 0, .. }) => put_aside(number)?,
+                Some(Cut { number, good: 0, .. }) => aside.put(number)?,
                 Some(at) => cut(files, at)?,
                 None => {}
             }
-            front.iter().try_for_each(|number| put_aside(*number))?;
+            front.iter().try_for_each(|number| aside.put(*number))?;
         }
         Remedy::Anew { segments, begin } => {
-            segments.iter().rev().try_for_each(|number| put_aside(*number))?;
+            segments.iter().rev().try_for_each(|number| aside.put(*number))?;
             if let Some(begin) = begin {
                 begin_anew(files, segments.last().map_or(1, |last| last + 1), begin)?;
             }
@@ -134,13 +111,50 @@ fn apply(
     files.sync_dir()
 }
 
-/// A name that is not taken.
-fn free_name(names: &[String], name: &str, what: &str) -> String {
-    let numbered = (1..).map(|nth| format!("{name}.{what}-{nth}"));
-    numbered.into_iter().find(|name| !names.contains(name)).expect("there are more numbers than files")
+/// Where files go that have to go.
+struct Aside<'a> {
+    files: &'a dyn Files,
+    damage: &'a [Damage],
+    /// Of all files.
+    names: Vec<String>,
+    put: Vec<String>,
 }
 
-fn copy(files: &dyn Files, from: &str, to: &str) -> std::io::Result<()> {
+impl Aside<'_> {
+    fn copy_damaged(&mut self) -> io::Result<()> {
+        for damage in self.damage {
+            if self.names.contains(&damage.file) {
+                let name = self.free_name(&damage.file, "damaged");
+                copy(self.files, &damage.file, &name)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, number: u64) -> io::Result<()> {
+        let name = segment::name(number);
+        // Of what is damaged there is a copy.
+        if self.damage.iter().any(|damage| damage.file == name) {
+            self.files.remove(&name)?;
+        } else {
+            let to = self.free_name(&name, "aside");
+            self.files.rename(&name, &to)?;
+        }
+        // One at a time from an end: whatever a crash leaves is a log with less at that end.
+        self.files.sync_dir()
+    }
+
+    /// A name that is not taken, and is from now on.
+    fn free_name(&mut self, name: &str, what: &str) -> String {
+        let mut numbered = (1..).map(|nth| format!("{name}.{what}-{nth}"));
+        let free = numbered.find(|name| !self.names.contains(name)).expect("more numbers than files");
+        self.names.push(free.clone());
+        self.put.push(free.clone());
+        free
+    }
+}
+
+fn copy(files: &dyn Files, from: &str, to: &str) -> io::Result<()> {
     let source = files.open(from)?;
     let len = source.size()?;
     let target = files.create_sparse(UNFINISHED, len)?;
@@ -158,7 +172,7 @@ fn copy(files: &dyn Files, from: &str, to: &str) -> std::io::Result<()> {
 }
 
 /// Replaces a segment by one that has only its first bytes.
-fn cut(files: &dyn Files, at: Cut) -> std::io::Result<()> {
+fn cut(files: &dyn Files, at: Cut) -> io::Result<()> {
     let source = files.open(&segment::name(at.number))?;
     let mut bytes = vec![0; at.good as usize];
     source.read_at(&mut bytes, 0)?;
@@ -166,7 +180,7 @@ fn cut(files: &dyn Files, at: Cut) -> std::io::Result<()> {
 }
 
 /// A log that goes on after an image.
-fn begin_anew(files: &dyn Files, number: u64, begin: &Begin) -> std::io::Result<()> {
+fn begin_anew(files: &dyn Files, number: u64, begin: &Begin) -> io::Result<()> {
     let (payload, position) = (begin.bytes(), begin.position);
     let (raft_index, term, index) = (position.next, position.term, position.batch);
     let draft = Draft { kind: Kind::Reset, raft_index, term, index, payload: &payload };
@@ -175,7 +189,7 @@ fn begin_anew(files: &dyn Files, number: u64, begin: &Begin) -> std::io::Result<
     write(files, number, &bytes, segment::len_for(0, bytes.len() as u64))
 }
 
-fn write(files: &dyn Files, number: u64, bytes: &[u8], len: u64) -> std::io::Result<()> {
+fn write(files: &dyn Files, number: u64, bytes: &[u8], len: u64) -> io::Result<()> {
     let file = files.create(UNFINISHED, len)?;
     file.write_at(bytes, 0)?;
     segment::mark_end(&*file, len)?;

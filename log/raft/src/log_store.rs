@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::Index;
 use futures_util::{Stream, TryStreamExt, stream};
@@ -11,10 +12,14 @@ use journal::store::{Done, Store, StoreError};
 use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
 use openraft::{EntryPayload, OptionalSend};
 use tokio::sync::{oneshot, watch};
+use tokio::time::sleep;
 
 use crate::config::{Entry, LogId, Types, Vote};
 use crate::message::ENTRIES_BYTES_MAX;
 use crate::stored;
+
+/// How often a wait is reported that has no end of its own: an image can be large, and its disk full.
+const LONG: Duration = Duration::from_secs(10);
 
 #[derive(Clone)]
 pub(crate) struct LogStore {
@@ -30,13 +35,15 @@ impl LogStore {
         LogStore { store, alive, installed }
     }
 
-    /// Openraft may append what follows an image while that is still being put in place.
+    /// Openraft may append what follows an image while that is still being put in place. Entries are dense, so nothing
+    /// else can be missing.
     async fn reach(&mut self, entry: u64) -> io::Result<()> {
         while self.store.last().map_or(0, |last| last.index + 1) < entry {
             tokio::select! {
                 biased;
                 told = self.installed.changed() => told.map_err(|_| failed(StoreError::Stopped))?,
                 Ok(_) = self.alive.wait_for(|alive| !alive) => return Err(failed(StoreError::Stopped)),
+                () = sleep(LONG) => tracing::warn!(entry, "an append still waits for an image"),
             }
         }
         Ok(())

@@ -236,12 +236,18 @@ impl RaftJournal {
         if self.raft.get_read_linearizer(ReadPolicy::ReadIndex).await.is_err() {
             return Err(MemberError::NotLeading { leader: None });
         }
-        let members = self.raft.server_metrics().borrow_watched().membership_config.clone();
-        let seen = *members.log_id();
-        if members.membership().get_joint_config().len() == 1 {
-            return Ok(seen);
+        loop {
+            let members = self.raft.with_raft_state(|state| state.membership_state.effective().clone());
+            let members = members.await.map_err(stopped)?;
+            if members.voter_ids().all(|voter| voter != self.network.node) {
+                // It is about to leave, and changes nothing more.
+                return Err(MemberError::NotLeading { leader: None });
+            }
+            if members.membership().get_joint_config().len() == 1 {
+                return Ok(*members.log_id());
+            }
+            self.change(ChangeMembers::AddVoterIds(BTreeSet::new()), *members.log_id()).await?;
         }
-        self.change(ChangeMembers::AddVoterIds(BTreeSet::new()), seen).await
     }
 
     /// Changes the members if they are still those `seen`, and returns the place of the new ones.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use base::Index;
 use journal::Journal;
+use support::cluster::Cluster;
 use support::*;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -63,6 +64,46 @@ async fn many_at_once_and_again_after_a_restart() {
     }
     println!("read back in {:?}", begin.elapsed());
     again.journal.shutdown().await;
+}
+
+/// Three servers in this process, on the same disk.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "measures"]
+async fn three_servers() {
+    const COUNT: u64 = 20_000;
+    for events in [1, 64] {
+        let mut cluster = Cluster::founded(3).await;
+        let (leader, term) = cluster.leader(&[1, 2, 3]).await;
+        let batches: Vec<_> =
+            (1..=2 * COUNT).map(|index| journal::encode(&batch_of(1, index, events, 30))).collect();
+        let server = cluster.server(leader);
+        server.heard_so_far();
+        let mut took = Vec::new();
+        for batch in &batches[..2000] {
+            let begin = Instant::now();
+            server.journal.propose(term, batch.clone()).unwrap();
+            server.heard().await;
+            took.push(begin.elapsed());
+        }
+        println!("{events} events, {} bytes a batch", batches[0].bytes().len());
+        println!("  propose to sink, one in flight: {}", percentiles(took));
+        for window in [8, 256] {
+            let begin = Instant::now();
+            let first = server.journal.committed().0;
+            let (mut proposed, mut committed) = (first, first);
+            while committed < first + COUNT / 2 {
+                while proposed < (committed + window).min(first + COUNT / 2) {
+                    server.journal.propose(term, batches[proposed as usize].clone()).unwrap();
+                    proposed += 1;
+                }
+                server.heard().await;
+                committed += 1;
+            }
+            let rate = (COUNT / 2) as f64 / begin.elapsed().as_secs_f64();
+            println!("  {window} in flight: {rate:.0} batches/s, {:.0} events/s", rate * events as f64);
+        }
+        cluster.stop_all().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

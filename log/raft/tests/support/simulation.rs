@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Index, Rng};
+use bytes::Bytes;
+use journal::store::StoreError;
 use journal::store::simulated::Disk;
 use journal::{Journal, ProposeError, Sink};
-use model::Image;
+use model::{Chunk, Image};
 use parking_lot::Mutex;
-use raft::{Driving, Found, RaftJournal, Settings};
+use raft::{Driving, Found, OpenError, RaftJournal, Retention, Settings, Tail};
 use tokio::time::{Instant, sleep};
 
 use super::cluster::member;
@@ -20,20 +22,27 @@ const SERVERS: [u64; 3] = [1, 2, 3];
 /// So small that segments are sealed all the time.
 const SEGMENT: u64 = 16 << 10;
 
+/// Checksums in a chunk of an image.
+const PER_CHUNK: usize = 16;
+
 /// What every sink heard, in the order of hearing, and whether it fits together.
 #[derive(Default)]
 pub struct Trace {
     pub lines: Vec<String>,
-    /// By index: the bytes that somebody heard first.
-    batches: BTreeMap<u64, Vec<u8>>,
+    /// By index: the checksum of what somebody heard first.
+    batches: BTreeMap<u64, u32>,
 }
+
+/// The state of a server that sums up each batch.
+type Sums = Arc<Mutex<Vec<u32>>>;
 
 /// One server's ear. It checks that batches come in order and are the same for everybody.
 struct Ear {
     node: u64,
     begun: Instant,
     trace: Arc<Mutex<Trace>>,
-    last: u64,
+    sums: Sums,
+    dead: Arc<Mutex<Vec<u64>>>,
 }
 
 impl Ear {
@@ -45,20 +54,26 @@ impl Ear {
 
 impl Sink for Ear {
     fn committed(&mut self, batch: journal::EncodedBatch) {
-        let index = batch.index().0;
-        assert_eq!(index, self.last + 1, "server {} hears batches out of order", self.node);
-        self.last = index;
-        let hash = blake(batch.bytes());
+        let (index, sum) = (batch.index().0, crc32c::crc32c(batch.bytes()));
         {
-            let mut trace = self.trace.lock();
-            let first = trace.batches.entry(index).or_insert_with(|| batch.bytes().to_vec());
-            assert!(first[..] == batch.bytes()[..], "batch {index} is another on server {}", self.node);
+            let mut sums = self.sums.lock();
+            assert_eq!(index, sums.len() as u64 + 1, "server {} hears batches out of order", self.node);
+            sums.push(sum);
+            let first = *self.trace.lock().batches.entry(index).or_insert(sum);
+            assert_eq!(first, sum, "batch {index} is another on server {}", self.node);
         }
-        self.note(format!("committed {index} {hash:08x}"));
+        self.note(format!("committed {index} {sum:08x}"));
     }
 
     fn restored(&mut self, image: Image) {
-        self.last = image.index.0;
+        let bytes = image.chunks.iter().flat_map(|chunk| chunk.bytes.clone().expect("each has its bytes"));
+        let bytes: Vec<u8> = bytes.collect();
+        let sums: Vec<u32> =
+            bytes.chunks_exact(4).map(|sum| u32::from_le_bytes(sum.try_into().unwrap())).collect();
+        assert_eq!(sums.len() as u64, image.index.0);
+        let right: Vec<u32> = self.trace.lock().batches.values().copied().take(sums.len()).collect();
+        assert!(sums == right, "the image at {} of server {} is wrong", image.index, self.node);
+        *self.sums.lock() = sums;
         self.note(format!("restored {}", image.index));
     }
 
@@ -72,11 +87,8 @@ impl Sink for Ear {
 
     fn halted(&mut self, why: String) {
         self.note(format!("halted {why}"));
+        self.dead.lock().push(self.node);
     }
-}
-
-fn blake(bytes: &[u8]) -> u32 {
-    crc32c::crc32c(bytes)
 }
 
 pub struct World {
@@ -84,7 +96,12 @@ pub struct World {
     pub servers: BTreeMap<u64, Arc<RaftJournal>>,
     pub trace: Arc<Mutex<Trace>>,
     pub rng: Rng,
-    disks: BTreeMap<u64, Disk>,
+    pub disks: BTreeMap<u64, Disk>,
+    sums: BTreeMap<u64, Sums>,
+    /// Servers that cannot go on since their disk has failed.
+    dead: Arc<Mutex<Vec<u64>>>,
+    /// A task that panicked, which nothing in the world explains.
+    broken: Arc<Mutex<Option<String>>>,
     begun: Instant,
     seed: u64,
     starts: u64,
@@ -100,6 +117,9 @@ impl World {
             trace: Arc::default(),
             rng: Rng::stream(seed, "world"),
             disks: SERVERS.iter().map(|node| (*node, Disk::new(seed ^ node))).collect(),
+            sums: BTreeMap::new(),
+            dead: Arc::default(),
+            broken: Arc::default(),
             begun: Instant::now(),
             seed,
             starts: 0,
@@ -113,33 +133,59 @@ impl World {
         world
     }
 
+    /// Starts a server on what its disk has; if the power goes meanwhile, once more.
     pub async fn start(&mut self, node: u64) {
+        loop {
+            match self.try_start(node).await {
+                Ok(server) => {
+                    self.web.join(node, &server);
+                    self.servers.insert(node, server);
+                    return;
+                }
+                Err(OpenError::Store(StoreError::Io { .. })) => self.lose_power(node),
+                // Whatever was not safe was acknowledged to nobody.
+                Err(why) => panic!("server {node} does not start: {why}"),
+            }
+        }
+    }
+
+    async fn try_start(&mut self, node: u64) -> Result<Arc<RaftJournal>, OpenError> {
         self.starts += 1;
         let seed = Rng::stream(self.seed, &format!("start {}", self.starts)).next();
         let settings = Settings {
             segment_bytes: SEGMENT,
+            retention: Retention { bytes: 4 * SEGMENT, age: None },
+            tail: Tail { entries: 20, bytes: 8 << 10 },
             seed,
             ..settings(std::path::Path::new(""), node, Found::Wait)
         };
-        let ear = Ear { node, begun: self.begun, trace: self.trace.clone(), last: 0 };
+        let sums = Sums::default();
+        self.sums.insert(node, sums.clone());
+        let (dead, broken) = (self.dead.clone(), self.broken.clone());
+        let ear = Ear { node, begun: self.begun, trace: self.trace.clone(), sums, dead: dead.clone() };
         let delays = Mutex::new(Rng::stream(seed, "disk delays"));
         let driving = Driving {
             delay: Arc::new(move || Duration::from_micros(delays.lock().below(2_000))),
-            fatal: Arc::new(|why| panic!("{why}")),
+            fatal: Arc::new(move |why| match why.contains("panicked") {
+                true => *broken.lock() = Some(format!("server {node}: {why}")),
+                false => dead.lock().push(node),
+            }),
         };
         let disk = Arc::new(self.disks[&node].clone());
-        let server = RaftJournal::open_on(disk, settings, self.web.links(node), ear, driving).await.unwrap();
-        self.web.join(node, &server);
-        self.servers.insert(node, server);
+        RaftJournal::open_on(disk, settings, self.web.links(node), ear, driving).await
+    }
+
+    fn lose_power(&mut self, node: u64) {
+        let left = self.disks[&node].crash_by_chance();
+        self.disks.insert(node, left);
+        self.trace.lock().lines.push(format!("{} {node} crash", self.begun.elapsed().as_micros()));
     }
 
     /// The power goes: what was not synced is there or not, whole or in part.
     pub fn crash(&mut self, node: u64) {
         if self.servers.remove(&node).is_some() {
             self.web.leave(node);
-            let left = self.disks[&node].crash_by_chance();
-            self.disks.insert(node, left);
-            self.trace.lock().lines.push(format!("{} {node} crash", self.begun.elapsed().as_micros()));
+            self.lose_power(node);
         }
     }
 
@@ -159,11 +205,51 @@ impl World {
         }
     }
 
+    /// A server keeps an image of all it has heard.
+    pub fn keep(&mut self, node: u64) {
+        let (Some(server), Some(sums)) = (self.servers.get(&node), self.sums.get(&node)) else { return };
+        let sums = sums.lock().clone();
+        let chunk = |sums: &[u32]| {
+            let bytes: Vec<u8> = sums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
+            Chunk::new(Bytes::from(bytes))
+        };
+        let image =
+            Image { index: Index(sums.len() as u64), chunks: sums.chunks(PER_CHUNK).map(chunk).collect() };
+        let kept = server.keep(image).map_err(|why| why.to_string());
+        self.trace.lock().lines.push(format!("{node} keeps {} {kept:?}", sums.len()));
+    }
+
+    /// Servers whose disk has failed are no more.
+    pub fn bury(&mut self) {
+        assert_eq!(*self.broken.lock(), None);
+        let dead = std::mem::take(&mut *self.dead.lock());
+        for node in dead {
+            self.crash(node);
+        }
+    }
+
+    /// Whoever leads changes the members, and has time until something else happens.
+    fn change_members(&mut self, node: u64) {
+        let remove = self.rng.below(2) == 0;
+        for server in
+            self.servers.values().filter(|server| server.status().leader == Some(server.status().node))
+        {
+            let server = server.clone();
+            tokio::spawn(async move {
+                match remove {
+                    true => drop(server.remove(node).await),
+                    false => drop(server.add(member(node), Duration::from_secs(2)).await),
+                }
+            });
+        }
+    }
+
     /// Something happens.
     pub async fn act(&mut self) {
         sleep(Duration::from_millis(self.rng.below(150))).await;
         let node = SERVERS[self.rng.below(3) as usize];
-        match self.rng.below(20) {
+        self.bury();
+        match self.rng.below(26) {
             0 => self.crash(node),
             1 | 2 => {
                 for node in SERVERS {
@@ -180,6 +266,15 @@ impl World {
                     tokio::spawn(async move { drop(server.transfer(None).await) });
                 }
             }
+            8 | 9 => self.keep(node),
+            10 => self.change_members(node),
+            11 => {
+                if let Some(server) = self.servers.get(&node).cloned() {
+                    tokio::spawn(async move { drop(server.refetch().await) });
+                }
+            }
+            // The power goes in the midst of whatever the disk does next.
+            12 => self.disks[&node].cut_power_at(self.disks[&node].operations() + self.rng.below(20)),
             _ => self.propose(),
         }
     }
@@ -195,14 +290,33 @@ impl World {
         }
         for _ in 0..20 {
             let before: Vec<Index> = self.servers.values().map(|server| server.committed()).collect();
+            self.add_all().await;
             self.propose_one();
-            sleep(Duration::from_secs(2)).await;
+            sleep(Duration::from_secs(3)).await;
+            self.bury();
+            for node in SERVERS {
+                if !self.servers.contains_key(&node) {
+                    self.start(node).await;
+                }
+            }
             let after: Vec<Index> = self.servers.values().map(|server| server.committed()).collect();
             if after.iter().all(|last| *last == after[0]) && after != before {
+                let last = after[0].0 as usize;
+                assert!(self.sums.values().all(|sums| sums.lock().len() == last));
                 return;
             }
         }
         panic!("the servers do not agree after all is well");
+    }
+
+    /// Whoever was removed takes part again.
+    async fn add_all(&self) {
+        for server in self.servers.values() {
+            for node in SERVERS {
+                // Only a leader can, and only when no other change is on its way.
+                let _ = server.add(member(node), Duration::from_secs(2)).await;
+            }
+        }
     }
 
     fn propose_one(&mut self) {

@@ -231,6 +231,7 @@ mod tests {
             |index, payload| Entry { log_id: stored::log_id(store::LogId { index, term: 1 }), payload };
         let batch = |index: u64| {
             journal::encode(&model::Batch {
+                digest: model::Digest::default(),
                 index: Index(index),
                 previous: Index(index - 1),
                 time: base::Time(0),

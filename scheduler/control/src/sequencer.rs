@@ -124,7 +124,8 @@ pub struct Sequencer {
 
 /// How commands are judged.
 #[cfg(feature = "planted")]
-pub type Rules = fn(&State, &mut Context, &model::Actor, &model::Command) -> Result<state::Decision, Rejection>;
+pub type Rules =
+    fn(&State, &mut Context, &model::Actor, &model::Command) -> Result<state::Decision, Rejection>;
 
 /// A batch that is being filled.
 struct Filling {

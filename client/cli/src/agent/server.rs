@@ -21,13 +21,6 @@ const SEGMENT_BYTES: u64 = 64 << 20;
 /// # Errors
 /// What is missing on this host.
 pub fn settings(settings: &Settings, home: &Path) -> anyhow::Result<server::Settings> {
-    let join = &settings.server.join;
-    let has_others =
-        [&join.start_join, &join.retry_join, &join.static_peers].iter().any(|list| !list.is_empty());
-    anyhow::ensure!(
-        settings.server.bootstrap_expect == 1 && !has_others,
-        "clusters of several servers are not started by this build yet: set server.bootstrap_expect to 1"
-    );
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = settings.server.num_schedulers.map_or(cores, |number| number as usize);
     let (http_ip, rpc_ip) = (settings.http_ip(), settings.rpc_ip());

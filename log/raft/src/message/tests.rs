@@ -146,6 +146,7 @@ fn members() -> crate::config::Membership {
 
 fn append() -> Append {
     let batch = journal::encode(&model::Batch {
+        digest: model::Digest::default(),
         index: Index(1),
         previous: Index(0),
         time: Time(0),

@@ -3,6 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::support::free_port;
 
@@ -39,7 +40,9 @@ impl Host {
 impl Hosts {
     /// `None` when this machine does not let us make network namespaces.
     pub fn make(count: u8) -> Option<Hosts> {
-        let hosts = Hosts { mark: std::process::id() % 10_000, count };
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let nth = MADE.fetch_add(1, Ordering::Relaxed);
+        let hosts = Hosts { mark: (std::process::id() * 8 + nth) % 10_000, count };
         let bridge = hosts.bridge();
         // Networks of this range are for documentation and benchmarks: nobody routes them.
         let gateway = format!("198.18.{}.254/24", hosts.subnet());

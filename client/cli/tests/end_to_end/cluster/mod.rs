@@ -56,10 +56,10 @@ fn a_planned_transfer_fails_no_request() {
         let servers = cluster.addresses();
         let leader = cluster.leader();
         let mut next = 0;
-        let transferring = std::thread::spawn({
-            let address = servers[leader];
-            move || http::put(address, "/v1/operator/raft/transfer-leadership", &Value::Null).unwrap()
-        });
+        let to = cluster.places[(leader + 1) % 3].rpc;
+        let path = format!("/v1/operator/raft/transfer-leadership?address={to}");
+        let address = servers[leader];
+        let transferring = std::thread::spawn(move || http::put(address, &path, &Value::Null).unwrap());
         // Every answer counts here: none is asked for again.
         while !transferring.is_finished() || next < 30 {
             let at = servers[next % servers.len()];

@@ -74,7 +74,7 @@ fn log(runtime: &Runtime, servers: usize, quick: bool) {
         let batches: Vec<EncodedBatch> = (1..=together as u64).map(|nth| batch(last + nth, events)).collect();
         let start = Instant::now();
         for batch in &batches {
-            propose(&*journal, term, batch);
+            propose(&journal, term, batch);
             let behind = batch.index().0.saturating_sub(PROPOSERS as u64);
             if behind > last {
                 committed.wait_for(Index(behind));
@@ -354,10 +354,10 @@ fn bare(count: usize) -> String {
         file.sync_data().unwrap();
         start.elapsed()
     });
-    percentiles(&mut took.collect())
+    percentiles(&mut took.collect::<Vec<_>>())
 }
 
-fn percentiles(took: &mut Vec<Duration>) -> String {
+fn percentiles(took: &mut [Duration]) -> String {
     took.sort_unstable();
     let at = |part: f64| took[((took.len() - 1) as f64 * part) as usize];
     format!("p50 {:.0?} p99 {:.0?}", at(0.50), at(0.99))

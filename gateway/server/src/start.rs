@@ -115,8 +115,8 @@ pub enum StartError {
     Log(#[from] raft::OpenError),
     /// A lone server goes no further by itself: part of what it acknowledged is gone.
     #[error(
-        "this server's log is damaged, and there is no other server to fetch it from. \
-         `sojourn operator log repair {path}` tells what would be lost, and with -accept-loss goes on without it"
+        "the log in {path} is damaged, and there is no other server to fetch it from: it is left as it is. \
+         Put back a copy of the directory, or begin with an empty one"
     )]
     Damaged { path: PathBuf, source: StoreError },
     #[error("cannot gossip")]

@@ -152,9 +152,11 @@ fn a_failed_sync_is_fatal_and_acknowledges_nothing() {
 
 #[test]
 fn a_full_disk_is_told_early_and_loses_nothing() {
+    // Ten of these batches and the members are more than one of them takes, and fit into two.
+    const SEGMENT: u64 = SMALL + 480;
     let disk = Disk::new(1);
-    disk.set_capacity(Some(2 * SMALL));
-    let store = open(&disk, SMALL).unwrap();
+    disk.set_capacity(Some(2 * SEGMENT));
+    let store = open(&disk, SEGMENT).unwrap();
     append(&store, &[membership(0)]);
     assert!(!store.is_full());
     // Fills the first segment, so that the second and last one is taken.
@@ -165,11 +167,11 @@ fn a_full_disk_is_told_early_and_loses_nothing() {
     let (tell, told) = done();
     store.append(written[11..].to_vec(), tell).unwrap();
     assert!(matches!(told.try_recv(), Err(mpsc::TryRecvError::Empty)));
-    disk.set_capacity(Some(20 * SMALL));
+    disk.set_capacity(Some(20 * SEGMENT));
     told.recv_timeout(PATIENCE).expect("goes on when there is space");
     until(|| !store.is_full());
     drop(store);
-    assert_eq!(all(&open(&disk, SMALL).unwrap()), written);
+    assert_eq!(all(&open(&disk, SEGMENT).unwrap()), written);
 }
 
 #[test]

@@ -17,8 +17,7 @@ fn run(seed: u64) -> Vec<String> {
             world.act().await;
         }
         world.settle().await;
-        let lines = std::mem::take(&mut world.trace.lock().lines);
-        lines
+        std::mem::take(&mut world.trace.lock().lines)
     })
 }
 

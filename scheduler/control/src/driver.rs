@@ -8,7 +8,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use base::{Duration, Index, Rng, Time, Uuid};
-use journal::{Journal, KeepError};
+use journal::{Journal, KeepError, ProposeError};
 use model::{Actor, Command, EvalId, JobType, NodeId, Request, RequestId};
 use parking_lot::{Condvar, Mutex};
 use state::{Delta, FoldError, State};
@@ -440,7 +440,11 @@ fn sequence(shared: &Shared) {
             let Some((term, batch)) = sequencer.fill(now(), &mut seeds, || shared.inbox.pop()) else { break };
             if let Err(error) = shared.journal.propose(term, batch) {
                 tracing::warn!(%error, "the log did not take a batch");
-                sequencer.refused(&SubmitError::Refused(error.to_string()));
+                // The log is busy, or about to have another leader: who asked asks again.
+                sequencer.refused(&match error {
+                    ProposeError::Full => SubmitError::NotLeading,
+                    error => SubmitError::Refused(error.to_string()),
+                });
                 break;
             }
         }

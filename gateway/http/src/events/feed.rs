@@ -162,7 +162,10 @@ impl Feed {
     /// runtime.
     pub(super) fn page_now(&self, from: Cursor, want: &Want) -> Result<Option<Page>, FeedError> {
         let end = *self.0.source.watch().borrow();
-        while from.index <= end {
+        if from.index > end {
+            return Ok(None);
+        }
+        loop {
             let place = self.0.tail.lock().place(from.index);
             match place {
                 Place::Kept(scenes) => return Ok(Some(self.collect(from, &scenes, want))),
@@ -172,7 +175,6 @@ impl Feed {
                 }
             }
         }
-        Ok(None)
     }
 
     fn collect(&self, from: Cursor, scenes: &[Arc<Scene>], want: &Want) -> Page {

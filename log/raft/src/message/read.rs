@@ -169,7 +169,7 @@ impl Fields {
     }
 
     fn chunk_ids(&mut self) -> Result<Vec<ChunkId>, Malformed> {
-        let bytes = (self.u32()? as usize).checked_mul(CHUNK_ID).unwrap_or(usize::MAX);
+        let bytes = (self.u32()? as usize).saturating_mul(CHUNK_ID);
         let ids = self.take(bytes)?;
         Ok(ids.chunks_exact(CHUNK_ID).map(|id| ChunkId(id.try_into().expect("16 bytes"))).collect())
     }

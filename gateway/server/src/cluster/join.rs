@@ -104,7 +104,7 @@ pub async fn look_for_servers(inner: Arc<Inner>) {
         if is_alone(&inner, &gossip) {
             let (joined, failures) = join_all(&gossip, &joins.retry, joins.port).await;
             rounds += 1;
-            if joined > 0 && !is_alone(&inner, &gossip) {
+            if joined > 0 {
                 (rounds, found_once) = (0, true);
                 tracing::info!(joined, "servers joined");
             } else if !found_once && joins.retry_max > 0 && rounds >= joins.retry_max {

@@ -1,5 +1,5 @@
 use base::Time;
-use model::document::Allocation;
+use model::document::{Allocation, TaskState};
 use model::event::{
     AllocReported, AllocTransitionRequested, EvalCreated, EvalsCanceled, Event, NewEval, NodeAllocsReported,
 };
@@ -100,12 +100,10 @@ impl Told {
             return Err(invalid("ID: expected each allocation once"));
         }
         self.seen.push(id);
-        // Its node said that it ended, and what ended does not run again: this was said before, and was overtaken
-        // on its way.
-        if matches!(alloc.client, ClientStatus::Complete | ClientStatus::Failed) && !to.is_terminal() {
+        let report = Report::of(update);
+        if was_overtaken(alloc, to, &report) {
             return Ok(());
         }
-        let report = Report::of(update);
         let description = update.client_description.clone();
         if alloc.client == to && *alloc.client_description == *description && *alloc.report == report {
             return Ok(());
@@ -151,6 +149,20 @@ impl Told {
         });
         ended || shared || self.canceled.contains(&eval)
     }
+}
+
+/// A newer report came first. Reports carry no numbers, but what ended does not run again, and a task that ran only
+/// waits to be started again with one more restart to its count.
+fn was_overtaken(alloc: &Alloc, to: ClientStatus, report: &Report) -> bool {
+    if matches!(alloc.client, ClientStatus::Complete | ClientStatus::Failed) {
+        return !to.is_terminal();
+    }
+    let has_run = |name: &String, now: &TaskState| {
+        let before = alloc.report.task_states.get(name);
+        before.is_some_and(|before| before.state == "running" && now.restarts <= before.restarts)
+    };
+    to == ClientStatus::Pending
+        && report.task_states.iter().any(|(name, now)| now.state == "pending" && has_run(name, now))
 }
 
 /// The group's policy leaves attempts, counted over the allocations it replaced.

@@ -3,8 +3,7 @@ register 1
 status 1 ready
 job web service
 plan web place 0 on 1
-report 1 web[0]=running
-report 1 web[0]=complete
+report 1 web[0]=running/0
 ---
 1 NodeRegistered n1
 2 NodeStatusChanged n1 initializing -> ready
@@ -15,9 +14,21 @@ report 1 web[0]=complete
 4 EvalUpdated job-register complete
 4 EvalAcked job-register
 5 AllocReported web[0] pending -> running
-6 AllocReported web[0] running -> complete
 
-# The older one arrives after all: what ended does not run again.
-report 1 web[0]=running
+# The older one arrives after all: a task that ran waits again only to be started once more.
+report 1 web[0]=pending/0
+---
+nothing changes
+
+report 1 web[0]=pending/1
+report 1 web[0]=running/1
+report 1 web[0]=complete/1
+---
+6 AllocReported web[0] running -> pending
+7 AllocReported web[0] pending -> running
+8 AllocReported web[0] running -> complete
+
+# What ended does not run again.
+report 1 web[0]=running/1
 ---
 nothing changes

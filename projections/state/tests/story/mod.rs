@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use base::Duration;
 use model::command::{EvalEnd, Plan, RegisterJob, Settlement, Verdict};
-use model::document::{Allocation, DisconnectStrategy, Job, TaskGroup};
+use model::document::{Allocation, DisconnectStrategy, Job, TaskGroup, TaskState};
 use model::event::{AllocsMarkedUnknown, AllocsPlaced, AllocsReconnected, AllocsStopped, EvalOutcome};
 use model::{
     Actor, AllocId, ClientStatus, Command, Desired, Doc, EvalId, EvalStatus, NodeId, Rejection, Template,
@@ -105,11 +105,18 @@ impl Story {
     }
 
     pub fn report(&mut self, node: u128, allocs: &[(&str, &str)]) -> Result<Decision, Rejection> {
-        let update = |(name, status): &(&str, &str)| Allocation {
-            id: self.alloc(name).to_string(),
-            node_id: node_id(node).to_string(),
-            client_status: (*status).to_string(),
-            ..Allocation::default()
+        // `running/1` also says that its task runs, having been started again once.
+        let update = |(name, told): &(&str, &str)| {
+            let (status, restarts) = told.split_once('/').unwrap_or((*told, ""));
+            let task = |restarts| TaskState { state: status.to_string(), restarts, ..TaskState::default() };
+            let task = restarts.parse().ok().map(|restarts| ("t".to_string(), task(restarts)));
+            Allocation {
+                id: self.alloc(name).to_string(),
+                node_id: node_id(node).to_string(),
+                client_status: status.to_string(),
+                task_states: task.into_iter().collect(),
+                ..Allocation::default()
+            }
         };
         let updates = allocs.iter().map(update).collect();
         self.world

@@ -26,7 +26,6 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    #[expect(clippy::new_without_default, reason = "a pulse begins when a node does")]
     pub fn new() -> Pulse {
         Pulse { last_ok: watch::Sender::new(None), register_again: Notify::new() }
     }

@@ -17,7 +17,7 @@ pub mod driver;
 pub mod executor;
 pub mod files;
 mod fingerprint;
-pub mod heartbeat;
+mod heartbeat;
 mod identity;
 pub mod layout;
 mod pull;
@@ -30,6 +30,7 @@ pub mod task;
 pub mod updates;
 
 pub use agent::{Agent, AgentError, Local};
+pub use heartbeat::{Missed, wait_after_miss};
 pub use identity::node_id;
 pub use rpc::WireServers;
 pub use settings::Settings;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The floors of the map in README.md. A crate uses lower floors only.
-const FLOORS: [(&str, u8); 18] = [
+const FLOORS: [(&str, u8); 19] = [
     ("base", 0),
     ("msgpack", 0),
     ("model", 1),
@@ -23,6 +23,7 @@ const FLOORS: [(&str, u8); 18] = [
     ("server", 6),
     ("sojourn", 7),
     ("plan-bench", 7),
+    ("sim", 7),
 ];
 
 /// No clock, no chance, no I/O: these crates may not even name a way to it.

@@ -1,0 +1,192 @@
+//! After the storm: everything must settle within a bounded time, and then nothing may be left to do.
+
+use base::{Duration, Index, Time};
+use model::{ClientStatus, Command, Desired, EvalStatus, JobType, NodeStatus};
+use state::State;
+
+use super::world::{Event, World};
+use crate::fact::Violation;
+use crate::workload::{jobs, nodes};
+
+/// How often somebody looks whether everything has settled.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// The longest that settling may take after the last fault: the farthest a clock was ahead, a fail-over, a time to
+/// live, two rounds of the longest wait a job may ask for, and room.
+const SETTLES_WITHIN: Duration = Duration::from_secs(1_800);
+/// Rounds in which every job is evaluated once more, after which nothing may be left to do.
+const ROUNDS: u32 = 3;
+
+#[derive(Default)]
+pub struct Settling {
+    until: Time,
+    rounds: u32,
+    /// The end of the log when the last round began.
+    round_from: Index,
+    asked: usize,
+}
+
+impl World {
+    pub fn settle(&mut self) {
+        self.rest.until = self.true_time().plus(SETTLES_WITHIN);
+        // What was to fail before the calm still does.
+        self.agenda.after(self.options.tasks.run_max, Event::LookWhetherAtRest);
+    }
+
+    pub fn look_whether_at_rest(&mut self) -> Result<(), Violation> {
+        self.agenda.after(LOOK_EVERY, Event::LookWhetherAtRest);
+        if self.rest.rounds > 0 && self.rest.asked < self.options.jobs {
+            return self.ask_for_evaluation();
+        }
+        if let Err(how) = self.is_settled() {
+            if self.true_time() < self.rest.until {
+                return Ok(());
+            }
+            let within = SETTLES_WITHIN.0 / 1_000_000_000;
+            let sentence = format!("in calm everything settles within {within} s");
+            return Err(Violation { sentence, how });
+        }
+        if self.rest.rounds < ROUNDS {
+            self.tell(format_args!("settled; every job is evaluated once more"));
+            self.rest.rounds += 1;
+            (self.rest.asked, self.rest.round_from) = (0, self.checks.witness.head());
+            return self.ask_for_evaluation();
+        }
+        self.finish()
+    }
+
+    /// Has the next jobs evaluated, as far as there are clients with nothing else to do.
+    fn ask_for_evaluation(&mut self) -> Result<(), Violation> {
+        for client in 0..self.clients.len() {
+            if self.clients[client].op.is_none() && self.rest.asked < self.options.jobs {
+                let key = jobs::key(self.rest.asked);
+                self.rest.asked += 1;
+                self.ask_first(client, Command::EvaluateJob { key })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), Violation> {
+        self.nothing_was_left_to_do()?;
+        self.read_everything()?;
+        let World { servers, readers, checks, .. } = self;
+        let states = servers.iter().map(|server| &server.published).collect();
+        checks.rest(states, readers.iter().map(|reader| reader.told_before).collect())?;
+        self.tell(format_args!("at rest"));
+        self.over = true;
+        Ok(())
+    }
+
+    fn nothing_was_left_to_do(&self) -> Result<(), Violation> {
+        for batch in &self.checks.witness.batches[self.rest.round_from.0 as usize..] {
+            let batch = batch.decode().expect("the witness has read it");
+            let moved = batch.events.iter().map(|logged| logged.event.name());
+            let moved: Vec<&str> = moved.filter(|name| name.starts_with("Allocs")).collect();
+            if !moved.is_empty() {
+                let how = format!("batch {} holds {moved:?}", batch.index);
+                let sentence = "at rest an evaluation leaves nothing to do".to_string();
+                return Err(Violation { sentence, how });
+            }
+        }
+        Ok(())
+    }
+
+    fn is_settled(&self) -> Result<(), String> {
+        let state = &self.checks.witness.state;
+        if self.log.leader().is_none() || self.log.in_flight() > 0 {
+            return Err("the log is at work".to_string());
+        }
+        if let Some(client) = self.clients.iter().position(|client| client.op.is_some()) {
+            return Err(format!("client {client} waits for an answer"));
+        }
+        let head = state.index;
+        if let Some(behind) = self.servers.iter().find(|server| server.published.index != head) {
+            return Err(format!("server {} is at {} of {head}", behind.number, behind.published.index));
+        }
+        if let Some(reader) = self.readers.iter().position(|reader| reader.told_before != head.next()) {
+            return Err(format!("reader {reader} is at {}", self.readers[reader].told_before));
+        }
+        self.nodes_are_ready(state)?;
+        evaluations_are_over(state, self.true_time())?;
+        self.what_is_wanted_runs(state)
+    }
+
+    fn nodes_are_ready(&self, state: &State) -> Result<(), String> {
+        for number in 0..self.nodes.len() {
+            let row = state.nodes.find(nodes::id(number));
+            let status = row.map(|row| state.nodes.hot(row).status);
+            if status != Some(NodeStatus::Ready) {
+                return Err(format!("node {number} is {status:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn what_is_wanted_runs(&self, state: &State) -> Result<(), String> {
+        for (_, alloc) in state.allocs.iter() {
+            // Nobody looks at a sysbatch job because of its nodes: what was on a forgotten one stays as it was.
+            if alloc.version.kind == JobType::Sysbatch && state.nodes.hot(alloc.node).gone {
+                continue;
+            }
+            if alloc.version.kind.is_batch() && !alloc.is_terminal() {
+                return Err(format!("{} is at work", alloc.id));
+            }
+            let wanted = alloc.desired == Desired::Run && !alloc.client.is_terminal();
+            let node = (0..self.nodes.len()).find(|number| nodes::id(*number) == alloc.node_id);
+            let run = node.and_then(|node| self.nodes[node].runs.get(&alloc.id.to_string()));
+            let runs = run.is_some_and(|run| run.is_running());
+            if wanted && (alloc.client != ClientStatus::Running || !runs) {
+                return Err(format!("{} is wanted and {}; on its node: {runs}", alloc.id, alloc.client));
+            }
+            let gone = state.nodes.hot(alloc.node).gone;
+            if alloc.desired != Desired::Run && !alloc.client.is_terminal() && !gone {
+                return Err(format!("{} is wanted to {} and {}", alloc.id, alloc.desired, alloc.client));
+            }
+            if !wanted && runs {
+                return Err(format!("{} runs, but is wanted to {}", alloc.id, alloc.desired));
+            }
+        }
+        for (row, job) in state.jobs.iter().filter(|(_, job)| job.is_wanted()) {
+            let kind = job.current().kind;
+            if kind.is_batch() || kind.is_per_node() || state.evals.blocked_of(row).is_some() {
+                continue;
+            }
+            for group in &job.current().job.task_groups {
+                let name = group.name.as_deref().unwrap_or_default();
+                let allocs = job.allocs.iter().map(|row| state.allocs.get(*row));
+                let live = allocs.filter(|alloc| *alloc.group == *name && !alloc.is_terminal()).count();
+                let failed = self.gave_up(state, row, name);
+                if (live as i64) < group.count.unwrap_or(1) && !failed
+                    || live as i64 > group.count.unwrap_or(1)
+                {
+                    return Err(format!("{live} of {name} of {} run, of {:?}", job.key, group.count));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Some of the group failed as often as its policy allows.
+    fn gave_up(&self, state: &State, row: state::job::JobRow, group: &str) -> bool {
+        let allocs = state.jobs.get(row).allocs.iter().map(|row| state.allocs.get(*row));
+        allocs.filter(|alloc| *alloc.group == *group).any(|alloc| {
+            alloc.client == ClientStatus::Failed && alloc.desired == Desired::Run && alloc.next.is_none()
+        })
+    }
+}
+
+fn evaluations_are_over(state: &State, now: Time) -> Result<(), String> {
+    for (_, eval) in state.evals.iter() {
+        let over = match eval.status {
+            EvalStatus::Complete | EvalStatus::Failed | EvalStatus::Canceled => true,
+            EvalStatus::Blocked => !eval.may_be_unblocked(state),
+            EvalStatus::Pending => false,
+        };
+        if !over {
+            let due = eval.facts.wait_until.since(now).as_millis();
+            let (status, trigger) = (eval.status, eval.facts.trigger);
+            return Err(format!("{} of {trigger} is {status}, due in {due} ms", eval.id()));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! Bugs put in on purpose: what the checks find in them is what they are worth.
+//!
+//! Most sit in the simulator's own seams, where a part of the cluster is held together. Those in the rules need
+//! the feature `planted`, with which `control` lets a sequencer be given others.
+
+use base::Time;
+use journal::EncodedBatch;
+use model::Event;
+
+#[cfg(feature = "planted")]
+pub mod rules;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// The log takes appends of a leader that was deposed.
+    NoTermFence,
+    /// A leader publishes and answers when it has proposed.
+    AckBeforeCommit,
+    /// Two commits come in the wrong order.
+    OutOfOrder,
+    /// A repeated command is taken for another one.
+    ForgetfulRetry,
+    /// A reader that resumes leaves one event out.
+    CursorOffByOne,
+    /// Whoever folds a batch puts its own time in.
+    WallClockInFold,
+    /// Placements of a batch are folded in an order of each server's own.
+    HashOrderInFold,
+    /// Heartbeats are judged by another server's clock.
+    ForeignClock,
+    /// A worker does not wait for its server to catch up.
+    OldState,
+    /// Room that appears wakes no blocked evaluation.
+    NobodyUnblocks,
+    /// A new leader's broker does not know what waits.
+    BrokerForgets,
+    /// A worker brings its plan twice.
+    SettledTwice,
+    /// What a silent node reports is taken.
+    SilentNodeAccepted,
+    /// Registering makes a node ready.
+    RegisterSetsReady,
+    /// An acknowledgement cancels nothing.
+    AckCancelsNothing,
+    /// A return is recorded again with each report.
+    ReturnRecordedAgain,
+    /// What is replaced is replaced twice.
+    TwoSubstitutes,
+}
+
+impl Bug {
+    /// Those that sit in the simulator's seams.
+    pub const SEAMS: [Bug; 12] = [
+        Bug::NoTermFence,
+        Bug::AckBeforeCommit,
+        Bug::OutOfOrder,
+        Bug::ForgetfulRetry,
+        Bug::CursorOffByOne,
+        Bug::WallClockInFold,
+        Bug::HashOrderInFold,
+        Bug::ForeignClock,
+        Bug::OldState,
+        Bug::NobodyUnblocks,
+        Bug::BrokerForgets,
+        Bug::SettledTwice,
+    ];
+
+    /// Those that sit in the rules.
+    pub const RULES: [Bug; 5] = [
+        Bug::SilentNodeAccepted,
+        Bug::RegisterSetsReady,
+        Bug::AckCancelsNothing,
+        Bug::ReturnRecordedAgain,
+        Bug::TwoSubstitutes,
+    ];
+
+    /// What a server that has the bug reads in a committed batch of another.
+    pub fn misread(self, batch: &EncodedBatch, clock: Time, server: usize) -> EncodedBatch {
+        if !matches!(self, Bug::WallClockInFold | Bug::HashOrderInFold) {
+            return batch.clone();
+        }
+        let Ok(mut read) = batch.decode() else { return batch.clone() };
+        if self == Bug::WallClockInFold {
+            read.time = clock;
+        }
+        for logged in &mut read.events {
+            if let Event::AllocsPlaced(placed) = &mut logged.event
+                && self == Bug::HashOrderInFold
+                && placed.ports.is_empty()
+            {
+                let by = server % placed.ids.len().max(1);
+                placed.ids.rotate_left(by);
+                placed.nodes.rotate_left(by);
+                placed.names.rotate_left(by);
+                if !placed.previous.is_empty() {
+                    placed.previous.rotate_left(by);
+                }
+            }
+        }
+        journal::encode(&read)
+    }
+}

@@ -1,0 +1,5 @@
+//! What is asked of a cluster, from a seed: shared by all layers.
+
+pub mod jobs;
+pub mod nodes;
+pub mod operations;

@@ -214,11 +214,17 @@ impl Fetcher {
             true => self.fetch(from, &address, &picture.chunks).await.map_err(|why| why.to_string())?,
             false => Vec::new(),
         };
-        let about = snapshot_meta(&picture.meta).map_err(|why| why.to_string())?;
+        let (last, about) = (picture.meta.last, snapshot_meta(&picture.meta));
+        let about = about.map_err(|why| why.to_string())?;
         let snapshot = Snapshot { meta: picture.meta, chunks };
         let snapshot = openraft::Snapshot { meta: about, snapshot };
-        let installed = raft.install_full_snapshot(vote, snapshot).await;
-        installed.map(|answer| answer.vote).map_err(|why| why.to_string())
+        let installed = raft.install_full_snapshot(vote, snapshot).await.map_err(|why| why.to_string())?;
+        // If it was not needed, openraft answers although what made it needless may not be safe yet, and the leader
+        // would count on it.
+        while installed.vote == vote && self.store.written() <= last.index {
+            sleep(self.pause).await;
+        }
+        Ok(installed.vote)
     }
 
     /// The chunks of an image, in order: with their bytes, which were held to their ids, unless the newest image here has

@@ -36,8 +36,9 @@ pub(crate) async fn watch(raft: Raft, gate: Arc<Gate>, news: Sender<News>, fatal
     }
     let ended = raft.metrics().borrow_watched().running_state.clone();
     match ended {
-        Ok(()) | Err(Ended::Stopped) => {}
-        Err(Ended::Panicked) => fatal("consensus panicked"),
+        Err(Ended::Stopped) => {}
+        // It is gone without having said why.
+        Ok(()) | Err(Ended::Panicked) => fatal("consensus panicked"),
         // Nobody listens any more if this is a shutdown.
         Err(Ended::StorageError(why)) => news.send(News::Halted(why.to_string())).await.unwrap_or(()),
     }

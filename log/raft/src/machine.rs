@@ -7,7 +7,7 @@ use std::time::Duration;
 use base::{Index, Term};
 use futures_util::{Stream, TryStreamExt};
 use journal::KeepError;
-use journal::store::{ImageMeta, Store};
+use journal::store::{ImageMeta, Store, StoreError};
 use model::{Chunk, Image};
 use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
 use openraft::{EntryPayload, OptionalSend};
@@ -105,7 +105,7 @@ impl Machine {
             let (store, Snapshot { meta, chunks }) = (self.store.clone(), snapshot.clone());
             let install = move || store.install(meta, chunks, Box::new(move || tell.send(()).unwrap_or(())));
             match self.blocking.run(install).await.map_err(io::Error::other)? {
-                Ok(()) => return told.await.map_err(io::Error::other),
+                Ok(()) => return told.await.map_err(|_| io::Error::other(StoreError::Stopped)),
                 Err(KeepError::DiskFull) => {
                     tracing::warn!("the disk is full: there is no space for the image of the leader");
                     sleep(FULL_DELAY).await;

@@ -26,6 +26,8 @@ pub struct Status {
     pub committed: Index,
     /// Raft's own number of the last entry, committed or not.
     pub last_entry: Option<u64>,
+    /// The oldest entry that can be sent to a follower: who lacks an older one is sent an image.
+    pub first_entry: u64,
     /// A cluster was founded, and this server has heard of it.
     pub has_log: bool,
 }
@@ -75,6 +77,7 @@ impl RaftJournal {
             last_contact: self.heard.lock().filter(|_| !leads).map(|at| at.elapsed()),
             committed: self.gate.committed(),
             last_entry: metrics.last_log_index,
+            first_entry: metrics.purged.map_or(0, |purged| purged.index + 1),
             has_log: metrics.last_log_index.is_some(),
         }
     }

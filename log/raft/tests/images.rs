@@ -123,6 +123,7 @@ async fn short(last: u64, kept: u64) -> Cluster {
     let (_, term) = cluster.leader(&[1]).await;
     cluster.commit(1, term, 1..=last).await;
     cluster.servers[&1].journal.keep(State::at(kept).image(&State::default())).unwrap();
+    until(|| (cluster.status(1).first_entry > 0).then_some(())).await;
     cluster
 }
 
@@ -162,6 +163,7 @@ async fn a_server_that_was_away_too_long_is_sent_the_image_over_bad_links() {
     let (leader, term) = cluster.leader(&[1, 2]).await;
     cluster.commit(leader, term, 31..=120).await;
     cluster.servers[&leader].journal.keep(State::at(110).image(&State::default())).unwrap();
+    until(|| (cluster.status(leader).first_entry > 100).then_some(())).await;
     cluster.web.weather(9, std::time::Duration::from_millis(3), 100);
     cluster.start(3).await;
     let heard = adds_up(cluster.server(3), 120).await;
@@ -185,6 +187,7 @@ async fn large_chunks_go_in_pieces_and_small_ones_together() {
     chunks.push(chunk(0, 0));
     let image = Image { index: Index(5), chunks };
     cluster.servers[&1].journal.keep(image.clone()).unwrap();
+    until(|| (cluster.status(1).first_entry > 0).then_some(())).await;
     cluster.start(2).await;
     cluster.servers[&1].journal.add(member(2), PATIENCE).await.unwrap();
     loop {

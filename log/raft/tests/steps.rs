@@ -3,15 +3,20 @@
 mod support;
 
 use std::process::Command;
+use std::time::Duration;
 
 use support::simulation::World;
+use tokio::time::sleep;
 
 const STEPS: u64 = 150;
 
-fn run(seed: u64) -> Vec<String> {
+fn virtually<T>(what: impl Future<Output = T>) -> T {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = runtime.enable_time().start_paused(true).build().unwrap();
-    runtime.block_on(async {
+    runtime.enable_time().start_paused(true).build().unwrap().block_on(what)
+}
+
+fn run(seed: u64) -> Vec<String> {
+    virtually(async {
         let mut world = World::new(seed).await;
         for _ in 0..STEPS {
             world.act().await;
@@ -30,6 +35,36 @@ fn no_seed_breaks_a_promise() {
         let count = traces.iter().flatten().filter(|line| line.contains(what)).count();
         assert!(count >= least, "{count} times {what}");
     }
+}
+
+/// A server that was away is sent an image, and its power goes at each operation of its disk until it has caught up.
+#[test]
+fn an_image_that_is_being_put_in_place_survives_a_crash() {
+    virtually(async {
+        let mut world = World::new(1).await;
+        world.settle().await;
+        let (mut crashes, mut nth) = (0, 0);
+        loop {
+            world.crash(3);
+            world.fill(60).await;
+            world.keep_all();
+            let before = world.disks[&3].operations();
+            world.disks[&3].cut_power_at(before + nth);
+            let crashes_before = world.crashes();
+            world.start(3).await;
+            sleep(Duration::from_secs(3)).await;
+            world.bury();
+            let died = world.crashes() > crashes_before;
+            world.settle().await;
+            if !died {
+                break;
+            }
+            (crashes, nth) = (crashes + 1, nth + 1);
+        }
+        let trace = world.trace.lock();
+        let sent = trace.lines.iter().filter(|line| line.contains(" 3 restored")).count();
+        assert!(crashes > 10 && sent > crashes, "{crashes} crashes, {sent} images");
+    });
 }
 
 /// As many as `SEEDS` says, as in `SEEDS=100..200`.

@@ -354,6 +354,11 @@ impl Store {
         self.shared.contents.lock().last()
     }
 
+    /// One past the raft index of the last entry that is safe.
+    pub fn written(&self) -> u64 {
+        self.shared.contents.lock().written
+    }
+
     /// The raft index of the oldest entry held, or of the next one if there is none.
     pub fn first(&self) -> u64 {
         self.shared.contents.lock().base.next

@@ -8,13 +8,14 @@ use base::{Index, Rng};
 use bytes::Bytes;
 use journal::store::StoreError;
 use journal::store::simulated::Disk;
-use journal::{Journal, ProposeError, Sink};
+use journal::{Freshness, Journal, NotLeading, ProposeError, Sink};
 use model::{Chunk, Image};
 use parking_lot::Mutex;
 use raft::{Driving, Found, OpenError, RaftJournal, Retention, Settings, Tail};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
-use super::cluster::member;
+use super::cluster::{member, takes};
 use super::web::Web;
 use super::{batch_by, settings};
 
@@ -43,6 +44,7 @@ struct Ear {
     trace: Arc<Mutex<Trace>>,
     sums: Sums,
     dead: Arc<Mutex<Vec<u64>>>,
+    broken: Arc<Mutex<Option<String>>>,
 }
 
 impl Ear {
@@ -87,7 +89,11 @@ impl Sink for Ear {
 
     fn halted(&mut self, why: String) {
         self.note(format!("halted {why}"));
-        self.dead.lock().push(self.node);
+        let explained = why.contains("the power went") || why.contains("the log has stopped");
+        match explained {
+            true => self.dead.lock().push(self.node),
+            false => *self.broken.lock() = Some(format!("server {}: {why}", self.node)),
+        }
     }
 }
 
@@ -100,7 +106,7 @@ pub struct World {
     sums: BTreeMap<u64, Sums>,
     /// Servers that cannot go on since their disk has failed.
     dead: Arc<Mutex<Vec<u64>>>,
-    /// A task that panicked, which nothing in the world explains.
+    /// A server that stopped although nothing in the world explains it.
     broken: Arc<Mutex<Option<String>>>,
     begun: Instant,
     seed: u64,
@@ -111,12 +117,16 @@ pub struct World {
 impl World {
     /// A founded cluster.
     pub async fn new(seed: u64) -> World {
+        World::of(seed, &SERVERS).await
+    }
+
+    pub async fn of(seed: u64, servers: &[u64]) -> World {
         let mut world = World {
             web: Arc::default(),
             servers: BTreeMap::new(),
             trace: Arc::default(),
             rng: Rng::stream(seed, "world"),
-            disks: SERVERS.iter().map(|node| (*node, Disk::new(seed ^ node))).collect(),
+            disks: servers.iter().map(|node| (*node, Disk::new(seed ^ node))).collect(),
             sums: BTreeMap::new(),
             dead: Arc::default(),
             broken: Arc::default(),
@@ -126,10 +136,11 @@ impl World {
             proposed: 0,
         };
         world.web.weather(seed, Duration::from_millis(5), 20);
-        for node in SERVERS {
-            world.start(node).await;
+        for node in servers {
+            world.start(*node).await;
         }
-        world.servers[&1].bootstrap(&SERVERS.map(member)).await.unwrap();
+        let members: Vec<_> = servers.iter().copied().map(member).collect();
+        world.servers[&1].bootstrap(&members).await.unwrap();
         world
     }
 
@@ -162,7 +173,14 @@ impl World {
         let sums = Sums::default();
         self.sums.insert(node, sums.clone());
         let (dead, broken) = (self.dead.clone(), self.broken.clone());
-        let ear = Ear { node, begun: self.begun, trace: self.trace.clone(), sums, dead: dead.clone() };
+        let ear = Ear {
+            node,
+            begun: self.begun,
+            trace: self.trace.clone(),
+            sums,
+            dead: dead.clone(),
+            broken: broken.clone(),
+        };
         let delays = Mutex::new(Rng::stream(seed, "disk delays"));
         let driving = Driving {
             delay: Arc::new(move || Duration::from_micros(delays.lock().below(2_000))),
@@ -173,6 +191,10 @@ impl World {
         };
         let disk = Arc::new(self.disks[&node].clone());
         RaftJournal::open_on(disk, settings, self.web.links(node), ear, driving).await
+    }
+
+    pub fn crashes(&self) -> usize {
+        self.trace.lock().lines.iter().filter(|line| line.ends_with("crash")).count()
     }
 
     fn lose_power(&mut self, node: u64) {
@@ -205,6 +227,36 @@ impl World {
         }
     }
 
+    /// Who leads and takes proposals.
+    pub fn leader(&self) -> Option<u64> {
+        self.servers.keys().copied().find(|node| self.takes(*node))
+    }
+
+    pub fn takes(&self, node: u64) -> bool {
+        self.servers.get(&node).is_some_and(|server| takes(server, server.status().term))
+    }
+
+    pub async fn reads(&self, node: u64, freshness: Freshness) -> Result<Index, NotLeading> {
+        let (tell, told) = oneshot::channel();
+        self.servers[&node].read_index(freshness, Box::new(move |answer| tell.send(answer).unwrap()));
+        told.await.expect("an answer")
+    }
+
+    /// Commits `count` batches.
+    pub async fn fill(&mut self, count: u64) {
+        let end = self.servers.values().map(|server| server.committed().0).max().unwrap() + count;
+        while self.servers.values().any(|server| server.committed().0 < end) {
+            self.propose();
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    pub fn keep_all(&mut self) {
+        for node in self.servers.keys().copied().collect::<Vec<_>>() {
+            self.keep(node);
+        }
+    }
+
     /// A server keeps an image of all it has heard.
     pub fn keep(&mut self, node: u64) {
         let (Some(server), Some(sums)) = (self.servers.get(&node), self.sums.get(&node)) else { return };
@@ -221,7 +273,11 @@ impl World {
 
     /// Servers whose disk has failed are no more.
     pub fn bury(&mut self) {
-        assert_eq!(*self.broken.lock(), None);
+        if let Some(why) = &*self.broken.lock() {
+            let trace = self.trace.lock();
+            trace.lines[trace.lines.len().saturating_sub(100)..].iter().for_each(|line| println!("{line}"));
+            panic!("{why}");
+        }
         let dead = std::mem::take(&mut *self.dead.lock());
         for node in dead {
             self.crash(node);
@@ -306,7 +362,8 @@ impl World {
                 return;
             }
         }
-        panic!("the servers do not agree after all is well");
+        let statuses: Vec<_> = self.servers.values().map(|server| server.status()).collect();
+        panic!("the servers do not agree after all is well: {statuses:#?}");
     }
 
     /// Whoever was removed takes part again.

@@ -85,8 +85,8 @@ pub struct RaftJournal {
     pub(crate) timings: Timings,
     /// When this server last heard from the leader it follows.
     pub(crate) heard: Mutex<Option<Instant>>,
-    /// Before this no vote is given: until then there may be a leader that counts on having been heard by this server
-    /// before it was started anew.
+    /// Before this no vote is given or asked for: until then there may be a leader that counts on having been heard by
+    /// this server before it was started anew.
     pub(crate) votes_from: Instant,
     pub(crate) reads: Reads,
     pub(crate) news: Sender<News>,

@@ -10,7 +10,7 @@ use openraft::async_runtime::WatchReceiver;
 use openraft::error::Fatal as Ended;
 use openraft::metrics::RaftServerMetrics;
 use tokio::sync::mpsc::Sender;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::config::{Timings, Types};
 use crate::gate::{Breaks, Gate};
@@ -50,6 +50,12 @@ fn standing(votes: &RaftServerMetrics<Types>, node: u64, breaks: Breaks) -> Stan
     let whole = votes.current_leader != Some(node) || breaks.term != Some(term);
     let leader = votes.current_leader.filter(|_| whole);
     Standing { term, leader, mine: leader == Some(node), breaks: breaks.count }
+}
+
+/// Lets a server that was started anew ask for votes.
+pub(crate) async fn campaign_from(raft: Raft, from: Instant) {
+    sleep_until(from).await;
+    raft.runtime_config().elect(true);
 }
 
 /// Breaks the term of a leader that no majority has heard from for as long as it takes to elect another: callers

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use base::Rng;
 use journal::Sink;
 use journal::store::{self, Directory, Fatal, Files, Store};
-use openraft::BasicNode;
+use openraft::{BasicNode, Config};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
@@ -109,12 +110,17 @@ impl RaftJournal {
         };
         // Without a vote it has never followed anybody.
         let quiet = if store.vote().is_some() { timings.election.end } else { Duration::ZERO };
+        // Servers that are started together should not ask for votes together.
+        let spread = (timings.election.end - timings.election.start).as_millis() as u64;
+        let later = Rng::stream(settings.seed, "first election").below(spread.max(1));
+        let votes_from = Instant::now() + quiet;
         let (ledger, (done, installed)) = (Arc::<Ledger>::default(), watch::channel(()));
         let log = LogStore::new(store.clone(), life.watch(), installed);
         let machine = Machine::new(store.clone(), blocking, news.clone(), ledger.clone(), done);
         let begun = begin(store.clone(), blocking, machine);
         let joining = network.clone();
-        let started = async { start(settings, joining, log, begun.await?).await };
+        let campaign = quiet.is_zero();
+        let started = async move { start(settings, campaign, joining, log, begun.await?).await };
         let raft = match runtime.spawn(started).await? {
             Ok(raft) => raft,
             Err(error) => {
@@ -128,6 +134,10 @@ impl RaftJournal {
         let watch = leadership::watch(raft.clone(), gate.clone(), news.clone(), fatal);
         tasks.add(runtime.spawn(watch));
         tasks.add(runtime.spawn(leadership::watch_lease(raft.clone(), gate.clone(), timings.clone())));
+        if !quiet.is_zero() {
+            let from = votes_from + Duration::from_millis(later);
+            tasks.add(runtime.spawn(leadership::campaign_from(raft.clone(), from)));
+        }
         tasks.add(runtime.spawn(leadership::mend(raft.clone(), gate.clone(), timings.clone())));
         Ok(Arc::new(RaftJournal {
             reads: Reads::start(&raft, &store, runtime),
@@ -141,7 +151,7 @@ impl RaftJournal {
             network,
             timings,
             heard: Mutex::new(None),
-            votes_from: Instant::now() + quiet,
+            votes_from,
             news,
             workers: Mutex::new(Some(workers)),
             life,
@@ -166,12 +176,14 @@ async fn begin(store: Arc<Store>, blocking: Blocking, mut machine: Machine) -> R
 /// Starts consensus, and founds a cluster if this server is to be one by itself.
 async fn start(
     settings: Settings,
+    campaign: bool,
     network: Network,
     log: LogStore,
     machine: Machine,
 ) -> Result<Raft, OpenError> {
     let (node, found) = (settings.node, settings.found);
-    let config = Arc::new(settings.timings.config().map_err(consensus)?);
+    let config = settings.timings.config().map_err(consensus)?;
+    let config = Arc::new(Config { enable_elect: campaign, ..config });
     let raft = Runtime::scope(settings.seed, Raft::new(node, config, network, log, machine));
     let raft = raft.await.map_err(consensus)?;
     if !raft.is_initialized().await.map_err(consensus)? {

@@ -5,8 +5,10 @@ mod support;
 use std::process::Command;
 use std::time::Duration;
 
+use journal::Freshness;
 use support::simulation::World;
-use tokio::time::sleep;
+use support::timings;
+use tokio::time::{Instant, sleep};
 
 const STEPS: u64 = 150;
 
@@ -64,6 +66,54 @@ fn an_image_that_is_being_put_in_place_survives_a_crash() {
         let trace = world.trace.lock();
         let sent = trace.lines.iter().filter(|line| line.contains(" 3 restored")).count();
         assert!(crashes > 10 && sent > crashes, "{crashes} crashes, {sent} images");
+    });
+}
+
+/// A follower that is started anew has forgotten whom it heard a moment ago. If it helped to elect another at once, the
+/// first leader would go on to read by its lease while the second one writes.
+#[test]
+fn a_follower_that_restarts_does_not_betray_a_lease() {
+    let mut elected = 0;
+    for seed in 0..8 {
+        virtually(async {
+            let mut world = World::new(seed).await;
+            world.settle().await;
+            let first = world.leader().expect("somebody leads");
+            let others: Vec<u64> = [1, 2, 3].into_iter().filter(|node| *node != first).collect();
+            let (faithful, cut_off) = (others[0], others[1]);
+            world.web.part(&[cut_off]);
+            sleep(Duration::from_millis(300 + 50 * seed)).await;
+            world.web.heal();
+            world.web.part(&[first]);
+            world.crash(faithful);
+            world.start(faithful).await;
+            for _ in 0..600 {
+                sleep(Duration::from_millis(2)).await;
+                let second = others.iter().any(|node| world.takes(*node));
+                let sure = second && world.reads(first, Freshness::Lease).await.is_ok();
+                assert!(!sure, "seed {seed}: two leaders, and the first one reads");
+                elected += u64::from(second);
+            }
+        });
+    }
+    assert!(elected > 0);
+}
+
+/// Nobody else can hold a lease that it could betray.
+#[test]
+fn a_lone_server_that_restarts_leads_at_once() {
+    virtually(async {
+        let mut world = World::of(1, &[1]).await;
+        for _ in 0..3 {
+            let begun = Instant::now();
+            while !world.takes(1) {
+                sleep(Duration::from_millis(1)).await;
+            }
+            let waited = begun.elapsed();
+            assert!(waited < timings().election.start / 4, "it waited for {waited:?}");
+            world.crash(1);
+            world.start(1).await;
+        }
     });
 }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use history::{History, kinds};
 use model::{Chunk, ChunkId, Image};
-use state::State;
 use state::image::{ImageError, Imager, restore};
+use state::{REQUESTS_KEPT, State};
 
 #[test]
 fn a_state_is_read_back_as_it_was_at_every_step() {
@@ -63,9 +63,10 @@ fn requests_are_forgotten_after_a_restart_as_before() {
         kind: 1,
         actor: model::Actor::Anonymous,
     };
+    let each = REQUESTS_KEPT as u64 / 16;
     for batch in 0..20_u64 {
         let mut next = state.next_batch(base::Time(1), base::Uuid::NIL);
-        next.commands = (0..1_000).map(|n| record(batch * 1_000 + n)).collect();
+        next.commands = (0..each).map(|n| record(batch * each + n)).collect();
         state.apply(&next).unwrap();
         restored.apply(&next).unwrap();
         let image = Imager::default().image(&restored);
@@ -73,7 +74,7 @@ fn requests_are_forgotten_after_a_restart_as_before() {
         assert!(restored == state, "batch {batch}");
     }
     assert_eq!(state.remembered(record(0).request), None);
-    assert!(restored.remembered(record(19_999).request).is_some());
+    assert!(restored.remembered(record(20 * each - 1).request).is_some());
 }
 
 #[test]

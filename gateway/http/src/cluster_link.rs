@@ -4,11 +4,11 @@ use api::{AgentMember, JoinResponse, LeadershipTransferResponse, OperatorHealthR
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
+use serde::{Deserialize, Serialize};
 
 /// The servers of all regions, and the raft cluster of this one.
 ///
-/// What only the leader can do or tell fails with [`ClusterError::NotLeading`] elsewhere: whoever stands between
-/// may ask the leader instead.
+/// What only the leader can do or tell it is asked for, and fails with [`ClusterError::NotLeading`] while there is none.
 pub trait ClusterLink: Send + Sync + 'static {
     /// Every server that is known, this one included.
     fn members(&self) -> Vec<AgentMember>;
@@ -43,13 +43,15 @@ pub trait ClusterLink: Send + Sync + 'static {
     /// [`ClusterError`]; some server leads, or will after the next election.
     fn transfer(&self, to: PeerName) -> BoxFuture<'_, Result<LeadershipTransferResponse, ClusterError>>;
 
+    /// How well the servers are, in the eyes of the leader.
+    ///
     /// # Errors
-    /// [`ClusterError::NotLeading`].
-    fn health(&self) -> Result<OperatorHealthReply, ClusterError>;
+    /// [`ClusterError`].
+    fn health(&self) -> BoxFuture<'_, Result<OperatorHealthReply, ClusterError>>;
 }
 
 /// A member of the raft cluster, as operators name it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PeerName {
     /// The server's id, or its number in raft.
     Id(String),
@@ -57,7 +59,7 @@ pub enum PeerName {
     Address(String),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum ClusterError {
     #[error("this server does not lead{}", leader.as_ref().map(|at| format!(": {at} does")).unwrap_or_default())]
     NotLeading { leader: Option<String> },

@@ -12,11 +12,16 @@ use raft::{Member, MemberError, PeerError, RaftJournal};
 use wire::Bytes;
 
 use crate::autopilot::Peer;
-use crate::cluster::{Answer, AskError, AskPeer, Consensus, ConsensusError, Question, Rules, Status};
+use crate::cluster::{
+    Answer, AskError, AskPeer, Consensus, ConsensusError, Obeyed, Order, Question, Rules, Status,
+};
 use crate::servers::{Servers, method};
 
 /// How long another server may take to say who it is.
 const ASK_MAX: Duration = Duration::from_secs(3);
+
+/// How long the leader may take to remove a server, or to hand over.
+const ORDER_MAX: Duration = Duration::from_secs(15);
 
 /// The log's members.
 pub struct Log(pub Arc<RaftJournal>);
@@ -97,6 +102,15 @@ impl AskPeer for Servers {
             answer.map_err(|error| AskError(error.to_string()))
         };
         asked.boxed()
+    }
+
+    fn order(&self, address: String, order: Order) -> BoxFuture<'static, Result<Obeyed, AskError>> {
+        let servers = self.clone();
+        let ordered = async move {
+            let answer = servers.call(&address, method::ORDER, &order, ORDER_MAX).await;
+            answer.map_err(|error| AskError(error.to_string()))
+        };
+        ordered.boxed()
     }
 }
 

@@ -24,6 +24,8 @@ pub mod method {
     pub const PASS: &str = "Sojourn.Pass/";
     /// [`crate::cluster::Question`] to [`crate::cluster::Answer`].
     pub const WHO: &str = "Sojourn.Who";
+    /// [`crate::cluster::Order`] to [`crate::cluster::Obeyed`].
+    pub const ORDER: &str = "Sojourn.Order";
 }
 
 /// How long a connection may take to be made: longer than a packet that is sent a second time, and shorter than

@@ -48,7 +48,7 @@ async fn configure(
 
 /// 429 while some server is not healthy, with the same body.
 async fn health(With(server): With<Server>, _: Read) -> Answer {
-    let health = server.cluster.health()?;
+    let health = server.cluster.health().await?;
     let status = if health.healthy { StatusCode::OK } else { StatusCode::TOO_MANY_REQUESTS };
     Ok((status, answer::json(&health)).into_response())
 }

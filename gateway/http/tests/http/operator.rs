@@ -95,10 +95,12 @@ impl ClusterLink for FakeServers {
         async move { asked.await.map(|()| LeadershipTransferResponse::default()) }.boxed()
     }
 
-    fn health(&self) -> Result<OperatorHealthReply, ClusterError> {
+    fn health(&self) -> BoxFuture<'_, Result<OperatorHealthReply, ClusterError>> {
         let server = ServerHealth { id: "x".into(), last_contact: "20ms".into(), ..ServerHealth::default() };
         let healthy = !*self.unhealthy.lock();
-        Ok(OperatorHealthReply { healthy, servers: vec![server].into(), ..OperatorHealthReply::default() })
+        let health =
+            OperatorHealthReply { healthy, servers: vec![server].into(), ..OperatorHealthReply::default() };
+        async move { Ok(health) }.boxed()
     }
 }
 

@@ -11,6 +11,7 @@ use futures_util::future::BoxFuture;
 use http_gateway::{CONTRACT_VERSION, ClusterError, ClusterLink, PeerName};
 
 use super::join::join_all;
+use super::order::{Done, Order};
 use super::roster::Known;
 use super::{Cluster, ConsensusError, Inner, Status};
 use crate::autopilot::{Peer, ServerHealth};
@@ -34,9 +35,8 @@ impl ClusterLink for Cluster {
     }
 
     fn leader(&self) -> Option<String> {
-        let status = self.0.inner.consensus.status();
-        let leader = status.leader?;
-        status.peers.into_iter().find(|peer| peer.number == leader).map(|peer| peer.address)
+        let inner = &self.0.inner;
+        inner.leader_of(&inner.consensus.status())
     }
 
     fn peers(&self) -> Vec<String> {
@@ -67,64 +67,42 @@ impl ClusterLink for Cluster {
     }
 
     fn remove_peer(&self, peer: PeerName) -> BoxFuture<'_, Result<(), ClusterError>> {
-        async move {
-            let status = self.leading()?;
-            let number = self.0.inner.find(&status, &peer)?.number;
-            self.0.inner.consensus.remove(number).await.map_err(failed)
-        }
-        .boxed()
+        async move { self.0.inner.order(Order::Remove(peer)).await.map(|_| ()) }.boxed()
     }
 
     fn transfer(&self, to: PeerName) -> BoxFuture<'_, Result<LeadershipTransferResponse, ClusterError>> {
         async move {
-            let (inner, status) = (&self.0.inner, self.leading()?);
-            let names = inner.names();
-            let target = inner.find(&status, &to)?;
-            let own = status.peers.iter().find(|peer| peer.number == status.own);
-            let from = own.map(|own| raft_server(&status, &names, own)).unwrap_or_default();
-            let noop = target.number == status.own;
-            if !noop {
-                if !target.voter {
-                    let why = format!("{} does not vote: it cannot lead", target.address);
-                    return Err(ClusterError::Invalid(why));
-                }
-                inner.consensus.transfer(Some(target.number)).await.map_err(failed)?;
+            match self.0.inner.order(Order::Transfer(to)).await? {
+                Done::Transferred(how) => Ok(how),
+                other => Err(unasked(&other)),
             }
-            let to = raft_server(&inner.consensus.status(), &names, target);
-            Ok(LeadershipTransferResponse { from, to, noop, err: serde_json::Value::Null })
         }
         .boxed()
     }
 
-    fn health(&self) -> Result<OperatorHealthReply, ClusterError> {
-        let (inner, status) = (&self.0.inner, self.leading()?);
-        let names = inner.names();
-        let health = inner.health.lock().clone();
-        let health = health.ok_or_else(|| {
-            let why = "this server leads only since a moment ago: no server has been judged yet";
-            ClusterError::Failed(why.to_string())
-        })?;
-        let servers = health.servers.iter().map(|server| server_health(&status, &names, server));
-        let id = |peer: &Peer| raft_server(&status, &names, peer).id;
-        let voters = status.peers.iter().filter(|peer| peer.voter).map(id);
-        Ok(OperatorHealthReply {
-            healthy: health.healthy,
-            failure_tolerance: health.failure_tolerance as i64,
-            servers: servers.collect::<Vec<_>>().into(),
-            leader: status.peers.iter().find(|peer| peer.number == status.own).map(id).unwrap_or_default(),
-            voters: voters.collect::<Vec<_>>().into(),
-        })
+    fn health(&self) -> BoxFuture<'_, Result<OperatorHealthReply, ClusterError>> {
+        async move {
+            match self.0.inner.order(Order::Health).await? {
+                Done::Health(health) => Ok(health),
+                other => Err(unasked(&other)),
+            }
+        }
+        .boxed()
     }
 }
 
-impl Cluster {
-    fn leading(&self) -> Result<Status, ClusterError> {
-        let status = self.0.inner.consensus.status();
-        if status.leads() { Ok(status) } else { Err(ClusterError::NotLeading { leader: self.leader() }) }
-    }
+/// The leader runs another release.
+fn unasked(done: &Done) -> ClusterError {
+    ClusterError::Failed(format!("the leader answered what it was not asked: {done:?}"))
 }
 
 impl Inner {
+    /// Its RPC address, if it is known.
+    pub(super) fn leader_of(&self, status: &Status) -> Option<String> {
+        let leader = status.leader?;
+        status.peers.iter().find(|peer| peer.number == leader).map(|peer| peer.address.clone())
+    }
+
     async fn join(&self, addresses: &[String]) -> JoinResponse {
         let failure = |error: String| JoinResponse { error, ..JoinResponse::default() };
         let Some(gossip) = &self.gossip else {
@@ -175,7 +153,7 @@ impl Inner {
     }
 
     /// Everybody of this region, this server included.
-    fn names(&self) -> Vec<Known> {
+    pub(super) fn names(&self) -> Vec<Known> {
         let own = &self.settings.own;
         let own = Known {
             id: own.id,
@@ -188,7 +166,7 @@ impl Inner {
         self.others().into_iter().chain([own]).collect()
     }
 
-    fn find<'a>(&self, status: &'a Status, peer: &PeerName) -> Result<&'a Peer, ClusterError> {
+    pub(super) fn find<'a>(&self, status: &'a Status, peer: &PeerName) -> Result<&'a Peer, ClusterError> {
         let names = self.names();
         let found = status.peers.iter().find(|found| match peer {
             PeerName::Address(address) => found.address == *address,
@@ -206,7 +184,7 @@ impl Inner {
     }
 }
 
-fn failed(error: ConsensusError) -> ClusterError {
+pub(super) fn failed(error: ConsensusError) -> ClusterError {
     ClusterError::Failed(error.0)
 }
 
@@ -215,7 +193,7 @@ fn named(names: &[Known], number: u64) -> Option<&Known> {
 }
 
 /// A server nobody has told of goes by its number.
-fn raft_server(status: &Status, names: &[Known], peer: &Peer) -> RaftServer {
+pub(super) fn raft_server(status: &Status, names: &[Known], peer: &Peer) -> RaftServer {
     let known = named(names, peer.number);
     RaftServer {
         id: known.map_or_else(|| peer.number.to_string(), |known| known.id.to_string()),
@@ -227,7 +205,7 @@ fn raft_server(status: &Status, names: &[Known], peer: &Peer) -> RaftServer {
     }
 }
 
-fn server_health(status: &Status, names: &[Known], server: &ServerHealth) -> api::ServerHealth {
+pub(super) fn server_health(status: &Status, names: &[Known], server: &ServerHealth) -> api::ServerHealth {
     let known = named(names, server.number);
     let peer = status.peers.iter().find(|peer| peer.number == server.number);
     let text = |text: Option<String>| text.unwrap_or_default();

@@ -2,13 +2,15 @@
 //! leader does about those who come and go.
 //!
 //! `forming.rs` and [`crate::autopilot`] hold the rules, without a clock. `join.rs` looks for servers, `found.rs`
-//! founds, `lead.rs` follows the autopilot while this server leads, `link.rs` answers operators.
+//! founds, `lead.rs` follows the autopilot while this server leads, `link.rs` answers operators, with
+//! the leader's help where `order.rs` says so.
 
 mod forming;
 mod found;
 mod join;
 mod lead;
 mod link;
+mod order;
 mod roster;
 #[cfg(test)]
 mod tests;
@@ -19,6 +21,7 @@ use std::time::Duration;
 
 use base::{Term, Uuid};
 use futures_util::future::BoxFuture;
+use http_gateway::ClusterError;
 use model::Autopilot;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -30,6 +33,7 @@ use crate::autopilot::{self, Health};
 use crate::gossip::{Gossip, Member};
 use forming::Word;
 pub use join::{AddressError, Joins, resolve};
+pub use order::{Done, Order};
 use roster::Answered;
 
 /// What the cluster asks of consensus.
@@ -75,9 +79,15 @@ impl Status {
     }
 }
 
+/// What became of an order.
+pub type Obeyed = Result<Done, ClusterError>;
+
 /// Carries a question to a server's RPC address.
 pub trait AskPeer: Send + Sync + 'static {
     fn ask(&self, address: String, question: Question) -> BoxFuture<'static, Result<Answer, AskError>>;
+
+    /// The inner result is what that server says.
+    fn order(&self, address: String, order: Order) -> BoxFuture<'static, Result<Obeyed, AskError>>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

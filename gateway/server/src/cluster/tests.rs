@@ -113,6 +113,15 @@ impl AskPeer for World {
         }
         .boxed()
     }
+
+    fn order(&self, address: String, order: Order) -> BoxFuture<'static, Result<Obeyed, AskError>> {
+        let peer = self.clusters.lock().get(&address).cloned();
+        async move {
+            let peer = peer.ok_or_else(|| AskError(format!("nobody listens at {address}")))?;
+            Ok(peer.obey(order).await)
+        }
+        .boxed()
+    }
 }
 
 impl Rules for World {
@@ -305,28 +314,33 @@ async fn operators_see_and_change_the_cluster() {
     }
     world.until("founded", |raft| raft.founded == [[1, 2, 3]]).await;
     let judged = async {
-        while one.health().is_err() {
+        while one.health().await.is_err() {
             tokio::task::yield_now().await;
         }
     };
     tokio::time::timeout(PATIENCE, judged).await.unwrap();
-    let health = one.health().unwrap();
+    let health = one.health().await.unwrap();
     assert!(health.healthy && health.failure_tolerance == 1, "{health:?}");
     assert_eq!(health.leader, Uuid::from(1).to_string());
     let raft = one.raft_configuration();
     assert_eq!(raft.servers[1].node, "s2");
     assert!(raft.servers[0].leader && !raft.servers[1].leader);
 
-    let elsewhere = two.remove_peer(PeerName::Id("3".to_string())).await;
-    assert_eq!(elsewhere, Err(ClusterError::NotLeading { leader: Some(rpc(1)) }));
-    let unknown = one.remove_peer(PeerName::Id("x".to_string())).await.unwrap_err();
-    assert_eq!(unknown.to_string(), "no server \"x\" is in the raft cluster");
+    // Whoever is asked, it is the leader who knows and acts.
+    assert_eq!(two.health().await.unwrap().leader, health.leader);
+    for asked in [&one, &two] {
+        let unknown = asked.remove_peer(PeerName::Id("x".to_string())).await.unwrap_err();
+        assert_eq!(unknown.to_string(), "no server \"x\" is in the raft cluster");
+    }
+    let passed_on = two.obey(Order::Health).await;
+    assert_eq!(passed_on, Err(ClusterError::NotLeading { leader: Some(rpc(1)) }));
     let itself = one.transfer(PeerName::Address(rpc(1))).await.unwrap();
     assert!(itself.noop && itself.from.id == itself.to.id);
-    let moved = one.transfer(PeerName::Id(Uuid::from(2).to_string())).await.unwrap();
+    let moved = two.transfer(PeerName::Id(Uuid::from(2).to_string())).await.unwrap();
     assert!(!moved.noop && moved.from.node == "s1" && moved.to.node == "s2" && moved.to.leader);
     assert_eq!(three.leader(), Some(rpc(2)));
-    assert!(matches!(one.health(), Err(ClusterError::NotLeading { .. })));
+    assert_eq!(one.remove_peer(PeerName::Id("3".to_string())).await, Ok(()));
+    assert_eq!(world.voters(), [1, 2]);
     let alive = two.force_leave("s3".to_string(), false).await.unwrap_err();
     assert!(alive.to_string().contains("is alive"));
     assert_eq!(two.force_leave("nobody".to_string(), false).await, Ok(()));

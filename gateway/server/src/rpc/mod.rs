@@ -70,6 +70,7 @@ impl Handler for Rpc {
                 .await
             }
             method::WHO => answer(&body, async |question| Ok(self.cluster.answer(&question))).await,
+            method::ORDER => answer(&body, async |order| Ok(self.cluster.obey(order).await)).await,
             method::LEADER => answer(&body, async |call| Ok(self.control.answer(call).await)).await,
             "Alloc.SignIdentities" => answer(&body, |request| alloc::sign_identities(self, request)).await,
             _ => match method.strip_prefix(method::PASS) {

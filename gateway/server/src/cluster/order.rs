@@ -1,0 +1,111 @@
+//! What only the leader can do or tell about the servers. Any other server asks it.
+
+use api::{LeadershipTransferResponse, OperatorHealthReply};
+use http_gateway::{ClusterError, PeerName};
+use serde::{Deserialize, Serialize};
+
+use super::link::{failed, raft_server, server_health};
+use super::{Cluster, Inner, Status};
+use crate::autopilot::Peer;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Order {
+    Remove(PeerName),
+    Transfer(PeerName),
+    Health,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Done {
+    Removed,
+    Transferred(LeadershipTransferResponse),
+    Health(OperatorHealthReply),
+}
+
+impl Cluster {
+    /// Answers another server. What needs a leader is refused unless this server leads: nothing is passed on twice.
+    ///
+    /// # Errors
+    /// [`ClusterError`].
+    pub async fn obey(&self, order: Order) -> Result<Done, ClusterError> {
+        self.0.inner.obey(order).await
+    }
+}
+
+impl Inner {
+    /// Has the leader do it, this server or another one.
+    ///
+    /// # Errors
+    /// [`ClusterError`].
+    pub(super) async fn order(&self, order: Order) -> Result<Done, ClusterError> {
+        let status = self.consensus.status();
+        if status.leads() {
+            return self.obey(order).await;
+        }
+        let leader = self.leader_of(&status).ok_or(ClusterError::NotLeading { leader: None })?;
+        let answer = self.peers.order(leader.clone(), order).await;
+        answer.map_err(|error| {
+            ClusterError::Failed(format!("the leader at {leader} did not answer: {error}"))
+        })?
+    }
+
+    async fn obey(&self, order: Order) -> Result<Done, ClusterError> {
+        let status = self.consensus.status();
+        if !status.leads() {
+            return Err(ClusterError::NotLeading { leader: self.leader_of(&status) });
+        }
+        match order {
+            Order::Remove(peer) => self.remove(&status, &peer).await.map(|()| Done::Removed),
+            Order::Transfer(to) => self.transfer(&status, &to).await.map(Done::Transferred),
+            Order::Health => self.judged(&status).map(Done::Health),
+        }
+    }
+
+    async fn remove(&self, status: &Status, peer: &PeerName) -> Result<(), ClusterError> {
+        let number = self.find(status, peer)?.number;
+        self.consensus.remove(number).await.map_err(failed)
+    }
+
+    async fn transfer(
+        &self,
+        status: &Status,
+        to: &PeerName,
+    ) -> Result<LeadershipTransferResponse, ClusterError> {
+        let names = self.names();
+        let target = self.find(status, to)?;
+        let own = status.peers.iter().find(|peer| peer.number == status.own);
+        let from = own.map(|own| raft_server(status, &names, own)).unwrap_or_default();
+        let noop = target.number == status.own;
+        if !noop {
+            if !target.voter {
+                return Err(ClusterError::Invalid(format!(
+                    "{} does not vote: it cannot lead",
+                    target.address
+                )));
+            }
+            self.consensus.transfer(Some(target.number)).await.map_err(failed)?;
+        }
+        let to = raft_server(&self.consensus.status(), &names, target);
+        Ok(LeadershipTransferResponse { from, to, noop, err: serde_json::Value::Null })
+    }
+
+    /// How the servers are, as of the last look.
+    fn judged(&self, status: &Status) -> Result<OperatorHealthReply, ClusterError> {
+        let names = self.names();
+        let health = self.health.lock().clone();
+        let health = health.ok_or_else(|| {
+            let why = "the leader leads only since a moment ago: no server has been judged yet";
+            ClusterError::Failed(why.to_string())
+        })?;
+        let servers = health.servers.iter().map(|server| server_health(status, &names, server));
+        let id = |peer: &Peer| raft_server(status, &names, peer).id;
+        let voters = status.peers.iter().filter(|peer| peer.voter).map(id);
+        Ok(OperatorHealthReply {
+            healthy: health.healthy,
+            failure_tolerance: health.failure_tolerance as i64,
+            servers: servers.collect::<Vec<_>>().into(),
+            leader: status.peers.iter().find(|peer| peer.number == status.own).map(id).unwrap_or_default(),
+            voters: voters.collect::<Vec<_>>().into(),
+        })
+    }
+}

@@ -13,8 +13,10 @@ use crate::noun::{
     Trigger,
 };
 use crate::operator::Autopilot;
+use crate::sparse;
 
-/// A document as self-describing msgpack: unknown fields are skipped, missing ones take their zero value.
+/// A document as self-describing msgpack: unknown fields are skipped, missing ones take their zero value, and those
+/// that have it are left out.
 #[derive(
     Clone, PartialEq, Eq, Default, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize,
 )]
@@ -22,13 +24,18 @@ pub struct Doc(pub Vec<u8>);
 
 impl Doc {
     pub fn of<T: serde::Serialize>(document: &T) -> Doc {
-        Doc(rmp_serde::to_vec_named(document).expect("documents hold only what msgpack can write"))
+        Doc(sparse::to_vec(document).expect("documents hold only what msgpack can write"))
     }
 
     /// # Panics
     /// If the bytes are not such a document: the log is damaged, or an event of another kind was taken for this one.
     pub fn read<T: DeserializeOwned>(&self) -> T {
-        rmp_serde::from_slice(&self.0).expect("a logged document reads back as what it was written as")
+        Doc::read_from(&self.0)
+    }
+
+    /// [`Doc::read`] of bytes that stand elsewhere.
+    pub fn read_from<T: DeserializeOwned>(bytes: &[u8]) -> T {
+        rmp_serde::from_slice(bytes).expect("a logged document reads back as what it was written as")
     }
 
     pub fn is_empty(&self) -> bool {

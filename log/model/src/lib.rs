@@ -13,6 +13,7 @@ pub mod noun;
 mod operator;
 mod rejection;
 mod report;
+mod sparse;
 mod template;
 
 pub use batch::{Batch, CommandRecord, LoggedEvent};

@@ -2,6 +2,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use base::StableHash;
+use bytes::Bytes;
 use model::Doc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -15,20 +16,23 @@ use crate::digest::Domain;
 pub struct Kept<T>(Arc<Inner<T>>);
 
 struct Inner<T> {
-    doc: Doc,
+    /// Out of an image they are a part of its chunk, which stays in memory as long as any of them.
+    bytes: Bytes,
     hash: u64,
     read: OnceLock<Box<T>>,
 }
 
 impl<T> Kept<T> {
-    pub fn new(doc: Doc) -> Kept<T> {
+    /// What [`Doc`] holds.
+    pub fn new(bytes: impl Into<Bytes>) -> Kept<T> {
+        let bytes = bytes.into();
         let mut hash = StableHash::new(Domain::Document as u64);
-        hash.bytes(&doc.0);
-        Kept(Arc::new(Inner { hash: hash.finish(), doc, read: OnceLock::new() }))
+        hash.bytes(&bytes);
+        Kept(Arc::new(Inner { hash: hash.finish(), bytes, read: OnceLock::new() }))
     }
 
-    pub fn doc(&self) -> &Doc {
-        &self.0.doc
+    pub fn bytes(&self) -> &[u8] {
+        &self.0.bytes
     }
 
     /// Of its bytes; the same on every server.
@@ -44,7 +48,7 @@ impl<T> Kept<T> {
 
 impl<T: Serialize> Kept<T> {
     pub fn of(document: &T) -> Kept<T> {
-        Kept::new(Doc::of(document))
+        Kept::new(Doc::of(document).0)
     }
 }
 
@@ -54,8 +58,10 @@ impl<T: DeserializeOwned + Default> std::ops::Deref for Kept<T> {
     /// # Panics
     /// If the bytes are not such a document: the log is damaged.
     fn deref(&self) -> &T {
-        let doc = &self.0.doc;
-        self.0.read.get_or_init(|| if doc.is_empty() { Box::default() } else { Box::new(doc.read()) })
+        let bytes = &self.0.bytes;
+        self.0
+            .read
+            .get_or_init(|| if bytes.is_empty() { Box::default() } else { Box::new(Doc::read_from(bytes)) })
     }
 }
 
@@ -67,18 +73,18 @@ impl<T> Clone for Kept<T> {
 
 impl<T> Default for Kept<T> {
     fn default() -> Self {
-        Kept::new(Doc::default())
+        Kept::new(Bytes::new())
     }
 }
 
 impl<T> PartialEq for Kept<T> {
     fn eq(&self, other: &Self) -> bool {
-        self.is_shared(other) || (self.0.hash == other.0.hash && self.0.doc == other.0.doc)
+        self.is_shared(other) || (self.0.hash == other.0.hash && self.0.bytes == other.0.bytes)
     }
 }
 
 impl<T> fmt::Debug for Kept<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Kept({:?}, hash {:016x})", self.0.doc, self.0.hash)
+        write!(f, "Kept({} bytes, hash {:016x})", self.0.bytes.len(), self.0.hash)
     }
 }

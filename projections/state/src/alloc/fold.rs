@@ -20,8 +20,8 @@ impl State {
         let job = self.jobs.known(&event.key);
         let version =
             self.jobs.get(job).version(event.version).expect("placements name a kept version").clone();
-        let template: Kept<Template> = Kept::new(event.template.clone());
-        let metrics: Kept<AllocationMetric> = Kept::new(event.metrics.clone());
+        let template: Kept<Template> = Kept::new(event.template.0.clone());
+        let metrics: Kept<AllocationMetric> = Kept::new(event.metrics.0.clone());
         let untold: Kept<Report> = Kept::default();
         let (group, nothing): (Arc<str>, Arc<str>) = (event.group.as_str().into(), "".into());
         let width = template.ports.len();
@@ -67,7 +67,7 @@ impl State {
         event: &AllocsUpdatedInPlace,
         delta: &mut Delta,
     ) {
-        let template: Kept<Template> = Kept::new(event.template.clone());
+        let template: Kept<Template> = Kept::new(event.template.0.clone());
         for row in self.alloc_rows(&event.allocs) {
             let job = self.allocs.get(row).job;
             let version: Arc<JobVersion> =
@@ -136,7 +136,7 @@ impl State {
             }
             alloc.client = event.to;
             alloc.client_description = event.description.as_str().into();
-            alloc.report = Kept::new(event.report.clone());
+            alloc.report = Kept::new(event.report.0.clone());
         });
         let node = self.allocs.get(row).node;
         self.nodes.heard_of_allocs(at.index, node);

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
+use bytes::Bytes;
 use model::document::AllocationMetric;
-use model::{AllocId, ClientStatus, Desired, Doc, EvalId, NodeId, Report, Template};
+use model::{AllocId, ClientStatus, Desired, EvalId, NodeId, Report, Template};
 
 use super::columns::{Column, Dictionary, Fault, Reader, Writer, at, state, text_hash};
 use super::jobs::{decode_documents, encode_documents};
@@ -53,7 +54,7 @@ fn encode_own(to: &mut Writer, rows: &[Arc<Alloc>]) {
     let states = || rows.iter().flat_map(|row| row.states.iter());
     to.u8s(states().map(|known| known.status as u8));
     to.times(states().map(|known| known.time));
-    to.texts(rows.iter().map(|row| &row.report.doc().0[..]));
+    to.texts(rows.iter().map(|row| row.report.bytes()));
 }
 
 /// A page has at most 256 rows, so that a place is one byte.
@@ -104,8 +105,8 @@ pub(super) struct Known<'a> {
     pub pools: Pools,
 }
 
-pub(super) fn decode(bytes: &[u8], len: usize, known: &Known<'_>) -> Result<Vec<Arc<Alloc>>, Fault> {
-    let mut from = Reader(bytes);
+pub(super) fn decode(chunk: &Bytes, len: usize, known: &Known<'_>) -> Result<Vec<Arc<Alloc>>, Fault> {
+    let mut from = Reader(chunk);
     let own = Own::read(&mut from, len)?;
     let shared = Shared::read(&mut from, len, known)?;
     from.end()?;
@@ -116,7 +117,8 @@ pub(super) fn decode(bytes: &[u8], len: usize, known: &Known<'_>) -> Result<Vec<
         state += own.state_counts.count(row);
         let ports = own.ports(first_port..port, &known.pools);
         let states = own.states(first_state..state, &known.pools)?;
-        Ok(Arc::new(own.alloc(row, shared.of(row)?, ports, states, known)?))
+        let report = own.report(row, chunk, &known.pools);
+        Ok(Arc::new(own.alloc(row, shared.of(row)?, ports, states, report, known)?))
     };
     (0..len).map(row).collect()
 }
@@ -200,10 +202,11 @@ impl<'a> Own<'a> {
         range.map(known).collect::<Result<Vec<_>, Fault>>().map(Arc::new)
     }
 
-    fn report(&self, row: usize, pools: &Pools) -> Kept<Report> {
+    fn report(&self, row: usize, chunk: &Bytes, pools: &Pools) -> Kept<Report> {
         match self.reports[row] {
             [] => pools.untold.clone(),
-            bytes => Kept::new(Doc(bytes.to_vec())),
+            // Not copied: reports are most of an image.
+            report => Kept::new(chunk.slice_ref(report)),
         }
     }
 
@@ -213,6 +216,7 @@ impl<'a> Own<'a> {
         shared: SharedOfRow<'_>,
         ports: Arc<[u16]>,
         states: Arc<Vec<KnownState>>,
+        report: Kept<Report>,
         known: &Known<'_>,
     ) -> Result<Alloc, Fault> {
         let flag = |bit: u8| self.flags[row] & bit != 0;
@@ -242,7 +246,7 @@ impl<'a> Own<'a> {
             previous: self.previous[row],
             next: self.next[row],
             follow_up: self.follow_ups[row],
-            report: self.report(row, &known.pools),
+            report,
             gone: flag(GONE),
             created: self.created.index(row),
             modified: self.modified.index(row),

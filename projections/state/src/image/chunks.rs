@@ -1,6 +1,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use bytes::Bytes;
 use model::{Chunk, Image};
 
 use super::columns::Fault;
@@ -34,7 +35,7 @@ impl<'a> Chunks<'a> {
     pub fn read<T: Send>(
         &self,
         table: Table,
-        decode: impl Fn(usize, &[u8], usize) -> Result<T, Fault> + Sync,
+        decode: impl Fn(usize, &Bytes, usize) -> Result<T, Fault> + Sync,
     ) -> Result<Vec<T>, ImageError> {
         let before = Table::ALL[..table as usize].iter().map(|table| self.contents.chunks(*table)).sum();
         let own = &self.rest[before..][..self.contents.chunks(table)];
@@ -48,12 +49,9 @@ impl<'a> Chunks<'a> {
     }
 }
 
-/// What `make` makes of 0, 1, … in this order, made by as many threads as are of use.
+/// What `make` makes of 0, 1, … in this order, made by as many threads as are of use. The caller's is one of them.
 fn in_parallel<T: Send>(count: usize, make: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX).min(count);
-    if threads < 2 {
-        return (0..count).map(make).collect();
-    }
     let next = AtomicUsize::new(0);
     let work = || {
         let mut made = Vec::new();
@@ -66,8 +64,10 @@ fn in_parallel<T: Send>(count: usize, make: impl Fn(usize) -> T + Sync) -> Vec<T
         }
     };
     let mut all: Vec<(usize, T)> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().flat_map(|worker| worker.join().expect("a worker only reads")).collect()
+        let workers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut all = work();
+        workers.into_iter().for_each(|worker| all.extend(worker.join().expect("a worker only reads")));
+        all
     });
     all.sort_unstable_by_key(|(number, _)| *number);
     all.into_iter().map(|(_, made)| made).collect()

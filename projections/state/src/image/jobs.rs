@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::document::{Job, JobSubmission};
-use model::{Doc, JobKey, JobStatus, JobType};
+use model::{JobKey, JobStatus, JobType};
 
 use super::columns::{Column, Dictionary, Fault, Reader, Writer, at, state};
 use super::pool::Pool;
@@ -64,7 +64,7 @@ fn encode_versions<'a>(to: &mut Writer, versions: impl Iterator<Item = &'a Arc<J
 
 pub(super) fn encode_documents<T>(to: &mut Writer, documents: &[&Kept<T>]) {
     to.counts(std::iter::once(documents.len()));
-    to.texts(documents.iter().map(|document| &document.doc().0[..]));
+    to.texts(documents.iter().map(|document| document.bytes()));
 }
 
 pub(super) fn decode_documents<T>(
@@ -73,7 +73,7 @@ pub(super) fn decode_documents<T>(
 ) -> Result<Vec<Kept<T>>, Fault> {
     let len = from.count()?;
     let kept = |bytes: &[u8]| {
-        let kept: Kept<T> = Kept::new(Doc(bytes.to_vec()));
+        let kept: Kept<T> = Kept::new(bytes.to_vec());
         pool.share(kept.hash(), kept)
     };
     Ok(from.texts(len)?.into_iter().map(kept).collect())

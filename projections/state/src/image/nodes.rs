@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use base::Index;
 use model::event::NodeMessage;
-use model::{Doc, Eligibility, NodeId, NodeStatus};
+use model::{Eligibility, NodeId, NodeStatus};
 
 use super::columns::{Column, Fault, Reader, Writer, state};
 use crate::Kept;
@@ -29,7 +29,7 @@ pub(super) fn encode(hot: &[NodeHot], cold: &[Arc<NodeCold>]) -> Vec<u8> {
     cold.iter().for_each(|node| to.0.extend_from_slice(&node.secret_hash));
     to.indexes(cold.iter().map(|node| node.created));
     to.times(cold.iter().map(|node| node.status_updated));
-    to.texts(cold.iter().map(|node| &node.document.doc().0[..]));
+    to.texts(cold.iter().map(|node| node.document.bytes()));
     encode_messages(&mut to, cold);
     to.0
 }
@@ -97,7 +97,7 @@ fn decode_cold(from: &mut Reader<'_>, len: usize) -> Result<Vec<NodeCold>, Fault
     let messages = decode_messages(from, len)?;
     let row = |(at, messages)| NodeCold {
         id: NodeId(ids.id(at)),
-        document: Kept::new(Doc(documents[at].to_vec())),
+        document: Kept::new(documents[at].to_vec()),
         secret_hash: secrets.0[at],
         created: created.index(at),
         status_updated: updated.time(at),

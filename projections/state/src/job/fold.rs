@@ -14,7 +14,7 @@ use crate::{Delta, State};
 impl Jobs {
     pub(crate) fn registered(&mut self, at: Moment, event: &JobRegistered) -> JobRow {
         let row = self.find(&event.key).unwrap_or_else(|| self.add(at.index, &event.key));
-        let job: Kept<Job> = Kept::new(event.document.clone());
+        let job: Kept<Job> = Kept::new(event.document.0.clone());
         let state = self.get_mut(row);
         let kind =
             job.kind.as_deref().and_then(JobType::from_word).expect("a registered job has a known type");
@@ -28,7 +28,7 @@ impl Jobs {
             job_created: state.created,
             registered: at.index,
             submitted: at.time,
-            submission: (!event.submission.is_empty()).then(|| Kept::new(event.submission.clone())),
+            submission: (!event.submission.is_empty()).then(|| Kept::new(event.submission.0.clone())),
         };
         state.versions.insert(0, Arc::new(version));
         state.versions.truncate(VERSIONS_KEPT);

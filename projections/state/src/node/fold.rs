@@ -18,7 +18,7 @@ const MESSAGES_KEPT: usize = 10;
 
 impl Nodes {
     pub(crate) fn registered(&mut self, at: Moment, event: &NodeRegistered) -> NodeRow {
-        let document: Kept<Node> = Kept::new(event.document.clone());
+        let document: Kept<Node> = Kept::new(event.document.0.clone());
         let class = self.class(&event.computed_class);
         let row = self.hot.push(NodeHot {
             status: NodeStatus::Initializing,
@@ -51,7 +51,7 @@ impl Nodes {
 
     pub(crate) fn updated(&mut self, at: Moment, event: &NodeUpdated) -> NodeRow {
         let row = self.known(event.node);
-        let document: Kept<Node> = Kept::new(event.document.clone());
+        let document: Kept<Node> = Kept::new(event.document.0.clone());
         let class = self.class(&event.computed_class);
         let hot = self.hot_mut(row);
         (hot.class, hot.modified, hot.load_changed) = (class, at.index, at.index);

@@ -4,12 +4,13 @@ use model::document::{
 };
 use model::event::*;
 use model::{
-    AllocId, ClientStatus, Desired, Doc, Eligibility, EvalId, EvalStatus, JobKey, JobType, NodeId,
-    NodeStatus, Report, Template, Trigger,
+    AllocId, Autopilot, Chunk, ClientStatus, Desired, Doc, Eligibility, EvalId, EvalStatus, JobKey, JobType,
+    NodeId, NodeStatus, Report, Template, Trigger,
 };
 use state::State;
 use state::alloc::Alloc;
 use state::eval::Eval;
+use state::image::Imager;
 use state::job::JobState;
 use state::node::NodeRow;
 
@@ -21,12 +22,35 @@ pub fn events(state: &State, rng: &mut Rng) -> Vec<Event> {
             12..26 => of_jobs(state, rng),
             26..50 => of_evals(state, rng),
             50..70 => Some(placed(state, rng)),
+            70 => Some(vec![AutopilotConfigured { rules: rules(rng) }.into()]),
             _ => of_allocs(state, rng),
         };
         match drawn {
             Some(events) if !events.is_empty() => return events,
             Some(_) | None => {}
         }
+    }
+}
+
+/// The state as it is, given in pieces and put in its own place.
+pub fn restored(state: &State, rng: &mut Rng) -> Vec<Event> {
+    let restore = rng.uuid();
+    let chunks = Imager::default().image(state).chunks;
+    let piece = |(number, chunk): (usize, &Chunk)| {
+        let bytes = chunk.bytes.as_ref().expect("the first image of an imager has all bytes").to_vec();
+        StateChunkGiven { restore, number: number as u32, bytes }.into()
+    };
+    let mut events: Vec<Event> = chunks.iter().enumerate().map(piece).collect();
+    events.push(StateRestored { restore, chunks: chunks.len() as u32, image: state.index }.into());
+    events
+}
+
+fn rules(rng: &mut Rng) -> Autopilot {
+    Autopilot {
+        cleanup_dead_servers: rng.below(2) == 0,
+        max_trailing_logs: rng.below(1000),
+        min_quorum: rng.below(5) as u32,
+        ..Autopilot::default()
     }
 }
 

@@ -34,6 +34,8 @@ impl History {
         for number in 0..=self.rng.below(4) as u16 {
             let events = if working.cluster.is_nil() {
                 vec![model::event::ClusterFounded { cluster: self.rng.uuid() }.into()]
+            } else if number == 0 && self.rng.below(100) == 0 {
+                draw::restored(&self.state, &mut self.rng)
             } else {
                 draw::events(&working, &mut self.rng)
             };
@@ -60,7 +62,15 @@ impl History {
     }
 }
 
-/// Which kinds of events there are in a log.
+/// How many kinds of events there are.
+pub const KINDS: usize = {
+    macro_rules! count {
+        ($($kind:literal $name:ident)+) => { [$($kind),+].len() };
+    }
+    model::for_each_event!(count)
+};
+
+/// Which of them there are in a log.
 pub fn kinds(log: &[Batch]) -> std::collections::BTreeSet<&'static str> {
     log.iter()
         .flat_map(|batch| &batch.events)

@@ -142,7 +142,8 @@ fn remove_dead(rules: &Autopilot, scene: &Scene) -> Option<Step> {
     let dead = |peer: &&Peer| match scene.server(peer.number) {
         _ if peer.number == scene.own => false,
         Some(server) => server.standing == Standing::Failed,
-        None => scene.leading_for >= UNKNOWN_GRACE,
+        // Where it was a living voter is now: it need not be waited for.
+        None => scene.leading_for >= UNKNOWN_GRACE || is_replaced(scene, peer),
     };
     let dead: Vec<&Peer> = scene.peers.iter().filter(dead).collect();
     // Who does not vote is missed by nobody.

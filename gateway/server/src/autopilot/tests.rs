@@ -104,6 +104,9 @@ fn a_server_that_was_set_up_anew_takes_the_place_of_its_former_self() {
     by_address.servers[3].address = "10.0.0.3:4647".to_string();
     by_address.peers[3].address = "10.0.0.3:4647".to_string();
     assert_eq!(says(next_step(&off, &by_address)), "remove 3");
+    // Also if nobody has heard of what stood there before: it need not be waited for.
+    by_address.servers.retain(|server| server.number != 3);
+    assert_eq!(says(next_step(&off, &by_address)), "remove 3");
     assert_eq!(says(next_step(&off, &scene(&lines))), "nothing");
 }
 

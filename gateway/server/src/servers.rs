@@ -224,6 +224,7 @@ mod tests {
         }
         same(&LeaderCall::Dequeue { types: vec![JobType::Service, JobType::Batch], patience: Span(5) });
         same(&LeaderCall::ReadIndex { confirmed: true });
+        same(&LeaderCall::KeepImage);
         let receipt = Receipt {
             index: Index(7),
             time: Time(8),
@@ -251,6 +252,8 @@ mod tests {
             LeaderAnswer::Held(Err(NotHeld::WrongToken)),
             LeaderAnswer::Heard(Some(Span::from_secs(12))),
             LeaderAnswer::ReadIndex(Some(Index(3))),
+            LeaderAnswer::Kept(Ok(Index(4))),
+            LeaderAnswer::Kept(Err("a state is being restored".to_string())),
         ];
         answers.iter().for_each(same);
     }

@@ -333,12 +333,22 @@ async fn open_log(
 async fn refetch(control: Control, log: Arc<RaftJournal>) {
     let mut diverged = control.diverged();
     while diverged.wait_for(Option::is_some).await.is_ok() {
-        if let Err(error) = log.refetch().await {
-            tracing::warn!(%error, "the leader did not send its state: asking again");
+        if let Err(why) = fetch_anew(&control, &log).await {
+            tracing::warn!(why, "this server does not have the cluster's state yet: asking again");
         }
         // Until what was sent is folded, or it is time to ask again.
         let _either = tokio::time::timeout(REFETCH_AGAIN, diverged.wait_for(Option::is_none)).await;
     }
+}
+
+/// Gets the state from a leader whose state is the cluster's, as it is now.
+async fn fetch_anew(control: &Control, log: &RaftJournal) -> Result<(), String> {
+    let status = log.status();
+    if status.leader == Some(status.node) {
+        log.transfer(None).await.map_err(|error| error.to_string())?;
+    }
+    control.have_leader_keep_image().await?;
+    log.refetch().await.map_err(|error| error.to_string())
 }
 
 /// Begins to look for other servers.

@@ -20,6 +20,9 @@ const ASK_AGAIN: Duration = Duration::from_millis(50);
 /// How long a question may take that the leader answers without waiting for anything.
 const ANSWER_MAX: base::Duration = base::Duration::from_secs(2);
 
+/// How long a leader may take to make an image.
+const KEEP_MAX: base::Duration = base::Duration::from_secs(30);
+
 /// How long a worker waits until its plan is committed.
 const COMMIT_MAX: base::Duration = base::Duration::from_secs(10);
 
@@ -100,6 +103,21 @@ impl Control {
         self.published_by(index, Instant::now() + self.shared.settings.rpc_hold.to_std()).await
     }
 
+    /// Has the leader keep an image of its state, for this server to fetch.
+    ///
+    /// # Errors
+    /// Why there is none; also when no other server leads.
+    pub async fn have_leader_keep_image(&self) -> Result<Index, String> {
+        let Leadership::Other(leader) = self.leadership_now() else {
+            return Err("no other server leads".to_string());
+        };
+        match self.shared.upstream.call(leader, LeaderCall::KeepImage, KEEP_MAX).await {
+            Ok(LeaderAnswer::Kept(kept)) => kept,
+            Ok(_) => Err("the leader answered what it was not asked".to_string()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
     /// A node spoke, and what it said was decided. Tells how long it may be silent now; `None` when nobody counts.
     pub async fn heard(&self, node: NodeId) -> Option<base::Duration> {
         match self.leadership_now() {
@@ -134,6 +152,14 @@ impl Control {
             LeaderCall::ReadIndex { confirmed } => {
                 let freshness = if confirmed { Freshness::Confirmed } else { Freshness::Lease };
                 LeaderAnswer::ReadIndex(self.read_index_here(freshness).await)
+            }
+            LeaderCall::KeepImage => {
+                let control = self.clone();
+                let kept = self.shared.runtime.spawn_blocking(move || control.keep_image()).await;
+                LeaderAnswer::Kept(match kept {
+                    Ok(kept) => kept.map_err(|error| error.to_string()),
+                    Err(panic) => Err(panic.to_string()),
+                })
             }
         }
     }

@@ -478,6 +478,8 @@ fn hear(shared: &Shared, sequencer: &mut Sequencer, notices: &mut VecDeque<Notic
                 shared.publish_as_it_is(sequencer);
                 shared.diverged.send_replace(None);
             }
+            // It cannot decide on a state that is wrong: somebody else has to lead.
+            Notice::Leading(_) if shared.has_diverged() => shared.follow(Leadership::Unknown),
             Notice::Leading(term) => {
                 publish_folded(shared, sequencer);
                 sequencer.lead(term);

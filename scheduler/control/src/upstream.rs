@@ -42,6 +42,8 @@ pub enum LeaderCall {
     ReadIndex {
         confirmed: bool,
     },
+    /// Keep an image of the state, for whoever asks to fetch.
+    KeepImage,
 }
 
 /// The answer to the call of the same name.
@@ -53,6 +55,8 @@ pub enum LeaderAnswer {
     /// How long the node may be silent now.
     Heard(Option<Duration>),
     ReadIndex(Option<Index>),
+    /// Of the state that is kept, or why there is none.
+    Kept(Result<Index, String>),
 }
 
 /// Why there is no answer.

@@ -1,0 +1,308 @@
+//! Three servers in one process, over real connections and real disks: what they tell each other, and what becomes
+//! of one whose log or state is not what it should be.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Index, Time, Uuid};
+use control::Receipt;
+use control::broker::BrokerSettings;
+use control::heartbeats::HeartbeatSettings;
+use http_gateway::ClusterLink;
+use journal::Freshness;
+use journal::store::{Directory, Driving, ImageMeta, RETENTION, Store};
+use model::command::RegisterJob;
+use model::document::{Job, TaskGroup};
+use model::{Actor, Autopilot, Command, JobKey, Request, RequestId};
+use server::cluster::Joins;
+use server::{ClusterSettings, Server, Settings};
+use state::{Imager, State};
+
+/// How long anything may take. Met only by what never happens.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Small, so that the log soon has segments that are sealed.
+const SEGMENT_BYTES: u64 = 64 << 10;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_server_took_every_other_can_tell() {
+    let cluster = Cluster::start().await;
+    for nth in 0..3 {
+        let id = RequestId(Uuid::from_random([nth as u8 + 1; 16]));
+        let name = format!("job-{nth}");
+        let receipt = cluster.register_as(nth, id, &name).await;
+        let other = (nth + 1) % 3;
+        assert_eq!(cluster.register_as(other, id, &name).await.index, receipt.index, "it takes effect once");
+        let control = &cluster.server(other).control;
+        control.reach(receipt.index).await.expect("a reader who names an index waits for it");
+        assert!(cluster.knows(other, &name));
+        for freshness in [Freshness::Lease, Freshness::Confirmed] {
+            let last = (nth + 2) % 3;
+            cluster.server(last).control.catch_up(freshness).await.expect("somebody leads");
+            assert!(cluster.knows(last, &name), "{freshness:?}");
+        }
+    }
+    cluster.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_differs_says_where_and_gets_the_clusters_state() {
+    let mut cluster = Cluster::start().await;
+    cluster.register(0, "before").await;
+    let odd = cluster.follower().await;
+    cluster.agree().await;
+    cluster.server(odd).control.keep_image().expect("the disk takes it");
+    cluster.register(0, "after").await;
+    cluster.agree().await;
+    cluster.stop(odd).await;
+    put_in_another_state(&cluster.log(odd));
+    cluster.begin(odd).await;
+    let mut diverged = cluster.server(odd).control.diverged();
+    cluster.register((odd + 1) % 3, "what shows it").await;
+    let seen = async {
+        let why = diverged.wait_for(Option::is_some).await.unwrap().clone().unwrap();
+        assert!(why.contains("cluster"), "it names the table: {why}");
+        diverged.wait_for(Option::is_none).await.unwrap();
+    };
+    tokio::time::timeout(PATIENCE, seen).await.expect("it differs, and then it does not");
+    cluster.agree().await;
+    // It is a server as any other again, also after a restart.
+    cluster.stop(odd).await;
+    cluster.begin(odd).await;
+    cluster.register(odd, "later").await;
+    cluster.agree().await;
+    assert_eq!(*cluster.server(odd).control.diverged().borrow(), None);
+    cluster.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_with_a_damaged_log_begins_anew_as_another_member() {
+    let mut cluster = Cluster::start().await;
+    for nth in 0..60 {
+        cluster.register(0, &format!("job-{nth}")).await;
+    }
+    let damaged = cluster.follower().await;
+    cluster.agree().await;
+    let number = cluster.number(damaged);
+    cluster.stop(damaged).await;
+    let sealed = flip_a_byte(&cluster.log(damaged));
+    cluster.begin(damaged).await;
+    cluster.agree().await;
+    assert_ne!(cluster.number(damaged), number);
+    let aside = cluster.home(damaged).join("server/log.damaged-1");
+    assert!(aside.join(sealed).exists(), "what is left is kept for whoever wants to look at it");
+    let whole = async {
+        // Who is known goes by its own id, a number that nobody answers for by itself.
+        while cluster.voters(damaged).len() != 3 || cluster.voters(damaged).contains(&number.to_string()) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let whole = tokio::time::timeout(PATIENCE, whole).await;
+    assert!(whole.is_ok(), "it votes in place of {number}: {:?}", cluster.voters(damaged));
+    cluster.register(damaged, "after").await;
+    cluster.agree().await;
+    cluster.shutdown().await;
+}
+
+struct Cluster {
+    directory: tempfile::TempDir,
+    rpc: Vec<SocketAddr>,
+    servers: Vec<Option<Server>>,
+}
+
+impl Cluster {
+    async fn start() -> Cluster {
+        // Held until all are chosen, so that no two are the same.
+        let held: Vec<_> =
+            (0..3).map(|_| std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()).collect();
+        let rpc = held.iter().map(|port| port.local_addr().unwrap()).collect();
+        drop(held);
+        let directory = tempfile::tempdir().unwrap();
+        let mut cluster = Cluster { directory, rpc, servers: vec![None, None, None] };
+        for nth in 0..3 {
+            cluster.begin(nth).await;
+        }
+        cluster
+    }
+
+    async fn begin(&mut self, nth: usize) {
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let peers = self.rpc.iter().filter(|rpc| **rpc != self.rpc[nth]).map(SocketAddr::to_string).collect();
+        let settings = Settings {
+            name: format!("server-{nth}"),
+            region: "global".to_string(),
+            datacenter: "dc1".to_string(),
+            data_dir: self.home(nth),
+            http: any,
+            rpc: self.rpc[nth],
+            advertise_http: None,
+            advertise_rpc: None,
+            node: None,
+            heartbeats: HeartbeatSettings {
+                min_ttl: base::Duration::from_secs(10),
+                grace: base::Duration::from_secs(10),
+                failover_ttl: base::Duration::from_secs(300),
+            },
+            broker: BrokerSettings {
+                nack_timeout: base::Duration::from_secs(60),
+                first_delay: base::Duration::from_secs(1),
+                further_delay: base::Duration::from_secs(20),
+                delivery_limit: 3,
+                follow_up_after: base::Duration::from_secs(60),
+            },
+            workers: 0,
+            segment_bytes: SEGMENT_BYTES,
+            cluster: ClusterSettings {
+                bootstrap_expect: 3,
+                gossip: None,
+                joins: Joins::default(),
+                peers,
+                autopilot: Autopilot { server_stabilization_ns: 1, ..Autopilot::default() },
+                timings: raft::Timings::default(),
+            },
+            version: "1".to_string(),
+            config: serde_json::Map::new(),
+        };
+        self.servers[nth] = Some(Server::start(settings).await.expect("a server starts"));
+    }
+
+    async fn stop(&mut self, nth: usize) {
+        self.servers[nth].take().expect("it runs").shutdown().await;
+    }
+
+    async fn shutdown(mut self) {
+        for nth in 0..3 {
+            self.stop(nth).await;
+        }
+    }
+
+    fn server(&self, nth: usize) -> &Server {
+        self.servers[nth].as_ref().expect("it runs")
+    }
+
+    fn home(&self, nth: usize) -> PathBuf {
+        self.directory.path().join(format!("server-{nth}"))
+    }
+
+    fn log(&self, nth: usize) -> PathBuf {
+        self.home(nth).join("server/log")
+    }
+
+    fn number(&self, nth: usize) -> u64 {
+        std::fs::read_to_string(self.home(nth).join("server/raft-number")).unwrap().trim().parse().unwrap()
+    }
+
+    /// Some server that does not lead.
+    async fn follower(&self) -> usize {
+        let (nth, mut leadership) = (0, self.server(0).control.leadership());
+        let known = leadership.wait_for(|now| *now != control::Leadership::Unknown).await.unwrap();
+        if *known == control::Leadership::Mine { nth + 1 } else { nth }
+    }
+
+    async fn register(&self, at: usize, name: &str) -> Receipt {
+        self.register_as(at, RequestId::default(), name).await
+    }
+
+    async fn register_as(&self, at: usize, id: RequestId, name: &str) -> Receipt {
+        let mut job = Job {
+            id: Some(name.to_string()),
+            name: Some(name.to_string()),
+            meta: BTreeMap::from([("text".to_string(), "x".repeat(4_000))]).into(),
+            task_groups: vec![TaskGroup { name: Some("group".to_string()), ..TaskGroup::default() }].into(),
+            ..Job::default()
+        };
+        jobspec::canonicalize(&mut job);
+        let register = RegisterJob {
+            job,
+            submission: None,
+            enforce_index: None,
+            eval_priority: None,
+            preserve_counts: false,
+        };
+        let command = Command::RegisterJob(Box::new(register));
+        let submitted = async {
+            loop {
+                let request = Request { id, actor: Actor::Anonymous, command: command.clone() };
+                match self.server(at).control.submit(request).await {
+                    Ok(receipt) => return receipt,
+                    // While the cluster is founded, or another leader is elected.
+                    Err(control::SubmitError::NotLeading) => {}
+                    Err(error) => panic!("{name} at server {at}: {error}"),
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, submitted).await.expect("somebody takes it")
+    }
+
+    fn knows(&self, nth: usize, name: &str) -> bool {
+        self.server(nth).control.state().jobs.find(&JobKey::new("default", name)).is_some()
+    }
+
+    /// Everybody comes to have the same state, which is then that of its digest.
+    async fn agree(&self) {
+        let states =
+            || self.servers.iter().flatten().map(|server| server.control.state()).collect::<Vec<_>>();
+        let agreed = async {
+            loop {
+                let states = states();
+                if states.iter().all(|state| state.index == states[0].index) {
+                    return states;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let states = tokio::time::timeout(PATIENCE, agreed).await.expect("everybody catches up");
+        for state in &states {
+            assert!(**state == *states[0]);
+            assert_eq!(state.digest(), state.recomputed_digest());
+        }
+    }
+
+    fn voters(&self, nth: usize) -> Vec<String> {
+        let servers = self.server(nth).cluster.raft_configuration().servers;
+        servers.iter().filter(|server| server.voter).map(|server| server.id.clone()).collect()
+    }
+}
+
+/// Keeps an image of a state that nobody decided on: the newest, but for its time.
+fn put_in_another_state(log: &Path) {
+    let files = Arc::new(Directory::open(log).unwrap());
+    let settings = journal::store::Settings {
+        segment_bytes: SEGMENT_BYTES,
+        retention: RETENTION,
+        driving: Driving::Threads,
+    };
+    let store = Store::open(files, settings, Arc::new(|why| panic!("{why}"))).unwrap();
+    let (meta, image) = store.read_image().unwrap().expect("an image was kept");
+    let mut state: State = state::restore(&image).unwrap();
+    let batches = store.batches(state.index.next(), Index(u64::MAX), usize::MAX).unwrap();
+    let (newest, earlier) = batches.split_last().expect("something was written after the image");
+    for batch in earlier {
+        state.apply(&batch.decode().unwrap()).unwrap();
+    }
+    let mut other = newest.decode().unwrap();
+    other.time = Time(other.time.0 + 1);
+    state.apply(&other).unwrap();
+    let last = store.entry_of(state.index).unwrap();
+    let image = Imager::default().image(&state);
+    store.keep(ImageMeta { last, index: state.index, ..meta }, image.chunks, Time(0)).unwrap();
+    store.close();
+}
+
+/// Changes a byte in the middle of the oldest segment, and names that.
+fn flip_a_byte(log: &Path) -> String {
+    let names =
+        std::fs::read_dir(log).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut segments: Vec<String> = names.filter(|name| name.ends_with(".seg")).collect();
+    segments.sort();
+    assert!(segments.len() > 2, "some are sealed: {segments:?}");
+    let path = log.join(&segments[0]);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    segments.remove(0)
+}

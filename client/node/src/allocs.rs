@@ -1,6 +1,6 @@
 //! All allocations of this node: taken on, changed, let go, and cleared away.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,8 +26,18 @@ pub struct Allocs {
 struct Known {
     running: BTreeMap<String, AllocHandle>,
     /// Those with nothing to run here: they ended before, were cleared away, or could not be taken on. Kept
-    /// until the servers take them back.
-    settled: BTreeSet<String>,
+    /// until the servers take them back, with the index at which they were last changed.
+    settled: BTreeMap<String, u64>,
+}
+
+impl Known {
+    /// Nothing runs any more under this id, and nothing shall.
+    fn settle(&mut self, id: &str) -> Option<AllocHandle> {
+        let handle = self.running.remove(id)?;
+        let index = handle.alloc.borrow().alloc_modify_index;
+        self.settled.insert(id.to_string(), index);
+        Some(handle)
+    }
 }
 
 impl Allocs {
@@ -75,7 +85,7 @@ impl Allocs {
         let known = self.lock();
         let is_wanted = |id: &String, index: u64| match known.running.get(id) {
             Some(handle) => handle.alloc.borrow().alloc_modify_index < index,
-            None => !known.settled.contains(id),
+            None => known.settled.get(id).is_none_or(|settled| *settled < index),
         };
         assigned.iter().filter(|(id, index)| is_wanted(id, **index)).map(|(id, _)| id.clone()).collect()
     }
@@ -84,7 +94,7 @@ impl Allocs {
     pub async fn apply(&self, assigned: &BTreeMap<String, u64>, fetched: Vec<Allocation>) {
         let gone: Vec<AllocHandle> = {
             let mut known = self.lock();
-            known.settled.retain(|id| assigned.contains_key(id));
+            known.settled.retain(|id, _| assigned.contains_key(id));
             known.running.extract_if(.., |id, _| !assigned.contains_key(id)).map(|(_, gone)| gone).collect()
         };
         for handle in gone {
@@ -97,9 +107,11 @@ impl Allocs {
                 }
                 // It ended here, or on a node that went by this name, and its remains were cleared away.
                 None if status::is_terminal(&alloc.client_status) => {
-                    self.lock().settled.insert(alloc.id);
+                    self.lock().settled.insert(alloc.id, alloc.alloc_modify_index);
                 }
+                // New; or it ended here and was cleared away, and an earlier state of the servers was put back.
                 None => {
+                    self.lock().settled.remove(&alloc.id);
                     self.context.store.put_alloc(&alloc);
                     self.take_on(StoredAlloc {
                         alloc,
@@ -124,7 +136,7 @@ impl Allocs {
             }
             Err(error) => {
                 tracing::error!(alloc = alloc.id, error, "an allocation was not taken on");
-                known.settled.insert(alloc.id.clone());
+                known.settled.insert(alloc.id.clone(), alloc.alloc_modify_index);
                 drop(known);
                 self.context.store.forget(&alloc.id);
                 self.context.updates.put(refusal(&alloc, &error, &self.context.node().id));
@@ -144,8 +156,7 @@ impl Allocs {
                 Some(handle) if !handle.is_done() => return Err("allocation still running".to_string()),
                 Some(_) => {
                     // Still assigned, yet not to be fetched and run again.
-                    known.settled.insert(id.to_string());
-                    known.running.remove(id)
+                    known.settle(id)
                 }
             }
         };
@@ -203,17 +214,10 @@ impl Allocs {
             let longest = longest_silence(&handle.alloc.borrow());
             if longest.is_some_and(|longest| silent >= longest) && !handle.is_done() {
                 tracing::warn!(alloc = id, "ending an allocation that must not run without servers");
-                self.settle(id);
+                self.lock().settle(&id);
                 handle.destroy().await;
             }
         }
-    }
-
-    /// Nothing runs any more under this id, and nothing shall.
-    fn settle(&self, id: String) {
-        let mut known = self.lock();
-        known.running.remove(&id);
-        known.settled.insert(id);
     }
 
     /// Ends everything and removes it.

@@ -8,5 +8,6 @@ mod cluster;
 mod crash;
 mod disconnect;
 mod first_hour;
+mod snapshot;
 mod support;
 mod wrong_input;

@@ -363,6 +363,9 @@ impl AllocRunner {
         } else if back {
             self.reconnect();
         }
+        if !back && alloc.client_status != self.update().client_status {
+            self.say_again();
+        }
         self.kill_missing(&alloc);
     }
 
@@ -371,6 +374,11 @@ impl AllocRunner {
         for name in self.roles.keys() {
             self.board.add_event(name, events::reconnected());
         }
+        self.say_again();
+    }
+
+    /// The servers may have forgotten what they were told: an earlier state of theirs was put back.
+    fn say_again(&mut self) {
         let update = self.update();
         self.context.updates.put_again(update.clone());
         self.reported = Some(update);

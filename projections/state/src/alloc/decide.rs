@@ -3,7 +3,7 @@ use model::document::{Allocation, TaskState};
 use model::event::{
     AllocReported, AllocTransitionRequested, EvalCreated, EvalsCanceled, Event, NewEval, NodeAllocsReported,
 };
-use model::{AllocId, ClientStatus, Doc, EvalId, NodeId, NodeStatus, Rejection, Report, Trigger};
+use model::{AllocId, ClientStatus, Desired, Doc, EvalId, NodeId, NodeStatus, Rejection, Report, Trigger};
 
 use super::state::Alloc;
 use crate::State;
@@ -127,6 +127,12 @@ impl Told {
         } else if to == ClientStatus::Failed && alloc.follow_up.is_none() && may_be_rescheduled(state, alloc)
         {
             Some(Trigger::AllocFailure)
+        } else if to == ClientStatus::Complete
+            && alloc.desired == Desired::Run
+            && !alloc.version.kind.is_batch()
+        {
+            // A service that nobody told to end is missing now; after a restored state, for one.
+            Some(Trigger::AllocStop)
         } else {
             None
         };

@@ -97,6 +97,7 @@ impl State {
         restored.requests = std::mem::take(&mut self.requests);
         let all = at.index;
         restored.tables = crate::TableIndexes { nodes: all, jobs: all, evals: all, allocs: all };
+        restored.show_allocs_again(at.index);
         *self = restored;
         delta.restored = true;
     }
@@ -110,6 +111,17 @@ impl State {
 }
 
 impl State {
+    /// Allocations that have not ended are new to their nodes: these look at them again, and say how they really are.
+    fn show_allocs_again(&mut self, now: Index) {
+        for row in 0..self.allocs.rows.len() as u32 {
+            if !self.allocs.rows[row].client.is_terminal() {
+                let alloc = self.allocs.rows.get_mut(row).expect("it was just looked at");
+                let alloc = Arc::make_mut(alloc);
+                (alloc.modified, alloc.alloc_modified) = (now, now);
+            }
+        }
+    }
+
     /// Nothing was created or changed after `limit`. Versions of jobs keep what tells them apart.
     fn bring_back_to(&mut self, limit: Index) {
         let bring = |index: &mut Index| *index = (*index).min(limit);

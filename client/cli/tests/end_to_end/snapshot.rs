@@ -1,0 +1,85 @@
+//! Snapshots of the whole state: kept as files, looked into, and put back.
+
+use serde_json::Value;
+
+use crate::support::http::{self, Events};
+use crate::support::{Place, eventually, staying, text, until};
+
+#[test]
+fn a_snapshot_brings_back_what_was_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = Place::both(directory.path(), "one");
+    let agent = place.start();
+    agent.wait_for_a_ready_node();
+    agent.register(&staying("kept"));
+    let first = agent.running("kept");
+    let file = directory.path().join("one.snap").display().to_string();
+    let saved = agent.run(&["operator", "snapshot", "save", &file]).good();
+    assert!(saved.contains(&file), "{saved}");
+    let told = agent.run(&["operator", "snapshot", "inspect", &file]).good();
+    assert!(told.contains("Index"), "{told}");
+
+    agent.run(&["job", "stop", "-detach", "kept"]).good();
+    agent.register(&staying("later"));
+    let later = agent.process_of(&agent.running("later"));
+    let before = agent.get("/v1/agent/self")["stats"]["raft"]["applied_index"].clone();
+
+    agent.run(&["operator", "snapshot", "restore", &file]).good();
+    assert_eq!(http::get(place.http, "/v1/job/later").unwrap().status, 404);
+    assert_eq!(agent.get("/v1/job/kept")["Stop"], false);
+    // The node follows: what is wanted no more ends, and what is wanted again runs.
+    until("the later task ends", || !later.lives());
+    let again = eventually("it runs again", || {
+        let runs = |alloc: &&Value| alloc["ClientStatus"] == "running" && alloc["ID"] != first;
+        agent.allocs("kept").iter().find(runs).map(|alloc| text(&alloc["ID"]))
+    });
+    assert!(agent.process_of(&again).lives());
+    // The log went on: nobody who reads it is sent back.
+    assert!(number(&agent.get("/v1/agent/self")["stats"]["raft"]["applied_index"]) > number(&before));
+
+    // It is a state like any other: also after a crash, and for whoever reads all events.
+    agent.kill();
+    let agent = place.start();
+    assert_eq!(agent.get("/v1/job/kept")["Stop"], false);
+    assert_eq!(http::get(place.http, "/v1/job/later").unwrap().status, 404);
+    let last = agent.register(&staying("last"));
+    let mut events = Events::open(place.http, None).unwrap();
+    let ids: Vec<_> =
+        std::iter::from_fn(|| Some(events.next().unwrap().id)).take_while(|id| id.0 < last).collect();
+    assert!(!ids.is_empty() && ids.is_sorted_by(|one, next| one < next), "ids rise: {ids:?}");
+
+    // Another cluster can take it over.
+    let elsewhere = Place::server(directory.path(), "two").start();
+    elsewhere.register(&staying("own"));
+    elsewhere.run(&["operator", "snapshot", "restore", &file]).good();
+    assert_eq!(elsewhere.get("/v1/job/kept")["Stop"], false);
+    assert_eq!(http::get(elsewhere.place.http, "/v1/job/own").unwrap().status, 404);
+    assert_eq!(elsewhere.allocs("kept")[0]["ID"], first);
+}
+
+#[test]
+fn a_file_that_is_no_snapshot_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let agent = Place::server(directory.path(), "one").start();
+    agent.register(&staying("own"));
+    let file = directory.path().join("one.snap");
+    let name = file.display().to_string();
+    agent.run(&["operator", "snapshot", "save", &name]).good();
+    let whole = std::fs::read(&file).unwrap();
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 1;
+    for (bytes, what) in
+        [(b"no snapshot".to_vec(), "text"), (whole[..whole.len() - 1].to_vec(), "cut"), (flipped, "flipped")]
+    {
+        std::fs::write(&file, bytes).unwrap();
+        let index = agent.get("/v1/job/own")["JobModifyIndex"].clone();
+        let refused = agent.run(&["operator", "snapshot", "restore", &name]).bad();
+        assert!(refused.contains("napshot"), "{what}: {refused}");
+        agent.run(&["operator", "snapshot", "inspect", &name]).bad();
+        assert_eq!(agent.get("/v1/job/own")["JobModifyIndex"], index, "{what}");
+    }
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().or_else(|| value.as_str()?.parse().ok()).unwrap_or_else(|| panic!("{value} is no number"))
+}

@@ -16,4 +16,4 @@ mod start;
 mod states;
 
 pub use sessions::Sessions;
-pub use start::{ClusterSettings, GossipSettings, Server, Settings, StartError};
+pub use start::{ClusterSettings, GossipSettings, Server, Settings, StartError, log_dir};

@@ -116,7 +116,7 @@ pub enum StartError {
     /// A lone server goes no further by itself: part of what it acknowledged is gone.
     #[error(
         "the log in {path} is damaged, and there is no other server to fetch it from: it is left as it is. \
-         Put back a copy of the directory, or begin with an empty one"
+         Put back a copy of the directory, or look what can be kept with: sojourn operator log repair {path}"
     )]
     Damaged { path: PathBuf, source: StoreError },
     #[error("cannot gossip")]
@@ -287,6 +287,11 @@ fn advertised(wanted: Option<&String>, listener: &TcpListener) -> String {
     wanted.cloned().unwrap_or_else(|| bound(listener).to_string())
 }
 
+/// Where the log lies in a data directory.
+pub fn log_dir(data_dir: &Path) -> PathBuf {
+    data_dir.join("server").join("log")
+}
+
 /// Opens the log. A damaged one is put aside if there are other servers: this one begins anew, under another number,
 /// and gets everything from them. It never votes with a log that may lack what it once acknowledged.
 async fn open_log(
@@ -297,7 +302,7 @@ async fn open_log(
     inbox: &control::Inbox,
 ) -> Result<Arc<RaftJournal>, StartError> {
     let data = |source| StartError::Data { path: dir.to_path_buf(), source };
-    let path = dir.join("log");
+    let path = log_dir(&settings.data_dir);
     let mut found = if settings.cluster.bootstrap_expect == 1 { Found::Alone } else { Found::Wait };
     loop {
         let log = raft::Settings {

@@ -7,6 +7,7 @@ use base::Uuid;
 
 const SERVER: &str = "server-id";
 const NUMBER: &str = "raft-number";
+const SUSPICION: &str = "log-is-damaged";
 
 /// The server's own id, for as long as its data directory lives.
 ///
@@ -43,6 +44,25 @@ pub fn begin_anew(dir: &Path) -> io::Result<PathBuf> {
     Ok(aside)
 }
 
+/// Notes that the log was found damaged where a start may pass by, until [`trust`].
+///
+/// # Errors
+/// The disk's.
+pub fn suspect(dir: &Path, why: &str) -> io::Result<()> {
+    write(dir, SUSPICION, why)
+}
+
+pub fn is_suspected(dir: &Path) -> bool {
+    dir.join(SUSPICION).exists()
+}
+
+/// # Errors
+/// The disk's.
+pub fn trust(dir: &Path) -> io::Result<()> {
+    std::fs::remove_file(dir.join(SUSPICION))?;
+    sync(dir)
+}
+
 /// A seed that nobody can foretell.
 ///
 /// # Errors
@@ -64,15 +84,20 @@ where
         }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let drawn = draw()?;
-            let draft = dir.join(format!("{name}.new"));
-            std::fs::write(&draft, format!("{drawn}\n"))?;
-            std::fs::File::open(&draft)?.sync_all()?;
-            std::fs::rename(&draft, &path)?;
-            sync(dir)?;
+            write(dir, name, &drawn.to_string())?;
             Ok(drawn)
         }
         Err(error) => Err(error),
     }
+}
+
+/// All of it or nothing, whenever the power goes.
+fn write(dir: &Path, name: &str, line: &str) -> io::Result<()> {
+    let draft = dir.join(format!("{name}.new"));
+    std::fs::write(&draft, format!("{line}\n"))?;
+    std::fs::File::open(&draft)?.sync_all()?;
+    std::fs::rename(&draft, dir.join(name))?;
+    sync(dir)
 }
 
 fn sync(dir: &Path) -> io::Result<()> {

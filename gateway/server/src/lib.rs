@@ -9,6 +9,7 @@ pub mod gossip;
 mod identity;
 mod link;
 pub mod rpc;
+mod scrub;
 pub mod servers;
 mod sessions;
 pub mod snapshot_file;
@@ -16,4 +17,4 @@ mod start;
 mod states;
 
 pub use sessions::Sessions;
-pub use start::{ClusterSettings, GossipSettings, Server, Settings, StartError};
+pub use start::{ClusterSettings, GossipSettings, Halted, Server, Settings, StartError, log_dir};

@@ -1,3 +1,4 @@
+use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use control::heartbeats::HeartbeatSettings;
 use history::History;
 use http_gateway::events::Feed;
 use http_gateway::{AgentInfo, Api};
-use journal::store::StoreError;
+use journal::store::{Damage, Directory, Repair, StoreError, repair};
 use model::{Autopilot, NodeId};
 use raft::{Found, OpenError, RaftJournal};
 use serde_json::{Map, Value};
@@ -26,6 +27,7 @@ use crate::gossip::{self, Gossip};
 use crate::identity;
 use crate::link::Link;
 use crate::rpc::Rpc;
+use crate::scrub::Scrub;
 use crate::servers::Servers;
 use crate::sessions::Sessions;
 use crate::snapshot_file;
@@ -55,6 +57,8 @@ pub struct Settings {
     pub broker: BrokerSettings,
     pub workers: usize,
     pub segment_bytes: u64,
+    /// How often the whole log is read again to find damage; `None` never does.
+    pub scrub_every: Option<Duration>,
     pub cluster: ClusterSettings,
     /// Our release.
     pub version: String,
@@ -116,15 +120,25 @@ pub enum StartError {
     /// A lone server goes no further by itself: part of what it acknowledged is gone.
     #[error(
         "the log in {path} is damaged, and there is no other server to fetch it from: it is left as it is. \
-         Put back a copy of the directory, or begin with an empty one"
+         Put back a copy of the directory, or look what can be kept with: sojourn operator log repair {path}"
     )]
     Damaged { path: PathBuf, source: StoreError },
+    #[error("cannot read the log in the background")]
+    Scrub(#[source] io::Error),
     #[error("cannot gossip")]
     Gossip(#[from] gossip::GossipError),
     #[error("cannot open the history index")]
     History(#[from] history::HistoryError),
     #[error("cannot listen on {address}: is another agent running there?")]
     Listen { address: SocketAddr, source: io::Error },
+}
+
+/// Why a server cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Halted {
+    pub why: String,
+    /// Started again it can: it puts its log aside, and has others to fetch everything from.
+    pub again: bool,
 }
 
 /// A running server.
@@ -134,6 +148,9 @@ pub struct Server {
     pub http: SocketAddr,
     pub rpc: SocketAddr,
     log: Arc<RaftJournal>,
+    /// `None` if it shall not be read again.
+    scrub: Option<Scrub>,
+    has_others: bool,
     events: Feed,
     history: Arc<History>,
     stop: watch::Sender<bool>,
@@ -176,6 +193,7 @@ impl Server {
         let (stop, stopping) = watch::channel(false);
         let addresses = (bound(&http), bound(&rpc));
         let advertise = advertised(settings.advertise_rpc.as_ref(), &rpc);
+        let (scrub, has_others) = (scrub(&settings, log.clone())?, settings.cluster.has_others());
         let api = Api {
             control: control.clone(),
             node_link: Arc::new(link.clone()),
@@ -201,6 +219,8 @@ impl Server {
             http: addresses.0,
             rpc: addresses.1,
             log,
+            scrub,
+            has_others,
             events,
             history,
             stop,
@@ -210,11 +230,23 @@ impl Server {
     }
 
     /// Waits until the server cannot go on, and says why.
-    pub async fn halted(&self) -> String {
+    pub async fn halted(&self) -> Halted {
         let mut halted = self.control.halted();
-        match halted.wait_for(Option::is_some).await {
-            Ok(why) => why.clone().unwrap_or_default(),
-            Err(_) => "the sequencer is gone".to_string(),
+        let stopped = async {
+            match halted.wait_for(Option::is_some).await {
+                Ok(why) => why.clone().unwrap_or_default(),
+                Err(_) => "the sequencer is gone".to_string(),
+            }
+        };
+        let damaged = async {
+            match &self.scrub {
+                Some(scrub) => scrub.damage().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            why = stopped => Halted { why, again: false },
+            why = damaged => Halted { why, again: self.has_others },
         }
     }
 
@@ -227,8 +259,11 @@ impl Server {
         if tokio::time::timeout(DRAIN_MAX, self.http_task).await.is_err() {
             http.abort();
         }
-        let (control, history) = (self.control, self.history);
+        let (control, history, scrub) = (self.control, self.history, self.scrub);
         let stopped = tokio::task::spawn_blocking(move || {
+            if let Some(scrub) = scrub {
+                scrub.stop();
+            }
             control.shutdown();
             history.shutdown();
         });
@@ -287,6 +322,11 @@ fn advertised(wanted: Option<&String>, listener: &TcpListener) -> String {
     wanted.cloned().unwrap_or_else(|| bound(listener).to_string())
 }
 
+/// Where the log lies in a data directory.
+pub fn log_dir(data_dir: &Path) -> PathBuf {
+    data_dir.join("server").join("log")
+}
+
 /// Opens the log. A damaged one is put aside if there are other servers: this one begins anew, under another number,
 /// and gets everything from them. It never votes with a log that may lack what it once acknowledged.
 async fn open_log(
@@ -297,8 +337,9 @@ async fn open_log(
     inbox: &control::Inbox,
 ) -> Result<Arc<RaftJournal>, StartError> {
     let data = |source| StartError::Data { path: dir.to_path_buf(), source };
-    let path = dir.join("log");
+    let path = log_dir(&settings.data_dir);
     let mut found = if settings.cluster.bootstrap_expect == 1 { Found::Alone } else { Found::Wait };
+    let mut examined = false;
     loop {
         let log = raft::Settings {
             dir: path.clone(),
@@ -311,7 +352,13 @@ async fn open_log(
             timings: settings.cluster.timings.clone(),
             seed: identity::seed().map_err(data)?,
         };
-        match RaftJournal::open(log, Arc::new(servers.clone()), inbox.clone(), &Handle::current()).await {
+        let opened = match examine(dir, &path).await {
+            Ok(()) => {
+                RaftJournal::open(log, Arc::new(servers.clone()), inbox.clone(), &Handle::current()).await
+            }
+            Err(why) => Err(why),
+        };
+        match opened {
             Err(OpenError::Store(source @ StoreError::Damaged { .. })) => {
                 if !settings.cluster.has_others() {
                     return Err(StartError::Damaged { path: settings.data_dir.clone(), source });
@@ -324,9 +371,53 @@ async fn open_log(
                 );
                 found = Found::Wait;
             }
+            // It reads some of the log, and says only in words what it found.
+            Err(why @ OpenError::Consensus(_)) if !examined => {
+                identity::suspect(dir, &why.to_string()).map_err(data)?;
+                examined = true;
+            }
             opened => return Ok(opened?),
         }
     }
+}
+
+/// Reads a log to its last byte before it is opened, if it was found damaged where opening it may pass by.
+async fn examine(dir: &Path, log: &Path) -> Result<(), OpenError> {
+    if !identity::is_suspected(dir) {
+        return Ok(());
+    }
+    let (dir, log) = (dir.to_path_buf(), log.to_path_buf());
+    let look = move || match repair(&Directory::open(&log)?, false) {
+        Ok(Repair { damage, .. }) => {
+            let Damage { file, offset, why } =
+                damage.into_iter().next().expect("a log that needs a repair is damaged somewhere");
+            Err(StoreError::Damaged { file, offset, why })
+        }
+        Err(StoreError::Undamaged) => identity::trust(&dir)
+            .map_err(|source| StoreError::Io { doing: "remove the note of damage in the log", source }),
+        Err(error) => Err(error),
+    };
+    Ok(tokio::task::spawn_blocking(look).await??)
+}
+
+/// Reads the log again in the background, if that is wanted.
+fn scrub(settings: &Settings, log: Arc<RaftJournal>) -> Result<Option<Scrub>, StartError> {
+    let Some(every) = settings.scrub_every else { return Ok(None) };
+    let (path, has_others) = (settings.data_dir.clone(), settings.cluster.has_others());
+    let report = move |source: StoreError| {
+        if let Err(error) = identity::suspect(&path.join("server"), &source.to_string()) {
+            tracing::error!(%error, "the damage of the log cannot be noted: a start may pass it by");
+        }
+        match has_others {
+            true => format!("{source}: it is put aside, and this server gets everything from the others"),
+            false => {
+                let damaged = StartError::Damaged { path, source };
+                damaged.source().map_or_else(String::new, |source| format!("{source}: "))
+                    + &damaged.to_string()
+            }
+        }
+    };
+    Scrub::start(log, every, report).map(Some).map_err(StartError::Scrub)
 }
 
 /// Gets the cluster's state whenever this server's own turns out to be another one.

@@ -99,6 +99,14 @@ pub struct RaftJournal {
 }
 
 impl RaftJournal {
+    /// Reads one sealed segment or one image again; see [`Store::scrub`]. Blocks.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn scrub(&self) -> Result<Option<String>, StoreError> {
+        self.store.scrub()
+    }
+
     /// Stops taking part, writes what is queued, and lets go of the directory. Proposals in flight may or may not
     /// be found committed at the next start.
     pub async fn shutdown(&self) {

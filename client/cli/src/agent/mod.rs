@@ -5,10 +5,11 @@ mod server;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
 use ::node::{Agent, WireServers};
-use ::server::Server;
+use ::server::{Halted, Server};
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -21,10 +22,33 @@ use crate::settings::Settings;
 pub fn run(settings: &Settings, started: impl FnOnce()) -> anyhow::Result<()> {
     let home = Home::make(settings)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(settings, &home.path, started))
+    let end = runtime.block_on(serve(settings, &home.path, started))?;
+    drop((runtime, home));
+    match end {
+        End::Told { .. } => Ok(()),
+        End::Again => Err(start_again()),
+    }
 }
 
-async fn serve(settings: &Settings, home: &Path, started: impl FnOnce()) -> anyhow::Result<()> {
+/// How an agent ends that nothing went wrong with.
+enum End {
+    /// It was told to; it leaves the other servers for good if it shall.
+    Told { leave: bool },
+    /// The server needs a new beginning.
+    Again,
+}
+
+/// Becomes what the process was when it began, with the same number for whoever watches it. Returns only why not.
+fn start_again() -> anyhow::Error {
+    let own = match std::env::current_exe() {
+        Ok(own) => own,
+        Err(error) => return anyhow::Error::new(error).context("cannot start again"),
+    };
+    let error = std::process::Command::new(own).args(std::env::args_os().skip(1)).exec();
+    anyhow::Error::new(error).context("cannot start again")
+}
+
+async fn serve(settings: &Settings, home: &Path, started: impl FnOnce()) -> anyhow::Result<End> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let server = match settings.server.enabled {
@@ -36,17 +60,27 @@ async fn serve(settings: &Settings, home: &Path, started: impl FnOnce()) -> anyh
         false => None,
     };
     started();
+    let told = |leave| Ok(End::Told { leave });
     let outcome = tokio::select! {
-        _ = interrupt.recv() => Ok(("interrupted: ending", settings.leave_on_interrupt)),
-        _ = terminate.recv() => Ok(("told to end: ending", settings.leave_on_terminate)),
-        why = halted(server.as_ref()) => Err(anyhow::anyhow!("the server stopped: {why}")),
+        _ = interrupt.recv() => {
+            tracing::info!("interrupted: ending");
+            told(settings.leave_on_interrupt)
+        }
+        _ = terminate.recv() => {
+            tracing::info!("told to end: ending");
+            told(settings.leave_on_terminate)
+        }
+        halted = halted(server.as_ref()) => match halted {
+            Halted { why, again: true } => {
+                tracing::error!("the server stopped, and starts again: {why}");
+                Ok(End::Again)
+            }
+            Halted { why, again: false } => Err(anyhow::anyhow!("the server stopped: {why}")),
+        },
         why = given_up(server.as_ref()) => Err(anyhow::anyhow!("{why}")),
     };
-    if let Ok((why, _)) = outcome {
-        tracing::info!("{why}");
-    }
     let end = async {
-        if let (Ok((_, true)), Some(server)) = (&outcome, &server) {
+        if let (Ok(End::Told { leave: true }), Some(server)) = (&outcome, &server) {
             server.cluster.leave().await;
         }
         if let Some(node) = node {
@@ -61,7 +95,7 @@ async fn serve(settings: &Settings, home: &Path, started: impl FnOnce()) -> anyh
         _ = interrupt.recv() => tracing::warn!("interrupted again: ending at once"),
         _ = terminate.recv() => tracing::warn!("told to end again: ending at once"),
     }
-    outcome.map(|_| ())
+    outcome
 }
 
 async fn start_node(settings: &Settings, home: &Path) -> anyhow::Result<Agent> {
@@ -71,7 +105,7 @@ async fn start_node(settings: &Settings, home: &Path) -> anyhow::Result<Agent> {
 }
 
 /// Why the server cannot go on. An agent without one never hears of it.
-async fn halted(server: Option<&Server>) -> String {
+async fn halted(server: Option<&Server>) -> Halted {
     match server {
         Some(server) => server.halted().await,
         None => std::future::pending().await,

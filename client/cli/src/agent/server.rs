@@ -48,6 +48,7 @@ pub fn settings(settings: &Settings, home: &Path) -> anyhow::Result<server::Sett
         },
         workers,
         segment_bytes: SEGMENT_BYTES,
+        scrub_every: Some(settings.server.scrub_interval.to_std()).filter(|every| !every.is_zero()),
         cluster: cluster(settings)?,
         version: env!("CARGO_PKG_VERSION").to_string(),
         config: shown(settings, home),

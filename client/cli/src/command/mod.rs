@@ -18,6 +18,7 @@ mod node_status;
 mod operator_api;
 mod operator_autopilot;
 mod operator_gossip;
+mod operator_log;
 mod operator_raft;
 mod operator_snapshot;
 mod server_force_leave;
@@ -51,6 +52,7 @@ pub fn all() -> Vec<&'static Command> {
         &operator_autopilot::HEALTH,
         &operator_autopilot::SET_CONFIG,
         &operator_gossip::GENERATE,
+        &operator_log::REPAIR,
         &operator_raft::LIST_PEERS,
         &operator_raft::REMOVE_PEER,
         &operator_raft::TRANSFER_LEADERSHIP,

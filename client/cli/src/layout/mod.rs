@@ -5,6 +5,7 @@ pub mod deployment;
 pub mod eval;
 pub mod history;
 pub mod job;
+pub mod log;
 pub mod metrics;
 pub mod node;
 pub mod operator;

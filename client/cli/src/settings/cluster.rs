@@ -153,6 +153,10 @@ pub fn check(settings: &Settings) -> Result<(), String> {
     if server.join.retry_interval <= Duration::ZERO {
         return Err("server.server_join.retry_interval: expected a duration above zero".to_string());
     }
+    let interval = server.scrub_interval;
+    if interval != Duration::ZERO && interval < Duration::from_secs(1) {
+        return Err("server.scrub_interval: expected a duration of a second at least, or 0s".to_string());
+    }
     match settings.autopilot.unfit() {
         Some((field, expected)) => Err(format!("autopilot: {field}: expected {expected}")),
         None => Ok(()),

@@ -65,6 +65,7 @@ fn server(server: &mut ServerSettings, mut section: Section) -> Result<(), Diagn
     maybe(&mut section, "num_schedulers", &mut server.num_schedulers)?;
     word(&mut section, "heartbeat_grace", &mut server.heartbeat_grace)?;
     word(&mut section, "min_heartbeat_ttl", &mut server.min_heartbeat_ttl)?;
+    word(&mut section, "scrub_interval", &mut server.scrub_interval)?;
     maybe(&mut section, "encrypt", &mut server.encrypt)?;
     cluster::joins(server, &mut section)?;
     for section in section.sections("server_join")? {

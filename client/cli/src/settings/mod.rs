@@ -95,6 +95,9 @@ pub struct ServerSettings {
     /// Patience beyond the granted time before a silent node counts as down.
     pub heartbeat_grace: Duration,
     pub min_heartbeat_ttl: Duration,
+    /// How often the whole log on the disk is read again to find damage, in the background and with at most a twentieth
+    /// of the disk's time; 0 never does.
+    pub scrub_interval: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -172,6 +175,7 @@ impl Settings {
                 num_schedulers: None,
                 heartbeat_grace: Duration::from_secs(10),
                 min_heartbeat_ttl: Duration::from_secs(10),
+                scrub_interval: Duration::from_secs(24 * 60 * 60),
             },
             autopilot: Autopilot::default(),
             leave_on_terminate: false,

@@ -6,6 +6,7 @@
 mod apart;
 mod cluster;
 mod crash;
+mod damage;
 mod disconnect;
 mod first_hour;
 mod snapshot;

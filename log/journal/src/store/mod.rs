@@ -345,8 +345,10 @@ impl Store {
         self.shared.contents.lock().notes.committed
     }
 
+    /// What raft needs no more, or, since a repair put it aside, cannot have.
     pub fn purged(&self) -> Option<LogId> {
-        self.shared.contents.lock().notes.purged
+        let contents = self.shared.contents.lock();
+        contents.notes.purged.max(contents.base.last())
     }
 
     /// The last entry, written or not. A log that holds none but goes on after an image tells the image's last one.

@@ -1,6 +1,8 @@
 //! Finds damage in what nobody reads, before it is needed.
 
-use super::image::{Table, read_chunk};
+use std::collections::BTreeMap;
+
+use super::image::{ImageFile, Table, read_chunk};
 use super::scan::scan_sealed;
 use super::{Store, StoreError, images, segment};
 
@@ -16,6 +18,8 @@ pub(super) struct Progress {
 impl Store {
     /// Reads one sealed segment, or one image, and holds every byte of it that matters to its checksum. Returns its name;
     /// `None` when all were read, and the next call begins anew. Blocks, as long as reading a segment takes.
+    ///
+    /// An image that a newer one stands before is only spoken of: nobody needs it, and it goes with the next one.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] where something is not what was written. The next call goes on behind it.
@@ -34,15 +38,25 @@ impl Store {
         }
         let next = {
             let images = self.shared.images.lock();
-            images.kept().find(|table| table.number > progress.image).map(|it| (it.clone(), images.files()))
+            let newest = images.newest().map(|table| table.number);
+            let next = images.kept().find(|table| table.number > progress.image);
+            next.map(|it| (it.clone(), images.files(), Some(it.number) < newest))
         };
-        let Some((table, files)) = next else {
+        let Some((table, files, has_newer)) = next else {
             *progress = Progress::default();
             return Ok(None);
         };
         progress.image = table.number;
-        Table::read(table.number, &files[&table.number])?;
-        table.rows.iter().try_for_each(|row| read_chunk(&files[&row.file], row).map(drop))?;
-        Ok(Some(images::name(table.number)))
+        let read = read_image(&table, &files);
+        if let (Err(error @ StoreError::Damaged { .. }), true) = (&read, has_newer) {
+            tracing::warn!(%error, "an image is damaged that a newer one stands before");
+            return Ok(Some(images::name(table.number)));
+        }
+        read.map(|()| Some(images::name(table.number)))
     }
+}
+
+fn read_image(table: &Table, files: &BTreeMap<u64, ImageFile>) -> Result<(), StoreError> {
+    Table::read(table.number, &files[&table.number])?;
+    table.rows.iter().try_for_each(|row| read_chunk(&files[&row.file], row).map(drop))
 }

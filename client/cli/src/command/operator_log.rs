@@ -1,0 +1,79 @@
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use journal::store::{Directory, Repair, StoreError, repair};
+use serde_json::{Value, json};
+
+use crate::call::{Call, Command, Outcome, Run};
+use crate::flags::switch;
+use crate::layout;
+use crate::output::{self, write_err, write_out};
+
+pub static REPAIR: Command = Command {
+    name: "operator log repair",
+    aliases: &[],
+    arguments: "<data_dir>",
+    summary: "Make a damaged log of a lone server open again.",
+    details: "Reads the whole log in <data_dir>, which is data_dir of the agent's configuration, and tells what is \
+              damaged and what would be lost. Exits with 0 when nothing is damaged or everything was repaired, and \
+              with 1 when -accept-loss would be needed. What is damaged or has to go stays in the log's directory \
+              under another name. The server must not run. One that has others must not be repaired: it gets \
+              everything from them when it starts.",
+    flags: &[&[
+        switch("accept-loss", "Repair the log and give up what is told as lost."),
+        switch("json", "Print what was found as JSON."),
+    ]],
+    run: Run::Process(run),
+};
+
+fn run(call: Call) -> Outcome {
+    let data_dir = call.one_argument()?;
+    let (accept_loss, as_json) = (call.args.switch("accept-loss"), call.args.switch("json"));
+    let log = server::log_dir(Path::new(data_dir));
+    let found = look(&log, accept_loss)?;
+    write_out(match as_json {
+        true => output::json(&described(&log, found.as_ref(), accept_loss)),
+        false => layout::log::repair(&log, found.as_ref()),
+    });
+    if found.is_none() || accept_loss {
+        return Ok(0);
+    }
+    if !as_json {
+        let again = format!("{} operator log repair -accept-loss {data_dir}", call.program);
+        write_err(format!("Nothing was changed. To repair the log and accept the loss: {again}"));
+    }
+    Ok(1)
+}
+
+/// What is damaged; `None` when nothing is.
+fn look(log: &Path, accept_loss: bool) -> anyhow::Result<Option<Repair>> {
+    let shown = log.display();
+    // Opening would make the directory.
+    if !log.is_dir() {
+        bail!("Error repairing log: there is no directory {shown}: expected a server's data_dir");
+    }
+    let done = Directory::open(log).and_then(|files| repair(&files, accept_loss));
+    match done {
+        Ok(found) => Ok(Some(found)),
+        Err(StoreError::Undamaged) => Ok(None),
+        Err(error @ StoreError::InUse { .. }) => {
+            Err(error).context("Error repairing log: the server has to be stopped first")
+        }
+        Err(error) => Err(error).with_context(|| format!("Error repairing log in {shown}")),
+    }
+}
+
+fn described(log: &Path, found: Option<&Repair>, accepted: bool) -> Value {
+    let damage = found.iter().flat_map(|found| &found.damage);
+    let damage = damage.map(|it| json!({"File": it.file, "Offset": it.offset, "Why": it.why}));
+    let lost = found.and_then(|found| found.lost.clone());
+    json!({
+        "Log": log.display().to_string(),
+        "Damage": damage.collect::<Vec<_>>(),
+        "LastKept": found.map(|found| found.keeps.0),
+        "OldestReadable": found.map(|found| found.horizon.0),
+        "Lost": lost.map(|lost| json!({"First": lost.start().0, "Last": lost.end().0})),
+        "Repaired": found.is_some() && accepted,
+        "PutAside": found.map(|found| found.aside.clone()).unwrap_or_default(),
+    })
+}

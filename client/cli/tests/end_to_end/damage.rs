@@ -1,0 +1,49 @@
+//! A log that was damaged by hand, under a lone server.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::support::{Place, Ran, job, program, sojourn, until};
+
+#[test]
+fn a_lone_server_with_a_damaged_log_refuses_until_it_is_repaired() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = Place::server(directory.path(), "one");
+    let agent = place.start();
+    agent.register(&job("first", json!({"command": "/bin/true"})));
+    let whole = agent.register(&job("second", json!({"command": "/bin/true"})));
+    for number in 0..20 {
+        agent.register(&job(&format!("later-{number}"), json!({"command": "/bin/true"})));
+    }
+    agent.kill();
+    let data = place.home.join("data");
+    let segment = data.join("server/log/00000000000000000001.seg");
+    flip_in_the_middle(&segment);
+
+    let refused = place.fail().bad();
+    let told = format!("look what can be kept with: sojourn operator log repair {}", data.display());
+    assert!(refused.contains(&told), "{refused}");
+    let repair = |flags: &[&str]| -> Ran {
+        let words = ["operator", "log", "repair"];
+        program(&sojourn()).args(words).args(flags).arg(&data).output().unwrap().into()
+    };
+    assert!(repair(&[]).bad().contains("Nothing was changed."));
+    repair(&["-accept-loss"]).good();
+
+    let agent = place.start();
+    let running = repair(&[]).bad();
+    assert!(running.contains("the server has to be stopped first"), "{running}");
+    until("it answers", || agent.get("/v1/job/second")["JobModifyIndex"] == json!(whole));
+    agent.register(&job("after", json!({"command": "/bin/true"})));
+}
+
+/// A byte of what was written; behind that there are zeros, and the mark of the segment's end.
+fn flip_in_the_middle(segment: &Path) {
+    let mut bytes = fs::read(segment).unwrap();
+    let written = bytes[..1 << 20].iter().rposition(|byte| *byte != 0).unwrap();
+    assert!(written < 1 << 19, "this is the end of what was written: {written}");
+    bytes[written / 2] ^= 0x20;
+    fs::write(segment, bytes).unwrap();
+}

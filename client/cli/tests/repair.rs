@@ -1,0 +1,177 @@
+//! `operator log repair` on a log that was damaged by hand.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+
+use base::{Index, Time, Uuid};
+use journal::store::{Directory, Driving, Entry, Payload, RETENTION, Settings, Store, StoreError};
+use model::event::NodeAllocsReported;
+use model::{Actor, Batch, CommandRecord, Digest, LoggedEvent, NodeId, RequestId};
+use serde_json::Value;
+
+const BATCHES: u64 = 30;
+const DAMAGED: &str = "00000000000000000003.seg";
+
+#[test]
+fn the_price_is_told_and_nothing_is_changed_before_it_is_accepted() {
+    let place = Place::damaged();
+    let before = place.files();
+    let told = place.repair(&[]);
+    assert_eq!(told.code, 1, "{}", told.stdout);
+    assert!(told.stdout.contains(&format!("\n{DAMAGED}  ")), "{}", told.stdout);
+    let json = place.repair(&["-json"]);
+    assert_eq!((json.code, json.stderr.as_str()), (1, ""));
+    let found: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!((&found["Damage"][0]["File"], &found["Repaired"]), (&DAMAGED.into(), &false.into()));
+    let kept = found["LastKept"].as_u64().unwrap();
+    assert!((1..BATCHES).contains(&kept), "{kept}");
+    assert_eq!(found["Lost"], serde_json::json!({"First": kept + 1, "Last": BATCHES}));
+    let price = format!(
+        "Kept:    the state after batch {kept}\nHistory: from batch 1\nLost:    batches {} to {BATCHES} ({} in all)\n",
+        kept + 1,
+        BATCHES - kept
+    );
+    assert!(told.stdout.ends_with(&price), "{}", told.stdout);
+    let again = format!(
+        "Nothing was changed. To repair the log and accept the loss: sojourn operator log repair -accept-loss {}\n",
+        place.data_dir()
+    );
+    assert_eq!(told.stderr, again);
+    assert_eq!(place.files(), before);
+}
+
+#[test]
+fn an_accepted_loss_is_all_that_is_lost() {
+    let place = Place::damaged();
+    let damaged = place.files()[DAMAGED].clone();
+    let found: Value = serde_json::from_str(&place.repair(&["-json"]).stdout).unwrap();
+    let done = place.repair(&["-accept-loss"]);
+    assert_eq!((done.code, done.stderr.as_str()), (0, ""));
+    let aside = format!("\nThe log is repaired. Put aside in its directory:\n    {DAMAGED}.damaged-1\n");
+    assert!(done.stdout.contains(&aside), "{}", done.stdout);
+    assert_eq!(place.files()[&format!("{DAMAGED}.damaged-1")], damaged);
+    let store = open(&place.log).unwrap();
+    assert_eq!(store.batch_at(u64::MAX - 1).0, found["LastKept"]);
+    drop(store);
+    let healthy = place.repair(&[]);
+    let nothing = format!("Nothing in the log in {} is damaged.\n", place.log.display());
+    assert_eq!((healthy.code, healthy.stdout), (0, nothing));
+}
+
+#[test]
+fn a_log_that_is_open_or_none_is_left_alone() {
+    let place = Place::damaged();
+    let before = place.files();
+    let held = Directory::open(&place.log).unwrap();
+    let refused = place.repair(&["-accept-loss"]);
+    let why = format!(
+        "Error repairing log: the server has to be stopped first: the log in {} is in use by another process\n",
+        place.log.display()
+    );
+    assert_eq!((refused.code, refused.stderr), (1, why));
+    drop(held);
+    assert_eq!(place.files(), before);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let refused = run(&["operator", "log", "repair", elsewhere.path().to_str().unwrap()]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.stderr.ends_with("server/log: expected a server's data_dir\n"), "{}", refused.stderr);
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    let usage = run(&["operator", "log", "repair"]);
+    assert!(usage.stderr.starts_with("This command takes one argument: <data_dir>\n"), "{}", usage.stderr);
+}
+
+/// A process that a test begins holds the locks of the others for a moment.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// A data directory.
+struct Place {
+    dir: tempfile::TempDir,
+    log: PathBuf,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Place {
+    /// One byte in the middle of a segment is not what was written.
+    fn damaged() -> Place {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("server").join("log");
+        let store = open(&log).unwrap();
+        for index in 0..=BATCHES {
+            let (tell, told) = mpsc::channel();
+            store.append(vec![entry(index)], Box::new(move || tell.send(()).unwrap())).unwrap();
+            told.recv().unwrap();
+        }
+        drop(store);
+        let place = Place { dir, log, _alone };
+        let mut bytes = place.files().remove(DAMAGED).expect("there are several segments");
+        bytes[300] ^= 0x20;
+        fs::write(place.log.join(DAMAGED), bytes).unwrap();
+        match open(&place.log).map(|_| ()) {
+            Err(StoreError::Damaged { file, .. }) => assert_eq!(file, DAMAGED),
+            other => panic!("{other:?}"),
+        }
+        place
+    }
+
+    fn data_dir(&self) -> &str {
+        self.dir.path().to_str().unwrap()
+    }
+
+    fn repair(&self, flags: &[&str]) -> Ran {
+        run(&[&["operator", "log", "repair"], flags, &[self.data_dir()]].concat())
+    }
+
+    fn files(&self) -> BTreeMap<String, Vec<u8>> {
+        let read = |entry: std::io::Result<fs::DirEntry>| {
+            let entry = entry.unwrap();
+            (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())
+        };
+        fs::read_dir(&self.log).unwrap().map(read).collect()
+    }
+}
+
+fn open(log: &Path) -> Result<Store, StoreError> {
+    let settings = Settings { segment_bytes: 1024, retention: RETENTION, driving: Driving::Threads };
+    Store::open(Arc::new(Directory::open(log)?), settings, Arc::new(|why| panic!("{why}")))
+}
+
+fn entry(index: u64) -> Entry {
+    let payload = match index {
+        0 => Payload::Membership(b"members".as_slice().into()),
+        _ => Payload::Batch(journal::encode(&batch(index))),
+    };
+    Entry { index, term: 1, payload }
+}
+
+fn batch(index: u64) -> Batch {
+    let node = NodeId(Uuid::from(u128::from(index)));
+    Batch {
+        index: Index(index),
+        previous: Index(index - 1),
+        digest: Digest::default(),
+        time: Time::from_secs(index as i64),
+        proposer: Uuid::from(1),
+        commands: vec![CommandRecord { request: RequestId::default(), kind: 1, actor: Actor::Anonymous }],
+        events: vec![LoggedEvent { command: 0, event: NodeAllocsReported { node }.into() }],
+    }
+}
+
+struct Ran {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+fn run(arguments: &[&str]) -> Ran {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sojourn"));
+    let output = command.env_clear().stdin(Stdio::null()).args(arguments).output().unwrap();
+    Ran {
+        code: output.status.code().unwrap(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}

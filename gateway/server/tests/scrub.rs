@@ -1,0 +1,172 @@
+//! Damage that no start would see, found while the server runs.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use base::Time;
+use control::Leadership;
+use control::broker::BrokerSettings;
+use control::heartbeats::HeartbeatSettings;
+use model::event::NodeMessage;
+use model::{Actor, Command, NodeId, Request, RequestId};
+use server::{ClusterSettings, Halted, Server, Settings, StartError, log_dir};
+use tokio::time::timeout;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const SEGMENT_BYTES: u64 = 16 << 10;
+
+/// In about 34 segments of six each.
+const MESSAGES: usize = 200;
+
+/// Consensus reads it at every start, to see where the log begins.
+const FIRST: &str = "00000000000000000001.seg";
+/// Nobody reads it: consensus halves the log in search of terms that began near its ends.
+const PASSED_BY: &str = "00000000000000000021.seg";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damage_that_a_start_passes_by_is_found_and_stops_a_lone_server() {
+    let home = tempfile::tempdir().unwrap();
+    let damaged = PASSED_BY;
+    with_damage_behind_an_image(home.path(), damaged).await;
+    // An image holds the outcome, so nobody needs to read it.
+    let unaware = Server::start(Settings { scrub_every: None, ..settings(home.path()) }).await.unwrap();
+    unaware.shutdown().await;
+
+    let server = Server::start(settings(home.path())).await.unwrap();
+    let Halted { why, again } = timeout(PATIENCE, server.halted()).await.unwrap();
+    assert!(!again);
+    assert!(why.contains(&format!("the log is damaged in segment {damaged} at byte ")), "{why}");
+    assert!(why.ends_with(&format!("sojourn operator log repair {}", home.path().display())), "{why}");
+    server.shutdown().await;
+    assert!(is_suspected(home.path()));
+
+    // From now on it is looked for before the log is opened.
+    let refused = Server::start(Settings { scrub_every: None, ..settings(home.path()) }).await;
+    assert!(matches!(refused.err(), Some(StartError::Damaged { .. })));
+    let files = journal::store::Directory::open(&log_dir(home.path())).unwrap();
+    journal::store::repair(&files, true).unwrap();
+    drop(files);
+    let server = Server::start(settings(home.path())).await.unwrap();
+    assert!(!is_suspected(home.path()), "all of it was read, and is whole");
+    server.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_has_others_puts_a_damaged_log_aside_when_it_starts_again() {
+    let home = tempfile::tempdir().unwrap();
+    let damaged = PASSED_BY;
+    with_damage_behind_an_image(home.path(), damaged).await;
+    let number = raft_number(home.path());
+    // Nobody answers there, but it is not alone.
+    let cluster = ClusterSettings {
+        bootstrap_expect: 0,
+        peers: vec!["127.0.0.1:1".to_string()],
+        ..ClusterSettings::alone()
+    };
+    let among_others = Settings { cluster, ..settings(home.path()) };
+    let server = Server::start(among_others.clone()).await.unwrap();
+    let Halted { why, again } = timeout(PATIENCE, server.halted()).await.unwrap();
+    assert!(again, "{why}");
+    server.shutdown().await;
+
+    let server = Server::start(among_others).await.unwrap();
+    let aside = home.path().join("server/log.damaged-1");
+    assert!(aside.join(damaged).exists());
+    assert_ne!(raft_number(home.path()), number);
+    assert_eq!(server.control.state().index, base::Index::ZERO);
+    assert!(!is_suspected(home.path()), "all of it was read, and is whole");
+    server.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damage_that_consensus_comes_upon_is_damage_too() {
+    let home = tempfile::tempdir().unwrap();
+    with_damage_behind_an_image(home.path(), FIRST).await;
+    let refused = Server::start(Settings { scrub_every: None, ..settings(home.path()) }).await.err();
+    assert!(matches!(refused, Some(StartError::Damaged { .. })), "{refused:?}");
+}
+
+/// One byte of a segment is not what was written.
+async fn with_damage_behind_an_image(home: &Path, segment: &str) {
+    let server = Server::start(Settings { scrub_every: None, ..settings(home) }).await.unwrap();
+    let mut leadership = server.control.leadership();
+    let mine = |who: &Leadership| *who == Leadership::Mine;
+    timeout(PATIENCE, leadership.wait_for(mine)).await.unwrap().unwrap();
+    let node = NodeId(base::Uuid::from(7));
+    let document = model::document::Node {
+        id: node.to_string(),
+        secret_id: "secret".into(),
+        name: "node".into(),
+        datacenter: "dc1".into(),
+        attributes: [("kernel.name".to_string(), "linux".to_string())].into_iter().collect(),
+        ..Default::default()
+    };
+    submit(&server, Command::RegisterNode { document: Box::new(document) }).await;
+    for _ in 0..MESSAGES {
+        let message = NodeMessage::new("Test", &"text".repeat(500), Time::from_secs(1));
+        submit(&server, Command::EmitNodeMessages { node, messages: vec![message] }).await;
+    }
+    let control = server.control.clone();
+    tokio::task::spawn_blocking(move || control.keep_image()).await.unwrap().unwrap();
+    server.shutdown().await;
+    let segments =
+        fs::read_dir(log_dir(home)).unwrap().filter(|entry| is_segment(entry.as_ref().unwrap())).count();
+    assert!((31..38).contains(&segments), "{segments} segments");
+    let path = log_dir(home).join(segment);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[SEGMENT_BYTES as usize / 2] ^= 0x20;
+    fs::write(path, bytes).unwrap();
+}
+
+fn is_segment(entry: &fs::DirEntry) -> bool {
+    entry.file_name().to_string_lossy().ends_with(".seg")
+}
+
+async fn submit(server: &Server, command: Command) {
+    let request = Request { id: RequestId::default(), actor: Actor::Anonymous, command };
+    server.control.submit(request).await.unwrap();
+}
+
+/// Whether the next start reads everything first.
+fn is_suspected(home: &Path) -> bool {
+    home.join("server/log-is-damaged").exists()
+}
+
+fn raft_number(home: &Path) -> String {
+    fs::read_to_string(home.join("server/raft-number")).unwrap()
+}
+
+fn settings(home: &Path) -> Settings {
+    let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    Settings {
+        name: "one".to_string(),
+        region: "global".to_string(),
+        datacenter: "dc1".to_string(),
+        data_dir: PathBuf::from(home),
+        http: anywhere,
+        rpc: anywhere,
+        advertise_http: None,
+        advertise_rpc: None,
+        node: None,
+        heartbeats: HeartbeatSettings {
+            min_ttl: base::Duration::from_secs(10),
+            grace: base::Duration::from_secs(10),
+            failover_ttl: base::Duration::from_secs(300),
+        },
+        broker: BrokerSettings {
+            nack_timeout: base::Duration::from_secs(60),
+            delivery_limit: 3,
+            first_delay: base::Duration::from_secs(1),
+            further_delay: base::Duration::from_secs(20),
+            follow_up_after: base::Duration::from_secs(60),
+        },
+        workers: 1,
+        segment_bytes: SEGMENT_BYTES,
+        scrub_every: Some(Duration::from_millis(10)),
+        cluster: ClusterSettings::alone(),
+        version: "0.0.0".to_string(),
+        config: Default::default(),
+    }
+}

@@ -155,6 +155,7 @@ impl Cluster {
             },
             workers: 0,
             segment_bytes: SEGMENT_BYTES,
+            scrub_every: None,
             cluster: ClusterSettings {
                 bootstrap_expect: 3,
                 gossip: None,

@@ -27,6 +27,7 @@ report 1 web[0]=complete/1
 6 AllocReported web[0] running -> pending
 7 AllocReported web[0] pending -> running
 8 AllocReported web[0] running -> complete
+8 EvalCreated web alloc-stop pending
 
 # What ended does not run again.
 report 1 web[0]=running/1

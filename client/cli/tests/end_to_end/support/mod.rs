@@ -275,11 +275,13 @@ impl Agent {
 
     /// The process of a task that says its number first; see [`staying`].
     pub fn process_of(&self, alloc: &str) -> Process {
-        let number = eventually("the task says its number", || {
-            let said = self.run(&["alloc", "logs", alloc]).stdout;
-            said.lines().next().and_then(|line| line.parse().ok())
-        });
-        Process(number)
+        eventually("the task says its number", || self.process_now(alloc))
+    }
+
+    /// The same if it has said it.
+    pub fn process_now(&self, alloc: &str) -> Option<Process> {
+        let said = self.run(&["alloc", "logs", alloc]).stdout;
+        said.lines().next()?.parse().ok().map(Process)
     }
 
     pub fn wait_for_a_ready_node(&self) {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use api::EventId;
-use base::{Duration, Index, Time};
+use base::{Duration, Index, Term, Time};
 use control::broker::Delivery;
 use control::{Receipt, SubmitError};
 use http_gateway::events::Stretch;
+use journal::EncodedBatch;
 use model::command::Plan;
 use model::{Batch, CommandRecord, Event, NodeId, Request};
 use state::State;
@@ -19,6 +20,16 @@ pub enum Fact<'a> {
     Committed(&'a Batch),
     /// One command of a committed batch, folded by the witness.
     Folded(Folded<'a>),
+    /// A server says that the log has this batch.
+    InLog {
+        server: usize,
+        batch: &'a EncodedBatch,
+    },
+    /// A server is told that it may propose in a term.
+    Leads {
+        server: usize,
+        term: Term,
+    },
     /// A server lets everybody read this state. `decided` on what it proposed itself, or folded from the log.
     Published {
         server: usize,
@@ -71,6 +82,15 @@ pub enum Fact<'a> {
         op: u64,
         outcome: &'a Result<Receipt, SubmitError>,
         open: bool,
+    },
+    /// Somebody is about to ask what a reader must have seen.
+    ReadAsked {
+        read: u64,
+    },
+    ReadAnswered {
+        read: u64,
+        server: usize,
+        index: Index,
     },
     /// A stream was opened after an event, or at the beginning.
     StreamOpened {

@@ -3,49 +3,64 @@
 use std::ops::Range;
 
 use anyhow::{Context, bail};
-use sim::model::{Run, Verdict, run};
+use sim::layer::{Layer, Run, Verdict};
 
-const USAGE: &str = "sim (--seed N | --seeds A..B) [--story] [--steps MAX]";
+const USAGE: &str = "sim (--seed N | --seeds A..B) [--layer model|log] [--story] [--steps MAX]
+  --layer  model: everything above the log, over a model of it; log: consensus and the store; both unless one is named
+  --story  tell every step of a single seed; a seed that fails always tells its last ones
+  --steps  stop after so many steps";
 
 struct Asked {
     seeds: Range<u64>,
+    layers: Vec<Layer>,
     story: bool,
     steps_max: u64,
 }
 
+/// Of all runs of one layer so far.
+#[derive(Default)]
+struct Sum {
+    steps: u64,
+    batches: usize,
+    failed: Vec<u64>,
+}
+
 fn main() -> anyhow::Result<()> {
     let asked = read(std::env::args().skip(1)).context(USAGE)?;
-    // A violated assertion is told with the story; the hook would tell it first, and for every seed.
-    std::panic::set_hook(Box::new(|_| {}));
+    let mut failed = false;
+    for layer in &asked.layers {
+        failed |= !run(*layer, &asked).failed.is_empty();
+    }
+    std::process::exit(i32::from(failed));
+}
+
+/// Runs all seeds through one layer, and tells what comes of it.
+fn run(layer: Layer, asked: &Asked) -> Sum {
     let one = asked.seeds.end - asked.seeds.start == 1;
-    let (mut steps, mut batches, mut failed) = (0, 0, Vec::new());
+    let mut sum = Sum::default();
     for seed in asked.seeds.clone() {
-        let verdict = run(Run { seed, bug: None, story: asked.story, steps_max: asked.steps_max });
-        (steps, batches) = (steps + verdict.steps, batches + verdict.batches);
+        let verdict = layer.run(Run { seed, bug: None, story: asked.story, steps_max: asked.steps_max });
+        (sum.steps, sum.batches) = (sum.steps + verdict.steps, sum.batches + verdict.batches);
         // Where many seeds fail, the story of one is enough to begin with.
-        if one || (verdict.violation.is_some() && failed.is_empty()) {
-            tell(seed, &verdict, asked.story);
+        if one || (verdict.violation.is_some() && sum.failed.is_empty()) {
+            tell(layer, seed, &verdict, asked.story);
         } else if let Some(violation) = &verdict.violation {
-            println!("seed {seed}: VIOLATED {violation}");
+            println!("{} seed {seed}: VIOLATED {violation}", layer.name());
         }
         if verdict.violation.is_some() {
-            failed.push(seed);
+            sum.failed.push(seed);
         }
-        if (seed + 1 - asked.seeds.start).is_multiple_of(100) {
-            println!(
-                "{} seeds, {steps} steps, {batches} batches, {} failed",
-                seed + 1 - asked.seeds.start,
-                failed.len()
-            );
+        let count = seed + 1 - asked.seeds.start;
+        if count.is_multiple_of(100) || seed + 1 == asked.seeds.end {
+            let Sum { steps, batches, failed } = &sum;
+            println!("{}: {count} seeds, {steps} steps, {batches} batches, failed: {failed:?}", layer.name());
         }
     }
-    let count = asked.seeds.end - asked.seeds.start;
-    println!("{count} seeds, {steps} steps, {batches} batches, failed: {failed:?}");
-    std::process::exit(i32::from(!failed.is_empty()));
+    sum
 }
 
 fn read(mut args: impl Iterator<Item = String>) -> anyhow::Result<Asked> {
-    let mut asked = Asked { seeds: 0..0, story: false, steps_max: u64::MAX };
+    let mut asked = Asked { seeds: 0..0, layers: Layer::ALL.to_vec(), story: false, steps_max: u64::MAX };
     while let Some(arg) = args.next() {
         let mut value = || args.next().with_context(|| format!("{arg}: a value was expected"));
         match arg.as_str() {
@@ -58,6 +73,11 @@ fn read(mut args: impl Iterator<Item = String>) -> anyhow::Result<Asked> {
                 let (first, end) = text.split_once("..").context("--seeds: expected A..B")?;
                 asked.seeds = first.parse().context("--seeds A")?..end.parse().context("--seeds B")?;
             }
+            "--layer" => {
+                let name = value()?;
+                let named = Layer::ALL.into_iter().find(|layer| layer.name() == name);
+                asked.layers = vec![named.context("--layer: expected model or log")?];
+            }
             "--steps" => asked.steps_max = value()?.parse().context("--steps: a number was expected")?,
             "--story" => asked.story = true,
             other => bail!("{other:?} is not known"),
@@ -69,16 +89,17 @@ fn read(mut args: impl Iterator<Item = String>) -> anyhow::Result<Asked> {
     Ok(asked)
 }
 
-fn tell(seed: u64, verdict: &Verdict, story: bool) {
-    println!("seed {seed}\n{}", verdict.options);
+fn tell(layer: Layer, seed: u64, verdict: &Verdict, story: bool) {
+    println!("{} seed {seed}\n{}", layer.name(), verdict.options);
     if let Some(violation) = &verdict.violation {
         println!("\nVIOLATED {violation}\n");
     }
     if story || verdict.violation.is_some() {
         verdict.story.iter().for_each(|line| println!("{line}"));
     }
-    if let Some(violation) = &verdict.violation {
-        println!("\nVIOLATED {violation}");
+    match &verdict.violation {
+        Some(violation) => println!("\nVIOLATED {violation}"),
+        None => println!("everything holds"),
     }
     println!("{} steps, {} batches, trace {}", verdict.steps, verdict.batches, verdict.hash);
 }

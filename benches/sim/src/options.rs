@@ -170,25 +170,25 @@ impl Operations {
     }
 }
 
-fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
+pub(crate) fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
     from[rng.below(from.len() as u64) as usize]
 }
 
 /// A duration between the two, small ones as likely as large ones.
-fn millis(rng: &mut Rng, least: u64, most: u64) -> Duration {
+pub(crate) fn millis(rng: &mut Rng, least: u64, most: u64) -> Duration {
     let doublings = (most / least).max(1).ilog2() as u64 + 1;
     let bound = (least << rng.below(doublings)).min(most);
     Duration::from_millis((bound + rng.below(bound)) as i64)
 }
 
 /// On in half of all runs.
-fn often(rng: &mut Rng, least: u64, most: u64) -> Every {
+pub(crate) fn often(rng: &mut Rng, least: u64, most: u64) -> Every {
     let every = Duration::from_secs((least + rng.below(most - least)) as i64);
     (rng.below(2) == 0).then_some(every)
 }
 
 /// On in a fifth of all runs.
-fn sometimes(rng: &mut Rng, least: u64, most: u64) -> Every {
+pub(crate) fn sometimes(rng: &mut Rng, least: u64, most: u64) -> Every {
     let every = Duration::from_secs((least + rng.below(most - least)) as i64);
     (rng.below(5) == 0).then_some(every)
 }

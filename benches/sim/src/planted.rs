@@ -46,10 +46,26 @@ pub enum Bug {
     ReturnRecordedAgain,
     /// What is replaced is replaced twice.
     TwoSubstitutes,
+    /// A disk says that it has synced, and has not.
+    SkippedSync,
+    /// The same for the names of files.
+    SkippedNames,
+    /// That a sync failed is taken for a success.
+    FailedSyncIgnored,
+    /// A server that lost its log comes back under its old number.
+    SameNumber,
+    /// And founds its cluster once more.
+    FoundsAgain,
+    /// Any server says what a reader must have seen, without asking anybody.
+    StaleReads,
+    /// A sequencer does not hear that it leads no more.
+    DeafToDeposition,
+    /// An image is kept as that of a later index.
+    ImageAhead,
 }
 
 impl Bug {
-    /// Those that sit in the simulator's seams.
+    /// Those that sit in the seams of the first layer.
     pub const SEAMS: [Bug; 12] = [
         Bug::NoTermFence,
         Bug::AckBeforeCommit,
@@ -63,6 +79,21 @@ impl Bug {
         Bug::NobodyUnblocks,
         Bug::BrokerForgets,
         Bug::SettledTwice,
+    ];
+
+    /// Those that sit in the seams of the second layer.
+    pub const LOG: [Bug; 11] = [
+        Bug::SkippedSync,
+        Bug::SkippedNames,
+        Bug::FailedSyncIgnored,
+        Bug::SameNumber,
+        Bug::FoundsAgain,
+        Bug::StaleReads,
+        Bug::DeafToDeposition,
+        Bug::ImageAhead,
+        Bug::AckBeforeCommit,
+        Bug::ForgetfulRetry,
+        Bug::CursorOffByOne,
     ];
 
     /// Those that sit in the rules.

@@ -1,18 +1,16 @@
 //! The gate on every change: a swarm of seeds holds, and a seed names its steps.
 
-use sim::model::{Run, run};
+use std::process::Command;
+
+use sim::layer::{Layer, Run};
 
 /// Seeds run on every change; more run by hand.
-const SEEDS: u64 = 120;
+const MODEL_SEEDS: u64 = 120;
+const LOG_SEEDS: u64 = 50;
 
-fn the_run(seed: u64) -> Run {
-    Run { seed, bug: None, story: false, steps_max: u64::MAX }
-}
-
-#[test]
-fn everything_holds_whatever_the_seed() {
-    for seed in 0..SEEDS {
-        let verdict = run(the_run(seed));
+fn everything_holds(layer: Layer, seeds: u64) {
+    for seed in 0..seeds {
+        let verdict = layer.run(Run::of(seed));
         if let Some(violation) = &verdict.violation {
             let story = verdict.story.join("\n");
             panic!("seed {seed}: {violation}\n{}\n{story}\nseed {seed}: {violation}", verdict.options);
@@ -21,10 +19,36 @@ fn everything_holds_whatever_the_seed() {
 }
 
 #[test]
+fn everything_holds_above_the_log() {
+    everything_holds(Layer::Model, MODEL_SEEDS);
+}
+
+#[test]
+fn everything_holds_in_the_log() {
+    everything_holds(Layer::Log, LOG_SEEDS);
+}
+
+#[test]
 fn the_same_seed_gives_the_same_steps() {
-    for seed in [1, 5, 12] {
-        let (one, two) = (run(the_run(seed)), run(the_run(seed)));
-        assert_eq!((one.hash, one.steps), (two.hash, two.steps), "seed {seed}");
+    for layer in Layer::ALL {
+        for seed in [1, 5, 12] {
+            let (one, two) = (layer.run(Run::of(seed)), layer.run(Run::of(seed)));
+            assert_eq!((one.hash, one.steps), (two.hash, two.steps), "seed {seed}");
+        }
+        assert_ne!(layer.run(Run::of(1)).hash, layer.run(Run::of(5)).hash);
     }
-    assert_ne!(run(the_run(1)).hash, run(the_run(5)).hash);
+}
+
+/// Hash keys, addresses and the like are others in another process.
+#[test]
+fn the_same_seed_gives_the_same_steps_in_every_process() {
+    for layer in Layer::ALL {
+        let seed = 7;
+        let program = Command::new(env!("CARGO_BIN_EXE_sim"))
+            .args(["--seed", &seed.to_string(), "--layer", layer.name()])
+            .output()
+            .unwrap();
+        let (said, hash) = (String::from_utf8(program.stdout).unwrap(), layer.run(Run::of(seed)).hash);
+        assert!(said.contains(&format!("trace {hash}")), "not {hash}:\n{said}");
+    }
 }

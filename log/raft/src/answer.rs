@@ -43,8 +43,8 @@ impl RaftJournal {
                 taken.map_err(refused)?;
                 Message::Done
             }
-            Message::Remove { node } => {
-                self.remove(node).await.map_err(refused)?;
+            Message::Remove { node, members } => {
+                self.remove_of(members, node).await.map_err(refused)?;
                 Message::Done
             }
             Message::Offer(offer) => self.take_offer(from, offer)?,

@@ -95,6 +95,9 @@ impl Ledger {
         let first = too_large.checked_sub(1).map(|last| inner.marks[last].entry);
         // The last of them stays, to count from.
         inner.marks.drain(..too_large.saturating_sub(1));
+        // The next image counts from here: the log may be gone from any earlier mark on by then.
+        let place = inner.marks.partition_point(|mark| mark.index < upto.index);
+        inner.marks.insert(place, upto);
         first.max(upto.entry.checked_sub(tail.entries))
     }
 }
@@ -112,6 +115,18 @@ mod tests {
         assert_eq!(before, Mark { index: Index(4), entry: 4, bytes: 160 << 10 });
         assert_eq!(ledger.kept(Mark { index: Index(5), entry: 5, bytes: 200 << 10 }, TAIL), None);
         assert_eq!(ledger.unkept(), 200 << 10);
+    }
+
+    #[test]
+    fn nothing_before_an_image_is_needed_for_the_next_one() {
+        let ledger = Ledger::default();
+        (1..=3).for_each(|index| ledger.batch(Index(index), index, 30 << 10));
+        let image = Mark { index: Index(2), entry: 2, bytes: 60 << 10 };
+        ledger.kept(image, TAIL);
+        assert_eq!(ledger.mark_before(Index(2)), image);
+        assert_eq!(ledger.mark_before(Index(3)).index, Index(3));
+        ledger.batch(Index(4), 4, 30 << 10);
+        assert_eq!(ledger.mark_before(Index(4)).index, Index(3));
     }
 
     #[test]

@@ -132,28 +132,44 @@ impl RaftJournal {
             return Err(MemberError::LastVoter(node));
         }
         if node == self.network.node {
-            self.leading()?;
+            let members = within(self.patience(), self.uniform_members()).await?;
             let successor = self.transfer(None).await?;
             let at = self.members(|members| members.get_node(&successor).cloned());
             let at = at.ok_or(MemberError::Unknown(successor))?;
-            return match self.network.ask(successor, &at.addr, Message::Remove { node }).await? {
+            return match self.network.ask(successor, &at.addr, Message::Remove { node, members }).await? {
                 Message::Done => Ok(()),
                 _ => Err(PeerError::Refused("it gave an answer to another question".into()).into()),
             };
         }
         within(self.patience(), async {
             let seen = self.uniform_members().await?;
-            if self.members(|members| members.get_node(&node).is_none()) {
-                return Err(MemberError::Unknown(node));
-            }
-            let nodes = BTreeSet::from([node]);
-            let change = match voters.contains(&node) {
-                true => ChangeMembers::RemoveVoters(nodes),
-                false => ChangeMembers::RemoveNodes(nodes),
-            };
-            self.change(change, seen).await.map(drop)
+            self.remove_now(node, seen).await
         })
         .await
+    }
+
+    /// The same for a leader that handed over, if the members are still those of the entry that it saw.
+    pub(crate) async fn remove_of(&self, members: Option<LogId>, node: u64) -> Result<(), MemberError> {
+        within(self.patience(), async {
+            let seen = self.uniform_members().await?;
+            if seen != members {
+                return Err(MemberError::Changed);
+            }
+            self.remove_now(node, seen).await
+        })
+        .await
+    }
+
+    async fn remove_now(&self, node: u64, seen: Option<LogId>) -> Result<(), MemberError> {
+        if self.members(|members| members.get_node(&node).is_none()) {
+            return Err(MemberError::Unknown(node));
+        }
+        let nodes = BTreeSet::from([node]);
+        let change = match self.has_vote(node) {
+            true => ChangeMembers::RemoveVoters(nodes),
+            false => ChangeMembers::RemoveNodes(nodes),
+        };
+        self.change(change, seen).await.map(drop)
     }
 
     /// Hands leadership over to the server `to`, or to the one that has most of the log, and returns who leads then.

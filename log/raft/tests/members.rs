@@ -192,6 +192,28 @@ async fn a_leader_that_is_removed_hands_over_first() {
     cluster.stop_all().await;
 }
 
+/// What asks the successor to remove it may come once more, when somebody has added it again.
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_that_come_late_remove_nobody() {
+    let mut cluster = Cluster::founded(3).await;
+    let (leader, term) = cluster.leader(&ALL).await;
+    cluster.commit(leader, term, 1..=3).await;
+    cluster.web.copy();
+    cluster.servers[&leader].journal.remove(leader).await.unwrap();
+    let late = cluster.web.copies();
+    let others: Vec<u64> = ALL.into_iter().filter(|node| *node != leader).collect();
+    let (next, _) = cluster.leader(&others).await;
+    cluster.servers[&next].journal.add(member(leader), PATIENCE).await.unwrap();
+    assert!(late.iter().any(|(to, _)| *to == next));
+    for (to, message) in late {
+        // What is out of date is refused.
+        cluster.servers[&to].journal.answer(message).await.ok();
+    }
+    let (now, _) = cluster.leader(&ALL).await;
+    assert_eq!(cluster.status(now).members, ALL.map(member));
+    cluster.stop_all().await;
+}
+
 /// Proposes one batch after the other on one server, as long as it leads.
 struct Load {
     stop: Arc<AtomicBool>,

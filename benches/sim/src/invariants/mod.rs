@@ -6,6 +6,7 @@ mod i1;
 mod i2;
 mod i3;
 mod i4;
+mod i5;
 mod i7;
 mod i8;
 mod p1;
@@ -16,6 +17,8 @@ mod p5;
 mod p6;
 mod p7;
 mod plans;
+mod r1;
+mod terms;
 
 use crate::fact::Check;
 
@@ -26,6 +29,7 @@ pub fn all() -> Vec<Box<dyn Check>> {
         Box::<i2::Dense>::default(),
         Box::<i3::EqualStates>::default(),
         Box::<i4::OnlyCommitted>::default(),
+        Box::<i5::CommittedForEver>::default(),
         Box::<i7::AsOf>::default(),
         Box::<i8::ImagesAreTrue>::default(),
         Box::<p1::NoReplacementAfterReturn>::default(),
@@ -35,6 +39,8 @@ pub fn all() -> Vec<Box<dyn Check>> {
         Box::<p5::StoppedNeverReconnect>::default(),
         Box::<p6::NoOldState>::default(),
         Box::<p7::AckCancels>::default(),
+        Box::<r1::ReadsAreFresh>::default(),
+        Box::<terms::OneLeaderATerm>::default(),
         Box::<beats::GrantsAreKept>::default(),
         Box::<plans::PlansHold>::default(),
         Box::<books::BooksAreRight>::default(),

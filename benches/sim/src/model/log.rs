@@ -1,15 +1,11 @@
 //! The log as this layer has it: one list, whoever leads, and what may be lost when that changes.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use base::{Index, Term};
-use journal::{EncodedBatch, Freshness, Journal, KeepError, NotLeading, ProposeError, ReadError, TellIndex};
-use model::Image;
-use parking_lot::Mutex;
+use journal::{EncodedBatch, ProposeError};
 
-/// The committed batches, as every server may read them.
-pub type Committed = Arc<Mutex<Vec<EncodedBatch>>>;
+use crate::shown::Committed;
 
 /// What became of a proposal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,46 +89,5 @@ impl ModelLog {
         self.term = Term(self.term.0 + 1);
         self.leader = Some(server);
         self.opens_at = self.len() + self.in_flight.len();
-    }
-}
-
-/// The log as the readers of one server see it. Proposals take another way.
-pub struct Shelf(pub Committed);
-
-impl Journal for Shelf {
-    fn propose(&self, _: Term, _: EncodedBatch) -> Result<(), ProposeError> {
-        Err(ProposeError::Halted("a shelf is read only".to_string()))
-    }
-
-    fn read(&self, from: Index, max_bytes: usize) -> Result<Vec<EncodedBatch>, ReadError> {
-        let committed = self.0.lock();
-        let first = (from.0.max(1) - 1).min(committed.len() as u64) as usize;
-        let mut bytes = 0;
-        let fits = |batch: &&EncodedBatch| {
-            let fits = bytes == 0 || bytes + batch.bytes().len() <= max_bytes;
-            bytes += batch.bytes().len();
-            fits
-        };
-        Ok(committed[first..].iter().take_while(fits).cloned().collect())
-    }
-
-    fn committed(&self) -> Index {
-        Index(self.0.lock().len() as u64)
-    }
-
-    fn horizon(&self) -> Index {
-        Index(1)
-    }
-
-    fn keep(&self, _: Image) -> Result<(), KeepError> {
-        Err(KeepError::Failed("a shelf is read only".to_string()))
-    }
-
-    fn unkept_bytes(&self) -> u64 {
-        0
-    }
-
-    fn read_index(&self, _: Freshness, tell: TellIndex) {
-        tell(Err(NotLeading));
     }
 }

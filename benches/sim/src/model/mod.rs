@@ -19,4 +19,4 @@ mod task;
 mod worker;
 mod world;
 
-pub use world::{Run, Verdict, run};
+pub use world::run;

@@ -6,12 +6,11 @@ use http_gateway::events::{FeedError, Reader};
 
 use super::faults::next;
 use super::world::{Event, World};
+use crate::bookmark::Bookmark;
 use crate::fact::{Fact, Violation};
 use crate::oracles::TRUTH;
 use crate::planted::Bug;
 
-/// Places a reader remembers to resume from.
-const REMEMBERED: usize = 64;
 /// Pages read at one time.
 const PAGES: usize = 4;
 
@@ -20,8 +19,7 @@ pub struct SimReader {
     /// The start of the server it is connected with; another means that the connection broke.
     life: u64,
     stream: Option<Reader>,
-    last: Option<EventId>,
-    seen: Vec<EventId>,
+    bookmark: Bookmark,
     pub told_before: Index,
     moves_in: Option<Duration>,
     chance: Rng,
@@ -34,22 +32,12 @@ impl SimReader {
             server: 0,
             life: 0,
             stream: None,
-            last: None,
-            seen: Vec::new(),
+            bookmark: Bookmark::default(),
             told_before: Index(1),
             moves_in: None,
             chance: Rng::stream(seed ^ number as u64, "reader"),
             bug,
         }
-    }
-
-    /// Where it opens its next stream: mostly where the last one ended, sometimes anywhere it has been.
-    fn resume_at(&mut self) -> Option<EventId> {
-        if !self.seen.is_empty() && self.chance.below(8) == 0 {
-            let at = self.chance.below(self.seen.len() as u64) as usize;
-            self.last = Some(self.seen[at]);
-        }
-        self.last
     }
 }
 
@@ -70,13 +58,7 @@ impl World {
             let paused = self.servers[one.server].paused;
             let Some(stream) = one.stream.as_mut().filter(|_| !paused) else { return Ok(()) };
             let Some(stretch) = stream.poll().map_err(|error| failed(reader, &error))? else { return Ok(()) };
-            if let Some((id, _)) = stretch.events.last() {
-                one.last = Some(*id);
-                if one.seen.len() < REMEMBERED || one.chance.below(16) == 0 {
-                    one.seen.truncate(REMEMBERED - 1);
-                    one.seen.push(*id);
-                }
-            }
+            one.bookmark.note(&stretch, &mut one.chance);
             one.told_before = stretch.told_before;
             let below = stretch.told_before;
             self.tell(format_args!(
@@ -105,7 +87,7 @@ impl World {
         if !server.up {
             return Ok(());
         }
-        let (number, after) = (one.server, one.resume_at());
+        let (number, after) = (one.server, one.bookmark.resume_at(&mut one.chance));
         let asked = match (after, one.bug) {
             (Some(id), Some(Bug::CursorOffByOne)) => Some(EventId { ordinal: id.ordinal + 1, ..id }),
             (after, _) => after,

@@ -10,18 +10,18 @@ use control::heartbeats::{HeartbeatSettings, Heartbeats};
 use control::lanes::{Lane, Lanes};
 use control::sequencer::{Published, Sequencer, Submission};
 use control::{Receipt, SubmitError};
-use http_gateway::events::{Feed, Source};
-use journal::{EncodedBatch, Journal};
+use http_gateway::events::Feed;
+use journal::EncodedBatch;
 use model::{Actor, Command, JobType, NodeId, NodeStatus, Request, RequestId};
 use parking_lot::Mutex;
 use state::{Delta, State};
-use tokio::sync::watch;
 
 use super::call::{Ask, Call, Reply};
 use super::images::Images;
-use super::log::{Committed, ModelLog, Shelf};
+use super::log::ModelLog;
 use super::query;
 use crate::planted::Bug;
+use crate::shown::{Committed, Shelf, Shown};
 
 const TYPES: [JobType; 4] = [JobType::Service, JobType::Batch, JobType::System, JobType::Sysbatch];
 /// How long a question for work is held open.
@@ -122,47 +122,10 @@ pub struct Server {
     number_in_log: Uuid,
 }
 
-/// What a server's feed reads.
-struct Shown {
-    journal: Arc<dyn Journal>,
-    state: Mutex<Arc<State>>,
-    index: watch::Sender<Index>,
-}
-
-struct Reads(Arc<Shown>);
-
-impl Source for Reads {
-    fn journal(&self) -> &Arc<dyn Journal> {
-        &self.0.journal
-    }
-
-    fn state(&self) -> Arc<State> {
-        self.0.state.lock().clone()
-    }
-
-    /// The log of this layer never loses its beginning.
-    fn origin(&self) -> Arc<State> {
-        Arc::default()
-    }
-
-    fn watch(&self) -> watch::Receiver<Index> {
-        self.0.index.subscribe()
-    }
-}
-
-fn shown(committed: &Committed) -> (Arc<Shown>, Feed) {
-    let shown = Arc::new(Shown {
-        journal: Arc::new(Shelf(committed.clone())),
-        state: Mutex::default(),
-        index: watch::channel(Index::ZERO).0,
-    });
-    (shown.clone(), Feed::new(Reads(shown)))
-}
-
 impl Server {
     pub fn new(number: usize, seed: u64, committed: &Committed, settings: ServerSettings) -> Server {
         let number_in_log = Rng::stream(seed, &format!("server {number}")).uuid();
-        let (shown, feed) = shown(committed);
+        let (shown, feed) = show(committed);
         Server {
             number,
             up: true,
@@ -195,7 +158,7 @@ impl Server {
     /// Everything that was in memory is lost.
     pub fn crash(&mut self, committed: &Committed) {
         let settings = self.settings.clone();
-        (self.shown, self.feed) = shown(committed);
+        (self.shown, self.feed) = show(committed);
         self.sequencer = sequencer(self.number_in_log, settings.bug);
         self.lanes = Lanes::default();
         self.broker = Broker::new(settings.broker);
@@ -221,9 +184,8 @@ impl Server {
         let Some(state) = self.images.newest()? else { return Ok(()) };
         self.sequencer.restore(state.clone());
         self.learned = state.index.0 as usize;
-        self.shown.index.send_replace(state.index);
         self.published = Arc::new(state);
-        *self.shown.state.lock() = self.published.clone();
+        self.shown.publish(&self.published);
         self.out.push(Out::Restored);
         Ok(())
     }
@@ -345,7 +307,6 @@ impl Server {
     fn publish(&mut self, published: Published, decided: bool, now: Time) {
         let Published { state, mut delta } = published;
         self.published = state.clone();
-        *self.shown.state.lock() = state.clone();
         let clock = self.clock(now);
         if self.settings.bug == Some(Bug::NobodyUnblocks) {
             delta.capacity = false;
@@ -357,7 +318,7 @@ impl Server {
                 self.heartbeats.forget(state.nodes.cold(*row).id);
             }
         }
-        self.shown.index.send_replace(state.index);
+        self.shown.publish(&state);
         if self.settings.image_every > 0 && state.index.0 >= self.images.index().0 + self.settings.image_every
         {
             self.images.keep(&state);
@@ -515,6 +476,11 @@ impl Server {
         self.out.push(Out::Heard { node: *node, at: clock, ttl });
         ttl
     }
+}
+
+fn show(committed: &Committed) -> (Arc<Shown>, Feed) {
+    let shown = Arc::new(Shown::new(Arc::new(Shelf(committed.clone()))));
+    (shown.clone(), shown.feed())
 }
 
 #[cfg(not(feature = "planted"))]

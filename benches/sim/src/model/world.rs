@@ -20,34 +20,15 @@ use super::worker::Worker;
 use crate::agenda::Agenda;
 use crate::checks::Checks;
 use crate::fact::{Fact, Violation};
-
+use crate::layer::{Run, Verdict};
 use crate::options::Options;
+use crate::panics::{self, Listening};
 use crate::planted::Bug;
 use crate::story::Story;
 use crate::workload::operations::Workload;
 
 /// The true time at the first step.
 const START: Time = Time::from_secs(1_000_000);
-
-/// What to run.
-#[derive(Clone, Copy, Debug)]
-pub struct Run {
-    pub seed: u64,
-    pub bug: Option<Bug>,
-    /// Keep the whole story, not only its end.
-    pub story: bool,
-    pub steps_max: u64,
-}
-
-/// How a run ended.
-pub struct Verdict {
-    pub options: Options,
-    pub hash: blake3::Hash,
-    pub steps: u64,
-    pub batches: usize,
-    pub violation: Option<Violation>,
-    pub story: Vec<String>,
-}
 
 /// Everything that can be due.
 pub(super) enum Event {
@@ -124,11 +105,12 @@ pub(super) struct World {
 
 /// Runs one seed to its end or to the first sentence that does not hold.
 pub fn run(run: Run) -> Verdict {
+    let listening = panics::listen();
     let mut world = World::new(run);
     world.begin();
     let mut violation = None;
     while violation.is_none() && !world.over {
-        violation = world.step().err();
+        violation = world.step(&listening).err();
         if world.story.steps() > run.steps_max {
             break;
         }
@@ -139,7 +121,7 @@ pub fn run(run: Run) -> Verdict {
         batches: world.checks.witness.batches.len(),
         violation,
         story: world.story.lines().map(str::to_string).collect(),
-        options: world.options,
+        options: world.options.to_string(),
     }
 }
 
@@ -205,17 +187,15 @@ impl World {
     }
 
     /// The next thing happens. A panic in what is real is a violation too: there a fact was contradicted.
-    fn step(&mut self) -> Result<(), Violation> {
+    fn step(&mut self, listening: &Listening) -> Result<(), Violation> {
         let Some(event) = self.agenda.take_next() else {
             self.over = true;
             return Ok(());
         };
         let happened = catch_unwind(AssertUnwindSafe(|| self.happen(event)));
-        happened.unwrap_or_else(|panic| {
-            let text = panic.downcast_ref::<String>().cloned();
-            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
+        happened.unwrap_or_else(|_| {
             let sentence = "what the code asserts holds".to_string();
-            Err(Violation { sentence, how: text.unwrap_or_default() })
+            Err(Violation { sentence, how: listening.first().unwrap_or_default() })
         })
     }
 

@@ -60,9 +60,11 @@ pub(crate) enum Message {
     PreVote(VoteRequest<Types>),
     /// The leader asks its successor to take over, and the others to let it.
     Transfer(TransferLeaderRequest<Types>),
-    /// Please make the server with this number a member no more.
+    /// Please make the server with this number a member no more, if the members are those of that entry: it may have
+    /// been added again before this comes.
     Remove {
         node: u64,
+        members: Option<LogId>,
     },
     /// The leader has an image for a server that its log does not reach. Repeated until it is answered with
     /// [`Message::Installed`].
@@ -207,7 +209,10 @@ impl Message {
                 out.put_u64_le(*request.to_node_id());
                 put_id(out, request.last_log_id().copied());
             }
-            Message::Remove { node } => out.put_u64_le(node),
+            Message::Remove { node, members } => {
+                out.put_u64_le(node);
+                put_id(out, members);
+            }
             Message::Appended(answer) => match answer {
                 AppendEntriesResponse::Success => out.put_u8(0),
                 AppendEntriesResponse::PartialSuccess(upto) => {

@@ -24,7 +24,7 @@ pub(super) fn read(kind: u8, fields: &mut Fields) -> Result<Message, Malformed> 
             let (vote, to) = (fields.vote(true)?, fields.u64()?);
             Message::Transfer(TransferLeaderRequest::new(vote, to, fields.id()?))
         }
-        5 => Message::Remove { node: fields.u64()? },
+        5 => Message::Remove { node: fields.u64()?, members: fields.id()? },
         65 => Message::Appended(match fields.u8()? {
             0 => AppendEntriesResponse::Success,
             1 => AppendEntriesResponse::PartialSuccess(fields.id()?),

@@ -110,7 +110,7 @@ fn samples() -> Vec<Message> {
         Message::Vote(asked.clone()),
         Message::PreVote(VoteRequest::new(vote(4, false), None)),
         Message::Transfer(transfer),
-        Message::Remove { node: 77 },
+        Message::Remove { node: 77, members: Some(id(8, 2)) },
         Message::Appended(AppendEntriesResponse::Success),
         Message::Appended(AppendEntriesResponse::PartialSuccess(Some(id(8, 2)))),
         Message::Appended(AppendEntriesResponse::Conflict),

@@ -18,6 +18,8 @@ pub struct Web {
     /// From whom nothing reaches whom.
     cut: Mutex<BTreeSet<(u64, u64)>>,
     weather: Mutex<Weather>,
+    /// Of every message, and where it went.
+    copies: Mutex<Option<Vec<(u64, Bytes)>>>,
 }
 
 struct Weather {
@@ -73,6 +75,16 @@ impl Web {
         self.cut.lock().clear();
     }
 
+    /// Keeps a copy of every message from now on.
+    pub fn copy(&self) {
+        *self.copies.lock() = Some(Vec::new());
+    }
+
+    /// The copies so far, and no more from now on.
+    pub fn copies(&self) -> Vec<(u64, Bytes)> {
+        self.copies.lock().take().unwrap_or_default()
+    }
+
     pub fn weather(&self, seed: u64, delay: Duration, lost: u64) {
         *self.weather.lock() = Weather { rng: Rng::new(seed), delay, lost };
     }
@@ -105,6 +117,7 @@ impl Peers for Links {
     ) -> BoxFuture<'static, Result<Bytes, PeerError>> {
         assert!(message.len() <= MESSAGE_BYTES_MAX);
         let (web, from) = (self.web.clone(), self.node);
+        web.copies.lock().iter_mut().for_each(|copies| copies.push((node, message.clone())));
         async move {
             let Some(server) = web.carry(from, node).await else {
                 sleep(patience).await;

@@ -60,8 +60,8 @@ pub enum Bug {
     StaleReads,
     /// A sequencer does not hear that it leads no more.
     DeafToDeposition,
-    /// An image is kept as that of a later index.
-    ImageAhead,
+    /// An image is kept as that of the index before its own.
+    ImageMisnamed,
 }
 
 impl Bug {
@@ -90,7 +90,7 @@ impl Bug {
         Bug::FoundsAgain,
         Bug::StaleReads,
         Bug::DeafToDeposition,
-        Bug::ImageAhead,
+        Bug::ImageMisnamed,
         Bug::AckBeforeCommit,
         Bug::ForgetfulRetry,
         Bug::CursorOffByOne,

@@ -6,7 +6,7 @@ use sim::layer::{Layer, Run};
 
 /// Seeds run on every change; more run by hand.
 const MODEL_SEEDS: u64 = 120;
-const LOG_SEEDS: u64 = 50;
+const LOG_SEEDS: u64 = 40;
 
 fn everything_holds(layer: Layer, seeds: u64) {
     for seed in 0..seeds {

@@ -19,7 +19,10 @@ const LASTS_MAX: Duration = Duration::from_secs(10);
 const STEP_MAX: Duration = Duration::from_secs(120);
 
 /// A sync that is to fail is one of the next so many.
-const SYNCS_MAX: u64 = 20;
+const SYNCS_MAX: u64 = 5;
+
+/// How soon the power goes after a failed sync, if it does, at most, in milliseconds.
+const POWER_GOES_MAX: u64 = 200;
 
 /// How long a changed byte may stay unnoticed before the server is put aside, at most.
 const UNNOTICED_MAX: Duration = Duration::from_secs(20);
@@ -105,10 +108,7 @@ impl World {
             Fault::CutOneWay => self.cut_one_way(place, rng),
             Fault::Transfer => self.transfer(place).await,
             Fault::FillDisk => self.fill_disk(place, lasts(rng)).await,
-            Fault::FailSync => {
-                self.tell(format_args!("a sync of server {place} will fail"));
-                self.servers[place].disk.borrow().fail(Operation::Sync, rng.below(SYNCS_MAX));
-            }
+            Fault::FailSync => self.fail_sync(place, rng).await,
             Fault::StallDisk => {
                 let micros = lasts(rng).as_micros() as u64;
                 self.tell(format_args!("the disk of server {place} stands still for {} ms", micros / 1_000));
@@ -171,6 +171,16 @@ impl World {
         sleep(span).await;
         // It may have another one by now, made of this one.
         self.servers[place].disk.borrow().set_capacity(None);
+    }
+
+    /// Where a disk fails, the power may go soon.
+    async fn fail_sync(&self, place: usize, rng: &mut Rng) {
+        self.tell(format_args!("a sync of server {place} will fail"));
+        self.servers[place].disk.borrow().fail(Operation::Sync, rng.below(SYNCS_MAX));
+        if rng.below(2) == 0 {
+            sleep(Span::from_millis(rng.below(POWER_GOES_MAX))).await;
+            self.lose_power(place);
+        }
     }
 
     fn step_clock(&self, place: usize, rng: &mut Rng) {

@@ -291,10 +291,11 @@ impl Life {
     }
 
     fn image(&mut self, state: &State) -> Image {
-        let image = self.imager.image(state);
-        // As if what is folded meanwhile was in it already.
-        let ahead = if self.bug(Bug::ImageAhead) { self.journal.committed() } else { image.index };
-        Image { index: ahead, ..image }
+        let mut image = self.imager.image(state);
+        if self.bug(Bug::ImageMisnamed) {
+            image.index.0 = image.index.0.saturating_sub(1);
+        }
+        image
     }
 
     fn decide(&mut self) {

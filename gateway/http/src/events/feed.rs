@@ -242,8 +242,19 @@ pub(super) struct Kept {
 }
 
 impl Inner {
-    /// Takes note of another state to begin with. What was folded of the one before may be wrong.
+    /// Sees that whoever begins at the head is told what comes next.
     fn begin(&self) {
+        self.take_origin();
+        let (now, horizon) = (self.source.state(), self.source.journal().horizon());
+        let mut tail = self.tail.lock();
+        if tail.head().index.next() < horizon {
+            // Nobody has read for so long that the log leads on from here no more.
+            tail.restart(State::clone(&now));
+        }
+    }
+
+    /// Takes note of another state to begin with. What was folded of the one before may be wrong.
+    fn take_origin(&self) {
         let now = self.source.origin();
         let mut origin = self.origin.lock();
         if Arc::ptr_eq(&origin, &now) {

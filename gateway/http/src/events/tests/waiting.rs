@@ -72,6 +72,21 @@ async fn what_lies_below_the_horizon_is_never_skipped_silently() {
     }
 }
 
+/// Nobody read for long, and the log has lost what followed on the state that was read last.
+#[tokio::test]
+async fn whoever_begins_at_the_oldest_there_is_misses_nothing_that_follows() {
+    let mut world = long(2, 300);
+    let log = Log::of(&world.log);
+    let feed = Feed::new(log.clone());
+    log.forget_before(150);
+    let oldest = feed.oldest();
+    toggle(&mut world, 1);
+    toggle(&mut world, 2);
+    log.extend(&world.log[300..]);
+    let told = read(&feed, Cursor::at(oldest), log.last(), &everything()).await;
+    assert_eq!(told.iter().map(|told| told.id.index.0).collect::<Vec<_>>(), [301, 302]);
+}
+
 #[tokio::test]
 async fn the_oldest_event_follows_on_a_state_at_hand() {
     let mut world = long(2, TAIL_BATCHES + 200);

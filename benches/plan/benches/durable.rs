@@ -7,7 +7,7 @@
 //! Three tables. *Log*: batches of 1, 64 and 1,000 events (node messages) proposed to the log itself, one at a time
 //! (time from propose to commit) and 256 in flight (rate). *Commands*: 256 proposers, each of which submits a command of
 //! one event and waits until it is committed before it submits the next, and a single such proposer. *Fsync*: the same
-//! with each write to the disk taking 4 ms longer, and how many fsyncs 1,000 commands cost, counted at the files.
+//! with each write to the disk taking 4 ms longer, and how many fsyncs 1,000 commands cost there, counted at the files.
 //! `bare` is one write of 384 bytes and an fdatasync: what no log can beat.
 
 use std::fs::File as OsFile;
@@ -128,12 +128,15 @@ fn commands(runtime: &Runtime, servers: usize, slow: Option<Duration>, quick: bo
     let spent = start.elapsed();
     let syncs = cluster.syncs.load(Ordering::Relaxed) - syncs;
     let mut alone = runtime.block_on(propose_all(control, 1, each));
+    let syncs = syncs as f64 / servers as f64 / took.len() as f64 * 1_000.0;
+    let (disk, counted) = match slow {
+        Some(_) => ("each write 4 ms longer", format!(", {syncs:.1} fsyncs a server for 1,000")),
+        None => ("native disk", String::new()),
+    };
     println!(
-        "commands: {servers} servers, {}: {PROPOSERS} proposers {:.0} commands/s, {}, {:.1} fsyncs a server for 1,000; one {}",
-        if slow.is_some() { "each write 4 ms longer" } else { "native disk" },
+        "commands: {servers} servers, {disk}: {PROPOSERS} proposers {:.0} commands/s, {}{counted}; one {}",
         took.len() as f64 / spent.as_secs_f64(),
         percentiles(&mut took),
-        syncs as f64 / servers as f64 / took.len() as f64 * 1_000.0,
         percentiles(&mut alone),
     );
     controls.iter().for_each(Control::shutdown);

@@ -202,6 +202,28 @@ fn a_full_disk_stops_the_steps_and_nothing_else() {
 }
 
 #[test]
+fn a_record_that_the_spare_is_too_short_for_waits_for_space() {
+    let disk = Disk::new(1);
+    let store = open_steps(&disk, SMALL).unwrap();
+    let large = |index: u64| {
+        let batch = encoded(index, 3 * SMALL as usize);
+        Entry { index, term: 1, payload: Payload::Batch(batch) }
+    };
+    add(&store, &[blank(0, 1), large(1)]);
+    // A spare of the usual length is there, and no space for a longer one.
+    disk.set_capacity(Some(disk.used()));
+    let (tell, told) = done();
+    store.append(vec![large(2)], tell).unwrap();
+    run(&store);
+    assert!(store.is_full() && told.try_recv().is_err());
+    disk.set_capacity(None);
+    run(&store);
+    told.try_recv().expect("goes on when there is space");
+    let again = open_steps(&disk.crash(|_| Fate::Lost), SMALL).unwrap();
+    assert_eq!(all(&again), [blank(0, 1), large(1), large(2)]);
+}
+
+#[test]
 fn a_disk_that_fills_up_at_any_byte_loses_nothing() {
     let written = log_of(30);
     for capacity in (2 * SMALL..10 * SMALL).step_by(97) {

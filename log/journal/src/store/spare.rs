@@ -130,7 +130,8 @@ impl Inline {
             self.wanted = Some(self.wanted.unwrap_or(0).max(bytes));
             self.retry()?;
         }
-        self.ready.take().map(|_| ()).ok_or(NoSpare::Full)
+        // The one that is ready may still be too short.
+        self.ready.take_if(|ready| *ready >= bytes).map(|_| ()).ok_or(NoSpare::Full)
     }
 
     fn retry(&mut self) -> Result<(), NoSpare> {

@@ -53,8 +53,9 @@ pub struct Writes {
     values: BTreeSet<String>,
     acknowledged: Index,
     registers: BTreeMap<JobKey, Register>,
-    /// The modify index of each job from a batch on; `None` while there is no such job.
-    modified: BTreeMap<JobKey, BTreeMap<Index, Option<Index>>>,
+    /// The modify index of each job from a batch on, in the order of the log; `None` while there is no such job. A batch
+    /// may change it more than once.
+    modified: BTreeMap<JobKey, Vec<(Index, Option<Index>)>>,
 }
 
 impl Check for Writes {
@@ -121,7 +122,7 @@ impl Writes {
             Write::Other => return Ok(()),
         };
         let modified = folded.after.jobs.lookup(key).map(|job| job.job_modified);
-        self.modified.entry(key.clone()).or_default().insert(index, modified);
+        self.modified.entry(key.clone()).or_default().push((index, modified));
         let (wanted, found) = (self.registers.get(key).cloned(), register(folded.after, key));
         if wanted != found {
             return Err(format!("job {key} is {found:?} after {index}, not {wanted:?}"));
@@ -174,8 +175,10 @@ impl Writes {
     fn ever_differed(&self, key: &JobKey, wanted: u64, from: Index, to: Index) -> bool {
         let Some(history) = self.modified.get(key) else { return wanted != 0 };
         let differs = |modified: Option<Index>| modified.map_or(0, |index| index.0) != wanted;
-        let at_first = history.range(..=from).next_back().and_then(|(_, modified)| *modified);
-        differs(at_first) || history.range(from..=to).any(|(_, modified)| differs(*modified))
+        let later = history.partition_point(|(index, _)| *index <= from);
+        let at_first = later.checked_sub(1).and_then(|last| history[last].1);
+        let mut within = history[later..].iter().take_while(|(index, _)| *index <= to);
+        differs(at_first) || within.any(|(_, modified)| differs(*modified))
     }
 }
 

@@ -14,6 +14,8 @@ mod generic;
 mod judge;
 pub mod lint;
 mod metrics;
+mod place;
+mod place_per_node;
 mod plan;
 mod ports;
 mod proposed;

@@ -1,0 +1,96 @@
+//! Fills the places of a job that runs on every node.
+
+use base::Rng;
+use model::document::TaskGroup;
+
+use crate::candidates::{Candidate, Candidates};
+use crate::judge::Judge;
+use crate::metrics::{Tally, add_exhausted, with_pool};
+use crate::plan::{Columns, Draft};
+use crate::ports::NodePorts;
+use crate::proposed::Proposed;
+use crate::reconcile::Situation;
+use crate::score::{Score, binpack};
+use crate::system::{Spot, Todo};
+
+/// Fills the places of one group, each on its own node.
+pub struct Placer<'p, 'e> {
+    pub cx: &'p Situation<'e>,
+    pub group: &'p TaskGroup,
+    pub candidates: &'p Candidates,
+    pub proposed: &'p mut Proposed<'e>,
+    pub ports: &'p mut Rng,
+}
+
+impl<'e> Placer<'_, 'e> {
+    pub fn place(&mut self, draft: &mut Draft, name: &str, judge: &mut Judge<'e>, mut todo: Todo<'e>) {
+        todo.spots.sort_by_key(|spot| (spot.id, spot.name_index));
+        todo.desired.place = todo.spots.len() as u64;
+        self.count_properties(judge, &todo);
+        let mut columns = Columns::default();
+        let (mut tally, mut short) = (Tally::default(), 0_u32);
+        for spot in &todo.spots {
+            let candidate = Candidate::of(spot.row, self.cx.state.nodes.hot(spot.row));
+            match judge.alone(&candidate, self.proposed) {
+                None => self.fill(judge, &candidate, spot, &mut columns),
+                Some(reason) => {
+                    tally.count(&judge.reasons, reason, &candidate);
+                    if judge.reasons.get(reason).exhausted {
+                        draft.full_node.get_or_insert(spot.id);
+                        short += 1;
+                    }
+                }
+            }
+        }
+        let filtered = tally.filtered() as usize;
+        let all_filtered = !todo.spots.is_empty() && filtered == todo.spots.len();
+        let stays = todo.desired.ignore + todo.desired.in_place_update > 0;
+        let metric = tally.metric(self.cx.state, &judge.reasons, todo.spots.len());
+        let pool = self.cx.job.current().job.node_pool.as_deref();
+        let mut metric = with_pool(metric, self.candidates, pool);
+        todo.desired.place -= filtered as u64;
+        let explained = draft.groups.entry(name.to_string()).or_default();
+        explained.desired = todo.desired;
+        if tally.has_exhausted() || (all_filtered && !stays) {
+            metric.coalesced_failures = i64::from(short.saturating_sub(1));
+            (0..short).for_each(|_| add_exhausted(&mut metric, self.group));
+            explained.failed = Some(metric.clone());
+            draft.failed.insert(name.to_string(), metric.clone());
+        }
+        draft.queued.insert(name.to_string(), short);
+        if let Some(first) = columns.metric.take() {
+            metric.score_meta_data = first.score_meta_data;
+            metric.coalesced_failures = 0;
+            columns.metric = Some(metric);
+        }
+        draft.place(self.cx, name, &judge.ask.template.clone(), columns);
+    }
+
+    fn fill(&mut self, judge: &mut Judge<'e>, candidate: &Candidate, spot: &Spot<'e>, columns: &mut Columns) {
+        let node = self.cx.state.nodes.cold(spot.row);
+        let numbers = judge
+            .ask
+            .ports
+            .assign(&NodePorts::new(&node.document, self.proposed.ports(spot.row)), self.ports);
+        self.proposed.place(spot.row, judge.ask.amount, &numbers);
+        judge.properties.iter_mut().for_each(|property| property.add(node));
+        columns.push(spot.id, spot.name_index, spot.previous, &numbers);
+        if columns.metric.is_none() {
+            let fit = binpack(candidate.capacity, self.proposed.used(spot.row));
+            let score = Score::new(fit, 0, 1, false).document(spot.id.to_string());
+            let scores = vec![score].into();
+            columns.metric =
+                Some(model::document::AllocationMetric { score_meta_data: scores, ..Default::default() });
+        }
+    }
+
+    fn count_properties(&self, judge: &mut Judge<'e>, todo: &Todo) {
+        if judge.properties.is_empty() {
+            return;
+        }
+        for alloc in todo.staying.iter().chain(&todo.unknown) {
+            let node = self.cx.state.nodes.cold(alloc.node);
+            judge.properties.iter_mut().for_each(|property| property.add(node));
+        }
+    }
+}

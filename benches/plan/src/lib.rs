@@ -1,5 +1,7 @@
 //! Fleets, jobs and logs for benches: built through the same commands and folds as the real ones.
 
+pub mod evaluations;
+
 use std::sync::Arc;
 
 use base::{Index, Time, Uuid};

@@ -57,6 +57,11 @@ impl<K> IdMap<K> {
         self.len == 0
     }
 
+    /// Neither was written to since one was cloned from the other.
+    pub fn is_shared(&self, other: &IdMap<K>) -> bool {
+        Arc::ptr_eq(&self.root, &other.root)
+    }
+
     fn entries(&self) -> impl Iterator<Item = &(K, u32)> {
         self.root.iter().flat_map(|branch| branch.iter()).flat_map(|shard| shard.iter())
     }

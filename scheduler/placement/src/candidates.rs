@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use base::matches_glob;
-use model::document::{Job, Node};
+use model::document::Job;
 use state::State;
-use state::node::{Amount, ClassRow, NodeHot, NodeRow};
+use state::node::{NodeHot, NodeRow};
+
+use crate::rules::{is_in_datacenters, is_in_pool};
 
 /// Which nodes a job asks for by pool and datacenter. Both are part of a node's class: answered once per
 /// class.
@@ -26,36 +27,8 @@ impl<'e> Scope<'e> {
         let answer = &mut self.answers[hot.class.0 as usize];
         *answer.get_or_insert_with(|| {
             let node = &self.state.nodes.cold(row).document;
-            is_in_pool(self.job, node) && is_in_datacenters(self.job, node)
+            is_in_pool(self.job.node_pool.as_deref(), node) && is_in_datacenters(&self.job.datacenters, node)
         })
-    }
-}
-
-/// A job that names no pool, or `all`, sees every pool.
-pub fn is_in_pool(job: &Job, node: &Node) -> bool {
-    match job.node_pool.as_deref() {
-        None | Some("" | "all") => true,
-        Some(pool) => pool == node.node_pool || (pool == "default" && node.node_pool.is_empty()),
-    }
-}
-
-pub fn is_in_datacenters(job: &Job, node: &Node) -> bool {
-    job.datacenters.is_empty()
-        || job.datacenters.iter().any(|pattern| matches_glob(pattern, &node.datacenter))
-}
-
-/// One node that may be chosen.
-#[derive(Clone, Copy, Debug)]
-pub struct Candidate {
-    pub row: NodeRow,
-    pub class: ClassRow,
-    pub capacity: Amount,
-    pub allocs_max: u32,
-}
-
-impl Candidate {
-    pub fn of(row: NodeRow, hot: &NodeHot) -> Candidate {
-        Candidate { row, class: hot.class, capacity: hot.capacity, allocs_max: hot.allocs_max }
     }
 }
 
@@ -63,7 +36,7 @@ impl Candidate {
 /// rows differently decides the same.
 #[derive(Debug)]
 pub struct Candidates {
-    pub list: Vec<Candidate>,
+    pub list: Vec<NodeRow>,
     /// By node row: the position in `list`, plus one.
     positions: Vec<u32>,
     /// Ready nodes by datacenter.
@@ -83,7 +56,7 @@ impl Candidates {
             if !hot.takes_work() || !scope.contains(row, hot) {
                 continue;
             }
-            found.list.push(Candidate::of(row, hot));
+            found.list.push(row);
             found.positions[row.0 as usize] = found.list.len() as u32;
             let class = &mut of_class[hot.class.0 as usize];
             *class = (class.0 + 1, row);

@@ -1,275 +1,359 @@
-//! All candidates for one group, and the best of them while the plan grows.
+//! A board in the light of one evaluation: the job's own allocations, what the plan changes, what failed before.
 //!
-//! Scores stand in a tournament. A placement moves one score, so placing `n` on `m` nodes takes `m + n log m`
-//! steps. Checks that need a node's description are made when a node is about to win, not before: most
-//! never are.
+//! What an evaluation changes on a board it takes back when it is done, node by node.
 
-use model::document::NodeScoreMeta;
+use model::document::{Job, NodeScoreMeta, TaskGroup};
 use state::State;
 use state::alloc::Alloc;
 use state::node::NodeRow;
 
-use crate::candidates::{Candidate, Candidates};
-use crate::judge::{DISTINCT_HOSTS, Distinct, Judge, ReasonId};
-use crate::metrics::{SCORES_SHOWN, Tally};
+use crate::board::{Board, Saved, Standing, fit_of};
+use crate::fleet::Fleet;
+use crate::judge::Distinct;
+use crate::lanes::{Head, Worth};
+use crate::memory::Kept;
+use crate::metrics::SCORES_SHOWN;
+use crate::ports::NodePorts;
+use crate::property::Property;
 use crate::proposed::Proposed;
-use crate::score::{Score, Tournament, binpack};
-
-const OUT: f64 = f64::NEG_INFINITY;
-
-/// What is known of a candidate beyond its class and its room.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Standing {
-    Open,
-    /// Passed the checks that stay as they are.
-    Passed,
-    Barred(ReasonId),
-}
+use crate::rules::{DISTINCT_HOSTS, ReasonId};
+use crate::score::Score;
+use crate::spread::Spreads;
 
 /// An allocation of the same job that takes room on a node.
 #[derive(Clone, Copy, Debug)]
 pub struct Sibling {
     pub row: NodeRow,
     pub same_group: bool,
-    /// It is wanted to end: it still keeps others off its host, but holds no property's value.
+    /// It is wanted to end: it still keeps others off its host, but holds no value of a property.
     pub ending: bool,
 }
 
 #[derive(Debug)]
-pub struct Field<'e, 'j> {
-    state: &'e State,
-    judge: &'j mut Judge<'e>,
-    candidates: &'j Candidates,
-    standing: Vec<Standing>,
-    /// Allocations of the group on each candidate, and of the whole job.
-    of_group: Vec<u32>,
-    of_job: Vec<u32>,
+pub struct Field<'f> {
+    state: &'f State,
+    fleet: &'f Fleet,
+    board: &'f mut Board,
+    /// By position: the place in `touched`, plus one. All zero when nothing is touched.
+    marks: &'f mut [u32],
+    touched: Vec<Touched>,
     /// How many the group wants: softens the anti-affinity.
     count: u32,
-    tournament: Tournament,
+    distinct_hosts: Option<Distinct>,
+    properties: Vec<Property>,
+    spreads: Spreads,
     penalised: Vec<u32>,
-    pub tally: Tally,
 }
 
-impl<'e, 'j> Field<'e, 'j> {
+/// A node that is not what its board says.
+#[derive(Debug)]
+struct Touched {
+    position: u32,
+    saved: Saved,
+    /// Allocations of the group there, and of the whole job.
+    of_group: u32,
+    of_job: u32,
+    penalised: bool,
+}
+
+/// The group a field is for.
+#[derive(Clone, Copy, Debug)]
+pub struct For<'f> {
+    pub job: &'f Job,
+    pub group: &'f TaskGroup,
+    pub distinct_hosts: Option<Distinct>,
+}
+
+impl<'f> Field<'f> {
     pub fn new(
-        state: &'e State,
-        judge: &'j mut Judge<'e>,
-        candidates: &'j Candidates,
-        proposed: &Proposed,
+        state: &'f State,
+        kept: Kept<'f>,
+        of: For,
         siblings: &[Sibling],
-        count: u32,
-    ) -> Field<'e, 'j> {
-        let len = candidates.list.len();
-        let (mut of_group, mut of_job) = (vec![0; len], vec![0; len]);
-        for Sibling { row, same_group, ending } in siblings.iter().copied() {
-            if let Some(at) = candidates.position(row) {
-                of_job[at as usize] += 1;
-                of_group[at as usize] += u32::from(same_group);
-            }
-            let node = state.nodes.cold(row);
-            let counted = judge.properties.iter_mut().filter(|p| !ending && (p.job_wide || same_group));
-            counted.for_each(|property| property.add(node));
-        }
+        proposed: &Proposed,
+    ) -> Field<'f> {
+        let Kept { fleet, board, marks } = kept;
+        let spreads = Spreads::new(of.job, of.group, board.values());
         let mut field = Field {
             state,
-            judge,
-            candidates,
-            standing: vec![Standing::Open; len],
-            of_group,
-            of_job,
-            count,
-            tournament: Tournament::new(Vec::new()),
+            fleet,
+            board,
+            marks,
+            touched: Vec::new(),
+            count: of.group.count.unwrap_or(1).max(0) as u32,
+            distinct_hosts: of.distinct_hosts,
+            properties: Property::of(of.job, of.group),
+            spreads,
             penalised: Vec::new(),
-            tally: Tally::default(),
         };
-        field.score_all(proposed);
+        for sibling in siblings {
+            if let Some(position) = fleet.position(sibling.row) {
+                let touched = field.touch(position);
+                touched.of_job += 1;
+                touched.of_group += u32::from(sibling.same_group);
+            }
+            if !sibling.ending {
+                field.count(sibling.row, sibling.same_group, 1);
+            }
+        }
+        let changed = proposed.rows().filter_map(|row| fleet.position(row));
+        changed.for_each(|position| _ = field.touch(position));
+        for at in 0..field.touched.len() {
+            field.refresh(field.touched[at].position, proposed);
+        }
+        field.spreads.settle();
         field
     }
 
     /// From here on these nodes are looked at with suspicion: predecessors failed on them.
     pub fn penalise(&mut self, rows: &[NodeRow], proposed: &Proposed) {
-        self.penalised = rows.iter().filter_map(|row| self.candidates.position(*row)).collect();
-        self.penalised.clone().into_iter().for_each(|at| self.refresh(at, proposed));
+        self.penalised = rows.iter().filter_map(|row| self.fleet.position(*row)).collect();
+        for position in self.penalised.clone() {
+            self.touch(position).penalised = true;
+            self.refresh(position, proposed);
+        }
     }
 
     pub fn forgive(&mut self, proposed: &Proposed) {
-        std::mem::take(&mut self.penalised).into_iter().for_each(|at| self.refresh(at, proposed));
+        for position in std::mem::take(&mut self.penalised) {
+            self.touch(position).penalised = false;
+            self.refresh(position, proposed);
+        }
     }
 
     /// The best node for one more allocation.
     pub fn best(&mut self, proposed: &Proposed) -> Option<u32> {
         loop {
-            let winner = self.tournament.winner()?;
-            if self.holds(winner, proposed) {
-                return Some(winner);
+            let best = self.winner()?;
+            if self.holds(best, proposed) {
+                return Some(best);
             }
         }
     }
 
-    /// The node itself, if it will do.
-    pub fn only(&mut self, row: NodeRow, proposed: &Proposed) -> Option<u32> {
-        let at = self.candidates.position(row)?;
-        let holds = self.tournament.score(at) > OUT && self.holds(at, proposed);
-        holds.then_some(at)
-    }
-
-    pub fn candidate(&self, at: u32) -> &'j Candidate {
-        &self.candidates.list[at as usize]
-    }
-
-    /// The plan places one more of the group there.
-    pub fn placed(&mut self, at: u32, proposed: &Proposed) {
-        self.of_group[at as usize] += 1;
-        self.of_job[at as usize] += 1;
-        let node = self.state.nodes.cold(self.candidate(at).row);
-        self.judge.properties.iter_mut().for_each(|property| property.add(node));
-        self.refresh(at, proposed);
-    }
-
-    /// The plan takes an allocation of the group away, so that its successor may have its place.
-    pub fn left(&mut self, alloc: &Alloc, proposed: &Proposed) {
-        let node = self.state.nodes.cold(alloc.node);
-        if !alloc.is_terminal() {
-            self.judge.properties.iter_mut().for_each(|property| property.remove(node));
-        }
-        if let Some(at) = self.candidates.position(alloc.node) {
-            if alloc.takes_room() {
-                self.of_group[at as usize] -= 1;
-                self.of_job[at as usize] -= 1;
-            }
-            self.reconsider(at, proposed);
-        }
-        if !self.judge.properties.is_empty() {
-            (0..self.standing.len() as u32).for_each(|at| self.reconsider(at, proposed));
-        }
-    }
-
-    /// It stays after all.
-    pub fn stayed(&mut self, alloc: &Alloc, proposed: &Proposed) {
-        let node = self.state.nodes.cold(alloc.node);
-        if !alloc.is_terminal() {
-            self.judge.properties.iter_mut().for_each(|property| property.add(node));
-        }
-        if let Some(at) = self.candidates.position(alloc.node) {
-            if alloc.takes_room() {
-                self.of_group[at as usize] += 1;
-                self.of_job[at as usize] += 1;
-            }
-            self.refresh(at, proposed);
-        }
+    fn winner(&self) -> Option<u32> {
+        let open = self.board.lanes.iter().filter(|lane| !self.is_used_up(&lane.values));
+        let heads = open.flat_map(|lane| {
+            let spread = self.spreads.score(&lane.values);
+            self.board.lanes.heads(lane).map(move |head| (head, head.worth.and(spread)))
+        });
+        heads
+            .reduce(|one, other| if beats(&other, &one) { other } else { one })
+            .map(|(head, _)| head.position)
     }
 
     /// The highest scores, best first, as the contract shows them.
     pub fn top(&mut self, proposed: &Proposed) -> Vec<NodeScoreMeta> {
         loop {
-            let best = self.tournament.best(SCORES_SHOWN);
+            let best = self.ranked(SCORES_SHOWN);
             // A node that does not hold leaves the game, and the rest is ranked again.
-            if best.iter().all(|at| self.holds(*at, proposed)) {
-                return best.iter().filter_map(|at| self.shown(*at, proposed)).collect();
+            if best.iter().all(|position| self.holds(*position, proposed)) {
+                return best.iter().filter_map(|position| self.shown(*position, proposed)).collect();
             }
         }
     }
 
-    /// Why each candidate will not do.
-    pub fn tally_all(&mut self, proposed: &Proposed) -> Tally {
-        let mut tally = Tally::default();
-        for at in 0..self.standing.len() as u32 {
-            if let Err(reason) = self.assess(at, proposed) {
-                tally.count(&self.judge.reasons, reason, self.candidate(at));
-            }
-        }
-        tally
-    }
-
-    pub fn judge(&self) -> &Judge<'e> {
-        self.judge
-    }
-
-    fn score_all(&mut self, proposed: &Proposed) {
-        let mut scores = Vec::with_capacity(self.standing.len());
-        for at in 0..self.standing.len() as u32 {
-            // A check that looks beyond the class is likely to rule out almost everything: waiting for
-            // each node to win in vain would cost more than asking.
-            if self.judge.escapes() && self.judge.class(self.candidate(at)).is_none() {
-                self.examine(at);
-            }
-            scores.push(match self.assess(at, proposed) {
-                Ok(score) => score.mean(),
-                Err(reason) => {
-                    self.tally.count(&self.judge.reasons, reason, self.candidate(at));
-                    OUT
-                }
-            });
-        }
-        self.tournament = Tournament::new(scores);
-    }
-
-    /// The checks that were put off. What fails them leaves the game.
-    fn holds(&mut self, at: u32, proposed: &Proposed) -> bool {
-        if self.standing[at as usize] == Standing::Open {
-            self.examine(at);
-        }
-        let row = self.candidate(at).row;
-        let barred = match self.standing[at as usize] {
-            Standing::Barred(reason) => Some(reason),
-            Standing::Open | Standing::Passed => self.judge.neighbours(row, proposed),
+    fn ranked(&self, count: usize) -> Vec<u32> {
+        let open = self.board.lanes.iter().filter(|lane| !self.is_used_up(&lane.values));
+        let heads = open.flat_map(|lane| {
+            let spread = self.spreads.score(&lane.values);
+            self.board.lanes.best(lane, count).map(move |head| (head, head.worth.and(spread)))
+        });
+        let mut heads: Vec<(Head, Worth)> = heads.collect();
+        let order = |one: &(Head, Worth), other: &(Head, Worth)| {
+            if beats(one, other) { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater }
         };
-        let Some(reason) = barred else { return true };
-        self.standing[at as usize] = Standing::Barred(reason);
-        self.tally.count(&self.judge.reasons, reason, self.candidate(at));
-        self.tournament.set(at, OUT);
+        heads.sort_by(order);
+        heads.into_iter().take(count).map(|(head, _)| head.position).collect()
+    }
+
+    /// The node itself, if it will do.
+    pub fn only(&mut self, row: NodeRow, proposed: &Proposed) -> Option<u32> {
+        let position = self.fleet.position(row)?;
+        let values = &self.board.lanes.lane(self.board.lanes.number(position)).values;
+        let open = self.board.plays(position) && !self.is_used_up(values);
+        (open && self.holds(position, proposed)).then_some(position)
+    }
+
+    pub fn row(&self, position: u32) -> NodeRow {
+        self.fleet.rows[position as usize]
+    }
+
+    /// The plan places one more of the group there.
+    pub fn placed(&mut self, position: u32, proposed: &Proposed) {
+        let touched = self.touch(position);
+        touched.of_group += 1;
+        touched.of_job += 1;
+        self.count(self.row(position), true, 1);
+        self.spreads.settle();
+        self.refresh(position, proposed);
+    }
+
+    /// The plan takes an allocation of the group away, so that its successor may have its place.
+    pub fn left(&mut self, alloc: &Alloc, proposed: &Proposed) {
+        self.moved(alloc, -1, proposed);
+    }
+
+    /// It stays after all.
+    pub fn stayed(&mut self, alloc: &Alloc, proposed: &Proposed) {
+        self.moved(alloc, 1, proposed);
+    }
+
+    fn moved(&mut self, alloc: &Alloc, change: i32, proposed: &Proposed) {
+        if !alloc.is_terminal() {
+            self.count(alloc.node, true, change);
+            self.spreads.settle();
+        }
+        if let Some(position) = self.fleet.position(alloc.node) {
+            let touched = self.touch(position);
+            if alloc.takes_room() {
+                touched.of_group = touched.of_group.saturating_add_signed(change);
+                touched.of_job = touched.of_job.saturating_add_signed(change);
+            }
+            self.refresh(position, proposed);
+        }
+    }
+
+    /// Nodes as the board counts them, and those that distinct properties rule out.
+    pub fn metric(&mut self, everything: bool) -> model::document::AllocationMetric {
+        let mut tally = self.board.tally.clone();
+        if self.board.lanes.iter().any(|lane| self.is_used_up(&lane.values)) {
+            for position in 0..self.fleet.len() as u32 {
+                if !self.board.plays(position) {
+                    continue;
+                }
+                if let Some(reason) = self.refused_by_property(position) {
+                    tally.count(&self.board.rules.reasons, reason, self.fleet.class[position as usize], 1);
+                }
+            }
+        }
+        let example = |class| self.fleet.example(class);
+        tally.metric(self.state, &self.board.rules.reasons, example, everything)
+    }
+
+    pub fn board(&self) -> &Board {
+        self.board
+    }
+
+    fn refused_by_property(&mut self, position: u32) -> Option<ReasonId> {
+        let node = self.state.nodes.cold(self.row(position));
+        let values = &self.board.values()[self.spreads.len()..];
+        let text = self
+            .properties
+            .iter()
+            .zip(values)
+            .find_map(|(property, values)| property.refuses(node, values))?;
+        Some(self.board.rules.reasons.filter(&text))
+    }
+
+    fn is_used_up(&self, lane: &[u32]) -> bool {
+        let of_properties = lane.get(self.spreads.len()..).unwrap_or_default();
+        self.properties.iter().zip(of_properties).any(|(property, value)| property.is_used_up(*value))
+    }
+
+    /// One more or less of the job's allocations holds its node's values.
+    fn count(&mut self, row: NodeRow, same_group: bool, change: i32) {
+        if self.properties.is_empty() && self.spreads.is_empty() {
+            return;
+        }
+        let node = self.state.nodes.cold(row);
+        let spreads = self.spreads.len();
+        let (of_spreads, of_properties) = self.board.values().split_at(spreads);
+        for (property, values) in self.properties.iter_mut().zip(of_properties) {
+            if property.job_wide || same_group {
+                property.count(node, values, change);
+            }
+        }
+        for (number, values) in of_spreads.iter().enumerate().filter(|_| same_group) {
+            if let Some(value) = self.board.properties()[number].resolve(node) {
+                self.spreads.count(number, &value, values.get(&*value).copied(), change);
+            }
+        }
+    }
+
+    /// The checks that are put off until a node is about to be chosen. What fails them leaves the game.
+    fn holds(&mut self, position: u32, proposed: &Proposed) -> bool {
+        let ask = &self.board.shape.ports;
+        if ask.is_empty() {
+            return true;
+        }
+        let row = self.row(position);
+        let node = self.state.nodes.cold(row);
+        let Err(failed) = ask.check(&NodePorts::new(&node.document, proposed.ports(row))) else {
+            return true;
+        };
+        let reason = self.board.rules.reasons.exhausted_late(&failed);
+        self.board.put(self.state, self.fleet, position, Standing::Barred(reason));
         false
     }
 
-    fn examine(&mut self, at: u32) {
-        let verdict = self.judge.node(self.candidate(at).row);
-        self.standing[at as usize] = verdict.map_or(Standing::Passed, Standing::Barred);
+    fn touch(&mut self, position: u32) -> &mut Touched {
+        let mark = &mut self.marks[position as usize];
+        if *mark == 0 {
+            let saved = self.board.save(position);
+            self.touched.push(Touched { position, saved, of_group: 0, of_job: 0, penalised: false });
+            *mark = self.touched.len() as u32;
+        }
+        &mut self.touched[*mark as usize - 1]
     }
 
-    /// What barred it may have gone.
-    fn reconsider(&mut self, at: u32, proposed: &Proposed) {
-        if let Standing::Barred(reason) = self.standing[at as usize]
-            && self.judge.reasons.get(reason).passing
-        {
-            self.standing[at as usize] = Standing::Passed;
-        }
-        self.refresh(at, proposed);
+    fn refresh(&mut self, position: u32, proposed: &Proposed) {
+        let standing = match self.assess(position, proposed) {
+            (Standing::Plays(_), score) => Standing::Plays(score.worth()),
+            (standing, _) => standing,
+        };
+        self.board.put(self.state, self.fleet, position, standing);
     }
 
-    fn refresh(&mut self, at: u32, proposed: &Proposed) {
-        let score = self.assess(at, proposed).map_or(OUT, |score| score.mean());
-        self.tournament.set(at, score);
-    }
-
-    fn assess(&mut self, at: u32, proposed: &Proposed) -> Result<Score, ReasonId> {
-        let candidate = self.candidate(at);
-        if let Some(reason) = self.judge.class(candidate) {
-            return Err(reason);
-        }
-        if let Standing::Barred(reason) = self.standing[at as usize] {
-            return Err(reason);
-        }
-        let (of_group, of_job) = (self.of_group[at as usize], self.of_job[at as usize]);
-        let hosts_one = match self.judge.distinct_hosts {
+    /// What a node is by now, and what speaks for and against it.
+    fn assess(&mut self, position: u32, proposed: &Proposed) -> (Standing, Score) {
+        let row = self.row(position);
+        let (used, allocs) = (proposed.used(row), proposed.allocs(row));
+        let standing = self.board.judge(self.state, self.fleet, position, used, allocs);
+        let shape = &self.board.shape;
+        let fit = fit_of(self.fleet.room(position).capacity, used.plus(shape.amount), shape.algorithm);
+        let mark = self.marks[position as usize] as usize;
+        let touched = mark.checked_sub(1).map(|at| &self.touched[at]);
+        let (of_group, of_job, penalised) =
+            touched.map_or((0, 0, false), |touched| (touched.of_group, touched.of_job, touched.penalised));
+        let affinity = self.board.affinity(self.state.nodes.cold(row));
+        let score = Score::new(fit, affinity, of_group, self.count, penalised);
+        let shared = match self.distinct_hosts {
             Some(Distinct::Job) => of_job > 0,
             Some(Distinct::Group) => of_group > 0,
             None => false,
         };
-        if hosts_one {
-            return Err(DISTINCT_HOSTS);
+        match standing {
+            Standing::Plays(_) if shared => (Standing::Barred(DISTINCT_HOSTS), score),
+            Standing::Barred(reason) if shared && self.board.rules.reasons.get(reason).exhausted => {
+                (Standing::Barred(DISTINCT_HOSTS), score)
+            }
+            standing => (standing, score),
         }
-        let used = proposed.used(candidate.row);
-        if let Some(reason) = self.judge.room(candidate, used, proposed.allocs(candidate.row)) {
-            return Err(reason);
-        }
-        let fit = binpack(candidate.capacity, used.plus(self.judge.ask.amount));
-        Ok(Score::new(fit, of_group, self.count, self.penalised.contains(&at)))
     }
 
-    fn shown(&mut self, at: u32, proposed: &Proposed) -> Option<NodeScoreMeta> {
-        let score = self.assess(at, proposed).ok()?;
-        let id = self.state.nodes.cold(self.candidate(at).row).id;
-        Some(score.document(id.to_string()))
+    fn shown(&mut self, position: u32, proposed: &Proposed) -> Option<NodeScoreMeta> {
+        let (standing, score) = self.assess(position, proposed);
+        let lane = self.board.lanes.lane(self.board.lanes.number(position));
+        let spread = self.spreads.score(&lane.values);
+        let id = self.state.nodes.cold(self.row(position)).id;
+        matches!(standing, Standing::Plays(_)).then(|| Score { spread, ..score }.document(id.to_string()))
+    }
+}
+
+/// By the mean, then by the sum, then the lower id.
+fn beats(one: &(Head, Worth), other: &(Head, Worth)) -> bool {
+    let key = |(_, worth): &(Head, Worth)| (worth.mean(), worth.sum);
+    let (a, b) = (key(one), key(other));
+    let order = a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1));
+    order.then(other.0.position.cmp(&one.0.position)).is_gt()
+}
+
+impl Drop for Field<'_> {
+    fn drop(&mut self) {
+        for Touched { position, saved, .. } in self.touched.drain(..) {
+            self.marks[position as usize] = 0;
+            self.board.restore(self.state, self.fleet, position, saved);
+        }
     }
 }

@@ -7,15 +7,17 @@ use model::document::TaskGroup;
 use state::alloc::Alloc;
 use state::job::JobVersion;
 
-use crate::candidates::{Candidate, Scope};
+use crate::candidates::Scope;
 use crate::diff::{Definition, is_destructive};
 use crate::judge::{Distinct, Judge};
+use crate::memory::Memory;
 use crate::place::Placer;
 use crate::plan::Draft;
 use crate::proposed::Proposed;
 use crate::reconcile::{Again, FollowUps, GroupPlan, Situation, Update, reconcile};
+use crate::score::Algorithm;
 
-pub fn pass(cx: &Situation, seed: u64) -> Draft {
+pub fn pass(cx: &Situation, seed: u64, memory: &mut Memory) -> Draft {
     let mut draft = Draft::new(cx, seed);
     let mut proposed = Proposed::new(cx.state);
     let allocs: Vec<&Alloc> = cx.job.allocs.iter().map(|row| cx.state.allocs.get(*row)).collect();
@@ -32,17 +34,14 @@ pub fn pass(cx: &Situation, seed: u64) -> Draft {
     for (name, decision) in &decisions {
         carry_out(cx, &mut draft, &mut proposed, judges.get(name), name, decision);
     }
-    let mut placer =
-        Placer { cx, candidates: None, scope, proposed, allocs, ports: Rng::stream(seed, "ports") };
-    for (name, decision) in decisions {
-        if let (Some(judge), Some(group)) = (judges.get_mut(&name), version.group(&name)) {
-            placer.place(&mut draft, &name, group, judge, &decision);
+    let mut placer = Placer::new(cx, memory, proposed, allocs, Rng::stream(seed, "ports"));
+    for (name, decision) in &decisions {
+        if let (Some(judge), Some(group)) = (judges.get(name), version.group(name)) {
+            placer.place(&mut draft, name, group, judge, decision);
         }
     }
-    for judge in judges.values() {
-        draft.learn_classes(judge.classes());
-        draft.escaped |= judge.escapes();
-    }
+    let placed = decisions.iter().filter(|(_, decision)| decision.requested() > 0);
+    placer.learn_classes(&mut draft, placed.filter_map(|(name, _)| judges.get(name)));
     if let Some(time) = again.at(!draft.plan.placed.is_empty()) {
         follow_ups.rollout(cx, time);
     }
@@ -60,8 +59,9 @@ struct Context<'c, 'e> {
 /// A judge for each group that is wanted.
 pub fn judges<'e>(cx: &Situation<'e>, version: &'e JobVersion) -> BTreeMap<String, Judge<'e>> {
     let groups = version.job.task_groups.iter().filter(|_| cx.job.is_wanted());
-    let judge =
-        |group: &'e TaskGroup| (group.name.clone().unwrap_or_default(), Judge::new(cx.state, version, group));
+    let judge = |group: &'e TaskGroup| {
+        (group.name.clone().unwrap_or_default(), Judge::new(cx.state, version, group, Algorithm::default()))
+    };
     groups.map(judge).collect()
 }
 
@@ -162,7 +162,7 @@ impl Updates {
         if hot.gone || !scope.contains(alloc.node, hot) || shares_host(cx, alloc, judge.distinct_hosts) {
             return Update::Destructive;
         }
-        let fits = judge.in_place(alloc, &Candidate::of(alloc.node, hot), proposed);
+        let fits = judge.in_place(alloc, hot, proposed);
         if fits { Update::InPlace } else { Update::Destructive }
     }
 }

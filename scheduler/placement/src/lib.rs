@@ -4,27 +4,37 @@
 //! into a settlement, which the leader checks and turns into events. Start with [`schedule`]; the decision
 //! for one group is `reconcile/`, the choice of a node is `field.rs`, a node's checks are `judge.rs`.
 
+mod affinity;
 mod ask;
+mod board;
 mod candidates;
 mod constraint;
 mod diff;
 mod explain;
 mod field;
+mod fleet;
 mod generic;
 mod judge;
+mod lanes;
 pub mod lint;
+mod memory;
 mod metrics;
 mod place;
 mod place_per_node;
 mod plan;
 mod ports;
+mod property;
 mod proposed;
 mod reconcile;
 mod reschedule;
+mod rules;
 mod schedule;
 mod score;
+mod shape;
+mod spread;
 mod system;
 mod texts;
 
 pub use explain::{Explanation, GroupExplanation};
-pub use schedule::{Outcome, give_up, max_attempts, schedule};
+pub use memory::Memory;
+pub use schedule::{Outcome, give_up, max_attempts, schedule, schedule_with};

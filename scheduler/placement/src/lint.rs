@@ -11,9 +11,9 @@ use state::alloc::Alloc;
 use state::job::JobVersion;
 use state::node::{Amount, NodeRow};
 
-use crate::candidates::{is_in_datacenters, is_in_pool};
 use crate::constraint::Check;
 use crate::ports::NodePorts;
+use crate::rules::{is_in_datacenters, is_in_pool};
 
 /// What is wrong with a plan, in words. Empty when nothing is.
 pub fn check(state: &State, plan: &Plan) -> Vec<String> {
@@ -136,7 +136,9 @@ impl Placement<'_> {
     fn keeps_constraints(&self, state: &State, found: &mut Vec<String>) {
         let node = state.nodes.cold(self.row);
         let job = &self.version.job;
-        if !is_in_pool(job, &node.document) || !is_in_datacenters(job, &node.document) {
+        if !is_in_pool(job.node_pool.as_deref(), &node.document)
+            || !is_in_datacenters(&job.datacenters, &node.document)
+        {
             found.push(format!("node {} is not one the job asks for", self.node));
         }
         let Some(group) = self.version.group(&self.group) else {

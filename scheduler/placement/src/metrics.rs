@@ -6,8 +6,7 @@ use model::document::{AllocationMetric, Resources, TaskGroup};
 use state::State;
 use state::node::NodeRow;
 
-use crate::candidates::{Candidate, Candidates};
-use crate::judge::{ReasonId, Reasons};
+use crate::rules::{ReasonId, Reasons};
 
 /// Best scores that are shown.
 pub const SCORES_SHOWN: usize = 5;
@@ -16,48 +15,77 @@ pub const SCORES_SHOWN: usize = 5;
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     by_reason: Vec<u32>,
-    /// By class: an example node, how many were filtered, how many exhausted.
-    by_class: BTreeMap<u32, (NodeRow, u32, u32)>,
+    by_class: BTreeMap<u32, OfClass>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct OfClass {
+    filtered: u32,
+    exhausted: u32,
+    /// Of the exhausted, those that were only found out when they were about to be chosen.
+    late: u32,
 }
 
 impl Tally {
-    pub fn count(&mut self, reasons: &Reasons, reason: ReasonId, candidate: &Candidate) {
-        self.by_reason.resize(reasons.len().max(self.by_reason.len()), 0);
-        self.by_reason[usize::from(reason)] += 1;
-        let class = self.by_class.entry(candidate.class.0).or_insert((candidate.row, 0, 0));
-        if reasons.get(reason).exhausted {
-            class.2 += 1;
+    /// `change` nodes more, or less, of a class are ruled out.
+    pub fn count(&mut self, reasons: &Reasons, reason: ReasonId, class: u32, change: i32) {
+        if self.by_reason.len() <= usize::from(reason) {
+            self.by_reason.resize(reasons.len(), 0);
+        }
+        let add = |sum: &mut u32| *sum = sum.saturating_add_signed(change);
+        add(&mut self.by_reason[usize::from(reason)]);
+        let class = self.by_class.entry(class).or_default();
+        let reason = reasons.get(reason);
+        if reason.exhausted {
+            add(&mut class.exhausted);
+            if reason.late {
+                add(&mut class.late);
+            }
         } else {
-            class.1 += 1;
+            add(&mut class.filtered);
         }
     }
 
     pub fn has_exhausted(&self) -> bool {
-        self.by_class.values().any(|(_, _, exhausted)| *exhausted > 0)
+        self.by_class.values().any(|class| class.exhausted > 0)
     }
 
     pub fn filtered(&self) -> u32 {
-        self.by_class.values().map(|(_, filtered, _)| filtered).sum()
+        self.by_class.values().map(|class| class.filtered).sum()
     }
 
-    /// As the contract shows it. `evaluated` nodes were looked at.
-    pub fn metric(&self, state: &State, reasons: &Reasons, evaluated: usize) -> AllocationMetric {
-        let mut metric =
-            AllocationMetric { nodes_evaluated: evaluated as i64, ..AllocationMetric::default() };
-        for (id, count) in self.by_reason.iter().enumerate().filter(|(_, count)| **count > 0) {
-            let reason = reasons.get(id as ReasonId);
+    /// As the contract shows it. `example` names a node of a class. What was found out late depends on how far it was
+    /// looked: it is shown only of `everything`.
+    pub fn metric(
+        &self,
+        state: &State,
+        reasons: &Reasons,
+        example: impl Fn(u32) -> NodeRow,
+        everything: bool,
+    ) -> AllocationMetric {
+        let mut metric = AllocationMetric::default();
+        let shown = |reason: &ReasonId| everything || !reasons.get(*reason).late;
+        for reason in (0..self.by_reason.len() as ReasonId).filter(shown) {
+            let count = self.by_reason[usize::from(reason)];
+            let reason = reasons.get(reason);
             let (sum, by_text) = if reason.exhausted {
                 (&mut metric.nodes_exhausted, &mut metric.dimension_exhausted)
             } else {
                 (&mut metric.nodes_filtered, &mut metric.constraint_filtered)
             };
-            *sum += i64::from(*count);
-            by_text.insert(reason.text.clone(), i64::from(*count));
+            *sum += i64::from(count);
+            if count > 0 {
+                by_text.insert(reason.text.clone(), i64::from(count));
+            }
         }
-        for (example, filtered, exhausted) in self.by_class.values() {
-            let class = &state.nodes.cold(*example).document.node_class;
+        for (class, counts) in &self.by_class {
+            let exhausted = counts.exhausted - if everything { 0 } else { counts.late };
+            if counts.filtered == 0 && exhausted == 0 {
+                continue;
+            }
+            let class = &state.nodes.cold(example(*class)).document.node_class;
             for (count, by_name) in
-                [(*filtered, &mut metric.class_filtered), (*exhausted, &mut metric.class_exhausted)]
+                [(counts.filtered, &mut metric.class_filtered), (exhausted, &mut metric.class_exhausted)]
             {
                 if count > 0 && !class.is_empty() {
                     *by_name.entry(class.clone()).or_default() += i64::from(count);
@@ -69,11 +97,18 @@ impl Tally {
 }
 
 /// What an evaluation knows of its candidates before it looks at any.
-pub fn with_pool(metric: AllocationMetric, candidates: &Candidates, pool: Option<&str>) -> AllocationMetric {
+pub fn with_pool<'n>(
+    metric: AllocationMetric,
+    available: impl Iterator<Item = (&'n str, i64)>,
+    pool: Option<&str>,
+) -> AllocationMetric {
+    let available: BTreeMap<String, i64> = available.map(|(name, nodes)| (name.to_string(), nodes)).collect();
+    let nodes = available.values().sum();
     AllocationMetric {
-        nodes_in_pool: candidates.list.len() as i64,
+        nodes_evaluated: nodes,
+        nodes_in_pool: nodes,
         node_pool: pool.unwrap_or_default().to_string(),
-        nodes_available: candidates.available.clone().into(),
+        nodes_available: available.into(),
         ..metric
     }
 }

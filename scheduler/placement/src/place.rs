@@ -1,15 +1,15 @@
 //! Finds places for what a pass over a service or batch job wants.
 
 use base::Rng;
-use model::document::TaskGroup;
-use state::State;
+use model::document::{AllocationMetric, TaskGroup};
 use state::alloc::Alloc;
 use state::node::NodeRow;
 
-use crate::candidates::{Candidates, Scope};
-use crate::field::{Field, Sibling};
+use crate::ask::Ask;
+use crate::field::{Field, For, Sibling};
 use crate::judge::Judge;
-use crate::metrics::{Tally, add_exhausted, with_pool};
+use crate::memory::Memory;
+use crate::metrics::{add_exhausted, with_pool};
 use crate::plan::{Columns, Draft};
 use crate::ports::NodePorts;
 use crate::proposed::Proposed;
@@ -18,23 +18,33 @@ use crate::reschedule;
 
 /// Finds places, group by group.
 pub struct Placer<'e, 'c> {
-    pub cx: &'c Situation<'e>,
-    /// Found when the first placement is wanted: most evaluations want none.
-    pub candidates: Option<Candidates>,
-    pub scope: Scope<'e>,
-    pub proposed: Proposed<'e>,
-    pub allocs: Vec<&'e Alloc>,
-    pub ports: Rng,
+    cx: &'c Situation<'e>,
+    memory: &'c mut Memory,
+    /// The memory was brought up to the state: most evaluations place nothing, and need none.
+    followed: bool,
+    proposed: Proposed<'e>,
+    allocs: Vec<&'e Alloc>,
+    ports: Rng,
 }
 
-impl<'e> Placer<'e, '_> {
+impl<'e, 'c> Placer<'e, 'c> {
+    pub fn new(
+        cx: &'c Situation<'e>,
+        memory: &'c mut Memory,
+        proposed: Proposed<'e>,
+        allocs: Vec<&'e Alloc>,
+        ports: Rng,
+    ) -> Placer<'e, 'c> {
+        Placer { cx, memory, followed: false, proposed, allocs, ports }
+    }
+
     /// Successors of what a new version replaces come first, then what is missing.
     pub fn place(
         &mut self,
         draft: &mut Draft,
         name: &str,
         group: &TaskGroup,
-        judge: &mut Judge<'e>,
+        judge: &Judge<'e>,
         decision: &GroupPlan<'e>,
     ) {
         if decision.requested() == 0 {
@@ -42,15 +52,17 @@ impl<'e> Placer<'e, '_> {
         }
         let state = self.cx.state;
         let siblings = self.siblings(draft, name);
-        let scope = &mut self.scope;
-        let candidates = &*self.candidates.get_or_insert_with(|| Candidates::find(state, scope));
-        let template = judge.ask.template.clone();
-        let count = group.count.unwrap_or(1).max(0) as u32;
-        let mut field = Field::new(state, judge, candidates, &self.proposed, &siblings, count);
+        if !std::mem::replace(&mut self.followed, true) {
+            self.memory.follow(state);
+        }
+        let kept = self.memory.board(state, &judge.shape);
+        let job = &self.cx.job.current().job;
+        let of = For { job, group, distinct_hosts: judge.distinct_hosts };
+        let mut field = Field::new(state, kept, of, &siblings, &self.proposed);
         let mut round = Round {
             cx: self.cx,
             group,
-            candidates,
+            ask: &judge.ask,
             proposed: &mut self.proposed,
             ports: &mut self.ports,
             columns: Columns::default(),
@@ -63,15 +75,30 @@ impl<'e> Placer<'e, '_> {
                 draft.placed.push(row);
                 *draft.queued.entry(name.to_string()).or_default() -= 1;
             } else {
-                let tally = field.tally_all(round.proposed);
-                let mut metric = round.metric(&field, &tally);
+                let mut metric = round.metric(&mut field, true);
                 add_exhausted(&mut metric, group);
                 draft.failed.insert(name.to_string(), metric);
             }
         }
         let columns = round.columns;
-        draft.place(self.cx, name, &template, columns);
+        draft.place(self.cx, name, &judge.ask.template, columns);
         draft.groups.entry(name.to_string()).or_default().failed = draft.failed.get(name).cloned();
+    }
+
+    /// What the nodes of each class said to the groups that were placed: whoever waits for room waits for those that
+    /// may do.
+    pub fn learn_classes<'j>(&mut self, draft: &mut Draft, judges: impl Iterator<Item = &'j Judge<'e>>)
+    where
+        'e: 'j,
+    {
+        if draft.failed.is_empty() {
+            return;
+        }
+        for judge in judges {
+            let kept = self.memory.board(self.cx.state, &judge.shape);
+            draft.learn_classes(kept.board.classes(self.cx.state, kept.fleet).into_iter());
+            draft.escaped |= judge.escapes();
+        }
     }
 
     /// Allocations of the job that take room, as the plan leaves them.
@@ -91,7 +118,7 @@ impl<'e> Placer<'e, '_> {
 struct Round<'r, 'e> {
     cx: &'r Situation<'e>,
     group: &'r TaskGroup,
-    candidates: &'r Candidates,
+    ask: &'r Ask,
     proposed: &'r mut Proposed<'e>,
     ports: &'r mut Rng,
     columns: Columns,
@@ -112,9 +139,9 @@ impl<'e> Round<'_, 'e> {
             }
             return None;
         };
-        let row = field.candidate(at).row;
+        let row = field.row(at);
         let node = self.cx.state.nodes.cold(row);
-        let ask = &field.judge().ask;
+        let ask = self.ask;
         let numbers = if ask.ports.is_empty() {
             Vec::new()
         } else {
@@ -135,7 +162,7 @@ impl<'e> Round<'_, 'e> {
         let chosen = kept.or_else(|| field.best(self.proposed));
         if chosen.is_some() && self.columns.metric.is_none() {
             let scores = field.top(self.proposed);
-            let mut metric = self.metric(field, &field.tally);
+            let mut metric = self.metric(field, false);
             metric.score_meta_data = scores.into();
             self.columns.metric = Some(metric);
         }
@@ -143,10 +170,10 @@ impl<'e> Round<'_, 'e> {
         chosen
     }
 
-    fn metric(&self, field: &Field, tally: &Tally) -> model::document::AllocationMetric {
-        let state: &State = self.cx.state;
-        let metric = tally.metric(state, &field.judge().reasons, self.candidates.list.len());
-        with_pool(metric, self.candidates, self.cx.job.current().job.node_pool.as_deref())
+    fn metric(&self, field: &mut Field, everything: bool) -> AllocationMetric {
+        let metric = field.metric(everything);
+        let pool = self.cx.job.current().job.node_pool.as_deref();
+        with_pool(metric, field.board().available(), pool)
     }
 }
 

@@ -1,16 +1,20 @@
 //! Fills the places of a job that runs on every node.
 
+use std::collections::BTreeMap;
+
 use base::Rng;
 use model::document::TaskGroup;
+use state::node::{NodeHot, NodeRow};
 
-use crate::candidates::{Candidate, Candidates};
+use crate::board::fit_of;
+use crate::candidates::Candidates;
 use crate::judge::Judge;
 use crate::metrics::{Tally, add_exhausted, with_pool};
 use crate::plan::{Columns, Draft};
 use crate::ports::NodePorts;
 use crate::proposed::Proposed;
 use crate::reconcile::Situation;
-use crate::score::{Score, binpack};
+use crate::score::Score;
 use crate::system::{Spot, Todo};
 
 /// Fills the places of one group, each on its own node.
@@ -29,13 +33,15 @@ impl<'e> Placer<'_, 'e> {
         self.count_properties(judge, &todo);
         let mut columns = Columns::default();
         let (mut tally, mut short) = (Tally::default(), 0_u32);
+        let mut examples: BTreeMap<u32, NodeRow> = BTreeMap::new();
         for spot in &todo.spots {
-            let candidate = Candidate::of(spot.row, self.cx.state.nodes.hot(spot.row));
-            match judge.alone(&candidate, self.proposed) {
-                None => self.fill(judge, &candidate, spot, &mut columns),
+            let hot = self.cx.state.nodes.hot(spot.row);
+            match judge.alone(spot.row, hot, self.proposed) {
+                None => self.fill(judge, hot, spot, &mut columns),
                 Some(reason) => {
-                    tally.count(&judge.reasons, reason, &candidate);
-                    if judge.reasons.get(reason).exhausted {
+                    examples.insert(hot.class.0, spot.row);
+                    tally.count(judge.reasons(), reason, hot.class.0, 1);
+                    if judge.reasons().get(reason).exhausted {
                         draft.full_node.get_or_insert(spot.id);
                         short += 1;
                     }
@@ -45,9 +51,11 @@ impl<'e> Placer<'_, 'e> {
         let filtered = tally.filtered() as usize;
         let all_filtered = !todo.spots.is_empty() && filtered == todo.spots.len();
         let stays = todo.desired.ignore + todo.desired.in_place_update > 0;
-        let metric = tally.metric(self.cx.state, &judge.reasons, todo.spots.len());
+        let metric = tally.metric(self.cx.state, judge.reasons(), |class| examples[&class], true);
         let pool = self.cx.job.current().job.node_pool.as_deref();
-        let mut metric = with_pool(metric, self.candidates, pool);
+        let available = self.candidates.available.iter().map(|(name, nodes)| (name.as_str(), *nodes));
+        let mut metric = with_pool(metric, available, pool);
+        metric.nodes_evaluated = todo.spots.len() as i64;
         todo.desired.place -= filtered as u64;
         let explained = draft.groups.entry(name.to_string()).or_default();
         explained.desired = todo.desired;
@@ -66,18 +74,18 @@ impl<'e> Placer<'_, 'e> {
         draft.place(self.cx, name, &judge.ask.template.clone(), columns);
     }
 
-    fn fill(&mut self, judge: &mut Judge<'e>, candidate: &Candidate, spot: &Spot<'e>, columns: &mut Columns) {
+    fn fill(&mut self, judge: &mut Judge<'e>, hot: &NodeHot, spot: &Spot<'e>, columns: &mut Columns) {
         let node = self.cx.state.nodes.cold(spot.row);
         let numbers = judge
             .ask
             .ports
             .assign(&NodePorts::new(&node.document, self.proposed.ports(spot.row)), self.ports);
         self.proposed.place(spot.row, judge.ask.amount, &numbers);
-        judge.properties.iter_mut().for_each(|property| property.add(node));
+        judge.count(spot.row);
         columns.push(spot.id, spot.name_index, spot.previous, &numbers);
         if columns.metric.is_none() {
-            let fit = binpack(candidate.capacity, self.proposed.used(spot.row));
-            let score = Score::new(fit, 0, 1, false).document(spot.id.to_string());
+            let fit = fit_of(hot.capacity, self.proposed.used(spot.row), judge.shape.algorithm);
+            let score = Score::new(fit, None, 0, 1, false).document(spot.id.to_string());
             let scores = vec![score].into();
             columns.metric =
                 Some(model::document::AllocationMetric { score_meta_data: scores, ..Default::default() });
@@ -85,12 +93,6 @@ impl<'e> Placer<'_, 'e> {
     }
 
     fn count_properties(&self, judge: &mut Judge<'e>, todo: &Todo) {
-        if judge.properties.is_empty() {
-            return;
-        }
-        for alloc in todo.staying.iter().chain(&todo.unknown) {
-            let node = self.cx.state.nodes.cold(alloc.node);
-            judge.properties.iter_mut().for_each(|property| property.add(node));
-        }
+        todo.staying.iter().chain(&todo.unknown).for_each(|alloc| judge.count(alloc.node));
     }
 }

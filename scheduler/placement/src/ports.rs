@@ -8,7 +8,7 @@ use state::node::PortSet;
 const DYNAMIC: (u16, u16) = (20_000, 32_000);
 
 /// Ports of one allocation, by their places in its template.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortAsk {
     pub fixed: Vec<Static>,
     pub dynamic: Vec<usize>,
@@ -16,7 +16,7 @@ pub struct PortAsk {
     pub len: usize,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Static {
     pub slot: usize,
     pub label: String,

@@ -1,6 +1,7 @@
 //! Nodes as they will be once the plan in hand is carried out.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
 
 use model::AllocId;
 use state::State;
@@ -11,28 +12,47 @@ use state::node::{Amount, NodeRow, PortSet};
 #[derive(Debug)]
 pub struct Proposed<'s> {
     state: &'s State,
-    /// By node row: the position in `touched`, plus one.
-    slots: Vec<u32>,
+    /// By node row: the position in `touched`, plus one. Only ever looked up.
+    slots: HashMap<u32, u32, BuildHasherDefault<Spread>>,
     touched: Vec<Touched>,
     stopped: BTreeSet<AllocId>,
 }
 
 #[derive(Clone, Debug)]
 struct Touched {
+    row: NodeRow,
     used: Amount,
     allocs: u32,
     /// Kept once a port changed.
     ports: Option<PortSet>,
 }
 
+/// Row numbers are dense: spreading them is hashing enough.
+#[derive(Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
 impl<'s> Proposed<'s> {
     pub fn new(state: &'s State) -> Proposed<'s> {
-        Proposed {
-            state,
-            slots: vec![0; state.nodes.rows_len()],
-            touched: Vec::new(),
-            stopped: BTreeSet::new(),
-        }
+        Proposed { state, slots: HashMap::default(), touched: Vec::new(), stopped: BTreeSet::new() }
+    }
+
+    /// Nodes that the plan changes.
+    pub fn rows(&self) -> impl Iterator<Item = NodeRow> {
+        self.touched.iter().map(|touched| touched.row)
     }
 
     pub fn used(&self, row: NodeRow) -> Amount {
@@ -89,17 +109,16 @@ impl<'s> Proposed<'s> {
     }
 
     fn find(&self, row: NodeRow) -> Option<&Touched> {
-        self.slots[row.0 as usize].checked_sub(1).map(|slot| &self.touched[slot as usize])
+        self.slots.get(&row.0).map(|slot| &self.touched[*slot as usize])
     }
 
     fn touch(&mut self, row: NodeRow, with_ports: bool) -> &mut Touched {
-        let slot = &mut self.slots[row.0 as usize];
-        if *slot == 0 {
+        let slot = *self.slots.entry(row.0).or_insert_with(|| {
             let hot = self.state.nodes.hot(row);
-            self.touched.push(Touched { used: hot.used, allocs: hot.allocs, ports: None });
-            *slot = self.touched.len() as u32;
-        }
-        let touched = &mut self.touched[*slot as usize - 1];
+            self.touched.push(Touched { row, used: hot.used, allocs: hot.allocs, ports: None });
+            self.touched.len() as u32 - 1
+        });
+        let touched = &mut self.touched[slot as usize];
         if with_ports && touched.ports.is_none() {
             touched.ports = Some(self.state.nodes.load(row).ports.clone());
         }

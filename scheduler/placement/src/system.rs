@@ -8,13 +8,14 @@ use model::{ClientStatus, NodeId};
 use state::alloc::Alloc;
 use state::node::NodeRow;
 
-use crate::candidates::{Candidates, Scope, is_in_pool};
+use crate::candidates::{Candidates, Scope};
 use crate::generic::{Updates, judges};
 use crate::judge::Judge;
 use crate::place_per_node::Placer;
 use crate::plan::Draft;
 use crate::proposed::Proposed;
 use crate::reconcile::{Again, Fate, FollowUps, Situation, Stop, Update, allowance, fate, is_given_up};
+use crate::rules::is_in_pool;
 use crate::texts;
 
 pub fn pass(cx: &Situation, seed: u64) -> Draft {
@@ -58,7 +59,7 @@ pub fn pass(cx: &Situation, seed: u64) -> Draft {
         follow_ups.rollout(cx, time);
     }
     draft.plan.follow_ups = follow_ups.created;
-    judges.values().for_each(|judge| draft.learn_classes(judge.classes()));
+    judges.values().for_each(|judge| draft.learn_classes(judge.classes().into_iter()));
     draft.escaped = judges.values().any(Judge::escapes);
     draft
 }
@@ -163,7 +164,10 @@ impl<'a> Work<'a, '_> {
     }
 
     fn is_in_pool(&self, alloc: &Alloc) -> bool {
-        is_in_pool(&self.cx.job.current().job, &self.cx.state.nodes.cold(alloc.node).document)
+        is_in_pool(
+            self.cx.job.current().job.node_pool.as_deref(),
+            &self.cx.state.nodes.cold(alloc.node).document,
+        )
     }
 
     /// Changes in place what can be; replaces as much of the rest as may be unsettled at once. Returns when
@@ -214,15 +218,15 @@ impl<'a> Work<'a, '_> {
         }
         let batch = self.cx.job.current().kind.is_batch();
         let current = self.cx.job.current().registered;
-        for candidate in &self.candidates.list {
+        for row in self.candidates.list.iter().copied() {
             for name_index in 0..self.count() {
-                let previous = held.get(&(candidate.row, name_index)).copied();
+                let previous = held.get(&(row, name_index)).copied();
                 let holds = previous.is_some_and(|alloc| {
                     !alloc.is_terminal() || (batch && alloc.version.registered == current)
                 });
                 if !holds {
-                    let id = self.cx.state.nodes.cold(candidate.row).id;
-                    self.todo.spots.push(Spot { row: candidate.row, id, name_index, previous });
+                    let id = self.cx.state.nodes.cold(row).id;
+                    self.todo.spots.push(Spot { row, id, name_index, previous });
                 } else if previous.is_some_and(Alloc::is_terminal) {
                     self.todo.desired.ignore += 1;
                 }

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use base::pages::Pages;
+use base::pages::{PAGE_ROWS, Pages};
 use base::{IdMap, Index, Time};
 use model::document::Node;
 use model::event::NodeMessage;
@@ -182,6 +182,32 @@ impl Nodes {
 
     pub fn with_prefix(&self, prefix: &str) -> impl Iterator<Item = NodeRow> {
         self.by_id.with_prefix(prefix).map(NodeRow)
+    }
+
+    /// Both know the same nodes in the same rows. May answer no although they do.
+    pub fn knows_as_many(&self, other: &Nodes) -> bool {
+        self.by_id.is_shared(&other.by_id)
+    }
+
+    /// Rows that are not in `other` what they are here, for tables of the same nodes. What neither wrote to since one
+    /// was cloned from the other is not looked at.
+    pub fn differing<'a>(&'a self, other: &'a Nodes) -> impl Iterator<Item = NodeRow> + 'a {
+        let pages = (0..self.load.pages()).filter(|page| {
+            let shared = self.hot.pages().shares_page(other.hot.pages(), *page)
+                && self.cold.pages().shares_page(other.cold.pages(), *page)
+                && self.load.shares_page(&other.load, *page);
+            !shared
+        });
+        let rows = pages.flat_map(|page| {
+            let first = (page * PAGE_ROWS) as u32;
+            first..(first + PAGE_ROWS as u32).min(self.hot.len() as u32)
+        });
+        rows.map(NodeRow).filter(|row| {
+            let same = self.hot(*row) == other.hot(*row)
+                && Arc::ptr_eq(&self.cold[row.0], &other.cold[row.0])
+                && Arc::ptr_eq(&self.load[row.0 as usize], &other.load[row.0 as usize]);
+            !same
+        })
     }
 
     /// Every row's hot columns in row order, forgotten nodes included.

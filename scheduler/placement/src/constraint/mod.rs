@@ -99,7 +99,7 @@ impl Target {
 }
 
 /// Unique keys are not part of a node's class.
-fn escapes(target: &str) -> bool {
+pub fn escapes(target: &str) -> bool {
     ["${unique.", "${node.unique.", "${attr.unique.", "${meta.unique."]
         .iter()
         .any(|prefix| target.starts_with(prefix))

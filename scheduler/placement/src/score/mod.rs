@@ -1,7 +1,9 @@
-//! How good a node is for one more allocation, and the best of many.
+//! How good a node is, and which of many is best.
 
+mod fit;
 mod rank;
 mod tournament;
 
-pub use rank::{Score, binpack};
-pub use tournament::Tournament;
+pub use fit::{Algorithm, Column, Need, fit, fits};
+pub use rank::Score;
+pub use tournament::{OUT, Tournament};

@@ -1,0 +1,101 @@
+//! Evaluations to be timed: clusters, jobs, and the small changes between one decision and the next.
+
+use std::time::{Duration, Instant};
+
+use base::{Rng, Time};
+use model::document::{Job, input};
+use model::{Command, Eligibility, EvalId, NodeStatus};
+use placement::Memory;
+use serde_json::{Value, json};
+use state::State;
+
+use crate::{node, node_id, submit, with_placed_job};
+
+/// Ready nodes in racks, and nothing on them.
+pub fn racks(nodes: usize, racks: usize) -> State {
+    let mut state = State::default();
+    for number in 0..nodes {
+        let mut document = node(number);
+        document.meta.insert("rack".to_string(), format!("r{}", number % racks));
+        submit(&mut state, &Command::RegisterNode { document: Box::new(document) });
+        submit(&mut state, &Command::UpdateNodeStatus { node: node_id(number), claimed: NodeStatus::Ready });
+    }
+    state
+}
+
+/// Fills a cluster with so many allocations, in jobs of 1,000.
+pub fn preload(state: &mut State, allocs: usize) {
+    for number in 0..allocs / 1_000 {
+        let placed = with_placed_job(state, &format!("before-{number}"), 1_000);
+        assert_eq!(placed.len(), 1_000, "the cluster holds what is put on it");
+    }
+}
+
+/// A service of one group, changed by `with`.
+pub fn service(name: &str, count: usize, with: Value) -> Job {
+    let mut group = json!({
+        "Name": "group", "Count": count,
+        "EphemeralDisk": {"SizeMB": 300},
+        "Tasks": [{"Name": "task", "Driver": "mock_driver", "Resources": {"CPU": 100, "MemoryMB": 64}}],
+    });
+    let changes = with.as_object().expect("changes are an object").clone();
+    group.as_object_mut().expect("a group is an object").extend(changes);
+    let job = json!({
+        "ID": name, "Name": name, "Namespace": "default", "Type": "service", "Priority": 50, "NodePool": "default",
+        "Datacenters": ["*"], "TaskGroups": [group],
+    });
+    input::from_value(job).expect("the document is well formed")
+}
+
+/// Even over racks.
+pub fn spread() -> Value {
+    json!({"Spreads": [{"Attribute": "${meta.rack}", "Weight": 100}]})
+}
+
+/// An evaluation that is decided over and over, on a cluster in which one node changes between two decisions.
+pub struct Evaluation {
+    pub state: State,
+    pub eval: EvalId,
+    pub nodes: usize,
+    /// Placements a decision has to make.
+    pub expected: usize,
+    chance: Rng,
+    memory: Memory,
+    out: Option<usize>,
+}
+
+impl Evaluation {
+    /// Of a job that is registered in a copy of the cluster.
+    pub fn new(cluster: &State, job: Job, expected: usize) -> Evaluation {
+        let mut state = cluster.clone();
+        let (decision, _) = submit(&mut state, &crate::register(job));
+        let (eval, nodes) = (decision.reply().evals[0], state.nodes.len());
+        Evaluation { state, eval, nodes, expected, chance: Rng::new(1), memory: Memory::default(), out: None }
+    }
+
+    /// A node leaves, and the one before it comes back.
+    fn change_a_node(&mut self) {
+        let back = self.out.take();
+        let leaving = self.chance.below(self.nodes as u64) as usize;
+        let turns = back.map(|node| (node, Eligibility::Eligible)).into_iter();
+        for (node, to) in turns.chain([(leaving, Eligibility::Ineligible)]) {
+            submit(&mut self.state, &Command::SetNodeEligibility { node: node_id(node), to });
+        }
+        self.out = Some(leaving);
+    }
+
+    /// Decides once, with what the last decision remembers or from nothing: how long it took.
+    pub fn decide(&mut self, warm: bool) -> Duration {
+        self.change_a_node();
+        let mut nothing = Memory::default();
+        let memory = if warm { &mut self.memory } else { &mut nothing };
+        let eval = self.state.evals.lookup(self.eval).expect("the evaluation was just created");
+        let now = Time(self.state.time.0 + 1);
+        let start = Instant::now();
+        let outcome = placement::schedule_with(memory, &self.state, eval, 7, now);
+        let spent = start.elapsed();
+        let placed: usize = outcome.settlement.plan.placed.iter().map(|group| group.ids.len()).sum();
+        assert_eq!(placed, self.expected, "the decision places what was asked for");
+        spent
+    }
+}

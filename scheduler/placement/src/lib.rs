@@ -21,8 +21,10 @@ mod reconcile;
 mod reschedule;
 mod schedule;
 mod score;
+mod settings;
 mod system;
 mod texts;
 
 pub use explain::{Explanation, GroupExplanation};
 pub use schedule::{Outcome, give_up, max_attempts, schedule};
+pub use settings::{Settings, settings};

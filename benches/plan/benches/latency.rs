@@ -25,7 +25,9 @@ fn main() {
     println!("{:<58} {:>9} {:>9} {:>9} {:>12}", "", "p50", "p99", "longest", "placements/s");
     let sizes: &[(usize, usize)] = match trial {
         true => &[(500, 1_000)],
-        false => &[(10_000, 0), (10_000, 100_000), (10_000, 1_000_000), (100_000, 100_000), (100_000, 1_000_000)],
+        false => {
+            &[(10_000, 0), (10_000, 100_000), (10_000, 1_000_000), (100_000, 100_000), (100_000, 1_000_000)]
+        }
     };
     for (nodes, allocs) in sizes {
         let mut cluster = racks(*nodes, 50);
@@ -66,7 +68,8 @@ impl Bench {
             "DynamicPorts": [{"Label": "d"}, {"Label": "e"}],
         });
         self.run("count 100, 3 static and 2 dynamic ports", 100, json!({"Networks": [ports]}));
-        let huge = json!({"Name": "task", "Driver": "mock_driver", "Resources": {"CPU": 100_000, "MemoryMB": 64}});
+        let huge =
+            json!({"Name": "task", "Driver": "mock_driver", "Resources": {"CPU": 100_000, "MemoryMB": 64}});
         self.decide("count 10, no node has room", service("web", 10, json!({"Tasks": [huge]})), 0);
         let everywhere = Job { kind: Some("system".to_string()), ..service("web", 1, json!({})) };
         self.decide("system, every node", everywhere, self.cluster.nodes.len() - 1);

@@ -9,7 +9,7 @@ use placement::Memory;
 use serde_json::{Value, json};
 use state::State;
 
-use crate::{node, node_id, submit, with_placed_job};
+use crate::{node, node_id, submit, with_job};
 
 /// Ready nodes in racks, and nothing on them.
 pub fn racks(nodes: usize, racks: usize) -> State {
@@ -25,10 +25,14 @@ pub fn racks(nodes: usize, racks: usize) -> State {
 
 /// Fills a cluster with so many allocations, in jobs of 1,000.
 pub fn preload(state: &mut State, allocs: usize) {
+    let mut memory = Memory::default();
     for number in 0..allocs / 1_000 {
-        let placed = with_placed_job(state, &format!("before-{number}"), 1_000);
-        assert_eq!(placed.len(), 1_000, "the cluster holds what is put on it");
+        let id = with_job(state, &format!("before-{number}"), 1_000);
+        let eval = state.evals.lookup(id).expect("the evaluation was just created");
+        let outcome = placement::schedule_with(&mut memory, state, eval, number as u64, state.time);
+        submit(state, &Command::SettleEval(Box::new(outcome.settlement)));
     }
+    assert_eq!(state.allocs.len(), allocs / 1_000 * 1_000, "the cluster holds what is put on it");
 }
 
 /// A service of one group, changed by `with`.

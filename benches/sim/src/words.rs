@@ -36,7 +36,10 @@ pub fn of(event: &Event) -> String {
         Event::AllocTransitionRequested(e) => format!("to move {}", allocs(&e.allocs)),
         Event::ClusterFounded(_)
         | Event::NodeMessagesEmitted(_)
+        | Event::NodePoolUpserted(_)
+        | Event::NodePoolDeleted(_)
         | Event::AutopilotConfigured(_)
+        | Event::SchedulerConfigured(_)
         | Event::StateChunkGiven(_)
         | Event::StateRestored(_) => event.name().to_string(),
     }

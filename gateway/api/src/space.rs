@@ -1,6 +1,7 @@
 //! Namespaces and node pools.
 
-use model::document::{Bytes, Duration, List, Map};
+use model::document::{Bytes, List, Map};
+pub use model::document::{NodePool, NodePoolSchedulerConfiguration};
 use serde::{Deserialize, Serialize};
 
 /// `Namespace` of the v1 contract.
@@ -57,28 +58,4 @@ pub struct NamespaceConsulConfiguration {
     pub default: String,
     pub allowed: List<String>,
     pub denied: List<String>,
-}
-
-/// `NodePool` of the v1 contract.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-pub struct NodePool {
-    pub name: String,
-    pub description: String,
-    pub meta: Map<String, String>,
-    /// Clients send text like `24h`; the answer is in nanoseconds.
-    #[serde(rename = "NodeIdentityTTL")]
-    pub node_identity_ttl: Duration,
-    pub scheduler_configuration: Option<NodePoolSchedulerConfiguration>,
-    pub create_index: u64,
-    pub modify_index: u64,
-    pub hash: Bytes,
-}
-
-/// `NodePoolSchedulerConfiguration` of the v1 contract.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-pub struct NodePoolSchedulerConfiguration {
-    pub scheduler_algorithm: String,
-    pub memory_oversubscription_enabled: Option<bool>,
 }

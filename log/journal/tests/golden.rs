@@ -299,6 +299,29 @@ fn samples(name: &str) -> Vec<Event> {
             .into(),
             AutopilotConfigured { rules: Autopilot { min_quorum: 3, ..Autopilot::default() } }.into(),
         ],
+        "SchedulerConfigured" => vec![
+            SchedulerConfigured { rules: SchedulerRules::default() }.into(),
+            SchedulerConfigured {
+                rules: SchedulerRules {
+                    algorithm: Algorithm::Spread,
+                    memory_oversubscription: true,
+                    preempting: Preempting { service: true, batch: true, system: true, sysbatch: true },
+                    reject_job_registration: true,
+                    pause_eval_broker: true,
+                    node_limit: u32::MAX,
+                    sampled: true,
+                },
+            }
+            .into(),
+        ],
+        "NodePoolUpserted" => vec![
+            NodePoolUpserted { name: String::new(), document: Doc::default() }.into(),
+            NodePoolUpserted { name: "gpu".into(), document: doc() }.into(),
+        ],
+        "NodePoolDeleted" => vec![
+            NodePoolDeleted { name: String::new() }.into(),
+            NodePoolDeleted { name: "gpu".into() }.into(),
+        ],
         "StateChunkGiven" => vec![
             StateChunkGiven { restore: id(7), number: 0, bytes: vec![] }.into(),
             StateChunkGiven { restore: id(7), number: u32::MAX, bytes: vec![0, 255] }.into(),

@@ -3,13 +3,13 @@
 use base::{Index, Time, Uuid};
 use serde::{Deserialize, Serialize};
 
-use crate::document::{Allocation, Job, JobSubmission, Node};
+use crate::document::{Allocation, Job, JobSubmission, Node, NodePool};
 use crate::event::{
     AllocsMarkedUnknown, AllocsPlaced, AllocsReconnected, AllocsStopped, AllocsUpdatedInPlace, EvalOutcome,
     FailedGroups, NewEval, NodeMessage, RejectedNode,
 };
 use crate::noun::{Actor, AllocId, Eligibility, EvalId, EvalStatus, JobKey, NodeId, NodeStatus, RequestId};
-use crate::operator::Autopilot;
+use crate::operator::{Autopilot, SchedulerRules};
 
 /// A command with who asks and under which name.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -49,6 +49,10 @@ pub enum Command {
         node: NodeId,
         updates: Vec<Allocation>,
     },
+    UpsertNodePool(Box<NodePool>),
+    DeleteNodePool {
+        name: String,
+    },
     RegisterJob(Box<RegisterJob>),
     DeregisterJob {
         key: JobKey,
@@ -80,6 +84,11 @@ pub enum Command {
         rules: Autopilot,
         only_at: Option<Index>,
     },
+    /// How the scheduler works; only if this was last set at that index.
+    SetScheduler {
+        rules: SchedulerRules,
+        only_at: Option<Index>,
+    },
     /// A piece of a saved state, in order; the first one begins anew.
     GiveStateChunk {
         restore: Uuid,
@@ -106,6 +115,8 @@ impl Command {
             Command::SetNodeEligibility { .. } => 14,
             Command::DeregisterNode { .. } => 15,
             Command::UpdateAllocs { .. } => 16,
+            Command::UpsertNodePool(_) => 18,
+            Command::DeleteNodePool { .. } => 19,
             Command::RegisterJob(_) => 20,
             Command::DeregisterJob { .. } => 21,
             Command::EvaluateJob { .. } => 22,
@@ -114,6 +125,7 @@ impl Command {
             Command::SettleEval(_) => 40,
             Command::FailEval { .. } => 41,
             Command::SetAutopilot { .. } => 50,
+            Command::SetScheduler { .. } => 53,
             Command::GiveStateChunk { .. } => 51,
             Command::RestoreState { .. } => 52,
         }
@@ -159,7 +171,7 @@ impl Plan {
 }
 
 /// What a worker brings back for an evaluation.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settlement {
     pub eval: EvalId,
     pub plan: Plan,
@@ -167,7 +179,7 @@ pub struct Settlement {
     pub end: Option<EvalEnd>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EvalEnd {
     /// `Blocked` puts a blocked evaluation back to wait.
     pub status: EvalStatus,

@@ -12,7 +12,7 @@ use crate::noun::{
     AllocId, ClientStatus, Desired, Eligibility, EvalId, EvalStatus, JobKey, JobType, NodeId, NodeStatus,
     Trigger,
 };
-use crate::operator::Autopilot;
+use crate::operator::{Autopilot, SchedulerRules};
 use crate::sparse;
 
 /// A document as self-describing msgpack: unknown fields are skipped, missing ones take their zero value, and those
@@ -108,6 +108,10 @@ events! {
     /// The node told how its allocations are: what it says from here on is newer than its silence.
     16 NodeAllocsReported { node: NodeId, }
 
+    /// A pool of nodes was made or changed, by an operator or by the first node in it.
+    18 NodePoolUpserted { name: String, document: Doc, }
+    19 NodePoolDeleted { name: String, }
+
     20 JobRegistered { key: JobKey, version: u64, document: Doc, submission: Doc, }
     21 JobStopped { key: JobKey, version: u64, }
     /// The job and everything it owned is forgotten.
@@ -169,6 +173,8 @@ events! {
 
     /// How the leader looks after the servers from here on.
     50 AutopilotConfigured { rules: Autopilot, }
+    /// How the scheduler works from here on.
+    53 SchedulerConfigured { rules: SchedulerRules, }
     /// A piece of a state that an operator puts in place of what is there. Number 0 begins anew.
     51 StateChunkGiven { restore: Uuid, number: u32, bytes: Vec<u8>, }
     /// The pieces are complete: from here on their state is what is true. `image` is the index it was saved at.

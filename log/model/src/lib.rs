@@ -22,10 +22,11 @@ pub use digest::Digest;
 pub use event::{Doc, Event};
 pub use image::{Chunk, ChunkId, Image};
 pub use noun::{
-    Actor, AllocId, ClientStatus, Desired, Eligibility, EvalId, EvalStatus, JobKey, JobStatus, JobType,
+    Actor, Algorithm, AllocId, ClientStatus, Desired, Eligibility, EvalId, EvalStatus, JobKey, JobStatus,
+    JobType,
 };
 pub use noun::{NodeId, NodeStatus, RequestId, Trigger};
-pub use operator::Autopilot;
+pub use operator::{Autopilot, Preempting, SchedulerRules};
 pub use rejection::{Kind, Rejection};
 pub use report::Report;
 pub use template::Template;

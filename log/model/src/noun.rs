@@ -193,6 +193,16 @@ impl JobType {
     }
 }
 
+states!(
+    /// What a good node is.
+    Algorithm {
+        /// One that is full afterwards.
+        Binpack = 0, "binpack";
+        /// One that is empty.
+        Spread = 1, "spread";
+    }
+);
+
 states!(JobStatus {
     Pending = 0, "pending";
     Running = 1, "running";

@@ -1,6 +1,8 @@
 use base::Duration;
 use rkyv::{Archive, Deserialize, Serialize};
 
+use crate::noun::{Algorithm, JobType};
+
 /// How the leader looks after the servers of its cluster.
 #[derive(
     Clone, Debug, PartialEq, Eq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize,
@@ -48,5 +50,61 @@ impl Autopilot {
             return Some(("ServerStabilizationTime", "a duration that is not negative"));
         }
         (self.min_quorum > 99).then_some(("MinQuorum", "a number of servers, at most 99"))
+    }
+}
+
+/// How the scheduler works in the whole cluster. A node pool may differ in the first two.
+#[derive(
+    Clone, Debug, PartialEq, Eq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize,
+)]
+pub struct SchedulerRules {
+    pub algorithm: Algorithm,
+    /// A task's `memory_max` holds; else its `memory` is all it gets.
+    pub memory_oversubscription: bool,
+    pub preempting: Preempting,
+    /// Nobody may register, dispatch or scale a job.
+    pub reject_job_registration: bool,
+    /// Evaluations are taken in and wait: no worker gets one.
+    pub pause_eval_broker: bool,
+    /// Nodes with affinities or spreads that are scored at most, where nodes are sampled; 0 means 100.
+    pub node_limit: u32,
+    /// Ours: nodes are sampled, as the reference does. Else all of them are looked at, and `node_limit` does nothing.
+    pub sampled: bool,
+}
+
+/// Types of jobs that may take the place of others.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize,
+)]
+pub struct Preempting {
+    pub service: bool,
+    pub batch: bool,
+    pub system: bool,
+    pub sysbatch: bool,
+}
+
+impl Preempting {
+    pub const fn by(self, kind: JobType) -> bool {
+        match kind {
+            JobType::Service => self.service,
+            JobType::Batch => self.batch,
+            JobType::System => self.system,
+            JobType::Sysbatch => self.sysbatch,
+        }
+    }
+}
+
+/// What a new cluster begins with.
+impl Default for SchedulerRules {
+    fn default() -> SchedulerRules {
+        SchedulerRules {
+            algorithm: Algorithm::Binpack,
+            memory_oversubscription: false,
+            preempting: Preempting { service: false, batch: false, system: true, sysbatch: false },
+            reject_job_registration: false,
+            pause_eval_broker: false,
+            node_limit: 0,
+            sampled: false,
+        }
     }
 }

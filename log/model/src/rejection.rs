@@ -20,8 +20,19 @@ pub enum Rejection {
         node: NodeId,
         alloc: String,
     },
+    PoolUnknown(String),
+    PoolInvalid {
+        field: Cow<'static, str>,
+        expected: Cow<'static, str>,
+    },
+    /// The pool came with the cluster.
+    PoolBuiltIn(String),
+    /// Nodes or jobs are still in the pool.
+    PoolInUse(String),
     JobUnknown(JobKey),
     JobInvalid(String),
+    /// The scheduler's configuration says that nobody may register, dispatch or scale.
+    RegistrationDisabled,
     /// The job is not at the index the caller insists on.
     JobIndexMismatch(String),
     JobTypeChanged,
@@ -39,6 +50,10 @@ pub enum Rejection {
     AutopilotInvalid {
         field: Cow<'static, str>,
         expected: Cow<'static, str>,
+    },
+    /// The scheduler's configuration was set at another index than the caller saw.
+    SchedulerIndexMismatch {
+        at: Index,
     },
     /// The autopilot's configuration was set at another index than the caller saw.
     AutopilotIndexMismatch {
@@ -59,15 +74,22 @@ impl Rejection {
     pub const fn kind(&self) -> Kind {
         match self {
             Rejection::NodeUnknown(_)
+            | Rejection::PoolUnknown(_)
             | Rejection::JobUnknown(_)
             | Rejection::AllocUnknown(_)
             | Rejection::EvalUnknown(_) => Kind::NotFound,
             Rejection::NodeSilent(..)
             | Rejection::JobIndexMismatch(_)
             | Rejection::EvalNotOutstanding(_)
+            | Rejection::PoolInUse(_)
+            | Rejection::SchedulerIndexMismatch { .. }
             | Rejection::AutopilotIndexMismatch { .. } => Kind::Conflict,
-            Rejection::NodeSecretMismatch(_) | Rejection::NodeForeignAlloc { .. } => Kind::Forbidden,
+            Rejection::NodeSecretMismatch(_)
+            | Rejection::NodeForeignAlloc { .. }
+            | Rejection::RegistrationDisabled => Kind::Forbidden,
             Rejection::NodeInvalid { .. }
+            | Rejection::PoolInvalid { .. }
+            | Rejection::PoolBuiltIn(_)
             | Rejection::JobInvalid(_)
             | Rejection::JobTypeChanged
             | Rejection::AllocInvalid { .. }
@@ -93,6 +115,17 @@ impl std::fmt::Display for Rejection {
             Rejection::NodeForeignAlloc { node, alloc } => {
                 write!(f, "allocation {alloc} does not belong to node {node}")
             }
+            Rejection::PoolUnknown(_) => f.write_str("node pool not found"),
+            Rejection::PoolInvalid { field, expected } => {
+                write!(f, "invalid node pool: {field}: expected {expected}")
+            }
+            Rejection::PoolBuiltIn(name) => {
+                write!(f, "node pool {name:?} came with the cluster: it cannot be changed or deleted")
+            }
+            Rejection::PoolInUse(why) => f.write_str(why),
+            Rejection::RegistrationDisabled => f.write_str(
+                "Job registration, dispatch, and scale are disabled by the scheduler configuration",
+            ),
             Rejection::JobUnknown(_) => f.write_str("job not found"),
             Rejection::JobInvalid(why) => f.write_str(why),
             Rejection::JobIndexMismatch(why) => write!(f, "Enforcing job modify index {why}"),
@@ -107,6 +140,9 @@ impl std::fmt::Display for Rejection {
             Rejection::RestoreInvalid(why) => write!(f, "the snapshot is not restored: {why}"),
             Rejection::AutopilotInvalid { field, expected } => {
                 write!(f, "invalid autopilot configuration: {field}: expected {expected}")
+            }
+            Rejection::SchedulerIndexMismatch { at } => {
+                write!(f, "the scheduler configuration was set at index {at} meanwhile")
             }
             Rejection::AutopilotIndexMismatch { at } => {
                 write!(f, "the autopilot configuration was set at index {at} meanwhile")

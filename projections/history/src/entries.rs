@@ -90,7 +90,10 @@ pub(crate) fn allocs_of(event: &Event) -> &[AllocId] {
         | Event::EvalAcked(_)
         | Event::EvalsCanceled(_)
         | Event::PlanCommitted(_)
+        | Event::NodePoolUpserted(_)
+        | Event::NodePoolDeleted(_)
         | Event::AutopilotConfigured(_)
+        | Event::SchedulerConfigured(_)
         | Event::StateChunkGiven(_)
         | Event::StateRestored(_) => &[],
     }

@@ -5,7 +5,7 @@ use model::command::{Reply, Verdict};
 use model::{Actor, Command, EvalId, Event, Rejection};
 
 use crate::State;
-use crate::{alloc, eval, job, node, operator, plan};
+use crate::{alloc, eval, job, node, operator, plan, pool};
 
 /// What a decision may know besides the state: the batch it will stand in, its time, and chance.
 #[derive(Clone, Debug)]
@@ -84,6 +84,8 @@ pub fn decide(
         Command::DeregisterNode { node } => node::decide::deregister(state, ctx, *node),
         Command::EvaluateNode { node } => node::decide::evaluate(state, ctx, *node),
         Command::UpdateAllocs { node, updates } => alloc::decide::report(state, ctx, *node, updates),
+        Command::UpsertNodePool(document) => pool::decide::upsert(state, document),
+        Command::DeleteNodePool { name } => pool::decide::delete(state, name),
         Command::RegisterJob(request) => job::decide::register(state, ctx, request),
         Command::DeregisterJob { key, purge, eval_priority, no_shutdown_delay } => {
             let how = job::decide::Deregister {
@@ -104,6 +106,9 @@ pub fn decide(
         Command::SetAutopilot { rules, only_at } => {
             operator::decide::set_autopilot(&state.operator, rules, *only_at)
         }
+        Command::SetScheduler { rules, only_at } => {
+            operator::decide::set_scheduler(&state.operator, rules, *only_at)
+        }
         Command::GiveStateChunk { restore, number, bytes } => {
             operator::restoring::give(state, *restore, *number, bytes)
         }
@@ -117,5 +122,7 @@ fn found(state: &State, ctx: &mut Context) -> Decision {
     if !state.cluster.is_nil() {
         return Decision::nothing();
     }
-    model::event::ClusterFounded { cluster: ctx.mint() }.into()
+    let founded = model::event::ClusterFounded { cluster: ctx.mint() };
+    let configured = model::event::SchedulerConfigured { rules: model::SchedulerRules::default() };
+    Decision::of(vec![founded.into(), configured.into()])
 }

@@ -4,7 +4,7 @@
 //! node's list of allocations and its taken ports. Of a job's allocations and evaluations it has the number.
 
 use base::StableHash;
-use model::Digest;
+use model::{Digest, SchedulerRules};
 
 use crate::operator::Configured;
 use crate::{State, alloc, eval, job};
@@ -22,6 +22,7 @@ pub(crate) enum Domain {
     Alloc = 7,
     Request = 8,
     Cluster = 9,
+    Pools = 10,
 }
 
 impl Domain {
@@ -64,11 +65,12 @@ impl State {
         self.evals.rows.settle(eval::hash::row);
         self.allocs.rows.settle(alloc::hash::row);
         self.requests.settle_digest();
+        self.pools.settle_digest();
     }
 
     fn cluster_digest(&self) -> u64 {
         let founded = (self.index, self.time, self.cluster, self.tables) != Default::default();
-        if !founded && self.operator == Default::default() {
+        if !founded && self.operator == Default::default() && self.pools.hash() == 0 {
             return 0;
         }
         let mut hash = StableHash::new(Domain::Cluster as u64);
@@ -82,6 +84,23 @@ impl State {
             hash.pair(rules.last_contact_threshold_ns as u64, rules.max_trailing_logs);
             hash.word(rules.server_stabilization_ns as u64);
         }
+        if let Some(Configured { rules, created, modified }) = &self.operator.scheduler {
+            hash.pair(created.0, modified.0);
+            let SchedulerRules { preempting, .. } = rules;
+            let flags = [
+                rules.memory_oversubscription,
+                rules.reject_job_registration,
+                rules.pause_eval_broker,
+                rules.sampled,
+                preempting.service,
+                preempting.batch,
+                preempting.system,
+                preempting.sysbatch,
+            ];
+            let flags = flags.iter().fold(0, |all, flag| all << 1 | u64::from(*flag));
+            hash.pair(u64::from(rules.node_limit) << 8 | rules.algorithm as u64, flags);
+        }
+        hash.word(self.pools.hash());
         // An image is not made meanwhile, so their bytes need not be in it.
         if !self.restoring.is_empty() {
             hash.id(self.restoring.restore);

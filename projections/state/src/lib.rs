@@ -16,6 +16,7 @@ mod kept;
 pub mod node;
 pub mod operator;
 pub mod plan;
+pub mod pool;
 mod requests;
 mod rows;
 mod snapshot;

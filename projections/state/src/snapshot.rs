@@ -1,11 +1,12 @@
 use base::{Index, Time, Uuid};
-use model::Autopilot;
+use model::{Autopilot, SchedulerRules};
 
 use crate::alloc::Allocs;
 use crate::eval::Evals;
 use crate::job::Jobs;
 use crate::node::Nodes;
 use crate::operator::{Operator, Restoring};
+use crate::pool::Pools;
 use crate::requests::Requests;
 
 /// Everything that is true at one index. A clone copies pointers; what is written later is not seen by it.
@@ -21,6 +22,7 @@ pub struct State {
     pub jobs: Jobs,
     pub evals: Evals,
     pub allocs: Allocs,
+    pub pools: Pools,
     pub operator: Operator,
     /// What is being put in place of all this.
     pub restoring: Restoring,
@@ -32,6 +34,11 @@ impl State {
     /// How the leader looks after the servers; `None` before the first leader wrote it down.
     pub fn autopilot(&self) -> Option<&Autopilot> {
         self.operator.autopilot.as_ref().map(|configured| &configured.rules)
+    }
+
+    /// How the scheduler works; `None` before the cluster was founded.
+    pub fn scheduler(&self) -> Option<&SchedulerRules> {
+        self.operator.scheduler.as_ref().map(|configured| &configured.rules)
     }
 }
 

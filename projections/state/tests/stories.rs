@@ -190,8 +190,11 @@ fn tell(story: &Story, event: &Event) -> String {
         Event::AllocsReconnected(e) => allocs(&e.allocs),
         Event::AllocReported(e) => format!("{} {} -> {}", story.alloc_name(e.alloc), e.from, e.to),
         Event::AllocTransitionRequested(e) => format!("{} {}", allocs(&e.allocs), e.cause),
+        Event::NodePoolUpserted(e) => e.name.clone(),
+        Event::NodePoolDeleted(e) => e.name.clone(),
         Event::ClusterFounded(_)
         | Event::AutopilotConfigured(_)
+        | Event::SchedulerConfigured(_)
         | Event::StateChunkGiven(_)
         | Event::StateRestored(_) => String::new(),
     };

@@ -42,7 +42,10 @@ impl Lane {
             | Command::EvaluateJob { .. }
             | Command::EvaluateNode { .. }
             | Command::StopAlloc { .. }
+            | Command::UpsertNodePool(_)
+            | Command::DeleteNodePool { .. }
             | Command::SetAutopilot { .. }
+            | Command::SetScheduler { .. }
             | Command::GiveStateChunk { .. }
             | Command::RestoreState { .. } => Lane::Writes,
         }

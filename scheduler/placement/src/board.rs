@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use state::State;
-use state::node::{Amount, NodeCold};
+use state::node::{Amount, NodeCold, NodeRow};
 
 use crate::affinity::Affinities;
 use crate::constraint::{Target, escapes};
@@ -14,8 +14,9 @@ use crate::fleet::{Fleet, Room};
 use crate::lanes::{Lanes, MISSING, Values, Worth};
 use crate::metrics::Tally;
 use crate::rules::{ALLOCS_MAX, ReasonId, Rules, Verdict, dimension};
-use crate::score::{Algorithm, OUT, fit};
+use crate::score::{OUT, fit};
 use crate::shape::Shape;
+use model::Algorithm;
 
 /// What a node is to a shape.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -238,8 +239,9 @@ impl Board {
     }
 
     /// How the node's affinity stands; `None` if the job has none.
-    pub fn affinity(&self, node: &NodeCold) -> Option<f64> {
-        (!self.traits.affinities.is_empty()).then(|| self.traits.affinities.score(node))
+    pub fn affinity(&self, state: &State, row: NodeRow) -> Option<f64> {
+        let affinities = &self.traits.affinities;
+        (!affinities.is_empty()).then(|| affinities.score(state.nodes.cold(row)))
     }
 
     /// The values of the properties of nodes, spreads first.

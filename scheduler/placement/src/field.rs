@@ -2,6 +2,8 @@
 //!
 //! What an evaluation changes on a board it takes back when it is done, node by node.
 
+use std::cmp::Ordering;
+
 use model::document::{Job, NodeScoreMeta, TaskGroup};
 use state::State;
 use state::alloc::Alloc;
@@ -10,7 +12,7 @@ use state::node::NodeRow;
 use crate::board::{Board, Saved, Standing, fit_of};
 use crate::fleet::Fleet;
 use crate::judge::Distinct;
-use crate::lanes::{Head, Worth};
+use crate::lanes::Head;
 use crate::memory::Kept;
 use crate::metrics::SCORES_SHOWN;
 use crate::ports::NodePorts;
@@ -43,6 +45,26 @@ pub struct Field<'f> {
     properties: Vec<Property>,
     spreads: Spreads,
     penalised: Vec<u32>,
+    /// By lane.
+    views: Vec<View>,
+}
+
+/// A lane in the light of the plan so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct View {
+    spread: f64,
+    /// A value that its nodes share is used up.
+    closed: bool,
+    /// Its best node, unless something about it changed.
+    best: Option<Option<Best>>,
+}
+
+/// A node with everything that speaks for it. By the mean, then by the sum, then the lower id.
+#[derive(Clone, Copy, Debug)]
+struct Best {
+    mean: f64,
+    sum: f64,
+    position: u32,
 }
 
 /// A node that is not what its board says.
@@ -85,6 +107,7 @@ impl<'f> Field<'f> {
             properties: Property::of(of.job, of.group),
             spreads,
             penalised: Vec::new(),
+            views: Vec::new(),
         };
         for sibling in siblings {
             if let Some(position) = fleet.position(sibling.row) {
@@ -101,7 +124,8 @@ impl<'f> Field<'f> {
         for at in 0..field.touched.len() {
             field.refresh(field.touched[at].position, proposed);
         }
-        field.spreads.settle();
+        field.views = vec![View::default(); field.board.lanes.iter().count()];
+        field.review();
         field
     }
 
@@ -131,15 +155,16 @@ impl<'f> Field<'f> {
         }
     }
 
-    fn winner(&self) -> Option<u32> {
-        let open = self.board.lanes.iter().filter(|lane| !self.is_used_up(&lane.values));
-        let heads = open.flat_map(|lane| {
-            let spread = self.spreads.score(&lane.values);
-            self.board.lanes.heads(lane).map(move |head| (head, head.worth.and(spread)))
-        });
-        heads
-            .reduce(|one, other| if beats(&other, &one) { other } else { one })
-            .map(|(head, _)| head.position)
+    fn winner(&mut self) -> Option<u32> {
+        let lanes = self.board.lanes.iter();
+        let bests =
+            self.views.iter_mut().zip(lanes).filter(|(view, _)| !view.closed).filter_map(|(view, lane)| {
+                *view.best.get_or_insert_with(|| {
+                    let heads = self.board.lanes.heads(lane).map(|head| Best::of(head, view.spread));
+                    heads.reduce(|one, other| if other.beats(&one) { other } else { one })
+                })
+            });
+        bests.reduce(|one, other| if other.beats(&one) { other } else { one }).map(|best| best.position)
     }
 
     /// The highest scores, best first, as the contract shows them.
@@ -154,24 +179,19 @@ impl<'f> Field<'f> {
     }
 
     fn ranked(&self, count: usize) -> Vec<u32> {
-        let open = self.board.lanes.iter().filter(|lane| !self.is_used_up(&lane.values));
-        let heads = open.flat_map(|lane| {
-            let spread = self.spreads.score(&lane.values);
-            self.board.lanes.best(lane, count).map(move |head| (head, head.worth.and(spread)))
+        let lanes = self.board.lanes.iter().zip(&self.views).filter(|(_, view)| !view.closed);
+        let heads = lanes.flat_map(|(lane, view)| {
+            self.board.lanes.best(lane, count).map(|head| Best::of(head, view.spread))
         });
-        let mut heads: Vec<(Head, Worth)> = heads.collect();
-        let order = |one: &(Head, Worth), other: &(Head, Worth)| {
-            if beats(one, other) { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater }
-        };
-        heads.sort_by(order);
-        heads.into_iter().take(count).map(|(head, _)| head.position).collect()
+        let mut best: Vec<Best> = heads.collect();
+        best.sort_by(|one, other| if one.beats(other) { Ordering::Less } else { Ordering::Greater });
+        best.into_iter().take(count).map(|best| best.position).collect()
     }
 
     /// The node itself, if it will do.
     pub fn only(&mut self, row: NodeRow, proposed: &Proposed) -> Option<u32> {
         let position = self.fleet.position(row)?;
-        let values = &self.board.lanes.lane(self.board.lanes.number(position)).values;
-        let open = self.board.plays(position) && !self.is_used_up(values);
+        let open = self.board.plays(position) && !self.view(position).closed;
         (open && self.holds(position, proposed)).then_some(position)
     }
 
@@ -185,7 +205,7 @@ impl<'f> Field<'f> {
         touched.of_group += 1;
         touched.of_job += 1;
         self.count(self.row(position), true, 1);
-        self.spreads.settle();
+        self.review();
         self.refresh(position, proposed);
     }
 
@@ -202,7 +222,7 @@ impl<'f> Field<'f> {
     fn moved(&mut self, alloc: &Alloc, change: i32, proposed: &Proposed) {
         if !alloc.is_terminal() {
             self.count(alloc.node, true, change);
-            self.spreads.settle();
+            self.review();
         }
         if let Some(position) = self.fleet.position(alloc.node) {
             let touched = self.touch(position);
@@ -217,7 +237,7 @@ impl<'f> Field<'f> {
     /// Nodes as the board counts them, and those that distinct properties rule out.
     pub fn metric(&mut self, everything: bool) -> model::document::AllocationMetric {
         let mut tally = self.board.tally.clone();
-        if self.board.lanes.iter().any(|lane| self.is_used_up(&lane.values)) {
+        if self.views.iter().any(|view| view.closed) {
             for position in 0..self.fleet.len() as u32 {
                 if !self.board.plays(position) {
                     continue;
@@ -244,6 +264,22 @@ impl<'f> Field<'f> {
             .zip(values)
             .find_map(|(property, values)| property.refuses(node, values))?;
         Some(self.board.rules.reasons.filter(&text))
+    }
+
+    fn view(&mut self, position: u32) -> &mut View {
+        &mut self.views[self.board.lanes.number(position) as usize]
+    }
+
+    /// Looks at the lanes anew, once counts have changed.
+    fn review(&mut self) {
+        self.spreads.settle();
+        for (number, lane) in self.board.lanes.iter().enumerate() {
+            let (spread, closed) = (self.spreads.score(&lane.values), self.is_used_up(&lane.values));
+            let view = &mut self.views[number];
+            if (view.spread, view.closed) != (spread, closed) {
+                *view = View { spread, closed, best: None };
+            }
+        }
     }
 
     fn is_used_up(&self, lane: &[u32]) -> bool {
@@ -283,7 +319,7 @@ impl<'f> Field<'f> {
             return true;
         };
         let reason = self.board.rules.reasons.exhausted_late(&failed);
-        self.board.put(self.state, self.fleet, position, Standing::Barred(reason));
+        self.put(position, Standing::Barred(reason));
         false
     }
 
@@ -302,7 +338,14 @@ impl<'f> Field<'f> {
             (Standing::Plays(_), score) => Standing::Plays(score.worth()),
             (standing, _) => standing,
         };
+        self.put(position, standing);
+    }
+
+    fn put(&mut self, position: u32, standing: Standing) {
         self.board.put(self.state, self.fleet, position, standing);
+        if let Some(view) = self.views.get_mut(self.board.lanes.number(position) as usize) {
+            view.best = None;
+        }
     }
 
     /// What a node is by now, and what speaks for and against it.
@@ -316,7 +359,7 @@ impl<'f> Field<'f> {
         let touched = mark.checked_sub(1).map(|at| &self.touched[at]);
         let (of_group, of_job, penalised) =
             touched.map_or((0, 0, false), |touched| (touched.of_group, touched.of_job, touched.penalised));
-        let affinity = self.board.affinity(self.state.nodes.cold(row));
+        let affinity = self.board.affinity(self.state, row);
         let score = Score::new(fit, affinity, of_group, self.count, penalised);
         let shared = match self.distinct_hosts {
             Some(Distinct::Job) => of_job > 0,
@@ -334,19 +377,22 @@ impl<'f> Field<'f> {
 
     fn shown(&mut self, position: u32, proposed: &Proposed) -> Option<NodeScoreMeta> {
         let (standing, score) = self.assess(position, proposed);
-        let lane = self.board.lanes.lane(self.board.lanes.number(position));
-        let spread = self.spreads.score(&lane.values);
+        let spread = self.view(position).spread;
         let id = self.state.nodes.cold(self.row(position)).id;
         matches!(standing, Standing::Plays(_)).then(|| Score { spread, ..score }.document(id.to_string()))
     }
 }
 
-/// By the mean, then by the sum, then the lower id.
-fn beats(one: &(Head, Worth), other: &(Head, Worth)) -> bool {
-    let key = |(_, worth): &(Head, Worth)| (worth.mean(), worth.sum);
-    let (a, b) = (key(one), key(other));
-    let order = a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1));
-    order.then(other.0.position.cmp(&one.0.position)).is_gt()
+impl Best {
+    fn of(head: Head, spread: f64) -> Best {
+        let worth = head.worth.and(spread);
+        Best { mean: worth.mean(), sum: worth.sum, position: head.position }
+    }
+
+    fn beats(&self, other: &Best) -> bool {
+        let order = self.mean.total_cmp(&other.mean).then(self.sum.total_cmp(&other.sum));
+        order.then(other.position.cmp(&self.position)).is_gt()
+    }
 }
 
 impl Drop for Field<'_> {

@@ -3,7 +3,8 @@
 use state::State;
 use state::node::{Amount, ClassRow, NodeHot, NodeRow, Nodes};
 
-use crate::score::{Algorithm, Column, Need, fits};
+use crate::score::{Column, Need, fits};
+use model::Algorithm;
 
 /// No node has this position.
 const NOWHERE: u32 = u32::MAX;

@@ -15,7 +15,7 @@ use crate::place::Placer;
 use crate::plan::Draft;
 use crate::proposed::Proposed;
 use crate::reconcile::{Again, FollowUps, GroupPlan, Situation, Update, reconcile};
-use crate::score::Algorithm;
+use crate::settings::settings;
 
 pub fn pass(cx: &Situation, seed: u64, memory: &mut Memory) -> Draft {
     let mut draft = Draft::new(cx, seed);
@@ -59,8 +59,9 @@ struct Context<'c, 'e> {
 /// A judge for each group that is wanted.
 pub fn judges<'e>(cx: &Situation<'e>, version: &'e JobVersion) -> BTreeMap<String, Judge<'e>> {
     let groups = version.job.task_groups.iter().filter(|_| cx.job.is_wanted());
+    let algorithm = settings(cx.state, version.job.node_pool.as_deref().unwrap_or_default()).algorithm;
     let judge = |group: &'e TaskGroup| {
-        (group.name.clone().unwrap_or_default(), Judge::new(cx.state, version, group, Algorithm::default()))
+        (group.name.clone().unwrap_or_default(), Judge::new(cx.state, version, group, algorithm))
     };
     groups.map(judge).collect()
 }

@@ -14,8 +14,8 @@ use crate::ports::NodePorts;
 use crate::property::Property;
 use crate::proposed::Proposed;
 use crate::rules::{ReasonId, Reasons, Rules, Verdict, boolean};
-use crate::score::Algorithm;
 use crate::shape::Shape;
+use model::Algorithm;
 
 /// What a group of a job asks for, and every check of it.
 #[derive(Debug)]

@@ -107,10 +107,6 @@ impl Lanes {
         self.home(position).0
     }
 
-    pub fn lane(&self, number: u32) -> &Lane {
-        &self.list[number as usize]
-    }
-
     /// The score of who stands there with nothing but what speaks of every node.
     pub fn base_score(&self, position: u32) -> f64 {
         let (lane, place) = self.home(position);

@@ -4,7 +4,7 @@ use state::node::Amount;
 use crate::ask::Ask;
 use crate::constraint::escapes;
 use crate::ports::PortAsk;
-use crate::score::Algorithm;
+use model::Algorithm;
 
 /// What a group asks of any node, whoever it belongs to: groups of one shape see the same nodes in the same light.
 #[derive(Clone, Debug, PartialEq)]

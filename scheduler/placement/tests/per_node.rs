@@ -197,7 +197,7 @@ fn a_cut_off_allocation_is_unknown_until_it_expires_or_returns() {
     assert_eq!(world.waiting(), [(300, Trigger::NodeUpdate)], "an expiry nobody else would notice");
     assert!(world.evaluate().settlement.plan.is_empty());
 
-    let mut returned = World { state: world.state.clone(), now: world.now };
+    let mut returned = World { state: world.state.clone(), now: world.now, ..World::new() };
     returned.heartbeat(1);
     assert!(returned.work_off().settlement.plan.is_empty());
     returned.report(alloc, ClientStatus::Running);

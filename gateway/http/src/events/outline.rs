@@ -80,7 +80,10 @@ fn kind(command: u16, event: &Event) -> Option<&'static str> {
     match event {
         Event::ClusterFounded(_)
         | Event::EvalAcked(_)
+        | Event::NodePoolUpserted(_)
+        | Event::NodePoolDeleted(_)
         | Event::AutopilotConfigured(_)
+        | Event::SchedulerConfigured(_)
         | Event::StateChunkGiven(_)
         | Event::StateRestored(_) => None,
         Event::NodeRegistered(_) | Event::NodeUpdated(_) => Some("NodeRegistration"),
@@ -157,7 +160,10 @@ impl Outline<'_> {
         match event {
             Event::ClusterFounded(_)
             | Event::EvalAcked(_)
+            | Event::NodePoolUpserted(_)
+            | Event::NodePoolDeleted(_)
             | Event::AutopilotConfigured(_)
+            | Event::SchedulerConfigured(_)
             | Event::StateChunkGiven(_)
             | Event::StateRestored(_) => {}
             Event::NodeRegistered(e) => self.node(kind, e.node),

@@ -78,7 +78,7 @@ fn rules(wanted: &AutopilotConfiguration) -> Result<Autopilot, Failure> {
     })
 }
 
-fn view(configured: &Configured) -> AutopilotConfiguration {
+fn view(configured: &Configured<Autopilot>) -> AutopilotConfiguration {
     let rules = &configured.rules;
     AutopilotConfiguration {
         cleanup_dead_servers: rules.cleanup_dead_servers,

@@ -176,7 +176,10 @@ impl<'a> Subject<'a> {
 fn about(event: &Event) -> (Topic, Subject<'_>) {
     match event {
         Event::ClusterFounded(_)
+        | Event::NodePoolUpserted(_)
+        | Event::NodePoolDeleted(_)
         | Event::AutopilotConfigured(_)
+        | Event::SchedulerConfigured(_)
         | Event::StateChunkGiven(_)
         | Event::StateRestored(_) => (Topic::Cluster, Subject::Nothing),
         Event::NodeRegistered(e) => (Topic::Node, Subject::Node(e.node)),

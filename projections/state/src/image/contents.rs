@@ -1,9 +1,8 @@
 use base::pages::PAGE_ROWS;
 use base::{Index, Time, Uuid};
-use model::{Autopilot, Digest};
+use model::Digest;
 
 use super::{ImageError, Table};
-use crate::operator::{Configured, Operator};
 use crate::{State, TableIndexes};
 
 const MAGIC: &[u8; 8] = b"SOJSTATE";
@@ -11,8 +10,7 @@ const MAGIC: &[u8; 8] = b"SOJSTATE";
 /// The layout of the chunks. It changes when any of them does: what a release does not know it refuses.
 const FORMAT: u16 = 1;
 
-const AUTOPILOT: usize = 128 + 4 * Table::ALL.len();
-const LEN: usize = AUTOPILOT + 48;
+const LEN: usize = 128 + 4 * Table::ALL.len();
 
 /// The first chunk: what the others are, and what belongs to no table.
 pub(super) struct Contents {
@@ -22,7 +20,6 @@ pub(super) struct Contents {
     pub tables: TableIndexes,
     pub digest: Digest,
     pub rows: [u32; Table::ALL.len()],
-    pub operator: Operator,
 }
 
 impl Contents {
@@ -36,6 +33,7 @@ impl Contents {
             Table::Allocs => state.allocs.rows.len(),
             Table::Requests => state.requests.current.rows.len(),
             Table::OlderRequests => state.requests.previous.rows.len(),
+            Table::Settings => 1,
         };
         Contents {
             index: state.index,
@@ -44,7 +42,6 @@ impl Contents {
             tables: state.tables,
             digest: state.digest(),
             rows: Table::ALL.map(|table| rows(table) as u32),
-            operator: state.operator.clone(),
         }
     }
 
@@ -79,7 +76,6 @@ impl Contents {
         [nodes, jobs, evals, allocs].iter().for_each(|index| bytes.extend_from_slice(&index.0.to_le_bytes()));
         bytes.extend_from_slice(&self.digest.to_bytes());
         self.rows.iter().for_each(|rows| bytes.extend_from_slice(&rows.to_le_bytes()));
-        bytes.extend_from_slice(&self.autopilot());
         bytes
     }
 
@@ -107,44 +103,6 @@ impl Contents {
             },
             digest: Digest::from_bytes(bytes[80..128].try_into().expect("a digest's bytes were sliced")),
             rows: std::array::from_fn(|table| count(128 + 4 * table)),
-            operator: Operator { autopilot: (bytes[AUTOPILOT] != 0).then(|| configured(bytes)) },
         })
-    }
-
-    fn autopilot(&self) -> [u8; LEN - AUTOPILOT] {
-        let mut bytes = [0; LEN - AUTOPILOT];
-        let Some(Configured { rules, created, modified }) = &self.operator.autopilot else { return bytes };
-        (bytes[0], bytes[1]) = (1, u8::from(rules.cleanup_dead_servers));
-        bytes[4..8].copy_from_slice(&rules.min_quorum.to_le_bytes());
-        let words = [
-            created.0,
-            modified.0,
-            rules.last_contact_threshold_ns as u64,
-            rules.max_trailing_logs,
-            rules.server_stabilization_ns as u64,
-        ];
-        for (to, word) in bytes[8..].chunks_exact_mut(8).zip(words) {
-            to.copy_from_slice(&word.to_le_bytes());
-        }
-        bytes
-    }
-}
-
-fn configured(bytes: &[u8; LEN]) -> Configured {
-    let word = |nth: usize| {
-        let at = AUTOPILOT + 8 + 8 * nth;
-        u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes were sliced"))
-    };
-    let quorum = bytes[AUTOPILOT + 4..AUTOPILOT + 8].try_into().expect("4 bytes were sliced");
-    Configured {
-        created: Index(word(0)),
-        modified: Index(word(1)),
-        rules: Autopilot {
-            cleanup_dead_servers: bytes[AUTOPILOT + 1] != 0,
-            last_contact_threshold_ns: word(2) as i64,
-            max_trailing_logs: word(3),
-            min_quorum: u32::from_le_bytes(quorum),
-            server_stabilization_ns: word(4) as i64,
-        },
     }
 }

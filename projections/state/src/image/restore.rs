@@ -10,7 +10,7 @@ use super::chunks::{Chunks, at_once};
 use super::jobs::Documents;
 use super::relations::{self, Link};
 use super::versions::Versions;
-use super::{ImageError, Table, allocs, evals, jobs, nodes, requests};
+use super::{ImageError, Table, allocs, evals, jobs, nodes, requests, settings};
 use crate::State;
 use crate::alloc::{self, Alloc, Allocs};
 use crate::eval::{self, Eval, EvalRow, Evals};
@@ -38,6 +38,8 @@ pub fn restore(image: &Image) -> Result<State, ImageError> {
         (loads, relations::allocs_of_jobs(jobs.len(), &links))
     };
     let (by_id, (loads, of_jobs)) = at_once(|| relations::alloc_ids(&links), lists);
+    let settings = chunks.read(Table::Settings, |_, bytes, _| settings::decode(bytes))?;
+    let mut settings = settings.into_iter().next().unwrap_or_default();
     let contents = &chunks.contents;
     let state = State {
         index: contents.index,
@@ -50,7 +52,8 @@ pub fn restore(image: &Image) -> Result<State, ImageError> {
             by_id: by_id.ok_or(Table::Allocs.two_rows())?,
             rows: Rows::from_pages(rows.into_iter().zip(hashes).collect()),
         },
-        operator: contents.operator.clone(),
+        pools: settings.pools(),
+        operator: settings.operator,
         restoring: Restoring::default(),
         requests: read_requests(&chunks)?,
         tables: contents.tables,

@@ -9,6 +9,7 @@ use super::state::JobState;
 use crate::State;
 use crate::decide::{Context, Decision};
 use crate::eval;
+use crate::pool::DEFAULT;
 
 /// How a job is to end.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +21,9 @@ pub struct Deregister {
 
 /// A job, canonical and valid as far as can be told without state.
 pub fn register(state: &State, ctx: &mut Context, request: &RegisterJob) -> Result<Decision, Rejection> {
+    if state.scheduler().is_some_and(|rules| rules.reject_job_registration) {
+        return Err(Rejection::RegistrationDisabled);
+    }
     let key = key_of(&request.job)?;
     let kind = kind_of(&request.job)?;
     let stored = state.jobs.lookup(&key);
@@ -111,11 +115,9 @@ fn kind_of(job: &Job) -> Result<JobType, Rejection> {
     JobType::from_word(word).ok_or_else(|| Rejection::JobInvalid(format!("invalid job type: {word:?}")))
 }
 
-/// A pool exists by its nodes; `default` and `all` always do.
 fn check_pool(state: &State, job: &Job) -> Result<(), Rejection> {
-    let pool = job.node_pool.as_deref().unwrap_or("default");
-    let has_nodes = || state.nodes.rows().any(|row| state.nodes.cold(row).document.node_pool == pool);
-    if matches!(pool, "" | "default" | "all") || has_nodes() {
+    let pool = job.node_pool.as_deref().filter(|pool| !pool.is_empty()).unwrap_or(DEFAULT);
+    if state.pools.exists(pool) {
         return Ok(());
     }
     let id = job.id.as_deref().unwrap_or_default();

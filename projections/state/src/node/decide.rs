@@ -13,7 +13,7 @@ use super::state::{NodeHot, NodeRow, secret_hash};
 use crate::decide::{Context, Decision};
 use crate::eval::decide::created;
 use crate::job::JobState;
-use crate::{State, eval};
+use crate::{State, eval, pool};
 
 /// A node tells who it is. Whatever it claims, its status does not move by this.
 pub fn register(state: &State, ctx: &mut Context, document: &Node) -> Result<Decision, Rejection> {
@@ -21,9 +21,11 @@ pub fn register(state: &State, ctx: &mut Context, document: &Node) -> Result<Dec
     let secret = secret_hash(&document.secret_id);
     let described = described(document);
     let class = computed_class(&described);
+    let pool = pool::decide::brought(state, &described.node_pool).map(Event::from);
     let Some(row) = state.nodes.find(node) else {
         let document = Doc::of(&described);
-        return Ok(NodeRegistered { node, document, computed_class: class, secret_hash: secret }.into());
+        let registered = NodeRegistered { node, document, computed_class: class, secret_hash: secret };
+        return Ok(Decision::of(pool.into_iter().chain([registered.into()]).collect()));
     };
     let (hot, cold) = (state.nodes.hot(row), state.nodes.cold(row));
     if cold.secret_hash != secret {
@@ -32,8 +34,8 @@ pub fn register(state: &State, ctx: &mut Context, document: &Node) -> Result<Dec
     if *cold.document == described {
         return Ok(Decision::nothing());
     }
-    let mut events: Vec<Event> =
-        vec![NodeUpdated { node, document: Doc::of(&described), computed_class: class }.into()];
+    let updated = NodeUpdated { node, document: Doc::of(&described), computed_class: class };
+    let mut events: Vec<Event> = pool.into_iter().chain([updated.into()]).collect();
     if hot.status == NodeStatus::Down || constraints_may_differ(&cold.document, &described) {
         events.extend(created(node_evals(state, ctx, row, &described)));
     }
@@ -244,9 +246,8 @@ fn checked_id(document: &Node) -> Result<NodeId, Rejection> {
     if document.secret_id.is_empty() {
         return invalid("SecretID", "the node's secret");
     }
-    let name_char = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    let pool = &document.node_pool;
-    if pool.len() > 128 || !pool.chars().all(name_char) || pool == "all" {
+    let named = &document.node_pool;
+    if !named.is_empty() && !pool::decide::is_name(named) || named == pool::ALL {
         return invalid("NodePool", "up to 128 letters, digits, dashes and underscores, and not \"all\"");
     }
     Ok(node)

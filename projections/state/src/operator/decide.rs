@@ -1,9 +1,9 @@
 use base::Index;
-use model::event::AutopilotConfigured;
-use model::{Autopilot, Rejection};
+use model::event::{AutopilotConfigured, SchedulerConfigured};
+use model::{Autopilot, Rejection, SchedulerRules};
 
 use crate::decide::Decision;
-use crate::operator::Operator;
+use crate::operator::{Configured, Operator};
 
 /// Sets the autopilot's configuration: `only_at` its modify index, zero while there is none.
 ///
@@ -18,7 +18,7 @@ pub fn set_autopilot(
         return Err(Rejection::AutopilotInvalid { field: field.into(), expected: expected.into() });
     }
     let before = operator.autopilot.as_ref();
-    let at = before.map_or(Index::ZERO, |before| before.modified);
+    let at = Configured::index(before);
     if only_at.is_some_and(|wanted| wanted != at) {
         return Err(Rejection::AutopilotIndexMismatch { at });
     }
@@ -28,6 +28,26 @@ pub fn set_autopilot(
     Ok(AutopilotConfigured { rules: rules.clone() }.into())
 }
 
+/// Sets how the scheduler works: `only_at` the configuration's modify index, zero while there is none.
+///
+/// # Errors
+/// [`Rejection::SchedulerIndexMismatch`] when somebody else was faster.
+pub fn set_scheduler(
+    operator: &Operator,
+    rules: &SchedulerRules,
+    only_at: Option<Index>,
+) -> Result<Decision, Rejection> {
+    let before = operator.scheduler.as_ref();
+    let at = Configured::index(before);
+    if only_at.is_some_and(|wanted| wanted != at) {
+        return Err(Rejection::SchedulerIndexMismatch { at });
+    }
+    if before.is_some_and(|before| before.rules == *rules) {
+        return Ok(Decision::nothing());
+    }
+    Ok(SchedulerConfigured { rules: rules.clone() }.into())
+}
+
 #[cfg(test)]
 mod tests {
     use base::Time;
@@ -35,7 +55,6 @@ mod tests {
 
     use super::*;
     use crate::Moment;
-    use crate::operator::Configured;
 
     fn set(
         operator: &mut Operator,
@@ -64,6 +83,27 @@ mod tests {
         assert_eq!(set(&mut operator, &first, None, 11), Ok(false), "nothing changes, so nothing is written");
         let expected = Configured { created: Index(7), modified: Index(10), rules: first };
         assert_eq!(operator.autopilot, Some(expected));
+    }
+
+    #[test]
+    fn the_schedulers_configuration_is_set_against_the_one_that_was_seen() {
+        let mut operator = Operator::default();
+        let mut set = |rules: &SchedulerRules, only_at: Option<u64>, index| {
+            let decision = set_scheduler(&operator, rules, only_at.map(Index))?;
+            for event in &decision.events {
+                let Event::SchedulerConfigured(event) = event else { panic!("{event:?}") };
+                operator.scheduler_configured(Moment { index: Index(index), time: Time::ZERO }, event);
+            }
+            Ok(operator.scheduler.clone().map(|configured| (configured.created.0, configured.modified.0)))
+        };
+        let late = |at| Err(Rejection::SchedulerIndexMismatch { at: Index(at) });
+        let (first, second) =
+            (SchedulerRules::default(), SchedulerRules { pause_eval_broker: true, ..Default::default() });
+        assert_eq!(set(&first, Some(1), 7), late(0));
+        assert_eq!(set(&first, Some(0), 7), Ok(Some((7, 7))));
+        assert_eq!(set(&second, Some(0), 8), late(7));
+        assert_eq!(set(&second, Some(7), 8), Ok(Some((7, 8))));
+        assert_eq!(set(&second, None, 9), Ok(Some((7, 8))), "nothing changes, so nothing is written");
     }
 
     #[test]

@@ -97,6 +97,7 @@ impl State {
         restored.requests = std::mem::take(&mut self.requests);
         let all = at.index;
         restored.tables = crate::TableIndexes { nodes: all, jobs: all, evals: all, allocs: all };
+        restored.pools.restored(at.index);
         restored.show_allocs_again(at.index);
         *self = restored;
         delta.restored = true;
@@ -154,5 +155,9 @@ impl State {
         if let Some(autopilot) = &mut self.operator.autopilot {
             [&mut autopilot.created, &mut autopilot.modified].into_iter().for_each(bring);
         }
+        if let Some(scheduler) = &mut self.operator.scheduler {
+            [&mut scheduler.created, &mut scheduler.modified].into_iter().for_each(bring);
+        }
+        self.pools.bring_back_to(limit);
     }
 }

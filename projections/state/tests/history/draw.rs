@@ -1,11 +1,11 @@
 use base::{Index, Rng, Time};
 use model::document::{
-    AllocationMetric, Job, JobSubmission, Node, PortMapping, TaskEvent, TaskGroup, TaskState,
+    AllocationMetric, Job, JobSubmission, Node, NodePool, PortMapping, TaskEvent, TaskGroup, TaskState,
 };
 use model::event::*;
 use model::{
     AllocId, Autopilot, Chunk, ClientStatus, Desired, Doc, Eligibility, EvalId, EvalStatus, JobKey, JobType,
-    NodeId, NodeStatus, Report, Template, Trigger,
+    NodeId, NodeStatus, Report, SchedulerRules, Template, Trigger,
 };
 use state::State;
 use state::alloc::Alloc;
@@ -23,6 +23,8 @@ pub fn events(state: &State, rng: &mut Rng) -> Vec<Event> {
             26..50 => of_evals(state, rng),
             50..70 => Some(placed(state, rng)),
             70 => Some(vec![AutopilotConfigured { rules: rules(rng) }.into()]),
+            71 => Some(vec![configured(rng)]),
+            72 => Some(vec![pool(state, rng)]),
             _ => of_allocs(state, rng),
         };
         match drawn {
@@ -52,6 +54,25 @@ fn rules(rng: &mut Rng) -> Autopilot {
         min_quorum: rng.below(5) as u32,
         ..Autopilot::default()
     }
+}
+
+fn configured(rng: &mut Rng) -> Event {
+    let rules = SchedulerRules {
+        pause_eval_broker: rng.below(2) == 0,
+        node_limit: rng.below(200) as u32,
+        ..SchedulerRules::default()
+    };
+    SchedulerConfigured { rules }.into()
+}
+
+fn pool(state: &State, rng: &mut Rng) -> Event {
+    let name = format!("pool-{}", rng.below(4));
+    if state.pools.get(&name).is_some() && rng.below(2) == 0 {
+        return NodePoolDeleted { name }.into();
+    }
+    let document =
+        NodePool { name: name.clone(), description: rng.next().to_string(), ..NodePool::default() };
+    NodePoolUpserted { name, document: Doc::of(&document) }.into()
 }
 
 fn one<T: Copy>(of: &[T], rng: &mut Rng) -> Option<T> {

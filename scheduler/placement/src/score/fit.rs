@@ -3,18 +3,10 @@
 //! The pass is compiled for several widths of vector and the machine's widest is chosen when it runs. All of them
 //! do the same additions, multiplications and divisions in the same order, so that they give the same bits.
 
+use model::Algorithm;
+
 /// The highest value of the fit formula, by which it is normalised.
 const FIT_MAX: f64 = 18.0;
-
-/// What placements are to do to the cluster.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Algorithm {
-    /// Fill nodes up before others are begun.
-    #[default]
-    Binpack,
-    /// Leave as much room as possible on each.
-    Spread,
-}
 
 /// What is to be placed, beside what is there.
 #[derive(Clone, Copy, Debug)]

@@ -4,6 +4,6 @@ mod fit;
 mod rank;
 mod tournament;
 
-pub use fit::{Algorithm, Column, Need, fit, fits};
+pub use fit::{Column, Need, fit, fits};
 pub use rank::Score;
 pub use tournament::{OUT, Tournament};

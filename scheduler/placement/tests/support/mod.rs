@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+use std::cell::RefCell;
+
 use base::{Duration, Time, Uuid};
 use model::command::RegisterJob;
 use model::document::{
@@ -13,7 +15,7 @@ use model::{
     Actor, AllocId, Batch, ClientStatus, Command, CommandRecord, Eligibility, EvalId, EvalStatus, Event,
     JobKey, LoggedEvent, NodeId, NodeStatus, RequestId, Trigger,
 };
-use placement::{Outcome, lint, schedule};
+use placement::{Memory, Outcome, lint, schedule, schedule_with};
 use state::alloc::Alloc;
 use state::eval::Eval;
 use state::{Context, Decision, State, decide};
@@ -21,13 +23,15 @@ use state::{Context, Decision, State, decide};
 pub struct World {
     pub state: State,
     pub now: Time,
+    /// What decisions before have left behind.
+    pub memory: RefCell<Memory>,
 }
 
 pub const START: Time = Time::from_secs(1_000_000);
 
 impl World {
     pub fn new() -> World {
-        World { state: State::default(), now: START }
+        World { state: State::default(), now: START, memory: RefCell::default() }
     }
 
     /// With `count` standard nodes, 1 and up.
@@ -126,13 +130,14 @@ impl World {
         self.state.evals.lookup(id).expect("the evaluation is known")
     }
 
-    /// Schedules without submitting: checked, and twice the same.
+    /// Schedules without submitting: checked, and the same with and without a memory.
     pub fn plan(&self, id: EvalId) -> Outcome {
         let eval = self.eval(id);
         let seed = self.state.index.0 ^ id.0.as_u128() as u64;
         let outcome = schedule(&self.state, eval, seed, self.now);
-        let again = schedule(&self.state, eval, seed, self.now);
-        assert_eq!(outcome.settlement.plan, again.settlement.plan, "the same input gives the same plan");
+        let again = schedule_with(&mut self.memory.borrow_mut(), &self.state, eval, seed, self.now);
+        assert_eq!(outcome.settlement, again.settlement, "what is remembered makes no difference");
+        assert_eq!(outcome.explanation, again.explanation, "what is remembered makes no difference");
         let found = lint::check(&self.state, &outcome.settlement.plan);
         assert!(found.is_empty(), "{found:#?}\n{}\n{:#?}", self.describe(), outcome.settlement.plan);
         outcome

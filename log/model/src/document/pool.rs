@@ -1,0 +1,28 @@
+use serde::{Deserialize, Serialize};
+
+use super::shape::{Bytes, Duration, Map};
+
+/// `NodePool` of the v1 contract.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct NodePool {
+    pub name: String,
+    pub description: String,
+    pub meta: Map<String, String>,
+    /// Clients send text like `24h`; the answer is in nanoseconds.
+    #[serde(rename = "NodeIdentityTTL")]
+    pub node_identity_ttl: Duration,
+    pub scheduler_configuration: Option<NodePoolSchedulerConfiguration>,
+    pub create_index: u64,
+    pub modify_index: u64,
+    pub hash: Bytes,
+}
+
+/// `NodePoolSchedulerConfiguration` of the v1 contract: what differs in this pool from the cluster's own.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct NodePoolSchedulerConfiguration {
+    /// Empty: as in the cluster.
+    pub scheduler_algorithm: String,
+    pub memory_oversubscription_enabled: Option<bool>,
+}

@@ -1,0 +1,9 @@
+//! Pools of nodes: two that came with the cluster, those that operators make, and those that nodes bring.
+
+pub(crate) mod decide;
+mod fold;
+mod state;
+mod view;
+
+pub use state::{ALL, DEFAULT, Pool, Pools};
+pub use view::document;

@@ -152,6 +152,7 @@ fn placed(number: usize, eval: EvalId, shared: &(Doc, Doc), rng: &mut Rng) -> (V
         names: (0..PER_JOB as u32).collect(),
         previous: Vec::new(),
         ports: (0..PER_JOB).map(|nth| 20_000 + ((number * PER_JOB + nth) / NODES) as u16).collect(),
+        given: Vec::new(),
     };
     let (status, description) = (EvalStatus::Complete, String::new());
     let done = EvalUpdated { eval, status, description, outcome: EvalOutcome::default() };

@@ -30,6 +30,7 @@ pub fn of(event: &Event) -> String {
         }
         Event::AllocsUpdatedInPlace(e) => format!("updated {}", allocs(&e.allocs)),
         Event::AllocsStopped(e) => format!("stopped {} ({})", allocs(&e.allocs), e.description),
+        Event::AllocsPreempted(e) => format!("preempted {} by {}", allocs(&e.allocs), short(e.by.0)),
         Event::AllocsMarkedUnknown(e) => format!("unknown {}", allocs(&e.allocs)),
         Event::AllocsReconnected(e) => format!("reconnected {}", allocs(&e.allocs)),
         Event::AllocReported(e) => format!("alloc {} {} -> {}", short(e.alloc.0), e.from, e.to),

@@ -281,6 +281,7 @@ mod tests {
             names: vec![0],
             previous: vec![],
             ports: vec![u16::MAX],
+            given: vec![Doc(vec![0x80])],
         };
         let end = EvalEnd {
             status: EvalStatus::Complete,

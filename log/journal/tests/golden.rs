@@ -238,6 +238,10 @@ fn samples(name: &str) -> Vec<Event> {
             }
             .into(),
         ],
+        "AllocsPreempted" => vec![
+            AllocsPreempted { allocs: vec![], by: AllocId::default() }.into(),
+            AllocsPreempted { allocs: vec![alloc(), AllocId(id(12))], by: AllocId(id(13)) }.into(),
+        ],
         "AllocsMarkedUnknown" => vec![
             AllocsMarkedUnknown { allocs: vec![], follow_up: None }.into(),
             AllocsMarkedUnknown { allocs: vec![alloc()], follow_up: Some(EvalId(id(5))) }.into(),
@@ -347,6 +351,7 @@ fn placed(count: u32) -> Event {
         names: (0..count).collect(),
         previous: (0..count).map(|_| AllocId::default()).collect(),
         ports: (0..count).map(|nth| 20_000 + nth as u16).collect(),
+        given: (0..count).map(|_| Doc(vec![0x80])).collect(),
     }
     .into()
 }

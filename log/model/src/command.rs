@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::document::{Allocation, Job, JobSubmission, Node, NodePool};
 use crate::event::{
-    AllocsMarkedUnknown, AllocsPlaced, AllocsReconnected, AllocsStopped, AllocsUpdatedInPlace, EvalOutcome,
-    FailedGroups, NewEval, NodeMessage, RejectedNode,
+    AllocsMarkedUnknown, AllocsPlaced, AllocsPreempted, AllocsReconnected, AllocsStopped,
+    AllocsUpdatedInPlace, EvalOutcome, FailedGroups, NewEval, NodeMessage, RejectedNode,
 };
 use crate::noun::{Actor, AllocId, Eligibility, EvalId, EvalStatus, JobKey, NodeId, NodeStatus, RequestId};
 use crate::operator::{Autopilot, SchedulerRules};
@@ -152,6 +152,8 @@ pub struct Plan {
     pub all_at_once: bool,
     pub stopped: Vec<AllocsStopped>,
     pub placed: Vec<AllocsPlaced>,
+    /// Who makes room for what is placed: one entry for each placement that needs it.
+    pub preempted: Vec<AllocsPreempted>,
     pub updated: Vec<AllocsUpdatedInPlace>,
     pub unknown: Vec<AllocsMarkedUnknown>,
     pub reconnected: Vec<AllocsReconnected>,
@@ -163,6 +165,7 @@ impl Plan {
     pub fn is_empty(&self) -> bool {
         self.stopped.is_empty()
             && self.placed.is_empty()
+            && self.preempted.is_empty()
             && self.updated.is_empty()
             && self.unknown.is_empty()
             && self.reconnected.is_empty()

@@ -140,6 +140,8 @@ events! {
         previous: Vec<AllocId>,
         /// Host ports: as many per allocation as the template names, in its order.
         ports: Vec<u16>,
+        /// The [`Given`](crate::Given) of each, empty bytes where there is nothing to say, empty where nobody has one.
+        given: Vec<Doc>,
     }
     /// Running allocations were moved to a newer version of their job without a restart.
     42 AllocsUpdatedInPlace { eval: EvalId, version: u64, template: Doc, allocs: Vec<AllocId>, }
@@ -170,6 +172,8 @@ events! {
         no_shutdown_delay: bool,
         cause: String,
     }
+    /// Allocations have to make room for one of a job with a higher priority, which is placed in the same batch.
+    48 AllocsPreempted { allocs: Vec<AllocId>, by: AllocId, }
 
     /// How the leader looks after the servers from here on.
     50 AutopilotConfigured { rules: Autopilot, }

@@ -29,4 +29,4 @@ pub use noun::{NodeId, NodeStatus, RequestId, Trigger};
 pub use operator::{Autopilot, Preempting, SchedulerRules};
 pub use rejection::{Kind, Rejection};
 pub use report::Report;
-pub use template::Template;
+pub use template::{Given, GivenToTask, Template};

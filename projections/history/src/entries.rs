@@ -70,6 +70,7 @@ pub(crate) fn allocs_of(event: &Event) -> &[AllocId] {
         Event::AllocsPlaced(e) => &e.ids,
         Event::AllocsUpdatedInPlace(e) => &e.allocs,
         Event::AllocsStopped(e) => &e.allocs,
+        Event::AllocsPreempted(e) => &e.allocs,
         Event::AllocsMarkedUnknown(e) => &e.allocs,
         Event::AllocsReconnected(e) => &e.allocs,
         Event::AllocReported(e) => std::slice::from_ref(&e.alloc),

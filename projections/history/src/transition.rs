@@ -92,6 +92,7 @@ impl Walk {
                 format!("updated in place to version {} of its job", e.version),
             ),
             Event::AllocsStopped(e) => (plan()?, e.description.clone()),
+            Event::AllocsPreempted(e) => (plan()?, format!("preempted by allocation {}", e.by)),
             Event::AllocsMarkedUnknown(_) => (plan()?, "its node is disconnected".to_string()),
             Event::AllocsReconnected(_) => (plan()?, "its node came back and it stays".to_string()),
             Event::AllocReported(e) => (format!("report of node {}", e.node), e.description.clone()),
@@ -106,6 +107,7 @@ fn after(view: View, event: &Event) -> View {
     match event {
         Event::AllocsPlaced(_) => View { desired: Some(Desired::Run), client: Some(ClientStatus::Pending) },
         Event::AllocsStopped(e) => View { desired: Some(e.desired), client: e.client.or(view.client) },
+        Event::AllocsPreempted(_) => View { desired: Some(Desired::Evict), ..view },
         Event::AllocsMarkedUnknown(_) => View { client: Some(ClientStatus::Unknown), ..view },
         Event::AllocReported(e) => View { client: Some(e.to), ..view },
         // They say something about the allocation and leave what is wanted and known as it is.

@@ -154,6 +154,7 @@ impl State {
             Event::AllocsPlaced(e) => self.allocs_placed(at, e, delta),
             Event::AllocsUpdatedInPlace(e) => self.allocs_updated_in_place(at, e, delta),
             Event::AllocsStopped(e) => self.allocs_stopped(at, e, delta),
+            Event::AllocsPreempted(e) => self.allocs_preempted(at, e, delta),
             Event::AllocsMarkedUnknown(e) => self.allocs_marked_unknown(at, e, delta),
             Event::AllocsReconnected(e) => self.allocs_reconnected(at, e, delta),
             Event::AllocReported(e) => self.alloc_reported(at, e, delta),

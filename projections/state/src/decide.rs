@@ -99,7 +99,7 @@ pub fn decide(
         Command::StopAlloc { alloc, no_shutdown_delay, reschedule } => {
             alloc::decide::stop(state, ctx, *alloc, *no_shutdown_delay, *reschedule)
         }
-        Command::SettleEval(settlement) => plan::decide::settle(state, settlement),
+        Command::SettleEval(settlement) => plan::decide::settle(state, ctx, settlement),
         Command::FailEval { eval, deliveries, follow_up_at } => {
             eval::decide::fail(state, ctx, *eval, *deliveries, *follow_up_at)
         }

@@ -11,7 +11,7 @@ use base::Duration;
 use model::command::Plan;
 use model::{Actor, ClientStatus, Command, Event, NodeStatus};
 use state::Decision;
-use story::{Story, node_number, reconnected, stop, unknown};
+use story::{Story, node_number, preempt, reconnected, stop, unknown};
 use support::{key, node_id};
 
 #[test]
@@ -133,6 +133,7 @@ fn plan(story: &mut Story, words: &[&str]) -> Result<String, model::Rejection> {
             }
             ["stop", alloc] => plan.stopped.push(stop(vec![story.alloc(alloc)], None)),
             ["lose", alloc] => plan.stopped.push(stop(vec![story.alloc(alloc)], Some(ClientStatus::Lost))),
+            ["preempt", alloc] => plan.preempted.push(preempt(story.alloc(alloc), &plan)),
             ["unknown", alloc] => plan.unknown.push(unknown(vec![story.alloc(alloc)])),
             ["reconnect", alloc] => plan.reconnected.push(reconnected(vec![story.alloc(alloc)])),
             _ => panic!("no plan knows how to {step}"),
@@ -186,6 +187,7 @@ fn tell(story: &Story, event: &Event) -> String {
         Event::AllocsStopped(e) => {
             format!("{}{}", allocs(&e.allocs), e.client.map(|c| format!(" as {c}")).unwrap_or_default())
         }
+        Event::AllocsPreempted(e) => format!("{} by {}", allocs(&e.allocs), story.alloc_name(e.by)),
         Event::AllocsMarkedUnknown(e) => allocs(&e.allocs),
         Event::AllocsReconnected(e) => allocs(&e.allocs),
         Event::AllocReported(e) => format!("{} {} -> {}", story.alloc_name(e.alloc), e.from, e.to),

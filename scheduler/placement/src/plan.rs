@@ -131,6 +131,7 @@ impl Draft {
             names,
             previous,
             ports,
+            given: Vec::new(),
         });
     }
 

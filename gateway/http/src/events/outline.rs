@@ -97,6 +97,7 @@ fn kind(command: u16, event: &Event) -> Option<&'static str> {
         | Event::AllocsPlaced(_)
         | Event::AllocsUpdatedInPlace(_)
         | Event::AllocsStopped(_)
+        | Event::AllocsPreempted(_)
         | Event::AllocsMarkedUnknown(_)
         | Event::AllocsReconnected(_) => Some("PlanResult"),
         Event::EvalCreated(_)
@@ -190,6 +191,7 @@ impl Outline<'_> {
             }
             Event::AllocsUpdatedInPlace(e) => self.allocs(kind, &e.allocs),
             Event::AllocsStopped(e) => self.allocs(kind, &e.allocs),
+            Event::AllocsPreempted(e) => self.allocs(kind, &e.allocs),
             Event::AllocsMarkedUnknown(e) => self.allocs(kind, &e.allocs),
             Event::AllocsReconnected(e) => self.allocs(kind, &e.allocs),
             Event::AllocReported(e) => {

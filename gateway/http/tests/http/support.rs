@@ -156,6 +156,7 @@ impl Cluster {
             names: vec![0],
             previous: Vec::new(),
             ports: Vec::new(),
+            given: Vec::new(),
         };
         let plan = Plan { snapshot: self.control.state().index, placed: vec![placed], ..Plan::default() };
         let end = EvalEnd {

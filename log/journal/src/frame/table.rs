@@ -200,6 +200,7 @@ fn about(event: &Event) -> (Topic, Subject<'_>) {
         Event::AllocsPlaced(e) => (Topic::Allocation, Subject::of_allocs(&e.ids)),
         Event::AllocsUpdatedInPlace(e) => (Topic::Allocation, Subject::of_allocs(&e.allocs)),
         Event::AllocsStopped(e) => (Topic::Allocation, Subject::of_allocs(&e.allocs)),
+        Event::AllocsPreempted(e) => (Topic::Allocation, Subject::of_allocs(&e.allocs)),
         Event::AllocsMarkedUnknown(e) => (Topic::Allocation, Subject::of_allocs(&e.allocs)),
         Event::AllocsReconnected(e) => (Topic::Allocation, Subject::of_allocs(&e.allocs)),
         Event::AllocReported(e) => (Topic::Allocation, Subject::Alloc(e.alloc)),

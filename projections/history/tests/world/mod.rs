@@ -146,6 +146,7 @@ impl World {
             names: vec![index],
             previous: previous.into_iter().collect(),
             ports: Vec::new(),
+            given: Vec::new(),
         }
     }
 

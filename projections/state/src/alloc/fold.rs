@@ -2,10 +2,10 @@ use std::sync::Arc;
 
 use model::document::AllocationMetric;
 use model::event::{
-    AllocReported, AllocTransitionRequested, AllocsMarkedUnknown, AllocsPlaced, AllocsReconnected,
-    AllocsStopped, AllocsUpdatedInPlace,
+    AllocReported, AllocTransitionRequested, AllocsMarkedUnknown, AllocsPlaced, AllocsPreempted,
+    AllocsReconnected, AllocsStopped, AllocsUpdatedInPlace,
 };
-use model::{AllocId, ClientStatus, Desired, Report, Template};
+use model::{AllocId, ClientStatus, Desired, Given, Report, Template};
 
 use super::state::{Alloc, AllocRow, KnownState, Transition};
 use crate::Kept;
@@ -23,6 +23,7 @@ impl State {
         let template: Kept<Template> = Kept::new(event.template.0.clone());
         let metrics: Kept<AllocationMetric> = Kept::new(event.metrics.0.clone());
         let untold: Kept<Report> = Kept::default();
+        let (nothing_given, nobody): (Kept<Given>, Arc<[AllocId]>) = (Kept::default(), Arc::default());
         let (group, nothing): (Arc<str>, Arc<str>) = (event.group.as_str().into(), "".into());
         let width = template.ports.len();
         for (at_column, id) in event.ids.iter().enumerate() {
@@ -45,10 +46,17 @@ impl State {
                 template: template.clone(),
                 metrics: metrics.clone(),
                 ports: event.ports[at_column * width..(at_column + 1) * width].into(),
+                given: event
+                    .given
+                    .get(at_column)
+                    .filter(|given| !given.is_empty())
+                    .map_or_else(|| nothing_given.clone(), |given| Kept::new(given.0.clone())),
                 states: Arc::default(),
                 previous,
                 next: None,
                 follow_up: None,
+                preempted: nobody.clone(),
+                preempted_by: None,
                 report: untold.clone(),
                 gone: false,
                 created: at.index,
@@ -98,6 +106,21 @@ impl State {
                 }
             });
         }
+    }
+
+    /// Those that have to go and the one they go for name each other.
+    pub(crate) fn allocs_preempted(&mut self, at: Moment, event: &AllocsPreempted, delta: &mut Delta) {
+        let description: Arc<str> = format!("Preempted by alloc ID {}", event.by).into();
+        for row in self.alloc_rows(&event.allocs) {
+            self.change_alloc(at, row, delta, |alloc| {
+                (alloc.desired, alloc.desired_description) = (Desired::Evict, description.clone());
+                (alloc.preempted_by, alloc.alloc_modified) = (Some(event.by), at.index);
+            });
+        }
+        let by = self.allocs.find(event.by).expect("who others make room for was placed");
+        self.change_alloc(at, by, delta, |alloc| {
+            alloc.preempted = alloc.preempted.iter().chain(&event.allocs).copied().collect();
+        });
     }
 
     pub(crate) fn allocs_marked_unknown(
@@ -162,7 +185,7 @@ impl State {
     pub(crate) fn forget_alloc(&mut self, at: Moment, row: AllocRow, delta: &mut Delta) {
         let alloc = self.allocs.get(row).clone();
         if alloc.takes_room() {
-            self.nodes.give_back(at.index, alloc.node, &alloc);
+            self.nodes.give_back(at.index, alloc.node, row, &alloc);
             delta.capacity = true;
         }
         if !alloc.is_terminal() {
@@ -209,8 +232,8 @@ impl State {
         let alloc = self.allocs.get(row);
         let job: JobRow = alloc.job;
         match (room, alloc.takes_room()) {
-            (true, false) => self.nodes.give_back(at.index, alloc.node, alloc),
-            (false, true) => self.nodes.take(at.index, alloc.node, alloc),
+            (true, false) => self.nodes.give_back(at.index, alloc.node, row, alloc),
+            (false, true) => self.nodes.take(at.index, alloc.node, row, alloc),
             (true, true) | (false, false) => {}
         }
         delta.capacity |= room && !alloc.takes_room();

@@ -22,6 +22,9 @@ pub(crate) fn row(row: u32, alloc: &Arc<Alloc>) -> u64 {
     hash.id(alloc.previous.unwrap_or_default());
     hash.id(alloc.next.unwrap_or_default());
     hash.id(alloc.follow_up.unwrap_or_default());
+    hash.pair(alloc.given.hash(), alloc.preempted.len() as u64);
+    alloc.preempted.iter().for_each(|id| hash.id(*id));
+    hash.id(alloc.preempted_by.unwrap_or_default());
     hash.pair(alloc.report.hash(), alloc.created.0);
     hash.pair(alloc.modified.0, alloc.alloc_modified.0);
     hash.pair(alloc.create_time.0 as u64, alloc.modify_time.0 as u64);
@@ -38,6 +41,7 @@ fn states(alloc: &Alloc) -> u64 {
         alloc.previous.is_some(),
         alloc.next.is_some(),
         alloc.follow_up.is_some(),
+        alloc.preempted_by.is_some(),
     ];
     let flags = flags.into_iter().fold(0, |word, flag| word << 1 | u64::from(flag));
     flags << 16 | (alloc.desired as u64) << 8 | alloc.client as u64

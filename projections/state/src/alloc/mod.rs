@@ -7,4 +7,4 @@ mod state;
 mod view;
 
 pub use state::{Alloc, AllocRow, Allocs, KnownState, Transition};
-pub use view::{allocated_resources, document, job_document, stub};
+pub use view::{allocated_resources, document, first_address, job_document, stub};

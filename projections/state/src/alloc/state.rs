@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use base::{IdMap, Index, Time};
 use model::document::AllocationMetric;
-use model::{AllocId, ClientStatus, Desired, EvalId, NodeId, Report, Template};
+use model::{AllocId, ClientStatus, Desired, EvalId, Given, NodeId, Report, Template};
 
 use crate::Kept;
 use crate::job::{JobRow, JobVersion};
@@ -49,11 +49,16 @@ pub struct Alloc {
     pub metrics: Kept<AllocationMetric>,
     /// Host ports, in the order of the template's.
     pub ports: Arc<[u16]>,
+    /// What it was given beyond its template; an in-place update leaves it.
+    pub given: Kept<Given>,
     /// Never shortened, also not when it is stopped.
     pub states: Arc<Vec<KnownState>>,
     pub previous: Option<AllocId>,
     pub next: Option<AllocId>,
     pub follow_up: Option<EvalId>,
+    /// Who makes room for it.
+    pub preempted: Arc<[AllocId]>,
+    pub preempted_by: Option<AllocId>,
     pub report: Kept<Report>,
     /// Forgotten with its job.
     pub gone: bool,
@@ -82,8 +87,13 @@ impl Alloc {
     }
 
     pub fn amount(&self) -> Amount {
-        let template = &self.template;
-        Amount { cpu_mhz: template.cpu_mhz, memory_mib: template.memory_mib, disk_mib: template.disk_mib }
+        Amount::of(&self.template, &self.given)
+    }
+
+    /// It was given something beyond its template: cores, devices, or ports on other addresses. Nothing is read
+    /// for the answer.
+    pub fn is_equipped(&self) -> bool {
+        !self.given.bytes().is_empty()
     }
 
     pub fn name(&self) -> String {

@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 
+use model::Given;
 use model::document::{
-    AllocState, AllocatedResources, Allocation, AllocationListStub, DesiredTransition, Job, PortMapping,
+    AllocState, AllocatedResources, Allocation, AllocationListStub, DesiredTransition, Job, Node, PortMapping,
 };
 
 use super::state::Alloc;
@@ -36,6 +37,8 @@ pub fn document(state: &State, alloc: &Alloc) -> Allocation {
         followup_eval_id: alloc.follow_up.map(|id| id.to_string()).unwrap_or_default(),
         previous_allocation: text(alloc.previous),
         next_allocation: text(alloc.next),
+        preempted_allocations: alloc.preempted.iter().map(ToString::to_string).collect(),
+        preempted_by_allocation: text(alloc.preempted_by),
         create_index: alloc.created.0,
         modify_index: alloc.modified.0,
         alloc_modify_index: alloc.alloc_modified.0,
@@ -86,13 +89,16 @@ pub fn stub(state: &State, alloc: &Alloc) -> AllocationListStub {
 /// What it was given, with the numbers of its ports and the address they are on.
 pub fn allocated_resources(state: &State, alloc: &Alloc) -> AllocatedResources {
     let mut resources = alloc.template.resources.clone();
-    let address = host_address(state, alloc);
-    let numbered = |(port, number): (&PortMapping, &u16)| {
+    equip(&mut resources, &alloc.given);
+    let address = first_address(&state.nodes.cold(alloc.node).document).to_string();
+    let numbered = |(at, (port, number)): (usize, (&PortMapping, &u16))| {
         let number = i64::from(*number);
         let to = if port.to == -1 { number } else { port.to };
-        PortMapping { value: number, to, host_ip: address.clone(), ..port.clone() }
+        let host_ip = alloc.given.addresses.get(at).unwrap_or(&address).clone();
+        PortMapping { value: number, to, host_ip, ..port.clone() }
     };
-    resources.shared.ports = alloc.template.ports.iter().zip(alloc.ports.iter()).map(numbered).collect();
+    let ports = alloc.template.ports.iter().zip(alloc.ports.iter()).enumerate();
+    resources.shared.ports = ports.map(numbered).collect();
     let by_label: BTreeMap<&str, i64> =
         resources.shared.ports.iter().map(|port| (port.label.as_str(), port.value)).collect();
     for network in &mut resources.shared.networks {
@@ -104,11 +110,22 @@ pub fn allocated_resources(state: &State, alloc: &Alloc) -> AllocatedResources {
     resources
 }
 
+/// What its tasks were given of this very node.
+fn equip(resources: &mut AllocatedResources, given: &Given) {
+    for (name, given) in &given.tasks {
+        let task = resources.tasks.entry(name.clone()).or_default();
+        if !given.cores.is_empty() {
+            task.cpu.reserved_cores = given.cores.clone();
+            task.cpu.cpu_shares = given.cpu_mhz.into();
+        }
+        task.devices = given.devices.clone();
+    }
+}
+
 /// The first address of the node's host network.
-fn host_address(state: &State, alloc: &Alloc) -> String {
-    let node = &state.nodes.cold(alloc.node).document;
+pub fn first_address(node: &Node) -> &str {
     let networks = node.node_resources.iter().flat_map(|resources| &resources.networks);
-    networks.map(|network| network.ip.clone()).find(|ip| !ip.is_empty()).unwrap_or_default()
+    networks.map(|network| network.ip.as_str()).find(|ip| !ip.is_empty()).unwrap_or_default()
 }
 
 fn transition(alloc: &Alloc) -> DesiredTransition {

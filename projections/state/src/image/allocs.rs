@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use model::document::AllocationMetric;
-use model::{AllocId, ClientStatus, Desired, EvalId, NodeId, Report, Template};
+use model::{AllocId, ClientStatus, Desired, EvalId, Given, NodeId, Report, Template};
 
 use super::columns::{Column, Dictionary, Fault, Reader, Writer, at, state, text_hash};
 use super::jobs::{decode_documents, encode_documents};
@@ -43,6 +43,9 @@ fn encode_own(to: &mut Writer, rows: &[Arc<Alloc>]) {
     to.optional_ids(rows.iter().map(|row| row.previous));
     to.optional_ids(rows.iter().map(|row| row.next));
     to.optional_ids(rows.iter().map(|row| row.follow_up));
+    to.optional_ids(rows.iter().map(|row| row.preempted_by));
+    to.counts(rows.iter().map(|row| row.preempted.len()));
+    to.ids(rows.iter().flat_map(|row| row.preempted.iter()).copied());
     to.indexes(rows.iter().map(|row| row.created));
     to.indexes(rows.iter().map(|row| row.modified));
     to.indexes(rows.iter().map(|row| row.alloc_modified));
@@ -54,6 +57,7 @@ fn encode_own(to: &mut Writer, rows: &[Arc<Alloc>]) {
     let states = || rows.iter().flat_map(|row| row.states.iter());
     to.u8s(states().map(|known| known.status as u8));
     to.times(states().map(|known| known.time));
+    to.texts(rows.iter().map(|row| row.given.bytes()));
     to.texts(rows.iter().map(|row| row.report.bytes()));
 }
 
@@ -94,6 +98,8 @@ pub(super) struct Pools {
     templates: Pool<Kept<Template>>,
     metrics: Pool<Kept<AllocationMetric>>,
     untold: Kept<Report>,
+    nothing_given: Kept<Given>,
+    nobody: Arc<[AllocId]>,
     no_ports: Arc<[u16]>,
     no_states: Arc<Vec<KnownState>>,
 }
@@ -110,17 +116,26 @@ pub(super) fn decode(chunk: &Bytes, len: usize, known: &Known<'_>) -> Result<Vec
     let own = Own::read(&mut from, len)?;
     let shared = Shared::read(&mut from, len, known)?;
     from.end()?;
-    let (mut port, mut state) = (0, 0);
+    let (mut port, mut state, mut victim) = (0, 0, 0);
     let row = |row: usize| {
-        let (first_port, first_state) = (port, state);
+        let (first_port, first_state, first_victim) = (port, state, victim);
         port += own.port_counts.count(row);
         state += own.state_counts.count(row);
+        victim += own.preempted_counts.count(row);
         let ports = own.ports(first_port..port, &known.pools);
         let states = own.states(first_state..state, &known.pools)?;
-        let report = own.report(row, chunk, &known.pools);
-        Ok(Arc::new(own.alloc(row, shared.of(row)?, ports, states, report, known)?))
+        let preempted = own.preempted(first_victim..victim, &known.pools);
+        let lists = Lists { ports, states, preempted };
+        Ok(Arc::new(own.alloc(row, shared.of(row)?, lists, chunk, known)?))
     };
     (0..len).map(row).collect()
+}
+
+/// What varies in number.
+struct Lists {
+    ports: Arc<[u16]>,
+    states: Arc<Vec<KnownState>>,
+    preempted: Arc<[AllocId]>,
 }
 
 /// Columns of what each row has for itself.
@@ -134,6 +149,9 @@ struct Own<'a> {
     previous: Vec<Option<AllocId>>,
     next: Vec<Option<AllocId>>,
     follow_ups: Vec<Option<EvalId>>,
+    preempted_by: Vec<Option<AllocId>>,
+    preempted_counts: Column<'a, 4>,
+    all_preempted: Column<'a, 16>,
     created: Column<'a, 8>,
     modified: Column<'a, 8>,
     alloc_modified: Column<'a, 8>,
@@ -144,6 +162,7 @@ struct Own<'a> {
     state_counts: Column<'a, 4>,
     state_statuses: &'a [u8],
     state_times: Column<'a, 8>,
+    given: Vec<&'a [u8]>,
     reports: Vec<&'a [u8]>,
 }
 
@@ -153,13 +172,16 @@ impl<'a> Own<'a> {
         let (desired, clients, flags) = (from.u8s(len)?, from.u8s(len)?, from.u8s(len)?);
         let (previous, next) = (from.optional_ids(len, AllocId)?, from.optional_ids(len, AllocId)?);
         let follow_ups = from.optional_ids(len, EvalId)?;
+        let preempted_by = from.optional_ids(len, AllocId)?;
+        let (preempted_counts, preempted) = from.counts(len)?;
+        let all_preempted = from.column(preempted)?;
         let (created, modified, alloc_modified) = (from.column(len)?, from.column(len)?, from.column(len)?);
         let (create_time, modify_time) = (from.column(len)?, from.column(len)?);
         let (port_counts, ports) = from.counts(len)?;
         let all_ports = from.column(ports)?;
         let (state_counts, states) = from.counts(len)?;
         let (state_statuses, state_times) = (from.u8s(states)?, from.column(states)?);
-        let reports = from.texts(len)?;
+        let (given, reports) = (from.texts(len)?, from.texts(len)?);
         Ok(Own {
             ids,
             nodes,
@@ -170,6 +192,9 @@ impl<'a> Own<'a> {
             previous,
             next,
             follow_ups,
+            preempted_by,
+            preempted_counts,
+            all_preempted,
             created,
             modified,
             alloc_modified,
@@ -180,6 +205,7 @@ impl<'a> Own<'a> {
             state_counts,
             state_statuses,
             state_times,
+            given,
             reports,
         })
     }
@@ -202,6 +228,20 @@ impl<'a> Own<'a> {
         range.map(known).collect::<Result<Vec<_>, Fault>>().map(Arc::new)
     }
 
+    fn preempted(&self, range: std::ops::Range<usize>, pools: &Pools) -> Arc<[AllocId]> {
+        if range.is_empty() {
+            return pools.nobody.clone();
+        }
+        range.map(|at| AllocId(self.all_preempted.id(at))).collect()
+    }
+
+    fn given(&self, row: usize, pools: &Pools) -> Kept<Given> {
+        match self.given[row] {
+            [] => pools.nothing_given.clone(),
+            given => Kept::new(given.to_vec()),
+        }
+    }
+
     fn report(&self, row: usize, chunk: &Bytes, pools: &Pools) -> Kept<Report> {
         match self.reports[row] {
             [] => pools.untold.clone(),
@@ -214,12 +254,12 @@ impl<'a> Own<'a> {
         &self,
         row: usize,
         shared: SharedOfRow<'_>,
-        ports: Arc<[u16]>,
-        states: Arc<Vec<KnownState>>,
-        report: Kept<Report>,
+        lists: Lists,
+        chunk: &Bytes,
         known: &Known<'_>,
     ) -> Result<Alloc, Fault> {
         let flag = |bit: u8| self.flags[row] & bit != 0;
+        let Lists { ports, states, preempted } = lists;
         let node = self.nodes.u32(row);
         Ok(Alloc {
             id: AllocId(self.ids.id(row)),
@@ -242,11 +282,14 @@ impl<'a> Own<'a> {
             template: shared.template.clone(),
             metrics: shared.metrics.clone(),
             ports,
+            given: self.given(row, &known.pools),
             states,
             previous: self.previous[row],
             next: self.next[row],
             follow_up: self.follow_ups[row],
-            report,
+            preempted,
+            preempted_by: self.preempted_by[row],
+            report: self.report(row, chunk, &known.pools),
             gone: flag(GONE),
             created: self.created.index(row),
             modified: self.modified.index(row),

@@ -19,6 +19,7 @@ pub(super) struct Link {
     node: u32,
     gone: bool,
     has_ports: bool,
+    is_equipped: bool,
 }
 
 impl Link {
@@ -29,6 +30,7 @@ impl Link {
             node: alloc.node.0,
             gone: alloc.gone,
             has_ports: alloc.takes_room() && !alloc.ports.is_empty(),
+            is_equipped: alloc.takes_room() && alloc.is_equipped(),
         }
     }
 }
@@ -49,8 +51,12 @@ pub(super) fn loads(nodes: usize, pages: &[Vec<Link>], rows: &[Vec<Arc<Alloc>>])
     let mut ports = vec![Vec::new(); nodes];
     let taking = pages.iter().flatten().zip(rows.iter().flatten()).filter(|(link, _)| link.has_ports);
     taking.for_each(|(link, alloc)| ports[link.node as usize].extend_from_slice(&alloc.ports));
-    let load = |(allocs, ports)| Arc::new(NodeLoad { allocs, ports: PortSet::of(ports) });
-    lists.into_iter().zip(ports).map(load).collect()
+    let mut equipped = vec![Vec::new(); nodes];
+    let holding = (0..).zip(pages.iter().flatten()).filter(|(_, link)| link.is_equipped);
+    holding.for_each(|(row, link)| equipped[link.node as usize].push(AllocRow(row)));
+    let load =
+        |((allocs, ports), equipped)| Arc::new(NodeLoad { allocs, ports: PortSet::of(ports), equipped });
+    lists.into_iter().zip(ports).zip(equipped).map(load).collect()
 }
 
 /// The allocations of each of so many jobs.

@@ -125,11 +125,11 @@ impl Nodes {
     /// An allocation was placed there.
     pub(crate) fn host(&mut self, index: Index, row: NodeRow, alloc: AllocRow, what: &Alloc) {
         self.load_mut(row).allocs.push(alloc);
-        self.take(index, row, what);
+        self.take(index, row, alloc, what);
     }
 
     /// An allocation takes its room, for the first time or again.
-    pub(crate) fn take(&mut self, index: Index, row: NodeRow, what: &Alloc) {
+    pub(crate) fn take(&mut self, index: Index, row: NodeRow, alloc: AllocRow, what: &Alloc) {
         let hot = self.hot_mut(row);
         hot.used = hot.used.plus(what.amount());
         hot.allocs += 1;
@@ -138,10 +138,15 @@ impl Nodes {
             let load = self.load_mut(row);
             what.ports.iter().for_each(|port| load.ports.take(*port));
         }
+        if what.is_equipped() {
+            let equipped = &mut self.load_mut(row).equipped;
+            let place = equipped.binary_search(&alloc).expect_err("room is taken once");
+            equipped.insert(place, alloc);
+        }
     }
 
     /// An allocation gave its room back.
-    pub(crate) fn give_back(&mut self, index: Index, row: NodeRow, what: &Alloc) {
+    pub(crate) fn give_back(&mut self, index: Index, row: NodeRow, alloc: AllocRow, what: &Alloc) {
         let hot = self.hot_mut(row);
         hot.used = hot.used.minus(what.amount());
         hot.allocs = hot.allocs.checked_sub(1).expect("room is given back once for each time it was taken");
@@ -150,6 +155,9 @@ impl Nodes {
         if !what.ports.is_empty() {
             let load = self.load_mut(row);
             what.ports.iter().for_each(|port| load.ports.give_back(*port));
+        }
+        if what.is_equipped() {
+            self.load_mut(row).equipped.retain(|known| *known != alloc);
         }
         if self.hot(row).takes_work() {
             self.gained_room(index, class);

@@ -4,7 +4,7 @@ use base::pages::{PAGE_ROWS, Pages};
 use base::{IdMap, Index, Time};
 use model::document::Node;
 use model::event::NodeMessage;
-use model::{Eligibility, NodeId, NodeStatus};
+use model::{Eligibility, Given, NodeId, NodeStatus, Template};
 
 use super::ports::PortSet;
 use crate::Kept;
@@ -28,6 +28,12 @@ pub struct Amount {
 }
 
 impl Amount {
+    /// What one placement takes: what its group takes anywhere, and its cores.
+    pub fn of(template: &Template, given: &Given) -> Amount {
+        let cpu_mhz = template.cpu_mhz.saturating_add(given.cpu_mhz());
+        Amount { cpu_mhz, memory_mib: template.memory_mib, disk_mib: template.disk_mib }
+    }
+
     pub fn plus(self, other: Amount) -> Amount {
         Amount {
             cpu_mhz: self.cpu_mhz.saturating_add(other.cpu_mhz),
@@ -110,8 +116,10 @@ pub struct NodeCold {
 pub struct NodeLoad {
     /// Every allocation ever placed there and not yet forgotten, in the order of placement.
     pub allocs: Vec<AllocRow>,
-    /// Host ports taken by allocations that have not ended.
+    /// Host ports taken by allocations that have not ended, on whatever address.
     pub ports: PortSet,
+    /// Allocations that have not ended and were given more than their template says; lowest row first.
+    pub equipped: Vec<AllocRow>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

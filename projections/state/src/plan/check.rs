@@ -2,20 +2,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::command::Plan;
 use model::event::{
-    AllocsMarkedUnknown, AllocsPlaced, AllocsReconnected, AllocsStopped, AllocsUpdatedInPlace, RejectedNode,
+    AllocsMarkedUnknown, AllocsPlaced, AllocsPreempted, AllocsReconnected, AllocsStopped,
+    AllocsUpdatedInPlace, RejectedNode,
 };
-use model::{AllocId, NodeId, NodeStatus, Rejection, Template};
+use model::{AllocId, NodeId, Rejection};
 
+use super::ask::{Ask, asks};
+use super::fit::Site;
 use crate::State;
 use crate::alloc::Alloc;
 use crate::eval::Eval;
-use crate::node::{Amount, NodeRow};
+use crate::node::NodeRow;
 
 /// What of a plan still holds.
 #[derive(Debug, Default)]
 pub struct Accepted {
     pub stopped: Vec<AllocsStopped>,
     pub placed: Vec<AllocsPlaced>,
+    pub preempted: Vec<AllocsPreempted>,
     pub updated: Vec<AllocsUpdatedInPlace>,
     pub unknown: Vec<AllocsMarkedUnknown>,
     pub reconnected: Vec<AllocsReconnected>,
@@ -36,31 +40,23 @@ impl Accepted {
 ///
 /// A node that does not take its placements loses everything the plan had for it, so that the scheduler
 /// decides again on newer facts. So does a node whose own state the plan was wrong about: what was judged
-/// lost or cut off may have come back.
+/// lost or cut off may have come back. Placements of a job that nobody wants any more are dropped without
+/// a word: there is nothing to decide again.
 pub fn check(state: &State, eval: &Eval, plan: &Plan) -> Result<Accepted, Rejection> {
-    let asks = asks(state, plan)?;
-    let mut rejected = BTreeMap::new();
-    for (node, ask) in &asks {
-        if let Err(reason) = accepts(state, plan, *node, ask) {
-            rejected.insert(*node, reason);
-        }
-    }
-    for alloc in judged(state, plan) {
+    let is_wanted = state.jobs.get(eval.job).is_wanted();
+    let placed: &[AllocsPlaced] = if is_wanted { &plan.placed } else { &[] };
+    let asks = asks(state, plan, placed.iter())?;
+    let mut rejected = refused(state, plan, &asks);
+    for alloc in judged(state, plan, placed) {
         let changed = state.nodes.hot(alloc.node).modified.max(alloc.modified);
         if changed > plan.snapshot {
-            reject(
-                &mut rejected,
-                alloc.node_id,
-                "the allocation or its node changed since the plan was made",
-            );
+            let why = "the allocation or its node changed since the plan was made";
+            reject(&mut rejected, alloc.node_id, why);
         }
     }
-    let wanted = state.jobs.get(eval.job).is_wanted();
-    for placed in plan.placed.iter().filter(|placed| !wanted || !is_kept(state, eval, placed.version)) {
-        placed
-            .nodes
-            .iter()
-            .for_each(|node| reject(&mut rejected, *node, "the job version is not wanted any more"));
+    for placed in placed.iter().filter(|placed| !is_kept(state, eval, placed.version)) {
+        let why = "the job version is not wanted any more";
+        placed.nodes.iter().for_each(|node| reject(&mut rejected, *node, why));
     }
     for updated in plan.updated.iter().filter(|updated| !is_kept(state, eval, updated.version)) {
         let allocs = updated.allocs.iter().filter_map(|id| state.allocs.lookup(*id));
@@ -69,107 +65,65 @@ pub fn check(state: &State, eval: &Eval, plan: &Plan) -> Result<Accepted, Reject
     if plan.all_at_once && !rejected.is_empty() {
         let all = asks.keys();
         all.for_each(|node| reject(&mut rejected, *node, "the plan is accepted all at once or not at all"));
+        return Ok(Accepted { rejected: reasons(rejected), ..Accepted::default() });
     }
-    Ok(keep(state, plan, rejected))
+    Ok(keep(state, plan, placed, rejected))
 }
 
 fn reject(rejected: &mut BTreeMap<NodeId, String>, node: NodeId, reason: &str) {
     rejected.entry(node).or_insert_with(|| reason.to_string());
 }
 
-/// What a plan puts on one node.
-#[derive(Default)]
-struct Ask {
-    amount: Amount,
-    allocs: u32,
-    ports: Vec<u16>,
+fn reasons(rejected: BTreeMap<NodeId, String>) -> Vec<RejectedNode> {
+    rejected.into_iter().map(|(node, reason)| RejectedNode { node, reason }).collect()
 }
 
-fn asks(state: &State, plan: &Plan) -> Result<BTreeMap<NodeId, Ask>, Rejection> {
-    let mut asks: BTreeMap<NodeId, Ask> = BTreeMap::new();
-    let mut ids: BTreeSet<AllocId> = BTreeSet::new();
-    for placed in &plan.placed {
-        let template: Template = placed.template.read();
-        let (count, width) = (placed.ids.len(), template.ports.len());
-        let whole = placed.nodes.len() == count
-            && placed.names.len() == count
-            && placed.ports.len() == count * width
-            && (placed.previous.is_empty() || placed.previous.len() == count);
-        if !whole {
-            return Err(Rejection::PlanInvalid("columns of different lengths".to_string()));
-        }
-        let amount = Amount {
-            cpu_mhz: template.cpu_mhz,
-            memory_mib: template.memory_mib,
-            disk_mib: template.disk_mib,
+/// The nodes that do not take what is asked of them.
+fn refused(state: &State, plan: &Plan, asks: &BTreeMap<NodeId, Ask>) -> BTreeMap<NodeId, String> {
+    let mut leaving: BTreeMap<NodeRow, Vec<&Alloc>> = BTreeMap::new();
+    for alloc in leavers(state, plan).filter(|alloc| alloc.takes_room()) {
+        leaving.entry(alloc.node).or_default().push(alloc);
+    }
+    let mut rejected = BTreeMap::new();
+    for (node, ask) in asks {
+        let Some(row) = state.nodes.find(*node) else {
+            reject(&mut rejected, *node, "node does not exist");
+            continue;
         };
-        for (at, (id, node)) in placed.ids.iter().zip(&placed.nodes).enumerate() {
-            if !ids.insert(*id) || state.allocs.find(*id).is_some() {
-                return Err(Rejection::PlanInvalid(format!("allocation {id} is placed twice")));
-            }
-            let ask = asks.entry(*node).or_default();
-            ask.amount = ask.amount.plus(amount);
-            ask.allocs += 1;
-            ask.ports.extend(&placed.ports[at * width..(at + 1) * width]);
+        let site = Site { state, row, leaving: leaving.remove(&row).unwrap_or_default() };
+        if let Err(reason) = site.accepts(ask, plan.snapshot) {
+            rejected.insert(*node, reason);
         }
     }
-    Ok(asks)
-}
-
-fn accepts(state: &State, plan: &Plan, node: NodeId, ask: &Ask) -> Result<(), String> {
-    let Some(row) = state.nodes.find(node) else { return Err("node does not exist".to_string()) };
-    let hot = state.nodes.hot(row);
-    if hot.status != NodeStatus::Ready {
-        return Err("node is not ready for placements".to_string());
-    }
-    if !hot.takes_work() {
-        return Err("node is not eligible".to_string());
-    }
-    if hot.load_changed <= plan.snapshot {
-        return Ok(());
-    }
-    fits(state, plan, row, ask)
-}
-
-/// The full check, for a node that changed since the plan's snapshot.
-fn fits(state: &State, plan: &Plan, row: NodeRow, ask: &Ask) -> Result<(), String> {
-    let hot = state.nodes.hot(row);
-    let leaving: Vec<&Alloc> =
-        stops(state, plan).filter(|alloc| alloc.node == row && alloc.takes_room()).collect();
-    let freed = leaving.iter().fold(Amount::default(), |sum, alloc| sum.plus(alloc.amount()));
-    if let Some(dimension) = hot.capacity.exceeded_by(hot.used.minus(freed).plus(ask.amount)) {
-        return Err(format!("{dimension} exhausted"));
-    }
-    if hot.allocs_max > 0 && hot.allocs.saturating_sub(leaving.len() as u32) + ask.allocs > hot.allocs_max {
-        return Err("max allocation exceeded".to_string());
-    }
-    let taken = &state.nodes.load(row).ports;
-    let given_back: BTreeSet<u16> = leaving.iter().flat_map(|alloc| alloc.ports.iter().copied()).collect();
-    let collides = |port: &&u16| taken.contains(**port) && !given_back.contains(*port);
-    match ask.ports.iter().find(collides) {
-        Some(port) => Err(format!("port {port} is taken")),
-        None => Ok(()),
-    }
+    rejected
 }
 
 fn is_kept(state: &State, eval: &Eval, version: u64) -> bool {
     state.jobs.get(eval.job).version(version).is_some()
 }
 
-fn stops<'a>(state: &'a State, plan: &'a Plan) -> impl Iterator<Item = &'a Alloc> {
-    plan.stopped.iter().flat_map(|stopped| &stopped.allocs).filter_map(|id| state.allocs.lookup(*id))
+/// What the plan stops and what it has make room, each once.
+fn leavers<'a>(state: &'a State, plan: &'a Plan) -> impl Iterator<Item = &'a Alloc> {
+    let stopped = plan.stopped.iter().flat_map(|stopped| &stopped.allocs);
+    let preempted = plan.preempted.iter().flat_map(|preempted| &preempted.allocs);
+    let ids: BTreeSet<AllocId> = stopped.chain(preempted).copied().collect();
+    ids.into_iter().filter_map(|id| state.allocs.lookup(id))
 }
 
 /// Allocations that the plan gives up, cuts off or replaces: it is right only if they are as it saw them.
-fn judged<'a>(state: &'a State, plan: &'a Plan) -> impl Iterator<Item = &'a Alloc> {
+fn judged<'a>(
+    state: &'a State,
+    plan: &'a Plan,
+    placed: &'a [AllocsPlaced],
+) -> impl Iterator<Item = &'a Alloc> {
     let given_up =
         plan.stopped.iter().filter(|stopped| stopped.client.is_some()).flat_map(|stopped| &stopped.allocs);
     let cut_off = plan.unknown.iter().flat_map(|unknown| &unknown.allocs);
-    let replaced = plan.placed.iter().flat_map(|placed| &placed.previous);
+    let replaced = placed.iter().flat_map(|placed| &placed.previous);
     given_up.chain(cut_off).chain(replaced).filter_map(|id| state.allocs.lookup(*id))
 }
 
-fn keep(state: &State, plan: &Plan, rejected: BTreeMap<NodeId, String>) -> Accepted {
+fn keep(state: &State, plan: &Plan, placed: &[AllocsPlaced], rejected: BTreeMap<NodeId, String>) -> Accepted {
     let here = |id: &AllocId| state.allocs.lookup(*id).filter(|alloc| !rejected.contains_key(&alloc.node_id));
     let lives = |id: &&AllocId| here(id).is_some_and(|alloc| !alloc.is_terminal());
     let stoppable = |id: &&AllocId, client: bool| {
@@ -188,14 +142,21 @@ fn keep(state: &State, plan: &Plan, rejected: BTreeMap<NodeId, String>) -> Accep
     let updated = plan.updated.iter();
     let updated =
         updated.map(|updated| AllocsUpdatedInPlace { allocs: living(&updated.allocs), ..updated.clone() });
-    let placed = plan.placed.iter().map(|placed| place(state, placed, &rejected));
+    let placed = placed.iter().map(|placed| place(state, placed, &rejected));
+    let placed: Vec<AllocsPlaced> = placed.filter(|e| !e.ids.is_empty()).collect();
+    let ids: BTreeSet<AllocId> = placed.iter().flat_map(|placed| &placed.ids).copied().collect();
+    // Nobody makes room for what is not placed after all.
+    let preempted = plan.preempted.iter().filter(|preempted| ids.contains(&preempted.by));
+    let preempted =
+        preempted.map(|preempted| AllocsPreempted { allocs: living(&preempted.allocs), ..*preempted });
     Accepted {
         stopped: stopped.filter(|e| !e.allocs.is_empty()).collect(),
+        preempted: preempted.filter(|e| !e.allocs.is_empty()).collect(),
         unknown: unknown.filter(|e| !e.allocs.is_empty()).collect(),
         reconnected: back.filter(|e| !e.allocs.is_empty()).collect(),
         updated: updated.filter(|e| !e.allocs.is_empty()).collect(),
-        placed: placed.filter(|e| !e.ids.is_empty()).collect(),
-        rejected: rejected.into_iter().map(|(node, reason)| RejectedNode { node, reason }).collect(),
+        placed,
+        rejected: reasons(rejected),
     }
 }
 
@@ -217,6 +178,7 @@ fn place(state: &State, placed: &AllocsPlaced, rejected: &BTreeMap<NodeId, Strin
         names: kept.iter().map(|at| placed.names[*at]).collect(),
         previous: kept.iter().filter_map(|at| placed.previous.get(*at).copied()).collect(),
         ports: kept.iter().flat_map(|at| &placed.ports[at * width..(at + 1) * width]).copied().collect(),
+        given: kept.iter().filter_map(|at| placed.given.get(*at).cloned()).collect(),
         ..placed.clone()
     }
 }

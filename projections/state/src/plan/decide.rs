@@ -2,17 +2,18 @@ use std::collections::BTreeSet;
 
 use base::Time;
 use model::command::{EvalEnd, Plan, Settlement, Verdict};
-use model::event::{EvalAcked, EvalCreated, EvalUpdated, EvalsCanceled, Event, PlanCommitted};
-use model::{EvalId, EvalStatus, Rejection};
+use model::event::{EvalAcked, EvalCreated, EvalUpdated, EvalsCanceled, Event, NewEval, PlanCommitted};
+use model::{EvalId, EvalStatus, Rejection, Trigger};
 
 use super::check::{Accepted, check};
 use crate::State;
-use crate::decide::Decision;
-use crate::eval::{Eval, EvalRow};
+use crate::decide::{Context, Decision};
+use crate::eval::{self, Eval, EvalRow};
+use crate::job::JobRow;
 
 /// A worker's result. Accepted in full, it ends the evaluation in the same batch: plan, status,
 /// acknowledgement and the cancellations of what it made superfluous stand or fall together.
-pub fn settle(state: &State, settlement: &Settlement) -> Result<Decision, Rejection> {
+pub fn settle(state: &State, ctx: &mut Context, settlement: &Settlement) -> Result<Decision, Rejection> {
     let row = state.evals.find(settlement.eval).ok_or(Rejection::EvalUnknown(settlement.eval))?;
     let eval = state.evals.get(row);
     if eval.status.is_terminal() {
@@ -24,7 +25,9 @@ pub fn settle(state: &State, settlement: &Settlement) -> Result<Decision, Reject
         placed: accepted.placements(),
         rejected: accepted.rejected.clone(),
     };
+    let victims = victims(state, ctx, &accepted);
     let mut events = plan_events(state, eval, &settlement.plan, accepted);
+    events.extend(victims.into_iter().map(|eval| EvalCreated { eval }.into()));
     if let Some(end) = settlement.end.as_ref().filter(|_| verdict.full) {
         events.extend(end_events(state, row, eval, end));
     }
@@ -50,7 +53,16 @@ fn plan_events(state: &State, eval: &Eval, plan: &Plan, accepted: Accepted) -> V
     events.extend(accepted.reconnected.into_iter().map(Event::from));
     events.extend(accepted.updated.into_iter().map(Event::from));
     events.extend(accepted.placed.into_iter().map(Event::from));
+    // After the placements: who others make room for has to be there.
+    events.extend(accepted.preempted.into_iter().map(Event::from));
     events
+}
+
+/// One evaluation for each job that has to make room.
+fn victims(state: &State, ctx: &mut Context, accepted: &Accepted) -> Vec<NewEval> {
+    let allocs = accepted.preempted.iter().flat_map(|preempted| &preempted.allocs);
+    let jobs: BTreeSet<JobRow> = allocs.filter_map(|id| state.allocs.lookup(*id)).map(|a| a.job).collect();
+    jobs.into_iter().map(|job| eval::decide::for_job(ctx, state.jobs.get(job), Trigger::Preemption)).collect()
 }
 
 fn end_events(state: &State, row: EvalRow, eval: &Eval, end: &EvalEnd) -> Vec<Event> {

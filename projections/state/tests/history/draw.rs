@@ -1,11 +1,12 @@
 use base::{Index, Rng, Time};
 use model::document::{
-    AllocationMetric, Job, JobSubmission, Node, NodePool, PortMapping, TaskEvent, TaskGroup, TaskState,
+    AllocatedDeviceResource, AllocationMetric, Job, JobSubmission, Node, NodePool, PortMapping, TaskEvent,
+    TaskGroup, TaskState,
 };
 use model::event::*;
 use model::{
-    AllocId, Autopilot, Chunk, ClientStatus, Desired, Doc, Eligibility, EvalId, EvalStatus, JobKey, JobType,
-    NodeId, NodeStatus, Report, SchedulerRules, Template, Trigger,
+    AllocId, Autopilot, Chunk, ClientStatus, Desired, Doc, Eligibility, EvalId, EvalStatus, Given,
+    GivenToTask, JobKey, JobType, NodeId, NodeStatus, Report, SchedulerRules, Template, Trigger,
 };
 use state::State;
 use state::alloc::Alloc;
@@ -246,8 +247,34 @@ fn placed(state: &State, rng: &mut Rng) -> Vec<Event> {
         names: (0..count as u32).collect(),
         previous,
         ports: (0..count * width).map(|_| 20_000 + rng.below(50) as u16).collect(),
+        given: if rng.below(3) == 0 { (0..count).map(|_| given(rng, width)).collect() } else { Vec::new() },
     };
-    vec![event.into()]
+    let by = event.ids[0];
+    let mut events = vec![event.into()];
+    if let Some(victim) = alloc(state, rng).filter(|_| rng.below(4) == 0) {
+        events.push(AllocsPreempted { allocs: vec![victim.id], by }.into());
+    }
+    events
+}
+
+fn given(rng: &mut Rng, ports: usize) -> Doc {
+    let device = |n: u64| AllocatedDeviceResource {
+        kind: "gpu".into(),
+        device_ids: vec![format!("gpu-{n}")].into(),
+        ..AllocatedDeviceResource::default()
+    };
+    let task = GivenToTask {
+        cores: (0..rng.below(3) as u16).collect(),
+        cpu_mhz: 1000 * rng.below(3) as u32,
+        devices: (0..rng.below(2)).map(device).collect(),
+    };
+    match rng.below(3) {
+        0 => Doc::default(),
+        1 => Doc::of(&Given { addresses: vec!["10.0.0.2".to_string(); ports].into(), ..Given::default() }),
+        _ => {
+            Doc::of(&Given { tasks: [("task".to_string(), task)].into_iter().collect(), ..Given::default() })
+        }
+    }
 }
 
 fn template(rng: &mut Rng, ports: usize) -> Doc {

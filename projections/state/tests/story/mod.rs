@@ -1,11 +1,15 @@
 //! What stories say beyond commands: allocations by name, and plans made by hand.
 
+#![allow(dead_code, reason = "each test program uses a part of this")]
+
 use std::collections::BTreeMap;
 
 use base::Duration;
 use model::command::{EvalEnd, Plan, RegisterJob, Settlement, Verdict};
 use model::document::{Allocation, DisconnectStrategy, Job, TaskGroup, TaskState};
-use model::event::{AllocsMarkedUnknown, AllocsPlaced, AllocsReconnected, AllocsStopped, EvalOutcome};
+use model::event::{
+    AllocsMarkedUnknown, AllocsPlaced, AllocsPreempted, AllocsReconnected, AllocsStopped, EvalOutcome,
+};
 use model::{
     Actor, AllocId, ClientStatus, Command, Desired, Doc, EvalId, EvalStatus, NodeId, Rejection, Template,
 };
@@ -97,6 +101,7 @@ impl Story {
             names: vec![index],
             previous: previous.into_iter().collect(),
             ports: Vec::new(),
+            given: Vec::new(),
         }
     }
 
@@ -127,6 +132,12 @@ impl Story {
 pub fn stop(allocs: Vec<AllocId>, client: Option<ClientStatus>) -> AllocsStopped {
     let description = "by the story".to_string();
     AllocsStopped { allocs, desired: Desired::Stop, description, client, follow_up: None }
+}
+
+/// Somebody makes room for the newest placement of the plan.
+pub fn preempt(alloc: AllocId, plan: &Plan) -> AllocsPreempted {
+    let by = plan.placed.last().expect("something is placed").ids[0];
+    AllocsPreempted { allocs: vec![alloc], by }
 }
 
 pub fn unknown(allocs: Vec<AllocId>) -> AllocsMarkedUnknown {

@@ -11,7 +11,9 @@ const MAGIC: &[u8; 8] = b"SOJSTATE";
 /// The layout of the chunks. It changes when any of them does: what a release does not know it refuses.
 const FORMAT: u16 = 1;
 
-const AUTOPILOT: usize = 128 + 4 * Table::ALL.len();
+const DIGEST: usize = 88;
+const ROWS: usize = DIGEST + Digest::LEN;
+const AUTOPILOT: usize = ROWS + 4 * Table::ALL.len();
 const LEN: usize = AUTOPILOT + 48;
 
 /// The first chunk: what the others are, and what belongs to no table.
@@ -36,6 +38,7 @@ impl Contents {
             Table::Allocs => state.allocs.rows.len(),
             Table::Requests => state.requests.current.rows.len(),
             Table::OlderRequests => state.requests.previous.rows.len(),
+            Table::Deployments => state.deployments.rows.len(),
         };
         Contents {
             index: state.index,
@@ -75,8 +78,10 @@ impl Contents {
         bytes.extend_from_slice(&self.index.0.to_le_bytes());
         bytes.extend_from_slice(&self.time.0.to_le_bytes());
         bytes.extend_from_slice(&self.cluster.0);
-        let TableIndexes { nodes, jobs, evals, allocs } = self.tables;
-        [nodes, jobs, evals, allocs].iter().for_each(|index| bytes.extend_from_slice(&index.0.to_le_bytes()));
+        let TableIndexes { nodes, jobs, evals, allocs, deployments } = self.tables;
+        for index in [nodes, jobs, evals, allocs, deployments] {
+            bytes.extend_from_slice(&index.0.to_le_bytes());
+        }
         bytes.extend_from_slice(&self.digest.to_bytes());
         self.rows.iter().for_each(|rows| bytes.extend_from_slice(&rows.to_le_bytes()));
         bytes.extend_from_slice(&self.autopilot());
@@ -104,9 +109,10 @@ impl Contents {
                 jobs: Index(word(56)),
                 evals: Index(word(64)),
                 allocs: Index(word(72)),
+                deployments: Index(word(80)),
             },
-            digest: Digest::from_bytes(bytes[80..128].try_into().expect("a digest's bytes were sliced")),
-            rows: std::array::from_fn(|table| count(128 + 4 * table)),
+            digest: Digest::from_bytes(bytes[DIGEST..ROWS].try_into().expect("a digest's bytes were sliced")),
+            rows: std::array::from_fn(|table| count(ROWS + 4 * table)),
             operator: Operator { autopilot: (bytes[AUTOPILOT] != 0).then(|| configured(bytes)) },
         })
     }

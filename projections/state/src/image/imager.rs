@@ -6,7 +6,7 @@ use model::{Chunk, ChunkId, Image};
 
 use super::contents::Contents;
 use super::versions::{self, Used};
-use super::{Table, allocs, evals, jobs, nodes, requests};
+use super::{Table, allocs, deployments, evals, jobs, nodes, requests};
 use crate::State;
 
 /// Makes images, each with the bytes of only those chunks that the one before does not have.
@@ -43,6 +43,7 @@ impl Imager {
         let used = making.allocs(state);
         let old = making.old_versions(state, &used);
         making.requests(state);
+        making.deployments(state);
         let Making { chunks, ids, .. } = making;
         self.last = Last { state: state.clone(), contents: Some(id), ids, used, old };
         Image { index: state.index, chunks }
@@ -123,6 +124,11 @@ impl<'a> Making<'a> {
         let (current, previous) = (now.current.rows.pages(), now.previous.rows.pages());
         self.pages(Table::Requests, current, before.current.rows.pages(), requests::encode);
         self.pages(Table::OlderRequests, previous, before.previous.rows.pages(), requests::encode);
+    }
+
+    fn deployments(&mut self, state: &State) {
+        let (now, before) = (state.deployments.rows.pages(), self.last.state.deployments.rows.pages());
+        self.pages(Table::Deployments, now, before, deployments::encode);
     }
 
     fn pages<T>(

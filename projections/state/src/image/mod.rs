@@ -11,10 +11,10 @@
 //! | 16 | 8 | index |
 //! | 24 | 8 | time, nanoseconds since the Unix epoch |
 //! | 32 | 16 | cluster |
-//! | 48 | 32 | the batches that last changed nodes, jobs, evaluations and allocations |
-//! | 80 | 48 | digest; see [`model::Digest`] |
-//! | 128 | 4 each | rows of each [`Table`] in its order |
-//! | 164 | 48 | the autopilot: there (1), cleans up (1), zero (2), quorum (4), created, modified, contact, trailing, stable (8 each) |
+//! | 48 | 40 | the batches that last changed nodes, jobs, evaluations, allocations and deployments |
+//! | 88 | 56 | digest; see [`model::Digest`] |
+//! | 144 | 4 each | rows of each [`Table`] in its order |
+//! | 184 | 48 | the autopilot: there (1), cleans up (1), zero (2), quorum (4), created, modified, contact, trailing, stable (8 each) |
 //!
 //! The chunks of each table follow in the same order. A chunk holds the rows of one copy-on-write page, column by
 //! column (see `columns.rs` and the module of each table), and nothing that depends on another page: what rows share
@@ -28,6 +28,7 @@ mod allocs;
 mod chunks;
 mod columns;
 mod contents;
+mod deployments;
 mod evals;
 mod imager;
 mod jobs;
@@ -59,10 +60,11 @@ pub(crate) enum Table {
     OldVersions = 6,
     Requests = 7,
     OlderRequests = 8,
+    Deployments = 9,
 }
 
 impl Table {
-    const ALL: [Table; 9] = [
+    const ALL: [Table; 10] = [
         Table::Nodes,
         Table::Classes,
         Table::Jobs,
@@ -72,6 +74,7 @@ impl Table {
         Table::OldVersions,
         Table::Requests,
         Table::OlderRequests,
+        Table::Deployments,
     ];
 
     const fn name(self) -> &'static str {
@@ -85,6 +88,7 @@ impl Table {
             Table::OldVersions => "old versions of jobs",
             Table::Requests => "requests",
             Table::OlderRequests => "older requests",
+            Table::Deployments => "deployments",
         }
     }
 

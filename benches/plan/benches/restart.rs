@@ -151,6 +151,8 @@ fn placed(number: usize, eval: EvalId, shared: &(Doc, Doc), rng: &mut Rng) -> (V
         nodes: (0..PER_JOB).map(|nth| node_on(number * PER_JOB + nth)).collect(),
         names: (0..PER_JOB as u32).collect(),
         previous: Vec::new(),
+        deployment: None,
+        canary: false,
         ports: (0..PER_JOB).map(|nth| 20_000 + ((number * PER_JOB + nth) / NODES) as u16).collect(),
         given: Vec::new(),
     };
@@ -191,6 +193,7 @@ fn report(state: &State, id: AllocId, to: ClientStatus) -> Event {
         to,
         description: description.into(),
         report: Doc::of(&report),
+        health: None,
     }
     .into()
 }

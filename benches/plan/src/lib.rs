@@ -131,7 +131,7 @@ pub fn reports(state: &State, allocs: &[AllocId], events: usize, per_batch: usiz
             };
             let node = state.allocs.lookup(alloc).expect("the allocation was placed").node_id;
             let description = String::new();
-            AllocReported { alloc, node, from, to, description, report: report.clone() }.into()
+            AllocReported { alloc, node, from, to, description, report: report.clone(), health: None }.into()
         });
         let events: Vec<Event> = events.collect();
         sent += events.len();

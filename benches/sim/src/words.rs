@@ -35,6 +35,20 @@ pub fn of(event: &Event) -> String {
         Event::AllocsReconnected(e) => format!("reconnected {}", allocs(&e.allocs)),
         Event::AllocReported(e) => format!("alloc {} {} -> {}", short(e.alloc.0), e.from, e.to),
         Event::AllocTransitionRequested(e) => format!("to move {}", allocs(&e.allocs)),
+        Event::AllocHealthSet(e) => {
+            format!("{} said to be {}healthy", allocs(&e.allocs), if e.healthy { "" } else { "un" })
+        }
+        Event::JobStabilityChanged(e) => format!("{} version {} stable {}", e.key.id, e.version, e.stable),
+        Event::DeploymentCreated(e) => {
+            format!("deployment {} of {} version {}", short(e.deployment.0), e.key.id, e.version)
+        }
+        Event::DeploymentGoalsChanged(e) => format!("deployment {} wants more", short(e.deployment.0)),
+        Event::DeploymentStatusChanged(e) => {
+            format!("deployment {} {} ({})", short(e.deployment.0), e.status, e.description)
+        }
+        Event::DeploymentPromoted(e) => {
+            format!("deployment {} promoted {}", short(e.deployment.0), e.groups.join(" "))
+        }
         Event::ClusterFounded(_)
         | Event::NodeMessagesEmitted(_)
         | Event::NodePoolUpserted(_)

@@ -280,6 +280,8 @@ mod tests {
             nodes: vec![NodeId(id(1))],
             names: vec![0],
             previous: vec![],
+            deployment: None,
+            canary: false,
             ports: vec![u16::MAX],
             given: vec![Doc(vec![0x80])],
         };

@@ -1,9 +1,24 @@
 use std::fmt;
 use std::str::FromStr;
 
+use rkyv::{Archive, Deserialize, Serialize};
+
 /// A span of time in nanoseconds, read and written the way Go writes durations (`1h0m0s`, `1.5s`, `250ms`).
 #[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, serde::Serialize, serde::Deserialize,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Debug,
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
 )]
 #[serde(transparent)]
 pub struct Duration(pub i64);

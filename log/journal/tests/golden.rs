@@ -68,7 +68,15 @@ fn batch_of(events: Vec<Event>) -> Batch {
     Batch {
         index: Index(42),
         previous: Index(41),
-        digest: Digest { nodes: 1, jobs: 2, evals: 3, allocs: 4, requests: 5, cluster: u64::MAX },
+        digest: Digest {
+            nodes: 1,
+            jobs: 2,
+            evals: 3,
+            allocs: 4,
+            deployments: 6,
+            requests: 5,
+            cluster: u64::MAX,
+        },
         time: Time(1_700_000_000_000_000_001),
         proposer: Uuid::from(7),
         commands: vec![
@@ -215,10 +223,17 @@ fn samples(name: &str) -> Vec<Event> {
                 version: 0,
                 template: Doc::default(),
                 allocs: vec![],
+                deployment: None,
             }
             .into(),
-            AllocsUpdatedInPlace { eval: EvalId(id(4)), version: 2, template: doc(), allocs: vec![alloc()] }
-                .into(),
+            AllocsUpdatedInPlace {
+                eval: EvalId(id(4)),
+                version: 2,
+                template: doc(),
+                allocs: vec![alloc()],
+                deployment: Some(deployment()),
+            }
+            .into(),
         ],
         "AllocsStopped" => vec![
             AllocsStopped {
@@ -260,6 +275,7 @@ fn samples(name: &str) -> Vec<Event> {
                 to: ClientStatus::Pending,
                 description: String::new(),
                 report: Doc::default(),
+                health: None,
             }
             .into(),
             AllocReported {
@@ -269,6 +285,7 @@ fn samples(name: &str) -> Vec<Event> {
                 to: ClientStatus::Running,
                 description: "Tasks are running".into(),
                 report: doc(),
+                health: Some(HealthVerdict { healthy: true, time: Time(1_700_000_000_000_000_000) }),
             }
             .into(),
         ],
@@ -278,6 +295,8 @@ fn samples(name: &str) -> Vec<Event> {
                 migrate: false,
                 reschedule: false,
                 no_shutdown_delay: false,
+                force_reschedule: false,
+                disable_placement: false,
                 cause: String::new(),
             }
             .into(),
@@ -286,6 +305,8 @@ fn samples(name: &str) -> Vec<Event> {
                 migrate: true,
                 reschedule: false,
                 no_shutdown_delay: true,
+                force_reschedule: true,
+                disable_placement: true,
                 cause: "drain".into(),
             }
             .into(),
@@ -334,7 +355,73 @@ fn samples(name: &str) -> Vec<Event> {
             let restored = |chunks, image| StateRestored { restore: id(7), chunks, image: Index(image) };
             vec![restored(0, 0).into(), restored(u32::MAX, u64::MAX).into()]
         }
+        "JobStabilityChanged" => {
+            let changed = |version, stable| JobStabilityChanged { key: key(), version, stable };
+            vec![changed(0, false).into(), changed(u64::MAX, true).into()]
+        }
+        "DeploymentCreated" => vec![
+            DeploymentCreated {
+                deployment: DeploymentId::default(),
+                key: JobKey::new("", ""),
+                version: 0,
+                priority: 0,
+                is_multiregion: false,
+                status: DeploymentStatus::Running,
+                description: String::new(),
+                groups: vec![],
+            }
+            .into(),
+            DeploymentCreated {
+                deployment: deployment(),
+                key: key(),
+                version: 3,
+                priority: 50,
+                is_multiregion: true,
+                status: DeploymentStatus::Initializing,
+                description: "Deployment is running".into(),
+                groups: vec![DeploymentGoal::default(), goal()],
+            }
+            .into(),
+        ],
+        "DeploymentGoalsChanged" => vec![
+            DeploymentGoalsChanged { deployment: DeploymentId::default(), groups: vec![] }.into(),
+            DeploymentGoalsChanged { deployment: deployment(), groups: vec![goal()] }.into(),
+        ],
+        "DeploymentStatusChanged" => {
+            let changed = |status, description: &str| DeploymentStatusChanged {
+                deployment: deployment(),
+                status,
+                description: description.into(),
+            };
+            vec![
+                changed(DeploymentStatus::Running, "").into(),
+                changed(DeploymentStatus::Unblocking, "Deployment is unblocking remaining regions").into(),
+            ]
+        }
+        "DeploymentPromoted" => vec![
+            DeploymentPromoted { deployment: DeploymentId::default(), groups: vec![] }.into(),
+            DeploymentPromoted { deployment: deployment(), groups: vec!["web".into()] }.into(),
+        ],
+        "AllocHealthSet" => vec![
+            AllocHealthSet { deployment: DeploymentId::default(), healthy: false, allocs: vec![] }.into(),
+            AllocHealthSet { deployment: deployment(), healthy: true, allocs: vec![alloc()] }.into(),
+        ],
         other => panic!("{other} has no samples yet"),
+    }
+}
+
+fn deployment() -> DeploymentId {
+    DeploymentId(id(60))
+}
+
+fn goal() -> DeploymentGoal {
+    DeploymentGoal {
+        group: "web".into(),
+        auto_revert: true,
+        auto_promote: true,
+        progress_deadline: base::Duration::from_secs(600),
+        desired_canaries: 1,
+        desired_total: u32::MAX,
     }
 }
 
@@ -350,6 +437,8 @@ fn placed(count: u32) -> Event {
         nodes: (0..count).map(|_| node()).collect(),
         names: (0..count).collect(),
         previous: (0..count).map(|_| AllocId::default()).collect(),
+        deployment: (count > 0).then(deployment),
+        canary: count > 0,
         ports: (0..count).map(|nth| 20_000 + nth as u16).collect(),
         given: (0..count).map(|_| Doc(vec![0x80])).collect(),
     }

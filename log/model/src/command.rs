@@ -6,9 +6,12 @@ use serde::{Deserialize, Serialize};
 use crate::document::{Allocation, Job, JobSubmission, Node, NodePool};
 use crate::event::{
     AllocsMarkedUnknown, AllocsPlaced, AllocsPreempted, AllocsReconnected, AllocsStopped,
-    AllocsUpdatedInPlace, EvalOutcome, FailedGroups, NewEval, NodeMessage, RejectedNode,
+    AllocsUpdatedInPlace, DeploymentCreated, DeploymentGoalsChanged, DeploymentStatusChanged, EvalOutcome,
+    FailedGroups, NewEval, NodeMessage, RejectedNode,
 };
-use crate::noun::{Actor, AllocId, Eligibility, EvalId, EvalStatus, JobKey, NodeId, NodeStatus, RequestId};
+use crate::noun::{
+    Actor, AllocId, DeploymentId, Eligibility, EvalId, EvalStatus, JobKey, NodeId, NodeStatus, RequestId,
+};
 use crate::operator::{Autopilot, SchedulerRules};
 
 /// A command with who asks and under which name.
@@ -62,6 +65,21 @@ pub enum Command {
     },
     EvaluateJob {
         key: JobKey,
+        /// Replace failed allocations now, whatever their policy says.
+        force_reschedule: bool,
+    },
+    /// Registers an earlier version of the job again, as its newest.
+    RevertJob {
+        key: JobKey,
+        version: u64,
+        /// Only if this is the version that is wanted now.
+        only_from: Option<u64>,
+    },
+    /// Whether a version of the job is one to go back to.
+    SetJobStability {
+        key: JobKey,
+        version: u64,
+        stable: bool,
     },
     EvaluateNode {
         node: NodeId,
@@ -88,6 +106,31 @@ pub enum Command {
     SetScheduler {
         rules: SchedulerRules,
         only_at: Option<Index>,
+    },
+    /// Does what is due for an active deployment: replaces, goes on, promotes or fails. The leader asks when something
+    /// changed, or a deadline is over; if nothing is due nothing happens.
+    AdvanceDeployment {
+        deployment: DeploymentId,
+    },
+    /// Canaries of these groups have proved themselves; of all groups, if none is named.
+    PromoteDeployment {
+        deployment: DeploymentId,
+        groups: Vec<String>,
+    },
+    FailDeployment {
+        deployment: DeploymentId,
+    },
+    PauseDeployment {
+        deployment: DeploymentId,
+    },
+    ResumeDeployment {
+        deployment: DeploymentId,
+    },
+    /// Somebody tells how allocations of a deployment are, instead of their nodes.
+    SetAllocHealth {
+        deployment: DeploymentId,
+        healthy: Vec<AllocId>,
+        unhealthy: Vec<AllocId>,
     },
     /// A piece of a saved state, in order; the first one begins anew.
     GiveStateChunk {
@@ -121,6 +164,8 @@ impl Command {
             Command::DeregisterJob { .. } => 21,
             Command::EvaluateJob { .. } => 22,
             Command::EvaluateNode { .. } => 23,
+            Command::RevertJob { .. } => 24,
+            Command::SetJobStability { .. } => 25,
             Command::StopAlloc { .. } => 30,
             Command::SettleEval(_) => 40,
             Command::FailEval { .. } => 41,
@@ -128,6 +173,12 @@ impl Command {
             Command::SetScheduler { .. } => 53,
             Command::GiveStateChunk { .. } => 51,
             Command::RestoreState { .. } => 52,
+            Command::AdvanceDeployment { .. } => 60,
+            Command::PromoteDeployment { .. } => 61,
+            Command::FailDeployment { .. } => 62,
+            Command::PauseDeployment { .. } => 63,
+            Command::ResumeDeployment { .. } => 64,
+            Command::SetAllocHealth { .. } => 65,
         }
     }
 }
@@ -157,6 +208,11 @@ pub struct Plan {
     pub updated: Vec<AllocsUpdatedInPlace>,
     pub unknown: Vec<AllocsMarkedUnknown>,
     pub reconnected: Vec<AllocsReconnected>,
+    /// Comes with the first placement or change that names it.
+    pub deployment: Option<DeploymentCreated>,
+    pub goals: Option<DeploymentGoalsChanged>,
+    /// Deployments that are over, or another thing than they were.
+    pub deployment_statuses: Vec<DeploymentStatusChanged>,
     /// Stored with the allocations that name them, or not at all.
     pub follow_ups: Vec<NewEval>,
 }
@@ -169,6 +225,9 @@ impl Plan {
             && self.updated.is_empty()
             && self.unknown.is_empty()
             && self.reconnected.is_empty()
+            && self.deployment.is_none()
+            && self.goals.is_none()
+            && self.deployment_statuses.is_empty()
             && self.follow_ups.is_empty()
     }
 }
@@ -199,6 +258,8 @@ pub struct Reply {
     pub evals: Vec<EvalId>,
     /// The verdict on a plan.
     pub verdict: Option<Verdict>,
+    /// The version of the job that became its newest again.
+    pub reverted_to: Option<u64>,
 }
 
 /// What was accepted of a plan.

@@ -5,6 +5,7 @@ pub struct Digest {
     pub jobs: u64,
     pub evals: u64,
     pub allocs: u64,
+    pub deployments: u64,
     pub requests: u64,
     /// What belongs to no table: the cluster's id, the time, and when each table last changed.
     pub cluster: u64,
@@ -12,15 +13,16 @@ pub struct Digest {
 
 impl Digest {
     /// Bytes on disk.
-    pub const LEN: usize = 48;
+    pub const LEN: usize = 56;
 
     /// Each table's name and number, in the order in which they are written.
-    pub const fn tables(&self) -> [(&'static str, u64); 6] {
+    pub const fn tables(&self) -> [(&'static str, u64); 7] {
         [
             ("nodes", self.nodes),
             ("jobs", self.jobs),
             ("evals", self.evals),
             ("allocs", self.allocs),
+            ("deployments", self.deployments),
             ("requests", self.requests),
             ("cluster", self.cluster),
         ]
@@ -48,8 +50,9 @@ impl Digest {
             jobs: number(1),
             evals: number(2),
             allocs: number(3),
-            requests: number(4),
-            cluster: number(5),
+            deployments: number(4),
+            requests: number(5),
+            cluster: number(6),
         }
     }
 }
@@ -60,7 +63,8 @@ mod tests {
 
     #[test]
     fn a_digest_survives_its_bytes() {
-        let digest = Digest { nodes: 1, jobs: 2, evals: 3, allocs: 4, requests: 5, cluster: u64::MAX };
+        let digest =
+            Digest { nodes: 1, jobs: 2, evals: 3, allocs: 4, deployments: 5, requests: 6, cluster: u64::MAX };
         assert_eq!(Digest::from_bytes(&digest.to_bytes()), digest);
     }
 

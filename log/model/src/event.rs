@@ -3,14 +3,14 @@
 //! Each payload is frozen the moment it is logged: a change is a new version beside the old one, with an
 //! upcast in the journal. Documents travel as [`Doc`], whose fields may grow.
 
-use base::{Index, Time, Uuid};
+use base::{Duration, Index, Time, Uuid};
 use rkyv::{Archive, Deserialize, Serialize};
 use serde::de::DeserializeOwned;
 
 use crate::document::{List, NodeEvent};
 use crate::noun::{
-    AllocId, ClientStatus, Desired, Eligibility, EvalId, EvalStatus, JobKey, JobType, NodeId, NodeStatus,
-    Trigger,
+    AllocId, ClientStatus, DeploymentId, DeploymentStatus, Desired, Eligibility, EvalId, EvalStatus, JobKey,
+    JobType, NodeId, NodeStatus, Trigger,
 };
 use crate::operator::{Autopilot, SchedulerRules};
 use crate::sparse;
@@ -36,6 +36,11 @@ impl Doc {
     /// [`Doc::read`] of bytes that stand elsewhere.
     pub fn read_from<T: DeserializeOwned>(bytes: &[u8]) -> T {
         rmp_serde::from_slice(bytes).expect("a logged document reads back as what it was written as")
+    }
+
+    /// [`Doc::read_from`] of bytes that may be anything.
+    pub fn try_read_from<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+        rmp_serde::from_slice(bytes).ok()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -116,6 +121,8 @@ events! {
     21 JobStopped { key: JobKey, version: u64, }
     /// The job and everything it owned is forgotten.
     22 JobPurged { key: JobKey, }
+    /// Whether a version is one to go back to.
+    23 JobStabilityChanged { key: JobKey, version: u64, stable: bool, }
 
     30 EvalCreated { eval: NewEval, }
     31 EvalUpdated { eval: EvalId, status: EvalStatus, description: String, outcome: EvalOutcome, }
@@ -138,13 +145,24 @@ events! {
         names: Vec<u32>,
         /// The allocation each one replaces; nil where it replaces none, empty where none does.
         previous: Vec<AllocId>,
+        /// What they are a part of.
+        deployment: Option<DeploymentId>,
+        /// They try out the version before the others follow.
+        canary: bool,
         /// Host ports: as many per allocation as the template names, in its order.
         ports: Vec<u16>,
         /// The [`Given`](crate::Given) of each, empty bytes where there is nothing to say, empty where nobody has one.
         given: Vec<Doc>,
     }
     /// Running allocations were moved to a newer version of their job without a restart.
-    42 AllocsUpdatedInPlace { eval: EvalId, version: u64, template: Doc, allocs: Vec<AllocId>, }
+    42 AllocsUpdatedInPlace {
+        eval: EvalId,
+        version: u64,
+        template: Doc,
+        allocs: Vec<AllocId>,
+        /// What they are a part of from here on. Those that were not yet have to prove their health again.
+        deployment: Option<DeploymentId>,
+    }
     43 AllocsStopped {
         allocs: Vec<AllocId>,
         desired: Desired,
@@ -164,12 +182,18 @@ events! {
         to: ClientStatus,
         description: String,
         report: Doc,
+        /// What is new about its health.
+        health: Option<HealthVerdict>,
     }
     47 AllocTransitionRequested {
         allocs: Vec<AllocId>,
         migrate: bool,
         reschedule: bool,
         no_shutdown_delay: bool,
+        /// Replace what failed, whatever its policy says.
+        force_reschedule: bool,
+        /// Nothing is to take its place.
+        disable_placement: bool,
         cause: String,
     }
     /// Allocations have to make room for one of a job with a higher priority, which is placed in the same batch.
@@ -183,6 +207,53 @@ events! {
     51 StateChunkGiven { restore: Uuid, number: u32, bytes: Vec<u8>, }
     /// The pieces are complete: from here on their state is what is true. `image` is the index it was saved at.
     52 StateRestored { restore: Uuid, chunks: u32, image: Index, }
+
+    /// A plan began to bring the version into being. Its placements follow in the same batch.
+    60 DeploymentCreated {
+        deployment: DeploymentId,
+        key: JobKey,
+        version: u64,
+        /// Of the evaluations it leads to.
+        priority: u32,
+        is_multiregion: bool,
+        status: DeploymentStatus,
+        description: String,
+        groups: Vec<DeploymentGoal>,
+    }
+    /// A plan changed what is wanted of groups, or took in more of them. What was counted stays.
+    61 DeploymentGoalsChanged { deployment: DeploymentId, groups: Vec<DeploymentGoal>, }
+    62 DeploymentStatusChanged { deployment: DeploymentId, status: DeploymentStatus, description: String, }
+    /// The canaries of these groups have proved themselves: the others may follow.
+    63 DeploymentPromoted { deployment: DeploymentId, groups: Vec<String>, }
+    /// Somebody who knows said how allocations of a deployment are.
+    64 AllocHealthSet { deployment: DeploymentId, healthy: bool, allocs: Vec<AllocId>, }
+}
+
+/// What a node found out about an allocation's health.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize,
+)]
+pub struct HealthVerdict {
+    pub healthy: bool,
+    /// By the node's clock.
+    pub time: Time,
+}
+
+/// What a deployment wants of one group.
+#[derive(
+    Clone, Debug, PartialEq, Default, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize,
+)]
+#[serde(default)]
+pub struct DeploymentGoal {
+    pub group: String,
+    /// On failure, go back to the last version that was stable.
+    pub auto_revert: bool,
+    pub auto_promote: bool,
+    /// Within this time from one success to the next; zero for no limit.
+    pub progress_deadline: Duration,
+    pub desired_canaries: u32,
+    /// Healthy allocations that make it complete.
+    pub desired_total: u32,
 }
 
 /// An entry of a node's own event list.
@@ -248,6 +319,8 @@ pub struct EvalOutcome {
     pub escaped: bool,
     pub next: Option<EvalId>,
     pub blocked: Option<EvalId>,
+    /// The deployment it was about.
+    pub deployment: Option<DeploymentId>,
 }
 
 /// A node the commit check did not accept placements for.

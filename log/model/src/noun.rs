@@ -17,6 +17,10 @@ base::id_type!(
     EvalId
 );
 base::id_type!(
+    /// One attempt to bring a version of a job into being, watched until it has succeeded or failed.
+    DeploymentId
+);
+base::id_type!(
     /// What a caller names a command with, so that a repetition takes effect once. Nil means "unnamed".
     RequestId
 );
@@ -208,6 +212,27 @@ states!(JobStatus {
     Running = 1, "running";
     Dead = 2, "dead";
 });
+
+states!(DeploymentStatus {
+    Running = 0, "running";
+    Paused = 1, "paused";
+    Failed = 2, "failed";
+    Successful = 3, "successful";
+    Cancelled = 4, "cancelled";
+    /// Of a job in several regions: not begun in this one yet.
+    Initializing = 5, "initializing";
+    Pending = 6, "pending";
+    /// Of a job in several regions: done in this one.
+    Blocked = 7, "blocked";
+    Unblocking = 8, "unblocking";
+});
+
+impl DeploymentStatus {
+    /// It is not over.
+    pub const fn is_active(self) -> bool {
+        !matches!(self, DeploymentStatus::Failed | DeploymentStatus::Successful | DeploymentStatus::Cancelled)
+    }
+}
 
 /// Who asked. Secrets never stand here.
 #[derive(

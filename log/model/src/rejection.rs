@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use base::Index;
 use serde::{Deserialize, Serialize};
 
-use crate::noun::{AllocId, EvalId, JobKey, NodeId, NodeStatus};
+use crate::noun::{AllocId, DeploymentId, EvalId, JobKey, NodeId, NodeStatus};
 
 /// A refusal: deterministic and final. The caller sees it word for word.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,12 +36,15 @@ pub enum Rejection {
     /// The job is not at the index the caller insists on.
     JobIndexMismatch(String),
     JobTypeChanged,
+    JobRevertRefused(String),
     AllocUnknown(AllocId),
     AllocInvalid {
         alloc: String,
         field: Cow<'static, str>,
     },
     EvalUnknown(EvalId),
+    DeploymentUnknown(DeploymentId),
+    DeploymentRefused(String),
     /// It ended already: a repeated or late settlement.
     EvalNotOutstanding(EvalId),
     PlanInvalid(String),
@@ -77,12 +80,15 @@ impl Rejection {
             | Rejection::PoolUnknown(_)
             | Rejection::JobUnknown(_)
             | Rejection::AllocUnknown(_)
-            | Rejection::EvalUnknown(_) => Kind::NotFound,
+            | Rejection::EvalUnknown(_)
+            | Rejection::DeploymentUnknown(_) => Kind::NotFound,
             Rejection::NodeSilent(..)
             | Rejection::JobIndexMismatch(_)
             | Rejection::EvalNotOutstanding(_)
             | Rejection::PoolInUse(_)
             | Rejection::SchedulerIndexMismatch { .. }
+            | Rejection::JobRevertRefused(_)
+            | Rejection::DeploymentRefused(_)
             | Rejection::AutopilotIndexMismatch { .. } => Kind::Conflict,
             Rejection::NodeSecretMismatch(_)
             | Rejection::NodeForeignAlloc { .. }
@@ -136,6 +142,8 @@ impl std::fmt::Display for Rejection {
             }
             Rejection::EvalUnknown(_) => f.write_str("eval not found"),
             Rejection::EvalNotOutstanding(_) => f.write_str("evaluation is not outstanding"),
+            Rejection::DeploymentUnknown(_) => f.write_str("deployment not found"),
+            Rejection::DeploymentRefused(why) | Rejection::JobRevertRefused(why) => f.write_str(why),
             Rejection::PlanInvalid(why) => write!(f, "invalid plan: {why}"),
             Rejection::RestoreInvalid(why) => write!(f, "the snapshot is not restored: {why}"),
             Rejection::AutopilotInvalid { field, expected } => {

@@ -75,6 +75,7 @@ pub(crate) fn allocs_of(event: &Event) -> &[AllocId] {
         Event::AllocsReconnected(e) => &e.allocs,
         Event::AllocReported(e) => std::slice::from_ref(&e.alloc),
         Event::AllocTransitionRequested(e) => &e.allocs,
+        Event::AllocHealthSet(e) => &e.allocs,
         Event::ClusterFounded(_)
         | Event::NodeRegistered(_)
         | Event::NodeUpdated(_)
@@ -86,6 +87,11 @@ pub(crate) fn allocs_of(event: &Event) -> &[AllocId] {
         | Event::JobRegistered(_)
         | Event::JobStopped(_)
         | Event::JobPurged(_)
+        | Event::JobStabilityChanged(_)
+        | Event::DeploymentCreated(_)
+        | Event::DeploymentGoalsChanged(_)
+        | Event::DeploymentStatusChanged(_)
+        | Event::DeploymentPromoted(_)
         | Event::EvalCreated(_)
         | Event::EvalUpdated(_)
         | Event::EvalAcked(_)

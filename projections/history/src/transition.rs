@@ -97,6 +97,10 @@ impl Walk {
             Event::AllocsReconnected(_) => (plan()?, "its node came back and it stays".to_string()),
             Event::AllocReported(e) => (format!("report of node {}", e.node), e.description.clone()),
             Event::AllocTransitionRequested(e) => (e.cause.clone(), asked(e)),
+            Event::AllocHealthSet(e) => {
+                let verdict = if e.healthy { "healthy" } else { "unhealthy" };
+                (format!("deployment {}", e.deployment), format!("said to be {verdict}"))
+            }
             Event::JobPurged(e) => (format!("job {} purged", e.key), "forgotten with its job".to_string()),
             other => (other.name().to_string(), String::new()),
         })
@@ -130,6 +134,8 @@ fn asked(request: &model::event::AllocTransitionRequested) -> String {
         (request.migrate, "migrate"),
         (request.reschedule, "reschedule"),
         (request.no_shutdown_delay, "no shutdown delay"),
+        (request.force_reschedule, "reschedule at once"),
+        (request.disable_placement, "no placement elsewhere"),
     ];
     let wanted: Vec<&str> = flags.iter().filter(|(wanted, _)| *wanted).map(|(_, word)| *word).collect();
     format!("asked for: {}", wanted.join(", "))

@@ -120,6 +120,7 @@ impl State {
         touched(delta.jobs.len(), &mut self.tables.jobs);
         touched(delta.evals.len(), &mut self.tables.evals);
         touched(delta.allocs.len(), &mut self.tables.allocs);
+        touched(delta.deployments.len(), &mut self.tables.deployments);
         (self.index, self.time) = (at.index, at.time);
         self.settle_digest();
     }
@@ -146,6 +147,7 @@ impl State {
             Event::JobRegistered(e) => delta.jobs.push(self.jobs.registered(at, e)),
             Event::JobStopped(e) => delta.jobs.push(self.jobs.stopped(at, e)),
             Event::JobPurged(e) => self.job_purged(at, e, delta),
+            Event::JobStabilityChanged(e) => delta.jobs.push(self.jobs.stability_changed(at, e)),
             Event::EvalCreated(e) => self.eval_created(at, e, delta),
             Event::EvalUpdated(e) => self.eval_updated(at, e, delta),
             Event::EvalAcked(e) => delta.evals.push(self.evals.acked(e)),
@@ -163,6 +165,11 @@ impl State {
             Event::StateChunkGiven(e) => self.chunk_given(at, e),
             Event::StateRestored(e) => self.state_restored(at, e, delta),
             Event::AllocTransitionRequested(e) => self.alloc_transition_requested(at, e, delta),
+            Event::DeploymentCreated(e) => self.deployment_created(at, e, delta),
+            Event::DeploymentGoalsChanged(e) => self.deployments.goals_changed(at, e, delta),
+            Event::DeploymentStatusChanged(e) => self.deployment_status_changed(at, e, delta),
+            Event::DeploymentPromoted(e) => self.deployment_promoted(at, e, delta),
+            Event::AllocHealthSet(e) => self.alloc_health_set(at, e, delta),
         }
     }
 }

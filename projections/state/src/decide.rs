@@ -5,7 +5,7 @@ use model::command::{Reply, Verdict};
 use model::{Actor, Command, EvalId, Event, Rejection};
 
 use crate::State;
-use crate::{alloc, eval, job, node, operator, plan, pool};
+use crate::{alloc, deployment, eval, job, node, operator, plan, pool};
 
 /// What a decision may know besides the state: the batch it will stand in, its time, and chance.
 #[derive(Clone, Debug)]
@@ -35,6 +35,8 @@ impl Context {
 pub struct Decision {
     pub events: Vec<Event>,
     pub verdict: Option<Verdict>,
+    /// The version of the job that became its newest again.
+    pub reverted_to: Option<u64>,
 }
 
 impl Decision {
@@ -43,7 +45,7 @@ impl Decision {
     }
 
     pub(crate) fn of(events: Vec<Event>) -> Decision {
-        Decision { events, verdict: None }
+        Decision { events, ..Decision::default() }
     }
 
     /// What the caller is told.
@@ -52,7 +54,7 @@ impl Decision {
             Event::EvalCreated(created) => Some(created.eval.id),
             _ => None,
         });
-        Reply { evals: evals.collect(), verdict: self.verdict.clone() }
+        Reply { evals: evals.collect(), verdict: self.verdict.clone(), reverted_to: self.reverted_to }
     }
 }
 
@@ -95,13 +97,31 @@ pub fn decide(
             };
             job::decide::deregister(state, ctx, key, how)
         }
-        Command::EvaluateJob { key } => job::decide::evaluate(state, ctx, key),
+        Command::EvaluateJob { key, force_reschedule } => {
+            job::decide::evaluate(state, ctx, key, *force_reschedule)
+        }
+        Command::RevertJob { key, version, only_from } => {
+            job::decide::revert(state, ctx, key, *version, *only_from)
+        }
+        Command::SetJobStability { key, version, stable } => {
+            job::decide::set_stability(state, key, *version, *stable)
+        }
         Command::StopAlloc { alloc, no_shutdown_delay, reschedule } => {
             alloc::decide::stop(state, ctx, *alloc, *no_shutdown_delay, *reschedule)
         }
         Command::SettleEval(settlement) => plan::decide::settle(state, ctx, settlement),
         Command::FailEval { eval, deliveries, follow_up_at } => {
             eval::decide::fail(state, ctx, *eval, *deliveries, *follow_up_at)
+        }
+        Command::AdvanceDeployment { deployment } => deployment::advance(state, ctx, *deployment),
+        Command::PromoteDeployment { deployment, groups } => {
+            deployment::decide::promote(state, ctx, *deployment, groups)
+        }
+        Command::FailDeployment { deployment } => deployment::decide::fail_by_hand(state, ctx, *deployment),
+        Command::PauseDeployment { deployment } => deployment::decide::pause(state, *deployment),
+        Command::ResumeDeployment { deployment } => deployment::decide::resume(state, ctx, *deployment),
+        Command::SetAllocHealth { deployment, healthy, unhealthy } => {
+            deployment::decide::set_health(state, ctx, *deployment, healthy, unhealthy)
         }
         Command::SetAutopilot { rules, only_at } => {
             operator::decide::set_autopilot(&state.operator, rules, *only_at)

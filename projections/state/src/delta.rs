@@ -1,4 +1,5 @@
 use crate::alloc::AllocRow;
+use crate::deployment::DeploymentRow;
 use crate::eval::EvalRow;
 use crate::job::JobRow;
 use crate::node::NodeRow;
@@ -10,6 +11,7 @@ pub struct Delta {
     pub jobs: Vec<JobRow>,
     pub evals: Vec<EvalRow>,
     pub allocs: Vec<AllocRow>,
+    pub deployments: Vec<DeploymentRow>,
     /// Some node class gained room: blocked evaluations may have become runnable.
     pub capacity: bool,
     /// Everything is another: rows stand for others than before.

@@ -7,7 +7,7 @@ use base::StableHash;
 use model::{Digest, SchedulerRules};
 
 use crate::operator::Configured;
-use crate::{State, alloc, eval, job};
+use crate::{State, alloc, deployment, eval, job};
 
 /// Keeps hashes of different sorts of things apart. Numbers are frozen, like everything that goes into a hash: the
 /// results stand in the log.
@@ -23,6 +23,7 @@ pub(crate) enum Domain {
     Request = 8,
     Cluster = 9,
     Pools = 10,
+    Deployment = 11,
 }
 
 impl Domain {
@@ -41,6 +42,7 @@ impl State {
             jobs: self.jobs.rows.sum(),
             evals: self.evals.rows.sum(),
             allocs: self.allocs.rows.sum(),
+            deployments: self.deployments.rows.sum(),
             requests: self.requests.digest(),
             cluster: self.cluster_digest(),
         }
@@ -53,6 +55,7 @@ impl State {
             jobs: self.jobs.rows.recomputed(job::hash::row(&self.evals)),
             evals: self.evals.rows.recomputed(eval::hash::row),
             allocs: self.allocs.rows.recomputed(alloc::hash::row),
+            deployments: self.deployments.rows.recomputed(deployment::hash::row),
             requests: self.requests.recomputed_digest(),
             cluster: self.cluster_digest(),
         }
@@ -64,6 +67,7 @@ impl State {
         self.jobs.rows.settle(job::hash::row(&self.evals));
         self.evals.rows.settle(eval::hash::row);
         self.allocs.rows.settle(alloc::hash::row);
+        self.deployments.rows.settle(deployment::hash::row);
         self.requests.settle_digest();
         self.pools.settle_digest();
     }
@@ -78,6 +82,7 @@ impl State {
         hash.id(self.cluster);
         hash.pair(self.tables.nodes.0, self.tables.jobs.0);
         hash.pair(self.tables.evals.0, self.tables.allocs.0);
+        hash.word(self.tables.deployments.0);
         if let Some(Configured { rules, created, modified }) = &self.operator.autopilot {
             hash.pair(created.0, modified.0);
             hash.pair(u64::from(rules.cleanup_dead_servers), u64::from(rules.min_quorum));

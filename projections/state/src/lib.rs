@@ -8,6 +8,7 @@ pub mod alloc;
 mod apply;
 mod decide;
 mod delta;
+pub mod deployment;
 mod digest;
 pub mod eval;
 pub mod image;

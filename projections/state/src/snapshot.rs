@@ -2,6 +2,7 @@ use base::{Index, Time, Uuid};
 use model::{Autopilot, SchedulerRules};
 
 use crate::alloc::Allocs;
+use crate::deployment::Deployments;
 use crate::eval::Evals;
 use crate::job::Jobs;
 use crate::node::Nodes;
@@ -23,6 +24,7 @@ pub struct State {
     pub evals: Evals,
     pub allocs: Allocs,
     pub pools: Pools,
+    pub deployments: Deployments,
     pub operator: Operator,
     /// What is being put in place of all this.
     pub restoring: Restoring,
@@ -49,4 +51,5 @@ pub struct TableIndexes {
     pub jobs: Index,
     pub evals: Index,
     pub allocs: Index,
+    pub deployments: Index,
 }

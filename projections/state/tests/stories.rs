@@ -96,7 +96,10 @@ fn act(story: &mut Story, words: &[&str]) -> Result<String, model::Rejection> {
                 Command::DeregisterJob { key, purge, eval_priority: None, no_shutdown_delay: false };
             story.world.submit(command).map(silent)
         }
-        "evaluate" => story.world.submit(Command::EvaluateJob { key: key(words[1]) }).map(silent),
+        "evaluate" => story
+            .world
+            .submit(Command::EvaluateJob { key: key(words[1]), force_reschedule: false })
+            .map(silent),
         "stop" => {
             let alloc = story.alloc(words[1]);
             let command = Command::StopAlloc { alloc, no_shutdown_delay: false, reschedule: false };
@@ -194,6 +197,15 @@ fn tell(story: &Story, event: &Event) -> String {
         Event::AllocTransitionRequested(e) => format!("{} {}", allocs(&e.allocs), e.cause),
         Event::NodePoolUpserted(e) => e.name.clone(),
         Event::NodePoolDeleted(e) => e.name.clone(),
+        Event::AllocHealthSet(e) => format!("{} {}", allocs(&e.allocs), e.healthy),
+        Event::JobStabilityChanged(e) => format!("{} version {} {}", e.key.id, e.version, e.stable),
+        Event::DeploymentCreated(e) => format!("of {} version {}", e.key.id, e.version),
+        Event::DeploymentGoalsChanged(e) => {
+            let goals = e.groups.iter().map(|goal| format!("{} {}", goal.group, goal.desired_total));
+            goals.collect::<Vec<_>>().join(" ")
+        }
+        Event::DeploymentStatusChanged(e) => format!("{} ({})", e.status, e.description),
+        Event::DeploymentPromoted(e) => e.groups.join(" "),
         Event::ClusterFounded(_)
         | Event::AutopilotConfigured(_)
         | Event::SchedulerConfigured(_)

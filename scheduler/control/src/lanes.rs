@@ -33,7 +33,9 @@ impl Lane {
             | Command::UpdateNodeStatus { .. }
             | Command::MissHeartbeat { .. }
             | Command::FoundCluster => Lane::Liveness,
-            Command::UpdateAllocs { .. } | Command::EmitNodeMessages { .. } => Lane::Reports,
+            Command::UpdateAllocs { .. }
+            | Command::EmitNodeMessages { .. }
+            | Command::AdvanceDeployment { .. } => Lane::Reports,
             Command::SettleEval(_) | Command::FailEval { .. } => Lane::Plans,
             Command::SetNodeEligibility { .. }
             | Command::DeregisterNode { .. }
@@ -44,6 +46,13 @@ impl Lane {
             | Command::StopAlloc { .. }
             | Command::UpsertNodePool(_)
             | Command::DeleteNodePool { .. }
+            | Command::RevertJob { .. }
+            | Command::SetJobStability { .. }
+            | Command::PromoteDeployment { .. }
+            | Command::FailDeployment { .. }
+            | Command::PauseDeployment { .. }
+            | Command::ResumeDeployment { .. }
+            | Command::SetAllocHealth { .. }
             | Command::SetAutopilot { .. }
             | Command::SetScheduler { .. }
             | Command::GiveStateChunk { .. }

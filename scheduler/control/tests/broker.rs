@@ -70,7 +70,7 @@ impl Bench {
     }
 
     fn evaluate(&mut self, name: &str) {
-        self.submit(Command::EvaluateJob { key: JobKey::new("default", name) });
+        self.submit(Command::EvaluateJob { key: JobKey::new("default", name), force_reschedule: false });
     }
 
     fn dequeue(&mut self) -> Option<Delivery> {

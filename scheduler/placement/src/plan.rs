@@ -106,6 +106,7 @@ impl Draft {
                 version: cx.job.current().version,
                 template: Doc::of(template),
                 allocs,
+                deployment: None,
             });
         }
     }
@@ -130,6 +131,8 @@ impl Draft {
             nodes,
             names,
             previous,
+            deployment: None,
+            canary: false,
             ports,
             given: Vec::new(),
         });

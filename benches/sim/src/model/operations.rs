@@ -158,7 +158,7 @@ fn in_words(command: &Command) -> String {
         Command::DeregisterJob { key, purge, .. } => {
             format!("{} {}", if *purge { "to purge" } else { "to stop" }, key.id)
         }
-        Command::EvaluateJob { key } => format!("{} to be evaluated", key.id),
+        Command::EvaluateJob { key, .. } => format!("{} to be evaluated", key.id),
         Command::EvaluateNode { node } => format!("{node} to be evaluated"),
         Command::SetNodeEligibility { node, to } => format!("{node} to be {to}"),
         Command::DeregisterNode { node } => format!("{node} to be forgotten"),

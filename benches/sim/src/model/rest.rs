@@ -60,7 +60,7 @@ impl World {
             if self.clients[client].op.is_none() && self.rest.asked < self.options.jobs {
                 let key = jobs::key(self.rest.asked);
                 self.rest.asked += 1;
-                self.ask_first(client, Command::EvaluateJob { key })?;
+                self.ask_first(client, Command::EvaluateJob { key, force_reschedule: false })?;
             }
         }
         Ok(())

@@ -61,7 +61,10 @@ impl Workload {
     pub fn evaluate(&self, rng: &mut Rng) -> Command {
         match rng.below(3) {
             0 => Command::EvaluateNode { node: nodes::id(rng.below(self.nodes as u64) as usize) },
-            _ => Command::EvaluateJob { key: jobs::key(rng.below(self.jobs as u64) as usize) },
+            _ => Command::EvaluateJob {
+                key: jobs::key(rng.below(self.jobs as u64) as usize),
+                force_reschedule: false,
+            },
         }
     }
 

@@ -2,7 +2,7 @@
 
 use base::Index;
 use bytes::Bytes;
-use model::document::{Allocation, Evaluation, Job, Node};
+use model::document::{Allocation, Deployment, Evaluation, Job, Node};
 use serde::Serialize;
 use state::State;
 
@@ -34,6 +34,8 @@ struct Payload {
     evaluation: Option<Evaluation>,
     #[serde(skip_serializing_if = "Option::is_none")]
     allocation: Option<Box<Allocation>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deployment: Option<Deployment>,
 }
 
 /// The event's JSON, on one line. `state` is the one after the batch at `index`.
@@ -51,7 +53,14 @@ pub(super) fn render(state: &State, index: Index, head: &Head) -> Bytes {
 }
 
 fn payload(state: &State, row: Row) -> Payload {
-    let nothing = Payload { node: None, job: None, deleted: None, evaluation: None, allocation: None };
+    let nothing = Payload {
+        node: None,
+        job: None,
+        deleted: None,
+        evaluation: None,
+        allocation: None,
+        deployment: None,
+    };
     match row {
         Row::Node(row) => Payload { node: Some(state::node::document(&state.nodes, row)), ..nothing },
         Row::Job(row) => {
@@ -66,6 +75,10 @@ fn payload(state: &State, row: Row) -> Payload {
             // The job is not repeated with each of its allocations.
             let document = Allocation { job: None, ..state::alloc::document(state, state.allocs.get(row)) };
             Payload { allocation: Some(Box::new(document)), ..nothing }
+        }
+        Row::Deployment(row) => {
+            let document = state::deployment::document(state, state.deployments.get(row));
+            Payload { deployment: Some(document), ..nothing }
         }
     }
 }

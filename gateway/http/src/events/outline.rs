@@ -7,8 +7,9 @@ use std::collections::{BTreeSet, HashSet};
 
 use base::Index;
 use model::event::AllocTransitionRequested;
-use model::{AllocId, Batch, EvalId, Event, JobKey, NodeId};
+use model::{AllocId, Batch, DeploymentId, EvalId, Event, JobKey, NodeId};
 use state::alloc::AllocRow;
+use state::deployment::DeploymentRow;
 use state::eval::EvalRow;
 use state::job::JobRow;
 use state::node::NodeRow;
@@ -35,18 +36,26 @@ pub(super) enum Row {
     Job(JobRow),
     Eval(EvalRow),
     Alloc(AllocRow),
+    Deployment(DeploymentRow),
 }
 
 pub(super) const NODE: &str = "Node";
 pub(super) const JOB: &str = "Job";
 pub(super) const EVALUATION: &str = "Evaluation";
 pub(super) const ALLOCATION: &str = "Allocation";
+pub(super) const DEPLOYMENT: &str = "Deployment";
 
 // Numbers of commands, as batches carry them; see `model::Command::kind`.
 const UPDATE_ALLOCS: u16 = 16;
 const REGISTER_JOB: u16 = 20;
 const DEREGISTER_JOB: u16 = 21;
 const STOP_ALLOC: u16 = 30;
+const SETTLE_EVAL: u16 = 40;
+const PROMOTE_DEPLOYMENT: u16 = 61;
+const FAIL_DEPLOYMENT: u16 = 62;
+const PAUSE_DEPLOYMENT: u16 = 63;
+const RESUME_DEPLOYMENT: u16 = 64;
+const SET_ALLOC_HEALTH: u16 = 65;
 
 /// Folds a batch and lists what is to be told of it.
 ///
@@ -82,6 +91,7 @@ fn kind(command: u16, event: &Event) -> Option<&'static str> {
         | Event::EvalAcked(_)
         | Event::NodePoolUpserted(_)
         | Event::NodePoolDeleted(_)
+        | Event::JobStabilityChanged(_)
         | Event::AutopilotConfigured(_)
         | Event::SchedulerConfigured(_)
         | Event::StateChunkGiven(_)
@@ -99,7 +109,17 @@ fn kind(command: u16, event: &Event) -> Option<&'static str> {
         | Event::AllocsStopped(_)
         | Event::AllocsPreempted(_)
         | Event::AllocsMarkedUnknown(_)
-        | Event::AllocsReconnected(_) => Some("PlanResult"),
+        | Event::AllocsReconnected(_)
+        | Event::DeploymentCreated(_)
+        | Event::DeploymentGoalsChanged(_) => Some("PlanResult"),
+        Event::DeploymentStatusChanged(_) => Some(match command {
+            SETTLE_EVAL => "PlanResult",
+            PROMOTE_DEPLOYMENT => "DeploymentPromotion",
+            SET_ALLOC_HEALTH => "DeploymentAllocHealth",
+            _ => "DeploymentStatusUpdate",
+        }),
+        Event::DeploymentPromoted(_) => Some("DeploymentPromotion"),
+        Event::AllocHealthSet(_) => Some("DeploymentAllocHealth"),
         Event::EvalCreated(_)
         | Event::EvalUpdated(_)
         | Event::EvalsCanceled(_)
@@ -108,6 +128,9 @@ fn kind(command: u16, event: &Event) -> Option<&'static str> {
             REGISTER_JOB => "JobRegistered",
             DEREGISTER_JOB => "JobDeregistered",
             STOP_ALLOC => "AllocationUpdateDesiredStatus",
+            PROMOTE_DEPLOYMENT => "DeploymentPromotion",
+            FAIL_DEPLOYMENT | PAUSE_DEPLOYMENT | RESUME_DEPLOYMENT => "DeploymentStatusUpdate",
+            SET_ALLOC_HEALTH => "DeploymentAllocHealth",
             _ => "EvaluationUpdated",
         }),
     }
@@ -163,6 +186,7 @@ impl Outline<'_> {
             | Event::EvalAcked(_)
             | Event::NodePoolUpserted(_)
             | Event::NodePoolDeleted(_)
+            | Event::JobStabilityChanged(_)
             | Event::AutopilotConfigured(_)
             | Event::SchedulerConfigured(_)
             | Event::StateChunkGiven(_)
@@ -201,6 +225,17 @@ impl Outline<'_> {
             }
             Event::AllocTransitionRequested(AllocTransitionRequested { allocs, .. }) => {
                 self.allocs(kind, allocs);
+            }
+            Event::DeploymentCreated(e) => self.deployment(kind, e.deployment),
+            Event::DeploymentGoalsChanged(e) => self.deployment(kind, e.deployment),
+            Event::DeploymentStatusChanged(e) => self.deployment(kind, e.deployment),
+            Event::DeploymentPromoted(e) => {
+                self.deployment(kind, e.deployment);
+                self.canaries(kind, e.deployment, &e.groups);
+            }
+            Event::AllocHealthSet(e) => {
+                self.deployment(kind, e.deployment);
+                self.allocs(kind, &e.allocs);
             }
         }
     }
@@ -251,8 +286,31 @@ impl Outline<'_> {
     fn allocs(&mut self, kind: &'static str, ids: &[AllocId]) {
         for row in ids.iter().filter_map(|id| self.state.allocs.find(*id)) {
             self.add(kind, Row::Alloc(row));
-            self.status_of(kind, self.state.allocs.get(row).job);
+            let alloc = self.state.allocs.get(row);
+            // Its deployment counts what became of it.
+            let counts =
+                |id| self.state.deployments.lookup(id).is_some_and(|known| known.modified == self.at);
+            let counting = alloc.deployment.filter(|id| counts(*id));
+            self.status_of(kind, alloc.job);
+            counting.into_iter().for_each(|id| self.deployment(kind, id));
         }
+    }
+
+    fn deployment(&mut self, kind: &'static str, id: DeploymentId) {
+        if let Some(row) = self.state.deployments.find(id) {
+            self.add(kind, Row::Deployment(row));
+            self.status_of(kind, self.state.deployments.get(row).job);
+        }
+    }
+
+    /// They are members like the others from here on.
+    fn canaries(&mut self, kind: &'static str, id: DeploymentId, groups: &[String]) {
+        let known = self.state.deployments.lookup(id);
+        let promoted =
+            known.into_iter().flat_map(|known| &known.groups).filter(|(name, _)| groups.contains(name));
+        let canaries: Vec<AllocId> =
+            promoted.flat_map(|(_, group)| &group.placed_canaries).copied().collect();
+        self.allocs(kind, &canaries);
     }
 
     /// A job whose status followed from what happened to its evaluations and allocations is told once.
@@ -280,18 +338,24 @@ fn head(state: &State, kind: &'static str, row: Row) -> Head {
         }
         Row::Eval(row) => {
             let facts = &state.evals.get(row).facts;
-            (EVALUATION, facts.id.to_string(), facts.key.namespace.clone(), of_job(&facts.key))
+            let deployment = state.evals.get(row).outcome.deployment;
+            (EVALUATION, facts.id.to_string(), facts.key.namespace.clone(), of_job(&facts.key, deployment))
         }
         Row::Alloc(row) => {
             let alloc = state.allocs.get(row);
             let key = &state.jobs.get(alloc.job).key;
-            (ALLOCATION, alloc.id.to_string(), key.namespace.clone(), of_job(key))
+            (ALLOCATION, alloc.id.to_string(), key.namespace.clone(), of_job(key, alloc.deployment))
+        }
+        Row::Deployment(row) => {
+            let deployment = state.deployments.get(row);
+            let JobKey { namespace, id } = state.jobs.get(deployment.job).key.clone();
+            (DEPLOYMENT, deployment.id.to_string(), namespace, vec![id])
         }
     };
     Head { topic, kind, key, namespace, filter_keys, row }
 }
 
 /// Job and deployment; the latter is empty for what belongs to none.
-fn of_job(key: &JobKey) -> Vec<String> {
-    vec![key.id.clone(), String::new()]
+fn of_job(key: &JobKey, deployment: Option<DeploymentId>) -> Vec<String> {
+    vec![key.id.clone(), deployment.map(|id| id.to_string()).unwrap_or_default()]
 }

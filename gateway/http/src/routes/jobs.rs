@@ -78,12 +78,8 @@ async fn evaluate(
     if !request.job_id.is_empty() && request.job_id != id {
         return Err(Failure::invalid("JobID not same as job name"));
     }
-    if request.eval_options.force_reschedule {
-        return Err(Failure::unsupported(
-            "forcing failed allocations to be rescheduled (`ForceReschedule`) is",
-        ));
-    }
-    let receipt = server.submit(&write, Command::EvaluateJob { key: key.clone() }).await?;
+    let force_reschedule = request.eval_options.force_reschedule;
+    let receipt = server.submit(&write, Command::EvaluateJob { key: key.clone(), force_reschedule }).await?;
     written(receipt.index, &evaluated(&receipt, job_modify_index(&server, &key), String::new()))
 }
 

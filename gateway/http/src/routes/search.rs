@@ -105,7 +105,11 @@ fn ids(
             let shown = rows.filter(|alloc| in_namespace(&state.jobs.get(alloc.job).key.namespace));
             shown.take(limit).map(|alloc| alloc.id.to_string()).collect()
         }
-        // There are no deployments.
+        "deployment" => {
+            let rows = state.deployments.with_prefix(prefix).map(|row| state.deployments.get(row));
+            let shown = rows.filter(|known| in_namespace(&state.jobs.get(known.job).key.namespace));
+            shown.take(limit).map(|deployment| deployment.id.to_string()).collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -120,7 +124,7 @@ fn whole_bytes(prefix: &str) -> Option<String> {
 
 fn newest(state: &State) -> Index {
     let tables = state.tables;
-    tables.nodes.max(tables.jobs).max(tables.evals).max(tables.allocs)
+    tables.nodes.max(tables.jobs).max(tables.evals).max(tables.allocs).max(tables.deployments)
 }
 
 #[cfg(test)]

@@ -155,6 +155,8 @@ impl Cluster {
             nodes: vec![node],
             names: vec![0],
             previous: Vec::new(),
+            deployment: None,
+            canary: false,
             ports: Vec::new(),
             given: Vec::new(),
         };

@@ -323,7 +323,15 @@ mod tests {
         Batch {
             index: Index(7),
             previous: Index(6),
-            digest: Digest { nodes: 1, jobs: 2, evals: 3, allocs: 4, requests: 5, cluster: u64::MAX },
+            digest: Digest {
+                nodes: 1,
+                jobs: 2,
+                evals: 3,
+                allocs: 4,
+                deployments: 6,
+                requests: 5,
+                cluster: u64::MAX,
+            },
             time: Time(-5),
             proposer: Uuid::from(99),
             commands: vec![record(1, Actor::Server("heartbeats".into())), record(2, Actor::Anonymous)],

@@ -13,7 +13,7 @@
 //! | 16 | 4 | offset of the payload in the batch |
 //! | 20 | 4 | length of the payload |
 
-use model::{AllocId, EvalId, Event, JobKey, LoggedEvent, NodeId};
+use model::{AllocId, DeploymentId, EvalId, Event, JobKey, LoggedEvent, NodeId};
 
 use super::{ALIGN, FrameError};
 use crate::registry;
@@ -32,6 +32,7 @@ pub enum Topic {
     Evaluation = 4,
     Plan = 5,
     Allocation = 6,
+    Deployment = 7,
 }
 
 /// The one thing an event is chiefly about.
@@ -44,6 +45,7 @@ pub enum Subject<'a> {
     Job(&'a JobKey),
     Eval(EvalId),
     Alloc(AllocId),
+    Deployment(DeploymentId),
 }
 
 /// One line of the event table.
@@ -123,6 +125,7 @@ impl Topic {
             4 => Topic::Evaluation,
             5 => Topic::Plan,
             6 => Topic::Allocation,
+            7 => Topic::Deployment,
             _ => Topic::Other,
         }
     }
@@ -138,6 +141,7 @@ impl<'a> Subject<'a> {
             Subject::Job(_) => 3,
             Subject::Eval(_) => 4,
             Subject::Alloc(_) => 5,
+            Subject::Deployment(_) => 6,
         }
     }
 
@@ -147,6 +151,7 @@ impl<'a> Subject<'a> {
             Subject::Node(id) => crc32c::crc32c(&id.0.0),
             Subject::Eval(id) => crc32c::crc32c(&id.0.0),
             Subject::Alloc(id) => crc32c::crc32c(&id.0.0),
+            Subject::Deployment(id) => crc32c::crc32c(&id.0.0),
             Subject::Job(key) => {
                 // A zero byte between: no name contains one, so no two keys read the same.
                 let namespace = crc32c::crc32c_append(crc32c::crc32c(key.namespace.as_bytes()), &[0]);
@@ -192,6 +197,7 @@ fn about(event: &Event) -> (Topic, Subject<'_>) {
         Event::JobRegistered(e) => (Topic::Job, Subject::Job(&e.key)),
         Event::JobStopped(e) => (Topic::Job, Subject::Job(&e.key)),
         Event::JobPurged(e) => (Topic::Job, Subject::Job(&e.key)),
+        Event::JobStabilityChanged(e) => (Topic::Job, Subject::Job(&e.key)),
         Event::EvalCreated(e) => (Topic::Evaluation, Subject::Eval(e.eval.id)),
         Event::EvalUpdated(e) => (Topic::Evaluation, Subject::Eval(e.eval)),
         Event::EvalAcked(e) => (Topic::Evaluation, Subject::Eval(e.eval)),
@@ -205,5 +211,10 @@ fn about(event: &Event) -> (Topic, Subject<'_>) {
         Event::AllocsReconnected(e) => (Topic::Allocation, Subject::of_allocs(&e.allocs)),
         Event::AllocReported(e) => (Topic::Allocation, Subject::Alloc(e.alloc)),
         Event::AllocTransitionRequested(e) => (Topic::Allocation, Subject::of_allocs(&e.allocs)),
+        Event::AllocHealthSet(e) => (Topic::Allocation, Subject::of_allocs(&e.allocs)),
+        Event::DeploymentCreated(e) => (Topic::Deployment, Subject::Deployment(e.deployment)),
+        Event::DeploymentGoalsChanged(e) => (Topic::Deployment, Subject::Deployment(e.deployment)),
+        Event::DeploymentStatusChanged(e) => (Topic::Deployment, Subject::Deployment(e.deployment)),
+        Event::DeploymentPromoted(e) => (Topic::Deployment, Subject::Deployment(e.deployment)),
     }
 }

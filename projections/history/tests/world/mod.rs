@@ -145,6 +145,8 @@ impl World {
             nodes: vec![node_id(node)],
             names: vec![index],
             previous: previous.into_iter().collect(),
+            deployment: None,
+            canary: false,
             ports: Vec::new(),
             given: Vec::new(),
         }

@@ -1,7 +1,8 @@
 use base::Time;
 use model::document::{Allocation, TaskState};
 use model::event::{
-    AllocReported, AllocTransitionRequested, EvalCreated, EvalsCanceled, Event, NewEval, NodeAllocsReported,
+    AllocReported, AllocTransitionRequested, EvalCreated, EvalsCanceled, Event, HealthVerdict, NewEval,
+    NodeAllocsReported,
 };
 use model::{AllocId, ClientStatus, Desired, Doc, EvalId, NodeId, NodeStatus, Rejection, Report, Trigger};
 
@@ -63,6 +64,8 @@ pub fn stop(
         migrate: true,
         reschedule,
         no_shutdown_delay,
+        force_reschedule: false,
+        disable_placement: false,
         cause: "operator-stop".to_string(),
     };
     let eval = eval::decide::for_job(ctx, state.jobs.get(alloc.job), Trigger::AllocStop);
@@ -114,6 +117,7 @@ impl Told {
             from: alloc.client,
             to,
             description,
+            health: news_of_health(alloc, &report),
             report: Doc::of(&report),
         }));
         self.follow(state, alloc, to);
@@ -157,6 +161,16 @@ impl Told {
     }
 }
 
+/// A verdict that the node did not give before. It repeats itself in every report; in between somebody else may
+/// have judged, or another deployment asked again.
+fn news_of_health(alloc: &Alloc, report: &Report) -> Option<HealthVerdict> {
+    let given = |report: &Report| {
+        let status = report.deployment_status.as_ref()?;
+        Some(HealthVerdict { healthy: status.healthy?, time: status.timestamp.time() })
+    };
+    given(report).filter(|verdict| given(&alloc.report) != Some(*verdict))
+}
+
 /// A newer report came first. Reports carry no numbers, but what ended does not run again, and a task that ran only
 /// waits to be started again with one more restart to its count.
 fn was_overtaken(alloc: &Alloc, to: ClientStatus, report: &Report) -> bool {
@@ -172,7 +186,7 @@ fn was_overtaken(alloc: &Alloc, to: ClientStatus, report: &Report) -> bool {
 }
 
 /// The group's policy leaves attempts, counted over the allocations it replaced.
-fn may_be_rescheduled(state: &State, alloc: &Alloc) -> bool {
+pub(crate) fn may_be_rescheduled(state: &State, alloc: &Alloc) -> bool {
     let policy = alloc.version.group(&alloc.group).and_then(|group| group.reschedule_policy.as_ref());
     let Some(policy) = policy else { return false };
     if policy.unlimited == Some(true) {

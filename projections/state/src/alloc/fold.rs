@@ -1,13 +1,14 @@
 use std::sync::Arc;
 
+use base::Index;
 use model::document::AllocationMetric;
 use model::event::{
     AllocReported, AllocTransitionRequested, AllocsMarkedUnknown, AllocsPlaced, AllocsPreempted,
     AllocsReconnected, AllocsStopped, AllocsUpdatedInPlace,
 };
-use model::{AllocId, ClientStatus, Desired, Given, Report, Template};
+use model::{AllocId, ClientStatus, DeploymentId, Desired, Given, Report, Template};
 
-use super::state::{Alloc, AllocRow, KnownState, Transition};
+use super::state::{Alloc, AllocRow, Health, KnownState, Transition};
 use crate::Kept;
 use crate::apply::Moment;
 use crate::job::{JobRow, JobVersion};
@@ -57,6 +58,12 @@ impl State {
                 follow_up: None,
                 preempted: nobody.clone(),
                 preempted_by: None,
+                deployment: event.deployment,
+                health: Health {
+                    canary: event.canary,
+                    modified: if event.canary { at.index } else { Index::ZERO },
+                    ..Health::default()
+                },
                 report: untold.clone(),
                 gone: false,
                 created: at.index,
@@ -65,6 +72,7 @@ impl State {
                 create_time: at.time,
                 modify_time: at.time,
             };
+            self.count_member(at, &alloc, delta);
             self.add_alloc(at, alloc, delta);
         }
     }
@@ -85,11 +93,29 @@ impl State {
                 (alloc.version, alloc.template, alloc.eval) = (version, template.clone(), event.eval);
                 alloc.alloc_modified = at.index;
             });
+            self.join_deployment(at, row, event.deployment, delta);
             let alloc = self.allocs.get(row);
             if alloc.takes_room() {
                 self.nodes.resize(at.index, alloc.node, before, alloc.amount());
             }
         }
+    }
+
+    /// In another deployment than before it has to prove its health again.
+    fn join_deployment(
+        &mut self,
+        at: Moment,
+        row: AllocRow,
+        deployment: Option<DeploymentId>,
+        delta: &mut Delta,
+    ) {
+        if self.allocs.get(row).deployment == deployment {
+            return;
+        }
+        let alloc = self.allocs.get_mut(row);
+        (alloc.deployment, alloc.health) = (deployment, Health::default());
+        let alloc = alloc.clone();
+        self.count_member(at, &alloc, delta);
     }
 
     pub(crate) fn allocs_stopped(&mut self, at: Moment, event: &AllocsStopped, delta: &mut Delta) {
@@ -152,6 +178,7 @@ impl State {
     /// The node's word moves only what a node knows; what is wanted of the allocation stays.
     pub(crate) fn alloc_reported(&mut self, at: Moment, event: &AllocReported, delta: &mut Delta) {
         let row = self.allocs.find(event.alloc).expect("the report names a placed allocation");
+        let verdict = self.allocs.get(row).health.healthy;
         self.change_alloc(at, row, delta, |alloc| {
             assert_eq!(alloc.client, event.from, "a report starts from the status before it");
             if alloc.client == ClientStatus::Unknown {
@@ -160,7 +187,13 @@ impl State {
             alloc.client = event.to;
             alloc.client_description = event.description.as_str().into();
             alloc.report = Kept::new(event.report.0.clone());
+            if let Some(health) = event.health {
+                alloc.health.judge(at, health.healthy, health.time);
+            }
         });
+        if event.health.is_some() {
+            self.count_verdict(at, row, verdict, delta);
+        }
         let node = self.allocs.get(row).node;
         self.nodes.heard_of_allocs(at.index, node);
         delta.capacity |= event.to.is_terminal();
@@ -177,6 +210,8 @@ impl State {
                 alloc.transition.migrate |= event.migrate;
                 alloc.transition.reschedule |= event.reschedule;
                 alloc.transition.no_shutdown_delay |= event.no_shutdown_delay;
+                alloc.transition.force_reschedule |= event.force_reschedule;
+                alloc.transition.disable_placement |= event.disable_placement;
                 alloc.alloc_modified = at.index;
             });
         }
@@ -218,7 +253,7 @@ impl State {
     }
 
     /// Changes one allocation and carries what follows from it to its node and its job.
-    fn change_alloc(
+    pub(crate) fn change_alloc(
         &mut self,
         at: Moment,
         row: AllocRow,
@@ -247,7 +282,7 @@ impl State {
         delta.allocs.push(row);
     }
 
-    fn alloc_rows(&self, ids: &[AllocId]) -> Vec<AllocRow> {
+    pub(crate) fn alloc_rows(&self, ids: &[AllocId]) -> Vec<AllocRow> {
         let row = |id: &AllocId| self.allocs.find(*id).expect("the event names placed allocations");
         ids.iter().map(row).collect()
     }

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::state::Alloc;
+use super::state::{Alloc, Health};
 use crate::digest::Domain;
 use crate::job;
 
@@ -25,6 +25,12 @@ pub(crate) fn row(row: u32, alloc: &Arc<Alloc>) -> u64 {
     hash.pair(alloc.given.hash(), alloc.preempted.len() as u64);
     alloc.preempted.iter().for_each(|id| hash.id(*id));
     hash.id(alloc.preempted_by.unwrap_or_default());
+    if let Some(deployment) = alloc.deployment {
+        hash.id(deployment);
+    }
+    if alloc.health != Health::default() {
+        hash.pair(alloc.health.modified.0, alloc.health.time.0 as u64);
+    }
     hash.pair(alloc.report.hash(), alloc.created.0);
     hash.pair(alloc.modified.0, alloc.alloc_modified.0);
     hash.pair(alloc.create_time.0 as u64, alloc.modify_time.0 as u64);
@@ -42,6 +48,13 @@ fn states(alloc: &Alloc) -> u64 {
         alloc.next.is_some(),
         alloc.follow_up.is_some(),
         alloc.preempted_by.is_some(),
+        alloc.transition.force_reschedule,
+        alloc.transition.disable_placement,
+        alloc.deployment.is_some(),
+        alloc.health.canary,
+        alloc.health.healthy.is_some(),
+        alloc.health.healthy == Some(true),
+        alloc.health != Health::default(),
     ];
     let flags = flags.into_iter().fold(0, |word, flag| word << 1 | u64::from(flag));
     flags << 16 | (alloc.desired as u64) << 8 | alloc.client as u64

@@ -6,5 +6,5 @@ pub(crate) mod hash;
 mod state;
 mod view;
 
-pub use state::{Alloc, AllocRow, Allocs, KnownState, Transition};
+pub use state::{Alloc, AllocRow, Allocs, Health, KnownState, Transition};
 pub use view::{allocated_resources, document, first_address, job_document, stub};

@@ -2,9 +2,10 @@ use std::sync::Arc;
 
 use base::{IdMap, Index, Time};
 use model::document::AllocationMetric;
-use model::{AllocId, ClientStatus, Desired, EvalId, Given, NodeId, Report, Template};
+use model::{AllocId, ClientStatus, DeploymentId, Desired, EvalId, Given, NodeId, Report, Template};
 
 use crate::Kept;
+use crate::apply::Moment;
 use crate::job::{JobRow, JobVersion};
 use crate::node::{Amount, NodeRow};
 use crate::rows::Rows;
@@ -26,6 +27,32 @@ pub struct Transition {
     pub migrate: bool,
     pub reschedule: bool,
     pub no_shutdown_delay: bool,
+    pub force_reschedule: bool,
+    pub disable_placement: bool,
+}
+
+impl Transition {
+    /// It is to leave its place, in one way or another.
+    pub fn is_asked_to_leave(&self) -> bool {
+        self.migrate || self.reschedule || self.force_reschedule
+    }
+}
+
+/// What is known of an allocation's health, and its part in a deployment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    pub canary: bool,
+    /// None before there is a verdict.
+    pub healthy: Option<bool>,
+    pub time: Time,
+    /// Zero if there is nothing to tell.
+    pub modified: Index,
+}
+
+impl Health {
+    pub(crate) fn judge(&mut self, at: Moment, healthy: bool, time: Time) {
+        *self = Health { canary: self.canary, healthy: Some(healthy), time, modified: at.index };
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +86,8 @@ pub struct Alloc {
     /// Who makes room for it.
     pub preempted: Arc<[AllocId]>,
     pub preempted_by: Option<AllocId>,
+    pub deployment: Option<DeploymentId>,
+    pub health: Health,
     pub report: Kept<Report>,
     /// Forgotten with its job.
     pub gone: bool,

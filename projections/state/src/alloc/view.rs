@@ -2,10 +2,11 @@ use std::collections::BTreeMap;
 
 use model::Given;
 use model::document::{
-    AllocState, AllocatedResources, Allocation, AllocationListStub, DesiredTransition, Job, Node, PortMapping,
+    AllocDeploymentStatus, AllocState, AllocatedResources, Allocation, AllocationListStub, DesiredTransition,
+    Job, Node, PortMapping,
 };
 
-use super::state::Alloc;
+use super::state::{Alloc, Health};
 use crate::State;
 use crate::job;
 
@@ -32,7 +33,8 @@ pub fn document(state: &State, alloc: &Alloc) -> Allocation {
         client_status: alloc.client.to_string(),
         client_description: alloc.client_description.to_string(),
         task_states: report.task_states.clone(),
-        deployment_status: report.deployment_status.clone(),
+        deployment_id: alloc.deployment.map(|id| id.to_string()).unwrap_or_default(),
+        deployment_status: health(alloc),
         network_status: report.network_status.clone(),
         followup_eval_id: alloc.follow_up.map(|id| id.to_string()).unwrap_or_default(),
         previous_allocation: text(alloc.previous),
@@ -75,7 +77,7 @@ pub fn stub(state: &State, alloc: &Alloc) -> AllocationListStub {
         client_status: alloc.client.to_string(),
         client_description: alloc.client_description.to_string(),
         task_states: alloc.report.task_states.clone(),
-        deployment_status: alloc.report.deployment_status.clone(),
+        deployment_status: health(alloc),
         followup_eval_id: alloc.follow_up.map(|id| id.to_string()).unwrap_or_default(),
         next_allocation: text(alloc.next),
         create_index: alloc.created.0,
@@ -128,12 +130,25 @@ pub fn first_address(node: &Node) -> &str {
     networks.map(|network| network.ip.as_str()).find(|ip| !ip.is_empty()).unwrap_or_default()
 }
 
+/// None while there is nothing to tell.
+fn health(alloc: &Alloc) -> Option<AllocDeploymentStatus> {
+    let health = alloc.health;
+    (health != Health::default()).then(|| AllocDeploymentStatus {
+        healthy: health.healthy,
+        timestamp: health.time.into(),
+        canary: health.canary,
+        modify_index: health.modified.0,
+    })
+}
+
 fn transition(alloc: &Alloc) -> DesiredTransition {
     let asked = |flag: bool| flag.then_some(true);
     DesiredTransition {
         migrate: asked(alloc.transition.migrate),
         reschedule: asked(alloc.transition.reschedule),
         no_shutdown_delay: asked(alloc.transition.no_shutdown_delay),
+        force_reschedule: asked(alloc.transition.force_reschedule),
+        migrate_disable_placement: asked(alloc.transition.disable_placement),
         ..DesiredTransition::default()
     }
 }

@@ -48,6 +48,7 @@ fn outcome(hash: &mut StableHash, outcome: &EvalOutcome) {
     let id = |eval: Option<EvalId>| eval.map(Uuid::from);
     optional(hash, id(outcome.next));
     optional(hash, id(outcome.blocked));
+    optional(hash, outcome.deployment.map(Uuid::from));
 }
 
 fn optional(hash: &mut StableHash, id: Option<Uuid>) {

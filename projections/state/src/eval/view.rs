@@ -17,6 +17,7 @@ pub fn document(eval: &Eval) -> Evaluation {
         job_modify_index: facts.job_modify.0,
         node_id: facts.node.map(|node| node.to_string()).unwrap_or_default(),
         node_modify_index: facts.node_modify.0,
+        deployment_id: outcome.deployment.map(|id| id.to_string()).unwrap_or_default(),
         status: eval.status.to_string(),
         status_description: eval.description.clone(),
         wait_until: facts.wait_until.into(),

@@ -2,14 +2,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use model::document::AllocationMetric;
-use model::{AllocId, ClientStatus, Desired, EvalId, Given, NodeId, Report, Template};
+use model::{AllocId, ClientStatus, DeploymentId, Desired, EvalId, Given, NodeId, Report, Template};
 
 use super::columns::{Column, Dictionary, Fault, Reader, Writer, at, state, text_hash};
 use super::jobs::{decode_documents, encode_documents};
 use super::pool::Pool;
 use super::versions::{Name, Used, Versions, used};
 use crate::Kept;
-use crate::alloc::{Alloc, KnownState, Transition};
+use crate::alloc::{Alloc, Health, KnownState, Transition};
 use crate::job::{JobRow, JobVersion};
 use crate::node::NodeRow;
 
@@ -18,6 +18,14 @@ const GONE: u8 = 1;
 const MIGRATE: u8 = 2;
 const RESCHEDULE: u8 = 4;
 const NO_SHUTDOWN_DELAY: u8 = 8;
+const FORCE_RESCHEDULE: u8 = 16;
+const DISABLE_PLACEMENT: u8 = 32;
+
+// Bits of what is known of a row's health; zero where nothing is.
+const KNOWN: u8 = 1;
+const CANARY: u8 = 2;
+const JUDGED: u8 = 4;
+const HEALTHY: u8 = 8;
 
 /// The chunk, and the versions of jobs it refers to.
 pub(super) fn encode(rows: &[Arc<Alloc>]) -> (Vec<u8>, Vec<Used>) {
@@ -51,6 +59,10 @@ fn encode_own(to: &mut Writer, rows: &[Arc<Alloc>]) {
     to.indexes(rows.iter().map(|row| row.alloc_modified));
     to.times(rows.iter().map(|row| row.create_time));
     to.times(rows.iter().map(|row| row.modify_time));
+    to.u8s(rows.iter().map(|row| health(&row.health)));
+    let known = || rows.iter().map(|row| row.health).filter(|known| *known != Health::default());
+    to.times(known().map(|health| health.time));
+    to.indexes(known().map(|health| health.modified));
     to.counts(rows.iter().map(|row| row.ports.len()));
     to.u16s(rows.iter().flat_map(|row| row.ports.iter()).copied());
     to.counts(rows.iter().map(|row| row.states.len()));
@@ -75,6 +87,11 @@ fn encode_shared(to: &mut Writer, rows: &[Arc<Alloc>]) {
     to.u8s(rows.iter().map(|row| evals.place(&row.eval, id_hash) as u8));
     to.counts(std::iter::once(evals.entries().len()));
     to.ids(evals.entries().iter().map(|id| **id));
+    let mut deployments: Dictionary<'_, Option<DeploymentId>> = Dictionary::new();
+    let id_hash = |id: &Option<DeploymentId>| id.map_or(0, |id| id.0.as_u128() as u64);
+    to.u8s(rows.iter().map(|row| deployments.place(&row.deployment, id_hash) as u8));
+    to.counts(std::iter::once(deployments.entries().len()));
+    to.optional_ids(deployments.entries().iter().map(|id| **id));
     let mut templates: Dictionary<'_, Kept<Template>> = Dictionary::new();
     to.u8s(rows.iter().map(|row| templates.place(&row.template, Kept::hash) as u8));
     encode_documents(to, templates.entries());
@@ -89,6 +106,16 @@ fn flags(row: &Alloc) -> u8 {
         | flag(row.transition.migrate, MIGRATE)
         | flag(row.transition.reschedule, RESCHEDULE)
         | flag(row.transition.no_shutdown_delay, NO_SHUTDOWN_DELAY)
+        | flag(row.transition.force_reschedule, FORCE_RESCHEDULE)
+        | flag(row.transition.disable_placement, DISABLE_PLACEMENT)
+}
+
+fn health(health: &Health) -> u8 {
+    let flag = |is: bool, bit: u8| if is { bit } else { 0 };
+    flag(*health != Health::default(), KNOWN)
+        | flag(health.canary, CANARY)
+        | flag(health.healthy.is_some(), JUDGED)
+        | flag(health.healthy == Some(true), HEALTHY)
 }
 
 /// What allocations of several chunks share.
@@ -157,6 +184,7 @@ struct Own<'a> {
     alloc_modified: Column<'a, 8>,
     create_time: Column<'a, 8>,
     modify_time: Column<'a, 8>,
+    health: Vec<Health>,
     port_counts: Column<'a, 4>,
     all_ports: Column<'a, 2>,
     state_counts: Column<'a, 4>,
@@ -177,6 +205,7 @@ impl<'a> Own<'a> {
         let all_preempted = from.column(preempted)?;
         let (created, modified, alloc_modified) = (from.column(len)?, from.column(len)?, from.column(len)?);
         let (create_time, modify_time) = (from.column(len)?, from.column(len)?);
+        let health = read_health(from, len)?;
         let (port_counts, ports) = from.counts(len)?;
         let all_ports = from.column(ports)?;
         let (state_counts, states) = from.counts(len)?;
@@ -200,6 +229,7 @@ impl<'a> Own<'a> {
             alloc_modified,
             create_time,
             modify_time,
+            health,
             port_counts,
             all_ports,
             state_counts,
@@ -278,6 +308,8 @@ impl<'a> Own<'a> {
                 migrate: flag(MIGRATE),
                 reschedule: flag(RESCHEDULE),
                 no_shutdown_delay: flag(NO_SHUTDOWN_DELAY),
+                force_reschedule: flag(FORCE_RESCHEDULE),
+                disable_placement: flag(DISABLE_PLACEMENT),
             },
             template: shared.template.clone(),
             metrics: shared.metrics.clone(),
@@ -289,6 +321,8 @@ impl<'a> Own<'a> {
             follow_up: self.follow_ups[row],
             preempted,
             preempted_by: self.preempted_by[row],
+            deployment: shared.deployment,
+            health: self.health[row],
             report: self.report(row, chunk, &known.pools),
             gone: flag(GONE),
             created: self.created.index(row),
@@ -306,6 +340,7 @@ struct Shared<'a> {
     desired_descriptions: (&'a [u8], Vec<Arc<str>>),
     client_descriptions: (&'a [u8], Vec<Arc<str>>),
     evals: (&'a [u8], Vec<EvalId>),
+    deployments: (&'a [u8], Vec<Option<DeploymentId>>),
     templates: (&'a [u8], Vec<Kept<Template>>),
     metrics: (&'a [u8], Vec<Kept<AllocationMetric>>),
     versions: (&'a [u8], Vec<(JobRow, &'a Arc<JobVersion>)>),
@@ -316,6 +351,7 @@ struct SharedOfRow<'a> {
     desired_description: &'a Arc<str>,
     client_description: &'a Arc<str>,
     eval: EvalId,
+    deployment: Option<DeploymentId>,
     template: &'a Kept<Template>,
     metrics: &'a Kept<AllocationMetric>,
     version: (JobRow, &'a Arc<JobVersion>),
@@ -327,10 +363,20 @@ impl<'a> Shared<'a> {
         let mut texts = || Ok::<_, Fault>((from.u8s(len)?, read_texts(from, pools)?));
         let (groups, desired_descriptions, client_descriptions) = (texts()?, texts()?, texts()?);
         let evals = (from.u8s(len)?, read_ids(from)?);
+        let deployments = (from.u8s(len)?, read_deployments(from)?);
         let templates = (from.u8s(len)?, decode_documents(from, &pools.templates)?);
         let metrics = (from.u8s(len)?, decode_documents(from, &pools.metrics)?);
         let versions = (from.u8s(len)?, read_versions(from, known.versions)?);
-        Ok(Shared { groups, desired_descriptions, client_descriptions, evals, templates, metrics, versions })
+        Ok(Shared {
+            groups,
+            desired_descriptions,
+            client_descriptions,
+            evals,
+            deployments,
+            templates,
+            metrics,
+            versions,
+        })
     }
 
     fn of(&self, row: usize) -> Result<SharedOfRow<'_>, Fault> {
@@ -342,6 +388,7 @@ impl<'a> Shared<'a> {
             desired_description: entry(&self.desired_descriptions, row)?,
             client_description: entry(&self.client_descriptions, row)?,
             eval: *entry(&self.evals, row)?,
+            deployment: *entry(&self.deployments, row)?,
             template: entry(&self.templates, row)?,
             metrics: entry(&self.metrics, row)?,
             version: *entry(&self.versions, row)?,
@@ -358,6 +405,28 @@ fn read_texts(from: &mut Reader<'_>, pools: &Pools) -> Result<Vec<Arc<str>>, Fau
 fn read_ids(from: &mut Reader<'_>) -> Result<Vec<EvalId>, Fault> {
     let len = from.count()?;
     Ok(from.column::<16>(len)?.ids().map(EvalId).collect())
+}
+
+fn read_deployments(from: &mut Reader<'_>) -> Result<Vec<Option<DeploymentId>>, Fault> {
+    let len = from.count()?;
+    from.optional_ids(len, DeploymentId)
+}
+
+fn read_health(from: &mut Reader<'_>, len: usize) -> Result<Vec<Health>, Fault> {
+    let flags = from.u8s(len)?;
+    let known = flags.iter().filter(|flags| **flags & KNOWN != 0).count();
+    let (times, modified): (Column<'_, 8>, Column<'_, 8>) = (from.column(known)?, from.column(known)?);
+    let mut next = 0..known;
+    let health = |flags: &u8| {
+        let Some(at) = (flags & KNOWN != 0).then(|| next.next()).flatten() else { return Health::default() };
+        Health {
+            canary: flags & CANARY != 0,
+            healthy: (flags & JUDGED != 0).then_some(flags & HEALTHY != 0),
+            time: times.time(at),
+            modified: modified.index(at),
+        }
+    };
+    Ok(flags.iter().map(health).collect())
 }
 
 fn read_versions<'a>(

@@ -10,7 +10,9 @@ const MAGIC: &[u8; 8] = b"SOJSTATE";
 /// The layout of the chunks. It changes when any of them does: what a release does not know it refuses.
 const FORMAT: u16 = 1;
 
-const LEN: usize = 128 + 4 * Table::ALL.len();
+const DIGEST: usize = 88;
+const ROWS: usize = DIGEST + Digest::LEN;
+const LEN: usize = ROWS + 4 * Table::ALL.len();
 
 /// The first chunk: what the others are, and what belongs to no table.
 pub(super) struct Contents {
@@ -34,6 +36,7 @@ impl Contents {
             Table::Requests => state.requests.current.rows.len(),
             Table::OlderRequests => state.requests.previous.rows.len(),
             Table::Settings => 1,
+            Table::Deployments => state.deployments.rows.len(),
         };
         Contents {
             index: state.index,
@@ -72,8 +75,10 @@ impl Contents {
         bytes.extend_from_slice(&self.index.0.to_le_bytes());
         bytes.extend_from_slice(&self.time.0.to_le_bytes());
         bytes.extend_from_slice(&self.cluster.0);
-        let TableIndexes { nodes, jobs, evals, allocs } = self.tables;
-        [nodes, jobs, evals, allocs].iter().for_each(|index| bytes.extend_from_slice(&index.0.to_le_bytes()));
+        let TableIndexes { nodes, jobs, evals, allocs, deployments } = self.tables;
+        for index in [nodes, jobs, evals, allocs, deployments] {
+            bytes.extend_from_slice(&index.0.to_le_bytes());
+        }
         bytes.extend_from_slice(&self.digest.to_bytes());
         self.rows.iter().for_each(|rows| bytes.extend_from_slice(&rows.to_le_bytes()));
         bytes
@@ -100,9 +105,10 @@ impl Contents {
                 jobs: Index(word(56)),
                 evals: Index(word(64)),
                 allocs: Index(word(72)),
+                deployments: Index(word(80)),
             },
-            digest: Digest::from_bytes(bytes[80..128].try_into().expect("a digest's bytes were sliced")),
-            rows: std::array::from_fn(|table| count(128 + 4 * table)),
+            digest: Digest::from_bytes(bytes[DIGEST..ROWS].try_into().expect("a digest's bytes were sliced")),
+            rows: std::array::from_fn(|table| count(ROWS + 4 * table)),
         })
     }
 }

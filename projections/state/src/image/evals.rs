@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::event::{EvalOutcome, NewEval};
-use model::{Doc, EvalId, EvalStatus, JobKey, JobType, NodeId, Trigger};
+use model::{DeploymentId, Doc, EvalId, EvalStatus, JobKey, JobType, NodeId, Trigger};
 
 use super::columns::{Column, Dictionary, Fault, Reader, Writer, at, state, text_hash};
 use crate::eval::{Eval, EvalRow};
@@ -47,6 +47,7 @@ fn encode_outcomes<'a>(
     to.flags(outcomes.clone().map(|outcome| outcome.escaped));
     to.optional_ids(outcomes.clone().map(|outcome| outcome.next));
     to.optional_ids(outcomes.clone().map(|outcome| outcome.blocked));
+    to.optional_ids(outcomes.clone().map(|outcome| outcome.deployment));
     to.texts(outcomes.clone().map(|outcome| &outcome.failed_groups.0[..]));
     to.counts(outcomes.clone().map(|outcome| outcome.queued.len()));
     let queued = || outcomes.clone().flat_map(|outcome| &outcome.queued);
@@ -177,6 +178,7 @@ struct Outcomes<'a> {
     escaped: &'a [u8],
     next: Vec<Option<EvalId>>,
     blocked: Vec<Option<EvalId>>,
+    deployments: Vec<Option<DeploymentId>>,
     failed_groups: Vec<&'a [u8]>,
     queued: (Column<'a, 4>, Column<'a, 4>, Column<'a, 4>),
     classes: (Column<'a, 4>, Column<'a, 4>, &'a [u8]),
@@ -186,12 +188,13 @@ impl<'a> Outcomes<'a> {
     fn read(from: &mut Reader<'a>, len: usize) -> Result<Outcomes<'a>, Fault> {
         let (snapshots, escaped) = (from.column(len)?, from.u8s(len)?);
         let (next, blocked) = (from.optional_ids(len, EvalId)?, from.optional_ids(len, EvalId)?);
+        let deployments = from.optional_ids(len, DeploymentId)?;
         let failed_groups = from.texts(len)?;
         let (counts, all) = from.counts(len)?;
         let queued = (counts, from.column(all)?, from.column(all)?);
         let (counts, all) = from.counts(len)?;
         let classes = (counts, from.column(all)?, from.u8s(all)?);
-        Ok(Outcomes { snapshots, escaped, next, blocked, failed_groups, queued, classes })
+        Ok(Outcomes { snapshots, escaped, next, blocked, deployments, failed_groups, queued, classes })
     }
 
     /// The outcomes, to be asked for in the order of their rows.
@@ -212,6 +215,7 @@ impl<'a> Outcomes<'a> {
                 escaped: self.escaped[row] != 0,
                 next: self.next[row],
                 blocked: self.blocked[row],
+                deployment: self.deployments[row],
             })
         }
     }

@@ -6,7 +6,7 @@ use model::{Chunk, ChunkId, Image};
 
 use super::contents::Contents;
 use super::versions::{self, Used};
-use super::{Table, allocs, evals, jobs, nodes, requests, settings};
+use super::{Table, allocs, deployments, evals, jobs, nodes, requests, settings};
 use crate::State;
 
 /// Makes images, each with the bytes of only those chunks that the one before does not have.
@@ -44,6 +44,7 @@ impl Imager {
         let old = making.old_versions(state, &used);
         making.requests(state);
         making.settings(state);
+        making.deployments(state);
         let Making { chunks, ids, .. } = making;
         self.last = Last { state: state.clone(), contents: Some(id), ids, used, old };
         Image { index: state.index, chunks }
@@ -130,6 +131,11 @@ impl<'a> Making<'a> {
         let before = &self.last.state;
         let is_same = |_| state.operator == before.operator && state.pools.is_same(&before.pools);
         self.table(Table::Settings, 1, is_same, |_| settings::encode(state));
+    }
+
+    fn deployments(&mut self, state: &State) {
+        let (now, before) = (state.deployments.rows.pages(), self.last.state.deployments.rows.pages());
+        self.pages(Table::Deployments, now, before, deployments::encode);
     }
 
     fn pages<T>(

@@ -27,6 +27,8 @@ pub(super) fn encode(jobs: &[Arc<JobState>]) -> Vec<u8> {
     to.u32s(jobs.iter().map(|job| job.live_allocs));
     to.counts(jobs.iter().map(|job| job.live_evals.len()));
     to.u32s(jobs.iter().flat_map(|job| &job.live_evals).map(|eval| eval.0));
+    to.counts(jobs.iter().map(|job| job.stable.len()));
+    to.u64s(jobs.iter().flat_map(|job| &job.stable).copied());
     to.counts(jobs.iter().map(|job| job.groups.len()));
     to.texts(jobs.iter().flat_map(|job| job.groups.keys()).map(|name| name.as_bytes()));
     to.u32s(jobs.iter().flat_map(|job| job.groups.values()).flat_map(GroupSummary::numbers));
@@ -96,6 +98,7 @@ pub(super) fn decode(bytes: &[u8], len: usize, documents: &Documents) -> Result<
     let (wanted, summary): (Column<'_, 8>, Column<'_, 8>) = (from.column(len)?, from.column(len)?);
     let live_allocs: Column<'_, 4> = from.column(len)?;
     let mut live_evals = decode_live(&mut from, len)?;
+    let mut stable = decode_stable(&mut from, len)?;
     let mut groups = decode_groups(&mut from, len)?;
     let (counts, all) = from.counts(len)?;
     let mut versions = decode_versions(&mut from, all, documents)?.into_iter();
@@ -121,6 +124,8 @@ pub(super) fn decode(bytes: &[u8], len: usize, documents: &Documents) -> Result<
             had_evals: had_evals[job] != 0,
             allocs: Arc::default(),
             evals: Arc::default(),
+            deployments: Vec::new(),
+            stable: std::mem::take(&mut stable[job]),
         })
     };
     (0..len).map(row).collect()
@@ -173,6 +178,13 @@ fn decode_live(from: &mut Reader<'_>, len: usize) -> Result<Vec<Vec<EvalRow>>, F
     let evals: Column<'_, 4> = from.column(all)?;
     let mut evals = (0..all).map(|at| EvalRow(evals.u32(at)));
     Ok((0..len).map(|at| evals.by_ref().take(counts.count(at)).collect()).collect())
+}
+
+fn decode_stable(from: &mut Reader<'_>, len: usize) -> Result<Vec<Vec<u64>>, Fault> {
+    let (counts, all) = from.counts(len)?;
+    let versions: Column<'_, 8> = from.column(all)?;
+    let mut versions = (0..all).map(|at| versions.u64(at));
+    Ok((0..len).map(|at| versions.by_ref().take(counts.count(at)).collect()).collect())
 }
 
 fn decode_groups(from: &mut Reader<'_>, len: usize) -> Result<Vec<BTreeMap<String, GroupSummary>>, Fault> {

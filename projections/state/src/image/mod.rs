@@ -11,9 +11,9 @@
 //! | 16 | 8 | index |
 //! | 24 | 8 | time, nanoseconds since the Unix epoch |
 //! | 32 | 16 | cluster |
-//! | 48 | 32 | the batches that last changed nodes, jobs, evaluations and allocations |
-//! | 80 | 48 | digest; see [`model::Digest`] |
-//! | 128 | 4 each | rows of each [`Table`] in its order |
+//! | 48 | 40 | the batches that last changed nodes, jobs, evaluations, allocations and deployments |
+//! | 88 | 56 | digest; see [`model::Digest`] |
+//! | 144 | 4 each | rows of each [`Table`] in its order |
 //!
 //! The chunks of each table follow in the same order. A chunk holds the rows of one copy-on-write page, column by
 //! column (see `columns.rs` and the module of each table), and nothing that depends on another page: what rows share
@@ -27,6 +27,7 @@ mod allocs;
 mod chunks;
 mod columns;
 mod contents;
+mod deployments;
 mod evals;
 mod imager;
 mod jobs;
@@ -61,10 +62,11 @@ pub(crate) enum Table {
     OlderRequests = 8,
     /// What operators set, and node pools: one chunk, one document.
     Settings = 9,
+    Deployments = 10,
 }
 
 impl Table {
-    const ALL: [Table; 10] = [
+    const ALL: [Table; 11] = [
         Table::Nodes,
         Table::Classes,
         Table::Jobs,
@@ -75,6 +77,7 @@ impl Table {
         Table::Requests,
         Table::OlderRequests,
         Table::Settings,
+        Table::Deployments,
     ];
 
     const fn name(self) -> &'static str {
@@ -89,6 +92,7 @@ impl Table {
             Table::Requests => "requests",
             Table::OlderRequests => "older requests",
             Table::Settings => "settings",
+            Table::Deployments => "deployments",
         }
     }
 

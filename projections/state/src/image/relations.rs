@@ -8,6 +8,7 @@ use base::IdMap;
 use model::AllocId;
 
 use crate::alloc::{Alloc, AllocRow};
+use crate::deployment::{DeploymentRow, Deployments};
 use crate::eval::{EvalRow, Evals};
 use crate::node::{NodeLoad, PortSet};
 
@@ -77,5 +78,13 @@ pub(super) fn evals_of_jobs(jobs: usize, evals: &Evals) -> Vec<Vec<EvalRow>> {
     let mut lists = vec![Vec::new(); jobs];
     let known = (0..).zip(evals.rows.iter()).filter(|(_, eval)| !eval.gone);
     known.for_each(|(row, eval)| lists[eval.job.0 as usize].push(EvalRow(row)));
+    lists
+}
+
+/// The deployments of each of so many jobs.
+pub(super) fn deployments_of_jobs(jobs: usize, deployments: &Deployments) -> Vec<Vec<DeploymentRow>> {
+    let mut lists = vec![Vec::new(); jobs];
+    let known = (0..).zip(deployments.rows.iter()).filter(|(_, deployment)| !deployment.gone);
+    known.for_each(|(row, deployment)| lists[deployment.job.0 as usize].push(DeploymentRow(row)));
     lists
 }

@@ -10,9 +10,10 @@ use super::chunks::{Chunks, at_once};
 use super::jobs::Documents;
 use super::relations::{self, Link};
 use super::versions::Versions;
-use super::{ImageError, Table, allocs, evals, jobs, nodes, requests, settings};
+use super::{ImageError, Table, allocs, deployments, evals, jobs, nodes, requests, settings};
 use crate::State;
 use crate::alloc::{self, Alloc, Allocs};
+use crate::deployment::{self, Deployments};
 use crate::eval::{self, Eval, EvalRow, Evals};
 use crate::job::{self, JobRow, JobState, Jobs};
 use crate::node::{self, Nodes};
@@ -40,13 +41,15 @@ pub fn restore(image: &Image) -> Result<State, ImageError> {
     let (by_id, (loads, of_jobs)) = at_once(|| relations::alloc_ids(&links), lists);
     let settings = chunks.read(Table::Settings, |_, bytes, _| settings::decode(bytes))?;
     let mut settings = settings.into_iter().next().unwrap_or_default();
+    let deployments = read_deployments(&chunks, jobs.len())?;
     let contents = &chunks.contents;
     let state = State {
         index: contents.index,
         time: contents.time,
         cluster: contents.cluster,
         nodes: Nodes { load: Pages::from_pages(in_pages(loads)), ..nodes },
-        jobs: finish_jobs(jobs, of_jobs, &evals)?,
+        jobs: finish_jobs(jobs, of_jobs, &evals, &deployments)?,
+        deployments,
         evals,
         allocs: Allocs {
             by_id: by_id.ok_or(Table::Allocs.two_rows())?,
@@ -135,6 +138,14 @@ fn read_blocked(
     Ok(read.into_iter().flatten().collect())
 }
 
+fn read_deployments(chunks: &Chunks<'_>, jobs: usize) -> Result<Deployments, ImageError> {
+    let pages = chunks.read(Table::Deployments, |_, bytes, len| deployments::decode(bytes, len, jobs))?;
+    let rows = hashed(pages, deployment::hash::row);
+    let known = (0..).zip(rows.iter()).filter(|(_, deployment)| !deployment.gone);
+    let known = known.map(|(row, deployment)| (deployment.id, row)).collect();
+    Ok(Deployments { by_id: IdMap::from_entries(known).ok_or(Table::Deployments.two_rows())?, rows })
+}
+
 type AllocPages = (Vec<Vec<Arc<Alloc>>>, Vec<Vec<u64>>, Vec<Vec<Link>>);
 
 fn read_allocs(chunks: &Chunks<'_>, nodes: &Nodes, versions: Versions) -> Result<AllocPages, ImageError> {
@@ -154,10 +165,12 @@ fn finish_jobs(
     jobs: Vec<JobState>,
     allocs: Vec<Vec<alloc::AllocRow>>,
     evals: &Evals,
+    deployments: &Deployments,
 ) -> Result<Jobs, ImageError> {
-    let of_jobs = allocs.into_iter().zip(relations::evals_of_jobs(jobs.len(), evals));
-    let finish = |(job, (allocs, evals))| {
-        Arc::new(JobState { allocs: Arc::new(allocs), evals: Arc::new(evals), ..job })
+    let deployments = relations::deployments_of_jobs(jobs.len(), deployments);
+    let of_jobs = allocs.into_iter().zip(relations::evals_of_jobs(jobs.len(), evals)).zip(deployments);
+    let finish = |(job, ((allocs, evals), deployments))| {
+        Arc::new(JobState { allocs: Arc::new(allocs), evals: Arc::new(evals), deployments, ..job })
     };
     let jobs: Vec<Arc<JobState>> = jobs.into_iter().zip(of_jobs).map(finish).collect();
     let rows = hashed(in_pages(jobs), job::hash::row(evals));

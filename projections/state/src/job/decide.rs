@@ -1,11 +1,12 @@
 use model::command::RegisterJob;
 use model::document::Job;
 use model::event::{
-    AllocTransitionRequested, EvalCreated, Event, JobPurged, JobRegistered, JobStopped, NewEval,
+    AllocTransitionRequested, EvalCreated, Event, JobPurged, JobRegistered, JobStabilityChanged, JobStopped,
+    NewEval,
 };
-use model::{Doc, JobKey, JobType, Rejection, Trigger};
+use model::{ClientStatus, Doc, JobKey, JobType, Rejection, Trigger};
 
-use super::state::JobState;
+use super::state::{JobState, JobVersion};
 use crate::State;
 use crate::decide::{Context, Decision};
 use crate::eval;
@@ -73,6 +74,8 @@ pub fn deregister(
             migrate: false,
             reschedule: false,
             no_shutdown_delay: true,
+            force_reschedule: false,
+            disable_placement: false,
             cause: "deregister".to_string(),
         }));
     }
@@ -92,13 +95,94 @@ pub fn deregister(
     Ok(Decision::of(events))
 }
 
-pub fn evaluate(state: &State, ctx: &mut Context, key: &JobKey) -> Result<Decision, Rejection> {
-    let job = state.jobs.lookup(key).ok_or_else(|| Rejection::JobUnknown(key.clone()))?;
+/// `force_reschedule` replaces what failed, whatever its policy says.
+pub fn evaluate(
+    state: &State,
+    ctx: &mut Context,
+    key: &JobKey,
+    force_reschedule: bool,
+) -> Result<Decision, Rejection> {
+    let job = known(state, key)?;
     if !runs_at_once(&job.current().job) {
         return Err(Rejection::JobInvalid("can't evaluate periodic or parameterized job".to_string()));
     }
-    let eval = eval::decide::for_job(ctx, job, Trigger::JobRegister);
-    Ok(EvalCreated { eval }.into())
+    let mut events: Vec<Event> = Vec::new();
+    let allocs = job.allocs.iter().map(|row| state.allocs.get(*row)).filter(|_| force_reschedule);
+    let failed = allocs.filter(|alloc| {
+        let forced = alloc.transition.force_reschedule;
+        alloc.client == ClientStatus::Failed && alloc.next.is_none() && !forced
+    });
+    let failed: Vec<_> = failed.map(|alloc| alloc.id).collect();
+    if !failed.is_empty() {
+        events.push(Event::AllocTransitionRequested(AllocTransitionRequested {
+            allocs: failed,
+            migrate: false,
+            reschedule: false,
+            no_shutdown_delay: false,
+            force_reschedule: true,
+            disable_placement: false,
+            cause: "force-reschedule".to_string(),
+        }));
+    }
+    events.push(EvalCreated { eval: eval::decide::for_job(ctx, job, Trigger::JobRegister) }.into());
+    Ok(Decision::of(events))
+}
+
+/// An earlier version becomes the newest again.
+pub fn revert(
+    state: &State,
+    ctx: &mut Context,
+    key: &JobKey,
+    version: u64,
+    only_from: Option<u64>,
+) -> Result<Decision, Rejection> {
+    let job = known(state, key)?;
+    let current = job.current().version;
+    if let Some(expected) = only_from.filter(|expected| *expected != current) {
+        let why = format!("current job has version {current}; enforcing version {expected}");
+        return Err(Rejection::JobRevertRefused(why));
+    }
+    if version == current {
+        let why = format!("can't revert to current version: {version}");
+        return Err(Rejection::JobRevertRefused(why));
+    }
+    let missing = || {
+        let why = format!("job {:?} in namespace {:?} at version {version} not found", key.id, key.namespace);
+        Rejection::JobRevertRefused(why)
+    };
+    let version = job.version(version).ok_or_else(missing)?;
+    let mut events = vec![registered_again(job, version)];
+    if runs_at_once(&version.job) {
+        let eval = eval::decide::new(ctx, key, version.kind, version.priority(), Trigger::JobRegister);
+        events.push(EvalCreated { eval: NewEval { job_modify: ctx.index, ..eval } }.into());
+    }
+    Ok(Decision::of(events))
+}
+
+pub(crate) fn registered_again(job: &JobState, version: &JobVersion) -> Event {
+    let submission = version.submission.as_ref();
+    Event::JobRegistered(JobRegistered {
+        key: job.key.clone(),
+        version: job.current().version + 1,
+        document: Doc(version.job.bytes().to_vec()),
+        submission: submission.map_or_else(Doc::default, |submission| Doc(submission.bytes().to_vec())),
+    })
+}
+
+pub fn set_stability(state: &State, key: &JobKey, version: u64, stable: bool) -> Result<Decision, Rejection> {
+    let job = known(state, key)?;
+    if job.version(version).is_none() {
+        let why = format!("job {:?} in namespace {:?} at version {version} not found", key.id, key.namespace);
+        return Err(Rejection::JobRevertRefused(why));
+    }
+    if job.is_stable(version) == stable {
+        return Ok(Decision::nothing());
+    }
+    Ok(JobStabilityChanged { key: key.clone(), version, stable }.into())
+}
+
+fn known<'a>(state: &'a State, key: &JobKey) -> Result<&'a JobState, Rejection> {
+    state.jobs.lookup(key).ok_or_else(|| Rejection::JobUnknown(key.clone()))
 }
 
 fn key_of(job: &Job) -> Result<JobKey, Rejection> {

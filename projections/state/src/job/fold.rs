@@ -3,12 +3,13 @@ use std::sync::Arc;
 
 use base::Index;
 use model::document::Job;
-use model::event::{JobPurged, JobRegistered, JobStopped};
+use model::event::{JobPurged, JobRegistered, JobStabilityChanged, JobStopped};
 use model::{ClientStatus, EvalStatus, JobKey, JobStatus, JobType};
 
 use super::state::{JobRow, JobState, JobVersion, Jobs, VERSIONS_KEPT};
 use crate::Kept;
 use crate::apply::Moment;
+use crate::deployment::Deployment;
 use crate::{Delta, State};
 
 impl Jobs {
@@ -30,8 +31,7 @@ impl Jobs {
             submitted: at.time,
             submission: (!event.submission.is_empty()).then(|| Kept::new(event.submission.0.clone())),
         };
-        state.versions.insert(0, Arc::new(version));
-        state.versions.truncate(VERSIONS_KEPT);
+        state.add_version(version);
         state.stopped = false;
         (state.modified, state.job_modified, state.summary_modified) = (at.index, at.index, at.index);
         row
@@ -47,10 +47,20 @@ impl Jobs {
             submitted: at.time,
             ..JobVersion::clone(state.current())
         };
-        state.versions.insert(0, Arc::new(stopped));
-        state.versions.truncate(VERSIONS_KEPT);
+        state.add_version(stopped);
         state.stopped = true;
         (state.modified, state.job_modified) = (at.index, at.index);
+        row
+    }
+
+    pub(crate) fn stability_changed(&mut self, at: Moment, event: &JobStabilityChanged) -> JobRow {
+        let row = self.known(&event.key);
+        let state = self.get_mut(row);
+        state.stable.retain(|version| *version != event.version);
+        if event.stable {
+            state.stable.push(event.version);
+        }
+        state.modified = at.index;
         row
     }
 
@@ -101,9 +111,20 @@ impl Jobs {
             had_evals: false,
             allocs: Arc::default(),
             evals: Arc::default(),
+            deployments: Vec::new(),
+            stable: Vec::new(),
         }));
         self.by_key.insert(key.clone(), row);
         JobRow(row)
+    }
+}
+
+impl JobState {
+    fn add_version(&mut self, version: JobVersion) {
+        self.versions.insert(0, Arc::new(version));
+        self.versions.truncate(VERSIONS_KEPT);
+        let versions = &self.versions;
+        self.stable.retain(|stable| versions.iter().any(|kept| kept.version == *stable));
     }
 }
 
@@ -119,6 +140,9 @@ impl State {
             let description = format!("job {:?} deleted", event.key.id);
             self.end_eval(at, eval, EvalStatus::Complete, description, delta);
         }
+        for deployment in std::mem::take(&mut self.jobs.get_mut(row).deployments) {
+            self.deployments.forget(at, deployment, delta);
+        }
         let state = self.jobs.get_mut(row);
         (state.purged, state.modified, state.allocs) = (true, at.index, Arc::default());
         self.jobs.by_key.remove(&event.key);
@@ -130,7 +154,8 @@ impl State {
         let touched: BTreeSet<JobRow> = delta.jobs.iter().copied().collect();
         for row in touched {
             let job = self.jobs.get(row);
-            let status = status(job);
+            let newest = job.deployments.last().map(|row| self.deployments.get(*row));
+            let status = status(job, newest.is_some_and(Deployment::is_active));
             if status != job.status {
                 let job = self.jobs.get_mut(row);
                 (job.status, job.modified) = (status, at.index);
@@ -140,13 +165,13 @@ impl State {
 }
 
 /// Source: control-plane reference, versions and submissions.
-fn status(job: &JobState) -> JobStatus {
+fn status(job: &JobState, deploys: bool) -> JobStatus {
     let wanted = &job.current().job;
     let stays = wanted.periodic.is_some() || wanted.parameterized_job.is_some() && !wanted.dispatched;
     if stays || job.current().kind == JobType::System {
         return if job.stopped { JobStatus::Dead } else { JobStatus::Running };
     }
-    if job.live_allocs > 0 {
+    if deploys || job.live_allocs > 0 {
         JobStatus::Running
     } else if !job.live_evals.is_empty() {
         JobStatus::Pending

@@ -30,6 +30,8 @@ fn of_job(row: u32, job: &JobState, blocked: Option<EvalRow>) -> u64 {
     hash.pair(u64::from(job.live_allocs), blocked.map_or(u64::MAX, |eval| u64::from(eval.0)));
     hash.pair(job.allocs.len() as u64, job.evals.len() as u64);
     hash.pair(job.versions.len() as u64, job.live_evals.len() as u64);
+    hash.pair(job.deployments.len() as u64, job.stable.len() as u64);
+    job.stable.iter().for_each(|version| hash.word(*version));
     job.versions.iter().for_each(|held| version(&mut hash, held));
     job.live_evals.iter().for_each(|eval| hash.word(u64::from(eval.0)));
     for (name, counts) in &job.groups {

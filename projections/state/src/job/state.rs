@@ -7,6 +7,7 @@ use model::{ClientStatus, JobKey, JobStatus, JobType};
 
 use crate::Kept;
 use crate::alloc::AllocRow;
+use crate::deployment::DeploymentRow;
 use crate::eval::EvalRow;
 use crate::rows::Rows;
 
@@ -99,6 +100,10 @@ pub struct JobState {
     pub had_evals: bool,
     pub allocs: Arc<Vec<AllocRow>>,
     pub evals: Arc<Vec<EvalRow>>,
+    /// Oldest first.
+    pub deployments: Vec<DeploymentRow>,
+    /// Kept versions that are worth going back to.
+    pub stable: Vec<u64>,
 }
 
 impl JobState {
@@ -108,6 +113,10 @@ impl JobState {
 
     pub fn version(&self, number: u64) -> Option<&Arc<JobVersion>> {
         self.versions.iter().find(|version| version.version == number)
+    }
+
+    pub fn is_stable(&self, version: u64) -> bool {
+        self.stable.contains(&version)
     }
 
     /// Wanted, as far as anybody can still want it.

@@ -10,7 +10,7 @@ pub fn document(job: &JobState, version: &JobVersion) -> Job {
     Job {
         stop: Some(job.stopped && current),
         status: Some(job.status.to_string()),
-        stable: Some(version.job.stable.unwrap_or(false)),
+        stable: Some(job.is_stable(version.version)),
         version: Some(version.version),
         submit_time: Some(version.submitted.0),
         create_index: Some(job.created.0),

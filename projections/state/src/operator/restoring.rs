@@ -96,7 +96,8 @@ impl State {
         restored.cluster = self.cluster;
         restored.requests = std::mem::take(&mut self.requests);
         let all = at.index;
-        restored.tables = crate::TableIndexes { nodes: all, jobs: all, evals: all, allocs: all };
+        restored.tables =
+            crate::TableIndexes { nodes: all, jobs: all, evals: all, allocs: all, deployments: all };
         restored.pools.restored(at.index);
         restored.show_allocs_again(at.index);
         *self = restored;
@@ -150,7 +151,16 @@ impl State {
         }
         for row in 0..self.allocs.rows.len() as u32 {
             let alloc = Arc::make_mut(self.allocs.rows.get_mut(row).expect("it is one of the rows"));
-            [&mut alloc.created, &mut alloc.modified, &mut alloc.alloc_modified].into_iter().for_each(bring);
+            [&mut alloc.created, &mut alloc.modified, &mut alloc.alloc_modified, &mut alloc.health.modified]
+                .into_iter()
+                .for_each(bring);
+        }
+        for row in 0..self.deployments.rows.len() as u32 {
+            let deployment = self.deployments.rows.get_mut(row).expect("it is one of the rows");
+            let deployment = Arc::make_mut(deployment);
+            [&mut deployment.created, &mut deployment.modified, &mut deployment.progressed]
+                .into_iter()
+                .for_each(bring);
         }
         if let Some(autopilot) = &mut self.operator.autopilot {
             [&mut autopilot.created, &mut autopilot.modified].into_iter().for_each(bring);

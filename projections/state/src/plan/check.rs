@@ -3,9 +3,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::command::Plan;
 use model::event::{
     AllocsMarkedUnknown, AllocsPlaced, AllocsPreempted, AllocsReconnected, AllocsStopped,
-    AllocsUpdatedInPlace, RejectedNode,
+    AllocsUpdatedInPlace, DeploymentCreated, DeploymentGoalsChanged, DeploymentStatusChanged, RejectedNode,
 };
-use model::{AllocId, NodeId, Rejection};
+use model::{AllocId, DeploymentId, NodeId, Rejection};
 
 use super::ask::{Ask, asks};
 use super::fit::Site;
@@ -23,6 +23,9 @@ pub struct Accepted {
     pub updated: Vec<AllocsUpdatedInPlace>,
     pub unknown: Vec<AllocsMarkedUnknown>,
     pub reconnected: Vec<AllocsReconnected>,
+    pub deployment: Option<DeploymentCreated>,
+    pub goals: Option<DeploymentGoalsChanged>,
+    pub deployment_statuses: Vec<DeploymentStatusChanged>,
     pub rejected: Vec<RejectedNode>,
 }
 
@@ -62,12 +65,54 @@ pub fn check(state: &State, eval: &Eval, plan: &Plan) -> Result<Accepted, Reject
         let allocs = updated.allocs.iter().filter_map(|id| state.allocs.lookup(*id));
         allocs.for_each(|alloc| reject(&mut rejected, alloc.node_id, "the job version is not kept any more"));
     }
+    let begins = begins(state, eval, plan);
+    let has_begun = |id: DeploymentId| {
+        begins.is_some_and(|new| new.deployment == id)
+            || state.deployments.lookup(id).is_some_and(|known| known.job == eval.job)
+    };
+    let pending = |id: Option<DeploymentId>| id.is_some_and(|id| !has_begun(id));
+    for placed in plan.placed.iter().filter(|placed| pending(placed.deployment)) {
+        placed.nodes.iter().for_each(|node| reject(&mut rejected, *node, "its deployment does not begin"));
+    }
+    for updated in plan.updated.iter().filter(|updated| pending(updated.deployment)) {
+        let allocs = updated.allocs.iter().filter_map(|id| state.allocs.lookup(*id));
+        allocs.for_each(|alloc| reject(&mut rejected, alloc.node_id, "its deployment does not begin"));
+    }
     if plan.all_at_once && !rejected.is_empty() {
         let all = asks.keys();
         all.for_each(|node| reject(&mut rejected, *node, "the plan is accepted all at once or not at all"));
         return Ok(Accepted { rejected: reasons(rejected), ..Accepted::default() });
     }
-    Ok(keep(state, plan, placed, rejected))
+    let accepted = keep(state, plan, placed, rejected);
+    Ok(with_deployments(state, plan, begins, accepted))
+}
+
+/// The plan's new deployment, if its version is still the one that is wanted.
+fn begins<'a>(state: &State, eval: &Eval, plan: &'a Plan) -> Option<&'a DeploymentCreated> {
+    let job = state.jobs.get(eval.job);
+    let holds = |new: &&DeploymentCreated| {
+        let is_new = state.deployments.find(new.deployment).is_none();
+        is_new && job.is_wanted() && new.key == job.key && new.version == job.current().version
+    };
+    plan.deployment.as_ref().filter(holds)
+}
+
+/// A deployment begins with the first part of its plan. One that is over by now is left alone.
+fn with_deployments(
+    state: &State,
+    plan: &Plan,
+    begins: Option<&DeploymentCreated>,
+    accepted: Accepted,
+) -> Accepted {
+    let active = |id: DeploymentId| state.deployments.lookup(id).is_some_and(|known| known.is_active());
+    let any = !(accepted.placed.is_empty() && accepted.updated.is_empty() && accepted.stopped.is_empty());
+    let statuses = plan.deployment_statuses.iter().filter(|changed| active(changed.deployment));
+    Accepted {
+        deployment: begins.filter(|_| any || accepted.is_full()).cloned(),
+        goals: plan.goals.clone().filter(|goals| active(goals.deployment)),
+        deployment_statuses: statuses.cloned().collect(),
+        ..accepted
+    }
 }
 
 fn reject(rejected: &mut BTreeMap<NodeId, String>, node: NodeId, reason: &str) {
@@ -157,6 +202,7 @@ fn keep(state: &State, plan: &Plan, placed: &[AllocsPlaced], rejected: BTreeMap<
         updated: updated.filter(|e| !e.allocs.is_empty()).collect(),
         placed,
         rejected: reasons(rejected),
+        ..Accepted::default()
     }
 }
 

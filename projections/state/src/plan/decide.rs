@@ -2,8 +2,11 @@ use std::collections::BTreeSet;
 
 use base::Time;
 use model::command::{EvalEnd, Plan, Settlement, Verdict};
-use model::event::{EvalAcked, EvalCreated, EvalUpdated, EvalsCanceled, Event, NewEval, PlanCommitted};
-use model::{EvalId, EvalStatus, Rejection, Trigger};
+use model::event::{
+    DeploymentStatusChanged, EvalAcked, EvalCreated, EvalUpdated, EvalsCanceled, Event, JobStabilityChanged,
+    NewEval, PlanCommitted,
+};
+use model::{DeploymentStatus, EvalId, EvalStatus, Rejection, Trigger};
 
 use super::check::{Accepted, check};
 use crate::State;
@@ -31,7 +34,7 @@ pub fn settle(state: &State, ctx: &mut Context, settlement: &Settlement) -> Resu
     if let Some(end) = settlement.end.as_ref().filter(|_| verdict.full) {
         events.extend(end_events(state, row, eval, end));
     }
-    Ok(Decision { events, verdict: Some(verdict) })
+    Ok(Decision { events, verdict: Some(verdict), ..Decision::default() })
 }
 
 fn plan_events(state: &State, eval: &Eval, plan: &Plan, accepted: Accepted) -> Vec<Event> {
@@ -48,6 +51,12 @@ fn plan_events(state: &State, eval: &Eval, plan: &Plan, accepted: Accepted) -> V
     let mut events: Vec<Event> = stored.map(|eval| EvalCreated { eval: eval.clone() }.into()).collect();
     let rejected = accepted.rejected;
     events.push(PlanCommitted { eval: eval.id(), snapshot: plan.snapshot, refresh, rejected }.into());
+    for changed in accepted.deployment_statuses {
+        events.extend(stability(state, eval, &changed));
+        events.push(changed.into());
+    }
+    events.extend(accepted.deployment.map(Event::from));
+    events.extend(accepted.goals.map(Event::from));
     events.extend(accepted.stopped.into_iter().map(Event::from));
     events.extend(accepted.unknown.into_iter().map(Event::from));
     events.extend(accepted.reconnected.into_iter().map(Event::from));
@@ -63,6 +72,15 @@ fn victims(state: &State, ctx: &mut Context, accepted: &Accepted) -> Vec<NewEval
     let allocs = accepted.preempted.iter().flat_map(|preempted| &preempted.allocs);
     let jobs: BTreeSet<JobRow> = allocs.filter_map(|id| state.allocs.lookup(*id)).map(|a| a.job).collect();
     jobs.into_iter().map(|job| eval::decide::for_job(ctx, state.jobs.get(job), Trigger::Preemption)).collect()
+}
+
+/// What was deployed successfully is worth going back to.
+fn stability(state: &State, eval: &Eval, changed: &DeploymentStatusChanged) -> Option<Event> {
+    let deployment = state.deployments.lookup(changed.deployment)?;
+    let job = state.jobs.get(eval.job);
+    let version = job.version(deployment.version).filter(|version| deployment.is_of(version))?.version;
+    let succeeded = changed.status == DeploymentStatus::Successful && !job.is_stable(version);
+    succeeded.then(|| JobStabilityChanged { key: job.key.clone(), version, stable: true }.into())
 }
 
 fn end_events(state: &State, row: EvalRow, eval: &Eval, end: &EvalEnd) -> Vec<Event> {

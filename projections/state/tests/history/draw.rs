@@ -5,8 +5,9 @@ use model::document::{
 };
 use model::event::*;
 use model::{
-    AllocId, Autopilot, Chunk, ClientStatus, Desired, Doc, Eligibility, EvalId, EvalStatus, Given,
-    GivenToTask, JobKey, JobType, NodeId, NodeStatus, Report, SchedulerRules, Template, Trigger,
+    AllocId, Autopilot, Chunk, ClientStatus, DeploymentId, DeploymentStatus, Desired, Doc, Eligibility,
+    EvalId, EvalStatus, Given, GivenToTask, JobKey, JobType, NodeId, NodeStatus, Report, SchedulerRules,
+    Template, Trigger,
 };
 use state::State;
 use state::alloc::Alloc;
@@ -22,7 +23,8 @@ pub fn events(state: &State, rng: &mut Rng) -> Vec<Event> {
             0..12 => of_nodes(state, rng),
             12..26 => of_jobs(state, rng),
             26..50 => of_evals(state, rng),
-            50..70 => Some(placed(state, rng)),
+            50..65 => Some(placed(state, rng)),
+            65..70 => of_deployments(state, rng),
             70 => Some(vec![AutopilotConfigured { rules: rules(rng) }.into()]),
             71 => Some(vec![configured(rng)]),
             72 => Some(vec![pool(state, rng)]),
@@ -222,6 +224,7 @@ fn outcome(rng: &mut Rng) -> EvalOutcome {
         escaped: rng.below(2) == 0,
         next: (rng.below(4) == 0).then(|| EvalId(rng.uuid())),
         blocked: (rng.below(4) == 0).then(|| EvalId(rng.uuid())),
+        deployment: (rng.below(4) == 0).then(|| DeploymentId(rng.uuid())),
     }
 }
 
@@ -235,7 +238,10 @@ fn placed(state: &State, rng: &mut Rng) -> Vec<Event> {
         0 => (0..count).map(|n| if n % 2 == 0 { previous(rng) } else { AllocId::default() }).collect(),
         _ => Vec::new(),
     };
+    let deployment = job.deployments.last().map(|row| state.deployments.get(*row).id);
     let event = AllocsPlaced {
+        canary: deployment.is_some() && rng.below(3) == 0,
+        deployment,
         eval: live_eval(state, rng).map(Eval::id).unwrap_or_default(),
         key: job.key.clone(),
         version,
@@ -307,13 +313,16 @@ fn of_allocs(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
             let job = state.jobs.get(drawn.job);
             let version = job.versions[rng.below(job.versions.len() as u64) as usize].version;
             let (eval, template) = (EvalId(rng.uuid()), template(rng, 0));
-            AllocsUpdatedInPlace { eval, version, template, allocs: vec![drawn.id] }.into()
+            let deployment = job.deployments.last().map(|row| state.deployments.get(*row).id);
+            AllocsUpdatedInPlace { eval, version, template, allocs: vec![drawn.id], deployment }.into()
         }
         _ => AllocTransitionRequested {
             allocs,
             migrate: rng.below(2) == 0,
             reschedule: rng.below(2) == 0,
             no_shutdown_delay: rng.below(2) == 0,
+            force_reschedule: rng.below(4) == 0,
+            disable_placement: rng.below(4) == 0,
             cause: "drawn".into(),
         }
         .into(),
@@ -333,5 +342,59 @@ fn reported(alloc: &Alloc, rng: &mut Rng) -> Option<Event> {
     let to = one(ClientStatus::ALL, rng)?;
     let description = one(&["", "Tasks are running", "Failed tasks"], rng)?.to_string();
     let (alloc, node, from) = (alloc.id, alloc.node_id, alloc.client);
-    Some(AllocReported { alloc, node, from, to, description, report: Doc::of(&report) }.into())
+    let verdict =
+        |rng: &mut Rng| HealthVerdict { healthy: rng.below(2) == 0, time: Time(rng.below(99) as i64) };
+    let health = (rng.below(3) == 0).then(|| verdict(rng));
+    Some(AllocReported { alloc, node, from, to, description, report: Doc::of(&report), health }.into())
+}
+
+fn of_deployments(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
+    let known = one(&state.deployments.iter().map(|(_, known)| known).collect::<Vec<_>>(), rng);
+    let (Some(known), false) = (known, rng.below(4) == 0) else { return begun(state, rng) };
+    let deployment = known.id;
+    let event = match rng.below(5) {
+        0 => DeploymentGoalsChanged { deployment, groups: vec![goal("db", rng)] }.into(),
+        1 => {
+            let status = one(DeploymentStatus::ALL, rng)?;
+            DeploymentStatusChanged { deployment, status, description: status.to_string() }.into()
+        }
+        2 => DeploymentPromoted { deployment, groups: known.groups.keys().take(1).cloned().collect() }.into(),
+        3 => {
+            let key = state.jobs.get(known.job).key.clone();
+            let version = state.jobs.get(known.job).current().version;
+            JobStabilityChanged { key, version, stable: rng.below(3) > 0 }.into()
+        }
+        _ => {
+            let allocs = vec![alloc(state, rng)?.id];
+            AllocHealthSet { deployment, healthy: rng.below(2) == 0, allocs }.into()
+        }
+    };
+    Some(vec![event])
+}
+
+fn begun(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
+    let job = job(state, rng)?;
+    let status = one(DeploymentStatus::ALL, rng)?;
+    let event = DeploymentCreated {
+        deployment: DeploymentId(rng.uuid()),
+        key: job.key.clone(),
+        version: job.current().version,
+        priority: rng.below(100) as u32,
+        is_multiregion: rng.below(2) == 0,
+        status,
+        description: status.to_string(),
+        groups: vec![goal("web", rng)],
+    };
+    Some(vec![event.into()])
+}
+
+fn goal(group: &str, rng: &mut Rng) -> DeploymentGoal {
+    DeploymentGoal {
+        group: group.to_string(),
+        auto_revert: rng.below(2) == 0,
+        auto_promote: rng.below(2) == 0,
+        progress_deadline: base::Duration::from_secs(rng.below(3) as i64),
+        desired_canaries: rng.below(3) as u32,
+        desired_total: rng.below(9) as u32,
+    }
 }

@@ -100,6 +100,8 @@ impl Story {
             nodes: vec![node_id(node)],
             names: vec![index],
             previous: previous.into_iter().collect(),
+            deployment: None,
+            canary: false,
             ports: Vec::new(),
             given: Vec::new(),
         }

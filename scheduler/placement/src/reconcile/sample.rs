@@ -6,7 +6,7 @@ use base::{Duration, Index, Time, Uuid};
 use model::document::{AllocationMetric, DisconnectStrategy, Job, NodeScoreMeta, TaskGroup, TaskState};
 use model::{AllocId, ClientStatus, Desired, EvalId, JobType, NodeId, Report};
 use state::Kept;
-use state::alloc::{Alloc, KnownState, Transition};
+use state::alloc::{Alloc, Health, KnownState, Transition};
 use state::job::{JobRow, JobVersion};
 use state::node::NodeRow;
 
@@ -62,6 +62,8 @@ impl Sample {
                 follow_up: None,
                 preempted: Arc::from([]),
                 preempted_by: None,
+                deployment: None,
+                health: Health::default(),
                 report: Kept::default(),
                 gone: false,
                 created: Index(2),

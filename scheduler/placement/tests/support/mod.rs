@@ -122,7 +122,7 @@ impl World {
 
     /// An evaluation of the job, as if asked for by hand.
     pub fn evaluate(&mut self) -> Outcome {
-        let eval = self.submit(Command::EvaluateJob { key: key() }).reply().evals[0];
+        let eval = self.submit(Command::EvaluateJob { key: key(), force_reschedule: false }).reply().evals[0];
         self.settle(eval)
     }
 

@@ -1,61 +1,86 @@
 //! Finds places for what a pass over a service or batch job wants.
 
+use std::sync::Arc;
+
 use base::Rng;
 use model::document::TaskGroup;
 use state::State;
 use state::alloc::Alloc;
+use state::job::JobVersion;
 use state::node::NodeRow;
 
 use crate::candidates::{Candidates, Scope};
 use crate::field::{Field, Sibling};
 use crate::judge::Judge;
 use crate::metrics::{Tally, add_exhausted, with_pool};
-use crate::plan::{Columns, Draft};
+use crate::plan::{Columns, Draft, Run};
 use crate::ports::NodePorts;
 use crate::proposed::Proposed;
 use crate::reconcile::{GroupPlan, Situation, Wish};
 use crate::reschedule;
 
+/// Where a version of the job may go.
+pub struct Ground<'e> {
+    scope: Scope<'e>,
+    /// Found when the first placement is wanted: most evaluations want none.
+    candidates: Option<Candidates>,
+}
+
+impl<'e> Ground<'e> {
+    pub fn new(scope: Scope<'e>) -> Ground<'e> {
+        Ground { scope, candidates: None }
+    }
+}
+
 /// Finds places, group by group.
 pub struct Placer<'e, 'c> {
     pub cx: &'c Situation<'e>,
-    /// Found when the first placement is wanted: most evaluations want none.
-    pub candidates: Option<Candidates>,
-    pub scope: Scope<'e>,
+    pub ground: Ground<'e>,
     pub proposed: Proposed<'e>,
     pub allocs: Vec<&'e Alloc>,
     pub ports: Rng,
 }
 
 impl<'e> Placer<'e, '_> {
-    /// Successors of what a new version replaces come first, then what is missing.
-    pub fn place(
-        &mut self,
-        draft: &mut Draft,
-        name: &str,
-        group: &TaskGroup,
-        judge: &mut Judge<'e>,
-        decision: &GroupPlan<'e>,
-    ) {
-        if decision.requested() == 0 {
-            return;
+    /// Successors of what a new version replaces come first, then what is missing. What runs the same is placed
+    /// together; `judge` is that of the wanted version.
+    pub fn place(&mut self, draft: &mut Draft, name: &str, judge: &mut Judge<'e>, decision: &GroupPlan<'e>) {
+        let state = self.cx.state;
+        let wishes: Vec<Wish<'e>> = decision.wishes().copied().collect();
+        for wishes in wishes.chunk_by(|one, next| run(one) == run(next)) {
+            let version = wishes[0].version;
+            if Arc::ptr_eq(version, self.cx.job.current()) {
+                self.place_alike(draft, name, judge, wishes);
+            } else if let Some(group) = version.group(name) {
+                // Another version goes where that version may go.
+                let ground = Ground::new(Scope::new(state, &version.job));
+                let own = std::mem::replace(&mut self.ground, ground);
+                self.place_alike(draft, name, &mut Judge::new(state, version, group), wishes);
+                self.ground = own;
+            }
         }
+    }
+
+    fn place_alike(&mut self, draft: &mut Draft, name: &str, judge: &mut Judge<'e>, wishes: &[Wish<'e>]) {
+        let version: &'e JobVersion = wishes[0].version;
+        let Some(group) = version.group(name) else { return };
         let state = self.cx.state;
         let siblings = self.siblings(draft, name);
-        let scope = &mut self.scope;
-        let candidates = &*self.candidates.get_or_insert_with(|| Candidates::find(state, scope));
+        let scope = &mut self.ground.scope;
+        let candidates = &*self.ground.candidates.get_or_insert_with(|| Candidates::find(state, scope));
         let template = judge.ask.template.clone();
         let count = group.count.unwrap_or(1).max(0) as u32;
         let mut field = Field::new(state, judge, candidates, &self.proposed, &siblings, count);
         let mut round = Round {
             cx: self.cx,
+            version,
             group,
             candidates,
             proposed: &mut self.proposed,
             ports: &mut self.ports,
             columns: Columns::default(),
         };
-        for wish in decision.destructive.iter().chain(&decision.places) {
+        for wish in wishes {
             if let Some(metric) = draft.failed.get_mut(name) {
                 metric.coalesced_failures += 1;
                 add_exhausted(metric, group);
@@ -70,7 +95,7 @@ impl<'e> Placer<'e, '_> {
             }
         }
         let columns = round.columns;
-        draft.place(self.cx, name, &template, columns);
+        draft.place(self.cx, name, &run(&wishes[0]), &template, columns);
         draft.groups.entry(name.to_string()).or_default().failed = draft.failed.get(name).cloned();
     }
 
@@ -90,6 +115,7 @@ impl<'e> Placer<'e, '_> {
 /// The placements of one group.
 struct Round<'r, 'e> {
     cx: &'r Situation<'e>,
+    version: &'r JobVersion,
     group: &'r TaskGroup,
     candidates: &'r Candidates,
     proposed: &'r mut Proposed<'e>,
@@ -130,7 +156,7 @@ impl<'e> Round<'_, 'e> {
     fn choose(&mut self, field: &mut Field, wish: &Wish<'e>) -> Option<u32> {
         let suspects = wish.previous.map(|previous| reschedule::penalties(self.cx.state, previous));
         field.penalise(&suspects.unwrap_or_default(), self.proposed);
-        let home = wish.previous.filter(|previous| stays_home(self.cx, self.group, previous));
+        let home = wish.previous.filter(|previous| stays_home(self.version, self.group, previous));
         let kept = home.and_then(|previous| field.only(previous.node, self.proposed));
         let chosen = kept.or_else(|| field.best(self.proposed));
         if chosen.is_some() && self.columns.metric.is_none() {
@@ -146,14 +172,18 @@ impl<'e> Round<'_, 'e> {
     fn metric(&self, field: &Field, tally: &Tally) -> model::document::AllocationMetric {
         let state: &State = self.cx.state;
         let metric = tally.metric(state, &field.judge().reasons, self.candidates.list.len());
-        with_pool(metric, self.candidates, self.cx.job.current().job.node_pool.as_deref())
+        with_pool(metric, self.candidates, self.version.job.node_pool.as_deref())
     }
 }
 
 /// The group's disk is to stay with it, and the job still goes where it went.
-fn stays_home(cx: &Situation, group: &TaskGroup, previous: &Alloc) -> bool {
-    let (old, new) = (&previous.version.job, &cx.job.current().job);
+fn stays_home(version: &JobVersion, group: &TaskGroup, previous: &Alloc) -> bool {
+    let (old, new) = (&previous.version.job, &version.job);
     let disk = group.ephemeral_disk.as_ref();
     let sticky = disk.is_some_and(|disk| disk.sticky == Some(true) || disk.migrate == Some(true));
     sticky && old.node_pool == new.node_pool && old.datacenters == new.datacenters
+}
+
+fn run(wish: &Wish) -> Run {
+    Run { version: wish.version.version, deployment: wish.deployment, canary: wish.canary }
 }

@@ -6,7 +6,7 @@ use model::document::TaskGroup;
 use crate::candidates::{Candidate, Candidates};
 use crate::judge::Judge;
 use crate::metrics::{Tally, add_exhausted, with_pool};
-use crate::plan::{Columns, Draft};
+use crate::plan::{Columns, Draft, Run};
 use crate::ports::NodePorts;
 use crate::proposed::Proposed;
 use crate::reconcile::Situation;
@@ -63,7 +63,9 @@ impl<'e> Placer<'_, 'e> {
             metric.coalesced_failures = 0;
             columns.metric = Some(metric);
         }
-        draft.place(self.cx, name, &judge.ask.template.clone(), columns);
+        let version = self.cx.job.current().version;
+        let run = Run { version, deployment: None, canary: false };
+        draft.place(self.cx, name, &run, &judge.ask.template.clone(), columns);
     }
 
     fn fill(&mut self, judge: &mut Judge<'e>, candidate: &Candidate, spot: &Spot<'e>, columns: &mut Columns) {

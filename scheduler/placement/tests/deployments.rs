@@ -113,6 +113,7 @@ fn allocations_that_are_updated_in_place_prove_their_health_again() {
     assert_eq!((progress.goal.desired_total, progress.placed, progress.healthy), (10, 10, 0));
     assert!(world.wanted().iter().all(|alloc| alloc.deployment == Some(deployment)));
     assert!(world.wanted().iter().all(|alloc| alloc.health.healthy.is_none()));
+    world.pass(10);
     world.heal(10);
     assert_eq!(world.progress().healthy, 10);
 }
@@ -312,7 +313,7 @@ fn lost_canaries_are_replaced_by_fresh_ones_of_free_names() {
     let all = canaries(&world);
     let gone = [world.node_of(all[1]), world.node_of(all[2])];
     gone.into_iter().for_each(|node| world.silence(node));
-    let outcome = world.work_off();
+    let outcome = world.next();
     let lost: Vec<_> =
         stopped(&world, &outcome).into_iter().map(|(name, _, client)| (name, client)).collect();
     assert_eq!(lost, [(1, Some(ClientStatus::Lost)), (2, Some(ClientStatus::Lost))]);
@@ -575,7 +576,6 @@ fn what_found_no_room_while_canaries_are_tried_out_is_not_forgotten() {
     let outcome = world.work_off();
     assert!(!is_placed_in_full(&outcome));
     world.node(9, |_| {});
-    world.work_off();
     let blocked = world.unblocked();
     let outcome = world.settle(blocked[0]);
     assert_eq!((placements(&outcome)[0].0, placed(&outcome)), (0, vec![2]));
@@ -626,7 +626,7 @@ fn after_success_failures_are_rescheduled_as_usual() {
     world.run(service(10).with(rolling(10, 0)).with(at_once));
     world.deploy();
     (0..10).for_each(|name| world.report(world.named(name), ClientStatus::Failed));
-    let outcome = world.work_off();
+    let outcome = world.next();
     assert_eq!(counters(&outcome), "place 10, stop 10");
 }
 
@@ -650,7 +650,7 @@ fn what_fails_while_canaries_are_tried_out_comes_back_as_it_was() {
     for name in [5, 6] {
         world.report(member(&world, name), ClientStatus::Failed);
     }
-    let outcome = world.work_off();
+    let outcome = world.next();
     assert_eq!(counters(&outcome), "ignore 10, place 2, stop 2");
     assert_eq!(placements(&outcome), [(1, None, vec![5, 6], false)]);
 }
@@ -708,6 +708,12 @@ impl World {
         let count = self.wanted().len() as i64;
         self.run(service(count).with(at_once));
         self
+    }
+
+    /// The oldest evaluation that is pending: it sees all that happened.
+    fn next(&mut self) -> Outcome {
+        let next = self.pending()[0];
+        self.settle(next)
     }
 
     /// The node says that it is unwell after all.

@@ -303,6 +303,7 @@ impl World {
             }
             let open = |alloc: &&Alloc| alloc.deployment == Some(id) && alloc.health.healthy.is_none();
             let open: Vec<AllocId> = self.wanted().into_iter().filter(open).map(|alloc| alloc.id).collect();
+            self.pass(10);
             open.into_iter().for_each(|alloc| self.judge(alloc, true));
             self.advance();
             if !self.pending().is_empty() {

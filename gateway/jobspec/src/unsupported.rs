@@ -67,15 +67,11 @@ impl Names {
         group.services.iter().for_each(|service| self.service(service));
     }
 
-    /// Updates are paced by how many allocations run; there are no deployments, and no checks to ask.
+    /// There are no checks to ask, and no updates without a deployment to pace.
     fn update(&mut self, update: &UpdateStrategy) {
         self.name(&[
             ("update stagger", update.stagger.is_some()),
-            ("update health_check", update.health_check.is_some()),
-            ("update healthy_deadline", update.healthy_deadline.is_some()),
-            ("update canary", update.canary.unwrap_or(0) > 0),
-            ("update auto_revert", update.auto_revert == Some(true)),
-            ("update auto_promote", update.auto_promote == Some(true)),
+            ("update health_check \"checks\"", update.health_check.as_deref() == Some("checks")),
         ]);
     }
 

@@ -266,8 +266,6 @@ fn what_is_not_executed_is_named_where_it_stands() {
     let job = parsed(
         r#"periodic { cron = "@daily" }
 group "web" {
-  update { canary = 1 
-    auto_revert = false }
   network { mode = "bridge" 
     port "http" {} }
   ephemeral_disk { size = 500 
@@ -287,7 +285,6 @@ group "web" {
         unsupported(&job),
         [
             "periodic is not executed yet",
-            "group \"web\": update canary is not executed yet",
             "group \"web\": network mode \"bridge\" is not executed yet",
             "group \"web\", task \"t\": driver \"docker\" is not executed yet",
             "group \"web\", task \"t\": template is not executed yet",

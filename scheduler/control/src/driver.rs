@@ -16,6 +16,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use crate::broker::{Broker, BrokerSettings, BrokerStats, Delivery, NotHeld};
+use crate::deployments::Deployments;
 use crate::heartbeats::{HeartbeatSettings, Heartbeats};
 use crate::images::{Images, keep_images};
 use crate::inbox::{Inbox, Notice};
@@ -68,6 +69,7 @@ impl Starting {
             leader: Mutex::new(Leader {
                 broker: Broker::new(self.settings.broker.clone()),
                 heartbeats: Heartbeats::new(self.settings.heartbeats.clone()),
+                deployments: Deployments::default(),
                 chance: Rng::new(entropy()),
                 closed: false,
             }),
@@ -135,6 +137,7 @@ pub(crate) struct Shared {
 struct Leader {
     broker: Broker,
     heartbeats: Heartbeats,
+    deployments: Deployments,
     chance: Rng,
     closed: bool,
 }
@@ -354,8 +357,12 @@ impl Shared {
             leader.broker.lead(state, now());
             leader.heartbeats.clear();
             leader.heartbeats.rebuild(state, now());
+            leader.deployments.rebuild(state, now());
         }
         leader.broker.observe(state, delta, now());
+        if self.leadership_now() == Leadership::Mine {
+            leader.deployments.observe(state, delta, now());
+        }
         for row in &delta.nodes {
             let hot = state.nodes.hot(*row);
             if hot.gone || hot.status == model::NodeStatus::Down {
@@ -384,6 +391,7 @@ impl Shared {
         let mut leader = self.leader.lock();
         leader.broker.lead(state, now());
         leader.heartbeats.rebuild(state, now());
+        leader.deployments.rebuild(state, now());
         drop(leader);
         self.leadership.send_replace(Leadership::Mine);
         self.timer.notify_one();
@@ -399,6 +407,7 @@ impl Shared {
         let mut leader = self.leader.lock();
         leader.broker.follow();
         leader.heartbeats.clear();
+        leader.deployments.clear();
     }
 
     /// The server cannot go on: says why, and takes no more commands.
@@ -514,7 +523,8 @@ fn refuse_waiting(shared: &Shared) {
 fn keep_time(shared: &Shared) {
     let mut leader = shared.leader.lock();
     while !leader.closed {
-        let next = leader.heartbeats.next_deadline().into_iter().chain(leader.broker.next_deadline()).min();
+        let own = [leader.broker.next_deadline(), leader.deployments.next_deadline()];
+        let next = leader.heartbeats.next_deadline().into_iter().chain(own.into_iter().flatten()).min();
         let wait = next.map(|deadline| deadline.since(now()).to_std());
         match wait {
             Some(wait) if wait.is_zero() => {}
@@ -528,12 +538,14 @@ fn keep_time(shared: &Shared) {
             }
         }
         let state = shared.published.load();
-        let Leader { broker, heartbeats, chance, .. } = &mut *leader;
+        let Leader { broker, heartbeats, deployments, chance, .. } = &mut *leader;
+        let due = deployments.expire(&state, now());
         let silent = heartbeats.expire(now());
         let failed = broker.expire(&state, now(), chance);
         parking_lot::MutexGuard::unlocked(&mut leader, || {
             silent.into_iter().for_each(|command| shared.submit_and_forget(command, "heartbeats"));
             failed.into_iter().for_each(|command| shared.submit_and_forget(command, "broker"));
+            due.into_iter().for_each(|command| shared.submit_and_forget(command, "deployments"));
             shared.work.notify_all();
         });
     }

@@ -1,4 +1,4 @@
-//! The leader's loops: the sequencer, the broker, the workers and the heartbeats.
+//! The leader's loops: the sequencer, the broker, the workers, the heartbeats and the deployments.
 //!
 //! Each is a machine without a clock of its own: it is told the time and says when it wants to be called
 //! again. Only `driver.rs` reads the clock, draws seeds and owns threads. No rule about nodes or jobs lives
@@ -6,6 +6,7 @@
 
 mod ask;
 pub mod broker;
+pub mod deployments;
 mod driver;
 pub mod heartbeats;
 pub mod images;

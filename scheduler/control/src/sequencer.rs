@@ -253,7 +253,7 @@ impl Sequencer {
     fn decide(&mut self, submission: Submission, seed: u64, filling: &mut Filling) {
         let Submission { request, answer } = submission;
         if let Some(known) = self.working.remembered(request.id) {
-            let reply = Reply { evals: known.eval.into_iter().collect(), verdict: None, reverted_to: None };
+            let reply = Reply { evals: known.eval.into_iter().collect(), ..Reply::default() };
             let receipt = Receipt { index: known.index, time: self.working.time, wrote: true, reply };
             filling.answers.push(Held { answer, outcome: Ok(receipt) });
             return;

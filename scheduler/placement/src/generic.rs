@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::{Index, Rng};
+use model::DeploymentId;
 use model::document::TaskGroup;
 use state::alloc::Alloc;
 use state::job::JobVersion;
@@ -14,7 +15,7 @@ use crate::memory::Memory;
 use crate::place::Placer;
 use crate::plan::Draft;
 use crate::proposed::Proposed;
-use crate::reconcile::{Again, FollowUps, GroupPlan, Situation, Update, reconcile};
+use crate::reconcile::{FollowUps, GroupPlan, Situation, Summary, Update, conclude, reconcile};
 use crate::settings::settings;
 
 pub fn pass(cx: &Situation, seed: u64, memory: &mut Memory) -> Draft {
@@ -25,26 +26,20 @@ pub fn pass(cx: &Situation, seed: u64, memory: &mut Memory) -> Draft {
     let version = cx.job.current();
     let mut scope = Scope::new(cx.state, &version.job);
     let mut judges = judges(cx, version);
-    let (decisions, mut follow_ups, again) = decide(
-        cx,
-        seed,
-        &allocs,
-        &mut Context { scope: &mut scope, judges: &mut judges, proposed: &proposed },
-    );
-    for (name, decision) in &decisions {
+    let mut shared = Context { scope: &mut scope, judges: &mut judges, proposed: &proposed };
+    let (mut decisions, follow_ups) = decide(cx, seed, &allocs, &mut shared);
+    let deployment = conclude(cx, &mut draft, seed, summary(&mut decisions));
+    for (name, decision) in &mut decisions {
+        deployment.into_iter().for_each(|id| decision.belong_to(id, version));
         carry_out(cx, &mut draft, &mut proposed, judges.get(name), name, decision);
     }
     let mut placer = Placer::new(cx, memory, proposed, allocs, Rng::stream(seed, "ports"));
     for (name, decision) in &decisions {
-        if let (Some(judge), Some(group)) = (judges.get(name), version.group(name)) {
-            placer.place(&mut draft, name, group, judge, decision);
+        if let Some(judge) = judges.get(name) {
+            placer.place(&mut draft, name, judge, decision);
         }
     }
-    let placed = decisions.iter().filter(|(_, decision)| decision.requested() > 0);
-    placer.learn_classes(&mut draft, placed.filter_map(|(name, _)| judges.get(name)));
-    if let Some(time) = again.at(!draft.plan.placed.is_empty()) {
-        follow_ups.rollout(cx, time);
-    }
+    placer.learn_classes(&mut draft);
     draft.plan.follow_ups = follow_ups.created;
     draft
 }
@@ -66,13 +61,21 @@ pub fn judges<'e>(cx: &Situation<'e>, version: &'e JobVersion) -> BTreeMap<Strin
     groups.map(judge).collect()
 }
 
-/// Decides each group, in the order of their names; and when to go on with updates that may not do everything now.
+/// What the groups have in common, once each is decided.
+fn summary(decisions: &mut [(String, GroupPlan)]) -> Summary {
+    Summary {
+        goals: decisions.iter_mut().filter_map(|(_, decision)| decision.goal.take()).collect(),
+        complete: decisions.iter().all(|(_, decision)| decision.complete),
+    }
+}
+
+/// Decides each group, in the order of their names.
 fn decide<'e>(
     cx: &Situation<'e>,
     seed: u64,
     allocs: &[&'e Alloc],
     shared: &mut Context<'_, 'e>,
-) -> (Vec<(String, GroupPlan<'e>)>, FollowUps, Again) {
+) -> (Vec<(String, GroupPlan<'e>)>, FollowUps) {
     let version = cx.job.current();
     let mut by_group: BTreeMap<&str, Vec<&Alloc>> = BTreeMap::new();
     allocs.iter().for_each(|alloc| by_group.entry(&alloc.group).or_default().push(alloc));
@@ -80,7 +83,6 @@ fn decide<'e>(
     let names: BTreeSet<&str> = by_group.keys().copied().chain(wanted).collect();
     let mut follow_ups = FollowUps::new(seed);
     let mut decisions = Vec::new();
-    let mut again = Again::default();
     for name in names {
         let group = version.group(name).filter(|_| cx.job.is_wanted());
         let of_group = by_group.remove(name).unwrap_or_default();
@@ -91,11 +93,10 @@ fn decide<'e>(
             }
             _ => Update::Ignore,
         };
-        let decision = reconcile(cx, group, &of_group, &mut follow_ups, &mut judge);
-        again = again.or(decision.again);
+        let decision = reconcile(cx, name, group, &of_group, &mut follow_ups, &mut judge);
         decisions.push((name.to_string(), decision));
     }
-    (decisions, follow_ups, again)
+    (decisions, follow_ups)
 }
 
 /// What does not depend on finding a place.
@@ -116,12 +117,18 @@ fn carry_out(
     if let Some(judge) = judge {
         decision.in_place.iter().for_each(|alloc| proposed.resize(alloc, judge.ask.amount));
         let updated = decision.in_place.iter().map(|alloc| alloc.id).collect();
-        draft.update_in_place(cx, &judge.ask.template, updated);
+        draft.update_in_place(cx, &judge.ask.template, updated, in_hand(cx, draft));
     }
     if cx.job.current().group(name).is_some() {
         draft.queued.insert(name.to_string(), decision.requested() as u32);
     }
     draft.groups.entry(name.to_string()).or_default().desired = decision.desired.clone();
+}
+
+/// The newest deployment there will be: updated allocations join it.
+pub fn in_hand(cx: &Situation, draft: &Draft) -> Option<DeploymentId> {
+    let created = draft.plan.deployment.as_ref().map(|created| created.deployment);
+    created.or(cx.rollout.latest().map(|latest| latest.id))
 }
 
 /// What a new version means for allocations of a group, by the version they run.

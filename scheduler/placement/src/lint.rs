@@ -42,6 +42,7 @@ struct Placement<'s> {
     version: &'s JobVersion,
     group: String,
     name: u32,
+    canary: bool,
     amount: Amount,
     /// Each with whether others may have it too.
     ports: Vec<(u16, bool)>,
@@ -75,6 +76,7 @@ fn placements<'s>(state: &'s State, plan: &Plan, found: &mut Vec<String>) -> Vec
                 version,
                 group: event.group.clone(),
                 name: event.names[at],
+                canary: event.canary,
                 amount: Amount {
                     cpu_mhz: template.cpu_mhz,
                     memory_mib: template.memory_mib,
@@ -153,19 +155,21 @@ impl Placement<'_> {
     }
 }
 
-/// A placed name is held by no other allocation that counts: not wanted to end, not ended, not cut off.
+/// A placed name is held by no other allocation that counts: not wanted to end, not ended, not cut off. A canary may
+/// share the name of what it is to replace.
 fn names_are_unique(state: &State, stopped: &[AllocId], placed: &[Placement], found: &mut Vec<String>) {
     let mut holders = BTreeMap::new();
     for placement in placed {
         let node = placement.version.kind.is_per_node().then_some(placement.node);
         let job = placement.version.job_created;
-        let name = (job, placement.group.clone(), placement.name, node);
+        let name = (job, placement.group.clone(), placement.name, node, placement.canary);
         *holders.entry(name).or_insert(0) += 1;
     }
     for (_, alloc) in state.allocs.iter() {
         let counts = !alloc.is_terminal() && alloc.client != ClientStatus::Unknown;
         let node = alloc.version.kind.is_per_node().then_some(alloc.node_id);
-        let name = (alloc.version.job_created, alloc.group.to_string(), alloc.name_index, node);
+        let canary = alloc.health.canary;
+        let name = (alloc.version.job_created, alloc.group.to_string(), alloc.name_index, node, canary);
         // One that falls silent in this very pass may get its substitute at once.
         let silent = state.nodes.hot(alloc.node).status.is_silent();
         if counts
@@ -176,7 +180,7 @@ fn names_are_unique(state: &State, stopped: &[AllocId], placed: &[Placement], fo
             *held += 1;
         }
     }
-    for ((_, group, index, _), held) in holders.into_iter().filter(|(_, held)| *held > 1) {
+    for ((_, group, index, ..), held) in holders.into_iter().filter(|(_, held)| *held > 1) {
         found.push(format!("the name {group}[{index}] is held {held} times"));
     }
 }

@@ -1,30 +1,34 @@
 //! Finds places for what a pass over a service or batch job wants.
 
+use std::sync::Arc;
+
 use base::Rng;
 use model::document::{AllocationMetric, TaskGroup};
 use state::alloc::Alloc;
-use state::node::NodeRow;
+use state::job::JobVersion;
 
 use crate::ask::Ask;
 use crate::field::{Field, For, Sibling};
 use crate::judge::Judge;
 use crate::memory::Memory;
 use crate::metrics::{add_exhausted, with_pool};
-use crate::plan::{Columns, Draft};
+use crate::plan::{Columns, Draft, Run};
 use crate::ports::NodePorts;
 use crate::proposed::Proposed;
 use crate::reconcile::{GroupPlan, Situation, Wish};
 use crate::reschedule;
+use crate::settings::settings;
+use crate::shape::Shape;
 
 /// Finds places, group by group.
 pub struct Placer<'e, 'c> {
     cx: &'c Situation<'e>,
     memory: &'c mut Memory,
-    /// The memory was brought up to the state: most evaluations place nothing, and need none.
-    followed: bool,
     proposed: Proposed<'e>,
     allocs: Vec<&'e Alloc>,
     ports: Rng,
+    /// What was asked for; empty until something is, and the memory is not brought up to the state before.
+    shapes: Vec<Shape>,
 }
 
 impl<'e, 'c> Placer<'e, 'c> {
@@ -35,44 +39,51 @@ impl<'e, 'c> Placer<'e, 'c> {
         allocs: Vec<&'e Alloc>,
         ports: Rng,
     ) -> Placer<'e, 'c> {
-        Placer { cx, memory, followed: false, proposed, allocs, ports }
+        Placer { cx, memory, proposed, allocs, ports, shapes: Vec::new() }
     }
 
-    /// Successors of what a new version replaces come first, then what is missing.
-    pub fn place(
-        &mut self,
-        draft: &mut Draft,
-        name: &str,
-        group: &TaskGroup,
-        judge: &Judge<'e>,
-        decision: &GroupPlan<'e>,
-    ) {
-        if decision.requested() == 0 {
-            return;
+    /// Successors of what a new version replaces come first, then what is missing. What runs the same is placed
+    /// together; `judge` is that of the wanted version.
+    pub fn place(&mut self, draft: &mut Draft, name: &str, judge: &Judge<'e>, decision: &GroupPlan<'e>) {
+        let state = self.cx.state;
+        let wishes: Vec<Wish<'e>> = decision.wishes().copied().collect();
+        for wishes in wishes.chunk_by(|one, next| run(one) == run(next)) {
+            let version = wishes[0].version;
+            if Arc::ptr_eq(version, self.cx.job.current()) {
+                self.place_alike(draft, name, judge, wishes);
+            } else if let Some(group) = version.group(name) {
+                let settings = settings(state, version.job.node_pool.as_deref().unwrap_or_default());
+                self.place_alike(draft, name, &Judge::new(state, version, group, settings.algorithm), wishes);
+            }
         }
+    }
+
+    fn place_alike(&mut self, draft: &mut Draft, name: &str, judge: &Judge<'e>, wishes: &[Wish<'e>]) {
+        let version: &'e JobVersion = wishes[0].version;
+        let Some(group) = version.group(name) else { return };
         let state = self.cx.state;
         let siblings = self.siblings(draft, name);
-        if !std::mem::replace(&mut self.followed, true) {
+        if self.shapes.is_empty() {
             self.memory.follow(state);
         }
+        self.shapes.push(judge.shape.clone());
         let kept = self.memory.board(state, &judge.shape);
-        let job = &self.cx.job.current().job;
-        let of = For { job, group, distinct_hosts: judge.distinct_hosts };
+        let of = For { job: &version.job, group, distinct_hosts: judge.distinct_hosts };
         let mut field = Field::new(state, kept, of, &siblings, &self.proposed);
         let mut round = Round {
             cx: self.cx,
+            version,
             group,
             ask: &judge.ask,
             proposed: &mut self.proposed,
             ports: &mut self.ports,
             columns: Columns::default(),
         };
-        for wish in decision.destructive.iter().chain(&decision.places) {
+        for wish in wishes {
             if let Some(metric) = draft.failed.get_mut(name) {
                 metric.coalesced_failures += 1;
                 add_exhausted(metric, group);
-            } else if let Some(row) = round.try_place(draft, &mut field, wish) {
-                draft.placed.push(row);
+            } else if round.try_place(draft, &mut field, wish) {
                 *draft.queued.entry(name.to_string()).or_default() -= 1;
             } else {
                 let mut metric = round.metric(&mut field, true);
@@ -81,42 +92,43 @@ impl<'e, 'c> Placer<'e, 'c> {
             }
         }
         let columns = round.columns;
-        draft.place(self.cx, name, &judge.ask.template, columns);
+        draft.place(self.cx, name, &run(&wishes[0]), &judge.ask.template, columns);
         draft.groups.entry(name.to_string()).or_default().failed = draft.failed.get(name).cloned();
     }
 
-    /// What the nodes of each class said to the groups that were placed: whoever waits for room waits for those that
-    /// may do.
-    pub fn learn_classes<'j>(&mut self, draft: &mut Draft, judges: impl Iterator<Item = &'j Judge<'e>>)
-    where
-        'e: 'j,
-    {
+    /// What the nodes of each class said to what was asked for: whoever waits for room waits for those that may do.
+    pub fn learn_classes(&mut self, draft: &mut Draft) {
         if draft.failed.is_empty() {
             return;
         }
-        for judge in judges {
-            let kept = self.memory.board(self.cx.state, &judge.shape);
+        for shape in &self.shapes {
+            let kept = self.memory.board(self.cx.state, shape);
             draft.learn_classes(kept.board.classes(self.cx.state, kept.fleet).into_iter());
-            draft.escaped |= judge.escapes();
+            draft.escaped |= shape.escapes();
         }
     }
 
     /// Allocations of the job that take room, as the plan leaves them.
     fn siblings(&self, draft: &Draft, group: &str) -> Vec<Sibling> {
+        let state = self.cx.state;
         let stay = |alloc: &&&Alloc| alloc.takes_room() && !self.proposed.is_stopped(alloc.id);
         let of_state = self.allocs.iter().filter(stay).map(|alloc| Sibling {
             row: alloc.node,
             same_group: &*alloc.group == group,
             ending: alloc.is_stopping(),
         });
-        let of_plan = draft.placed.iter().map(|row| Sibling { row: *row, same_group: false, ending: false });
+        let of_plan = draft.plan.placed.iter().flat_map(|placed| {
+            let rows = placed.nodes.iter().filter_map(|node| state.nodes.find(*node));
+            rows.map(|row| Sibling { row, same_group: placed.group == group, ending: false })
+        });
         of_state.chain(of_plan).collect()
     }
 }
 
-/// The placements of one group.
+/// Placements of one group that run the same.
 struct Round<'r, 'e> {
     cx: &'r Situation<'e>,
+    version: &'r JobVersion,
     group: &'r TaskGroup,
     ask: &'r Ask,
     proposed: &'r mut Proposed<'e>,
@@ -126,7 +138,7 @@ struct Round<'r, 'e> {
 
 impl<'e> Round<'_, 'e> {
     /// Places one allocation and stops what it stands in for; changes nothing if no node will do.
-    fn try_place(&mut self, draft: &mut Draft, field: &mut Field, wish: &Wish<'e>) -> Option<NodeRow> {
+    fn try_place(&mut self, draft: &mut Draft, field: &mut Field, wish: &Wish<'e>) -> bool {
         let leaving = wish.instead_of.filter(|stop| !self.proposed.is_stopped(stop.alloc.id));
         if let Some(stop) = leaving {
             self.proposed.stop(stop.alloc);
@@ -137,27 +149,26 @@ impl<'e> Round<'_, 'e> {
                 self.proposed.unstop(stop.alloc);
                 field.stayed(stop.alloc, self.proposed);
             }
-            return None;
+            return false;
         };
         let row = field.row(at);
         let node = self.cx.state.nodes.cold(row);
-        let ask = self.ask;
-        let numbers = if ask.ports.is_empty() {
+        let numbers = if self.ask.ports.is_empty() {
             Vec::new()
         } else {
-            ask.ports.assign(&NodePorts::new(&node.document, self.proposed.ports(row)), self.ports)
+            self.ask.ports.assign(&NodePorts::new(&node.document, self.proposed.ports(row)), self.ports)
         };
-        self.proposed.place(row, ask.amount, &numbers);
+        self.proposed.place(row, self.ask.amount, &numbers);
         field.placed(at, self.proposed);
         self.columns.push(node.id, wish.name_index, wish.previous, &numbers);
         wish.instead_of.iter().for_each(|stop| draft.stop(stop));
-        Some(row)
+        true
     }
 
     fn choose(&mut self, field: &mut Field, wish: &Wish<'e>) -> Option<u32> {
         let suspects = wish.previous.map(|previous| reschedule::penalties(self.cx.state, previous));
         field.penalise(&suspects.unwrap_or_default(), self.proposed);
-        let home = wish.previous.filter(|previous| stays_home(self.cx, self.group, previous));
+        let home = wish.previous.filter(|previous| stays_home(self.version, self.group, previous));
         let kept = home.and_then(|previous| field.only(previous.node, self.proposed));
         let chosen = kept.or_else(|| field.best(self.proposed));
         if chosen.is_some() && self.columns.metric.is_none() {
@@ -172,15 +183,18 @@ impl<'e> Round<'_, 'e> {
 
     fn metric(&self, field: &mut Field, everything: bool) -> AllocationMetric {
         let metric = field.metric(everything);
-        let pool = self.cx.job.current().job.node_pool.as_deref();
-        with_pool(metric, field.board().available(), pool)
+        with_pool(metric, field.board().available(), self.version.job.node_pool.as_deref())
     }
 }
 
 /// The group's disk is to stay with it, and the job still goes where it went.
-fn stays_home(cx: &Situation, group: &TaskGroup, previous: &Alloc) -> bool {
-    let (old, new) = (&previous.version.job, &cx.job.current().job);
+fn stays_home(version: &JobVersion, group: &TaskGroup, previous: &Alloc) -> bool {
+    let (old, new) = (&previous.version.job, &version.job);
     let disk = group.ephemeral_disk.as_ref();
     let sticky = disk.is_some_and(|disk| disk.sticky == Some(true) || disk.migrate == Some(true));
     sticky && old.node_pool == new.node_pool && old.datacenters == new.datacenters
+}
+
+fn run(wish: &Wish) -> Run {
+    Run { version: wish.version.version, deployment: wish.deployment, canary: wish.canary }
 }

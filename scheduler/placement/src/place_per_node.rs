@@ -10,7 +10,7 @@ use crate::board::fit_of;
 use crate::candidates::Candidates;
 use crate::judge::Judge;
 use crate::metrics::{Tally, add_exhausted, with_pool};
-use crate::plan::{Columns, Draft};
+use crate::plan::{Columns, Draft, Run};
 use crate::ports::NodePorts;
 use crate::proposed::Proposed;
 use crate::reconcile::Situation;
@@ -71,7 +71,9 @@ impl<'e> Placer<'_, 'e> {
             metric.coalesced_failures = 0;
             columns.metric = Some(metric);
         }
-        draft.place(self.cx, name, &judge.ask.template.clone(), columns);
+        let version = self.cx.job.current().version;
+        let run = Run { version, deployment: None, canary: false };
+        draft.place(self.cx, name, &run, &judge.ask.template.clone(), columns);
     }
 
     fn fill(&mut self, judge: &mut Judge<'e>, hot: &NodeHot, spot: &Spot<'e>, columns: &mut Columns) {

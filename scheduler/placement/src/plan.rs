@@ -8,9 +8,8 @@ use model::document::AllocationMetric;
 use model::event::{
     AllocsMarkedUnknown, AllocsPlaced, AllocsReconnected, AllocsStopped, AllocsUpdatedInPlace, FailedGroups,
 };
-use model::{AllocId, ClientStatus, Desired, Doc, EvalId, NodeId, Template};
+use model::{AllocId, ClientStatus, DeploymentId, Desired, Doc, EvalId, NodeId, Template};
 use state::alloc::Alloc;
-use state::node::NodeRow;
 
 use crate::explain::GroupExplanation;
 use crate::reconcile::{Situation, Stop};
@@ -28,8 +27,6 @@ pub struct Draft {
     /// The first node that had no room, for jobs that run on every node.
     pub full_node: Option<NodeId>,
     pub groups: BTreeMap<String, GroupExplanation>,
-    /// Where this plan put allocations of the job, for groups that come later.
-    pub placed: Vec<NodeRow>,
     ids: Rng,
     stopped: BTreeSet<AllocId>,
 }
@@ -45,7 +42,6 @@ impl Draft {
             escaped: false,
             full_node: None,
             groups: BTreeMap::new(),
-            placed: Vec::new(),
             ids: Rng::stream(seed, "allocations"),
             stopped: BTreeSet::new(),
         }
@@ -99,19 +95,26 @@ impl Draft {
     }
 
     /// `allocs` belong to one group.
-    pub fn update_in_place(&mut self, cx: &Situation, template: &Template, allocs: Vec<AllocId>) {
+    pub fn update_in_place(
+        &mut self,
+        cx: &Situation,
+        template: &Template,
+        allocs: Vec<AllocId>,
+        deployment: Option<DeploymentId>,
+    ) {
         if !allocs.is_empty() {
             self.plan.updated.push(AllocsUpdatedInPlace {
                 eval: cx.eval_id(),
                 version: cx.job.current().version,
                 template: Doc::of(template),
                 allocs,
-                deployment: None,
+                deployment,
             });
         }
     }
 
-    pub fn place(&mut self, cx: &Situation, group: &str, template: &Template, columns: Columns) {
+    /// `run` is any of the wishes that the columns come from: they run the same.
+    pub fn place(&mut self, cx: &Situation, group: &str, run: &Run, template: &Template, columns: Columns) {
         let Columns { nodes, names, mut previous, ports, metric } = columns;
         if nodes.is_empty() {
             return;
@@ -123,7 +126,7 @@ impl Draft {
         self.plan.placed.push(AllocsPlaced {
             eval: cx.eval_id(),
             key: cx.job.key.clone(),
-            version: cx.job.current().version,
+            version: run.version,
             group: group.to_string(),
             template: Doc::of(template),
             metrics: Doc::of(&metric.unwrap_or_default()),
@@ -131,8 +134,8 @@ impl Draft {
             nodes,
             names,
             previous,
-            deployment: None,
-            canary: false,
+            deployment: run.deployment,
+            canary: run.canary,
             ports,
             given: Vec::new(),
         });
@@ -144,6 +147,14 @@ impl Draft {
             *self.classes.entry(class).or_default() |= eligible;
         }
     }
+}
+
+/// What placements of one event have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    pub version: u64,
+    pub deployment: Option<DeploymentId>,
+    pub canary: bool,
 }
 
 /// Placements of one group, as columns.

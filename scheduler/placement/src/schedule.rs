@@ -8,7 +8,7 @@ use state::eval::Eval;
 use crate::explain::Explanation;
 use crate::memory::Memory;
 use crate::plan::Draft;
-use crate::reconcile::Situation;
+use crate::reconcile::{Rollout, Situation};
 use crate::{generic, system, texts};
 
 /// What an evaluation leads to, and why.
@@ -36,7 +36,7 @@ pub fn schedule_with(memory: &mut Memory, state: &State, eval: &Eval, seed: u64,
     if !accepts(kind, eval.facts.trigger) {
         return Outcome { settlement: refused(state, eval), explanation };
     }
-    let cx = Situation { state, eval, job, now };
+    let cx = Situation { state, eval, job, rollout: Rollout::of(state, job), now };
     let draft = if job.purged {
         Draft::new(&cx, seed)
     } else if kind.is_per_node() {
@@ -115,6 +115,7 @@ fn finish(cx: &Situation, seed: u64, draft: Draft, mut explanation: Explanation)
         queued: draft.queued.iter().map(|(group, count)| (group.clone(), *count)).collect(),
         failed_groups: if short { Doc::of(&draft.failed) } else { Doc::default() },
         next: draft.plan.follow_ups.last().map(|eval| eval.id),
+        deployment: generic::in_hand(cx, &draft),
         ..EvalOutcome::default()
     };
     let waits = EvalOutcome { classes: classes(cx.state, &draft), escaped: draft.escaped, ..outcome.clone() };

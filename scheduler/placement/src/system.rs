@@ -266,7 +266,7 @@ impl Todo<'_> {
         if let Some(judge) = judge {
             self.in_place.iter().for_each(|alloc| proposed.resize(alloc, judge.ask.amount));
             let updated = self.in_place.iter().map(|alloc| alloc.id).collect();
-            draft.update_in_place(cx, &judge.ask.template, updated);
+            draft.update_in_place(cx, &judge.ask.template, updated, None);
         }
     }
 }

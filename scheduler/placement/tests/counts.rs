@@ -78,68 +78,15 @@ fn without_an_update_block_everything_is_replaced_at_once() {
     assert_eq!(counters(&world.settle(eval)), "stop 2, destructive 2");
 }
 
-fn rolling(max_parallel: i64) -> impl Fn(&mut model::document::Job) {
-    move |job| {
-        group(job).update = Some(UpdateStrategy {
-            max_parallel: Some(max_parallel),
-            min_healthy_time: Some(model::document::Duration::from_secs(10)),
-            progress_deadline: Some(model::document::Duration::from_secs(600)),
-            ..UpdateStrategy::default()
-        });
-    }
-}
-
-/// Ours, while there are no deployments: at most `max_parallel` are unsettled, and a follow-up goes on.
-#[test]
-fn an_update_block_paces_replacements_by_what_has_settled() {
-    let mut world = World::running(service(5).with(rolling(2)), 10);
-    world.pass(60);
-    let eval = world.register(service(5).with(rolling(2)).with(destructive));
-    assert_eq!(counters(&world.settle(eval)), "ignore 3, destructive 2");
-    assert_eq!(world.waiting(), [(15, Trigger::RollingUpdate)]);
-
-    // Another evaluation in the meantime neither hurries it nor schedules it twice.
-    assert_eq!(counters(&world.evaluate()), "ignore 5");
-    assert_eq!(world.waiting(), [(15, Trigger::RollingUpdate)]);
-    world.all_run();
-    world.pass(9);
-    assert_eq!(counters(&world.evaluate()), "ignore 5", "running for 9 s is not settled");
-    let mut rounds = Vec::new();
-    while !world.waiting().is_empty() {
-        let next = world.skip_to(Trigger::RollingUpdate);
-        rounds.push(counters(&world.settle(next)));
-        world.all_run();
-    }
-    assert_eq!(rounds, ["ignore 3, destructive 2", "ignore 4, destructive 1"]);
-    assert!(world.wanted().iter().all(|alloc| alloc.version.version == 1));
-}
-
-#[test]
-fn an_update_that_does_not_settle_rests_after_the_progress_deadline() {
-    let mut world = World::running(service(4).with(rolling(1)), 8);
-    world.pass(60);
-    let eval = world.register(service(4).with(rolling(1)).with(destructive));
-    world.settle(eval);
-    let begun = world.now;
-    while !world.waiting().is_empty() {
-        let next = world.skip_to(Trigger::RollingUpdate);
-        assert_eq!(counters(&world.settle(next)), "ignore 4");
-    }
-    let waited = world.now.since(begun);
-    assert!(waited >= Duration::from_secs(590) && waited <= Duration::from_secs(615), "{waited}");
-    let new = world.wanted().iter().filter(|alloc| alloc.version.version == 1).count();
-    assert_eq!(new, 1, "three old ones still serve");
-}
-
 /// The blocked evaluation goes on when there is room: to look again and again before would fill the log.
 #[test]
 fn an_update_that_finds_no_room_waits_for_room_and_not_for_time() {
-    let mut world = World::running(service(3).with(rolling(1)), 3);
+    let mut world = World::running(service(3).with(rolling(1, 0)), 3);
     world.pass(60);
     let nowhere = |job: &mut model::document::Job| {
         job.constraints.push(constraint("${attr.kernel.name}", "=", "plan9"));
     };
-    let eval = world.register(service(3).with(rolling(1)).with(destructive).with(nowhere));
+    let eval = world.register(service(3).with(rolling(1, 0)).with(destructive).with(nowhere));
     let outcome = world.settle(eval);
     assert!(!is_placed_in_full(&outcome) && stopped(&world, &outcome).is_empty());
     assert_eq!(world.waiting(), []);
@@ -148,8 +95,8 @@ fn an_update_that_finds_no_room_waits_for_room_and_not_for_time() {
 /// B10.
 #[test]
 fn a_max_parallel_of_zero_is_no_update_block() {
-    let mut world = World::running(service(3).with(rolling(0)), 3);
-    let eval = world.register(service(3).with(rolling(0)).with(destructive));
+    let mut world = World::running(service(3).with(rolling(0, 0)), 3);
+    let eval = world.register(service(3).with(rolling(0, 0)).with(destructive));
     assert_eq!(counters(&world.settle(eval)), "destructive 3");
 }
 

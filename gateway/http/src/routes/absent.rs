@@ -16,8 +16,6 @@ const UNSUPPORTED: &[&str] = &[
     "/v1/job/{id}/plan",
     "/v1/job/{id}/dispatch",
     "/v1/job/{id}/dispatch/payload",
-    "/v1/job/{id}/revert",
-    "/v1/job/{id}/stable",
     "/v1/job/{id}/scale",
     "/v1/job/{id}/services",
     "/v1/job/{id}/actions",

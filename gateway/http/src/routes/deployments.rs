@@ -1,16 +1,21 @@
-//! Deployments are not built: there are none, and none can be changed.
-
 use axum::Router;
-use axum::extract::State as With;
+use axum::extract::{Path, State as With};
 use axum::routing::get;
-use base::Index;
-use model::document::{AllocationListStub, Deployment};
+use model::{AllocId, Command, DeploymentId};
+use state::State;
+use state::alloc::stub;
+use state::deployment::{Deployment, document};
+
+use api::{
+    DeploymentAllocHealthRequest, DeploymentFailRequest, DeploymentPauseRequest, DeploymentPromoteRequest,
+    DeploymentUpdateResponse,
+};
 
 use super::write;
-use crate::answer::Answer;
+use crate::answer::{Answer, written};
 use crate::error::Failure;
-use crate::page::{Page, id_prefix};
-use crate::request::Read;
+use crate::page::{Creation, Page, id_prefix, page};
+use crate::request::{Json, OptionalJson, Read, Write};
 use crate::server::Server;
 
 pub fn router() -> Router<Server> {
@@ -18,20 +23,142 @@ pub fn router() -> Router<Server> {
         .route("/v1/deployments", get(list))
         .route("/v1/deployment/{id}", get(read))
         .route("/v1/deployment/allocations/{id}", get(allocations))
-        .route("/v1/deployment/{verb}/{id}", write(async || not_found()))
+        .route("/v1/deployment/promote/{id}", write(promote))
+        .route("/v1/deployment/fail/{id}", write(fail))
+        .route("/v1/deployment/pause/{id}", write(pause))
+        .route("/v1/deployment/allocation-health/{id}", write(set_health))
+        .route(
+            "/v1/deployment/unblock/{id}",
+            write(async || Failure::unsupported("a job in several regions is")),
+        )
 }
 
 async fn list(With(server): With<Server>, read: Read) -> Answer {
-    id_prefix(&read.options.prefix)?;
-    server.list(read, |_| Index::ZERO, |_, _| Ok(Page::<Deployment>::whole(std::iter::empty()))).await
+    let view = |state: &State, read: &Read| {
+        Ok(deployments(state, read)?.map(|deployment| document(state, deployment)))
+    };
+    server.list(read, |state| state.tables.deployments, view).await
 }
 
-async fn read(With(server): With<Server>, read: Read) -> Answer {
-    server.read(&read, |_| Index::ZERO, |_| Err::<Deployment, _>(not_found())).await
+async fn read(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+    let find = |state: &State| id.parse().ok().and_then(|id: DeploymentId| state.deployments.find(id));
+    let index = |state: &State| match find(state) {
+        Some(row) => state.deployments.get(row).modified,
+        None => state.tables.deployments,
+    };
+    let view = |state: &State| {
+        let row = find(state).ok_or_else(not_found)?;
+        Ok(document(state, state.deployments.get(row)))
+    };
+    server.read(&read, index, view).await
 }
 
-async fn allocations(With(server): With<Server>, read: Read) -> Answer {
-    server.list(read, |_| Index::ZERO, |_, _| Ok(Page::<AllocationListStub>::whole(std::iter::empty()))).await
+async fn allocations(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+    let id: Option<DeploymentId> = id.parse().ok();
+    let view = move |state: &State, _: &Read| {
+        let known = id.and_then(|id| state.deployments.lookup(id));
+        let of_job = known.into_iter().flat_map(|known| state.jobs.get(known.job).allocs.iter());
+        let own = of_job.map(|row| state.allocs.get(*row)).filter(|alloc| alloc.deployment == id);
+        Ok(Page::whole(own.map(|alloc| stub(state, alloc))))
+    };
+    server.list(read, |state| state.tables.allocs, view).await
+}
+
+async fn promote(
+    With(server): With<Server>,
+    Path(id): Path<String>,
+    write: Write,
+    Json(request): Json<DeploymentPromoteRequest>,
+) -> Answer {
+    let deployment = named(&id, &request.deployment_id)?;
+    let groups = if request.all { Vec::new() } else { request.groups.0 };
+    if !request.all && groups.is_empty() {
+        return Err(Failure::invalid("Must specify at least one group to promote or promote all"));
+    }
+    change(&server, &write, deployment, Command::PromoteDeployment { deployment, groups }).await
+}
+
+async fn fail(
+    With(server): With<Server>,
+    Path(id): Path<String>,
+    write: Write,
+    OptionalJson(request): OptionalJson<DeploymentFailRequest>,
+) -> Answer {
+    let asked = if request.deployment_id.is_empty() { &id } else { &request.deployment_id };
+    let deployment = named(&id, asked)?;
+    change(&server, &write, deployment, Command::FailDeployment { deployment }).await
+}
+
+async fn pause(
+    With(server): With<Server>,
+    Path(id): Path<String>,
+    write: Write,
+    Json(request): Json<DeploymentPauseRequest>,
+) -> Answer {
+    let deployment = named(&id, &request.deployment_id)?;
+    let command = match request.pause {
+        true => Command::PauseDeployment { deployment },
+        false => Command::ResumeDeployment { deployment },
+    };
+    change(&server, &write, deployment, command).await
+}
+
+async fn set_health(
+    With(server): With<Server>,
+    Path(id): Path<String>,
+    write: Write,
+    Json(request): Json<DeploymentAllocHealthRequest>,
+) -> Answer {
+    let deployment = named(&id, &request.deployment_id)?;
+    let healthy = allocs("HealthyAllocationIDs", &request.healthy_allocation_ids)?;
+    let unhealthy = allocs("UnhealthyAllocationIDs", &request.unhealthy_allocation_ids)?;
+    change(&server, &write, deployment, Command::SetAllocHealth { deployment, healthy, unhealthy }).await
+}
+
+async fn change(server: &Server, write: &Write, deployment: DeploymentId, command: Command) -> Answer {
+    let receipt = server.submit(write, command).await?;
+    let eval = receipt.reply.evals.first();
+    let state = server.control.state();
+    let response = DeploymentUpdateResponse {
+        eval_id: eval.map(ToString::to_string).unwrap_or_default(),
+        eval_create_index: eval.map_or(0, |_| receipt.index.0),
+        deployment_modify_index: state.deployments.lookup(deployment).map_or(0, |known| known.modified.0),
+        reverted_job_version: receipt.reply.reverted_to,
+        index: receipt.index.0,
+    };
+    written(receipt.index, &response)
+}
+
+/// The path and the body both name it.
+fn named(path: &str, body: &str) -> Result<DeploymentId, Failure> {
+    if body.is_empty() {
+        return Err(Failure::invalid("DeploymentID must be specified"));
+    }
+    if path != body {
+        return Err(Failure::invalid("Deployment ID does not match"));
+    }
+    path.parse().map_err(|_| not_found())
+}
+
+fn allocs(field: &str, ids: &[String]) -> Result<Vec<AllocId>, Failure> {
+    let id = |text: &String| {
+        text.parse().map_err(|_| Failure::invalid(format!("{field}: expected UUIDs, found {text:?}")))
+    };
+    ids.iter().map(id).collect()
+}
+
+fn deployments<'a>(state: &'a State, read: &Read) -> Result<Page<&'a Deployment>, Failure> {
+    let options = &read.options;
+    let prefix = id_prefix(&options.prefix)?;
+    let shown = |known: &&Deployment| {
+        options.namespace == "*" || state.jobs.get(known.job).key.namespace == options.namespace
+    };
+    if prefix.is_empty() {
+        let rows = state.deployments.iter().map(|(_, known)| known).filter(shown);
+        return page(rows.map(|known| (Creation(known.created, known.id.0), known)), options);
+    }
+    let rows = state.deployments.with_prefix(&prefix).map(|row| state.deployments.get(row)).filter(shown);
+    page(rows.map(|known| (known.id.0, known)), options)
 }
 
 fn not_found() -> Failure {

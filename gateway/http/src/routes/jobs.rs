@@ -2,18 +2,22 @@ use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::routing::get;
 use base::Index;
-use model::document::{Deployment, Job, JobSubmission};
+use model::document::{Job, JobSubmission};
 use model::{Command, JobKey};
 use state::State;
+use state::deployment::Deployment;
 use state::job::JobState;
 
-use api::{JobDeregisterResponse, JobEvaluateRequest, JobRegisterResponse, JobVersionsResponse, Params};
+use api::{
+    JobDeregisterResponse, JobEvaluateRequest, JobRegisterResponse, JobRevertRequest, JobStabilityRequest,
+    JobStabilityResponse, JobVersionsResponse, Params,
+};
 
 use super::write;
 use crate::answer::{Answer, written};
 use crate::error::Failure;
 use crate::page::{Page, page};
-use crate::request::{OptionalJson, Read, Write};
+use crate::request::{Json, OptionalJson, Read, Write};
 use crate::server::Server;
 use crate::view;
 
@@ -29,6 +33,8 @@ pub fn router() -> Router<Server> {
         .route("/v1/job/{id}/versions", get(versions))
         .route("/v1/job/{id}/submission", get(submission))
         .route("/v1/job/{id}/evaluate", write(evaluate))
+        .route("/v1/job/{id}/revert", write(revert))
+        .route("/v1/job/{id}/stable", write(set_stability))
 }
 
 pub async fn list(With(server): With<Server>, read: Read) -> Answer {
@@ -114,13 +120,76 @@ async fn evaluations(With(server): With<Server>, Path(id): Path<String>, read: R
     server.list(read, |state| state.tables.evals, view).await
 }
 
-/// There are no deployments in this release, so no job has any.
-async fn deployments(With(server): With<Server>, read: Read) -> Answer {
-    server.list(read, no_table, |_, _| Ok(Page::<Deployment>::whole(std::iter::empty()))).await
+async fn deployments(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+    let key = key(&read.params, &id);
+    // A job that was purged took its deployments with it: all there are belong to this one.
+    read.params.boolean("all")?;
+    let view = move |state: &State, _: &Read| {
+        Ok(Page::whole(deployments_of(state, &key).map(|known| state::deployment::document(state, known))))
+    };
+    server.list(read, |state| state.tables.deployments, view).await
 }
 
-async fn deployment(With(server): With<Server>, read: Read) -> Answer {
-    server.read(&read, no_table, |_| Ok(None::<Deployment>)).await
+async fn deployment(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+    let key = key(&read.params, &id);
+    let index = |state: &State| {
+        deployments_of(state, &key).next_back().map_or(state.tables.deployments, |known| known.modified)
+    };
+    let view = |state: &State| {
+        let newest = deployments_of(state, &key).next_back();
+        Ok(newest.map(|known| state::deployment::document(state, known)))
+    };
+    server.read(&read, index, view).await
+}
+
+/// Oldest first.
+fn deployments_of<'a>(
+    state: &'a State,
+    key: &JobKey,
+) -> impl DoubleEndedIterator<Item = &'a Deployment> + use<'a> {
+    let rows = state.jobs.lookup(key).map_or(&[][..], |job| &job.deployments[..]);
+    rows.iter().map(|row| state.deployments.get(*row))
+}
+
+async fn revert(
+    With(server): With<Server>,
+    Path(id): Path<String>,
+    write: Write,
+    Json(request): Json<JobRevertRequest>,
+) -> Answer {
+    let key = named(&write.params, &id, &request.job_id)?;
+    let command = Command::RevertJob {
+        key: key.clone(),
+        version: request.job_version,
+        only_from: request.enforce_prior_version,
+    };
+    let receipt = server.submit(&write, command).await?;
+    written(receipt.index, &evaluated(&receipt, job_modify_index(&server, &key), String::new()))
+}
+
+async fn set_stability(
+    With(server): With<Server>,
+    Path(id): Path<String>,
+    write: Write,
+    Json(request): Json<JobStabilityRequest>,
+) -> Answer {
+    let key = named(&write.params, &id, &request.job_id)?;
+    let (version, stable) = (request.job_version, request.stable);
+    let command = Command::SetJobStability { key: key.clone(), version, stable };
+    let receipt = server.submit(&write, command).await?;
+    let job_modify_index = job_modify_index(&server, &key);
+    written(receipt.index, &JobStabilityResponse { job_modify_index, index: receipt.index.0 })
+}
+
+/// The path and the body both name it.
+fn named(params: &Params, path: &str, body: &str) -> Result<JobKey, Failure> {
+    if body.is_empty() {
+        return Err(Failure::invalid("JobID must be specified"));
+    }
+    if path != body {
+        return Err(Failure::invalid("Job ID does not match"));
+    }
+    Ok(key(params, path))
 }
 
 async fn versions(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
@@ -179,10 +248,6 @@ fn jobs<'a>(state: &'a State, read: &Read) -> Result<Page<&'a JobState>, Failure
 /// What is counted over a job's allocations and evaluations is part of its line.
 fn jobs_index(state: &State) -> Index {
     state.tables.jobs.max(state.tables.allocs).max(state.tables.evals)
-}
-
-fn no_table(_: &State) -> Index {
-    Index::ZERO
 }
 
 fn find<'a>(state: &'a State, key: &JobKey) -> Result<&'a JobState, Failure> {

@@ -39,13 +39,3 @@ async fn an_evaluation_is_read_with_what_it_placed() {
     cluster.get(&format!("/v1/evaluation/{alloc}")).await.refused(404, "eval not found");
     assert_eq!(cluster.get("/v1/evaluation/x/allocations").await.json(), json!([]));
 }
-
-#[tokio::test]
-async fn there_are_no_deployments() {
-    let cluster = Cluster::start().await;
-    let eval = cluster.job("web").await;
-    assert_eq!(cluster.get("/v1/deployments").await.json(), json!([]));
-    cluster.get(&format!("/v1/deployment/{eval}")).await.refused(404, "deployment not found");
-    let failed = cluster.put(&format!("/v1/deployment/fail/{eval}"), &json!({})).await;
-    failed.refused(404, "deployment not found");
-}

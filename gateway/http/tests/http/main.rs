@@ -3,6 +3,7 @@
 mod agent;
 mod allocations;
 mod client;
+mod deployments;
 mod evaluations;
 mod jobs;
 mod nodes;

@@ -70,8 +70,7 @@ impl<'a> Classes<'a> {
     }
 }
 
-/// The first line that matches decides. The numbers are those of section 4.4; its lines about canaries,
-/// drains and disabled placement have no facts behind them yet.
+/// The first line that matches decides. The numbers are those of section 4.4.
 fn classify(alloc: &Alloc, node: Fate, now: Time) -> Class {
     let returning = is_returning(alloc);
     let unknown = alloc.client == ClientStatus::Unknown;
@@ -79,7 +78,11 @@ fn classify(alloc: &Alloc, node: Fate, now: Time) -> Class {
         return Class::Reconnecting; // 1
     }
     if alloc.is_stopping() && !returning {
-        return Class::Ignore; // 3
+        // 2 and 3
+        return if alloc.transition.disable_placement { Class::Untainted } else { Class::Ignore };
+    }
+    if alloc.client.is_terminal() && !returning && alloc.health.canary && alloc.transition.migrate {
+        return Class::Migrate; // 4
     }
     if alloc.client.is_terminal() && !returning {
         return Class::Untainted; // 5

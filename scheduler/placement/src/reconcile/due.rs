@@ -64,6 +64,13 @@ impl<'a> Due<'a> {
         for alloc in set.iter() {
             match judge(alloc) {
                 Verdict::Skip => {}
+                // A deployment decides itself what becomes of its members.
+                Verdict::Candidate(_) if cx.rollout.active().is_some() && is_member(cx, alloc) => {
+                    due.untainted.insert(alloc);
+                }
+                Verdict::Candidate(_) if alloc.transition.force_reschedule && alloc.client.is_terminal() => {
+                    due.now.insert(alloc);
+                }
                 Verdict::Candidate(Some(time)) if is_due(cx, alloc, time) => due.now.insert(alloc),
                 Verdict::Candidate(Some(time)) => {
                     // No substitute yet: until then it counts as if it ran.
@@ -75,6 +82,11 @@ impl<'a> Due<'a> {
         }
         due
     }
+}
+
+/// Part of the wanted version's deployment, which has not asked for it to be replaced.
+fn is_member(cx: &Situation, alloc: &Alloc) -> bool {
+    cx.rollout.holds(alloc) && !alloc.transition.reschedule
 }
 
 /// The reference replaces an unknown allocation only in the one evaluation that was made for it. Here any
@@ -101,6 +113,9 @@ fn of_service(cx: &Situation, alloc: &Alloc) -> Verdict {
 }
 
 fn of_batch(cx: &Situation, alloc: &Alloc) -> Verdict {
+    if alloc.transition.disable_placement {
+        return Verdict::Stays;
+    }
     if alloc.transition.reschedule {
         return Verdict::Candidate(reschedule::due_after_failure(cx.state, alloc));
     }

@@ -1,9 +1,11 @@
 //! What is to become of a group's allocations: one pure decision per group.
 //!
 //! Start with `group.rs`. It follows the reference's order, because later steps depend on sets that earlier
-//! ones changed: classes, returned allocations, replacements, surplus, updates, placements.
+//! ones changed: classes, returned allocations, replacements, surplus, updates, canaries, placements. What the groups
+//! have in common, their deployment, is `deploy.rs`.
 
 mod classify;
+mod deploy;
 mod due;
 mod follow_up;
 mod group;
@@ -13,8 +15,11 @@ mod rolling;
 #[cfg(test)]
 mod sample;
 mod sets;
+mod wishes;
+mod work;
 
 pub use classify::{Fate, fate, is_given_up};
+pub use deploy::{Rollout, Summary, conclude};
 pub use follow_up::FollowUps;
 pub use group::{GroupPlan, Stop, Update, Wish, reconcile};
 pub use rolling::{Again, allowance};
@@ -31,6 +36,7 @@ pub struct Situation<'a> {
     pub state: &'a State,
     pub eval: &'a Eval,
     pub job: &'a JobState,
+    pub rollout: Rollout<'a>,
     pub now: Time,
 }
 

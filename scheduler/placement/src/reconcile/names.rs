@@ -48,6 +48,24 @@ impl Names {
         next.iter().for_each(|index| self.take(*index));
         next
     }
+
+    /// Numbers for canaries: of what they may replace, then free ones, both below the count and not `held` by other
+    /// canaries; if those run out the count and above.
+    pub fn next_canaries(
+        &mut self,
+        wanted: usize,
+        held: &BTreeSet<u32>,
+        replaced: &BTreeSet<u32>,
+    ) -> Vec<u32> {
+        let is_ours = |index: &u32| *index < self.count && !held.contains(index);
+        let replaced: Vec<u32> = replaced.iter().copied().filter(is_ours).collect();
+        let free = (0..self.count).filter(|index| is_ours(index) && !self.taken.contains_key(index));
+        let above = (self.count..).filter(|index| !held.contains(index));
+        let next: Vec<u32> = replaced.iter().copied().chain(free).chain(above).take(wanted).collect();
+        // A canary shares the number of what it may replace.
+        next.iter().filter(|index| !replaced.contains(index)).for_each(|index| self.take(*index));
+        next
+    }
 }
 
 #[cfg(test)]
@@ -74,6 +92,15 @@ mod tests {
         assert_eq!(taken.highest(3), BTreeSet::from([9, 5, 1]));
         assert_eq!(taken.next(3), [1, 2, 3]);
         assert_eq!(names(10, &[0, 1, 5, 9]).highest(9), BTreeSet::from([0, 1, 5, 9]));
+    }
+
+    /// B46, B47.
+    #[test]
+    fn canaries_are_named_after_what_they_may_replace() {
+        let all = BTreeSet::from([0, 1, 2]);
+        assert_eq!(names(3, &[0, 1, 2]).next_canaries(5, &BTreeSet::new(), &all), [0, 1, 2, 3, 4]);
+        assert_eq!(names(3, &[0, 1, 2]).next_canaries(1, &BTreeSet::from([0]), &all), [1]);
+        assert_eq!(names(4, &[0, 1]).next_canaries(3, &BTreeSet::from([4]), &BTreeSet::from([1])), [1, 2, 3]);
     }
 
     #[test]

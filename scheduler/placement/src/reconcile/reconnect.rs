@@ -64,8 +64,7 @@ fn verdict<'a>(
     }
     let not_needed = Stop::new(original, texts::NOT_NEEDED);
     let transition = original.transition;
-    let asked_to_leave = transition.migrate || transition.reschedule;
-    if original.desired != Desired::Run || asked_to_leave || cx.is_older(&original.version) {
+    if original.desired != Desired::Run || transition.is_asked_to_leave() || cx.is_older(&original.version) {
         return Some(not_needed);
     }
     let mut loses = false;
@@ -83,7 +82,7 @@ fn verdict<'a>(
 /// Its node told that it runs: the return is a fact that has to be recorded.
 fn is_back(cx: &Situation, alloc: &Alloc) -> bool {
     let transition = alloc.transition;
-    let stays = !transition.migrate && !transition.reschedule && cx.is_current(&alloc.version);
+    let stays = !transition.is_asked_to_leave() && cx.is_current(&alloc.version);
     alloc.desired == Desired::Run && alloc.client == ClientStatus::Running && stays
 }
 

@@ -5,10 +5,11 @@
 
 use base::{Duration, Time};
 use model::ClientStatus;
-use model::document::{Job, TaskGroup, UpdateStrategy};
+use model::document::TaskGroup;
 use state::alloc::Alloc;
 
 use super::Situation;
+use super::deploy::{max_parallel, update_block};
 
 /// What canonicalisation fills in.
 const MIN_HEALTHY_TIME: Duration = Duration::from_secs(10);
@@ -55,7 +56,7 @@ impl Rollout {
 /// `members` are the allocations that stay in the group, whatever their version.
 pub fn allowance<'a>(cx: &Situation, group: &TaskGroup, members: impl Iterator<Item = &'a Alloc>) -> Rollout {
     let Some(update) = update_block(&cx.job.current().job, group) else { return Rollout::FREE };
-    let Some(parallel) = parallel(update) else { return Rollout::FREE };
+    let Some(parallel) = max_parallel(update) else { return Rollout::FREE };
     let span = |span: Option<model::document::Duration>, default| span.map_or(default, |span| span.0);
     let healthy = span(update.min_healthy_time, MIN_HEALTHY_TIME);
     let patience = span(update.progress_deadline, PROGRESS_DEADLINE);
@@ -82,17 +83,4 @@ pub fn allowance<'a>(cx: &Situation, group: &TaskGroup, members: impl Iterator<I
         again.settled = None;
     }
     Rollout { allowance, again }
-}
-
-/// The group's own, else the job's. Batch jobs have no use for it: they replace all at once.
-fn update_block<'j>(job: &'j Job, group: &'j TaskGroup) -> Option<&'j UpdateStrategy> {
-    if job.kind.as_deref() == Some("batch") {
-        return None;
-    }
-    group.update.as_ref().or(job.update.as_ref())
-}
-
-fn parallel(update: &UpdateStrategy) -> Option<usize> {
-    let parallel = update.max_parallel.unwrap_or(1);
-    usize::try_from(parallel).ok().filter(|parallel| *parallel > 0)
 }

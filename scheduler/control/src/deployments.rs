@@ -1,0 +1,174 @@
+//! When to look at which deployment.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base::{Duration, Time};
+use model::{Command, DeploymentId};
+use state::deployment::{Deployment, DeploymentRow, next_deadline};
+use state::{Delta, State};
+
+/// What happens to a deployment within this time is looked at once: the reports of a hundred nodes lead to one
+/// evaluation.
+const GATHERED: Duration = Duration::from_millis(250);
+
+/// A command may be refused by a full queue, or come a moment before the deadline it is about: then it is given again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Moments of all active deployments. Exists on the leader only. What is due is decided with the command, on the state:
+/// a look too many changes nothing.
+#[derive(Debug, Default)]
+pub struct Deployments {
+    moments: BTreeMap<DeploymentId, Time>,
+    queue: BTreeSet<(Time, DeploymentId)>,
+}
+
+impl Deployments {
+    /// A new leader does not know what the one before has seen: it looks at all.
+    pub fn rebuild(&mut self, state: &State, now: Time) {
+        self.clear();
+        let active = state.deployments.iter().map(|(_, known)| known).filter(|known| known.is_active());
+        active.for_each(|known| self.set(known.id, now.plus(GATHERED)));
+    }
+
+    pub fn clear(&mut self) {
+        self.moments.clear();
+        self.queue.clear();
+    }
+
+    /// Something happened to these deployments.
+    pub fn observe(&mut self, state: &State, delta: &Delta, now: Time) {
+        for DeploymentRow(row) in &delta.deployments {
+            let known = state.deployments.get(DeploymentRow(*row));
+            if is_over(known) {
+                self.forget(known.id);
+            } else {
+                let soon = now.plus(GATHERED);
+                let waiting = self.moments.get(&known.id).copied().unwrap_or(soon);
+                self.set(known.id, waiting.min(soon));
+            }
+        }
+    }
+
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.queue.first().map(|(moment, _)| *moment)
+    }
+
+    /// Deployments that have to be looked at now. Each is looked at again at its own deadline.
+    pub fn expire(&mut self, state: &State, now: Time) -> Vec<Command> {
+        let mut commands = Vec::new();
+        while let Some((_, id)) = self.queue.first().copied().filter(|(moment, _)| *moment <= now) {
+            self.forget(id);
+            let Some(known) = state.deployments.lookup(id).filter(|known| !is_over(known)) else { continue };
+            commands.push(Command::AdvanceDeployment { deployment: id });
+            if let Some(deadline) = next_deadline(known) {
+                self.set(id, deadline.max(now.plus(AGAIN)));
+            }
+        }
+        commands
+    }
+
+    /// Deployments that will be looked at.
+    pub fn len(&self) -> usize {
+        self.moments.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.moments.is_empty()
+    }
+
+    fn forget(&mut self, id: DeploymentId) {
+        if let Some(moment) = self.moments.remove(&id) {
+            self.queue.remove(&(moment, id));
+        }
+    }
+
+    fn set(&mut self, id: DeploymentId, moment: Time) {
+        self.forget(id);
+        self.moments.insert(id, moment);
+        self.queue.insert((moment, id));
+    }
+}
+
+fn is_over(deployment: &Deployment) -> bool {
+    deployment.gone || !deployment.is_active()
+}
+
+#[cfg(test)]
+mod tests {
+    use base::Uuid;
+    use model::document::Job;
+    use model::event::{DeploymentCreated, DeploymentGoal, DeploymentStatusChanged, JobRegistered};
+    use model::{Actor, Batch, CommandRecord, DeploymentStatus, Doc, Event, JobKey, LoggedEvent, RequestId};
+
+    use super::*;
+
+    const ID: DeploymentId = DeploymentId(Uuid([7; 16]));
+
+    fn fold(state: &mut State, events: Vec<Event>) -> Delta {
+        let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::Anonymous };
+        let events = events.into_iter().map(|event| LoggedEvent { command: 0, event }).collect();
+        let batch = Batch { commands: vec![record], events, ..state.next_batch(Time::ZERO, Uuid::NIL) };
+        state.apply(&batch).unwrap()
+    }
+
+    fn status(status: DeploymentStatus) -> Event {
+        DeploymentStatusChanged { deployment: ID, status, description: String::new() }.into()
+    }
+
+    fn begun() -> (State, Delta) {
+        let key = JobKey::new("default", "web");
+        let job = Job { kind: Some("service".into()), ..Job::default() };
+        let registered = JobRegistered {
+            key: key.clone(),
+            version: 0,
+            document: Doc::of(&job),
+            submission: Doc::default(),
+        };
+        let created = DeploymentCreated {
+            deployment: ID,
+            key,
+            version: 0,
+            priority: 50,
+            is_multiregion: false,
+            status: DeploymentStatus::Running,
+            description: String::new(),
+            groups: vec![DeploymentGoal { group: "g".into(), desired_total: 1, ..DeploymentGoal::default() }],
+        };
+        let mut state = State::default();
+        let delta = fold(&mut state, vec![registered.into(), created.into()]);
+        (state, delta)
+    }
+
+    #[test]
+    fn what_happens_in_a_moment_is_looked_at_once() {
+        let (state, delta) = begun();
+        let mut watched = Deployments::default();
+        watched.observe(&state, &delta, Time::ZERO);
+        watched.observe(&state, &delta, Time(GATHERED.0 / 2));
+        assert_eq!(watched.next_deadline(), Some(Time(GATHERED.0)));
+        assert!(watched.expire(&state, Time(GATHERED.0 - 1)).is_empty());
+        let commands = watched.expire(&state, Time(GATHERED.0));
+        assert!(matches!(commands[..], [Command::AdvanceDeployment { deployment: ID }]));
+        assert!(watched.is_empty(), "without a deadline only a change brings it back");
+    }
+
+    #[test]
+    fn what_is_over_is_not_looked_at() {
+        let (mut state, delta) = begun();
+        let mut watched = Deployments::default();
+        watched.observe(&state, &delta, Time::ZERO);
+        let delta = fold(&mut state, vec![status(DeploymentStatus::Failed)]);
+        watched.observe(&state, &delta, Time::ZERO);
+        assert!(watched.is_empty());
+        watched.rebuild(&state, Time::ZERO);
+        assert!(watched.is_empty());
+    }
+
+    #[test]
+    fn a_new_leader_looks_at_all_that_are_active() {
+        let (state, _) = begun();
+        let mut watched = Deployments::default();
+        watched.rebuild(&state, Time::ZERO);
+        assert_eq!(watched.len(), 1);
+    }
+}

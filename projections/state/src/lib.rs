@@ -10,6 +10,7 @@ mod decide;
 mod delta;
 mod digest;
 pub mod eval;
+mod fork;
 pub mod image;
 pub mod job;
 mod kept;

@@ -46,6 +46,7 @@ impl Lane {
             | Command::DeleteNodePool { .. }
             | Command::SetAutopilot { .. }
             | Command::SetScheduler { .. }
+            | Command::SetSampling { .. }
             | Command::GiveStateChunk { .. }
             | Command::RestoreState { .. } => Lane::Writes,
         }

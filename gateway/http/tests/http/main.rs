@@ -8,6 +8,7 @@ mod jobs;
 mod nodes;
 mod operator;
 mod rules;
+mod scheduler;
 mod stream;
 mod support;
 mod waiting;

@@ -101,7 +101,7 @@ pub fn evaluate(state: &State, ctx: &mut Context, key: &JobKey) -> Result<Decisi
     Ok(EvalCreated { eval }.into())
 }
 
-fn key_of(job: &Job) -> Result<JobKey, Rejection> {
+pub(crate) fn key_of(job: &Job) -> Result<JobKey, Rejection> {
     match (job.namespace.as_deref(), job.id.as_deref()) {
         (Some(namespace), Some(id)) if !namespace.is_empty() && !id.is_empty() => {
             Ok(JobKey::new(namespace, id))
@@ -179,6 +179,6 @@ fn runs_at_once(job: &Job) -> bool {
     job.periodic.is_none() && (job.parameterized_job.is_none() || job.dispatched)
 }
 
-fn priority_of(job: &Job) -> u32 {
+pub(crate) fn priority_of(job: &Job) -> u32 {
     job.priority.and_then(|priority| u32::try_from(priority).ok()).unwrap_or(50)
 }

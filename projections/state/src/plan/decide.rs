@@ -44,7 +44,8 @@ fn plan_events(state: &State, eval: &Eval, plan: &Plan, accepted: Accepted) -> V
     let stored = plan.follow_ups.iter().filter(|eval| accepted.is_full() || named.contains(&eval.id));
     let mut events: Vec<Event> = stored.map(|eval| EvalCreated { eval: eval.clone() }.into()).collect();
     let rejected = accepted.rejected;
-    events.push(PlanCommitted { eval: eval.id(), snapshot: plan.snapshot, refresh, rejected }.into());
+    let Plan { snapshot, seed, now, .. } = *plan;
+    events.push(PlanCommitted { eval: eval.id(), snapshot, seed, now, refresh, rejected }.into());
     events.extend(accepted.stopped.into_iter().map(Event::from));
     events.extend(accepted.unknown.into_iter().map(Event::from));
     events.extend(accepted.reconnected.into_iter().map(Event::from));

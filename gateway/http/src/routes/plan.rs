@@ -59,6 +59,7 @@ fn response(
         diff::annotate(&mut diff, &run.annotations.desired_tg_updates);
         diff
     });
+    let launch = command.job.periodic.as_ref().and_then(|periodic| jobspec::next_launch(periodic, now()));
     let index = stored.map_or(0, |job| job.job_modified.0);
     Ok(JobPlanResponse {
         job_modify_index: index,
@@ -66,7 +67,7 @@ fn response(
         diff,
         annotations: Some(run.annotations),
         failed_tg_allocs: run.failed.into(),
-        next_periodic_launch: Default::default(),
+        next_periodic_launch: launch.map(Into::into).unwrap_or_default(),
         warnings: warning_text(warnings),
         index,
     })

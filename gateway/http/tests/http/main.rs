@@ -12,3 +12,4 @@ mod scheduler;
 mod stream;
 mod support;
 mod waiting;
+mod why;

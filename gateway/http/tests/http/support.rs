@@ -322,7 +322,7 @@ pub fn node_id(number: u8) -> NodeId {
     NodeId(Uuid::from_random(bytes))
 }
 
-fn node_document(node: NodeId, number: u8) -> Node {
+pub fn node_document(node: NodeId, number: u8) -> Node {
     let mut resources = NodeResources::default();
     resources.cpu.cpu_shares = 10_000;
     resources.memory.memory_mb = 8_192;

@@ -65,7 +65,11 @@ pub fn load(call: &Call, path: &str) -> Result<JobFile, Failure> {
     Ok(JobFile { parsed, submission })
 }
 
-fn read_source(path: &str) -> anyhow::Result<Source> {
+/// A file, or standard input for `-`.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn read_source(path: &str) -> anyhow::Result<Source> {
     if path == "-" {
         let mut text = String::new();
         io::stdin().lock().read_to_string(&mut text).context("cannot read the job from standard input")?;

@@ -322,6 +322,33 @@ fn the_autopilot_is_shown_and_changed() {
 }
 
 #[test]
+fn the_schedulers_configuration_is_shown_and_changed() {
+    let config = r#"{"SchedulerConfig": {"SchedulerAlgorithm": "binpack", "ModifyIndex": 9,
+        "PreemptionConfig": {"SystemSchedulerEnabled": true}}, "Index": 9}"#;
+    let path = "/v1/operator/scheduler/configuration";
+    let (get, put) = (format!("GET {path}"), format!("PUT {path}"));
+    let cluster = Cluster::answering(&[
+        (&get, config),
+        (&put, r#"{"Updated": true, "Index": 10}"#),
+        ("GET /v1/operator/scheduler/scan", r#"{"Scan": "all"}"#),
+    ]);
+    let shown = cluster.run(&["operator", "scheduler", "get-config"]);
+    let head = "Scheduler Algorithm               = binpack\nMemory Oversubscription           = false\n";
+    assert!(shown.stdout.starts_with(head), "{}", shown.stdout);
+    let set = cluster.run(&["operator", "scheduler", "set-config", "-scheduler-algorithm=spread"]);
+    assert_eq!((set.code, set.stdout.as_str()), (0, "Scheduler configuration updated!\n"));
+    let limited = ["operator", "scheduler", "set-config", "-node-limit-for-feasibility-checks=20"];
+    let limited = cluster.run(&limited);
+    assert!(limited.stderr.contains("has no effect while all nodes are looked at"), "{}", limited.stderr);
+    let refused = cluster.run(&["operator", "scheduler", "set-config", "-pause-eval-broker=x"]);
+    let why = "invalid value \"x\" for flag -pause-eval-broker: expected true or false";
+    assert!(refused.code == 1 && refused.stderr.starts_with(why), "{}", refused.stderr);
+    let late = cluster.with(&put, r#"{"Updated": false, "Index": 9}"#);
+    let late = late.run(&["operator", "scheduler", "set-config", "-check-index=3"]);
+    assert_eq!(late.code, 1);
+}
+
+#[test]
 fn a_snapshot_file_is_checked_without_a_cluster() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("state.snap");

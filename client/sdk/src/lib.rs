@@ -10,9 +10,11 @@ mod client;
 mod deployments;
 mod error;
 mod evals;
+mod explain;
 mod jobs;
 mod nodes;
 mod operator;
+mod pools;
 pub mod stream;
 
 pub use agent::ApiRequest;

@@ -1,11 +1,12 @@
 use api::{
     AutopilotConfiguration, JoinResponse, LeadershipTransferResponse, OperatorHealthReply, RaftConfiguration,
+    SchedulerConfiguration, SchedulerConfigurationResponse, SchedulerScan, SchedulerSetConfigurationResponse,
 };
 use model::document::input;
 use reqwest::{Method, Response};
 
 use crate::Error;
-use crate::client::{Client, Query};
+use crate::client::{Answer, Client, Query};
 
 /// A member of the raft cluster, as it is named to the servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +63,34 @@ impl Client {
     pub async fn set_autopilot(&self, wanted: &AutopilotConfiguration, cas: u64) -> Result<bool, Error> {
         let query = Query::new().with("cas", cas);
         Ok(self.put("/v1/operator/autopilot/configuration", query, wanted).await?.value)
+    }
+
+    /// `GET /v1/operator/scheduler/configuration`.
+    pub async fn scheduler(&self) -> Result<SchedulerConfigurationResponse, Error> {
+        Ok(self.get("/v1/operator/scheduler/configuration", Query::new()).await?.value)
+    }
+
+    /// `PUT /v1/operator/scheduler/configuration`: not updated if it is not at the index `cas` any more.
+    pub async fn set_scheduler(
+        &self,
+        wanted: &SchedulerConfiguration,
+        cas: u64,
+    ) -> Result<SchedulerSetConfigurationResponse, Error> {
+        let query = Query::new().with("cas", cas);
+        Ok(self.put("/v1/operator/scheduler/configuration", query, wanted).await?.value)
+    }
+
+    /// `GET /v1/operator/scheduler/scan`.
+    pub async fn scheduler_scan(&self) -> Result<SchedulerScan, Error> {
+        Ok(self.get("/v1/operator/scheduler/scan", Query::new()).await?.value)
+    }
+
+    /// `PUT /v1/operator/scheduler/scan`.
+    pub async fn set_scheduler_scan(&self, wanted: &SchedulerScan) -> Result<(), Error> {
+        let path = "/v1/operator/scheduler/scan";
+        let answer: Result<Answer<SchedulerSetConfigurationResponse>, Error> =
+            self.put(path, Query::new(), wanted).await;
+        answer.map(drop)
     }
 
     /// `GET /v1/operator/autopilot/health`: an answer also when some server is not healthy.

@@ -111,6 +111,14 @@ pub struct SchedulerSetConfigurationResponse {
     pub index: u64,
 }
 
+/// Which nodes the scheduler looks at: `all` of them, or a `sample` as the reference does. Ours; only with `sample`
+/// has `NodeLimitForFeasibilityChecks` an effect.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct SchedulerScan {
+    pub scan: String,
+}
+
 /// `MetricsSummary` of the v1 contract.
 ///
 /// The answer of `GET /v1/metrics` without a format.

@@ -6,8 +6,10 @@
 
 pub mod agent;
 pub mod alloc;
+pub mod diff;
 pub mod eval;
 pub mod event;
+pub mod explain;
 pub mod history;
 pub mod job;
 pub mod node;
@@ -22,6 +24,7 @@ pub use agent::*;
 pub use alloc::*;
 pub use eval::*;
 pub use event::*;
+pub use explain::*;
 pub use history::*;
 pub use job::*;
 pub use node::*;

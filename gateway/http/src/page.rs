@@ -102,6 +102,16 @@ impl Token for Uuid {
     }
 }
 
+impl Token for String {
+    fn text(&self) -> String {
+        self.clone()
+    }
+
+    fn read(text: &str) -> Option<String> {
+        Some(text.to_string())
+    }
+}
+
 impl Token for Creation {
     fn text(&self) -> String {
         format!("{}.{}", self.0, self.1)

@@ -16,7 +16,7 @@ const JOB: &str = "/v1/job/";
 const SEGMENT: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// What may follow a job's id. A longer one stands before the one it ends with.
-const JOB_VERBS: [&str; 18] = [
+const JOB_VERBS: [&str; 19] = [
     "/allocations",
     "/evaluations",
     "/evaluate",
@@ -35,6 +35,7 @@ const JOB_VERBS: [&str; 18] = [
     "/submission",
     "/actions",
     "/action",
+    "/explain",
 ];
 
 /// Puts the id of a job into one segment.

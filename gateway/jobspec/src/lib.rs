@@ -9,6 +9,7 @@
 
 mod canonical;
 pub mod config;
+mod cron;
 mod decode;
 mod diagnostic;
 mod eval;
@@ -20,6 +21,7 @@ mod validate;
 mod variables;
 
 pub use canonical::{DEFAULT_PRIORITY, apply_defaults, canonicalize};
+pub use cron::next_launch;
 pub use diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Diagnostics, Source, Span};
 pub use eval::{BUDGET, Files, NoFiles, RESULT_MAX};
 pub use hcl::{NESTING_MAX, SOURCE_MAX};

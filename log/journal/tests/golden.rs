@@ -204,6 +204,8 @@ fn samples(name: &str) -> Vec<Event> {
             PlanCommitted {
                 eval: EvalId::default(),
                 snapshot: Index(0),
+                seed: 0,
+                now: Time(0),
                 refresh: Index(0),
                 rejected: vec![],
             }
@@ -211,6 +213,8 @@ fn samples(name: &str) -> Vec<Event> {
             PlanCommitted {
                 eval: EvalId(id(4)),
                 snapshot: Index(40),
+                seed: u64::MAX,
+                now: Time(1_700_000_000_000_000_000),
                 refresh: Index(41),
                 rejected: vec![RejectedNode { node: node(), reason: "resources exhausted: memory".into() }],
             }
@@ -484,6 +488,8 @@ fn eval() -> NewEval {
 fn outcome() -> EvalOutcome {
     EvalOutcome {
         snapshot: Index(40),
+        seed: u64::MAX,
+        now: Time(1_700_000_000_000_000_000),
         queued: vec![("web".into(), 3)],
         failed_groups: Doc(vec![0x80]),
         classes: vec![("v1:1".into(), true), ("v1:2".into(), false)],

@@ -102,7 +102,7 @@ pub enum Command {
         rules: Autopilot,
         only_at: Option<Index>,
     },
-    /// How the scheduler works; only if this was last set at that index.
+    /// How the scheduler works; only if this was last set at that index. Whether it samples stays as it is.
     SetScheduler {
         rules: SchedulerRules,
         only_at: Option<Index>,
@@ -131,6 +131,10 @@ pub enum Command {
         deployment: DeploymentId,
         healthy: Vec<AllocId>,
         unhealthy: Vec<AllocId>,
+    },
+    /// Whether nodes are sampled, or all of them are looked at.
+    SetSampling {
+        sampled: bool,
     },
     /// A piece of a saved state, in order; the first one begins anew.
     GiveStateChunk {
@@ -171,6 +175,7 @@ impl Command {
             Command::FailEval { .. } => 41,
             Command::SetAutopilot { .. } => 50,
             Command::SetScheduler { .. } => 53,
+            Command::SetSampling { .. } => 54,
             Command::GiveStateChunk { .. } => 51,
             Command::RestoreState { .. } => 52,
             Command::AdvanceDeployment { .. } => 60,
@@ -199,6 +204,9 @@ pub struct RegisterJob {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     pub snapshot: Index,
+    /// What chance was drawn from, and what time it was taken to be.
+    pub seed: u64,
+    pub now: Time,
     /// All placements or none.
     pub all_at_once: bool,
     pub stopped: Vec<AllocsStopped>,

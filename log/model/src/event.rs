@@ -131,7 +131,16 @@ events! {
     33 EvalsCanceled { evals: Vec<EvalId>, cause: String, }
 
     /// The verdict on a plan. What it changed follows in the same batch.
-    40 PlanCommitted { eval: EvalId, snapshot: Index, refresh: Index, rejected: Vec<RejectedNode>, }
+    40 PlanCommitted {
+        eval: EvalId,
+        snapshot: Index,
+        /// What chance was drawn from, and what time it was taken to be: with the snapshot, all that the plan follows
+        /// from.
+        seed: u64,
+        now: Time,
+        refresh: Index,
+        rejected: Vec<RejectedNode>,
+    }
     /// Placements of one group by one plan, as columns.
     41 AllocsPlaced {
         eval: EvalId,
@@ -309,6 +318,10 @@ pub struct NewEval {
 pub struct EvalOutcome {
     /// The state it looked at.
     pub snapshot: Index,
+    /// What chance was drawn from, and what time it was taken to be: with the snapshot, all that the decision follows
+    /// from.
+    pub seed: u64,
+    pub now: Time,
     /// Allocations still wanted, per group.
     pub queued: Vec<(String, u32)>,
     /// Groups that could not be placed, as a map to their metrics.

@@ -129,6 +129,7 @@ pub fn decide(
         Command::SetScheduler { rules, only_at } => {
             operator::decide::set_scheduler(&state.operator, rules, *only_at)
         }
+        Command::SetSampling { sampled } => Ok(operator::decide::set_sampling(&state.operator, *sampled)),
         Command::GiveStateChunk { restore, number, bytes } => {
             operator::restoring::give(state, *restore, *number, bytes)
         }

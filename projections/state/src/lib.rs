@@ -11,6 +11,7 @@ mod delta;
 pub mod deployment;
 mod digest;
 pub mod eval;
+mod fork;
 pub mod image;
 pub mod job;
 mod kept;

@@ -134,7 +134,8 @@ impl Broker {
         }
     }
 
-    /// The most urgent evaluation of these types.
+    /// The most urgent evaluation of these types; none while operators have the broker pause. What workers have by
+    /// then they finish, and what comes in waits.
     pub fn dequeue(
         &mut self,
         state: &State,
@@ -142,6 +143,9 @@ impl Broker {
         now: Time,
         chance: &mut Rng,
     ) -> Option<Delivery> {
+        if state.scheduler().is_some_and(|rules| rules.pause_eval_broker) {
+            return None;
+        }
         let heads = types.iter().filter_map(|kind| Some((*self.ready.get(kind)?.first()?, *kind)));
         let (urgency, kind) = heads.min()?;
         self.ready.get_mut(&kind).expect("the head was just looked at").remove(&urgency);

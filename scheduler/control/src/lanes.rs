@@ -55,6 +55,7 @@ impl Lane {
             | Command::SetAllocHealth { .. }
             | Command::SetAutopilot { .. }
             | Command::SetScheduler { .. }
+            | Command::SetSampling { .. }
             | Command::GiveStateChunk { .. }
             | Command::RestoreState { .. } => Lane::Writes,
         }

@@ -7,6 +7,7 @@ use model::document::{Job, TaskGroup};
 use model::event::EvalOutcome;
 use model::{
     Actor, Batch, Command, CommandRecord, EvalId, EvalStatus, JobKey, JobType, LoggedEvent, RequestId,
+    SchedulerRules,
 };
 use state::{Context, State};
 
@@ -200,4 +201,22 @@ fn who_does_not_lead_hands_out_nothing() {
     assert_eq!(bench.dequeue(), None);
     assert_eq!(bench.broker.stats().ready, 0);
     assert_eq!(bench.state.index, Index(1));
+}
+
+#[test]
+fn a_paused_broker_hands_out_nothing_and_forgets_nothing() {
+    let mut bench = Bench::new();
+    bench.job("web", 50);
+    let begun = bench.dequeue().unwrap();
+    let paused = |pause_eval_broker| Command::SetScheduler {
+        rules: SchedulerRules { pause_eval_broker, ..SchedulerRules::default() },
+        only_at: None,
+    };
+    bench.submit(paused(true));
+    bench.job("late", 90);
+    assert_eq!(bench.dequeue(), None);
+    bench.settle(&begun);
+    bench.submit(paused(false));
+    let next = bench.dequeue().unwrap();
+    assert_eq!(bench.job_of(next.eval), "late");
 }

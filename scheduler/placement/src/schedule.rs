@@ -34,7 +34,7 @@ pub fn schedule_with(memory: &mut Memory, state: &State, eval: &Eval, seed: u64,
     let kind = eval.facts.kind;
     let explanation = Explanation { snapshot: state.index, ..Explanation::default() };
     if !accepts(kind, eval.facts.trigger) {
-        return Outcome { settlement: refused(state, eval), explanation };
+        return Outcome { settlement: dated(refused(state, eval), seed, now), explanation };
     }
     let cx = Situation { state, eval, job, rollout: Rollout::of(state, job), now };
     let draft = if job.purged {
@@ -44,7 +44,21 @@ pub fn schedule_with(memory: &mut Memory, state: &State, eval: &Eval, seed: u64,
     } else {
         generic::pass(&cx, seed, memory)
     };
-    finish(&cx, seed, draft, explanation)
+    let Outcome { settlement, explanation } = finish(&cx, seed, draft, explanation);
+    Outcome { settlement: dated(settlement, seed, now), explanation }
+}
+
+/// With all that it follows from besides the state: so that the same can be found out again.
+fn dated(mut settlement: Settlement, seed: u64, now: Time) -> Settlement {
+    let plan = &mut settlement.plan;
+    (plan.seed, plan.now) = (seed, now);
+    if let Some(end) = &mut settlement.end {
+        let waiting = end.blocked.iter_mut().map(|eval| &mut eval.outcome);
+        for outcome in waiting.chain([&mut end.outcome]) {
+            (outcome.seed, outcome.now) = (seed, now);
+        }
+    }
+    settlement
 }
 
 /// Plans in a row that may fail without progress before an evaluation is given up.
@@ -68,7 +82,11 @@ pub fn give_up(state: &State, eval: &Eval, seed: u64, last: &Outcome) -> Settlem
     let outcome = EvalOutcome { blocked: blocked.as_ref().map(|eval| eval.id), next: None, ..known };
     let description = format!("maximum attempts reached ({})", max_attempts(eval.facts.kind));
     let end = EvalEnd { status: EvalStatus::Failed, description, outcome, blocked };
-    Settlement { eval: eval.id(), plan: empty_plan(state), end: Some(end) }
+    dated(
+        Settlement { eval: eval.id(), plan: empty_plan(state), end: Some(end) },
+        seed,
+        last.settlement.plan.now,
+    )
 }
 
 /// Which triggers a scheduler knows. For time it knows different ones: a per-node job has no reschedules.

@@ -91,11 +91,14 @@ mod tests {
     fn a_configuration_holds_as_it_was_set() {
         let preempting = Preempting { service: true, batch: true, system: false, sysbatch: false };
         let rules = SchedulerRules { preempting, node_limit: 20, ..SchedulerRules::default() };
-        let unlimited = settings(&configured(rules.clone()), "default");
+        let mut state = configured(rules);
+        let unlimited = settings(&state, "default");
         assert!(unlimited.preempts(JobType::Service) && !unlimited.preempts(JobType::System));
         assert_eq!(unlimited.limit, None, "nothing is sampled, so nothing is limited");
-        let sampled = settings(&configured(SchedulerRules { sampled: true, ..rules }), "default");
-        assert_eq!(sampled.limit, Some(20));
+        with(&mut state, Command::SetSampling { sampled: true });
+        assert_eq!(settings(&state, "default").limit, Some(20));
+        with(&mut state, Command::SetScheduler { rules: SchedulerRules::default(), only_at: None });
+        assert_eq!(settings(&state, "default").limit, Some(0), "a new configuration says nothing about it");
     }
 
     #[test]

@@ -10,21 +10,25 @@ mod events;
 mod history_alloc;
 mod job_history;
 mod job_inspect;
+mod job_plan;
 mod job_run;
 mod job_status;
 mod job_stop;
 mod job_validate;
+mod node_pool;
 mod node_status;
 mod operator_api;
 mod operator_autopilot;
 mod operator_gossip;
 mod operator_log;
 mod operator_raft;
+mod operator_scheduler;
 mod operator_snapshot;
 mod server_force_leave;
 mod server_join;
 mod server_members;
 pub mod version;
+mod why;
 
 use crate::call::Command;
 
@@ -42,10 +46,17 @@ pub fn all() -> Vec<&'static Command> {
         &history_alloc::COMMAND,
         &job_history::COMMAND,
         &job_inspect::COMMAND,
+        &job_plan::COMMAND,
         &job_run::COMMAND,
         &job_status::COMMAND,
         &job_stop::COMMAND,
         &job_validate::COMMAND,
+        &node_pool::APPLY,
+        &node_pool::DELETE,
+        &node_pool::INFO,
+        &node_pool::JOBS,
+        &node_pool::LIST,
+        &node_pool::NODES,
         &node_status::COMMAND,
         &operator_api::COMMAND,
         &operator_autopilot::GET_CONFIG,
@@ -56,6 +67,8 @@ pub fn all() -> Vec<&'static Command> {
         &operator_raft::LIST_PEERS,
         &operator_raft::REMOVE_PEER,
         &operator_raft::TRANSFER_LEADERSHIP,
+        &operator_scheduler::GET_CONFIG,
+        &operator_scheduler::SET_CONFIG,
         &operator_snapshot::INSPECT,
         &operator_snapshot::RESTORE,
         &operator_snapshot::SAVE,
@@ -63,5 +76,8 @@ pub fn all() -> Vec<&'static Command> {
         &server_join::COMMAND,
         &server_members::COMMAND,
         &version::COMMAND,
+        &why::ALLOC,
+        &why::EVAL,
+        &why::JOB,
     ]
 }

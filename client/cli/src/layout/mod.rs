@@ -9,7 +9,10 @@ pub mod log;
 pub mod metrics;
 pub mod node;
 pub mod operator;
+pub mod plan;
+pub mod pool;
 pub mod server;
+pub mod why;
 
 use std::fmt::Display;
 

@@ -1,6 +1,8 @@
 //! The raft cluster, its autopilot and snapshot files.
 
-use api::{AutopilotConfiguration, OperatorHealthReply, RaftConfiguration};
+use api::{
+    AutopilotConfiguration, OperatorHealthReply, RaftConfiguration, SchedulerConfiguration, SchedulerScan,
+};
 use server::snapshot_file::Read;
 
 use super::cell;
@@ -33,6 +35,23 @@ pub fn autopilot(config: &AutopilotConfiguration) -> String {
         ("EnableCustomUpgrades", cell(config.enable_custom_upgrades)),
     ];
     lines.iter().map(|(key, value)| format!("{key} = {value}\n")).collect()
+}
+
+pub fn scheduler(config: &SchedulerConfiguration, scan: &SchedulerScan) -> String {
+    let preemption = &config.preemption_config;
+    fields(&[
+        ("Scheduler Algorithm", config.scheduler_algorithm.clone()),
+        ("Memory Oversubscription", cell(config.memory_oversubscription_enabled)),
+        ("Reject Job Registration", cell(config.reject_job_registration)),
+        ("Pause Eval Broker", cell(config.pause_eval_broker)),
+        ("Preemption System Scheduler", cell(preemption.system_scheduler_enabled)),
+        ("Preemption Service Scheduler", cell(preemption.service_scheduler_enabled)),
+        ("Preemption Batch Scheduler", cell(preemption.batch_scheduler_enabled)),
+        ("Preemption SysBatch Scheduler", cell(preemption.sys_batch_scheduler_enabled)),
+        ("Node Limit For Feasibility Checks", cell(config.node_limit_for_feasibility_checks)),
+        ("Modify Index", cell(config.modify_index)),
+        ("Nodes Looked At", scan.scan.clone()),
+    ])
 }
 
 pub fn health(look: &Look, health: &OperatorHealthReply) -> String {

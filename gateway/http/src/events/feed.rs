@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use base::Index;
 use control::Control;
-use journal::{FrameError, Journal, ReadError};
+use journal::{EncodedBatch, FrameError, Journal, ReadError};
 use parking_lot::Mutex;
 use state::{FoldError, State};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -53,6 +53,8 @@ impl Source for Control {
 pub enum FeedError {
     #[error("the events are no longer kept")]
     Gone,
+    #[error("{batches} batches would have to be folded, more than the {most} that are")]
+    TooFar { batches: u64, most: u64 },
     #[error("the server stops")]
     Ended,
     #[error("the log cannot be told: {0}")]
@@ -129,6 +131,29 @@ impl Feed {
         let kept = inner.tail.lock().reaches(horizon);
         // If all else is gone, it is told from here on.
         replayed.into_iter().chain(kept).min().unwrap_or_else(|| inner.source.state().index.next())
+    }
+
+    /// The state after the batch at `index`, folded from the log on the caller's thread: at most `most` batches.
+    ///
+    /// # Errors
+    /// [`FeedError::Gone`] when the log no longer reaches back there.
+    pub fn state_at(&self, index: Index, most: u64) -> Result<State, FeedError> {
+        let inner = &self.0;
+        let now = inner.source.state();
+        if now.index == index {
+            return Ok(State::clone(&now));
+        }
+        inner.begin();
+        inner.replays.state_at(&**inner.source.journal(), index, most)
+    }
+
+    /// A batch of the log, read on the caller's thread.
+    ///
+    /// # Errors
+    /// [`FeedError::Gone`] when it is no longer kept.
+    pub fn batch(&self, index: Index) -> Result<EncodedBatch, FeedError> {
+        let batches = self.0.source.journal().read(index, 1)?;
+        batches.into_iter().next().filter(|batch| batch.index() == index).ok_or(FeedError::Gone)
     }
 
     pub(super) fn closed(&self) -> watch::Receiver<bool> {

@@ -26,4 +26,4 @@ pub use direct::{Reader, Stretch};
 pub use feed::{Feed, FeedError, STREAMS_MAX, Source};
 pub use outline::Head;
 pub use page::Allows;
-pub(crate) use route::router;
+pub(crate) use route::{router, transition};

@@ -92,7 +92,8 @@ async fn life(With(server): With<Server>, Path(id): Path<String>, parts: Parts) 
     Ok(answer::with_meta(answer::json(&view), &meta))
 }
 
-fn transition(told: &Transition) -> AllocationTransition {
+/// As the contract shows it.
+pub(crate) fn transition(told: &Transition) -> AllocationTransition {
     let desired = |view: &history::View| view.desired.map(|d| d.to_string()).unwrap_or_default();
     let client = |view: &history::View| view.client.map(|c| c.to_string()).unwrap_or_default();
     AllocationTransition {

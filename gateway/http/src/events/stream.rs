@@ -90,7 +90,9 @@ impl Reader {
         match error {
             FeedError::Ended => {}
             FeedError::Gone => tracing::info!(index = index.0, ordinal, "a stream fell behind what is kept"),
-            FeedError::Failed(_) => tracing::error!(index = index.0, ordinal, %error, "a stream ended"),
+            FeedError::Failed(_) | FeedError::TooFar { .. } => {
+                tracing::error!(index = index.0, ordinal, %error, "a stream ended")
+            }
         }
     }
 }

@@ -13,7 +13,6 @@ use crate::server::Server;
 /// Known to the contract, not built.
 const UNSUPPORTED: &[&str] = &[
     "/v1/jobs/statuses",
-    "/v1/job/{id}/plan",
     "/v1/job/{id}/dispatch",
     "/v1/job/{id}/dispatch/payload",
     "/v1/job/{id}/scale",
@@ -23,8 +22,6 @@ const UNSUPPORTED: &[&str] = &[
     "/v1/job/{id}/periodic/force",
     "/v1/job/{id}/versions/{tag}/tag",
     "/v1/node/{id}/drain",
-    "/v1/node/pool/{name}/nodes",
-    "/v1/node/pool/{name}/jobs",
     "/v1/namespace",
     "/v1/scaling/{*rest}",
     "/v1/services",

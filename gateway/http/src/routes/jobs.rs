@@ -21,7 +21,7 @@ use crate::request::{Json, OptionalJson, Read, Write};
 use crate::server::Server;
 use crate::view;
 
-const NOT_FOUND: &str = "job not found";
+pub const NOT_FOUND: &str = "job not found";
 
 pub fn router() -> Router<Server> {
     Router::new()
@@ -41,7 +41,7 @@ pub async fn list(With(server): With<Server>, read: Read) -> Answer {
     let with_meta = read.params.boolean("meta")?;
     let view =
         move |state: &State, read: &Read| Ok(jobs(state, read)?.map(|job| view::job::stub(job, with_meta)));
-    server.list(read, jobs_index, view).await
+    server.list(read, index, view).await
 }
 
 pub async fn read(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
@@ -246,7 +246,7 @@ fn jobs<'a>(state: &'a State, read: &Read) -> Result<Page<&'a JobState>, Failure
 }
 
 /// What is counted over a job's allocations and evaluations is part of its line.
-fn jobs_index(state: &State) -> Index {
+pub fn index(state: &State) -> Index {
     state.tables.jobs.max(state.tables.allocs).max(state.tables.evals)
 }
 

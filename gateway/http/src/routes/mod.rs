@@ -8,12 +8,16 @@ mod client_alloc;
 mod client_fs;
 mod deployments;
 mod evaluations;
+mod explain;
 mod jobs;
 mod metrics;
 mod namespaces;
 mod nodes;
 mod operator;
+mod plan;
+mod pools;
 mod register;
+mod scheduler;
 mod search;
 mod status;
 
@@ -38,9 +42,11 @@ pub fn router(api: Api) -> Router {
         .route("/", get(home))
         .merge(jobs::router())
         .merge(register::router())
+        .merge(plan::router())
         .merge(nodes::router())
         .merge(allocations::router())
         .merge(evaluations::router())
+        .merge(explain::router())
         .merge(search::router())
         .merge(deployments::router())
         .merge(namespaces::router())
@@ -51,6 +57,8 @@ pub fn router(api: Api) -> Router {
         .merge(metrics::router())
         .merge(operator::router())
         .merge(autopilot::router())
+        .merge(scheduler::router())
+        .merge(pools::router())
         .merge(crate::events::router())
         .merge(absent::router())
         .method_not_allowed_fallback(async || Failure::new(StatusCode::METHOD_NOT_ALLOWED, "Invalid method"))

@@ -4,10 +4,7 @@ use axum::extract::State as With;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::{delete, get};
-use base::Index;
 use futures_util::StreamExt;
-
-use api::{PreemptionConfig, SchedulerConfiguration, SchedulerConfigurationResponse};
 
 use super::write;
 use crate::answer::{self, Answer, INDEX};
@@ -18,33 +15,13 @@ use crate::server::Server;
 
 pub fn router() -> Router<Server> {
     let invalid = async || Failure::not_found("Invalid method");
-    let change = async || Failure::unsupported("changing the scheduler configuration is");
     Router::new()
-        .route("/v1/operator/scheduler/configuration", get(scheduler).merge(write(change)))
         .route("/v1/operator/raft/configuration", get(raft_configuration))
         .route("/v1/operator/raft/peer", delete(remove_peer).fallback(invalid))
         .route("/v1/operator/raft/transfer-leadership", write(transfer_leadership))
         .route("/v1/operator/snapshot", get(save_snapshot).merge(write(restore_snapshot)))
         // No licence is needed, and nobody has to ask for one.
         .route("/v1/operator/license", get(async || StatusCode::NO_CONTENT))
-}
-
-/// What the scheduler does; nothing of it can be changed.
-async fn scheduler(With(server): With<Server>, read: Read) -> Answer {
-    let known_leader = server.known_leader();
-    let view = SchedulerConfigurationResponse {
-        scheduler_config: Some(SchedulerConfiguration {
-            scheduler_algorithm: "binpack".to_string(),
-            preemption_config: PreemptionConfig::default(),
-            create_index: 1,
-            modify_index: 1,
-            ..SchedulerConfiguration::default()
-        }),
-        index: 1,
-        known_leader,
-        ..SchedulerConfigurationResponse::default()
-    };
-    server.read(&read, |_| Index(1), |_| Ok(view)).await
 }
 
 async fn raft_configuration(With(server): With<Server>, _: Read) -> Answer {

@@ -71,14 +71,17 @@ async fn validate(With(server): With<Server>, call: Call, Json(request): Json<Jo
     }))
 }
 
-struct Registration {
-    key: JobKey,
-    command: RegisterJob,
-    warnings: Vec<String>,
+pub struct Registration {
+    pub key: JobKey,
+    pub command: RegisterJob,
+    pub warnings: Vec<String>,
 }
 
 /// Everything that can be said about a job without looking at others.
-fn registration(
+///
+/// # Errors
+/// 400 with what is wrong with it.
+pub fn registration(
     server: &Server,
     params: &Params,
     request: JobRegisterRequest,
@@ -163,7 +166,7 @@ fn error_text(errors: &[String]) -> String {
     listed("error occurred", "errors occurred", "\t* ", errors)
 }
 
-fn warning_text(warnings: &[String]) -> String {
+pub fn warning_text(warnings: &[String]) -> String {
     listed("warning", "warnings", "* ", warnings)
 }
 

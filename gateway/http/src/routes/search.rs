@@ -69,12 +69,9 @@ fn matching(state: &State, context: &str, prefix: &str, namespace: &str) -> Vec<
             sorted.into_iter().take(limit).map(str::to_string).collect()
         }
         "node_pools" | "namespaces" => {
-            let all = if context == "namespaces" {
-                [namespaces::DEFAULT.to_string()].into()
-            } else {
-                namespaces::pool_names(state)
-            };
-            all.into_iter().filter(|name| name.starts_with(prefix)).take(limit).collect()
+            let all = if context == "namespaces" { vec![namespaces::DEFAULT] } else { state.pools.names() };
+            let shown = all.into_iter().filter(|name| name.starts_with(prefix)).take(limit);
+            shown.map(str::to_string).collect()
         }
         _ => {
             let Some(prefix) = whole_bytes(prefix) else { return Vec::new() };

@@ -3,3 +3,4 @@
 pub mod eval;
 pub mod job;
 pub mod node;
+pub mod why;

@@ -86,8 +86,8 @@ async fn there_is_one_namespace_and_no_access_control() {
 async fn what_is_not_built_says_so_by_name() {
     let cluster = Cluster::start().await;
     cluster.get("/v1/vars").await.refused(501, "GET /v1/vars is not supported by this release");
-    let plan = cluster.put("/v1/job/a/b/plan", &json!({})).await;
-    plan.refused(501, "PUT /v1/job/a%2Fb/plan is not supported by this release");
+    let dispatch = cluster.put("/v1/job/a/b/dispatch", &json!({})).await;
+    dispatch.refused(501, "PUT /v1/job/a%2Fb/dispatch is not supported by this release");
     cluster.get("/v1/quotas").await.refused(501, "Nomad Enterprise only endpoint");
 }
 

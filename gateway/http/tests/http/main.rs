@@ -9,6 +9,8 @@ mod jobs;
 mod nodes;
 mod operator;
 mod rules;
+mod scheduler;
 mod stream;
 mod support;
 mod waiting;
+mod why;

@@ -118,8 +118,13 @@ impl Cluster {
 
     /// A node that is ready, with much room.
     pub async fn node(&self, number: u8) -> NodeId {
+        self.node_in(number, "default").await
+    }
+
+    pub async fn node_in(&self, number: u8, pool: &str) -> NodeId {
         let node = node_id(number);
-        self.submit(Command::RegisterNode { document: Box::new(node_document(node, number)) }).await;
+        let document = Node { node_pool: pool.to_string(), ..node_document(node, number) };
+        self.submit(Command::RegisterNode { document: Box::new(document) }).await;
         self.submit(Command::UpdateNodeStatus { node, claimed: NodeStatus::Ready }).await;
         node
     }
@@ -320,7 +325,7 @@ pub fn node_id(number: u8) -> NodeId {
     NodeId(Uuid::from_random(bytes))
 }
 
-fn node_document(node: NodeId, number: u8) -> Node {
+pub fn node_document(node: NodeId, number: u8) -> Node {
     let mut resources = NodeResources::default();
     resources.cpu.cpu_shares = 10_000;
     resources.memory.memory_mb = 8_192;

@@ -7,6 +7,7 @@
 pub mod alloc;
 pub mod consul;
 pub mod eval;
+pub mod explain;
 pub mod input;
 pub mod job;
 pub mod node;
@@ -21,6 +22,7 @@ mod timestamp;
 pub use alloc::*;
 pub use consul::*;
 pub use eval::*;
+pub use explain::*;
 pub use job::*;
 pub use node::*;
 pub use pool::*;

@@ -35,6 +35,7 @@ fn facts(hash: &mut StableHash, facts: &NewEval) {
 
 fn outcome(hash: &mut StableHash, outcome: &EvalOutcome) {
     hash.pair(outcome.snapshot.0, u64::from(outcome.escaped));
+    hash.pair(outcome.seed, outcome.now.0 as u64);
     hash.pair(outcome.queued.len() as u64, outcome.classes.len() as u64);
     for (group, count) in &outcome.queued {
         hash.text(group);

@@ -44,6 +44,8 @@ fn encode_outcomes<'a>(
     outcomes: impl Iterator<Item = &'a EvalOutcome> + Clone,
 ) {
     to.indexes(outcomes.clone().map(|outcome| outcome.snapshot));
+    to.u64s(outcomes.clone().map(|outcome| outcome.seed));
+    to.times(outcomes.clone().map(|outcome| outcome.now));
     to.flags(outcomes.clone().map(|outcome| outcome.escaped));
     to.optional_ids(outcomes.clone().map(|outcome| outcome.next));
     to.optional_ids(outcomes.clone().map(|outcome| outcome.blocked));
@@ -175,6 +177,8 @@ impl<'a> Columns<'a> {
 
 struct Outcomes<'a> {
     snapshots: Column<'a, 8>,
+    seeds: Column<'a, 8>,
+    times: Column<'a, 8>,
     escaped: &'a [u8],
     next: Vec<Option<EvalId>>,
     blocked: Vec<Option<EvalId>>,
@@ -186,7 +190,8 @@ struct Outcomes<'a> {
 
 impl<'a> Outcomes<'a> {
     fn read(from: &mut Reader<'a>, len: usize) -> Result<Outcomes<'a>, Fault> {
-        let (snapshots, escaped) = (from.column(len)?, from.u8s(len)?);
+        let (snapshots, seeds, times) = (from.column(len)?, from.column(len)?, from.column(len)?);
+        let escaped = from.u8s(len)?;
         let (next, blocked) = (from.optional_ids(len, EvalId)?, from.optional_ids(len, EvalId)?);
         let deployments = from.optional_ids(len, DeploymentId)?;
         let failed_groups = from.texts(len)?;
@@ -194,7 +199,18 @@ impl<'a> Outcomes<'a> {
         let queued = (counts, from.column(all)?, from.column(all)?);
         let (counts, all) = from.counts(len)?;
         let classes = (counts, from.column(all)?, from.u8s(all)?);
-        Ok(Outcomes { snapshots, escaped, next, blocked, deployments, failed_groups, queued, classes })
+        Ok(Outcomes {
+            snapshots,
+            seeds,
+            times,
+            escaped,
+            next,
+            blocked,
+            deployments,
+            failed_groups,
+            queued,
+            classes,
+        })
     }
 
     /// The outcomes, to be asked for in the order of their rows.
@@ -209,6 +225,8 @@ impl<'a> Outcomes<'a> {
             let class = |at: usize| Ok((text(self.classes.1.u32(at))?, self.classes.2[at] != 0));
             Ok(EvalOutcome {
                 snapshot: self.snapshots.index(row),
+                seed: self.seeds.u64(row),
+                now: self.times.time(row),
                 queued: (queued_from..queued_at).map(queued).collect::<Result<_, Fault>>()?,
                 failed_groups: Doc(self.failed_groups[row].to_vec()),
                 classes: (classes_from..classes_at).map(class).collect::<Result<_, Fault>>()?,

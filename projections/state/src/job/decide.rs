@@ -185,7 +185,7 @@ fn known<'a>(state: &'a State, key: &JobKey) -> Result<&'a JobState, Rejection> 
     state.jobs.lookup(key).ok_or_else(|| Rejection::JobUnknown(key.clone()))
 }
 
-fn key_of(job: &Job) -> Result<JobKey, Rejection> {
+pub(crate) fn key_of(job: &Job) -> Result<JobKey, Rejection> {
     match (job.namespace.as_deref(), job.id.as_deref()) {
         (Some(namespace), Some(id)) if !namespace.is_empty() && !id.is_empty() => {
             Ok(JobKey::new(namespace, id))
@@ -263,6 +263,6 @@ fn runs_at_once(job: &Job) -> bool {
     job.periodic.is_none() && (job.parameterized_job.is_none() || job.dispatched)
 }
 
-fn priority_of(job: &Job) -> u32 {
+pub(crate) fn priority_of(job: &Job) -> u32 {
     job.priority.and_then(|priority| u32::try_from(priority).ok()).unwrap_or(50)
 }

@@ -42,10 +42,21 @@ pub fn set_scheduler(
     if only_at.is_some_and(|wanted| wanted != at) {
         return Err(Rejection::SchedulerIndexMismatch { at });
     }
-    if before.is_some_and(|before| before.rules == *rules) {
-        return Ok(Decision::nothing());
+    let sampled = before.is_some_and(|before| before.rules.sampled);
+    Ok(configure(operator, SchedulerRules { sampled, ..rules.clone() }))
+}
+
+/// Sets whether nodes are sampled. The rest stays as it is.
+pub fn set_sampling(operator: &Operator, sampled: bool) -> Decision {
+    let rules = operator.scheduler.as_ref().map_or_else(SchedulerRules::default, |now| now.rules.clone());
+    configure(operator, SchedulerRules { sampled, ..rules })
+}
+
+fn configure(operator: &Operator, rules: SchedulerRules) -> Decision {
+    if operator.scheduler.as_ref().is_some_and(|before| before.rules == rules) {
+        return Decision::nothing();
     }
-    Ok(SchedulerConfigured { rules: rules.clone() }.into())
+    SchedulerConfigured { rules }.into()
 }
 
 #[cfg(test)]

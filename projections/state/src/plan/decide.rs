@@ -50,7 +50,8 @@ fn plan_events(state: &State, eval: &Eval, plan: &Plan, accepted: Accepted) -> V
     let stored = plan.follow_ups.iter().filter(|eval| accepted.is_full() || named.contains(&eval.id));
     let mut events: Vec<Event> = stored.map(|eval| EvalCreated { eval: eval.clone() }.into()).collect();
     let rejected = accepted.rejected;
-    events.push(PlanCommitted { eval: eval.id(), snapshot: plan.snapshot, refresh, rejected }.into());
+    let Plan { snapshot, seed, now, .. } = *plan;
+    events.push(PlanCommitted { eval: eval.id(), snapshot, seed, now, refresh, rejected }.into());
     for changed in accepted.deployment_statuses {
         events.extend(stability(state, eval, &changed));
         events.push(changed.into());

@@ -186,6 +186,8 @@ fn of_evals(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
         _ => PlanCommitted {
             eval: live_eval(state, rng)?.id(),
             snapshot: state.index,
+            seed: rng.next(),
+            now: Time(rng.next() as i64),
             refresh: Index::ZERO,
             rejected: vec![],
         }
@@ -218,6 +220,8 @@ fn outcome(rng: &mut Rng) -> EvalOutcome {
     let classes = 0..rng.below(4);
     EvalOutcome {
         snapshot: Index(rng.below(100)),
+        seed: rng.next(),
+        now: Time(rng.next() as i64),
         queued: groups.iter().map(|group| (group.to_string(), rng.below(9) as u32)).collect(),
         failed_groups: if rng.below(3) == 0 { Doc::of(&FailedGroups::default()) } else { Doc::default() },
         classes: classes.map(|n| (format!("v1:{n}"), n % 2 == 0)).collect(),

@@ -1,0 +1,90 @@
+use api::{JobPlanRequest, JobPlanResponse};
+
+use crate::call::{CLIENT_FLAGS, Call, Command, Failure, Outcome, Run, VERBOSE_FLAGS};
+use crate::flags::{switch, value};
+use crate::job_file::{self, JOB_FILE_FLAGS};
+use crate::layout;
+use crate::output::{json, write_out};
+
+pub static COMMAND: Command = Command {
+    name: "job plan",
+    aliases: &["plan"],
+    arguments: "<path>",
+    summary: "Show what registering a job would change; nothing is registered.",
+    details: "The path is a job file, or - for standard input. Ends with 0 when no allocations would be made or ended, \
+        with 1 when some would, with 255 when it cannot be told.",
+    flags: &[
+        &[
+            switch("diff", "Show what is different from the stored job; on unless =false."),
+            switch("policy-override", "Only of enterprise releases."),
+            switch("json-output", "Print the answer as JSON."),
+            value("vault-namespace", "NAME", "Only of enterprise releases."),
+            value("t", "TEMPLATE", "A Go template to print the answer with. Not supported yet."),
+        ],
+        JOB_FILE_FLAGS,
+        VERBOSE_FLAGS,
+        CLIENT_FLAGS,
+    ],
+    run: Run::Task(|call| Box::pin(run(call))),
+};
+
+/// It cannot be told what would change.
+const FAILED: u8 = 255;
+
+async fn run(call: Call) -> Outcome {
+    plan(&call).await.map_err(|failure| match failure {
+        Failure::Failed(error) => Failure::Code(FAILED, format!("{error:#}")),
+        Failure::Code(_, text) => Failure::Code(FAILED, text),
+        usage @ (Failure::Usage(_) | Failure::Flag(_)) => usage,
+    })
+}
+
+async fn plan(call: &Call) -> Outcome {
+    for enterprise in ["vault-namespace", "t"] {
+        if call.args.value(enterprise).is_some() {
+            return Err(anyhow::anyhow!("-{enterprise} is not supported").into());
+        }
+    }
+    let look = call.look();
+    let path = call.one_argument()?;
+    let job = job_file::load(call, path)?.parsed.job;
+    let id = job.id.clone().unwrap_or_default();
+    let client = call.client_in(&call.namespace_of(&job))?;
+    let request = JobPlanRequest {
+        job: Some(job.clone()),
+        diff: call.args.given_switch("diff").unwrap_or(true),
+        policy_override: call.args.switch("policy-override"),
+    };
+    let answer = client.plan(&id, &request).await;
+    let answer = answer.map_err(|error| anyhow::anyhow!("Error during plan: {error}"))?;
+    if call.args.switch("json-output") {
+        write_out(json(&answer));
+    } else {
+        let again = again(call, path, answer.job_modify_index);
+        write_out(layout::plan::whole(&look, &job, &answer, &again));
+    }
+    Ok(u8::from(moves_allocations(&answer)))
+}
+
+fn moves_allocations(answer: &JobPlanResponse) -> bool {
+    let desired = answer.annotations.iter().flat_map(|annotations| annotations.desired_tg_updates.values());
+    desired
+        .map(|group| group.stop + group.place + group.migrate + group.destructive_update + group.canary)
+        .sum::<u64>()
+        > 0
+}
+
+/// How to register exactly what was looked at.
+fn again(call: &Call, path: &str, index: u64) -> String {
+    let mut flags = format!("-check-index {index}");
+    for name in ["var", "var-file"] {
+        flags.extend(call.args.values(name).iter().map(|given| format!(" -{name}={given}")));
+    }
+    if !call.namespace().is_empty() {
+        flags.push_str(&format!(" -namespace={}", call.namespace()));
+    }
+    if call.args.given_switch("hcl2-strict") == Some(false) {
+        flags.push_str(" -hcl2-strict=false");
+    }
+    format!("{} job run {flags} {path}", call.program)
+}

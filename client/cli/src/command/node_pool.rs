@@ -1,0 +1,195 @@
+use jobspec::config::Section;
+use jobspec::{Diagnostics, Source};
+use model::document::{Duration, Map, NodePool, NodePoolSchedulerConfiguration};
+use sdk::Query;
+
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run, VERBOSE_FLAGS};
+use crate::flags::{Flag, switch, value};
+use crate::layout::node::Columns;
+use crate::output::{json, write_out};
+use crate::{job_file, layout};
+
+const PAGE_FLAGS: &[Flag] = &[
+    value("filter", "EXPR", "List only what this expression is true of."),
+    value("per-page", "N", "Entries a page."),
+    value("page-token", "TOKEN", "The page to begin with."),
+];
+
+pub static LIST: Command = Command {
+    name: "node pool list",
+    aliases: &[],
+    arguments: "",
+    summary: "List node pools.",
+    details: "",
+    flags: &[PAGE_FLAGS, OBJECT_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(list(call))),
+};
+
+pub static INFO: Command = Command {
+    name: "node pool info",
+    aliases: &[],
+    arguments: "<node-pool>",
+    summary: "Show a node pool.",
+    details: "",
+    flags: &[OBJECT_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(info(call))),
+};
+
+pub static APPLY: Command = Command {
+    name: "node pool apply",
+    aliases: &[],
+    arguments: "<input>",
+    summary: "Make a node pool, or change it.",
+    details: "The input is a file with a node_pool block, or - for standard input.",
+    flags: &[&[switch("json", "The file is JSON: a node pool as the API takes it.")], CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(apply(call))),
+};
+
+pub static DELETE: Command = Command {
+    name: "node pool delete",
+    aliases: &[],
+    arguments: "<node-pool>",
+    summary: "Delete a node pool without nodes and jobs.",
+    details: "",
+    flags: &[CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(delete(call))),
+};
+
+pub static NODES: Command = Command {
+    name: "node pool nodes",
+    aliases: &[],
+    arguments: "<node-pool>",
+    summary: "List the nodes of a pool.",
+    details: "",
+    flags: &[PAGE_FLAGS, VERBOSE_FLAGS, OBJECT_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(nodes(call))),
+};
+
+pub static JOBS: Command = Command {
+    name: "node pool jobs",
+    aliases: &[],
+    arguments: "<node-pool>",
+    summary: "List the jobs of a pool.",
+    details: "",
+    flags: &[PAGE_FLAGS, OBJECT_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(jobs(call))),
+};
+
+async fn list(call: Call) -> Outcome {
+    call.no_arguments()?;
+    let as_json = call.wants_json()?;
+    let pools = call.client()?.node_pools(paged(&call)?).await.doing("querying node pools")?.value;
+    write_out(if as_json { json(&pools) } else { layout::pool::table(&pools) });
+    Ok(0)
+}
+
+async fn info(call: Call) -> Outcome {
+    let (name, as_json) = (call.one_argument()?, call.wants_json()?);
+    let pool = call.client()?.node_pool(name).await.doing("querying node pool")?;
+    write_out(if as_json { json(&pool) } else { layout::pool::block(&call.look(), &pool) });
+    Ok(0)
+}
+
+async fn apply(call: Call) -> Outcome {
+    let path = call.one_argument()?;
+    let source = job_file::read_source(path)?;
+    let pool = if call.args.switch("json") {
+        model::document::input::from_slice(source.text.as_bytes())
+            .map_err(|wrong| anyhow::anyhow!("the node pool's file is not valid: {wrong}"))?
+    } else {
+        pool_in(&source)?
+    };
+    call.client()?.apply_node_pool(&pool).await.doing("applying node pool")?;
+    write_out(format!("Successfully applied node pool \"{}\"!\n", pool.name));
+    Ok(0)
+}
+
+async fn delete(call: Call) -> Outcome {
+    let name = call.one_argument()?;
+    call.client()?.delete_node_pool(name).await.doing("deleting node pool")?;
+    write_out(format!("Successfully deleted node pool \"{name}\"!\n"));
+    Ok(0)
+}
+
+async fn nodes(call: Call) -> Outcome {
+    let (name, as_json) = (call.one_argument()?, call.wants_json()?);
+    let nodes = call.client()?.node_pool_nodes(name, paged(&call)?).await.doing("querying node pool")?.value;
+    let columns = Columns { os: false, running: None };
+    write_out(match nodes.as_slice() {
+        _ if as_json => json(&nodes),
+        [] => "No nodes\n".to_string(),
+        nodes => layout::node::table(&call.look(), nodes, &columns),
+    });
+    Ok(0)
+}
+
+async fn jobs(call: Call) -> Outcome {
+    let (name, as_json) = (call.one_argument()?, call.wants_json()?);
+    let jobs = call.client()?.node_pool_jobs(name, paged(&call)?).await.doing("querying node pool")?.value;
+    write_out(match jobs.as_slice() {
+        _ if as_json => json(&jobs),
+        [] => "No jobs\n".to_string(),
+        jobs => layout::job::table(&call.look(), jobs, call.namespace() == "*"),
+    });
+    Ok(0)
+}
+
+fn paged(call: &Call) -> Result<Query, Failure> {
+    let text = |name| call.args.value(name).unwrap_or_default();
+    let per_page = call.args.number::<u32>("per-page")?.map(|count| count.to_string());
+    let query = Query::new().with("filter", text("filter")).with("next_token", text("page-token"));
+    Ok(query.with("per_page", per_page.unwrap_or_default()))
+}
+
+fn pool_in(source: &Source) -> Result<NodePool, Failure> {
+    let read = read(source);
+    let read = read.map_err(|wrong| anyhow::anyhow!("the node pool's file is not valid\n\n{wrong}"))?;
+    let [pool] = <[NodePool; 1]>::try_from(read)
+        .map_err(|_| anyhow::anyhow!("{}: expected exactly one node_pool block", source.name))?;
+    Ok(pool)
+}
+
+fn read(source: &Source) -> Result<Vec<NodePool>, Diagnostics> {
+    let mut top = Section::parse(source)?;
+    let pools = top.sections("node_pool")?.into_iter().map(block).collect::<Result<_, _>>()?;
+    top.finish()?;
+    Ok(pools)
+}
+
+fn block(mut section: Section) -> Result<NodePool, Diagnostics> {
+    let mut pool = NodePool {
+        name: section.labels.first().cloned().unwrap_or_default(),
+        description: section.take("description")?.unwrap_or_default(),
+        meta: section.take::<Map<String, String>>("meta")?.unwrap_or_default(),
+        node_identity_ttl: section.take::<Duration>("node_identity_ttl")?.unwrap_or_default(),
+        ..NodePool::default()
+    };
+    for mut rules in section.sections("scheduler_config")? {
+        pool.scheduler_configuration = Some(NodePoolSchedulerConfiguration {
+            scheduler_algorithm: rules.take("scheduler_algorithm")?.unwrap_or_default(),
+            memory_oversubscription_enabled: rules.take("memory_oversubscription_enabled")?,
+        });
+        rules.finish()?;
+    }
+    section.finish()?;
+    Ok(pool)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_is_read_from_its_block() {
+        let text = "node_pool \"gpu\" {\n  description = \"Big ones\"\n  meta {\n    team = \"ml\"\n  }\n  \
+            scheduler_config {\n    scheduler_algorithm = \"spread\"\n  }\n}\n";
+        let pool = pool_in(&Source::new("gpu.hcl", text.to_string())).unwrap();
+        assert_eq!((pool.name.as_str(), pool.description.as_str()), ("gpu", "Big ones"));
+        assert_eq!(pool.meta.get("team").map(String::as_str), Some("ml"));
+        assert_eq!(pool.scheduler_configuration.unwrap().scheduler_algorithm, "spread");
+        for wrong in ["", "node_pool \"a\" {}\nnode_pool \"b\" {}\n", "node_pool \"a\" { color = \"red\" }\n"]
+        {
+            assert!(pool_in(&Source::new("gpu.hcl", wrong.to_string())).is_err(), "{wrong}");
+        }
+    }
+}

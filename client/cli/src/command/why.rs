@@ -1,0 +1,65 @@
+use sdk::Query;
+
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run, VERBOSE_FLAGS};
+use crate::flags::{Flag, switch};
+use crate::output::{json, write_out};
+use crate::{layout, resolve};
+
+const DETAILS: &str = "Nothing of it is stored: the decision is made again from the log, on the state it was made on. \
+    Each \"would fit if\" was tried out on a copy of that state.";
+
+const JSON: &[Flag] = &[switch("json", "Print everything that is known, as JSON.")];
+
+pub static JOB: Command = Command {
+    name: "why job",
+    aliases: &[],
+    arguments: "<job>",
+    summary: "Say why a job's allocations are where they are, or nowhere, and what it waits for.",
+    details: DETAILS,
+    flags: &[JSON, VERBOSE_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(job(call))),
+};
+
+pub static EVAL: Command = Command {
+    name: "why eval",
+    aliases: &[],
+    arguments: "<evaluation>",
+    summary: "Say what an evaluation found out.",
+    details: DETAILS,
+    flags: &[JSON, VERBOSE_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(eval(call))),
+};
+
+pub static ALLOC: Command = Command {
+    name: "why alloc",
+    aliases: &[],
+    arguments: "<allocation>",
+    summary: "Say why an allocation is on its node, what it replaced, and what became of it.",
+    details: DETAILS,
+    flags: &[JSON, VERBOSE_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(alloc(call))),
+};
+
+async fn job(call: Call) -> Outcome {
+    let (client, look) = (call.client()?, call.look());
+    let (namespace, id) = resolve::job(&client, &look, call.one_argument()?).await?;
+    let why = client.explain_job(&id, Query::new().namespace(&namespace)).await.doing("explaining job")?;
+    write_out(if call.args.switch("json") { json(&why) } else { layout::why::job(&look, &why) });
+    Ok(0)
+}
+
+async fn eval(call: Call) -> Outcome {
+    let (client, look) = (call.client()?, call.look());
+    let id = resolve::evaluation(&client, &look, call.one_argument()?).await?.id;
+    let why = client.explain_evaluation(&id).await.doing("explaining evaluation")?;
+    write_out(if call.args.switch("json") { json(&why) } else { layout::why::eval(&look, &why) });
+    Ok(0)
+}
+
+async fn alloc(call: Call) -> Outcome {
+    let (client, look) = (call.client()?, call.look());
+    let id = resolve::allocation(&client, &look, call.one_argument()?).await?.id;
+    let why = client.explain_allocation(&id).await.doing("explaining allocation")?;
+    write_out(if call.args.switch("json") { json(&why) } else { layout::why::alloc(&look, &why) });
+    Ok(0)
+}

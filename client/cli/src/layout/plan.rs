@@ -1,0 +1,225 @@
+//! What a dry run found: the differences, then what the scheduler would do.
+
+use api::{FieldDiff, JobDiff, JobPlanResponse, ObjectDiff, TaskDiff, TaskGroupDiff};
+use base::Time;
+use model::document::Job;
+
+use super::metrics;
+use crate::output::{Look, Paint};
+
+/// Everything: `again` is how to register what was looked at.
+pub fn whole(look: &Look, job: &Job, answer: &JobPlanResponse, again: &str) -> String {
+    let mut text = String::new();
+    if let Some(diff) = &answer.diff {
+        text.push_str(&differences(look, diff));
+        text.push('\n');
+    }
+    text.push_str(&look.paint(Paint::Bold, "Scheduler dry-run:"));
+    text.push('\n');
+    text.push_str(&dry_run(look, job, answer));
+    text.push('\n');
+    if !answer.warnings.is_empty() {
+        let warnings = format!("Job Warnings:\n{}", answer.warnings.trim_end());
+        text.push_str(&format!("{}\n\n", look.paint(Paint::Yellow, &warnings)));
+    }
+    let index = look.paint(Paint::Bold, &format!("Job Modify Index: {}", answer.job_modify_index));
+    text.push_str(&format!(
+        "{index}\nTo submit the job with version verification run:\n\n{again}\n\n\
+         When running the job with the check-index flag, the job will only be run if the\n\
+         job modify index given matches the server-side version. If the index has\n\
+         changed, another user has modified the job and the plan's results are\n\
+         potentially invalid.\n"
+    ));
+    text
+}
+
+fn dry_run(look: &Look, job: &Job, answer: &JobPlanResponse) -> String {
+    let mut text = String::new();
+    if answer.failed_tg_allocs.is_empty() {
+        let line = look.paint(Paint::Green, "All tasks successfully allocated.");
+        text.push_str(&format!("- {line}\n"));
+    } else {
+        let per_node = matches!(job.kind.as_deref(), Some("system" | "sysbatch"));
+        let on = if per_node { " on all nodes" } else { "" };
+        let line = format!("WARNING: Failed to place all allocations{on}.");
+        text.push_str(&format!("- {}\n", look.paint(Paint::Yellow, &line)));
+        for (group, metric) in &answer.failed_tg_allocs {
+            let failed = metric.coalesced_failures + 1;
+            let noun = if failed == 1 { "allocation" } else { "allocations" };
+            let head = format!("Task Group \"{group}\" (failed to place {failed} {noun}):");
+            text.push_str(&format!("  {}\n", look.paint(Paint::Yellow, &head)));
+            text.push_str(&metrics::reasons(look, metric, "    "));
+        }
+    }
+    let launch = answer.next_periodic_launch.time();
+    if launch != Time::ZERO {
+        let (at, span) = (look.time(launch.0), look.ago(launch.0));
+        text.push_str(&format!("- If submitted now, next periodic launch would be at {at} ({span}).\n"));
+    }
+    text
+}
+
+const MARKERS: [(&str, &str, Paint); 3] =
+    [("Added", "+ ", Paint::Green), ("Deleted", "- ", Paint::Red), ("Edited", "+/- ", Paint::Yellow)];
+
+/// The sign of a change, and its length without colours; nothing for what stays.
+fn marker(look: &Look, kind: &str) -> (String, usize) {
+    let found = MARKERS.iter().find(|(name, ..)| *name == kind);
+    found.map_or((String::new(), 0), |(_, sign, paint)| (look.paint(*paint, sign), sign.len()))
+}
+
+fn widest<'a>(kinds: impl Iterator<Item = &'a String>) -> usize {
+    let widths =
+        kinds.map(|kind| MARKERS.iter().find(|(name, ..)| name == kind).map_or(0, |(_, sign, _)| sign.len()));
+    widths.max().unwrap_or(0)
+}
+
+fn differences(look: &Look, diff: &JobDiff) -> String {
+    let bold = |text: String| look.paint(Paint::Bold, &text);
+    let mut text = format!("{}{}\n", marker(look, &diff.kind).0, bold(format!("Job: {:?}", diff.id)));
+    let groups = diff.task_groups.iter().map(|group| &group.kind);
+    if diff.kind == "Edited" || look.verbose {
+        let own = parts(look, &diff.fields, &diff.objects, 0);
+        text.push_str(&own);
+        if !own.is_empty() {
+            text.push('\n');
+        }
+    }
+    let widest = widest(groups);
+    for group in diff.task_groups.iter() {
+        text.push_str(&of_group(look, group, widest));
+        text.push('\n');
+    }
+    text
+}
+
+fn of_group(look: &Look, group: &TaskGroupDiff, widest: usize) -> String {
+    let (sign, width) = marker(look, &group.kind);
+    let name = look.paint(Paint::Bold, &format!("Task Group: {:?}", group.name));
+    let mut text = format!("{sign}{}{name}", " ".repeat(widest - width));
+    if !group.updates.is_empty() {
+        let told: Vec<String> =
+            group.updates.iter().map(|(what, count)| counted(look, what, *count)).collect();
+        text.push_str(&format!(" ({})", told.join(", ")));
+    }
+    text.push('\n');
+    if group.kind == "Edited" || look.verbose {
+        text.push_str(&parts(look, &group.fields, &group.objects, 2));
+    }
+    let widest = self::widest(group.tasks.iter().map(|task| &task.kind));
+    text.extend(group.tasks.iter().map(|task| of_task(look, task, widest)));
+    text
+}
+
+fn counted(look: &Look, what: &str, count: u64) -> String {
+    let paint = match what {
+        "create" => Some(Paint::Green),
+        "destroy" => Some(Paint::Red),
+        "migrate" | "canary" | "create/destroy update" => Some(Paint::Yellow),
+        _ => None,
+    };
+    let text = format!("{count} {what}");
+    paint.map_or(text.clone(), |paint| look.paint(paint, &text))
+}
+
+fn of_task(look: &Look, task: &TaskDiff, widest: usize) -> String {
+    let (sign, width) = marker(look, &task.kind);
+    let name = look.paint(Paint::Bold, &format!("Task: {:?}", task.name));
+    let mut text = format!("  {sign}{}{name}", " ".repeat(widest - width));
+    if !task.annotations.is_empty() {
+        text.push_str(&format!(" ({})", task.annotations.join(", ")));
+    }
+    text.push('\n');
+    if task.kind == "Edited" || look.verbose && task.kind != "None" {
+        text.push_str(&parts(look, &task.fields, &task.objects, 4));
+    }
+    text
+}
+
+/// Fields and objects that changed, and with `-verbose` also the others.
+fn parts(look: &Look, fields: &[FieldDiff], objects: &[ObjectDiff], indent: usize) -> String {
+    let fields: Vec<&FieldDiff> =
+        fields.iter().filter(|field| look.verbose || field.kind != "None").collect();
+    let kinds = fields.iter().map(|field| &field.kind).chain(objects.iter().map(|object| &object.kind));
+    let widest = widest(kinds);
+    let longest = fields.iter().map(|field| field.name.len()).max().unwrap_or(0);
+    let start = |kind: &str| {
+        let (sign, width) = marker(look, kind);
+        format!("{}{sign}{}", " ".repeat(indent), " ".repeat(widest - width))
+    };
+    let mut text = String::new();
+    for field in fields {
+        let pad = " ".repeat(longest - field.name.len());
+        text.push_str(&format!("{}{}: {pad}{}\n", start(&field.kind), field.name, value(field)));
+    }
+    for object in objects {
+        let inner = parts(look, &object.fields, &object.objects, indent + 2);
+        let end = format!("{}{}}}\n", " ".repeat(indent), " ".repeat(widest));
+        text.push_str(&format!("{}{} {{\n{inner}{end}", start(&object.kind), object.name));
+    }
+    text
+}
+
+fn value(field: &FieldDiff) -> String {
+    let mut text = match field.kind.as_str() {
+        "Deleted" => format!("{:?}", field.old),
+        "Edited" => format!("{:?} => {:?}", field.old, field.new),
+        _ => format!("{:?}", field.new),
+    };
+    if !field.annotations.is_empty() {
+        text.push_str(&format!(" ({})", field.annotations.join(", ")));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer() -> JobPlanResponse {
+        let text = r#"{"JobModifyIndex": 7, "Diff": {"Type": "Edited", "ID": "web", "TaskGroups": [
+            {"Type": "Edited", "Name": "g", "Updates": {"create": 2, "in-place update": 10},
+             "Fields": [{"Type": "Edited", "Name": "Count", "Old": "10", "New": "12",
+                         "Annotations": ["forces create"]}],
+             "Tasks": [{"Type": "Edited", "Name": "t", "Annotations": ["forces create/destroy update"],
+                "Objects": [{"Type": "Edited", "Name": "Config", "Fields": [
+                    {"Type": "Edited", "Name": "command", "Old": "a", "New": "b"},
+                    {"Type": "None", "Name": "args[0]", "Old": "x", "New": "x"}]}]},
+                {"Type": "None", "Name": "u"}]}]}}"#;
+        model::document::input::from_slice(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_plan_shows_what_changes_and_how_to_go_on() {
+        let text = whole(&Look::for_tests(), &Job::default(), &answer(), "sojourn job run web.hcl");
+        let expected = "+/- Job: \"web\"\n\
+            +/- Task Group: \"g\" (2 create, 10 in-place update)\n  \
+            +/- Count: \"10\" => \"12\" (forces create)\n  \
+            +/- Task: \"t\" (forces create/destroy update)\n    \
+            +/- Config {\n      \
+            +/- command: \"a\" => \"b\"\n        }\n      \
+            Task: \"u\"\n\n\n\
+            Scheduler dry-run:\n- All tasks successfully allocated.\n\n\
+            Job Modify Index: 7\n";
+        assert!(text.starts_with(expected), "{text}");
+        assert!(text.contains("\n\nsojourn job run web.hcl\n\n"), "{text}");
+    }
+
+    #[test]
+    fn what_finds_no_place_is_told_by_group() {
+        let metric = model::document::AllocationMetric {
+            nodes_evaluated: 3,
+            nodes_exhausted: 3,
+            coalesced_failures: 4,
+            ..Default::default()
+        };
+        let answer = JobPlanResponse {
+            failed_tg_allocs: [("g".to_string(), metric)].into_iter().collect(),
+            ..JobPlanResponse::default()
+        };
+        let text = whole(&Look::for_tests(), &Job::default(), &answer, "x");
+        let head = "Scheduler dry-run:\n- WARNING: Failed to place all allocations.\n  \
+            Task Group \"g\" (failed to place 5 allocations):\n    ";
+        assert!(text.starts_with(head), "{text}");
+    }
+}

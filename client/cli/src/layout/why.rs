@@ -1,0 +1,236 @@
+//! Why: one screen for a person who waits.
+
+use api::{AllocWhy, AllocationTransition, Decision, EvalWhy, GroupNow, JobWhy, Wait};
+use base::Time;
+use model::document::{GroupReasons, Lack, NearMiss};
+
+use super::{cell, metrics};
+use crate::output::{Look, Paint, Table, fields};
+
+/// Transitions that are shown; all of them are in `history alloc`.
+const TRANSITIONS_SHOWN: usize = 8;
+
+pub fn job(look: &Look, why: &JobWhy) -> String {
+    let stopped = if why.stopped { " (stopped)" } else { "" };
+    let mut text =
+        format!("{}\n", look.paint(Paint::Bold, &format!("Job {:?} is {}{stopped}", why.id, why.status)));
+    for (name, now) in &why.groups {
+        text.push_str(&format!("  {name}: {}\n", counts(now)));
+    }
+    text.push_str(&waiting(look, &why.waits_for));
+    match &why.evaluation {
+        None => text.push_str("\nNo scheduler has looked at it yet.\n"),
+        Some(eval) => text.push_str(&decided(look, eval)),
+    }
+    text
+}
+
+pub fn eval(look: &Look, why: &EvalWhy) -> String {
+    let head = format!("Evaluation {} of job {:?} is {}", look.id(&why.id), why.job_id, why.status);
+    let mut text = format!("{}\n", look.paint(Paint::Bold, &head));
+    text.push_str(&format!("  asked for by: {}\n", why.triggered_by));
+    if !why.status_description.is_empty() {
+        text.push_str(&format!("  {}\n", why.status_description));
+    }
+    text + &waiting(look, &why.waits_for) + &decided(look, why)
+}
+
+pub fn alloc(look: &Look, why: &AllocWhy) -> String {
+    let head = format!("{} ({}) is {} on {}", why.name, look.id(&why.id), why.client_status, why.node_name);
+    let mut text = format!("{}\n", look.paint(Paint::Bold, &head));
+    let wanted = format!("{} {}", why.desired_status, why.desired_description);
+    text.push_str(&format!("  wanted: {}\n", wanted.trim()));
+    if !why.client_description.is_empty() {
+        text.push_str(&format!("  told by the servers or the node: {}\n", why.client_description));
+    }
+    text.push_str(&waiting(look, &why.waits_for));
+    text.push_str(&provenance(look, &why.decision));
+    if let Some(placed) = why.placed.as_ref().filter(|placed| !placed.score_meta_data.is_empty()) {
+        let title = "Scores when the first of its group was placed, the best node first";
+        text.push_str(&look.section(title, &metrics::scores(look, placed)));
+        let seen = format!(
+            "{} nodes looked at, {} ruled out by checks, {} without room\n",
+            placed.nodes_evaluated, placed.nodes_filtered, placed.nodes_exhausted
+        );
+        text.push_str(&seen);
+    }
+    if why.chain.len() > 1 {
+        let mut table = Table::new(["ID", "Node", "Desired", "Status", "Why"]);
+        for link in why.chain.iter() {
+            let own = if link.id == why.id { " *" } else { "" };
+            let id = format!("{}{own}", look.id(&link.id));
+            let [node, desired] = [&link.node_name, &link.desired_status].map(String::clone);
+            table.row([id, node, desired, link.client_status.clone(), link.desired_description.clone()]);
+        }
+        text.push_str(&look.section("One after the other", &table.render()));
+    }
+    text + &transitions(look, &why.transitions)
+}
+
+fn counts(now: &GroupNow) -> String {
+    let named = [
+        (now.wanted, "wanted"),
+        (now.running, "running"),
+        (now.starting, "starting"),
+        (now.queued, "without a place"),
+        (now.unknown, "unknown"),
+        (now.failed, "failed"),
+        (now.lost, "lost"),
+        (now.complete, "complete"),
+    ];
+    let told: Vec<String> =
+        named.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}")).collect();
+    if told.is_empty() { "nothing".to_string() } else { told.join(", ") }
+}
+
+fn waiting(look: &Look, waits: &[Wait]) -> String {
+    if waits.is_empty() {
+        return String::new();
+    }
+    let lines = waits.iter().map(|wait| {
+        let until = wait.until.as_ref().map(|until| until.time()).filter(|until| *until != Time::ZERO);
+        let until = until.map(|until| format!(" at {} ({})", look.time(until.0), look.ago(until.0)));
+        let by = if wait.eval_id.is_empty() {
+            String::new()
+        } else {
+            format!(" [evaluation {}]", look.id(&wait.eval_id))
+        };
+        format!("  * {}{}{by}\n", wait.what, until.unwrap_or_default())
+    });
+    look.section("Waits for", &lines.collect::<String>())
+}
+
+fn decided(look: &Look, why: &EvalWhy) -> String {
+    let mut text = String::new();
+    for (name, group) in &why.groups {
+        text.push_str(&of_group(look, name, group));
+    }
+    text + &provenance(look, &why.decision)
+}
+
+fn of_group(look: &Look, name: &str, group: &GroupReasons) -> String {
+    let Some(failed) = &group.failed else {
+        let desired = &group.desired;
+        let named = [
+            (desired.place, "placed"),
+            (desired.in_place_update, "updated in place"),
+            (desired.destructive_update, "replaced"),
+            (desired.migrate, "moved"),
+            (desired.stop, "stopped"),
+            (desired.ignore, "left as they are"),
+        ];
+        let told = named.iter().filter(|(count, _)| *count > 0);
+        let told: Vec<String> = told.map(|(count, what)| format!("{count} {what}")).collect();
+        let told = if told.is_empty() { "nothing to do".to_string() } else { told.join(", ") };
+        return look.section(&format!("Group {name:?}"), &format!("  {told}\n"));
+    };
+    let title = format!("Group {name:?}: no place for {}", plural(group.missing));
+    let seen = format!(
+        "{} nodes looked at, {} ruled out by checks, {} without room",
+        failed.nodes_evaluated, failed.nodes_filtered, failed.nodes_exhausted
+    );
+    let mut text = look.section(&title, &format!("  {seen}\n{}", metrics::reasons(look, failed, "    ")));
+    if !group.nearest.is_empty() {
+        text.push_str("  Closest nodes:\n");
+        text.extend(group.nearest.iter().map(near));
+    }
+    if !group.would_fit_if.is_empty() {
+        text.push_str(&format!("  {}\n", look.paint(Paint::Green, "Would fit if (each one tried out):")));
+        text.extend(group.would_fit_if.iter().map(|change| format!("    * {change}\n")));
+    } else if group.hints_cut_short {
+        text.push_str("  No single change was found to help; not all were tried.\n");
+    } else {
+        text.push_str("  No single change of the job helps: more than one thing is missing.\n");
+    }
+    text
+}
+
+fn plural(missing: u64) -> String {
+    format!("{missing} allocation{}", if missing == 1 { "" } else { "s" })
+}
+
+fn near(miss: &NearMiss) -> String {
+    let lacks: Vec<String> = miss.lacks.iter().map(lack).collect();
+    format!("    * {}: {}\n", miss.node_name, lacks.join("; "))
+}
+
+fn lack(lack: &Lack) -> String {
+    if lack.asked == 0 {
+        return lack.what.clone();
+    }
+    let unit = if lack.unit.is_empty() { String::new() } else { format!(" {}", lack.unit) };
+    format!("{}{unit} more {} (asked {}, free {})", lack.short, lack.what, lack.asked, lack.free)
+}
+
+/// How sure one can be of what was said.
+fn provenance(look: &Look, decision: &Decision) -> String {
+    if decision.snapshot == 0 {
+        return if decision.note.is_empty() { String::new() } else { format!("\n{}\n", decision.note) };
+    }
+    let how = match (decision.recomputed, decision.as_logged) {
+        (true, Some(true)) => "made again from the log: the same plan",
+        (true, None) => "made again from the log",
+        (true, Some(false)) => "made again from the log, and it is NOT what the log has: please report this",
+        (false, _) => "not made again",
+    };
+    let mut block = vec![
+        ("Evaluation", look.id(&decision.eval_id)),
+        ("State", cell(decision.snapshot)),
+        ("Time", look.time(decision.time.time().0)),
+        ("Decision", how.to_string()),
+    ];
+    if !decision.note.is_empty() {
+        block.push(("Note", decision.note.clone()));
+    }
+    look.section("Decided on", &fields(&block))
+}
+
+fn transitions(look: &Look, all: &[AllocationTransition]) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(["Event", "Time", "Desired", "Client", "Cause"]);
+    let left = all.len().saturating_sub(TRANSITIONS_SHOWN);
+    for one in &all[left..] {
+        table.row([
+            format!("{}.{}", one.index, one.ordinal),
+            look.time(one.time.time().0),
+            one.new_desired.clone(),
+            one.new_client.clone(),
+            one.cause.clone(),
+        ]);
+    }
+    let more = if left > 0 { format!("{left} earlier ones: see history alloc\n") } else { String::new() };
+    look.section("What became of it", &(table.render() + &more))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_person_who_asks_why_is_told_on_one_screen() {
+        let text = r#"{"ID": "web", "Status": "pending", "Groups": {"g": {"Wanted": 3, "Queued": 2, "Running": 1}},
+            "WaitsFor": [{"What": "room on any node", "EvalID": "0123456789"}],
+            "Evaluation": {"ID": "0123456789", "Groups": {"g": {
+                "Missing": 2, "Failed": {"NodesEvaluated": 2, "NodesExhausted": 2,
+                    "DimensionExhausted": {"memory": 2}},
+                "Nearest": [{"NodeName": "n1", "Lacks": [
+                    {"What": "memory", "Unit": "MiB", "Asked": 4096, "Free": 3000, "Short": 1096}]}],
+                "WouldFitIf": ["task \"t\" asked for 3000 MiB of memory instead of 4096"]}},
+                "Decision": {"EvalID": "abcdefghij", "Snapshot": 7, "Recomputed": true, "AsLogged": true}}}"#;
+        let why: JobWhy = model::document::input::from_slice(text.as_bytes()).unwrap();
+        let expected = "Job \"web\" is pending\n  g: 3 wanted, 1 running, 2 without a place\n\n\
+            Waits for\n  * room on any node [evaluation 01234567]\n\n\
+            Group \"g\": no place for 2 allocations\n  \
+            2 nodes looked at, 0 ruled out by checks, 2 without room\n    \
+            * Resources exhausted on 2 nodes\n    * Dimension \"memory\" exhausted on 2 nodes\n  \
+            Closest nodes:\n    * n1: 1096 MiB more memory (asked 4096, free 3000)\n  \
+            Would fit if (each one tried out):\n    * task \"t\" asked for 3000 MiB of memory instead of 4096\n\n\
+            Decided on\nEvaluation = abcdefgh\nState      = 7\nTime       = N/A\n\
+            Decision   = made again from the log: the same plan";
+        let told = job(&Look::for_tests(), &why);
+        assert!(told.starts_with(expected), "{told}");
+        assert!(told.lines().count() < 24, "one screen");
+    }
+}

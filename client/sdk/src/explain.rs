@@ -1,0 +1,22 @@
+use api::{AllocWhy, EvalWhy, JobWhy};
+
+use crate::Error;
+use crate::client::{Client, Query, segment};
+
+/// Why things are as they are. Only Sojourn's servers tell.
+impl Client {
+    /// `GET /v1/job/:id/explain`.
+    pub async fn explain_job(&self, id: &str, query: Query) -> Result<JobWhy, Error> {
+        Ok(self.get(&format!("/v1/job/{}/explain", segment(id)), query).await?.value)
+    }
+
+    /// `GET /v1/evaluation/:id/explain`.
+    pub async fn explain_evaluation(&self, id: &str) -> Result<EvalWhy, Error> {
+        Ok(self.get(&format!("/v1/evaluation/{}/explain", segment(id)), Query::new()).await?.value)
+    }
+
+    /// `GET /v1/allocation/:id/explain`.
+    pub async fn explain_allocation(&self, id: &str) -> Result<AllocWhy, Error> {
+        Ok(self.get(&format!("/v1/allocation/{}/explain", segment(id)), Query::new()).await?.value)
+    }
+}

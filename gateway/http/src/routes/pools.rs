@@ -1,0 +1,119 @@
+//! Pools of nodes.
+
+use axum::Router;
+use axum::extract::{Path, State as With};
+use axum::http::StatusCode;
+use axum::routing::get;
+use base::Index;
+use model::Command;
+use model::document::NodePool;
+use state::State;
+use state::node::NodeRow;
+use state::pool::{ALL, DEFAULT};
+
+use super::write;
+use crate::answer::Answer;
+use crate::error::Failure;
+use crate::page::{Page, page};
+use crate::request::{Json, Read, Write};
+use crate::server::Server;
+use crate::view;
+use crate::view::node::{Extras, stub};
+
+pub fn router() -> Router<Server> {
+    Router::new()
+        .route("/v1/node/pools", get(list).merge(write(upsert)))
+        .route("/v1/node/pool/{name}", get(read).merge(write(upsert_named)).delete(remove))
+        .route("/v1/node/pool/{name}/nodes", get(nodes))
+        .route("/v1/node/pool/{name}/jobs", get(jobs))
+}
+
+async fn list(With(server): With<Server>, read: Read) -> Answer {
+    let view = |state: &State, read: &Read| {
+        let names = state.pools.names().into_iter().filter(|name| name.starts_with(&read.options.prefix));
+        let shown = page(names.map(|name| (name.to_string(), name.to_string())), &read.options)?;
+        Ok(shown.map(|name| state::pool::document(&state.pools, &name)))
+    };
+    server.list(read, changed, view).await
+}
+
+async fn read(With(server): With<Server>, Path(name): Path<String>, read: Read) -> Answer {
+    let index = |state: &State| match state.pools.get(&name) {
+        Some(pool) => pool.modified,
+        None => changed(state),
+    };
+    let missing = || Failure::not_found("node pool not found");
+    server.read(&read, index, |state| state::pool::document(&state.pools, &name).ok_or_else(missing)).await
+}
+
+async fn upsert(
+    With(server): With<Server>,
+    write: Write,
+    Json(wanted): Json<NodePool>,
+) -> Result<(), Failure> {
+    server.submit(&write, Command::UpsertNodePool(Box::new(wanted))).await.map(drop)
+}
+
+async fn upsert_named(
+    With(server): With<Server>,
+    Path(name): Path<String>,
+    write: Write,
+    Json(wanted): Json<NodePool>,
+) -> Result<(), Failure> {
+    if wanted.name != name {
+        return Err(Failure::invalid("Node pool name does not match request path"));
+    }
+    server.submit(&write, Command::UpsertNodePool(Box::new(wanted))).await.map(drop)
+}
+
+/// Whatever the reason, the contract answers a refusal with 500 here.
+async fn remove(With(server): With<Server>, Path(name): Path<String>, write: Write) -> Result<(), Failure> {
+    let removed = server.submit(&write, Command::DeleteNodePool { name }).await;
+    removed.map(drop).map_err(|failure| match failure.status {
+        StatusCode::NOT_FOUND | StatusCode::CONFLICT | StatusCode::BAD_REQUEST => {
+            Failure::internal(failure.text)
+        }
+        _ => failure,
+    })
+}
+
+async fn nodes(With(server): With<Server>, Path(name): Path<String>, read: Read) -> Answer {
+    no_prefix(&read)?;
+    let extras = Extras { resources: read.params.boolean("resources")?, os: read.params.boolean("os")? };
+    let view = move |state: &State, read: &Read| {
+        let of = |row: NodeRow| state.nodes.cold(row);
+        let rows = state.nodes.rows().filter(|row| name == ALL || of(*row).document.node_pool == name);
+        Ok(page(rows.map(|row| (of(row).id.0, row)), &read.options)?
+            .map(|row| stub(&state.nodes, row, extras)))
+    };
+    server.list(read, |state| state.tables.nodes, view).await
+}
+
+async fn jobs(With(server): With<Server>, Path(name): Path<String>, read: Read) -> Answer {
+    no_prefix(&read)?;
+    let with_meta = read.params.boolean("meta")?;
+    let view = move |state: &State, read: &Read| {
+        let namespace = &read.options.namespace;
+        let in_it = |job: &state::job::JobState| {
+            let wanted = &job.current().job;
+            let pool = wanted.node_pool.as_deref().filter(|pool| !pool.is_empty()).unwrap_or(DEFAULT);
+            pool == name && (namespace == "*" || *namespace == job.key.namespace)
+        };
+        let jobs = state.jobs.iter().map(|(_, job)| job).filter(|job| in_it(job));
+        let shown: Page<_> = page(jobs.map(|job| (job.key.clone(), job)), &read.options)?;
+        Ok(shown.map(|job| view::job::stub(job, with_meta)))
+    };
+    server.list(read, super::jobs::index, view).await
+}
+
+fn no_prefix(read: &Read) -> Result<(), Failure> {
+    if read.options.prefix.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::invalid("prefix queries are not supported here"))
+}
+
+/// Two of them came with the cluster.
+fn changed(state: &State) -> Index {
+    state.pools.changed.max(Index(1))
+}

@@ -1,0 +1,171 @@
+//! Dry runs and explanations, over a scheduler that the test runs itself.
+
+use model::document::{DriverInfo, Node};
+use model::{Command, EvalId, NodeId, NodeStatus};
+use serde_json::{Value, json};
+
+use crate::support::{Cluster, assert_holds, job_json, node_document, node_id};
+
+/// A node that runs what the jobs here ask for.
+async fn able_node(cluster: &Cluster, number: u8) -> NodeId {
+    let node = node_id(number);
+    let driver = DriverInfo { detected: true, healthy: true, ..DriverInfo::default() };
+    let drivers = [("raw_exec".to_string(), driver)].into_iter().collect();
+    let document = Node { drivers, ..node_document(node, number) };
+    cluster.submit(Command::RegisterNode { document: Box::new(document) }).await;
+    cluster.submit(Command::UpdateNodeStatus { node, claimed: NodeStatus::Ready }).await;
+    node
+}
+
+/// As a worker would: schedules and settles. `seed` is what the plan says it was drawn from.
+async fn work(cluster: &Cluster, eval: EvalId, drawn: u64, seed: u64) {
+    let state = cluster.control.state();
+    let found = state.evals.lookup(eval).unwrap();
+    let mut settlement = placement::schedule(&state, found, drawn, state.time).settlement;
+    settlement.plan.seed = seed;
+    settlement.end.as_mut().unwrap().outcome.seed = seed;
+    cluster.submit(Command::SettleEval(Box::new(settlement))).await;
+}
+
+fn large(memory: i64) -> Value {
+    let mut job = job_json("web");
+    job["TaskGroups"][0]["Tasks"][0]["Resources"]["MemoryMB"] = json!(memory);
+    job
+}
+
+async fn register(cluster: &Cluster, job: &Value) -> EvalId {
+    let registered = cluster.put("/v1/jobs", &json!({"Job": job})).await;
+    registered.json()["EvalID"].as_str().unwrap_or_else(|| panic!("{}", registered.text())).parse().unwrap()
+}
+
+/// K11, K17: over the route.
+#[tokio::test]
+async fn a_dry_run_tells_what_would_change_and_stores_nothing() {
+    let cluster = Cluster::start().await;
+    able_node(&cluster, 1).await;
+    let before = cluster.control.state().index;
+    let asked = json!({"Job": job_json("web"), "Diff": true});
+    let told = cluster.put("/v1/job/web/plan", &asked).await.json();
+    assert_holds(
+        &told,
+        &json!({
+            "JobModifyIndex": 0, "Index": 0, "CreatedEvals": null, "FailedTGAllocs": null,
+            "Diff": {"Type": "Added", "ID": "web", "TaskGroups": [{"Type": "Added", "Updates": {"create": 2}}]},
+            "Annotations": {"DesiredTGUpdates": {"web": {"Place": 2}}, "PreemptedAllocs": null},
+        }),
+    );
+    let failing = cluster.put("/v1/job/web/plan", &json!({"Job": large(100_000)})).await.json();
+    assert_holds(
+        &failing,
+        &json!({
+            "Diff": null, "FailedTGAllocs": {"web": {"CoalescedFailures": 1}},
+            "CreatedEvals": [{"Status": "blocked", "TriggeredBy": "queued-allocs", "JobID": "web"}],
+        }),
+    );
+    assert_eq!(cluster.control.state().index, before, "nothing is stored");
+    let eval = register(&cluster, &job_json("web")).await;
+    work(&cluster, eval, 1, 1).await;
+    let same = cluster.put("/v1/job/web/plan", &asked).await.json();
+    let index = cluster.get("/v1/job/web").await.json()["JobModifyIndex"].clone();
+    assert_holds(&same, &json!({"Diff": {"Type": "None"}, "JobModifyIndex": index}));
+    for (path, body, why) in [
+        ("/v1/job/web/plan", json!({}), "Job must be specified"),
+        ("/v1/job/web/plan", json!({"Job": {"ID": ""}}), "Job must have a valid ID"),
+        ("/v1/job/other/plan", asked.clone(), "Job ID does not match"),
+    ] {
+        cluster.put(path, &body).await.refused(400, why);
+    }
+}
+
+/// K20.
+#[tokio::test]
+async fn a_dry_run_of_a_periodic_job_tells_its_next_launch() {
+    let cluster = Cluster::start().await;
+    let mut job = job_json("web");
+    job["Type"] = json!("batch");
+    job["Periodic"] = json!({"Enabled": true, "Spec": "0 0 1 1 * 2090", "SpecType": "cron"});
+    let told = cluster.put("/v1/job/web/plan", &json!({"Job": job})).await.json();
+    assert_eq!(told["NextPeriodicLaunch"], "2090-01-01T00:00:00Z", "{told}");
+    let plain = cluster.put("/v1/job/web/plan", &json!({"Job": job_json("web")})).await.json();
+    assert_eq!(plain["NextPeriodicLaunch"], "0001-01-01T00:00:00Z");
+}
+
+#[tokio::test]
+async fn a_decision_is_made_again_from_the_log_and_held_against_it() {
+    let cluster = Cluster::start().await;
+    let node = able_node(&cluster, 1).await;
+    let eval = register(&cluster, &job_json("web")).await;
+    let why = cluster.get(&format!("/v1/evaluation/{eval}/explain")).await.json();
+    let unseen = json!({"Status": "pending", "Decision": {"Recomputed": false,
+        "Note": "no scheduler has looked at it yet"},
+        "WaitsFor": [{"What": "a scheduler to look at it (job-register)", "EvalID": eval.to_string()}]});
+    assert_holds(&why, &unseen);
+    let snapshot = cluster.control.state().index.0;
+    work(&cluster, eval, u64::MAX, u64::MAX).await;
+    // The state it was decided on lies behind: later nodes do not count.
+    able_node(&cluster, 2).await;
+    let why = cluster.get(&format!("/v1/evaluation/{eval}/explain")).await.json();
+    let decision = json!({"Snapshot": snapshot, "Seed": "18446744073709551615", "Recomputed": true,
+        "AsLogged": true, "Note": "", "EvalID": eval.to_string()});
+    assert_holds(&why, &json!({"Status": "complete", "Decision": decision}));
+    assert_holds(&why["Groups"]["web"], &json!({"Desired": {"Place": 2}, "Placed": {"NodesEvaluated": 1}}));
+    let alloc = cluster.get("/v1/job/web/allocations").await.json()[0]["ID"].as_str().unwrap().to_string();
+    let why = cluster.get(&format!("/v1/allocation/{alloc}/explain")).await.json();
+    assert_holds(
+        &why,
+        &json!({
+            "NodeID": node.to_string(), "Decision": decision, "DesiredStatus": "run", "ClientStatus": "pending",
+            "Chain": [{"ID": alloc}], "WaitsFor": [{"What": "web.web[0]: node \"node-1\" to start it"}],
+            "Transitions": [{"NewDesired": "run", "NewClient": "pending"}],
+        }),
+    );
+    assert_eq!(why["Placed"]["ScoreMetaData"][0]["NodeID"], node.to_string());
+}
+
+#[tokio::test]
+async fn a_plan_that_does_not_follow_from_what_the_log_says_is_told() {
+    let cluster = Cluster::start().await;
+    able_node(&cluster, 1).await;
+    let eval = register(&cluster, &job_json("web")).await;
+    work(&cluster, eval, 1, 2).await;
+    let why = cluster.get(&format!("/v1/evaluation/{eval}/explain")).await.json();
+    assert_holds(&why, &json!({"Decision": {"Recomputed": true, "AsLogged": false}}));
+}
+
+#[tokio::test]
+async fn a_job_without_a_place_is_told_why_and_what_would_help() {
+    let cluster = Cluster::start().await;
+    able_node(&cluster, 1).await;
+    let eval = register(&cluster, &large(10_000)).await;
+    work(&cluster, eval, 7, 7).await;
+    let why = cluster.get("/v1/job/web/explain").await.json();
+    let blocked = cluster.get(&format!("/v1/evaluation/{eval}")).await.json()["BlockedEval"].clone();
+    assert_holds(
+        &why,
+        &json!({
+            "ID": "web", "Status": "pending", "Groups": {"web": {"Wanted": 2, "Queued": 2}},
+            "WaitsFor": [{"EvalID": blocked, "Until": null}],
+            // What waits begins with what the evaluation before it found out.
+            "Evaluation": {"ID": blocked, "Status": "blocked", "Decision": {
+                "EvalID": eval.to_string(), "Recomputed": true, "AsLogged": true}},
+        }),
+    );
+    let group = &why["Evaluation"]["Groups"]["web"];
+    let lack = json!({"What": "memory", "Unit": "MiB", "Asked": 10_000, "Free": 8_192, "Short": 1_808});
+    assert_holds(group, &json!({"Missing": 2, "Nearest": [{"NodeName": "node-1", "Lacks": [lack]}]}));
+    let hints = ["task \"server\" asked for 4096 MiB of memory instead of 10000"];
+    assert_eq!(group["WouldFitIf"], json!(hints));
+    cluster.get("/v1/job/none/explain").await.refused(404, "job not found");
+    cluster.get("/v1/evaluation/none/explain").await.refused(404, "eval not found");
+    cluster.get("/v1/allocation/none/explain").await.refused(404, "alloc not found");
+}
+
+#[tokio::test]
+async fn a_paused_broker_is_told_to_who_waits() {
+    let cluster = Cluster::start().await;
+    register(&cluster, &job_json("web")).await;
+    cluster.put("/v1/operator/scheduler/configuration", &json!({"PauseEvalBroker": true})).await;
+    let why = cluster.get("/v1/job/web/explain").await.json();
+    let what = "the eval broker, which the scheduler configuration pauses";
+    assert_holds(&why, &json!({"WaitsFor": [{"What": what}], "Evaluation": null}));
+}

@@ -1,0 +1,51 @@
+//! Why things are as they are. Ours alone; recomputed from the log, never stored.
+
+use serde::{Deserialize, Serialize};
+
+use super::alloc::AllocationMetric;
+use super::eval::DesiredUpdates;
+use super::shape::List;
+
+/// What a decision found out about one group.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct GroupReasons {
+    /// What was to become of its allocations, in numbers.
+    pub desired: DesiredUpdates,
+    /// What the first placement saw: best scores, nodes ruled out.
+    pub placed: Option<AllocationMetric>,
+    /// What the first allocation saw that found no place.
+    pub failed: Option<AllocationMetric>,
+    /// Allocations that found no place.
+    pub missing: u64,
+    /// Nodes that came closest to taking one more, the closest first.
+    pub nearest: List<NearMiss>,
+    /// Single changes that would give every missing allocation a place. Each was tried out.
+    pub would_fit_if: List<String>,
+    /// More changes may help: looking for them was cut short.
+    pub hints_cut_short: bool,
+}
+
+/// A node that did not do, and all that it lacks.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct NearMiss {
+    #[serde(rename = "NodeID")]
+    pub node_id: String,
+    pub node_name: String,
+    pub lacks: List<Lack>,
+}
+
+/// One thing that a node lacks. The numbers are zero where there is nothing to count.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct Lack {
+    /// `cpu`, `memory`, `disk`, or the check that does not hold.
+    pub what: String,
+    /// `MHz` or `MiB`.
+    pub unit: String,
+    pub asked: u64,
+    pub free: u64,
+    /// How much is missing.
+    pub short: u64,
+}

@@ -1,0 +1,44 @@
+use base::Time;
+use model::Rejection;
+use model::command::{EvalEnd, RegisterJob};
+use model::document::{Evaluation, PlanAnnotations};
+use model::event::FailedGroups;
+use state::State;
+
+use crate::{Explanation, Outcome, schedule};
+
+/// What registering a job would lead to. Nothing of it is stored.
+#[derive(Clone, Debug)]
+pub struct DryRun {
+    /// With the job registered and the plan carried out.
+    pub state: State,
+    pub annotations: PlanAnnotations,
+    /// Groups that would find no place.
+    pub failed: FailedGroups,
+    /// Evaluations that the scheduler would make.
+    pub created: Vec<Evaluation>,
+    pub explanation: Explanation,
+}
+
+/// Lays the job over a copy of the state, and has the real scheduler look at it.
+///
+/// # Errors
+/// As for the registration itself.
+pub fn dry_run(state: &State, request: &RegisterJob, seed: u64, now: Time) -> Result<DryRun, Rejection> {
+    let (fork, eval) = state.with_job(request, now, seed)?;
+    let eval = fork.evals.lookup(eval).expect("the evaluation was just made");
+    let Outcome { settlement, explanation } = schedule(&fork, eval, seed, now.max(fork.time));
+    let (after, _) = fork.settled(&settlement, now)?;
+    let follow_ups = settlement.plan.follow_ups.iter().map(|eval| eval.id);
+    let blocked = settlement.end.iter().flat_map(|end| &end.blocked).map(|eval| eval.id);
+    let created = follow_ups.chain(blocked).filter_map(|id| after.evals.lookup(id));
+    let created = created.map(state::eval::document).collect();
+    let desired = explanation.groups.iter().map(|(name, group)| (name.clone(), group.desired.clone()));
+    let annotations = PlanAnnotations { desired_tg_updates: desired.collect(), ..PlanAnnotations::default() };
+    let failed = settlement.end.as_ref().map_or_else(FailedGroups::new, failed);
+    Ok(DryRun { state: after, annotations, failed, created, explanation })
+}
+
+fn failed(end: &EvalEnd) -> FailedGroups {
+    model::command::failed_groups(&end.outcome)
+}

@@ -1,0 +1,106 @@
+//! Dry runs: the real scheduler on a copy of the state. Cases of section K of the reference.
+
+mod support;
+
+use model::command::RegisterJob;
+use model::document::{DesiredUpdates, Job, RestartPolicy, UpdateStrategy};
+use placement::{DryRun, dry_run};
+use support::*;
+
+/// Nothing is stored, whatever comes out.
+fn dry(world: &World, job: Job) -> DryRun {
+    let before = world.state.clone();
+    let request = RegisterJob {
+        job,
+        submission: None,
+        enforce_index: None,
+        eval_priority: None,
+        preserve_counts: false,
+    };
+    let run = dry_run(&world.state, &request, 7, world.now).expect("the job is accepted");
+    assert!(world.state == before && world.state.digest() == before.digest(), "nothing is stored");
+    run
+}
+
+fn desired(run: &DryRun) -> DesiredUpdates {
+    run.annotations.desired_tg_updates.get("web").cloned().expect("the group is told of")
+}
+
+/// K11.
+#[test]
+fn a_new_job_would_place_all_it_wants() {
+    let world = World::with_nodes(10);
+    let run = dry(&world, job("service", 10));
+    assert_eq!(desired(&run), DesiredUpdates { place: 10, ..DesiredUpdates::default() });
+    assert!(run.failed.is_empty() && run.created.is_empty());
+    assert!(world.state.jobs.lookup(&key()).is_none());
+    assert_eq!(run.state.jobs.lookup(&key()).unwrap().live_allocs, 10, "the copy has them");
+}
+
+/// K12, A25.
+#[test]
+fn the_same_job_again_changes_nothing_and_makes_no_version() {
+    let world = World::running(job("service", 10), 10);
+    let run = dry(&world, job("service", 10));
+    assert_eq!(desired(&run), DesiredUpdates { ignore: 10, ..DesiredUpdates::default() });
+    let version = |state: &state::State| state.jobs.lookup(&key()).unwrap().current().version;
+    assert_eq!(version(&run.state), version(&world.state));
+}
+
+/// K13.
+#[test]
+fn a_larger_count_places_more_and_updates_the_rest_in_place() {
+    let world = World::running(job("service", 10), 12);
+    let run = dry(&world, job("service", 12));
+    let expected = DesiredUpdates { place: 2, in_place_update: 10, ..DesiredUpdates::default() };
+    assert_eq!(desired(&run), expected);
+}
+
+/// K14.
+#[test]
+fn a_destructive_change_moves_as_many_as_may_move_at_once() {
+    let update = |job: &mut Job| {
+        let update = UpdateStrategy { max_parallel: Some(3), ..UpdateStrategy::default() };
+        group(job).update = Some(update);
+    };
+    let world = World::running(job("service", 10).with(update), 10);
+    let run = dry(&world, job("service", 10).with(update).with(destructive));
+    let expected = DesiredUpdates { destructive_update: 3, ignore: 7, ..DesiredUpdates::default() };
+    assert_eq!(desired(&run), expected);
+}
+
+/// K15, K16: both are done in place.
+#[test]
+fn what_a_running_task_can_take_is_updated_in_place() {
+    let world = World::running(job("service", 4), 4);
+    let slower = |job: &mut Job| task(job).kill_timeout = Some(base::Duration::from_secs(9).into());
+    let policy = |job: &mut Job| {
+        let policy = RestartPolicy { attempts: Some(9), ..RestartPolicy::default() };
+        group(job).restart_policy = Some(policy);
+    };
+    let in_place = DesiredUpdates { in_place_update: 4, ..DesiredUpdates::default() };
+    assert_eq!(desired(&dry(&world, job("service", 4).with(slower))), in_place);
+    assert_eq!(desired(&dry(&world, job("service", 4).with(policy))), in_place);
+}
+
+/// K17.
+#[test]
+fn what_finds_no_place_is_told_with_the_evaluation_that_would_wait() {
+    let world = World::with_nodes(2);
+    let run = dry(&world, job("service", 5));
+    let failed = run.failed.get("web").expect("the group finds no place for all");
+    assert_eq!(failed.coalesced_failures, 2, "one failed, and two more");
+    let statuses: Vec<&str> = run.created.iter().map(|eval| eval.status.as_str()).collect();
+    assert_eq!(statuses, ["blocked"]);
+    assert_eq!(world.state.evals.len(), 0);
+}
+
+#[test]
+fn a_dry_run_answers_while_registration_is_closed_and_for_jobs_that_wait_for_their_time() {
+    let mut world = World::with_nodes(2);
+    let rules = model::SchedulerRules { reject_job_registration: true, ..Default::default() };
+    world.submit(model::Command::SetScheduler { rules, only_at: None });
+    assert_eq!(desired(&dry(&world, job("batch", 2))).place, 2);
+    let periodic = |job: &mut Job| job.periodic = Some(Default::default());
+    assert_eq!(desired(&dry(&world, job("batch", 2).with(periodic))).place, 2);
+}

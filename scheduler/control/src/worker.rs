@@ -5,6 +5,7 @@ use base::{Duration, Uuid};
 use model::command::{Settlement, Verdict};
 use model::{Command, JobType, Rejection};
 use parking_lot::Mutex;
+use placement::Memory;
 use state::State;
 
 use crate::broker::Delivery;
@@ -56,12 +57,13 @@ impl Worker {
     }
 
     pub fn run(&self, shared: &Arc<Shared>) {
+        let mut memory = Memory::default();
         while !shared.is_closed() {
             self.is(WorkerStatus::WaitingToDequeue);
             let Some(delivery) = &shared.dequeue(&TYPES, DEQUEUE_TIMEOUT) else { continue };
             self.is(WorkerStatus::WaitingForState);
             match shared.wait_for(delivery.wait_index, SYNC_LIMIT) {
-                Waited::Reached(state) => self.work(shared, delivery, state),
+                Waited::Reached(state) => self.work(shared, delivery, state, &mut memory),
                 Waited::Closed => shared.nack(delivery),
                 Waited::TimedOut => {
                     shared.nack(delivery);
@@ -73,8 +75,8 @@ impl Worker {
         self.is(WorkerStatus::Stopped);
     }
 
-    fn work(&self, shared: &Arc<Shared>, delivery: &Delivery, state: Arc<State>) {
-        let attempt = AssertUnwindSafe(|| self.settle(shared, delivery, state));
+    fn work(&self, shared: &Arc<Shared>, delivery: &Delivery, state: Arc<State>, memory: &mut Memory) {
+        let attempt = AssertUnwindSafe(|| self.settle(shared, delivery, state, memory));
         match catch_unwind(attempt) {
             Ok(Ok(())) => shared.ack(delivery),
             Ok(Err(error)) => {
@@ -83,6 +85,8 @@ impl Worker {
             }
             Err(_) => {
                 tracing::error!(eval = %delivery.eval, "the scheduler panicked; the evaluation is given back");
+                // What it remembers may be half changed.
+                *memory = Memory::default();
                 shared.nack(delivery);
             }
         }
@@ -94,6 +98,7 @@ impl Worker {
         shared: &Arc<Shared>,
         delivery: &Delivery,
         mut state: Arc<State>,
+        memory: &mut Memory,
     ) -> Result<(), SubmitError> {
         let mut in_vain = 0;
         loop {
@@ -103,7 +108,8 @@ impl Worker {
             };
             self.is(WorkerStatus::Scheduling);
             let seed = shared.seed();
-            let outcome = placement::schedule(&state, eval, seed, now().max(state.time));
+            let now = now().max(state.time);
+            let outcome = placement::schedule_with(memory, &state, eval, seed, now);
             let settlement = if in_vain < placement::max_attempts(eval.facts.kind) {
                 outcome.settlement
             } else {

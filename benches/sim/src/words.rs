@@ -38,6 +38,8 @@ pub fn of(event: &Event) -> String {
         Event::ClusterFounded(_)
         | Event::NodeMessagesEmitted(_)
         | Event::AutopilotConfigured(_)
+        | Event::VolumeRegistered(_)
+        | Event::VolumeDeregistered(_)
         | Event::StateChunkGiven(_)
         | Event::StateRestored(_) => event.name().to_string(),
     }

@@ -3,12 +3,14 @@
 use base::{Index, Time, Uuid};
 use serde::{Deserialize, Serialize};
 
-use crate::document::{Allocation, Job, JobSubmission, Node};
+use crate::document::{Allocation, CSIVolume, HostVolume, Job, JobSubmission, Node};
 use crate::event::{
     AllocsMarkedUnknown, AllocsPlaced, AllocsPreempted, AllocsReconnected, AllocsStopped,
     AllocsUpdatedInPlace, EvalOutcome, FailedGroups, NewEval, NodeMessage, RejectedNode,
 };
-use crate::noun::{Actor, AllocId, Eligibility, EvalId, EvalStatus, JobKey, NodeId, NodeStatus, RequestId};
+use crate::noun::{
+    Actor, AllocId, Eligibility, EvalId, EvalStatus, JobKey, NodeId, NodeStatus, RequestId, VolumeKey,
+};
 use crate::operator::Autopilot;
 
 /// A command with who asks and under which name.
@@ -75,6 +77,18 @@ pub enum Command {
         deliveries: u32,
         follow_up_at: Time,
     },
+    RegisterCsiVolume {
+        volume: Box<CSIVolume>,
+    },
+    /// One that was made on a node.
+    RegisterHostVolume {
+        volume: Box<HostVolume>,
+    },
+    DeregisterVolume {
+        volume: VolumeKey,
+        /// Also while somebody uses it.
+        force: bool,
+    },
     /// How the leader looks after the servers; only if this was last set at that index, zero for never.
     SetAutopilot {
         rules: Autopilot,
@@ -116,6 +130,9 @@ impl Command {
             Command::SetAutopilot { .. } => 50,
             Command::GiveStateChunk { .. } => 51,
             Command::RestoreState { .. } => 52,
+            Command::RegisterCsiVolume { .. } => 60,
+            Command::RegisterHostVolume { .. } => 61,
+            Command::DeregisterVolume { .. } => 62,
         }
     }
 }

@@ -24,7 +24,7 @@ pub use image::{Chunk, ChunkId, Image};
 pub use noun::{
     Actor, AllocId, ClientStatus, Desired, Eligibility, EvalId, EvalStatus, JobKey, JobStatus, JobType,
 };
-pub use noun::{NodeId, NodeStatus, RequestId, Trigger};
+pub use noun::{NodeId, NodeStatus, RequestId, Trigger, VolumeKey, VolumeKind};
 pub use operator::Autopilot;
 pub use rejection::{Kind, Rejection};
 pub use report::Report;

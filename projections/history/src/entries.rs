@@ -92,6 +92,8 @@ pub(crate) fn allocs_of(event: &Event) -> &[AllocId] {
         | Event::EvalsCanceled(_)
         | Event::PlanCommitted(_)
         | Event::AutopilotConfigured(_)
+        | Event::VolumeRegistered(_)
+        | Event::VolumeDeregistered(_)
         | Event::StateChunkGiven(_)
         | Event::StateRestored(_) => &[],
     }

@@ -5,7 +5,7 @@ use model::command::{Reply, Verdict};
 use model::{Actor, Command, EvalId, Event, Rejection};
 
 use crate::State;
-use crate::{alloc, eval, job, node, operator, plan};
+use crate::{alloc, eval, job, node, operator, plan, volume};
 
 /// What a decision may know besides the state: the batch it will stand in, its time, and chance.
 #[derive(Clone, Debug)]
@@ -101,6 +101,9 @@ pub fn decide(
         Command::FailEval { eval, deliveries, follow_up_at } => {
             eval::decide::fail(state, ctx, *eval, *deliveries, *follow_up_at)
         }
+        Command::RegisterCsiVolume { volume } => volume::decide::register_csi(state, volume),
+        Command::RegisterHostVolume { volume } => volume::decide::register_host(state, ctx, volume),
+        Command::DeregisterVolume { volume, force } => volume::decide::deregister(state, volume, *force),
         Command::SetAutopilot { rules, only_at } => {
             operator::decide::set_autopilot(&state.operator, rules, *only_at)
         }

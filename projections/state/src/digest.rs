@@ -22,6 +22,7 @@ pub(crate) enum Domain {
     Alloc = 7,
     Request = 8,
     Cluster = 9,
+    Volume = 10,
 }
 
 impl Domain {
@@ -41,7 +42,7 @@ impl State {
             evals: self.evals.rows.sum(),
             allocs: self.allocs.rows.sum(),
             requests: self.requests.digest(),
-            cluster: self.cluster_digest(),
+            cluster: self.cluster_digest(self.volumes.sum),
         }
     }
 
@@ -53,7 +54,7 @@ impl State {
             evals: self.evals.rows.recomputed(eval::hash::row),
             allocs: self.allocs.rows.recomputed(alloc::hash::row),
             requests: self.requests.recomputed_digest(),
-            cluster: self.cluster_digest(),
+            cluster: self.cluster_digest(self.volumes.recomputed()),
         }
     }
 
@@ -66,7 +67,7 @@ impl State {
         self.requests.settle_digest();
     }
 
-    fn cluster_digest(&self) -> u64 {
+    fn cluster_digest(&self, volumes: u64) -> u64 {
         let founded = (self.index, self.time, self.cluster, self.tables) != Default::default();
         if !founded && self.operator == Default::default() {
             return 0;
@@ -82,6 +83,7 @@ impl State {
             hash.pair(rules.last_contact_threshold_ns as u64, rules.max_trailing_logs);
             hash.word(rules.server_stabilization_ns as u64);
         }
+        hash.pair(volumes, self.volumes.len() as u64);
         // An image is not made meanwhile, so their bytes need not be in it.
         if !self.restoring.is_empty() {
             hash.id(self.restoring.restore);

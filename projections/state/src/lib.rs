@@ -19,6 +19,7 @@ pub mod plan;
 mod requests;
 mod rows;
 mod snapshot;
+pub mod volume;
 
 pub use apply::{FoldError, Moment};
 pub use decide::{Context, Decision, decide};

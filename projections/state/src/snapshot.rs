@@ -7,6 +7,7 @@ use crate::job::Jobs;
 use crate::node::Nodes;
 use crate::operator::{Operator, Restoring};
 use crate::requests::Requests;
+use crate::volume::Volumes;
 
 /// Everything that is true at one index. A clone copies pointers; what is written later is not seen by it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,6 +22,7 @@ pub struct State {
     pub jobs: Jobs,
     pub evals: Evals,
     pub allocs: Allocs,
+    pub volumes: Volumes,
     pub operator: Operator,
     /// What is being put in place of all this.
     pub restoring: Restoring,

@@ -192,6 +192,8 @@ fn tell(story: &Story, event: &Event) -> String {
         Event::AllocsReconnected(e) => allocs(&e.allocs),
         Event::AllocReported(e) => format!("{} {} -> {}", story.alloc_name(e.alloc), e.from, e.to),
         Event::AllocTransitionRequested(e) => format!("{} {}", allocs(&e.allocs), e.cause),
+        Event::VolumeRegistered(e) => e.volume.to_string(),
+        Event::VolumeDeregistered(e) => e.volume.to_string(),
         Event::ClusterFounded(_)
         | Event::AutopilotConfigured(_)
         | Event::StateChunkGiven(_)

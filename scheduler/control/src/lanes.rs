@@ -42,6 +42,9 @@ impl Lane {
             | Command::EvaluateJob { .. }
             | Command::EvaluateNode { .. }
             | Command::StopAlloc { .. }
+            | Command::RegisterCsiVolume { .. }
+            | Command::RegisterHostVolume { .. }
+            | Command::DeregisterVolume { .. }
             | Command::SetAutopilot { .. }
             | Command::GiveStateChunk { .. }
             | Command::RestoreState { .. } => Lane::Writes,

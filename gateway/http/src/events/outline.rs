@@ -81,6 +81,8 @@ fn kind(command: u16, event: &Event) -> Option<&'static str> {
         Event::ClusterFounded(_)
         | Event::EvalAcked(_)
         | Event::AutopilotConfigured(_)
+        | Event::VolumeRegistered(_)
+        | Event::VolumeDeregistered(_)
         | Event::StateChunkGiven(_)
         | Event::StateRestored(_) => None,
         Event::NodeRegistered(_) | Event::NodeUpdated(_) => Some("NodeRegistration"),
@@ -159,6 +161,8 @@ impl Outline<'_> {
             Event::ClusterFounded(_)
             | Event::EvalAcked(_)
             | Event::AutopilotConfigured(_)
+            | Event::VolumeRegistered(_)
+            | Event::VolumeDeregistered(_)
             | Event::StateChunkGiven(_)
             | Event::StateRestored(_) => {}
             Event::NodeRegistered(e) => self.node(kind, e.node),

@@ -177,6 +177,8 @@ fn about(event: &Event) -> (Topic, Subject<'_>) {
     match event {
         Event::ClusterFounded(_)
         | Event::AutopilotConfigured(_)
+        | Event::VolumeRegistered(_)
+        | Event::VolumeDeregistered(_)
         | Event::StateChunkGiven(_)
         | Event::StateRestored(_) => (Topic::Cluster, Subject::Nothing),
         Event::NodeRegistered(e) => (Topic::Node, Subject::Node(e.node)),

@@ -6,7 +6,7 @@ use model::{Chunk, ChunkId, Image};
 
 use super::contents::Contents;
 use super::versions::{self, Used};
-use super::{Table, allocs, evals, jobs, nodes, requests};
+use super::{Table, allocs, evals, jobs, nodes, requests, volumes};
 use crate::State;
 
 /// Makes images, each with the bytes of only those chunks that the one before does not have.
@@ -43,6 +43,7 @@ impl Imager {
         let used = making.allocs(state);
         let old = making.old_versions(state, &used);
         making.requests(state);
+        making.volumes(state);
         let Making { chunks, ids, .. } = making;
         self.last = Last { state: state.clone(), contents: Some(id), ids, used, old };
         Image { index: state.index, chunks }
@@ -123,6 +124,12 @@ impl<'a> Making<'a> {
         let (current, previous) = (now.current.rows.pages(), now.previous.rows.pages());
         self.pages(Table::Requests, current, before.current.rows.pages(), requests::encode);
         self.pages(Table::OlderRequests, previous, before.previous.rows.pages(), requests::encode);
+    }
+
+    fn volumes(&mut self, state: &State) {
+        let (now, before) = (&state.volumes, &self.last.state.volumes);
+        let is_same = |_| Arc::ptr_eq(&now.by_key, &before.by_key);
+        self.table(Table::Volumes, now.len().min(1), is_same, |_| volumes::encode(now));
     }
 
     fn pages<T>(

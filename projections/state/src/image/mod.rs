@@ -14,7 +14,7 @@
 //! | 48 | 32 | the batches that last changed nodes, jobs, evaluations and allocations |
 //! | 80 | 48 | digest; see [`model::Digest`] |
 //! | 128 | 4 each | rows of each [`Table`] in its order |
-//! | 164 | 48 | the autopilot: there (1), cleans up (1), zero (2), quorum (4), created, modified, contact, trailing, stable (8 each) |
+//! | 168 | 48 | the autopilot: there (1), cleans up (1), zero (2), quorum (4), created, modified, contact, trailing, stable (8 each) |
 //!
 //! The chunks of each table follow in the same order. A chunk holds the rows of one copy-on-write page, column by
 //! column (see `columns.rs` and the module of each table), and nothing that depends on another page: what rows share
@@ -37,6 +37,7 @@ mod relations;
 mod requests;
 mod restore;
 mod versions;
+mod volumes;
 
 use std::fmt;
 
@@ -59,10 +60,12 @@ pub(crate) enum Table {
     OldVersions = 6,
     Requests = 7,
     OlderRequests = 8,
+    /// All in one chunk, none where there are none.
+    Volumes = 9,
 }
 
 impl Table {
-    const ALL: [Table; 9] = [
+    const ALL: [Table; 10] = [
         Table::Nodes,
         Table::Classes,
         Table::Jobs,
@@ -72,6 +75,7 @@ impl Table {
         Table::OldVersions,
         Table::Requests,
         Table::OlderRequests,
+        Table::Volumes,
     ];
 
     const fn name(self) -> &'static str {
@@ -85,6 +89,7 @@ impl Table {
             Table::OldVersions => "old versions of jobs",
             Table::Requests => "requests",
             Table::OlderRequests => "older requests",
+            Table::Volumes => "volumes",
         }
     }
 

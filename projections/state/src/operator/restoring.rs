@@ -8,6 +8,7 @@ use model::event::{StateChunkGiven, StateRestored};
 use model::{Chunk, Image, Rejection};
 
 use crate::decide::Decision;
+use crate::volume::Volumes;
 use crate::{Delta, Moment, State};
 
 /// Largest piece in bytes: several fit into one batch.
@@ -151,6 +152,12 @@ impl State {
             let alloc = Arc::make_mut(self.allocs.rows.get_mut(row).expect("it is one of the rows"));
             [&mut alloc.created, &mut alloc.modified, &mut alloc.alloc_modified].into_iter().for_each(bring);
         }
+        let volumes = self.volumes.iter().map(|(key, volume)| {
+            let mut volume = volume.clone();
+            [&mut volume.created, &mut volume.modified].into_iter().for_each(bring);
+            (key.clone(), volume)
+        });
+        self.volumes = Volumes::of(volumes);
         if let Some(autopilot) = &mut self.operator.autopilot {
             [&mut autopilot.created, &mut autopilot.modified].into_iter().for_each(bring);
         }

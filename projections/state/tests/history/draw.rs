@@ -1,12 +1,12 @@
 use base::{Index, Rng, Time};
 use model::document::{
-    AllocatedDeviceResource, AllocationMetric, Job, JobSubmission, Node, PortMapping, TaskEvent, TaskGroup,
-    TaskState,
+    AllocatedDeviceResource, AllocationMetric, CSIVolume, HostVolume, Job, JobSubmission, Node, PortMapping,
+    TaskEvent, TaskGroup, TaskState,
 };
 use model::event::*;
 use model::{
     AllocId, Autopilot, Chunk, ClientStatus, Desired, Doc, Eligibility, EvalId, EvalStatus, Given,
-    GivenToTask, JobKey, JobType, NodeId, NodeStatus, Report, Template, Trigger,
+    GivenToTask, JobKey, JobType, NodeId, NodeStatus, Report, Template, Trigger, VolumeKey, VolumeKind,
 };
 use state::State;
 use state::alloc::Alloc;
@@ -23,7 +23,8 @@ pub fn events(state: &State, rng: &mut Rng) -> Vec<Event> {
             12..26 => of_jobs(state, rng),
             26..50 => of_evals(state, rng),
             50..70 => Some(placed(state, rng)),
-            70 => Some(vec![AutopilotConfigured { rules: rules(rng) }.into()]),
+            70 => Some(of_volumes(state, rng)),
+            71 => Some(vec![AutopilotConfigured { rules: rules(rng) }.into()]),
             _ => of_allocs(state, rng),
         };
         match drawn {
@@ -44,6 +45,22 @@ pub fn restored(state: &State, rng: &mut Rng) -> Vec<Event> {
     let mut events: Vec<Event> = chunks.iter().enumerate().map(piece).collect();
     events.push(StateRestored { restore, chunks: chunks.len() as u32, image: state.index }.into());
     events
+}
+
+fn of_volumes(state: &State, rng: &mut Rng) -> Vec<Event> {
+    let kind = one(VolumeKind::ALL, rng).expect("there are kinds");
+    let id = format!("vol-{}", rng.below(3));
+    let volume = VolumeKey::new(kind, "default", &id);
+    if state.volumes.get(&volume).is_some() && rng.below(2) == 0 {
+        return vec![VolumeDeregistered { volume }.into()];
+    }
+    let document = match kind {
+        VolumeKind::Csi => Doc::of(&CSIVolume { id, capacity: rng.below(9) as i64, ..CSIVolume::default() }),
+        VolumeKind::Host => {
+            Doc::of(&HostVolume { id, capacity_bytes: rng.below(9) as i64, ..HostVolume::default() })
+        }
+    };
+    vec![VolumeRegistered { volume, document }.into()]
 }
 
 fn rules(rng: &mut Rng) -> Autopilot {
@@ -199,6 +216,7 @@ fn outcome(rng: &mut Rng) -> EvalOutcome {
         failed_groups: if rng.below(3) == 0 { Doc::of(&FailedGroups::default()) } else { Doc::default() },
         classes: classes.map(|n| (format!("v1:{n}"), n % 2 == 0)).collect(),
         escaped: rng.below(2) == 0,
+        missing: (0..rng.below(2)).map(|n| format!("csi-volume:default:vol-{n}")).collect(),
         next: (rng.below(4) == 0).then(|| EvalId(rng.uuid())),
         blocked: (rng.below(4) == 0).then(|| EvalId(rng.uuid())),
     }

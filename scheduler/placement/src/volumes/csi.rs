@@ -43,7 +43,7 @@ impl CsiAsk {
     /// The volumes that the allocation with this number in its name asks for and that nobody registered, by id.
     ///
     /// No node will do while there are any: the reason is [`missing_reason`], and what the evaluation waits for are
-    /// their [`resource`]s.
+    /// their [`VolumeKey::resource`](model::VolumeKey::resource)s.
     pub fn missing(&self, name_index: u32, known: &impl CsiVolumes) -> Vec<String> {
         let mut ids: Vec<String> = self.requests.iter().map(|request| source(request, name_index)).collect();
         ids.retain(|id| known.volume(id).is_none());
@@ -79,11 +79,6 @@ impl CsiAsk {
 
 pub fn missing_reason(ids: &[String]) -> String {
     format!("missing CSI volume(s) {}", ids.join(", "))
-}
-
-/// What an evaluation waits for that found a volume missing.
-pub fn resource(namespace: &str, id: &str) -> String {
-    format!("csi-volume:{namespace}:{id}")
 }
 
 fn on_node(volume: &CSIVolume, id: NodeId, node: &Node, known: &impl CsiVolumes) -> Result<(), String> {
@@ -154,6 +149,7 @@ fn is_writer(mode: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use model::document::{CSINodeInfo, CSITopology, CSIVolumeCapability};
+    use model::{VolumeKey, VolumeKind};
 
     use super::*;
 
@@ -235,7 +231,9 @@ mod tests {
     fn a_volume_nobody_registered_is_named() {
         let known = Known { volumes: vec![volume("vol[1]", "single-node-writer")], ..Known::default() };
         assert_eq!(refused(&node(true, &[]), true, &known), "missing CSI volume(s) vol");
-        assert_eq!(resource("default", "vol"), "csi-volume:default:vol");
+        let key = VolumeKey::new(VolumeKind::Csi, "default", "vol");
+        assert_eq!(key.resource(), "csi-volume:default:vol");
+        assert_eq!(VolumeKey::of_resource(&key.resource()), Some(key));
         let own = |name: &str| {
             let request = VolumeRequest {
                 kind: "csi".into(),

@@ -5,7 +5,7 @@ mod host;
 
 use model::document::{TaskGroup, VolumeRequest};
 
-pub use csi::{Claim, CsiAsk, CsiVolumes, missing_reason, resource};
+pub use csi::{Claim, CsiAsk, CsiVolumes, missing_reason};
 pub use host::{HostAsk, HostVolumes, MISSING, unmet_claims, writes};
 
 /// The requests of one type, in the order of their names.

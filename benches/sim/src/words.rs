@@ -55,6 +55,8 @@ pub fn of(event: &Event) -> String {
         | Event::NodePoolDeleted(_)
         | Event::AutopilotConfigured(_)
         | Event::SchedulerConfigured(_)
+        | Event::VolumeRegistered(_)
+        | Event::VolumeDeregistered(_)
         | Event::StateChunkGiven(_)
         | Event::StateRestored(_) => event.name().to_string(),
     }

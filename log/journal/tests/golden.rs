@@ -261,6 +261,20 @@ fn samples(name: &str) -> Vec<Event> {
             AllocsPreempted { allocs: vec![], by: AllocId::default() }.into(),
             AllocsPreempted { allocs: vec![alloc(), AllocId(id(12))], by: AllocId(id(13)) }.into(),
         ],
+        "VolumeRegistered" => {
+            let registered = |kind, id: &str, document| VolumeRegistered {
+                volume: VolumeKey::new(kind, "default", id),
+                document,
+            };
+            vec![
+                registered(VolumeKind::Csi, "", Doc::default()).into(),
+                registered(VolumeKind::Host, "dane-ż", doc()).into(),
+            ]
+        }
+        "VolumeDeregistered" => vec![
+            VolumeDeregistered { volume: VolumeKey::new(VolumeKind::Csi, "", "") }.into(),
+            VolumeDeregistered { volume: VolumeKey::new(VolumeKind::Host, "default", "dane-ż") }.into(),
+        ],
         "AllocsMarkedUnknown" => vec![
             AllocsMarkedUnknown { allocs: vec![], follow_up: None }.into(),
             AllocsMarkedUnknown { allocs: vec![alloc()], follow_up: Some(EvalId(id(5))) }.into(),
@@ -494,6 +508,7 @@ fn outcome() -> EvalOutcome {
         failed_groups: Doc(vec![0x80]),
         classes: vec![("v1:1".into(), true), ("v1:2".into(), false)],
         escaped: true,
+        missing: vec!["csi-volume:default:dane".into()],
         next: Some(EvalId(id(5))),
         blocked: Some(EvalId(id(6))),
     }

@@ -3,7 +3,7 @@
 use base::{Index, Time, Uuid};
 use serde::{Deserialize, Serialize};
 
-use crate::document::{Allocation, Job, JobSubmission, Node, NodePool};
+use crate::document::{Allocation, CSIVolume, HostVolume, Job, JobSubmission, Node, NodePool};
 use crate::event::{
     AllocsMarkedUnknown, AllocsPlaced, AllocsPreempted, AllocsReconnected, AllocsStopped,
     AllocsUpdatedInPlace, DeploymentCreated, DeploymentGoalsChanged, DeploymentStatusChanged, EvalOutcome,
@@ -11,6 +11,7 @@ use crate::event::{
 };
 use crate::noun::{
     Actor, AllocId, DeploymentId, Eligibility, EvalId, EvalStatus, JobKey, NodeId, NodeStatus, RequestId,
+    VolumeKey,
 };
 use crate::operator::{Autopilot, SchedulerRules};
 
@@ -96,6 +97,18 @@ pub enum Command {
         eval: EvalId,
         deliveries: u32,
         follow_up_at: Time,
+    },
+    RegisterCsiVolume {
+        volume: Box<CSIVolume>,
+    },
+    /// One that was made on a node.
+    RegisterHostVolume {
+        volume: Box<HostVolume>,
+    },
+    DeregisterVolume {
+        volume: VolumeKey,
+        /// Also while somebody uses it.
+        force: bool,
     },
     /// How the leader looks after the servers; only if this was last set at that index, zero for never.
     SetAutopilot {
@@ -184,6 +197,9 @@ impl Command {
             Command::PauseDeployment { .. } => 63,
             Command::ResumeDeployment { .. } => 64,
             Command::SetAllocHealth { .. } => 65,
+            Command::RegisterCsiVolume { .. } => 70,
+            Command::RegisterHostVolume { .. } => 71,
+            Command::DeregisterVolume { .. } => 72,
         }
     }
 }

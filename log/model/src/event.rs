@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use crate::document::{List, NodeEvent};
 use crate::noun::{
     AllocId, ClientStatus, DeploymentId, DeploymentStatus, Desired, Eligibility, EvalId, EvalStatus, JobKey,
-    JobType, NodeId, NodeStatus, Trigger,
+    JobType, NodeId, NodeStatus, Trigger, VolumeKey,
 };
 use crate::operator::{Autopilot, SchedulerRules};
 use crate::sparse;
@@ -208,6 +208,11 @@ events! {
     /// Allocations have to make room for one of a job with a higher priority, which is placed in the same batch.
     48 AllocsPreempted { allocs: Vec<AllocId>, by: AllocId, }
 
+    /// A volume became known, or is described anew.
+    70 VolumeRegistered { volume: VolumeKey, document: Doc, }
+    /// The volume is forgotten.
+    71 VolumeDeregistered { volume: VolumeKey, }
+
     /// How the leader looks after the servers from here on.
     50 AutopilotConfigured { rules: Autopilot, }
     /// How the scheduler works from here on.
@@ -330,6 +335,8 @@ pub struct EvalOutcome {
     pub classes: Vec<(String, bool)>,
     /// A check looked beyond the class, so any new capacity may matter.
     pub escaped: bool,
+    /// What is missing that is no room on a node, as [`VolumeKey::resource`] names it.
+    pub missing: Vec<String>,
     pub next: Option<EvalId>,
     pub blocked: Option<EvalId>,
     /// The deployment it was about.

@@ -25,7 +25,7 @@ pub use noun::{
     Actor, Algorithm, AllocId, ClientStatus, DeploymentId, DeploymentStatus, Desired, Eligibility, EvalId,
     EvalStatus, JobKey, JobStatus, JobType,
 };
-pub use noun::{NodeId, NodeStatus, RequestId, Trigger};
+pub use noun::{NodeId, NodeStatus, RequestId, Trigger, VolumeKey, VolumeKind};
 pub use operator::{Autopilot, Preempting, SchedulerRules};
 pub use rejection::{Kind, Rejection};
 pub use report::Report;

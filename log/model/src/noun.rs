@@ -234,6 +234,54 @@ impl DeploymentStatus {
     }
 }
 
+states!(VolumeKind {
+    Csi = 0, "csi";
+    Host = 1, "host";
+});
+
+/// A volume's name: unique within its type and namespace. One that was made on a node has a UUID.
+#[derive(
+    Clone,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+)]
+pub struct VolumeKey {
+    pub kind: VolumeKind,
+    pub namespace: String,
+    pub id: String,
+}
+
+impl VolumeKey {
+    pub fn new(kind: VolumeKind, namespace: &str, id: &str) -> VolumeKey {
+        VolumeKey { kind, namespace: namespace.to_string(), id: id.to_string() }
+    }
+
+    /// What an evaluation waits for that found the volume missing, such as `csi-volume:default:data`.
+    pub fn resource(&self) -> String {
+        format!("{}-volume:{}:{}", self.kind, self.namespace, self.id)
+    }
+
+    pub fn of_resource(resource: &str) -> Option<VolumeKey> {
+        let mut parts = resource.splitn(3, ':');
+        let kind = VolumeKind::from_word(parts.next()?.strip_suffix("-volume")?)?;
+        Some(VolumeKey::new(kind, parts.next()?, parts.next()?))
+    }
+}
+
+impl fmt::Display for VolumeKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} volume {}/{}", self.kind, self.namespace, self.id)
+    }
+}
+
 /// Who asked. Secrets never stand here.
 #[derive(
     Clone, Debug, PartialEq, Eq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize,

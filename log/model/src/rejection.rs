@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use base::Index;
 use serde::{Deserialize, Serialize};
 
-use crate::noun::{AllocId, DeploymentId, EvalId, JobKey, NodeId, NodeStatus};
+use crate::noun::{AllocId, DeploymentId, EvalId, JobKey, NodeId, NodeStatus, VolumeKey};
 
 /// A refusal: deterministic and final. The caller sees it word for word.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +49,12 @@ pub enum Rejection {
     EvalNotOutstanding(EvalId),
     PlanInvalid(String),
     NoUpdates,
+    VolumeUnknown(VolumeKey),
+    VolumeInUse(VolumeKey),
+    VolumeInvalid {
+        field: Cow<'static, str>,
+        expected: Cow<'static, str>,
+    },
     RestoreInvalid(String),
     AutopilotInvalid {
         field: Cow<'static, str>,
@@ -81,7 +87,8 @@ impl Rejection {
             | Rejection::JobUnknown(_)
             | Rejection::AllocUnknown(_)
             | Rejection::EvalUnknown(_)
-            | Rejection::DeploymentUnknown(_) => Kind::NotFound,
+            | Rejection::DeploymentUnknown(_)
+            | Rejection::VolumeUnknown(_) => Kind::NotFound,
             Rejection::NodeSilent(..)
             | Rejection::JobIndexMismatch(_)
             | Rejection::EvalNotOutstanding(_)
@@ -89,6 +96,7 @@ impl Rejection {
             | Rejection::SchedulerIndexMismatch { .. }
             | Rejection::JobRevertRefused(_)
             | Rejection::DeploymentRefused(_)
+            | Rejection::VolumeInUse(_)
             | Rejection::AutopilotIndexMismatch { .. } => Kind::Conflict,
             Rejection::NodeSecretMismatch(_)
             | Rejection::NodeForeignAlloc { .. }
@@ -100,6 +108,7 @@ impl Rejection {
             | Rejection::JobTypeChanged
             | Rejection::AllocInvalid { .. }
             | Rejection::PlanInvalid(_)
+            | Rejection::VolumeInvalid { .. }
             | Rejection::RestoreInvalid(_)
             | Rejection::AutopilotInvalid { .. }
             | Rejection::NoUpdates => Kind::Invalid,
@@ -154,6 +163,11 @@ impl std::fmt::Display for Rejection {
             }
             Rejection::AutopilotIndexMismatch { at } => {
                 write!(f, "the autopilot configuration was set at index {at} meanwhile")
+            }
+            Rejection::VolumeUnknown(volume) => write!(f, "volume not found: {}", volume.id),
+            Rejection::VolumeInUse(volume) => write!(f, "volume in use: {}", volume.id),
+            Rejection::VolumeInvalid { field, expected } => {
+                write!(f, "invalid volume: {field}: expected {expected}")
             }
             Rejection::NoUpdates => f.write_str("must update at least one allocation"),
         }

@@ -1,8 +1,10 @@
 //! Every document reads back as what it was written as, whatever its fields hold.
 
 use base::Rng;
-use model::document::{AllocationMetric, Job, JobSubmission, Map, Node, TaskEvent, TaskState};
-use model::{Doc, Report, Template};
+use model::document::{
+    AllocationMetric, CSIVolume, HostVolume, Job, JobSubmission, Map, Node, TaskEvent, TaskState,
+};
+use model::{Doc, Given, Report, Template};
 use serde::de::value::{Error, StrDeserializer};
 use serde::de::{DeserializeOwned, DeserializeSeed, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserializer, Serialize};
@@ -16,6 +18,9 @@ fn every_document_survives_whatever_it_holds() {
         survives::<Node>(&mut rng);
         survives::<Report>(&mut rng);
         survives::<Template>(&mut rng);
+        survives::<Given>(&mut rng);
+        survives::<CSIVolume>(&mut rng);
+        survives::<HostVolume>(&mut rng);
         survives::<AllocationMetric>(&mut rng);
         survives::<Map<String, AllocationMetric>>(&mut rng);
     }

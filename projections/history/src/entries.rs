@@ -101,6 +101,8 @@ pub(crate) fn allocs_of(event: &Event) -> &[AllocId] {
         | Event::NodePoolDeleted(_)
         | Event::AutopilotConfigured(_)
         | Event::SchedulerConfigured(_)
+        | Event::VolumeRegistered(_)
+        | Event::VolumeDeregistered(_)
         | Event::StateChunkGiven(_)
         | Event::StateRestored(_) => &[],
     }

@@ -160,6 +160,8 @@ impl State {
             Event::AllocsMarkedUnknown(e) => self.allocs_marked_unknown(at, e, delta),
             Event::AllocsReconnected(e) => self.allocs_reconnected(at, e, delta),
             Event::AllocReported(e) => self.alloc_reported(at, e, delta),
+            Event::VolumeRegistered(e) => self.volumes.registered(at, e, delta),
+            Event::VolumeDeregistered(e) => self.volumes.deregistered(e),
             Event::AutopilotConfigured(e) => self.operator.autopilot_configured(at, e),
             Event::SchedulerConfigured(e) => self.operator.scheduler_configured(at, e),
             Event::StateChunkGiven(e) => self.chunk_given(at, e),

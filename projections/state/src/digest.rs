@@ -24,6 +24,7 @@ pub(crate) enum Domain {
     Cluster = 9,
     Pools = 10,
     Deployment = 11,
+    Volume = 12,
 }
 
 impl Domain {
@@ -44,7 +45,7 @@ impl State {
             allocs: self.allocs.rows.sum(),
             deployments: self.deployments.rows.sum(),
             requests: self.requests.digest(),
-            cluster: self.cluster_digest(),
+            cluster: self.cluster_digest(self.volumes.sum),
         }
     }
 
@@ -57,7 +58,7 @@ impl State {
             allocs: self.allocs.rows.recomputed(alloc::hash::row),
             deployments: self.deployments.rows.recomputed(deployment::hash::row),
             requests: self.requests.recomputed_digest(),
-            cluster: self.cluster_digest(),
+            cluster: self.cluster_digest(self.volumes.recomputed()),
         }
     }
 
@@ -72,7 +73,7 @@ impl State {
         self.pools.settle_digest();
     }
 
-    fn cluster_digest(&self) -> u64 {
+    fn cluster_digest(&self, volumes: u64) -> u64 {
         let founded = (self.index, self.time, self.cluster, self.tables) != Default::default();
         if !founded && self.operator == Default::default() && self.pools.hash() == 0 {
             return 0;
@@ -106,6 +107,7 @@ impl State {
             hash.pair(u64::from(rules.node_limit) << 8 | rules.algorithm as u64, flags);
         }
         hash.word(self.pools.hash());
+        hash.pair(volumes, self.volumes.len() as u64);
         // An image is not made meanwhile, so their bytes need not be in it.
         if !self.restoring.is_empty() {
             hash.id(self.restoring.restore);

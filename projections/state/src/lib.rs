@@ -22,6 +22,7 @@ pub mod pool;
 mod requests;
 mod rows;
 mod snapshot;
+pub mod volume;
 
 pub use apply::{FoldError, Moment};
 pub use decide::{Context, Decision, decide};

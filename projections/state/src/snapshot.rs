@@ -9,6 +9,7 @@ use crate::node::Nodes;
 use crate::operator::{Operator, Restoring};
 use crate::pool::Pools;
 use crate::requests::Requests;
+use crate::volume::Volumes;
 
 /// Everything that is true at one index. A clone copies pointers; what is written later is not seen by it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,6 +26,7 @@ pub struct State {
     pub allocs: Allocs,
     pub pools: Pools,
     pub deployments: Deployments,
+    pub volumes: Volumes,
     pub operator: Operator,
     /// What is being put in place of all this.
     pub restoring: Restoring,

@@ -206,6 +206,8 @@ fn tell(story: &Story, event: &Event) -> String {
         }
         Event::DeploymentStatusChanged(e) => format!("{} ({})", e.status, e.description),
         Event::DeploymentPromoted(e) => e.groups.join(" "),
+        Event::VolumeRegistered(e) => e.volume.to_string(),
+        Event::VolumeDeregistered(e) => e.volume.to_string(),
         Event::ClusterFounded(_)
         | Event::AutopilotConfigured(_)
         | Event::SchedulerConfigured(_)

@@ -53,6 +53,9 @@ impl Lane {
             | Command::PauseDeployment { .. }
             | Command::ResumeDeployment { .. }
             | Command::SetAllocHealth { .. }
+            | Command::RegisterCsiVolume { .. }
+            | Command::RegisterHostVolume { .. }
+            | Command::DeregisterVolume { .. }
             | Command::SetAutopilot { .. }
             | Command::SetScheduler { .. }
             | Command::SetSampling { .. }

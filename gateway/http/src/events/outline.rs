@@ -94,6 +94,8 @@ fn kind(command: u16, event: &Event) -> Option<&'static str> {
         | Event::JobStabilityChanged(_)
         | Event::AutopilotConfigured(_)
         | Event::SchedulerConfigured(_)
+        | Event::VolumeRegistered(_)
+        | Event::VolumeDeregistered(_)
         | Event::StateChunkGiven(_)
         | Event::StateRestored(_) => None,
         Event::NodeRegistered(_) | Event::NodeUpdated(_) => Some("NodeRegistration"),
@@ -189,6 +191,8 @@ impl Outline<'_> {
             | Event::JobStabilityChanged(_)
             | Event::AutopilotConfigured(_)
             | Event::SchedulerConfigured(_)
+            | Event::VolumeRegistered(_)
+            | Event::VolumeDeregistered(_)
             | Event::StateChunkGiven(_)
             | Event::StateRestored(_) => {}
             Event::NodeRegistered(e) => self.node(kind, e.node),

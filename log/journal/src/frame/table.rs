@@ -185,6 +185,8 @@ fn about(event: &Event) -> (Topic, Subject<'_>) {
         | Event::NodePoolDeleted(_)
         | Event::AutopilotConfigured(_)
         | Event::SchedulerConfigured(_)
+        | Event::VolumeRegistered(_)
+        | Event::VolumeDeregistered(_)
         | Event::StateChunkGiven(_)
         | Event::StateRestored(_) => (Topic::Cluster, Subject::Nothing),
         Event::NodeRegistered(e) => (Topic::Node, Subject::Node(e.node)),

@@ -18,6 +18,7 @@ pub mod service;
 pub mod shape;
 pub mod task;
 mod timestamp;
+pub mod volume;
 
 pub use alloc::*;
 pub use consul::*;
@@ -31,3 +32,4 @@ pub use scaling::*;
 pub use service::*;
 pub use shape::{Bytes, Duration, List, Map, Timestamp};
 pub use task::*;
+pub use volume::*;

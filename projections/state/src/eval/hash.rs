@@ -45,6 +45,8 @@ fn outcome(hash: &mut StableHash, outcome: &EvalOutcome) {
         hash.text(class);
         hash.word(u64::from(*eligible));
     }
+    hash.word(outcome.missing.len() as u64);
+    outcome.missing.iter().for_each(|resource| hash.text(resource));
     hash.bytes(&outcome.failed_groups.0);
     let id = |eval: Option<EvalId>| eval.map(Uuid::from);
     optional(hash, id(outcome.next));

@@ -36,14 +36,17 @@ impl Eval {
         self.facts.id
     }
 
-    /// For a blocked evaluation: room appeared, since it last looked, on nodes it may use.
+    /// For a blocked evaluation: since it last looked, room appeared on nodes it may use, or what it missed came.
     ///
     /// A class it never saw counts: the node may be new.
     pub fn may_be_unblocked(&self, state: &State) -> bool {
         let gained = |since: Index| since > self.outcome.snapshot;
-        state.nodes.classes().any(|(class, name)| {
-            gained(state.nodes.capacity_since(class)) && (self.outcome.escaped || !self.is_ruled_out(name))
-        })
+        let came = |resource: &String| state.volumes.came(resource, self.outcome.snapshot);
+        self.outcome.missing.iter().any(came)
+            || state.nodes.classes().any(|(class, name)| {
+                gained(state.nodes.capacity_since(class))
+                    && (self.outcome.escaped || !self.is_ruled_out(name))
+            })
     }
 
     fn is_ruled_out(&self, class: &str) -> bool {

@@ -27,6 +27,7 @@ pub fn document(eval: &Eval) -> Evaluation {
         failed_tg_allocs: failed_groups(outcome).into_iter().collect(),
         class_eligibility: outcome.classes.iter().cloned().collect(),
         escaped_computed_class: outcome.escaped,
+        missing_non_node_resources: outcome.missing.clone().into(),
         queued_allocations: outcome
             .queued
             .iter()

@@ -37,6 +37,7 @@ impl Contents {
             Table::OlderRequests => state.requests.previous.rows.len(),
             Table::Settings => 1,
             Table::Deployments => state.deployments.rows.len(),
+            Table::Volumes => state.volumes.len(),
         };
         Contents {
             index: state.index,
@@ -54,7 +55,7 @@ impl Contents {
 
     pub fn chunks(&self, table: Table) -> usize {
         match table {
-            Table::Blocked => self.rows(table).min(1),
+            Table::Blocked | Table::Volumes => self.rows(table).min(1),
             _ => self.rows(table).div_ceil(PAGE_ROWS),
         }
     }
@@ -62,7 +63,7 @@ impl Contents {
     /// Rows in one chunk of a table.
     pub fn rows_in(&self, table: Table, chunk: usize) -> usize {
         match table {
-            Table::Blocked => self.rows(table),
+            Table::Blocked | Table::Volumes => self.rows(table),
             _ => PAGE_ROWS.min(self.rows(table) - chunk * PAGE_ROWS),
         }
     }

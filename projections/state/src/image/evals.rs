@@ -59,6 +59,9 @@ fn encode_outcomes<'a>(
     let classes = || outcomes.clone().flat_map(|outcome| &outcome.classes);
     to.u32s(classes().map(|(class, _)| texts.place(class, text_hash)));
     to.flags(classes().map(|(_, eligible)| *eligible));
+    to.counts(outcomes.clone().map(|outcome| outcome.missing.len()));
+    let missing = outcomes.clone().flat_map(|outcome| &outcome.missing);
+    to.u32s(missing.map(|resource| texts.place(resource, text_hash)));
 }
 
 /// The evaluations of one chunk; their keys are those of their jobs.
@@ -186,6 +189,7 @@ struct Outcomes<'a> {
     failed_groups: Vec<&'a [u8]>,
     queued: (Column<'a, 4>, Column<'a, 4>, Column<'a, 4>),
     classes: (Column<'a, 4>, Column<'a, 4>, &'a [u8]),
+    missing: (Column<'a, 4>, Column<'a, 4>),
 }
 
 impl<'a> Outcomes<'a> {
@@ -199,6 +203,8 @@ impl<'a> Outcomes<'a> {
         let queued = (counts, from.column(all)?, from.column(all)?);
         let (counts, all) = from.counts(len)?;
         let classes = (counts, from.column(all)?, from.u8s(all)?);
+        let (counts, all) = from.counts(len)?;
+        let missing = (counts, from.column(all)?);
         Ok(Outcomes {
             snapshots,
             seeds,
@@ -210,16 +216,18 @@ impl<'a> Outcomes<'a> {
             failed_groups,
             queued,
             classes,
+            missing,
         })
     }
 
     /// The outcomes, to be asked for in the order of their rows.
     fn cursor<'b>(&'b self, texts: &'b [&'b str]) -> impl FnMut(usize) -> Result<EvalOutcome, Fault> + 'b {
-        let (mut queued_at, mut classes_at) = (0, 0);
+        let (mut queued_at, mut classes_at, mut missing_at) = (0, 0, 0);
         move |row| {
-            let (queued_from, classes_from) = (queued_at, classes_at);
+            let (queued_from, classes_from, missing_from) = (queued_at, classes_at, missing_at);
             queued_at += self.queued.0.count(row);
             classes_at += self.classes.0.count(row);
+            missing_at += self.missing.0.count(row);
             let text = |place: u32| at(texts, place).map(|text| text.to_string());
             let queued = |at| Ok((text(self.queued.1.u32(at))?, self.queued.2.u32(at)));
             let class = |at: usize| Ok((text(self.classes.1.u32(at))?, self.classes.2[at] != 0));
@@ -231,6 +239,9 @@ impl<'a> Outcomes<'a> {
                 failed_groups: Doc(self.failed_groups[row].to_vec()),
                 classes: (classes_from..classes_at).map(class).collect::<Result<_, Fault>>()?,
                 escaped: self.escaped[row] != 0,
+                missing: (missing_from..missing_at)
+                    .map(|at| text(self.missing.1.u32(at)))
+                    .collect::<Result<_, Fault>>()?,
                 next: self.next[row],
                 blocked: self.blocked[row],
                 deployment: self.deployments[row],

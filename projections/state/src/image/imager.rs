@@ -6,7 +6,7 @@ use model::{Chunk, ChunkId, Image};
 
 use super::contents::Contents;
 use super::versions::{self, Used};
-use super::{Table, allocs, deployments, evals, jobs, nodes, requests, settings};
+use super::{Table, allocs, deployments, evals, jobs, nodes, requests, settings, volumes};
 use crate::State;
 
 /// Makes images, each with the bytes of only those chunks that the one before does not have.
@@ -45,6 +45,7 @@ impl Imager {
         making.requests(state);
         making.settings(state);
         making.deployments(state);
+        making.volumes(state);
         let Making { chunks, ids, .. } = making;
         self.last = Last { state: state.clone(), contents: Some(id), ids, used, old };
         Image { index: state.index, chunks }
@@ -136,6 +137,12 @@ impl<'a> Making<'a> {
     fn deployments(&mut self, state: &State) {
         let (now, before) = (state.deployments.rows.pages(), self.last.state.deployments.rows.pages());
         self.pages(Table::Deployments, now, before, deployments::encode);
+    }
+
+    fn volumes(&mut self, state: &State) {
+        let (now, before) = (&state.volumes, &self.last.state.volumes);
+        let is_same = |_| Arc::ptr_eq(&now.by_key, &before.by_key);
+        self.table(Table::Volumes, now.len().min(1), is_same, |_| volumes::encode(now));
     }
 
     fn pages<T>(

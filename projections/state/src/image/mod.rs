@@ -38,6 +38,7 @@ mod requests;
 mod restore;
 mod settings;
 mod versions;
+mod volumes;
 
 use std::fmt;
 
@@ -63,10 +64,12 @@ pub(crate) enum Table {
     /// What operators set, and node pools: one chunk, one document.
     Settings = 9,
     Deployments = 10,
+    /// All in one chunk, none where there are none.
+    Volumes = 11,
 }
 
 impl Table {
-    const ALL: [Table; 11] = [
+    const ALL: [Table; 12] = [
         Table::Nodes,
         Table::Classes,
         Table::Jobs,
@@ -78,6 +81,7 @@ impl Table {
         Table::OlderRequests,
         Table::Settings,
         Table::Deployments,
+        Table::Volumes,
     ];
 
     const fn name(self) -> &'static str {
@@ -93,6 +97,7 @@ impl Table {
             Table::OlderRequests => "older requests",
             Table::Settings => "settings",
             Table::Deployments => "deployments",
+            Table::Volumes => "volumes",
         }
     }
 

@@ -10,7 +10,7 @@ use super::chunks::{Chunks, at_once};
 use super::jobs::Documents;
 use super::relations::{self, Link};
 use super::versions::Versions;
-use super::{ImageError, Table, allocs, deployments, evals, jobs, nodes, requests, settings};
+use super::{ImageError, Table, allocs, deployments, evals, jobs, nodes, requests, settings, volumes};
 use crate::State;
 use crate::alloc::{self, Alloc, Allocs};
 use crate::deployment::{self, Deployments};
@@ -20,6 +20,7 @@ use crate::node::{self, Nodes};
 use crate::operator::Restoring;
 use crate::requests::{self as named, Generation, Requests};
 use crate::rows::Rows;
+use crate::volume::Volumes;
 
 /// The state that an image was made of, equal to it in every row and list.
 ///
@@ -57,6 +58,7 @@ pub fn restore(image: &Image) -> Result<State, ImageError> {
         },
         pools: settings.pools(),
         operator: settings.operator,
+        volumes: read_volumes(&chunks)?,
         restoring: Restoring::default(),
         requests: read_requests(&chunks)?,
         tables: contents.tables,
@@ -186,6 +188,13 @@ fn read_requests(chunks: &Chunks<'_>) -> Result<Requests, ImageError> {
         Ok(Generation::of(hashed(pages, named::hash)))
     };
     Ok(Requests { current: generation(Table::Requests)?, previous: generation(Table::OlderRequests)? })
+}
+
+fn read_volumes(chunks: &Chunks<'_>) -> Result<Volumes, ImageError> {
+    let read = chunks.read(Table::Volumes, |_, bytes, len| volumes::decode(bytes, len))?;
+    let volumes = Volumes::of(read.into_iter().flatten());
+    let is_whole = volumes.len() == chunks.contents.rows(Table::Volumes);
+    if is_whole { Ok(volumes) } else { Err(Table::Volumes.two_rows()) }
 }
 
 fn hashed<T>(pages: Vec<Vec<T>>, hash: impl Fn(u32, &T) -> u64) -> Rows<T> {

@@ -15,6 +15,11 @@ impl PortSet {
         self.0.binary_search_by_key(&port, |(taken, _)| *taken).is_ok()
     }
 
+    /// Some port is taken more than once.
+    pub fn has_doubles(&self) -> bool {
+        self.0.iter().any(|(_, times)| *times > 1)
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = u16> {
         self.0.iter().map(|(port, _)| *port)
     }

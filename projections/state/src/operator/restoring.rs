@@ -8,6 +8,7 @@ use model::event::{StateChunkGiven, StateRestored};
 use model::{Chunk, Image, Rejection};
 
 use crate::decide::Decision;
+use crate::volume::Volumes;
 use crate::{Delta, Moment, State};
 
 /// Largest piece in bytes: several fit into one batch.
@@ -162,6 +163,12 @@ impl State {
                 .into_iter()
                 .for_each(bring);
         }
+        let volumes = self.volumes.iter().map(|(key, volume)| {
+            let mut volume = volume.clone();
+            [&mut volume.created, &mut volume.modified].into_iter().for_each(bring);
+            (key.clone(), volume)
+        });
+        self.volumes = Volumes::of(volumes);
         if let Some(autopilot) = &mut self.operator.autopilot {
             [&mut autopilot.created, &mut autopilot.modified].into_iter().for_each(bring);
         }

@@ -1,13 +1,13 @@
 use base::{Index, Rng, Time};
 use model::document::{
-    AllocatedDeviceResource, AllocationMetric, Job, JobSubmission, Node, NodePool, PortMapping, TaskEvent,
-    TaskGroup, TaskState,
+    AllocatedDeviceResource, AllocationMetric, CSIVolume, HostVolume, Job, JobSubmission, Node, NodePool,
+    PortMapping, TaskEvent, TaskGroup, TaskState,
 };
 use model::event::*;
 use model::{
     AllocId, Autopilot, Chunk, ClientStatus, DeploymentId, DeploymentStatus, Desired, Doc, Eligibility,
     EvalId, EvalStatus, Given, GivenToTask, JobKey, JobType, NodeId, NodeStatus, Report, SchedulerRules,
-    Template, Trigger,
+    Template, Trigger, VolumeKey, VolumeKind,
 };
 use state::State;
 use state::alloc::Alloc;
@@ -23,7 +23,8 @@ pub fn events(state: &State, rng: &mut Rng) -> Vec<Event> {
             0..12 => of_nodes(state, rng),
             12..26 => of_jobs(state, rng),
             26..50 => of_evals(state, rng),
-            50..65 => Some(placed(state, rng)),
+            50..63 => Some(placed(state, rng)),
+            63..65 => Some(of_volumes(state, rng)),
             65..70 => of_deployments(state, rng),
             70 => Some(vec![AutopilotConfigured { rules: rules(rng) }.into()]),
             71 => Some(vec![configured(rng)]),
@@ -48,6 +49,22 @@ pub fn restored(state: &State, rng: &mut Rng) -> Vec<Event> {
     let mut events: Vec<Event> = chunks.iter().enumerate().map(piece).collect();
     events.push(StateRestored { restore, chunks: chunks.len() as u32, image: state.index }.into());
     events
+}
+
+fn of_volumes(state: &State, rng: &mut Rng) -> Vec<Event> {
+    let kind = one(VolumeKind::ALL, rng).expect("there are kinds");
+    let id = format!("vol-{}", rng.below(3));
+    let volume = VolumeKey::new(kind, "default", &id);
+    if state.volumes.get(&volume).is_some() && rng.below(2) == 0 {
+        return vec![VolumeDeregistered { volume }.into()];
+    }
+    let document = match kind {
+        VolumeKind::Csi => Doc::of(&CSIVolume { id, capacity: rng.below(9) as i64, ..CSIVolume::default() }),
+        VolumeKind::Host => {
+            Doc::of(&HostVolume { id, capacity_bytes: rng.below(9) as i64, ..HostVolume::default() })
+        }
+    };
+    vec![VolumeRegistered { volume, document }.into()]
 }
 
 fn rules(rng: &mut Rng) -> Autopilot {
@@ -226,6 +243,7 @@ fn outcome(rng: &mut Rng) -> EvalOutcome {
         failed_groups: if rng.below(3) == 0 { Doc::of(&FailedGroups::default()) } else { Doc::default() },
         classes: classes.map(|n| (format!("v1:{n}"), n % 2 == 0)).collect(),
         escaped: rng.below(2) == 0,
+        missing: (0..rng.below(2)).map(|n| format!("csi-volume:default:vol-{n}")).collect(),
         next: (rng.below(4) == 0).then(|| EvalId(rng.uuid())),
         blocked: (rng.below(4) == 0).then(|| EvalId(rng.uuid())),
         deployment: (rng.below(4) == 0).then(|| DeploymentId(rng.uuid())),

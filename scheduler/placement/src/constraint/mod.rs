@@ -8,7 +8,8 @@ use std::borrow::Cow;
 use model::document::Constraint;
 use state::node::NodeCold;
 
-use operand::Test;
+pub use operand::{Test, boolean};
+pub use version::satisfies_semver;
 
 /// One constraint, ready to be held against nodes.
 #[derive(Clone, Debug)]

@@ -107,6 +107,15 @@ fn compare(left: &str, right: &str) -> Option<Ordering> {
     Some(left.cmp(right))
 }
 
+/// As the reference reads booleans.
+pub fn boolean(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(true),
+        "0" | "f" | "F" | "FALSE" | "false" | "False" => Some(false),
+        _ => None,
+    }
+}
+
 fn elements(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim)
 }

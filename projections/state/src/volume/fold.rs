@@ -1,0 +1,30 @@
+use model::event::{VolumeDeregistered, VolumeRegistered};
+
+use super::state::{Document, Registered, Volumes};
+use crate::Delta;
+use crate::apply::Moment;
+
+impl Volumes {
+    pub(crate) fn registered(&mut self, at: Moment, event: &VolumeRegistered, delta: &mut Delta) {
+        let before = self.get(&event.volume);
+        let (created, create_time) =
+            before.map_or((at.index, at.time), |before| (before.created, before.create_time));
+        let volume = Registered {
+            document: Document::new(event.volume.kind, event.document.0.clone()),
+            created,
+            modified: at.index,
+            create_time,
+            modify_time: at.time,
+        };
+        self.set(&event.volume, Some(volume));
+        // Somebody may wait for it.
+        delta.capacity = true;
+    }
+
+    /// # Panics
+    /// If the log speaks of a volume that is not there: the log is damaged, and going on would spread the damage.
+    pub(crate) fn deregistered(&mut self, event: &VolumeDeregistered) {
+        assert!(self.get(&event.volume).is_some(), "a volume that is deregistered was registered");
+        self.set(&event.volume, None);
+    }
+}

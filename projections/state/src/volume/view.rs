@@ -1,0 +1,73 @@
+use model::document::{CSIVolume, HostVolume, VolumeRequest};
+use model::{NodeStatus, VolumeKey, VolumeKind};
+
+use crate::State;
+use crate::alloc::Alloc;
+use crate::node::NodeHot;
+
+/// The volumes of one type that an allocation mounts: the request, and the name or id it asks for.
+pub fn mounts(alloc: &Alloc, kind: VolumeKind) -> impl Iterator<Item = (&VolumeRequest, String)> {
+    let requests = alloc.version.group(&alloc.group).into_iter().flat_map(|group| group.volumes.values());
+    requests.filter(move |request| request.kind == kind.word()).map(|request| {
+        let own = if request.per_alloc { format!("[{}]", alloc.name_index) } else { String::new() };
+        (request, format!("{}{own}", request.source))
+    })
+}
+
+/// The allocations that take room and mount the CSI volume, by id, each with whether it may write.
+///
+/// Asks every job of the namespace that has allocations: volumes are asked for much more rarely than jobs run.
+pub fn csi_users<'s>(state: &'s State, namespace: &str, id: &str) -> Vec<(&'s Alloc, bool)> {
+    let jobs = state.jobs.iter().map(|(_, job)| job).filter(|job| job.key.namespace == namespace);
+    let allocs = jobs.flat_map(|job| job.allocs.iter()).map(|row| state.allocs.get(*row));
+    let mut users: Vec<(&Alloc, bool)> = allocs
+        .filter(|alloc| alloc.takes_room())
+        .filter_map(|alloc| {
+            let mut own = mounts(alloc, VolumeKind::Csi).filter(|(_, source)| source == id).peekable();
+            own.peek()?;
+            Some((alloc, own.any(|(request, _)| !request.read_only)))
+        })
+        .collect();
+    users.sort_by_key(|(alloc, _)| alloc.id);
+    users
+}
+
+/// The volume's plugin runs healthily on some node, and its controller too where it needs one.
+pub fn is_csi_schedulable(state: &State, volume: &CSIVolume) -> bool {
+    let up = |hot: &NodeHot| !hot.gone && hot.status != NodeStatus::Down;
+    let nodes = || state.nodes.rows().filter(|row| up(state.nodes.hot(*row)));
+    let plugins =
+        nodes().filter_map(|row| state.nodes.cold(row).document.csi_node_plugins.get(&volume.plugin_id));
+    let mut healthy = plugins.filter(|plugin| plugin.healthy).peekable();
+    let Some(plugin) = healthy.peek() else { return false };
+    let controllers = || {
+        nodes().filter_map(|row| state.nodes.cold(row).document.csi_controller_plugins.get(&volume.plugin_id))
+    };
+    !plugin.requires_controller_plugin || controllers().any(|controller| controller.healthy)
+}
+
+/// The volume with what its node says of it: `ready` while the node has it and is not down.
+pub fn host_document(state: &State, volume: &HostVolume) -> HostVolume {
+    let node = volume.node_id.parse().ok().and_then(|id| state.nodes.find(id));
+    let is_there = node.is_some_and(|row| {
+        let mut own = state.nodes.cold(row).document.host_volumes.values();
+        state.nodes.hot(row).status != NodeStatus::Down && own.any(|info| info.id == volume.id)
+    });
+    HostVolume { state: if is_there { "ready" } else { "unavailable" }.to_string(), ..volume.clone() }
+}
+
+/// Whether an allocation that takes room mounts it.
+pub(super) fn is_used(state: &State, key: &VolumeKey) -> bool {
+    match key.kind {
+        VolumeKind::Csi => !csi_users(state, &key.namespace, &key.id).is_empty(),
+        VolumeKind::Host => state.volumes.host(&key.namespace, &key.id).is_some_and(|volume| {
+            let node = volume.node_id.parse().ok().and_then(|id| state.nodes.find(id));
+            let allocs = node.into_iter().flat_map(|row| &state.nodes.load(row).allocs);
+            let mut allocs = allocs.map(|row| state.allocs.get(*row)).filter(|alloc| alloc.takes_room());
+            let same = |alloc: &Alloc| state.jobs.get(alloc.job).key.namespace == key.namespace;
+            allocs.any(|alloc| {
+                same(alloc) && mounts(alloc, VolumeKind::Host).any(|(_, source)| source == volume.name)
+            })
+        }),
+    }
+}

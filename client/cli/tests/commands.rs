@@ -280,6 +280,53 @@ fn servers_are_joined_moved_and_let_go_of() {
 }
 
 #[test]
+fn a_plan_ends_with_what_it_would_do() {
+    let answer = |desired: &str| {
+        format!(r#"{{"JobModifyIndex": 7, "Annotations": {{"DesiredTGUpdates": {{"api": {desired}}}}}}}"#)
+    };
+    let file = job_file();
+    let plan = |body: &str| {
+        let cluster = Cluster::answering(&[("PUT /v1/job/web/plan", body)]);
+        cluster.run(&["job", "plan", file.path().to_str().unwrap()])
+    };
+    let moved = plan(&answer(r#"{"Place": 1, "Ignore": 2}"#));
+    assert_eq!(moved.code, 1, "{}", moved.stderr);
+    assert!(moved.stdout.starts_with("Scheduler dry-run:\n- All tasks"), "{}", moved.stdout);
+    assert!(moved.stdout.contains("job run -check-index 7 "), "{}", moved.stdout);
+    assert_eq!(plan(&answer(r#"{"InPlaceUpdate": 3}"#)).code, 0, "nothing is made or ended");
+    let failed = plan("500 No cluster leader");
+    assert_eq!(failed.code, 255);
+    assert!(failed.stderr.contains("Error during plan"), "{}", failed.stderr);
+    let unread = Cluster::answering(&[]).run(&["plan", "/nowhere/at/all.hcl"]);
+    assert_eq!(unread.code, 255, "{}", unread.stderr);
+}
+
+#[test]
+fn why_finds_what_is_meant_and_says_it() {
+    let cluster = web_cluster();
+    let why = r#"{"ID": "web", "Status": "running", "Groups": {"api": {"Wanted": 1, "Running": 1}}}"#;
+    let cluster = cluster.with("GET /v1/job/web/explain", why);
+    let told = cluster.run(&["why", "job", "we"]);
+    let expected =
+        "Job \"web\" is running\n  api: 1 wanted, 1 running\n\nNo scheduler has looked at it yet.\n";
+    assert_eq!((told.code, told.stdout.as_str()), (0, expected), "{}", told.stderr);
+    let json = cluster.run(&["why", "job", "-json", "web"]);
+    assert!(json.stdout.contains("\"Wanted\": 1"), "{}", json.stdout);
+    let eval =
+        format!(r#"{{"ID": "{EVAL}", "JobID": "web", "Status": "complete", "TriggeredBy": "job-register"}}"#);
+    let cluster = web_cluster()
+        .with("GET /v1/evaluations", &format!("[{eval}]"))
+        .with(&format!("GET /v1/evaluation/{EVAL}/explain"), &eval);
+    let told = cluster.run(&["why", "eval", &EVAL[..8]]);
+    assert!(
+        told.stdout.contains("of job \"web\" is complete\n  asked for by: job-register\n"),
+        "{}",
+        told.stderr
+    );
+    assert_eq!(cluster.run(&["why", "job"]).code, 1, "it takes one argument");
+}
+
+#[test]
 fn the_autopilot_is_shown_and_changed() {
     let config = r#"{"CleanupDeadServers": true, "LastContactThreshold": "200ms", "MaxTrailingLogs": 250,
         "MinQuorum": 0, "ServerStabilizationTime": "10s", "ModifyIndex": 9}"#;

@@ -5,6 +5,7 @@ use axum::extract::{Path, State as With};
 use base::Index;
 use placement::dry_run;
 use state::State;
+use state::job::JobState;
 
 use api::diff::{self, Detail};
 use api::{Consistency, JobPlanRequest, JobPlanResponse, JobRegisterRequest};
@@ -53,9 +54,12 @@ fn response(
     let Registration { key, command, warnings } = registration;
     let run = dry_run(state, command, u64::from_le_bytes(random()), now())?;
     let stored = state.jobs.lookup(key);
-    let before = stored.filter(|job| !job.stopped).map(|job| state::job::document(job, job.current()));
+    let shown = |job: &JobState| state::job::document(job, job.current());
+    let before = stored.filter(|job| !job.stopped).map(shown);
     let diff = wants_diff.then(|| {
-        let mut diff = diff::jobs(before.as_ref(), &command.job, Detail::Contextual);
+        // As it would be stored: what servers fill in is no difference.
+        let after = run.state.jobs.lookup(key).map(shown).unwrap_or_default();
+        let mut diff = diff::jobs(before.as_ref(), &after, Detail::Contextual);
         diff::annotate(&mut diff, &run.annotations.desired_tg_updates);
         diff
     });

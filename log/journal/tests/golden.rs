@@ -462,6 +462,7 @@ fn outcome() -> EvalOutcome {
         escaped: true,
         next: Some(EvalId(id(5))),
         blocked: Some(EvalId(id(6))),
+        deployment: Some(deployment()),
     }
 }
 

@@ -201,7 +201,7 @@ fn moves_come_beside_what_is_missing() {
     let mut world = World::running(service(10), 10);
     let eval = world.register(service(15));
     world.drain(vec![world.named(0), world.named(1)]);
-    assert_eq!(counters(&world.settle(eval)), "ignore 8, place 5, migrate 2");
+    assert_eq!(counters(&world.settle(eval)), "place 5, migrate 2, in-place 8");
 }
 
 /// C14.

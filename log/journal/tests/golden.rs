@@ -511,6 +511,7 @@ fn outcome() -> EvalOutcome {
         missing: vec!["csi-volume:default:dane".into()],
         next: Some(EvalId(id(5))),
         blocked: Some(EvalId(id(6))),
+        deployment: Some(deployment()),
     }
 }
 

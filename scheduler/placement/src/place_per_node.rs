@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use base::Rng;
-use model::document::TaskGroup;
+use model::DeploymentId;
+use model::document::{AllocationMetric, TaskGroup};
 use state::node::{NodeHot, NodeRow};
 
 use crate::board::fit_of;
@@ -24,20 +25,23 @@ pub struct Placer<'p, 'e> {
     pub candidates: &'p Candidates,
     pub proposed: &'p mut Proposed<'e>,
     pub ports: &'p mut Rng,
+    pub deployment: Option<DeploymentId>,
 }
 
 impl<'e> Placer<'_, 'e> {
-    pub fn place(&mut self, draft: &mut Draft, name: &str, judge: &mut Judge<'e>, mut todo: Todo<'e>) {
+    /// Tells how many of the places are on nodes that do not suit the group.
+    pub fn place(&mut self, draft: &mut Draft, name: &str, judge: &mut Judge<'e>, mut todo: Todo<'e>) -> u32 {
         todo.spots.sort_by_key(|spot| (spot.id, spot.name_index));
         todo.desired.place = todo.spots.len() as u64;
         self.count_properties(judge, &todo);
-        let mut columns = Columns::default();
+        // Canaries are told apart.
+        let mut columns = [Columns::default(), Columns::default()];
         let (mut tally, mut short) = (Tally::default(), 0_u32);
         let mut examples: BTreeMap<u32, NodeRow> = BTreeMap::new();
         for spot in &todo.spots {
             let hot = self.cx.state.nodes.hot(spot.row);
             match judge.alone(spot.row, hot, self.proposed) {
-                None => self.fill(judge, hot, spot, &mut columns),
+                None => self.fill(judge, hot, spot, &mut columns[usize::from(spot.canary)]),
                 Some(reason) => {
                     examples.insert(hot.class.0, spot.row);
                     tally.count(judge.reasons(), reason, hot.class.0, 1);
@@ -66,14 +70,17 @@ impl<'e> Placer<'_, 'e> {
             draft.failed.insert(name.to_string(), metric.clone());
         }
         draft.queued.insert(name.to_string(), short);
-        if let Some(first) = columns.metric.take() {
-            metric.score_meta_data = first.score_meta_data;
-            metric.coalesced_failures = 0;
-            columns.metric = Some(metric);
-        }
         let version = self.cx.job.current().version;
-        let run = Run { version, deployment: None, canary: false };
-        draft.place(self.cx, name, &run, &judge.ask.template.clone(), columns);
+        for (canary, mut columns) in [false, true].into_iter().zip(columns) {
+            if let Some(first) = columns.metric.take() {
+                let score_meta_data = first.score_meta_data;
+                columns.metric =
+                    Some(AllocationMetric { score_meta_data, coalesced_failures: 0, ..metric.clone() });
+            }
+            let run = Run { version, deployment: self.deployment, canary };
+            draft.place(self.cx, name, &run, &judge.ask.template.clone(), columns);
+        }
+        filtered as u32
     }
 
     fn fill(&mut self, judge: &mut Judge<'e>, hot: &NodeHot, spot: &Spot<'e>, columns: &mut Columns) {

@@ -1,10 +1,10 @@
-//! One pass over a job that runs on every node (section 8, as far as there are no deployments).
+//! One pass over a job that runs on every node (section 8).
 
 use std::collections::BTreeMap;
 
 use base::{Duration, Rng};
 use model::document::{DesiredUpdates, TaskGroup};
-use model::{ClientStatus, NodeId};
+use model::{ClientStatus, DeploymentId, JobType, NodeId};
 use state::alloc::Alloc;
 use state::node::NodeRow;
 
@@ -14,7 +14,10 @@ use crate::judge::Judge;
 use crate::place_per_node::Placer;
 use crate::plan::Draft;
 use crate::proposed::Proposed;
-use crate::reconcile::{Again, Fate, FollowUps, Situation, Stop, Update, allowance, fate, is_given_up};
+use crate::reconcile::{
+    Again, Fate, FollowUps, Situation, Stage, Stop, Summary, Update, allowance, conclude, fate, fresh_id,
+    is_given_up,
+};
 use crate::rules::is_in_pool;
 use crate::texts;
 
@@ -35,25 +38,45 @@ pub fn pass(cx: &Situation, seed: u64) -> Draft {
 
     let mut ports = Rng::stream(seed, "ports");
     let mut again = Again::default();
+    let mut summary = Summary { complete: true, ..Summary::default() };
+    let mut deployment = cx.rollout.active().map(|active| active.id);
     for (name, allocs) in by_group {
         let group = version.group(name).filter(|_| cx.job.is_wanted());
         let mut work = Work { cx, group, candidates: &candidates, scope: &mut scope, todo: Todo::default() };
         work.classify(&allocs);
-        if let Some(judge) = judges.get_mut(name) {
-            again = again.or(work.update(judge, &proposed));
-            work.fill(&allocs);
+        let mut stage = group.map(|group| Stage::of(cx, name, group));
+        if let (Some(judge), Some(stage)) = (judges.get_mut(name), &mut stage) {
+            let held = held(&allocs);
+            again = again.or(work.update(judge, &proposed, stage, &held));
+            work.fill(&held);
+        }
+        let begins = stage.as_ref().is_some_and(|stage| stage.begins_per_node(cx, &allocs));
+        let begins = begins && work.todo.reached() > 0;
+        if begins {
+            deployment.get_or_insert_with(|| fresh_id(seed));
         }
         let todo = work.todo;
-        todo.carry_out(cx, &mut draft, &mut proposed, &mut follow_ups, judges.get(name));
+        let joins = deployment.or(cx.rollout.latest().map(|latest| latest.id));
+        todo.carry_out(cx, &mut draft, &mut proposed, &mut follow_ups, judges.get(name), joins);
         if version.group(name).is_some() {
             draft.queued.insert(name.to_string(), 0);
         }
         draft.groups.entry(name.to_string()).or_default().desired = todo.desired.clone();
-        if let (Some(judge), Some(group)) = (judges.get_mut(name), group) {
+        if let (Some(judge), Some(group), Some(mut stage)) = (judges.get_mut(name), group, stage) {
+            let reached = todo.reached();
+            let proposed = &mut proposed;
             let mut placer =
-                Placer { cx, group, candidates: &candidates, proposed: &mut proposed, ports: &mut ports };
-            placer.place(&mut draft, name, judge, todo);
+                Placer { cx, group, candidates: &candidates, proposed, ports: &mut ports, deployment };
+            let filtered = placer.place(&mut draft, name, judge, todo);
+            if stage.existing || begins {
+                stage.goal.desired_total = reached - filtered;
+                summary.complete &= stage.existing && stage.is_complete();
+            }
+            summary.goals.extend(stage.news(begins));
         }
+    }
+    if version.kind == JobType::System {
+        conclude(cx, &mut draft, seed, summary);
     }
     if let Some(time) = again.at(!draft.plan.placed.is_empty()) {
         follow_ups.rollout(cx, time);
@@ -70,6 +93,7 @@ pub struct Spot<'a> {
     pub id: NodeId,
     pub name_index: u32,
     pub previous: Option<&'a Alloc>,
+    pub canary: bool,
 }
 
 /// What is to become of one group.
@@ -84,6 +108,10 @@ pub struct Todo<'a> {
     pub outdated: Vec<&'a Alloc>,
     /// Allocations that stay.
     pub staying: Vec<&'a Alloc>,
+    /// Allocations that are to be replaced later.
+    pub later: Vec<&'a Alloc>,
+    /// Most canaries that may be placed anew for those that failed; none while nothing is tried out.
+    pub failed_canaries: usize,
     pub desired: DesiredUpdates,
 }
 
@@ -172,7 +200,13 @@ impl<'a> Work<'a, '_> {
 
     /// Changes in place what can be; replaces as much of the rest as may be unsettled at once. Returns when
     /// to go on with what has to wait.
-    fn update(&mut self, judge: &mut Judge<'a>, proposed: &Proposed<'a>) -> Again {
+    fn update(
+        &mut self,
+        judge: &mut Judge<'a>,
+        proposed: &Proposed<'a>,
+        stage: &mut Stage,
+        held: &Held<'a>,
+    ) -> Again {
         let Some(group) = self.group else { return Again::default() };
         let mut updates = Updates::default();
         let mut destructive = Vec::new();
@@ -189,33 +223,83 @@ impl<'a> Work<'a, '_> {
             }
         }
         destructive.sort_by_key(|alloc| (alloc.node_id, alloc.name_index, alloc.id));
-        let rollout = allowance(self.cx, group, self.todo.staying.iter().copied());
-        let taken = destructive.len().min(rollout.allowance);
-        let again = if taken < destructive.len() { rollout.again } else { Again::default() };
-        let (now, later) = destructive.split_at(taken);
-        for alloc in now {
+        let mut again = Again::default();
+        let (now, later) = if self.cx.job.current().kind == JobType::Sysbatch {
+            let rollout = allowance(self.cx, group, self.todo.staying.iter().copied());
+            let taken = destructive.len().min(rollout.allowance);
+            if taken < destructive.len() {
+                again = rollout.again;
+            }
+            let later = destructive.split_off(taken);
+            (destructive, later)
+        } else if stage.canaries_wanted() > 0 && self.cx.job.current().version > 0 && !destructive.is_empty()
+        {
+            self.try_out(judge, proposed, stage, held, destructive)
+        } else {
+            let later = destructive.split_off(destructive.len().min(self.limit(stage)));
+            (destructive, later)
+        };
+        let tries_out = stage.is_canarying();
+        for alloc in &now {
             self.todo.reconnected.retain(|back| back.id != alloc.id);
             self.todo.stops.push(Stop::new(alloc, texts::UPDATING));
-            self.todo.spots.push(Spot::successor(alloc));
+            self.todo.spots.push(Spot { canary: tries_out, ..Spot::successor(alloc) });
         }
         self.todo.desired.in_place_update = self.todo.in_place.len() as u64;
         self.todo.desired.reconnect = self.todo.reconnected.len() as u64;
         self.todo.desired.destructive_update = now.len() as u64;
         self.todo.desired.ignore += later.len() as u64;
+        self.todo.later = later;
         again
     }
 
-    /// Every candidate has every name, unless a run-to-end job has run there already.
-    fn fill(&mut self, allocs: &[&'a Alloc]) {
-        let mut held: BTreeMap<(NodeRow, u32), &Alloc> = BTreeMap::new();
-        for alloc in allocs.iter().copied() {
-            let newest = held.entry((alloc.node, alloc.name_index)).or_insert(alloc);
-            if (!alloc.is_terminal(), alloc.created, alloc.id)
-                > (!newest.is_terminal(), newest.created, newest.id)
-            {
-                *newest = alloc;
-            }
+    /// How many may be replaced now (SY-6). A deployment that rests replaces none.
+    fn limit(&self, stage: &Stage) -> usize {
+        let Some(parallel) = stage.max_parallel() else { return usize::MAX };
+        let rollout = &self.cx.rollout;
+        if rollout.is_paused() || rollout.is_failed() || stage.is_canarying() {
+            return 0;
         }
+        let own = self.todo.staying.iter().filter(|alloc| rollout.holds(alloc));
+        parallel.saturating_sub(own.filter(|alloc| alloc.health.healthy.is_none()).count())
+    }
+
+    /// Tries the version out on a part of the nodes (SY-9): what is replaced now, and what later. Nodes that the version
+    /// cannot run on are no test of it: what is there ends at once.
+    fn try_out(
+        &mut self,
+        judge: &mut Judge<'a>,
+        proposed: &Proposed<'a>,
+        stage: &mut Stage,
+        held: &Held<'a>,
+        destructive: Vec<&'a Alloc>,
+    ) -> (Vec<&'a Alloc>, Vec<&'a Alloc>) {
+        let (mut now, suited): (Vec<&Alloc>, Vec<&Alloc>) = destructive.into_iter().partition(|alloc| {
+            let hot = self.cx.state.nodes.hot(alloc.node);
+            let reason = judge.alone(alloc.node, hot, proposed);
+            reason.is_some_and(|reason| !judge.reasons().get(reason).exhausted)
+        });
+        let is_canary = |alloc: &&&Alloc| alloc.health.canary && self.cx.rollout.holds(alloc);
+        let running = self.todo.staying.iter().filter(is_canary).count();
+        let failed = held.values().filter(|alloc| alloc.is_terminal()).filter(is_canary).count();
+        let all = suited.len() + running + failed;
+        let share = (all * stage.canaries_wanted() as usize).div_ceil(100);
+        let wanted = share.min(stage.max_parallel().unwrap_or(usize::MAX));
+        stage.goal.desired_canaries = wanted as u32;
+        if self.cx.rollout.is_paused() || self.cx.rollout.is_failed() {
+            now.extend(suited);
+            return (Vec::new(), now);
+        }
+        self.todo.failed_canaries = failed.min(wanted);
+        let fresh = wanted.saturating_sub(self.todo.failed_canaries + running).min(suited.len());
+        self.todo.desired.canary = fresh as u64;
+        now.extend(&suited[..fresh]);
+        (now, suited[fresh..].to_vec())
+    }
+
+    /// Every candidate has every name, unless a run-to-end job has run there already.
+    fn fill(&mut self, held: &Held<'a>) {
+        let mut failed_canaries = self.todo.failed_canaries;
         let batch = self.cx.job.current().kind.is_batch();
         let current = self.cx.job.current().registered;
         for row in self.candidates.list.iter().copied() {
@@ -226,7 +310,11 @@ impl<'a> Work<'a, '_> {
                 });
                 if !holds {
                     let id = self.cx.state.nodes.cold(row).id;
-                    self.todo.spots.push(Spot { row, id, name_index, previous });
+                    let was_canary = |alloc: &Alloc| alloc.health.canary && self.cx.rollout.holds(alloc);
+                    let canary = failed_canaries > 0 && previous.is_some_and(was_canary);
+                    failed_canaries -= usize::from(canary);
+                    self.todo.desired.canary += u64::from(canary);
+                    self.todo.spots.push(Spot { row, id, name_index, previous, canary });
                 } else if previous.is_some_and(Alloc::is_terminal) {
                     self.todo.desired.ignore += 1;
                 }
@@ -235,13 +323,34 @@ impl<'a> Work<'a, '_> {
     }
 }
 
+/// The newest allocation of each name on each node; living ones before ended ones.
+type Held<'a> = BTreeMap<(NodeRow, u32), &'a Alloc>;
+
+fn held<'a>(allocs: &[&'a Alloc]) -> Held<'a> {
+    let mut held: Held<'a> = BTreeMap::new();
+    for alloc in allocs.iter().copied() {
+        let newest = held.entry((alloc.node, alloc.name_index)).or_insert(alloc);
+        let rank = |alloc: &Alloc| (!alloc.is_terminal(), alloc.created, alloc.id);
+        if rank(alloc) > rank(newest) {
+            *newest = alloc;
+        }
+    }
+    held
+}
+
 impl<'a> Spot<'a> {
     fn successor(alloc: &'a Alloc) -> Spot<'a> {
-        Spot { row: alloc.node, id: alloc.node_id, name_index: alloc.name_index, previous: Some(alloc) }
+        let (row, id, name_index) = (alloc.node, alloc.node_id, alloc.name_index);
+        Spot { row, id, name_index, previous: Some(alloc), canary: false }
     }
 }
 
 impl Todo<'_> {
+    /// Places that the group has or is to have, whether or not all of them suit it.
+    fn reached(&self) -> u32 {
+        (self.spots.len() + self.staying.len() + self.later.len() + self.unknown.len()) as u32
+    }
+
     /// What does not depend on finding room. A predecessor ends even if its node turns out full.
     fn carry_out(
         &self,
@@ -250,6 +359,7 @@ impl Todo<'_> {
         proposed: &mut Proposed,
         follow_ups: &mut FollowUps,
         judge: Option<&Judge>,
+        deployment: Option<DeploymentId>,
     ) {
         for stop in &self.stops {
             draft.stop(stop);
@@ -266,7 +376,7 @@ impl Todo<'_> {
         if let Some(judge) = judge {
             self.in_place.iter().for_each(|alloc| proposed.resize(alloc, judge.ask.amount));
             let updated = self.in_place.iter().map(|alloc| alloc.id).collect();
-            draft.update_in_place(cx, &judge.ask.template, updated, None);
+            draft.update_in_place(cx, &judge.ask.template, updated, deployment);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 mod support;
 
-use model::document::{Job, UpdateStrategy};
+use model::document::Job;
 use model::{ClientStatus, Desired, Eligibility, Trigger};
 use support::*;
 
@@ -101,26 +101,21 @@ fn a_destructive_change_replaces_each_on_its_node() {
     assert!(world.alloc(on(&world, 1)).previous.is_some());
 }
 
-/// Ours, while there are no deployments.
+/// Ours: a job that runs to its end has no deployment, so what has settled paces it.
 #[test]
-fn an_update_block_paces_nodes() {
-    for kind in ["system", "sysbatch"] {
-        let paced = |job: &mut Job| {
-            group(job).update = Some(UpdateStrategy { max_parallel: Some(2), ..UpdateStrategy::default() });
-        };
-        let mut world = World::with_nodes(5);
-        world.register(job(kind, 1).with(paced));
-        world.work_off();
+fn an_update_block_paces_what_runs_to_its_end() {
+    let mut world = World::with_nodes(5);
+    world.run(job("sysbatch", 1).with(rolling(2, 0)));
+    world.all_run();
+    let mut rounds = vec![nodes(&world.run(job("sysbatch", 1).with(rolling(2, 0)).with(destructive))).len()];
+    while !world.waiting().is_empty() {
         world.all_run();
-        let eval = world.register(job(kind, 1).with(paced).with(destructive));
-        let mut rounds = vec![nodes(&world.settle(eval)).len()];
-        while !world.waiting().is_empty() {
-            world.all_run();
-            let next = world.skip_to(Trigger::RollingUpdate);
-            rounds.push(nodes(&world.settle(next)).len());
-        }
-        assert_eq!(rounds, [2, 2, 1], "{kind}");
+        let next = world.skip_to(Trigger::RollingUpdate);
+        rounds.push(nodes(&world.settle(next)).len());
     }
+    assert_eq!(rounds, [2, 2, 1]);
+    let job = world.state.jobs.lookup(&key()).unwrap();
+    assert!(job.deployments.is_empty());
 }
 
 /// G38, G39.

@@ -135,9 +135,9 @@ async fn deployments_are_promoted_paused_and_failed() {
     nobody.refused(500, "must specify at least one healthy/unhealthy allocation ID");
     let no_id = cluster.put(&path("allocation-health"), &body(json!({"HealthyAllocationIDs": ["x"]}))).await;
     no_id.refused(400, "HealthyAllocationIDs: expected UUIDs, found \"x\"");
-    let set =
-        cluster.put(&path("allocation-health"), &body(json!({"HealthyAllocationIDs": [ALLOC.to_string()]})));
-    assert!(set.await.json()["EvalID"].as_str().unwrap().len() == 36);
+    let healthy = body(json!({"HealthyAllocationIDs": [ALLOC.to_string()]}));
+    let set = cluster.put(&path("allocation-health"), &healthy).await.json();
+    assert!(set["EvalID"].as_str().unwrap().len() == 36);
     cluster.put(&path("fail"), &json!({})).await.json();
     assert_eq!(status().await, "failed");
     cluster.put(&path("fail"), &json!({})).await.refused(500, "can't fail terminal deployment");

@@ -149,7 +149,6 @@ fn transition(alloc: &Alloc) -> DesiredTransition {
         no_shutdown_delay: asked(alloc.transition.no_shutdown_delay),
         force_reschedule: asked(alloc.transition.force_reschedule),
         migrate_disable_placement: asked(alloc.transition.disable_placement),
-        ..DesiredTransition::default()
     }
 }
 

@@ -125,6 +125,17 @@ impl Stage {
         if self.promoted { 0 } else { u32::try_from(canary).unwrap_or(0) }
     }
 
+    /// A job that runs on every node begins a deployment with a version that has run nowhere yet (SY-8, judged over the
+    /// whole job).
+    pub fn begins_per_node(&self, cx: &Situation, allocs: &[&Alloc]) -> bool {
+        let rollout = &cx.rollout;
+        let rests = rollout.is_paused() || rollout.is_failed();
+        let deployed = rollout.old.is_some_and(|old| old.is_of(cx.job.current()));
+        let has_run = allocs.iter().any(|alloc| cx.is_current(&alloc.version));
+        let deploys = cx.job.current().kind == JobType::System && self.update.is_some();
+        deploys && !self.existing && !rests && !deployed && !has_run
+    }
+
     /// Nothing of the group is left to wait for, once nothing of it is to change.
     pub fn is_complete(&self) -> bool {
         let wanted = self.goal.desired_total.max(self.goal.desired_canaries);
@@ -211,6 +222,11 @@ fn completed(current: &Deployment) -> Option<(DeploymentStatus, &'static str)> {
     }
 }
 
+/// What a deployment that begins in this pass is called.
+pub fn fresh_id(seed: u64) -> DeploymentId {
+    DeploymentId(Rng::stream(seed, "deployment").uuid())
+}
+
 fn created(cx: &Situation, seed: u64, groups: Vec<DeploymentGoal>) -> DeploymentCreated {
     let version = cx.job.current();
     let mut canaries = groups.iter().filter(|goal| goal.desired_canaries > 0);
@@ -222,7 +238,7 @@ fn created(cx: &Situation, seed: u64, groups: Vec<DeploymentGoal>) -> Deployment
         texts::NEEDS_PROMOTION
     };
     DeploymentCreated {
-        deployment: DeploymentId(Rng::stream(seed, "deployment").uuid()),
+        deployment: fresh_id(seed),
         key: cx.job.key.clone(),
         version: version.version,
         priority: cx.eval.facts.priority,

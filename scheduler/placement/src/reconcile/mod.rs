@@ -19,7 +19,7 @@ mod wishes;
 mod work;
 
 pub use classify::{Fate, fate, is_given_up};
-pub use deploy::{Rollout, Summary, conclude};
+pub use deploy::{Rollout, Stage, Summary, conclude, fresh_id};
 pub use follow_up::FollowUps;
 pub use group::{GroupPlan, Stop, Update, Wish, reconcile};
 pub use rolling::{Again, allowance};

@@ -1,6 +1,6 @@
-//! How fast a destructive update proceeds, while there are no deployments to pace it.
+//! How fast a destructive update of a job proceeds that runs to its end on every node: it has no deployment to pace it.
 //!
-//! A replaced allocation counts as settled when it has been running, unchanged, for the group's
+//! A replaced allocation counts as settled when it has ended, or been running, unchanged, for the group's
 //! `min_healthy_time`. At most `max_parallel` may be unsettled; the rest waits for a follow-up evaluation.
 
 use base::{Duration, Time};

@@ -155,6 +155,27 @@ pub struct Held<'a> {
     pub may_collide: bool,
 }
 
+/// [`Held`] by itself.
+#[derive(Clone, Debug)]
+pub struct OwnHeld {
+    address: Option<String>,
+    number: u16,
+    may_collide: bool,
+}
+
+impl OwnHeld {
+    pub fn as_ref(&self) -> Held<'_> {
+        Held { address: self.address.as_deref(), number: self.number, may_collide: self.may_collide }
+    }
+}
+
+impl From<Held<'_>> for OwnHeld {
+    fn from(held: Held<'_>) -> OwnHeld {
+        let Held { address, number, may_collide } = held;
+        OwnHeld { address: address.map(str::to_string), number, may_collide }
+    }
+}
+
 /// The ports of an allocation, placed or planned.
 pub fn held<'a>(
     template: &'a Template,

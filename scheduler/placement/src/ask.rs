@@ -7,7 +7,8 @@ use model::document::{
 };
 use state::node::Amount;
 
-use crate::ports::{PortAsk, Static};
+use crate::cores::wanted;
+use crate::fixtures::Fixtures;
 
 /// What a task gets that does not say, in MHz and MiB; job canonicalisation writes the same.
 const CPU_DEFAULT: i64 = 100;
@@ -19,26 +20,20 @@ pub struct Ask {
     pub amount: Amount,
     /// What all placements of the group have in common.
     pub template: Template,
-    pub ports: PortAsk,
-    /// The group has to share its node's own network, and these host networks have to exist there, by port
-    /// label.
-    pub host_network: Option<Vec<(String, String)>>,
+    pub fixtures: Fixtures,
     /// Something this release does not place: no node will do.
     pub refusal: Option<&'static str>,
 }
 
 impl Ask {
-    pub fn of(group: &TaskGroup) -> Ask {
+    /// `oversubscribed`: what a task may use of memory at most counts.
+    pub fn of(group: &TaskGroup, oversubscribed: bool) -> Ask {
         let amount = amount(group);
-        let network = group.networks.first();
-        let ports = network.map(sorted_ports).unwrap_or_default();
-        let host_networks = ports.iter().filter(|(port, _)| !port.host_network.is_empty());
-        let named = host_networks.map(|(port, _)| (port.label.clone(), port.host_network.clone())).collect();
+        let ports = group.networks.first().map(sorted_ports).unwrap_or_default();
         Ask {
             amount,
-            template: template(group, amount, &ports),
-            ports: port_ask(&ports),
-            host_network: network.filter(|network| mode(network) == "host").map(|_| named),
+            template: template(group, amount, &ports, oversubscribed),
+            fixtures: Fixtures::of(group),
             refusal: refusal(group),
         }
     }
@@ -54,16 +49,10 @@ fn refusal(group: &TaskGroup) -> Option<&'static str> {
         Some("CSI volumes are not placed by this release")
     } else if !group.volumes.is_empty() {
         Some("host volumes are not placed by this release")
-    } else if network.is_some_and(|network| !matches!(mode(network), "host" | "none")) {
-        Some("network modes other than host and none are not placed by this release")
-    } else if network.is_some_and(|network| mode(network) == "none" && has_ports(network)) {
-        Some("ports need the network mode host in this release")
+    } else if network.is_some_and(|network| network.mode == "none" && has_ports(network)) {
+        Some("there are no ports in the network mode none")
     } else if of_tasks().any(|resources| resources.networks.iter().any(has_ports)) {
         Some("networks of tasks are not placed by this release, those of groups are")
-    } else if of_tasks().any(|resources| resources.cores.is_some_and(|cores| cores > 0)) {
-        Some("cores are not placed by this release")
-    } else if of_tasks().any(|resources| !resources.devices.is_empty()) {
-        Some("devices are not placed by this release")
     } else {
         None
     }
@@ -74,46 +63,24 @@ pub fn mode(network: &NetworkResource) -> &str {
     if network.mode.is_empty() { "host" } else { &network.mode }
 }
 
-/// Ports by label, and whether each is static.
+/// Ports by label.
 ///
 /// By label, because an in-place update keeps an allocation's numbers: reordering ports in the job must not
 /// exchange them.
-fn sorted_ports(network: &NetworkResource) -> Vec<(&Port, bool)> {
-    let fixed = network.reserved_ports.iter().map(|port| (port, true));
-    let mut ports: Vec<(&Port, bool)> =
-        fixed.chain(network.dynamic_ports.iter().map(|port| (port, false))).collect();
-    ports.sort_by(|(one, _), (other, _)| one.label.cmp(&other.label));
+fn sorted_ports(network: &NetworkResource) -> Vec<&Port> {
+    let mut ports: Vec<&Port> = network.reserved_ports.iter().chain(&network.dynamic_ports).collect();
+    ports.sort_by(|one, other| one.label.cmp(&other.label));
     ports
 }
 
-fn port_ask(ports: &[(&Port, bool)]) -> PortAsk {
-    let mut ask = PortAsk { len: ports.len(), ..PortAsk::default() };
-    for (slot, (port, fixed)) in ports.iter().enumerate() {
-        if *fixed {
-            ask.fixed.push(Static {
-                slot,
-                label: port.label.clone(),
-                number: port.value,
-                may_collide: port.ignore_collision,
-            });
-        } else {
-            ask.dynamic.push(slot);
-        }
-    }
-    ask
-}
-
-fn template(group: &TaskGroup, amount: Amount, ports: &[(&Port, bool)]) -> Template {
+fn template(group: &TaskGroup, amount: Amount, ports: &[&Port], oversubscribed: bool) -> Template {
     let tasks = group.tasks.iter();
     let lifecycles = tasks.clone().filter_map(|task| Some((task.name.clone(), task.lifecycle.clone()?)));
-    let mapping = |(port, _): &(&Port, bool)| PortMapping {
-        label: port.label.clone(),
-        to: port.to,
-        ..PortMapping::default()
-    };
+    let mapping =
+        |port: &&Port| PortMapping { label: port.label.clone(), to: port.to, ..PortMapping::default() };
     Template {
         resources: AllocatedResources {
-            tasks: tasks.map(|task| (task.name.clone(), task_resources(task))).collect(),
+            tasks: tasks.map(|task| (task.name.clone(), task_resources(task, oversubscribed))).collect(),
             shared: AllocatedSharedResources {
                 disk_mb: i64::from(amount.disk_mib),
                 networks: group.networks.iter().take(1).cloned().collect(),
@@ -128,22 +95,29 @@ fn template(group: &TaskGroup, amount: Amount, ports: &[(&Port, bool)]) -> Templ
     }
 }
 
-fn task_resources(task: &Task) -> AllocatedTaskResources {
+fn task_resources(task: &Task, oversubscribed: bool) -> AllocatedTaskResources {
     let (cpu, memory) = of_task(task);
+    let asked = task.resources.as_ref();
+    let most = asked.and_then(|asked| asked.memory_max_mb).filter(|_| oversubscribed).unwrap_or(0);
+    let secrets = asked.and_then(|asked| asked.secrets_mb).unwrap_or(0);
     AllocatedTaskResources {
         cpu: AllocatedCpuResources { cpu_shares: cpu, ..AllocatedCpuResources::default() },
-        // The memory maximum counts only where oversubscription is on, which no configuration can say yet.
-        memory: AllocatedMemoryResources { memory_mb: memory, ..AllocatedMemoryResources::default() },
+        memory: AllocatedMemoryResources {
+            memory_mb: memory,
+            // Less than nothing means without limit.
+            memory_max_mb: if most > 0 { most + secrets } else { most },
+        },
         ..AllocatedTaskResources::default()
     }
 }
 
-/// MHz and MiB of one task.
+/// MHz and MiB of one task. The MHz of cores that it has for itself come on top, node by node.
 fn of_task(task: &Task) -> (i64, i64) {
     let default = Resources::default();
     let resources = task.resources.as_ref().unwrap_or(&default);
     let memory = resources.memory_mb.unwrap_or(MEMORY_DEFAULT) + resources.secrets_mb.unwrap_or(0);
-    (resources.cpu.unwrap_or(CPU_DEFAULT), memory)
+    let cpu = if wanted(task) > 0 { 0 } else { resources.cpu.unwrap_or(CPU_DEFAULT) };
+    (cpu, memory)
 }
 
 /// The most that runs at once: before the main tasks, with them, or after them.
@@ -179,7 +153,7 @@ fn clamped(number: i64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use model::document::TaskLifecycle;
+    use model::document::{TaskLifecycle, VolumeRequest};
 
     use super::*;
 
@@ -227,20 +201,31 @@ mod tests {
             ..NetworkResource::default()
         };
         let group = TaskGroup { networks: vec![network].into(), ..TaskGroup::default() };
-        let ask = Ask::of(&group);
+        let ask = Ask::of(&group, false);
         let labels: Vec<&str> = ask.template.ports.iter().map(|port| port.label.as_str()).collect();
         assert_eq!(labels, ["admin", "web", "zeta"]);
-        assert_eq!((ask.ports.fixed[0].slot, ask.ports.dynamic.as_slice()), (1, &[0, 2][..]));
     }
 
     #[test]
     fn what_is_not_placed_yet_is_refused_by_name() {
         let mut group = TaskGroup { tasks: vec![task("main", 1, "", false)].into(), ..TaskGroup::default() };
-        assert_eq!(Ask::of(&group).refusal, None);
-        group.tasks[0].resources.get_or_insert_default().cores = Some(2);
-        assert_eq!(Ask::of(&group).refusal, Some("cores are not placed by this release"));
-        group.networks.push(NetworkResource { mode: "bridge".into(), ..NetworkResource::default() });
-        let refusal = Ask::of(&group).refusal.unwrap();
-        assert!(refusal.starts_with("network modes"), "{refusal}");
+        assert_eq!(Ask::of(&group, false).refusal, None);
+        let volume = VolumeRequest { kind: "csi".into(), ..VolumeRequest::default() };
+        group.volumes.insert("data".into(), volume);
+        assert_eq!(Ask::of(&group, false).refusal, Some("CSI volumes are not placed by this release"));
+    }
+
+    /// J07, J08.
+    #[test]
+    fn memory_may_grow_only_where_operators_let_it() {
+        let most = |asked, oversubscribed| {
+            let mut task = task("main", 1, "", false);
+            let resources = task.resources.get_or_insert_default();
+            (resources.memory_max_mb, resources.secrets_mb) = (Some(asked), Some(10));
+            let group = TaskGroup { tasks: vec![task].into(), ..TaskGroup::default() };
+            Ask::of(&group, oversubscribed).template.resources.tasks["main"].memory.memory_max_mb
+        };
+        assert_eq!((most(512, true), most(512, false)), (522, 0));
+        assert_eq!((most(-1, true), most(0, true)), (-1, 0));
     }
 }

@@ -6,13 +6,15 @@
 use std::collections::BTreeMap;
 
 use state::State;
-use state::node::{Amount, NodeCold, NodeRow};
+use state::node::{Amount, NodeCold};
 
 use crate::affinity::Affinities;
 use crate::constraint::{Target, escapes};
+use crate::fixtures::Equipment;
 use crate::fleet::{Fleet, Room};
 use crate::lanes::{Lanes, MISSING, Values, Worth};
 use crate::metrics::Tally;
+use crate::proposed::Proposed;
 use crate::rules::{ALLOCS_MAX, ReasonId, Rules, Verdict, dimension};
 use crate::score::{OUT, fit};
 use crate::shape::Shape;
@@ -25,6 +27,22 @@ pub enum Standing {
     Outside,
     Plays(Worth),
     Barred(ReasonId),
+}
+
+/// What speaks for a node, whoever's it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Speaks {
+    pub fit: f64,
+    /// Only if the job has affinities, to nodes and to devices.
+    pub affinity: Option<f64>,
+    pub devices: Option<f64>,
+}
+
+impl Speaks {
+    /// In the order in which a whole column is added up.
+    pub fn sum(&self) -> f64 {
+        self.fit + self.devices.unwrap_or(0.0) + self.affinity.unwrap_or(0.0)
+    }
 }
 
 /// [`Standing`] in two bytes: these, or the number of a reason.
@@ -97,20 +115,25 @@ impl Board {
         let mut of_lane = Vec::new();
         let (said, sums) = (f64::from(self.said()), self.sums());
         let laned = !self.traits.properties.is_empty();
+        let untouched = Proposed::new(state);
         for position in 0..fleet.len() as u32 {
             let known = self.trait_of(state, fleet, position);
             let at = position as usize;
             if laned {
                 of_lane.push(known.lane);
             }
-            let (used, allocs) = (fleet.used(position), fleet.allocs(position));
-            let standing = match self.bar(state, fleet, position, known, used, allocs) {
-                None => {
-                    let sum = scores[at] + known.affinity;
+            let used = (fleet.used(position), fleet.allocs(position));
+            let standing = match self.bar(state, fleet, position, known, used, &untouched) {
+                Ok(equipment) => {
+                    let fit = match equipment.cpu_mhz {
+                        0 => scores[at],
+                        _ => self.fit(fleet, position, used.0, &equipment),
+                    };
+                    let sum = fit + equipment.score.unwrap_or(0.0) + known.affinity;
                     scores[at] = if sums { sum } else { sum / said };
                     PLAYS
                 }
-                Some(barred) => {
+                Err(barred) => {
                     scores[at] = OUT;
                     barred
                 }
@@ -130,6 +153,7 @@ impl Board {
     #[must_use]
     pub fn follow(&mut self, state: &State, fleet: &Fleet) -> bool {
         let Some(changed) = fleet.changed_since(self.seen) else { return false };
+        let untouched = Proposed::new(state);
         for change in changed {
             // A node of another class may stand in another lane, and lanes are for ever.
             let position = change.position;
@@ -137,7 +161,10 @@ impl Board {
             if change.of_class || (self.traits.each && lane != self.lanes.number(position)) {
                 return false;
             }
-            let standing = self.judge(state, fleet, position, fleet.used(position), fleet.allocs(position));
+            let standing = match self.judge(state, fleet, position, &untouched) {
+                Ok(speaks) => Standing::Plays(Worth::of(speaks.sum(), self.said())),
+                Err(standing) => standing,
+            };
             self.put(state, fleet, position, standing);
         }
         self.seen = fleet.changes();
@@ -196,52 +223,69 @@ impl Board {
         }
     }
 
-    /// What the node is with so much of it in use.
+    /// What speaks for the node as the plan leaves it.
+    ///
+    /// # Errors
+    /// What it is instead, if it does not play.
     pub fn judge(
         &mut self,
         state: &State,
         fleet: &Fleet,
         position: u32,
-        used: Amount,
-        allocs: u32,
-    ) -> Standing {
+        proposed: &Proposed,
+    ) -> Result<Speaks, Standing> {
         let known = self.trait_of(state, fleet, position);
-        match self.bar(state, fleet, position, known, used, allocs) {
-            Some(OUTSIDE) => Standing::Outside,
-            Some(reason) => Standing::Barred(reason),
-            None => {
-                let used = used.plus(self.shape.amount);
-                let fit = fit_of(fleet.room(position).capacity, used, self.shape.algorithm);
-                Standing::Plays(Worth::of(fit + known.affinity, self.said()))
-            }
+        let row = fleet.rows[position as usize];
+        let used = (proposed.used(row), proposed.allocs(row));
+        match self.bar(state, fleet, position, known, used, proposed) {
+            Err(OUTSIDE) => Err(Standing::Outside),
+            Err(reason) => Err(Standing::Barred(reason)),
+            Ok(equipment) => Ok(Speaks {
+                fit: self.fit(fleet, position, used.0, &equipment),
+                affinity: (!self.traits.affinities.is_empty()).then_some(known.affinity),
+                devices: equipment.score,
+            }),
         }
     }
 
+    fn fit(&self, fleet: &Fleet, position: u32, used: Amount, equipment: &Equipment) -> f64 {
+        let more = Amount { cpu_mhz: equipment.cpu_mhz, ..Amount::default() };
+        let used = used.plus(self.shape.amount).plus(more);
+        fit_of(fleet.room(position).capacity, used, self.shape.algorithm)
+    }
+
+    /// What one more would be given of the node's cores and devices, unless something bars it.
     fn bar(
         &mut self,
         state: &State,
         fleet: &Fleet,
         position: u32,
         known: Trait,
-        used: Amount,
-        allocs: u32,
-    ) -> Option<u16> {
+        (used, allocs): (Amount, u32),
+        proposed: &Proposed,
+    ) -> Result<Equipment, u16> {
         let at = position as usize;
         match known.verdict {
-            _ if !fleet.takes_work[at] => Some(OUTSIDE),
-            Verdict::Outside => Some(OUTSIDE),
-            Verdict::Broken(reason) => Some(reason),
-            Verdict::Fine => self
-                .rules
-                .node(state, fleet.rows[at])
-                .or_else(|| short_of(fleet.room(position), used, allocs, self.shape.amount)),
+            _ if !fleet.takes_work[at] => return Err(OUTSIDE),
+            Verdict::Outside => return Err(OUTSIDE),
+            Verdict::Broken(reason) => return Err(reason),
+            Verdict::Fine => {}
         }
-    }
-
-    /// How the node's affinity stands; `None` if the job has none.
-    pub fn affinity(&self, state: &State, row: NodeRow) -> Option<f64> {
-        let affinities = &self.traits.affinities;
-        (!affinities.is_empty()).then(|| affinities.score(state.nodes.cold(row)))
+        let row = fleet.rows[at];
+        if let Some(reason) = self.rules.node(state, row) {
+            return Err(reason);
+        }
+        let mut equipment = Equipment::default();
+        if self.shape.fixtures.equips() {
+            let node = &state.nodes.cold(row).document;
+            let equipped = self.shape.fixtures.equip(node, &proposed.taken(row));
+            equipment = equipped.map_err(|dimension| self.rules.reasons.exhausted(&dimension))?;
+        }
+        let more = Amount { cpu_mhz: equipment.cpu_mhz, ..Amount::default() };
+        match short_of(fleet.room(position), used.plus(more), allocs, self.shape.amount) {
+            Some(reason) => Err(reason),
+            None => Ok(equipment),
+        }
     }
 
     /// The values of the properties of nodes, spreads first.
@@ -270,7 +314,7 @@ impl Board {
 
     /// How many scorers speak of every node.
     fn said(&self) -> u8 {
-        1 + u8::from(!self.traits.affinities.is_empty())
+        1 + u8::from(!self.traits.affinities.is_empty()) + u8::from(self.shape.fixtures.scores())
     }
 
     fn sums(&self) -> bool {

@@ -4,18 +4,18 @@
 
 use std::cmp::Ordering;
 
+use base::Rng;
 use model::document::{Job, NodeScoreMeta, TaskGroup};
 use state::State;
 use state::alloc::Alloc;
 use state::node::NodeRow;
 
-use crate::board::{Board, Saved, Standing, fit_of};
+use crate::board::{Board, Saved, Standing};
 use crate::fleet::Fleet;
 use crate::judge::Distinct;
 use crate::lanes::Head;
 use crate::memory::Kept;
 use crate::metrics::SCORES_SHOWN;
-use crate::ports::NodePorts;
 use crate::property::Property;
 use crate::proposed::Proposed;
 use crate::rules::{DISTINCT_HOSTS, ReasonId};
@@ -309,15 +309,13 @@ impl<'f> Field<'f> {
 
     /// The checks that are put off until a node is about to be chosen. What fails them leaves the game.
     fn holds(&mut self, position: u32, proposed: &Proposed) -> bool {
-        let ask = &self.board.shape.ports;
-        if ask.is_empty() {
+        if self.board.shape.fixtures.addresses.is_empty() {
             return true;
         }
-        let row = self.row(position);
-        let node = self.state.nodes.cold(row);
-        let Err(failed) = ask.check(&NodePorts::new(&node.document, proposed.ports(row))) else {
-            return true;
-        };
+        // Whether there are free ports does not depend on where the search for them begins.
+        let mut anywhere = Rng::new(0);
+        let offer = self.board.shape.fixtures.offer(self.state, self.row(position), proposed, &mut anywhere);
+        let Err(failed) = offer else { return true };
         let reason = self.board.rules.reasons.exhausted_late(&failed);
         self.put(position, Standing::Barred(reason));
         false
@@ -335,8 +333,8 @@ impl<'f> Field<'f> {
 
     fn refresh(&mut self, position: u32, proposed: &Proposed) {
         let standing = match self.assess(position, proposed) {
-            (Standing::Plays(_), score) => Standing::Plays(score.worth()),
-            (standing, _) => standing,
+            Ok(score) => Standing::Plays(score.worth()),
+            Err(standing) => standing,
         };
         self.put(position, standing);
     }
@@ -348,38 +346,33 @@ impl<'f> Field<'f> {
         }
     }
 
-    /// What a node is by now, and what speaks for and against it.
-    fn assess(&mut self, position: u32, proposed: &Proposed) -> (Standing, Score) {
-        let row = self.row(position);
-        let (used, allocs) = (proposed.used(row), proposed.allocs(row));
-        let standing = self.board.judge(self.state, self.fleet, position, used, allocs);
-        let shape = &self.board.shape;
-        let fit = fit_of(self.fleet.room(position).capacity, used.plus(shape.amount), shape.algorithm);
+    /// What speaks for and against a node by now; what it is, if it does not play.
+    fn assess(&mut self, position: u32, proposed: &Proposed) -> Result<Score, Standing> {
+        let judged = self.board.judge(self.state, self.fleet, position, proposed);
         let mark = self.marks[position as usize] as usize;
         let touched = mark.checked_sub(1).map(|at| &self.touched[at]);
         let (of_group, of_job, penalised) =
             touched.map_or((0, 0, false), |touched| (touched.of_group, touched.of_job, touched.penalised));
-        let affinity = self.board.affinity(self.state, row);
-        let score = Score::new(fit, affinity, of_group, self.count, penalised);
         let shared = match self.distinct_hosts {
             Some(Distinct::Job) => of_job > 0,
             Some(Distinct::Group) => of_group > 0,
             None => false,
         };
-        match standing {
-            Standing::Plays(_) if shared => (Standing::Barred(DISTINCT_HOSTS), score),
-            Standing::Barred(reason) if shared && self.board.rules.reasons.get(reason).exhausted => {
-                (Standing::Barred(DISTINCT_HOSTS), score)
+        match judged {
+            Ok(_) if shared => Err(Standing::Barred(DISTINCT_HOSTS)),
+            Err(Standing::Barred(reason)) if shared && self.board.rules.reasons.get(reason).exhausted => {
+                Err(Standing::Barred(DISTINCT_HOSTS))
             }
-            standing => (standing, score),
+            Ok(speaks) => Ok(Score::new(speaks, of_group, self.count, penalised)),
+            Err(standing) => Err(standing),
         }
     }
 
     fn shown(&mut self, position: u32, proposed: &Proposed) -> Option<NodeScoreMeta> {
-        let (standing, score) = self.assess(position, proposed);
+        let score = self.assess(position, proposed).ok()?;
         let spread = self.view(position).spread;
         let id = self.state.nodes.cold(self.row(position)).id;
-        matches!(standing, Standing::Plays(_)).then(|| Score { spread, ..score }.document(id.to_string()))
+        Some(Score { spread, ..score }.document(id.to_string()))
     }
 }
 

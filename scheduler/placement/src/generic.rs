@@ -54,9 +54,9 @@ struct Context<'c, 'e> {
 /// A judge for each group that is wanted.
 pub fn judges<'e>(cx: &Situation<'e>, version: &'e JobVersion) -> BTreeMap<String, Judge<'e>> {
     let groups = version.job.task_groups.iter().filter(|_| cx.job.is_wanted());
-    let algorithm = settings(cx.state, version.job.node_pool.as_deref().unwrap_or_default()).algorithm;
+    let settings = settings(cx.state, version.job.node_pool.as_deref().unwrap_or_default());
     let judge = |group: &'e TaskGroup| {
-        (group.name.clone().unwrap_or_default(), Judge::new(cx.state, version, group, algorithm))
+        (group.name.clone().unwrap_or_default(), Judge::new(cx.state, version, group, &settings))
     };
     groups.map(judge).collect()
 }

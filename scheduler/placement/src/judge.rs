@@ -1,5 +1,6 @@
 //! Whether one node will do for a group, check by check, in the documented order.
 
+use base::Rng;
 use model::document::{Constraint, TaskGroup};
 use state::State;
 use state::alloc::Alloc;
@@ -10,12 +11,11 @@ use crate::ask::Ask;
 use crate::board::short_of;
 use crate::fleet::Room;
 use crate::lanes::Values;
-use crate::ports::NodePorts;
 use crate::property::Property;
 use crate::proposed::Proposed;
 use crate::rules::{ReasonId, Reasons, Rules, Verdict, boolean};
+use crate::settings::Settings;
 use crate::shape::Shape;
-use model::Algorithm;
 
 /// What a group of a job asks for, and every check of it.
 #[derive(Debug)]
@@ -38,9 +38,9 @@ pub enum Distinct {
 }
 
 impl<'e> Judge<'e> {
-    pub fn new(state: &'e State, version: &JobVersion, group: &TaskGroup, algorithm: Algorithm) -> Judge<'e> {
-        let ask = Ask::of(group);
-        let shape = Shape::of(&version.job, group, &ask, algorithm);
+    pub fn new(state: &'e State, version: &JobVersion, group: &TaskGroup, settings: &Settings) -> Judge<'e> {
+        let ask = Ask::of(group, settings.memory_oversubscription);
+        let shape = Shape::of(&version.job, group, &ask, settings.algorithm);
         let properties = Property::of(&version.job, group).into_iter();
         Judge {
             state,
@@ -94,11 +94,8 @@ impl<'e> Judge<'e> {
         {
             return Some(self.rules().reasons.filter(&text));
         }
-        let ports = &self.ask.ports;
-        if ports.is_empty() {
-            return None;
-        }
-        let failed = ports.check(&NodePorts::new(&node.document, proposed.ports(row))).err()?;
+        let offer = self.ask.fixtures.offer(self.state, row, proposed, &mut Rng::new(0));
+        let failed = offer.err()?;
         Some(self.rules().reasons.exhausted(&failed))
     }
 
@@ -106,25 +103,38 @@ impl<'e> Judge<'e> {
     /// its room already: only more than that has to be free.
     pub fn in_place(&mut self, alloc: &Alloc, hot: &NodeHot, proposed: &Proposed) -> bool {
         let row = alloc.node;
-        let grows = alloc.amount().exceeded_by(self.ask.amount).is_some();
+        let asked = Amount::of(&self.ask.template, &alloc.given);
+        let grows = alloc.amount().exceeded_by(asked).is_some();
         self.by_nature(row, hot).is_none()
             && !(grows && {
                 let others = proposed.used(row).minus(alloc.amount());
                 let allocs = proposed.allocs(row) - u32::from(alloc.takes_room());
-                self.short(hot, others, allocs).is_some()
+                self.short(hot, others, allocs, asked).is_some()
             })
     }
 
     /// Every check on one node alone.
     pub fn alone(&mut self, row: NodeRow, hot: &NodeHot, proposed: &Proposed) -> Option<ReasonId> {
         self.by_nature(row, hot)
-            .or_else(|| self.short(hot, proposed.used(row), proposed.allocs(row)))
+            .or_else(|| self.room(row, hot, proposed))
             .or_else(|| self.neighbours(row, proposed))
     }
 
-    fn short(&self, hot: &NodeHot, used: Amount, allocs: u32) -> Option<ReasonId> {
+    fn room(&mut self, row: NodeRow, hot: &NodeHot, proposed: &Proposed) -> Option<ReasonId> {
+        let mut asked = self.ask.amount;
+        if self.ask.fixtures.equips() {
+            let node = &self.state.nodes.cold(row).document;
+            match self.ask.fixtures.equip(node, &proposed.taken(row)) {
+                Ok(equipment) => asked.cpu_mhz = asked.cpu_mhz.saturating_add(equipment.cpu_mhz),
+                Err(dimension) => return Some(self.rules().reasons.exhausted(&dimension)),
+            }
+        }
+        self.short(hot, proposed.used(row), proposed.allocs(row), asked)
+    }
+
+    fn short(&self, hot: &NodeHot, used: Amount, allocs: u32, asked: Amount) -> Option<ReasonId> {
         let room = Room { capacity: hot.capacity, allocs_max: hot.allocs_max };
-        short_of(room, used, allocs, self.ask.amount)
+        short_of(room, used, allocs, asked)
     }
 
     /// One more allocation holds the node's values of distinct properties.

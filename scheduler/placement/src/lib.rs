@@ -4,21 +4,19 @@
 //! into a settlement, which the leader checks and turns into events. Start with [`schedule`]; the decision
 //! for one group is `reconcile/`, the choice of a node is `field.rs`, a node's checks are `judge.rs`.
 
-#[allow(dead_code, reason = "judging a node does not ask them yet")]
 mod addresses;
 mod affinity;
 mod ask;
 mod board;
 mod candidates;
 mod constraint;
-#[allow(dead_code, reason = "judging a node does not ask them yet")]
 mod cores;
-#[allow(dead_code, reason = "judging a node does not ask them yet")]
 mod devices;
 mod diff;
 mod dry_run;
 mod explain;
 mod field;
+mod fixtures;
 mod fleet;
 mod generic;
 mod hints;
@@ -28,12 +26,10 @@ pub mod lint;
 mod memory;
 mod metrics;
 mod nearest;
-#[allow(dead_code, reason = "judging a node does not ask them yet")]
 mod networks;
 mod place;
 mod place_per_node;
 mod plan;
-mod ports;
 #[allow(dead_code, unused_imports, reason = "judging a node does not ask them yet")]
 mod preempt;
 mod property;

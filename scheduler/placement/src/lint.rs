@@ -2,17 +2,16 @@
 //!
 //! A second opinion for tests: it shares the constraint checks with the scheduler and nothing else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::command::Plan;
-use model::{AllocId, ClientStatus, NodeId, Template};
+use model::{AllocId, ClientStatus, Given, NodeId, Template};
 use state::State;
 use state::alloc::Alloc;
 use state::job::JobVersion;
 use state::node::{Amount, NodeRow};
 
 use crate::constraint::Check;
-use crate::ports::NodePorts;
 use crate::rules::{is_in_datacenters, is_in_pool};
 
 /// What is wrong with a plan, in words. Empty when nothing is.
@@ -46,6 +45,7 @@ struct Placement<'s> {
     amount: Amount,
     /// Each with whether others may have it too.
     ports: Vec<(u16, bool)>,
+    given: Given,
 }
 
 fn placements<'s>(state: &'s State, plan: &Plan, found: &mut Vec<String>) -> Vec<Placement<'s>> {
@@ -68,6 +68,8 @@ fn placements<'s>(state: &'s State, plan: &Plan, found: &mut Vec<String>) -> Vec
                 found.push(format!("node {} is not known", event.nodes[at]));
                 continue;
             };
+            let given = event.given.get(at).filter(|given| !given.is_empty());
+            let given: Given = given.map(|given| given.read()).unwrap_or_default();
             let numbers = event.ports[at * width..(at + 1) * width].iter().zip(&template.ports);
             placements.push(Placement {
                 id: *id,
@@ -77,12 +79,9 @@ fn placements<'s>(state: &'s State, plan: &Plan, found: &mut Vec<String>) -> Vec
                 group: event.group.clone(),
                 name: event.names[at],
                 canary: event.canary,
-                amount: Amount {
-                    cpu_mhz: template.cpu_mhz,
-                    memory_mib: template.memory_mib,
-                    disk_mib: template.disk_mib,
-                },
+                amount: Amount::of(&template, &given),
                 ports: numbers.map(|(number, port)| (*number, shared(&port.label))).collect(),
+                given,
             });
         }
     }
@@ -109,8 +108,7 @@ fn node_holds(
     let updated = |alloc: &Alloc| {
         let event = plan.updated.iter().find(|event| event.allocs.contains(&alloc.id))?;
         let template: Template = event.template.read();
-        let (cpu_mhz, memory_mib, disk_mib) = (template.cpu_mhz, template.memory_mib, template.disk_mib);
-        Some(Amount { cpu_mhz, memory_mib, disk_mib })
+        Some(Amount::of(&template, &alloc.given))
     };
     let amounts = stay.iter().map(|alloc| updated(alloc).unwrap_or(alloc.amount()));
     let used =
@@ -121,16 +119,56 @@ fn node_holds(
     if hot.allocs_max > 0 && stay.len() + here.len() > hot.allocs_max as usize {
         found.push(format!("node {id} has more allocations than it may"));
     }
-    let none = Default::default();
-    let reserved = NodePorts::new(&state.nodes.cold(row).document, &none);
+    ports_are_held_once(state, row, &stay, here, found);
+    equipment_is_held_once(state, row, &stay, here, found);
+}
+
+/// On nodes of one address: with several, one number may be there as often as there are addresses.
+fn ports_are_held_once(
+    state: &State,
+    row: NodeRow,
+    stay: &[&Alloc],
+    here: &[&Placement],
+    found: &mut Vec<String>,
+) {
+    let node = state.nodes.cold(row);
+    let networks = node.document.node_resources.iter().flat_map(|resources| &resources.node_networks);
+    if networks.map(|network| network.addresses.len()).sum::<usize>() > 1 {
+        return;
+    }
     let mut holders: BTreeMap<u16, u32> = BTreeMap::new();
     stay.iter().flat_map(|alloc| alloc.ports.iter()).for_each(|port| *holders.entry(*port).or_default() += 1);
     for (port, shared) in here.iter().flat_map(|placement| &placement.ports) {
         let before = holders.entry(*port).or_default();
-        if !shared && (*before > 0 || reserved.is_reserved(*port)) {
-            found.push(format!("node {id} gives port {port} twice"));
+        if !shared && *before > 0 {
+            found.push(format!("node {} gives port {port} twice", node.id));
         }
         *before += 1;
+    }
+}
+
+fn equipment_is_held_once(
+    state: &State,
+    row: NodeRow,
+    stay: &[&Alloc],
+    here: &[&Placement],
+    found: &mut Vec<String>,
+) {
+    let id = state.nodes.cold(row).id;
+    let given = stay.iter().map(|alloc| &*alloc.given).chain(here.iter().map(|placement| &placement.given));
+    let (mut cores, mut devices) = (BTreeSet::new(), BTreeSet::new());
+    for given in given {
+        for core in given.cores().filter(|core| !cores.insert(*core)) {
+            found.push(format!("node {id} gives core {core} twice"));
+        }
+        for device in given.devices() {
+            for instance in &device.device_ids {
+                let name = (&device.vendor, &device.kind, &device.name, instance);
+                if !devices.insert(format!("{name:?}")) {
+                    found.push(format!("node {id} gives device {instance} twice"));
+                }
+            }
+        }
     }
 }
 

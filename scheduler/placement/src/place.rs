@@ -13,7 +13,6 @@ use crate::judge::Judge;
 use crate::memory::Memory;
 use crate::metrics::{add_exhausted, with_pool};
 use crate::plan::{Columns, Draft, Run};
-use crate::ports::NodePorts;
 use crate::proposed::Proposed;
 use crate::reconcile::{GroupPlan, Situation, Wish};
 use crate::reschedule;
@@ -53,7 +52,7 @@ impl<'e, 'c> Placer<'e, 'c> {
                 self.place_alike(draft, name, judge, wishes);
             } else if let Some(group) = version.group(name) {
                 let settings = settings(state, version.job.node_pool.as_deref().unwrap_or_default());
-                self.place_alike(draft, name, &Judge::new(state, version, group, settings.algorithm), wishes);
+                self.place_alike(draft, name, &Judge::new(state, version, group, &settings), wishes);
             }
         }
     }
@@ -153,14 +152,11 @@ impl<'e> Round<'_, 'e> {
         };
         let row = field.row(at);
         let node = self.cx.state.nodes.cold(row);
-        let numbers = if self.ask.ports.is_empty() {
-            Vec::new()
-        } else {
-            self.ask.ports.assign(&NodePorts::new(&node.document, self.proposed.ports(row)), self.ports)
-        };
-        self.proposed.place(row, self.ask.amount, &numbers);
+        let granted = self.ask.fixtures.grant(self.cx.state, row, self.proposed, self.ports);
+        let grant = granted.expect("the node was found to have it all");
+        self.proposed.place(row, &self.ask.template, &grant);
         field.placed(at, self.proposed);
-        self.columns.push(node.id, wish.name_index, wish.previous, &numbers);
+        self.columns.push(node.id, wish.name_index, wish.previous, grant);
         wish.instead_of.iter().for_each(|stop| draft.stop(stop));
         true
     }

@@ -7,12 +7,11 @@ use model::DeploymentId;
 use model::document::{AllocationMetric, TaskGroup};
 use state::node::{NodeHot, NodeRow};
 
-use crate::board::fit_of;
+use crate::board::{Speaks, fit_of};
 use crate::candidates::Candidates;
 use crate::judge::Judge;
 use crate::metrics::{Tally, add_exhausted, with_pool};
 use crate::plan::{Columns, Draft, Run};
-use crate::ports::NodePorts;
 use crate::proposed::Proposed;
 use crate::reconcile::Situation;
 use crate::score::Score;
@@ -84,17 +83,15 @@ impl<'e> Placer<'_, 'e> {
     }
 
     fn fill(&mut self, judge: &mut Judge<'e>, hot: &NodeHot, spot: &Spot<'e>, columns: &mut Columns) {
-        let node = self.cx.state.nodes.cold(spot.row);
-        let numbers = judge
-            .ask
-            .ports
-            .assign(&NodePorts::new(&node.document, self.proposed.ports(spot.row)), self.ports);
-        self.proposed.place(spot.row, judge.ask.amount, &numbers);
+        let granted = judge.ask.fixtures.grant(self.cx.state, spot.row, self.proposed, self.ports);
+        let grant = granted.expect("the node was found to have it all");
+        self.proposed.place(spot.row, &judge.ask.template, &grant);
         judge.count(spot.row);
-        columns.push(spot.id, spot.name_index, spot.previous, &numbers);
+        columns.push(spot.id, spot.name_index, spot.previous, grant);
         if columns.metric.is_none() {
             let fit = fit_of(hot.capacity, self.proposed.used(spot.row), judge.shape.algorithm);
-            let score = Score::new(fit, None, 0, 1, false).document(spot.id.to_string());
+            let node = Speaks { fit, ..Speaks::default() };
+            let score = Score::new(node, 0, 1, false).document(spot.id.to_string());
             let scores = vec![score].into();
             columns.metric =
                 Some(model::document::AllocationMetric { score_meta_data: scores, ..Default::default() });

@@ -12,6 +12,7 @@ use model::{AllocId, ClientStatus, DeploymentId, Desired, Doc, EvalId, NodeId, T
 use state::alloc::Alloc;
 
 use crate::explain::GroupExplanation;
+use crate::fixtures::Grant;
 use crate::reconcile::{Situation, Stop};
 
 /// What a pass has found out and decided so far.
@@ -115,12 +116,15 @@ impl Draft {
 
     /// `run` is any of the wishes that the columns come from: they run the same.
     pub fn place(&mut self, cx: &Situation, group: &str, run: &Run, template: &Template, columns: Columns) {
-        let Columns { nodes, names, mut previous, ports, metric } = columns;
+        let Columns { nodes, names, mut previous, ports, mut given, metric } = columns;
         if nodes.is_empty() {
             return;
         }
         if previous.iter().all(|id| *id == AllocId::default()) {
             previous.clear();
+        }
+        if given.iter().all(Doc::is_empty) {
+            given.clear();
         }
         self.groups.entry(group.to_string()).or_default().placed = metric.clone();
         self.plan.placed.push(AllocsPlaced {
@@ -137,7 +141,7 @@ impl Draft {
             deployment: run.deployment,
             canary: run.canary,
             ports,
-            given: Vec::new(),
+            given,
         });
     }
 
@@ -164,15 +168,17 @@ pub struct Columns {
     pub names: Vec<u32>,
     pub previous: Vec<AllocId>,
     pub ports: Vec<u16>,
+    pub given: Vec<Doc>,
     /// What the first of them saw.
     pub metric: Option<AllocationMetric>,
 }
 
 impl Columns {
-    pub fn push(&mut self, node: NodeId, name: u32, previous: Option<&Alloc>, ports: &[u16]) {
+    pub fn push(&mut self, node: NodeId, name: u32, previous: Option<&Alloc>, grant: Grant) {
         self.nodes.push(node);
         self.names.push(name);
         self.previous.push(previous.map(|alloc| alloc.id).unwrap_or_default());
-        self.ports.extend_from_slice(ports);
+        self.ports.extend(grant.numbers);
+        self.given.push(if grant.given.is_empty() { Doc::default() } else { Doc::of(&grant.given) });
     }
 }

@@ -3,10 +3,13 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use model::AllocId;
+use model::{AllocId, Given, Template};
 use state::State;
 use state::alloc::Alloc;
 use state::node::{Amount, NodeRow, PortSet};
+
+use crate::addresses::{OwnHeld, held};
+use crate::fixtures::{Grant, Taken};
 
 /// The plan in hand laid over the state. Untouched nodes are read from the state itself.
 #[derive(Debug)]
@@ -25,6 +28,9 @@ struct Touched {
     allocs: u32,
     /// Kept once a port changed.
     ports: Option<PortSet>,
+    /// What the plan places there, as far as it is given more than amounts.
+    held: Vec<OwnHeld>,
+    given: Vec<Given>,
 }
 
 /// Row numbers are dense: spreading them is hashing enough.
@@ -87,17 +93,49 @@ impl<'s> Proposed<'s> {
     /// The plan does not stop it after all.
     pub fn unstop(&mut self, alloc: &Alloc) {
         if self.stopped.remove(&alloc.id) && alloc.takes_room() {
-            self.place(alloc.node, alloc.amount(), &alloc.ports);
+            self.take(alloc.node, alloc.amount(), &alloc.ports);
         }
     }
 
-    pub fn place(&mut self, row: NodeRow, amount: Amount, ports: &[u16]) {
+    pub fn place(&mut self, row: NodeRow, template: &Template, grant: &Grant) {
+        let Grant { numbers, given } = grant;
+        let touched = self.take(row, Amount::of(template, given), numbers);
+        if !numbers.is_empty() {
+            touched.held.extend(held(template, numbers, given).map(OwnHeld::from));
+        }
+        if !given.tasks.is_empty() {
+            touched.given.push(given.clone());
+        }
+    }
+
+    fn take(&mut self, row: NodeRow, amount: Amount, ports: &[u16]) -> &mut Touched {
         let touched = self.touch(row, !ports.is_empty());
         touched.used = touched.used.plus(amount);
         touched.allocs += 1;
         for port in ports {
             touched.ports.get_or_insert_default().take(*port);
         }
+        touched
+    }
+
+    /// Cores and devices that belong to somebody.
+    pub fn taken(&self, row: NodeRow) -> Taken {
+        let mut taken = Taken::default();
+        let equipped = self.state.nodes.load(row).equipped.iter().map(|row| self.state.allocs.get(*row));
+        let staying = equipped.filter(|alloc| !self.is_stopped(alloc.id)).map(|alloc| &*alloc.given);
+        let planned = self.find(row).into_iter().flat_map(|touched| &touched.given);
+        staying.chain(planned).for_each(|given| taken.add(given));
+        taken
+    }
+
+    /// Ports and where they are held, for nodes with several addresses.
+    pub fn held(&self, row: NodeRow) -> Vec<OwnHeld> {
+        let here = self.state.nodes.load(row).allocs.iter().map(|row| self.state.allocs.get(*row));
+        let staying = here.filter(|alloc| alloc.takes_room() && !self.is_stopped(alloc.id));
+        let of_state =
+            staying.flat_map(|alloc| held(&alloc.template, &alloc.ports, &alloc.given).map(OwnHeld::from));
+        let planned = self.find(row).into_iter().flat_map(|touched| touched.held.iter().cloned());
+        of_state.chain(planned).collect()
     }
 
     /// The plan changes what a running allocation takes.
@@ -115,7 +153,9 @@ impl<'s> Proposed<'s> {
     fn touch(&mut self, row: NodeRow, with_ports: bool) -> &mut Touched {
         let slot = *self.slots.entry(row.0).or_insert_with(|| {
             let hot = self.state.nodes.hot(row);
-            self.touched.push(Touched { row, used: hot.used, allocs: hot.allocs, ports: None });
+            let (used, allocs) = (hot.used, hot.allocs);
+            let (held, given) = (Vec::new(), Vec::new());
+            self.touched.push(Touched { row, used, allocs, ports: None, held, given });
             self.touched.len() as u32 - 1
         });
         let touched = &mut self.touched[slot as usize];

@@ -7,6 +7,8 @@ use state::State;
 use state::node::{NodeCold, NodeRow};
 
 use crate::constraint::{Check, Target, escapes};
+use crate::devices::DeviceAsk;
+use crate::networks::NetworkAsk;
 use crate::shape::Shape;
 
 /// Why a node will not do, by number in [`Reasons`].
@@ -101,7 +103,8 @@ pub struct Rules {
     shared: Vec<Rule>,
     /// Checks that look beyond the class.
     own: Vec<Rule>,
-    network: Option<Vec<(String, String)>>,
+    network: NetworkAsk,
+    devices: DeviceAsk,
     /// By class, once asked.
     verdicts: Vec<Option<Verdict>>,
     pub reasons: Reasons,
@@ -142,7 +145,8 @@ impl Rules {
             scope: Scope { pool: shape.pool.clone(), datacenters: shape.datacenters.clone() },
             shared,
             own,
-            network: shape.host_network.clone(),
+            network: shape.fixtures.network.clone(),
+            devices: shape.fixtures.devices.clone(),
             verdicts: Vec::new(),
             reasons: Reasons::new(),
         }
@@ -155,7 +159,7 @@ impl Rules {
 
     /// Some check has to be asked of each node.
     pub fn asks_each_node(&self) -> bool {
-        self.escapes() || self.network.is_some()
+        self.escapes() || !self.network.is_empty() || !self.devices.is_empty()
     }
 
     /// What the class said when it was asked.
@@ -191,7 +195,10 @@ impl Rules {
         if let Some(text) = self.own.iter().find_map(|rule| rule.broken_by(node)) {
             return Some(self.reasons.filter(&text));
         }
-        let missing = missing_network(self.network.as_ref()?, node)?;
+        if !self.devices.is_empty() && !self.devices.exists(&node.document) {
+            return Some(self.reasons.filter("missing devices"));
+        }
+        let missing = self.network.missing(node)?;
         Some(self.reasons.filter(&missing))
     }
 }
@@ -259,28 +266,6 @@ pub fn boolean(text: &str) -> Option<bool> {
         "0" | "f" | "F" | "FALSE" | "false" | "False" => Some(false),
         _ => None,
     }
-}
-
-fn missing_network(wanted: &[(String, String)], node: &NodeCold) -> Option<String> {
-    let resources = node.document.node_resources.as_ref();
-    let is_host = |mode: &str| mode.is_empty() || mode == "host";
-    let mut modes = resources.into_iter().flat_map(|r| {
-        r.networks.iter().map(|n| n.mode.as_str()).chain(r.node_networks.iter().map(|n| n.mode.as_str()))
-    });
-    if !modes.any(is_host) {
-        return Some("missing network".to_string());
-    }
-    let networks = resources.into_iter().flat_map(|r| &r.node_networks);
-    let aliases: Vec<&str> =
-        networks.flat_map(|network| &network.addresses).map(|address| address.alias.as_str()).collect();
-    wanted.iter().find_map(|(port, template)| {
-        let target = Target::parse(template);
-        let Some(name) = target.resolve(node) else {
-            return Some(format!("invalid host network \"{template}\" template for port \"{port}\""));
-        };
-        let missing = name != "default" && !name.is_empty() && !aliases.contains(&&*name);
-        missing.then(|| format!("missing host network \"{name}\" for port \"{port}\""))
-    })
 }
 
 #[cfg(test)]

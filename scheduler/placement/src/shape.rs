@@ -3,7 +3,7 @@ use state::node::Amount;
 
 use crate::ask::Ask;
 use crate::constraint::escapes;
-use crate::ports::PortAsk;
+use crate::fixtures::Fixtures;
 use model::Algorithm;
 
 /// What a group asks of any node, whoever it belongs to: groups of one shape see the same nodes in the same light.
@@ -11,7 +11,7 @@ use model::Algorithm;
 pub struct Shape {
     pub amount: Amount,
     pub algorithm: Algorithm,
-    pub ports: PortAsk,
+    pub fixtures: Fixtures,
     pub pool: Option<String>,
     pub datacenters: Vec<String>,
     /// Constraints of the job, and of the group with its tasks.
@@ -20,7 +20,6 @@ pub struct Shape {
     pub drivers: Vec<String>,
     pub secrets: Vec<String>,
     pub refusal: Option<&'static str>,
-    pub host_network: Option<Vec<(String, String)>>,
     /// Of the job, the group and its tasks.
     pub affinities: Vec<Affinity>,
     /// What allocations are to be spread over, and what they may not share: attributes of nodes.
@@ -45,14 +44,13 @@ impl Shape {
         Shape {
             amount: ask.amount,
             algorithm,
-            ports: ask.ports.clone(),
+            fixtures: ask.fixtures.clone(),
             pool: job.node_pool.clone(),
             datacenters: job.datacenters.to_vec(),
             of_job: job.constraints.to_vec(),
             drivers: tasks().map(|task| task.driver.clone()).collect(),
             secrets: tasks().flat_map(|task| &task.secrets).map(|secret| secret.provider.clone()).collect(),
             refusal: ask.refusal,
-            host_network: ask.host_network.clone(),
             affinities: affinities.cloned().collect(),
             spreads: crate::spread::attributes(job, group),
             properties: distinct.map(|constraint| constraint.l_target.clone()).collect(),

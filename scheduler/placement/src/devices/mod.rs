@@ -209,7 +209,7 @@ impl Request {
         met.fold(0.0, |sum, (_, weight)| sum + weight)
     }
 
-    fn weights(&self) -> f64 {
+    pub fn weights(&self) -> f64 {
         self.affinities.iter().fold(0.0, |sum, (_, weight)| sum + weight.abs())
     }
 }

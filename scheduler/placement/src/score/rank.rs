@@ -1,44 +1,50 @@
 use model::document::{Map, NodeScoreMeta};
 
+use crate::board::Speaks;
 use crate::lanes::Worth;
 
 /// What speaks for and against a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Score {
-    pub fit: f64,
+    pub node: Speaks,
     /// Given out only where the group already has allocations on the node.
     pub anti_affinity: Option<f64>,
     /// The allocation to be replaced failed here.
     pub penalty: bool,
-    /// Given out only if the job has affinities.
-    pub affinity: Option<f64>,
     /// Counts unless it is zero.
     pub spread: f64,
 }
 
 impl Score {
     /// `here` allocations of the group, which wants `count`, are on the node already.
-    pub fn new(fit: f64, affinity: Option<f64>, here: u32, count: u32, penalty: bool) -> Score {
+    pub fn new(node: Speaks, here: u32, count: u32, penalty: bool) -> Score {
         let anti_affinity = (here > 0).then(|| -f64::from(here + 1) / f64::from(count.max(1)));
-        Score { fit, anti_affinity, penalty, affinity, spread: 0.0 }
+        Score { node, anti_affinity, penalty, spread: 0.0 }
     }
 
     /// All but the spread, which is its lane's.
     pub fn worth(&self) -> Worth {
-        let said = [self.affinity, self.anti_affinity, self.penalty.then_some(-1.0)].into_iter().flatten();
-        said.fold(Worth::of(self.fit, 1), |worth, value| Worth::of(worth.sum + value, worth.said + 1))
+        let of_node = 1 + u8::from(self.node.affinity.is_some()) + u8::from(self.node.devices.is_some());
+        let said = [self.anti_affinity, self.penalty.then_some(-1.0)].into_iter().flatten();
+        let node = Worth::of(self.node.sum(), of_node);
+        said.fold(node, |worth, value| Worth::of(worth.sum + value, worth.said + 1))
     }
 
     pub fn document(&self, node_id: String) -> NodeScoreMeta {
         let scores = [
-            ("binpack", self.fit),
+            ("binpack", self.node.fit),
             ("job-anti-affinity", self.anti_affinity.unwrap_or(0.0)),
             ("node-reschedule-penalty", if self.penalty { -1.0 } else { 0.0 }),
-            ("node-affinity", self.affinity.unwrap_or(0.0)),
+            ("node-affinity", self.node.affinity.unwrap_or(0.0)),
         ];
         let spread = (self.spread != 0.0).then_some(("allocation-spread", self.spread));
-        let scores: Map<String, f64> =
-            scores.into_iter().chain(spread).map(|(name, value)| (name.to_string(), value)).collect();
+        let devices = self.node.devices.map(|score| ("devices", score));
+        let scores: Map<String, f64> = scores
+            .into_iter()
+            .chain(spread)
+            .chain(devices)
+            .map(|(name, value)| (name.to_string(), value))
+            .collect();
         NodeScoreMeta { node_id, scores, norm_score: self.worth().and(self.spread).mean() }
     }
 }
@@ -50,7 +56,7 @@ mod tests {
     /// I16, I17, I19, I20.
     #[test]
     fn the_score_is_the_mean_of_what_was_said() {
-        let score = |here, penalty| Score::new(0.5, None, here, 4, penalty);
+        let score = |here, penalty| Score::new(Speaks { fit: 0.5, ..Speaks::default() }, here, 4, penalty);
         let mean = |here, penalty| score(here, penalty).worth().mean();
         assert_eq!(mean(0, false), 0.5);
         assert_eq!(score(2, false).anti_affinity, Some(-0.75));
@@ -63,7 +69,8 @@ mod tests {
 
     #[test]
     fn an_affinity_counts_even_if_nothing_of_it_is_there_and_a_spread_only_if_it_is_not_zero() {
-        let score = Score::new(0.5, Some(0.0), 0, 4, false);
+        let node = Speaks { fit: 0.5, affinity: Some(0.0), ..Speaks::default() };
+        let score = Score::new(node, 0, 4, false);
         assert_eq!(score.worth().mean(), 0.25);
         let spread = Score { spread: 1.0, ..score };
         assert_eq!(spread.document("n".into()).norm_score, 0.5);

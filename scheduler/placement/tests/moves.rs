@@ -6,6 +6,7 @@ use base::{Duration, Uuid};
 use model::document::{EphemeralDisk, Job, ReschedulePolicy};
 use model::event::{AllocTransitionRequested, AllocsPlaced, AllocsStopped};
 use model::{AllocId, ClientStatus, Desired, Doc, Eligibility};
+use support::deploy::*;
 use support::*;
 
 fn service(count: i64) -> Job {

@@ -182,11 +182,15 @@ fn what_is_lost_while_canaries_are_tried_out_comes_back_as_it_was() {
 /// F53, F54.
 #[test]
 fn it_comes_back_where_its_own_version_may_run() {
-    let moves: [(&dyn Fn(&mut Job), &dyn Fn(&mut model::document::Node)); 2] = [
-        (&|job| job.datacenters = vec!["dc2".to_string()].into(), &|node| node.datacenter = "dc2".into()),
-        (&|job| job.node_pool = Some("other".into()), &|node| node.node_pool = "other".into()),
-    ];
-    for (elsewhere, there) in moves {
+    for other_pool in [false, true] {
+        let elsewhere = |job: &mut Job| match other_pool {
+            false => job.datacenters = vec!["dc2".to_string()].into(),
+            true => job.node_pool = Some("other".into()),
+        };
+        let there = |node: &mut model::document::Node| match other_pool {
+            false => node.datacenter = "dc2".into(),
+            true => node.node_pool = "other".into(),
+        };
         let mut world = World::with_nodes(5);
         (6..=9).for_each(|n| world.node(n, there));
         world.run(service(3).with(rolling(3, 0)));

@@ -236,7 +236,7 @@ mod tests {
                     placed: 2,
                     rejected: vec![RejectedNode { node: NodeId(id(1)), reason: "cpu".to_string() }],
                 }),
-                reverted_to: None,
+                reverted_to: Some(4),
             },
         };
         let invalid = Rejection::NodeInvalid { field: "Name".into(), expected: "a name".into() };

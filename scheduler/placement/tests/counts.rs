@@ -2,9 +2,9 @@
 
 mod support;
 
-use base::Duration;
-use model::document::{NetworkResource, Port, UpdateStrategy};
+use model::document::{NetworkResource, Port};
 use model::{ClientStatus, Eligibility, Trigger};
+use support::deploy::*;
 use support::*;
 
 const NOT_NEEDED: &str = "alloc not needed due to job update";

@@ -3,61 +3,17 @@
 mod support;
 
 use base::Duration;
-use model::document::{Job, ReschedulePolicy};
-use model::event::{DeploymentCreated, DeploymentGoal};
-use model::{AllocId, ClientStatus, Command, DeploymentId, DeploymentStatus, NodeId};
-use placement::Outcome;
+use model::document::Job;
+use model::{ClientStatus, Command, DeploymentStatus, NodeId};
+use support::deploy::*;
 use support::*;
 
 fn service(count: i64) -> Job {
     job("service", count)
 }
 
-/// The job runs without ever having had a deployment.
-fn old(count: i64) -> World {
-    World::running(service(count), 2 * count as u128)
-}
-
-/// Failed allocations are replaced at once.
-fn at_once(job: &mut Job) {
-    let delay = Some(Duration::ZERO.into());
-    group(job).reschedule_policy =
-        Some(ReschedulePolicy { unlimited: Some(true), delay, ..ReschedulePolicy::default() });
-}
-
 fn in_place(job: &mut Job) {
     task(job).kill_timeout = Some(Duration::from_secs(9).into());
-}
-
-/// What the plan does to deployments that were there before.
-fn statuses(outcome: &Outcome) -> Vec<(DeploymentStatus, &str)> {
-    let changed = outcome.settlement.plan.deployment_statuses.iter();
-    changed.map(|changed| (changed.status, changed.description.as_str())).collect()
-}
-
-fn began(outcome: &Outcome) -> Option<&DeploymentCreated> {
-    outcome.settlement.plan.deployment.as_ref()
-}
-
-/// Versions and deployments of what the plan places, with names and whether they are canaries.
-fn placements(outcome: &Outcome) -> Vec<(u64, Option<DeploymentId>, Vec<u32>, bool)> {
-    let placed = outcome.settlement.plan.placed.iter();
-    placed.map(|event| (event.version, event.deployment, event.names.clone(), event.canary)).collect()
-}
-
-fn node(world: &World, name: u32) -> u128 {
-    world.node_of(world.named(name))
-}
-
-/// The wanted allocation of that name that is no canary.
-fn member(world: &World, name: u32) -> AllocId {
-    let wanted = world.wanted();
-    let mut named = wanted.iter().filter(|alloc| alloc.name_index == name && !alloc.health.canary);
-    named.next().expect("the name is held").id
-}
-
-fn canaries(world: &World) -> Vec<AllocId> {
-    world.wanted().iter().filter(|alloc| alloc.health.canary).map(|alloc| alloc.id).collect()
 }
 
 /// F01, F02, F03.
@@ -128,7 +84,7 @@ fn nothing_new_begins_no_deployment() {
     let outcome = world.evaluate();
     assert!(outcome.settlement.plan.is_empty());
     // Losing one is no change of what is wanted either.
-    world.silence(node(&world, 3));
+    world.silence(host(&world, 3));
     let outcome = world.work_off();
     assert_eq!((counters(&outcome).as_str(), began(&outcome)), ("ignore 9, place 1, stop 1", None));
 }
@@ -184,32 +140,6 @@ fn a_deployment_of_several_regions_waits_for_its_peers() {
     assert!(outcome.settlement.plan.is_empty());
 }
 
-/// A deployment of the job's newest version that no plan made.
-fn begin(world: &mut World, is_multiregion: bool, status: DeploymentStatus, desired_total: u32) {
-    let version = world.state.jobs.lookup(&key()).unwrap().current().version;
-    let goal = DeploymentGoal { group: "web".into(), desired_total, ..DeploymentGoal::default() };
-    world.event(DeploymentCreated {
-        deployment: DeploymentId(base::Uuid::from(0xdeb)),
-        key: key(),
-        version,
-        priority: 50,
-        is_multiregion,
-        status,
-        description: "by hand".into(),
-        groups: vec![goal],
-    });
-}
-
-/// F15.
-#[test]
-fn a_paused_deployment_gets_no_canaries_yet() {
-    let mut world = old(10);
-    let eval = world.register(service(10).with(rolling(2, 2)).with(destructive));
-    begin(&mut world, false, DeploymentStatus::Paused, 10);
-    assert_eq!(counters(&world.settle(eval)), "ignore 10");
-    assert_eq!(world.progress().goal.desired_canaries, 2);
-}
-
 /// F38.
 #[test]
 fn a_complete_deployment_of_several_regions_waits_for_the_others() {
@@ -222,157 +152,6 @@ fn a_complete_deployment_of_several_regions_waits_for_the_others() {
     assert_eq!(statuses(&world.evaluate()), []);
 }
 
-/// Ten old ones, and two canaries of the next version.
-fn trying_out() -> World {
-    let mut world = old(10);
-    let outcome = world.run(service(10).with(rolling(2, 2)).with(destructive));
-    assert_eq!(counters(&outcome), "ignore 10, canary 2");
-    assert_eq!(placements(&outcome), [(1, Some(world.deployment().id), vec![0, 1], true)]);
-    world
-}
-
-/// F17, F18.
-#[test]
-fn canaries_come_first_and_wait_to_be_promoted() {
-    let world = trying_out();
-    let progress = world.progress();
-    assert_eq!((progress.goal.desired_canaries, progress.goal.desired_total), (2, 10));
-    assert_eq!(progress.placed_canaries, canaries(&world));
-    assert_eq!(world.deployment().description, "Deployment is running but requires manual promotion");
-
-    let mut world = old(10);
-    let promotes = |job: &mut Job| {
-        group(job).update.as_mut().unwrap().auto_promote = Some(true);
-    };
-    world.run(service(10).with(rolling(2, 2)).with(promotes).with(destructive));
-    assert_eq!(world.deployment().description, "Deployment is running pending automatic promotion");
-}
-
-/// F16.
-#[test]
-fn canaries_of_a_failed_deployment_end() {
-    let mut world = trying_out();
-    world.set_status(DeploymentStatus::Failed);
-    let outcome = world.evaluate();
-    assert_eq!(counters(&outcome), "ignore 10, stop 2");
-    assert!(canaries(&world).is_empty());
-}
-
-/// F19, F21, F22.
-#[test]
-fn counts_change_around_canaries() {
-    let mut world = old(3);
-    let outcome = world.run(service(3).with(rolling(1, 7)).with(destructive));
-    assert_eq!(counters(&outcome), "ignore 3, place 3, canary 7");
-    assert_eq!(placed(&outcome).len(), 3);
-
-    let mut world = old(10);
-    let outcome = world.run(service(15).with(rolling(2, 2)).with(destructive));
-    assert_eq!(counters(&outcome), "ignore 10, canary 2");
-    assert_eq!(world.progress().goal.desired_total, 15);
-
-    let mut world = old(10);
-    let outcome = world.run(service(5).with(rolling(2, 2)).with(destructive));
-    assert_eq!(counters(&outcome), "ignore 5, stop 5, canary 2");
-    assert_eq!(stopped_names(&world, &outcome), [5, 6, 7, 8, 9]);
-}
-
-/// Another group like the first.
-fn second_group(job: &mut Job) {
-    let mut other = job.task_groups[0].clone();
-    other.name = Some("api".into());
-    job.task_groups.push(other);
-    job.constraints.clear();
-}
-
-/// F20, F39.
-#[test]
-fn groups_have_canaries_and_come_to_their_ends_each_by_itself() {
-    let mut world = World::with_nodes(8);
-    world.run(service(2).with(second_group));
-    world.all_run();
-    let outcome = world.run(service(2).with(rolling(2, 2)).with(destructive).with(second_group));
-    let updates = |group: &str| outcome.explanation.groups[group].desired.canary;
-    assert_eq!((updates("web"), updates("api")), (2, 2));
-
-    let mut world = World::with_nodes(8);
-    world.run(service(2).with(rolling(2, 0)).with(second_group));
-    let of_web: Vec<AllocId> =
-        world.wanted().iter().filter(|alloc| &*alloc.group == "web").map(|alloc| alloc.id).collect();
-    of_web.into_iter().for_each(|alloc| world.judge(alloc, true));
-    assert_eq!(statuses(&world.evaluate()), [], "the other group is not done");
-    world.deploy();
-}
-
-/// F23, F25.
-#[test]
-fn lost_canaries_are_replaced_by_fresh_ones_of_free_names() {
-    let mut world = old(10);
-    let outcome = world.run(service(10).with(rolling(2, 4)).with(destructive));
-    assert_eq!(placements(&outcome)[0].2, [0, 1, 2, 3]);
-    let all = canaries(&world);
-    let gone = [world.node_of(all[1]), world.node_of(all[2])];
-    gone.into_iter().for_each(|node| world.silence(node));
-    let outcome = world.next();
-    let lost: Vec<_> =
-        stopped(&world, &outcome).into_iter().map(|(name, _, client)| (name, client)).collect();
-    assert_eq!(lost, [(1, Some(ClientStatus::Lost)), (2, Some(ClientStatus::Lost))]);
-    assert_eq!(counters(&outcome), "ignore 12, canary 2");
-    assert_eq!(placements(&outcome)[0].2, [1, 2]);
-    assert!(placements(&outcome)[0].3);
-}
-
-/// F24.
-#[test]
-fn a_canary_that_has_to_leave_its_node_is_tried_out_elsewhere() {
-    let mut world = trying_out();
-    let canary = canaries(&world)[0];
-    world.drain(vec![canary]);
-    let outcome = world.evaluate();
-    assert_eq!(counters(&outcome), "ignore 11, canary 1");
-    assert_eq!(stopped(&world, &outcome)[0].1, "alloc is being migrated");
-    assert_eq!(canaries(&world).len(), 2);
-}
-
-/// F26.
-#[test]
-fn a_newer_version_tries_out_its_own_canaries() {
-    let mut world = trying_out();
-    let outcome = world.run(service(10).with(rolling(2, 2)).with(destructive).with(destructive));
-    assert_eq!(counters(&outcome), "ignore 10, stop 2, canary 2");
-    assert_eq!(statuses(&outcome)[0].1, "Cancelled due to newer version of job");
-    assert_eq!(placements(&outcome)[0].2, [0, 1]);
-}
-
-/// F27.
-#[test]
-fn promoted_canaries_take_over_and_the_others_follow() {
-    let mut world = trying_out();
-    world.heal(2);
-    let outcome = world.promote();
-    assert_eq!(counters(&outcome), "ignore 8, stop 2, destructive 2");
-    let stopped = stopped(&world, &outcome);
-    let why = |why: &str| stopped.iter().filter(|stop| stop.1 == why).map(|stop| stop.0).collect::<Vec<_>>();
-    assert_eq!(why("alloc not needed due to job update"), [0, 1]);
-    assert_eq!(why("alloc is being updated due to job update"), [2, 3]);
-    assert_eq!(world.deployment().description, "Deployment is running");
-    world.deploy();
-    assert_eq!(world.wanted().len(), 10);
-    assert!(world.wanted().iter().all(|alloc| alloc.version.version == 1));
-}
-
-/// F28, F36.
-#[test]
-fn canaries_for_all_are_the_deployment_once_promoted() {
-    let mut world = old(2);
-    world.run(service(2).with(rolling(2, 2)).with(destructive));
-    world.heal(2);
-    assert_eq!(statuses(&world.evaluate()), [], "healthy, and not promoted");
-    let outcome = world.promote();
-    assert_eq!(counters(&outcome), "ignore 2, stop 2");
-    assert_eq!(statuses(&outcome), [(DeploymentStatus::Successful, "Deployment completed successfully")]);
-}
-
 /// F31.
 #[test]
 fn losses_and_moves_come_before_the_update_goes_on() {
@@ -381,7 +160,7 @@ fn losses_and_moves_come_before_the_update_goes_on() {
     world.heal(4);
     world.evaluate();
     world.heal(4);
-    world.silence(node(&world, 0));
+    world.silence(host(&world, 0));
     world.drain(vec![world.named(1), world.named(2)]);
     let outcome = world.work_off();
     assert_eq!(counters(&outcome), "ignore 5, place 1, migrate 2, stop 1, destructive 2");
@@ -395,7 +174,7 @@ fn losses_and_moves_are_made_up_for_while_a_deployment_has_failed() {
     world.run(service(10).with(rolling(4, 0)).with(destructive));
     world.heal(4);
     world.set_status(DeploymentStatus::Failed);
-    world.silence(node(&world, 0));
+    world.silence(host(&world, 0));
     world.drain(vec![world.named(1)]);
     let outcome = world.work_off();
     assert_eq!(counters(&outcome), "ignore 8, place 1, migrate 1, stop 1");
@@ -495,92 +274,6 @@ fn going_back_keeps_what_ran_before() {
     assert_eq!(world.wanted().len(), 10);
 }
 
-/// F52, F56.
-#[test]
-fn what_is_lost_while_canaries_are_tried_out_comes_back_as_it_was() {
-    let mut world = World::with_nodes(25);
-    world.run(service(10).with(rolling(10, 0)));
-    world.deploy();
-    world.run(service(10).with(rolling(10, 0)).with(destructive));
-    world.deploy();
-    let proven = world.deployment().id;
-    world.run(service(10).with(rolling(2, 2)).with(destructive).with(destructive));
-    world.silence(world.node_of(member(&world, 5)));
-    let outcome = world.work_off();
-    assert_eq!(counters(&outcome), "ignore 11, place 1, stop 1");
-    assert_eq!(placements(&outcome), [(1, Some(proven), vec![5], false)]);
-    assert_eq!(world.progress().goal.desired_canaries, 2);
-}
-
-/// F53, F54.
-#[test]
-fn it_comes_back_where_its_own_version_may_run() {
-    let moves: [(&dyn Fn(&mut Job), &dyn Fn(&mut model::document::Node)); 2] = [
-        (&|job| job.datacenters = vec!["dc2".to_string()].into(), &|node| node.datacenter = "dc2".into()),
-        (&|job| job.node_pool = Some("other".into()), &|node| node.node_pool = "other".into()),
-    ];
-    for (elsewhere, there) in moves {
-        let mut world = World::with_nodes(5);
-        (6..=9).for_each(|n| world.node(n, there));
-        world.run(service(3).with(rolling(3, 0)));
-        world.deploy();
-        let outcome = world.run(service(3).with(rolling(1, 1)).with(elsewhere));
-        assert!(nodes(&outcome).iter().all(|node| *node >= 6), "canaries go where the new version says");
-        world.silence(world.node_of(member(&world, 2)));
-        let outcome = world.work_off();
-        assert_eq!(placements(&outcome)[0].0, 0);
-        assert!(nodes(&outcome).iter().all(|node| *node <= 5));
-    }
-}
-
-/// F55, F57.
-#[test]
-fn versions_that_never_got_past_their_canaries_are_passed_over() {
-    let mut world = World::with_nodes(25);
-    world.run(service(5).with(rolling(5, 0)));
-    world.deploy();
-    let first = world.deployment().id;
-    world.run(service(5).with(rolling(2, 2)).with(destructive));
-    world.run(service(5).with(rolling(2, 2)).with(destructive).with(destructive));
-    world.silence(world.node_of(member(&world, 4)));
-    assert_eq!(placements(&world.work_off()), [(0, Some(first), vec![4], false)]);
-
-    let mut world = trying_out();
-    world.silence(world.node_of(member(&world, 4)));
-    assert_eq!(placements(&world.work_off()), [(0, None, vec![4], false)]);
-}
-
-/// F58.
-#[test]
-fn nothing_comes_back_older_than_it_was() {
-    let mut world = World::with_nodes(25);
-    world.run(service(4).with(rolling(4, 0)));
-    world.deploy();
-    world.run(service(4).with(rolling(2, 0)).with(destructive));
-    world.set_status(DeploymentStatus::Failed);
-    world.run(service(4).with(rolling(1, 1)).with(destructive).with(destructive));
-    let second =
-        world.wanted().iter().find(|alloc| alloc.version.version == 1).map(|alloc| alloc.id).unwrap();
-    world.silence(world.node_of(second));
-    assert_eq!(placements(&world.work_off())[0].0, 2);
-}
-
-/// GR-12.4: the place of what was lost stays its own, also when it found no room at first.
-#[test]
-fn what_found_no_room_while_canaries_are_tried_out_is_not_forgotten() {
-    let mut world = World::with_nodes(4);
-    world.run(service(3).with(rolling(3, 0)));
-    world.deploy();
-    world.run(service(3).with(rolling(1, 1)).with(destructive));
-    world.silence(world.node_of(member(&world, 2)));
-    let outcome = world.work_off();
-    assert!(!is_placed_in_full(&outcome));
-    world.node(9, |_| {});
-    let blocked = world.unblocked();
-    let outcome = world.settle(blocked[0]);
-    assert_eq!((placements(&outcome)[0].0, placed(&outcome)), (0, vec![2]));
-}
-
 /// E31, E32.
 #[test]
 fn members_of_a_running_deployment_are_replaced_when_it_says_so() {
@@ -642,47 +335,6 @@ fn a_paused_deployment_does_not_hold_back_what_failed_before_it() {
     assert_eq!(counters(&world.work_off()), "ignore 3, place 1, stop 1");
 }
 
-/// E37.
-#[test]
-fn what_fails_while_canaries_are_tried_out_comes_back_as_it_was() {
-    let mut world = old(10).with_policy();
-    world.run(service(10).with(at_once).with(rolling(2, 2)).with(destructive));
-    for name in [5, 6] {
-        world.report(member(&world, name), ClientStatus::Failed);
-    }
-    let outcome = world.next();
-    assert_eq!(counters(&outcome), "ignore 10, place 2, stop 2");
-    assert_eq!(placements(&outcome), [(1, None, vec![5, 6], false)]);
-}
-
-/// E38, E39.
-#[test]
-fn failed_canaries_are_replaced_as_canaries_while_attempts_are_left() {
-    for (attempts, replaced) in [(1, true), (0, false)] {
-        let mut world = old(10);
-        let policy = |job: &mut Job| group(job).reschedule_policy = Some(limited(attempts, 3600, 0));
-        world.run(service(10).with(policy).with(rolling(2, 2)).with(destructive));
-        let failed = canaries(&world);
-        failed.iter().for_each(|canary| world.report(*canary, ClientStatus::Failed));
-        let reschedule = model::event::AllocTransitionRequested {
-            allocs: failed,
-            migrate: false,
-            reschedule: true,
-            no_shutdown_delay: false,
-            force_reschedule: false,
-            disable_placement: false,
-            cause: "deployment".into(),
-        };
-        world.event(reschedule);
-        let outcome = world.evaluate();
-        let expected = if replaced { "ignore 10, place 2, stop 2" } else { "ignore 12" };
-        assert_eq!(counters(&outcome), expected);
-        if replaced {
-            assert_eq!(placements(&outcome), [(1, Some(world.deployment().id), vec![0, 1], true)]);
-        }
-    }
-}
-
 /// A11: what a rejected plan would have begun never began.
 #[test]
 fn a_deployment_begins_with_the_plan_that_is_accepted() {
@@ -700,25 +352,4 @@ fn a_deployment_begins_with_the_plan_that_is_accepted() {
     let outcome = world.settle(eval);
     let second = began(&outcome).unwrap().deployment;
     assert!(world.wanted().iter().all(|alloc| alloc.deployment == Some(second)));
-}
-
-impl World {
-    /// The same job, in place with a policy that replaces at once.
-    fn with_policy(mut self) -> World {
-        let count = self.wanted().len() as i64;
-        self.run(service(count).with(at_once));
-        self
-    }
-
-    /// The oldest evaluation that is pending: it sees all that happened.
-    fn next(&mut self) -> Outcome {
-        let next = self.pending()[0];
-        self.settle(next)
-    }
-
-    /// The node says that it is unwell after all.
-    fn judge_again(&mut self, alloc: AllocId) {
-        self.pass(1);
-        self.judge(alloc, false);
-    }
 }

@@ -6,6 +6,7 @@ use base::{Duration, Uuid};
 use model::document::{EphemeralDisk, Job, ReschedulePolicy};
 use model::event::{AllocTransitionRequested, AllocsPlaced, AllocsStopped};
 use model::{AllocId, ClientStatus, Desired, Doc, Eligibility};
+use support::deploy::*;
 use support::*;
 
 fn service(count: i64) -> Job {
@@ -36,6 +37,7 @@ fn add(world: &mut World, name: u32, node: u128) -> AllocId {
         deployment: like.deployment,
         canary: false,
         ports: vec![],
+        given: vec![],
     });
     world.report(id, ClientStatus::Running);
     id

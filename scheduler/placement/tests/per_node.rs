@@ -4,6 +4,7 @@ mod support;
 
 use model::document::Job;
 use model::{ClientStatus, Desired, Eligibility, Trigger};
+use support::deploy::*;
 use support::*;
 
 /// Nodes 1 to `count`, each with a running allocation.

@@ -6,6 +6,7 @@ use model::document::{Job, Node};
 use model::{AllocId, ClientStatus, DeploymentStatus, Eligibility};
 use placement::Outcome;
 use state::alloc::Alloc;
+use support::deploy::*;
 use support::*;
 
 fn system() -> Job {

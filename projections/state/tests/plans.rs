@@ -114,8 +114,8 @@ fn placements_on_a_node_that_went_down_are_dropped_and_the_others_committed() {
 /// K02.
 #[test]
 fn a_plan_that_is_accepted_all_at_once_or_not_at_all_leaves_nothing() {
-    let mut story = world(2, "web");
-    let old = placed(&mut story, "web", 1);
+    let mut story = world(3, "web");
+    let old = placed(&mut story, "web", 3);
     let plan = Plan {
         all_at_once: true,
         placed: vec![story.placement("web", 0, 1, None), story.placement("web", 1, 2, None)],
@@ -370,6 +370,28 @@ fn a_core_and_a_device_belong_to_one_allocation_until_it_ends() {
     let again = with(story.placement("web", 2, 1, None), &given(&[0], &["gpu-0"]));
     let plan = Plan { placed: vec![again], ..story.plan() };
     assert!(settle_late(&mut story, plan).full, "what ended gave everything back");
+    story.world.check_replay();
+}
+
+/// J16.
+#[test]
+fn a_port_inside_that_is_not_given_is_the_one_outside() {
+    let mut story = world(1, "web");
+    let ports = [("a", -1), ("b", 80), ("c", 0)].map(|(label, to)| model::document::PortMapping {
+        label: label.into(),
+        to,
+        ..Default::default()
+    });
+    let template = Template { ports: ports.to_vec().into(), cpu_mhz: 10, ..Template::default() };
+    let placement = story.placement("web", 0, 1, None);
+    let id = placement.ids[0];
+    let placement =
+        AllocsPlaced { template: Doc::of(&template), ports: vec![20_000, 20_001, 20_002], ..placement };
+    let plan = Plan { placed: vec![placement], ..story.plan() };
+    assert!(story.settle("web", plan).unwrap().full);
+    let shown = state::alloc::allocated_resources(&story.world.state, get(&story, id));
+    let inside: Vec<(i64, i64)> = shown.shared.ports.iter().map(|port| (port.value, port.to)).collect();
+    assert_eq!(inside, [(20_000, 20_000), (20_001, 80), (20_002, 0)]);
     story.world.check_replay();
 }
 

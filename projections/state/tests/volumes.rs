@@ -60,8 +60,12 @@ fn deregister(world: &mut World, volume: &VolumeKey, force: bool) -> Result<Deci
 
 /// Registers a job whose group mounts the volume, and has one allocation of it placed on node 1.
 fn mounted(story: &mut Story, kind: &str, source: &str) {
+    let (kind, source) = (kind.to_string(), source.to_string());
+    mounting(story, VolumeRequest { kind, source, ..VolumeRequest::default() });
+}
+
+fn mounting(story: &mut Story, request: VolumeRequest) {
     let mut job = job_document("web", "service", Duration::ZERO);
-    let request = VolumeRequest { kind: kind.into(), source: source.into(), ..VolumeRequest::default() };
     job.task_groups[0].volumes = [("v".to_string(), request)].into_iter().collect();
     let request = model::command::RegisterJob {
         job,
@@ -199,6 +203,32 @@ fn a_host_volume_in_use_is_kept_until_its_allocation_ended() {
     assert!(matches!(deregister(&mut story.world, &key, false), Err(Rejection::VolumeInUse(_))));
     story.report(1, &[("web[0]", "complete")]).unwrap();
     deregister(&mut story.world, &key, false).unwrap();
+    story.world.check_replay();
+}
+
+#[test]
+fn a_host_volume_has_one_writer_where_one_is_asked_for() {
+    let mut story = Story::new();
+    ready_node(&mut story);
+    let request = VolumeRequest {
+        kind: "host".into(),
+        source: "data".into(),
+        access_mode: "single-node-single-writer".into(),
+        ..VolumeRequest::default()
+    };
+    mounting(&mut story, request);
+    let old = story.alloc("web[0]");
+    // Made before the first one came.
+    let late = |story: &mut Story, stopped: Vec<model::AllocId>| {
+        story.world.submit(Command::EvaluateJob { key: key("web") }).unwrap();
+        let placed = vec![story.placement("web", 1, 1, None)];
+        let stopped = (!stopped.is_empty()).then(|| story::stop(stopped, None)).into_iter().collect();
+        let plan = Plan { placed, stopped, snapshot: base::Index(1), ..Plan::default() };
+        story.settle("web", plan).unwrap()
+    };
+    let refused = late(&mut story, vec![]);
+    assert_eq!(refused.rejected[0].reason, "conflicting claims for host volume with single-writer");
+    assert!(late(&mut story, vec![old]).full, "it takes the place of the one that goes");
     story.world.check_replay();
 }
 

@@ -9,6 +9,7 @@ use state::node::Amount;
 
 use crate::cores::wanted;
 use crate::fixtures::Fixtures;
+use crate::memory_max::maximum;
 
 /// What a task gets that does not say, in MHz and MiB; job canonicalisation writes the same.
 const CPU_DEFAULT: i64 = 100;
@@ -97,16 +98,10 @@ fn template(group: &TaskGroup, amount: Amount, ports: &[&Port], oversubscribed: 
 
 fn task_resources(task: &Task, oversubscribed: bool) -> AllocatedTaskResources {
     let (cpu, memory) = of_task(task);
-    let asked = task.resources.as_ref();
-    let most = asked.and_then(|asked| asked.memory_max_mb).filter(|_| oversubscribed).unwrap_or(0);
-    let secrets = asked.and_then(|asked| asked.secrets_mb).unwrap_or(0);
+    let most = task.resources.as_ref().map_or(0, |asked| maximum(asked, oversubscribed));
     AllocatedTaskResources {
         cpu: AllocatedCpuResources { cpu_shares: cpu, ..AllocatedCpuResources::default() },
-        memory: AllocatedMemoryResources {
-            memory_mb: memory,
-            // Less than nothing means without limit.
-            memory_max_mb: if most > 0 { most + secrets } else { most },
-        },
+        memory: AllocatedMemoryResources { memory_mb: memory, memory_max_mb: most },
         ..AllocatedTaskResources::default()
     }
 }
@@ -213,19 +208,5 @@ mod tests {
         let volume = VolumeRequest { kind: "csi".into(), ..VolumeRequest::default() };
         group.volumes.insert("data".into(), volume);
         assert_eq!(Ask::of(&group, false).refusal, Some("CSI volumes are not placed by this release"));
-    }
-
-    /// J07, J08.
-    #[test]
-    fn memory_may_grow_only_where_operators_let_it() {
-        let most = |asked, oversubscribed| {
-            let mut task = task("main", 1, "", false);
-            let resources = task.resources.get_or_insert_default();
-            (resources.memory_max_mb, resources.secrets_mb) = (Some(asked), Some(10));
-            let group = TaskGroup { tasks: vec![task].into(), ..TaskGroup::default() };
-            Ask::of(&group, oversubscribed).template.resources.tasks["main"].memory.memory_max_mb
-        };
-        assert_eq!((most(512, true), most(512, false)), (522, 0));
-        assert_eq!((most(-1, true), most(0, true)), (-1, 0));
     }
 }

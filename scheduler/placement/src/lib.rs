@@ -24,6 +24,7 @@ mod judge;
 mod lanes;
 pub mod lint;
 mod memory;
+mod memory_max;
 mod metrics;
 mod nearest;
 mod networks;

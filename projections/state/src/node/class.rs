@@ -35,3 +35,43 @@ pub fn computed_class(node: &Node) -> String {
     let number = u64::from_le_bytes(digest.as_bytes()[..8].try_into().expect("a digest has 32 bytes"));
     format!("v1:{number}")
 }
+
+#[cfg(test)]
+mod tests {
+    use model::document::{NodeDeviceResource, NodeResources};
+
+    use super::*;
+
+    fn with(change: impl FnOnce(&mut Node)) -> String {
+        let device = NodeDeviceResource { name: "t4".into(), ..NodeDeviceResource::default() };
+        let resources = NodeResources { devices: vec![device].into(), ..NodeResources::default() };
+        let mut node = Node { node_resources: Some(resources), ..Node::default() };
+        node.attributes.insert("cpu.arch".into(), "amd64".into());
+        node.attributes.insert("unique.x".into(), "1".into());
+        change(&mut node);
+        computed_class(&node)
+    }
+
+    /// H69.
+    #[test]
+    fn a_class_is_what_constraints_see_and_nodes_share() {
+        let plain = with(|_| ());
+        assert_eq!(with(|node| drop(node.attributes.insert("unique.x".into(), "2".into()))), plain);
+        assert_eq!(with(|node| drop(node.meta.insert("unique.y".into(), "2".into()))), plain);
+        assert_eq!(with(|node| node.name = "other".into()), plain);
+        let others = [
+            with(|node| drop(node.attributes.insert("cpu.arch".into(), "arm64".into()))),
+            with(|node| node.node_class = "gpu".into()),
+            with(|node| node.node_pool = "gpu".into()),
+            with(|node| node.datacenter = "dc2".into()),
+            with(|node| drop(node.meta.insert("rack".into(), "r1".into()))),
+            with(|node| {
+                node.node_resources.iter_mut().for_each(|own| own.devices[0].name = "a100".into());
+            }),
+        ];
+        for (at, other) in others.iter().enumerate() {
+            assert!(*other != plain, "{at}");
+            assert_eq!(others.iter().filter(|class| *class == other).count(), 1, "{at}");
+        }
+    }
+}

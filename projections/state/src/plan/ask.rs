@@ -1,11 +1,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::command::Plan;
+use model::document::TaskGroup;
 use model::event::AllocsPlaced;
-use model::{AllocId, Given, NodeId, Rejection, Template};
+use model::{AllocId, Given, NodeId, Rejection, Template, VolumeKind};
 
 use crate::State;
 use crate::node::Amount;
+use crate::volume::sources;
+
+const SOLE_WRITER: &str = "single-node-single-writer";
 
 /// What a plan puts on one node.
 #[derive(Default)]
@@ -17,6 +21,8 @@ pub(super) struct Ask {
     pub ports: Vec<Port>,
     /// Cores and devices of new ones.
     pub given: Vec<Given>,
+    /// Host volumes that a new one wants to be the only writer of, by namespace and name.
+    pub sole_writers: Vec<(String, String)>,
     /// Running ones that stay as they are, but for their job's version.
     pub updated: Vec<AllocId>,
 }
@@ -34,14 +40,14 @@ pub(super) struct Port {
 /// # Errors
 /// The plan is none: columns do not match, or an allocation is placed twice.
 pub(super) fn asks<'p>(
-    state: &State,
+    state: &'p State,
     plan: &Plan,
     placed: impl Iterator<Item = &'p AllocsPlaced>,
 ) -> Result<BTreeMap<NodeId, Ask>, Rejection> {
     let mut asks: BTreeMap<NodeId, Ask> = BTreeMap::new();
     let mut ids: BTreeSet<AllocId> = BTreeSet::new();
     for placed in placed {
-        let columns = Columns::of(placed)?;
+        let columns = Columns::of(state, placed)?;
         for (at, (id, node)) in placed.ids.iter().zip(&placed.nodes).enumerate() {
             if !ids.insert(*id) || state.allocs.find(*id).is_some() {
                 return Err(Rejection::PlanInvalid(format!("allocation {id} is placed twice")));
@@ -68,10 +74,12 @@ struct Columns<'p> {
     placed: &'p AllocsPlaced,
     template: Template,
     may_collide: Vec<bool>,
+    /// As the job describes it; `None` where its version is not kept.
+    group: Option<&'p TaskGroup>,
 }
 
 impl<'p> Columns<'p> {
-    fn of(placed: &'p AllocsPlaced) -> Result<Columns<'p>, Rejection> {
+    fn of(state: &'p State, placed: &'p AllocsPlaced) -> Result<Columns<'p>, Rejection> {
         let template: Template = placed.template.read();
         let (count, width) = (placed.ids.len(), template.ports.len());
         let whole = placed.nodes.len() == count
@@ -86,7 +94,9 @@ impl<'p> Columns<'p> {
         let shared: Vec<&str> =
             asked.filter(|port| port.ignore_collision).map(|port| port.label.as_str()).collect();
         let may_collide = template.ports.iter().map(|port| shared.contains(&port.label.as_str())).collect();
-        Ok(Columns { placed, template, may_collide })
+        let version = state.jobs.lookup(&placed.key).and_then(|job| job.version(placed.version));
+        let group = version.and_then(|version| version.group(&placed.group));
+        Ok(Columns { placed, template, may_collide, group })
     }
 
     fn ask(&self, at: usize, ask: &mut Ask) {
@@ -104,5 +114,9 @@ impl<'p> Columns<'p> {
         if !given.tasks.is_empty() {
             ask.given.push(given);
         }
+        let name_index = self.placed.names[at];
+        let mounts = self.group.into_iter().flat_map(|g| sources(g, name_index, VolumeKind::Host));
+        let alone = mounts.filter(|(request, _)| request.access_mode == SOLE_WRITER && !request.read_only);
+        ask.sole_writers.extend(alone.map(|(_, name)| (self.placed.key.namespace.clone(), name)));
     }
 }

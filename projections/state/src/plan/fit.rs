@@ -1,12 +1,13 @@
 use std::collections::BTreeSet;
 
 use base::Index;
-use model::{ClientStatus, Given, NodeStatus};
+use model::{ClientStatus, Given, NodeStatus, VolumeKind};
 
 use super::ask::{Ask, Port};
 use crate::State;
 use crate::alloc::{Alloc, first_address};
 use crate::node::{Amount, NodeRow};
+use crate::volume::mounts;
 
 /// One node that a plan asks something of, in the newest state.
 pub(super) struct Site<'s> {
@@ -61,6 +62,7 @@ impl Site<'_> {
         {
             return Err(format!("{dimension} exhausted"));
         }
+        self.written(&ask.sole_writers)?;
         match ask.ports.iter().find(|port| !port.may_collide && self.has_taken(port)) {
             Some(port) => Err(format!("port {} is taken", port.number)),
             None => Ok(()),
@@ -87,6 +89,24 @@ impl Site<'_> {
             return Err("device oversubscribed".to_string());
         }
         Ok(())
+    }
+
+    /// Who wants to be the only writer of a volume finds no other one there.
+    fn written(&self, asked: &[(String, String)]) -> Result<(), String> {
+        let conflict = || Err("conflicting claims for host volume with single-writer".to_string());
+        let asks: BTreeSet<&(String, String)> = asked.iter().collect();
+        if asks.is_empty() {
+            return Ok(());
+        }
+        let load = self.state.nodes.load(self.row);
+        let here = load.allocs.iter().map(|row| self.state.allocs.get(*row));
+        let writes = |alloc: &Alloc| {
+            let namespace = &self.state.jobs.get(alloc.job).key.namespace;
+            mounts(alloc, VolumeKind::Host)
+                .any(|(request, name)| !request.read_only && asks.contains(&(namespace.clone(), name)))
+        };
+        let mut staying = here.filter(|alloc| alloc.takes_room() && !self.leaves(alloc));
+        if asks.len() < asked.len() || staying.any(writes) { conflict() } else { Ok(()) }
     }
 
     /// Somebody who stays has the port on the same address.

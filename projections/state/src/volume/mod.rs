@@ -6,4 +6,4 @@ mod state;
 mod view;
 
 pub use state::{Document, Registered, Volumes};
-pub use view::{csi_users, host_document, is_csi_schedulable, mounts};
+pub use view::{csi_users, host_document, is_csi_schedulable, mounts, sources};

@@ -1,4 +1,4 @@
-use model::document::{CSIVolume, HostVolume, VolumeRequest};
+use model::document::{CSIVolume, HostVolume, TaskGroup, VolumeRequest};
 use model::{NodeStatus, VolumeKey, VolumeKind};
 
 use crate::State;
@@ -7,9 +7,18 @@ use crate::node::NodeHot;
 
 /// The volumes of one type that an allocation mounts: the request, and the name or id it asks for.
 pub fn mounts(alloc: &Alloc, kind: VolumeKind) -> impl Iterator<Item = (&VolumeRequest, String)> {
-    let requests = alloc.version.group(&alloc.group).into_iter().flat_map(|group| group.volumes.values());
-    requests.filter(move |request| request.kind == kind.word()).map(|request| {
-        let own = if request.per_alloc { format!("[{}]", alloc.name_index) } else { String::new() };
+    let group = alloc.version.group(&alloc.group).into_iter();
+    group.flat_map(move |group| sources(group, alloc.name_index, kind))
+}
+
+/// [`mounts`] of the allocation of a group with this number in its name.
+pub fn sources(
+    group: &TaskGroup,
+    name_index: u32,
+    kind: VolumeKind,
+) -> impl Iterator<Item = (&VolumeRequest, String)> {
+    group.volumes.values().filter(move |request| request.kind == kind.word()).map(move |request| {
+        let own = if request.per_alloc { format!("[{name_index}]") } else { String::new() };
         (request, format!("{}{own}", request.source))
     })
 }

@@ -83,6 +83,7 @@ fn a_port_is_on_an_address_of_its_host_network() {
     assert_eq!(offer(&node, &public, &[]), Err("network: no addresses available for public network".into()));
 }
 
+/// J13, J14, J18.
 #[test]
 fn a_port_is_taken_where_it_is_taken() {
     let node = cold(&BOTH, "22");
@@ -91,6 +92,8 @@ fn a_port_is_taken_where_it_is_taken() {
     assert_eq!(offer(&node, &web("default"), &held), Ok(given(&[80], &[])));
     let collision = "network: reserved port collision web=80";
     assert_eq!(offer(&node, &web("private"), &held), Err(collision.to_string()));
+    let shared = Port { ignore_collision: true, ..port("web", 80, "private") };
+    assert_eq!(offer(&node, &ask(vec![shared], vec![]), &held), Ok(given(&[80], &["192.168.0.1"])));
     let reserved = ask(vec![port("ssh", 22, "private")], vec![]);
     assert_eq!(offer(&node, &reserved, &[]), Err("network: reserved port collision ssh=22".to_string()));
     let two = cold(&[("default", "10.0.0.1", ""), ("default", "10.0.0.2", "")], "");
@@ -99,6 +102,7 @@ fn a_port_is_taken_where_it_is_taken() {
     assert_eq!(offer(&own, &web(""), &[]), Ok(given(&[80], &["10.0.0.2"])));
 }
 
+/// J15, J17.
 #[test]
 fn dynamic_ports_are_free_and_differ() {
     let node = cold(&BOTH, "");

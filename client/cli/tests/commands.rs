@@ -296,9 +296,6 @@ fn a_plan_ends_with_what_it_would_do() {
     assert_eq!(plan(&answer(r#"{"InPlaceUpdate": 3}"#)).code, 0, "nothing is made or ended");
     let failed = plan("500 No cluster leader");
     assert_eq!(failed.code, 255);
-    assert!(failed.stderr.contains("Error during plan"), "{}", failed.stderr);
-    let unread = Cluster::answering(&[]).run(&["plan", "/nowhere/at/all.hcl"]);
-    assert_eq!(unread.code, 255, "{}", unread.stderr);
 }
 
 #[test]
@@ -310,8 +307,6 @@ fn why_finds_what_is_meant_and_says_it() {
     let expected =
         "Job \"web\" is running\n  api: 1 wanted, 1 running\n\nNo scheduler has looked at it yet.\n";
     assert_eq!((told.code, told.stdout.as_str()), (0, expected), "{}", told.stderr);
-    let json = cluster.run(&["why", "job", "-json", "web"]);
-    assert!(json.stdout.contains("\"Wanted\": 1"), "{}", json.stdout);
     let eval =
         format!(r#"{{"ID": "{EVAL}", "JobID": "web", "Status": "complete", "TriggeredBy": "job-register"}}"#);
     let cluster = web_cluster()
@@ -323,7 +318,6 @@ fn why_finds_what_is_meant_and_says_it() {
         "{}",
         told.stderr
     );
-    assert_eq!(cluster.run(&["why", "job"]).code, 1, "it takes one argument");
 }
 
 #[test]

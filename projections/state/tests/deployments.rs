@@ -111,6 +111,7 @@ impl Deploy {
             deployment: Some(deployment),
             canary: goal.desired_canaries > 0,
             ports: vec![],
+            given: Vec::new(),
         };
         self.settle(eval, Plan { deployment: Some(created), placed: vec![placed], ..Plan::default() });
     }

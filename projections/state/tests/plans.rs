@@ -33,7 +33,7 @@ fn claim(story: &mut Story, node: u128, claimed: NodeStatus) {
 }
 
 fn evaluate(story: &mut Story, job: &str) {
-    story.world.submit(Command::EvaluateJob { key: key(job) }).unwrap();
+    story.world.submit(Command::EvaluateJob { key: key(job), force_reschedule: false }).unwrap();
 }
 
 /// Places one allocation by a plan of its own; the job's next evaluation waits then.
@@ -53,7 +53,7 @@ fn get(story: &Story, id: AllocId) -> &Alloc {
 fn updated(story: &Story, allocs: Vec<AllocId>, cpu_mhz: u32) -> AllocsUpdatedInPlace {
     let template = Doc::of(&Template { cpu_mhz, memory_mib: 64, ..Template::default() });
     let eval = story.waiting_eval("web").unwrap();
-    AllocsUpdatedInPlace { eval, version: 0, template, allocs }
+    AllocsUpdatedInPlace { eval, version: 0, template, allocs, deployment: None }
 }
 
 fn rejected(verdict: &Verdict) -> Vec<(u128, &str)> {

@@ -220,7 +220,7 @@ fn a_host_volume_has_one_writer_where_one_is_asked_for() {
     let old = story.alloc("web[0]");
     // Made before the first one came.
     let late = |story: &mut Story, stopped: Vec<model::AllocId>| {
-        story.world.submit(Command::EvaluateJob { key: key("web") }).unwrap();
+        story.world.submit(Command::EvaluateJob { key: key("web"), force_reschedule: false }).unwrap();
         let placed = vec![story.placement("web", 1, 1, None)];
         let stopped = (!stopped.is_empty()).then(|| story::stop(stopped, None)).into_iter().collect();
         let plan = Plan { placed, stopped, snapshot: base::Index(1), ..Plan::default() };

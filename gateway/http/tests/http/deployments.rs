@@ -37,6 +37,7 @@ async fn deploying(cluster: &Cluster) -> NodeId {
         deployment: Some(DEPLOYMENT),
         canary: true,
         ports: vec![],
+        given: Vec::new(),
     };
     let created = DeploymentCreated {
         deployment: DEPLOYMENT,

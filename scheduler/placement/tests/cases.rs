@@ -1,0 +1,101 @@
+//! Every case of the scheduling reference is the subject of a test, anywhere in the workspace, that names it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Sections of the reference's case list and how many cases each has, numbered from 1.
+const SECTIONS: [(char, u32); 11] = [
+    ('A', 36),
+    ('B', 58),
+    ('C', 33),
+    ('D', 90),
+    ('E', 51),
+    ('F', 60),
+    ('G', 66),
+    ('H', 72),
+    ('I', 68),
+    ('J', 25),
+    ('K', 20),
+];
+
+/// Cases without a test yet. A case that gets its test leaves this list, and none comes to it.
+const OPEN: &str = "A09 A26 A28 A29 A30 A31 A32 A33 A34 A35 A36 B16 B18 B36 C10 C29 D23 D37 D42 D60 D63 D64 D74 D75 D76 D77 \
+    D78 D79 D80 D81 D82 D83 D88 D89 D90 E19 E20 E21 E22 E23 E26 E30 E43 E49 E50 E51 F06 G37 G43 G56 G57 G60 \
+    G61 G62 G64 G65 H26 H31 H39 H67 I01 I02 I03 I04 I05 I06 I07 I08 I09 I14 I15 I24 I39 I40 I41 I42 I47 I66 \
+    I67 J06 K06 K18";
+
+#[test]
+fn every_case_has_a_test_that_names_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut named = BTreeSet::new();
+    let mut sources = Vec::new();
+    find_sources(&root, &mut sources);
+    for source in sources {
+        let text = fs::read_to_string(&source).expect("a source is readable");
+        named.extend(named_by_tests(&text));
+    }
+    let all = SECTIONS.iter().flat_map(|(section, cases)| (1..=*cases).map(move |case| (*section, case)));
+    let open: Vec<String> = all
+        .filter(|case| !named.contains(case))
+        .map(|(section, case)| format!("{section}{case:02}"))
+        .collect();
+    assert_eq!(open.join(" "), OPEN, "cases without a test are exactly those that are listed");
+}
+
+fn find_sources(folder: &Path, sources: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder is readable") {
+        let path = entry.expect("a folder is readable").path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if path.is_dir() && name != "target" && !name.starts_with('.') {
+            find_sources(&path, sources);
+        } else if name.ends_with(".rs") {
+            sources.push(path);
+        }
+    }
+}
+
+/// Cases that stand in the comments of tests, one by one or as `B01-B03`.
+fn named_by_tests(source: &str) -> BTreeSet<(char, u32)> {
+    let mut named = BTreeSet::new();
+    let mut comment = String::new();
+    for line in source.lines().map(str::trim) {
+        if let Some(text) = line.strip_prefix("///") {
+            comment.push_str(text);
+        } else if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
+            named.extend(cases(&comment));
+            comment.clear();
+        } else if !line.starts_with("#[") {
+            comment.clear();
+        }
+    }
+    named
+}
+
+fn cases(comment: &str) -> BTreeSet<(char, u32)> {
+    let mut found = BTreeSet::new();
+    for word in comment.split(|c: char| !c.is_ascii_alphanumeric() && c != '-') {
+        let (first, last) = word.split_once('-').unwrap_or((word, word));
+        if let (Some(first), Some(last)) = (case(first), case(last))
+            && first.0 == last.0
+        {
+            found.extend((first.1..=last.1).map(|number| (first.0, number)));
+        }
+    }
+    found
+}
+
+fn case(word: &str) -> Option<(char, u32)> {
+    let section = word.chars().next().filter(|section| ('A'..='K').contains(section))?;
+    let digits = &word[1..];
+    let number =
+        digits.parse().ok().filter(|_| digits.len() == 2 && digits.bytes().all(|b| b.is_ascii_digit()))?;
+    Some((section, number))
+}
+
+#[test]
+fn cases_are_read_out_of_comments_of_tests_only() {
+    let source = "/// A01, B02-B04; see J05.\n#[test]\nfn one() {}\n/// C01\nfn other() {}\n// D01\n#[test]\nfn two() {}";
+    let expected = [('A', 1), ('B', 2), ('B', 3), ('B', 4), ('J', 5)];
+    assert_eq!(named_by_tests(source), BTreeSet::from(expected));
+}

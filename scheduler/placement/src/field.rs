@@ -19,6 +19,7 @@ use crate::metrics::SCORES_SHOWN;
 use crate::property::Property;
 use crate::proposed::Proposed;
 use crate::rules::{DISTINCT_HOSTS, ReasonId};
+use crate::sample::{Sample, Sampler};
 use crate::score::Score;
 use crate::spread::Spreads;
 
@@ -47,6 +48,9 @@ pub struct Field<'f> {
     penalised: Vec<u32>,
     /// By lane.
     views: Vec<View>,
+    limit: Option<usize>,
+    /// What the last selection saw, where not everything is looked at.
+    sample: Option<Sample>,
 }
 
 /// A lane in the light of the plan so far.
@@ -84,6 +88,8 @@ pub struct For<'f> {
     pub job: &'f Job,
     pub group: &'f TaskGroup,
     pub distinct_hosts: Option<Distinct>,
+    /// Only so many nodes are considered for each placement.
+    pub limit: Option<usize>,
 }
 
 impl<'f> Field<'f> {
@@ -108,6 +114,8 @@ impl<'f> Field<'f> {
             spreads,
             penalised: Vec::new(),
             views: Vec::new(),
+            limit: of.limit,
+            sample: None,
         };
         for sibling in siblings {
             if let Some(position) = fleet.position(sibling.row) {
@@ -145,8 +153,26 @@ impl<'f> Field<'f> {
         }
     }
 
-    /// The best node for one more allocation.
-    pub fn best(&mut self, proposed: &Proposed) -> Option<u32> {
+    /// The best node for one more allocation, of all or of those that are visited.
+    pub fn best(&mut self, proposed: &Proposed, sampler: &mut Option<Sampler>, seed: u64) -> Option<u32> {
+        let Some(limit) = self.limit else { return self.best_of_all(proposed) };
+        let nodes = || (0..self.fleet.len() as u32).filter(|node| !self.board.is_outside(*node)).collect();
+        let sampler = sampler.get_or_insert_with(|| Sampler::new(nodes(), seed));
+        let sample = sampler.select(limit, |position| self.worth_of(position, proposed));
+        self.sample.insert(sample).best()
+    }
+
+    /// The mean of what speaks for a node, if it will do.
+    fn worth_of(&mut self, position: u32, proposed: &Proposed) -> Option<f64> {
+        let View { spread, closed, .. } = *self.view(position);
+        if closed || !self.board.plays(position) || !self.holds(position, proposed) {
+            return None;
+        }
+        let score = self.assess(position, proposed).ok()?;
+        Some(score.worth().and(spread).mean())
+    }
+
+    fn best_of_all(&mut self, proposed: &Proposed) -> Option<u32> {
         loop {
             let best = self.winner()?;
             if self.holds(best, proposed) {
@@ -169,6 +195,12 @@ impl<'f> Field<'f> {
 
     /// The highest scores, best first, as the contract shows them.
     pub fn top(&mut self, proposed: &Proposed) -> Vec<NodeScoreMeta> {
+        if let Some(sample) = &self.sample {
+            let mut considered = sample.considered.clone();
+            considered.sort_by(|one, other| other.1.total_cmp(&one.1));
+            let best = considered.into_iter().take(SCORES_SHOWN);
+            return best.filter_map(|(position, _)| self.shown(position, proposed)).collect();
+        }
         loop {
             let best = self.ranked(SCORES_SHOWN);
             // A node that does not hold leaves the game, and the rest is ranked again.
@@ -249,6 +281,11 @@ impl<'f> Field<'f> {
         }
         let example = |class| self.fleet.example(class);
         tally.metric(self.state, &self.board.rules.reasons, example, everything)
+    }
+
+    /// How many nodes the last selection visited, if not all.
+    pub fn visited(&self) -> Option<usize> {
+        self.sample.as_ref().map(|sample| sample.visited)
     }
 
     pub fn board(&self) -> &Board {

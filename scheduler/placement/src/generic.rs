@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use base::{Index, Rng};
+use base::Index;
 use model::DeploymentId;
 use model::document::TaskGroup;
 use state::alloc::Alloc;
@@ -33,7 +33,7 @@ pub fn pass(cx: &Situation, seed: u64, memory: &mut Memory) -> Draft {
         deployment.into_iter().for_each(|id| decision.belong_to(id, version));
         carry_out(cx, &mut draft, &mut proposed, judges.get(name), name, decision);
     }
-    let mut placer = Placer::new(cx, memory, proposed, allocs, Rng::stream(seed, "ports"));
+    let mut placer = Placer::new(cx, memory, proposed, allocs, seed);
     for (name, decision) in &decisions {
         if let Some(judge) = judges.get(name) {
             placer.place(&mut draft, name, judge, decision);

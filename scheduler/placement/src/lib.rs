@@ -38,6 +38,7 @@ mod proposed;
 mod reconcile;
 mod reschedule;
 mod rules;
+mod sample;
 mod schedule;
 mod score;
 mod settings;

@@ -1,5 +1,6 @@
 //! Finds places for what a pass over a service or batch job wants.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::Rng;
@@ -16,6 +17,7 @@ use crate::plan::{Columns, Draft, Run};
 use crate::proposed::Proposed;
 use crate::reconcile::{GroupPlan, Situation, Wish};
 use crate::reschedule;
+use crate::sample::{self, Sampler};
 use crate::settings::settings;
 use crate::shape::Shape;
 
@@ -26,6 +28,9 @@ pub struct Placer<'e, 'c> {
     proposed: Proposed<'e>,
     allocs: Vec<&'e Alloc>,
     ports: Rng,
+    seed: u64,
+    /// The order of visits, by the pool that is visited, where not all nodes are looked at.
+    samplers: BTreeMap<(Option<String>, Vec<String>), Option<Sampler>>,
     /// What was asked for; empty until something is, and the memory is not brought up to the state before.
     shapes: Vec<Shape>,
 }
@@ -36,9 +41,10 @@ impl<'e, 'c> Placer<'e, 'c> {
         memory: &'c mut Memory,
         proposed: Proposed<'e>,
         allocs: Vec<&'e Alloc>,
-        ports: Rng,
+        seed: u64,
     ) -> Placer<'e, 'c> {
-        Placer { cx, memory, proposed, allocs, ports, shapes: Vec::new() }
+        let (ports, samplers) = (Rng::stream(seed, "ports"), BTreeMap::new());
+        Placer { cx, memory, proposed, allocs, ports, seed, samplers, shapes: Vec::new() }
     }
 
     /// Successors of what a new version replaces come first, then what is missing. What runs the same is placed
@@ -67,7 +73,14 @@ impl<'e, 'c> Placer<'e, 'c> {
         }
         self.shapes.push(judge.shape.clone());
         let kept = self.memory.board(state, &judge.shape);
-        let of = For { job: &version.job, group, distinct_hosts: judge.distinct_hosts };
+        let nodes = kept.board.available().map(|(_, nodes)| nodes).sum::<i64>() as usize;
+        let of = For {
+            job: &version.job,
+            group,
+            distinct_hosts: judge.distinct_hosts,
+            limit: limit(self.cx, version, group, &judge.shape, nodes),
+        };
+        let where_to = (judge.shape.pool.clone(), judge.shape.datacenters.clone());
         let mut field = Field::new(state, kept, of, &siblings, &self.proposed);
         let mut round = Round {
             cx: self.cx,
@@ -76,6 +89,8 @@ impl<'e, 'c> Placer<'e, 'c> {
             ask: &judge.ask,
             proposed: &mut self.proposed,
             ports: &mut self.ports,
+            seed: self.seed,
+            sampler: self.samplers.entry(where_to).or_default(),
             columns: Columns::default(),
         };
         for wish in wishes {
@@ -132,6 +147,8 @@ struct Round<'r, 'e> {
     ask: &'r Ask,
     proposed: &'r mut Proposed<'e>,
     ports: &'r mut Rng,
+    seed: u64,
+    sampler: &'r mut Option<Sampler>,
     columns: Columns,
 }
 
@@ -166,7 +183,7 @@ impl<'e> Round<'_, 'e> {
         field.penalise(&suspects.unwrap_or_default(), self.proposed);
         let home = wish.previous.filter(|previous| stays_home(self.version, self.group, previous));
         let kept = home.and_then(|previous| field.only(previous.node, self.proposed));
-        let chosen = kept.or_else(|| field.best(self.proposed));
+        let chosen = kept.or_else(|| field.best(self.proposed, self.sampler, self.seed));
         if chosen.is_some() && self.columns.metric.is_none() {
             let scores = field.top(self.proposed);
             let mut metric = self.metric(field, false);
@@ -179,8 +196,26 @@ impl<'e> Round<'_, 'e> {
 
     fn metric(&self, field: &mut Field, everything: bool) -> AllocationMetric {
         let metric = field.metric(everything);
-        with_pool(metric, field.board().available(), self.version.job.node_pool.as_deref())
+        let mut metric = with_pool(metric, field.board().available(), self.version.job.node_pool.as_deref());
+        if let Some(visited) = field.visited() {
+            metric.nodes_evaluated = visited as i64;
+        }
+        metric
     }
+}
+
+/// How many nodes are considered for each placement; `None` for all of them.
+fn limit(
+    cx: &Situation,
+    version: &JobVersion,
+    group: &TaskGroup,
+    shape: &Shape,
+    nodes: usize,
+) -> Option<usize> {
+    let set = settings(cx.state, shape.pool.as_deref().unwrap_or_default()).limit?;
+    let chooses = !shape.affinities.is_empty() || !shape.spreads.is_empty();
+    let count = group.count.unwrap_or(1).max(0) as u32;
+    Some(sample::limit(version.kind, count, chooses, nodes, set))
 }
 
 /// The group's disk is to stay with it, and the job still goes where it went.

@@ -106,10 +106,14 @@ impl FakeServers {
     }
 
     pub fn change(&self, change: impl FnOnce(&mut Cluster)) {
-        let mut cluster = self.cluster.lock().unwrap();
-        cluster.index += 1;
-        change(&mut cluster);
-        self.changed.send_replace(cluster.index);
+        let index = {
+            let mut cluster = self.cluster.lock().unwrap();
+            cluster.index += 1;
+            change(&mut cluster);
+            cluster.index
+        };
+        // Only now: who waits looks at the cluster while holding what is written to here.
+        self.changed.send_modify(|newest| *newest = index.max(*newest));
     }
 
     fn called(&self, name: &'static str) -> Result<(), ServerError> {

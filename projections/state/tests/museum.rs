@@ -29,9 +29,9 @@ use state::image::{Imager, restore};
 
 /// Small, so that a log of a few batches has several.
 const SEGMENT_BYTES: u64 = 16 << 10;
-const BATCHES: usize = 48;
+const BATCHES: usize = 96;
 /// After which batches an image is kept.
-const IMAGES_AFTER: [u64; 2] = [43, 44];
+const IMAGES_AFTER: [u64; 2] = [91, 92];
 const VOTE: &[u8] = b"a vote";
 const MEMBERS: &[u8] = b"members";
 /// Beside the files of the log.

@@ -189,6 +189,12 @@ impl Board {
         self.standing[position as usize] == OUTSIDE
     }
 
+    /// Why it does not play, although it was asked for.
+    pub fn barred(&self, position: u32) -> Option<ReasonId> {
+        let standing = self.standing[position as usize];
+        (standing != OUTSIDE && standing != PLAYS).then_some(standing)
+    }
+
     /// What the node is from now on.
     pub fn put(&mut self, state: &State, fleet: &Fleet, position: u32, standing: Standing) {
         let (code, worth) = match standing {
@@ -234,6 +240,19 @@ impl Board {
         position: u32,
         proposed: &Proposed,
     ) -> Result<Speaks, Standing> {
+        let used = proposed.used(fleet.rows[position as usize]);
+        self.judge_as(state, fleet, position, proposed, used)
+    }
+
+    /// [`Board::judge`] where the node fits as well as if so much of it were used.
+    pub fn judge_as(
+        &mut self,
+        state: &State,
+        fleet: &Fleet,
+        position: u32,
+        proposed: &Proposed,
+        weighed: Amount,
+    ) -> Result<Speaks, Standing> {
         let known = self.trait_of(state, fleet, position);
         let row = fleet.rows[position as usize];
         let used = (proposed.used(row), proposed.allocs(row));
@@ -241,7 +260,7 @@ impl Board {
             Err(OUTSIDE) => Err(Standing::Outside),
             Err(reason) => Err(Standing::Barred(reason)),
             Ok(equipment) => Ok(Speaks {
-                fit: self.fit(fleet, position, used.0, &equipment),
+                fit: self.fit(fleet, position, weighed, &equipment),
                 affinity: (!self.traits.affinities.is_empty()).then_some(known.affinity),
                 devices: equipment.score,
             }),

@@ -34,7 +34,12 @@ pub fn dry_run(state: &State, request: &RegisterJob, seed: u64, now: Time) -> Re
     let created = follow_ups.chain(blocked).filter_map(|id| after.evals.lookup(id));
     let created = created.map(state::eval::document).collect();
     let desired = explanation.groups.iter().map(|(name, group)| (name.clone(), group.desired.clone()));
-    let annotations = PlanAnnotations { desired_tg_updates: desired.collect(), ..PlanAnnotations::default() };
+    let preempted = settlement.plan.preempted.iter().flat_map(|event| &event.allocs);
+    let preempted = preempted.filter_map(|id| fork.allocs.lookup(*id));
+    let annotations = PlanAnnotations {
+        desired_tg_updates: desired.collect(),
+        preempted_allocs: preempted.map(|alloc| state::alloc::stub(&fork, alloc)).collect(),
+    };
     let failed = settlement.end.as_ref().map_or_else(FailedGroups::new, failed);
     Ok(DryRun { state: after, annotations, failed, created, explanation })
 }

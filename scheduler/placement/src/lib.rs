@@ -14,6 +14,7 @@ mod cores;
 mod devices;
 mod diff;
 mod dry_run;
+mod evict;
 mod explain;
 mod field;
 mod fixtures;
@@ -31,7 +32,6 @@ mod networks;
 mod place;
 mod place_per_node;
 mod plan;
-#[allow(dead_code, unused_imports, reason = "judging a node does not ask them yet")]
 mod preempt;
 mod property;
 mod proposed;

@@ -17,7 +17,9 @@ use crate::rules::{is_in_datacenters, is_in_pool};
 /// What is wrong with a plan, in words. Empty when nothing is.
 pub fn check(state: &State, plan: &Plan) -> Vec<String> {
     let mut found = Vec::new();
-    let stopped: Vec<AllocId> = plan.stopped.iter().flat_map(|event| event.allocs.clone()).collect();
+    let preempted = plan.preempted.iter().flat_map(|event| event.allocs.clone());
+    let stopped: Vec<AllocId> =
+        plan.stopped.iter().flat_map(|event| event.allocs.clone()).chain(preempted).collect();
     let placed = placements(state, plan, &mut found);
     for node in state.nodes.rows() {
         let here: Vec<&Placement> = placed.iter().filter(|placement| placement.row == node).collect();
@@ -25,6 +27,7 @@ pub fn check(state: &State, plan: &Plan) -> Vec<String> {
             node_holds(state, plan, node, &stopped, &here, &mut found);
         }
     }
+    room_is_made_by_lesser_jobs(state, plan, &placed, &mut found);
     placed.iter().for_each(|placement| placement.keeps_constraints(state, &mut found));
     names_are_unique(state, &stopped, &placed, &mut found);
     let mut seen = std::collections::BTreeSet::new();
@@ -86,6 +89,24 @@ fn placements<'s>(state: &'s State, plan: &Plan, found: &mut Vec<String>) -> Vec
         }
     }
     placements
+}
+
+/// Who makes room is on the same node, of another job, and of a priority that is lower by ten at least.
+fn room_is_made_by_lesser_jobs(state: &State, plan: &Plan, placed: &[Placement], found: &mut Vec<String>) {
+    for event in &plan.preempted {
+        let Some(by) = placed.iter().find(|placement| placement.id == event.by) else {
+            found.push(format!("room is made for {}, which is not placed", event.by));
+            continue;
+        };
+        let priority = |version: &JobVersion| version.job.priority.unwrap_or_default();
+        for alloc in event.allocs.iter().filter_map(|id| state.allocs.lookup(*id)) {
+            let lesser = priority(&alloc.version) + 10 <= priority(by.version);
+            let of_another = alloc.version.job_created != by.version.job_created;
+            if alloc.node != by.row || !lesser || !of_another || alloc.client.is_terminal() {
+                found.push(format!("allocation {} makes room for {}", alloc.id, by.id));
+            }
+        }
+    }
 }
 
 fn node_holds(

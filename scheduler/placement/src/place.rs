@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::Rng;
-use model::document::{AllocationMetric, TaskGroup};
+use model::AllocId;
+use model::document::{AllocationMetric, NodeScoreMeta, TaskGroup};
 use state::alloc::Alloc;
 use state::job::JobVersion;
 
 use crate::ask::Ask;
+use crate::evict::Evictor;
 use crate::field::{Field, For, Sibling};
 use crate::judge::Judge;
 use crate::memory::Memory;
@@ -29,6 +31,8 @@ pub struct Placer<'e, 'c> {
     allocs: Vec<&'e Alloc>,
     ports: Rng,
     seed: u64,
+    /// `None`: jobs of this type take nobody's place.
+    evictor: Option<Evictor>,
     /// The order of visits, by the pool that is visited, where not all nodes are looked at.
     samplers: BTreeMap<(Option<String>, Vec<String>), Option<Sampler>>,
     /// What was asked for; empty until something is, and the memory is not brought up to the state before.
@@ -44,7 +48,8 @@ impl<'e, 'c> Placer<'e, 'c> {
         seed: u64,
     ) -> Placer<'e, 'c> {
         let (ports, samplers) = (Rng::stream(seed, "ports"), BTreeMap::new());
-        Placer { cx, memory, proposed, allocs, ports, seed, samplers, shapes: Vec::new() }
+        let evictor = Evictor::of(cx);
+        Placer { cx, memory, proposed, allocs, ports, seed, evictor, samplers, shapes: Vec::new() }
     }
 
     /// Successors of what a new version replaces come first, then what is missing. What runs the same is placed
@@ -90,6 +95,7 @@ impl<'e, 'c> Placer<'e, 'c> {
             proposed: &mut self.proposed,
             ports: &mut self.ports,
             seed: self.seed,
+            evictor: self.evictor.as_mut(),
             sampler: self.samplers.entry(where_to).or_default(),
             columns: Columns::default(),
         };
@@ -100,7 +106,8 @@ impl<'e, 'c> Placer<'e, 'c> {
             } else if round.try_place(draft, &mut field, wish) {
                 *draft.queued.entry(name.to_string()).or_default() -= 1;
             } else {
-                let mut metric = round.metric(&mut field, true);
+                let metric = field.metric(true);
+                let mut metric = round.metric(&field, metric);
                 add_exhausted(&mut metric, group);
                 draft.failed.insert(name.to_string(), metric);
             }
@@ -148,6 +155,7 @@ struct Round<'r, 'e> {
     proposed: &'r mut Proposed<'e>,
     ports: &'r mut Rng,
     seed: u64,
+    evictor: Option<&'r mut Evictor>,
     sampler: &'r mut Option<Sampler>,
     columns: Columns,
 }
@@ -167,13 +175,14 @@ impl<'e> Round<'_, 'e> {
             }
             return false;
         };
+        let victims = self.make_room(field, at);
         let row = field.row(at);
         let node = self.cx.state.nodes.cold(row);
         let granted = self.ask.fixtures.grant(self.cx.state, row, self.proposed, self.ports);
         let grant = granted.expect("the node was found to have it all");
         self.proposed.place(row, &self.ask.template, &grant);
         field.placed(at, self.proposed);
-        self.columns.push(node.id, wish.name_index, wish.previous, grant);
+        self.columns.push(node.id, wish.name_index, wish.previous, grant, victims);
         wish.instead_of.iter().for_each(|stop| draft.stop(stop));
         true
     }
@@ -186,16 +195,43 @@ impl<'e> Round<'_, 'e> {
         let chosen = kept.or_else(|| field.best(self.proposed, self.sampler, self.seed));
         if chosen.is_some() && self.columns.metric.is_none() {
             let scores = field.top(self.proposed);
-            let mut metric = self.metric(field, false);
-            metric.score_meta_data = scores.into();
-            self.columns.metric = Some(metric);
+            let metric = field.metric(false);
+            self.columns.metric = Some(self.shown(field, metric, scores));
         }
+        let chosen = chosen.or_else(|| self.choose_evicting(field, home));
         field.forgive(self.proposed);
         chosen
     }
 
-    fn metric(&self, field: &mut Field, everything: bool) -> AllocationMetric {
-        let metric = field.metric(everything);
+    /// The second look, for jobs that may take the place of others.
+    fn choose_evicting(&mut self, field: &mut Field, home: Option<&Alloc>) -> Option<u32> {
+        let evictor = self.evictor.as_deref()?;
+        let kept = home.and_then(|previous| field.only_evicting(previous.node, self.proposed, evictor));
+        let chosen = kept.or_else(|| field.best_evicting(self.proposed, evictor, self.sampler, self.seed))?;
+        if self.columns.metric.is_none() {
+            let (metric, scores) = (field.metric_evicting(), field.top_evicting());
+            self.columns.metric = Some(self.shown(field, metric, scores));
+        }
+        Some(chosen)
+    }
+
+    /// Whoever has to go from the node that was chosen goes.
+    fn make_room(&mut self, field: &mut Field, at: u32) -> Vec<AllocId> {
+        let victims = field.eviction(at).map(|eviction| eviction.victims.clone()).unwrap_or_default();
+        for alloc in victims.iter().filter_map(|id| self.cx.state.allocs.lookup(*id)) {
+            self.proposed.stop(alloc);
+            field.spare(self.cx.state, alloc);
+            self.evictor.iter_mut().for_each(|evictor| evictor.count(alloc));
+        }
+        victims
+    }
+
+    fn shown(&self, field: &Field, metric: AllocationMetric, scores: Vec<NodeScoreMeta>) -> AllocationMetric {
+        let metric = self.metric(field, metric);
+        AllocationMetric { score_meta_data: scores.into(), ..metric }
+    }
+
+    fn metric(&self, field: &Field, metric: AllocationMetric) -> AllocationMetric {
         let mut metric = with_pool(metric, field.board().available(), self.version.job.node_pool.as_deref());
         if let Some(visited) = field.visited() {
             metric.nodes_evaluated = visited as i64;

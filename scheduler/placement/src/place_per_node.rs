@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use base::Rng;
 use model::DeploymentId;
 use model::document::{AllocationMetric, TaskGroup};
-use state::node::{NodeHot, NodeRow};
+use state::node::{Amount, NodeHot, NodeRow};
 
 use crate::board::{Speaks, fit_of};
 use crate::candidates::Candidates;
+use crate::evict::{Eviction, Evictor};
 use crate::judge::Judge;
 use crate::metrics::{Tally, add_exhausted, with_pool};
 use crate::plan::{Columns, Draft, Run};
+use crate::preempt;
 use crate::proposed::Proposed;
 use crate::reconcile::Situation;
 use crate::score::Score;
@@ -24,6 +26,7 @@ pub struct Placer<'p, 'e> {
     pub candidates: &'p Candidates,
     pub proposed: &'p mut Proposed<'e>,
     pub ports: &'p mut Rng,
+    pub evictor: Option<&'p mut Evictor>,
     pub deployment: Option<DeploymentId>,
 }
 
@@ -39,9 +42,16 @@ impl<'e> Placer<'_, 'e> {
         let mut examples: BTreeMap<u32, NodeRow> = BTreeMap::new();
         for spot in &todo.spots {
             let hot = self.cx.state.nodes.hot(spot.row);
+            let columns = &mut columns[usize::from(spot.canary)];
             match judge.alone(spot.row, hot, self.proposed) {
-                None => self.fill(judge, hot, spot, &mut columns[usize::from(spot.canary)]),
+                None => self.fill(judge, hot, spot, columns, Eviction::default()),
                 Some(reason) => {
+                    if judge.reasons().get(reason).exhausted
+                        && let Some(eviction) = self.make_room(judge, hot, spot.row)
+                    {
+                        self.fill(judge, hot, spot, columns, eviction);
+                        continue;
+                    }
                     examples.insert(hot.class.0, spot.row);
                     tally.count(judge.reasons(), reason, hot.class.0, 1);
                     if judge.reasons().get(reason).exhausted {
@@ -82,17 +92,40 @@ impl<'e> Placer<'_, 'e> {
         filtered as u32
     }
 
-    fn fill(&mut self, judge: &mut Judge<'e>, hot: &NodeHot, spot: &Spot<'e>, columns: &mut Columns) {
+    /// Who would have to go so that the node has room.
+    fn make_room(&self, judge: &mut Judge<'e>, hot: &NodeHot, row: NodeRow) -> Option<Eviction> {
+        let ask = (judge.ask.amount, &judge.ask.fixtures);
+        let evictor = self.evictor.as_deref()?;
+        let (eviction, after) = evictor.evict(self.cx.state, row, ask, self.proposed)?;
+        judge.alone(row, hot, &after).is_none().then_some(eviction)
+    }
+
+    fn fill(
+        &mut self,
+        judge: &mut Judge<'e>,
+        hot: &NodeHot,
+        spot: &Spot<'e>,
+        columns: &mut Columns,
+        Eviction { victims, priorities }: Eviction,
+    ) {
+        // The contract weighs the node as it is before anybody leaves.
+        let before = self.proposed.used(spot.row);
+        for alloc in victims.iter().filter_map(|id| self.cx.state.allocs.lookup(*id)) {
+            self.proposed.stop(alloc);
+            self.evictor.iter_mut().for_each(|evictor| evictor.count(alloc));
+        }
         let granted = judge.ask.fixtures.grant(self.cx.state, spot.row, self.proposed, self.ports);
         let grant = granted.expect("the node was found to have it all");
         self.proposed.place(spot.row, &judge.ask.template, &grant);
         judge.count(spot.row);
-        columns.push(spot.id, spot.name_index, spot.previous, grant);
+        let given = Amount::of(&judge.ask.template, &grant.given);
+        columns.push(spot.id, spot.name_index, spot.previous, grant, victims);
         if columns.metric.is_none() {
-            let fit = fit_of(hot.capacity, self.proposed.used(spot.row), judge.shape.algorithm);
+            let fit = fit_of(hot.capacity, before.plus(given), judge.shape.algorithm);
             let node = Speaks { fit, ..Speaks::default() };
-            let score = Score::new(node, 0, 1, false).document(spot.id.to_string());
-            let scores = vec![score].into();
+            let preemption = (!priorities.is_empty()).then(|| preempt::score(priorities));
+            let score = Score { preemption, ..Score::new(node, 0, 1, false) };
+            let scores = vec![score.document(spot.id.to_string())].into();
             columns.metric =
                 Some(model::document::AllocationMetric { score_meta_data: scores, ..Default::default() });
         }

@@ -6,7 +6,8 @@ use base::Rng;
 use model::command::Plan;
 use model::document::AllocationMetric;
 use model::event::{
-    AllocsMarkedUnknown, AllocsPlaced, AllocsReconnected, AllocsStopped, AllocsUpdatedInPlace, FailedGroups,
+    AllocsMarkedUnknown, AllocsPlaced, AllocsPreempted, AllocsReconnected, AllocsStopped,
+    AllocsUpdatedInPlace, FailedGroups,
 };
 use model::{AllocId, ClientStatus, DeploymentId, Desired, Doc, EvalId, NodeId, Template};
 use state::alloc::Alloc;
@@ -116,7 +117,7 @@ impl Draft {
 
     /// `run` is any of the wishes that the columns come from: they run the same.
     pub fn place(&mut self, cx: &Situation, group: &str, run: &Run, template: &Template, columns: Columns) {
-        let Columns { nodes, names, mut previous, ports, mut given, metric } = columns;
+        let Columns { nodes, names, mut previous, ports, mut given, victims, metric } = columns;
         if nodes.is_empty() {
             return;
         }
@@ -126,7 +127,15 @@ impl Draft {
         if given.iter().all(Doc::is_empty) {
             given.clear();
         }
-        self.groups.entry(group.to_string()).or_default().placed = metric.clone();
+        let ids: Vec<AllocId> = nodes.iter().map(|_| AllocId(self.ids.uuid())).collect();
+        let preempted = ids.iter().zip(victims).filter(|(_, allocs)| !allocs.is_empty());
+        let preempted = preempted.map(|(by, allocs)| AllocsPreempted { allocs, by: *by });
+        let before = self.plan.preempted.len();
+        self.plan.preempted.extend(preempted);
+        let preempted = self.plan.preempted[before..].iter().map(|event| event.allocs.len() as u64);
+        let explained = self.groups.entry(group.to_string()).or_default();
+        explained.desired.preemptions += preempted.sum::<u64>();
+        explained.placed = metric.clone();
         self.plan.placed.push(AllocsPlaced {
             eval: cx.eval_id(),
             key: cx.job.key.clone(),
@@ -134,7 +143,7 @@ impl Draft {
             group: group.to_string(),
             template: Doc::of(template),
             metrics: Doc::of(&metric.unwrap_or_default()),
-            ids: nodes.iter().map(|_| AllocId(self.ids.uuid())).collect(),
+            ids,
             nodes,
             names,
             previous,
@@ -169,12 +178,22 @@ pub struct Columns {
     pub previous: Vec<AllocId>,
     pub ports: Vec<u16>,
     pub given: Vec<Doc>,
+    /// Who makes room for each.
+    pub victims: Vec<Vec<AllocId>>,
     /// What the first of them saw.
     pub metric: Option<AllocationMetric>,
 }
 
 impl Columns {
-    pub fn push(&mut self, node: NodeId, name: u32, previous: Option<&Alloc>, grant: Grant) {
+    pub fn push(
+        &mut self,
+        node: NodeId,
+        name: u32,
+        previous: Option<&Alloc>,
+        grant: Grant,
+        victims: Vec<AllocId>,
+    ) {
+        self.victims.push(victims);
         self.nodes.push(node);
         self.names.push(name);
         self.previous.push(previous.map(|alloc| alloc.id).unwrap_or_default());

@@ -118,20 +118,48 @@ impl<'s> Proposed<'s> {
         touched
     }
 
+    /// One node of the plan by itself.
+    pub fn alone(&self, row: NodeRow) -> Proposed<'s> {
+        let mut alone = Proposed::new(self.state);
+        if let Some(touched) = self.find(row) {
+            alone.slots.insert(row.0, 0);
+            alone.touched.push(touched.clone());
+            alone.stopped = self.here(row).map(|alloc| alloc.id).filter(|id| self.is_stopped(*id)).collect();
+        }
+        alone
+    }
+
+    /// Who takes room there and is not stopped by the plan, in the order of their ids.
+    pub fn staying(&self, row: NodeRow) -> impl Iterator<Item = &'s Alloc> {
+        let mut staying: Vec<&Alloc> =
+            self.here(row).filter(|alloc| alloc.takes_room() && !self.is_stopped(alloc.id)).collect();
+        staying.sort_by_key(|alloc| alloc.id);
+        staying.into_iter()
+    }
+
+    fn here(&self, row: NodeRow) -> impl Iterator<Item = &'s Alloc> {
+        let state = self.state;
+        state.nodes.load(row).allocs.iter().map(|row| state.allocs.get(*row))
+    }
+
+    /// Cores and devices that the plan gives away there.
+    pub fn planned(&self, row: NodeRow) -> Taken {
+        let mut taken = Taken::default();
+        self.find(row).into_iter().flat_map(|touched| &touched.given).for_each(|given| taken.add(given));
+        taken
+    }
+
     /// Cores and devices that belong to somebody.
     pub fn taken(&self, row: NodeRow) -> Taken {
-        let mut taken = Taken::default();
+        let mut taken = self.planned(row);
         let equipped = self.state.nodes.load(row).equipped.iter().map(|row| self.state.allocs.get(*row));
-        let staying = equipped.filter(|alloc| !self.is_stopped(alloc.id)).map(|alloc| &*alloc.given);
-        let planned = self.find(row).into_iter().flat_map(|touched| &touched.given);
-        staying.chain(planned).for_each(|given| taken.add(given));
+        equipped.filter(|alloc| !self.is_stopped(alloc.id)).for_each(|alloc| taken.add(&alloc.given));
         taken
     }
 
     /// Ports and where they are held, for nodes with several addresses.
     pub fn held(&self, row: NodeRow) -> Vec<OwnHeld> {
-        let here = self.state.nodes.load(row).allocs.iter().map(|row| self.state.allocs.get(*row));
-        let staying = here.filter(|alloc| alloc.takes_room() && !self.is_stopped(alloc.id));
+        let staying = self.here(row).filter(|alloc| alloc.takes_room() && !self.is_stopped(alloc.id));
         let of_state =
             staying.flat_map(|alloc| held(&alloc.template, &alloc.ports, &alloc.given).map(OwnHeld::from));
         let planned = self.find(row).into_iter().flat_map(|touched| touched.held.iter().cloned());

@@ -9,6 +9,7 @@ use state::alloc::Alloc;
 use state::node::NodeRow;
 
 use crate::candidates::{Candidates, Scope};
+use crate::evict::Evictor;
 use crate::generic::{Updates, judges};
 use crate::judge::Judge;
 use crate::place_per_node::Placer;
@@ -36,7 +37,7 @@ pub fn pass(cx: &Situation, seed: u64) -> Draft {
     wanted.for_each(|name| _ = by_group.entry(name).or_default());
     allocs.iter().for_each(|alloc| by_group.entry(&alloc.group).or_default().push(alloc));
 
-    let mut ports = Rng::stream(seed, "ports");
+    let (mut ports, mut evictor) = (Rng::stream(seed, "ports"), Evictor::of(cx));
     let mut again = Again::default();
     let mut summary = Summary { complete: true, ..Summary::default() };
     let mut deployment = cx.rollout.active().map(|active| active.id);
@@ -65,8 +66,15 @@ pub fn pass(cx: &Situation, seed: u64) -> Draft {
         if let (Some(judge), Some(group), Some(mut stage)) = (judges.get_mut(name), group, stage) {
             let reached = todo.reached();
             let proposed = &mut proposed;
-            let mut placer =
-                Placer { cx, group, candidates: &candidates, proposed, ports: &mut ports, deployment };
+            let mut placer = Placer {
+                cx,
+                group,
+                candidates: &candidates,
+                proposed,
+                ports: &mut ports,
+                evictor: evictor.as_mut(),
+                deployment,
+            };
             let filtered = placer.place(&mut draft, name, judge, todo);
             if stage.existing || begins {
                 stage.goal.desired_total = reached - filtered;

@@ -104,3 +104,21 @@ fn a_dry_run_answers_while_registration_is_closed_and_for_jobs_that_wait_for_the
     let periodic = |job: &mut Job| job.periodic = Some(Default::default());
     assert_eq!(desired(&dry(&world, job("batch", 2).with(periodic))).place, 2);
 }
+
+/// K18.
+#[test]
+fn those_whose_place_would_be_taken_are_named() {
+    let with = |id: &str, priority| {
+        job("service", 1).with(|job| {
+            (job.id, job.priority) = (Some(id.to_string()), Some(priority));
+            task(job).resources.as_mut().unwrap().cpu = Some(3900);
+        })
+    };
+    let mut world = World::with_nodes(1);
+    let eval = world.register(with("low", 20));
+    world.settle(eval);
+    let run = dry(&world, with("high", 70));
+    assert_eq!(desired(&run), DesiredUpdates { place: 1, preemptions: 1, ..DesiredUpdates::default() });
+    let named: Vec<&str> = run.annotations.preempted_allocs.iter().map(|stub| stub.job_id.as_str()).collect();
+    assert_eq!(named, ["low"]);
+}

@@ -155,7 +155,11 @@ fn a_missing_driver_filters_and_unique_attributes_are_asked_of_each_node() {
 /// H50-H53.
 #[test]
 fn networks_are_asked_for_by_mode_and_alias() {
-    let address = |alias: &str| NodeNetworkAddress { alias: alias.into(), ..NodeNetworkAddress::default() };
+    let address = |alias: &str, address: &str| NodeNetworkAddress {
+        alias: alias.into(),
+        address: address.into(),
+        ..NodeNetworkAddress::default()
+    };
     let world = || {
         let mut world = World::new();
         world.node(1, |node| node.node_resources.as_mut().unwrap().networks.clear());
@@ -164,7 +168,7 @@ fn networks_are_asked_for_by_mode_and_alias() {
             let networks = &mut node.node_resources.as_mut().unwrap().node_networks;
             networks.push(NodeNetworkResource {
                 mode: "host".into(),
-                addresses: vec![address("public")].into(),
+                addresses: vec![address("default", "10.0.0.3"), address("public", "192.0.2.3")].into(),
                 ..NodeNetworkResource::default()
             });
             node.meta.insert("net".into(), "public".into());

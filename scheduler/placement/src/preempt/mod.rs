@@ -44,7 +44,7 @@ pub struct Tenant {
 }
 
 impl Tenant {
-    fn makes_room_for(&self, priority: u32) -> bool {
+    pub fn makes_room_for(&self, priority: u32) -> bool {
         !self.is_own && self.priority.saturating_add(GAP) <= priority
     }
 

@@ -11,6 +11,8 @@ pub struct Score {
     pub anti_affinity: Option<f64>,
     /// The allocation to be replaced failed here.
     pub penalty: bool,
+    /// How little it hurts to take the place of others; only where that is done.
+    pub preemption: Option<f64>,
     /// Counts unless it is zero.
     pub spread: f64,
 }
@@ -19,13 +21,13 @@ impl Score {
     /// `here` allocations of the group, which wants `count`, are on the node already.
     pub fn new(node: Speaks, here: u32, count: u32, penalty: bool) -> Score {
         let anti_affinity = (here > 0).then(|| -f64::from(here + 1) / f64::from(count.max(1)));
-        Score { node, anti_affinity, penalty, spread: 0.0 }
+        Score { node, anti_affinity, penalty, preemption: None, spread: 0.0 }
     }
 
     /// All but the spread, which is its lane's.
     pub fn worth(&self) -> Worth {
         let of_node = 1 + u8::from(self.node.affinity.is_some()) + u8::from(self.node.devices.is_some());
-        let said = [self.anti_affinity, self.penalty.then_some(-1.0)].into_iter().flatten();
+        let said = [self.anti_affinity, self.penalty.then_some(-1.0), self.preemption].into_iter().flatten();
         let node = Worth::of(self.node.sum(), of_node);
         said.fold(node, |worth, value| Worth::of(worth.sum + value, worth.said + 1))
     }
@@ -39,10 +41,12 @@ impl Score {
         ];
         let spread = (self.spread != 0.0).then_some(("allocation-spread", self.spread));
         let devices = self.node.devices.map(|score| ("devices", score));
+        let preemption = self.preemption.map(|score| ("preemption", score));
         let scores: Map<String, f64> = scores
             .into_iter()
             .chain(spread)
             .chain(devices)
+            .chain(preemption)
             .map(|(name, value)| (name.to_string(), value))
             .collect();
         NodeScoreMeta { node_id, scores, norm_score: self.worth().and(self.spread).mean() }

@@ -2,6 +2,8 @@
 //!
 //! What an evaluation changes on a board it takes back when it is done, node by node.
 
+mod evicting;
+
 use std::cmp::Ordering;
 
 use base::Rng;
@@ -10,12 +12,13 @@ use state::State;
 use state::alloc::Alloc;
 use state::node::NodeRow;
 
-use crate::board::{Board, Saved, Standing};
+use crate::board::{Board, Saved, Speaks, Standing};
+use crate::field::evicting::Made;
 use crate::fleet::Fleet;
 use crate::judge::Distinct;
 use crate::lanes::Head;
 use crate::memory::Kept;
-use crate::metrics::SCORES_SHOWN;
+use crate::metrics::{SCORES_SHOWN, Tally};
 use crate::property::Property;
 use crate::proposed::Proposed;
 use crate::rules::{DISTINCT_HOSTS, ReasonId};
@@ -51,6 +54,7 @@ pub struct Field<'f> {
     limit: Option<usize>,
     /// What the last selection saw, where not everything is looked at.
     sample: Option<Sample>,
+    made: Made,
 }
 
 /// A lane in the light of the plan so far.
@@ -116,6 +120,7 @@ impl<'f> Field<'f> {
             views: Vec::new(),
             limit: of.limit,
             sample: None,
+            made: Made::new(),
         };
         for sibling in siblings {
             if let Some(position) = fleet.position(sibling.row) {
@@ -156,10 +161,14 @@ impl<'f> Field<'f> {
     /// The best node for one more allocation, of all or of those that are visited.
     pub fn best(&mut self, proposed: &Proposed, sampler: &mut Option<Sampler>, seed: u64) -> Option<u32> {
         let Some(limit) = self.limit else { return self.best_of_all(proposed) };
-        let nodes = || (0..self.fleet.len() as u32).filter(|node| !self.board.is_outside(*node)).collect();
-        let sampler = sampler.get_or_insert_with(|| Sampler::new(nodes(), seed));
+        let sampler = self.sampler(sampler, seed);
         let sample = sampler.select(limit, |position| self.worth_of(position, proposed));
         self.sample.insert(sample).best()
+    }
+
+    fn sampler<'a>(&self, known: &'a mut Option<Sampler>, seed: u64) -> &'a mut Sampler {
+        let nodes = || (0..self.fleet.len() as u32).filter(|node| !self.board.is_outside(*node)).collect();
+        known.get_or_insert_with(|| Sampler::new(nodes(), seed))
     }
 
     /// The mean of what speaks for a node, if it will do.
@@ -216,7 +225,7 @@ impl<'f> Field<'f> {
             self.board.lanes.best(lane, count).map(|head| Best::of(head, view.spread))
         });
         let mut best: Vec<Best> = heads.collect();
-        best.sort_by(|one, other| if one.beats(other) { Ordering::Less } else { Ordering::Greater });
+        best.sort_by(Best::order);
         best.into_iter().take(count).map(|best| best.position).collect()
     }
 
@@ -268,6 +277,12 @@ impl<'f> Field<'f> {
 
     /// Nodes as the board counts them, and those that distinct properties rule out.
     pub fn metric(&mut self, everything: bool) -> model::document::AllocationMetric {
+        let tally = self.tally();
+        let example = |class| self.fleet.example(class);
+        tally.metric(self.state, &self.board.rules.reasons, example, everything)
+    }
+
+    fn tally(&mut self) -> Tally {
         let mut tally = self.board.tally.clone();
         if self.views.iter().any(|view| view.closed) {
             for position in 0..self.fleet.len() as u32 {
@@ -279,8 +294,7 @@ impl<'f> Field<'f> {
                 }
             }
         }
-        let example = |class| self.fleet.example(class);
-        tally.metric(self.state, &self.board.rules.reasons, example, everything)
+        tally
     }
 
     /// How many nodes the last selection visited, if not all.
@@ -377,6 +391,7 @@ impl<'f> Field<'f> {
     }
 
     fn put(&mut self, position: u32, standing: Standing) {
+        self.made.remove(&position);
         self.board.put(self.state, self.fleet, position, standing);
         if let Some(view) = self.views.get_mut(self.board.lanes.number(position) as usize) {
             view.best = None;
@@ -386,10 +401,7 @@ impl<'f> Field<'f> {
     /// What speaks for and against a node by now; what it is, if it does not play.
     fn assess(&mut self, position: u32, proposed: &Proposed) -> Result<Score, Standing> {
         let judged = self.board.judge(self.state, self.fleet, position, proposed);
-        let mark = self.marks[position as usize] as usize;
-        let touched = mark.checked_sub(1).map(|at| &self.touched[at]);
-        let (of_group, of_job, penalised) =
-            touched.map_or((0, 0, false), |touched| (touched.of_group, touched.of_job, touched.penalised));
+        let (of_group, of_job) = self.own(position).map_or((0, 0), |own| (own.of_group, own.of_job));
         let shared = match self.distinct_hosts {
             Some(Distinct::Job) => of_job > 0,
             Some(Distinct::Group) => of_group > 0,
@@ -400,9 +412,20 @@ impl<'f> Field<'f> {
             Err(Standing::Barred(reason)) if shared && self.board.rules.reasons.get(reason).exhausted => {
                 Err(Standing::Barred(DISTINCT_HOSTS))
             }
-            Ok(speaks) => Ok(Score::new(speaks, of_group, self.count, penalised)),
+            Ok(speaks) => Ok(self.score(position, speaks)),
             Err(standing) => Err(standing),
         }
+    }
+
+    fn own(&self, position: u32) -> Option<&Touched> {
+        let mark = self.marks[position as usize] as usize;
+        mark.checked_sub(1).map(|at| &self.touched[at])
+    }
+
+    fn score(&self, position: u32, speaks: Speaks) -> Score {
+        let (of_group, penalised) =
+            self.own(position).map_or((0, false), |own| (own.of_group, own.penalised));
+        Score::new(speaks, of_group, self.count, penalised)
     }
 
     fn shown(&mut self, position: u32, proposed: &Proposed) -> Option<NodeScoreMeta> {
@@ -417,6 +440,10 @@ impl Best {
     fn of(head: Head, spread: f64) -> Best {
         let worth = head.worth.and(spread);
         Best { mean: worth.mean(), sum: worth.sum, position: head.position }
+    }
+
+    fn order(one: &Best, other: &Best) -> Ordering {
+        if one.beats(other) { Ordering::Less } else { Ordering::Greater }
     }
 
     fn beats(&self, other: &Best) -> bool {

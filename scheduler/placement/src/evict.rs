@@ -1,0 +1,153 @@
+//! Who has to go from a node so that one more of a group fits there: gathers what [`preempt`] has to know.
+
+use std::collections::BTreeMap;
+
+use model::AllocId;
+use model::document::{Job, Node, TaskGroup};
+use state::State;
+use state::alloc::{Alloc, first_address};
+use state::job::JobRow;
+use state::node::{Amount, NodeRow};
+
+use crate::addresses::held;
+use crate::devices::DeviceId;
+use crate::fixtures::{Fixtures, Taken};
+use crate::preempt::{Link, NetworkUse, Site, Tenant, Wanted, victims};
+use crate::proposed::Proposed;
+use crate::reconcile::Situation;
+use crate::settings::settings;
+
+/// Allocations of other jobs that have to go from one node.
+#[derive(Clone, Debug, Default)]
+pub struct Eviction {
+    pub victims: Vec<AllocId>,
+    /// The priority of the job of each.
+    pub priorities: Vec<u32>,
+}
+
+/// For one job, what it may take from others.
+#[derive(Clone, Debug)]
+pub struct Evictor {
+    job: JobRow,
+    priority: u32,
+    /// Allocations that the plan preempts already, by job and group.
+    preempted: BTreeMap<(JobRow, String), u32>,
+}
+
+impl Evictor {
+    /// `None`: jobs of this type take nobody's place.
+    pub fn of(cx: &Situation) -> Option<Evictor> {
+        let job = &cx.job.current().job;
+        let may =
+            settings(cx.state, job.node_pool.as_deref().unwrap_or_default()).preempts(cx.eval.facts.kind);
+        may.then(|| Evictor { job: cx.eval.job, priority: priority(job), preempted: BTreeMap::new() })
+    }
+
+    /// The plan preempts one more.
+    pub fn count(&mut self, alloc: &Alloc) {
+        *self.preempted.entry((alloc.job, alloc.group.to_string())).or_default() += 1;
+    }
+
+    /// Who has to go, and the node as it is without them: whether the placement fits there now is still to be judged.
+    /// `None` if nobody's leaving would do, or if nobody has to leave.
+    pub fn evict<'s>(
+        &self,
+        state: &'s State,
+        row: NodeRow,
+        ask: (Amount, &Fixtures),
+        proposed: &Proposed<'s>,
+    ) -> Option<(Eviction, Proposed<'s>)> {
+        let (mut amount, fixtures) = ask;
+        let node = &state.nodes.cold(row).document;
+        let mut after = proposed.alone(row);
+        let staying: Vec<&Alloc> = after.staying(row).collect();
+        if !staying.iter().any(|alloc| self.may_go(alloc)) {
+            return None;
+        }
+        let mut tenants: Vec<Tenant> = staying.iter().map(|alloc| self.tenant(alloc, node)).collect();
+        tenants.push(planned(&staying, &after, row));
+        if !fixtures.cores.is_empty() {
+            // What its cores do together, were all of them free.
+            amount.cpu_mhz = amount.cpu_mhz.saturating_add(fixtures.equip_cores(node)?);
+        }
+        let links = links(node);
+        let network = NetworkUse { ports: fixtures.addresses.fixed().collect(), ..NetworkUse::default() };
+        let collides = fixtures.offer(state, row, &after, &mut base::Rng::new(0)).is_err();
+        let wanted = Wanted {
+            priority: self.priority,
+            amount,
+            cores: fixtures.cores.count(),
+            network: collides.then_some(&network),
+            devices: &fixtures.devices,
+        };
+        let cores = crate::cores::usable(node).len();
+        let site = Site { node, capacity: state.nodes.hot(row).capacity, cores, links: &links };
+        let places = victims(&wanted, &site, &tenants).filter(|places| !places.is_empty())?;
+        let leaving: Vec<&Alloc> = places.iter().map(|place| staying[*place]).collect();
+        leaving.iter().for_each(|alloc| after.stop(alloc));
+        let eviction = Eviction {
+            victims: leaving.iter().map(|alloc| alloc.id).collect(),
+            priorities: leaving.iter().map(|alloc| priority(&alloc.version.job)).collect(),
+        };
+        Some((eviction, after))
+    }
+
+    fn may_go(&self, alloc: &Alloc) -> bool {
+        Tenant { priority: priority(&alloc.version.job), is_own: alloc.job == self.job, ..Tenant::default() }
+            .makes_room_for(self.priority)
+    }
+
+    fn tenant(&self, alloc: &Alloc, node: &Node) -> Tenant {
+        let group = alloc.version.group(&alloc.group);
+        let preempted = self.preempted.get(&(alloc.job, alloc.group.to_string()));
+        Tenant {
+            priority: priority(&alloc.version.job),
+            is_own: alloc.job == self.job,
+            amount: alloc.amount(),
+            cores: alloc.given.cores().count(),
+            network: network(alloc, node),
+            devices: DeviceId::all(alloc.given.devices()),
+            max_parallel: group.map_or(0, max_parallel),
+            preempted: preempted.copied().unwrap_or(0),
+        }
+    }
+}
+
+fn priority(job: &Job) -> u32 {
+    u32::try_from(job.priority.unwrap_or_default()).unwrap_or(0)
+}
+
+fn max_parallel(group: &TaskGroup) -> u32 {
+    let migrate = group.migrate.as_ref().and_then(|migrate| migrate.max_parallel);
+    u32::try_from(migrate.unwrap_or(0)).unwrap_or(0)
+}
+
+/// What the plan places on the node, as one that stays.
+fn planned(staying: &[&Alloc], proposed: &Proposed, row: NodeRow) -> Tenant {
+    let of_state = staying.iter().fold(Amount::default(), |sum, alloc| sum.plus(alloc.amount()));
+    let Taken { cores, devices } = proposed.planned(row);
+    let (cores, amount) = (cores.len(), proposed.used(row).minus(of_state));
+    Tenant { is_own: true, amount, cores, devices, ..Tenant::default() }
+}
+
+/// A node's addresses, one link each.
+fn links(node: &Node) -> Vec<Link> {
+    let networks = node.node_resources.iter().flat_map(|resources| &resources.node_networks);
+    let told = networks.flat_map(|network| &network.addresses).map(|address| address.address.as_str());
+    let mut links: Vec<&str> = vec![first_address(node)];
+    told.for_each(|address| {
+        if !links.contains(&address) {
+            links.push(address);
+        }
+    });
+    links.into_iter().map(|device| Link { device: device.to_string(), mbits: 0 }).collect()
+}
+
+/// The ports of an allocation on the address of its first one.
+fn network(alloc: &Alloc, node: &Node) -> Option<NetworkUse> {
+    let all = || held(&alloc.template, &alloc.ports, &alloc.given);
+    let address = all().next()?.address;
+    let ports = all().filter(|held| held.address == address && !held.may_collide).map(|held| held.number);
+    let device = address.unwrap_or(first_address(node)).to_string();
+    Some(NetworkUse { device, mbits: 0, ports: ports.collect() })
+}

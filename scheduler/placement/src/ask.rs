@@ -46,11 +46,7 @@ fn refusal(group: &TaskGroup) -> Option<&'static str> {
     let has_ports =
         |network: &NetworkResource| !network.reserved_ports.is_empty() || !network.dynamic_ports.is_empty();
     let of_tasks = || group.tasks.iter().filter_map(|task| task.resources.as_ref());
-    if group.volumes.values().any(|volume| volume.kind == "csi") {
-        Some("CSI volumes are not placed by this release")
-    } else if !group.volumes.is_empty() {
-        Some("host volumes are not placed by this release")
-    } else if network.is_some_and(|network| network.mode == "none" && has_ports(network)) {
+    if network.is_some_and(|network| network.mode == "none" && has_ports(network)) {
         Some("there are no ports in the network mode none")
     } else if of_tasks().any(|resources| resources.networks.iter().any(has_ports)) {
         Some("networks of tasks are not placed by this release, those of groups are")
@@ -148,7 +144,7 @@ fn clamped(number: i64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use model::document::{TaskLifecycle, VolumeRequest};
+    use model::document::TaskLifecycle;
 
     use super::*;
 
@@ -205,8 +201,10 @@ mod tests {
     fn what_is_not_placed_yet_is_refused_by_name() {
         let mut group = TaskGroup { tasks: vec![task("main", 1, "", false)].into(), ..TaskGroup::default() };
         assert_eq!(Ask::of(&group, false).refusal, None);
-        let volume = VolumeRequest { kind: "csi".into(), ..VolumeRequest::default() };
-        group.volumes.insert("data".into(), volume);
-        assert_eq!(Ask::of(&group, false).refusal, Some("CSI volumes are not placed by this release"));
+        let port = Port { label: "http".into(), ..Port::default() };
+        let network = NetworkResource { dynamic_ports: vec![port].into(), ..NetworkResource::default() };
+        group.tasks[0].resources.get_or_insert_default().networks = vec![network].into();
+        let refusal = Ask::of(&group, false).refusal;
+        assert_eq!(refusal, Some("networks of tasks are not placed by this release, those of groups are"));
     }
 }

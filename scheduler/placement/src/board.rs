@@ -294,6 +294,9 @@ impl Board {
         if let Some(reason) = self.rules.node(state, row) {
             return Err(reason);
         }
+        if let Some(text) = self.shape.volumes.refused(state, row, proposed) {
+            return Err(self.rules.reasons.filter(&text));
+        }
         let mut equipment = Equipment::default();
         if self.shape.fixtures.equips() {
             let node = &state.nodes.cold(row).document;

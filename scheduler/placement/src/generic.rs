@@ -56,7 +56,7 @@ pub fn judges<'e>(cx: &Situation<'e>, version: &'e JobVersion) -> BTreeMap<Strin
     let groups = version.job.task_groups.iter().filter(|_| cx.job.is_wanted());
     let settings = settings(cx.state, version.job.node_pool.as_deref().unwrap_or_default());
     let judge = |group: &'e TaskGroup| {
-        (group.name.clone().unwrap_or_default(), Judge::new(cx.state, version, group, &settings))
+        (group.name.clone().unwrap_or_default(), Judge::new(cx.state, cx.job, version, group, &settings))
     };
     groups.map(judge).collect()
 }

@@ -4,7 +4,7 @@ use base::Rng;
 use model::document::{Constraint, TaskGroup};
 use state::State;
 use state::alloc::Alloc;
-use state::job::JobVersion;
+use state::job::{JobState, JobVersion};
 use state::node::{Amount, NodeHot, NodeRow};
 
 use crate::ask::Ask;
@@ -21,6 +21,8 @@ use crate::shape::Shape;
 #[derive(Debug)]
 pub struct Judge<'e> {
     state: &'e State,
+    job: &'e JobState,
+    group: &'e TaskGroup,
     pub ask: Ask,
     pub shape: Shape,
     pub distinct_hosts: Option<Distinct>,
@@ -38,12 +40,20 @@ pub enum Distinct {
 }
 
 impl<'e> Judge<'e> {
-    pub fn new(state: &'e State, version: &JobVersion, group: &TaskGroup, settings: &Settings) -> Judge<'e> {
+    pub fn new(
+        state: &'e State,
+        job: &'e JobState,
+        version: &JobVersion,
+        group: &'e TaskGroup,
+        settings: &Settings,
+    ) -> Judge<'e> {
         let ask = Ask::of(group, settings.memory_oversubscription);
         let shape = Shape::of(&version.job, group, &ask, settings.algorithm);
         let properties = Property::of(&version.job, group).into_iter();
         Judge {
             state,
+            job,
+            group,
             distinct_hosts: distinct_hosts(&shape.of_job, &shape.of_group),
             properties: properties.map(|property| (property, Values::new())).collect(),
             rules: None,
@@ -101,11 +111,12 @@ impl<'e> Judge<'e> {
 
     /// Whether an allocation may run on where it is, with what the group asks by now. It holds its ports and
     /// its room already: only more than that has to be free.
-    pub fn in_place(&mut self, alloc: &Alloc, hot: &NodeHot, proposed: &Proposed) -> bool {
+    pub fn in_place(&mut self, alloc: &Alloc, hot: &NodeHot, proposed: &Proposed<'e>) -> bool {
         let row = alloc.node;
         let asked = Amount::of(&self.ask.template, &alloc.given);
         let grows = alloc.amount().exceeded_by(asked).is_some();
         self.by_nature(row, hot).is_none()
+            && self.mounts_still(alloc, proposed)
             && !(grows && {
                 let others = proposed.used(row).minus(alloc.amount());
                 let allocs = proposed.allocs(row) - u32::from(alloc.takes_room());
@@ -113,9 +124,32 @@ impl<'e> Judge<'e> {
             })
     }
 
-    /// Every check on one node alone.
-    pub fn alone(&mut self, row: NodeRow, hot: &NodeHot, proposed: &Proposed) -> Option<ReasonId> {
+    /// What it holds itself is free for it.
+    fn mounts_still(&mut self, alloc: &Alloc, proposed: &Proposed<'e>) -> bool {
+        self.shape.volumes.is_empty() || {
+            let mut without = proposed.alone(alloc.node);
+            without.stop(alloc);
+            self.volumes(alloc.node, alloc.name_index, &without).is_none()
+        }
+    }
+
+    fn volumes(&mut self, row: NodeRow, name_index: u32, proposed: &Proposed) -> Option<ReasonId> {
+        let volumes = &mut self.shape.volumes;
+        volumes.resolve(self.state, self.job, self.group, name_index, proposed);
+        let text = volumes.refused(self.state, row, proposed)?;
+        Some(self.rules().reasons.filter(&text))
+    }
+
+    /// Every check on one node alone, for the allocation with this number in its name.
+    pub fn alone(
+        &mut self,
+        row: NodeRow,
+        hot: &NodeHot,
+        name_index: u32,
+        proposed: &Proposed,
+    ) -> Option<ReasonId> {
         self.by_nature(row, hot)
+            .or_else(|| self.volumes(row, name_index, proposed))
             .or_else(|| self.room(row, hot, proposed))
             .or_else(|| self.neighbours(row, proposed))
     }

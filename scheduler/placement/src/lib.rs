@@ -46,7 +46,6 @@ mod shape;
 mod spread;
 mod system;
 mod texts;
-#[allow(dead_code, unused_imports, reason = "judging a node does not ask them yet")]
 mod volumes;
 
 pub use dry_run::{DryRun, dry_run};

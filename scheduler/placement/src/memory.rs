@@ -46,6 +46,8 @@ impl Memory {
         let fleet = self.fleet.get_or_insert_with(|| Fleet::new(state));
         let known = self.boards.iter().position(|board| board.shape == *shape);
         let known = known.map(|at| self.boards.remove(at));
+        // Volumes change without any node changing: such a board is not taken up again.
+        let known = known.filter(|_| shape.volumes.is_empty());
         let board = known.and_then(|mut board| board.follow(state, fleet).then_some(board));
         self.boards.truncate(BOARDS_KEPT - 1);
         self.boards.insert(0, board.unwrap_or_else(|| Board::new(state, fleet, shape.clone())));

@@ -1,5 +1,5 @@
-//! Which nodes came closest to taking one more allocation, and what they lack. Beside the engine, and independent
-//! of it: from the columns of the nodes and from what the job asks for.
+//! Which nodes came closest to taking one more allocation, and what they lack: all of it, where the engine stops at the
+//! first thing. What is not looked for here, such as devices and volumes, is named as the engine names it.
 
 use model::document::{Job, Lack, NearMiss, TaskGroup};
 use state::State;
@@ -7,7 +7,10 @@ use state::job::JobRow;
 use state::node::{Amount, NodeRow};
 
 use crate::constraint::Check;
+use crate::judge::Judge;
+use crate::proposed::Proposed;
 use crate::rules::{is_in_datacenters, is_in_pool};
+use crate::settings::settings;
 
 /// Nodes that are told of.
 pub const NEAREST_SHOWN: usize = 3;
@@ -20,15 +23,19 @@ const DISK_DEFAULT: i64 = 300;
 /// The nodes that lack least for one more allocation of the group: fewest checks that do not hold, then the smallest
 /// part of what is asked for.
 pub fn nearest(state: &State, job: JobRow, group: &str) -> Vec<NearMiss> {
-    let wanted = state.jobs.get(job).current();
+    let known = state.jobs.get(job);
+    let wanted = known.current();
     let Some(group) = wanted.group(group) else { return Vec::new() };
     let asked = Asked::of(state, job, &wanted.job, group);
+    let settings = settings(state, wanted.job.node_pool.as_deref().unwrap_or_default());
+    let mut judge = Judge::new(state, known, wanted, group, &settings);
+    let proposed = Proposed::new(state);
     let mut misses: Vec<(usize, u64, NodeRow, Vec<Lack>)> = Vec::new();
     for row in state.nodes.rows() {
-        let (checks, room) = (asked.checks_against(state, row), asked.room_on(state, row));
+        let (mut checks, room) = (asked.checks_against(state, row), asked.room_on(state, row));
         if checks.is_empty() && room.is_empty() {
-            // It is something that is not looked at here.
-            continue;
+            let Some(reason) = judge.alone(row, state.nodes.hot(row), 0, &proposed) else { continue };
+            checks.push(Lack { what: judge.reasons().get(reason).text.clone(), ..Lack::default() });
         }
         let part = room.iter().map(|lack| lack.short * 1_000_000 / lack.asked.max(1)).max().unwrap_or(0);
         misses.push((checks.len(), part, row, checks.into_iter().chain(room).collect()));

@@ -57,13 +57,19 @@ impl<'e, 'c> Placer<'e, 'c> {
     pub fn place(&mut self, draft: &mut Draft, name: &str, judge: &Judge<'e>, decision: &GroupPlan<'e>) {
         let state = self.cx.state;
         let wishes: Vec<Wish<'e>> = decision.wishes().copied().collect();
-        for wishes in wishes.chunk_by(|one, next| run(one) == run(next)) {
+        let apart = judge.shape.volumes.apart;
+        for wishes in wishes.chunk_by(|one, next| run(one) == run(next) && !apart) {
             let version = wishes[0].version;
             if Arc::ptr_eq(version, self.cx.job.current()) {
                 self.place_alike(draft, name, judge, wishes);
             } else if let Some(group) = version.group(name) {
                 let settings = settings(state, version.job.node_pool.as_deref().unwrap_or_default());
-                self.place_alike(draft, name, &Judge::new(state, version, group, &settings), wishes);
+                self.place_alike(
+                    draft,
+                    name,
+                    &Judge::new(state, self.cx.job, version, group, &settings),
+                    wishes,
+                );
             }
         }
     }
@@ -76,8 +82,11 @@ impl<'e, 'c> Placer<'e, 'c> {
         if self.shapes.is_empty() {
             self.memory.follow(state);
         }
+        let mut shape = judge.shape.clone();
+        shape.volumes.resolve(state, self.cx.job, group, wishes[0].name_index, &self.proposed);
+        draft.missing.extend(shape.volumes.missing(state));
         self.shapes.push(judge.shape.clone());
-        let kept = self.memory.board(state, &judge.shape);
+        let kept = self.memory.board(state, &shape);
         let nodes = kept.board.available().map(|(_, nodes)| nodes).sum::<i64>() as usize;
         let of = For {
             job: &version.job,
@@ -150,7 +159,7 @@ impl<'e, 'c> Placer<'e, 'c> {
 struct Round<'r, 'e> {
     cx: &'r Situation<'e>,
     version: &'r JobVersion,
-    group: &'r TaskGroup,
+    group: &'e TaskGroup,
     ask: &'r Ask,
     proposed: &'r mut Proposed<'e>,
     ports: &'r mut Rng,
@@ -181,6 +190,7 @@ impl<'e> Round<'_, 'e> {
         let granted = self.ask.fixtures.grant(self.cx.state, row, self.proposed, self.ports);
         let grant = granted.expect("the node was found to have it all");
         self.proposed.place(row, &self.ask.template, &grant);
+        self.proposed.mount(row, self.group, wish.name_index);
         field.placed(at, self.proposed);
         self.columns.push(node.id, wish.name_index, wish.previous, grant, victims);
         wish.instead_of.iter().for_each(|stop| draft.stop(stop));

@@ -22,7 +22,7 @@ use crate::system::{Spot, Todo};
 /// Fills the places of one group, each on its own node.
 pub struct Placer<'p, 'e> {
     pub cx: &'p Situation<'e>,
-    pub group: &'p TaskGroup,
+    pub group: &'e TaskGroup,
     pub candidates: &'p Candidates,
     pub proposed: &'p mut Proposed<'e>,
     pub ports: &'p mut Rng,
@@ -43,11 +43,11 @@ impl<'e> Placer<'_, 'e> {
         for spot in &todo.spots {
             let hot = self.cx.state.nodes.hot(spot.row);
             let columns = &mut columns[usize::from(spot.canary)];
-            match judge.alone(spot.row, hot, self.proposed) {
+            match judge.alone(spot.row, hot, spot.name_index, self.proposed) {
                 None => self.fill(judge, hot, spot, columns, Eviction::default()),
                 Some(reason) => {
                     if judge.reasons().get(reason).exhausted
-                        && let Some(eviction) = self.make_room(judge, hot, spot.row)
+                        && let Some(eviction) = self.make_room(judge, hot, spot)
                     {
                         self.fill(judge, hot, spot, columns, eviction);
                         continue;
@@ -93,11 +93,11 @@ impl<'e> Placer<'_, 'e> {
     }
 
     /// Who would have to go so that the node has room.
-    fn make_room(&self, judge: &mut Judge<'e>, hot: &NodeHot, row: NodeRow) -> Option<Eviction> {
+    fn make_room(&self, judge: &mut Judge<'e>, hot: &NodeHot, spot: &Spot) -> Option<Eviction> {
         let ask = (judge.ask.amount, &judge.ask.fixtures);
         let evictor = self.evictor.as_deref()?;
-        let (eviction, after) = evictor.evict(self.cx.state, row, ask, self.proposed)?;
-        judge.alone(row, hot, &after).is_none().then_some(eviction)
+        let (eviction, after) = evictor.evict(self.cx.state, spot.row, ask, self.proposed)?;
+        judge.alone(spot.row, hot, spot.name_index, &after).is_none().then_some(eviction)
     }
 
     fn fill(
@@ -117,6 +117,7 @@ impl<'e> Placer<'_, 'e> {
         let granted = judge.ask.fixtures.grant(self.cx.state, spot.row, self.proposed, self.ports);
         let grant = granted.expect("the node was found to have it all");
         self.proposed.place(spot.row, &judge.ask.template, &grant);
+        self.proposed.mount(spot.row, self.group, spot.name_index);
         judge.count(spot.row);
         let given = Amount::of(&judge.ask.template, &grant.given);
         columns.push(spot.id, spot.name_index, spot.previous, grant, victims);

@@ -26,6 +26,8 @@ pub struct Draft {
     /// Node classes by number that were looked at: eligible for some group.
     pub classes: BTreeMap<usize, bool>,
     pub escaped: bool,
+    /// What is missing that is no room on a node.
+    pub missing: BTreeSet<String>,
     /// The first node that had no room, for jobs that run on every node.
     pub full_node: Option<NodeId>,
     pub groups: BTreeMap<String, GroupExplanation>,
@@ -42,6 +44,7 @@ impl Draft {
             failed: FailedGroups::new(),
             classes: BTreeMap::new(),
             escaped: false,
+            missing: BTreeSet::new(),
             full_node: None,
             groups: BTreeMap::new(),
             ids: Rng::stream(seed, "allocations"),

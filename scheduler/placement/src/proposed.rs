@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
+use model::document::TaskGroup;
 use model::{AllocId, Given, Template};
 use state::State;
 use state::alloc::Alloc;
@@ -17,12 +18,12 @@ pub struct Proposed<'s> {
     state: &'s State,
     /// By node row: the position in `touched`, plus one. Only ever looked up.
     slots: HashMap<u32, u32, BuildHasherDefault<Spread>>,
-    touched: Vec<Touched>,
+    touched: Vec<Touched<'s>>,
     stopped: BTreeSet<AllocId>,
 }
 
 #[derive(Clone, Debug)]
-struct Touched {
+struct Touched<'s> {
     row: NodeRow,
     used: Amount,
     allocs: u32,
@@ -31,6 +32,8 @@ struct Touched {
     /// What the plan places there, as far as it is given more than amounts.
     held: Vec<OwnHeld>,
     given: Vec<Given>,
+    /// Groups with volumes of which the plan places one there, with the number in its name.
+    mounted: Vec<(&'s TaskGroup, u32)>,
 }
 
 /// Row numbers are dense: spreading them is hashing enough.
@@ -108,7 +111,18 @@ impl<'s> Proposed<'s> {
         }
     }
 
-    fn take(&mut self, row: NodeRow, amount: Amount, ports: &[u16]) -> &mut Touched {
+    /// What was just placed there mounts its group's volumes.
+    pub fn mount(&mut self, row: NodeRow, group: &'s TaskGroup, name_index: u32) {
+        if !group.volumes.is_empty() {
+            self.touch(row, false).mounted.push((group, name_index));
+        }
+    }
+
+    pub fn mounted(&self, row: NodeRow) -> impl Iterator<Item = (&'s TaskGroup, u32)> {
+        self.find(row).into_iter().flat_map(|touched| touched.mounted.iter().copied())
+    }
+
+    fn take(&mut self, row: NodeRow, amount: Amount, ports: &[u16]) -> &mut Touched<'s> {
         let touched = self.touch(row, !ports.is_empty());
         touched.used = touched.used.plus(amount);
         touched.allocs += 1;
@@ -174,16 +188,16 @@ impl<'s> Proposed<'s> {
         }
     }
 
-    fn find(&self, row: NodeRow) -> Option<&Touched> {
+    fn find(&self, row: NodeRow) -> Option<&Touched<'s>> {
         self.slots.get(&row.0).map(|slot| &self.touched[*slot as usize])
     }
 
-    fn touch(&mut self, row: NodeRow, with_ports: bool) -> &mut Touched {
+    fn touch(&mut self, row: NodeRow, with_ports: bool) -> &mut Touched<'s> {
         let slot = *self.slots.entry(row.0).or_insert_with(|| {
             let hot = self.state.nodes.hot(row);
             let (used, allocs) = (hot.used, hot.allocs);
-            let (held, given) = (Vec::new(), Vec::new());
-            self.touched.push(Touched { row, used, allocs, ports: None, held, given });
+            let (held, given, mounted) = (Vec::new(), Vec::new(), Vec::new());
+            self.touched.push(Touched { row, used, allocs, ports: None, held, given, mounted });
             self.touched.len() as u32 - 1
         });
         let touched = &mut self.touched[slot as usize];

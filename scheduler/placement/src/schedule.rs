@@ -136,7 +136,12 @@ fn finish(cx: &Situation, seed: u64, draft: Draft, mut explanation: Explanation)
         deployment: generic::in_hand(cx, &draft),
         ..EvalOutcome::default()
     };
-    let waits = EvalOutcome { classes: classes(cx.state, &draft), escaped: draft.escaped, ..outcome.clone() };
+    let waits = EvalOutcome {
+        classes: classes(cx.state, &draft),
+        escaped: draft.escaped,
+        missing: draft.missing.iter().cloned().collect(),
+        ..outcome.clone()
+    };
     // A per-node job waits only for room: a node that does not fit by its nature will not do later either.
     let waits_for_room = short && (!per_node || draft.full_node.is_some());
     let end = if waits_for_room && !per_node && eval.status == EvalStatus::Blocked {

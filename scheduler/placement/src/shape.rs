@@ -4,6 +4,7 @@ use state::node::Amount;
 use crate::ask::Ask;
 use crate::constraint::escapes;
 use crate::fixtures::Fixtures;
+use crate::volumes::VolumeAsk;
 use model::Algorithm;
 
 /// What a group asks of any node, whoever it belongs to: groups of one shape see the same nodes in the same light.
@@ -25,13 +26,15 @@ pub struct Shape {
     /// What allocations are to be spread over, and what they may not share: attributes of nodes.
     pub spreads: Vec<String>,
     pub properties: Vec<String>,
+    pub volumes: VolumeAsk,
 }
 
 impl Shape {
-    /// Some constraint looks beyond the class.
+    /// Something looks beyond the class: a constraint, or a volume that could be brought anywhere.
     pub fn escapes(&self) -> bool {
         let mut constraints = self.of_job.iter().chain(&self.of_group);
-        constraints.any(|constraint| escapes(&constraint.l_target) || escapes(&constraint.r_target))
+        self.volumes.roams()
+            || constraints.any(|constraint| escapes(&constraint.l_target) || escapes(&constraint.r_target))
     }
 
     pub fn of(job: &Job, group: &TaskGroup, ask: &Ask, algorithm: Algorithm) -> Shape {
@@ -55,6 +58,7 @@ impl Shape {
             spreads: crate::spread::attributes(job, group),
             properties: distinct.map(|constraint| constraint.l_target.clone()).collect(),
             of_group,
+            volumes: VolumeAsk::of(group),
         }
     }
 }

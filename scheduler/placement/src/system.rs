@@ -284,7 +284,7 @@ impl<'a> Work<'a, '_> {
     ) -> (Vec<&'a Alloc>, Vec<&'a Alloc>) {
         let (mut now, suited): (Vec<&Alloc>, Vec<&Alloc>) = destructive.into_iter().partition(|alloc| {
             let hot = self.cx.state.nodes.hot(alloc.node);
-            let reason = judge.alone(alloc.node, hot, proposed);
+            let reason = judge.alone(alloc.node, hot, alloc.name_index, proposed);
             reason.is_some_and(|reason| !judge.reasons().get(reason).exhausted)
         });
         let is_canary = |alloc: &&&Alloc| alloc.health.canary && self.cx.rollout.holds(alloc);

@@ -2,7 +2,7 @@
 
 mod support;
 
-use model::document::{GroupReasons, Job, NetworkResource, Port};
+use model::document::{GroupReasons, Job, NetworkResource, Port, VolumeRequest};
 use model::{EvalId, NodeStatus};
 use placement::{HINTS_MAX, NEAREST_SHOWN, Reasons, explain};
 use state::State;
@@ -157,4 +157,20 @@ fn a_node_that_is_not_ready_says_so() {
     let found = reasons(&mut world, job("service", 1));
     assert_eq!(found.nearest[0].lacks[0].what, "ready: the node is down");
     assert!(found.would_fit_if.is_empty(), "no change of the job brings a node back");
+}
+
+/// What is not looked for by name is told as the engine tells it.
+#[test]
+fn a_node_that_lacks_a_volume_or_cores_says_so() {
+    let found = reasons(
+        &mut World::with_nodes(1),
+        job("service", 1).with(|job| {
+            let request = VolumeRequest { kind: "host".into(), source: "data".into(), ..Default::default() };
+            group(job).volumes = [("v".to_string(), request)].into_iter().collect();
+        }),
+    );
+    assert_eq!(found.nearest[0].lacks[0].what, "missing compatible host volumes");
+    let cores = |job: &mut Job| task(job).resources.get_or_insert_default().cores = Some(2);
+    let found = reasons(&mut World::with_nodes(1), job("service", 1).with(cores));
+    assert_eq!(found.nearest[0].lacks[0].what, "cores");
 }

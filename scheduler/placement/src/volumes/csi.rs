@@ -4,7 +4,7 @@ use model::{AllocId, JobKey, NodeId};
 use super::{of_type, source};
 
 /// The CSI volumes a group mounts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct CsiAsk {
     requests: Vec<VolumeRequest>,
 }

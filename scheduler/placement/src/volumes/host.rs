@@ -8,7 +8,7 @@ use super::{of_type, or, source};
 pub const MISSING: &str = "missing compatible host volumes";
 
 /// The host volumes a group mounts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostAsk {
     requests: Vec<VolumeRequest>,
 }
@@ -16,7 +16,7 @@ pub struct HostAsk {
 /// What is known of the volumes of one node, beyond what it says of itself.
 pub trait HostVolumes {
     /// A volume of the job's namespace that was made on a node, by its id.
-    fn volume(&self, id: &str) -> Option<&HostVolume>;
+    fn volume(&self, id: &str) -> Option<HostVolume>;
     /// Some allocation that will be on the node may write to the volume of that name; see [`writes`].
     fn is_written(&self, name: &str) -> bool;
     /// Ids of volumes that the group has to use again before it uses others, by source; see [`unmet_claims`].
@@ -41,7 +41,7 @@ impl HostAsk {
                 return is_static_fit(info, request);
             }
             let volume = known.volume(&info.id).filter(|volume| volume.state == "ready");
-            volume.is_some_and(|volume| is_fit(volume, request, &source, known))
+            volume.is_some_and(|volume| is_fit(&volume, request, &source, known))
         })
     }
 }
@@ -110,8 +110,8 @@ mod tests {
     }
 
     impl HostVolumes for Known {
-        fn volume(&self, id: &str) -> Option<&HostVolume> {
-            self.volumes.iter().find(|volume| volume.id == id)
+        fn volume(&self, id: &str) -> Option<HostVolume> {
+            self.volumes.iter().find(|volume| volume.id == id).cloned()
         }
 
         fn is_written(&self, name: &str) -> bool {

@@ -1,12 +1,14 @@
 //! Volumes: whether what a group wants to mount is on a node, or can be brought there.
 
+mod ask;
 mod csi;
 mod host;
 
 use model::document::{TaskGroup, VolumeRequest};
 
-pub use csi::{Claim, CsiAsk, CsiVolumes, missing_reason};
-pub use host::{HostAsk, HostVolumes, MISSING, unmet_claims, writes};
+pub use ask::VolumeAsk;
+use csi::{Claim, CsiAsk, CsiVolumes, missing_reason};
+use host::{HostAsk, HostVolumes, MISSING, unmet_claims, writes};
 
 /// The requests of one type, in the order of their names.
 fn of_type(group: &TaskGroup, kind: &str) -> Vec<VolumeRequest> {

@@ -11,8 +11,6 @@ const DRIVERS: [&str; 2] = ["raw_exec", "mock_driver"];
 pub fn unsupported(job: &Job) -> Vec<String> {
     let mut all = Names { place: String::new(), found: Vec::new() };
     all.name(&[
-        ("affinity", !job.affinities.is_empty()),
-        ("spread", !job.spreads.is_empty()),
         ("periodic", job.periodic.is_some()),
         ("parameterized", job.parameterized_job.is_some()),
         ("multiregion", job.multiregion.is_some()),
@@ -47,9 +45,6 @@ impl Names {
         let disk = group.ephemeral_disk.clone().unwrap_or_default();
         let restart = group.restart_policy.as_ref();
         self.name(&[
-            ("affinity", !group.affinities.is_empty()),
-            ("spread", !group.spreads.is_empty()),
-            ("volume", !group.volumes.is_empty()),
             ("migrate", group.migrate.is_some()),
             ("scaling", group.scaling.is_some()),
             ("consul", group.consul.is_some()),
@@ -80,14 +75,11 @@ impl Names {
             let mode = format!("network mode \"{}\"", network.mode);
             self.name(&[(mode.as_str(), true)]);
         }
-        let ports = || network.reserved_ports.iter().chain(&network.dynamic_ports);
         self.name(&[
             ("network dns", network.dns.is_some()),
             ("network cni", network.cni.is_some()),
             ("network hostname", !network.hostname.is_empty()),
             ("network device", !network.device.is_empty()),
-            ("port host_network", ports().any(|port| !matches!(port.host_network.as_str(), "" | "default"))),
-            ("port ignore_collision", ports().any(|port| port.ignore_collision)),
         ]);
     }
 
@@ -109,7 +101,6 @@ impl Names {
         let restart = task.restart_policy.as_ref();
         self.name(&[
             ("kind", !task.kind.is_empty()),
-            ("affinity", !task.affinities.is_empty()),
             ("artifact", !task.artifacts.is_empty()),
             ("template", !task.templates.is_empty()),
             ("vault", task.vault.is_some()),

@@ -8,7 +8,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use base::{Duration, Index, Rng, Time, Uuid};
-use journal::{Journal, KeepError, ProposeError};
+use journal::{Freshness, Journal, KeepError, NotLeading, ProposeError};
 use model::{Actor, Command, EvalId, JobType, NodeId, Request, RequestId};
 use parking_lot::{Condvar, Mutex};
 use state::{Delta, FoldError, State};
@@ -20,7 +20,7 @@ use crate::deployments::Deployments;
 use crate::heartbeats::{HeartbeatSettings, Heartbeats};
 use crate::images::{Images, keep_images};
 use crate::inbox::{Inbox, Notice};
-use crate::sequencer::{Damage, Published, Receipt, Sequencer, Submission, SubmitError};
+use crate::sequencer::{Answers, Damage, Filled, Published, Receipt, Sequencer, Submission, SubmitError};
 use crate::upstream::Upstream;
 use crate::worker::{Worker, WorkerInfo};
 
@@ -446,7 +446,14 @@ fn sequence(shared: &Shared) {
             return;
         }
         while sequencer.has_room() {
-            let Some((term, batch)) = sequencer.fill(now(), &mut seeds, || shared.inbox.pop()) else { break };
+            let (term, batch) = match sequencer.fill(now(), &mut seeds, || shared.inbox.pop()) {
+                Filled::Batch(term, batch) => (term, batch),
+                Filled::Answers(answers) => {
+                    give_while_leading(shared, answers);
+                    break;
+                }
+                Filled::Nothing => break,
+            };
             if let Err(error) = shared.journal.propose(term, batch) {
                 tracing::warn!(%error, "the log did not take a batch");
                 // The log is busy, or about to have another leader: who asked asks again.
@@ -458,6 +465,15 @@ fn sequence(shared: &Shared) {
             }
         }
     }
+}
+
+/// Gives answers that rest on what is committed, unless another server may have committed more.
+fn give_while_leading(shared: &Shared, answers: Answers) {
+    let tell = move |sure: Result<Index, NotLeading>| match sure {
+        Ok(_) => answers.give(),
+        Err(NotLeading) => answers.refuse(&SubmitError::NotLeading),
+    };
+    shared.journal.read_index(Freshness::Lease, Box::new(tell));
 }
 
 /// Folds what the log has said, and publishes the newest of it.

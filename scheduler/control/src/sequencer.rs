@@ -2,7 +2,7 @@
 //!
 //! It decides each command against a working copy: what is committed and what it decided since. Nothing of
 //! that copy is seen by anybody before the log has it: answers, also refusals that rest on it, wait for the
-//! commit. It knows no nouns.
+//! commit. Where nothing was in flight they wait until it is sure that this server still led. It knows no nouns.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -86,6 +86,23 @@ impl Answers {
     pub fn give(self) {
         self.0.into_iter().for_each(|held| (held.answer)(held.outcome));
     }
+
+    /// Nobody gets what was decided: it may have been decided on what is not so any more.
+    pub fn refuse(self, error: &SubmitError) {
+        self.0.into_iter().for_each(|held| (held.answer)(Err(error.clone())));
+    }
+}
+
+/// What came of the commands that waited.
+#[must_use = "callers wait for their answers"]
+pub enum Filled {
+    /// Nothing to be done: there were none, or their answers are given with what is in flight.
+    Nothing,
+    /// To be proposed in this term; see [`Sequencer::refused`].
+    Batch(Term, EncodedBatch),
+    /// Nothing has to be written. Another server may lead by now, and its word would count: to be given only once
+    /// that is out of the question.
+    Answers(Answers),
 }
 
 /// A log that does not follow on what was folded: going on would spread the damage.
@@ -207,15 +224,15 @@ impl Sequencer {
 
     /// Fills one batch from `next` until a bound is reached or it has no more.
     ///
-    /// `None` when nothing has to be written; whoever asked then is answered at once, or together with what
-    /// is in flight. Each command gets its own seed from `seeds`.
+    /// Where nothing has to be written whoever asked is answered with what is in flight. Each command gets its own
+    /// seed from `seeds`.
     pub fn fill(
         &mut self,
         now: Time,
         seeds: &mut Rng,
         mut next: impl FnMut() -> Option<Submission>,
-    ) -> Option<(Term, EncodedBatch)> {
-        let term = self.term?;
+    ) -> Filled {
+        let Some(term) = self.term else { return Filled::Nothing };
         let mut filling = self.begin(now);
         while filling.commands.len() < BATCH_COMMANDS_MAX
             && filling.events.len() < BATCH_EVENTS_MAX
@@ -224,7 +241,7 @@ impl Sequencer {
             let Some(submission) = next() else { break };
             self.decide(submission, seeds.next(), &mut filling);
         }
-        self.finish(filling).map(|batch| (term, batch))
+        self.finish(filling, term)
     }
 
     /// The log did not take the batch that was filled last.
@@ -286,13 +303,14 @@ impl Sequencer {
         filling.events.extend(events.into_iter().map(|event| LoggedEvent { command: number, event }));
     }
 
-    fn finish(&mut self, mut filling: Filling) -> Option<EncodedBatch> {
+    fn finish(&mut self, mut filling: Filling, term: Term) -> Filled {
         if filling.events.is_empty() {
             match self.in_flight.back_mut() {
                 Some(last) => last.answers.append(&mut filling.answers),
-                None => filling.answers.into_iter().for_each(|held| (held.answer)(held.outcome)),
+                None if !filling.answers.is_empty() => return Filled::Answers(Answers(filling.answers)),
+                None => {}
             }
-            return None;
+            return Filled::Nothing;
         }
         self.working.seal(filling.at, &filling.delta);
         let batch = Batch {
@@ -306,6 +324,6 @@ impl Sequencer {
         };
         let published = Published { state: Arc::new(self.working.clone()), delta: filling.delta };
         self.in_flight.push_back(InFlight { index: batch.index, published, answers: filling.answers });
-        Some(journal::encode(&batch))
+        Filled::Batch(term, journal::encode(&batch))
     }
 }

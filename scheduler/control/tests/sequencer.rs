@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use base::{Index, Rng, Term, Time, Uuid};
-use control::sequencer::{IN_FLIGHT_MAX, Receipt, Sequencer, Submission, SubmitError};
-use journal::{EncodedBatch, Journal, MemoryJournal, Sink};
+use control::sequencer::{Filled, IN_FLIGHT_MAX, Receipt, Sequencer, Submission, SubmitError};
+use journal::{EncodedBatch, Freshness, Journal, MemoryJournal, NotLeading, Sink};
 use model::document::Node;
 use model::{Actor, Command, NodeId, NodeStatus, Rejection, Request, RequestId};
 use parking_lot::Mutex;
@@ -99,10 +99,20 @@ impl Bench {
         });
         let filled = self.sequencer.fill(Time::from_secs(1), &mut self.seeds, || queue.next());
         drop(queue);
-        if let Some((term, batch)) = filled
-            && let Err(error) = self.journal.propose(term, batch)
-        {
-            self.sequencer.refused(&SubmitError::Refused(error.to_string()));
+        match filled {
+            Filled::Batch(term, batch) => {
+                if let Err(error) = self.journal.propose(term, batch) {
+                    self.sequencer.refused(&SubmitError::Refused(error.to_string()));
+                }
+            }
+            Filled::Answers(answers) => {
+                let tell = move |sure: Result<Index, NotLeading>| match sure {
+                    Ok(_) => answers.give(),
+                    Err(NotLeading) => answers.refuse(&SubmitError::NotLeading),
+                };
+                self.journal.read_index(Freshness::Lease, Box::new(tell));
+            }
+            Filled::Nothing => {}
         }
         self.listen();
     }
@@ -180,6 +190,18 @@ fn a_refusal_that_rests_on_what_is_in_flight_waits_for_it() {
     bench.listen();
     let refused = SubmitError::Rejected(Rejection::NodeSecretMismatch(node(1)));
     assert_eq!(bench.answers().pop(), Some((2, Err(refused))));
+}
+
+/// Somebody else may have committed more by then: a refusal would be none of the cluster's.
+#[test]
+fn what_nothing_in_flight_vouches_for_is_answered_only_while_it_leads() {
+    let stranger = |id| (id, status(9, NodeStatus::Ready));
+    let mut bench = Bench::new();
+    bench.submit(vec![stranger(1)]);
+    assert!(matches!(bench.answers()[..], [(1, Err(SubmitError::Rejected(_)))]));
+    bench.journal.depose(false);
+    bench.submit(vec![stranger(2)]);
+    assert_eq!(bench.answers(), [(2, Err(SubmitError::NotLeading))], "it has not heard of it yet");
 }
 
 #[test]
@@ -263,7 +285,8 @@ fn a_batch_that_the_log_did_not_take_is_undone() {
         answer: Box::new(move |outcome| sender.send((2, outcome)).unwrap()),
     };
     let mut queue = Some(submission);
-    bench.sequencer.fill(Time::ZERO, &mut bench.seeds, || queue.take()).unwrap();
+    let filled = bench.sequencer.fill(Time::ZERO, &mut bench.seeds, || queue.take());
+    assert!(matches!(filled, Filled::Batch(..)));
     let full = SubmitError::Refused("the disk is full".to_string());
     bench.sequencer.refused(&full);
     assert_eq!(bench.answers(), [(2, Err(full))]);
@@ -280,8 +303,8 @@ fn time_in_the_log_never_runs_backwards() {
             request: Request { id: RequestId::default(), actor: Actor::Anonymous, command: register(number) },
             answer: Box::new(|_| {}),
         });
-        let (term, batch) =
-            bench.sequencer.fill(Time::from_secs(now), &mut bench.seeds, || queue.take()).unwrap();
+        let filled = bench.sequencer.fill(Time::from_secs(now), &mut bench.seeds, || queue.take());
+        let Filled::Batch(term, batch) = filled else { panic!("a registration is written") };
         bench.journal.propose(term, batch).unwrap();
         bench.listen();
     }

@@ -50,6 +50,10 @@ impl ModelLog {
         self.leader == Some(server) && learned >= self.opens_at
     }
 
+    pub fn leads(&self, server: usize) -> bool {
+        self.leader == Some(server)
+    }
+
     /// # Errors
     /// As [`Journal::propose`].
     pub fn propose(

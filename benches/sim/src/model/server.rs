@@ -8,7 +8,7 @@ use base::{Duration, Index, Rng, Term, Time, Uuid};
 use control::broker::{Broker, BrokerSettings, Delivery};
 use control::heartbeats::{HeartbeatSettings, Heartbeats};
 use control::lanes::{Lane, Lanes};
-use control::sequencer::{Published, Sequencer, Submission};
+use control::sequencer::{Filled, Published, Sequencer, Submission};
 use control::{Receipt, SubmitError};
 use http_gateway::events::Feed;
 use journal::EncodedBatch;
@@ -228,7 +228,18 @@ impl Server {
                 left = left.checked_sub(1)?;
                 lanes.pop()
             };
-            let Some((term, batch)) = sequencer.fill(clock, seeds, next) else { continue };
+            let (term, batch) = match sequencer.fill(clock, seeds, next) {
+                Filled::Batch(term, batch) => (term, batch),
+                Filled::Answers(answers) if log.leads(self.number) => {
+                    answers.give();
+                    continue;
+                }
+                Filled::Answers(answers) => {
+                    answers.refuse(&SubmitError::NotLeading);
+                    continue;
+                }
+                Filled::Nothing => continue,
+            };
             self.out.push(Out::Proposed { index: batch.index(), term });
             let own = batch.clone();
             if let Err(error) = log.propose(self.number, term, batch) {

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use base::{Index, Rng, Term, Time, Uuid};
 use control::SubmitError;
 use control::lanes::{Lane, Lanes};
-use control::sequencer::{Damage, Published, Sequencer, Submission};
+use control::sequencer::{Damage, Filled, Published, Sequencer, Submission};
 use http_gateway::events::Feed;
-use journal::{EncodedBatch, Journal, KeepError, ProposeError, Sink};
+use journal::{EncodedBatch, Freshness, Journal, KeepError, NotLeading, ProposeError, Sink};
 use model::{Actor, Command, Image, Request, RequestId};
 use parking_lot::Mutex;
 use raft::RaftJournal;
@@ -307,7 +307,18 @@ impl Life {
                 left = left.checked_sub(1)?;
                 lanes.pop()
             };
-            let Some((term, batch)) = sequencer.fill(now, seeds, next) else { continue };
+            let (term, batch) = match sequencer.fill(now, seeds, next) {
+                Filled::Batch(term, batch) => (term, batch),
+                Filled::Answers(answers) => {
+                    let tell = move |sure: Result<Index, NotLeading>| match sure {
+                        Ok(_) => answers.give(),
+                        Err(NotLeading) => answers.refuse(&SubmitError::NotLeading),
+                    };
+                    self.journal.read_index(Freshness::Lease, Box::new(tell));
+                    continue;
+                }
+                Filled::Nothing => continue,
+            };
             self.tell(format_args!("proposes {} in term {}", batch.index(), term.0));
             if let Err(error) = self.journal.propose(term, batch.clone()) {
                 self.tell(format_args!("is refused: {error}"));

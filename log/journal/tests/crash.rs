@@ -1,17 +1,15 @@
 //! The power goes at each operation of a small history, and whatever the disk makes of what was not synced: what was
 //! acknowledged is there, what was not is there whole or not at all, and the log goes on.
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::support::*;
 use base::{Index, Time};
 use bytes::Bytes;
 use journal::store::simulated::{Fate, Operation, Unsynced};
 use journal::store::{Chain, Entry, Fatal, ImageMeta, LogId, Retention, Settings, Store, StoreError};
 use model::Chunk;
-use support::*;
 
 const NOW: Time = Time(1_700_000_100_000_000_000);
 

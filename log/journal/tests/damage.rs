@@ -1,14 +1,12 @@
 //! Each byte of segments and images flipped: what is read is what was written, or the damage is told, and a repair
 //! keeps what can be kept.
 
-mod support;
-
+use crate::support::*;
 use base::{Index, Time};
 use bytes::Bytes;
 use journal::store::simulated::Operation;
 use journal::store::{Entry, ImageMeta, LogId, Repair, Store, StoreError, repair};
 use model::Chunk;
-use support::*;
 
 const NOW: Time = Time(1_700_000_100_000_000_000);
 const SEGMENT: u64 = 1024;

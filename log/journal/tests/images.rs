@@ -1,10 +1,9 @@
 //! Images are kept, read back whole, sent and installed; what they stand for may go.
 
-mod support;
-
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::*;
 use base::{Index, Time};
 use bytes::Bytes;
 use journal::KeepError;
@@ -13,7 +12,6 @@ use journal::store::{
     Directory, Entry, IMAGE_FILES_MAX, ImageMeta, LogId, Retention, Settings, Store, StoreError,
 };
 use model::{Chunk, ChunkId, Image};
-use support::*;
 
 const SMALL: u64 = 2048;
 const NOW: Time = Time(1_700_000_100_000_000_000);

@@ -1,9 +1,7 @@
 //! Every cut and every flipped byte of a small log is either a torn end, cut off, or damage, refused with its place.
 
-mod support;
-
+use crate::support::*;
 use journal::store::{Entry, LogId, StoreError};
-use support::*;
 
 const SEGMENT: u64 = 4096;
 const FIRST: &str = "00000000000000000001.seg";

@@ -1,17 +1,15 @@
 //! What a start and an image cost on a real disk. Run with `--release -- --ignored --nocapture --test-threads 1`.
 
-mod support;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::support::*;
 use base::{Index, Time};
 use bytes::Bytes;
 use journal::store::{Directory, Entry, ImageMeta, LogId, Payload, SEGMENT_BYTES, Store};
 use model::Chunk;
-use support::*;
 
 const BATCHES: u64 = 600_000;
 

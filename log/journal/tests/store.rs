@@ -1,16 +1,14 @@
 //! The store keeps what it acknowledged, in order, and says so when it cannot.
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Instant;
 
+use crate::support::*;
 use base::Index;
 use journal::store::simulated::{Fate, Operation};
 use journal::store::{Directory, Driving, Entry, LogId, Payload, Settings, Store, StoreError};
-use support::*;
 
 const SMALL: u64 = 2048;
 

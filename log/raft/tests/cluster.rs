@@ -1,13 +1,11 @@
 //! Several servers: elections, replication, partitions.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::cluster::{Cluster, member, takes, until};
+use crate::support::*;
 use base::Index;
 use journal::{Journal, ProposeError};
-use support::cluster::{Cluster, member, takes, until};
-use support::*;
 
 const ALL: [u64; 3] = [1, 2, 3];
 

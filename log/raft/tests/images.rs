@@ -1,16 +1,14 @@
 //! Images: kept, started from, sent to servers that are too far behind.
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::cluster::{Cluster, member, until};
+use crate::support::*;
 use base::Index;
 use bytes::Bytes;
 use journal::{Journal, KeepError, ReadError};
 use model::{Chunk, Image};
 use raft::{MemberError, Tail};
-use support::cluster::{Cluster, member, until};
-use support::*;
 
 /// A state that is the bytes of all its batches, ten to a chunk.
 #[derive(Clone, Debug, Default, PartialEq)]

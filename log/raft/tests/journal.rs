@@ -1,11 +1,9 @@
 //! A server of its own: it founds, leads, commits, restarts and refuses.
 
-mod support;
-
+use crate::support::*;
 use base::{Index, Term};
 use journal::{Journal, ProposeError};
 use raft::{Member, OpenError};
-use support::*;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_founder_leads_and_commits_in_order() {

@@ -1,16 +1,14 @@
 //! Founding, adding, removing, handing over: while batches are being committed.
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::support::cluster::{Cluster, member, takes, until};
+use crate::support::*;
 use base::{Index, Term};
 use journal::{Journal, ProposeError};
 use raft::{Member, MemberError, RaftJournal};
-use support::cluster::{Cluster, member, takes, until};
-use support::*;
 use tokio::task::JoinHandle;
 
 const ALL: [u64; 3] = [1, 2, 3];

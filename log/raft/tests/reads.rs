@@ -1,12 +1,10 @@
 //! What a reader must have seen.
 
-mod support;
-
+use crate::support::cluster::{Cluster, until};
+use crate::support::*;
 use base::Index;
 use journal::{Freshness, Journal, NotLeading};
 use raft::RaftJournal;
-use support::cluster::{Cluster, until};
-use support::*;
 use tokio::sync::oneshot;
 
 const ALL: [u64; 3] = [1, 2, 3];

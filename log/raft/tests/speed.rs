@@ -1,13 +1,11 @@
 //! What the log costs on this machine. Run with `--release -- --ignored --nocapture --test-threads 1`.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
+use crate::support::cluster::Cluster;
+use crate::support::*;
 use base::Index;
 use journal::Journal;
-use support::cluster::Cluster;
-use support::*;
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "measures"]

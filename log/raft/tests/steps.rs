@@ -1,13 +1,11 @@
 //! Without threads and in virtual time: the same seed gives the same run, and no run breaks what the log promises.
 
-mod support;
-
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::simulation::World;
+use crate::support::timings;
 use journal::Freshness;
-use support::simulation::World;
-use support::timings;
 use tokio::time::{Instant, sleep};
 
 const STEPS: u64 = 150;

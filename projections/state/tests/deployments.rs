@@ -1,7 +1,6 @@
 //! Deployments outside the scheduler: what is counted, promoted, failed and gone back to (cases DP and F45 to F60).
 
-mod support;
-
+use crate::support::{World, key, node_id};
 use base::{Duration, Time, Uuid};
 use model::command::{EvalEnd, Plan, RegisterJob, Settlement};
 use model::document::{AllocDeploymentStatus, Allocation, Job, ReschedulePolicy, TaskGroup};
@@ -15,7 +14,6 @@ use model::{
 };
 use state::Decision;
 use state::deployment::{Deployment, GroupProgress, next_deadline};
-use support::{World, key, node_id};
 
 const DEADLINE: Duration = Duration::from_secs(600);
 

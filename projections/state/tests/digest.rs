@@ -1,10 +1,8 @@
 //! The digest names the state: kept by folds, compared at each batch.
 
-mod support;
-
+use crate::support::{World, node_id};
 use model::{Batch, Command, Digest, NodeStatus};
 use state::{FoldError, State};
-use support::{World, node_id};
 
 #[test]
 fn a_batch_of_another_state_is_refused_and_the_table_named() {

@@ -1,12 +1,10 @@
 //! Images of the state: read back equal, made of what changed, and never taken for another state.
 
-mod history;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::history::{History, kinds};
 use bytes::Bytes;
-use history::{History, kinds};
 use model::{Chunk, ChunkId, Image};
 use state::image::{ImageError, Imager, restore};
 use state::{REQUESTS_KEPT, State};
@@ -25,7 +23,7 @@ fn a_state_is_read_back_as_it_was_at_every_step() {
             history.step();
         }
         old_versions += with_old_version(&history.state);
-        assert_eq!(kinds(&history.log).len(), history::KINDS, "the history has every kind of event");
+        assert_eq!(kinds(&history.log).len(), crate::history::KINDS, "the history has every kind of event");
     }
     assert!(old_versions > 10, "allocations run versions that their jobs dropped: {old_versions}");
 }

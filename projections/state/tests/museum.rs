@@ -5,13 +5,11 @@
 //! new version beside it and add an exhibit that has it:
 //!
 //! ```sh
-//! NEW_EXHIBIT=1 cargo test -p state --test museum
+//! NEW_EXHIBIT=1 cargo test -p state --test all museum
 //! ```
 //!
 //! That writes the next number and touches none that is there. Before the first release there is nobody to keep a
 //! promise to: then an exhibit may be removed and written anew.
-
-mod history;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -19,8 +17,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::history::{History, kinds};
 use bytes::Bytes;
-use history::{History, kinds};
 use journal::store::simulated::Disk;
 use journal::store::{Driving, Entry, ImageMeta, LogId, Payload, RETENTION, Settings, Store};
 use model::Batch;
@@ -69,7 +67,11 @@ fn the_newest_exhibit_is_written_the_same_today() {
     let (number, mut files) = exhibits().pop_last().unwrap();
     files.remove(DIGEST).unwrap();
     let log = batches(&open(&Disk::with(files.clone(), 1)));
-    assert_eq!(kinds(&log).len(), history::KINDS, "a kind of event is in no exhibit: add one, see above");
+    assert_eq!(
+        kinds(&log).len(),
+        crate::history::KINDS,
+        "a kind of event is in no exhibit: add one, see above"
+    );
     let today = written(&log);
     assert!(files.keys().eq(today.keys()), "{number} is {:?} today: {MOVED}", today.keys());
     for (name, bytes) in &files {
@@ -79,7 +81,7 @@ fn the_newest_exhibit_is_written_the_same_today() {
 
 /// A short history that has everything.
 fn add() {
-    let wide = |history: &History| kinds(&history.log).len() == history::KINDS;
+    let wide = |history: &History| kinds(&history.log).len() == crate::history::KINDS;
     // The second image is smaller only if it refers to chunks of the first.
     let image = |files: &Files, nth: u64| files[&format!("{nth:020}.img")].len();
     let shares = |files: &Files| image(files, 2) < image(files, 1);

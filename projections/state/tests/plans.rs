@@ -1,8 +1,7 @@
 //! Plans against a state that moved on: what of them is committed, and what of them is given to nodes.
 
-mod story;
-mod support;
-
+use crate::story::{Story, preempt, stop, unknown};
+use crate::support::{key, node_id};
 use base::Duration;
 use model::command::{Plan, Verdict};
 use model::document::AllocatedDeviceResource;
@@ -12,8 +11,6 @@ use model::{
     Rejection, Template, Trigger,
 };
 use state::alloc::Alloc;
-use story::{Story, preempt, stop, unknown};
-use support::{key, node_id};
 
 const READY: NodeStatus = NodeStatus::Ready;
 

@@ -1,18 +1,15 @@
 //! Stories: commands in, events out, read as text. `UPDATE_STORIES=1` writes what happens into the files;
 //! a person reads the difference.
 
-mod story;
-mod support;
-
 use std::fmt::Write;
 use std::path::Path;
 
+use crate::story::{Story, node_number, preempt, reconnected, stop, unknown};
+use crate::support::{key, node_id};
 use base::Duration;
 use model::command::Plan;
 use model::{Actor, ClientStatus, Command, Event, NodeStatus};
 use state::Decision;
-use story::{Story, node_number, preempt, reconnected, stop, unknown};
-use support::{key, node_id};
 
 #[test]
 fn every_story_goes_as_it_is_told() {

@@ -1,8 +1,7 @@
 //! Volumes: what may be registered, who waits for one, and who keeps one from being forgotten.
 
-mod story;
-mod support;
-
+use crate::story::{Story, job_document};
+use crate::support::{World, key, node_document, node_id};
 use base::Duration;
 use model::command::{EvalEnd, Plan, Settlement};
 use model::document::{
@@ -12,8 +11,6 @@ use model::event::{EvalOutcome, NewEval};
 use model::{Command, EvalId, EvalStatus, NodeStatus, Rejection, VolumeKey, VolumeKind};
 use state::Decision;
 use state::eval::Eval;
-use story::{Story, job_document};
-use support::{World, key, node_document, node_id};
 
 fn csi(id: &str) -> CSIVolume {
     let capability = CSIVolumeCapability {
@@ -222,7 +219,7 @@ fn a_host_volume_has_one_writer_where_one_is_asked_for() {
     let late = |story: &mut Story, stopped: Vec<model::AllocId>| {
         story.world.submit(Command::EvaluateJob { key: key("web"), force_reschedule: false }).unwrap();
         let placed = vec![story.placement("web", 1, 1, None)];
-        let stopped = (!stopped.is_empty()).then(|| story::stop(stopped, None)).into_iter().collect();
+        let stopped = (!stopped.is_empty()).then(|| crate::story::stop(stopped, None)).into_iter().collect();
         let plan = Plan { placed, stopped, snapshot: base::Index(1), ..Plan::default() };
         story.settle("web", plan).unwrap()
     };

@@ -1,11 +1,9 @@
 //! Canaries, and what happens beside them (cases F and E).
 
-mod support;
-
+use crate::support::deploy::*;
+use crate::support::*;
 use model::document::Job;
 use model::{AllocId, ClientStatus, DeploymentStatus};
-use support::deploy::*;
-use support::*;
 
 fn service(count: i64) -> Job {
     job("service", count)

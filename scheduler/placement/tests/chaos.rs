@@ -1,11 +1,9 @@
 //! Whatever happens in whatever order: every plan holds, is the same twice, and calm brings peace.
 
-mod support;
-
+use crate::support::*;
 use base::Rng;
 use model::document::UpdateStrategy;
 use model::{AllocId, ClientStatus, Eligibility, NodeStatus};
-use support::*;
 
 const NODES: u128 = 6;
 

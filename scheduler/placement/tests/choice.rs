@@ -1,12 +1,10 @@
 //! Which of many nodes: spreads, affinities, the settings of operators, and looking at a part of the nodes only.
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::*;
 use model::document::{Affinity, NodePool, NodePoolSchedulerConfiguration, Spread, SpreadTarget};
 use model::{Command, SchedulerRules};
-use support::*;
 
 fn spread(shares: &[(&str, u8)]) -> Spread {
     let target = |(value, percent): &(&str, u8)| SpreadTarget { value: value.to_string(), percent: *percent };

@@ -1,11 +1,9 @@
 //! Counts, names, updates, lost and moving allocations (cases B and C).
 
-mod support;
-
+use crate::support::deploy::*;
+use crate::support::*;
 use model::document::{NetworkResource, Port};
 use model::{ClientStatus, Eligibility, Trigger};
-use support::deploy::*;
-use support::*;
 
 const NOT_NEEDED: &str = "alloc not needed due to job update";
 const LOST: &str = "alloc is lost since its node is down";

@@ -1,12 +1,10 @@
 //! Rolling updates and deployments of services (cases F, and those of E that speak of deployments).
 
-mod support;
-
+use crate::support::deploy::*;
+use crate::support::*;
 use base::Duration;
 use model::document::Job;
 use model::{ClientStatus, Command, DeploymentStatus, NodeId};
-use support::deploy::*;
-use support::*;
 
 fn service(count: i64) -> Job {
     job("service", count)

@@ -1,11 +1,9 @@
 //! Nodes that fall silent and come back (cases D, invariants P1 and P5).
 
-mod support;
-
+use crate::support::*;
 use base::Duration;
 use model::document::Job;
 use model::{ClientStatus, Desired, NodeStatus, Trigger};
-use support::*;
 
 const NOT_NEEDED: &str = "alloc not needed due to job update";
 const ORIGINAL_BACK: &str = "alloc not needed due to disconnected client reconnect";

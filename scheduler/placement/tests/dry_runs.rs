@@ -1,11 +1,9 @@
 //! Dry runs: the real scheduler on a copy of the state. Cases of section K of the reference.
 
-mod support;
-
+use crate::support::*;
 use model::command::RegisterJob;
 use model::document::{DesiredUpdates, Job, RestartPolicy, UpdateStrategy};
 use placement::{DryRun, dry_run};
-use support::*;
 
 /// Nothing is stored, whatever comes out.
 fn dry(world: &World, job: Job) -> DryRun {

@@ -1,13 +1,11 @@
 //! How evaluations begin and end (cases A).
 
-mod support;
-
+use crate::support::*;
 use model::command::EvalEnd;
 use model::document::NodeResources;
 use model::event::{EvalCreated, NewEval};
 use model::{EvalId, EvalStatus, JobType, Trigger};
 use placement::{give_up, max_attempts};
-use support::*;
 
 fn end(outcome: &placement::Outcome) -> &EvalEnd {
     outcome.settlement.end.as_ref().unwrap()

@@ -1,12 +1,10 @@
 //! Decisions made again, and what they are told with.
 
-mod support;
-
+use crate::support::*;
 use model::document::{GroupReasons, Job, NetworkResource, Port, VolumeRequest};
 use model::{EvalId, NodeStatus};
 use placement::{HINTS_MAX, NEAREST_SHOWN, Reasons, explain};
 use state::State;
-use support::*;
 
 /// Registers and settles; gives the state that was decided on, and the evaluation.
 fn decided(world: &mut World, job: Job) -> (State, EvalId) {

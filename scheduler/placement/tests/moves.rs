@@ -1,13 +1,11 @@
 //! Names, ends and moves that need a state made by hand (more cases B and C).
 
-mod support;
-
+use crate::support::deploy::*;
+use crate::support::*;
 use base::{Duration, Uuid};
 use model::document::{EphemeralDisk, Job, ReschedulePolicy};
 use model::event::{AllocTransitionRequested, AllocsPlaced, AllocsStopped};
 use model::{AllocId, ClientStatus, Desired, Doc, Eligibility};
-use support::deploy::*;
-use support::*;
 
 fn service(count: i64) -> Job {
     job("service", count)

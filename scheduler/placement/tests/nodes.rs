@@ -1,12 +1,10 @@
 //! Choosing nodes: feasibility, room, ports and scores (cases H, I and J).
 
-mod support;
-
+use crate::support::*;
 use model::Eligibility;
 use model::document::{
     Job, NetworkResource, NodeNetworkAddress, NodeNetworkResource, Port, Resources, TaskLifecycle,
 };
-use support::*;
 
 /// Without the constraint that keeps allocations apart.
 fn together(count: i64) -> Job {

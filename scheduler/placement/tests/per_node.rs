@@ -1,11 +1,9 @@
 //! Jobs that run on every node (cases G).
 
-mod support;
-
+use crate::support::deploy::*;
+use crate::support::*;
 use model::document::Job;
 use model::{ClientStatus, Desired, Eligibility, Trigger};
-use support::deploy::*;
-use support::*;
 
 /// Nodes 1 to `count`, each with a running allocation.
 fn running(kind: &str, count: u128) -> World {

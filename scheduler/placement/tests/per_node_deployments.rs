@@ -1,13 +1,11 @@
 //! Deployments of system jobs (cases G that speak of updates).
 
-mod support;
-
+use crate::support::deploy::*;
+use crate::support::*;
 use model::document::{Job, Node};
 use model::{AllocId, ClientStatus, DeploymentStatus, Eligibility};
 use placement::Outcome;
 use state::alloc::Alloc;
-use support::deploy::*;
-use support::*;
 
 fn system() -> Job {
     job("system", 1)

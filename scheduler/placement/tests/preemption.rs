@@ -1,8 +1,7 @@
 //! Taking the place of lesser jobs, through whole passes. Sections I and G of the reference; who has to go from one node
 //! is tested beside the rules.
 
-mod support;
-
+use crate::support::*;
 use model::document::{
     AllocationMetric, Job, MigrateStrategy, NetworkResource, NodeDevice, NodeDeviceResource, Port,
     RequestedDevice,
@@ -10,7 +9,6 @@ use model::document::{
 use model::{AllocId, ClientStatus, Command, Desired, Preempting, SchedulerRules, Trigger};
 use placement::Outcome;
 use state::alloc::Alloc;
-use support::*;
 
 /// A job that fills a node each time, besides what the node keeps for itself.
 fn big(id: &str, kind: &str, priority: i64, count: i64) -> Job {

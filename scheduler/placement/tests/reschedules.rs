@@ -1,11 +1,9 @@
 //! Failed allocations and their successors (cases E).
 
-mod support;
-
+use crate::support::*;
 use base::Duration;
 use model::document::Job;
 use model::{ClientStatus, Trigger};
-use support::*;
 
 const RESCHEDULED: &str = "alloc was rescheduled because it failed";
 

@@ -1,12 +1,10 @@
 //! More of nodes that fall silent and come back (cases D and E that need several steps).
 
-mod support;
-
+use crate::support::*;
 use base::Duration;
 use model::document::{Job, ReschedulePolicy};
 use model::event::AllocTransitionRequested;
 use model::{ClientStatus, Command, Trigger};
-use support::*;
 
 /// Lost after five minutes, replaced at once.
 fn patient(count: i64) -> Job {

@@ -1,14 +1,12 @@
 //! Groups with volumes, through whole passes. Section H of the reference; the checks of one node are tested beside them.
 
-mod support;
-
+use crate::support::*;
 use model::document::{
     CSIInfo, CSIVolume, CSIVolumeCapability, HostVolume, HostVolumeCapability, HostVolumeInfo, Job, Node,
     VolumeRequest,
 };
 use model::{ClientStatus, Command};
 use placement::Outcome;
-use support::*;
 
 fn mounts(kind: &str, source: &str) -> VolumeRequest {
     VolumeRequest { name: "v".into(), kind: kind.into(), source: source.into(), ..VolumeRequest::default() }

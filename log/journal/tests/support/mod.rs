@@ -1,7 +1,5 @@
 //! Stores on a simulated disk, and entries to put on them.
 
-#![allow(dead_code, reason = "each test program uses a part of this")]
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc;

@@ -1,7 +1,5 @@
 //! A server in a directory, and what its sink hears.
 
-#![allow(dead_code, reason = "each test program uses a part of this")]
-
 pub mod cluster;
 pub mod simulation;
 pub mod web;

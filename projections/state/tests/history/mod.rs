@@ -1,7 +1,5 @@
 //! Long histories of everything that can happen, drawn from a seed: no rule is asked, only what folds demand.
 
-#![allow(dead_code, reason = "each test program uses a part of this")]
-
 mod draw;
 
 use base::{Rng, Time, Uuid};

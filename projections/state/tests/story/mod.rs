@@ -1,7 +1,5 @@
 //! What stories say beyond commands: allocations by name, and plans made by hand.
 
-#![allow(dead_code, reason = "each test program uses a part of this")]
-
 use std::collections::BTreeMap;
 
 use base::Duration;

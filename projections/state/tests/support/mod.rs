@@ -1,7 +1,5 @@
 //! A small world for tests: commands go in by short names, the log is kept, and at the end it must replay.
 
-#![allow(dead_code, reason = "each test program uses a part of this")]
-
 use base::{Time, Uuid};
 use model::document::Node;
 use model::{

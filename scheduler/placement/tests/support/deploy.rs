@@ -1,7 +1,5 @@
 //! What tests of deployments do and look at.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
-
 use base::Duration;
 use model::document::{AllocDeploymentStatus, Job, ReschedulePolicy, UpdateStrategy};
 use model::event::{AllocTransitionRequested, DeploymentCreated, DeploymentGoal, DeploymentStatusChanged};

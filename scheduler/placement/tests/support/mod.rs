@@ -1,7 +1,5 @@
 //! A small world for tests: commands go in, evaluations are worked off, and every plan is checked.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
-
 pub mod deploy;
 
 use std::cell::RefCell;

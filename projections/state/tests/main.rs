@@ -1,0 +1,12 @@
+//! What commands lead to, and what of it is kept.
+
+mod deployments;
+mod digest;
+mod history;
+mod image;
+mod museum;
+mod plans;
+mod stories;
+mod story;
+mod support;
+mod volumes;

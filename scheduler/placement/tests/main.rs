@@ -1,0 +1,21 @@
+//! Whole passes over a small world, cases of the scheduling reference.
+
+mod canaries;
+mod cases;
+mod chaos;
+mod choice;
+mod counts;
+mod deployments;
+mod disconnects;
+mod dry_runs;
+mod evaluations;
+mod explain;
+mod moves;
+mod nodes;
+mod per_node;
+mod per_node_deployments;
+mod preemption;
+mod reschedules;
+mod returns;
+mod support;
+mod volumes;

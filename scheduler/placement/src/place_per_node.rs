@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use base::Rng;
-use model::DeploymentId;
 use model::document::{AllocationMetric, TaskGroup};
+use model::{AllocId, DeploymentId};
 use state::node::{Amount, NodeHot, NodeRow};
 
 use crate::board::{Speaks, fit_of};
@@ -13,7 +13,6 @@ use crate::evict::{Eviction, Evictor};
 use crate::judge::Judge;
 use crate::metrics::{Tally, add_exhausted, with_pool};
 use crate::plan::{Columns, Draft, Run};
-use crate::preempt;
 use crate::proposed::Proposed;
 use crate::reconcile::Situation;
 use crate::score::Score;
@@ -44,12 +43,12 @@ impl<'e> Placer<'_, 'e> {
             let hot = self.cx.state.nodes.hot(spot.row);
             let columns = &mut columns[usize::from(spot.canary)];
             match judge.alone(spot.row, hot, spot.name_index, self.proposed) {
-                None => self.fill(judge, hot, spot, columns, Eviction::default()),
+                None => self.fill(judge, hot, spot, columns, Vec::new()),
                 Some(reason) => {
                     if judge.reasons().get(reason).exhausted
                         && let Some(eviction) = self.make_room(judge, hot, spot)
                     {
-                        self.fill(judge, hot, spot, columns, eviction);
+                        self.fill(judge, hot, spot, columns, eviction.victims);
                         continue;
                     }
                     examples.insert(hot.class.0, spot.row);
@@ -106,7 +105,7 @@ impl<'e> Placer<'_, 'e> {
         hot: &NodeHot,
         spot: &Spot<'e>,
         columns: &mut Columns,
-        Eviction { victims, priorities }: Eviction,
+        victims: Vec<AllocId>,
     ) {
         // The contract weighs the node as it is before anybody leaves.
         let before = self.proposed.used(spot.row);
@@ -124,8 +123,7 @@ impl<'e> Placer<'_, 'e> {
         if columns.metric.is_none() {
             let fit = fit_of(hot.capacity, before.plus(given), judge.shape.algorithm);
             let node = Speaks { fit, ..Speaks::default() };
-            let preemption = (!priorities.is_empty()).then(|| preempt::score(priorities));
-            let score = Score { preemption, ..Score::new(node, 0, 1, false) };
+            let score = Score::new(node, 0, 1, false);
             let scores = vec![score.document(spot.id.to_string())].into();
             columns.metric =
                 Some(model::document::AllocationMetric { score_meta_data: scores, ..Default::default() });

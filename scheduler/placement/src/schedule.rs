@@ -165,7 +165,11 @@ fn classes(state: &State, draft: &Draft) -> Vec<(String, bool)> {
         return Vec::new();
     }
     let name = |class: usize| state.nodes.class_name(state::node::ClassRow(class as u32)).to_string();
-    draft.classes.iter().map(|(class, eligible)| (name(*class), *eligible)).collect()
+    let mut classes: Vec<(String, bool)> =
+        draft.classes.iter().map(|(class, eligible)| (name(*class), *eligible)).collect();
+    // Not by row: rows depend on the order in which nodes came.
+    classes.sort_unstable();
+    classes
 }
 
 /// Waits for room for what could not be placed.

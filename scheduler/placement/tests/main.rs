@@ -12,6 +12,7 @@ mod evaluations;
 mod explain;
 mod moves;
 mod nodes;
+mod oracle;
 mod per_node;
 mod per_node_deployments;
 mod preemption;

@@ -18,6 +18,7 @@ use model::{
 use placement::{Memory, Outcome, lint, schedule, schedule_with};
 use state::alloc::Alloc;
 use state::eval::Eval;
+use state::image::{Imager, restore};
 use state::{Context, Decision, State, decide};
 
 pub struct World {
@@ -130,7 +131,7 @@ impl World {
         self.state.evals.lookup(id).expect("the evaluation is known")
     }
 
-    /// Schedules without submitting: checked, and the same with and without a memory.
+    /// Schedules without submitting: checked, and the same with and without a memory, and on other pages.
     pub fn plan(&self, id: EvalId) -> Outcome {
         let eval = self.eval(id);
         let seed = self.state.index.0 ^ id.0.as_u128() as u64;
@@ -138,6 +139,9 @@ impl World {
         let again = schedule_with(&mut self.memory.borrow_mut(), &self.state, eval, seed, self.now);
         assert_eq!(outcome.settlement, again.settlement, "what is remembered makes no difference");
         assert_eq!(outcome.explanation, again.explanation, "what is remembered makes no difference");
+        let restored = restore(&Imager::default().image(&self.state)).expect("an image can be read");
+        let again = schedule(&restored, restored.evals.lookup(id).unwrap(), seed, self.now);
+        assert_eq!(outcome.settlement, again.settlement, "where rows are kept makes no difference");
         let found = lint::check(&self.state, &outcome.settlement.plan);
         assert!(found.is_empty(), "{found:#?}\n{}\n{:#?}", self.describe(), outcome.settlement.plan);
         outcome

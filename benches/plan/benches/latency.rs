@@ -9,8 +9,10 @@
 
 use std::time::Duration;
 
-use model::document::Job;
-use plan_bench::evaluations::{Evaluation, preload, racks, service, spread};
+use model::Command;
+use model::document::{Job, NodeDevice, NodeDeviceResource};
+use plan_bench::evaluations::{Evaluation, preload, preload_with, racks, service, spread};
+use plan_bench::{node, submit};
 use serde_json::{Value, json};
 use state::State;
 
@@ -44,6 +46,57 @@ fn main() {
             bench.kinds();
         }
     }
+    let nodes = if trial { 500 } else { 10_000 };
+    let bench = |cluster, what: &str| Bench { cluster, what: format!("{nodes} nodes, {what}"), decisions };
+    bench(with_cards(nodes), "4 cards each").run("count 100, a card each", 100, cards());
+    let everywhere = Job { kind: Some("system".to_string()), ..service("web", 1, json!({})) };
+    bench(racks(nodes, 50), "0 allocations").decide("system, every node", everywhere, nodes - 1);
+    full(nodes, bench);
+}
+
+/// A card for the task.
+fn cards() -> Value {
+    let resources = json!({"CPU": 100, "MemoryMB": 64, "Devices": [{"Name": "gpu", "Count": 1}]});
+    json!({"Tasks": [{"Name": "task", "Driver": "mock_driver", "Resources": resources}]})
+}
+
+/// Nodes with four graphics cards.
+fn with_cards(nodes: usize) -> State {
+    let mut cluster = racks(nodes, 50);
+    for number in 0..nodes {
+        let mut document = node(number);
+        let instances: Vec<NodeDevice> = (0..4)
+            .map(|id| NodeDevice { id: format!("{number}-{id}"), healthy: true, ..NodeDevice::default() })
+            .collect();
+        let (vendor, kind, name) = ("nvidia".to_string(), "gpu".to_string(), "1080ti".to_string());
+        let devices = NodeDeviceResource {
+            vendor,
+            kind,
+            name,
+            instances: instances.into(),
+            ..NodeDeviceResource::default()
+        };
+        document.node_resources.get_or_insert_default().devices = vec![devices].into();
+        submit(&mut cluster, &Command::RegisterNode { document: Box::new(document) });
+    }
+    cluster
+}
+
+/// Every node is filled to 95 % by eight allocations of a lesser job.
+fn full(nodes: usize, bench: impl Fn(State, &str) -> Bench) {
+    let sized = |cpu: u32, memory: u32| {
+        let resources = json!({"CPU": cpu, "MemoryMB": memory});
+        json!({"Tasks": [{"Name": "task", "Driver": "mock_driver", "Resources": resources}]})
+    };
+    let mut cluster = racks(nodes, 50);
+    preload_with(&mut cluster, nodes * 8, |name| Job {
+        priority: Some(20),
+        ..service(name, 1_000, sized(3_800, 3_880))
+    });
+    for count in [1, 100] {
+        let high = Job { priority: Some(70), ..service("web", count, sized(8_000, 8_000)) };
+        bench(cluster.clone(), "95 % full").decide(&format!("count {count}, in others' place"), high, count);
+    }
 }
 
 struct Bench {
@@ -71,8 +124,6 @@ impl Bench {
         let huge =
             json!({"Name": "task", "Driver": "mock_driver", "Resources": {"CPU": 100_000, "MemoryMB": 64}});
         self.decide("count 10, no node has room", service("web", 10, json!({"Tasks": [huge]})), 0);
-        let everywhere = Job { kind: Some("system".to_string()), ..service("web", 1, json!({})) };
-        self.decide("system, every node", everywhere, self.cluster.nodes.len() - 1);
     }
 
     fn run(&self, name: &str, count: usize, with: Value) {

@@ -9,7 +9,7 @@ use placement::Memory;
 use serde_json::{Value, json};
 use state::State;
 
-use crate::{node, node_id, submit, with_job};
+use crate::{job, node, node_id, submit};
 
 /// Ready nodes in racks, and nothing on them.
 pub fn racks(nodes: usize, racks: usize) -> State {
@@ -25,9 +25,15 @@ pub fn racks(nodes: usize, racks: usize) -> State {
 
 /// Fills a cluster with so many allocations, in jobs of 1,000.
 pub fn preload(state: &mut State, allocs: usize) {
+    preload_with(state, allocs, |name| job(name, 1_000));
+}
+
+/// [`preload`] with jobs of another kind.
+pub fn preload_with(state: &mut State, allocs: usize, job: impl Fn(&str) -> Job) {
     let mut memory = Memory::default();
     for number in 0..allocs / 1_000 {
-        let id = with_job(state, &format!("before-{number}"), 1_000);
+        let (decision, _) = submit(state, &crate::register(job(&format!("before-{number}"))));
+        let id = decision.reply().evals[0];
         let eval = state.evals.lookup(id).expect("the evaluation was just created");
         let outcome = placement::schedule_with(&mut memory, state, eval, number as u64, state.time);
         submit(state, &Command::SettleEval(Box::new(outcome.settlement)));

@@ -142,6 +142,13 @@ pub fn reports(state: &State, allocs: &[AllocId], events: usize, per_batch: usiz
     batches
 }
 
+/// The allocation has ended, as its node tells it.
+pub fn ended(alloc: &state::alloc::Alloc) -> Event {
+    let (from, to) = (alloc.client, ClientStatus::Complete);
+    let (description, report) = (String::new(), Doc::of(&Report::default()));
+    AllocReported { alloc: alloc.id, node: alloc.node_id, from, to, description, report, health: None }.into()
+}
+
 /// Tells how far a log has committed, to whoever waits for it.
 #[derive(Clone, Default)]
 pub struct Committed(Arc<(Mutex<(Index, bool)>, Condvar)>);

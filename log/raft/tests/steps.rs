@@ -149,8 +149,9 @@ fn a_seed_names_its_run_in_every_process() {
     }
     let itself = std::env::current_exe().unwrap();
     let mut child = Command::new(itself);
-    let child =
-        child.args(["--exact", "a_seed_names_its_run_in_every_process", "--nocapture"]).env(CHILD, "1");
+    let child = child
+        .args(["--exact", "steps::a_seed_names_its_run_in_every_process", "--nocapture"])
+        .env(CHILD, "1");
     let said = String::from_utf8(child.output().unwrap().stdout).unwrap();
     assert!(said.contains(&format!("<{}>", trace())), "{said}");
 }

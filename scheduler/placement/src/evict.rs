@@ -1,7 +1,9 @@
 //! Who has to go from a node so that one more of a group fits there: gathers what [`preempt`] has to know.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use base::Rng;
 use model::AllocId;
 use model::document::{Job, Node, TaskGroup};
 use state::State;
@@ -31,7 +33,9 @@ pub struct Evictor {
     job: JobRow,
     priority: u32,
     /// Allocations that the plan preempts already, by job and group.
-    preempted: BTreeMap<(JobRow, String), u32>,
+    preempted: BTreeMap<JobRow, BTreeMap<Arc<str>, u32>>,
+    /// How many they are.
+    count: u32,
 }
 
 impl Evictor {
@@ -40,12 +44,23 @@ impl Evictor {
         let job = &cx.job.current().job;
         let may =
             settings(cx.state, job.node_pool.as_deref().unwrap_or_default()).preempts(cx.eval.facts.kind);
-        may.then(|| Evictor { job: cx.eval.job, priority: priority(job), preempted: BTreeMap::new() })
+        may.then(|| Evictor {
+            job: cx.eval.job,
+            priority: priority(job),
+            preempted: BTreeMap::new(),
+            count: 0,
+        })
     }
 
     /// The plan preempts one more.
     pub fn count(&mut self, alloc: &Alloc) {
-        *self.preempted.entry((alloc.job, alloc.group.to_string())).or_default() += 1;
+        *self.preempted.entry(alloc.job).or_default().entry(alloc.group.clone()).or_default() += 1;
+        self.count += 1;
+    }
+
+    /// How many the plan preempts by now: with each of them others may have to go instead.
+    pub fn counted(&self) -> u32 {
+        self.count
     }
 
     /// Who has to go, and the node as it is without them: whether the placement fits there now is still to be judged.
@@ -59,20 +74,27 @@ impl Evictor {
     ) -> Option<(Eviction, Proposed<'s>)> {
         let (mut amount, fixtures) = ask;
         let node = &state.nodes.cold(row).document;
-        let mut after = proposed.alone(row);
-        let staying: Vec<&Alloc> = after.staying(row).collect();
+        let staying: Vec<&Alloc> = proposed.staying(row).collect();
         if !staying.iter().any(|alloc| self.may_go(alloc)) {
             return None;
         }
-        let mut tenants: Vec<Tenant> = staying.iter().map(|alloc| self.tenant(alloc, node)).collect();
-        tenants.push(planned(&staying, &after, row));
+        let collides = fixtures.offer(state, row, proposed, &mut Rng::new(0)).is_err();
+        let mut tenants: Vec<Tenant> = staying
+            .iter()
+            .map(|alloc| Tenant {
+                network: if collides { network(alloc, node) } else { None },
+                ..self.tenant(alloc, fixtures.equips())
+            })
+            .collect();
+        tenants.push(planned(&staying, proposed, row));
+        let mut cores = 0;
         if !fixtures.cores.is_empty() {
+            cores = crate::cores::usable(node).len();
             // What its cores do together, were all of them free.
             amount.cpu_mhz = amount.cpu_mhz.saturating_add(fixtures.equip_cores(node)?);
         }
-        let links = links(node);
+        let links = if collides { links(node) } else { Vec::new() };
         let network = NetworkUse { ports: fixtures.addresses.fixed().collect(), ..NetworkUse::default() };
-        let collides = fixtures.offer(state, row, &after, &mut base::Rng::new(0)).is_err();
         let wanted = Wanted {
             priority: self.priority,
             amount,
@@ -80,10 +102,10 @@ impl Evictor {
             network: collides.then_some(&network),
             devices: &fixtures.devices,
         };
-        let cores = crate::cores::usable(node).len();
         let site = Site { node, capacity: state.nodes.hot(row).capacity, cores, links: &links };
         let places = victims(&wanted, &site, &tenants).filter(|places| !places.is_empty())?;
         let leaving: Vec<&Alloc> = places.iter().map(|place| staying[*place]).collect();
+        let mut after = proposed.alone(row);
         leaving.iter().for_each(|alloc| after.stop(alloc));
         let eviction = Eviction {
             victims: leaving.iter().map(|alloc| alloc.id).collect(),
@@ -97,16 +119,21 @@ impl Evictor {
             .makes_room_for(self.priority)
     }
 
-    fn tenant(&self, alloc: &Alloc, node: &Node) -> Tenant {
+    /// `equipped`: what it has of cores and devices matters.
+    fn tenant(&self, alloc: &Alloc, equipped: bool) -> Tenant {
         let group = alloc.version.group(&alloc.group);
-        let preempted = self.preempted.get(&(alloc.job, alloc.group.to_string()));
+        let preempted = self.preempted.get(&alloc.job).and_then(|groups| groups.get(&alloc.group));
+        let (mut cores, mut devices) = (0, BTreeSet::new());
+        if equipped {
+            (cores, devices) = (alloc.given.cores().count(), DeviceId::all(alloc.given.devices()));
+        }
         Tenant {
             priority: priority(&alloc.version.job),
             is_own: alloc.job == self.job,
             amount: alloc.amount(),
-            cores: alloc.given.cores().count(),
-            network: network(alloc, node),
-            devices: DeviceId::all(alloc.given.devices()),
+            cores,
+            devices,
+            network: None,
             max_parallel: group.map_or(0, max_parallel),
             preempted: preempted.copied().unwrap_or(0),
         }

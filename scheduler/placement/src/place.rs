@@ -230,7 +230,6 @@ impl<'e> Round<'_, 'e> {
         let victims = field.eviction(at).map(|eviction| eviction.victims.clone()).unwrap_or_default();
         for alloc in victims.iter().filter_map(|id| self.cx.state.allocs.lookup(*id)) {
             self.proposed.stop(alloc);
-            field.spare(self.cx.state, alloc);
             self.evictor.iter_mut().for_each(|evictor| evictor.count(alloc));
         }
         victims

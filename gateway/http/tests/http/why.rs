@@ -144,7 +144,8 @@ async fn a_job_without_a_place_is_told_why_and_what_would_help() {
     assert_holds(
         &why,
         &json!({
-            "ID": "web", "Status": "pending", "Groups": {"web": {"Wanted": 2, "Queued": 2}},
+            // It has a deployment, which waits as well.
+            "ID": "web", "Status": "running", "Groups": {"web": {"Wanted": 2, "Queued": 2}},
             "WaitsFor": [{"EvalID": blocked, "Until": null}],
             // What waits begins with what the evaluation before it found out.
             "Evaluation": {"ID": blocked, "Status": "blocked", "Decision": {

@@ -1,11 +1,7 @@
 //! The second look, where no node has room: at what it would take to make some.
 
-use std::collections::BTreeMap;
-
 use base::Rng;
 use model::document::{AllocationMetric, NodeScoreMeta};
-use state::State;
-use state::alloc::Alloc;
 use state::node::NodeRow;
 
 use super::{Best, Field, View};
@@ -17,11 +13,30 @@ use crate::proposed::Proposed;
 use crate::sample::Sampler;
 use crate::score::Score;
 
-/// What it takes to make room, by node, as far as was asked; asked again once something about a node changes.
-pub type Made = BTreeMap<u32, Option<(Score, Eviction)>>;
+/// What it takes to make room, by position; asked again once something about the node changes. Empty until the first
+/// second look.
+pub type Made = Vec<Room>;
+
+/// What it takes to make room on one node.
+#[derive(Clone, Debug, Default)]
+pub enum Room {
+    #[default]
+    NotAsked,
+    /// It will not do whoever goes.
+    None,
+    Made {
+        score: Score,
+        eviction: Eviction,
+        /// The plan preempted so many when it was asked.
+        counted: u32,
+    },
+}
 
 impl Field<'_> {
     /// The best node for one more once others have made room for it.
+    ///
+    /// The more the plan preempts of a group the more it is spared, on every node. Nodes are compared as they were asked;
+    /// the best of them is asked again, and stays the best or makes way.
     pub fn best_evicting(
         &mut self,
         proposed: &Proposed,
@@ -29,43 +44,51 @@ impl Field<'_> {
         sampler: &mut Option<Sampler>,
         seed: u64,
     ) -> Option<u32> {
-        let Some(limit) = self.limit else {
-            (0..self.fleet.len() as u32).for_each(|position| self.make_room(position, proposed, evictor));
-            return self.rank_evicting().next().map(|best| best.position);
-        };
-        let sampler = self.sampler(sampler, seed);
-        let sample = sampler.select(limit, |position| {
-            self.make_room(position, proposed, evictor);
-            Some(self.evicting(position)?.mean)
-        });
-        self.sample.insert(sample).best()
+        self.made.resize(self.fleet.len(), Room::NotAsked);
+        if let Some(limit) = self.limit {
+            let sampler = self.sampler(sampler, seed);
+            let sample = sampler.select(limit, |position| {
+                self.ask_again(position, proposed, evictor);
+                Some(self.evicting(position)?.mean)
+            });
+            return self.sample.insert(sample).best();
+        }
+        (0..self.fleet.len() as u32).for_each(|position| self.make_room(position, proposed, evictor));
+        loop {
+            let bests = (0..self.fleet.len() as u32).filter_map(|position| self.evicting(position));
+            let best = bests.reduce(|one, other| if other.beats(&one) { other } else { one })?;
+            if !self.ask_again(best.position, proposed, evictor) {
+                return Some(best.position);
+            }
+        }
     }
 
     /// The node itself, once others have made room on it.
     pub fn only_evicting(&mut self, row: NodeRow, proposed: &Proposed, evictor: &Evictor) -> Option<u32> {
+        self.made.resize(self.fleet.len(), Room::NotAsked);
         let position = self.fleet.position(row)?;
-        self.make_room(position, proposed, evictor);
+        self.ask_again(position, proposed, evictor);
         self.evicting(position).map(|best| best.position)
     }
 
     /// Who has to go from the node that was found.
     pub fn eviction(&self, position: u32) -> Option<&Eviction> {
-        Some(&self.made.get(&position)?.as_ref()?.1)
+        match self.made.get(position as usize)? {
+            Room::Made { eviction, .. } => Some(eviction),
+            Room::NotAsked | Room::None => None,
+        }
     }
 
     /// The highest scores of the second look, best first.
     pub fn top_evicting(&self) -> Vec<NodeScoreMeta> {
-        let best: Vec<Best> = match &self.sample {
-            Some(sample) => {
-                let considered = sample.considered.iter();
-                let mut best: Vec<Best> = considered.filter_map(|(at, _)| self.evicting(*at)).collect();
-                best.sort_by(Best::order);
-                best
-            }
-            None => self.rank_evicting().collect(),
+        let asked: Vec<u32> = match &self.sample {
+            Some(sample) => sample.considered.iter().map(|(position, _)| *position).collect(),
+            None => (0..self.made.len() as u32).collect(),
         };
+        let mut best: Vec<Best> = asked.into_iter().filter_map(|position| self.evicting(position)).collect();
+        best.sort_by(Best::order);
         let shown = best.iter().take(SCORES_SHOWN).filter_map(|best| {
-            let (score, _) = self.made.get(&best.position)?.as_ref()?;
+            let Room::Made { score, .. } = &self.made[best.position as usize] else { return None };
             let spread = self.views[self.board.lanes.number(best.position) as usize].spread;
             let id = self.state.nodes.cold(self.row(best.position)).id;
             Some(Score { spread, ..*score }.document(id.to_string()))
@@ -75,45 +98,43 @@ impl Field<'_> {
 
     /// As [`Field::metric`], where nodes on which room can be made are not exhausted.
     pub fn metric_evicting(&mut self) -> AllocationMetric {
-        let made: Vec<u32> =
-            self.made.iter().filter(|(_, made)| made.is_some()).map(|(position, _)| *position).collect();
         let mut tally = self.tally();
-        for position in made {
-            if let Some(reason) = self.board.barred(position) {
-                tally.count(&self.board.rules.reasons, reason, self.fleet.class[position as usize], -1);
+        for position in 0..self.made.len() {
+            let reason = self.board.barred(position as u32);
+            if let (Room::Made { .. }, Some(reason)) = (&self.made[position], reason) {
+                tally.count(&self.board.rules.reasons, reason, self.fleet.class[position], -1);
             }
         }
         tally.metric(self.state, &self.board.rules.reasons, |class| self.fleet.example(class), true)
     }
 
-    /// One more of a group is preempted: others of it are spared from now on, wherever they are.
-    pub fn spare(&mut self, state: &State, alloc: &Alloc) {
-        let job = state.jobs.get(alloc.job);
-        let others = job.allocs.iter().map(|row| state.allocs.get(*row));
-        for other in others.filter(|other| other.group == alloc.group) {
-            if let Some(position) = self.fleet.position(other.node) {
-                self.made.remove(&position);
-            }
-        }
-    }
-
-    fn rank_evicting(&self) -> impl Iterator<Item = Best> {
-        let mut best: Vec<Best> = self.made.keys().filter_map(|position| self.evicting(*position)).collect();
-        best.sort_by(Best::order);
-        best.into_iter()
-    }
-
     fn evicting(&self, position: u32) -> Option<Best> {
-        let (score, _) = self.made.get(&position)?.as_ref()?;
+        let Room::Made { score, .. } = self.made.get(position as usize)? else { return None };
         let View { spread, closed, .. } = self.views[self.board.lanes.number(position) as usize];
         let worth = score.worth().and(spread);
         (!closed).then(|| Best { mean: worth.mean(), sum: worth.sum, position })
     }
 
+    /// True if it takes something else than before.
+    fn ask_again(&mut self, position: u32, proposed: &Proposed, evictor: &Evictor) -> bool {
+        let before = match &self.made[position as usize] {
+            Room::Made { score, counted, .. } if *counted != evictor.counted() => Some(*score),
+            _ => None,
+        };
+        if before.is_some() {
+            self.made[position as usize] = Room::NotAsked;
+        }
+        self.make_room(position, proposed, evictor);
+        let Room::Made { score, .. } = self.made[position as usize] else { return before.is_some() };
+        before.is_some_and(|before| before != score)
+    }
+
     fn make_room(&mut self, position: u32, proposed: &Proposed, evictor: &Evictor) {
-        if !self.made.contains_key(&position) {
+        if matches!(self.made[position as usize], Room::NotAsked) {
             let made = self.try_to_make_room(position, proposed, evictor);
-            self.made.insert(position, made);
+            let counted = evictor.counted();
+            self.made[position as usize] =
+                made.map_or(Room::None, |(score, eviction)| Room::Made { score, eviction, counted });
         }
     }
 

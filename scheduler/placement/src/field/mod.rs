@@ -13,7 +13,7 @@ use state::alloc::Alloc;
 use state::node::NodeRow;
 
 use crate::board::{Board, Saved, Speaks, Standing};
-use crate::field::evicting::Made;
+use crate::field::evicting::{Made, Room};
 use crate::fleet::Fleet;
 use crate::judge::Distinct;
 use crate::lanes::Head;
@@ -391,7 +391,9 @@ impl<'f> Field<'f> {
     }
 
     fn put(&mut self, position: u32, standing: Standing) {
-        self.made.remove(&position);
+        if let Some(made) = self.made.get_mut(position as usize) {
+            *made = Room::NotAsked;
+        }
         self.board.put(self.state, self.fleet, position, standing);
         if let Some(view) = self.views.get_mut(self.board.lanes.number(position) as usize) {
             view.best = None;

@@ -30,7 +30,7 @@ fn a_state_is_read_back_as_it_was_at_every_step() {
 
 #[test]
 fn a_large_state_is_read_back_as_it_was() {
-    let history = History::of(9, 1_500);
+    let history = History::of(9, 2_000);
     assert!(history.state.allocs.len() > 600, "{} allocations fill pages", history.state.allocs.len());
     check(&history.state, &Imager::default().image(&history.state), "large");
 }
@@ -76,7 +76,7 @@ fn requests_are_forgotten_after_a_restart_as_before() {
 
 #[test]
 fn only_what_changed_comes_with_bytes() {
-    let mut history = History::of(9, 1_500);
+    let mut history = History::of(9, 2_000);
     let mut imager = Imager::default();
     let whole = imager.image(&history.state);
     assert!(whole.chunks.iter().all(|chunk| chunk.bytes.is_some()));
@@ -91,7 +91,7 @@ fn only_what_changed_comes_with_bytes() {
 
 #[test]
 fn what_was_shared_is_shared_again() {
-    let history = History::of(9, 1_500);
+    let history = History::of(9, 2_000);
     let state = restore(&Imager::default().image(&history.state)).unwrap();
     let mut pairs = 0;
     let allocs: Vec<_> = history.state.allocs.iter().zip(state.allocs.iter()).collect();

@@ -138,6 +138,8 @@ fn reconnecting(id: &str, datacenter: &str) -> Value {
     let mut job = job(id, json!({"command": "/bin/true"}));
     let seconds = |seconds: u64| seconds * 1_000_000_000;
     job["Datacenters"] = json!([datacenter]);
+    // No deployment: what is part of one that still runs is not replaced.
+    job["Update"] = json!({"MaxParallel": 0});
     let group = &mut job["TaskGroups"][0];
     group["Disconnect"] = json!({"LostAfter": seconds(3600), "Replace": true, "Reconcile": "keep_original"});
     // The shortest there is: a replacement waits for it too.

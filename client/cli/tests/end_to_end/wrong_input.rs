@@ -123,7 +123,9 @@ fn a_job_no_node_can_run_says_why() {
     let directory = tempfile::tempdir().unwrap();
     let agent = Place::development(directory.path(), "dev").start();
     agent.wait_for_a_ready_node();
+    // A service would have a deployment, whose end is waited for.
     let mut unknown = job("unknown-driver", json!({}));
+    unknown["Type"] = json!("batch");
     unknown["TaskGroups"][0]["Tasks"][0]["Driver"] = json!("teleport");
     let path = directory.path().join("job.json");
     std::fs::write(&path, unknown.to_string()).unwrap();

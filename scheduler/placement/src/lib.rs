@@ -54,5 +54,5 @@ pub use explain::{Explanation, GROUPS_EXPLAINED_MAX, GroupExplanation, Reasons, 
 pub use hints::{HINTS_MAX, TRIES_MAX};
 pub use memory::Memory;
 pub use nearest::NEAREST_SHOWN;
-pub use schedule::{Outcome, give_up, max_attempts, schedule, schedule_with};
+pub use schedule::{Attempts, Outcome, give_up, max_attempts, schedule, schedule_with};
 pub use settings::{Settings, settings};

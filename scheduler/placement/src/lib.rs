@@ -36,7 +36,6 @@ mod preempt;
 mod property;
 mod proposed;
 mod reconcile;
-mod reschedule;
 mod rules;
 mod sample;
 mod schedule;
@@ -48,6 +47,8 @@ mod system;
 mod texts;
 #[allow(dead_code, unused_imports, reason = "judging a node does not ask them yet")]
 mod volumes;
+
+use state::alloc::reschedule;
 
 pub use dry_run::{DryRun, dry_run};
 pub use explain::{Explanation, GROUPS_EXPLAINED_MAX, GroupExplanation, Reasons, explain};

@@ -366,15 +366,14 @@ fn room_is_taken_until_a_node_says_that_it_is_free() {
     settle(&mut world, half("first", 1));
     let outcome = settle(&mut world, half("second", 2));
     assert_eq!((placed(&outcome), is_placed_in_full(&outcome)), (vec![0], false), "one beside what is there");
-    let second = outcome.settlement.plan.placed[0].ids[0];
+    let first = outcome.settlement.plan.placed[0].ids[0];
     let outcome = settle(&mut world, half("second", 1).with(destructive));
     assert!(is_placed_in_full(&outcome), "what the plan stops makes room");
-    assert!(!is_placed_in_full(&settle(&mut world, half("third", 1))), "what runs on takes its room");
-    world.report(second, model::ClientStatus::Complete);
-    assert!(!is_placed_in_full(&settle(&mut world, half("fourth", 1))), "its successor took it over");
-    let third = outcome.settlement.plan.placed[0].ids[0];
-    world.report(third, model::ClientStatus::Complete);
-    assert!(is_placed_in_full(&settle(&mut world, half("fifth", 1))));
+    world.report(first, model::ClientStatus::Complete);
+    settle(&mut world, half("second", 0));
+    assert!(!is_placed_in_full(&settle(&mut world, half("third", 1))), "what is told to end runs on");
+    world.report(outcome.settlement.plan.placed[0].ids[0], model::ClientStatus::Complete);
+    assert!(is_placed_in_full(&settle(&mut world, half("fourth", 1))));
 }
 
 /// J06.

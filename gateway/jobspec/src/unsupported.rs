@@ -5,7 +5,8 @@ use model::document::{Job, NetworkResource, Resources, Service, Task, TaskGroup,
 /// Drivers whose `config` is executed.
 const DRIVERS: [&str; 2] = ["raw_exec", "mock_driver"];
 
-/// One sentence for each block or attribute that its author wrote and this release does not execute.
+/// One sentence for each block or attribute that its author wrote and this release does not execute, or has a newer
+/// spelling for.
 ///
 /// For jobs as parsed: on a canonical job it would name defaults nobody wrote.
 pub fn unsupported(job: &Job) -> Vec<String> {
@@ -41,6 +42,14 @@ impl Names {
         }
     }
 
+    /// They take effect, but nobody should learn them any more.
+    fn older_spelling(&mut self, written: &[(&str, &str, bool)]) {
+        for (older, newer, _) in written.iter().filter(|(.., written)| *written) {
+            self.found
+                .push(format!("{}{older} is an older spelling of {newer} in a disconnect block", self.place));
+        }
+    }
+
     fn group(&mut self, group: &TaskGroup) {
         let disk = group.ephemeral_disk.clone().unwrap_or_default();
         let restart = group.restart_policy.as_ref();
@@ -48,14 +57,20 @@ impl Names {
             ("migrate", group.migrate.is_some()),
             ("scaling", group.scaling.is_some()),
             ("consul", group.consul.is_some()),
-            ("stop_after_client_disconnect", group.stop_after_client_disconnect.is_some()),
-            ("max_client_disconnect", group.max_client_disconnect.is_some()),
-            ("prevent_reschedule_on_lost", group.prevent_reschedule_on_lost == Some(true)),
             ("ephemeral_disk migrate", disk.migrate == Some(true)),
             (
                 "restart render_templates",
                 restart.is_some_and(|restart| restart.render_templates == Some(true)),
             ),
+        ]);
+        self.older_spelling(&[
+            (
+                "stop_after_client_disconnect",
+                "stop_on_client_after",
+                group.stop_after_client_disconnect.is_some(),
+            ),
+            ("max_client_disconnect", "lost_after", group.max_client_disconnect.is_some()),
+            ("prevent_reschedule_on_lost", "replace = false", group.prevent_reschedule_on_lost == Some(true)),
         ]);
         group.update.iter().for_each(|block| self.update(block));
         group.networks.iter().for_each(|network| self.network(network));

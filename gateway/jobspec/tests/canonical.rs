@@ -1,6 +1,6 @@
 //! Defaults, compared with the contract's own canonical jobs (`tests/data`, from the reference pages).
 
-use jobspec::{apply_defaults, canonicalize};
+use jobspec::{apply_defaults, canonicalize, unsupported};
 use model::document::{Duration, Job, UpdateStrategy, input};
 use serde_json::{Value, json};
 
@@ -104,10 +104,14 @@ fn services_and_checks_are_named_after_their_place() {
     assert_eq!(group.tasks[0].services[1].name, "shop-x-t");
 }
 
+/// D90. The scheduling reference has servers take the older spellings in and ignore them; here they mean what they say.
 #[test]
 fn older_spellings_of_disconnect_become_the_block() {
     let mut given = smallest("service");
     given.task_groups[0].max_client_disconnect = Some(Duration::from_secs(60));
+    let warning =
+        "group \"g\": max_client_disconnect is an older spelling of lost_after in a disconnect block";
+    assert_eq!(unsupported(&given), [warning]);
     canonicalize(&mut given);
     let group = &given.task_groups[0];
     let disconnect = group.disconnect.as_ref().unwrap();

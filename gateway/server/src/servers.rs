@@ -233,6 +233,7 @@ mod tests {
                 evals: vec![EvalId(id(3))],
                 verdict: Some(Verdict {
                     full: false,
+                    progress: true,
                     placed: 2,
                     rejected: vec![RejectedNode { node: NodeId(id(1)), reason: "cpu".to_string() }],
                 }),

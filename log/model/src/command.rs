@@ -242,10 +242,10 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Nothing would come of it: without placements nobody makes room for any.
     pub fn is_empty(&self) -> bool {
         self.stopped.is_empty()
             && self.placed.is_empty()
-            && self.preempted.is_empty()
             && self.updated.is_empty()
             && self.unknown.is_empty()
             && self.reconnected.is_empty()
@@ -291,6 +291,8 @@ pub struct Reply {
 pub struct Verdict {
     /// Everything was; if the settlement named an end, the evaluation has ended.
     pub full: bool,
+    /// Something was: trying again begins from another state.
+    pub progress: bool,
     pub placed: u32,
     pub rejected: Vec<RejectedNode>,
 }

@@ -5,6 +5,7 @@ mod digest;
 mod history;
 mod image;
 mod museum;
+mod node_life;
 mod plans;
 mod stories;
 mod story;

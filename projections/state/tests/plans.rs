@@ -5,10 +5,10 @@ use crate::support::{key, node_id};
 use base::Duration;
 use model::command::{Plan, Verdict};
 use model::document::AllocatedDeviceResource;
-use model::event::{AllocsPlaced, AllocsUpdatedInPlace};
+use model::event::{AllocsPlaced, AllocsPreempted, AllocsUpdatedInPlace, DeploymentCreated, DeploymentGoal};
 use model::{
-    AllocId, ClientStatus, Command, Desired, Doc, Eligibility, Event, Given, GivenToTask, NodeStatus,
-    Rejection, Template, Trigger,
+    AllocId, ClientStatus, Command, DeploymentId, DeploymentStatus, Desired, Doc, Eligibility, Event, Given,
+    GivenToTask, NodeStatus, Rejection, Template, Trigger,
 };
 use state::alloc::Alloc;
 
@@ -188,6 +188,54 @@ fn a_node_takes_stops_whatever_it_is() {
     claim(&mut story, 1, NodeStatus::Down);
     assert!(story.settle("web", plan).unwrap().full);
     assert_eq!(get(&story, old).desired, Desired::Stop);
+    story.world.check_replay();
+}
+
+/// K06.
+#[test]
+fn a_canary_that_is_not_placed_is_none() {
+    let mut story = world(2, "web");
+    let deployment = DeploymentId(base::Uuid::from(0xd1));
+    let goal = DeploymentGoal { group: "g".into(), desired_canaries: 2, ..DeploymentGoal::default() };
+    let created = DeploymentCreated {
+        deployment,
+        key: key("web"),
+        version: 0,
+        priority: 50,
+        is_multiregion: false,
+        status: DeploymentStatus::Running,
+        description: String::new(),
+        groups: vec![goal],
+    };
+    let [first, second] = [1, 2].map(|node| story.placement("web", 0, node, None));
+    let canaries = AllocsPlaced {
+        ids: [first.ids.clone(), second.ids].concat(),
+        nodes: [first.nodes.clone(), second.nodes].concat(),
+        names: vec![0, 1],
+        deployment: Some(deployment),
+        canary: true,
+        ..first
+    };
+    let kept = canaries.ids[0];
+    let plan = Plan { deployment: Some(created), placed: vec![canaries], ..story.plan() };
+    claim(&mut story, 2, NodeStatus::Down);
+    assert_eq!(rejected(&story.settle("web", plan).unwrap()), [(2, "node is not ready for placements")]);
+    let group = &story.world.state.deployments.lookup(deployment).unwrap().groups["g"];
+    assert_eq!((&group.placed_canaries[..], group.placed), (&[kept][..], 1));
+    story.world.check_replay();
+}
+
+/// A26.
+#[test]
+fn of_a_plan_that_changes_nothing_nothing_is_written() {
+    let mut story = world(1, "batch");
+    let victim = placed(&mut story, "batch", 1);
+    story.register_job("web", "service", Duration::ZERO).unwrap();
+    let nobody = AllocsPreempted { allocs: vec![victim], by: AllocId::default() };
+    let plan = Plan { all_at_once: true, preempted: vec![nobody], ..story.plan() };
+    story.settle("web", plan).unwrap();
+    let written = story.world.log.last().unwrap().events.iter().map(|logged| logged.event.name());
+    assert_eq!(written.collect::<Vec<_>>(), ["EvalUpdated", "EvalAcked"]);
     story.world.check_replay();
 }
 

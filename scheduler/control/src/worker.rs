@@ -76,14 +76,13 @@ impl Worker {
     }
 
     fn work(&self, shared: &Arc<Shared>, delivery: &Delivery, state: Arc<State>, memory: &mut Memory) {
-        let attempt = AssertUnwindSafe(|| self.settle(shared, delivery, state, memory));
-        match catch_unwind(attempt) {
-            Ok(Ok(())) => shared.ack(delivery),
-            Ok(Err(error)) => {
+        match guarded(|| self.settle(shared, delivery, state, memory)) {
+            Ended::Settled => shared.ack(delivery),
+            Ended::GivenUp(error) => {
                 tracing::debug!(eval = %delivery.eval, %error, "an evaluation is given back");
                 shared.nack(delivery);
             }
-            Err(_) => {
+            Ended::Panicked => {
                 tracing::error!(eval = %delivery.eval, "the scheduler panicked; the evaluation is given back");
                 // What it remembers may be half changed.
                 *memory = Memory::default();
@@ -100,7 +99,7 @@ impl Worker {
         mut state: Arc<State>,
         memory: &mut Memory,
     ) -> Result<(), SubmitError> {
-        let mut in_vain = 0;
+        let mut attempts = placement::Attempts::default();
         loop {
             let Some(eval) = state.evals.lookup(delivery.eval).filter(|eval| !eval.status.is_terminal())
             else {
@@ -110,16 +109,16 @@ impl Worker {
             let seed = shared.seed();
             let now = now().max(state.time);
             let outcome = placement::schedule_with(memory, &state, eval, seed, now);
-            let settlement = if in_vain < placement::max_attempts(eval.facts.kind) {
-                outcome.settlement
-            } else {
+            let settlement = if attempts.are_spent(eval.facts.kind) {
                 placement::give_up(&state, eval, seed, &outcome)
+            } else {
+                outcome.settlement
             };
             let Some((verdict, index)) = self.submit(shared, delivery, settlement)? else { return Ok(()) };
             if verdict.full {
                 return Ok(());
             }
-            in_vain = if verdict.placed > 0 { 0 } else { in_vain + 1 };
+            attempts.count(&verdict);
             match shared.wait_for(index, SYNC_LIMIT) {
                 Waited::Reached(newer) => state = newer,
                 Waited::TimedOut | Waited::Closed => return Err(SubmitError::Unknown),
@@ -152,5 +151,34 @@ impl Worker {
 
     fn is(&self, status: WorkerStatus) {
         *self.status.lock() = status;
+    }
+}
+
+/// How an attempt ended. Whatever is not settled is given back, and the log knows nothing of it.
+#[derive(Debug, PartialEq)]
+enum Ended {
+    Settled,
+    GivenUp(SubmitError),
+    Panicked,
+}
+
+fn guarded(attempt: impl FnOnce() -> Result<(), SubmitError>) -> Ended {
+    match catch_unwind(AssertUnwindSafe(attempt)) {
+        Ok(Ok(())) => Ended::Settled,
+        Ok(Err(error)) => Ended::GivenUp(error),
+        Err(_) => Ended::Panicked,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A36: the worker outlives it. That the evaluation is handed out again is tested with the broker.
+    #[test]
+    fn a_scheduler_that_panics_takes_no_worker_along() {
+        assert_eq!(guarded(|| panic!("a job that nobody thought of")), Ended::Panicked);
+        assert_eq!(guarded(|| Err(SubmitError::Unknown)), Ended::GivenUp(SubmitError::Unknown));
+        assert_eq!(guarded(|| Ok(())), Ended::Settled);
     }
 }

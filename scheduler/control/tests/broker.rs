@@ -162,6 +162,22 @@ fn a_silent_worker_loses_its_evaluation_and_another_gets_it() {
     assert_ne!(again.token, lost.token);
 }
 
+/// A36: given back, it is as it was before.
+#[test]
+fn what_a_worker_gives_back_goes_to_another() {
+    let mut bench = Bench::new();
+    bench.job("web", 50);
+    let held = bench.dequeue().unwrap();
+    let before = bench.state.clone();
+    let failed = bench.broker.nack(held.eval, held.token, bench.now, &mut bench.chance);
+    assert!(matches!(failed, Ok(None)) && bench.state == before, "nothing is to be written");
+    bench.after(1);
+    let again = bench.dequeue().unwrap();
+    assert_eq!(again.eval, held.eval);
+    assert_ne!(again.token, held.token);
+    assert_eq!(bench.state.evals.lookup(held.eval).unwrap().status, EvalStatus::Pending);
+}
+
 #[test]
 fn delivered_in_vain_too_often_an_evaluation_fails_and_its_job_is_tried_again_later() {
     let mut bench = Bench::new();

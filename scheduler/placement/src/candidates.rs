@@ -6,6 +6,7 @@ use model::document::Job;
 use state::State;
 use state::node::{NodeHot, NodeRow};
 
+use crate::constraint::satisfies_semver;
 use crate::rules::{is_in_datacenters, is_in_pool};
 
 /// Which nodes a job asks for by pool and datacenter. Both are part of a node's class: answered once per
@@ -41,7 +42,12 @@ pub struct Candidates {
     positions: Vec<u32>,
     /// Ready nodes by datacenter.
     pub available: BTreeMap<String, i64>,
+    /// Some agent is too old to tell how allocations of system jobs are: nobody could wait for their health.
+    pub keep_health_secret: bool,
 }
+
+/// Agents from this version on tell how allocations of system jobs are.
+const BEFORE_HEALTH: &str = "< 1.11.0";
 
 impl Candidates {
     pub fn find(state: &State, scope: &mut Scope) -> Candidates {
@@ -49,6 +55,7 @@ impl Candidates {
             list: Vec::with_capacity(state.nodes.len()),
             positions: vec![0; state.nodes.rows_len()],
             available: BTreeMap::new(),
+            keep_health_secret: false,
         };
         let mut of_class: Vec<(u32, NodeRow)> = vec![(0, NodeRow(0)); state.nodes.classes().count()];
         for row in state.nodes.rows() {
@@ -62,8 +69,11 @@ impl Candidates {
             *class = (class.0 + 1, row);
         }
         for (count, example) in of_class.into_iter().filter(|(count, _)| *count > 0) {
-            let datacenter = state.nodes.cold(example).document.datacenter.clone();
-            *found.available.entry(datacenter).or_default() += i64::from(count);
+            let node = &state.nodes.cold(example).document;
+            *found.available.entry(node.datacenter.clone()).or_default() += i64::from(count);
+            let version = node.attributes.get("nomad.version");
+            found.keep_health_secret |=
+                version.is_some_and(|version| satisfies_semver(version, BEFORE_HEALTH));
         }
         found
     }

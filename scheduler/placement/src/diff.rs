@@ -131,7 +131,9 @@ fn renders(policy: &Option<RestartPolicy>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use model::document::{Constraint, Duration, LogConfig, ReschedulePolicy};
+    use model::document::{
+        Constraint, ConsulProxy, ConsulSidecarService, ConsulUpstream, Duration, LogConfig, ReschedulePolicy,
+    };
 
     use super::*;
 
@@ -219,6 +221,36 @@ mod tests {
         }));
         assert!(!destructive(|job| task(job).log_config.get_or_insert_default().max_files = Some(3)));
         assert!(!destructive(|job| job.priority = Some(70)));
+    }
+
+    /// B36.
+    #[test]
+    fn of_a_mesh_only_what_is_wired_is_destructive() {
+        let connected = |connect: Option<ConsulConnect>| {
+            let mut job = job();
+            job.task_groups[0].services =
+                vec![Service { name: "web".into(), connect, ..Service::default() }].into();
+            job
+        };
+        let sidecar = |port: &str, upstream: &str| {
+            let upstream = ConsulUpstream { destination_name: upstream.into(), ..ConsulUpstream::default() };
+            let proxy = ConsulProxy { upstreams: vec![upstream].into(), ..ConsulProxy::default() };
+            let sidecar = ConsulSidecarService {
+                port: port.into(),
+                proxy: Some(proxy),
+                ..ConsulSidecarService::default()
+            };
+            connected(Some(ConsulConnect { sidecar_service: Some(sidecar), ..ConsulConnect::default() }))
+        };
+        fn definition(job: &Job) -> Definition<'_> {
+            Definition { job, group: &job.task_groups[0] }
+        }
+        let old = sidecar("9000", "db");
+        let destructive = |new: &Job| is_destructive(definition(&old), definition(new));
+        assert!(!destructive(&sidecar("9000", "cache")));
+        assert!(destructive(&sidecar("9001", "db")));
+        assert!(destructive(&connected(None)));
+        assert!(destructive(&connected(Some(ConsulConnect::default()))));
     }
 
     /// B33: the same value seen by the task, from elsewhere.

@@ -36,7 +36,6 @@ mod preempt;
 mod property;
 mod proposed;
 mod reconcile;
-mod reschedule;
 mod rules;
 mod sample;
 mod schedule;
@@ -48,10 +47,12 @@ mod system;
 mod texts;
 mod volumes;
 
+use state::alloc::reschedule;
+
 pub use dry_run::{DryRun, dry_run};
 pub use explain::{Explanation, GROUPS_EXPLAINED_MAX, GroupExplanation, Reasons, explain};
 pub use hints::{HINTS_MAX, TRIES_MAX};
 pub use memory::Memory;
 pub use nearest::NEAREST_SHOWN;
-pub use schedule::{Outcome, give_up, max_attempts, schedule, schedule_with};
+pub use schedule::{Attempts, Outcome, give_up, max_attempts, schedule, schedule_with};
 pub use settings::{Settings, settings};

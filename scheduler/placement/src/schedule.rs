@@ -1,5 +1,5 @@
 use base::{Index, Rng, Time};
-use model::command::{EvalEnd, Settlement};
+use model::command::{EvalEnd, Settlement, Verdict};
 use model::event::{EvalOutcome, NewEval};
 use model::{Doc, EvalId, EvalStatus, JobType, Trigger};
 use state::State;
@@ -15,7 +15,7 @@ use crate::{generic, system, texts};
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// To be submitted as it is. It always names an end, which takes effect if the whole plan is accepted;
-    /// if not, call [`schedule`] again on a newer state, up to [`max_attempts`] times.
+    /// if not, call [`schedule`] again on a newer state, until the [`Attempts`] are spent.
     pub settlement: Settlement,
     pub explanation: Explanation,
 }
@@ -66,6 +66,24 @@ pub const fn max_attempts(kind: JobType) -> u32 {
     match kind {
         JobType::Service | JobType::System => 5,
         JobType::Batch | JobType::Sysbatch => 2,
+    }
+}
+
+/// Plans of one evaluation that came to nothing, one after the other.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Attempts {
+    in_vain: u32,
+}
+
+impl Attempts {
+    /// What was accepted in part is progress: the count begins anew.
+    pub fn count(&mut self, verdict: &Verdict) {
+        self.in_vain = if verdict.progress { 0 } else { self.in_vain + 1 };
+    }
+
+    /// It is of no use to try again.
+    pub fn are_spent(self, kind: JobType) -> bool {
+        self.in_vain >= max_attempts(kind)
     }
 }
 

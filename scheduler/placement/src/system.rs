@@ -52,7 +52,7 @@ pub fn pass(cx: &Situation, seed: u64) -> Draft {
             work.fill(&held);
         }
         let begins = stage.as_ref().is_some_and(|stage| stage.begins_per_node(cx, &allocs));
-        let begins = begins && work.todo.reached() > 0;
+        let begins = begins && work.todo.reached() > 0 && !candidates.keep_health_secret;
         if begins {
             deployment.get_or_insert_with(|| fresh_id(seed));
         }
@@ -232,7 +232,9 @@ impl<'a> Work<'a, '_> {
         }
         destructive.sort_by_key(|alloc| (alloc.node_id, alloc.name_index, alloc.id));
         let mut again = Again::default();
-        let (now, later) = if self.cx.job.current().kind == JobType::Sysbatch {
+        // Without a deployment nobody waits for health: what has settled paces the update.
+        let unwatched = self.candidates.keep_health_secret && !stage.existing;
+        let (now, later) = if unwatched || self.cx.job.current().kind == JobType::Sysbatch {
             let rollout = allowance(self.cx, group, self.todo.staying.iter().copied());
             let taken = destructive.len().min(rollout.allowance);
             if taken < destructive.len() {

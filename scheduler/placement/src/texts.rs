@@ -1,11 +1,12 @@
 //! Words that clients match on.
 
+pub use state::alloc::reschedule::RESCHEDULED;
+
 pub const NOT_NEEDED: &str = "alloc not needed due to job update";
 pub const ORIGINAL_BACK: &str = "alloc not needed due to disconnected client reconnect";
 pub const MIGRATING: &str = "alloc is being migrated";
 pub const UPDATING: &str = "alloc is being updated due to job update";
 pub const LOST: &str = "alloc is lost since its node is down";
-pub const RESCHEDULED: &str = "alloc was rescheduled because it failed";
 pub const TAINTED: &str = "alloc not needed as node is tainted";
 
 pub const BLOCKED: &str = "created to place remaining allocations";

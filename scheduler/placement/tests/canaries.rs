@@ -300,3 +300,59 @@ fn a_paused_deployment_gets_no_canaries_yet() {
     assert_eq!(counters(&world.settle(eval)), "ignore 10");
     assert_eq!(world.progress().goal.desired_canaries, 2);
 }
+
+/// Three old ones and a canary of what is to be six. The canary runs, and `more` are added: on nodes of their own, and
+/// not heard of yet.
+fn short_of_three(more: u32) -> World {
+    let ours = |count| service(count).with(at_once).with(lost_after(300));
+    let mut world = World::running(ours(3), 5);
+    let outcome = world.run(ours(6).with(rolling(2, 1)).with(destructive));
+    assert_eq!(counters(&outcome), "ignore 3, canary 1");
+    world.all_run();
+    let deployment = Some(world.deployment().id);
+    for name in 1..=more {
+        let free = world.free_nodes().next().unwrap();
+        world.add(name, free, |placed| {
+            (placed.version, placed.deployment, placed.canary) = (1, deployment, true)
+        });
+    }
+    world
+}
+
+fn silence_all(world: &mut World, allocs: &[AllocId]) {
+    allocs.iter().for_each(|alloc| world.silence(world.node_of(*alloc)));
+}
+
+/// D75, D76: a cut-off canary belongs to its deployment, and is not replaced; the others come back as they were.
+#[test]
+fn the_cut_off_are_replaced_beside_canaries_and_canaries_are_not() {
+    for unknown_before in [false, true] {
+        let mut world = short_of_three(2);
+        world.all_run();
+        let (old, canary) = ([member(&world, 0), member(&world, 1)], canaries(&world)[2]);
+        silence_all(&mut world, &[canary]);
+        if unknown_before {
+            assert_eq!(counters(&world.evaluate()), "ignore 6, disconnect 1");
+        }
+        silence_all(&mut world, &old);
+        let outcome = world.evaluate();
+        let cut_off = if unknown_before { 2 } else { 3 };
+        assert_eq!(counters(&outcome), format!("ignore 4, place 2, disconnect {cut_off}, now 2"));
+        assert_eq!(placements(&outcome), [(0, None, vec![0, 1], false)]);
+    }
+}
+
+/// D77.
+#[test]
+fn canaries_that_never_ran_are_lost_with_their_node_without_being_counted() {
+    let mut world = short_of_three(3);
+    let all = canaries(&world);
+    world.report(all[1], ClientStatus::Running);
+    let away = [member(&world, 0), member(&world, 1), all[2], all[3]];
+    silence_all(&mut world, &away);
+    let outcome = world.evaluate();
+    assert_eq!(counters(&outcome), "ignore 3, place 2, disconnect 2, now 2");
+    let lost: Vec<_> =
+        stopped(&world, &outcome).into_iter().map(|(name, _, client)| (name, client)).collect();
+    assert_eq!(lost, [(2, Some(ClientStatus::Lost)), (3, Some(ClientStatus::Lost))]);
+}

@@ -19,11 +19,6 @@ const SECTIONS: [(char, u32); 11] = [
     ('K', 20),
 ];
 
-/// Cases without a test yet. A case that gets its test leaves this list, and none comes to it.
-const OPEN: &str = "A09 A26 A28 A29 A30 A31 A32 A33 A34 A35 A36 B16 B18 B36 C10 C29 D23 D37 D42 D60 D63 D64 D74 D75 D76 D77 \
-    D78 D79 D80 D81 D82 D83 D88 D89 D90 E19 E20 E21 E22 E23 E26 E30 E43 E49 E50 E51 F06 G37 G43 G56 G57 G60 \
-    G64 G65 H26 H31 H39 I15 I42 J06 K06";
-
 #[test]
 fn every_case_has_a_test_that_names_it() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -39,7 +34,7 @@ fn every_case_has_a_test_that_names_it() {
         .filter(|case| !named.contains(case))
         .map(|(section, case)| format!("{section}{case:02}"))
         .collect();
-    assert_eq!(open.join(" "), OPEN, "cases without a test are exactly those that are listed");
+    assert!(open.is_empty(), "no test names the cases {}", open.join(" "));
 }
 
 fn find_sources(folder: &Path, sources: &mut Vec<PathBuf>) {

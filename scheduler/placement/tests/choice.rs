@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::support::deploy::*;
 use crate::support::*;
 use model::document::{Affinity, NodePool, NodePoolSchedulerConfiguration, Spread, SpreadTarget};
 use model::{Command, SchedulerRules};
@@ -117,4 +118,39 @@ fn sampling_looks_at_as_many_nodes_as_the_reference() {
     narrow.register(job("service", 10).with(|job| group(job).spreads = vec![spread(&[])].into()));
     narrow.work_off();
     assert_eq!(narrow.wanted().len(), 10);
+}
+
+/// I42: what one group places in an older version says nothing about where the next group's newer version goes.
+#[test]
+fn spreads_of_an_older_version_leave_those_of_the_wanted_one_alone() {
+    let to = |dc: &str| {
+        let spreads = vec![spread(&[(dc, 100)])];
+        move |job: &mut model::document::Job| {
+            let mut api = job.task_groups[0].clone();
+            api.name = Some("api".into());
+            job.task_groups.push(api);
+            job.task_groups.iter_mut().for_each(|group| group.spreads = spreads.clone().into());
+            job.constraints.clear();
+        }
+    };
+    let scores = |loses_one: bool| {
+        let mut world = two_datacenters();
+        world.run(anywhere(2).with(to("dc1")));
+        world.all_run();
+        let eval = world.register(anywhere(2).with(rolling(1, 1)).with(destructive).with(to("dc2")));
+        let wanted = world.wanted();
+        let old =
+            wanted.iter().find(|alloc| &*alloc.group == "api").map(|alloc| number(alloc.node_id)).unwrap();
+        if loses_one {
+            world.forget(old);
+        }
+        let outcome = world.settle(eval);
+        let versions: Vec<(String, u64)> =
+            outcome.settlement.plan.placed.iter().map(|event| (event.group.clone(), event.version)).collect();
+        assert_eq!(versions.contains(&("api".to_string(), 0)), loses_one, "{versions:?}");
+        let web = outcome.settlement.plan.placed.iter().find(|event| event.group == "web").unwrap();
+        let metric: model::document::AllocationMetric = web.metrics.read();
+        (web.nodes.clone(), metric.score_meta_data[0].scores["allocation-spread"])
+    };
+    assert_eq!(scores(true), scores(false));
 }

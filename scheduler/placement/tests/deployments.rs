@@ -72,6 +72,21 @@ fn allocations_that_are_updated_in_place_prove_their_health_again() {
     assert_eq!(world.progress().healthy, 10);
 }
 
+/// F06: a purge forgets what ran. What comes under the same name begins anew, and has nothing to replace.
+#[test]
+fn a_job_of_a_name_that_was_purged_is_deployed_anew() {
+    let mut world = World::with_nodes(10);
+    world.run(service(5).with(rolling(2, 0)));
+    world.deploy();
+    let before = world.deployment().clone();
+    world.deregister(true);
+    let outcome = world.run(service(5).with(rolling(2, 0)));
+    assert_eq!(counters(&outcome), "place 5");
+    let deployment = world.deployment();
+    assert!(deployment.id != before.id && deployment.job_created > before.job_created);
+    assert_eq!((deployment.status, world.progress().goal.desired_total), (DeploymentStatus::Running, 5));
+}
+
 /// F07.
 #[test]
 fn nothing_new_begins_no_deployment() {

@@ -3,7 +3,7 @@
 use crate::support::*;
 use base::Duration;
 use model::document::Job;
-use model::{ClientStatus, Desired, NodeStatus, Trigger};
+use model::{Actor, ClientStatus, Command, Desired, EvalStatus, NodeStatus, Trigger};
 
 const NOT_NEEDED: &str = "alloc not needed due to job update";
 const ORIGINAL_BACK: &str = "alloc not needed due to disconnected client reconnect";
@@ -29,13 +29,9 @@ fn cut_off(world: &mut World, index: u32) -> placement::Outcome {
 /// The first step of a return: the node is heard, its allocations not yet.
 fn knock(world: &mut World, node: u128) -> placement::Outcome {
     world.heartbeat(node);
-    assert_eq!(status(world, node), NodeStatus::Initializing);
+    assert_eq!(world.status_of(node), NodeStatus::Initializing);
     let eval = world.pending()[0];
     world.settle(eval)
-}
-
-fn status(world: &World, node: u128) -> NodeStatus {
-    world.state.nodes.hot(world.state.nodes.find(node_id(node)).unwrap()).status
 }
 
 /// D01, D02, D04, D15.
@@ -150,12 +146,7 @@ fn a_dead_node_loses_what_may_be_replaced() {
         cut_off(&mut world, 0);
         let node = world.node_of(alloc);
         // Another group of the node's allocations expired: nothing keeps it merely disconnected.
-        world.event(model::event::NodeStatusChanged {
-            node: node_id(node),
-            from: NodeStatus::Disconnected,
-            to: NodeStatus::Down,
-            message: None,
-        });
+        world.set_node(node, NodeStatus::Down);
         assert_eq!(counters(&world.evaluate()), expected, "replace {replace}");
     }
 }
@@ -256,12 +247,7 @@ fn a_dying_substitute_does_not_win() {
     let mut world = both_run("keep_replacement");
     let substitute =
         world.wanted().iter().filter(|alloc| alloc.previous.is_some()).map(|a| a.id).next().unwrap();
-    world.event(model::event::NodeStatusChanged {
-        node: world.alloc(substitute).node_id,
-        from: NodeStatus::Ready,
-        to: NodeStatus::Down,
-        message: None,
-    });
+    world.set_node(world.node_of(substitute), NodeStatus::Down);
     let eval = *world.pending().last().unwrap();
     let outcome = world.settle(eval);
     assert_eq!(counters(&outcome), "ignore 3, stop 1, reconnect 1");
@@ -367,14 +353,80 @@ fn a_lost_substitute_is_replaced_once() {
     let mut world = World::running(patient(1, 0), 4);
     cut_off(&mut world, 0);
     let substitute = world.named(0);
-    world.event(model::event::NodeStatusChanged {
-        node: world.alloc(substitute).node_id,
-        from: NodeStatus::Ready,
-        to: NodeStatus::Down,
-        message: None,
-    });
+    world.set_node(world.node_of(substitute), NodeStatus::Down);
     let outcome = world.evaluate();
     assert_eq!((placed(&outcome), stopped_names(&world, &outcome)), (vec![0], vec![0]));
     world.all_run();
     assert_eq!(counters(&world.evaluate()), "ignore 2");
+}
+
+/// D37, D60.
+#[test]
+fn a_substitute_that_fits_better_wins_against_an_original_that_was_not_heard_yet() {
+    for strategy in [Some("best_score"), Some(""), None] {
+        let ours = patient(1, 0).with(|job| disconnect(job).reconcile = strategy.map(str::to_string));
+        let mut world = World::with_nodes(1);
+        world.register(ours);
+        world.work_off();
+        world.all_run();
+        let original = world.named(0);
+        // Another job's work makes the second node the fuller one.
+        world.node(2, |_| {});
+        world.register(job("service", 1).with(|job| {
+            job.id = Some("other".into());
+            job.constraints.push(constraint("${node.unique.name}", "=", "n2"));
+        }));
+        world.work_off();
+        world.silence(1);
+        let eval = world.pending()[0];
+        assert_eq!(nodes(&world.settle(eval)), [2]);
+        world.all_run();
+        let outcome = knock(&mut world, 1);
+        assert_eq!(world.alloc(original).client, ClientStatus::Unknown);
+        assert_eq!(counters(&outcome), "ignore 1, stop 1", "{strategy:?}");
+        assert_eq!(world.alloc(original).desired_description.as_ref(), NOT_NEEDED);
+    }
+}
+
+/// D42: the servers forget a purged job with all it ran; what its name runs now gives way to nobody.
+#[test]
+fn an_original_of_a_purged_job_does_not_come_back() {
+    let ours = || patient(1, 0).with(reconcile("keep_original"));
+    let mut world = World::running(ours(), 2);
+    let original = world.named(0);
+    let node = world.node_of(original);
+    cut_off(&mut world, 0);
+    let update = world.update(original, ClientStatus::Running);
+    world.deregister(true);
+    world.register(ours());
+    world.work_off();
+    world.all_run();
+    let kept = world.named(0);
+    world.heartbeat(node);
+    let node = node_id(node);
+    world.command(Actor::Node(node), Command::UpdateAllocs { node, updates: vec![update] });
+    assert!(world.evaluate().settlement.plan.is_empty());
+    assert_eq!(world.wanted().iter().map(|alloc| alloc.id).collect::<Vec<_>>(), [kept]);
+}
+
+/// D78, D79: heard again, it waits for nothing; others may still wait for the same evaluation.
+#[test]
+fn who_is_heard_again_takes_its_follow_up_along_unless_others_wait_for_it() {
+    let mut world = World::running(patient(3, 30), 3);
+    let away = [world.named(0), world.named(1)];
+    let on = away.map(|alloc| world.node_of(alloc));
+    on.into_iter().for_each(|node| world.silence(node));
+    let eval = world.pending()[0];
+    world.settle(eval);
+    let follow_up = world.alloc(away[0]).follow_up.unwrap();
+    assert_eq!(world.alloc(away[1]).follow_up, Some(follow_up));
+    for (returns, ended) in [(0, false), (1, true)] {
+        world.heartbeat(on[returns]);
+        world.report(away[returns], ClientStatus::Running);
+        assert_eq!(world.alloc(away[returns]).follow_up, None);
+        assert_eq!(world.eval(follow_up).status == EvalStatus::Canceled, ended);
+        let eval = *world.pending().last().unwrap();
+        assert_eq!(world.eval(eval).facts.trigger, Trigger::Reconnect);
+    }
+    assert_eq!(world.eval(follow_up).description, "allocs reconnected");
 }

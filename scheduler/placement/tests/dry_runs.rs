@@ -35,6 +35,17 @@ fn a_new_job_would_place_all_it_wants() {
     assert_eq!(run.state.jobs.lookup(&key()).unwrap().live_allocs, 10, "the copy has them");
 }
 
+/// G65.
+#[test]
+fn a_new_system_job_would_be_placed_where_it_suits() {
+    let mut world = World::with_nodes(8);
+    (9..=10)
+        .for_each(|n| world.node(n, |node| _ = node.attributes.insert("kernel.name".into(), "plan9".into())));
+    let linux = |job: &mut Job| job.constraints.push(constraint("${attr.kernel.name}", "=", "linux"));
+    let run = dry(&world, job("system", 1).with(linux));
+    assert_eq!(desired(&run), DesiredUpdates { place: 8, ..DesiredUpdates::default() });
+}
+
 /// K12, A25.
 #[test]
 fn the_same_job_again_changes_nothing_and_makes_no_version() {

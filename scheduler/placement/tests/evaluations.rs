@@ -4,8 +4,8 @@ use crate::support::*;
 use model::command::EvalEnd;
 use model::document::NodeResources;
 use model::event::{EvalCreated, NewEval};
-use model::{EvalId, EvalStatus, JobType, Trigger};
-use placement::{give_up, max_attempts};
+use model::{Command, Eligibility, EvalId, EvalStatus, JobType, Trigger};
+use placement::{Attempts, give_up, max_attempts};
 
 fn end(outcome: &placement::Outcome) -> &EvalEnd {
     outcome.settlement.end.as_ref().unwrap()
@@ -81,6 +81,31 @@ fn an_evaluation_is_given_up_after_its_attempts() {
             assert_eq!((blocked.status, blocked.previous), (EvalStatus::Blocked, Some(eval)));
             assert_eq!(blocked.description, "created due to placement conflicts");
         }
+    }
+}
+
+/// A09.
+#[test]
+fn attempts_that_come_to_something_are_not_counted() {
+    let mut world = World::with_nodes(10);
+    let eval = world.register(job("service", 10));
+    let mut attempts = Attempts::default();
+    let try_with = |world: &mut World, taking: &[u128]| {
+        let outcome = world.plan(eval);
+        let closed: Vec<u128> = nodes(&outcome).into_iter().filter(|node| !taking.contains(node)).collect();
+        closed.iter().for_each(|node| world.eligible(*node, Eligibility::Ineligible));
+        let verdict = world.submit(Command::SettleEval(Box::new(outcome.settlement))).verdict.unwrap();
+        closed.iter().for_each(|node| world.eligible(*node, Eligibility::Eligible));
+        assert_eq!((verdict.full, verdict.placed), (false, taking.len() as u32));
+        verdict
+    };
+    for node in 1..=7 {
+        attempts.count(&try_with(&mut world, &[node]));
+        assert!(!attempts.are_spent(JobType::Service), "after {node}");
+    }
+    for vain in 1..=5 {
+        attempts.count(&try_with(&mut world, &[]));
+        assert_eq!(attempts.are_spent(JobType::Service), vain == 5);
     }
 }
 
@@ -184,6 +209,53 @@ fn success_cancels_the_blocked_evaluation_of_the_job() {
     world.settle(eval);
     assert_eq!(world.eval(blocked).status, EvalStatus::Canceled);
     assert_eq!(world.eval(blocked).description, format!("evaluation \"{eval}\" successful"));
+}
+
+/// A28.
+#[test]
+fn of_two_evaluations_that_wait_for_room_the_newer_stays() {
+    let mut world = World::with_nodes(1);
+    let eval = world.register(job("service", 2));
+    let older = end(&world.settle(eval)).blocked.as_ref().unwrap().id;
+    let newer = end(&world.evaluate()).blocked.as_ref().unwrap().id;
+    assert_eq!(world.eval(older).status, EvalStatus::Canceled);
+    assert_eq!(world.eval(older).description, "existing blocked evaluation exists for job \"job\"");
+    assert_eq!(world.eval(newer).status, EvalStatus::Blocked);
+    let job = world.state.jobs.find(&key()).unwrap();
+    assert_eq!(world.state.evals.blocked_of(job), world.state.evals.find(newer));
+}
+
+/// A29.
+#[test]
+fn room_on_nodes_that_were_ruled_out_wakes_nobody() {
+    let mut world = World::new();
+    let windows = |node: &mut model::document::Node| {
+        node.attributes.insert("kernel.name".into(), "windows".into());
+    };
+    world.node(1, windows);
+    let linux = |job: &mut model::document::Job| {
+        job.constraints.push(constraint("${attr.kernel.name}", "=", "linux"));
+    };
+    let eval = world.register(job("service", 1).with(linux));
+    let blocked = end(&world.settle(eval)).blocked.as_ref().unwrap().id;
+    world.node(2, windows);
+    assert_eq!(world.unblocked(), []);
+    world.node(9, |_| {});
+    assert_eq!(world.unblocked(), [blocked]);
+}
+
+/// A30.
+#[test]
+fn room_that_came_while_the_scheduler_was_looking_elsewhere_wakes_at_once() {
+    let mut world = World::with_nodes(1);
+    let eval = world.register(job("service", 2));
+    let looked = world.plan(eval);
+    world.node(2, |node| node.node_class = "c9".into());
+    let blocked = end(&looked).blocked.as_ref().unwrap().id;
+    let verdict = world.submit(Command::SettleEval(Box::new(looked.settlement))).verdict;
+    assert!(verdict.unwrap().full);
+    assert_eq!(world.unblocked(), [blocked]);
+    assert_eq!(placed(&world.settle(blocked)), [1]);
 }
 
 /// A22-A24.

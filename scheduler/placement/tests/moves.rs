@@ -2,41 +2,18 @@
 
 use crate::support::deploy::*;
 use crate::support::*;
-use base::{Duration, Uuid};
-use model::document::{EphemeralDisk, Job, ReschedulePolicy};
-use model::event::{AllocTransitionRequested, AllocsPlaced, AllocsStopped};
-use model::{AllocId, ClientStatus, Desired, Doc, Eligibility};
+use base::Duration;
+use model::document::{EphemeralDisk, Job};
+use model::event::AllocTransitionRequested;
+use model::{AllocId, ClientStatus, Eligibility, NodeStatus};
 
 fn service(count: i64) -> Job {
     job("service", count)
 }
 
-fn at_once(job: &mut Job) {
-    let delay = Some(Duration::ZERO.into());
-    group(job).reschedule_policy =
-        Some(ReschedulePolicy { unlimited: Some(true), delay, ..ReschedulePolicy::default() });
-}
-
-/// One more allocation like the first, whatever the count says.
+/// One more running allocation, whatever the count says.
 fn add(world: &mut World, name: u32, node: u128) -> AllocId {
-    let like = world.wanted()[0].clone();
-    let id = AllocId(Uuid::from(0xadd << 32 | node));
-    world.event(AllocsPlaced {
-        eval: like.eval,
-        key: key(),
-        version: like.version.version,
-        group: "web".into(),
-        template: Doc(like.template.bytes().to_vec()),
-        metrics: Doc(like.metrics.bytes().to_vec()),
-        ids: vec![id],
-        nodes: vec![node_id(node)],
-        names: vec![name],
-        previous: vec![],
-        deployment: like.deployment,
-        canary: false,
-        ports: vec![],
-        given: vec![],
-    });
+    let id = world.add(name, node, |_| {});
     world.report(id, ClientStatus::Running);
     id
 }
@@ -60,9 +37,7 @@ fn a_count_of_zero_ends_all_whatever_their_names() {
     let mut world = World::with_nodes(20);
     world.run(service(2));
     world.all_run();
-    let used: Vec<u128> = world.wanted().iter().map(|alloc| number(alloc.node_id)).collect();
-    let free: Vec<u128> = (1..=20).filter(|node| !used.contains(node)).collect();
-    for node in free {
+    for node in world.free_nodes() {
         add(&mut world, (node % 2) as u32, node);
     }
     assert_eq!(world.wanted().len(), 20);
@@ -110,8 +85,7 @@ fn a_successor_of_a_shared_name_takes_a_free_one() {
     let mut world = World::with_nodes(8);
     world.run(service(2));
     world.all_run();
-    let used: Vec<u128> = world.wanted().iter().map(|alloc| number(alloc.node_id)).collect();
-    let free = (1..=8).find(|node| !used.contains(node)).unwrap();
+    let free = world.free_nodes().next().unwrap();
     add(&mut world, 0, free);
     let eval = world.register(service(3));
     world.silence(free);
@@ -133,13 +107,7 @@ fn a_name_goes_to_its_successor() {
 fn what_was_told_to_end_and_did_is_missing() {
     let mut world = World::running(service(3), 3);
     let told = world.named(1);
-    world.event(AllocsStopped {
-        allocs: vec![told],
-        desired: Desired::Stop,
-        description: "by hand".into(),
-        client: None,
-        follow_up: None,
-    });
+    world.tell_to_end(told);
     world.report(told, ClientStatus::Complete);
     assert_eq!(counters(&world.evaluate()), "ignore 2, place 1");
 }
@@ -150,8 +118,7 @@ fn a_failed_member_too_many_is_only_stopped() {
     let mut world = World::with_nodes(6);
     world.run(service(2).with(rolling(1, 0)));
     world.all_run();
-    let used: Vec<u128> = world.wanted().iter().map(|alloc| number(alloc.node_id)).collect();
-    let free = (1..=6).find(|node| !used.contains(node)).unwrap();
+    let free = world.free_nodes().next().unwrap();
     let third = add(&mut world, 2, free);
     world.report(third, ClientStatus::Failed);
     let outcome = world.evaluate();
@@ -263,4 +230,77 @@ fn a_sticky_disk_stays_behind_where_its_node_or_its_job_moved_on() {
     let outcome = world.run(service(1).with(sticky).with(at_once).with(both));
     let failed = outcome.settlement.plan.stopped[0].allocs[0];
     assert!(!nodes(&outcome).contains(&world.node_of(failed)), "it failed there, and nothing draws it back");
+}
+
+/// B16. A purged job is forgotten with all it ran: its nodes are told of nothing, and end what they have.
+#[test]
+fn a_purged_job_leaves_nothing_behind() {
+    let mut world = World::running(service(10), 10);
+    world.deregister(true);
+    assert!(world.pending().is_empty() && world.wanted().is_empty());
+    let has_some = |node: &u128| {
+        let row = world.state.nodes.find(node_id(*node)).unwrap();
+        !world.state.nodes.load(row).allocs.is_empty()
+    };
+    assert_eq!((1..=20).filter(has_some).count(), 0);
+}
+
+/// B18.
+#[test]
+fn each_allocation_of_a_group_has_a_fate_of_its_own() {
+    let hourly = |job: &mut Job| group(job).reschedule_policy = Some(limited(5, 24 * 3600, 3600));
+    let longer = |job: &mut Job| task(job).kill_timeout = Some(Duration::from_secs(9).into());
+    let mut world = World::with_nodes(8);
+    world.run(service(1).with(hourly));
+    world.all_run();
+    // The first stays as it was while two others come.
+    world.run(service(3).with(hourly).with(rolling(1, 0)).with(destructive));
+    world.all_run();
+    world.report(world.named(2), ClientStatus::Failed);
+    world.pass(3000);
+    world.report(world.named(1), ClientStatus::Failed);
+    world.pass(600);
+    let outcome = world.run(service(4).with(hourly).with(longer));
+    assert_eq!(counters(&outcome), "place 2, stop 1, in-place 1, destructive 1, later 1");
+    assert_eq!((placed(&outcome), stopped_names(&world, &outcome)), (vec![1, 2, 3], vec![1, 2]));
+}
+
+/// C10, C29. Nodes are not drained yet: one that takes nothing new stands for one that is being emptied.
+#[test]
+fn what_becomes_of_a_node_decides_what_becomes_of_its_work() {
+    type Change = fn(&mut World, AllocId, u128);
+    let changes: [(Change, &str); 6] = [
+        (|world, _, node| world.set_node(node, NodeStatus::Initializing), "ignore 2"),
+        (|world, _, node| world.eligible(node, Eligibility::Ineligible), "ignore 2"),
+        (
+            |world, alloc, node| {
+                world.eligible(node, Eligibility::Ineligible);
+                world.drain(vec![alloc]);
+            },
+            "ignore 1, migrate 1",
+        ),
+        (|world, _, node| world.set_node(node, NodeStatus::Disconnected), "ignore 2, disconnect 1, later 1"),
+        (|world, _, node| world.set_node(node, NodeStatus::Down), "ignore 1, place 1, stop 1"),
+        (|world, _, node| world.forget(node), "ignore 1, place 1, stop 1"),
+    ];
+    for (at, (change, expected)) in changes.into_iter().enumerate() {
+        let mut world = World::running(service(2).with(lost_after(300)), 2);
+        let alloc = world.named(0);
+        let node = world.node_of(alloc);
+        change(&mut world, alloc, node);
+        assert_eq!(counters(&world.evaluate()), expected, "change {at}");
+    }
+}
+
+/// E43.
+#[test]
+fn an_allocation_that_runs_beside_its_successor_is_one_too_many() {
+    let mut world = World::running(service(1), 2);
+    let original = world.named(0);
+    let free = world.free_nodes().next().unwrap();
+    let successor = world.add(0, free, |placed| placed.previous = vec![original]);
+    world.report(successor, ClientStatus::Running);
+    assert_eq!(world.alloc(original).next, Some(successor));
+    assert_eq!(counters(&world.evaluate()), "ignore 1, stop 1");
+    assert_eq!(counters(&world.evaluate()), "ignore 1");
 }

@@ -3,7 +3,7 @@
 use crate::support::*;
 use model::Eligibility;
 use model::document::{
-    Job, NetworkResource, NodeNetworkAddress, NodeNetworkResource, Port, Resources, TaskLifecycle,
+    Job, NetworkResource, NodeNetworkAddress, NodeNetworkResource, Port, Resources, Secret, TaskLifecycle,
 };
 
 /// Without the constraint that keeps allocations apart.
@@ -70,6 +70,15 @@ fn a_group_keeps_apart_from_itself_only() {
     assert_eq!(nodes(&outcome), [1, 2], "the job's constraint reaches over groups");
 }
 
+/// H26.
+#[test]
+fn a_namesake_in_another_namespace_may_share_the_host() {
+    let mut world = World::with_nodes(1);
+    settle(&mut world, job("service", 1));
+    let outcome = settle(&mut world, job("service", 1).with(|job| job.namespace = Some("other".into())));
+    assert_eq!(nodes(&outcome), [1]);
+}
+
 /// H27.
 #[test]
 fn a_stop_frees_the_host_within_its_own_plan_only() {
@@ -118,6 +127,26 @@ fn a_property_has_at_most_so_many_per_value() {
     world.all_run();
     let changed = together(4).with(|job| job.constraints.push(distinct("2"))).with(destructive);
     assert_eq!(counters(&settle(&mut world, changed)), "destructive 4");
+}
+
+/// H31.
+#[test]
+fn a_property_of_a_group_counts_for_it_alone_and_one_of_the_job_for_all() {
+    let distinct = || constraint("${meta.rack}", "distinct_property", "");
+    let two = |job: &mut Job| {
+        let mut other = job.task_groups[0].clone();
+        other.name = Some("api".into());
+        job.task_groups.push(other);
+    };
+    let of_group = |job: &mut Job| group(job).constraints.push(distinct());
+    let of_job = |job: &mut Job| job.constraints.push(distinct());
+    for (job, expected) in
+        [(together(2).with(of_group).with(two), 4), (together(2).with(of_job).with(two), 2)]
+    {
+        let mut world = World::new();
+        racks(&mut world, &["r1", "r2"]);
+        assert_eq!(nodes(&settle(&mut world, job)).len(), expected);
+    }
 }
 
 /// H35.
@@ -324,4 +353,55 @@ fn dynamic_ports_run_out() {
     let mut numbers: Vec<u16> = outcome.settlement.plan.placed[0].ports.clone();
     numbers.sort_unstable();
     assert_eq!(numbers, [20_000, 20_001, 20_002, 20_002, 20_003, 20_004]);
+}
+
+/// I15.
+#[test]
+fn room_is_taken_until_a_node_says_that_it_is_free() {
+    let half = |id: &str, count: i64| {
+        together(count).with(|job| {
+            job.id = Some(id.into());
+            resources(job).cpu = Some(1900);
+        })
+    };
+    let mut world = World::with_nodes(1);
+    settle(&mut world, half("first", 1));
+    let outcome = settle(&mut world, half("second", 2));
+    assert_eq!((placed(&outcome), is_placed_in_full(&outcome)), (vec![0], false), "one beside what is there");
+    let first = outcome.settlement.plan.placed[0].ids[0];
+    let outcome = settle(&mut world, half("second", 1).with(destructive));
+    assert!(is_placed_in_full(&outcome), "what the plan stops makes room");
+    world.report(first, model::ClientStatus::Complete);
+    settle(&mut world, half("second", 0));
+    assert!(!is_placed_in_full(&settle(&mut world, half("third", 1))), "what is told to end runs on");
+    world.report(outcome.settlement.plan.placed[0].ids[0], model::ClientStatus::Complete);
+    assert!(is_placed_in_full(&settle(&mut world, half("fourth", 1))));
+}
+
+/// J06.
+#[test]
+fn what_a_task_may_use_at_most_is_not_compared_with_what_is_free() {
+    let mut world = World::new();
+    world.node(1, |node| node.node_resources.as_mut().unwrap().memory.memory_mb = 256 + 1024);
+    let rules = model::SchedulerRules { memory_oversubscription: true, ..Default::default() };
+    world.submit(model::Command::SetScheduler { rules, only_at: None });
+    let outcome = settle(&mut world, together(5).with(|job| resources(job).memory_max_mb = Some(512)));
+    assert_eq!(placed(&outcome).len(), 4);
+    assert_eq!(failed(&outcome).dimension_exhausted["memory"], 1);
+    let task = &world.wanted()[0].template.resources.tasks["main"];
+    assert_eq!(task.memory.memory_max_mb, 512);
+}
+
+/// H39.
+#[test]
+fn a_task_with_secrets_goes_where_their_provider_is() {
+    let with_secret = |job: &mut Job| {
+        let secret = Secret { name: "s".into(), provider: "safe".into(), ..Secret::default() };
+        task(job).secrets = vec![secret].into();
+    };
+    let outcome = settle(&mut World::with_nodes(2), together(1).with(with_secret));
+    assert_eq!(failed(&outcome).constraint_filtered["missing secrets provider"], 2);
+    let mut world = World::with_nodes(2);
+    world.node(2, |node| _ = node.attributes.insert("plugins.secrets.safe.version".into(), "1".into()));
+    assert_eq!(nodes(&settle(&mut world, together(1).with(with_secret))), [2]);
 }

@@ -175,6 +175,19 @@ fn a_stopped_allocation_is_placed_again_where_work_is_taken() {
     assert_eq!(stopped(&world, &outcome)[0].1, "alloc not needed as node is tainted");
 }
 
+/// G43.
+#[test]
+fn what_was_asked_to_leave_a_node_that_died_leaves_it_as_asked() {
+    let mut world = running("system", 2);
+    let alloc = on(&world, 1);
+    world.eligible(1, Eligibility::Ineligible);
+    world.drain(vec![alloc]);
+    world.silence(1);
+    let outcome = world.work_off();
+    assert_eq!(counters(&outcome), "ignore 1, migrate 1");
+    assert_eq!(stopped(&world, &outcome), [(0, "alloc not needed as node is tainted".to_string(), None)]);
+}
+
 /// G45-G50.
 #[test]
 fn a_cut_off_allocation_is_unknown_until_it_expires_or_returns() {
@@ -239,6 +252,43 @@ fn a_sysbatch_job_runs_once_per_node_and_version() {
     assert!(world.settle(eval).settlement.plan.is_empty());
 }
 
+/// G56.
+#[test]
+fn what_makes_room_for_others_leaves_its_place_and_its_node() {
+    let mut world = running("sysbatch", 2);
+    let evicted = on(&world, 1);
+    world.event(model::event::AllocsStopped {
+        allocs: vec![evicted],
+        desired: Desired::Evict,
+        description: "by hand".into(),
+        client: None,
+        follow_up: None,
+    });
+    assert!(world.evaluate().settlement.plan.is_empty());
+}
+
+/// G57.
+#[test]
+fn a_new_node_runs_a_sysbatch_job_when_somebody_asks() {
+    let mut world = running("sysbatch", 2);
+    world.node(3, |_| {});
+    assert_eq!(world.pending(), []);
+    assert_eq!(nodes(&world.evaluate()), [3]);
+}
+
+/// G60.
+#[test]
+fn what_is_placed_again_names_what_ended_on_its_own_node() {
+    let mut world = running("system", 2);
+    let ended = on(&world, 1);
+    world.report(ended, ClientStatus::Failed);
+    world.node(3, |_| {});
+    let outcome = world.evaluate();
+    assert_eq!(nodes(&outcome), [1, 3]);
+    let previous = |node| world.alloc(on(&world, node)).previous;
+    assert_eq!((previous(1), previous(3)), (Some(ended), None));
+}
+
 /// G63.
 #[test]
 fn each_group_fails_for_itself() {
@@ -251,4 +301,19 @@ fn each_group_fails_for_itself() {
     }));
     let outcome = world.settle(eval);
     assert_eq!(queued(&outcome), [("api".to_string(), 1), ("web".to_string(), 1)]);
+}
+
+/// G64: what a node no longer takes is dropped from a plan, and the next attempt goes without it.
+#[test]
+fn a_plan_for_a_node_that_takes_nothing_any_more_is_made_again() {
+    let mut world = World::with_nodes(3);
+    let eval = world.register(job("system", 1));
+    let late = world.plan(eval);
+    world.eligible(2, Eligibility::Ineligible);
+    let verdict = world.submit(model::Command::SettleEval(Box::new(late.settlement))).verdict.unwrap();
+    let rejected: Vec<u128> = verdict.rejected.iter().map(|node| number(node.node)).collect();
+    assert_eq!((verdict.full, verdict.placed, rejected), (false, 2, vec![2]));
+    assert_eq!(world.eval(eval).status, model::EvalStatus::Pending);
+    assert!(placed(&world.settle(eval)).is_empty());
+    assert_eq!(world.eval(eval).status, model::EvalStatus::Complete);
 }

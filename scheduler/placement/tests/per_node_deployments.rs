@@ -3,7 +3,7 @@
 use crate::support::deploy::*;
 use crate::support::*;
 use model::document::{Job, Node};
-use model::{AllocId, ClientStatus, DeploymentStatus, Eligibility};
+use model::{AllocId, ClientStatus, DeploymentStatus, Eligibility, Trigger};
 use placement::Outcome;
 use state::alloc::Alloc;
 
@@ -302,4 +302,43 @@ fn the_next_version_after_a_failure_is_deployed() {
     assert_ne!(world.deployment().id, failed);
     world.deploy();
     assert_eq!(of_version(&world, 2).len(), 10);
+}
+
+/// A node whose agent is of that version.
+fn agent(version: &str) -> impl FnOnce(&mut Node) {
+    move |node| _ = node.attributes.insert("nomad.version".into(), version.into())
+}
+
+/// G37: agents before 1.11 do not tell how allocations of system jobs are. A deployment would wait for ever.
+#[test]
+fn nodes_that_tell_nothing_of_health_keep_a_job_from_being_deployed() {
+    for (version, deploys) in [("1.10.0", false), ("1.11.0", true), ("2.0.0", true)] {
+        let mut world = World::with_nodes(3);
+        world.node(4, agent(version));
+        let outcome = world.run(system().with(rolling(2, 0)));
+        assert_eq!(moves(&outcome), (0, 4));
+        assert_eq!(outcome.settlement.plan.deployment.is_some(), deploys, "{version}");
+        assert_eq!(world.wanted()[0].deployment.is_some(), deploys);
+    }
+    let mut world = World::with_nodes(3);
+    world.node(4, agent("1.10.0"));
+    world.eligible(4, Eligibility::Ineligible);
+    assert!(world.run(system().with(rolling(2, 0))).settlement.plan.deployment.is_some(), "it is not asked");
+}
+
+/// Ours: the reference would stop after the first round.
+#[test]
+fn without_a_deployment_what_has_settled_paces_a_system_job() {
+    let mut world = World::with_nodes(4);
+    world.node(5, agent("1.10.0"));
+    world.run(system());
+    world.all_run();
+    let mut rounds = vec![moves(&world.run(system().with(rolling(2, 0)).with(destructive)))];
+    while !world.waiting().is_empty() {
+        world.all_run();
+        let next = world.skip_to(Trigger::RollingUpdate);
+        rounds.push(moves(&world.settle(next)));
+    }
+    assert_eq!(rounds, [(2, 2), (2, 2), (1, 1)]);
+    assert!(world.state.deployments.iter().next().is_none());
 }

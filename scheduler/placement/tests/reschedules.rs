@@ -3,7 +3,7 @@
 use crate::support::*;
 use base::Duration;
 use model::document::Job;
-use model::{ClientStatus, Trigger};
+use model::{Actor, AllocId, ClientStatus, Command, Trigger};
 
 const RESCHEDULED: &str = "alloc was rescheduled because it failed";
 
@@ -116,6 +116,102 @@ fn delays_grow_along_the_chain() {
     assert_eq!(delays, [30, 60, 120, 240]);
 }
 
+/// E19.
+#[test]
+fn an_allocation_failed_when_its_last_task_ended() {
+    for (ended, expected) in [([10, 40], 20), ([0, 0], 30)] {
+        let mut world = World::running(job("service", 1), 2);
+        world.pass(50);
+        let alloc = world.named(0);
+        let mut update = world.update(alloc, ClientStatus::Failed);
+        for (name, ended) in ["main", "side"].into_iter().zip(ended) {
+            let mut told = update.task_states["main"].clone();
+            told.finished_at =
+                if ended > 0 { START.plus(Duration::from_secs(ended)).into() } else { Default::default() };
+            update.task_states.insert(name.into(), told);
+        }
+        let node = world.alloc(alloc).node_id;
+        world.command(Actor::Node(node), Command::UpdateAllocs { node, updates: vec![update] });
+        world.evaluate();
+        assert_eq!(world.waiting(), [(expected, Trigger::RescheduleLater)], "ended at {ended:?}");
+    }
+}
+
+/// The attempts that are shown of the allocation: seconds from the start on, and delays.
+fn shown(world: &World, alloc: AllocId) -> Vec<(i64, i64)> {
+    let document = state::alloc::document(&world.state, world.alloc(alloc));
+    let tracker = document.reschedule_tracker.expect("there were attempts");
+    assert_eq!(tracker.last_reschedule, "ok");
+    let since = |nanos: i64| base::Time(nanos).since(START).as_millis() / 1000;
+    let events = tracker.events.iter();
+    events.map(|event| (since(event.reschedule_time), event.delay.0.as_millis() / 1000)).collect()
+}
+
+/// E20.
+#[test]
+fn a_long_chain_of_attempts_keeps_the_longest_delay() {
+    let mut world = World::running(job("service", 1), 2);
+    let mut delays = Vec::new();
+    for _ in 0..40 {
+        world.report(world.named(0), ClientStatus::Failed);
+        world.evaluate();
+        delays.push(world.waiting()[0].0);
+        let eval = world.skip_to(Trigger::RescheduleLater);
+        world.settle(eval);
+        world.all_run();
+    }
+    assert_eq!(delays[..8], [30, 60, 120, 240, 480, 960, 1920, 3600]);
+    assert!(delays[8..].iter().all(|delay| *delay == 3600), "{delays:?}");
+    let last = shown(&world, world.named(0));
+    assert_eq!(last.len(), 6, "the newest, and five before it");
+    assert!(last.is_sorted() && last[5].0 == world.now.since(START).as_millis() / 1000);
+}
+
+/// E21.
+#[test]
+fn attempts_before_the_interval_are_forgotten_and_later_ones_count() {
+    let mut world = World::running(with_policy("service", 1, 2, 600, 5), 8);
+    let fail_at = |world: &mut World, secs: i64| {
+        world.now = START.plus(Duration::from_secs(secs));
+        world.report(world.named(0), ClientStatus::Failed);
+        world.evaluate();
+        let again = !world.waiting().is_empty();
+        if again {
+            let eval = world.skip_to(Trigger::RescheduleLater);
+            world.settle(eval);
+            world.all_run();
+        }
+        again
+    };
+    assert!(fail_at(&mut world, 100) && fail_at(&mut world, 500));
+    assert_eq!(shown(&world, world.named(0)), [(105, 5), (505, 5)]);
+    assert!(fail_at(&mut world, 800), "the first attempt is 695 seconds old");
+    assert_eq!(shown(&world, world.named(0)), [(505, 5), (805, 5)]);
+    assert!(!fail_at(&mut world, 900), "the second and the third are not");
+}
+
+/// E22, E23: what its predecessor waited for is what doubles, whatever the policy says by now.
+#[test]
+fn the_delay_that_was_used_is_the_one_that_grows() {
+    let mut world = World::running(job("service", 1), 4);
+    let failed = world.named(0);
+    fail(&mut world, 0);
+    world.register(job("service", 1).with(|job| {
+        let policy = group(job).reschedule_policy.get_or_insert_default();
+        policy.delay = Some(Duration::from_secs(100).into());
+    }));
+    let eval = world.skip_to(Trigger::RescheduleLater);
+    world.settle(eval);
+    world.all_run();
+    let successor = world.named(0);
+    assert_eq!((world.alloc(failed).next, world.alloc(successor).previous), (Some(successor), Some(failed)));
+    assert_eq!(&*world.alloc(failed).desired_description, RESCHEDULED);
+    assert_eq!((shown(&world, failed), shown(&world, successor)), (vec![], vec![(30, 30)]));
+    world.report(successor, ClientStatus::Failed);
+    world.evaluate();
+    assert_eq!(world.waiting(), [(60, Trigger::RescheduleLater)]);
+}
+
 /// A moved allocation starts anew.
 #[test]
 fn only_reschedules_count_as_attempts() {
@@ -143,6 +239,27 @@ fn a_failure_without_room_stays_and_is_tried_again() {
     assert_eq!((nodes(&outcome), stopped_names(&world, &outcome)), (vec![2], vec![0]));
 }
 
+/// E26.
+#[test]
+fn room_does_not_hasten_what_waits_for_its_time() {
+    let mut world = World::running(job("service", 2), 1);
+    let (early, late) = (world.named(0), world.named(1));
+    world.report(early, ClientStatus::Failed);
+    world.pass(20);
+    world.report(late, ClientStatus::Failed);
+    world.evaluate();
+    (1..=2).for_each(|node| world.eligible(node, model::Eligibility::Ineligible));
+    let eval = world.skip_to(Trigger::RescheduleLater);
+    let outcome = world.settle(eval);
+    assert!(outcome.settlement.plan.is_empty() && !is_placed_in_full(&outcome));
+    (3..=4).for_each(|node| world.node(node, |_| {}));
+    let blocked = world.unblocked()[0];
+    let outcome = world.settle(blocked);
+    assert_eq!((placed(&outcome), stopped_names(&world, &outcome)), (vec![0], vec![0]));
+    assert_eq!(world.alloc(late).next, None, "it waits for its own evaluation");
+    assert!(world.evaluate().settlement.plan.is_empty());
+}
+
 /// E27-E29.
 #[test]
 fn a_successor_avoids_the_nodes_its_predecessors_failed_on() {
@@ -167,6 +284,30 @@ fn a_successor_avoids_the_nodes_its_predecessors_failed_on() {
     assert_eq!(nodes(&fail(&mut world, 0)), [1], "a bad node is better than none");
 }
 
+/// E30.
+#[test]
+fn a_node_that_only_lost_an_allocation_is_not_held_against_it() {
+    let patient = |job: &mut Job| {
+        lost_after(300)(job);
+        disconnect(job).replace = Some(false);
+    };
+    let mut world = World::running(with_policy("service", 1, 9, 24 * 3600, 0).with(patient), 2);
+    let failed_on = world.node_of(world.named(0));
+    fail(&mut world, 0);
+    world.all_run();
+    let lost_on = world.node_of(world.named(0));
+    world.silence(lost_on);
+    world.evaluate();
+    world.pass(400);
+    world.set_node(lost_on, model::NodeStatus::Ready);
+    let outcome = world.evaluate();
+    assert_eq!(stopped(&world, &outcome)[0].2, Some(ClientStatus::Lost));
+    let shown = &world.wanted()[0].metrics.score_meta_data;
+    assert_eq!(shown.len(), 4);
+    let penalised = shown.iter().filter(|score| score.scores["node-reschedule-penalty"] < 0.0);
+    assert_eq!(penalised.map(|score| &score.node_id).collect::<Vec<_>>(), [&node_id(failed_on).to_string()]);
+}
+
 /// E42.
 #[test]
 fn a_replaced_failure_is_not_replaced_again() {
@@ -182,13 +323,7 @@ fn a_replaced_failure_is_not_replaced_again() {
 fn a_stopped_batch_allocation_leaves_its_place() {
     let mut world = World::running(job("batch", 1), 4);
     let alloc = world.named(0);
-    world.event(model::event::AllocsStopped {
-        allocs: vec![alloc],
-        desired: model::Desired::Stop,
-        description: String::new(),
-        client: None,
-        follow_up: None,
-    });
+    world.tell_to_end(alloc);
     assert_eq!(counters(&world.evaluate()), "ignore 1, place 1");
 }
 

@@ -3,8 +3,8 @@
 use crate::support::*;
 use base::Duration;
 use model::document::{Job, ReschedulePolicy};
-use model::event::AllocTransitionRequested;
-use model::{ClientStatus, Command, Trigger};
+use model::event::{AllocTransitionRequested, AllocsMarkedUnknown, AllocsPlaced};
+use model::{ClientStatus, Command, Doc, Trigger};
 
 /// Lost after five minutes, replaced at once.
 fn patient(count: i64) -> Job {
@@ -246,6 +246,92 @@ fn a_group_that_is_removed_takes_the_cut_off_along() {
     assert_eq!(stopped(&world, &outcome)[0].1, "alloc not needed due to job update");
 }
 
+/// D63.
+#[test]
+fn originals_and_substitutes_that_failed_give_way_to_new_ones() {
+    let mut world = World::running(patient(5), 5);
+    let originals = [world.named(0), world.named(1)];
+    let away = [cut_off(&mut world, 0), cut_off(&mut world, 1)];
+    world.work_off();
+    let substitutes = [world.named(0), world.named(1)];
+    world.all_run();
+    substitutes.into_iter().for_each(|alloc| world.report(alloc, ClientStatus::Failed));
+    away.into_iter().for_each(|node| world.heartbeat(node));
+    originals.into_iter().for_each(|alloc| world.report(alloc, ClientStatus::Failed));
+    let outcome = world.evaluate();
+    assert_eq!(counters(&outcome), "ignore 3, place 2, stop 4");
+    assert_eq!(placed(&outcome), [0, 1]);
+}
+
+/// D64.
+#[test]
+fn who_was_told_to_end_and_failed_while_it_was_away_is_left_alone() {
+    for (kind, expected) in [("service", "place 1"), ("batch", "ignore 1, place 1")] {
+        let mut world = World::running(job(kind, 1).with(lost_after(300)).with(alone), 2);
+        let alloc = world.named(0);
+        let node = cut_off(&mut world, 0);
+        world.work_off();
+        world.tell_to_end(alloc);
+        world.heartbeat(node);
+        world.report(alloc, ClientStatus::Failed);
+        let outcome = world.evaluate();
+        assert_eq!((counters(&outcome).as_str(), stopped_names(&world, &outcome)), (expected, vec![]));
+        assert!(outcome.settlement.plan.reconnected.is_empty());
+    }
+}
+
+/// D74.
+#[test]
+fn who_came_back_to_begin_anew_and_is_cut_off_again_is_lost() {
+    let mut world = World::running(patient(2), 2);
+    let alloc = world.named(0);
+    let node = cut_off(&mut world, 0);
+    world.work_off();
+    world.all_run();
+    world.heartbeat(node);
+    world.report(alloc, ClientStatus::Pending);
+    world.heartbeat(node);
+    world.silence(node);
+    let outcome = world.evaluate();
+    assert_eq!((counters(&outcome).as_str(), placed(&outcome)), ("ignore 2, stop 1", vec![]));
+    assert_eq!(world.alloc(alloc).client, ClientStatus::Lost);
+}
+
+/// D88: neither was ever compared with other nodes.
+#[test]
+fn without_scores_the_original_stays() {
+    let without_scores = |placed: &mut AllocsPlaced| placed.metrics = Doc::default();
+    let mut world = World::with_nodes(3);
+    world.run(patient(1));
+    let first = world.named(0);
+    let free: Vec<u128> = world.free_nodes().collect();
+    let original = world.add(0, free[0], without_scores);
+    world.tell_to_end(first);
+    world.report(first, ClientStatus::Complete);
+    world.event(AllocsMarkedUnknown { allocs: vec![original], follow_up: None });
+    let substitute = world.add(0, free[1], |placed| {
+        without_scores(placed);
+        placed.previous = vec![original];
+    });
+    let outcome = world.evaluate();
+    assert_eq!((counters(&outcome).as_str(), placed(&outcome)), ("ignore 1, stop 1", vec![]));
+    assert!(world.alloc(substitute).is_stopping() && !world.alloc(original).is_stopping());
+}
+
+/// D89.
+#[test]
+fn between_equals_the_original_stays() {
+    let mut world = World::running(patient(1), 1);
+    let original = world.named(0);
+    let node = cut_off(&mut world, 0);
+    world.work_off();
+    world.all_run();
+    world.heartbeat(node);
+    let outcome = next(&mut world);
+    assert_eq!((counters(&outcome).as_str(), placed(&outcome)), ("ignore 1, stop 1", vec![]));
+    assert_eq!(world.wanted()[0].id, original);
+}
+
 /// E41.
 #[test]
 fn forcing_leaves_alone_what_runs() {
@@ -282,13 +368,7 @@ fn forcing_replaces_what_its_policy_would_leave() {
 fn a_batch_allocation_that_was_stopped_leaves_its_place() {
     let mut world = World::running(job("batch", 1), 3);
     let stopped = world.named(0);
-    world.event(model::event::AllocsStopped {
-        allocs: vec![stopped],
-        desired: model::Desired::Stop,
-        description: "by hand".into(),
-        client: None,
-        follow_up: None,
-    });
+    world.tell_to_end(stopped);
     world.report(stopped, ClientStatus::Complete);
     assert_eq!(counters(&world.evaluate()), "ignore 1, place 1");
 }

@@ -60,7 +60,7 @@ pub struct Worker {
     pub out: Vec<WorkerOut>,
     /// Plans take this long at most.
     pub slowness: Duration,
-    in_vain: u32,
+    attempts: placement::Attempts,
     seeds: Rng,
     bug: Option<Bug>,
 }
@@ -73,7 +73,7 @@ impl Worker {
             pending: None,
             out: Vec::new(),
             slowness: Duration::from_millis(50),
-            in_vain: 0,
+            attempts: placement::Attempts::default(),
             seeds: Rng::stream(seed, &format!("worker {worker} of server {server}")),
             bug,
         }
@@ -119,7 +119,7 @@ impl Worker {
         match (reply, about) {
             (Some(Reply::Delivered(Some(delivery))), _) => {
                 let index = delivery.wait_index;
-                self.in_vain = 0;
+                self.attempts = placement::Attempts::default();
                 let wanted = if self.bug == Some(Bug::OldState) { Index::ZERO } else { index };
                 self.wait(Some(delivery), wanted, now.plus(SYNC_LIMIT), published, now, clock);
             }
@@ -147,7 +147,7 @@ impl Worker {
                 if verdict.full {
                     return self.ack(delivery);
                 }
-                self.in_vain = if verdict.placed > 0 { 0 } else { self.in_vain + 1 };
+                self.attempts.count(&verdict);
                 self.wait(Some(delivery), receipt.index, now.plus(SYNC_LIMIT), published, now, clock);
             }
             Err(SubmitError::Rejected(Rejection::EvalNotOutstanding(_) | Rejection::EvalUnknown(_))) => {
@@ -187,7 +187,7 @@ impl Worker {
         let Some(eval) = eval else { return self.ack(delivery) };
         let seed = self.seeds.next();
         let mut outcome = placement::schedule(state, eval, seed, clock.max(state.time));
-        if self.in_vain >= placement::max_attempts(eval.facts.kind) {
+        if self.attempts.are_spent(eval.facts.kind) {
             outcome.settlement = placement::give_up(state, eval, seed, &outcome);
         }
         let plan = Box::new(outcome.settlement.plan.clone());

@@ -1,4 +1,3 @@
-use base::Time;
 use model::document::{Allocation, TaskState};
 use model::event::{
     AllocReported, AllocTransitionRequested, EvalCreated, EvalsCanceled, Event, HealthVerdict, NewEval,
@@ -6,6 +5,7 @@ use model::event::{
 };
 use model::{AllocId, ClientStatus, Desired, Doc, EvalId, NodeId, NodeStatus, Rejection, Report, Trigger};
 
+use super::reschedule::may_be_rescheduled;
 use super::state::Alloc;
 use crate::State;
 use crate::decide::{Context, Decision};
@@ -128,8 +128,7 @@ impl Told {
     fn follow(&mut self, state: &State, alloc: &Alloc, to: ClientStatus) {
         let trigger = if alloc.client == ClientStatus::Unknown {
             Some(Trigger::Reconnect)
-        } else if to == ClientStatus::Failed && alloc.follow_up.is_none() && may_be_rescheduled(state, alloc)
-        {
+        } else if to == ClientStatus::Failed && waits_for_nothing(alloc) && may_be_rescheduled(state, alloc) {
             Some(Trigger::AllocFailure)
         } else if to == ClientStatus::Complete
             && alloc.desired == Desired::Run
@@ -185,18 +184,7 @@ fn was_overtaken(alloc: &Alloc, to: ClientStatus, report: &Report) -> bool {
         && report.task_states.iter().any(|(name, now)| now.state == "pending" && has_run(name, now))
 }
 
-/// The group's policy leaves attempts, counted over the allocations it replaced.
-pub(crate) fn may_be_rescheduled(state: &State, alloc: &Alloc) -> bool {
-    let policy = alloc.version.group(&alloc.group).and_then(|group| group.reschedule_policy.as_ref());
-    let Some(policy) = policy else { return false };
-    if policy.unlimited == Some(true) {
-        return true;
-    }
-    let attempts = policy.attempts.unwrap_or(0);
-    let interval = policy.interval.map_or(base::Duration::ZERO, |span| span.0);
-    let within = |time: Time| alloc.last_event_time().since(time) < interval;
-    let predecessors = std::iter::successors(Some(alloc), |alloc| state.allocs.lookup(alloc.previous?));
-    let attempted = predecessors.skip(1).filter(|old| old.client == ClientStatus::Failed);
-    let attempted = attempted.take_while(|old| within(old.last_event_time())).count();
-    i64::try_from(attempted).unwrap_or(i64::MAX) < attempts
+/// Nobody looks at it yet: whoever failed before was looked at then.
+fn waits_for_nothing(alloc: &Alloc) -> bool {
+    alloc.client != ClientStatus::Failed && alloc.follow_up.is_none()
 }

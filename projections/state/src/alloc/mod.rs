@@ -3,6 +3,7 @@
 pub(crate) mod decide;
 pub(crate) mod fold;
 pub(crate) mod hash;
+pub mod reschedule;
 mod state;
 mod view;
 

@@ -6,6 +6,7 @@ use model::document::{
     Job, Node, PortMapping,
 };
 
+use super::reschedule::tracker;
 use super::state::{Alloc, Health};
 use crate::State;
 use crate::job;
@@ -36,6 +37,7 @@ pub fn document(state: &State, alloc: &Alloc) -> Allocation {
         deployment_id: alloc.deployment.map(|id| id.to_string()).unwrap_or_default(),
         deployment_status: health(alloc),
         network_status: report.network_status.clone(),
+        reschedule_tracker: tracker(state, alloc),
         followup_eval_id: alloc.follow_up.map(|id| id.to_string()).unwrap_or_default(),
         previous_allocation: text(alloc.previous),
         next_allocation: text(alloc.next),
@@ -78,6 +80,7 @@ pub fn stub(state: &State, alloc: &Alloc) -> AllocationListStub {
         client_description: alloc.client_description.to_string(),
         task_states: alloc.report.task_states.clone(),
         deployment_status: health(alloc),
+        reschedule_tracker: tracker(state, alloc),
         followup_eval_id: alloc.follow_up.map(|id| id.to_string()).unwrap_or_default(),
         next_allocation: text(alloc.next),
         create_index: alloc.created.0,

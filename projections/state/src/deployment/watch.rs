@@ -93,7 +93,7 @@ impl Found {
             Some(true) if !alloc.is_terminal() => self.healthy_canaries.extend(canary(alloc)),
             Some(false) if !alloc.is_stopping() && alloc.next.is_none() => {
                 let limited = group.goal.progress_deadline.0 > 0;
-                if !limited || !alloc::decide::may_be_rescheduled(state, alloc) {
+                if !limited || !alloc::reschedule::may_be_rescheduled(state, alloc) {
                     self.hopeless = true;
                 } else if !alloc.transition.reschedule {
                     self.replaceable.push(alloc.id);

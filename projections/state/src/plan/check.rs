@@ -34,6 +34,18 @@ impl Accepted {
         self.rejected.is_empty()
     }
 
+    /// It changes an allocation or a deployment.
+    pub fn is_progress(&self) -> bool {
+        let allocs = self.placed.is_empty()
+            && self.stopped.is_empty()
+            && self.updated.is_empty()
+            && self.unknown.is_empty()
+            && self.reconnected.is_empty();
+        let deployments =
+            self.deployment.is_none() && self.goals.is_none() && self.deployment_statuses.is_empty();
+        !(allocs && deployments)
+    }
+
     pub fn placements(&self) -> u32 {
         self.placed.iter().map(|placed| placed.ids.len() as u32).sum()
     }

@@ -25,6 +25,7 @@ pub fn settle(state: &State, ctx: &mut Context, settlement: &Settlement) -> Resu
     let accepted = check(state, eval, &settlement.plan)?;
     let verdict = Verdict {
         full: accepted.is_full(),
+        progress: accepted.is_progress(),
         placed: accepted.placements(),
         rejected: accepted.rejected.clone(),
     };

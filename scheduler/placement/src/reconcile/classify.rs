@@ -239,6 +239,15 @@ mod tests {
         assert_eq!(classify(&alloc, Fate::Disconnected, NOW), Class::Disconnecting);
     }
 
+    /// D23: unknown, and nobody knows since when.
+    #[test]
+    fn what_became_unknown_at_no_time_never_expires() {
+        let alloc = Sample::new(lost_after(300, true)).client(ClientStatus::Unknown).alloc;
+        for now in [NOW, NOW.plus(Duration::from_secs(1_000_000))] {
+            assert_eq!(classify(&alloc, Fate::Disconnected, now), Class::Untainted);
+        }
+    }
+
     /// P5.
     #[test]
     fn what_is_wanted_to_stop_never_reconnects() {

@@ -11,9 +11,10 @@ use model::document::{
     Job, NetworkResource, Node, NodeReservedResources, NodeResources, ReschedulePolicy, Resources, Task,
     TaskGroup, TaskState,
 };
+use model::event::{AllocsPlaced, AllocsStopped, NodeStatusChanged};
 use model::{
-    Actor, AllocId, Batch, ClientStatus, Command, CommandRecord, Eligibility, EvalId, EvalStatus, Event,
-    JobKey, LoggedEvent, NodeId, NodeStatus, RequestId, Trigger,
+    Actor, AllocId, Batch, ClientStatus, Command, CommandRecord, Desired, Doc, Eligibility, EvalId,
+    EvalStatus, Event, JobKey, LoggedEvent, NodeId, NodeStatus, RequestId, Trigger,
 };
 use placement::{Memory, Outcome, lint, schedule, schedule_with};
 use state::alloc::Alloc;
@@ -255,6 +256,59 @@ impl World {
         let allocs: Vec<AllocId> =
             self.state.allocs.iter().map(|(_, alloc)| alloc).filter(live).map(|alloc| alloc.id).collect();
         allocs.into_iter().for_each(|alloc| self.report(alloc, ClientStatus::Running));
+    }
+
+    /// One more allocation like the first that is wanted, whatever the count says. Its node has not spoken of it yet.
+    pub fn add(&mut self, name: u32, node: u128, change: impl FnOnce(&mut AllocsPlaced)) -> AllocId {
+        let like = self.wanted()[0].clone();
+        let id = AllocId(Uuid::from(0xadd << 64 | u128::from(name) << 32 | node));
+        let mut placed = AllocsPlaced {
+            eval: like.eval,
+            key: key(),
+            version: like.version.version,
+            group: "web".into(),
+            template: Doc(like.template.bytes().to_vec()),
+            metrics: Doc(like.metrics.bytes().to_vec()),
+            ids: vec![id],
+            nodes: vec![node_id(node)],
+            names: vec![name],
+            previous: vec![],
+            deployment: like.deployment,
+            canary: false,
+            ports: vec![],
+            given: vec![],
+        };
+        change(&mut placed);
+        self.event(placed);
+        id
+    }
+
+    /// Nodes without a wanted allocation of the job.
+    pub fn free_nodes(&self) -> impl Iterator<Item = u128> + use<> {
+        let used: Vec<u128> = self.wanted().iter().map(|alloc| number(alloc.node_id)).collect();
+        (1..=self.state.nodes.len() as u128).filter(move |node| !used.contains(node))
+    }
+
+    /// It is to end, and nobody asked a scheduler.
+    pub fn tell_to_end(&mut self, alloc: AllocId) {
+        self.event(AllocsStopped {
+            allocs: vec![alloc],
+            desired: Desired::Stop,
+            description: "by hand".into(),
+            client: None,
+            follow_up: None,
+        });
+    }
+
+    /// The node is so, whatever it said.
+    pub fn set_node(&mut self, n: u128, to: NodeStatus) {
+        let node = node_id(n);
+        let from = self.status_of(n);
+        self.event(NodeStatusChanged { node, from, to, message: None });
+    }
+
+    pub fn status_of(&self, n: u128) -> NodeStatus {
+        self.state.nodes.hot(self.state.nodes.find(node_id(n)).expect("the node is known")).status
     }
 
     pub fn stop_alloc(&mut self, alloc: AllocId, reschedule: bool) {

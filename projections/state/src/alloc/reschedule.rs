@@ -1,21 +1,29 @@
 //! When a failed or cut-off allocation may be replaced: policy arithmetic over its predecessors.
+//!
+//! Nothing is stored for this: who replaced whom says it.
 
 use base::{Duration, Time};
-use model::document::ReschedulePolicy;
-use model::{ClientStatus, Desired};
-use state::State;
-use state::alloc::Alloc;
-use state::node::NodeRow;
+use model::document::{RescheduleEvent, ReschedulePolicy, RescheduleTracker};
+use model::{AllocId, ClientStatus, Desired};
 
-use crate::texts;
+use super::state::Alloc;
+use crate::State;
+use crate::node::NodeRow;
+
+/// Why a failed allocation ends whose successor was placed.
+pub const RESCHEDULED: &str = "alloc was rescheduled because it failed";
 
 /// Most predecessors that are looked at. Delays reach any sensible maximum long before.
 const CHAIN_MAX: usize = 32;
+
+/// Most attempts that are shown of a policy without a limit.
+const SHOWN_MAX: usize = 6;
 
 /// A replacement that has already been made on the way to an allocation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Past {
     pub time: Time,
+    pub alloc: AllocId,
     pub node: NodeRow,
     pub delay: Duration,
 }
@@ -91,9 +99,14 @@ impl Policy {
         if self.unlimited {
             return true;
         }
+        self.has_attempts(past, failure)
+            && (past.is_empty() || self.next_delay(past, failure) < self.interval)
+    }
+
+    /// RS-5, where the delay does not matter.
+    fn has_attempts(&self, past: &[Past], failure: Time) -> bool {
         let attempted = past.iter().filter(|event| failure.since(event.time) < self.interval).count();
-        let left = i64::try_from(attempted).unwrap_or(i64::MAX) < self.attempts;
-        left && (past.is_empty() || self.next_delay(past, failure) < self.interval)
+        self.unlimited || i64::try_from(attempted).unwrap_or(i64::MAX) < self.attempts
     }
 }
 
@@ -113,9 +126,15 @@ pub fn due_after_failure(state: &State, alloc: &Alloc) -> Option<Time> {
     wanted.then(|| due(state, alloc, alloc.last_event_time())).flatten()
 }
 
+/// RS-5: whether its failure is worth looking at.
+pub(crate) fn may_be_rescheduled(state: &State, alloc: &Alloc) -> bool {
+    let policy = Policy::of(alloc).filter(|_| !alloc.version.kind.is_per_node());
+    policy.is_some_and(|policy| policy.has_attempts(&past(state, alloc), alloc.last_event_time()))
+}
+
 /// The replacements that led to the allocation, oldest first.
 ///
-/// Nothing is stored for this: a predecessor that failed, or was cut off when its successor was placed, was
+/// A predecessor that failed, or was cut off when its successor was placed, was
 /// rescheduled; one that was lost, moved or updated was not, and the count begins anew after it.
 pub fn past(state: &State, alloc: &Alloc) -> Vec<Past> {
     let mut chain = Vec::new();
@@ -129,19 +148,52 @@ pub fn past(state: &State, alloc: &Alloc) -> Vec<Past> {
     let mut past: Vec<Past> = Vec::with_capacity(chain.len());
     for (time, failure, previous) in chain.into_iter().rev() {
         let delay = Policy::of(previous).map_or(Duration::ZERO, |policy| policy.next_delay(&past, failure));
-        past.push(Past { time, node: previous.node, delay });
+        past.push(Past { time, alloc: previous.id, node: previous.node, delay });
     }
     past
 }
 
 /// When the predecessor failed or was cut off, if that is why its successor was placed at `placed`.
 fn rescheduled_at(previous: &Alloc, placed: Time) -> Option<Time> {
-    if previous.client == ClientStatus::Failed && &*previous.desired_description == texts::RESCHEDULED {
+    if previous.client == ClientStatus::Failed && &*previous.desired_description == RESCHEDULED {
         return Some(previous.last_event_time());
     }
     let until_then = previous.states.iter().take_while(|known| known.time <= placed);
     let last = until_then.last()?;
     (last.status == ClientStatus::Unknown).then_some(last.time)
+}
+
+/// What the contract shows of the attempts that led to the allocation (RS-6); none if it is part of none.
+pub(super) fn tracker(state: &State, alloc: &Alloc) -> Option<RescheduleTracker> {
+    let past = past(state, alloc);
+    let successor = alloc.next.and_then(|id| state.allocs.lookup(id));
+    let replaced = successor.is_some_and(|next| rescheduled_at(alloc, next.create_time).is_some());
+    if past.is_empty() && !replaced {
+        return None;
+    }
+    let event = |past: &Past| RescheduleEvent {
+        reschedule_time: past.time.0,
+        prev_alloc_id: past.alloc.to_string(),
+        prev_node_id: state.nodes.cold(past.node).id.to_string(),
+        delay: past.delay.into(),
+    };
+    let events = still_told(state, &past).iter().map(event).collect();
+    Some(RescheduleTracker { events, last_reschedule: "ok".to_string() })
+}
+
+/// What was told when the newest replacement was made, under the policy of what it replaced.
+fn still_told<'p>(state: &State, past: &'p [Past]) -> &'p [Past] {
+    let Some(newest) = past.last() else { return past };
+    let policy = state.allocs.lookup(newest.alloc).and_then(Policy::of);
+    let older = past.len() - 1;
+    let from = match policy {
+        Some(policy) if !policy.unlimited => {
+            let forgotten = |event: &&Past| newest.time.since(event.time) > policy.interval;
+            past[..older].iter().take_while(forgotten).count()
+        }
+        Some(_) | None => past.len().saturating_sub(SHOWN_MAX),
+    };
+    &past[from..]
 }
 
 /// Nodes that speak against themselves for a replacement of `previous`.
@@ -171,6 +223,7 @@ mod tests {
     fn past(delays: &[i64]) -> Vec<Past> {
         let event = |delay: &i64| Past {
             time: Time::from_secs(1000),
+            alloc: AllocId::default(),
             node: NodeRow(0),
             delay: Duration::from_secs(*delay),
         };

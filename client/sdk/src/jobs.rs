@@ -1,7 +1,7 @@
 use api::{
     JobDeregisterResponse, JobListStub, JobPlanRequest, JobPlanResponse, JobRegisterRequest,
-    JobRegisterResponse, JobSummary, JobValidateRequest, JobValidateResponse, JobVersionsResponse,
-    JobsParseRequest,
+    JobRegisterResponse, JobRevertRequest, JobSummary, JobValidateRequest, JobValidateResponse,
+    JobVersionsResponse, JobsParseRequest,
 };
 use model::document::{AllocationListStub, Deployment, Evaluation, Job, JobSubmission};
 
@@ -84,6 +84,13 @@ impl Client {
     /// `GET /v1/job/:id/deployment`: the latest one, if the job ever had one.
     pub async fn job_deployment(&self, id: &str, query: Query) -> Result<Answer<Option<Deployment>>, Error> {
         self.get(&format!("/v1/job/{}/deployment", segment(id)), query).await
+    }
+
+    /// `PUT /v1/job/:id/revert`: an earlier version becomes the newest.
+    pub async fn revert(&self, id: &str, version: u64, query: Query) -> Result<JobRegisterResponse, Error> {
+        let request =
+            JobRevertRequest { job_id: id.to_string(), job_version: version, ..JobRevertRequest::default() };
+        Ok(self.put(&format!("/v1/job/{}/revert", segment(id)), query, &request).await?.value)
     }
 
     /// `DELETE /v1/job/:id`: takes `purge`, `global`, `no_shutdown_delay`, `eval_priority`.

@@ -5,12 +5,14 @@ mod alloc_logs;
 mod alloc_status;
 mod alloc_stop;
 mod deployment;
+mod deployment_change;
 mod eval_status;
 mod events;
 mod history_alloc;
 mod job_history;
 mod job_inspect;
 mod job_plan;
+mod job_revert;
 mod job_run;
 mod job_status;
 mod job_stop;
@@ -39,7 +41,11 @@ pub fn all() -> Vec<&'static Command> {
         &alloc_logs::COMMAND,
         &alloc_status::COMMAND,
         &alloc_stop::COMMAND,
+        &deployment_change::FAIL,
         &deployment::LIST,
+        &deployment_change::PAUSE,
+        &deployment_change::PROMOTE,
+        &deployment_change::RESUME,
         &deployment::STATUS,
         &eval_status::COMMAND,
         &events::COMMAND,
@@ -47,6 +53,8 @@ pub fn all() -> Vec<&'static Command> {
         &job_history::COMMAND,
         &job_inspect::COMMAND,
         &job_plan::COMMAND,
+        &deployment_change::PROMOTE_JOB,
+        &job_revert::COMMAND,
         &job_run::COMMAND,
         &job_status::COMMAND,
         &job_stop::COMMAND,

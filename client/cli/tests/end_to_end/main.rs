@@ -4,6 +4,7 @@
 //! Nothing here waits for a time to pass: everything looks, until a deadline, for what has to happen.
 
 mod apart;
+mod canaries;
 mod cluster;
 mod crash;
 mod damage;

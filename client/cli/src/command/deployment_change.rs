@@ -1,0 +1,125 @@
+//! What operators do to a deployment: go on with it, hold it, give it up.
+
+use model::document::Deployment;
+use sdk::{Client, Query};
+
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE_FLAGS};
+use crate::flags::{Flag, switch, value};
+use crate::output::{Look, write_out};
+use crate::{monitor, resolve};
+
+const DETACH: Flag = switch("detach", "Return at once, with the id of the evaluation.");
+const GROUP: Flag = value("group", "NAME", "Promote only this group; may be given several times.");
+
+pub static PROMOTE: Command = Command {
+    name: "deployment promote",
+    aliases: &[],
+    arguments: "<deployment id>",
+    summary: "Promote the canaries of a deployment.",
+    details: "The rest of the allocations follow. Without -group all groups that have canaries are promoted.",
+    flags: &[&[DETACH, GROUP], VERBOSE_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(promote(call))),
+};
+
+pub static PROMOTE_JOB: Command = Command {
+    name: "job promote",
+    aliases: &[],
+    arguments: "<job>",
+    summary: "Promote the canaries of a job's latest deployment.",
+    details: "The rest of the allocations follow. Without -group all groups that have canaries are promoted.",
+    flags: &[&[DETACH, GROUP], VERBOSE_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(promote_job(call))),
+};
+
+pub static FAIL: Command = Command {
+    name: "deployment fail",
+    aliases: &[],
+    arguments: "<deployment id>",
+    summary: "Give a deployment up.",
+    details: "A job that is to revert itself goes back to its last stable version.",
+    flags: &[&[DETACH], VERBOSE_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(fail(call))),
+};
+
+pub static PAUSE: Command = Command {
+    name: "deployment pause",
+    aliases: &[],
+    arguments: "<deployment id>",
+    summary: "Hold a deployment: nothing more is placed or replaced for it.",
+    details: "",
+    flags: &[VERBOSE_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(pause(call))),
+};
+
+pub static RESUME: Command = Command {
+    name: "deployment resume",
+    aliases: &[],
+    arguments: "<deployment id>",
+    summary: "Go on with a deployment that was paused.",
+    details: "",
+    flags: &[&[DETACH], VERBOSE_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(resume(call))),
+};
+
+async fn named(call: &Call) -> Result<(Client, Look, Deployment), Failure> {
+    let (client, look) = (call.client()?, call.look());
+    let deployment = resolve::deployment(&client, &look, call.one_argument()?).await?;
+    Ok((client, look, deployment))
+}
+
+async fn promote(call: Call) -> Outcome {
+    let (client, look, deployment) = named(&call).await?;
+    promoted(&call, &client, &look, &deployment).await
+}
+
+async fn promote_job(call: Call) -> Outcome {
+    let (client, look) = (call.client()?, call.look());
+    let (namespace, id) = resolve::job(&client, &look, call.one_argument()?).await?;
+    let query = Query::new().namespace(&namespace);
+    let latest = client.job_deployment(&id, query).await.doing("retrieving deployment")?.value;
+    let Some(deployment) = latest else {
+        return Err(anyhow::anyhow!("job \"{id}\" has no deployment to promote").into());
+    };
+    promoted(&call, &client, &look, &deployment).await
+}
+
+async fn promoted(call: &Call, client: &Client, look: &Look, deployment: &Deployment) -> Outcome {
+    let groups = call.args.values("group");
+    let answer = client.promote_deployment(&deployment.id, groups).await.doing("promoting deployment")?;
+    follow(call, client, look, &answer.eval_id).await
+}
+
+async fn fail(call: Call) -> Outcome {
+    let (client, look, deployment) = named(&call).await?;
+    let answer = client.fail_deployment(&deployment.id).await.doing("failing deployment")?;
+    let reverted = answer.reverted_job_version;
+    let reverted = reverted.map(|version| format!(". Auto-reverted to job version {version}"));
+    write_out(format!("Deployment \"{}\" failed{}\n\n", deployment.id, reverted.unwrap_or_default()));
+    follow(&call, &client, &look, &answer.eval_id).await
+}
+
+async fn pause(call: Call) -> Outcome {
+    let (client, _, deployment) = named(&call).await?;
+    client.pause_deployment(&deployment.id, true).await.doing("pausing deployment")?;
+    write_out(format!("Deployment \"{}\" paused\n", deployment.id));
+    Ok(0)
+}
+
+async fn resume(call: Call) -> Outcome {
+    let (client, look, deployment) = named(&call).await?;
+    let answer = client.pause_deployment(&deployment.id, false).await.doing("resuming deployment")?;
+    write_out(format!("Deployment \"{}\" resumed\n", deployment.id));
+    follow(&call, &client, &look, &answer.eval_id).await
+}
+
+/// Tells the evaluation or follows it. A change that needs none has none.
+pub async fn follow(call: &Call, client: &Client, look: &Look, eval: &str) -> Outcome {
+    if eval.is_empty() {
+        return Ok(0);
+    }
+    if call.args.switch("detach") {
+        write_out(format!("Evaluation ID: {eval}\n"));
+        return Ok(0);
+    }
+    monitor::evaluation(client, look, eval).await
+}

@@ -8,7 +8,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use base::{Duration, Index, Rng, Time, Uuid};
-use journal::{Freshness, Journal, KeepError, NotLeading, ProposeError};
+use journal::{Freshness, Journal, KeepError, NotLeading};
 use model::{Actor, Command, EvalId, JobType, NodeId, Request, RequestId};
 use parking_lot::{Condvar, Mutex};
 use state::{Delta, FoldError, State};
@@ -456,11 +456,7 @@ fn sequence(shared: &Shared) {
             };
             if let Err(error) = shared.journal.propose(term, batch) {
                 tracing::warn!(%error, "the log did not take a batch");
-                // The log is busy, or about to have another leader: who asked asks again.
-                sequencer.refused(&match error {
-                    ProposeError::Full => SubmitError::NotLeading,
-                    error => SubmitError::Refused(error.to_string()),
-                });
+                sequencer.refused(&error.into());
                 break;
             }
         }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use base::{Index, Rng, Term, Time, Uuid};
-use journal::{EncodedBatch, FrameError};
+use journal::{EncodedBatch, FrameError, ProposeError};
 use model::command::Reply;
 use model::{Batch, CommandRecord, Digest, LoggedEvent, Rejection, Request};
 use serde::{Deserialize, Serialize};
@@ -57,6 +57,16 @@ pub enum SubmitError {
 
 /// Takes the answer to one command.
 pub type Answer = Box<dyn FnOnce(Result<Receipt, SubmitError>) + Send>;
+
+impl From<ProposeError> for SubmitError {
+    /// The log is busy, or has another leader or is about to: who asked asks again. The rest is the log's own trouble.
+    fn from(error: ProposeError) -> SubmitError {
+        match error {
+            ProposeError::Full | ProposeError::NotLeading { .. } => SubmitError::NotLeading,
+            error => SubmitError::Refused(error.to_string()),
+        }
+    }
+}
 
 /// A command on its way in.
 pub struct Submission {

@@ -102,7 +102,7 @@ impl Bench {
         match filled {
             Filled::Batch(term, batch) => {
                 if let Err(error) = self.journal.propose(term, batch) {
-                    self.sequencer.refused(&SubmitError::Refused(error.to_string()));
+                    self.sequencer.refused(&error.into());
                 }
             }
             Filled::Answers(answers) => {
@@ -202,6 +202,15 @@ fn what_nothing_in_flight_vouches_for_is_answered_only_while_it_leads() {
     bench.journal.depose(false);
     bench.submit(vec![stranger(2)]);
     assert_eq!(bench.answers(), [(2, Err(SubmitError::NotLeading))], "it has not heard of it yet");
+}
+
+/// The same for what has to be written.
+#[test]
+fn what_the_log_did_not_take_from_a_deposed_server_may_be_asked_again() {
+    let mut bench = Bench::new();
+    bench.journal.depose(false);
+    bench.submit(vec![(1, register(1))]);
+    assert_eq!(bench.answers(), [(1, Err(SubmitError::NotLeading))]);
 }
 
 #[test]

@@ -243,7 +243,7 @@ impl Server {
             self.out.push(Out::Proposed { index: batch.index(), term });
             let own = batch.clone();
             if let Err(error) = log.propose(self.number, term, batch) {
-                self.sequencer.refused(&SubmitError::Refused(error.to_string()));
+                self.sequencer.refused(&error.into());
                 break;
             }
             if self.settings.bug == Some(Bug::AckBeforeCommit) {

@@ -11,7 +11,7 @@ use control::SubmitError;
 use control::lanes::{Lane, Lanes};
 use control::sequencer::{Damage, Filled, Published, Sequencer, Submission};
 use http_gateway::events::Feed;
-use journal::{EncodedBatch, Freshness, Journal, KeepError, NotLeading, ProposeError, Sink};
+use journal::{EncodedBatch, Freshness, Journal, KeepError, NotLeading, Sink};
 use model::{Actor, Command, Image, Request, RequestId};
 use parking_lot::Mutex;
 use raft::RaftJournal;
@@ -322,10 +322,7 @@ impl Life {
             self.tell(format_args!("proposes {} in term {}", batch.index(), term.0));
             if let Err(error) = self.journal.propose(term, batch.clone()) {
                 self.tell(format_args!("is refused: {error}"));
-                self.sequencer.refused(&match error {
-                    ProposeError::Full => SubmitError::NotLeading,
-                    error => SubmitError::Refused(error.to_string()),
-                });
+                self.sequencer.refused(&error.into());
                 return;
             }
             if self.bug(Bug::AckBeforeCommit) {

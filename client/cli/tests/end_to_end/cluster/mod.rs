@@ -136,9 +136,17 @@ impl Cluster {
         eventually("a server leads", || self.leader_seen())
     }
 
-    /// All three are voters, one leads, and all have come equally far.
+    /// All three are voters, one leads, and all see each other: who is still taken for dead may yet be removed.
     fn until_whole(&self) {
         until("the cluster is whole", || {
+            let alive = |at: SocketAddr| {
+                let answer = http::get(at, "/v1/agent/members").ok()?;
+                let members = answer.json()["Members"].as_array()?.clone();
+                Some(members.iter().filter(|member| member["Status"] == "alive").count())
+            };
+            if !self.addresses().into_iter().all(|at| alive(at) == Some(3)) {
+                return false;
+            }
             let peers = self.addresses().into_iter().map(|at| {
                 let answer = http::get(at, "/v1/operator/raft/configuration").ok()?;
                 let servers = answer.json()["Servers"].as_array()?.clone();

@@ -1,6 +1,6 @@
 //! `cargo bench -p plan-bench --bench packing`: how well nodes are filled, looking at all of them and at a part.
 //!
-//! One seeded trace of jobs, run through the scheduler twice: over all nodes, and sampled as the reference does (its
+//! Seeded traces of jobs, each run through the scheduler twice: over all nodes, and sampled as the reference does (its
 //! `NodeLimitForFeasibilityChecks`, log2 of the nodes for services and two for batch). Jobs come until so much of the
 //! cluster is asked for, then jobs end and others come as long as it takes to replace as many as there are, then nodes that
 //! run anything are counted; in the end jobs come until one finds no place. Fewer nodes in use and a later failure are better.
@@ -18,29 +18,46 @@ use serde_json::json;
 use state::State;
 
 const NODES: usize = 500;
+/// Means are over so many.
+const TRACES: u64 = 20;
 const LOADS: [f64; 3] = [0.25, 0.50, 0.75];
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     // `cargo test` and `cargo bench -- --test` only see that it runs.
-    let nodes = if words.iter().any(|word| word == "--test") { 8 } else { NODES };
-    println!(
-        "{nodes} nodes{:34} {:>7} {:>7} {:>7} {:>16}",
-        "in use at a load of", "25 %", "50 %", "75 %", "first failure"
-    );
-    for (name, sampled) in [("all nodes are looked at", false), ("sampled as the reference does", true)] {
-        for seed in 1..=3 {
-            let mut trace = Trace::new(nodes, sampled, seed);
-            let in_use = LOADS.map(|load| {
-                trace.fill(load);
-                trace.churn();
-                trace.in_use()
-            });
-            let failure = trace.fill_until_failure();
-            let [quarter, half, most] = in_use.map(|nodes| nodes.to_string());
-            let name = format!("{name}, trace {seed}");
-            println!("{name:<44} {quarter:>7} {half:>7} {most:>7} {:>14.1} %", failure * 100.0);
-        }
+    let trial = words.iter().any(|word| word == "--test");
+    let (nodes, traces) = if trial { (8, 2) } else { (NODES, TRACES) };
+    let head = format!("{nodes} nodes, in use at a load of");
+    println!("{head:<32} {:>7} {:>7} {:>7} {:>26}", "25 %", "50 %", "75 %", "load at the first failure");
+    for (name, sampled) in [("all are looked at", false), ("sampled as the reference does", true)] {
+        let runs: Vec<Run> = (1..=traces).map(|seed| Run::of(nodes, sampled, seed)).collect();
+        let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / runs.len() as f64;
+        let [quarter, half, most] =
+            [0, 1, 2].map(|at| mean(&mut runs.iter().map(|run| run.in_use[at] as f64)));
+        let failures = || runs.iter().map(|run| run.failure * 100.0);
+        let (least, best) = (failures().fold(100.0, f64::min), failures().fold(0.0, f64::max));
+        let failure = format!("{:.1} % ({least:.1}-{best:.1})", mean(&mut failures()));
+        println!("{name:<32} {quarter:>7.0} {half:>7.0} {most:>7.0} {failure:>26}");
+    }
+}
+
+/// What came of one trace.
+struct Run {
+    /// Nodes, at each load.
+    in_use: [usize; 3],
+    /// The load at which a job first found no place for all of it.
+    failure: f64,
+}
+
+impl Run {
+    fn of(nodes: usize, sampled: bool, seed: u64) -> Run {
+        let mut trace = Trace::new(nodes, sampled, seed);
+        let in_use = LOADS.map(|load| {
+            trace.fill(load);
+            trace.churn();
+            trace.in_use()
+        });
+        Run { in_use, failure: trace.fill_until_failure() }
     }
 }
 

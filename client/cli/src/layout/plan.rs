@@ -1,11 +1,13 @@
 //! What a dry run found: the differences, then what the scheduler would do.
 
+use std::collections::BTreeMap;
+
 use api::{FieldDiff, JobDiff, JobPlanResponse, ObjectDiff, TaskDiff, TaskGroupDiff};
 use base::Time;
-use model::document::Job;
+use model::document::{AllocationListStub, Job};
 
 use super::metrics;
-use crate::output::{Look, Paint};
+use crate::output::{Look, Paint, Table};
 
 /// Everything: `again` is how to register what was looked at.
 pub fn whole(look: &Look, job: &Job, answer: &JobPlanResponse, again: &str) -> String {
@@ -22,6 +24,11 @@ pub fn whole(look: &Look, job: &Job, answer: &JobPlanResponse, again: &str) -> S
         let warnings = format!("Job Warnings:\n{}", answer.warnings.trim_end());
         text.push_str(&format!("{}\n\n", look.paint(Paint::Yellow, &warnings)));
     }
+    let preempted = answer.annotations.as_ref().map_or(&[][..], |found| &found.preempted_allocs);
+    if !preempted.is_empty() {
+        text.push_str(&look.section("Preemptions", &preemptions(look, preempted)));
+        text.push('\n');
+    }
     let index = look.paint(Paint::Bold, &format!("Job Modify Index: {}", answer.job_modify_index));
     text.push_str(&format!(
         "{index}\nTo submit the job with version verification run:\n\n{again}\n\n\
@@ -31,6 +38,36 @@ pub fn whole(look: &Look, job: &Job, answer: &JobPlanResponse, again: &str) -> S
          potentially invalid.\n"
     ));
     text
+}
+
+/// Rows of one kind that are shown; when there are more, they are counted together.
+const PREEMPTIONS_SHOWN: usize = 10;
+
+/// Whose place would be taken: by allocation, or else by job, or else by type.
+fn preemptions(look: &Look, preempted: &[AllocationListStub]) -> String {
+    if preempted.len() < PREEMPTIONS_SHOWN {
+        let mut table = Table::new(["Alloc ID", "Job ID", "Task Group"]);
+        for alloc in preempted {
+            table.row([look.id(&alloc.id), alloc.job_id.clone(), alloc.task_group.clone()]);
+        }
+        return table.render();
+    }
+    let mut jobs: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
+    let mut types: BTreeMap<&str, usize> = BTreeMap::new();
+    for alloc in preempted {
+        *jobs.entry((&alloc.job_id, &alloc.namespace, &alloc.job_type)).or_default() += 1;
+        *types.entry(&alloc.job_type).or_default() += 1;
+    }
+    if jobs.len() < PREEMPTIONS_SHOWN {
+        let mut table = Table::new(["Job ID", "Namespace", "Job Type", "Preemptions"]);
+        for ((id, namespace, kind), count) in jobs {
+            table.row([id.to_string(), namespace.to_string(), kind.to_string(), count.to_string()]);
+        }
+        return table.render();
+    }
+    let mut table = Table::new(["Job Type", "Preemptions"]);
+    types.into_iter().for_each(|(kind, count)| table.row([kind.to_string(), count.to_string()]));
+    table.render()
 }
 
 fn dry_run(look: &Look, job: &Job, answer: &JobPlanResponse) -> String {
@@ -203,6 +240,29 @@ mod tests {
             Job Modify Index: 7\n";
         assert!(text.starts_with(expected), "{text}");
         assert!(text.contains("\n\nsojourn job run web.hcl\n\n"), "{text}");
+    }
+
+    #[test]
+    fn those_whose_place_would_be_taken_are_told_one_by_one_or_counted() {
+        let alloc = |number: usize, job: usize| AllocationListStub {
+            id: format!("{number:08}-1"),
+            job_id: format!("job-{job:02}"),
+            namespace: "default".into(),
+            job_type: "service".into(),
+            task_group: "web".into(),
+            ..AllocationListStub::default()
+        };
+        let look = Look::for_tests();
+        let one = preemptions(&look, &[alloc(1, 1)]);
+        assert_eq!(one, "Alloc ID  Job ID  Task Group\n00000001  job-01  web\n");
+        let two_jobs: Vec<_> = (0..12).map(|number| alloc(number, number % 2)).collect();
+        let counted = preemptions(&look, &two_jobs);
+        assert!(
+            counted.ends_with("job-00  default    service   6\njob-01  default    service   6\n"),
+            "{counted}"
+        );
+        let many: Vec<_> = (0..12).map(|number| alloc(number, number)).collect();
+        assert_eq!(preemptions(&look, &many), "Job Type  Preemptions\nservice   12\n");
     }
 
     #[test]

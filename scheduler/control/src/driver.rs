@@ -8,7 +8,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use base::{Duration, Index, Rng, Time, Uuid};
-use journal::{Freshness, Journal, KeepError, NotLeading};
+use journal::{Journal, KeepError};
 use model::{Actor, Command, EvalId, JobType, NodeId, Request, RequestId};
 use parking_lot::{Condvar, Mutex};
 use state::{Delta, FoldError, State};
@@ -20,7 +20,7 @@ use crate::deployments::Deployments;
 use crate::heartbeats::{HeartbeatSettings, Heartbeats};
 use crate::images::{Images, keep_images};
 use crate::inbox::{Inbox, Notice};
-use crate::sequencer::{Answers, Damage, Filled, Published, Receipt, Sequencer, Submission, SubmitError};
+use crate::sequencer::{Damage, Filled, Published, Receipt, Sequencer, Submission, SubmitError};
 use crate::upstream::Upstream;
 use crate::worker::{Worker, WorkerInfo};
 
@@ -449,7 +449,7 @@ fn sequence(shared: &Shared) {
             let (term, batch) = match sequencer.fill(now(), &mut seeds, || shared.inbox.pop()) {
                 Filled::Batch(term, batch) => (term, batch),
                 Filled::Answers(answers) => {
-                    give_while_leading(shared, answers);
+                    answers.give_while_leading(&*shared.journal);
                     break;
                 }
                 Filled::Nothing => break,
@@ -461,15 +461,6 @@ fn sequence(shared: &Shared) {
             }
         }
     }
-}
-
-/// Gives answers that rest on what is committed, unless another server may have committed more.
-fn give_while_leading(shared: &Shared, answers: Answers) {
-    let tell = move |sure: Result<Index, NotLeading>| match sure {
-        Ok(_) => answers.give(),
-        Err(NotLeading) => answers.refuse(&SubmitError::NotLeading),
-    };
-    shared.journal.read_index(Freshness::Lease, Box::new(tell));
 }
 
 /// Folds what the log has said, and publishes the newest of it.

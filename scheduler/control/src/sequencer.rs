@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use base::{Index, Rng, Term, Time, Uuid};
-use journal::{EncodedBatch, FrameError, ProposeError};
+use journal::{EncodedBatch, FrameError, Freshness, Journal, NotLeading, ProposeError};
 use model::command::Reply;
 use model::{Batch, CommandRecord, Digest, LoggedEvent, Rejection, Request};
 use serde::{Deserialize, Serialize};
@@ -97,9 +97,18 @@ impl Answers {
         self.0.into_iter().for_each(|held| (held.answer)(held.outcome));
     }
 
-    /// Nobody gets what was decided: it may have been decided on what is not so any more.
-    pub fn refuse(self, error: &SubmitError) {
-        self.0.into_iter().for_each(|held| (held.answer)(Err(error.clone())));
+    /// Gives them once the log says that this server still led; otherwise whoever asked has to ask again.
+    pub fn give_while_leading(self, journal: &(impl Journal + ?Sized)) {
+        let tell = move |sure: Result<Index, NotLeading>| self.give_if(sure.is_ok());
+        journal.read_index(Freshness::Lease, Box::new(tell));
+    }
+
+    /// Nobody gets what was decided by a server that may not have led: it may not be so any more.
+    pub fn give_if(self, led: bool) {
+        if led {
+            return self.give();
+        }
+        self.0.into_iter().for_each(|held| (held.answer)(Err(SubmitError::NotLeading)));
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use base::{Index, Rng, Term, Time, Uuid};
 use control::sequencer::{Filled, IN_FLIGHT_MAX, Receipt, Sequencer, Submission, SubmitError};
-use journal::{EncodedBatch, Freshness, Journal, MemoryJournal, NotLeading, Sink};
+use journal::{EncodedBatch, Journal, MemoryJournal, Sink};
 use model::document::Node;
 use model::{Actor, Command, NodeId, NodeStatus, Rejection, Request, RequestId};
 use parking_lot::Mutex;
@@ -105,13 +105,7 @@ impl Bench {
                     self.sequencer.refused(&error.into());
                 }
             }
-            Filled::Answers(answers) => {
-                let tell = move |sure: Result<Index, NotLeading>| match sure {
-                    Ok(_) => answers.give(),
-                    Err(NotLeading) => answers.refuse(&SubmitError::NotLeading),
-                };
-                self.journal.read_index(Freshness::Lease, Box::new(tell));
-            }
+            Filled::Answers(answers) => answers.give_while_leading(&self.journal),
             Filled::Nothing => {}
         }
         self.listen();

@@ -230,12 +230,8 @@ impl Server {
             };
             let (term, batch) = match sequencer.fill(clock, seeds, next) {
                 Filled::Batch(term, batch) => (term, batch),
-                Filled::Answers(answers) if log.leads(self.number) => {
-                    answers.give();
-                    continue;
-                }
                 Filled::Answers(answers) => {
-                    answers.refuse(&SubmitError::NotLeading);
+                    answers.give_if(log.leads(self.number));
                     continue;
                 }
                 Filled::Nothing => continue,

@@ -11,7 +11,7 @@ use control::SubmitError;
 use control::lanes::{Lane, Lanes};
 use control::sequencer::{Damage, Filled, Published, Sequencer, Submission};
 use http_gateway::events::Feed;
-use journal::{EncodedBatch, Freshness, Journal, KeepError, NotLeading, Sink};
+use journal::{EncodedBatch, Journal, KeepError, Sink};
 use model::{Actor, Command, Image, Request, RequestId};
 use parking_lot::Mutex;
 use raft::RaftJournal;
@@ -310,11 +310,7 @@ impl Life {
             let (term, batch) = match sequencer.fill(now, seeds, next) {
                 Filled::Batch(term, batch) => (term, batch),
                 Filled::Answers(answers) => {
-                    let tell = move |sure: Result<Index, NotLeading>| match sure {
-                        Ok(_) => answers.give(),
-                        Err(NotLeading) => answers.refuse(&SubmitError::NotLeading),
-                    };
-                    self.journal.read_index(Freshness::Lease, Box::new(tell));
+                    answers.give_while_leading(&*self.journal);
                     continue;
                 }
                 Filled::Nothing => continue,

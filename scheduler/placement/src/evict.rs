@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use base::Rng;
-use model::AllocId;
 use model::document::{Job, Node, TaskGroup};
 use state::State;
 use state::alloc::{Alloc, first_address};
@@ -14,18 +13,10 @@ use state::node::{Amount, NodeRow};
 use crate::addresses::held;
 use crate::devices::DeviceId;
 use crate::fixtures::{Fixtures, Taken};
-use crate::preempt::{Link, NetworkUse, Site, Tenant, Wanted, victims};
+use crate::preempt::{self, Link, NetworkUse, Site, Tenant, Wanted, victims};
 use crate::proposed::Proposed;
 use crate::reconcile::Situation;
 use crate::settings::settings;
-
-/// Allocations of other jobs that have to go from one node.
-#[derive(Clone, Debug, Default)]
-pub struct Eviction {
-    pub victims: Vec<AllocId>,
-    /// The priority of the job of each.
-    pub priorities: Vec<u32>,
-}
 
 /// For one job, what it may take from others.
 #[derive(Clone, Debug)]
@@ -52,10 +43,13 @@ impl Evictor {
         })
     }
 
-    /// The plan preempts one more.
-    pub fn count(&mut self, alloc: &Alloc) {
-        *self.preempted.entry(alloc.job).or_default().entry(alloc.group.clone()).or_default() += 1;
-        self.count += 1;
+    /// The plan has these go.
+    pub fn preempt(&mut self, victims: &[&Alloc], proposed: &mut Proposed) {
+        for alloc in victims {
+            proposed.stop(alloc);
+            *self.preempted.entry(alloc.job).or_default().entry(alloc.group.clone()).or_default() += 1;
+            self.count += 1;
+        }
     }
 
     /// How many the plan preempts by now: with each of them others may have to go instead.
@@ -71,13 +65,14 @@ impl Evictor {
         row: NodeRow,
         ask: (Amount, &Fixtures),
         proposed: &Proposed<'s>,
-    ) -> Option<(Eviction, Proposed<'s>)> {
+    ) -> Option<(Vec<&'s Alloc>, Proposed<'s>)> {
         let (mut amount, fixtures) = ask;
         let node = &state.nodes.cold(row).document;
-        let staying: Vec<&Alloc> = proposed.staying(row).collect();
-        if !staying.iter().any(|alloc| self.may_go(alloc)) {
+        if !proposed.staying(row).any(|alloc| self.may_go(alloc)) {
             return None;
         }
+        let mut staying: Vec<&'s Alloc> = proposed.staying(row).collect();
+        staying.sort_by_key(|alloc| alloc.id);
         let collides = fixtures.offer(state, row, proposed, &mut Rng::new(0)).is_err();
         let mut tenants: Vec<Tenant> = staying
             .iter()
@@ -91,7 +86,8 @@ impl Evictor {
         if !fixtures.cores.is_empty() {
             cores = crate::cores::usable(node).len();
             // What its cores do together, were all of them free.
-            amount.cpu_mhz = amount.cpu_mhz.saturating_add(fixtures.equip_cores(node)?);
+            amount.cpu_mhz =
+                amount.cpu_mhz.saturating_add(fixtures.equip(node, &Taken::default()).ok()?.cpu_mhz);
         }
         let links = if collides { links(node) } else { Vec::new() };
         let network = NetworkUse { ports: fixtures.addresses.fixed().collect(), ..NetworkUse::default() };
@@ -104,14 +100,10 @@ impl Evictor {
         };
         let site = Site { node, capacity: state.nodes.hot(row).capacity, cores, links: &links };
         let places = victims(&wanted, &site, &tenants).filter(|places| !places.is_empty())?;
-        let leaving: Vec<&Alloc> = places.iter().map(|place| staying[*place]).collect();
+        let leaving: Vec<&'s Alloc> = places.iter().map(|place| staying[*place]).collect();
         let mut after = proposed.alone(row);
         leaving.iter().for_each(|alloc| after.stop(alloc));
-        let eviction = Eviction {
-            victims: leaving.iter().map(|alloc| alloc.id).collect(),
-            priorities: leaving.iter().map(|alloc| priority(&alloc.version.job)).collect(),
-        };
-        Some((eviction, after))
+        Some((leaving, after))
     }
 
     fn may_go(&self, alloc: &Alloc) -> bool {
@@ -138,6 +130,11 @@ impl Evictor {
             preempted: preempted.copied().unwrap_or(0),
         }
     }
+}
+
+/// What speaks for a node from which these have to go.
+pub fn score(victims: &[&Alloc]) -> f64 {
+    preempt::score(victims.iter().map(|alloc| priority(&alloc.version.job)))
 }
 
 fn priority(job: &Job) -> u32 {

@@ -122,12 +122,6 @@ impl Fixtures {
         Ok(equipment)
     }
 
-    /// What the cores would do together on a node of which nobody has any. `None`: it has too few.
-    pub fn equip_cores(&self, node: &Node) -> Option<u32> {
-        let cores = self.cores.assign(node, &BTreeSet::new())?;
-        Some(cores.iter().fold(0, |sum, cores| sum.saturating_add(cores.cpu_mhz)))
-    }
-
     /// Numbers and addresses for the ports, as the node will be once the plan is carried out.
     ///
     /// # Errors

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::Rng;
-use model::AllocId;
 use model::document::{AllocationMetric, NodeScoreMeta, TaskGroup};
 use state::alloc::Alloc;
 use state::job::JobVersion;
@@ -171,7 +170,10 @@ struct Round<'r, 'e> {
 
 impl<'e> Round<'_, 'e> {
     /// Places one allocation and stops what it stands in for; changes nothing if no node will do.
-    fn try_place(&mut self, draft: &mut Draft, field: &mut Field, wish: &Wish<'e>) -> bool {
+    fn try_place<'f>(&mut self, draft: &mut Draft, field: &mut Field<'f>, wish: &Wish<'e>) -> bool
+    where
+        'e: 'f,
+    {
         let leaving = wish.instead_of.filter(|stop| !self.proposed.is_stopped(stop.alloc.id));
         if let Some(stop) = leaving {
             self.proposed.stop(stop.alloc);
@@ -184,7 +186,10 @@ impl<'e> Round<'_, 'e> {
             }
             return false;
         };
-        let victims = self.make_room(field, at);
+        let victims = field.victims(at).to_vec();
+        if let Some(evictor) = self.evictor.as_deref_mut() {
+            evictor.preempt(&victims, self.proposed);
+        }
         let row = field.row(at);
         let node = self.cx.state.nodes.cold(row);
         let granted = self.ask.fixtures.grant(self.cx.state, row, self.proposed, self.ports);
@@ -192,12 +197,15 @@ impl<'e> Round<'_, 'e> {
         self.proposed.place(row, &self.ask.template, &grant);
         self.proposed.mount(row, self.group, wish.name_index);
         field.placed(at, self.proposed);
-        self.columns.push(node.id, wish.name_index, wish.previous, grant, victims);
+        self.columns.push(node.id, wish.name_index, wish.previous, grant, &victims);
         wish.instead_of.iter().for_each(|stop| draft.stop(stop));
         true
     }
 
-    fn choose(&mut self, field: &mut Field, wish: &Wish<'e>) -> Option<u32> {
+    fn choose<'f>(&mut self, field: &mut Field<'f>, wish: &Wish<'e>) -> Option<u32>
+    where
+        'e: 'f,
+    {
         let suspects = wish.previous.map(|previous| reschedule::penalties(self.cx.state, previous));
         field.penalise(&suspects.unwrap_or_default(), self.proposed);
         let home = wish.previous.filter(|previous| stays_home(self.version, self.group, previous));
@@ -214,7 +222,10 @@ impl<'e> Round<'_, 'e> {
     }
 
     /// The second look, for jobs that may take the place of others.
-    fn choose_evicting(&mut self, field: &mut Field, home: Option<&Alloc>) -> Option<u32> {
+    fn choose_evicting<'f>(&mut self, field: &mut Field<'f>, home: Option<&Alloc>) -> Option<u32>
+    where
+        'e: 'f,
+    {
         let evictor = self.evictor.as_deref()?;
         let kept = home.and_then(|previous| field.only_evicting(previous.node, self.proposed, evictor));
         let chosen = kept.or_else(|| field.best_evicting(self.proposed, evictor, self.sampler, self.seed))?;
@@ -223,16 +234,6 @@ impl<'e> Round<'_, 'e> {
             self.columns.metric = Some(self.shown(field, metric, scores));
         }
         Some(chosen)
-    }
-
-    /// Whoever has to go from the node that was chosen goes.
-    fn make_room(&mut self, field: &mut Field, at: u32) -> Vec<AllocId> {
-        let victims = field.eviction(at).map(|eviction| eviction.victims.clone()).unwrap_or_default();
-        for alloc in victims.iter().filter_map(|id| self.cx.state.allocs.lookup(*id)) {
-            self.proposed.stop(alloc);
-            self.evictor.iter_mut().for_each(|evictor| evictor.count(alloc));
-        }
-        victims
     }
 
     fn shown(&self, field: &Field, metric: AllocationMetric, scores: Vec<NodeScoreMeta>) -> AllocationMetric {

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use base::Rng;
+use model::DeploymentId;
 use model::document::{AllocationMetric, TaskGroup};
-use model::{AllocId, DeploymentId};
+use state::alloc::Alloc;
 use state::node::{Amount, NodeHot, NodeRow};
 
 use crate::board::{Speaks, fit_of};
 use crate::candidates::Candidates;
-use crate::evict::{Eviction, Evictor};
+use crate::evict::Evictor;
 use crate::judge::Judge;
 use crate::metrics::{Tally, add_exhausted, with_pool};
 use crate::plan::{Columns, Draft, Run};
@@ -43,12 +44,12 @@ impl<'e> Placer<'_, 'e> {
             let hot = self.cx.state.nodes.hot(spot.row);
             let columns = &mut columns[usize::from(spot.canary)];
             match judge.alone(spot.row, hot, spot.name_index, self.proposed) {
-                None => self.fill(judge, hot, spot, columns, Vec::new()),
+                None => self.fill(judge, hot, spot, columns, &[]),
                 Some(reason) => {
                     if judge.reasons().get(reason).exhausted
-                        && let Some(eviction) = self.make_room(judge, hot, spot)
+                        && let Some(victims) = self.make_room(judge, hot, spot)
                     {
-                        self.fill(judge, hot, spot, columns, eviction.victims);
+                        self.fill(judge, hot, spot, columns, &victims);
                         continue;
                     }
                     examples.insert(hot.class.0, spot.row);
@@ -92,11 +93,11 @@ impl<'e> Placer<'_, 'e> {
     }
 
     /// Who would have to go so that the node has room.
-    fn make_room(&self, judge: &mut Judge<'e>, hot: &NodeHot, spot: &Spot) -> Option<Eviction> {
+    fn make_room(&self, judge: &mut Judge<'e>, hot: &NodeHot, spot: &Spot) -> Option<Vec<&'e Alloc>> {
         let ask = (judge.ask.amount, &judge.ask.fixtures);
         let evictor = self.evictor.as_deref()?;
-        let (eviction, after) = evictor.evict(self.cx.state, spot.row, ask, self.proposed)?;
-        judge.alone(spot.row, hot, spot.name_index, &after).is_none().then_some(eviction)
+        let (victims, after) = evictor.evict(self.cx.state, spot.row, ask, self.proposed)?;
+        judge.alone(spot.row, hot, spot.name_index, &after).is_none().then_some(victims)
     }
 
     fn fill(
@@ -105,13 +106,12 @@ impl<'e> Placer<'_, 'e> {
         hot: &NodeHot,
         spot: &Spot<'e>,
         columns: &mut Columns,
-        victims: Vec<AllocId>,
+        victims: &[&'e Alloc],
     ) {
         // The contract weighs the node as it is before anybody leaves.
         let before = self.proposed.used(spot.row);
-        for alloc in victims.iter().filter_map(|id| self.cx.state.allocs.lookup(*id)) {
-            self.proposed.stop(alloc);
-            self.evictor.iter_mut().for_each(|evictor| evictor.count(alloc));
+        if let Some(evictor) = self.evictor.as_deref_mut() {
+            evictor.preempt(victims, self.proposed);
         }
         let granted = judge.ask.fixtures.grant(self.cx.state, spot.row, self.proposed, self.ports);
         let grant = granted.expect("the node was found to have it all");
@@ -123,8 +123,8 @@ impl<'e> Placer<'_, 'e> {
         if columns.metric.is_none() {
             let fit = fit_of(hot.capacity, before.plus(given), judge.shape.algorithm);
             let node = Speaks { fit, ..Speaks::default() };
-            let score = Score::new(node, 0, 1, false);
-            let scores = vec![score.document(spot.id.to_string())].into();
+            let score = Score::new(node, 0, 1, false).document(spot.id.to_string());
+            let scores = vec![score].into();
             columns.metric =
                 Some(model::document::AllocationMetric { score_meta_data: scores, ..Default::default() });
         }

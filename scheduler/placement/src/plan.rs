@@ -131,13 +131,11 @@ impl Draft {
             given.clear();
         }
         let ids: Vec<AllocId> = nodes.iter().map(|_| AllocId(self.ids.uuid())).collect();
+        let explained = self.groups.entry(group.to_string()).or_default();
+        explained.desired.preemptions += victims.iter().map(|allocs| allocs.len() as u64).sum::<u64>();
         let preempted = ids.iter().zip(victims).filter(|(_, allocs)| !allocs.is_empty());
         let preempted = preempted.map(|(by, allocs)| AllocsPreempted { allocs, by: *by });
-        let before = self.plan.preempted.len();
         self.plan.preempted.extend(preempted);
-        let preempted = self.plan.preempted[before..].iter().map(|event| event.allocs.len() as u64);
-        let explained = self.groups.entry(group.to_string()).or_default();
-        explained.desired.preemptions += preempted.sum::<u64>();
         explained.placed = metric.clone();
         self.plan.placed.push(AllocsPlaced {
             eval: cx.eval_id(),
@@ -194,9 +192,9 @@ impl Columns {
         name: u32,
         previous: Option<&Alloc>,
         grant: Grant,
-        victims: Vec<AllocId>,
+        victims: &[&Alloc],
     ) {
-        self.victims.push(victims);
+        self.victims.push(victims.iter().map(|alloc| alloc.id).collect());
         self.nodes.push(node);
         self.names.push(name);
         self.previous.push(previous.map(|alloc| alloc.id).unwrap_or_default());

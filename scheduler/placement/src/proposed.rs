@@ -16,7 +16,7 @@ use crate::fixtures::{Grant, Taken};
 #[derive(Debug)]
 pub struct Proposed<'s> {
     state: &'s State,
-    /// By node row: the position in `touched`, plus one. Only ever looked up.
+    /// By node row: the position in `touched`. Only ever looked up.
     slots: HashMap<u32, u32, BuildHasherDefault<Spread>>,
     touched: Vec<Touched<'s>>,
     stopped: BTreeSet<AllocId>,
@@ -143,12 +143,9 @@ impl<'s> Proposed<'s> {
         alone
     }
 
-    /// Who takes room there and is not stopped by the plan, in the order of their ids.
+    /// Who takes room there and is not stopped by the plan.
     pub fn staying(&self, row: NodeRow) -> impl Iterator<Item = &'s Alloc> {
-        let mut staying: Vec<&Alloc> =
-            self.here(row).filter(|alloc| alloc.takes_room() && !self.is_stopped(alloc.id)).collect();
-        staying.sort_by_key(|alloc| alloc.id);
-        staying.into_iter()
+        self.here(row).filter(|alloc| alloc.takes_room() && !self.is_stopped(alloc.id))
     }
 
     fn here(&self, row: NodeRow) -> impl Iterator<Item = &'s Alloc> {
@@ -173,9 +170,9 @@ impl<'s> Proposed<'s> {
 
     /// Ports and where they are held, for nodes with several addresses.
     pub fn held(&self, row: NodeRow) -> Vec<OwnHeld> {
-        let staying = self.here(row).filter(|alloc| alloc.takes_room() && !self.is_stopped(alloc.id));
-        let of_state =
-            staying.flat_map(|alloc| held(&alloc.template, &alloc.ports, &alloc.given).map(OwnHeld::from));
+        let of_state = self
+            .staying(row)
+            .flat_map(|alloc| held(&alloc.template, &alloc.ports, &alloc.given).map(OwnHeld::from));
         let planned = self.find(row).into_iter().flat_map(|touched| touched.held.iter().cloned());
         of_state.chain(planned).collect()
     }

@@ -2,44 +2,44 @@
 
 use base::Rng;
 use model::document::{AllocationMetric, NodeScoreMeta};
+use state::alloc::Alloc;
 use state::node::NodeRow;
 
 use super::{Best, Field, View};
 use crate::board::Standing;
-use crate::evict::{Eviction, Evictor};
+use crate::evict::{self, Evictor};
 use crate::metrics::SCORES_SHOWN;
-use crate::preempt;
 use crate::proposed::Proposed;
 use crate::sample::Sampler;
 use crate::score::Score;
 
 /// What it takes to make room, by position; asked again once something about the node changes. Empty until the first
 /// second look.
-pub type Made = Vec<Room>;
+pub type Made<'f> = Vec<Room<'f>>;
 
 /// What it takes to make room on one node.
 #[derive(Clone, Debug, Default)]
-pub enum Room {
+pub enum Room<'f> {
     #[default]
     NotAsked,
     /// It will not do whoever goes.
     None,
     Made {
         score: Score,
-        eviction: Eviction,
+        victims: Vec<&'f Alloc>,
         /// The plan preempted so many when it was asked.
         counted: u32,
     },
 }
 
-impl Field<'_> {
+impl<'f> Field<'f> {
     /// The best node for one more once others have made room for it.
     ///
     /// The more the plan preempts of a group the more it is spared, on every node. Nodes are compared as they were asked;
     /// the best of them is asked again, and stays the best or makes way.
     pub fn best_evicting(
         &mut self,
-        proposed: &Proposed,
+        proposed: &Proposed<'f>,
         evictor: &Evictor,
         sampler: &mut Option<Sampler>,
         seed: u64,
@@ -64,7 +64,7 @@ impl Field<'_> {
     }
 
     /// The node itself, once others have made room on it.
-    pub fn only_evicting(&mut self, row: NodeRow, proposed: &Proposed, evictor: &Evictor) -> Option<u32> {
+    pub fn only_evicting(&mut self, row: NodeRow, proposed: &Proposed<'f>, evictor: &Evictor) -> Option<u32> {
         self.made.resize(self.fleet.len(), Room::NotAsked);
         let position = self.fleet.position(row)?;
         self.ask_again(position, proposed, evictor);
@@ -72,10 +72,10 @@ impl Field<'_> {
     }
 
     /// Who has to go from the node that was found.
-    pub fn eviction(&self, position: u32) -> Option<&Eviction> {
-        match self.made.get(position as usize)? {
-            Room::Made { eviction, .. } => Some(eviction),
-            Room::NotAsked | Room::None => None,
+    pub fn victims(&self, position: u32) -> &[&'f Alloc] {
+        match self.made.get(position as usize) {
+            Some(Room::Made { victims, .. }) => victims,
+            Some(Room::NotAsked | Room::None) | None => &[],
         }
     }
 
@@ -116,7 +116,7 @@ impl Field<'_> {
     }
 
     /// True if it takes something else than before.
-    fn ask_again(&mut self, position: u32, proposed: &Proposed, evictor: &Evictor) -> bool {
+    fn ask_again(&mut self, position: u32, proposed: &Proposed<'f>, evictor: &Evictor) -> bool {
         let before = match &self.made[position as usize] {
             Room::Made { score, counted, .. } if *counted != evictor.counted() => Some(*score),
             _ => None,
@@ -129,21 +129,21 @@ impl Field<'_> {
         before.is_some_and(|before| before != score)
     }
 
-    fn make_room(&mut self, position: u32, proposed: &Proposed, evictor: &Evictor) {
+    fn make_room(&mut self, position: u32, proposed: &Proposed<'f>, evictor: &Evictor) {
         if matches!(self.made[position as usize], Room::NotAsked) {
             let made = self.try_to_make_room(position, proposed, evictor);
             let counted = evictor.counted();
             self.made[position as usize] =
-                made.map_or(Room::None, |(score, eviction)| Room::Made { score, eviction, counted });
+                made.map_or(Room::None, |(score, victims)| Room::Made { score, victims, counted });
         }
     }
 
     fn try_to_make_room(
         &mut self,
         position: u32,
-        proposed: &Proposed,
+        proposed: &Proposed<'f>,
         evictor: &Evictor,
-    ) -> Option<(Score, Eviction)> {
+    ) -> Option<(Score, Vec<&'f Alloc>)> {
         match self.assess(position, proposed) {
             Err(Standing::Outside) => return None,
             Err(Standing::Barred(reason)) if !self.board.rules.reasons.get(reason).exhausted => return None,
@@ -152,13 +152,12 @@ impl Field<'_> {
         }
         let (state, row) = (self.state, self.row(position));
         let ask = (self.board.shape.amount, &self.board.shape.fixtures);
-        let (eviction, after) = evictor.evict(state, row, ask, proposed)?;
+        let (victims, after) = evictor.evict(state, row, ask, proposed)?;
         // The contract weighs the node as it is before anybody leaves.
         let weighed = proposed.used(row);
         let speaks = self.board.judge_as(state, self.fleet, position, &after, weighed).ok()?;
         self.board.shape.fixtures.offer(state, row, &after, &mut Rng::new(0)).ok()?;
-        let preemption = Some(preempt::score(eviction.priorities.iter().copied()));
-        let score = Score { preemption, ..self.score(position, speaks) };
-        Some((score, eviction))
+        let score = Score { preemption: Some(evict::score(&victims)), ..self.score(position, speaks) };
+        Some((score, victims))
     }
 }

@@ -54,7 +54,7 @@ pub struct Field<'f> {
     limit: Option<usize>,
     /// What the last selection saw, where not everything is looked at.
     sample: Option<Sample>,
-    made: Made,
+    made: Made<'f>,
 }
 
 /// A lane in the light of the plan so far.

@@ -8,7 +8,7 @@ use state::job::JobState;
 use state::node::NodeRow;
 use state::volume::{csi_users, host_document, is_csi_schedulable, mounts, sources};
 
-use super::{Claim, CsiAsk, CsiVolumes, HostAsk, HostVolumes, MISSING, missing_reason, unmet_claims, writes};
+use super::{Claim, CsiAsk, CsiVolumes, HostAsk, HostVolumes, MISSING, unmet_claims, writes};
 use crate::proposed::Proposed;
 
 /// The volumes of one allocation, and what is to be known of them wherever it goes.
@@ -101,10 +101,6 @@ impl VolumeAsk {
         let node = state.nodes.cold(row);
         if !self.host.holds(&node.document, self.name_index, &known) {
             return Some(MISSING.to_string());
-        }
-        let missing = self.csi.missing(self.name_index, &known);
-        if !missing.is_empty() {
-            return Some(missing_reason(&missing));
         }
         self.csi.check((node.id, &node.document), job, self.name_index, &known).err()
     }

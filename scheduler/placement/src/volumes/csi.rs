@@ -42,7 +42,7 @@ impl CsiAsk {
 
     /// The volumes that the allocation with this number in its name asks for and that nobody registered, by id.
     ///
-    /// No node will do while there are any: the reason is [`missing_reason`], and what the evaluation waits for are
+    /// No node will do while there are any: the reason names them, and what the evaluation waits for are
     /// their [`VolumeKey::resource`](model::VolumeKey::resource)s.
     pub fn missing(&self, name_index: u32, known: &impl CsiVolumes) -> Vec<String> {
         let mut ids: Vec<String> = self.requests.iter().map(|request| source(request, name_index)).collect();
@@ -77,7 +77,7 @@ impl CsiAsk {
     }
 }
 
-pub fn missing_reason(ids: &[String]) -> String {
+fn missing_reason(ids: &[String]) -> String {
     format!("missing CSI volume(s) {}", ids.join(", "))
 }
 

@@ -7,7 +7,7 @@ mod host;
 use model::document::{TaskGroup, VolumeRequest};
 
 pub use ask::VolumeAsk;
-use csi::{Claim, CsiAsk, CsiVolumes, missing_reason};
+use csi::{Claim, CsiAsk, CsiVolumes};
 use host::{HostAsk, HostVolumes, MISSING, unmet_claims, writes};
 
 /// The requests of one type, in the order of their names.

@@ -61,13 +61,18 @@ pub struct Room {
 impl Fleet {
     pub fn new(state: &State) -> Fleet {
         let nodes = state.nodes.clone();
-        let rows: Vec<NodeRow> = nodes.rows().collect();
+        let len = nodes.len();
+        let mut rows = Vec::with_capacity(len);
+        nodes.rows().for_each(|row| rows.push(row));
         let mut positions = vec![NOWHERE; nodes.rows_len()];
-        let len = rows.len();
-        let column = || Column { capacity: Vec::with_capacity(len), used: Vec::with_capacity(len) };
+        (0..).zip(&rows).for_each(|(position, row)| positions[row.0 as usize] = position);
+        let column = || Column { capacity: vec![0; len], used: vec![0; len] };
         let mut fleet = Fleet {
-            class: Vec::with_capacity(len),
-            takes_work: Vec::with_capacity(len),
+            nodes: Nodes::default(),
+            rows,
+            positions,
+            class: vec![0; len],
+            takes_work: vec![false; len],
             cpu: column(),
             memory: column(),
             disk: column(),
@@ -75,22 +80,14 @@ impl Fleet {
             classes: Vec::new(),
             changes: Vec::new(),
             forgotten: 0,
-            positions: Vec::new(),
-            rows: Vec::new(),
-            nodes: Nodes::default(),
         };
-        for (position, row) in rows.iter().enumerate() {
-            positions[row.0 as usize] = position as u32;
-            let hot = nodes.hot(*row);
-            fleet.class.push(hot.class.0);
-            fleet.takes_work.push(hot.takes_work());
-            for (column, capacity, used) in fleet.columns_of(hot) {
-                column.capacity.push(capacity);
-                column.used.push(used);
+        // The table is read in its own order, page after page: in that of the ids, every node would be waited for.
+        for (row, hot) in nodes.scan() {
+            if let Some(position) = fleet.position(row) {
+                fleet.enter(position, row, hot);
             }
-            fleet.enter(hot, *row);
         }
-        Fleet { nodes, rows, positions, ..fleet }
+        Fleet { nodes, ..fleet }
     }
 
     /// Brings the columns up to the state. False if other nodes are known by now: then it has to be built anew.
@@ -104,17 +101,13 @@ impl Fleet {
         let before = std::mem::replace(&mut self.nodes, now.clone());
         for row in now.differing(&before) {
             let Some(position) = self.position(row) else { continue };
-            let (at, hot, old) = (position as usize, now.hot(row), before.hot(row));
+            let (hot, old) = (now.hot(row), before.hot(row));
             let class = &mut self.classes[old.class.0 as usize];
             class.open -= u32::from(old.takes_work());
             if class.example == row && hot.class != old.class {
                 orphans.push(old.class.0);
             }
-            self.enter(hot, row);
-            (self.class[at], self.takes_work[at]) = (hot.class.0, hot.takes_work());
-            for (column, capacity, used) in self.columns_of(hot) {
-                (column.capacity[at], column.used[at]) = (capacity, used);
-            }
+            self.enter(position, row, hot);
             self.changes.push(Change { position, of_class: hot.class != old.class });
         }
         for class in orphans {
@@ -182,24 +175,26 @@ impl Fleet {
         fits(&self.cpu, &self.memory, need)
     }
 
-    fn columns_of(&mut self, hot: &NodeHot) -> [(&mut Column, u32, u32); 4] {
+    fn enter(&mut self, position: u32, row: NodeRow, hot: &NodeHot) {
+        let at = position as usize;
         let NodeHot { capacity, used, allocs, allocs_max, .. } = *hot;
-        [
+        for (column, capacity, used) in [
             (&mut self.cpu, capacity.cpu_mhz, used.cpu_mhz),
             (&mut self.memory, capacity.memory_mib, used.memory_mib),
             (&mut self.disk, capacity.disk_mib, used.disk_mib),
             (&mut self.allocs, allocs_max, allocs),
-        ]
-    }
-
-    fn enter(&mut self, hot: &NodeHot, row: NodeRow) {
+        ] {
+            (column.capacity[at], column.used[at]) = (capacity, used);
+        }
+        let takes_work = hot.takes_work();
+        (self.class[at], self.takes_work[at]) = (hot.class.0, takes_work);
         let ClassRow(class) = hot.class;
         let nobody = Class { example: row, open: 0 };
         if self.classes.len() <= class as usize {
             self.classes.resize(class as usize + 1, nobody);
         }
         let class = &mut self.classes[class as usize];
-        if hot.takes_work() {
+        if takes_work {
             *class = Class { example: row, open: class.open + 1 };
         }
     }

@@ -12,7 +12,7 @@ use crate::affinity::Affinities;
 use crate::constraint::{Target, escapes};
 use crate::fixtures::Equipment;
 use crate::fleet::{Fleet, Room};
-use crate::lanes::{Lanes, MISSING, Values, Worth};
+use crate::lanes::{Lanes, Values, Worth, learn};
 use crate::metrics::Tally;
 use crate::proposed::Proposed;
 use crate::rules::{ALLOCS_MAX, ReasonId, Rules, Verdict, dimension};
@@ -315,10 +315,6 @@ impl Board {
         &self.traits.values
     }
 
-    pub fn properties(&self) -> &[Target] {
-        &self.traits.properties
-    }
-
     /// Classes with nodes that take work and were asked for, and whether they will do.
     pub fn classes(&mut self, state: &State, fleet: &Fleet) -> Vec<(usize, bool)> {
         let rules = &mut self.rules;
@@ -374,7 +370,7 @@ impl Traits {
             .properties
             .iter()
             .zip(&mut self.values)
-            .map(|(target, values)| number(target, node, values))
+            .map(|(target, values)| learn(target, node, values))
             .collect();
         let next = self.lanes.len() as u32;
         let lane = *self.lanes.entry(key).or_insert(next);
@@ -391,12 +387,6 @@ impl Traits {
         self.classes[class as usize] = Some(known);
         known
     }
-}
-
-fn number(target: &Target, node: &NodeCold, values: &mut Values) -> u32 {
-    let Some(value) = target.resolve(node) else { return MISSING };
-    let next = values.len() as u32;
-    values.get(&*value).copied().unwrap_or_else(|| *values.entry((&*value).into()).or_insert(next))
 }
 
 pub fn fit_of(capacity: Amount, used: Amount, algorithm: Algorithm) -> f64 {

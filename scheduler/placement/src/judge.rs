@@ -175,8 +175,8 @@ impl<'e> Judge<'e> {
     pub fn count(&mut self, row: NodeRow) {
         let node = self.state.nodes.cold(row);
         for (property, values) in &mut self.properties {
-            property.learn(node, values);
-            property.count(node, values, 1);
+            let value = property.learn(node, values);
+            property.count(value, 1);
         }
     }
 }

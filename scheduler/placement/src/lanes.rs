@@ -6,6 +6,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use state::node::NodeCold;
+
+use crate::constraint::Target;
 use crate::score::{OUT, Tournament};
 
 /// The node does not have the property.
@@ -40,6 +43,13 @@ impl Worth {
 
 /// The values of one property among the nodes.
 pub type Values = BTreeMap<Arc<str>, u32>;
+
+/// The number of the node's value, which is given one if it has none.
+pub fn learn(target: &Target, node: &NodeCold, values: &mut Values) -> u32 {
+    let Some(value) = target.resolve(node) else { return MISSING };
+    let next = values.len() as u32;
+    values.get(&*value).copied().unwrap_or_else(|| *values.entry((&*value).into()).or_insert(next))
+}
 
 #[derive(Debug)]
 pub struct Lanes {
@@ -105,6 +115,11 @@ impl Lanes {
     /// The number of the lane where the position stands.
     pub fn number(&self, position: u32) -> u32 {
         self.home(position).0
+    }
+
+    /// The numbers of the values that the position shares with its lane.
+    pub fn values(&self, position: u32) -> &[u32] {
+        &self.list[self.number(position) as usize].values
     }
 
     /// The score of who stands there with nothing but what speaks of every node.

@@ -4,7 +4,7 @@ use model::document::{Constraint, Job, TaskGroup};
 use state::node::NodeCold;
 
 use crate::constraint::Target;
-use crate::lanes::{MISSING, Values};
+use crate::lanes::{MISSING, Values, learn};
 
 #[derive(Clone, Debug)]
 pub struct Property {
@@ -38,23 +38,21 @@ impl Property {
         Some(Property { text, target, limit, job_wide, used: Vec::new() })
     }
 
-    /// Gives the node's value a number if it has none.
-    pub fn learn(&self, node: &NodeCold, values: &mut Values) {
-        if let Some(value) = self.target.resolve(node) {
-            let next = values.len() as u32;
-            values.entry((&*value).into()).or_insert(next);
-        }
+    /// The number of the node's value, which is given one if it has none.
+    pub fn learn(&self, node: &NodeCold, values: &mut Values) -> u32 {
+        learn(&self.target, node, values)
     }
 
-    /// One allocation more or less on the node. `values` are the property's among the nodes.
-    pub fn count(&mut self, node: &NodeCold, values: &Values, change: i32) {
-        if let Some(number) = self.target.resolve(node).and_then(|value| values.get(&*value)) {
-            let at = *number as usize;
-            if self.used.len() <= at {
-                self.used.resize(at + 1, 0);
-            }
-            self.used[at] = self.used[at].saturating_add_signed(change);
+    /// One allocation more or less on a node with that value.
+    pub fn count(&mut self, value: u32, change: i32) {
+        if value == MISSING {
+            return;
         }
+        let at = value as usize;
+        if self.used.len() <= at {
+            self.used.resize(at + 1, 0);
+        }
+        self.used[at] = self.used[at].saturating_add_signed(change);
     }
 
     /// No node with that value may have one more.

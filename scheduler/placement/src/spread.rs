@@ -41,8 +41,6 @@ struct Counted {
     shares: Option<Shares>,
     /// Allocations by number of the value; `None` where none ever was.
     used: Vec<Option<u32>>,
-    /// On nodes whose value no candidate has.
-    elsewhere: Vec<(String, u32)>,
     /// The score of a node of each value.
     scores: Vec<f64>,
 }
@@ -52,7 +50,6 @@ struct Counted {
 struct Shares {
     /// By number of the value; `None` for those among the others.
     wanted: Vec<Option<f64>>,
-    named: Vec<String>,
     others: Option<f64>,
 }
 
@@ -67,7 +64,6 @@ impl Spreads {
             weight: if total == 0.0 { 0.0 } else { weight(spread) / total },
             shares: Shares::of(spread, values, count),
             used: vec![None; values.len()],
-            elsewhere: Vec::new(),
             scores: vec![0.0; values.len()],
         };
         Spreads { list: spreads.iter().zip(values).map(counted).collect(), lowest: -1.0 }
@@ -81,21 +77,12 @@ impl Spreads {
         self.list.len()
     }
 
-    /// One allocation more or less on a node with that value of a spread.
-    pub fn count(&mut self, spread: usize, value: &str, number: Option<u32>, change: i32) {
-        let counted = &mut self.list[spread];
-        let used = match number {
-            Some(number) => counted.used[number as usize].get_or_insert(0),
-            None => {
-                let known = counted.elsewhere.iter().position(|(known, _)| known == value);
-                let at = known.unwrap_or_else(|| {
-                    counted.elsewhere.push((value.to_string(), 0));
-                    counted.elsewhere.len() - 1
-                });
-                &mut counted.elsewhere[at].1
-            }
-        };
-        *used = used.saturating_add_signed(change);
+    /// One allocation more or less on a node whose lane has these values.
+    pub fn count(&mut self, values: &[u32], change: i32) {
+        for (counted, value) in self.list.iter_mut().zip(values).filter(|(_, value)| **value != MISSING) {
+            let used = counted.used[*value as usize].get_or_insert(0);
+            *used = used.saturating_add_signed(change);
+        }
     }
 
     /// Computes the scores anew, once the counts are what they are.
@@ -104,12 +91,8 @@ impl Spreads {
             match &counted.shares {
                 Some(shares) => {
                     let used = |number: usize| counted.used[number].unwrap_or(0);
-                    let unnamed = |(value, _): &&(String, u32)| !shares.named.contains(value);
-                    let others: u32 = (0..counted.used.len())
-                        .filter(|number| shares.wanted[*number].is_none())
-                        .map(used)
-                        .chain(counted.elsewhere.iter().filter(unnamed).map(|(_, used)| *used))
-                        .sum();
+                    let unnamed = (0..counted.used.len()).filter(|number| shares.wanted[*number].is_none());
+                    let others: u32 = unnamed.map(used).sum();
                     for (number, score) in counted.scores.iter_mut().enumerate() {
                         let (wanted, used) = match shares.wanted[number] {
                             Some(wanted) => (Some(wanted), used(number)),
@@ -151,17 +134,14 @@ impl Shares {
             return None;
         }
         let share = |percent: u8| f64::from(percent) / 100.0 * count;
-        let mut shares = Shares { wanted: vec![None; values.len()], named: Vec::new(), others: None };
+        let mut shares = Shares { wanted: vec![None; values.len()], others: None };
         let mut sum = 0.0;
         for target in &spread.spread_target {
             sum += share(target.percent);
             if target.value == OTHERS {
                 shares.others = Some(share(target.percent));
-            } else {
-                shares.named.push(target.value.clone());
-                if let Some(number) = values.get(target.value.as_str()) {
-                    shares.wanted[*number as usize] = Some(share(target.percent));
-                }
+            } else if let Some(number) = values.get(target.value.as_str()) {
+                shares.wanted[*number as usize] = Some(share(target.percent));
             }
         }
         if sum > 0.0 && sum < count {
@@ -173,9 +153,8 @@ impl Shares {
 
 impl Counted {
     fn settle_evenly(&mut self) {
-        let known = self.used.iter().flatten().chain(self.elsewhere.iter().map(|(_, used)| used));
         let (mut least, mut most) = (u32::MAX, 0);
-        known.for_each(|used| (least, most) = (least.min(*used), most.max(*used)));
+        self.used.iter().flatten().for_each(|used| (least, most) = (least.min(*used), most.max(*used)));
         for (score, used) in self.scores.iter_mut().zip(&self.used) {
             *score = if least == u32::MAX { 0.0 } else { even_score(used.unwrap_or(0), least, most) };
         }
@@ -219,9 +198,7 @@ mod tests {
         let numbers: Values = (0..).zip(values).map(|(number, value)| ((*value).into(), number)).collect();
         let mut spreads = Spreads::new(&Job::default(), &group, &vec![numbers.clone(); spreads.len()]);
         for (value, used) in used {
-            for spread in 0..spreads.len() {
-                spreads.count(spread, value, numbers.get(*value).copied(), *used as i32);
-            }
+            spreads.count(&vec![numbers[*value]; spreads.len()], *used as i32);
         }
         spreads.settle();
         let lanes = (0..values.len() as u32).map(|number| vec![number; spreads.len()]);
@@ -242,8 +219,8 @@ mod tests {
         let some = shares(&[("dc1", 70)]);
         let pooled = scores(10, &some, &["dc1", "dc2", "dc3"], &[("dc2", 1)]);
         assert_eq!(pooled, [0.857, 0.333, 0.333]);
-        let elsewhere = scores(10, &some, &["dc1", "dc2"], &[("dc9", 2)]);
-        assert_eq!(elsewhere, [0.857, 0.0]);
+        let elsewhere = scores(10, &some, &["dc1", "dc2", "dc9"], &[("dc9", 2)]);
+        assert_eq!(elsewhere, [0.857, 0.0, 0.0]);
         let two = [
             spread("${node.datacenter}", 50, &[("dc1", 70), ("dc2", 30)]),
             spread("${node.class}", 30, &[("dc1", 70), ("dc2", 30)]),

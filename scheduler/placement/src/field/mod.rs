@@ -343,18 +343,15 @@ impl<'f> Field<'f> {
         if self.properties.is_empty() && self.spreads.is_empty() {
             return;
         }
-        let node = self.state.nodes.cold(row);
-        let spreads = self.spreads.len();
-        let (of_spreads, of_properties) = self.board.values().split_at(spreads);
-        for (property, values) in self.properties.iter_mut().zip(of_properties) {
+        let Some(position) = self.fleet.position(row) else { return };
+        let (of_spreads, of_properties) = self.board.lanes.values(position).split_at(self.spreads.len());
+        for (property, value) in self.properties.iter_mut().zip(of_properties) {
             if property.job_wide || same_group {
-                property.count(node, values, change);
+                property.count(*value, change);
             }
         }
-        for (number, values) in of_spreads.iter().enumerate().filter(|_| same_group) {
-            if let Some(value) = self.board.properties()[number].resolve(node) {
-                self.spreads.count(number, &value, values.get(&*value).copied(), change);
-            }
+        if same_group {
+            self.spreads.count(of_spreads, change);
         }
     }
 
@@ -449,8 +446,13 @@ impl Best {
     }
 
     fn beats(&self, other: &Best) -> bool {
-        let order = self.mean.total_cmp(&other.mean).then(self.sum.total_cmp(&other.sum));
-        order.then(other.position.cmp(&self.position)).is_gt()
+        if self.mean != other.mean {
+            return self.mean > other.mean;
+        }
+        if self.sum != other.sum {
+            return self.sum > other.sum;
+        }
+        self.position < other.position
     }
 }
 

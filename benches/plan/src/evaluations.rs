@@ -64,45 +64,40 @@ pub fn spread() -> Value {
 
 /// An evaluation that is decided over and over, on a cluster in which one node changes between two decisions.
 pub struct Evaluation {
-    pub state: State,
-    pub eval: EvalId,
-    pub nodes: usize,
+    cluster: State,
+    eval: EvalId,
     /// Placements a decision has to make.
     pub expected: usize,
     chance: Rng,
     memory: Memory,
-    out: Option<usize>,
 }
 
 impl Evaluation {
     /// Of a job that is registered in a copy of the cluster.
     pub fn new(cluster: &State, job: Job, expected: usize) -> Evaluation {
-        let mut state = cluster.clone();
-        let (decision, _) = submit(&mut state, &crate::register(job));
-        let (eval, nodes) = (decision.reply().evals[0], state.nodes.len());
-        Evaluation { state, eval, nodes, expected, chance: Rng::new(1), memory: Memory::default(), out: None }
+        let mut cluster = cluster.clone();
+        let (decision, _) = submit(&mut cluster, &crate::register(job));
+        let eval = decision.reply().evals[0];
+        Evaluation { cluster, eval, expected, chance: Rng::new(1), memory: Memory::default() }
     }
 
-    /// A node leaves, and the one before it comes back.
-    fn change_a_node(&mut self) {
-        let back = self.out.take();
-        let leaving = self.chance.below(self.nodes as u64) as usize;
-        let turns = back.map(|node| (node, Eligibility::Eligible)).into_iter();
-        for (node, to) in turns.chain([(leaving, Eligibility::Ineligible)]) {
-            submit(&mut self.state, &Command::SetNodeEligibility { node: node_id(node), to });
-        }
-        self.out = Some(leaving);
+    /// The cluster without one of its nodes: the one that was left out before is back.
+    fn without_a_node(&mut self) -> State {
+        let mut state = self.cluster.clone();
+        let node = node_id(self.chance.below(state.nodes.len() as u64) as usize);
+        submit(&mut state, &Command::SetNodeEligibility { node, to: Eligibility::Ineligible });
+        state
     }
 
     /// Decides once, with what the last decision remembers or from nothing: how long it took.
     pub fn decide(&mut self, warm: bool) -> Duration {
-        self.change_a_node();
+        let state = self.without_a_node();
         let mut nothing = Memory::default();
         let memory = if warm { &mut self.memory } else { &mut nothing };
-        let eval = self.state.evals.lookup(self.eval).expect("the evaluation was just created");
-        let now = Time(self.state.time.0 + 1);
+        let eval = state.evals.lookup(self.eval).expect("the evaluation was just created");
+        let now = Time(state.time.0 + 1);
         let start = Instant::now();
-        let outcome = placement::schedule_with(memory, &self.state, eval, 7, now);
+        let outcome = placement::schedule_with(memory, &state, eval, 7, now);
         let spent = start.elapsed();
         let placed: usize = outcome.settlement.plan.placed.iter().map(|group| group.ids.len()).sum();
         assert_eq!(placed, self.expected, "the decision places what was asked for");

@@ -191,15 +191,17 @@ impl<'f> Field<'f> {
     }
 
     fn winner(&mut self) -> Option<u32> {
-        let lanes = self.board.lanes.iter();
-        let bests =
-            self.views.iter_mut().zip(lanes).filter(|(view, _)| !view.closed).filter_map(|(view, lane)| {
-                *view.best.get_or_insert_with(|| {
-                    let heads = self.board.lanes.heads(lane).map(|head| Best::of(head, view.spread));
-                    heads.reduce(|one, other| if other.beats(&one) { other } else { one })
-                })
+        let lanes = &self.board.lanes;
+        let mut winner: Option<&Best> = None;
+        for (view, lane) in self.views.iter_mut().zip(lanes.iter()).filter(|(view, _)| !view.closed) {
+            let spread = view.spread;
+            let best = view.best.get_or_insert_with(|| {
+                let heads = lanes.heads(lane).map(|head| Best::of(head, spread));
+                heads.reduce(|one, other| if other.beats(&one) { other } else { one })
             });
-        bests.reduce(|one, other| if other.beats(&one) { other } else { one }).map(|best| best.position)
+            winner = best.as_ref().filter(|best| winner.is_none_or(|other| best.beats(other))).or(winner);
+        }
+        winner.map(|best| best.position)
     }
 
     /// The highest scores, best first, as the contract shows them.

@@ -8,6 +8,9 @@ pub fn of(event: &Event) -> String {
     match event {
         Event::NodeStatusChanged(e) => format!("node {} {} -> {}", short(e.node.0), e.from, e.to),
         Event::NodeEligibilityChanged(e) => format!("node {} {}", short(e.node.0), e.to),
+        Event::NodeDrainStarted(e) => format!("node {} to be emptied", short(e.node.0)),
+        Event::NodeDrainUpdated(e) => format!("node {} to be emptied otherwise", short(e.node.0)),
+        Event::NodeDrainEnded(e) => format!("node {} emptied: {}", short(e.node.0), e.status),
         Event::NodeRegistered(e) => format!("node {} registered", short(e.node.0)),
         Event::NodeUpdated(e) => format!("node {} updated", short(e.node.0)),
         Event::NodeDeregistered(e) => format!("node {} forgotten", short(e.node.0)),

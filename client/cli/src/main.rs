@@ -8,6 +8,8 @@
 mod agent;
 mod call;
 mod command;
+mod confirm;
+mod drain_monitor;
 mod environment;
 mod flags;
 mod help;

@@ -2,7 +2,7 @@ use api::{
     DrainSpec, HostStats, NodeDrainUpdateResponse, NodeEligibilityUpdateResponse, NodeListStub,
     NodeUpdateDrainRequest, NodeUpdateEligibilityRequest,
 };
-use model::document::{Allocation, Node};
+use model::document::{Allocation, Map, Node};
 
 use crate::Error;
 use crate::client::{Answer, Client, Query, segment};
@@ -30,13 +30,9 @@ impl Client {
         id: &str,
         drain_spec: Option<DrainSpec>,
         mark_eligible: bool,
+        meta: Map<String, String>,
     ) -> Result<NodeDrainUpdateResponse, Error> {
-        let request = NodeUpdateDrainRequest {
-            node_id: id.to_string(),
-            drain_spec,
-            mark_eligible,
-            ..NodeUpdateDrainRequest::default()
-        };
+        let request = NodeUpdateDrainRequest { node_id: id.to_string(), drain_spec, mark_eligible, meta };
         Ok(self.put(&format!("/v1/node/{}/drain", segment(id)), Query::new(), &request).await?.value)
     }
 

@@ -416,6 +416,30 @@ fn samples(name: &str) -> Vec<Event> {
                 changed(DeploymentStatus::Unblocking, "Deployment is unblocking remaining regions").into(),
             ]
         }
+        "NodeDrainStarted" => vec![
+            NodeDrainStarted { node: NodeId::default(), order: DrainOrder::default(), message: message() }
+                .into(),
+            NodeDrainStarted { node: node(), order: drain_order(), message: message() }.into(),
+        ],
+        "NodeDrainUpdated" => vec![
+            NodeDrainUpdated { node: NodeId::default(), order: DrainOrder::default(), message: message() }
+                .into(),
+            NodeDrainUpdated { node: node(), order: drain_order(), message: message() }.into(),
+        ],
+        "NodeDrainEnded" => {
+            let ended = |status, eligible, meta: &[(&str, &str)]| NodeDrainEnded {
+                node: node(),
+                status,
+                eligible,
+                meta: meta.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect(),
+                accessor: "anonymous".into(),
+                message: message(),
+            };
+            vec![
+                ended(DrainStatus::Complete, false, &[]).into(),
+                ended(DrainStatus::Canceled, true, &[("message", "done")]).into(),
+            ]
+        }
         "DeploymentPromoted" => vec![
             DeploymentPromoted { deployment: DeploymentId::default(), groups: vec![] }.into(),
             DeploymentPromoted { deployment: deployment(), groups: vec!["web".into()] }.into(),
@@ -517,6 +541,16 @@ fn outcome() -> EvalOutcome {
 
 fn key() -> JobKey {
     JobKey::new("default", "example-ünïcode")
+}
+
+fn drain_order() -> DrainOrder {
+    DrainOrder {
+        deadline: base::Duration(3_600_000_000_000),
+        force_at: Time(3_600_000_000_007),
+        ignore_system_jobs: true,
+        meta: vec![("message".into(), "new disks".into())],
+        accessor: "anonymous".into(),
+    }
 }
 
 fn node() -> NodeId {

@@ -1,6 +1,8 @@
 //! What somebody asks. It may be refused; what it leads to is a list of events.
 
-use base::{Index, Time, Uuid};
+use std::collections::BTreeMap;
+
+use base::{Duration, Index, Time, Uuid};
 use serde::{Deserialize, Serialize};
 
 use crate::document::{Allocation, CSIVolume, HostVolume, Job, JobSubmission, Node, NodePool};
@@ -44,6 +46,19 @@ pub enum Command {
     SetNodeEligibility {
         node: NodeId,
         to: Eligibility,
+    },
+    /// Empties a node, or stops emptying it.
+    SetNodeDrain {
+        node: NodeId,
+        drain: Option<DrainWish>,
+        /// It may take work again, once it is not emptied any more.
+        mark_eligible: bool,
+        meta: BTreeMap<String, String>,
+    },
+    /// Does what is due for a node that is being emptied: has allocations moved, or ends the drain. The leader asks when
+    /// something changed, or the deadline is over; if nothing is due nothing happens.
+    AdvanceDrain {
+        node: NodeId,
     },
     DeregisterNode {
         node: NodeId,
@@ -173,6 +188,8 @@ impl Command {
             Command::MissHeartbeat { .. } => 12,
             Command::EmitNodeMessages { .. } => 13,
             Command::SetNodeEligibility { .. } => 14,
+            Command::SetNodeDrain { .. } => 80,
+            Command::AdvanceDrain { .. } => 81,
             Command::DeregisterNode { .. } => 15,
             Command::UpdateAllocs { .. } => 16,
             Command::UpsertNodePool(_) => 18,
@@ -202,6 +219,14 @@ impl Command {
             Command::DeregisterVolume { .. } => 72,
         }
     }
+}
+
+/// How somebody wants a node emptied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DrainWish {
+    /// Above zero: what still runs after this long is stopped. Zero: no limit. Below zero: everything goes at once.
+    pub deadline: Duration,
+    pub ignore_system_jobs: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

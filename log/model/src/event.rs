@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 
 use crate::document::{List, NodeEvent};
 use crate::noun::{
-    AllocId, ClientStatus, DeploymentId, DeploymentStatus, Desired, Eligibility, EvalId, EvalStatus, JobKey,
-    JobType, NodeId, NodeStatus, Trigger, VolumeKey,
+    AllocId, ClientStatus, DeploymentId, DeploymentStatus, Desired, DrainStatus, Eligibility, EvalId,
+    EvalStatus, JobKey, JobType, NodeId, NodeStatus, Trigger, VolumeKey,
 };
 use crate::operator::{Autopilot, SchedulerRules};
 use crate::sparse;
@@ -112,6 +112,22 @@ events! {
     15 NodeDeregistered { node: NodeId, }
     /// The node told how its allocations are: what it says from here on is newer than its silence.
     16 NodeAllocsReported { node: NodeId, }
+
+    /// A node is to be emptied, and takes nothing new.
+    80 NodeDrainStarted { node: NodeId, order: DrainOrder, message: NodeMessage, }
+    /// How it is to be emptied is another now.
+    81 NodeDrainUpdated { node: NodeId, order: DrainOrder, message: NodeMessage, }
+    /// The node is empty, or is not to be emptied any more.
+    82 NodeDrainEnded {
+        node: NodeId,
+        status: DrainStatus,
+        /// It takes work again.
+        eligible: bool,
+        /// What is said about it from here on; if empty, what was said before.
+        meta: Vec<(String, String)>,
+        accessor: String,
+        message: NodeMessage,
+    }
 
     /// A pool of nodes was made or changed, by an operator or by the first node in it.
     18 NodePoolUpserted { name: String, document: Doc, }
@@ -241,6 +257,21 @@ events! {
     63 DeploymentPromoted { deployment: DeploymentId, groups: Vec<String>, }
     /// Somebody who knows said how allocations of a deployment are.
     64 AllocHealthSet { deployment: DeploymentId, healthy: bool, allocs: Vec<AllocId>, }
+}
+
+/// How a node is to be emptied.
+#[derive(
+    Clone, Debug, PartialEq, Default, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize,
+)]
+pub struct DrainOrder {
+    /// Zero: no limit. Below zero: everything goes at once.
+    pub deadline: Duration,
+    /// When what still runs is stopped; zero without a limit.
+    pub force_at: Time,
+    pub ignore_system_jobs: bool,
+    pub meta: Vec<(String, String)>,
+    /// Who asked.
+    pub accessor: String,
 }
 
 /// What a node found out about an allocation's health.

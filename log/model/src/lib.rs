@@ -22,8 +22,8 @@ pub use digest::Digest;
 pub use event::{Doc, Event};
 pub use image::{Chunk, ChunkId, Image};
 pub use noun::{
-    Actor, Algorithm, AllocId, ClientStatus, DeploymentId, DeploymentStatus, Desired, Eligibility, EvalId,
-    EvalStatus, JobKey, JobStatus, JobType,
+    Actor, Algorithm, AllocId, ClientStatus, DeploymentId, DeploymentStatus, Desired, DrainStatus,
+    Eligibility, EvalId, EvalStatus, JobKey, JobStatus, JobType,
 };
 pub use noun::{NodeId, NodeStatus, RequestId, Trigger, VolumeKey, VolumeKind};
 pub use operator::{Autopilot, Preempting, SchedulerRules};

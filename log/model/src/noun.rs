@@ -113,6 +113,15 @@ states!(Eligibility {
 });
 
 states!(
+    /// Whether a node is being emptied, or how that ended.
+    DrainStatus {
+        Draining = 0, "draining";
+        Complete = 1, "complete";
+        Canceled = 2, "canceled";
+    }
+);
+
+states!(
     /// What the servers want of an allocation.
     Desired {
         Run = 0, "run";

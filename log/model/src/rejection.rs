@@ -20,6 +20,8 @@ pub enum Rejection {
         node: NodeId,
         alloc: String,
     },
+    /// It takes no work while it is emptied.
+    NodeDraining(NodeId),
     PoolUnknown(String),
     PoolInvalid {
         field: Cow<'static, str>,
@@ -90,6 +92,7 @@ impl Rejection {
             | Rejection::DeploymentUnknown(_)
             | Rejection::VolumeUnknown(_) => Kind::NotFound,
             Rejection::NodeSilent(..)
+            | Rejection::NodeDraining(_)
             | Rejection::JobIndexMismatch(_)
             | Rejection::EvalNotOutstanding(_)
             | Rejection::PoolInUse(_)
@@ -129,6 +132,9 @@ impl std::fmt::Display for Rejection {
             }
             Rejection::NodeForeignAlloc { node, alloc } => {
                 write!(f, "allocation {alloc} does not belong to node {node}")
+            }
+            Rejection::NodeDraining(node) => {
+                write!(f, "node {node} is draining: stop the drain before it is marked as eligible")
             }
             Rejection::PoolUnknown(_) => f.write_str("node pool not found"),
             Rejection::PoolInvalid { field, expected } => {

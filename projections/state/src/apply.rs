@@ -139,6 +139,9 @@ impl State {
             Event::NodeEligibilityChanged(e) => {
                 delta.node_may_have_room(self.nodes.eligibility_changed(at, e))
             }
+            Event::NodeDrainStarted(e) => delta.nodes.push(self.nodes.drain_started(at, e)),
+            Event::NodeDrainUpdated(e) => delta.nodes.push(self.nodes.drain_updated(at, e)),
+            Event::NodeDrainEnded(e) => delta.node_may_have_room(self.nodes.drain_ended(at, e)),
             Event::NodeMessagesEmitted(e) => delta.nodes.push(self.nodes.messages_emitted(at, e)),
             Event::NodeAllocsReported(e) => delta.nodes.push(self.nodes.allocs_reported(at, e)),
             Event::NodeDeregistered(e) => delta.nodes.push(self.nodes.deregistered(at, e)),

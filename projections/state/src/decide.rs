@@ -83,6 +83,10 @@ pub fn decide(
         Command::MissHeartbeat { node } => node::decide::miss_heartbeat(state, ctx, *node),
         Command::EmitNodeMessages { node, messages } => node::decide::emit_messages(state, *node, messages),
         Command::SetNodeEligibility { node, to } => node::decide::set_eligibility(state, ctx, *node, *to),
+        Command::SetNodeDrain { node, drain, mark_eligible, meta } => {
+            node::drain::set(state, ctx, actor, *node, *drain, *mark_eligible, meta)
+        }
+        Command::AdvanceDrain { node } => node::drain::advance(state, ctx, *node),
         Command::DeregisterNode { node } => node::decide::deregister(state, ctx, *node),
         Command::EvaluateNode { node } => node::decide::evaluate(state, ctx, *node),
         Command::UpdateAllocs { node, updates } => alloc::decide::report(state, ctx, *node, updates),

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 
 use crate::broker::{Broker, BrokerSettings, BrokerStats, Delivery, NotHeld};
 use crate::deployments::Deployments;
+use crate::drains::Drains;
 use crate::heartbeats::{HeartbeatSettings, Heartbeats};
 use crate::images::{Images, keep_images};
 use crate::inbox::{Inbox, Notice};
@@ -70,6 +71,7 @@ impl Starting {
                 broker: Broker::new(self.settings.broker.clone()),
                 heartbeats: Heartbeats::new(self.settings.heartbeats.clone()),
                 deployments: Deployments::default(),
+                drains: Drains::default(),
                 chance: Rng::new(entropy()),
                 closed: false,
             }),
@@ -138,6 +140,7 @@ struct Leader {
     broker: Broker,
     heartbeats: Heartbeats,
     deployments: Deployments,
+    drains: Drains,
     chance: Rng,
     closed: bool,
 }
@@ -358,10 +361,12 @@ impl Shared {
             leader.heartbeats.clear();
             leader.heartbeats.rebuild(state, now());
             leader.deployments.rebuild(state, now());
+            leader.drains.rebuild(state, now());
         }
         leader.broker.observe(state, delta, now());
         if self.leadership_now() == Leadership::Mine {
             leader.deployments.observe(state, delta, now());
+            leader.drains.observe(state, delta, now());
         }
         for row in &delta.nodes {
             let hot = state.nodes.hot(*row);
@@ -392,6 +397,7 @@ impl Shared {
         leader.broker.lead(state, now());
         leader.heartbeats.rebuild(state, now());
         leader.deployments.rebuild(state, now());
+        leader.drains.rebuild(state, now());
         drop(leader);
         self.leadership.send_replace(Leadership::Mine);
         self.timer.notify_one();
@@ -408,6 +414,7 @@ impl Shared {
         leader.broker.follow();
         leader.heartbeats.clear();
         leader.deployments.clear();
+        leader.drains.clear();
     }
 
     /// The server cannot go on: says why, and takes no more commands.
@@ -526,8 +533,13 @@ fn refuse_waiting(shared: &Shared) {
 fn keep_time(shared: &Shared) {
     let mut leader = shared.leader.lock();
     while !leader.closed {
-        let own = [leader.broker.next_deadline(), leader.deployments.next_deadline()];
-        let next = leader.heartbeats.next_deadline().into_iter().chain(own.into_iter().flatten()).min();
+        let next = [
+            leader.heartbeats.next_deadline(),
+            leader.broker.next_deadline(),
+            leader.deployments.next_deadline(),
+            leader.drains.next_deadline(),
+        ];
+        let next = next.into_iter().flatten().min();
         let wait = next.map(|deadline| deadline.since(now()).to_std());
         match wait {
             Some(wait) if wait.is_zero() => {}
@@ -541,14 +553,16 @@ fn keep_time(shared: &Shared) {
             }
         }
         let state = shared.published.load();
-        let Leader { broker, heartbeats, deployments, chance, .. } = &mut *leader;
+        let Leader { broker, heartbeats, deployments, drains, chance, .. } = &mut *leader;
         let due = deployments.expire(&state, now());
+        let emptied = drains.expire(&state, now());
         let silent = heartbeats.expire(now());
         let failed = broker.expire(&state, now(), chance);
         parking_lot::MutexGuard::unlocked(&mut leader, || {
             silent.into_iter().for_each(|command| shared.submit_and_forget(command, "heartbeats"));
             failed.into_iter().for_each(|command| shared.submit_and_forget(command, "broker"));
             due.into_iter().for_each(|command| shared.submit_and_forget(command, "deployments"));
+            emptied.into_iter().for_each(|command| shared.submit_and_forget(command, "drains"));
             shared.work.notify_all();
         });
     }

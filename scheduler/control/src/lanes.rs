@@ -35,9 +35,11 @@ impl Lane {
             | Command::FoundCluster => Lane::Liveness,
             Command::UpdateAllocs { .. }
             | Command::EmitNodeMessages { .. }
-            | Command::AdvanceDeployment { .. } => Lane::Reports,
+            | Command::AdvanceDeployment { .. }
+            | Command::AdvanceDrain { .. } => Lane::Reports,
             Command::SettleEval(_) | Command::FailEval { .. } => Lane::Plans,
             Command::SetNodeEligibility { .. }
+            | Command::SetNodeDrain { .. }
             | Command::DeregisterNode { .. }
             | Command::RegisterJob(_)
             | Command::DeregisterJob { .. }

@@ -1,4 +1,5 @@
-//! The leader's loops: the sequencer, the broker, the workers, the heartbeats and the deployments.
+//! The leader's loops: the sequencer, the broker, the workers, the heartbeats, the deployments and
+//! the drains.
 //!
 //! Each is a machine without a clock of its own: it is told the time and says when it wants to be called
 //! again. Only `driver.rs` reads the clock, draws seeds and owns threads. No rule about nodes or jobs lives
@@ -7,6 +8,7 @@
 mod ask;
 pub mod broker;
 pub mod deployments;
+pub mod drains;
 mod driver;
 pub mod heartbeats;
 pub mod images;

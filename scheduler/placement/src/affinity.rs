@@ -70,6 +70,7 @@ mod tests {
             created: Index(1),
             status_updated: Time::ZERO,
             messages: Vec::new(),
+            drain: None,
         };
         let score = |list: &[Affinity]| Affinities::of(list).score(&node);
         assert_eq!(score(&[affinity("dc1", 100), affinity("dc2", 50), affinity("dc3", 50)]), 0.5);

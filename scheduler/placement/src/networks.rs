@@ -113,6 +113,7 @@ mod tests {
             created: Index(1),
             status_updated: Time::ZERO,
             messages: Vec::new(),
+            drain: None,
         }
     }
 

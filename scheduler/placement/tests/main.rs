@@ -7,6 +7,7 @@ mod choice;
 mod counts;
 mod deployments;
 mod disconnects;
+mod drains;
 mod dry_runs;
 mod evaluations;
 mod explain;

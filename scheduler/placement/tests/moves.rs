@@ -265,7 +265,7 @@ fn each_allocation_of_a_group_has_a_fate_of_its_own() {
     assert_eq!((placed(&outcome), stopped_names(&world, &outcome)), (vec![1, 2, 3], vec![1, 2]));
 }
 
-/// C10, C29. Nodes are not drained yet: one that takes nothing new stands for one that is being emptied.
+/// C10, C29. What is emptied takes nothing new, and its allocations are asked to move; `drains.rs` has who asks.
 #[test]
 fn what_becomes_of_a_node_decides_what_becomes_of_its_work() {
     type Change = fn(&mut World, AllocId, u128);

@@ -1,10 +1,9 @@
-use std::io::{self, BufRead};
-
 use sdk::{Client, Query};
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE_FLAGS};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run, VERBOSE_FLAGS};
+use crate::confirm::confirmed;
 use crate::flags::{switch, value};
-use crate::output::{Look, write_err, write_out};
+use crate::output::{Look, write_out};
 use crate::{monitor, resolve};
 
 pub static COMMAND: Command = Command {
@@ -37,8 +36,11 @@ async fn run(call: Call) -> Outcome {
     for word in &call.args.words {
         let (namespace, id) = resolve::job(&client, &look, word).await?;
         let prefix = *word != id;
-        if prefix && call.args.words.len() == 1 && !call.args.switch("yes") && !confirmed(&id)? {
-            return Ok(0);
+        if prefix && call.args.words.len() == 1 && !call.args.switch("yes") {
+            let question = format!("Are you sure you want to stop job \"{id}\"?");
+            if !confirmed(&question, "job stop", "Cancelling job stop")? {
+                return Ok(0);
+            }
         }
         jobs.push((namespace, id));
     }
@@ -67,44 +69,4 @@ async fn stop(call: &Call, client: &Client, look: &Look, namespace: &str, id: &s
         return Ok(0);
     }
     monitor::evaluation(client, look, &stopped.eval_id).await
-}
-
-/// Asks. Only an exact `y` is a yes.
-fn confirmed(id: &str) -> Result<bool, Failure> {
-    write_out(format!("Are you sure you want to stop job \"{id}\"? [y/N] "));
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer).map_err(anyhow::Error::from)?;
-    judge(answer.trim_end_matches(['\n', '\r']), "job stop").inspect(|yes| {
-        if !yes {
-            write_err("Cancelling job stop");
-        }
-    })
-}
-
-/// `y` is a yes; nothing and whatever begins with `n` a no; the rest is a mistake.
-fn judge(answer: &str, what: &str) -> Result<bool, Failure> {
-    match answer {
-        "y" => Ok(true),
-        "" => Ok(false),
-        no if no.to_lowercase().starts_with('n') => Ok(false),
-        "Y" | "yes" | "Yes" => {
-            Err(Failure::Code(0, format!("For confirmation, an exact 'y' is required: no {what}")))
-        }
-        other => Err(anyhow::anyhow!("No confirmation detected: \"{other}\" is neither y nor n").into()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_an_exact_y_is_a_yes() {
-        assert!(matches!(judge("y", "job stop"), Ok(true)));
-        for answer in ["", "n", "N", "no"] {
-            assert!(matches!(judge(answer, "job stop"), Ok(false)), "{answer}");
-        }
-        assert!(matches!(judge("yes", "job stop"), Err(Failure::Code(0, _))));
-        assert!(matches!(judge("sure", "job stop"), Err(Failure::Failed(_))));
-    }
 }

@@ -17,6 +17,7 @@ mod job_run;
 mod job_status;
 mod job_stop;
 mod job_validate;
+mod node_change;
 mod node_pool;
 mod node_status;
 mod operator_api;
@@ -59,6 +60,8 @@ pub fn all() -> Vec<&'static Command> {
         &job_status::COMMAND,
         &job_stop::COMMAND,
         &job_validate::COMMAND,
+        &node_change::DRAIN,
+        &node_change::ELIGIBILITY,
         &node_pool::APPLY,
         &node_pool::DELETE,
         &node_pool::INFO,

@@ -51,7 +51,8 @@ async fn run(call: Call) -> Outcome {
     Ok(0)
 }
 
-async fn own_node(client: &Client) -> Result<String, Failure> {
+/// The node of the agent that is asked.
+pub async fn own_node(client: &Client) -> Result<String, Failure> {
     let stats = client.agent_self().await.doing("querying agent info")?.stats.0;
     let id = stats.get("client").and_then(|client| client.get("node_id")).cloned();
     Ok(id.ok_or_else(|| anyhow::anyhow!("the agent that was asked runs no node"))?)

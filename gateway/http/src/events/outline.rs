@@ -56,6 +56,7 @@ const FAIL_DEPLOYMENT: u16 = 62;
 const PAUSE_DEPLOYMENT: u16 = 63;
 const RESUME_DEPLOYMENT: u16 = 64;
 const SET_ALLOC_HEALTH: u16 = 65;
+const ADVANCE_DRAIN: u16 = 81;
 
 /// Folds a batch and lists what is to be told of it.
 ///
@@ -101,6 +102,9 @@ fn kind(command: u16, event: &Event) -> Option<&'static str> {
         Event::NodeRegistered(_) | Event::NodeUpdated(_) => Some("NodeRegistration"),
         Event::NodeStatusChanged(_) | Event::NodeMessagesEmitted(_) => Some("NodeStreamEvent"),
         Event::NodeEligibilityChanged(_) => Some("NodeEligibility"),
+        Event::NodeDrainStarted(_) | Event::NodeDrainUpdated(_) | Event::NodeDrainEnded(_) => {
+            Some("NodeDrain")
+        }
         Event::NodeDeregistered(_) => Some("NodeDeregistration"),
         Event::NodeAllocsReported(_) | Event::AllocReported(_) => Some("AllocationUpdated"),
         Event::JobRegistered(_) => Some("JobRegistered"),
@@ -129,7 +133,7 @@ fn kind(command: u16, event: &Event) -> Option<&'static str> {
             UPDATE_ALLOCS => "AllocationUpdated",
             REGISTER_JOB => "JobRegistered",
             DEREGISTER_JOB => "JobDeregistered",
-            STOP_ALLOC => "AllocationUpdateDesiredStatus",
+            STOP_ALLOC | ADVANCE_DRAIN => "AllocationUpdateDesiredStatus",
             PROMOTE_DEPLOYMENT => "DeploymentPromotion",
             FAIL_DEPLOYMENT | PAUSE_DEPLOYMENT | RESUME_DEPLOYMENT => "DeploymentStatusUpdate",
             SET_ALLOC_HEALTH => "DeploymentAllocHealth",
@@ -199,6 +203,9 @@ impl Outline<'_> {
             Event::NodeUpdated(e) => self.node(kind, e.node),
             Event::NodeStatusChanged(e) => self.node(kind, e.node),
             Event::NodeEligibilityChanged(e) => self.node(kind, e.node),
+            Event::NodeDrainStarted(e) => self.node(kind, e.node),
+            Event::NodeDrainUpdated(e) => self.node(kind, e.node),
+            Event::NodeDrainEnded(e) => self.node(kind, e.node),
             Event::NodeMessagesEmitted(e) => self.node(kind, e.node),
             Event::NodeAllocsReported(e) => self.node(kind, e.node),
             Event::NodeDeregistered(e) => {

@@ -21,7 +21,6 @@ const UNSUPPORTED: &[&str] = &[
     "/v1/job/{id}/action",
     "/v1/job/{id}/periodic/force",
     "/v1/job/{id}/versions/{tag}/tag",
-    "/v1/node/{id}/drain",
     "/v1/namespace",
     "/v1/scaling/{*rest}",
     "/v1/services",

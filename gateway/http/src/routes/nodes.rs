@@ -3,11 +3,15 @@ use axum::extract::{Path, State as With};
 use axum::routing::get;
 use base::Index;
 use control::Receipt;
+use model::command::DrainWish;
 use model::{Command, Eligibility, NodeId};
 use state::State;
 use state::node::NodeRow;
 
-use api::{NodeEligibilityUpdateResponse, NodePurgeResponse, NodeUpdateEligibilityRequest};
+use api::{
+    DrainSpec, NodeDrainUpdateResponse, NodeEligibilityUpdateResponse, NodePurgeResponse,
+    NodeUpdateDrainRequest, NodeUpdateEligibilityRequest,
+};
 
 use super::write;
 use crate::answer::{Answer, written};
@@ -23,6 +27,7 @@ pub fn router() -> Router<Server> {
         .route("/v1/node/{id}", get(read))
         .route("/v1/node/{id}/allocations", get(allocations))
         .route("/v1/node/{id}/eligibility", write(set_eligibility))
+        .route("/v1/node/{id}/drain", write(drain))
         .route("/v1/node/{id}/evaluate", write(evaluate))
         .route("/v1/node/{id}/purge", write(purge))
 }
@@ -73,6 +78,25 @@ async fn set_eligibility(
     let NodePurgeResponse { eval_ids, eval_create_index, node_modify_index, index, .. } =
         changed(&server, node, &receipt);
     let response = NodeEligibilityUpdateResponse { node_modify_index, eval_ids, eval_create_index, index };
+    written(receipt.index, &response)
+}
+
+async fn drain(
+    With(server): With<Server>,
+    Path(id): Path<String>,
+    write: Write,
+    Json(request): Json<NodeUpdateDrainRequest>,
+) -> Answer {
+    let node = parse(if request.node_id.is_empty() { &id } else { &request.node_id })?;
+    let drain = request.drain_spec.map(|DrainSpec { deadline, ignore_system_jobs }| DrainWish {
+        deadline: deadline.0,
+        ignore_system_jobs,
+    });
+    let (mark_eligible, meta) = (request.mark_eligible, request.meta.0);
+    let receipt = server.submit(&write, Command::SetNodeDrain { node, drain, mark_eligible, meta }).await?;
+    let NodePurgeResponse { eval_ids, eval_create_index, node_modify_index, index, .. } =
+        changed(&server, node, &receipt);
+    let response = NodeDrainUpdateResponse { node_modify_index, eval_ids, eval_create_index, index };
     written(receipt.index, &response)
 }
 

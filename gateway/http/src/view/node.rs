@@ -1,6 +1,6 @@
 use api::NodeListStub;
 use model::document::Map;
-use state::node::{NodeRow, Nodes};
+use state::node::{NodeRow, Nodes, last_drain};
 
 /// What of a node's attributes a list may show.
 const OS_NAME: &str = "os.name";
@@ -29,14 +29,14 @@ pub fn stub(nodes: &Nodes, row: NodeRow, extras: Extras) -> NodeListStub {
         node_class: node.node_class.clone(),
         node_pool: node.node_pool.clone(),
         version: attribute(VERSION).unwrap_or_default(),
-        drain: node.drain,
+        drain: cold.draining().is_some(),
         scheduling_eligibility: hot.eligibility.to_string(),
         status: hot.status.to_string(),
         status_description: node.status_description.clone(),
         drivers: node.drivers.clone(),
         node_resources: node.node_resources.clone().filter(|_| extras.resources),
         reserved_resources: node.reserved_resources.clone().filter(|_| extras.resources),
-        last_drain: node.last_drain.clone(),
+        last_drain: cold.drain.as_ref().map(last_drain),
         create_index: cold.created.0,
         modify_index: hot.modified.0,
         host_volumes: node.host_volumes.clone(),

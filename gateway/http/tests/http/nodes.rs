@@ -101,11 +101,52 @@ async fn jobs_look_again_at_a_node_that_is_evaluated_or_purged() {
 }
 
 #[tokio::test]
-async fn a_drain_is_refused_by_name() {
+async fn an_empty_node_is_drained_at_once() {
     let cluster = Cluster::start().await;
     let node = cluster.node(1).await;
-    let drain = cluster.put(&format!("/v1/node/{node}/drain"), &json!({"DrainSpec": {"Deadline": 0}})).await;
-    drain.refused(501, &format!("PUT /v1/node/{node}/drain is not supported by this release"));
+    let path = format!("/v1/node/{node}/drain");
+    let hour = 3_600_000_000_000_i64;
+    let spec = json!({"DrainSpec": {"Deadline": hour}, "Meta": {"message": "new disks"}});
+    let drain = cluster.put(&path, &spec).await;
+    assert_holds(&drain.json(), &json!({"NodeModifyIndex": drain.index(), "EvalIDs": null}));
+    let mut index = drain.index() - 1;
+    let drained = loop {
+        let got = cluster.get(&format!("/v1/node/{node}?index={index}&wait=60s")).await;
+        index = got.index();
+        if got.json()["LastDrain"]["Status"] == "complete" {
+            break got.json();
+        }
+    };
+    let expected = json!({
+        "Drain": false, "DrainStrategy": null, "SchedulingEligibility": "ineligible",
+        "LastDrain": {"Status": "complete", "AccessorID": "anonymous", "Meta": {"message": "new disks"}},
+    });
+    assert_holds(&drained, &expected);
+    let messages = drained["Events"].as_array().unwrap();
+    let texts: Vec<&str> = messages.iter().filter_map(|message| message["Message"].as_str()).collect();
+    assert!(texts.ends_with(&["Node drain strategy set", "Node drain complete"]), "{texts:?}");
+}
+
+#[tokio::test]
+async fn a_drain_goes_on_until_what_runs_there_may_go() {
+    let cluster = Cluster::start().await;
+    let node = cluster.node(1).await;
+    let eval = cluster.job("web").await;
+    cluster.place(eval, "web", node, 7).await;
+    let path = format!("/v1/node/{node}");
+    cluster.put(&format!("{path}/drain"), &json!({"DrainSpec": {"Deadline": 0}})).await;
+    let draining = cluster.get(&path).await.json();
+    let strategy = json!({"Deadline": 0, "IgnoreSystemJobs": false, "ForceDeadline": "0001-01-01T00:00:00Z"});
+    assert_holds(&draining, &json!({"Drain": true, "DrainStrategy": strategy}));
+    assert_holds(&cluster.get("/v1/nodes").await.json(), &json!([{"Drain": true}]));
+    let eligible = cluster.put(&format!("{path}/eligibility"), &json!({"Eligibility": "eligible"})).await;
+    eligible
+        .refused(409, &format!("node {node} is draining: stop the drain before it is marked as eligible"));
+    let off = cluster.put(&format!("{path}/drain"), &json!({"DrainSpec": null, "MarkEligible": true})).await;
+    assert_eq!(off.json()["EvalIDs"].as_array().unwrap().len(), 1);
+    let expected = json!({"SchedulingEligibility": "eligible", "LastDrain": {"Status": "canceled"}});
+    assert_holds(&cluster.get(&path).await.json(), &expected);
+    cluster.put("/v1/node/nobody/drain", &json!({"DrainSpec": null})).await.refused(404, "node not found");
 }
 
 #[tokio::test]

@@ -55,6 +55,7 @@ impl Handler for Rpc {
             "Node.UpdateEligibility" => {
                 answer(&body, |request| node::update_eligibility(self, request)).await
             }
+            "Node.UpdateDrain" => answer(&body, |request| node::update_drain(self, request)).await,
             "Alloc.GetAllocs" => answer(&body, |request| alloc::get_many(self, request)).await,
             "Alloc.GetAlloc" => answer(&body, |request| alloc::get(self, request)).await,
             method::RAFT => {

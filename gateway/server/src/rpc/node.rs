@@ -1,3 +1,4 @@
+use model::command::DrainWish;
 use model::document::{List, NodeEvent};
 use model::event::NodeMessage;
 use model::{Command, Eligibility, NodeStatus};
@@ -6,8 +7,9 @@ use state::node::NodeRow;
 use wire::Connection;
 use wire::messages::{
     AllocUpdateRequest, EmitNodeEventsRequest, GenericResponse, NodeChangeResponse, NodeClientAllocsResponse,
-    NodeRegisterRequest, NodeServerInfo, NodeSpecificRequest, NodeUpdateEligibilityRequest,
-    NodeUpdateResponse, NodeUpdateStatusRequest, QueryMeta, SingleNodeResponse, WriteMeta,
+    NodeRegisterRequest, NodeServerInfo, NodeSpecificRequest, NodeUpdateDrainRequest,
+    NodeUpdateEligibilityRequest, NodeUpdateResponse, NodeUpdateStatusRequest, QueryMeta, SingleNodeResponse,
+    WriteMeta,
 };
 
 use super::Rpc;
@@ -103,14 +105,28 @@ pub async fn update_eligibility(
     let (node, _) = rpc.authenticate(&rpc.state(), &request.node_id, &request.write.auth_token)?;
     let to = Eligibility::from_word(&request.eligibility)
         .ok_or_else(|| format!("invalid scheduling eligibility {:?}", request.eligibility))?;
-    let receipt = rpc.submit(node, Command::SetNodeEligibility { node, to }).await?;
+    Ok(changed(&rpc.submit(node, Command::SetNodeEligibility { node, to }).await?))
+}
+
+pub async fn update_drain(rpc: &Rpc, request: NodeUpdateDrainRequest) -> Result<NodeChangeResponse, String> {
+    let (node, _) = rpc.authenticate(&rpc.state(), &request.node_id, &request.write.auth_token)?;
+    let drain = request.drain_strategy.map(|wanted| DrainWish {
+        deadline: wanted.deadline.0,
+        ignore_system_jobs: wanted.ignore_system_jobs,
+    });
+    let (mark_eligible, meta) = (request.mark_eligible, request.meta.0);
+    Ok(changed(&rpc.submit(node, Command::SetNodeDrain { node, drain, mark_eligible, meta }).await?))
+}
+
+/// What changed nothing has index 0.
+fn changed(receipt: &control::Receipt) -> NodeChangeResponse {
     let index = if receipt.wrote { receipt.index.0 } else { 0 };
-    Ok(NodeChangeResponse {
+    NodeChangeResponse {
         node_modify_index: index,
         eval_ids: receipt.reply.evals.iter().map(ToString::to_string).collect(),
         eval_create_index: if receipt.reply.evals.is_empty() { 0 } else { index },
         meta: WriteMeta { index },
-    })
+    }
 }
 
 /// Everything a node is told after it registered or beat. A beat that changed nothing has index 0.

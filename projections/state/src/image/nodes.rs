@@ -6,7 +6,7 @@ use model::{Eligibility, NodeId, NodeStatus};
 
 use super::columns::{Column, Fault, Reader, Writer, state};
 use crate::Kept;
-use crate::node::{Amount, Class, ClassRow, NodeCold, NodeHot};
+use crate::node::{Amount, Class, ClassRow, Drain, NodeCold, NodeHot};
 
 pub(super) fn encode(hot: &[NodeHot], cold: &[Arc<NodeCold>]) -> Vec<u8> {
     let mut to = Writer::default();
@@ -31,6 +31,10 @@ pub(super) fn encode(hot: &[NodeHot], cold: &[Arc<NodeCold>]) -> Vec<u8> {
     to.times(cold.iter().map(|node| node.status_updated));
     to.texts(cold.iter().map(|node| node.document.bytes()));
     encode_messages(&mut to, cold);
+    if cold.iter().any(|node| node.drain.is_some()) {
+        let drains: Vec<Vec<u8>> = cold.iter().map(|node| encode_drain(node)).collect();
+        to.texts(drains.iter().map(Vec::as_slice));
+    }
     to.0
 }
 
@@ -95,15 +99,33 @@ fn decode_cold(from: &mut Reader<'_>, len: usize) -> Result<Vec<NodeCold>, Fault
     let (created, updated): (Column<'_, 8>, Column<'_, 8>) = (from.column(len)?, from.column(len)?);
     let documents = from.texts(len)?;
     let messages = decode_messages(from, len)?;
-    let row = |(at, messages)| NodeCold {
+    let drains = decode_drains(from, len)?;
+    let row = |((at, messages), drain): ((usize, _), _)| NodeCold {
         id: NodeId(ids.id(at)),
         document: Kept::new(documents[at].to_vec()),
         secret_hash: secrets.0[at],
         created: created.index(at),
         status_updated: updated.time(at),
         messages,
+        drain,
     };
-    Ok(messages.into_iter().enumerate().map(row).collect())
+    Ok(messages.into_iter().enumerate().zip(drains).map(row).collect())
+}
+
+/// The last column, which is there if one of the nodes ever was emptied: its document, or nothing.
+fn encode_drain(node: &NodeCold) -> Vec<u8> {
+    node.drain.as_ref().map(Drain::to_bytes).unwrap_or_default()
+}
+
+fn decode_drains(from: &mut Reader<'_>, len: usize) -> Result<Vec<Option<Drain>>, Fault> {
+    if from.0.is_empty() {
+        return Ok(vec![None; len]);
+    }
+    let drain = |bytes: &[u8]| match bytes {
+        [] => Ok(None),
+        bytes => Drain::from_bytes(bytes).map(Some).ok_or("it is not a document of a drain"),
+    };
+    from.texts(len)?.into_iter().map(drain).collect()
 }
 
 /// For each node its messages, each with the index of the batch that brought it.

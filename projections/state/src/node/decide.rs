@@ -119,6 +119,9 @@ pub fn set_eligibility(
     to: Eligibility,
 ) -> Result<Decision, Rejection> {
     let row = known(state, node)?;
+    if to == Eligibility::Eligible && state.nodes.cold(row).draining().is_some() {
+        return Err(Rejection::NodeDraining(node));
+    }
     if state.nodes.hot(row).eligibility == to {
         return Ok(Decision::nothing());
     }
@@ -179,7 +182,7 @@ fn change_needs_evals(from: NodeStatus, to: NodeStatus) -> bool {
 }
 
 /// One evaluation for each job that has to look at the node again.
-fn node_evals(state: &State, ctx: &mut Context, row: NodeRow, document: &Node) -> Vec<NewEval> {
+pub(super) fn node_evals(state: &State, ctx: &mut Context, row: NodeRow, document: &Node) -> Vec<NewEval> {
     let node = state.nodes.cold(row).id;
     let mut jobs: Vec<_> = Vec::new();
     for alloc in &state.nodes.load(row).allocs {

@@ -3,12 +3,12 @@ use std::sync::Arc;
 use base::Index;
 use model::document::Node;
 use model::event::{
-    NodeAllocsReported, NodeDeregistered, NodeEligibilityChanged, NodeMessage, NodeMessagesEmitted,
-    NodeRegistered, NodeStatusChanged, NodeUpdated,
+    NodeAllocsReported, NodeDeregistered, NodeDrainEnded, NodeDrainStarted, NodeDrainUpdated,
+    NodeEligibilityChanged, NodeMessage, NodeMessagesEmitted, NodeRegistered, NodeStatusChanged, NodeUpdated,
 };
-use model::{Eligibility, NodeId, NodeStatus};
+use model::{DrainStatus, Eligibility, NodeId, NodeStatus};
 
-use super::state::{Amount, Class, ClassRow, NodeCold, NodeHot, NodeLoad, NodeRow, Nodes};
+use super::state::{Amount, Class, ClassRow, Drain, NodeCold, NodeHot, NodeLoad, NodeRow, Nodes};
 use crate::Kept;
 use crate::alloc::{Alloc, AllocRow};
 use crate::apply::Moment;
@@ -43,6 +43,7 @@ impl Nodes {
             created: at.index,
             status_updated: at.time,
             messages: vec![(welcome, at.index)],
+            drain: None,
         }));
         self.load.push(Arc::new(NodeLoad::default()));
         self.by_id.insert(event.node, row);
@@ -93,6 +94,54 @@ impl Nodes {
             self.gained_room(at.index, self.hot(row).class);
         }
         self.cold_mut(row).status_updated = at.time;
+        self.keep_messages(at.index, row, std::iter::once(&event.message));
+        row
+    }
+
+    pub(crate) fn drain_started(&mut self, at: Moment, event: &NodeDrainStarted) -> NodeRow {
+        let order = event.order.clone();
+        let drain = Drain { status: DrainStatus::Draining, started: at.time, updated: at.time, order };
+        self.drain(at, event.node, drain, &event.message)
+    }
+
+    pub(crate) fn drain_updated(&mut self, at: Moment, event: &NodeDrainUpdated) -> NodeRow {
+        let before = self.cold(self.known(event.node)).draining().expect("only a drain that goes on changes");
+        let mut order = event.order.clone();
+        if order.meta.is_empty() {
+            order.meta = before.order.meta.clone();
+        }
+        let drain = Drain { updated: at.time, order, ..before.clone() };
+        self.drain(at, event.node, drain, &event.message)
+    }
+
+    fn drain(&mut self, at: Moment, node: NodeId, drain: Drain, message: &NodeMessage) -> NodeRow {
+        let row = self.known(node);
+        let hot = self.hot_mut(row);
+        (hot.eligibility, hot.modified, hot.load_changed) = (Eligibility::Ineligible, at.index, at.index);
+        let cold = self.cold_mut(row);
+        (cold.drain, cold.status_updated) = (Some(drain), at.time);
+        self.keep_messages(at.index, row, std::iter::once(message));
+        row
+    }
+
+    pub(crate) fn drain_ended(&mut self, at: Moment, event: &NodeDrainEnded) -> NodeRow {
+        let row = self.known(event.node);
+        let hot = self.hot_mut(row);
+        (hot.modified, hot.load_changed) = (at.index, at.index);
+        if event.eligible {
+            hot.eligibility = Eligibility::Eligible;
+        }
+        if self.hot(row).takes_work() {
+            self.gained_room(at.index, self.hot(row).class);
+        }
+        let cold = self.cold_mut(row);
+        cold.status_updated = at.time;
+        let drain = cold.drain.as_mut().expect("only a drain that began ends");
+        (drain.status, drain.updated) = (event.status, at.time);
+        drain.order.accessor = event.accessor.clone();
+        if !event.meta.is_empty() {
+            drain.order.meta = event.meta.clone();
+        }
         self.keep_messages(at.index, row, std::iter::once(&event.message));
         row
     }

@@ -49,6 +49,9 @@ pub(crate) fn cold(row: u32, node: &NodeCold) -> u64 {
         }
         hash.pair(message.time.0 as u64, index.0);
     }
+    if let Some(drain) = &node.drain {
+        hash.bytes(&drain.to_bytes());
+    }
     hash.finish()
 }
 

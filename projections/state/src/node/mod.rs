@@ -2,6 +2,7 @@
 
 mod class;
 pub(crate) mod decide;
+pub(crate) mod drain;
 pub(crate) mod fold;
 pub(crate) mod hash;
 mod ports;
@@ -11,5 +12,5 @@ mod view;
 pub use class::computed_class;
 pub use ports::PortSet;
 pub(crate) use state::Class;
-pub use state::{Amount, ClassRow, NodeCold, NodeHot, NodeLoad, NodeRow, Nodes, secret_hash};
-pub use view::document;
+pub use state::{Amount, ClassRow, Drain, NodeCold, NodeHot, NodeLoad, NodeRow, Nodes, secret_hash};
+pub use view::{document, last_drain};

@@ -1,10 +1,11 @@
 use std::sync::Arc;
 
 use base::pages::{PAGE_ROWS, Pages};
-use base::{IdMap, Index, Time};
+use base::{Duration, IdMap, Index, Time};
 use model::document::Node;
-use model::event::NodeMessage;
-use model::{Eligibility, Given, NodeId, NodeStatus, Template};
+use model::event::{DrainOrder, NodeMessage};
+use model::{DrainStatus, Eligibility, Given, NodeId, NodeStatus, Template};
+use serde::{Deserialize, Serialize};
 
 use super::ports::PortSet;
 use crate::Kept;
@@ -109,6 +110,41 @@ pub struct NodeCold {
     pub status_updated: Time,
     /// The newest messages, oldest first.
     pub messages: Vec<(NodeMessage, Index)>,
+    /// How it is being emptied, or was the last time.
+    pub drain: Option<Drain>,
+}
+
+impl NodeCold {
+    /// How it is being emptied now.
+    pub fn draining(&self) -> Option<&Drain> {
+        self.drain.as_ref().filter(|drain| drain.status == DrainStatus::Draining)
+    }
+}
+
+/// How a node is emptied, and how that went.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Drain {
+    pub status: DrainStatus,
+    pub started: Time,
+    /// When it was last ordered otherwise, or ended.
+    pub updated: Time,
+    pub order: DrainOrder,
+}
+
+impl Drain {
+    /// What still runs is stopped then; at once if nothing is waited for.
+    pub fn deadline(&self) -> Option<Time> {
+        (self.order.deadline != Duration::ZERO).then_some(self.order.force_at)
+    }
+
+    /// As images and digests have it.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        rmp_serde::to_vec_named(self).expect("a drain holds only what msgpack can write")
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Drain> {
+        rmp_serde::from_slice(bytes).ok()
+    }
 }
 
 /// What is on a node.

@@ -1,6 +1,6 @@
-use model::document::Node;
+use model::document::{DrainMetadata, DrainStrategy, Node};
 
-use super::state::{NodeRow, Nodes};
+use super::state::{Drain, NodeRow, Nodes};
 
 /// The node as the contract shows it: without its secret.
 pub fn document(nodes: &Nodes, row: NodeRow) -> Node {
@@ -16,6 +16,29 @@ pub fn document(nodes: &Nodes, row: NodeRow) -> Node {
         modify_index: hot.modified.0,
         last_missed_heartbeat_index: hot.silent_since.0,
         last_alloc_update_index: hot.allocs_reported.0,
+        drain: cold.draining().is_some(),
+        drain_strategy: cold.draining().map(strategy),
+        last_drain: cold.drain.as_ref().map(last_drain),
         ..Node::clone(&cold.document)
+    }
+}
+
+fn strategy(drain: &Drain) -> DrainStrategy {
+    DrainStrategy {
+        deadline: drain.order.deadline.into(),
+        ignore_system_jobs: drain.order.ignore_system_jobs,
+        force_deadline: drain.order.force_at.into(),
+        started_at: drain.started.into(),
+    }
+}
+
+/// How the drain that goes on began, or the last one went.
+pub fn last_drain(drain: &Drain) -> DrainMetadata {
+    DrainMetadata {
+        started_at: drain.started.into(),
+        updated_at: drain.updated.into(),
+        status: drain.status.to_string(),
+        accessor_id: drain.order.accessor.clone(),
+        meta: drain.order.meta.iter().cloned().collect(),
     }
 }

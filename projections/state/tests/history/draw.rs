@@ -5,9 +5,9 @@ use model::document::{
 };
 use model::event::*;
 use model::{
-    AllocId, Autopilot, Chunk, ClientStatus, DeploymentId, DeploymentStatus, Desired, Doc, Eligibility,
-    EvalId, EvalStatus, Given, GivenToTask, JobKey, JobType, NodeId, NodeStatus, Report, SchedulerRules,
-    Template, Trigger, VolumeKey, VolumeKind,
+    AllocId, Autopilot, Chunk, ClientStatus, DeploymentId, DeploymentStatus, Desired, Doc, DrainStatus,
+    Eligibility, EvalId, EvalStatus, Given, GivenToTask, JobKey, JobType, NodeId, NodeStatus, Report,
+    SchedulerRules, Template, Trigger, VolumeKey, VolumeKind,
 };
 use state::State;
 use state::alloc::Alloc;
@@ -128,7 +128,8 @@ fn of_nodes(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
     let known = node(state, rng);
     let (Some(row), false) = (known, rng.below(3) == 0) else { return Some(vec![registered(rng)]) };
     let (hot, node) = (state.nodes.hot(row), state.nodes.cold(row).id);
-    let event = match rng.below(12) {
+    let event = match rng.below(15) {
+        12.. => drained(state, row, rng),
         0..5 => {
             let to = one(NodeStatus::ALL, rng).filter(|to| *to != hot.status)?;
             let message = (rng.below(2) == 0).then(|| message(rng));
@@ -143,6 +144,24 @@ fn of_nodes(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
         _ => NodeDeregistered { node }.into(),
     };
     Some(vec![event])
+}
+
+fn drained(state: &State, row: NodeRow, rng: &mut Rng) -> Event {
+    let (cold, message) = (state.nodes.cold(row), message(rng));
+    let meta = if rng.below(2) == 0 { vec![("message".into(), format!("{}", rng.below(9)))] } else { vec![] };
+    let (node, accessor) = (cold.id, "anonymous".to_string());
+    if cold.draining().is_some() && rng.below(3) == 0 {
+        let status = if rng.below(2) == 0 { DrainStatus::Complete } else { DrainStatus::Canceled };
+        let eligible = rng.below(2) == 0;
+        return NodeDrainEnded { node, status, eligible, meta, accessor, message }.into();
+    }
+    let deadline = base::Duration(rng.below(9) as i64 - 1);
+    let (force_at, ignore_system_jobs) = (Time(rng.below(9) as i64), rng.below(2) == 0);
+    let order = DrainOrder { deadline, force_at, ignore_system_jobs, meta, accessor };
+    match cold.draining() {
+        Some(_) => NodeDrainUpdated { node, order, message }.into(),
+        None => NodeDrainStarted { node, order, message }.into(),
+    }
 }
 
 fn registered(rng: &mut Rng) -> Event {

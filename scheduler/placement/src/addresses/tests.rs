@@ -36,6 +36,7 @@ fn cold(addresses: &[(&str, &str, &str)], reserved: &str) -> NodeCold {
         created: Index(1),
         status_updated: Time::ZERO,
         messages: Vec::new(),
+        drain: None,
     }
 }
 

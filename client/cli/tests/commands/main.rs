@@ -1,5 +1,7 @@
 //! The program as its users call it, against a cluster that answers from a table.
 
+mod nodes;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -130,29 +132,6 @@ fn a_job_is_stopped_and_its_evaluation_named() {
     let stopped_before = web_cluster().with("DELETE /v1/job/web", r#"{"EvalID": ""}"#);
     let nothing = stopped_before.run(&["stop", "web"]);
     assert_eq!((nothing.code, nothing.stdout.as_str()), (0, ""));
-}
-
-#[test]
-fn a_node_is_shown_even_when_it_does_not_say_what_it_does() {
-    let node = format!(
-        r#"{{"ID": "{NODE}", "Name": "n1", "Status": "ready", "Drivers": {{"raw_exec": {{"Detected": true, "Healthy": true}}}}}}"#
-    );
-    let cluster = Cluster::answering(&[
-        ("GET /v1/nodes", &format!(r#"[{{"ID": "{NODE}", "Name": "n1", "Status": "ready"}}]"#)),
-        (&format!("GET /v1/node/{NODE}"), &node),
-        (&format!("GET /v1/node/{NODE}/allocations"), "[]"),
-    ]);
-    let list = cluster.run(&["node", "status"]);
-    assert!(list.stdout.starts_with("ID        Node Pool  DC      Name  Class"), "{}", list.stdout);
-    let shown = cluster.run(&["node", "status", "0bad"]);
-    assert_eq!(shown.code, 0);
-    assert!(shown.stdout.contains("Driver Status   = raw_exec\n"), "{}", shown.stdout);
-    assert!(shown.stdout.contains("\nAllocated Resources\n"), "{}", shown.stdout);
-    assert!(
-        shown.stderr.starts_with("error fetching node stats: Unexpected response code: 404"),
-        "{}",
-        shown.stderr
-    );
 }
 
 #[test]

@@ -1,0 +1,49 @@
+//! Asks before something is done that nobody asked for by its whole name.
+
+use std::io::{self, BufRead};
+
+use crate::call::Failure;
+use crate::output::{write_err, write_out};
+
+/// Asks `question`. Only an exact `y` is a yes; whoever says no is told `canceled`.
+///
+/// # Errors
+/// When the answer is neither.
+pub fn confirmed(question: &str, what: &str, canceled: &str) -> Result<bool, Failure> {
+    write_out(format!("{question} [y/N] "));
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).map_err(anyhow::Error::from)?;
+    judge(answer.trim_end_matches(['\n', '\r']), what).inspect(|yes| {
+        if !yes {
+            write_err(canceled);
+        }
+    })
+}
+
+/// `y` is a yes; nothing and whatever begins with `n` a no; the rest is a mistake.
+fn judge(answer: &str, what: &str) -> Result<bool, Failure> {
+    match answer {
+        "y" => Ok(true),
+        "" => Ok(false),
+        no if no.to_lowercase().starts_with('n') => Ok(false),
+        "Y" | "yes" | "Yes" => {
+            Err(Failure::Code(0, format!("For confirmation, an exact 'y' is required: no {what}")))
+        }
+        other => Err(anyhow::anyhow!("No confirmation detected: \"{other}\" is neither y nor n").into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_exact_y_is_a_yes() {
+        assert!(matches!(judge("y", "job stop"), Ok(true)));
+        for answer in ["", "n", "N", "no"] {
+            assert!(matches!(judge(answer, "job stop"), Ok(false)), "{answer}");
+        }
+        assert!(matches!(judge("yes", "job stop"), Err(Failure::Code(0, _))));
+        assert!(matches!(judge("sure", "job stop"), Err(Failure::Failed(_))));
+    }
+}

@@ -1,0 +1,147 @@
+//! Follows a node until it is empty.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use model::document::{Allocation, Node};
+use sdk::{Client, Query};
+
+use crate::call::{Doing, Outcome, now};
+use crate::output::{Look, write_out};
+
+/// How often the node and its allocations are read.
+const POLL: Duration = Duration::from_secs(1);
+
+pub fn begin(look: &Look, id: &str) {
+    say(look, "Ctrl-C to stop monitoring: will not cancel the node drain");
+    say(look, &format!("Node \"{id}\" drain strategy set"));
+}
+
+/// Says what happens to the node's allocations. Ends with 0 once the drain is complete and what it stops has ended;
+/// with 1 when it was called off.
+///
+/// # Errors
+/// When the server cannot be asked.
+pub async fn drain(client: &Client, look: &Look, id: &str) -> Outcome {
+    let mut watch = Watch::default();
+    let mut drained = false;
+    loop {
+        let node = client.node(id, Query::new()).await.doing("reading node")?.value;
+        let allocs = client.node_allocations(id, Query::new()).await.doing("reading allocations")?.value;
+        watch.update(&allocs).iter().for_each(|line| say(look, line));
+        if node.drain_strategy.is_none() && !drained {
+            match how_it_ended(&node) {
+                Ok(line) => say(look, &line),
+                Err(line) => {
+                    say(look, &line);
+                    return Ok(1);
+                }
+            }
+            drained = true;
+        }
+        if drained && allocs.iter().all(|alloc| has_ended(alloc) || stays(alloc)) {
+            say(look, &format!("All allocations on node \"{id}\" have stopped"));
+            return Ok(0);
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// # Errors
+/// What to say if it is not empty.
+fn how_it_ended(node: &Node) -> Result<String, String> {
+    match node.last_drain.as_ref().map(|drain| drain.status.as_str()) {
+        Some("complete") => Ok(format!("Drain complete for node {}", node.id)),
+        Some(_) => Err(format!("Drain canceled for node {}", node.id)),
+        None => Err(format!("No drain strategy set for node {}", node.id)),
+    }
+}
+
+fn has_ended(alloc: &Allocation) -> bool {
+    matches!(alloc.client_status.as_str(), "complete" | "failed" | "lost")
+}
+
+/// The drain leaves it where it is.
+fn stays(alloc: &Allocation) -> bool {
+    alloc.desired_status == "run" && !is_moving(alloc)
+}
+
+fn is_moving(alloc: &Allocation) -> bool {
+    alloc.desired_transition.migrate == Some(true)
+}
+
+/// What was already said about allocations.
+#[derive(Default)]
+struct Watch {
+    seen: BTreeMap<String, Seen>,
+}
+
+#[derive(Clone, PartialEq)]
+struct Seen {
+    moving: bool,
+    stopping: bool,
+    status: String,
+}
+
+impl Watch {
+    /// What is new since the last time.
+    fn update(&mut self, allocs: &[Allocation]) -> Vec<String> {
+        let mut lines = Vec::new();
+        for alloc in allocs {
+            let id = &alloc.id;
+            let seen = Seen {
+                moving: is_moving(alloc),
+                stopping: alloc.desired_status == "stop",
+                status: alloc.client_status.clone(),
+            };
+            let before = self.seen.insert(id.clone(), seen.clone());
+            // What had ended before is no news.
+            if before.is_none() && has_ended(alloc) {
+                continue;
+            }
+            let was = before.unwrap_or(Seen { moving: false, stopping: false, status: seen.status.clone() });
+            if seen.moving && !was.moving {
+                lines.push(format!("Alloc \"{id}\" marked for migration"));
+            }
+            if seen.moving && seen.stopping && !was.stopping {
+                lines.push(format!("Alloc \"{id}\" draining"));
+            }
+            if seen.status != was.status {
+                lines.push(format!("Alloc \"{id}\" status {} -> {}", was.status, seen.status));
+            }
+        }
+        lines
+    }
+}
+
+fn say(look: &Look, line: &str) {
+    write_out(format!("{}: {line}\n", look.time(now().0)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn alloc(migrate: bool, desired: &str, client: &str) -> Allocation {
+        let mut alloc = Allocation { id: "a".to_string(), ..Allocation::default() };
+        (alloc.desired_status, alloc.client_status) = (desired.to_string(), client.to_string());
+        alloc.desired_transition.migrate = migrate.then_some(true);
+        alloc
+    }
+
+    #[test]
+    fn each_step_is_said_once() {
+        let mut watch = Watch::default();
+        let mut said = |alloc| watch.update(&[alloc]);
+        assert!(said(alloc(false, "run", "running")).is_empty());
+        assert_eq!(said(alloc(true, "run", "running")), ["Alloc \"a\" marked for migration"]);
+        assert_eq!(said(alloc(true, "stop", "running")), ["Alloc \"a\" draining"]);
+        assert_eq!(said(alloc(true, "stop", "complete")), ["Alloc \"a\" status running -> complete"]);
+        assert!(said(alloc(true, "stop", "complete")).is_empty());
+    }
+
+    #[test]
+    fn what_had_ended_is_no_news() {
+        assert!(Watch::default().update(&[alloc(true, "stop", "complete")]).is_empty());
+    }
+}

@@ -1,0 +1,189 @@
+//! When to look at which node that is being emptied.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base::{Duration, Time};
+use model::{Command, NodeId};
+use state::alloc::AllocRow;
+use state::job::JobRow;
+use state::node::NodeRow;
+use state::{Delta, State};
+
+/// What happens to a node's jobs within this time is looked at once.
+const GATHERED: Duration = Duration::from_millis(250);
+
+/// A command may be refused by a full queue, or come a moment before the deadline it is about: then it is given again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Nodes that are being emptied, each with the moment when it is looked at next, if there is one. Exists on the leader
+/// only. What is due is decided with the command, on the state: a look too many changes nothing.
+#[derive(Debug, Default)]
+pub struct Drains {
+    moments: BTreeMap<NodeId, Option<Time>>,
+    queue: BTreeSet<(Time, NodeId)>,
+}
+
+impl Drains {
+    /// A new leader does not know what the one before has seen: it looks at all.
+    pub fn rebuild(&mut self, state: &State, now: Time) {
+        self.clear();
+        for row in state.nodes.rows() {
+            self.take(state, row, now);
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.moments.clear();
+        self.queue.clear();
+    }
+
+    /// Something happened to nodes, or to allocations of jobs that are on nodes that are being emptied.
+    pub fn observe(&mut self, state: &State, delta: &Delta, now: Time) {
+        delta.nodes.iter().for_each(|row| self.take(state, *row, now));
+        if self.moments.is_empty() || delta.allocs.is_empty() {
+            return;
+        }
+        let jobs: BTreeSet<JobRow> = delta.allocs.iter().map(|row| state.allocs.get(*row).job).collect();
+        let soon = now.plus(GATHERED);
+        let later = |moment: &Option<Time>| moment.is_none_or(|moment| moment > soon);
+        let waiting: Vec<NodeId> =
+            self.moments.iter().filter(|(_, moment)| later(moment)).map(|(node, _)| *node).collect();
+        for node in waiting {
+            let concerns = |row: &AllocRow| jobs.contains(&state.allocs.get(*row).job);
+            let row = state.nodes.find(node);
+            if row.is_some_and(|row| state.nodes.load(row).allocs.iter().any(concerns)) {
+                self.set(node, Some(soon));
+            }
+        }
+    }
+
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.queue.first().map(|(moment, _)| *moment)
+    }
+
+    /// Nodes that have to be looked at now. Each is looked at again at its own deadline.
+    pub fn expire(&mut self, state: &State, now: Time) -> Vec<Command> {
+        let mut commands = Vec::new();
+        while let Some((_, node)) = self.queue.first().copied().filter(|(moment, _)| *moment <= now) {
+            self.forget(node);
+            let Some(drain) = state.nodes.find(node).and_then(|row| state.nodes.cold(row).draining()) else {
+                continue;
+            };
+            commands.push(Command::AdvanceDrain { node });
+            self.set(node, drain.deadline().map(|deadline| deadline.max(now.plus(AGAIN))));
+        }
+        commands
+    }
+
+    /// Nodes that are being emptied.
+    pub fn len(&self) -> usize {
+        self.moments.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.moments.is_empty()
+    }
+
+    /// Looks at the node soon if it is being emptied, and never otherwise.
+    fn take(&mut self, state: &State, row: NodeRow, now: Time) {
+        let (hot, cold) = (state.nodes.hot(row), state.nodes.cold(row));
+        if hot.gone || cold.draining().is_none() {
+            self.forget(cold.id);
+            return;
+        }
+        let soon = now.plus(GATHERED);
+        let waiting = self.moments.get(&cold.id).copied().flatten().unwrap_or(soon);
+        self.set(cold.id, Some(waiting.min(soon)));
+    }
+
+    fn forget(&mut self, node: NodeId) {
+        if let Some(Some(moment)) = self.moments.remove(&node) {
+            self.queue.remove(&(moment, node));
+        }
+    }
+
+    fn set(&mut self, node: NodeId, moment: Option<Time>) {
+        self.forget(node);
+        self.moments.insert(node, moment);
+        self.queue.extend(moment.map(|moment| (moment, node)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::Uuid;
+    use model::document::Node;
+    use model::event::{DrainOrder, NodeDrainEnded, NodeDrainStarted, NodeMessage, NodeRegistered};
+    use model::{Actor, Batch, CommandRecord, Doc, DrainStatus, Event, LoggedEvent, RequestId};
+
+    use super::*;
+
+    const ID: NodeId = NodeId(Uuid([7; 16]));
+    const DEADLINE: Duration = Duration::from_secs(60);
+
+    fn fold(state: &mut State, events: Vec<Event>) -> Delta {
+        let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::Anonymous };
+        let events = events.into_iter().map(|event| LoggedEvent { command: 0, event }).collect();
+        let batch = Batch { commands: vec![record], events, ..state.next_batch(Time::ZERO, Uuid::NIL) };
+        state.apply(&batch).unwrap()
+    }
+
+    fn message() -> NodeMessage {
+        NodeMessage::new("Drain", "", Time::ZERO)
+    }
+
+    fn begun() -> (State, Delta) {
+        let registered = NodeRegistered {
+            node: ID,
+            document: Doc::of(&Node::default()),
+            computed_class: String::new(),
+            secret_hash: [0; 32],
+        };
+        let order =
+            DrainOrder { deadline: DEADLINE, force_at: Time::ZERO.plus(DEADLINE), ..DrainOrder::default() };
+        let started = NodeDrainStarted { node: ID, order, message: message() };
+        let mut state = State::default();
+        let delta = fold(&mut state, vec![registered.into(), started.into()]);
+        (state, delta)
+    }
+
+    #[test]
+    fn a_node_is_looked_at_at_once_and_at_its_deadline() {
+        let (state, delta) = begun();
+        let mut watched = Drains::default();
+        watched.observe(&state, &delta, Time::ZERO);
+        watched.observe(&state, &delta, Time(GATHERED.0 / 2));
+        assert_eq!(watched.next_deadline(), Some(Time(GATHERED.0)));
+        let commands = watched.expire(&state, Time(GATHERED.0));
+        assert!(matches!(commands[..], [Command::AdvanceDrain { node: ID }]));
+        assert_eq!(watched.next_deadline(), Some(Time::ZERO.plus(DEADLINE)));
+    }
+
+    #[test]
+    fn what_is_over_is_not_looked_at() {
+        let (mut state, delta) = begun();
+        let mut watched = Drains::default();
+        watched.observe(&state, &delta, Time::ZERO);
+        let ended = NodeDrainEnded {
+            node: ID,
+            status: DrainStatus::Canceled,
+            eligible: true,
+            meta: Vec::new(),
+            accessor: String::new(),
+            message: message(),
+        };
+        let delta = fold(&mut state, vec![ended.into()]);
+        watched.observe(&state, &delta, Time::ZERO);
+        assert!(watched.is_empty());
+        watched.rebuild(&state, Time::ZERO);
+        assert!(watched.is_empty());
+    }
+
+    #[test]
+    fn a_new_leader_looks_at_all_that_are_being_emptied() {
+        let (state, _) = begun();
+        let mut watched = Drains::default();
+        watched.rebuild(&state, Time::ZERO);
+        assert_eq!((watched.len(), watched.next_deadline()), (1, Some(Time(GATHERED.0))));
+    }
+}

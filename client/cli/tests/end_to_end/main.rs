@@ -9,6 +9,7 @@ mod cluster;
 mod crash;
 mod damage;
 mod disconnect;
+mod drains;
 mod first_hour;
 mod snapshot;
 mod support;

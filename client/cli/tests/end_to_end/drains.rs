@@ -1,0 +1,55 @@
+//! A node is emptied by hand: what ran there goes on elsewhere.
+
+use serde_json::json;
+
+use crate::support::fake_node::FakeNode;
+use crate::support::{Place, eventually, job, text, until};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_ran_on_an_emptied_node_goes_on_elsewhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Place::server(directory.path(), "server").start();
+    let mut nodes = Vec::new();
+    for _ in 0..2 {
+        let node = FakeNode::connect(server.place.rpc, "dc1").await;
+        node.register().await.unwrap();
+        node.beat().await.unwrap();
+        nodes.push(node);
+    }
+    let _beats: Vec<_> = nodes.iter().map(FakeNode::keep_beating).collect();
+    server.register(&job("web", json!({"command": "/bin/true"})));
+    let first = eventually("the job is placed", || server.allocs("web").first().cloned());
+    let (from, to) = match first["NodeID"] == nodes[0].id() {
+        true => (&nodes[0], &nodes[1]),
+        false => (&nodes[1], &nodes[0]),
+    };
+    let first = text(&first["ID"]);
+    from.report(&first, "running").await.unwrap();
+
+    let drained = server.run(&["node", "drain", "-enable", "-detach", "-m", "new disks", from.id()]).good();
+    assert_eq!(drained, format!("Node \"{}\" drain strategy set\n", from.id()));
+    let node = || server.get(&format!("/v1/node/{}", from.id()));
+    assert_eq!((&node()["Drain"], &node()["SchedulingEligibility"]), (&json!(true), &json!("ineligible")));
+    // Nobody said yet that it is well, so it is not moved; unless nobody waits for that any more.
+    server.run(&["node", "drain", "-enable", "-detach", "-force", from.id()]).good();
+    let second = eventually("another takes its place", || {
+        server.allocs("web").into_iter().find(|alloc| alloc["NodeID"] == to.id())
+    });
+    let alloc = server.get(&format!("/v1/allocation/{first}"));
+    assert_eq!(
+        (&alloc["DesiredStatus"], &alloc["NextAllocation"], &alloc["DesiredDescription"]),
+        (&json!("stop"), &second["ID"], &json!("alloc is being migrated"))
+    );
+    until("the drain is over", || node()["LastDrain"]["Status"] == "complete");
+    assert_eq!(node()["LastDrain"]["Meta"], json!({"message": "new disks"}));
+
+    from.report(&first, "complete").await.unwrap();
+    let watched = server.run(&["node", "drain", "-monitor", from.id()]).good();
+    assert!(watched.contains(&format!("Drain complete for node {}\n", from.id())), "{watched}");
+    assert!(
+        watched.ends_with(&format!("All allocations on node \"{}\" have stopped\n", from.id())),
+        "{watched}"
+    );
+    let opened = server.run(&["node", "eligibility", "-enable", from.id()]).good();
+    assert!(opened.ends_with("scheduling eligibility set: eligible for scheduling\n"), "{opened}");
+}

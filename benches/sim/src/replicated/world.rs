@@ -151,7 +151,9 @@ impl World {
 
     /// Whoever leads, if it is sure of it, and what tells that it is no more.
     pub fn leading(&self) -> Option<(Arc<RaftJournal>, Arc<Gone>)> {
-        self.servers.iter().find(|server| server.leads())?.journal()
+        // One that is cut off, or no member any more, may not know yet that another leads.
+        let leading = self.servers.iter().filter(|server| server.leads()).filter_map(Server::journal);
+        leading.max_by_key(|(journal, _)| journal.status().term)
     }
 
     pub fn next_number(&self) -> u64 {

@@ -1,11 +1,11 @@
 //! When to look at which deployment.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use base::{Duration, Time};
 use model::{Command, DeploymentId};
 use state::deployment::{Deployment, DeploymentRow, next_deadline};
 use state::{Delta, State};
+
+use crate::moments::Moments;
 
 /// What happens to a deployment within this time is looked at once: the reports of a hundred nodes lead to one
 /// evaluation.
@@ -18,8 +18,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// a look too many changes nothing.
 #[derive(Debug, Default)]
 pub struct Deployments {
-    moments: BTreeMap<DeploymentId, Time>,
-    queue: BTreeSet<(Time, DeploymentId)>,
+    moments: Moments<DeploymentId>,
 }
 
 impl Deployments {
@@ -27,12 +26,11 @@ impl Deployments {
     pub fn rebuild(&mut self, state: &State, now: Time) {
         self.clear();
         let active = state.deployments.iter().map(|(_, known)| known).filter(|known| known.is_active());
-        active.for_each(|known| self.set(known.id, now.plus(GATHERED)));
+        active.for_each(|known| self.moments.set(known.id, now.plus(GATHERED)));
     }
 
     pub fn clear(&mut self) {
         self.moments.clear();
-        self.queue.clear();
     }
 
     /// Something happened to these deployments.
@@ -40,28 +38,25 @@ impl Deployments {
         for DeploymentRow(row) in &delta.deployments {
             let known = state.deployments.get(DeploymentRow(*row));
             if is_over(known) {
-                self.forget(known.id);
+                self.moments.forget(known.id);
             } else {
-                let soon = now.plus(GATHERED);
-                let waiting = self.moments.get(&known.id).copied().unwrap_or(soon);
-                self.set(known.id, waiting.min(soon));
+                self.moments.set_by(known.id, now.plus(GATHERED));
             }
         }
     }
 
     pub fn next_deadline(&self) -> Option<Time> {
-        self.queue.first().map(|(moment, _)| *moment)
+        self.moments.next()
     }
 
     /// Deployments that have to be looked at now. Each is looked at again at its own deadline.
     pub fn expire(&mut self, state: &State, now: Time) -> Vec<Command> {
         let mut commands = Vec::new();
-        while let Some((_, id)) = self.queue.first().copied().filter(|(moment, _)| *moment <= now) {
-            self.forget(id);
+        while let Some(id) = self.moments.take_due(now) {
             let Some(known) = state.deployments.lookup(id).filter(|known| !is_over(known)) else { continue };
             commands.push(Command::AdvanceDeployment { deployment: id });
             if let Some(deadline) = next_deadline(known) {
-                self.set(id, deadline.max(now.plus(AGAIN)));
+                self.moments.set(id, deadline.max(now.plus(AGAIN)));
             }
         }
         commands
@@ -74,18 +69,6 @@ impl Deployments {
 
     pub fn is_empty(&self) -> bool {
         self.moments.is_empty()
-    }
-
-    fn forget(&mut self, id: DeploymentId) {
-        if let Some(moment) = self.moments.remove(&id) {
-            self.queue.remove(&(moment, id));
-        }
-    }
-
-    fn set(&mut self, id: DeploymentId, moment: Time) {
-        self.forget(id);
-        self.moments.insert(id, moment);
-        self.queue.insert((moment, id));
     }
 }
 

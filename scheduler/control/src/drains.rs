@@ -1,6 +1,6 @@
 //! When to look at which node that is being emptied.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use base::{Duration, Time};
 use model::{Command, NodeId};
@@ -9,18 +9,19 @@ use state::job::JobRow;
 use state::node::NodeRow;
 use state::{Delta, State};
 
+use crate::moments::Moments;
+
 /// What happens to a node's jobs within this time is looked at once.
 const GATHERED: Duration = Duration::from_millis(250);
 
 /// A command may be refused by a full queue, or come a moment before the deadline it is about: then it is given again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Nodes that are being emptied, each with the moment when it is looked at next, if there is one. Exists on the leader
-/// only. What is due is decided with the command, on the state: a look too many changes nothing.
+/// Nodes that are being emptied, and when each is looked at next, if it is known. Exists on the leader only. What is due is decided with the command, on the state: a look too many changes nothing.
 #[derive(Debug, Default)]
 pub struct Drains {
-    moments: BTreeMap<NodeId, Option<Time>>,
-    queue: BTreeSet<(Time, NodeId)>,
+    nodes: BTreeSet<NodeId>,
+    moments: Moments<NodeId>,
 }
 
 impl Drains {
@@ -33,79 +34,69 @@ impl Drains {
     }
 
     pub fn clear(&mut self) {
+        self.nodes.clear();
         self.moments.clear();
-        self.queue.clear();
     }
 
     /// Something happened to nodes, or to allocations of jobs that are on nodes that are being emptied.
     pub fn observe(&mut self, state: &State, delta: &Delta, now: Time) {
         delta.nodes.iter().for_each(|row| self.take(state, *row, now));
-        if self.moments.is_empty() || delta.allocs.is_empty() {
+        if self.nodes.is_empty() || delta.allocs.is_empty() {
             return;
         }
         let jobs: BTreeSet<JobRow> = delta.allocs.iter().map(|row| state.allocs.get(*row).job).collect();
         let soon = now.plus(GATHERED);
-        let later = |moment: &Option<Time>| moment.is_none_or(|moment| moment > soon);
-        let waiting: Vec<NodeId> =
-            self.moments.iter().filter(|(_, moment)| later(moment)).map(|(node, _)| *node).collect();
-        for node in waiting {
+        for node in &self.nodes {
+            if self.moments.get(*node).is_some_and(|moment| moment <= soon) {
+                continue;
+            }
             let concerns = |row: &AllocRow| jobs.contains(&state.allocs.get(*row).job);
-            let row = state.nodes.find(node);
+            let row = state.nodes.find(*node);
             if row.is_some_and(|row| state.nodes.load(row).allocs.iter().any(concerns)) {
-                self.set(node, Some(soon));
+                self.moments.set(*node, soon);
             }
         }
     }
 
     pub fn next_deadline(&self) -> Option<Time> {
-        self.queue.first().map(|(moment, _)| *moment)
+        self.moments.next()
     }
 
     /// Nodes that have to be looked at now. Each is looked at again at its own deadline.
     pub fn expire(&mut self, state: &State, now: Time) -> Vec<Command> {
         let mut commands = Vec::new();
-        while let Some((_, node)) = self.queue.first().copied().filter(|(moment, _)| *moment <= now) {
-            self.forget(node);
+        while let Some(node) = self.moments.take_due(now) {
             let Some(drain) = state.nodes.find(node).and_then(|row| state.nodes.cold(row).draining()) else {
+                self.nodes.remove(&node);
                 continue;
             };
             commands.push(Command::AdvanceDrain { node });
-            self.set(node, drain.deadline().map(|deadline| deadline.max(now.plus(AGAIN))));
+            if let Some(deadline) = drain.deadline() {
+                self.moments.set(node, deadline.max(now.plus(AGAIN)));
+            }
         }
         commands
     }
 
     /// Nodes that are being emptied.
     pub fn len(&self) -> usize {
-        self.moments.len()
+        self.nodes.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.moments.is_empty()
+        self.nodes.is_empty()
     }
 
     /// Looks at the node soon if it is being emptied, and never otherwise.
     fn take(&mut self, state: &State, row: NodeRow, now: Time) {
         let (hot, cold) = (state.nodes.hot(row), state.nodes.cold(row));
         if hot.gone || cold.draining().is_none() {
-            self.forget(cold.id);
+            self.nodes.remove(&cold.id);
+            self.moments.forget(cold.id);
             return;
         }
-        let soon = now.plus(GATHERED);
-        let waiting = self.moments.get(&cold.id).copied().flatten().unwrap_or(soon);
-        self.set(cold.id, Some(waiting.min(soon)));
-    }
-
-    fn forget(&mut self, node: NodeId) {
-        if let Some(Some(moment)) = self.moments.remove(&node) {
-            self.queue.remove(&(moment, node));
-        }
-    }
-
-    fn set(&mut self, node: NodeId, moment: Option<Time>) {
-        self.forget(node);
-        self.moments.insert(node, moment);
-        self.queue.extend(moment.map(|moment| (moment, node)));
+        self.nodes.insert(cold.id);
+        self.moments.set_by(cold.id, now.plus(GATHERED));
     }
 }
 

@@ -1,10 +1,10 @@
 //! Who has been heard, and who has been silent for too long.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use base::{Duration, Rng, Time};
 use model::{Command, NodeId};
 use state::State;
+
+use crate::moments::Moments;
 
 #[derive(Clone, Debug)]
 pub struct HeartbeatSettings {
@@ -24,14 +24,12 @@ const SPREAD_PERCENT: u64 = 50;
 #[derive(Debug)]
 pub struct Heartbeats {
     settings: HeartbeatSettings,
-    deadlines: BTreeMap<NodeId, Time>,
-    /// A set, not a heap: a node that speaks again leaves its old deadline at once.
-    queue: BTreeSet<(Time, NodeId)>,
+    deadlines: Moments<NodeId>,
 }
 
 impl Heartbeats {
     pub fn new(settings: HeartbeatSettings) -> Heartbeats {
-        Heartbeats { settings, deadlines: BTreeMap::new(), queue: BTreeSet::new() }
+        Heartbeats { settings, deadlines: Moments::default() }
     }
 
     /// A new leader does not know who was heard last: everybody who may be alive gets the fail-over grace.
@@ -39,41 +37,38 @@ impl Heartbeats {
         self.clear();
         for row in state.nodes.rows() {
             if state.nodes.hot(row).status != model::NodeStatus::Down {
-                self.set(state.nodes.cold(row).id, now.plus(self.settings.failover_ttl));
+                self.deadlines.set(state.nodes.cold(row).id, now.plus(self.settings.failover_ttl));
             }
         }
     }
 
     pub fn clear(&mut self) {
         self.deadlines.clear();
-        self.queue.clear();
     }
 
     /// The node spoke. Tells how long it may be silent now.
     pub fn heard(&mut self, node: NodeId, now: Time, chance: &mut Rng) -> Duration {
         let spread = (self.settings.min_ttl.0 as u64 * SPREAD_PERCENT / 100).max(1);
         let ttl = Duration(self.settings.min_ttl.0 + chance.below(spread) as i64);
-        self.set(node, now.plus(ttl).plus(self.settings.grace));
+        self.deadlines.set(node, now.plus(ttl).plus(self.settings.grace));
         ttl
     }
 
     /// The node is down or gone: nobody waits for it.
     pub fn forget(&mut self, node: NodeId) {
-        if let Some(deadline) = self.deadlines.remove(&node) {
-            self.queue.remove(&(deadline, node));
-        }
+        self.deadlines.forget(node);
     }
 
     pub fn next_deadline(&self) -> Option<Time> {
-        self.queue.first().map(|(deadline, _)| *deadline)
+        self.deadlines.next()
     }
 
     /// What has to be decided about nodes whose time is over. They keep a deadline until they are down: a
     /// disconnected node is looked at again when what waits for it may have expired.
     pub fn expire(&mut self, now: Time) -> Vec<Command> {
         let mut commands = Vec::new();
-        while let Some((_, node)) = self.queue.first().copied().filter(|(deadline, _)| *deadline <= now) {
-            self.set(node, now.plus(self.settings.min_ttl).plus(self.settings.grace));
+        while let Some(node) = self.deadlines.take_due(now) {
+            self.deadlines.set(node, now.plus(self.settings.min_ttl).plus(self.settings.grace));
             commands.push(Command::MissHeartbeat { node });
         }
         commands
@@ -85,13 +80,6 @@ impl Heartbeats {
 
     pub fn is_empty(&self) -> bool {
         self.deadlines.is_empty()
-    }
-
-    fn set(&mut self, node: NodeId, deadline: Time) {
-        if let Some(old) = self.deadlines.insert(node, deadline) {
-            self.queue.remove(&(old, node));
-        }
-        self.queue.insert((deadline, node));
     }
 }
 
@@ -128,7 +116,7 @@ mod tests {
         let mut chance = Rng::new(1);
         beats.heard(node(1), Time::ZERO, &mut chance);
         beats.heard(node(1), Time::from_secs(9), &mut chance);
-        assert_eq!(beats.queue.len(), 1);
+        assert_eq!(beats.len(), 1);
         assert!(beats.next_deadline() >= Some(Time::from_secs(29)));
     }
 

@@ -51,7 +51,7 @@ pub enum Command {
     SetNodeDrain {
         node: NodeId,
         drain: Option<DrainWish>,
-        /// It may take work again, once it is not emptied any more.
+        /// Without a drain: it takes work again.
         mark_eligible: bool,
         meta: BTreeMap<String, String>,
     },

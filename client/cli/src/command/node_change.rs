@@ -17,8 +17,6 @@ const DEADLINE: Duration = Duration::from_secs(3600);
 /// Everything goes at once.
 const FORCE: Duration = Duration(-1_000_000_000);
 
-const ENABLE: Flag = switch("enable", "Empty the node, or empty it otherwise than before.");
-const DISABLE: Flag = switch("disable", "Stop emptying the node.");
 const SELF: Flag = switch("self", "The node of the agent that is asked.");
 const YES: Flag = switch("yes", "Ask nothing.");
 
@@ -31,8 +29,8 @@ pub static DRAIN: Command = Command {
         jobs run to their end, system jobs go last. What still runs at the deadline is stopped.",
     flags: &[
         &[
-            ENABLE,
-            DISABLE,
+            switch("enable", "Empty the node, or empty it otherwise than before."),
+            switch("disable", "Stop emptying the node."),
             value("deadline", "DURATION", "How long to wait; 1h unless told."),
             switch("force", "Wait for nobody: everything is stopped at once."),
             switch("no-deadline", "Wait for ever."),

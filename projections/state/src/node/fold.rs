@@ -57,9 +57,7 @@ impl Nodes {
         let hot = self.hot_mut(row);
         (hot.class, hot.modified, hot.load_changed) = (class, at.index, at.index);
         (hot.capacity, hot.allocs_max) = (capacity(&document), allocs_max(&document));
-        if self.hot(row).takes_work() {
-            self.gained_room(at.index, class);
-        }
+        self.may_have_gained_room(at.index, row);
         let cold = self.cold_mut(row);
         (cold.document, cold.status_updated) = (document, at.time);
         row
@@ -78,9 +76,7 @@ impl Nodes {
             hot.silent_since = Index::ZERO;
         }
         (hot.status, hot.modified, hot.load_changed) = (event.to, at.index, at.index);
-        if self.hot(row).takes_work() {
-            self.gained_room(at.index, self.hot(row).class);
-        }
+        self.may_have_gained_room(at.index, row);
         self.cold_mut(row).status_updated = at.time;
         self.keep_messages(at.index, row, event.message.iter());
         row
@@ -90,9 +86,7 @@ impl Nodes {
         let row = self.known(event.node);
         let hot = self.hot_mut(row);
         (hot.eligibility, hot.modified, hot.load_changed) = (event.to, at.index, at.index);
-        if self.hot(row).takes_work() {
-            self.gained_room(at.index, self.hot(row).class);
-        }
+        self.may_have_gained_room(at.index, row);
         self.cold_mut(row).status_updated = at.time;
         self.keep_messages(at.index, row, std::iter::once(&event.message));
         row
@@ -131,9 +125,7 @@ impl Nodes {
         if event.eligible {
             hot.eligibility = Eligibility::Eligible;
         }
-        if self.hot(row).takes_work() {
-            self.gained_room(at.index, self.hot(row).class);
-        }
+        self.may_have_gained_room(at.index, row);
         let cold = self.cold_mut(row);
         cold.status_updated = at.time;
         let drain = cold.drain.as_mut().expect("only a drain that began ends");
@@ -200,7 +192,6 @@ impl Nodes {
         hot.used = hot.used.minus(what.amount());
         hot.allocs = hot.allocs.checked_sub(1).expect("room is given back once for each time it was taken");
         hot.load_changed = index;
-        let class = hot.class;
         if !what.ports.is_empty() {
             let load = self.load_mut(row);
             what.ports.iter().for_each(|port| load.ports.give_back(*port));
@@ -208,9 +199,7 @@ impl Nodes {
         if what.is_equipped() {
             self.load_mut(row).equipped.retain(|known| *known != alloc);
         }
-        if self.hot(row).takes_work() {
-            self.gained_room(index, class);
-        }
+        self.may_have_gained_room(index, row);
     }
 
     /// An allocation now takes another amount.
@@ -236,8 +225,13 @@ impl Nodes {
         ))
     }
 
-    fn gained_room(&mut self, index: Index, class: ClassRow) {
-        self.classes.get_mut(class.0).expect("the class's row was given out").capacity_since = index;
+    /// There is more to be had on the node than before, if it takes work at all.
+    fn may_have_gained_room(&mut self, index: Index, row: NodeRow) {
+        let hot = self.hot(row);
+        if hot.takes_work() {
+            let ClassRow(class) = hot.class;
+            self.classes.get_mut(class).expect("the class's row was given out").capacity_since = index;
+        }
     }
 
     fn keep_messages<'a>(

@@ -42,6 +42,10 @@ pub fn of(event: &Event) -> String {
             format!("{} said to be {}healthy", allocs(&e.allocs), if e.healthy { "" } else { "un" })
         }
         Event::JobStabilityChanged(e) => format!("{} version {} stable {}", e.key.id, e.version, e.stable),
+        Event::JobLaunched(e) => format!("{} launched {}", e.key.id, e.child),
+        Event::JobScaled(e) => format!("{} scaled {}", e.key.id, e.group),
+        Event::JobVersionTagged(e) => format!("{} version {} is {}", e.key.id, e.version, e.name),
+        Event::JobVersionUntagged(e) => format!("{} forgets {}", e.key.id, e.name),
         Event::DeploymentCreated(e) => {
             format!("deployment {} of {} version {}", short(e.deployment.0), e.key.id, e.version)
         }
@@ -56,6 +60,8 @@ pub fn of(event: &Event) -> String {
         | Event::NodeMessagesEmitted(_)
         | Event::NodePoolUpserted(_)
         | Event::NodePoolDeleted(_)
+        | Event::NamespaceUpserted(_)
+        | Event::NamespaceDeleted(_)
         | Event::AutopilotConfigured(_)
         | Event::SchedulerConfigured(_)
         | Event::VolumeRegistered(_)

@@ -110,7 +110,7 @@ impl From<Rejection> for Failure {
             // Reading one that is not there has another text in the contract than changing it.
             Rejection::AllocUnknown(AllocId(_)) => Failure::new(status, "allocation not found"),
             // What a state machine refuses is a failure of the server to this contract.
-            Rejection::DeploymentRefused(why) | Rejection::JobRevertRefused(why) => Failure::internal(why),
+            Rejection::DeploymentRefused(why) | Rejection::JobRefused(why) => Failure::internal(why),
             other => Failure::new(status, other.to_string()),
         }
     }

@@ -9,7 +9,6 @@
 
 mod canonical;
 pub mod config;
-mod cron;
 mod decode;
 mod diagnostic;
 mod eval;
@@ -21,11 +20,11 @@ mod validate;
 mod variables;
 
 pub use canonical::{DEFAULT_PRIORITY, apply_defaults, canonicalize};
-pub use cron::next_launch;
 pub use diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Diagnostics, Source, Span};
 pub use eval::{BUDGET, Files, NoFiles, RESULT_MAX};
 pub use hcl::{NESTING_MAX, SOURCE_MAX};
 pub use imply::imply_constraints;
+pub use model::cron::next_launch;
 pub use parse::{Parsed, parse, parse_json};
 pub use unsupported::unsupported;
 pub use validate::{FieldError, JOB_COUNT_MAX, PRIORITY_MAX, Validation, validate};

@@ -365,6 +365,40 @@ fn samples(name: &str) -> Vec<Event> {
             NodePoolDeleted { name: String::new() }.into(),
             NodePoolDeleted { name: "gpu".into() }.into(),
         ],
+        "NamespaceUpserted" => vec![
+            NamespaceUpserted { name: String::new(), document: Doc::default() }.into(),
+            NamespaceUpserted { name: "dev".into(), document: doc() }.into(),
+        ],
+        "NamespaceDeleted" => vec![
+            NamespaceDeleted { name: String::new() }.into(),
+            NamespaceDeleted { name: "dev".into() }.into(),
+        ],
+        "JobLaunched" => {
+            let launched = |at, child: &str, forced| JobLaunched {
+                key: key(),
+                at: Time(at),
+                child: child.into(),
+                forced,
+            };
+            vec![launched(0, "", false).into(), launched(i64::MAX, "web/periodic-1", true).into()]
+        }
+        "JobScaled" => vec![
+            JobScaled { key: JobKey::new("", ""), group: String::new(), scaling: Doc::default() }.into(),
+            JobScaled { key: key(), group: "web".into(), scaling: doc() }.into(),
+        ],
+        "JobVersionTagged" => {
+            let tagged = |version, name: &str, description: &str| JobVersionTagged {
+                key: key(),
+                version,
+                name: name.into(),
+                description: description.into(),
+            };
+            vec![tagged(0, "", "").into(), tagged(u64::MAX, "golden", "the good one").into()]
+        }
+        "JobVersionUntagged" => vec![
+            JobVersionUntagged { key: JobKey::new("", ""), name: String::new() }.into(),
+            JobVersionUntagged { key: key(), name: "golden".into() }.into(),
+        ],
         "StateChunkGiven" => vec![
             StateChunkGiven { restore: id(7), number: 0, bytes: vec![] }.into(),
             StateChunkGiven { restore: id(7), number: u32::MAX, bytes: vec![0, 255] }.into(),

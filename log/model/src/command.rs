@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use base::{Duration, Index, Time, Uuid};
 use serde::{Deserialize, Serialize};
 
-use crate::document::{Allocation, CSIVolume, HostVolume, Job, JobSubmission, Node, NodePool};
+use crate::document::{
+    Allocation, CSIVolume, HostVolume, Job, JobSubmission, Map, Namespace, Node, NodePool,
+};
 use crate::event::{
     AllocsMarkedUnknown, AllocsPlaced, AllocsPreempted, AllocsReconnected, AllocsStopped,
     AllocsUpdatedInPlace, DeploymentCreated, DeploymentGoalsChanged, DeploymentStatusChanged, EvalOutcome,
@@ -96,6 +98,32 @@ pub enum Command {
         key: JobKey,
         version: u64,
         stable: bool,
+    },
+    /// Registers a child of a parameterized job.
+    DispatchJob(Box<DispatchJob>),
+    /// Registers a child of a periodic job for the moment `at`, unless that moment is over or the schedule does not let
+    /// children overlap.
+    LaunchJob {
+        key: JobKey,
+        at: Time,
+        /// Somebody asked for it, whatever the schedule says.
+        forced: bool,
+    },
+    ScaleJob(Box<ScaleJob>),
+    /// Names a version of the job, the newest if none is given.
+    TagJobVersion {
+        key: JobKey,
+        version: Option<u64>,
+        name: String,
+        description: String,
+    },
+    UntagJobVersion {
+        key: JobKey,
+        name: String,
+    },
+    UpsertNamespace(Box<Namespace>),
+    DeleteNamespace {
+        name: String,
     },
     EvaluateNode {
         node: NodeId,
@@ -200,6 +228,13 @@ impl Command {
             Command::EvaluateNode { .. } => 23,
             Command::RevertJob { .. } => 24,
             Command::SetJobStability { .. } => 25,
+            Command::DispatchJob(_) => 26,
+            Command::LaunchJob { .. } => 27,
+            Command::ScaleJob(_) => 28,
+            Command::TagJobVersion { .. } => 29,
+            Command::UntagJobVersion { .. } => 31,
+            Command::UpsertNamespace(_) => 32,
+            Command::DeleteNamespace { .. } => 33,
             Command::StopAlloc { .. } => 30,
             Command::SettleEval(_) => 40,
             Command::FailEval { .. } => 41,
@@ -239,6 +274,32 @@ pub struct RegisterJob {
     pub eval_priority: Option<u32>,
     /// Keep the counts of groups that the stored job already has.
     pub preserve_counts: bool,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct DispatchJob {
+    pub key: JobKey,
+    pub payload: Vec<u8>,
+    pub meta: BTreeMap<String, String>,
+    /// A part of the child's id; may be empty.
+    pub id_prefix: String,
+    /// Zero for the parent's.
+    pub priority: i64,
+    /// A second dispatch with it makes no second child; may be empty.
+    pub idempotency_token: String,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ScaleJob {
+    pub key: JobKey,
+    pub group: String,
+    /// Without one, nothing is done but written down.
+    pub count: Option<i64>,
+    pub message: String,
+    pub error: bool,
+    pub meta: Map<String, serde_json::Value>,
+    /// Only if the job's modify index is this one.
+    pub enforce_index: Option<u64>,
 }
 
 /// Changes a scheduler wants, decided on the state at `snapshot`.
@@ -309,6 +370,8 @@ pub struct Reply {
     pub verdict: Option<Verdict>,
     /// The version of the job that became its newest again.
     pub reverted_to: Option<u64>,
+    /// The child that was dispatched or launched, or stands for the same wish already.
+    pub child: Option<String>,
 }
 
 /// What was accepted of a plan.

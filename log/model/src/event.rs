@@ -139,6 +139,16 @@ events! {
     22 JobPurged { key: JobKey, }
     /// Whether a version is one to go back to.
     23 JobStabilityChanged { key: JobKey, version: u64, stable: bool, }
+    /// The periodic job was launched for that moment of its schedule, or by hand: the child is registered beside it.
+    24 JobLaunched { key: JobKey, at: Time, child: String, forced: bool, }
+    /// Somebody set the count of a group, or told why it stays: a line of the group's history.
+    25 JobScaled { key: JobKey, group: String, scaling: Doc, }
+    /// A version got a name to be found by. It is kept as long as it has one.
+    26 JobVersionTagged { key: JobKey, version: u64, name: String, description: String, }
+    27 JobVersionUntagged { key: JobKey, name: String, }
+
+    28 NamespaceUpserted { name: String, document: Doc, }
+    29 NamespaceDeleted { name: String, }
 
     30 EvalCreated { eval: NewEval, }
     31 EvalUpdated { eval: EvalId, status: EvalStatus, description: String, outcome: EvalOutcome, }

@@ -5,6 +5,7 @@
 
 pub mod batch;
 pub mod command;
+pub mod cron;
 mod digest;
 pub mod document;
 pub mod event;

@@ -38,7 +38,15 @@ pub enum Rejection {
     /// The job is not at the index the caller insists on.
     JobIndexMismatch(String),
     JobTypeChanged,
-    JobRevertRefused(String),
+    /// What the job is, or has become, does not let it.
+    JobRefused(String),
+    NamespaceUnknown(String),
+    NamespaceInvalid {
+        field: Cow<'static, str>,
+        expected: Cow<'static, str>,
+    },
+    /// It came with the cluster, or something is still in it.
+    NamespaceInUse(String),
     AllocUnknown(AllocId),
     AllocInvalid {
         alloc: String,
@@ -87,6 +95,7 @@ impl Rejection {
             Rejection::NodeUnknown(_)
             | Rejection::PoolUnknown(_)
             | Rejection::JobUnknown(_)
+            | Rejection::NamespaceUnknown(_)
             | Rejection::AllocUnknown(_)
             | Rejection::EvalUnknown(_)
             | Rejection::DeploymentUnknown(_)
@@ -96,8 +105,9 @@ impl Rejection {
             | Rejection::JobIndexMismatch(_)
             | Rejection::EvalNotOutstanding(_)
             | Rejection::PoolInUse(_)
+            | Rejection::NamespaceInUse(_)
             | Rejection::SchedulerIndexMismatch { .. }
-            | Rejection::JobRevertRefused(_)
+            | Rejection::JobRefused(_)
             | Rejection::DeploymentRefused(_)
             | Rejection::VolumeInUse(_)
             | Rejection::AutopilotIndexMismatch { .. } => Kind::Conflict,
@@ -106,6 +116,7 @@ impl Rejection {
             | Rejection::RegistrationDisabled => Kind::Forbidden,
             Rejection::NodeInvalid { .. }
             | Rejection::PoolInvalid { .. }
+            | Rejection::NamespaceInvalid { .. }
             | Rejection::PoolBuiltIn(_)
             | Rejection::JobInvalid(_)
             | Rejection::JobTypeChanged
@@ -147,6 +158,11 @@ impl std::fmt::Display for Rejection {
             Rejection::RegistrationDisabled => f.write_str(
                 "Job registration, dispatch, and scale are disabled by the scheduler configuration",
             ),
+            Rejection::NamespaceUnknown(name) => write!(f, "namespace {name:?} not found"),
+            Rejection::NamespaceInvalid { field, expected } => {
+                write!(f, "Invalid namespace: {field}: expected {expected}")
+            }
+            Rejection::NamespaceInUse(why) => f.write_str(why),
             Rejection::JobUnknown(_) => f.write_str("job not found"),
             Rejection::JobInvalid(why) => f.write_str(why),
             Rejection::JobIndexMismatch(why) => write!(f, "Enforcing job modify index {why}"),
@@ -158,7 +174,7 @@ impl std::fmt::Display for Rejection {
             Rejection::EvalUnknown(_) => f.write_str("eval not found"),
             Rejection::EvalNotOutstanding(_) => f.write_str("evaluation is not outstanding"),
             Rejection::DeploymentUnknown(_) => f.write_str("deployment not found"),
-            Rejection::DeploymentRefused(why) | Rejection::JobRevertRefused(why) => f.write_str(why),
+            Rejection::DeploymentRefused(why) | Rejection::JobRefused(why) => f.write_str(why),
             Rejection::PlanInvalid(why) => write!(f, "invalid plan: {why}"),
             Rejection::RestoreInvalid(why) => write!(f, "the snapshot is not restored: {why}"),
             Rejection::AutopilotInvalid { field, expected } => {

@@ -5,7 +5,7 @@ use model::command::{Reply, Verdict};
 use model::{Actor, Command, EvalId, Event, Rejection};
 
 use crate::State;
-use crate::{alloc, deployment, eval, job, node, operator, plan, pool, volume};
+use crate::{alloc, deployment, eval, job, namespace, node, operator, plan, pool, volume};
 
 /// What a decision may know besides the state: the batch it will stand in, its time, and chance.
 #[derive(Clone, Debug)]
@@ -37,6 +37,8 @@ pub struct Decision {
     pub verdict: Option<Verdict>,
     /// The version of the job that became its newest again.
     pub reverted_to: Option<u64>,
+    /// The child that was dispatched or launched, or stands for the same wish already.
+    pub child: Option<String>,
 }
 
 impl Decision {
@@ -54,7 +56,12 @@ impl Decision {
             Event::EvalCreated(created) => Some(created.eval.id),
             _ => None,
         });
-        Reply { evals: evals.collect(), verdict: self.verdict.clone(), reverted_to: self.reverted_to }
+        Reply {
+            evals: evals.collect(),
+            verdict: self.verdict.clone(),
+            reverted_to: self.reverted_to,
+            child: self.child.clone(),
+        }
     }
 }
 
@@ -110,6 +117,15 @@ pub fn decide(
         Command::SetJobStability { key, version, stable } => {
             job::decide::set_stability(state, key, *version, *stable)
         }
+        Command::DispatchJob(request) => job::children::dispatch(state, ctx, request),
+        Command::LaunchJob { key, at, forced } => job::children::launch(state, ctx, key, *at, *forced),
+        Command::ScaleJob(request) => job::scale::scale(state, ctx, request),
+        Command::TagJobVersion { key, version, name, description } => {
+            job::tags::tag(state, key, *version, name, description)
+        }
+        Command::UntagJobVersion { key, name } => job::tags::untag(state, key, name),
+        Command::UpsertNamespace(document) => namespace::decide::upsert(state, document),
+        Command::DeleteNamespace { name } => namespace::decide::delete(state, name),
         Command::StopAlloc { alloc, no_shutdown_delay, reschedule } => {
             alloc::decide::stop(state, ctx, *alloc, *no_shutdown_delay, *reschedule)
         }

@@ -25,6 +25,7 @@ pub(crate) enum Domain {
     Pools = 10,
     Deployment = 11,
     Volume = 12,
+    Namespaces = 13,
 }
 
 impl Domain {
@@ -71,6 +72,7 @@ impl State {
         self.deployments.rows.settle(deployment::hash::row);
         self.requests.settle_digest();
         self.pools.settle_digest();
+        self.namespaces.settle_digest();
     }
 
     fn cluster_digest(&self, volumes: u64) -> u64 {
@@ -108,6 +110,10 @@ impl State {
         }
         hash.word(self.pools.hash());
         hash.pair(volumes, self.volumes.len() as u64);
+        // Nothing of what a cluster never had: its digests stay what they were.
+        if self.namespaces.hash() != 0 {
+            hash.word(self.namespaces.hash());
+        }
         // An image is not made meanwhile, so their bytes need not be in it.
         if !self.restoring.is_empty() {
             hash.id(self.restoring.restore);

@@ -15,6 +15,8 @@ mod fork;
 pub mod image;
 pub mod job;
 mod kept;
+pub mod named;
+pub mod namespace;
 pub mod node;
 pub mod operator;
 pub mod plan;

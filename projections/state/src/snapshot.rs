@@ -5,6 +5,7 @@ use crate::alloc::Allocs;
 use crate::deployment::Deployments;
 use crate::eval::Evals;
 use crate::job::Jobs;
+use crate::namespace::Namespaces;
 use crate::node::Nodes;
 use crate::operator::{Operator, Restoring};
 use crate::pool::Pools;
@@ -25,6 +26,7 @@ pub struct State {
     pub evals: Evals,
     pub allocs: Allocs,
     pub pools: Pools,
+    pub namespaces: Namespaces,
     pub deployments: Deployments,
     pub volumes: Volumes,
     pub operator: Operator,

@@ -2,9 +2,11 @@
 
 mod deployments;
 mod digest;
+mod families;
 mod history;
 mod image;
 mod museum;
+mod namespaces;
 mod node_life;
 mod plans;
 mod stories;

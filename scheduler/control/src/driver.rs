@@ -21,6 +21,7 @@ use crate::drains::Drains;
 use crate::heartbeats::{HeartbeatSettings, Heartbeats};
 use crate::images::{Images, keep_images};
 use crate::inbox::{Inbox, Notice};
+use crate::launches::Launches;
 use crate::sequencer::{Damage, Filled, Published, Receipt, Sequencer, Submission, SubmitError};
 use crate::upstream::Upstream;
 use crate::worker::{Worker, WorkerInfo};
@@ -72,6 +73,7 @@ impl Starting {
                 heartbeats: Heartbeats::new(self.settings.heartbeats.clone()),
                 deployments: Deployments::default(),
                 drains: Drains::default(),
+                launches: Launches::default(),
                 chance: Rng::new(entropy()),
                 closed: false,
             }),
@@ -141,6 +143,7 @@ struct Leader {
     heartbeats: Heartbeats,
     deployments: Deployments,
     drains: Drains,
+    launches: Launches,
     chance: Rng,
     closed: bool,
 }
@@ -362,11 +365,13 @@ impl Shared {
             leader.heartbeats.rebuild(state, now());
             leader.deployments.rebuild(state, now());
             leader.drains.rebuild(state, now());
+            leader.launches.rebuild(state);
         }
         leader.broker.observe(state, delta, now());
         if self.leadership_now() == Leadership::Mine {
             leader.deployments.observe(state, delta, now());
             leader.drains.observe(state, delta, now());
+            leader.launches.observe(state, delta);
         }
         for row in &delta.nodes {
             let hot = state.nodes.hot(*row);
@@ -398,6 +403,7 @@ impl Shared {
         leader.heartbeats.rebuild(state, now());
         leader.deployments.rebuild(state, now());
         leader.drains.rebuild(state, now());
+        leader.launches.rebuild(state);
         drop(leader);
         self.leadership.send_replace(Leadership::Mine);
         self.timer.notify_one();
@@ -415,6 +421,7 @@ impl Shared {
         leader.heartbeats.clear();
         leader.deployments.clear();
         leader.drains.clear();
+        leader.launches.clear();
     }
 
     /// The server cannot go on: says why, and takes no more commands.
@@ -538,6 +545,7 @@ fn keep_time(shared: &Shared) {
             leader.broker.next_deadline(),
             leader.deployments.next_deadline(),
             leader.drains.next_deadline(),
+            leader.launches.next_deadline(),
         ];
         let next = next.into_iter().flatten().min();
         let wait = next.map(|deadline| deadline.since(now()).to_std());
@@ -553,9 +561,10 @@ fn keep_time(shared: &Shared) {
             }
         }
         let state = shared.published.load();
-        let Leader { broker, heartbeats, deployments, drains, chance, .. } = &mut *leader;
+        let Leader { broker, heartbeats, deployments, drains, launches, chance, .. } = &mut *leader;
         let due = deployments.expire(&state, now());
         let emptied = drains.expire(&state, now());
+        let launched = launches.expire(&state, now());
         let silent = heartbeats.expire(now());
         let failed = broker.expire(&state, now(), chance);
         parking_lot::MutexGuard::unlocked(&mut leader, || {
@@ -563,6 +572,7 @@ fn keep_time(shared: &Shared) {
             failed.into_iter().for_each(|command| shared.submit_and_forget(command, "broker"));
             due.into_iter().for_each(|command| shared.submit_and_forget(command, "deployments"));
             emptied.into_iter().for_each(|command| shared.submit_and_forget(command, "drains"));
+            launched.into_iter().for_each(|command| shared.submit_and_forget(command, "launches"));
             shared.work.notify_all();
         });
     }

@@ -36,7 +36,8 @@ impl Lane {
             Command::UpdateAllocs { .. }
             | Command::EmitNodeMessages { .. }
             | Command::AdvanceDeployment { .. }
-            | Command::AdvanceDrain { .. } => Lane::Reports,
+            | Command::AdvanceDrain { .. }
+            | Command::LaunchJob { .. } => Lane::Reports,
             Command::SettleEval(_) | Command::FailEval { .. } => Lane::Plans,
             Command::SetNodeEligibility { .. }
             | Command::SetNodeDrain { .. }
@@ -50,6 +51,12 @@ impl Lane {
             | Command::DeleteNodePool { .. }
             | Command::RevertJob { .. }
             | Command::SetJobStability { .. }
+            | Command::DispatchJob(_)
+            | Command::ScaleJob(_)
+            | Command::TagJobVersion { .. }
+            | Command::UntagJobVersion { .. }
+            | Command::UpsertNamespace(_)
+            | Command::DeleteNamespace { .. }
             | Command::PromoteDeployment { .. }
             | Command::FailDeployment { .. }
             | Command::PauseDeployment { .. }

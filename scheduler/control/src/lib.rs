@@ -14,6 +14,7 @@ pub mod heartbeats;
 pub mod images;
 mod inbox;
 pub mod lanes;
+pub mod launches;
 mod moments;
 pub mod sequencer;
 pub mod upstream;

@@ -183,6 +183,8 @@ fn about(event: &Event) -> (Topic, Subject<'_>) {
         Event::ClusterFounded(_)
         | Event::NodePoolUpserted(_)
         | Event::NodePoolDeleted(_)
+        | Event::NamespaceUpserted(_)
+        | Event::NamespaceDeleted(_)
         | Event::AutopilotConfigured(_)
         | Event::SchedulerConfigured(_)
         | Event::VolumeRegistered(_)
@@ -203,6 +205,10 @@ fn about(event: &Event) -> (Topic, Subject<'_>) {
         Event::JobStopped(e) => (Topic::Job, Subject::Job(&e.key)),
         Event::JobPurged(e) => (Topic::Job, Subject::Job(&e.key)),
         Event::JobStabilityChanged(e) => (Topic::Job, Subject::Job(&e.key)),
+        Event::JobLaunched(e) => (Topic::Job, Subject::Job(&e.key)),
+        Event::JobScaled(e) => (Topic::Job, Subject::Job(&e.key)),
+        Event::JobVersionTagged(e) => (Topic::Job, Subject::Job(&e.key)),
+        Event::JobVersionUntagged(e) => (Topic::Job, Subject::Job(&e.key)),
         Event::EvalCreated(e) => (Topic::Evaluation, Subject::Eval(e.eval.id)),
         Event::EvalUpdated(e) => (Topic::Evaluation, Subject::Eval(e.eval)),
         Event::EvalAcked(e) => (Topic::Evaluation, Subject::Eval(e.eval)),

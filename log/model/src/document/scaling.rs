@@ -21,3 +21,19 @@ pub struct ScalingPolicy {
     pub create_index: u64,
     pub modify_index: u64,
 }
+
+/// `ScalingEvent` of the v1 contract: a line of a group's scaling history.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct ScalingEvent {
+    pub count: Option<i64>,
+    pub previous_count: i64,
+    pub error: bool,
+    pub message: String,
+    pub meta: Map<String, Value>,
+    #[serde(rename = "EvalID")]
+    pub eval_id: Option<String>,
+    /// Unix nanoseconds.
+    pub time: u64,
+    pub create_index: u64,
+}

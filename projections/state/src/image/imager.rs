@@ -130,7 +130,11 @@ impl<'a> Making<'a> {
 
     fn settings(&mut self, state: &State) {
         let before = &self.last.state;
-        let is_same = |_| state.operator == before.operator && state.pools.is_same(&before.pools);
+        let is_same = |_| {
+            state.operator == before.operator
+                && state.pools.is_same(&before.pools)
+                && state.namespaces.is_same(&before.namespaces)
+        };
         self.table(Table::Settings, 1, is_same, |_| settings::encode(state));
     }
 

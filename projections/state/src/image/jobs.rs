@@ -8,7 +8,7 @@ use super::columns::{Column, Dictionary, Fault, Reader, Writer, at, state};
 use super::pool::Pool;
 use crate::Kept;
 use crate::eval::EvalRow;
-use crate::job::{GroupSummary, JobRow, JobState, JobVersion};
+use crate::job::{GroupSummary, JobRow, JobState, JobVersion, Notes};
 
 const NO_SUBMISSION: u32 = u32::MAX;
 
@@ -34,6 +34,12 @@ pub(super) fn encode(jobs: &[Arc<JobState>]) -> Vec<u8> {
     to.u32s(jobs.iter().flat_map(|job| job.groups.values()).flat_map(GroupSummary::numbers));
     to.counts(jobs.iter().map(|job| job.versions.len()));
     encode_versions(&mut to, jobs.iter().flat_map(|job| &job.versions));
+    if jobs.iter().any(|job| job.notes.is_some()) {
+        let notes =
+            |job: &Arc<JobState>| job.notes.as_ref().map(|notes| notes.to_bytes()).unwrap_or_default();
+        let notes: Vec<Vec<u8>> = jobs.iter().map(notes).collect();
+        to.texts(notes.iter().map(Vec::as_slice));
+    }
     to.0
 }
 
@@ -102,6 +108,7 @@ pub(super) fn decode(bytes: &[u8], len: usize, documents: &Documents) -> Result<
     let mut groups = decode_groups(&mut from, len)?;
     let (counts, all) = from.counts(len)?;
     let mut versions = decode_versions(&mut from, all, documents)?.into_iter();
+    let mut notes = decode_notes(&mut from, len)?;
     from.end()?;
     let row = |job: usize| {
         let versions: Vec<_> = versions.by_ref().take(counts.count(job)).collect();
@@ -126,6 +133,7 @@ pub(super) fn decode(bytes: &[u8], len: usize, documents: &Documents) -> Result<
             evals: Arc::default(),
             deployments: Vec::new(),
             stable: std::mem::take(&mut stable[job]),
+            notes: notes[job].take(),
         })
     };
     (0..len).map(row).collect()
@@ -171,6 +179,18 @@ fn decode_versions(
         }))
     };
     (0..len).map(version).collect()
+}
+
+/// Most chunks have none.
+fn decode_notes(from: &mut Reader<'_>, len: usize) -> Result<Vec<Option<Arc<Notes>>>, Fault> {
+    if from.0.is_empty() {
+        return Ok(vec![None; len]);
+    }
+    let notes = |bytes: &[u8]| match bytes {
+        [] => Ok(None),
+        bytes => Notes::from_bytes(bytes).map(|notes| Some(Arc::new(notes))).ok_or("it is not a job's notes"),
+    };
+    from.texts(len)?.into_iter().map(notes).collect()
 }
 
 fn decode_live(from: &mut Reader<'_>, len: usize) -> Result<Vec<Vec<EvalRow>>, Fault> {

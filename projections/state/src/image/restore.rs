@@ -3,7 +3,8 @@ use std::sync::Arc;
 
 use base::IdMap;
 use base::pages::{PAGE_ROWS, Pages};
-use model::Image;
+use model::document::Job;
+use model::{Doc, Image};
 
 use super::allocs::{Known, Pools};
 use super::chunks::{Chunks, at_once};
@@ -57,6 +58,7 @@ pub fn restore(image: &Image) -> Result<State, ImageError> {
             rows: Rows::from_pages(rows.into_iter().zip(hashes).collect()),
         },
         pools: settings.pools(),
+        namespaces: settings.namespaces(),
         operator: settings.operator,
         volumes: read_volumes(&chunks)?,
         restoring: Restoring::default(),
@@ -179,7 +181,18 @@ fn finish_jobs(
     let known =
         (0..).zip(rows.iter()).filter(|(_, job)| !job.purged).map(|(row, job)| (job.key.clone(), row));
     let by_key = IdMap::from_entries(known.collect()).ok_or(Table::Jobs.two_rows())?;
-    Ok(Jobs { by_key, rows })
+    let mut jobs = Jobs { by_key, rows, ..Jobs::default() };
+    let with_parents = (0..).map(JobRow).zip(jobs.rows.iter());
+    let with_parents = with_parents.filter(|(_, job)| !job.purged && job.key.id.contains('/'));
+    let is_whole = |job: &JobState| Doc::try_read_from::<Job>(job.current().job.bytes()).is_some();
+    let with_parents: Vec<(JobRow, bool)> = with_parents.map(|(row, job)| (row, is_whole(job))).collect();
+    for (row, is_whole) in with_parents {
+        if !is_whole {
+            return Err(Table::Jobs.damaged(row.0 as usize / PAGE_ROWS, "a job is no document of one"));
+        }
+        jobs.adopt(row);
+    }
+    Ok(jobs)
 }
 
 fn read_requests(chunks: &Chunks<'_>) -> Result<Requests, ImageError> {

@@ -1,30 +1,50 @@
 use std::collections::BTreeMap;
 
 use base::Index;
+use model::document::{Namespace, NodePool};
 use serde::{Deserialize, Serialize};
 
 use super::columns::Fault;
 use crate::State;
+use crate::named::Named;
+use crate::namespace::Namespaces;
 use crate::operator::Operator;
-use crate::pool::{Pool, Pools};
+use crate::pool::Pools;
 
 /// There is little of it, and its shape grows: a document instead of columns.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Settings {
     pub operator: Operator,
-    pools: BTreeMap<String, Pool>,
+    pools: BTreeMap<String, Named<NodePool>>,
     pools_changed: Index,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    namespaces: BTreeMap<String, Named<Namespace>>,
+    #[serde(default, skip_serializing_if = "never")]
+    namespaces_changed: Index,
+}
+
+fn never(changed: &Index) -> bool {
+    *changed == Index::ZERO
 }
 
 impl Settings {
     pub fn pools(&mut self) -> Pools {
         Pools::new(std::mem::take(&mut self.pools), self.pools_changed)
     }
+
+    pub fn namespaces(&mut self) -> Namespaces {
+        Namespaces::new(std::mem::take(&mut self.namespaces), self.namespaces_changed)
+    }
 }
 
 pub(super) fn encode(state: &State) -> Vec<u8> {
-    let (pools, pools_changed) = (state.pools.all().clone(), state.pools.changed);
-    let settings = Settings { operator: state.operator.clone(), pools, pools_changed };
+    let settings = Settings {
+        operator: state.operator.clone(),
+        pools: state.pools.all().clone(),
+        pools_changed: state.pools.changed,
+        namespaces: state.namespaces.all().clone(),
+        namespaces_changed: state.namespaces.changed,
+    };
     rmp_serde::to_vec_named(&settings).expect("settings hold only what msgpack can write")
 }
 

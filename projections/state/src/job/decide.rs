@@ -9,8 +9,8 @@ use model::{ClientStatus, Doc, JobKey, JobType, Rejection, Trigger};
 use super::state::{JobState, JobVersion};
 use crate::State;
 use crate::decide::{Context, Decision};
-use crate::eval;
 use crate::pool::DEFAULT;
+use crate::{eval, namespace};
 
 /// How a job is to end.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +29,7 @@ pub fn register(state: &State, ctx: &mut Context, request: &RegisterJob) -> Resu
     let kind = kind_of(&request.job)?;
     let stored = state.jobs.lookup(&key);
     check_pool(state, &request.job)?;
+    namespace::decide::admit(state, &request.job)?;
     enforce(stored, request.enforce_index)?;
     if let Some(stored) = stored {
         may_become(stored, &request.job, kind)?;
@@ -140,15 +141,15 @@ pub fn revert(
     let current = job.current().version;
     if let Some(expected) = only_from.filter(|expected| *expected != current) {
         let why = format!("current job has version {current}; enforcing version {expected}");
-        return Err(Rejection::JobRevertRefused(why));
+        return Err(Rejection::JobRefused(why));
     }
     if version == current {
         let why = format!("can't revert to current version: {version}");
-        return Err(Rejection::JobRevertRefused(why));
+        return Err(Rejection::JobRefused(why));
     }
     let missing = || {
         let why = format!("job {:?} in namespace {:?} at version {version} not found", key.id, key.namespace);
-        Rejection::JobRevertRefused(why)
+        Rejection::JobRefused(why)
     };
     let version = job.version(version).ok_or_else(missing)?;
     let mut events = vec![registered_again(job, version)];
@@ -173,7 +174,7 @@ pub fn set_stability(state: &State, key: &JobKey, version: u64, stable: bool) ->
     let job = known(state, key)?;
     if job.version(version).is_none() {
         let why = format!("job {:?} in namespace {:?} at version {version} not found", key.id, key.namespace);
-        return Err(Rejection::JobRevertRefused(why));
+        return Err(Rejection::JobRefused(why));
     }
     if job.is_stable(version) == stable {
         return Ok(Decision::nothing());
@@ -181,7 +182,7 @@ pub fn set_stability(state: &State, key: &JobKey, version: u64, stable: bool) ->
     Ok(JobStabilityChanged { key: key.clone(), version, stable }.into())
 }
 
-fn known<'a>(state: &'a State, key: &JobKey) -> Result<&'a JobState, Rejection> {
+pub(super) fn known<'a>(state: &'a State, key: &JobKey) -> Result<&'a JobState, Rejection> {
     state.jobs.lookup(key).ok_or_else(|| Rejection::JobUnknown(key.clone()))
 }
 
@@ -208,7 +209,7 @@ fn check_pool(state: &State, job: &Job) -> Result<(), Rejection> {
     Err(Rejection::JobInvalid(format!("job {id:?} is in nonexistent node pool {pool:?}")))
 }
 
-fn enforce(stored: Option<&JobState>, index: Option<u64>) -> Result<(), Rejection> {
+pub(super) fn enforce(stored: Option<&JobState>, index: Option<u64>) -> Result<(), Rejection> {
     let refused = |why: String| Err(Rejection::JobIndexMismatch(why));
     match (index, stored) {
         (None, _) | (Some(0), None) => Ok(()),
@@ -259,7 +260,7 @@ fn wanted(stored: Option<&JobState>, request: &RegisterJob) -> Job {
     job
 }
 
-fn runs_at_once(job: &Job) -> bool {
+pub(super) fn runs_at_once(job: &Job) -> bool {
     job.periodic.is_none() && (job.parameterized_job.is_none() || job.dispatched)
 }
 

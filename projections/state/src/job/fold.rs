@@ -14,7 +14,8 @@ use crate::{Delta, State};
 
 impl Jobs {
     pub(crate) fn registered(&mut self, at: Moment, event: &JobRegistered) -> JobRow {
-        let row = self.find(&event.key).unwrap_or_else(|| self.add(at.index, &event.key));
+        let known = self.find(&event.key);
+        let row = known.unwrap_or_else(|| self.add(at.index, &event.key));
         let job: Kept<Job> = Kept::new(event.document.0.clone());
         let state = self.get_mut(row);
         let kind =
@@ -34,6 +35,10 @@ impl Jobs {
         state.add_version(version);
         state.stopped = false;
         (state.modified, state.job_modified, state.summary_modified) = (at.index, at.index, at.index);
+        if known.is_none() {
+            self.adopt(row);
+            self.child_changed(at, row);
+        }
         row
     }
 
@@ -94,6 +99,13 @@ impl Jobs {
         state.summary_modified = at.index;
     }
 
+    /// A parent's summary tells how its children are doing.
+    fn child_changed(&mut self, at: Moment, child: JobRow) {
+        if let Some(parent) = self.get(child).parent().and_then(|parent| self.find(&parent)) {
+            self.get_mut(parent).summary_modified = at.index;
+        }
+    }
+
     fn add(&mut self, index: Index, key: &JobKey) -> JobRow {
         let row = self.rows.push(Arc::new(JobState {
             key: key.clone(),
@@ -113,6 +125,7 @@ impl Jobs {
             evals: Arc::default(),
             deployments: Vec::new(),
             stable: Vec::new(),
+            notes: None,
         }));
         self.by_key.insert(key.clone(), row);
         JobRow(row)
@@ -122,7 +135,18 @@ impl Jobs {
 impl JobState {
     fn add_version(&mut self, version: JobVersion) {
         self.versions.insert(0, Arc::new(version));
-        self.versions.truncate(VERSIONS_KEPT);
+        self.drop_old_versions();
+    }
+
+    /// The newest are kept, and those that have a name.
+    pub(super) fn drop_old_versions(&mut self) {
+        let tagged = |version: &JobVersion| self.tag(version.version).is_some();
+        let mut untagged = 0;
+        let kept = self.versions.iter().filter(|version| {
+            untagged += usize::from(!tagged(version));
+            untagged <= VERSIONS_KEPT || tagged(version)
+        });
+        self.versions = kept.cloned().collect();
         let versions = &self.versions;
         self.stable.retain(|stable| versions.iter().any(|kept| kept.version == *stable));
     }
@@ -143,8 +167,11 @@ impl State {
         for deployment in std::mem::take(&mut self.jobs.get_mut(row).deployments) {
             self.deployments.forget(at, deployment, delta);
         }
+        self.jobs.child_changed(at, row);
+        self.jobs.orphan(row);
         let state = self.jobs.get_mut(row);
         (state.purged, state.modified, state.allocs) = (true, at.index, Arc::default());
+        state.notes = None;
         self.jobs.by_key.remove(&event.key);
         delta.jobs.push(row);
     }
@@ -159,6 +186,7 @@ impl State {
             if status != job.status {
                 let job = self.jobs.get_mut(row);
                 (job.status, job.modified) = (status, at.index);
+                self.jobs.child_changed(at, row);
             }
         }
     }

@@ -38,5 +38,9 @@ fn of_job(row: u32, job: &JobState, blocked: Option<EvalRow>) -> u64 {
         hash.text(name);
         counts.numbers().into_iter().for_each(|count| hash.word(u64::from(count)));
     }
+    // Nothing of what a job never had: digests of old logs stay what they were.
+    if let Some(notes) = &job.notes {
+        hash.bytes(&notes.to_bytes());
+    }
     hash.finish()
 }

@@ -2,9 +2,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::{IdMap, Index, Time};
-use model::document::{Job, JobSubmission, TaskGroup};
+use model::document::{Job, JobSubmission, PeriodicConfig, TaskGroup};
 use model::{ClientStatus, JobKey, JobStatus, JobType};
 
+use super::notes::Notes;
 use crate::Kept;
 use crate::alloc::AllocRow;
 use crate::deployment::DeploymentRow;
@@ -104,6 +105,7 @@ pub struct JobState {
     pub deployments: Vec<DeploymentRow>,
     /// Kept versions that are worth going back to.
     pub stable: Vec<u64>,
+    pub notes: Option<Arc<Notes>>,
 }
 
 impl JobState {
@@ -119,6 +121,18 @@ impl JobState {
         self.stable.contains(&version)
     }
 
+    /// When it is launched, if it is periodic and anybody wants it to be.
+    pub fn schedule(&self) -> Option<&PeriodicConfig> {
+        let version = self.current();
+        // A document that has no such block does not have its name either: most are not read for it.
+        let is_named = version.job.bytes().windows(8).any(|bytes| bytes == b"Periodic");
+        if !is_named || !self.is_wanted() {
+            return None;
+        }
+        let is_model = version.job.parameterized_job.is_some() && !version.job.dispatched;
+        version.job.periodic.as_ref().filter(|_| !is_model)
+    }
+
     /// Wanted, as far as anybody can still want it.
     pub fn is_wanted(&self) -> bool {
         !self.purged && !self.stopped
@@ -129,6 +143,8 @@ impl JobState {
 pub struct Jobs {
     pub(crate) by_key: IdMap<JobKey>,
     pub(crate) rows: Rows<Arc<JobState>>,
+    /// Of each job that others name as their parent. Follows from the rows.
+    pub(crate) children: Arc<BTreeMap<JobKey, Arc<Vec<JobRow>>>>,
 }
 
 impl Jobs {

@@ -16,6 +16,7 @@ pub fn document(job: &JobState, version: &JobVersion) -> Job {
         create_index: Some(job.created.0),
         modify_index: Some(if current { job.modified.0 } else { version.registered.0 }),
         job_modify_index: Some(version.registered.0),
+        version_tag: job.tag(version.version).cloned(),
         ..Job::clone(&version.job)
     }
 }

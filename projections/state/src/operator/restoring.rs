@@ -100,6 +100,10 @@ impl State {
         restored.tables =
             crate::TableIndexes { nodes: all, jobs: all, evals: all, allocs: all, deployments: all };
         restored.pools.restored(at.index);
+        // Where there never were any, nothing of them changed.
+        if self.namespaces.hash() != 0 || restored.namespaces.hash() != 0 {
+            restored.namespaces.restored(at.index);
+        }
         restored.show_allocs_again(at.index);
         *self = restored;
         delta.restored = true;
@@ -176,5 +180,8 @@ impl State {
             [&mut scheduler.created, &mut scheduler.modified].into_iter().for_each(bring);
         }
         self.pools.bring_back_to(limit);
+        if self.namespaces.hash() != 0 {
+            self.namespaces.bring_back_to(limit);
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! Pools of nodes: two that came with the cluster, those that operators make, and those that nodes bring.
 
 pub(crate) mod decide;
-mod fold;
 mod state;
 mod view;
 

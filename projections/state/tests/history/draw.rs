@@ -1,7 +1,7 @@
 use base::{Index, Rng, Time};
 use model::document::{
-    AllocatedDeviceResource, AllocationMetric, CSIVolume, HostVolume, Job, JobSubmission, Node, NodePool,
-    PortMapping, TaskEvent, TaskGroup, TaskState,
+    AllocatedDeviceResource, AllocationMetric, CSIVolume, HostVolume, Job, JobSubmission, Namespace, Node,
+    NodePool, PortMapping, ScalingEvent, TaskEvent, TaskGroup, TaskState,
 };
 use model::event::*;
 use model::{
@@ -29,6 +29,7 @@ pub fn events(state: &State, rng: &mut Rng) -> Vec<Event> {
             70 => Some(vec![AutopilotConfigured { rules: rules(rng) }.into()]),
             71 => Some(vec![configured(rng)]),
             72 => Some(vec![pool(state, rng)]),
+            73..76 => Some(vec![namespace(state, rng)]),
             _ => of_allocs(state, rng),
         };
         match drawn {
@@ -93,6 +94,16 @@ fn pool(state: &State, rng: &mut Rng) -> Event {
     let document =
         NodePool { name: name.clone(), description: rng.next().to_string(), ..NodePool::default() };
     NodePoolUpserted { name, document: Doc::of(&document) }.into()
+}
+
+fn namespace(state: &State, rng: &mut Rng) -> Event {
+    let name = format!("space-{}", rng.below(2));
+    if state.namespaces.get(&name).is_some() && rng.below(2) == 0 {
+        return NamespaceDeleted { name }.into();
+    }
+    let document =
+        Namespace { name: name.clone(), description: rng.next().to_string(), ..Namespace::default() };
+    NamespaceUpserted { name, document: Doc::of(&document) }.into()
 }
 
 fn one<T: Copy>(of: &[T], rng: &mut Rng) -> Option<T> {
@@ -178,9 +189,10 @@ fn class(rng: &mut Rng) -> String {
 }
 
 fn of_jobs(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
-    let event = match rng.below(20) {
+    let event = match rng.below(26) {
         0..14 => {
-            let key = JobKey::new("default", &format!("job-{}", rng.below(12)));
+            let child = if rng.below(4) == 0 { format!("/dispatch-{}", rng.below(3)) } else { String::new() };
+            let key = JobKey::new("default", &format!("job-{}{child}", rng.below(12)));
             let version = state.jobs.lookup(&key).map_or(0, |job| job.current().version + 1);
             let submission = match rng.below(3) {
                 0 => Doc::of(&JobSubmission { source: "a job".into(), ..JobSubmission::default() }),
@@ -192,15 +204,37 @@ fn of_jobs(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
             let job = job(state, rng)?;
             JobStopped { key: job.key.clone(), version: job.current().version + 1 }.into()
         }
-        _ => JobPurged { key: job(state, rng)?.key.clone() }.into(),
+        19..21 => JobPurged { key: job(state, rng)?.key.clone() }.into(),
+        _ => noted(job(state, rng)?, rng),
     };
     Some(vec![event])
+}
+
+fn noted(job: &JobState, rng: &mut Rng) -> Event {
+    let (key, name) = (job.key.clone(), format!("tag-{}", rng.below(3)));
+    match rng.below(4) {
+        0 => {
+            let child = format!("{}/periodic-1", key.id);
+            JobLaunched { key, at: Time(rng.below(99) as i64), child, forced: rng.below(2) == 0 }.into()
+        }
+        1 => {
+            let scaling = ScalingEvent { count: Some(rng.below(9) as i64), ..ScalingEvent::default() };
+            JobScaled { key, group: "web".to_string(), scaling: Doc::of(&scaling) }.into()
+        }
+        2 if job.tagged(&name).is_none() => {
+            let version = one(&job.versions.iter().map(|kept| kept.version).collect::<Vec<_>>(), rng);
+            let (version, description) = (version.expect("a job has a version"), String::new());
+            JobVersionTagged { key, version, name, description }.into()
+        }
+        _ => JobVersionUntagged { key, name }.into(),
+    }
 }
 
 fn job_document(key: &JobKey, rng: &mut Rng) -> Doc {
     let group = |name: &str| TaskGroup { name: Some(name.into()), count: Some(3), ..TaskGroup::default() };
     Doc::of(&Job {
         id: Some(key.id.clone()),
+        parent_id: key.id.split_once('/').map(|(parent, _)| parent.to_string()),
         kind: Some(one(JobType::ALL, rng).expect("there are kinds").to_string()),
         priority: Some(rng.below(100) as i64),
         task_groups: vec![group("web"), group("db")].into(),

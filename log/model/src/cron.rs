@@ -1,10 +1,10 @@
 //! When a periodic job is launched next.
 
+use crate::document::PeriodicConfig;
 use base::Time;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan, Zoned};
-use model::document::PeriodicConfig;
 
 /// Days that are looked at before a rule counts as one that never comes: it may be about a leap day.
 const DAYS_MAX: usize = 366 * 8;

@@ -1,0 +1,29 @@
+//! Filter expressions of list requests: `Status == "running" and "web" in Tags`.
+//!
+//! Text becomes a [`Filter`]; a filter says of a document whether it is meant. Documents are JSON with the field names
+//! of the contract. JSON cannot tell an object with fixed fields from a map, nor a number that is a duration from one
+//! that is not, and zero fields may be left out: so evaluation goes by a [`Schema`], usually [`Schema::contract`].
+//!
+//! Pure, and safe with text from strangers: length, depth and work are bounded ([`LENGTH_MAX`], [`DEPTH_MAX`],
+//! [`STEPS_MAX`]). Nothing here knows of lists, pages or permissions; the HTTP gateway does.
+//!
+//! Read `parse.rs` for the grammar, `evaluate.rs` for what operators mean, `schema.rs` for types.
+
+mod ast;
+mod coerce;
+mod cursor;
+mod evaluate;
+mod parse;
+mod schema;
+
+pub use evaluate::{EvalError, STEPS_MAX};
+pub use parse::{DEPTH_MAX, LENGTH_MAX, ParseError};
+pub use schema::{Schema, SchemaError, Type};
+
+use ast::Expr;
+
+/// A parsed expression.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    root: Expr,
+}

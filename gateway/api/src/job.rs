@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::document::shape::is_zero;
-use model::document::{Bytes, Duration, Job, JobSubmission, List, Map, Multiregion};
+use model::document::{Duration, Job, JobSubmission, List, Map, Multiregion};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::JobDiff;
@@ -218,33 +218,6 @@ pub struct JobStabilityRequest {
 pub struct JobStabilityResponse {
     #[serde(skip_serializing_if = "is_zero")]
     pub job_modify_index: u64,
-    pub index: u64,
-}
-
-/// `JobDispatchRequest` of the v1 contract.
-///
-/// The payload stands in base64.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-pub struct JobDispatchRequest {
-    #[serde(rename = "JobID")]
-    pub job_id: String,
-    pub payload: Bytes,
-    pub meta: Map<String, String>,
-    pub id_prefix_template: String,
-    pub priority: i64,
-}
-
-/// `JobDispatchResponse` of the v1 contract.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-pub struct JobDispatchResponse {
-    #[serde(rename = "DispatchedJobID")]
-    pub dispatched_job_id: String,
-    #[serde(rename = "EvalID")]
-    pub eval_id: String,
-    pub eval_create_index: u64,
-    pub job_create_index: u64,
     pub index: u64,
 }
 

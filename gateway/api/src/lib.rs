@@ -6,6 +6,7 @@
 
 pub mod agent;
 pub mod alloc;
+pub mod children;
 pub mod diff;
 pub mod eval;
 pub mod event;
@@ -16,12 +17,14 @@ pub mod node;
 pub mod operator;
 pub mod plan;
 pub mod query;
+pub mod scaling;
 pub mod search;
 pub mod space;
 pub mod statuses;
 
 pub use agent::*;
 pub use alloc::*;
+pub use children::*;
 pub use eval::*;
 pub use event::*;
 pub use explain::*;
@@ -31,6 +34,7 @@ pub use node::*;
 pub use operator::*;
 pub use plan::*;
 pub use query::*;
+pub use scaling::*;
 pub use search::*;
 pub use space::*;
 pub use statuses::*;

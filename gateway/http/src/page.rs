@@ -17,6 +17,10 @@ pub trait Token: Ord + Sized {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Creation(pub Index, pub Uuid);
 
+/// The order of changes; jobs that changed together stand by their names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Changed(pub Index, pub JobKey);
+
 /// A list, or a part of one.
 #[derive(Debug, PartialEq)]
 pub struct Page<T> {
@@ -120,6 +124,18 @@ impl Token for Creation {
     fn read(text: &str) -> Option<Creation> {
         let (index, id) = text.split_once('.')?;
         Some(Creation(Index(index.parse().ok()?), id.parse().ok()?))
+    }
+}
+
+impl Token for Changed {
+    fn text(&self) -> String {
+        format!("{}.{}", self.0, self.1.text())
+    }
+
+    /// An index alone stands before every job that changed there.
+    fn read(text: &str) -> Option<Changed> {
+        let (index, key) = text.split_once('.').unwrap_or((text, "."));
+        Some(Changed(Index(index.parse().ok()?), JobKey::read(key)?))
     }
 }
 

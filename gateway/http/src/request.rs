@@ -1,12 +1,16 @@
 //! What is read out of a request before a route sees it.
 
+use std::sync::Arc;
+
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use base::Uuid;
+use filter::{Filter, Schema};
 use model::RequestId;
 use model::document::input;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -26,6 +30,57 @@ const REQUEST_ID: &str = "x-sojourn-request-id";
 pub struct Read {
     pub params: Params,
     pub options: ReadOptions,
+    filter: Option<Arc<Filter>>,
+}
+
+impl Read {
+    /// The rows that the filter means, all of them without one: only then documents are made of them. `kind` names the
+    /// document's type in the contract.
+    ///
+    /// # Errors
+    /// 400 if the filter asks for something that such documents do not have.
+    pub fn filtered<R>(
+        &self,
+        kind: &str,
+        rows: impl Iterator<Item = R>,
+        document: impl Fn(&R) -> Value,
+    ) -> Result<Vec<R>, Failure> {
+        let Some(filter) = &self.filter else { return Ok(rows.collect()) };
+        let is_meant = |row: R| match filter.matches(Schema::contract(), kind, &document(&row)) {
+            Ok(true) => Some(Ok(row)),
+            Ok(false) => None,
+            Err(why) => Some(Err(Failure::invalid(format!("failed to read result page: {why}")))),
+        };
+        rows.filter_map(is_meant).collect()
+    }
+
+    /// # Errors
+    /// 400 if there is a filter: this list does not look at one.
+    pub fn without_filter(&self) -> Result<(), Failure> {
+        match self.filter {
+            None => Ok(()),
+            Some(_) => Err(Failure::invalid("this list cannot be filtered: `filter` is not expected")),
+        }
+    }
+
+    /// # Errors
+    /// 400 if there is a filter besides other parameters that choose.
+    pub fn filter_alone(&self, others: bool) -> Result<(), Failure> {
+        if others && self.filter.is_some() {
+            return Err(Failure::invalid("Filter expression cannot be used with other filter parameters"));
+        }
+        Ok(())
+    }
+}
+
+fn unreadable(why: filter::ParseError) -> Failure {
+    let context = "failed to create result paginator: failed to read filter expression";
+    Failure::invalid(format!("{context}: {why}"))
+}
+
+/// A document as filters look at it.
+pub fn as_json<T: Serialize>(document: &T) -> Value {
+    serde_json::to_value(document).expect("types of the contract have a JSON form")
 }
 
 /// A call that neither reads this server's state nor changes it: its parameters, as they were given.
@@ -54,13 +109,14 @@ impl FromRequestParts<Server> for Read {
         let params = params(parts)?;
         let options = params.read_options()?;
         server.check_region(&options.region)?;
-        if !options.filter.is_empty() {
-            return Err(Failure::invalid("filter expressions are not supported by this release"));
-        }
+        let filter = match options.filter.as_str() {
+            "" => None,
+            text => Some(Arc::new(Filter::parse(text).map_err(unreadable)?)),
+        };
         if options.as_of.is_some() {
             return Err(Failure::unsupported("reading the past (`as_of`) is"));
         }
-        Ok(Read { params, options })
+        Ok(Read { params, options, filter })
     }
 }
 
@@ -80,7 +136,7 @@ impl FromRequestParts<Server> for Write {
     async fn from_request_parts(parts: &mut Parts, server: &Server) -> Result<Write, Failure> {
         let Call { params } = Call::from_request_parts(parts, server).await?;
         let named = parts.headers.get(REQUEST_ID).map(|value| value.to_str().unwrap_or_default());
-        let named = named.or_else(|| params.get("idempotency_token")).filter(|id| !id.is_empty());
+        let named = named.filter(|id| !id.is_empty());
         let request = match named {
             None => RequestId(Uuid::from_random(random())),
             Some(id) => id.parse().map_err(|e| Failure::invalid(format!("invalid request id: {e}")))?,

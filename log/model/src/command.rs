@@ -141,6 +141,8 @@ pub enum Command {
         deliveries: u32,
         follow_up_at: Time,
     },
+    /// Forgets jobs that ended for good and nodes that left, some at a time.
+    CollectGarbage,
     RegisterCsiVolume {
         volume: Box<CSIVolume>,
     },
@@ -238,6 +240,7 @@ impl Command {
             Command::StopAlloc { .. } => 30,
             Command::SettleEval(_) => 40,
             Command::FailEval { .. } => 41,
+            Command::CollectGarbage => 34,
             Command::SetAutopilot { .. } => 50,
             Command::SetScheduler { .. } => 53,
             Command::SetSampling { .. } => 54,

@@ -5,7 +5,7 @@ use model::command::{Reply, Verdict};
 use model::{Actor, Command, EvalId, Event, Rejection};
 
 use crate::State;
-use crate::{alloc, deployment, eval, job, namespace, node, operator, plan, pool, volume};
+use crate::{alloc, deployment, eval, gc, job, namespace, node, operator, plan, pool, volume};
 
 /// What a decision may know besides the state: the batch it will stand in, its time, and chance.
 #[derive(Clone, Debug)]
@@ -146,6 +146,7 @@ pub fn decide(
         Command::RegisterCsiVolume { volume } => volume::decide::register_csi(state, volume),
         Command::RegisterHostVolume { volume } => volume::decide::register_host(state, ctx, volume),
         Command::DeregisterVolume { volume, force } => volume::decide::deregister(state, volume, *force),
+        Command::CollectGarbage => gc::collect(state, ctx),
         Command::SetAutopilot { rules, only_at } => {
             operator::decide::set_autopilot(&state.operator, rules, *only_at)
         }

@@ -12,7 +12,7 @@ use super::write;
 use crate::answer::{Answer, written};
 use crate::error::Failure;
 use crate::page::{Creation, Page, id_prefix, page};
-use crate::request::{Read, Write};
+use crate::request::{Read, Write, as_json};
 use crate::server::Server;
 
 pub fn router() -> Router<Server> {
@@ -70,10 +70,13 @@ fn allocations<'a>(state: &'a State, read: &Read) -> Result<Page<&'a Alloc>, Fai
     let shown = |alloc: &&Alloc| {
         options.namespace == "*" || state.jobs.get(alloc.job).key.namespace == options.namespace
     };
+    let json = |alloc: &&Alloc| as_json(&state::alloc::document(state, alloc));
     if prefix.is_empty() {
         let rows = state.allocs.iter().map(|(_, alloc)| alloc).filter(shown);
+        let rows = read.filtered("Allocation", rows, json)?.into_iter();
         return page(rows.map(|alloc| (Creation(alloc.created, alloc.id.0), alloc)), options);
     }
     let rows = state.allocs.with_prefix(&prefix).map(|row| state.allocs.get(row)).filter(shown);
+    let rows = read.filtered("Allocation", rows, json)?.into_iter();
     page(rows.map(|alloc| (alloc.id.0, alloc)), options)
 }

@@ -15,7 +15,7 @@ use super::write;
 use crate::answer::{Answer, written};
 use crate::error::Failure;
 use crate::page::{Creation, Page, id_prefix, page};
-use crate::request::{Json, OptionalJson, Read, Write};
+use crate::request::{Json, OptionalJson, Read, Write, as_json};
 use crate::server::Server;
 
 pub fn router() -> Router<Server> {
@@ -54,6 +54,7 @@ async fn read(With(server): With<Server>, Path(id): Path<String>, read: Read) ->
 }
 
 async fn allocations(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+    read.without_filter()?;
     let id: Option<DeploymentId> = id.parse().ok();
     let view = move |state: &State, _: &Read| {
         let known = id.and_then(|id| state.deployments.lookup(id));
@@ -153,11 +154,14 @@ fn deployments<'a>(state: &'a State, read: &Read) -> Result<Page<&'a Deployment>
     let shown = |known: &&Deployment| {
         options.namespace == "*" || state.jobs.get(known.job).key.namespace == options.namespace
     };
+    let json = |known: &&Deployment| as_json(&document(state, known));
     if prefix.is_empty() {
         let rows = state.deployments.iter().map(|(_, known)| known).filter(shown);
+        let rows = read.filtered("Deployment", rows, json)?.into_iter();
         return page(rows.map(|known| (Creation(known.created, known.id.0), known)), options);
     }
     let rows = state.deployments.with_prefix(&prefix).map(|row| state.deployments.get(row)).filter(shown);
+    let rows = read.filtered("Deployment", rows, json)?.into_iter();
     page(rows.map(|known| (known.id.0, known)), options)
 }
 

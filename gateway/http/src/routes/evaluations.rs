@@ -10,7 +10,7 @@ use api::EvalCountResponse;
 use crate::answer::Answer;
 use crate::error::Failure;
 use crate::page::{Creation, Page, id_prefix, page};
-use crate::request::Read;
+use crate::request::{Read, as_json};
 use crate::server::Server;
 use crate::view::eval::with_related;
 
@@ -32,8 +32,8 @@ async fn count(With(server): With<Server>, read: Read) -> Answer {
     id_prefix(&read.options.prefix)?;
     let known_leader = server.known_leader();
     let view = |state: &State| {
-        let every =
-            Read { options: api::ReadOptions { per_page: None, ..read.options.clone() }, ..read.clone() };
+        let mut every = read.clone();
+        every.options.per_page = None;
         Ok(EvalCountResponse {
             count: evaluations(state, &every)?.items.len() as i64,
             index: state.tables.evals.0,
@@ -59,6 +59,7 @@ async fn read(With(server): With<Server>, Path(id): Path<String>, read: Read) ->
 }
 
 async fn allocations(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+    read.without_filter()?;
     let view = move |state: &State, _: &Read| {
         let eval = find(state, &id).map(|row| state.evals.get(row));
         let of_job = eval.into_iter().flat_map(|eval| {
@@ -79,15 +80,19 @@ fn evaluations<'a>(state: &'a State, read: &Read) -> Result<Page<&'a Eval>, Fail
     let prefix = id_prefix(&options.prefix)?;
     let given = |name| read.params.get(name).filter(|value| !value.is_empty());
     let (status, job) = (given("status"), given("job"));
+    read.filter_alone(status.is_some() || job.is_some())?;
     let shown = |eval: &&Eval| {
         (options.namespace == "*" || eval.facts.key.namespace == options.namespace)
             && status.is_none_or(|status| eval.status.word() == status)
             && job.is_none_or(|job| eval.facts.key.id == job)
     };
+    let json = |eval: &&Eval| as_json(&document(eval));
     if prefix.is_empty() {
         let rows = state.evals.iter().map(|(_, eval)| eval).filter(shown);
+        let rows = read.filtered("Evaluation", rows, json)?.into_iter();
         return page(rows.map(|eval| (Creation(eval.created, eval.id().0), eval)), options);
     }
     let rows = state.evals.with_prefix(&prefix).map(|row| state.evals.get(row)).filter(shown);
+    let rows = read.filtered("Evaluation", rows, json)?.into_iter();
     page(rows.map(|eval| (eval.id().0, eval)), options)
 }

@@ -8,16 +8,17 @@ use state::State;
 use state::deployment::Deployment;
 use state::job::JobState;
 
+use api::diff::{self, Detail};
 use api::{
-    JobDeregisterResponse, JobEvaluateRequest, JobRegisterResponse, JobRevertRequest, JobStabilityRequest,
-    JobStabilityResponse, JobVersionsResponse, Params,
+    JobDeregisterResponse, JobDiff, JobEvaluateRequest, JobRegisterResponse, JobRevertRequest,
+    JobStabilityRequest, JobStabilityResponse, JobVersionsResponse, Params,
 };
 
 use super::write;
 use crate::answer::{Answer, written};
 use crate::error::Failure;
 use crate::page::{Page, page};
-use crate::request::{Json, OptionalJson, Read, Write};
+use crate::request::{self, Json, OptionalJson, Read, Write};
 use crate::server::Server;
 use crate::view;
 
@@ -32,6 +33,7 @@ pub fn router() -> Router<Server> {
         .route("/v1/job/{id}/deployment", get(deployment))
         .route("/v1/job/{id}/versions", get(versions))
         .route("/v1/job/{id}/submission", get(submission))
+        .route("/v1/job/{id}/actions", get(actions))
         .route("/v1/job/{id}/evaluate", write(evaluate))
         .route("/v1/job/{id}/revert", write(revert))
         .route("/v1/job/{id}/stable", write(set_stability))
@@ -39,8 +41,9 @@ pub fn router() -> Router<Server> {
 
 pub async fn list(With(server): With<Server>, read: Read) -> Answer {
     let with_meta = read.params.boolean("meta")?;
-    let view =
-        move |state: &State, read: &Read| Ok(jobs(state, read)?.map(|job| view::job::stub(job, with_meta)));
+    let view = move |state: &State, read: &Read| {
+        Ok(jobs(state, read)?.map(|job| view::job::stub(state, job, with_meta)))
+    };
     server.list(read, index, view).await
 }
 
@@ -92,10 +95,11 @@ async fn evaluate(
 async fn summary(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
     let key = key(&read.params, &id);
     let index = |state: &State| own_index(state, &key, |job| job.summary_modified);
-    server.read(&read, index, |state| Ok(view::job::summary(find(state, &key)?))).await
+    server.read(&read, index, |state| Ok(view::job::summary(state, find(state, &key)?))).await
 }
 
 async fn allocations(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+    read.without_filter()?;
     let key = key(&read.params, &id);
     let all = read.params.boolean("all")?;
     let view = move |state: &State, _: &Read| {
@@ -111,6 +115,7 @@ async fn allocations(With(server): With<Server>, Path(id): Path<String>, read: R
 }
 
 async fn evaluations(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+    read.without_filter()?;
     let key = key(&read.params, &id);
     let view = move |state: &State, _: &Read| {
         let rows = state.jobs.lookup(&key).into_iter().flat_map(|job| job.evals.iter());
@@ -121,6 +126,7 @@ async fn evaluations(With(server): With<Server>, Path(id): Path<String>, read: R
 }
 
 async fn deployments(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+    read.without_filter()?;
     let key = key(&read.params, &id);
     // A job that was purged took its deployments with it: all there are belong to this one.
     read.params.boolean("all")?;
@@ -194,17 +200,23 @@ fn named(params: &Params, path: &str, body: &str) -> Result<JobKey, Failure> {
 
 async fn versions(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
     let key = key(&read.params, &id);
-    let wants_diff = ["diff_version", "diff_tag"].iter().any(|name| read.params.get(name).is_some());
-    if read.params.boolean("diffs")? || wants_diff {
-        return Err(Failure::unsupported("comparing versions (`diffs`) is"));
-    }
+    let wants_diffs = read.params.boolean("diffs")?;
+    let given = |name| read.params.get(name).filter(|value: &&str| !value.is_empty()).map(str::to_string);
+    let (reference, tag) = (given("diff_version"), given("diff_tag"));
     let index = |state: &State| own_index(state, &key, |job| job.modified);
     let known_leader = server.known_leader();
     let view = |state: &State| {
         let job = state.jobs.lookup(&key).ok_or_else(|| Failure::not_found("job versions not found"))?;
         let versions: Vec<Job> =
             job.versions.iter().map(|version| state::job::document(job, version)).collect();
+        let compared = match (&tag, &reference) {
+            _ if !wants_diffs => Vec::new(),
+            (None, None) => neighbours(&versions),
+            (Some(tag), _) => against(&versions, job.tagged(tag), &format!("tag {tag:?}"))?,
+            (None, Some(number)) => against(&versions, number.parse().ok(), &format!("version {number:?}"))?,
+        };
         Ok(JobVersionsResponse {
+            diffs: compared.into(),
             versions: versions.into(),
             index: job.modified.0,
             known_leader,
@@ -212,6 +224,27 @@ async fn versions(With(server): With<Server>, Path(id): Path<String>, read: Read
         })
     };
     server.read(&read, index, view).await
+}
+
+/// What each version changed about the one before it.
+fn neighbours(versions: &[Job]) -> Vec<JobDiff> {
+    versions.windows(2).map(|pair| diff::jobs(Some(&pair[1]), &pair[0], Detail::Contextual)).collect()
+}
+
+/// How each other version differs from one of them.
+fn against(versions: &[Job], number: Option<u64>, named: &str) -> Result<Vec<JobDiff>, Failure> {
+    let reference = versions.iter().find(|job| number.is_some() && job.version == number);
+    let reference =
+        reference.ok_or_else(|| Failure::internal(format!("{named} to compare with not found")))?;
+    let others = versions.iter().filter(|job| job.version != reference.version);
+    Ok(others.map(|job| diff::jobs(Some(reference), job, Detail::Contextual)).collect())
+}
+
+/// What its tasks can be told to do, by name.
+async fn actions(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+    let key = key(&read.params, &id);
+    let index = |state: &State| own_index(state, &key, |job| job.modified);
+    server.read(&read, index, |state| Ok(view::job::actions(find(state, &key)?))).await
 }
 
 async fn submission(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
@@ -242,7 +275,13 @@ fn jobs<'a>(state: &'a State, read: &Read) -> Result<Page<&'a JobState>, Failure
         (options.namespace == "*" || options.namespace == job.key.namespace)
             && job.key.id.starts_with(&options.prefix)
     });
-    page(shown.map(|job| (job.key.clone(), job)), options)
+    let shown = read.filtered("Job", shown, |job| as_json(job))?;
+    page(shown.into_iter().map(|job| (job.key.clone(), job)), options)
+}
+
+/// The job as filters look at it.
+pub fn as_json(job: &JobState) -> serde_json::Value {
+    request::as_json(&state::job::document(job, job.current()))
 }
 
 /// What is counted over a job's allocations and evaluations is part of its line.

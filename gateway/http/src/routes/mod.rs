@@ -4,11 +4,13 @@ mod absent;
 mod agent;
 mod allocations;
 mod autopilot;
+mod children;
 mod client_alloc;
 mod client_fs;
 mod deployments;
 mod evaluations;
 mod explain;
+mod fuzzy;
 mod jobs;
 mod metrics;
 mod namespaces;
@@ -17,9 +19,13 @@ mod operator;
 mod plan;
 mod pools;
 mod register;
+mod scaling;
 mod scheduler;
 mod search;
+mod services;
 mod status;
+mod statuses;
+mod system;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -42,12 +48,18 @@ pub fn router(api: Api) -> Router {
         .route("/", get(home))
         .merge(jobs::router())
         .merge(register::router())
+        .merge(statuses::router())
+        .merge(system::router())
+        .merge(children::router())
+        .merge(scaling::router())
+        .merge(services::router())
         .merge(plan::router())
         .merge(nodes::router())
         .merge(allocations::router())
         .merge(evaluations::router())
         .merge(explain::router())
         .merge(search::router())
+        .merge(fuzzy::router())
         .merge(deployments::router())
         .merge(namespaces::router())
         .merge(client_alloc::router())

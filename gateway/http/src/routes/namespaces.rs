@@ -1,60 +1,83 @@
-//! There is one namespace.
-
 use axum::Router;
 use axum::extract::{Path, State as With};
+use axum::http::StatusCode;
 use axum::routing::get;
 use base::Index;
+use model::Command;
 
 use api::Namespace;
 use state::State;
 
+use super::write;
 use crate::answer::Answer;
 use crate::error::Failure;
 use crate::page::Page;
-use crate::request::Read;
+use crate::request::{Json, Read, Write};
 use crate::server::Server;
 
-pub const DEFAULT: &str = "default";
-
 pub fn router() -> Router<Server> {
-    Router::new().route("/v1/namespaces", get(list)).route("/v1/namespace/{name}", get(read))
-}
-
-/// # Errors
-/// 400 for any namespace but the one there is.
-pub fn check(namespace: &str) -> Result<(), Failure> {
-    if namespace == DEFAULT {
-        return Ok(());
-    }
-    Err(Failure::invalid(format!(
-        "namespace {namespace:?} does not exist: this release has only {DEFAULT:?}"
-    )))
+    Router::new()
+        .route("/v1/namespaces", get(list))
+        .route("/v1/namespace", write(upsert))
+        .route("/v1/namespace/{name}", get(read).merge(write(upsert_named)).delete(remove))
 }
 
 async fn list(With(server): With<Server>, read: Read) -> Answer {
-    let view = |_: &State, read: &Read| {
-        let one = Some(namespace()).filter(|one| one.name.starts_with(&read.options.prefix));
-        Ok(Page::whole(one.into_iter()))
+    read.without_filter()?;
+    let view = |state: &State, read: &Read| {
+        let names = state.namespaces.names().into_iter();
+        let shown = names.filter(|name| name.starts_with(&read.options.prefix));
+        Ok(Page::whole(shown.filter_map(|name| state::namespace::document(&state.namespaces, name))))
     };
-    server.list(read, first, view).await
+    server.list(read, changed, view).await
 }
 
 async fn read(With(server): With<Server>, Path(name): Path<String>, read: Read) -> Answer {
-    let found = (name == DEFAULT).then(namespace).ok_or_else(|| Failure::not_found("Namespace not found"));
-    server.read(&read, first, |_| found).await
+    let index = |state: &State| match state.namespaces.get(&name) {
+        Some(set) => set.modified,
+        None => changed(state),
+    };
+    let missing = || Failure::not_found("Namespace not found");
+    let view = |state: &State| state::namespace::document(&state.namespaces, &name).ok_or_else(missing);
+    server.read(&read, index, view).await
 }
 
-/// It came with the cluster.
-fn first(_: &State) -> Index {
-    Index(1)
+async fn upsert(
+    With(server): With<Server>,
+    write: Write,
+    Json(wanted): Json<Namespace>,
+) -> Result<(), Failure> {
+    let set = server.submit(&write, Command::UpsertNamespace(Box::new(wanted))).await;
+    set.map(drop).map_err(as_internal)
 }
 
-fn namespace() -> Namespace {
-    Namespace {
-        name: DEFAULT.to_string(),
-        description: "Default shared namespace".to_string(),
-        create_index: 1,
-        modify_index: 1,
-        ..Namespace::default()
+async fn upsert_named(
+    server: With<Server>,
+    Path(name): Path<String>,
+    write: Write,
+    Json(wanted): Json<Namespace>,
+) -> Result<(), Failure> {
+    if wanted.name != name {
+        return Err(Failure::invalid("Namespace name does not match request path"));
     }
+    upsert(server, write, Json(wanted)).await
+}
+
+async fn remove(With(server): With<Server>, Path(name): Path<String>, write: Write) -> Result<(), Failure> {
+    server.submit(&write, Command::DeleteNamespace { name }).await.map(drop).map_err(as_internal)
+}
+
+/// Whatever the reason, the contract answers a refusal with 500 here.
+fn as_internal(failure: Failure) -> Failure {
+    match failure.status {
+        StatusCode::NOT_FOUND | StatusCode::CONFLICT | StatusCode::BAD_REQUEST => {
+            Failure::internal(failure.text)
+        }
+        _ => failure,
+    }
+}
+
+/// One of them came with the cluster.
+fn changed(state: &State) -> Index {
+    state.namespaces.changed.max(Index(1))
 }

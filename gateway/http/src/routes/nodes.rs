@@ -4,6 +4,7 @@ use axum::routing::get;
 use base::Index;
 use control::Receipt;
 use model::command::DrainWish;
+use model::document::Duration;
 use model::{Command, Eligibility, NodeId};
 use state::State;
 use state::node::NodeRow;
@@ -17,7 +18,7 @@ use super::write;
 use crate::answer::{Answer, written};
 use crate::error::Failure;
 use crate::page::{Page, id_prefix, page};
-use crate::request::{Json, Read, Write};
+use crate::request::{Json, OptionalJson, Read, Write, as_json};
 use crate::server::Server;
 use crate::view::node::{Extras, stub};
 
@@ -50,6 +51,7 @@ async fn read(With(server): With<Server>, Path(id): Path<String>, read: Read) ->
 }
 
 async fn allocations(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+    read.without_filter()?;
     let watched = id.clone();
     let index = move |state: &State| {
         let allocs = find(state, &watched).into_iter().flat_map(|row| &state.nodes.load(row).allocs);
@@ -85,8 +87,9 @@ async fn drain(
     With(server): With<Server>,
     Path(id): Path<String>,
     write: Write,
-    Json(request): Json<NodeUpdateDrainRequest>,
+    OptionalJson(request): OptionalJson<Option<NodeUpdateDrainRequest>>,
 ) -> Answer {
+    let request = request.map_or_else(|| in_parameters(&write), Ok)?;
     let node = parse(if request.node_id.is_empty() { &id } else { &request.node_id })?;
     let drain = request.drain_spec.map(|DrainSpec { deadline, ignore_system_jobs }| DrainWish {
         deadline: deadline.0,
@@ -98,6 +101,16 @@ async fn drain(
         changed(&server, node, &receipt);
     let response = NodeDrainUpdateResponse { node_modify_index, eval_ids, eval_create_index, index };
     written(receipt.index, &response)
+}
+
+/// How drains were asked for before there were specifications: `enable=true` has everything go at once.
+fn in_parameters(write: &Write) -> Result<NodeUpdateDrainRequest, Failure> {
+    if write.params.get("enable").is_none() {
+        return Err(Failure::invalid("Request body is empty"));
+    }
+    let at_once = DrainSpec { deadline: Duration::from_secs(-1), ignore_system_jobs: false };
+    let drain_spec = write.params.boolean("enable")?.then_some(at_once);
+    Ok(NodeUpdateDrainRequest { drain_spec, ..NodeUpdateDrainRequest::default() })
 }
 
 async fn evaluate(With(server): With<Server>, Path(id): Path<String>, write: Write) -> Answer {
@@ -115,7 +128,8 @@ async fn purge(With(server): With<Server>, Path(id): Path<String>, write: Write)
 fn nodes(state: &State, read: &Read) -> Result<Page<NodeRow>, Failure> {
     let prefix = id_prefix(&read.options.prefix)?;
     let rows = state.nodes.with_prefix(&prefix);
-    page(rows.map(|row| (state.nodes.cold(row).id.0, row)), &read.options)
+    let rows = read.filtered("Node", rows, |row| as_json(&state::node::document(&state.nodes, *row)))?;
+    page(rows.into_iter().map(|row| (state.nodes.cold(row).id.0, row)), &read.options)
 }
 
 fn find(state: &State, id: &str) -> Result<NodeRow, Failure> {

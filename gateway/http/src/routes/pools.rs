@@ -14,8 +14,8 @@ use state::pool::{ALL, DEFAULT};
 use super::write;
 use crate::answer::Answer;
 use crate::error::Failure;
-use crate::page::{Page, page};
-use crate::request::{Json, Read, Write};
+use crate::page::page;
+use crate::request::{Json, Read, Write, as_json};
 use crate::server::Server;
 use crate::view;
 use crate::view::node::{Extras, stub};
@@ -31,8 +31,9 @@ pub fn router() -> Router<Server> {
 async fn list(With(server): With<Server>, read: Read) -> Answer {
     let view = |state: &State, read: &Read| {
         let names = state.pools.names().into_iter().filter(|name| name.starts_with(&read.options.prefix));
-        let shown = page(names.map(|name| (name.to_string(), name.to_string())), &read.options)?;
-        Ok(shown.map(|name| state::pool::document(&state.pools, &name)))
+        let all = names.filter_map(|name| state::pool::document(&state.pools, name));
+        let shown = read.filtered("NodePool", all, as_json)?;
+        page(shown.into_iter().map(|pool| (pool.name.clone(), pool)), &read.options)
     };
     server.list(read, changed, view).await
 }
@@ -83,8 +84,9 @@ async fn nodes(With(server): With<Server>, Path(name): Path<String>, read: Read)
     let view = move |state: &State, read: &Read| {
         let of = |row: NodeRow| state.nodes.cold(row);
         let rows = state.nodes.rows().filter(|row| name == ALL || of(*row).document.node_pool == name);
-        Ok(page(rows.map(|row| (of(row).id.0, row)), &read.options)?
-            .map(|row| stub(&state.nodes, row, extras)))
+        let rows = read.filtered("Node", rows, |row| as_json(&state::node::document(&state.nodes, *row)))?;
+        let rows = rows.into_iter().map(|row| (of(row).id.0, row));
+        Ok(page(rows, &read.options)?.map(|row| stub(&state.nodes, row, extras)))
     };
     server.list(read, |state| state.tables.nodes, view).await
 }
@@ -100,8 +102,9 @@ async fn jobs(With(server): With<Server>, Path(name): Path<String>, read: Read) 
             pool == name && (namespace == "*" || *namespace == job.key.namespace)
         };
         let jobs = state.jobs.iter().map(|(_, job)| job).filter(|job| in_it(job));
-        let shown: Page<_> = page(jobs.map(|job| (job.key.clone(), job)), &read.options)?;
-        Ok(shown.map(|job| view::job::stub(job, with_meta)))
+        let jobs = read.filtered("Job", jobs, |job| super::jobs::as_json(job))?;
+        let shown = page(jobs.into_iter().map(|job| (job.key.clone(), job)), &read.options)?;
+        Ok(shown.map(|job| view::job::stub(state, job, with_meta)))
     };
     server.list(read, super::jobs::index, view).await
 }

@@ -62,7 +62,12 @@ async fn validate(With(server): With<Server>, call: Call, Json(request): Json<Jo
     complete(&server, &call.params, &JobRegisterRequest::default(), &mut job)?;
     let found = jobspec::validate(&job);
     warnings.extend(found.warnings);
-    let errors: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
+    let mut errors: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
+    let namespace = job.namespace.as_deref().unwrap_or_default();
+    if !server.control.state().namespaces.exists(namespace) {
+        let id = job.id.as_deref().unwrap_or_default();
+        errors.push(format!("job {id:?} is in nonexistent namespace {namespace:?}"));
+    }
     Ok(answer::json(&JobValidateResponse {
         driver_config_validated: true,
         error: error_text(&errors),
@@ -131,7 +136,6 @@ fn complete(
     let region = region.filter(|region| region != "global").unwrap_or_else(|| server.agent.region.clone());
     server.check_region(&region)?;
     job.region = Some(region);
-    super::namespaces::check(job.namespace.as_deref().unwrap_or_default())?;
     jobspec::canonicalize(job);
     jobspec::imply_constraints(job);
     Ok(())

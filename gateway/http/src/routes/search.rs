@@ -3,12 +3,13 @@ use std::collections::BTreeSet;
 use axum::Router;
 use axum::extract::State as With;
 use base::Index;
+use model::VolumeKind;
 use model::document::List;
 use state::State;
 
 use api::{SearchRequest, SearchResponse};
 
-use super::{namespaces, write};
+use super::write;
 use crate::answer::Answer;
 use crate::error::Failure;
 use crate::page::id_prefix;
@@ -19,7 +20,19 @@ use crate::server::Server;
 const MATCHES_MAX: usize = 20;
 
 /// What can be searched.
-const CONTEXTS: [&str; 7] = ["allocs", "deployment", "evals", "jobs", "namespaces", "node_pools", "nodes"];
+pub const CONTEXTS: [&str; 11] = [
+    "allocs",
+    "deployment",
+    "evals",
+    "host_volumes",
+    "jobs",
+    "namespaces",
+    "node_pools",
+    "nodes",
+    "plugins",
+    "scaling_policy",
+    "volumes",
+];
 
 pub fn router() -> Router<Server> {
     Router::new().route("/v1/search", write(search))
@@ -27,6 +40,7 @@ pub fn router() -> Router<Server> {
 
 /// By the start of a name; never waits.
 async fn search(With(server): With<Server>, mut read: Read, Json(request): Json<SearchRequest>) -> Answer {
+    read.without_filter()?;
     read.options.index = Index::ZERO;
     let contexts = contexts(&request.context)?;
     let known_leader = server.known_leader();
@@ -57,7 +71,7 @@ fn contexts(asked: &str) -> Result<Vec<&'static str>, Failure> {
 }
 
 /// One more than is shown, if there are so many.
-fn matching(state: &State, context: &str, prefix: &str, namespace: &str) -> Vec<String> {
+pub fn matching(state: &State, context: &str, prefix: &str, namespace: &str) -> Vec<String> {
     let in_namespace = |name: &str| namespace == "*" || namespace == name;
     let limit = MATCHES_MAX + 1;
     match context {
@@ -68,8 +82,27 @@ fn matching(state: &State, context: &str, prefix: &str, namespace: &str) -> Vec<
             let sorted: BTreeSet<&str> = keys.map(|key| key.id.as_str()).collect();
             sorted.into_iter().take(limit).map(str::to_string).collect()
         }
+        "volumes" | "host_volumes" => {
+            let kind = if context == "volumes" { VolumeKind::Csi } else { VolumeKind::Host };
+            let keys = state.volumes.iter().map(|(key, _)| key).filter(|key| key.kind == kind);
+            let keys = keys.filter(|key| in_namespace(&key.namespace) && key.id.starts_with(prefix));
+            keys.take(limit).map(|key| key.id.clone()).collect()
+        }
+        "scaling_policy" => {
+            let jobs = state.jobs.iter().map(|(_, job)| job).filter(|job| in_namespace(&job.key.namespace));
+            let ids = jobs.flat_map(super::scaling::of_job).map(|policy| policy.id);
+            let sorted: BTreeSet<String> = ids.filter(|id| id.starts_with(prefix)).collect();
+            sorted.into_iter().take(limit).collect()
+        }
+        "plugins" => {
+            let nodes = state.nodes.rows().map(|row| &state.nodes.cold(row).document);
+            let names =
+                nodes.flat_map(|node| node.csi_node_plugins.keys().chain(node.csi_controller_plugins.keys()));
+            let sorted: BTreeSet<&String> = names.filter(|name| name.starts_with(prefix)).collect();
+            sorted.into_iter().take(limit).cloned().collect()
+        }
         "node_pools" | "namespaces" => {
-            let all = if context == "namespaces" { vec![namespaces::DEFAULT] } else { state.pools.names() };
+            let all = if context == "namespaces" { state.namespaces.names() } else { state.pools.names() };
             let shown = all.into_iter().filter(|name| name.starts_with(prefix)).take(limit);
             shown.map(str::to_string).collect()
         }
@@ -119,7 +152,7 @@ fn whole_bytes(prefix: &str) -> Option<String> {
     })
 }
 
-fn newest(state: &State) -> Index {
+pub fn newest(state: &State) -> Index {
     let tables = state.tables;
     tables.nodes.max(tables.jobs).max(tables.evals).max(tables.allocs).max(tables.deployments)
 }
@@ -140,6 +173,6 @@ mod tests {
     fn only_what_exists_can_be_searched() {
         assert_eq!(contexts("").unwrap(), CONTEXTS);
         assert_eq!(contexts("jobs").unwrap(), ["jobs"]);
-        assert!(contexts("volumes").is_err());
+        assert!(contexts("vars").is_err());
     }
 }

@@ -3,4 +3,5 @@
 pub mod eval;
 pub mod job;
 pub mod node;
+pub mod statuses;
 pub mod why;

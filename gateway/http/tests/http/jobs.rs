@@ -128,7 +128,7 @@ async fn where_a_job_belongs_is_checked() {
     cluster
         .put("/v1/jobs", &json!({"Job": job}))
         .await
-        .refused(400, "namespace \"other\" does not exist: this release has only \"default\"");
+        .refused(400, "job \"web\" is in nonexistent namespace \"other\"");
     // The query string wins.
     assert_eq!(cluster.put("/v1/jobs?namespace=default", &json!({"Job": job})).await.status, 200);
     job["Region"] = json!("elsewhere");
@@ -170,8 +170,10 @@ async fn a_repeated_request_takes_effect_once() {
     let first = cluster.send(send()).await.json();
     assert_eq!(cluster.send(send()).await.json(), first);
     assert_eq!(cluster.get("/v1/job/web/evaluations").await.json().as_array().unwrap().len(), 1);
-    let odd = cluster.put("/v1/jobs?idempotency_token=again", &json!({"Job": job_json("web")})).await;
-    odd.refused(400, "invalid request id: \"again\" is not a UUID");
+    let body = Body::from(json!({"Job": job_json("web")}).to_string());
+    let mut odd = request(Method::POST, "/v1/jobs", body);
+    odd.headers_mut().insert("x-sojourn-request-id", "again".parse().unwrap());
+    cluster.send(odd).await.refused(400, "invalid request id: \"again\" is not a UUID");
 }
 
 #[tokio::test]

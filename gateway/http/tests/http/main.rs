@@ -5,6 +5,7 @@ mod allocations;
 mod client;
 mod deployments;
 mod evaluations;
+mod families;
 mod jobs;
 mod nodes;
 mod operator;

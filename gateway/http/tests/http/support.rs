@@ -141,6 +141,18 @@ impl Cluster {
         self.submit(Command::RegisterJob(Box::new(register))).await.reply.evals[0]
     }
 
+    /// Ends an evaluation that led to nothing.
+    pub async fn settle(&self, eval: EvalId) {
+        let end = EvalEnd {
+            status: EvalStatus::Complete,
+            description: String::new(),
+            outcome: EvalOutcome::default(),
+            blocked: None,
+        };
+        let plan = Plan { snapshot: self.control.state().index, ..Plan::default() };
+        self.submit(Command::SettleEval(Box::new(Settlement { eval, plan, end: Some(end) }))).await;
+    }
+
     /// Places an allocation of the job and ends its evaluation.
     pub async fn place(&self, eval: EvalId, job: &str, node: NodeId, number: u8) -> AllocId {
         let alloc = AllocId(Uuid::from_random([number; 16]));

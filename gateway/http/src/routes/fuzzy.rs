@@ -1,0 +1,183 @@
+//! Search for a part of a name, wherever it stands.
+
+use std::collections::BTreeMap;
+
+use api::{FuzzyMatch, FuzzySearchRequest, FuzzySearchResponse};
+use axum::Router;
+use axum::extract::State as With;
+use base::Index;
+use model::document::{List, Task};
+use serde_json::Value;
+use state::State;
+use state::job::JobState;
+
+use super::search::{matching, newest};
+use super::write;
+use crate::answer::Answer;
+use crate::error::Failure;
+use crate::request::{Json, Read};
+use crate::server::Server;
+
+/// Shortest text that is searched for, in characters.
+const TEXT_MIN: usize = 2;
+
+/// Most matches of one kind in an answer.
+const MATCHES_MAX: usize = 100;
+
+/// What is found by a part of its name.
+const FUZZY: [&str; 10] = [
+    "allocs",
+    "classes",
+    "commands",
+    "groups",
+    "images",
+    "jobs",
+    "namespaces",
+    "node_pools",
+    "nodes",
+    "services",
+];
+
+/// What has an id instead of a name is found by its start.
+const BY_PREFIX: [&str; 6] = ["deployment", "evals", "host_volumes", "plugins", "scaling_policy", "volumes"];
+
+pub fn router() -> Router<Server> {
+    Router::new().route("/v1/search/fuzzy", write(search))
+}
+
+/// Never waits.
+async fn search(
+    With(server): With<Server>,
+    mut read: Read,
+    Json(request): Json<FuzzySearchRequest>,
+) -> Answer {
+    read.without_filter()?;
+    read.options.index = Index::ZERO;
+    let length = request.text.chars().count();
+    if length < TEXT_MIN {
+        let text = format!("fuzzy search query must be at least {TEXT_MIN} characters, got {length}");
+        return Err(Failure::internal(text));
+    }
+    let wanted = Wanted::of(&request.context)?;
+    let known_leader = server.known_leader();
+    let namespace = read.options.namespace.clone();
+    let view = |state: &State| {
+        let mut response = FuzzySearchResponse {
+            index: newest(state).0.max(1),
+            known_leader,
+            ..FuzzySearchResponse::default()
+        };
+        for (context, found) in found(state, &request.text, &wanted, &namespace) {
+            response.truncations.insert(context.to_string(), found.len() > MATCHES_MAX);
+            let shown: Vec<FuzzyMatch> = found.into_iter().take(MATCHES_MAX).collect();
+            if !shown.is_empty() {
+                response.matches.insert(context.to_string(), List(shown));
+            }
+        }
+        Ok(response)
+    };
+    server.read(&read, newest, view).await
+}
+
+struct Wanted(Vec<&'static str>);
+
+impl Wanted {
+    fn of(context: &str) -> Result<Wanted, Failure> {
+        let all = || FUZZY.iter().chain(["tasks"].iter()).chain(&BY_PREFIX).copied();
+        match context {
+            "" | "all" => Ok(Wanted(all().collect())),
+            // The parts of a job are looked for together with it.
+            "jobs" => {
+                Ok(Wanted(vec!["jobs", "groups", "tasks", "services", "images", "commands", "classes"]))
+            }
+            one => match all().find(|known| *known == one) {
+                Some(known) => Ok(Wanted(vec![known])),
+                None => Err(Failure::unsupported(format_args!("searching for {one:?} is"))),
+            },
+        }
+    }
+}
+
+fn found(
+    state: &State,
+    text: &str,
+    wanted: &Wanted,
+    namespace: &str,
+) -> BTreeMap<&'static str, Vec<FuzzyMatch>> {
+    let mut found = Found { text: text.to_lowercase(), ranked: BTreeMap::new() };
+    let in_namespace = |name: &str| namespace == "*" || namespace == name;
+    for (_, job) in state.jobs.iter().filter(|(_, job)| in_namespace(&job.key.namespace)) {
+        found.job(job);
+    }
+    for alloc in state.allocs.iter().map(|(_, alloc)| alloc).filter(|alloc| !alloc.gone) {
+        let key = &state.jobs.get(alloc.job).key;
+        if in_namespace(&key.namespace) {
+            found.add("allocs", &alloc.name(), &[&key.namespace, &alloc.id.to_string()]);
+        }
+    }
+    for row in state.nodes.rows() {
+        let node = state.nodes.cold(row);
+        found.add("nodes", &node.document.name, &[&node.id.to_string()]);
+    }
+    state.pools.names().into_iter().for_each(|name| found.add("node_pools", name, &[name]));
+    state.namespaces.names().into_iter().for_each(|name| found.add("namespaces", name, &[]));
+    let mut sorted = found.sorted();
+    sorted.retain(|context, _| wanted.0.contains(context));
+    for context in wanted.0.iter().filter(|context| BY_PREFIX.contains(context)) {
+        let ids = matching(state, context, text, namespace);
+        sorted.insert(context, ids.into_iter().map(|id| FuzzyMatch { id, scope: Vec::new() }).collect());
+    }
+    sorted
+}
+
+/// Matches with what they are sorted by: where the text stands, how long the name is, and the name.
+struct Found {
+    text: String,
+    ranked: BTreeMap<&'static str, Vec<(usize, usize, FuzzyMatch)>>,
+}
+
+impl Found {
+    fn add(&mut self, context: &'static str, name: &str, scope: &[&str]) {
+        if let Some(at) = name.to_lowercase().find(&self.text) {
+            let scope = scope.iter().map(ToString::to_string).collect();
+            let found = FuzzyMatch { id: name.to_string(), scope };
+            self.ranked.entry(context).or_default().push((at, name.len(), found));
+        }
+    }
+
+    fn job(&mut self, job: &JobState) {
+        let (namespace, id) = (job.key.namespace.as_str(), job.key.id.as_str());
+        let wanted = &job.current().job;
+        self.add("jobs", wanted.name.as_deref().unwrap_or(id), &[namespace, id]);
+        for group in wanted.task_groups.iter() {
+            let name = group.name.as_deref().unwrap_or_default();
+            self.add("groups", name, &[namespace, id]);
+            group.services.iter().for_each(|own| self.add("services", &own.name, &[namespace, id, name]));
+            group.tasks.iter().for_each(|task| self.task(task, &[namespace, id, name]));
+        }
+    }
+
+    fn task(&mut self, task: &Task, group: &[&str; 3]) {
+        let [namespace, job, name] = *group;
+        let scope = [namespace, job, name, task.name.as_str()];
+        self.add("tasks", &task.name, group);
+        task.services.iter().for_each(|own| self.add("services", &own.name, &scope));
+        let (context, key) = match task.driver.as_str() {
+            "docker" => ("images", "image"),
+            "exec" | "raw_exec" => ("commands", "command"),
+            "java" => ("classes", "class"),
+            _ => return,
+        };
+        if let Some(value) = task.config.get(key).and_then(Value::as_str) {
+            self.add(context, value, &scope);
+        }
+    }
+
+    fn sorted(self) -> BTreeMap<&'static str, Vec<FuzzyMatch>> {
+        let sort = |mut ranked: Vec<(usize, usize, FuzzyMatch)>| {
+            ranked.sort();
+            ranked.into_iter().map(|(.., found)| found).collect()
+        };
+        self.ranked.into_iter().map(|(context, ranked)| (context, sort(ranked))).collect()
+    }
+}

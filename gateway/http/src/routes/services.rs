@@ -1,0 +1,69 @@
+//! Services. None is registered by this release, so there is none to be found: lists of them are empty, and stay so.
+
+use axum::Router;
+use axum::extract::{Path, State as With};
+use axum::routing::{delete, get};
+use base::Index;
+use model::AllocId;
+use serde_json::Value;
+use state::State;
+
+use super::jobs;
+use crate::answer::Answer;
+use crate::error::Failure;
+use crate::page::Page;
+use crate::request::Read;
+use crate::server::Server;
+
+pub fn router() -> Router<Server> {
+    Router::new()
+        .route("/v1/services", get(none))
+        .route("/v1/service/{name}", get(instances))
+        .route(
+            "/v1/service/{name}/{id}",
+            delete(async || Failure::internal("service registration not found")),
+        )
+        .route("/v1/job/{id}/services", get(of_job))
+        .route("/v1/allocation/{id}/services", get(of_alloc))
+}
+
+async fn none(With(server): With<Server>, read: Read) -> Answer {
+    server.list(read, unchanged, nothing).await
+}
+
+async fn instances(With(server): With<Server>, Path(_): Path<String>, read: Read) -> Answer {
+    if let Some(choose) = read.params.get("choose") {
+        let count = choose.split_once('|').and_then(|(count, key)| Some((count.parse::<u32>().ok()?, key)));
+        if !count.is_some_and(|(_, key)| !key.is_empty()) {
+            return Err(Failure::invalid("invalid `choose`: expected a number, a bar and a key, like 2|abc"));
+        }
+    }
+    server.list(read, unchanged, nothing).await
+}
+
+async fn of_job(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+    let key = jobs::key(&read.params, &id);
+    let view = move |state: &State, _: &Read| match state.jobs.find(&key) {
+        Some(_) => Ok(Page::<Value>::whole(std::iter::empty())),
+        None => Err(Failure::not_found(jobs::NOT_FOUND)),
+    };
+    server.list(read, |state| state.tables.jobs, view).await
+}
+
+async fn of_alloc(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+    let view = move |state: &State, _: &Read| {
+        let known = id.parse().ok().and_then(|id: AllocId| state.allocs.find(id));
+        known.ok_or_else(|| Failure::not_found("allocation not found"))?;
+        Ok(Page::<Value>::whole(std::iter::empty()))
+    };
+    server.list(read, |state| state.tables.allocs, view).await
+}
+
+fn nothing(_: &State, _: &Read) -> Result<Page<Value>, Failure> {
+    Ok(Page::whole(std::iter::empty()))
+}
+
+/// Nothing ever came or went.
+fn unchanged(_: &State) -> Index {
+    Index(1)
+}

@@ -1,0 +1,33 @@
+//! Housekeeping by hand.
+
+use axum::Router;
+use axum::extract::State as With;
+use model::Command;
+
+use super::write;
+use crate::error::Failure;
+use crate::request::{Write, random};
+use crate::server::Server;
+
+/// Rounds of collection for one call: each forgets some hundreds of jobs.
+const ROUNDS_MAX: usize = 1_000;
+
+pub fn router() -> Router<Server> {
+    Router::new()
+        .route("/v1/system/gc", write(collect))
+        .route("/v1/system/reconcile/summaries", write(reconcile))
+}
+
+/// Forgets jobs that ended for good, with all they owned, and nodes that left.
+async fn collect(With(server): With<Server>, mut write: Write) -> Result<(), Failure> {
+    for _ in 0..ROUNDS_MAX {
+        if !server.submit(&write, Command::CollectGarbage).await?.wrote {
+            break;
+        }
+        write.request = model::RequestId(base::Uuid::from_random(random()));
+    }
+    Ok(())
+}
+
+/// Summaries follow from the facts each time one is written: there is nothing they could have missed.
+async fn reconcile(_: Write) {}

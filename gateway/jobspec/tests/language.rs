@@ -101,53 +101,6 @@ fn heredocs_keep_their_lines_and_lose_common_indentation_on_request() {
 }
 
 #[test]
-fn functions_give_what_the_language_says() {
-    expect(&[
-        (
-            "format(\"%s-%03d %.2f %v %q %5s|%-5s|%%\", \"a\", 7, 1.005, true, \"q\", \"r\", \"l\")",
-            "a-007 1.00 true \"q\"     r|l    |%",
-        ),
-        ("format(\"%#v %x\", [1, \"a\"], 255)", "[1,\"a\"] ff"),
-        ("join(\",\", formatlist(\"%s=%s\", [\"a\", \"b\"], 1))", "a=1,b=1"),
-        ("jsonencode({ b = [1, true, null], a = \"<\" })", r#"{"a":"\u003c","b":[1,true,null]}"#),
-        ("jsondecode(\"{\\\"a\\\": [1, 2]}\").a[1]", "2"),
-        ("join(\"-\", concat([1], [2, 3]), [4])", "1-2-3-4"),
-        ("join(\",\", split(\";\", \"a;b\"))", "a,b"),
-        ("join(\",\", range(3))", "0,1,2"),
-        ("join(\",\", range(5, 0, -2))", "5,3,1"),
-        ("lookup({ a = 1 }, \"b\", \"none\")", "none"),
-        ("merge({ a = 1, b = 1 }, { b = 2 }).b", "2"),
-        ("replace(\"a.b.c\", \".\", \"-\")", "a-b-c"),
-        ("regex_replace(\"a1b22\", \"[0-9]+\", \"#\")", "a#b#"),
-        ("timeadd(\"2020-01-01T00:00:00Z\", \"1h\")", "2020-01-01T01:00:00Z"),
-        ("base64decode(base64encode(\"hi\"))", "hi"),
-        ("join(\",\", toset([\"b\", \"a\", \"b\"]))", "a,b"),
-        ("join(\",\", flatten([1, [2, [3]]]))", "1,2,3"),
-        ("join(\",\", keys({ b = 1, a = 2 }))", "a,b"),
-        ("element([1, 2, 3], 4)", "2"),
-        ("join(\"\", reverse([1, 2]))", "21"),
-        ("strrev(\"abc\")", "cba"),
-        ("substr(\"hello\", 1, -1)", "ello"),
-        ("title(\"hello wide world\")", "Hello Wide World"),
-        ("indent(2, \"a\\nb\")", "a\n  b"),
-        ("trimsuffix(trimprefix(\"v1.2\", \"v\"), \".2\")", "1"),
-        ("urlencode(\"a b/c\")", "a+b%2Fc"),
-        ("max([1, 5, 3]...)", "5"),
-        ("try([1][5], \"fallback\")", "fallback"),
-        ("can({ a = 1 }.b)", "false"),
-        ("coalesce(null, \"\", \"x\")", "x"),
-        ("contains([1, 2], 2)", "true"),
-        ("length(setproduct([1, 2], [3, 4, 5]))", "6"),
-        ("zipmap([\"a\"], [9]).a", "9"),
-        ("parseint(\"ff\", 16)", "255"),
-        ("floor(2.7) + ceil(2.1) + abs(-1)", "6"),
-        ("chomp(file(\"./greeting.txt\"))", "hello"),
-        ("uuidv4()", "ffffffff-ffff-4fff-bfff-ffffffffffff"),
-        ("fileexists(\"./other.txt\")", "false"),
-    ]);
-}
-
-#[test]
 fn locals_are_evaluated_in_the_order_they_need() {
     let locals = "a = \"${local.b}!\"\nb = upper(local.c.d)\nc = { d = \"x\" }";
     assert_eq!(text_of(locals, "local.a").as_deref(), Ok("X!"));
@@ -159,7 +112,6 @@ fn what_cannot_be_evaluated_says_why() {
         ("local.nothing", "there is no local \"nothing\""),
         ("var.nothing", "there is no variable \"nothing\""),
         ("uper(\"a\")", "there is no function \"uper\"; did you mean \"upper\"?"),
-        ("sha256(\"a\")", "the function \"sha256\" is not available yet"),
         ("file(\"secret\")", "file: no file secret"),
         ("upper()", "upper takes 1 arguments, found 0"),
         ("1 / 0", "cannot divide by zero"),

@@ -3,10 +3,12 @@
 mod bounds;
 mod canonical;
 mod config;
+mod contract;
 mod decode;
 mod dynamic;
 mod errors;
 mod examples;
+mod functions;
 mod json;
 mod judge;
 mod language;

@@ -41,11 +41,11 @@ pub fn one_of_each(kind: &str) -> Value {
     }
 }
 
-fn text(field: &Value, key: &str) -> String {
+pub fn text(field: &Value, key: &str) -> String {
     field[key].as_str().unwrap().to_string()
 }
 
-fn fields(kind: &str) -> impl Iterator<Item = &'static Value> {
+pub fn fields(kind: &str) -> impl Iterator<Item = &'static Value> {
     CONTRACT["types"][kind]["fields"].as_array().unwrap().iter()
 }
 

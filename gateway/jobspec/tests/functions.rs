@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use jobspec::{Files, NoFiles, Source, Variables, parse};
 
 /// A disk of a few files.
-struct Disk(BTreeMap<&'static str, &'static [u8]>);
+pub struct Disk(BTreeMap<&'static str, &'static [u8]>);
 
-fn disk() -> Disk {
+pub fn disk() -> Disk {
     let files: [(&str, &[u8]); 4] =
         [("greeting.txt", b"hello\n"), ("conf/a.hcl", b""), ("conf/deep/b.hcl", b""), ("blob", &[0xff, 0])];
     Disk(files.into_iter().collect())

@@ -4,6 +4,7 @@
 //! form servers keep, in which every scalar is present. Both are idempotent.
 
 mod client_form;
+mod connect;
 mod group;
 mod policy;
 mod server;

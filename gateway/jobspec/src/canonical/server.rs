@@ -4,8 +4,9 @@ use model::document::{
 };
 
 use super::group::complete_disconnect;
+use super::policy::overlay_restart;
 use super::service::Owner;
-use super::{fill, fill_text};
+use super::{connect, fill, fill_text, task};
 
 /// The pool of nodes that belong to no other.
 const DEFAULT_NODE_POOL: &str = "default";
@@ -71,7 +72,6 @@ fn shown_update(given: Option<&UpdateStrategy>) -> UpdateStrategy {
 fn complete_group(group: &mut TaskGroup, names: &Names) {
     disconnect(group);
     fill(&mut group.prevent_reschedule_on_lost, false);
-    group.networks.iter_mut().for_each(complete_network);
     let name = group.name.clone().unwrap_or_default();
     if let Some(scaling) = &mut group.scaling {
         scaling.target = names.target(&[("Group", &name)]);
@@ -79,6 +79,7 @@ fn complete_group(group: &mut TaskGroup, names: &Names) {
     for service in &mut group.services {
         complete_service(service, &Owner { job: &names.name, group: &name, task: None });
     }
+    inject(group, names);
     for task in &mut group.tasks {
         complete_task(task, names, &name);
     }
@@ -98,6 +99,18 @@ fn disconnect(group: &mut TaskGroup) {
         });
         complete_disconnect(group);
     }
+}
+
+/// The proxies that services of the group need, as complete as the tasks that were written.
+fn inject(group: &mut TaskGroup, names: &Names) {
+    connect::inject(group);
+    let name = group.name.clone().unwrap_or_default();
+    let restart = group.restart_policy.clone().unwrap_or_default();
+    for task in &mut group.tasks {
+        task.restart_policy = Some(overlay_restart(task.restart_policy.as_ref(), &restart));
+        task::apply_defaults(task, &names.name, &name);
+    }
+    group.networks.iter_mut().for_each(complete_network);
 }
 
 fn complete_task(task: &mut Task, names: &Names, group: &str) {

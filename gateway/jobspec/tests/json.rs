@@ -73,3 +73,16 @@ fn the_json_syntax_of_hcl_has_labels_as_keys_and_templates_as_text() {
     let wrong = read(r#"{"job": {"web": {"cuont": 1}}}"#).unwrap_err();
     assert!(wrong.starts_with("j.json:1:18: \"cuont\" is not expected in job \"web\""), "{wrong}");
 }
+
+#[test]
+fn a_value_of_the_wrong_type_is_shown_where_it_stands() {
+    let text =
+        "{\n  \"job\": {\n    \"ID\": \"a\",\n    \"taskgroups\": [{}, {\"Count\": \"three\"}]\n  }\n}";
+    let wrong =
+        parse_json(&Source::new("j.json", text), &Variables::default(), &NoFiles).unwrap_err().to_string();
+    let expected = r#"
+j.json:4:34: Job.TaskGroups[1].Count: invalid type: string "three", expected a whole number
+ 4 |     "taskgroups": [{}, {"Count": "three"}]
+   |                                  ^^^^^^^"#;
+    assert_eq!(wrong, expected.trim_start());
+}

@@ -136,3 +136,67 @@ fn without_files_no_file_is_read() {
     let wrong = parse(&Source::new("j.hcl", text), &Variables::default(), &NoFiles).unwrap_err();
     assert!(wrong.plain().contains("filesystem function disabled"), "{wrong}");
 }
+
+#[test]
+fn small_print_of_expressions() {
+    expect(&[
+        ("-2 * 3", "-6"),
+        ("5 - -1", "6"),
+        ("2 + 3 * 4 - 6 / 3", "12"),
+        ("7 % 3 == 1 && 1 + 1 == 2", "true"),
+        ("1 < 2 == true", "true"),
+        ("!(1 > 2) || 1 / 1 > 5", "true"),
+        ("true ? false ? 1 : 2 : 3", "2"),
+        ("0.1 + 0.2", "0.3"),
+        ("1.1 * 3", "3.3"),
+        ("10 / 4", "2.5"),
+        ("1e-7", "0.0000001"),
+        ("1.5e3", "1500"),
+        ("1.0", "1"),
+        ("9223372036854775807", "9223372036854775807"),
+        ("\"${\"a\"}${\"b\"}\"", "ab"),
+        ("\"${\"in ${upper(\"ner\")}\"}\"", "in NER"),
+        ("jsonencode({ a = 1, a = 2 })", "{\"a\":2}"),
+        (
+            "jsonencode({ (upper(\"k\")) = 1, \"${\"l\"}\" = 2, 5 = 3, \"q r\" : 4 })",
+            "{\"5\":3,\"K\":1,\"l\":2,\"q r\":4}",
+        ),
+        ("[\"a\", \"b\"].1", "b"),
+        ("{ a = [{ \"b-c\" = [1, 2] }] }.a[0][\"b-c\"][1]", "2"),
+        ("jsonencode(null[*])", "[]"),
+        ("jsonencode([[{ a = 1 }], [{ a = 2 }]][*][0].a)", "[1,2]"),
+        ("jsonencode({ for k, v in { a = 1, b = 2 } : \"${k}-x\" => v if v > 1 })", "{\"b-x\":2}"),
+        (
+            "jsonencode([for i, v in [\"x\", \"y\"] : { index = i, value = v }])",
+            "[{\"index\":0,\"value\":\"x\"},{\"index\":1,\"value\":\"y\"}]",
+        ),
+        ("upper(<<EOT\nlines\nEOT\n)", "LINES\n"),
+        ("join(\",\", [<<A\none\nA\n, <<-B\n    two\n    B\n])", "one\n,two\n"),
+        ("NOMAD_META_x == \"a\" ? 1 : 2", "2"),
+        ("\"${ env[ \"HOME\" ] }\"", "${env[ \"HOME\" ]}"),
+        ("\"%{ for k, v in { a = 1, b = 2 } }${k}=${v};%{ endfor }\"", "a=1;b=2;"),
+        ("\"%{ if true }%{ if false }x%{ else }y%{ endif }%{ endif }\"", "y"),
+        ("\"100% $ {x} $5 %d\"", "100% $ {x} $5 %d"),
+        ("(\n 1 +\n 2 # sum\n)", "3"),
+        ("max(\n 1,\n 2, // trailing comma\n)", "2"),
+        ("\"ключ: ${\"значение\"}\"", "ключ: значение"),
+    ]);
+}
+
+#[test]
+fn lines_may_end_as_on_other_systems() {
+    let text = "job \"j\" {\r\n  meta {\r\n    a = \"1\" # one\r\n    b = <<EOT\r\nx\r\nEOT\r\n  }\r\n}\r\n";
+    let job = parse(&Source::new("j.hcl", text), &Variables::default(), &NoFiles).unwrap().job;
+    assert_eq!((job.meta["a"].as_str(), job.meta["b"].trim_end()), ("1", "x"));
+}
+
+#[test]
+fn null_is_as_if_nothing_had_been_written() {
+    let text = "variable \"count\" {\n  type = number\n  default = null\n}\njob \"j\" {\n  region = null\n  meta = null\n  group \"g\" {\n    count = var.count\n    task \"t\" {\n      driver = \"x\"\n      config = null\n      env = { A = null, B = 1 }\n    }\n  }\n}\n";
+    let job = parse(&Source::new("j.hcl", text), &Variables::default(), &NoFiles).unwrap().job;
+    assert_eq!((job.region, job.task_groups[0].count), (None, None));
+    assert_eq!(
+        job.task_groups[0].tasks[0].env.iter().collect::<Vec<_>>(),
+        [(&"B".to_string(), &"1".to_string())]
+    );
+}

@@ -122,7 +122,7 @@ impl Evaluator<'_> {
     pub(crate) fn entries(&mut self, collection: &Expr) -> Result<Vec<(Value, Value)>, Fault> {
         match self.value(collection)? {
             Value::List(items) => {
-                Ok(items.into_iter().enumerate().map(|(at, item)| (Value::Int(at as i64), item)).collect())
+                Ok(items.into_iter().enumerate().map(|(at, item)| (Value::Int(at as i128), item)).collect())
             }
             Value::Object(entries) => {
                 Ok(entries.into_iter().map(|(key, value)| (Value::Text(key), value)).collect())

@@ -119,7 +119,7 @@ pub(super) fn length(a: &[Value]) -> Result<Value, String> {
         Value::Text(text) => text.chars().count(),
         other => return Err(wanted("a list, an object or text", other)),
     };
-    Ok(Value::Int(length as i64))
+    Ok(Value::Int(length as i128))
 }
 
 pub(super) fn lookup(a: &[Value]) -> Result<Value, String> {

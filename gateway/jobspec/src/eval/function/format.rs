@@ -168,12 +168,12 @@ fn mark<'m>(spec: &Spec, mark: &'m str) -> &'m str {
 }
 
 /// The whole part of a number, without its sign.
-fn magnitude(value: &Value) -> Result<u64, String> {
+fn magnitude(value: &Value) -> Result<u128, String> {
     match to_number(value)? {
         Value::Int(whole) => Ok(whole.unsigned_abs()),
         other => {
             let number = to_f64(&other)?.trunc().abs();
-            if number < 1.8e19 { Ok(number as u64) } else { Err("the number is too large".to_string()) }
+            if number < 3e38 { Ok(number as u128) } else { Err("the number is too large".to_string()) }
         }
     }
 }

@@ -6,7 +6,7 @@ fn finite(number: f64) -> Result<Value, String> {
 }
 
 /// Whole numbers are taken as they are: a float does not hold all of them.
-fn whole(value: &Value) -> Result<Option<i64>, String> {
+fn whole(value: &Value) -> Result<Option<i128>, String> {
     match to_number(value)? {
         Value::Int(whole) => Ok(Some(whole)),
         _ => Ok(None),
@@ -14,7 +14,7 @@ fn whole(value: &Value) -> Result<Option<i64>, String> {
 }
 
 pub(super) fn abs(a: &[Value]) -> Result<Value, String> {
-    match whole(&a[0])?.and_then(i64::checked_abs) {
+    match whole(&a[0])?.and_then(i128::checked_abs) {
         Some(whole) => Ok(Value::Int(whole)),
         None => finite(to_f64(&a[0])?.abs()),
     }
@@ -43,7 +43,7 @@ pub(super) fn pow(a: &[Value]) -> Result<Value, String> {
 }
 
 pub(super) fn signum(a: &[Value]) -> Result<Value, String> {
-    Ok(Value::Int(to_int(&a[0])?.signum()))
+    Ok(Value::Int(to_int(&a[0])?.signum().into()))
 }
 
 pub(super) fn max(a: &[Value]) -> Result<Value, String> {
@@ -66,19 +66,19 @@ fn extreme(numbers: &[Value], better: fn(f64, f64) -> bool) -> Result<Value, Str
 }
 
 /// Digits beyond base 36 are upper case letters, as in Go.
-fn digit(c: char, base: i64) -> Option<i64> {
+fn digit(c: char, base: i128) -> Option<i128> {
     let value = match c {
-        '0'..='9' => c as i64 - '0' as i64,
-        'a'..='z' => c as i64 - 'a' as i64 + 10,
-        'A'..='Z' if base <= 36 => c as i64 - 'A' as i64 + 10,
-        'A'..='Z' => c as i64 - 'A' as i64 + 36,
+        '0'..='9' => c as i128 - '0' as i128,
+        'a'..='z' => c as i128 - 'a' as i128 + 10,
+        'A'..='Z' if base <= 36 => c as i128 - 'A' as i128 + 10,
+        'A'..='Z' => c as i128 - 'A' as i128 + 36,
         _ => return None,
     };
     Some(value).filter(|value| *value < base)
 }
 
 pub(super) fn parseint(a: &[Value]) -> Result<Value, String> {
-    let (text, base) = (to_text(&a[0])?, to_int(&a[1])?);
+    let (text, base) = (to_text(&a[0])?, i128::from(to_int(&a[1])?));
     if !(2..=62).contains(&base) {
         return Err("the base must be from 2 to 62".to_string());
     }
@@ -90,7 +90,7 @@ pub(super) fn parseint(a: &[Value]) -> Result<Value, String> {
     if digits.is_empty() {
         return Err(wrong());
     }
-    let mut number = 0_i64;
+    let mut number = 0_i128;
     for c in digits.chars() {
         let digit = sign * digit(c, base).ok_or_else(wrong)?;
         number = number.checked_mul(base).and_then(|number| number.checked_add(digit)).ok_or_else(wrong)?;

@@ -59,7 +59,7 @@ pub(super) fn trimsuffix(a: &[Value]) -> Result<Value, String> {
 }
 
 pub(super) fn strlen(a: &[Value]) -> Result<Value, String> {
-    Ok(Value::Int(to_text(&a[0])?.chars().count() as i64))
+    Ok(Value::Int(to_text(&a[0])?.chars().count() as i128))
 }
 
 /// Text by character; a list by element.

@@ -154,7 +154,7 @@ fn boolean(text: &str) -> Option<Value> {
 fn number(text: &str) -> Option<Value> {
     for (prefix, radix) in [("0x", 16), ("0o", 8), ("0b", 2)] {
         if let Some(digits) = text.strip_prefix(prefix).filter(|digits| !digits.starts_with(['+', '-'])) {
-            return i64::from_str_radix(digits, radix).ok().map(Value::Int);
+            return i128::from_str_radix(digits, radix).ok().map(Value::Int);
         }
     }
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);

@@ -86,3 +86,20 @@ j.json:4:34: Job.TaskGroups[1].Count: invalid type: string "three", expected a w
    |                                  ^^^^^^^"#;
     assert_eq!(wrong, expected.trim_start());
 }
+
+#[test]
+fn dynamic_blocks_have_their_kind_as_key() {
+    let text = |dynamic: &str| format!(r#"{{"job": {{"j": {{"dynamic": {dynamic}}}}}}}"#);
+    let job = read(&text(
+        r#"{"group": [{
+            "for_each": {"a": 1, "b": 2}, "iterator": "it", "labels": ["g-${it.key}"],
+            "content": {"count": "${it.value}", "task": {"t": {"driver": "x"}}}
+        }]}"#,
+    ))
+    .unwrap();
+    let groups: Vec<_> =
+        job.task_groups.iter().map(|group| (group.name.as_deref().unwrap(), group.count)).collect();
+    assert_eq!(groups, [("g-a", Some(1)), ("g-b", Some(2))]);
+    let wrong = read(&text(r#"{"grup": {"for_each": [], "content": {}}}"#)).unwrap_err();
+    assert!(wrong.contains("there is no block \"grup\" to make here; did you mean \"group\"?"), "{wrong}");
+}

@@ -32,6 +32,42 @@ impl Files for Disk {
         std::fs::read(path).map_err(|error| format!("cannot read {path}: {error}"))
     }
 
+    fn list(&self, folder: &str) -> Result<Vec<String>, String> {
+        let mut found = Vec::new();
+        let mut open = vec![PathBuf::from(folder)];
+        while let Some(next) = open.pop() {
+            let wrong = |error: io::Error| format!("cannot list {}: {error}", next.display());
+            for entry in std::fs::read_dir(&next).map_err(wrong)? {
+                let entry = entry.map_err(wrong)?;
+                let path = entry.path();
+                // A link to a folder is not followed: it may lead back up.
+                if entry.file_type().map_err(wrong)?.is_dir() {
+                    open.push(path);
+                } else if path.is_file() {
+                    let below = path.strip_prefix(folder).unwrap_or(&path);
+                    found.push(below.to_string_lossy().into_owned());
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn absolute(&self, path: &str) -> Result<String, String> {
+        let whole = std::path::absolute(path).map_err(|error| format!("{path}: {error}"))?;
+        let mut clean = PathBuf::new();
+        for part in whole.components() {
+            match part {
+                std::path::Component::ParentDir => drop(clean.pop()),
+                other => clean.push(other),
+            }
+        }
+        Ok(clean.to_string_lossy().into_owned())
+    }
+
+    fn home(&self) -> Option<String> {
+        std::env::home_dir().map(|home| home.to_string_lossy().into_owned())
+    }
+
     fn random(&self) -> Option<[u8; 16]> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).ok().map(|()| bytes)

@@ -7,7 +7,7 @@
 //! Pure, and safe with text from strangers: length, depth and work are bounded ([`LENGTH_MAX`], [`DEPTH_MAX`],
 //! [`STEPS_MAX`]). Nothing here knows of lists, pages or permissions; the HTTP gateway does.
 //!
-//! Read `parse.rs` for the grammar, `evaluate.rs` for what operators mean, `schema.rs` for types.
+//! Read `parse.rs` for the grammar, `evaluate.rs` for what operators mean, `schema.rs` for types, `DESIGN.md` for why.
 
 mod ast;
 mod coerce;

@@ -19,7 +19,7 @@ mod unsupported;
 mod validate;
 mod variables;
 
-pub use canonical::{DEFAULT_PRIORITY, apply_defaults, canonicalize};
+pub use canonical::{DEFAULT_PRIORITY, apply_defaults, canonicalize, client_form};
 pub use diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Diagnostics, Source, Span};
 pub use eval::{BUDGET, Files, NoFiles, RESULT_MAX};
 pub use hcl::{NESTING_MAX, SOURCE_MAX};

@@ -3,8 +3,8 @@ use serde_json::Value as Json;
 
 use crate::decode;
 use crate::diagnostic::{Diagnostic, Diagnostics, Fault, Source, Span};
-use crate::eval::{Evaluator, Files};
-use crate::hcl::{Body, Dialect, SOURCE_MAX, parse_body, parse_document};
+use crate::eval::{Evaluator, Files, Value};
+use crate::hcl::{Body, Dialect, Expr, ExprKind, Key, SOURCE_MAX, parse_body, parse_document};
 use crate::variables::{Declarations, Variables, resolve_locals};
 
 /// A job as its file says it: nothing is defaulted that the file leaves open.
@@ -53,8 +53,39 @@ pub fn parse_json(source: &Source, variables: &Variables, files: &dyn Files) -> 
         },
     };
     let job = input::from_value(job);
-    let job = job.map_err(|why| source.wrong(Span::default(), format!("{prefix}{why}")))?;
+    let job = job.map_err(|why| {
+        let span = place(source, &format!("{prefix}{}", why.path)).unwrap_or_default();
+        source.wrong(span, format!("{prefix}{why}"))
+    })?;
     Ok(Parsed { job, warnings: Vec::new() })
+}
+
+/// Where the value stands that a path like `Job.TaskGroups[0].Count` leads to. The text is read again, with positions:
+/// that is needed only for a text that is wrong.
+fn place(source: &Source, path: &str) -> Option<Span> {
+    let mut value = parse_document(source, Dialect::Json).ok()?;
+    for step in path.split(['.', '[']).filter(|step| !step.is_empty()) {
+        value = match (value.kind, step.strip_suffix(']')) {
+            (ExprKind::List(items), Some(index)) => items.into_iter().nth(index.parse().ok()?)?,
+            (ExprKind::Object(members), None) => {
+                let named = members.into_iter().map(|(key, value)| (name_of(&key), value));
+                named
+                    .filter(|(name, _)| name.eq_ignore_ascii_case(step))
+                    .map(|(_, value)| value)
+                    .next_back()?
+            }
+            _ => return None,
+        };
+    }
+    Some(value.span)
+}
+
+fn name_of(key: &Key) -> String {
+    match key {
+        Key::Name(name) => name.text.clone(),
+        Key::Computed(Expr { kind: ExprKind::Literal(Value::Text(text)), .. }) => text.clone(),
+        Key::Computed(_) => String::new(),
+    }
 }
 
 fn is_envelope(name: &str, value: &Json) -> bool {

@@ -1,4 +1,4 @@
-//! Defaults, compared with the contract's own canonical jobs (`tests/data`, from the reference pages).
+//! How defaults are merged, and what servers add. `contract.rs` compares each single one with the contract.
 
 use jobspec::{apply_defaults, canonicalize, unsupported};
 use model::document::{Duration, Job, UpdateStrategy, input};
@@ -13,17 +13,6 @@ fn smallest(kind: &str) -> Job {
         "ID": "example", "Type": kind,
         "TaskGroups": [{ "Name": "g", "Tasks": [{ "Name": "t", "Driver": "raw_exec" }] }],
     }))
-}
-
-#[test]
-fn the_smallest_job_of_each_type_gets_the_defaults_of_the_contract() {
-    let canonical: Value = serde_json::from_str(include_str!("data/canonical_jobs.json")).unwrap();
-    for (kind, expected) in canonical.as_object().unwrap() {
-        let mut given = smallest(kind);
-        apply_defaults(&mut given);
-        let (given, expected) = (serde_json::to_value(given).unwrap(), job(expected.clone()));
-        assert_eq!(given, serde_json::to_value(expected).unwrap(), "{kind}");
-    }
 }
 
 #[test]
@@ -80,6 +69,11 @@ fn a_scaled_group_starts_at_its_minimum() {
         job(json!({ "TaskGroups": [{ "Scaling": { "Min": 4, "Max": 9 } }] })).task_groups[0].scaling.clone();
     apply_defaults(&mut given);
     assert_eq!(given.task_groups[0].count, Some(4));
+    assert!(
+        given.task_groups[0].scaling.as_ref().unwrap().target.is_empty(),
+        "the target is the server's to say"
+    );
+    canonicalize(&mut given);
     let scaling = given.task_groups[0].scaling.as_ref().unwrap();
     assert_eq!(scaling.target["Group"], "g");
     assert_eq!((scaling.enabled, scaling.kind.as_str()), (Some(true), "horizontal"));
@@ -96,6 +90,8 @@ fn services_and_checks_are_named_after_their_place() {
         }],
     }));
     apply_defaults(&mut given);
+    assert_eq!(given.task_groups[0].services[0].checks[0].name, "", "checks are named by servers");
+    canonicalize(&mut given);
     let group = &given.task_groups[0];
     assert_eq!(group.services[0].name, "shop-web");
     assert_eq!(group.services[0].checks[0].name, "service: \"shop-web\" check");
@@ -118,4 +114,54 @@ fn older_spellings_of_disconnect_become_the_block() {
     assert_eq!(disconnect.lost_after, Some(Duration::from_secs(60)));
     assert_eq!((disconnect.replace, disconnect.reconcile.as_deref()), (Some(true), Some("best_score")));
     assert_eq!(group.max_client_disconnect, None);
+}
+
+#[test]
+fn services_of_the_mesh_get_their_proxies_once() {
+    let mut given = job(json!({
+        "ID": "shop",
+        "TaskGroups": [{
+            "Name": "web",
+            "Networks": [{ "Mode": "bridge" }],
+            "Services": [
+                { "Name": "front", "Connect": { "SidecarService": {}, "SidecarTask": { "User": "envoy", "Resources": { "MemoryMB": 64 } } } },
+                { "Name": "plain" },
+            ],
+            "Tasks": [{ "Name": "t", "Driver": "podman" }],
+        }, {
+            "Name": "edge",
+            "Networks": [{}],
+            "Services": [{ "Name": "way", "Connect": { "Gateway": { "Ingress": {} } } }],
+        }, {
+            "Name": "self",
+            "Networks": [{}],
+            "Services": [{ "Name": "own", "Connect": { "Native": true } }],
+            "Tasks": [{ "Name": "t", "Driver": "docker" }],
+        }],
+    }));
+    canonicalize(&mut given);
+    let web = &given.task_groups[0];
+    let proxy = &web.tasks[1];
+    assert_eq!((proxy.name.as_str(), proxy.kind.as_str()), ("connect-proxy-front", "connect-proxy:front"));
+    assert_eq!((proxy.driver.as_str(), proxy.user.as_str()), ("podman", "envoy"));
+    assert_eq!(proxy.resources.as_ref().unwrap().memory_mb, Some(64));
+    assert_eq!(proxy.config["image"], "${meta.connect.sidecar_image}");
+    assert!(proxy.lifecycle.as_ref().unwrap().sidecar);
+    assert_eq!(proxy.kill_timeout, Some(Duration::from_secs(5)));
+    let port = &web.networks[0].dynamic_ports[0];
+    assert_eq!(
+        (port.label.as_str(), port.to, port.host_network.as_str()),
+        ("connect-proxy-front", -1, "default")
+    );
+    let gateway = &given.task_groups[1].tasks[0];
+    assert_eq!(
+        (gateway.name.as_str(), gateway.config["network_mode"].as_str()),
+        ("connect-ingress-way", Some("host"))
+    );
+    assert_eq!(gateway.resources.as_ref().unwrap().cpu, Some(250));
+    let own = &given.task_groups[2];
+    assert_eq!((own.services[0].task_name.as_str(), own.tasks[0].kind.as_str()), ("t", "connect-native:own"));
+    let once = given.clone();
+    canonicalize(&mut given);
+    assert_eq!(given, once);
 }

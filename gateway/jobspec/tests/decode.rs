@@ -342,3 +342,15 @@ group "b" { task "z" { driver = "d" } }"#,
     let secrets = job["TaskGroups"][0]["Tasks"][0]["Secrets"].as_array().unwrap();
     assert_eq!(secrets.iter().map(|secret| &secret["Name"]).collect::<Vec<_>>(), ["one", "two"]);
 }
+
+#[test]
+fn a_number_that_does_not_fit_its_field_is_an_error() {
+    let text = "job \"j\" {\n priority = 9223372036854775808\n}\n";
+    let wrong = parse(&Source::new("j.hcl", text), &Variables::default(), &NoFiles).unwrap_err().plain();
+    assert!(
+        wrong.contains("j.hcl:2:13: \"priority\": 9223372036854775808 does not fit in 64 bits"),
+        "{wrong}"
+    );
+    let text = "job \"j\" {\n update {\n  stagger = 9223372036854775808\n }\n}\n";
+    assert!(parse(&Source::new("j.hcl", text), &Variables::default(), &NoFiles).is_err());
+}

@@ -73,3 +73,33 @@ fn the_json_syntax_of_hcl_has_labels_as_keys_and_templates_as_text() {
     let wrong = read(r#"{"job": {"web": {"cuont": 1}}}"#).unwrap_err();
     assert!(wrong.starts_with("j.json:1:18: \"cuont\" is not expected in job \"web\""), "{wrong}");
 }
+
+#[test]
+fn a_value_of_the_wrong_type_is_shown_where_it_stands() {
+    let text =
+        "{\n  \"job\": {\n    \"ID\": \"a\",\n    \"taskgroups\": [{}, {\"Count\": \"three\"}]\n  }\n}";
+    let wrong =
+        parse_json(&Source::new("j.json", text), &Variables::default(), &NoFiles).unwrap_err().to_string();
+    let expected = r#"
+j.json:4:34: Job.TaskGroups[1].Count: invalid type: string "three", expected a whole number
+ 4 |     "taskgroups": [{}, {"Count": "three"}]
+   |                                  ^^^^^^^"#;
+    assert_eq!(wrong, expected.trim_start());
+}
+
+#[test]
+fn dynamic_blocks_have_their_kind_as_key() {
+    let text = |dynamic: &str| format!(r#"{{"job": {{"j": {{"dynamic": {dynamic}}}}}}}"#);
+    let job = read(&text(
+        r#"{"group": [{
+            "for_each": {"a": 1, "b": 2}, "iterator": "it", "labels": ["g-${it.key}"],
+            "content": {"count": "${it.value}", "task": {"t": {"driver": "x"}}}
+        }]}"#,
+    ))
+    .unwrap();
+    let groups: Vec<_> =
+        job.task_groups.iter().map(|group| (group.name.as_deref().unwrap(), group.count)).collect();
+    assert_eq!(groups, [("g-a", Some(1)), ("g-b", Some(2))]);
+    let wrong = read(&text(r#"{"grup": {"for_each": [], "content": {}}}"#)).unwrap_err();
+    assert!(wrong.contains("there is no block \"grup\" to make here; did you mean \"group\"?"), "{wrong}");
+}

@@ -141,6 +141,18 @@ fn rules_of_groups_are_kept() {
             "service {\n name = \"a\"\n}\nservice {\n name = \"b\"\n provider = \"nomad\"\n}",
             "have one provider",
         ),
+        (
+            "service {\n name = \"a\"\n}\ntask \"u\" {\n driver = \"x\"\n service {\n name = \"a\"\n }\n}",
+            "the service \"a\" with port \"\" stands in two places",
+        ),
+        (
+            "service {\n name = \"a\"\n}\nservice {\n name = \"a\"\n}",
+            "a second service of this name and port",
+        ),
+        (
+            "service {\n port = \"1\"\n check {\n type = \"http\"\n path = \"http://x/y\"\n interval = \"1s\"\n timeout = \"1s\"\n }\n}",
+            "has no scheme and no host",
+        ),
     ];
     for (body, message) in cases {
         let errors = errors(&with_group(body));
@@ -359,4 +371,46 @@ fn distinct_hosts_takes_other_values_for_true_and_says_so() {
     assert_eq!(errors(&body), [""; 0]);
     let warnings = validate(&parsed(&body)).warnings;
     assert!(warnings.iter().any(|warning| warning.contains("\"3\" is taken to be true")), "{warnings:?}");
+}
+
+#[test]
+fn more_rules_of_tasks_and_schedules_are_kept() {
+    for (body, message) in [
+        ("identity {\n env = true\n}\nidentity {\n name = \"default\"\n}", "a second default identity"),
+        ("resources {\n numa {\n devices = [\"gpu\"]\n }\n}", "asks for no device \"gpu\""),
+    ] {
+        let errors = errors(&with_task(body));
+        assert!(errors.iter().any(|wrong| wrong.contains(message)), "{body}: {errors:?}");
+    }
+    for (body, message) in [
+        ("cron = \"61 * * * *\"", "\"61 * * * *\" is not a cron expression"),
+        ("cron = \"@daily\"\n time_zone = \"Mars/Olympus\"", "there is no time zone \"Mars/Olympus\""),
+    ] {
+        let errors = errors(
+            &with_group("").replace("group", &format!("type = \"batch\"\nperiodic {{\n {body}\n}}\ngroup")),
+        );
+        assert!(errors.iter().any(|wrong| wrong.contains(message)), "{body}: {errors:?}");
+    }
+}
+
+#[test]
+fn promotion_is_automatic_everywhere_or_nowhere() {
+    let group = |name: &str, update: &str| {
+        format!(
+            "group \"{name}\" {{\n update {{\n canary = 1\n {update}\n }}\n task \"t\" {{\n driver = \"raw_exec\"\n }}\n}}\n"
+        )
+    };
+    let warnings = |body: &str| {
+        let mut job = parsed(body);
+        jobspec::canonicalize(&mut job);
+        jobspec::validate(&job).warnings
+    };
+    let mixed = format!("{}{}", group("a", "auto_promote = true"), group("b", ""));
+    assert!(
+        warnings(&mixed).iter().any(|warning| warning.contains("nothing is promoted")),
+        "{:?}",
+        warnings(&mixed)
+    );
+    let alike = format!("{}{}", group("a", "auto_promote = true"), group("b", "auto_promote = true"));
+    assert_eq!(warnings(&alike), [""; 0]);
 }

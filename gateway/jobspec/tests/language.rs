@@ -101,53 +101,6 @@ fn heredocs_keep_their_lines_and_lose_common_indentation_on_request() {
 }
 
 #[test]
-fn functions_give_what_the_language_says() {
-    expect(&[
-        (
-            "format(\"%s-%03d %.2f %v %q %5s|%-5s|%%\", \"a\", 7, 1.005, true, \"q\", \"r\", \"l\")",
-            "a-007 1.00 true \"q\"     r|l    |%",
-        ),
-        ("format(\"%#v %x\", [1, \"a\"], 255)", "[1,\"a\"] ff"),
-        ("join(\",\", formatlist(\"%s=%s\", [\"a\", \"b\"], 1))", "a=1,b=1"),
-        ("jsonencode({ b = [1, true, null], a = \"<\" })", r#"{"a":"\u003c","b":[1,true,null]}"#),
-        ("jsondecode(\"{\\\"a\\\": [1, 2]}\").a[1]", "2"),
-        ("join(\"-\", concat([1], [2, 3]), [4])", "1-2-3-4"),
-        ("join(\",\", split(\";\", \"a;b\"))", "a,b"),
-        ("join(\",\", range(3))", "0,1,2"),
-        ("join(\",\", range(5, 0, -2))", "5,3,1"),
-        ("lookup({ a = 1 }, \"b\", \"none\")", "none"),
-        ("merge({ a = 1, b = 1 }, { b = 2 }).b", "2"),
-        ("replace(\"a.b.c\", \".\", \"-\")", "a-b-c"),
-        ("regex_replace(\"a1b22\", \"[0-9]+\", \"#\")", "a#b#"),
-        ("timeadd(\"2020-01-01T00:00:00Z\", \"1h\")", "2020-01-01T01:00:00Z"),
-        ("base64decode(base64encode(\"hi\"))", "hi"),
-        ("join(\",\", toset([\"b\", \"a\", \"b\"]))", "a,b"),
-        ("join(\",\", flatten([1, [2, [3]]]))", "1,2,3"),
-        ("join(\",\", keys({ b = 1, a = 2 }))", "a,b"),
-        ("element([1, 2, 3], 4)", "2"),
-        ("join(\"\", reverse([1, 2]))", "21"),
-        ("strrev(\"abc\")", "cba"),
-        ("substr(\"hello\", 1, -1)", "ello"),
-        ("title(\"hello wide world\")", "Hello Wide World"),
-        ("indent(2, \"a\\nb\")", "a\n  b"),
-        ("trimsuffix(trimprefix(\"v1.2\", \"v\"), \".2\")", "1"),
-        ("urlencode(\"a b/c\")", "a+b%2Fc"),
-        ("max([1, 5, 3]...)", "5"),
-        ("try([1][5], \"fallback\")", "fallback"),
-        ("can({ a = 1 }.b)", "false"),
-        ("coalesce(null, \"\", \"x\")", "x"),
-        ("contains([1, 2], 2)", "true"),
-        ("length(setproduct([1, 2], [3, 4, 5]))", "6"),
-        ("zipmap([\"a\"], [9]).a", "9"),
-        ("parseint(\"ff\", 16)", "255"),
-        ("floor(2.7) + ceil(2.1) + abs(-1)", "6"),
-        ("chomp(file(\"./greeting.txt\"))", "hello"),
-        ("uuidv4()", "ffffffff-ffff-4fff-bfff-ffffffffffff"),
-        ("fileexists(\"./other.txt\")", "false"),
-    ]);
-}
-
-#[test]
 fn locals_are_evaluated_in_the_order_they_need() {
     let locals = "a = \"${local.b}!\"\nb = upper(local.c.d)\nc = { d = \"x\" }";
     assert_eq!(text_of(locals, "local.a").as_deref(), Ok("X!"));
@@ -159,7 +112,6 @@ fn what_cannot_be_evaluated_says_why() {
         ("local.nothing", "there is no local \"nothing\""),
         ("var.nothing", "there is no variable \"nothing\""),
         ("uper(\"a\")", "there is no function \"uper\"; did you mean \"upper\"?"),
-        ("sha256(\"a\")", "the function \"sha256\" is not available yet"),
         ("file(\"secret\")", "file: no file secret"),
         ("upper()", "upper takes 1 arguments, found 0"),
         ("1 / 0", "cannot divide by zero"),
@@ -183,4 +135,72 @@ fn without_files_no_file_is_read() {
     let text = "job \"j\" {\n meta = { v = file(\"/etc/passwd\") }\n}\n";
     let wrong = parse(&Source::new("j.hcl", text), &Variables::default(), &NoFiles).unwrap_err();
     assert!(wrong.plain().contains("filesystem function disabled"), "{wrong}");
+}
+
+#[test]
+fn small_print_of_expressions() {
+    expect(&[
+        ("-2 * 3", "-6"),
+        ("5 - -1", "6"),
+        ("2 + 3 * 4 - 6 / 3", "12"),
+        ("7 % 3 == 1 && 1 + 1 == 2", "true"),
+        ("1 < 2 == true", "true"),
+        ("!(1 > 2) || 1 / 1 > 5", "true"),
+        ("true ? false ? 1 : 2 : 3", "2"),
+        ("0.1 + 0.2", "0.3"),
+        ("1.1 * 3", "3.3"),
+        ("10 / 4", "2.5"),
+        ("1e-7", "0.0000001"),
+        ("1.5e3", "1500"),
+        ("1.0", "1"),
+        ("9223372036854775807", "9223372036854775807"),
+        ("18446744073709551615 + 1", "18446744073709551616"),
+        ("-9223372036854775809", "-9223372036854775809"),
+        ("jsonencode([18446744073709551615])", "[18446744073709551615]"),
+        ("1e20", "100000000000000000000"),
+        ("\"${\"a\"}${\"b\"}\"", "ab"),
+        ("\"${\"in ${upper(\"ner\")}\"}\"", "in NER"),
+        ("jsonencode({ a = 1, a = 2 })", "{\"a\":2}"),
+        (
+            "jsonencode({ (upper(\"k\")) = 1, \"${\"l\"}\" = 2, 5 = 3, \"q r\" : 4 })",
+            "{\"5\":3,\"K\":1,\"l\":2,\"q r\":4}",
+        ),
+        ("[\"a\", \"b\"].1", "b"),
+        ("{ a = [{ \"b-c\" = [1, 2] }] }.a[0][\"b-c\"][1]", "2"),
+        ("jsonencode(null[*])", "[]"),
+        ("jsonencode([[{ a = 1 }], [{ a = 2 }]][*][0].a)", "[1,2]"),
+        ("jsonencode({ for k, v in { a = 1, b = 2 } : \"${k}-x\" => v if v > 1 })", "{\"b-x\":2}"),
+        (
+            "jsonencode([for i, v in [\"x\", \"y\"] : { index = i, value = v }])",
+            "[{\"index\":0,\"value\":\"x\"},{\"index\":1,\"value\":\"y\"}]",
+        ),
+        ("upper(<<EOT\nlines\nEOT\n)", "LINES\n"),
+        ("join(\",\", [<<A\none\nA\n, <<-B\n    two\n    B\n])", "one\n,two\n"),
+        ("NOMAD_META_x == \"a\" ? 1 : 2", "2"),
+        ("\"${ env[ \"HOME\" ] }\"", "${env[ \"HOME\" ]}"),
+        ("\"%{ for k, v in { a = 1, b = 2 } }${k}=${v};%{ endfor }\"", "a=1;b=2;"),
+        ("\"%{ if true }%{ if false }x%{ else }y%{ endif }%{ endif }\"", "y"),
+        ("\"100% $ {x} $5 %d\"", "100% $ {x} $5 %d"),
+        ("(\n 1 +\n 2 # sum\n)", "3"),
+        ("max(\n 1,\n 2, // trailing comma\n)", "2"),
+        ("\"ключ: ${\"значение\"}\"", "ключ: значение"),
+    ]);
+}
+
+#[test]
+fn lines_may_end_as_on_other_systems() {
+    let text = "job \"j\" {\r\n  meta {\r\n    a = \"1\" # one\r\n    b = <<EOT\r\nx\r\nEOT\r\n  }\r\n}\r\n";
+    let job = parse(&Source::new("j.hcl", text), &Variables::default(), &NoFiles).unwrap().job;
+    assert_eq!((job.meta["a"].as_str(), job.meta["b"].trim_end()), ("1", "x"));
+}
+
+#[test]
+fn null_is_as_if_nothing_had_been_written() {
+    let text = "variable \"count\" {\n  type = number\n  default = null\n}\njob \"j\" {\n  region = null\n  meta = null\n  group \"g\" {\n    count = var.count\n    task \"t\" {\n      driver = \"x\"\n      config = null\n      env = { A = null, B = 1 }\n    }\n  }\n}\n";
+    let job = parse(&Source::new("j.hcl", text), &Variables::default(), &NoFiles).unwrap().job;
+    assert_eq!((job.region, job.task_groups[0].count), (None, None));
+    assert_eq!(
+        job.task_groups[0].tasks[0].env.iter().collect::<Vec<_>>(),
+        [(&"B".to_string(), &"1".to_string())]
+    );
 }

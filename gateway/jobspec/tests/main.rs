@@ -3,11 +3,17 @@
 mod bounds;
 mod canonical;
 mod config;
+mod contract;
 mod decode;
 mod dynamic;
 mod errors;
+mod every_name;
 mod examples;
+mod functions;
+mod jobs;
 mod json;
 mod judge;
 mod language;
+mod mutated;
 mod variables;
+mod wrong_types;

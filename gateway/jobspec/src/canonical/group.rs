@@ -1,19 +1,17 @@
-use model::document::{DisconnectStrategy, Job, Map, RequestedDevice, Resources, TaskGroup};
+use model::document::{Job, RequestedDevice, Resources, TaskGroup};
 
 use super::policy::{self, Kind};
 use super::{fill, fill_text, service, task};
 
 pub(super) fn apply_defaults(job: &mut Job) {
     let kind = Kind::of(job);
-    let names = Names {
-        namespace: job.namespace.clone().unwrap_or_default(),
-        job: job.id.clone().unwrap_or_default(),
-    };
+    let owner = job.name.clone().unwrap_or_default();
     for group in &mut job.task_groups {
-        scaling(group, &names);
+        fill(&mut group.name, "");
+        scaling(group);
         fill(&mut group.count, 1_i64);
         complete_disk(group);
-        disconnect(group);
+        complete_disconnect(group);
         policy::complete_update(group, job.update.as_ref());
         policy::complete_reschedule(group, job.reschedule.as_ref(), kind);
         policy::complete_migrate(group, job.migrate.as_ref(), kind);
@@ -26,21 +24,14 @@ pub(super) fn apply_defaults(job: &mut Job) {
         }
         let name = group.name.clone().unwrap_or_default();
         for given in &mut group.services {
-            service::apply_defaults(given, &service::Owner { job: &names.job, group: &name, task: None });
+            service::apply_defaults(given, &service::Owner { job: &owner, group: &name, task: None });
         }
-        tasks(group, &names);
+        tasks(group, &owner);
     }
 }
 
-/// The names above a group.
-pub(super) struct Names {
-    pub namespace: String,
-    pub job: String,
-}
-
 /// Without a count, a scaled group starts at its minimum.
-fn scaling(group: &mut TaskGroup, names: &Names) {
-    let name = group.name.clone().unwrap_or_default();
+fn scaling(group: &mut TaskGroup) {
     let Some(scaling) = &mut group.scaling else { return };
     if group.count.is_none() {
         group.count = Some(scaling.min.unwrap_or(1));
@@ -48,13 +39,6 @@ fn scaling(group: &mut TaskGroup, names: &Names) {
     fill(&mut scaling.enabled, true);
     fill(&mut scaling.min, group.count.unwrap_or(1));
     fill_text(&mut scaling.kind, "horizontal");
-    scaling.target = target(names, &[("Group", &name)]);
-}
-
-pub(super) fn target(names: &Names, below: &[(&str, &str)]) -> Map<String, String> {
-    let above = [("Namespace", names.namespace.as_str()), ("Job", names.job.as_str())];
-    let all = above.into_iter().chain(below.iter().copied());
-    all.map(|(key, value)| (key.to_string(), value.to_string())).collect()
 }
 
 fn complete_disk(group: &mut TaskGroup) {
@@ -64,36 +48,25 @@ fn complete_disk(group: &mut TaskGroup) {
     fill(&mut disk.size_mb, 300_i64);
 }
 
-/// The older spellings become a disconnect block; next to one they stay, for validation to refuse.
-fn disconnect(group: &mut TaskGroup) {
-    let legacy = group.stop_after_client_disconnect.is_some()
-        || group.max_client_disconnect.is_some()
-        || group.prevent_reschedule_on_lost.unwrap_or(false);
-    if legacy && group.disconnect.is_none() {
-        group.disconnect = Some(DisconnectStrategy {
-            lost_after: group.max_client_disconnect.take(),
-            stop_on_client_after: group.stop_after_client_disconnect.take(),
-            replace: Some(!group.prevent_reschedule_on_lost.take().unwrap_or(false)),
-            reconcile: None,
-        });
-    }
+pub(super) fn complete_disconnect(group: &mut TaskGroup) {
     if let Some(disconnect) = &mut group.disconnect {
         fill(&mut disconnect.replace, true);
         fill(&mut disconnect.reconcile, "best_score");
     }
 }
 
-fn tasks(group: &mut TaskGroup, names: &Names) {
+fn tasks(group: &mut TaskGroup, job: &str) {
     let name = group.name.clone().unwrap_or_default();
     let restart = group.restart_policy.clone().unwrap_or_default();
     for given in &mut group.tasks {
         given.restart_policy = Some(policy::overlay_restart(given.restart_policy.as_ref(), &restart));
-        task::apply_defaults(given, names, &name);
+        task::apply_defaults(given, job, &name);
     }
 }
 
 pub(super) fn complete_resources(resources: &mut Resources) {
-    fill(&mut resources.cpu, if resources.cores.unwrap_or(0) > 0 { 0_i64 } else { 100 });
+    // Naming cores, be it none, leaves no share of the others' time unless it is asked for.
+    fill(&mut resources.cpu, if resources.cores.is_some() { 0_i64 } else { 100 });
     fill(&mut resources.cores, 0_i64);
     fill(&mut resources.memory_mb, 300_i64);
     resources.devices.iter_mut().for_each(complete_device);

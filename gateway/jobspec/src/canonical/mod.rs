@@ -3,6 +3,8 @@
 //! [`apply_defaults`] is the form clients see: each group and task says everything by itself. [`canonicalize`] is the
 //! form servers keep, in which every scalar is present. Both are idempotent.
 
+mod client_form;
+mod connect;
 mod group;
 mod policy;
 mod server;
@@ -11,6 +13,7 @@ mod task;
 
 use model::document::Job;
 
+pub use client_form::client_form;
 use policy::Kind;
 pub(crate) use policy::is_zero_update;
 
@@ -96,9 +99,6 @@ fn complete_blocks(job: &mut Job) {
         fill(&mut periodic.spec_type, "cron");
         fill(&mut periodic.prohibit_overlap, false);
         fill_empty(&mut periodic.time_zone, "UTC");
-    }
-    if let Some(parameterized) = &mut job.parameterized_job {
-        fill_text(&mut parameterized.payload, "optional");
     }
     if let Some(multiregion) = &mut job.multiregion {
         let strategy = multiregion.strategy.get_or_insert_default();

@@ -1,8 +1,12 @@
 use model::document::{
-    Duration, Job, NetworkResource, Resources, Service, Task, TaskGroup, UpdateStrategy, WorkloadIdentity,
+    DisconnectStrategy, Duration, Job, Map, NetworkResource, Resources, Service, Task, TaskGroup,
+    UpdateStrategy, WorkloadIdentity,
 };
 
-use super::fill;
+use super::group::complete_disconnect;
+use super::policy::overlay_restart;
+use super::service::Owner;
+use super::{connect, fill, fill_text, task};
 
 /// The pool of nodes that belong to no other.
 const DEFAULT_NODE_POOL: &str = "default";
@@ -22,7 +26,32 @@ pub(super) fn complete(job: &mut Job) {
     job.reschedule = None;
     job.migrate = None;
     job.update = Some(shown_update(job.update.as_ref()));
-    job.task_groups.iter_mut().for_each(complete_group);
+    if let Some(parameterized) = &mut job.parameterized_job {
+        fill_text(&mut parameterized.payload, "optional");
+    }
+    let names = Names {
+        namespace: job.namespace.clone().unwrap_or_default(),
+        id: job.id.clone().unwrap_or_default(),
+        name: job.name.clone().unwrap_or_default(),
+    };
+    for group in &mut job.task_groups {
+        complete_group(group, &names);
+    }
+}
+
+/// What the parts of a job are called after.
+struct Names {
+    namespace: String,
+    id: String,
+    name: String,
+}
+
+impl Names {
+    fn target(&self, below: &[(&str, &str)]) -> Map<String, String> {
+        let above = [("Namespace", self.namespace.as_str()), ("Job", self.id.as_str())];
+        let all = above.into_iter().chain(below.iter().copied());
+        all.map(|(key, value)| (key.to_string(), value.to_string())).collect()
+    }
 }
 
 /// Of the job's own update block only these two remain; the groups have the rest.
@@ -40,14 +69,51 @@ fn shown_update(given: Option<&UpdateStrategy>) -> UpdateStrategy {
     }
 }
 
-fn complete_group(group: &mut TaskGroup) {
+fn complete_group(group: &mut TaskGroup, names: &Names) {
+    disconnect(group);
     fill(&mut group.prevent_reschedule_on_lost, false);
-    group.networks.iter_mut().for_each(complete_network);
-    group.services.iter_mut().for_each(complete_service);
-    group.tasks.iter_mut().for_each(complete_task);
+    let name = group.name.clone().unwrap_or_default();
+    if let Some(scaling) = &mut group.scaling {
+        scaling.target = names.target(&[("Group", &name)]);
+    }
+    for service in &mut group.services {
+        complete_service(service, &Owner { job: &names.name, group: &name, task: None });
+    }
+    inject(group, names);
+    for task in &mut group.tasks {
+        complete_task(task, names, &name);
+    }
 }
 
-fn complete_task(task: &mut Task) {
+/// The older spellings become a disconnect block; next to one they stay, for validation to refuse.
+fn disconnect(group: &mut TaskGroup) {
+    let legacy = group.stop_after_client_disconnect.is_some()
+        || group.max_client_disconnect.is_some()
+        || group.prevent_reschedule_on_lost.unwrap_or(false);
+    if legacy && group.disconnect.is_none() {
+        group.disconnect = Some(DisconnectStrategy {
+            lost_after: group.max_client_disconnect.take(),
+            stop_on_client_after: group.stop_after_client_disconnect.take(),
+            replace: Some(!group.prevent_reschedule_on_lost.take().unwrap_or(false)),
+            reconcile: None,
+        });
+        complete_disconnect(group);
+    }
+}
+
+/// The proxies that services of the group need, as complete as the tasks that were written.
+fn inject(group: &mut TaskGroup, names: &Names) {
+    connect::inject(group);
+    let name = group.name.clone().unwrap_or_default();
+    let restart = group.restart_policy.clone().unwrap_or_default();
+    for task in &mut group.tasks {
+        task.restart_policy = Some(overlay_restart(task.restart_policy.as_ref(), &restart));
+        task::apply_defaults(task, &names.name, &name);
+    }
+    group.networks.iter_mut().for_each(complete_network);
+}
+
+fn complete_task(task: &mut Task, names: &Names, group: &str) {
     let unnamed = |identity: &WorkloadIdentity| matches!(identity.name.as_str(), "" | "default");
     if task.identity.is_none()
         && let Some(at) = task.identities.iter().position(unnamed)
@@ -63,7 +129,12 @@ fn complete_task(task: &mut Task) {
     if let Some(logs) = &mut task.log_config {
         logs.enabled = None;
     }
-    task.services.iter_mut().for_each(complete_service);
+    for policy in &mut task.scaling_policies {
+        policy.target = names.target(&[("Group", group), ("Task", &task.name)]);
+    }
+    for service in &mut task.services {
+        complete_service(service, &Owner { job: &names.name, group, task: Some(&task.name) });
+    }
 }
 
 fn complete_resources(resources: &mut Resources) {
@@ -78,11 +149,16 @@ fn complete_resources(resources: &mut Resources) {
 fn complete_network(network: &mut NetworkResource) {
     let NetworkResource { reserved_ports, dynamic_ports, .. } = network;
     for port in reserved_ports.iter_mut().chain(dynamic_ports.iter_mut()) {
-        super::fill_text(&mut port.host_network, "default");
+        fill_text(&mut port.host_network, "default");
     }
 }
 
 /// The service's own restart rule has been copied into its checks.
-fn complete_service(service: &mut Service) {
+fn complete_service(service: &mut Service, owner: &Owner) {
     service.check_restart = None;
+    service.name = owner.expand(&service.name);
+    let Service { name, checks, .. } = service;
+    for check in checks.iter_mut().filter(|check| check.name.is_empty()) {
+        check.name = format!("service: {name:?} check");
+    }
 }

@@ -13,7 +13,7 @@ pub(super) struct Owner<'a> {
 }
 
 impl Owner<'_> {
-    fn base(&self) -> String {
+    pub fn base(&self) -> String {
         match self.task {
             Some(task) => format!("{}-{}-{task}", self.job, self.group),
             None => format!("{}-{}", self.job, self.group),
@@ -21,14 +21,14 @@ impl Owner<'_> {
     }
 
     /// Names may be built from these four, which are known without a node.
-    fn expand(&self, name: &str) -> String {
+    pub fn expand(&self, name: &str) -> String {
         let name = name.replace("${JOB}", self.job).replace("${TASKGROUP}", self.group);
         name.replace("${TASK}", self.task.unwrap_or("group")).replace("${BASE}", &self.base())
     }
 }
 
 pub(super) fn apply_defaults(service: &mut Service, owner: &Owner) {
-    service.name = if service.name.is_empty() { owner.base() } else { owner.expand(&service.name) };
+    fill_text(&mut service.name, &owner.base());
     fill_text(&mut service.address_mode, "auto");
     fill_text(&mut service.on_update, "require_healthy");
     fill_text(&mut service.provider, "consul");
@@ -40,17 +40,14 @@ pub(super) fn apply_defaults(service: &mut Service, owner: &Owner) {
         weights.passing = or_one(weights.passing);
         weights.warning = or_one(weights.warning);
     }
-    let Service { name, checks, check_restart, on_update, connect, .. } = service;
+    let Service { checks, check_restart, on_update, connect, .. } = service;
     for check in checks.iter_mut() {
-        complete_check(check, name, check_restart.as_ref(), on_update);
+        complete_check(check, check_restart.as_ref(), on_update);
     }
     connect.iter_mut().for_each(complete_connect);
 }
 
-fn complete_check(check: &mut ServiceCheck, service: &str, restart: Option<&CheckRestart>, on_update: &str) {
-    if check.name.is_empty() {
-        check.name = format!("service: {service:?} check");
-    }
+fn complete_check(check: &mut ServiceCheck, restart: Option<&CheckRestart>, on_update: &str) {
     fill_text(&mut check.on_update, on_update);
     match (&mut check.check_restart, restart) {
         (Some(own), Some(of_service)) => {
@@ -68,16 +65,26 @@ fn complete_check(check: &mut ServiceCheck, service: &str, restart: Option<&Chec
 
 fn complete_connect(connect: &mut ConsulConnect) {
     if let Some(gateway) = &mut connect.gateway {
-        fill(&mut gateway.proxy.get_or_insert_default().connect_timeout, Duration::from_secs(5));
+        if let Some(proxy) = &mut gateway.proxy {
+            fill(&mut proxy.connect_timeout, Duration::from_secs(5));
+        }
         for listener in gateway.ingress.iter_mut().flat_map(|ingress| &mut ingress.listeners) {
             fill_text(&mut listener.protocol, "tcp");
+        }
+    }
+    let sidecar = connect.sidecar_service.iter_mut();
+    for proxy in sidecar.flat_map(|sidecar| &mut sidecar.proxy) {
+        for upstream in &mut proxy.upstreams {
+            upstream.mesh_gateway.get_or_insert_default();
         }
     }
     connect.sidecar_task.iter_mut().for_each(complete_sidecar);
 }
 
 fn complete_sidecar(task: &mut SidecarTask) {
-    task.resources.iter_mut().for_each(complete_resources);
-    task.log_config.iter_mut().for_each(complete_logs);
+    complete_resources(task.resources.get_or_insert_default());
+    complete_logs(task.log_config.get_or_insert_default());
+    fill(&mut task.kill_timeout, Duration::from_secs(5));
+    fill(&mut task.shutdown_delay, Duration::default());
     task.volume_mounts.iter_mut().for_each(complete_mount);
 }

@@ -2,10 +2,10 @@ use model::document::{
     Duration, LogConfig, Task, TaskArtifact, TaskCSIPluginConfig, TaskLifecycle, Template, Vault, VolumeMount,
 };
 
-use super::group::{Names, complete_resources, target};
+use super::group::complete_resources;
 use super::{fill, fill_text, service};
 
-pub(super) fn apply_defaults(task: &mut Task, names: &Names, group: &str) {
+pub(super) fn apply_defaults(task: &mut Task, job: &str, group: &str) {
     if task.lifecycle == Some(TaskLifecycle::default()) {
         task.lifecycle = None;
     }
@@ -24,10 +24,9 @@ pub(super) fn apply_defaults(task: &mut Task, names: &Names, group: &str) {
     for policy in &mut task.scaling_policies {
         fill(&mut policy.enabled, true);
         fill(&mut policy.min, 0_i64);
-        policy.target = target(names, &[("Group", group), ("Task", &task.name)]);
     }
     for given in &mut task.services {
-        service::apply_defaults(given, &service::Owner { job: &names.job, group, task: Some(&task.name) });
+        service::apply_defaults(given, &service::Owner { job, group, task: Some(&task.name) });
     }
 }
 
@@ -40,7 +39,8 @@ pub(super) fn complete_logs(logs: &mut LogConfig) {
 fn complete_artifact(artifact: &mut TaskArtifact) {
     fill(&mut artifact.getter_mode, "any");
     fill(&mut artifact.getter_insecure, false);
-    let source = artifact.getter_source.clone().unwrap_or_default();
+    fill(&mut artifact.getter_source, "");
+    let source = artifact.getter_source.as_deref().unwrap_or_default().trim_end_matches('/');
     let destination = match artifact.getter_mode.as_deref() {
         Some("file") => format!("local/{}", source.rsplit('/').next().unwrap_or_default()),
         _ => "local/".to_string(),

@@ -66,10 +66,44 @@ fn schema_body(value: Expr, schema: &'static Schema) -> Result<Body, Fault> {
     for (name, value) in members(value)? {
         match schema.block(&name.text) {
             Some(nested) => push_blocks(&mut body, &name, value, nested.schema)?,
+            None if name.text == "dynamic" => push_dynamic(&mut body, &name, value, schema)?,
             None => body.attributes.push(Attribute { name, value }),
         }
     }
     Ok(body)
+}
+
+/// `"dynamic": {"kind": {"for_each": …, "content": {…}}}`.
+fn push_dynamic(body: &mut Body, name: &Name, value: Expr, schema: &'static Schema) -> Result<(), Fault> {
+    for (kind, value) in members(value)? {
+        let Some(nested) = schema.block(&kind.text) else {
+            let fault = Fault::new(kind.span, format!("there is no block \"{}\" to make here", kind.text));
+            return Err(fault.suggest(&kind.text, schema.blocks.iter().map(|block| block.hcl)));
+        };
+        for value in several(value) {
+            let mut inner = Body::default();
+            for (part, value) in members(value)? {
+                match part.text.as_str() {
+                    "content" => {
+                        let content = schema_body(value, nested.schema)?;
+                        inner.blocks.push(block(&part, Vec::new(), content));
+                    }
+                    "iterator" => inner.attributes.push(Attribute { name: part, value: as_name(value) }),
+                    _ => inner.attributes.push(Attribute { name: part, value }),
+                }
+            }
+            body.blocks.push(block(name, vec![kind.clone()], inner));
+        }
+    }
+    Ok(())
+}
+
+/// A name can only be written in quotes here.
+fn as_name(value: Expr) -> Expr {
+    match value.kind {
+        ExprKind::Literal(Value::Text(text)) => Expr { kind: ExprKind::Root(text), ..value },
+        _ => value,
+    }
 }
 
 fn push_open(body: &mut Body, kind: &Name, value: Expr, labels: usize) -> Result<(), Fault> {

@@ -289,9 +289,6 @@ fn named(block: &Block) -> String {
 
 fn unexpected(schema: &'static Schema, parent: &Block, name: &Name) -> Fault {
     let written = name.text.as_str();
-    if written == "dynamic" {
-        return Fault::new(name.span, "dynamic blocks cannot be written in JSON");
-    }
     let fault = Fault::new(name.span, format!("\"{written}\" is not expected in {}", named(parent)));
     if schema.block(written).is_some() {
         return fault.hint(format!("{written} is a block: write {written} {{ … }} without ="));

@@ -42,7 +42,7 @@ fn duration(value: &Value) -> Result<Json, String> {
         Value::Text(text) => {
             text.parse().map(|span: base::Duration| json!(span.0)).map_err(|why| why.to_string())
         }
-        Value::Int(nanos) => Ok(json!(nanos)),
+        Value::Int(_) => to_int(value).map(|nanos| json!(nanos)),
         other => Err(format!("expected a duration such as \"30s\", found {}", other.describe())),
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn to_number(value: &Value) -> Result<Value, String> {
 /// A whole number, also from text that is one.
 pub(crate) fn to_int(value: &Value) -> Result<i64, String> {
     match to_number(value).map_err(|_| wanted("a whole number", value))? {
-        Value::Int(whole) => Ok(whole),
+        Value::Int(whole) => i64::try_from(whole).map_err(|_| format!("{whole} does not fit in 64 bits")),
         Value::Float(number) if number.fract() == 0.0 && number.abs() < 9.0e15 => Ok(number as i64),
         _ => Err(wanted("a whole number", value)),
     }

@@ -32,7 +32,7 @@ pub const RESULT_MAX: usize = 8 << 20;
 /// Deepest nesting of a value. Values nest deeper than any expression when locals build on each other.
 pub const VALUE_DEPTH_MAX: usize = 2 * NESTING_MAX;
 
-/// What a job file may take from the world around it: the functions `file`, `filebase64`, `fileexists` and `uuidv4`.
+/// What a job file may take from the world around it: files and randomness.
 pub trait Files {
     /// The content of the file at `path`, as written in the job file; relative paths are the caller's to resolve.
     ///
@@ -40,7 +40,33 @@ pub trait Files {
     /// A sentence for the user: why there is no content.
     fn read(&self, path: &str) -> Result<Vec<u8>, String>;
 
-    /// Fresh random bytes for `uuidv4`; `None` where there are none, which makes the function an error.
+    /// False where job files must not see the disk: then all functions of files and paths are refused.
+    fn allowed(&self) -> bool {
+        true
+    }
+
+    /// The files below a folder, at any depth, as paths from there with `/` between their parts.
+    ///
+    /// # Errors
+    /// A sentence for the user: why they cannot be listed.
+    fn list(&self, folder: &str) -> Result<Vec<String>, String> {
+        Err(format!("the files of {folder} cannot be listed here"))
+    }
+
+    /// The path from the root, without `.` and `..`.
+    ///
+    /// # Errors
+    /// A sentence for the user: why it cannot be told.
+    fn absolute(&self, path: &str) -> Result<String, String> {
+        Err(format!("where {path} lies cannot be told here"))
+    }
+
+    /// The user's own directory.
+    fn home(&self) -> Option<String> {
+        None
+    }
+
+    /// Fresh random bytes for `uuidv4` and `bcrypt`; `None` where there are none, which makes them errors.
     fn random(&self) -> Option<[u8; 16]> {
         None
     }
@@ -53,6 +79,10 @@ pub struct NoFiles;
 impl Files for NoFiles {
     fn read(&self, _: &str) -> Result<Vec<u8>, String> {
         Err("filesystem function disabled".to_string())
+    }
+
+    fn allowed(&self) -> bool {
+        false
     }
 }
 

@@ -122,7 +122,7 @@ impl Evaluator<'_> {
     pub(crate) fn entries(&mut self, collection: &Expr) -> Result<Vec<(Value, Value)>, Fault> {
         match self.value(collection)? {
             Value::List(items) => {
-                Ok(items.into_iter().enumerate().map(|(at, item)| (Value::Int(at as i64), item)).collect())
+                Ok(items.into_iter().enumerate().map(|(at, item)| (Value::Int(at as i128), item)).collect())
             }
             Value::Object(entries) => {
                 Ok(entries.into_iter().map(|(key, value)| (Value::Text(key), value)).collect())
@@ -170,5 +170,12 @@ fn arithmetic(operator: Operator, left: &Value, right: &Value) -> Result<Value, 
         Operator::Divide => a / b,
         _ => a % b,
     };
-    Value::from_f64(number).ok_or_else(|| "the result is too large".to_string())
+    Value::from_f64(rounded(number)).ok_or_else(|| "the result is too large".to_string())
+}
+
+/// The language computes with more digits than a float has: `0.1 + 0.2` is `0.3` there. So the last bits, which only
+/// tell of the rounding, are dropped where a shorter number is as near.
+fn rounded(number: f64) -> f64 {
+    let shorter: f64 = format!("{number:.14e}").parse().unwrap_or(number);
+    if (shorter - number).abs() <= 2.0 * f64::EPSILON * number.abs() { shorter } else { number }
 }

@@ -10,7 +10,8 @@ const OVERHEAD: usize = size_of::<Value>();
 pub(crate) enum Value {
     Null,
     Bool(bool),
-    Int(i64),
+    /// Wider than any field, so that what is only passed on as text or to a driver keeps its digits.
+    Int(i128),
     Float(f64),
     Text(String),
     List(Vec<Value>),
@@ -18,7 +19,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// A number as written; whole numbers beyond 64 bits lose precision, infinite ones are `None`.
+    /// A number as written; whole numbers beyond 128 bits lose precision, infinite ones are `None`.
     pub fn number(text: &str) -> Option<Value> {
         if let Ok(whole) = text.parse() {
             return Some(Value::Int(whole));
@@ -30,7 +31,7 @@ impl Value {
     pub fn from_f64(number: f64) -> Option<Value> {
         let whole = number.fract() == 0.0 && number.abs() < 9.0e15;
         match number.is_finite() {
-            true if whole => Some(Value::Int(number as i64)),
+            true if whole => Some(Value::Int(number as i128)),
             true => Some(Value::Float(number)),
             false => None,
         }
@@ -67,7 +68,9 @@ impl Value {
         match self {
             Value::Null => Json::Null,
             Value::Bool(value) => Json::Bool(value),
-            Value::Int(value) => Json::from(value),
+            Value::Int(value) => {
+                serde_json::Number::from_i128(value).map_or_else(|| Json::from(value as f64), Json::Number)
+            }
             Value::Float(value) => Json::from(value),
             Value::Text(text) => Json::String(text),
             Value::List(items) => Json::Array(items.into_iter().map(Value::into_json).collect()),

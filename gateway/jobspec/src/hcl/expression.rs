@@ -85,7 +85,7 @@ impl Cursor<'_> {
         let inner = Box::new(self.unary()?);
         self.leave();
         let kind = match inner.kind {
-            ExprKind::Literal(Value::Int(n)) if negate => ExprKind::Literal(Value::Int(-n)),
+            ExprKind::Literal(Value::Int(n)) if negate => ExprKind::Literal(Value::Int(n.wrapping_neg())),
             ExprKind::Literal(Value::Float(n)) if negate => ExprKind::Literal(Value::Float(-n)),
             _ if negate => ExprKind::Negate(inner),
             _ => ExprKind::Not(inner),
@@ -175,7 +175,7 @@ impl Cursor<'_> {
         }
         let start = self.at;
         let digits = self.take_while(|c| c.is_ascii_digit());
-        match digits.parse::<i64>() {
+        match digits.parse::<i128>() {
             Ok(index) => Ok(Step::Index(self.node(ExprKind::Literal(Value::Int(index)), self.since(start))?)),
             Err(_) => Err(self.expected("a name after the dot")),
         }

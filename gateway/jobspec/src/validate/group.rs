@@ -26,6 +26,7 @@ pub(super) fn check(report: &mut Report, job: &Job, group: &TaskGroup) {
     network::check(report, &group.networks);
     service::check_all(report, &group.services, None);
     service::check_providers(report, group);
+    service::check_repeated(report, group);
     scaling(report, group);
     tasks(report, job, group);
 }

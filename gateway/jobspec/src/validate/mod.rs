@@ -14,6 +14,8 @@ use std::collections::BTreeSet;
 
 use model::document::{Job, ParameterizedJobConfig, PeriodicConfig};
 
+use model::cron;
+
 pub(crate) use network::is_port_label;
 use report::Report;
 pub use report::{FieldError, Validation};
@@ -131,22 +133,14 @@ fn periodic_block(report: &mut Report, job: &Job, periodic: &PeriodicConfig) {
         report.error("Periodic.Spec", "the periodic block has no cron");
     }
     for spec in single.into_iter().chain(periodic.specs.iter().map(String::as_str)) {
-        if !is_cron(spec) {
+        if !cron::is_rule(spec) {
             report.error("Periodic.Spec", format!("\"{spec}\" is not a cron expression"));
         }
     }
-}
-
-/// Five to seven fields of numbers, names, lists, ranges and steps; or one of the words that start with `@`.
-fn is_cron(spec: &str) -> bool {
-    const WORDS: [&str; 8] =
-        ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly", "@every_minute"];
-    let fields: Vec<&str> = spec.split_whitespace().collect();
-    if let [word] = fields.as_slice() {
-        return WORDS.contains(word);
+    let zone = periodic.time_zone.as_deref().unwrap_or_default();
+    if !cron::is_zone(zone) {
+        report.error("Periodic.TimeZone", format!("there is no time zone \"{zone}\""));
     }
-    let known = |c: char| c.is_ascii_alphanumeric() || "*/,-?#".contains(c);
-    (5..=7).contains(&fields.len()) && fields.iter().all(|field| field.chars().all(known))
 }
 
 fn parameterized_block(report: &mut Report, job: &Job, config: &ParameterizedJobConfig) {
@@ -180,6 +174,16 @@ fn groups(report: &mut Report, job: &Job) {
             }
             group::check(report, job, group);
         });
+    }
+    let promoting = job.task_groups.iter().filter_map(|group| group.update.as_ref());
+    let promoting: Vec<bool> = promoting
+        .filter(|update| update.canary.unwrap_or(0) > 0)
+        .map(|update| update.auto_promote.unwrap_or(false))
+        .collect();
+    if promoting.contains(&true) && promoting.contains(&false) {
+        report.warn(
+            "auto_promote is on for some groups with canaries and off for others, so nothing is promoted",
+        );
     }
     let total =
         job.task_groups.iter().map(|group| group.count.unwrap_or(1).max(0)).fold(0, i64::saturating_add);

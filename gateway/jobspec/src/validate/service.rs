@@ -9,6 +9,9 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Longest service name, in bytes, once a node has filled it in.
 const NAME_MAX: usize = 63;
 
+/// Longest notes of a check, in bytes.
+const NOTES_MAX: usize = 255;
+
 const ON_UPDATE: [&str; 3] = ["require_healthy", "ignore_warnings", "ignore"];
 
 /// All services of a group (`task` is `None`) or of one task.
@@ -30,6 +33,23 @@ pub(super) fn check_providers(report: &mut Report, group: &TaskGroup) {
     let providers = group.services.iter().chain(of_tasks).map(provider);
     if providers.collect::<BTreeSet<_>>().len() > 1 {
         report.error("Services", "the services of a group have one provider, not several");
+    }
+}
+
+/// A service of a task must not repeat one of the group or of another task; within one task `check_all` sees to it.
+pub(super) fn check_repeated(report: &mut Report, group: &TaskGroup) {
+    let mut seen: BTreeSet<(&str, &str)> = BTreeSet::new();
+    let of_tasks = group.tasks.iter().map(|task| &task.services);
+    for services in [&group.services].into_iter().chain(of_tasks) {
+        let own: BTreeSet<(&str, &str)> =
+            services.iter().map(|service| (service.name.as_str(), service.port_label.as_str())).collect();
+        for (name, port) in own.iter().filter(|own| seen.contains(*own)) {
+            report.error(
+                "Services",
+                format!("the service \"{name}\" with port \"{port}\" stands in two places"),
+            );
+        }
+        seen.extend(own);
     }
 }
 
@@ -104,12 +124,18 @@ fn check_check(report: &mut Report, service: &Service, check: &ServiceCheck) {
     }
     match check.kind.as_str() {
         "http" if check.path.is_empty() => report.error("Path", "an http check needs a path"),
+        "http" if check.path.contains("://") => {
+            report.error("Path", "the path of a check has no scheme and no host")
+        }
         "script" if check.command.is_empty() => report.error("Command", "a script check needs a command"),
         _ => {}
     }
     let needs_port = check.kind != "script" && !check.expose;
     if needs_port && check.port_label.is_empty() && service.port_label.is_empty() {
         report.error("PortLabel", "neither the check nor its service has a port");
+    }
+    if check.notes.len() > NOTES_MAX {
+        report.error("Notes", format!("the notes are longer than {NOTES_MAX} characters"));
     }
     report.one_of("AddressMode", &check.address_mode, &["host", "driver", "alloc", "alloc_ipv6", "auto"]);
     report.one_of("Protocol", &check.protocol, &["http", "https"]);

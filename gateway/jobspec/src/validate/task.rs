@@ -117,6 +117,10 @@ fn resources(report: &mut Report, given: &Resources) {
     }
     if let Some(numa) = &given.numa {
         report.one_of("NUMA.Affinity", &numa.affinity, &["none", "prefer", "require"]);
+        let unknown = |name: &&String| given.devices.iter().all(|device| device.name != **name);
+        if let Some(name) = numa.devices.iter().find(unknown) {
+            report.error("NUMA.Devices", format!("the task asks for no device \"{name}\""));
+        }
     }
 }
 
@@ -254,6 +258,10 @@ fn credentials(report: &mut Report, task: &Task) {
             }
             self::identity(report, identity);
         });
+    }
+    let unnamed = |identity: &WorkloadIdentity| matches!(identity.name.as_str(), "" | "default");
+    if task.identity.is_some() && task.identities.iter().any(unnamed) {
+        report.error("Identities", "a second default identity");
     }
     if let Some(own) = &task.identity {
         report.within("Identity", "identity", |report| {

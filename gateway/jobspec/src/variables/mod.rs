@@ -7,6 +7,7 @@ mod types;
 
 pub(crate) use declare::Declarations;
 pub(crate) use locals::resolve as resolve_locals;
+pub(crate) use types::Type;
 
 use crate::diagnostic::Source;
 

@@ -32,9 +32,10 @@ pub(super) fn chunklist(a: &[Value]) -> Result<Value, String> {
     Ok(Value::List(items.chunks(size).map(|chunk| Value::List(chunk.to_vec())).collect()))
 }
 
+/// The first argument that is not null; empty text is a value.
 pub(super) fn coalesce(a: &[Value]) -> Result<Value, String> {
-    let found = a.iter().find(|value| !is_empty_scalar(value));
-    found.cloned().ok_or_else(|| "every argument is null or empty".to_string())
+    let found = a.iter().find(|value| **value != Value::Null);
+    found.cloned().ok_or_else(|| "every argument is null".to_string())
 }
 
 pub(super) fn coalescelist(a: &[Value]) -> Result<Value, String> {
@@ -47,7 +48,8 @@ pub(super) fn coalescelist(a: &[Value]) -> Result<Value, String> {
 }
 
 pub(super) fn compact(a: &[Value]) -> Result<Value, String> {
-    Ok(Value::List(list(&a[0])?.iter().filter(|item| !is_empty_scalar(item)).cloned().collect()))
+    let kept = list(&a[0])?.iter().filter(|item| !is_empty_scalar(item));
+    kept.map(|item| to_text(item).map(Value::Text)).collect::<Result<_, _>>().map(Value::List)
 }
 
 pub(super) fn concat(a: &[Value]) -> Result<Value, String> {
@@ -117,7 +119,7 @@ pub(super) fn length(a: &[Value]) -> Result<Value, String> {
         Value::Text(text) => text.chars().count(),
         other => return Err(wanted("a list, an object or text", other)),
     };
-    Ok(Value::Int(length as i64))
+    Ok(Value::Int(length as i128))
 }
 
 pub(super) fn lookup(a: &[Value]) -> Result<Value, String> {
@@ -138,7 +140,7 @@ pub(super) fn range(a: &[Value]) -> Result<Value, String> {
     let numbers = a.iter().map(to_f64).collect::<Result<Vec<_>, _>>()?;
     let (start, end) = if numbers.len() == 1 { (0.0, numbers[0]) } else { (numbers[0], numbers[1]) };
     let step = numbers.get(2).copied().unwrap_or(if end < start { -1.0 } else { 1.0 });
-    if step == 0.0 || (step > 0.0) != (end >= start) {
+    if step == 0.0 || (step > 0.0 && end < start) || (step < 0.0 && end > start) {
         return Err("the step leads away from the end".to_string());
     }
     let mut items = Vec::new();

@@ -49,14 +49,6 @@ pub(super) fn urlencode(a: &[Value]) -> Result<Value, String> {
     Ok(Value::Text(encoded))
 }
 
-pub(super) fn timeadd(a: &[Value]) -> Result<Value, String> {
-    let (time, span) = (to_text(&a[0])?, to_text(&a[1])?);
-    let time: jiff::Timestamp = time.parse().map_err(|_| format!("\"{time}\" is not an RFC 3339 time"))?;
-    let span: base::Duration = span.parse().map_err(|why: base::DurationError| why.to_string())?;
-    let moved = time.checked_add(jiff::SignedDuration::from_nanos(span.0));
-    moved.map(|moved| Value::Text(moved.to_string())).map_err(|_| "the time is out of range".to_string())
-}
-
 pub(super) fn tostring(a: &[Value]) -> Result<Value, String> {
     to_text(&a[0]).map(Value::Text)
 }

@@ -1,6 +1,6 @@
 //! `format` and `formatlist`: the verbs of the language for text, numbers and any value.
 
-use crate::eval::convert::{to_bool, to_f64, to_int, to_text};
+use crate::eval::convert::{to_bool, to_f64, to_number, to_text};
 use crate::eval::{RESULT_MAX, Value};
 
 /// Widest field and longest fraction: a small template must not make large text.
@@ -124,12 +124,12 @@ fn field(spec: &Spec, verb: char, value: &Value) -> Result<String, String> {
         'v' if spec.alternate => value.clone().into_json().to_string(),
         'v' => to_text(value).unwrap_or_else(|_| value.clone().into_json().to_string()),
         't' => to_bool(value)?.to_string(),
-        'd' => signed(spec, to_f64(value)?, |_| to_int(value).map(|whole| whole.unsigned_abs().to_string()))?,
+        'd' => signed(spec, to_f64(value)?, |_| magnitude(value).map(|whole| whole.to_string()))?,
         'b' => signed(spec, to_f64(value)?, |_| {
-            to_int(value).map(|whole| format!("{:b}", whole.unsigned_abs()))
+            magnitude(value).map(|whole| format!("{}{whole:b}", mark(spec, "0b")))
         })?,
         'o' => signed(spec, to_f64(value)?, |_| {
-            to_int(value).map(|whole| format!("{:o}", whole.unsigned_abs()))
+            magnitude(value).map(|whole| format!("{}{whole:o}", mark(spec, "0")))
         })?,
         'x' => hex(spec, value)?,
         'X' => hex(spec, value)?.to_uppercase(),
@@ -137,10 +137,13 @@ fn field(spec: &Spec, verb: char, value: &Value) -> Result<String, String> {
             signed(spec, to_f64(value)?, |number| Ok(format!("{number:.*}", spec.precision.unwrap_or(6))))?
         }
         'e' => signed(spec, to_f64(value)?, |number| Ok(exponent(number, spec.precision.unwrap_or(6))))?,
-        'g' => signed(spec, to_f64(value)?, |number| Ok(number.to_string()))?,
+        'E' => signed(spec, to_f64(value)?, |number| Ok(exponent(number, spec.precision.unwrap_or(6))))?
+            .to_uppercase(),
+        'g' => signed(spec, to_f64(value)?, |number| Ok(shorter(number, spec.precision)))?,
+        'G' => signed(spec, to_f64(value)?, |number| Ok(shorter(number, spec.precision)))?.to_uppercase(),
         other => return Err(format!("there is no %{other}")),
     };
-    let numeric = "dboxXfFeg".contains(verb);
+    let numeric = "dboxXfFeEgG".contains(verb);
     Ok(padded(spec, text, numeric))
 }
 
@@ -154,10 +157,47 @@ fn cut(spec: &Spec, text: String) -> String {
 fn hex(spec: &Spec, value: &Value) -> Result<String, String> {
     match value {
         Value::Text(text) => Ok(text.bytes().map(|byte| format!("{byte:02x}")).collect()),
-        _ => {
-            signed(spec, to_f64(value)?, |_| to_int(value).map(|whole| format!("{:x}", whole.unsigned_abs())))
+        _ => signed(spec, to_f64(value)?, |_| {
+            magnitude(value).map(|whole| format!("{}{whole:x}", mark(spec, "0x")))
+        }),
+    }
+}
+
+fn mark<'m>(spec: &Spec, mark: &'m str) -> &'m str {
+    if spec.alternate { mark } else { "" }
+}
+
+/// The whole part of a number, without its sign.
+fn magnitude(value: &Value) -> Result<u128, String> {
+    match to_number(value)? {
+        Value::Int(whole) => Ok(whole.unsigned_abs()),
+        other => {
+            let number = to_f64(&other)?.trunc().abs();
+            if number < 3e38 { Ok(number as u128) } else { Err("the number is too large".to_string()) }
         }
     }
+}
+
+/// The digits that tell a number from its neighbours, with an exponent when it is very large or very small.
+fn shorter(number: f64, precision: Option<usize>) -> String {
+    let digits = match precision {
+        None => format!("{number:e}"),
+        Some(precision) => format!("{number:.*e}", precision.max(1) - 1),
+    };
+    let (mantissa, power) = digits.split_once('e').unwrap_or((&digits, "0"));
+    let power: i32 = power.parse().unwrap_or(0);
+    let mantissa =
+        if mantissa.contains('.') { mantissa.trim_end_matches('0').trim_end_matches('.') } else { mantissa };
+    let most = match precision {
+        // Without a precision, six digits decide, as in Go.
+        None => 6,
+        Some(precision) => precision.max(1),
+    };
+    if power < -4 || power >= most as i32 {
+        let (sign, power) = if power < 0 { ('-', -power) } else { ('+', power) };
+        return format!("{mantissa}e{sign}{power:02}");
+    }
+    format!("{mantissa}e{power}").parse::<f64>().map_or(digits, |number| number.to_string())
 }
 
 fn signed(

@@ -1,15 +1,23 @@
 //! The functions of job files: one table, by name.
 
+mod address;
 mod collection;
+mod date;
+mod digest;
 mod encode;
+mod file;
 mod format;
+mod glob;
 mod number;
+mod rsa;
+mod table;
 mod text;
+mod yaml;
 
-use super::convert::to_text;
 use super::{Evaluator, Value};
 use crate::diagnostic::{Fault, Span};
 use crate::hcl::{Expr, Name};
+use crate::variables::Type;
 
 /// What a function is: at least and at most so many arguments, and the work.
 struct Function {
@@ -35,21 +43,25 @@ const FUNCTIONS: &[Function] = &[
     function("abs", 1, 1, number::abs),
     function("base64decode", 1, 1, encode::base64decode),
     function("base64encode", 1, 1, encode::base64encode),
-    function("basename", 1, 1, text::basename),
     function("ceil", 1, 1, number::ceil),
     function("chomp", 1, 1, text::chomp),
     function("chunklist", 2, 2, collection::chunklist),
+    function("cidrhost", 2, 2, address::cidrhost),
+    function("cidrnetmask", 1, 1, address::cidrnetmask),
+    function("cidrsubnet", 3, 3, address::cidrsubnet),
+    function("cidrsubnets", 1, ANY, address::cidrsubnets),
     function("coalesce", 1, ANY, collection::coalesce),
     function("coalescelist", 1, ANY, collection::coalescelist),
     function("compact", 1, 1, collection::compact),
     function("concat", 1, ANY, collection::concat),
     function("contains", 2, 2, collection::contains),
-    function("dirname", 1, 1, text::dirname),
+    function("csvdecode", 1, 1, table::csvdecode),
     function("distinct", 1, 1, collection::distinct),
     function("element", 2, 2, collection::element),
     function("flatten", 1, 1, collection::flatten),
     function("floor", 1, 1, number::floor),
     function("format", 1, ANY, format::format),
+    function("formatdate", 2, 2, date::formatdate),
     function("formatlist", 1, ANY, format::formatlist),
     function("indent", 2, 2, text::indent),
     function("index", 2, 2, collection::index),
@@ -62,6 +74,7 @@ const FUNCTIONS: &[Function] = &[
     function("lookup", 2, 3, collection::lookup),
     function("lower", 1, 1, text::lower),
     function("max", 1, ANY, number::max),
+    function("md5", 1, 1, digest::md5),
     function("merge", 1, ANY, collection::merge),
     function("min", 1, ANY, number::min),
     function("parseint", 2, 2, number::parseint),
@@ -70,9 +83,13 @@ const FUNCTIONS: &[Function] = &[
     function("regex_replace", 3, 3, text::regex_replace),
     function("replace", 3, 3, text::replace),
     function("reverse", 1, 1, text::reverse),
+    function("rsadecrypt", 2, 2, rsa::rsadecrypt),
     function("setintersection", 1, ANY, collection::setintersection),
     function("setproduct", 2, ANY, collection::setproduct),
     function("setunion", 1, ANY, collection::setunion),
+    function("sha1", 1, 1, digest::sha1),
+    function("sha256", 1, 1, digest::sha256),
+    function("sha512", 1, 1, digest::sha512),
     function("signum", 1, 1, number::signum),
     function("slice", 3, 3, collection::slice),
     function("sort", 1, 1, collection::sort),
@@ -80,7 +97,7 @@ const FUNCTIONS: &[Function] = &[
     function("strlen", 1, 1, text::strlen),
     function("strrev", 1, 1, text::reverse),
     function("substr", 3, 3, text::substr),
-    function("timeadd", 2, 2, encode::timeadd),
+    function("timeadd", 2, 2, date::timeadd),
     function("title", 1, 1, text::title),
     function("tobool", 1, 1, encode::tobool),
     function("tolist", 1, 1, collection::tolist),
@@ -93,35 +110,15 @@ const FUNCTIONS: &[Function] = &[
     function("trimsuffix", 2, 2, text::trimsuffix),
     function("upper", 1, 1, text::upper),
     function("urlencode", 1, 1, encode::urlencode),
+    function("uuidv5", 2, 2, digest::uuidv5),
     function("values", 1, 1, collection::values),
+    function("yamldecode", 1, 1, yaml::yamldecode),
+    function("yamlencode", 1, 1, yaml::yamlencode),
     function("zipmap", 2, 2, collection::zipmap),
 ];
 
-/// Functions that take expressions or files, handled by the evaluator itself.
-const SPECIAL: &[&str] = &["can", "try", "uuidv4", "file", "filebase64", "fileexists"];
-
-/// Functions of the language that this release does not have; naming them tells a gap from a typing slip.
-const LATER: &[&str] = &[
-    "abspath",
-    "bcrypt",
-    "cidrhost",
-    "cidrnetmask",
-    "cidrsubnet",
-    "cidrsubnets",
-    "convert",
-    "csvdecode",
-    "fileset",
-    "formatdate",
-    "md5",
-    "pathexpand",
-    "rsadecrypt",
-    "sha1",
-    "sha256",
-    "sha512",
-    "uuidv5",
-    "yamldecode",
-    "yamlencode",
-];
+/// Functions that take expressions, types or randomness, handled by the evaluator itself.
+const SPECIAL: &[&str] = &["bcrypt", "can", "convert", "try", "uuidv4"];
 
 impl Evaluator<'_> {
     pub(super) fn call(
@@ -134,11 +131,15 @@ impl Evaluator<'_> {
         match name.text.as_str() {
             "try" => return self.attempt(arguments, span),
             "can" => return Ok(Value::Bool(self.attempt(arguments, span).is_ok())),
+            "convert" => return self.convert(arguments, span),
             "uuidv4" if arguments.is_empty() => return self.uuid(span),
             _ => {}
         }
         let arguments = self.arguments(arguments, expand_last)?;
-        if SPECIAL.contains(&name.text.as_str()) {
+        if name.text == "bcrypt" {
+            return self.bcrypt(&arguments, span);
+        }
+        if file::NAMES.iter().any(|(known, _)| *known == name.text) {
             return self.file(name, &arguments, span);
         }
         let Some(function) = FUNCTIONS.iter().find(|known| known.name == name.text) else {
@@ -177,38 +178,20 @@ impl Evaluator<'_> {
         Err(failed)
     }
 
-    fn uuid(&self, span: Span) -> Result<Value, Fault> {
-        let random =
-            self.files.random().ok_or_else(|| Fault::new(span, "uuidv4: no randomness is given here"))?;
-        Ok(Value::Text(base::Uuid::from_random(random).to_string()))
-    }
-
-    fn file(&mut self, name: &Name, arguments: &[Value], span: Span) -> Result<Value, Fault> {
-        let [path] = arguments else {
-            return Err(Fault::new(span, format!("{} takes one argument: a path", name.text)));
+    /// The second argument is a type, not a value.
+    fn convert(&mut self, arguments: &[Expr], span: Span) -> Result<Value, Fault> {
+        let [value, kind] = arguments else {
+            return Err(Fault::new(span, "convert takes a value and a type"));
         };
-        let path = to_text(path).map_err(|why| Fault::new(span, format!("{}: {why}", name.text)))?;
-        let content = self.files.read(&path);
-        if name.text == "fileexists" {
-            return Ok(Value::Bool(content.is_ok()));
-        }
-        let content = content.map_err(|why| Fault::new(span, format!("{}: {why}", name.text)))?;
-        let text = match name.text.as_str() {
-            "filebase64" => encode::base64(&content),
-            _ => String::from_utf8(content).map_err(|_| {
-                let fault = Fault::new(span, format!("file: {path} is not UTF-8 text"));
-                fault.hint("filebase64 reads any bytes")
-            })?,
-        };
-        self.made(Value::Text(text), span)
+        let kind = Type::read(kind)?;
+        let converted = kind.convert(self.value(value)?);
+        converted.map_err(|why| Fault::new(span, format!("convert: {why}")))
     }
 }
 
 fn unknown(name: &Name) -> Fault {
-    if LATER.contains(&name.text.as_str()) {
-        return Fault::new(name.span, format!("the function \"{}\" is not available yet", name.text));
-    }
-    let known = FUNCTIONS.iter().map(|function| function.name).chain(SPECIAL.iter().copied());
+    let files = file::NAMES.iter().map(|(known, _)| *known);
+    let known = FUNCTIONS.iter().map(|function| function.name).chain(SPECIAL.iter().copied()).chain(files);
     Fault::new(name.span, format!("there is no function \"{}\"", name.text)).suggest(&name.text, known)
 }
 

@@ -1,20 +1,37 @@
 use crate::eval::Value;
-use crate::eval::convert::{to_f64, to_int, to_text};
+use crate::eval::convert::{to_f64, to_int, to_number, to_text};
 
 fn finite(number: f64) -> Result<Value, String> {
     Value::from_f64(number).ok_or_else(|| "the result is not a finite number".to_string())
 }
 
+/// Whole numbers are taken as they are: a float does not hold all of them.
+fn whole(value: &Value) -> Result<Option<i128>, String> {
+    match to_number(value)? {
+        Value::Int(whole) => Ok(Some(whole)),
+        _ => Ok(None),
+    }
+}
+
 pub(super) fn abs(a: &[Value]) -> Result<Value, String> {
-    finite(to_f64(&a[0])?.abs())
+    match whole(&a[0])?.and_then(i128::checked_abs) {
+        Some(whole) => Ok(Value::Int(whole)),
+        None => finite(to_f64(&a[0])?.abs()),
+    }
 }
 
 pub(super) fn ceil(a: &[Value]) -> Result<Value, String> {
-    finite(to_f64(&a[0])?.ceil())
+    match whole(&a[0])? {
+        Some(whole) => Ok(Value::Int(whole)),
+        None => finite(to_f64(&a[0])?.ceil()),
+    }
 }
 
 pub(super) fn floor(a: &[Value]) -> Result<Value, String> {
-    finite(to_f64(&a[0])?.floor())
+    match whole(&a[0])? {
+        Some(whole) => Ok(Value::Int(whole)),
+        None => finite(to_f64(&a[0])?.floor()),
+    }
 }
 
 pub(super) fn log(a: &[Value]) -> Result<Value, String> {
@@ -26,27 +43,57 @@ pub(super) fn pow(a: &[Value]) -> Result<Value, String> {
 }
 
 pub(super) fn signum(a: &[Value]) -> Result<Value, String> {
-    Ok(Value::Int(to_int(&a[0])?.signum()))
+    Ok(Value::Int(to_int(&a[0])?.signum().into()))
 }
 
 pub(super) fn max(a: &[Value]) -> Result<Value, String> {
-    extreme(a, f64::max)
+    extreme(a, |best, next| next > best)
 }
 
 pub(super) fn min(a: &[Value]) -> Result<Value, String> {
-    extreme(a, f64::min)
+    extreme(a, |best, next| next < best)
 }
 
-fn extreme(numbers: &[Value], choose: fn(f64, f64) -> f64) -> Result<Value, String> {
-    let numbers = numbers.iter().map(to_f64).collect::<Result<Vec<_>, _>>()?;
-    finite(numbers.into_iter().reduce(choose).unwrap_or(0.0))
+fn extreme(numbers: &[Value], better: fn(f64, f64) -> bool) -> Result<Value, String> {
+    let mut best = to_number(&numbers[0])?;
+    for number in &numbers[1..] {
+        let number = to_number(number)?;
+        if better(to_f64(&best)?, to_f64(&number)?) {
+            best = number;
+        }
+    }
+    Ok(best)
+}
+
+/// Digits beyond base 36 are upper case letters, as in Go.
+fn digit(c: char, base: i128) -> Option<i128> {
+    let value = match c {
+        '0'..='9' => c as i128 - '0' as i128,
+        'a'..='z' => c as i128 - 'a' as i128 + 10,
+        'A'..='Z' if base <= 36 => c as i128 - 'A' as i128 + 10,
+        'A'..='Z' => c as i128 - 'A' as i128 + 36,
+        _ => return None,
+    };
+    Some(value).filter(|value| *value < base)
 }
 
 pub(super) fn parseint(a: &[Value]) -> Result<Value, String> {
-    let (text, base) = (to_text(&a[0])?, to_int(&a[1])?);
-    let base = u32::try_from(base).ok().filter(|base| (2..=36).contains(base));
-    let base = base.ok_or("the base must be from 2 to 36")?;
-    i64::from_str_radix(&text, base)
-        .map(Value::Int)
-        .map_err(|_| format!("\"{text}\" is not a whole number in base {base}"))
+    let (text, base) = (to_text(&a[0])?, i128::from(to_int(&a[1])?));
+    if !(2..=62).contains(&base) {
+        return Err("the base must be from 2 to 62".to_string());
+    }
+    let wrong = || format!("\"{text}\" is not a whole number in base {base}");
+    let (sign, digits) = match text.strip_prefix(['-', '+']) {
+        Some(digits) => (if text.starts_with('-') { -1 } else { 1 }, digits),
+        None => (1, text.as_str()),
+    };
+    if digits.is_empty() {
+        return Err(wrong());
+    }
+    let mut number = 0_i128;
+    for c in digits.chars() {
+        let digit = sign * digit(c, base).ok_or_else(wrong)?;
+        number = number.checked_mul(base).and_then(|number| number.checked_add(digit)).ok_or_else(wrong)?;
+    }
+    Ok(Value::Int(number))
 }

@@ -24,7 +24,9 @@ pub(super) fn upper(a: &[Value]) -> Result<Value, String> {
 
 pub(super) fn title(a: &[Value]) -> Result<Value, String> {
     let mut starts = true;
-    let word = |c: char| c.is_alphanumeric() || c == '_' || c == '\'';
+    // As in Go, an apostrophe ends a word; of letters beyond ASCII only space does.
+    let word =
+        |c: char| if c.is_ascii() { c.is_ascii_alphanumeric() || c == '_' } else { !c.is_whitespace() };
     let whole = to_text(&a[0])?;
     let titled = whole.chars().flat_map(|c| {
         let first = std::mem::replace(&mut starts, !word(c));
@@ -57,7 +59,7 @@ pub(super) fn trimsuffix(a: &[Value]) -> Result<Value, String> {
 }
 
 pub(super) fn strlen(a: &[Value]) -> Result<Value, String> {
-    Ok(Value::Int(to_text(&a[0])?.chars().count() as i64))
+    Ok(Value::Int(to_text(&a[0])?.chars().count() as i128))
 }
 
 /// Text by character; a list by element.
@@ -73,6 +75,9 @@ pub(super) fn substr(a: &[Value]) -> Result<Value, String> {
     let (offset, length) = (to_int(&a[1])?, to_int(&a[2])?);
     let held = characters.len() as i64;
     let start = if offset < 0 { held.saturating_add(offset) } else { offset }.clamp(0, held);
+    if length < -1 {
+        return Err("the length is -1 for all, or not negative".to_string());
+    }
     let end = if length < 0 { held } else { start.saturating_add(length).min(held) };
     text(characters[start as usize..end as usize].iter().collect())
 }

@@ -1,0 +1,9 @@
+job "lone" {
+  type = "batch"
+  task "only" {
+    driver = "raw_exec"
+    config {
+      command = "/bin/true"
+    }
+  }
+}

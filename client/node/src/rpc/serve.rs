@@ -9,7 +9,7 @@ use bytes::Bytes;
 use model::document::shape::is_zero;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use wire::messages::{
     AllocRestartRequest, AllocSignalRequest, AllocSpecificRequest, AllocStatsRequest, AllocStatsResponse,
     ClientStatsResponse, FsListResponse, FsLogsRequest, FsPathRequest, FsStatResponse, FsStreamRequest,
@@ -17,6 +17,7 @@ use wire::messages::{
 };
 use wire::{Connection, Frames, Handler, Opening, RpcError};
 
+use super::exec::EXECS_MAX;
 use crate::alloc::handle::{AllocHandle, Command};
 use crate::files::{self, FRAMES_MAX, FsError, Origin, Root, logs, stream};
 use crate::{Local, driver, stats};
@@ -24,13 +25,12 @@ use crate::{Local, driver, stats};
 /// A reader hears something at least this often, so that it knows that we live.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-/// `Allocations.Checks`: service checks are not run here, so there is nothing to tell.
-const ALLOCATIONS_CHECKS: &str = "Allocations.Checks";
-
 /// Answers the servers.
 #[derive(Debug)]
 pub struct Endpoints {
-    local: Local,
+    pub(super) local: Local,
+    /// Places for commands inside tasks.
+    pub(super) execs: Semaphore,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -43,10 +43,10 @@ struct ChecksResponse {
 
 impl Endpoints {
     pub fn new(local: Local) -> Endpoints {
-        Endpoints { local }
+        Endpoints { local, execs: Semaphore::new(EXECS_MAX) }
     }
 
-    fn alloc(&self, id: &str) -> Result<AllocHandle, String> {
+    pub(super) fn alloc(&self, id: &str) -> Result<AllocHandle, String> {
         self.local.allocs.get(id).ok_or_else(|| format!("Unknown allocation \"{id}\""))
     }
 
@@ -187,7 +187,7 @@ fn wrap(frame: api::StreamFrame, plain: bool) -> StreamFrameWrapper {
     StreamFrameWrapper::content(serde_json::to_vec(&frame).expect("a frame has no failing parts"))
 }
 
-async fn refuse(mut frames: Frames, wrapper: StreamFrameWrapper) -> Result<(), RpcError> {
+pub(super) async fn refuse(mut frames: Frames, wrapper: StreamFrameWrapper) -> Result<(), RpcError> {
     frames.send(&wrapper).await?;
     frames.split().0.finish().await
 }
@@ -229,7 +229,8 @@ impl Handler for Endpoints {
                 self.local.allocs.collect_all().await;
                 encode(Ok(GenericResponse::default()))
             }
-            ALLOCATIONS_CHECKS => {
+            // Service checks are not run here, so there is nothing to tell.
+            method::ALLOCATIONS_CHECKS => {
                 let request: AllocSpecificRequest = decode(&body)?;
                 encode(self.alloc(&request.alloc_id).map(|_| ChecksResponse::default()))
             }
@@ -247,6 +248,7 @@ impl Handler for Endpoints {
         match method {
             method::FILE_SYSTEM_STREAM => self.stream_file(opening).await,
             method::FILE_SYSTEM_LOGS => self.stream_logs(opening).await,
+            method::ALLOCATIONS_EXEC => self.exec(opening).await,
             other => opening.refuse(format!("unknown rpc method: \"{other}\"")).await,
         }
     }

@@ -7,9 +7,9 @@ use serde_json::json;
 use support::listening::{SOON, running};
 use support::*;
 use wire::messages::{
-    AllocRestartRequest, AllocSpecificRequest, AllocStatsRequest, AllocStatsResponse, ClientStatsResponse,
-    Empty, FsListResponse, FsLogsRequest, FsPathRequest, FsStreamRequest, GenericResponse,
-    StreamFrameWrapper, method,
+    AllocGetPauseResponse, AllocPauseRequest, AllocRestartRequest, AllocSpecificRequest, AllocStatsRequest,
+    AllocStatsResponse, ClientStatsResponse, Empty, FsListResponse, FsLogsRequest, FsPathRequest,
+    FsStreamRequest, GenericResponse, NodeMetaApplyRequest, NodeMetaResponse, StreamFrameWrapper, method,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -98,6 +98,10 @@ async fn a_followed_log_grows_and_beats_until_the_reader_leaves() {
     let mut beats = 0;
     while !seen.ends_with(b"two\n") {
         let wrapper: StreamFrameWrapper = frames.receive().await.unwrap().unwrap();
+        if wrapper == StreamFrameWrapper::default() {
+            // The log is open.
+            continue;
+        }
         let frame: StreamFrame = serde_json::from_slice(&wrapper.payload.0).unwrap();
         if frame == StreamFrame::default() {
             beats += 1;
@@ -145,6 +149,10 @@ async fn tasks_are_restarted_and_measured_and_collected_on_request() {
     let _: GenericResponse =
         connection.call(method::ALLOCATIONS_GARBAGE_COLLECT, &collect, SOON).await.unwrap();
     assert!(!running.base.path().join("alloc").join(alloc_id(1)).exists());
+    let file = FsStreamRequest { alloc_id: alloc_id(1), path: "f".into(), ..Default::default() };
+    let (_, failure) = running.payloads(method::FILE_SYSTEM_STREAM, &file).await;
+    let text = format!("state for allocation {} not found on client", alloc_id(1));
+    assert_eq!(failure, Some((404, text)));
     running.agent.shutdown().await;
 }
 
@@ -166,5 +174,61 @@ async fn a_broken_connection_is_made_again() {
     running.connection().await.close();
     running.servers.stop(&alloc_id(1));
     running.servers.await_status(&alloc_id(1), "complete");
+    running.agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metadata_is_changed_told_to_the_servers_and_kept() {
+    let running = running().await;
+    let connection = running.connection().await;
+    let change = async |pairs: &[(&str, Option<&str>)]| {
+        let meta = pairs.iter().map(|(key, value)| (key.to_string(), value.map(str::to_string)));
+        let request = NodeMetaApplyRequest { meta: meta.collect(), ..Default::default() };
+        connection.call::<_, NodeMetaResponse>(method::NODE_META_APPLY, &request, SOON).await
+    };
+    let first = change(&[("rack", None), ("a.b", Some("1")), ("c", Some("2"))]).await.unwrap();
+    let shown = |meta: &model::document::Map<String, String>| serde_json::to_value(meta).unwrap();
+    assert_eq!(shown(&first.meta), json!({"a.b": "1", "c": "2"}));
+    assert_eq!(shown(&first.configured), json!({"rack": "r7"}));
+    let second = change(&[("c", None)]).await.unwrap();
+    assert_eq!(serde_json::to_value(&second.dynamic).unwrap(), json!({"a.b": "1", "rack": null}));
+    let refused = change(&[("1", None)]).await.unwrap_err().to_string();
+    assert!(refused.starts_with("RPC Error:: 400,metadata key \"1\" is invalid"), "{refused}");
+    let told = |cluster: &Cluster| cluster.registered.last().map(|node| shown(&node.meta));
+    eventually("a registration", || {
+        (told(&running.servers.cluster.lock().unwrap()) == Some(json!({"a.b": "1"}))).then_some(())
+    });
+    let times = running.servers.cluster.lock().unwrap().registered.len();
+    assert_eq!(times, 2, "both changes share one");
+    running.agent.shutdown().await;
+    let again = start(settings(running.base.path()), &running.servers).await;
+    assert_eq!(shown(&again.local().context.node().meta), json!({"a.b": "1"}));
+    again.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_schedule_holds_a_task_back() {
+    let running = running().await;
+    running.servers.assign(alloc(1, "service", json!([mock("t", json!({"run_for": "1h"}))])));
+    running.servers.await_status(&alloc_id(1), "running");
+    let connection = running.connection().await;
+    let ask = |task: &str, state: &str| AllocPauseRequest {
+        alloc_id: alloc_id(1),
+        task: task.into(),
+        schedule_state: state.into(),
+        ..Default::default()
+    };
+    let state: AllocGetPauseResponse =
+        connection.call(method::ALLOCATIONS_GET_PAUSE_STATE, &ask("t", ""), SOON).await.unwrap();
+    assert_eq!(state.schedule_state, "");
+    let set = async |task| {
+        let request = ask(task, "pause");
+        let set =
+            connection.call::<_, GenericResponse>(method::ALLOCATIONS_SET_PAUSE_STATE, &request, SOON).await;
+        set.map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(set("").await, Ok(()));
+    assert_eq!(set("t").await, Err("task \"t\" has no schedule".to_string()));
+    assert_eq!(set("x").await, Err("RPC Error:: 400,unknown task name \"x\"".to_string()));
     running.agent.shutdown().await;
 }

@@ -133,6 +133,8 @@ impl Running {
         while let Some(wrapper) = frames.receive::<StreamFrameWrapper>().await.unwrap() {
             match wrapper.error {
                 Some(error) => failure = Some((error.code.unwrap(), error.message)),
+                // The first says that there is something to read from.
+                None if wrapper.payload.0.is_empty() => {}
                 None => payloads.push(wrapper.payload.0),
             }
         }

@@ -5,7 +5,9 @@ mod agent;
 mod allocations;
 mod autopilot;
 mod client_alloc;
+mod client_exec;
 mod client_fs;
+mod client_meta;
 mod deployments;
 mod evaluations;
 mod explain;
@@ -51,7 +53,9 @@ pub fn router(api: Api) -> Router {
         .merge(deployments::router())
         .merge(namespaces::router())
         .merge(client_alloc::router())
+        .merge(client_exec::router())
         .merge(client_fs::router())
+        .merge(client_meta::router())
         .merge(agent::router())
         .merge(status::router())
         .merge(metrics::router())

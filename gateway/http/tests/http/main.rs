@@ -5,6 +5,7 @@ mod allocations;
 mod client;
 mod deployments;
 mod evaluations;
+mod exec;
 mod jobs;
 mod nodes;
 mod operator;

@@ -201,9 +201,19 @@ async fn metadata_is_changed_told_to_the_servers_and_kept() {
     let times = running.servers.cluster.lock().unwrap().registered.len();
     assert_eq!(times, 2, "both changes share one");
     running.agent.shutdown().await;
-    let again = start(settings(running.base.path()), &running.servers).await;
-    assert_eq!(shown(&again.local().context.node().meta), json!({"a.b": "1"}));
-    again.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metadata_outlives_the_agent() {
+    let (base, servers) = (Base::new(), FakeServers::new());
+    let agent = start(settings(base.path()), &servers).await;
+    let changes = [("rack".to_string(), None), ("new".to_string(), Some("1".to_string()))];
+    agent.local().context.change_meta(changes.into()).unwrap();
+    agent.shutdown().await;
+    let agent = start(settings(base.path()), &servers).await;
+    let meta = serde_json::to_value(&agent.local().context.node().meta).unwrap();
+    assert_eq!(meta, json!({"new": "1"}));
+    agent.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

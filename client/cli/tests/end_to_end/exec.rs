@@ -68,7 +68,7 @@ fn a_command_runs_in_its_task_and_its_exit_code_is_ours() {
 fn a_terminal_is_passed_through_with_its_size_and_put_back_afterwards() {
     let directory = tempfile::tempdir().unwrap();
     let (agent, alloc) = with_task(directory.path());
-    let script = "trap 'stty size' WINCH; stty size; while read line; do echo got $line; done";
+    let script = "trap 'stty size' WINCH; stty size; while :; do read line && echo got $line; done";
     let mut terminal = Terminal::start(exec(&agent, &[&alloc, "sh", "-c", script]), (31, 97));
     terminal.until("31 97");
     terminal.resize(40, 111);

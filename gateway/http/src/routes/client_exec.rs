@@ -119,7 +119,9 @@ async fn attend(server: Server, Places(places): Places, ask: Ask, socket: WebSoc
             _ = stopping.wait_for(|stop| *stop) => End::Stopping,
         },
     };
-    let Some(last) = last_word(end) else { return };
+    // The way to the node ends with the server: that is not what the caller shall hear of it.
+    let fails = matches!(end, End::Failed(_)) && *stopping.borrow();
+    let Some(last) = last_word(if fails { End::Stopping } else { end }) else { return };
     let farewell = async {
         // Read on until the caller has closed too: what is still unread would take the last word back.
         if to.send(Message::Close(Some(last))).await.is_ok() {

@@ -15,6 +15,7 @@ use crate::driver::raw_exec::RawExec;
 use crate::fingerprint;
 use crate::heartbeat::{self, Pulse};
 use crate::identity::Identity;
+use crate::meta;
 use crate::pull;
 use crate::server::Server;
 use crate::settings::Settings;
@@ -127,9 +128,11 @@ fn open(mut settings: Settings) -> Result<Context, AgentError> {
         },
         mock: settings.mock_driver.then_some(Mock),
     };
-    let node = fingerprint::node(&settings, &identity, &drivers).map_err(AgentError::Fingerprint)?;
+    let mut node = fingerprint::node(&settings, &identity, &drivers).map_err(AgentError::Fingerprint)?;
+    let dynamic_meta = meta::restored(&settings.meta, store.load_meta()?);
+    node.meta.0 = meta::effective(&settings.meta, &dynamic_meta);
     let inherited = environment::inheritable(environment_of_agent());
-    Ok(Context::new(Parts { settings, drivers, store, inherited, seed: clock::seed(), node }))
+    Ok(Context::new(Parts { settings, drivers, store, inherited, seed: clock::seed(), node, dynamic_meta }))
 }
 
 /// The variables of this process that are text; tasks may inherit them.

@@ -53,6 +53,11 @@ impl Allocs {
         self.lock().running.get(id).cloned()
     }
 
+    /// It was here, and nothing of it is left.
+    pub fn is_settled(&self, id: &str) -> bool {
+        self.lock().settled.contains_key(id)
+    }
+
     pub fn all(&self) -> Vec<(String, AllocHandle)> {
         self.lock().running.iter().map(|(id, handle)| (id.clone(), handle.clone())).collect()
     }

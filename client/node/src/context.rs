@@ -1,14 +1,15 @@
 //! What all parts of one agent share.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use model::document::Node;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::driver::Drivers;
+use crate::meta::Dynamic;
 use crate::settings::Settings;
 use crate::store::Store;
 use crate::updates::Updates;
@@ -29,7 +30,10 @@ pub struct Context {
     pub tasks: TaskTracker,
     /// True once the servers have told us our allocations.
     pub contacted: watch::Sender<bool>,
+    /// The node is not any more as it was registered.
+    pub node_changed: Notify,
     node: RwLock<Arc<Node>>,
+    dynamic_meta: Mutex<Dynamic>,
 }
 
 /// What makes a [`Context`], besides what starts empty.
@@ -41,6 +45,7 @@ pub struct Parts {
     pub inherited: BTreeMap<String, String>,
     pub seed: u64,
     pub node: Node,
+    pub dynamic_meta: Dynamic,
 }
 
 impl Context {
@@ -55,13 +60,20 @@ impl Context {
             shutdown: CancellationToken::new(),
             tasks: TaskTracker::new(),
             contacted: watch::Sender::new(false),
+            node_changed: Notify::new(),
             node: RwLock::new(Arc::new(parts.node)),
+            dynamic_meta: Mutex::new(parts.dynamic_meta),
         }
     }
 
     /// The node as it was last registered.
     pub fn node(&self) -> Arc<Node> {
         Arc::clone(&self.node.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What of the node's metadata was changed since it was configured.
+    pub fn dynamic_meta(&self) -> MutexGuard<'_, Dynamic> {
+        self.dynamic_meta.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn change_node(&self, change: impl FnOnce(&mut Node)) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base::Rng;
 use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::clock::jitter;
 use crate::context::Context;
@@ -15,6 +15,9 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// The first heartbeat comes within this time, so that a fleet that starts together does not beat together.
 const FIRST_BEAT_WITHIN: Duration = Duration::from_secs(10);
+
+/// A changed node is registered again after this time, and up to as much more.
+const CHANGE_WAIT: Duration = Duration::from_secs(5);
 
 /// What the rest of the agent may know about the contact with the servers.
 #[derive(Debug)]
@@ -80,10 +83,12 @@ pub async fn run<S: Server>(context: Arc<Context>, server: Arc<S>, pulse: Arc<Pu
         let mut ttl = lease.ttl;
         // A first beat after the TTL would have the node given up before it was ever ready.
         let mut wait = if dev { Duration::ZERO } else { jitter(&mut rng, FIRST_BEAT_WITHIN.min(ttl / 2)) };
+        let mut register_at = None;
         loop {
             tokio::select! {
                 () = sleep(wait) => {}
                 () = pulse.register_again.notified() => break,
+                () = changed(&context, &mut register_at, &mut rng) => break,
             }
             let node_id = context.node().id.clone();
             wait = match server.update_status(&node_id).await {
@@ -104,6 +109,19 @@ pub async fn run<S: Server>(context: Arc<Context>, server: Arc<S>, pulse: Arc<Pu
                 }
             };
         }
+    }
+}
+
+/// Returns when changes of the node are due to be told: several share one registration. Safe to cancel.
+async fn changed(context: &Context, register_at: &mut Option<Instant>, rng: &mut Rng) {
+    if register_at.is_none() {
+        context.node_changed.notified().await;
+        let dev = context.settings.dev;
+        let wait = if dev { Duration::ZERO } else { CHANGE_WAIT + jitter(rng, CHANGE_WAIT) };
+        *register_at = Some(Instant::now() + wait);
+    }
+    if let Some(at) = *register_at {
+        sleep_until(at).await;
     }
 }
 

@@ -20,6 +20,7 @@ mod fingerprint;
 mod heartbeat;
 mod identity;
 pub mod layout;
+pub mod meta;
 mod pull;
 pub mod rpc;
 pub mod server;

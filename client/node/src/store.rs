@@ -13,6 +13,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::driver::{DriverNetwork, Handle};
+use crate::meta::Dynamic;
+
+const META: &str = "meta";
 
 /// What is remembered of one task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -44,7 +47,7 @@ pub enum StoreError {
 
 /// The agent's local state; without a keyspace (in development) it forgets everything.
 ///
-/// Keys: `a/<alloc>`, `d/<alloc>` (deployment status), `k/<alloc>` (acknowledged), `t/<alloc>/<task>`.
+/// Keys: `a/<alloc>`, `d/<alloc>` (deployment status), `k/<alloc>` (acknowledged), `t/<alloc>/<task>`, and `meta`.
 /// Values are JSON: self-describing, so that older and newer agents can read each other's.
 #[derive(Clone)]
 pub struct Store {
@@ -86,6 +89,17 @@ impl Store {
 
     pub fn put_acknowledged(&self, update: &Allocation) {
         self.put(format!("k/{}", update.id), update);
+    }
+
+    pub fn put_meta(&self, dynamic: &Dynamic) {
+        self.put(META.to_string(), dynamic);
+    }
+
+    /// # Errors
+    /// When it cannot be read.
+    pub fn load_meta(&self) -> Result<Dynamic, StoreError> {
+        let Some(keyspace) = &self.keyspace else { return Ok(Dynamic::new()) };
+        Ok(parse_some(META, keyspace.get(META)?.as_deref())?.unwrap_or_default())
     }
 
     /// A failed write is not the end of anything that runs; the operator hears of it.

@@ -2,148 +2,15 @@
 
 mod support;
 
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
-
 use api::{AllocFileInfo, AllocResourceUsage, HostStats, StreamFrame};
-use bytes::Bytes;
-use node::server::{Server, ServerError};
-use node::{Agent, WireServers};
-use serde::Serialize;
 use serde_json::json;
+use support::listening::{SOON, running};
 use support::*;
 use wire::messages::{
-    AllocRestartRequest, AllocSpecificRequest, AllocStatsRequest, AllocStatsResponse, AllocUpdateRequest,
-    AllocsGetRequest, AllocsGetResponse, ClientStatsResponse, Empty, FsListResponse, FsLogsRequest,
-    FsPathRequest, FsStreamRequest, GenericResponse, NodeClientAllocsResponse, NodeRegisterRequest,
-    NodeSpecificRequest, NodeUpdateResponse, NodeUpdateStatusRequest, PlacedAlloc, QueryMeta,
-    StreamFrameWrapper, method,
+    AllocGetPauseResponse, AllocPauseRequest, AllocRestartRequest, AllocSpecificRequest, AllocStatsRequest,
+    AllocStatsResponse, ClientStatsResponse, Empty, FsListResponse, FsLogsRequest, FsPathRequest,
+    FsStreamRequest, GenericResponse, NodeMetaApplyRequest, NodeMetaResponse, StreamFrameWrapper, method,
 };
-use wire::{Connection, Handler, Limits, Opening, RpcError};
-
-const SOON: Duration = Duration::from_secs(10);
-
-/// The servers of [`support`], behind a socket.
-struct Listening {
-    servers: Arc<FakeServers>,
-    /// The connection a node was last heard on.
-    node: Mutex<Option<Connection>>,
-    /// The secrets with which calls came.
-    tokens: Mutex<Vec<String>>,
-}
-
-fn text(error: ServerError) -> String {
-    match error {
-        ServerError::NodeUnknown(text) => text,
-        other => other.to_string(),
-    }
-}
-
-fn encode(answer: &impl Serialize) -> Result<Vec<u8>, String> {
-    msgpack::to_vec(answer).map_err(|error| error.to_string())
-}
-
-impl Listening {
-    fn lease(&self, connection: &Connection, lease: node::server::Lease) -> Result<Vec<u8>, String> {
-        *self.node.lock().unwrap() = Some(connection.clone());
-        let heartbeat_ttl = base::Duration::from(lease.ttl).into();
-        encode(&NodeUpdateResponse { heartbeat_ttl, ..NodeUpdateResponse::default() })
-    }
-}
-
-impl Handler for Listening {
-    async fn call(&self, connection: &Connection, method: &str, body: Bytes) -> Result<Vec<u8>, String> {
-        let servers = &self.servers;
-        match method {
-            method::NODE_REGISTER => {
-                let request: NodeRegisterRequest = msgpack::from_slice(&body).unwrap();
-                self.tokens.lock().unwrap().push(request.write.auth_token);
-                self.lease(connection, servers.register(&request.node).await.map_err(text)?)
-            }
-            method::NODE_UPDATE_STATUS => {
-                let request: NodeUpdateStatusRequest = msgpack::from_slice(&body).unwrap();
-                assert_eq!(request.status, "ready");
-                self.tokens.lock().unwrap().push(request.write.auth_token);
-                self.lease(connection, servers.update_status(&request.node_id).await.map_err(text)?)
-            }
-            method::NODE_GET_CLIENT_ALLOCS => {
-                let request: NodeSpecificRequest = msgpack::from_slice(&body).unwrap();
-                let (min, stale) = (request.query.min_query_index, request.query.allow_stale);
-                let found = servers.client_allocs(&Default::default(), min, stale).await.map_err(text)?;
-                encode(&NodeClientAllocsResponse {
-                    allocs: found.allocs.into(),
-                    meta: QueryMeta { index: found.index, ..QueryMeta::default() },
-                    ..NodeClientAllocsResponse::default()
-                })
-            }
-            method::ALLOC_GET_ALLOCS => {
-                let request: AllocsGetRequest = msgpack::from_slice(&body).unwrap();
-                let (allocs, index) = servers.allocs(request.alloc_ids.0, 0).await.map_err(text)?;
-                let placed = |alloc| PlacedAlloc { alloc, ..PlacedAlloc::default() };
-                encode(&AllocsGetResponse {
-                    allocs: allocs.into_iter().map(placed).collect(),
-                    meta: QueryMeta { index, ..QueryMeta::default() },
-                })
-            }
-            method::NODE_UPDATE_ALLOC => {
-                let request: AllocUpdateRequest = msgpack::from_slice(&body).unwrap();
-                servers.update_allocs(request.alloc.0).await.map_err(text)?;
-                encode(&GenericResponse::default())
-            }
-            other => Err(format!("rpc: can't find method {other}")),
-        }
-    }
-
-    async fn stream(&self, _: &Connection, _: &str, opening: Opening) -> Result<(), RpcError> {
-        opening.refuse("no streams here").await
-    }
-}
-
-struct Running {
-    base: Base,
-    servers: Arc<FakeServers>,
-    listening: Arc<Listening>,
-    agent: Agent,
-}
-
-/// An agent that knows its servers by one address that nobody listens on and one that is right.
-async fn running() -> Running {
-    let (base, servers) = (Base::new(), FakeServers::new());
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address: SocketAddr = listener.local_addr().unwrap();
-    let listening =
-        Arc::new(Listening { servers: servers.clone(), node: Mutex::default(), tokens: Mutex::default() });
-    tokio::spawn(wire::serve(listener, listening.clone(), Limits::SERVER));
-    let addresses = vec!["127.0.0.1:1".to_string(), address.to_string()];
-    let agent =
-        Agent::start(settings(base.path()), |local| WireServers::new(local, addresses)).await.unwrap();
-    Running { base, servers, listening, agent }
-}
-
-impl Running {
-    async fn connection(&self) -> Connection {
-        eventually("a connection", || self.listening.node.lock().unwrap().clone())
-    }
-
-    /// The payloads of a streaming call until it ends, and its error.
-    async fn payloads<T: Serialize>(
-        &self,
-        method: &str,
-        request: &T,
-    ) -> (Vec<Vec<u8>>, Option<(i64, String)>) {
-        let mut frames = self.connection().await.open_stream(method, SOON).await.unwrap();
-        frames.send(request).await.unwrap();
-        let (mut payloads, mut failure) = (Vec::new(), None);
-        while let Some(wrapper) = frames.receive::<StreamFrameWrapper>().await.unwrap() {
-            match wrapper.error {
-                Some(error) => failure = Some((error.code.unwrap(), error.message)),
-                None => payloads.push(wrapper.payload.0),
-            }
-        }
-        (payloads, failure)
-    }
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_allocation_runs_over_the_wire_and_its_files_are_served() {
@@ -207,8 +74,8 @@ async fn refusals_carry_their_status() {
     };
     let (_, failure) = running.payloads(method::FILE_SYSTEM_LOGS, &logs("db")).await;
     assert_eq!(failure, Some((400, "unknown task name \"db\"".to_string())));
-    let exec = connection.open_stream(method::ALLOCATIONS_EXEC, SOON).await.err().unwrap();
-    assert!(exec.to_string().contains("unknown rpc method"));
+    let odd = connection.open_stream("Allocations.Frob", SOON).await.err().unwrap();
+    assert!(odd.to_string().contains("unknown rpc method"));
     running.agent.shutdown().await;
 }
 
@@ -231,6 +98,10 @@ async fn a_followed_log_grows_and_beats_until_the_reader_leaves() {
     let mut beats = 0;
     while !seen.ends_with(b"two\n") {
         let wrapper: StreamFrameWrapper = frames.receive().await.unwrap().unwrap();
+        if wrapper == StreamFrameWrapper::default() {
+            // The log is open.
+            continue;
+        }
         let frame: StreamFrame = serde_json::from_slice(&wrapper.payload.0).unwrap();
         if frame == StreamFrame::default() {
             beats += 1;
@@ -278,6 +149,10 @@ async fn tasks_are_restarted_and_measured_and_collected_on_request() {
     let _: GenericResponse =
         connection.call(method::ALLOCATIONS_GARBAGE_COLLECT, &collect, SOON).await.unwrap();
     assert!(!running.base.path().join("alloc").join(alloc_id(1)).exists());
+    let file = FsStreamRequest { alloc_id: alloc_id(1), path: "f".into(), ..Default::default() };
+    let (_, failure) = running.payloads(method::FILE_SYSTEM_STREAM, &file).await;
+    let text = format!("state for allocation {} not found on client", alloc_id(1));
+    assert_eq!(failure, Some((404, text)));
     running.agent.shutdown().await;
 }
 
@@ -299,5 +174,71 @@ async fn a_broken_connection_is_made_again() {
     running.connection().await.close();
     running.servers.stop(&alloc_id(1));
     running.servers.await_status(&alloc_id(1), "complete");
+    running.agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metadata_is_changed_told_to_the_servers_and_kept() {
+    let running = running().await;
+    let connection = running.connection().await;
+    let change = async |pairs: &[(&str, Option<&str>)]| {
+        let meta = pairs.iter().map(|(key, value)| (key.to_string(), value.map(str::to_string)));
+        let request = NodeMetaApplyRequest { meta: meta.collect(), ..Default::default() };
+        connection.call::<_, NodeMetaResponse>(method::NODE_META_APPLY, &request, SOON).await
+    };
+    let first = change(&[("rack", None), ("a.b", Some("1")), ("c", Some("2"))]).await.unwrap();
+    let shown = |meta: &model::document::Map<String, String>| serde_json::to_value(meta).unwrap();
+    assert_eq!(shown(&first.meta), json!({"a.b": "1", "c": "2"}));
+    assert_eq!(shown(&first.configured), json!({"rack": "r7"}));
+    let second = change(&[("c", None)]).await.unwrap();
+    assert_eq!(serde_json::to_value(&second.dynamic).unwrap(), json!({"a.b": "1", "rack": null}));
+    let refused = change(&[("1", None)]).await.unwrap_err().to_string();
+    assert!(refused.starts_with("RPC Error:: 400,metadata key \"1\" is invalid"), "{refused}");
+    let told = |cluster: &Cluster| cluster.registered.last().map(|node| shown(&node.meta));
+    eventually("a registration", || {
+        (told(&running.servers.cluster.lock().unwrap()) == Some(json!({"a.b": "1"}))).then_some(())
+    });
+    let times = running.servers.cluster.lock().unwrap().registered.len();
+    assert_eq!(times, 2, "both changes share one");
+    running.agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metadata_outlives_the_agent() {
+    let (base, servers) = (Base::new(), FakeServers::new());
+    let agent = start(settings(base.path()), &servers).await;
+    let changes = [("rack".to_string(), None), ("new".to_string(), Some("1".to_string()))];
+    agent.local().context.change_meta(changes.into()).unwrap();
+    agent.shutdown().await;
+    let agent = start(settings(base.path()), &servers).await;
+    let meta = serde_json::to_value(&agent.local().context.node().meta).unwrap();
+    assert_eq!(meta, json!({"new": "1"}));
+    agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_schedule_holds_a_task_back() {
+    let running = running().await;
+    running.servers.assign(alloc(1, "service", json!([mock("t", json!({"run_for": "1h"}))])));
+    running.servers.await_status(&alloc_id(1), "running");
+    let connection = running.connection().await;
+    let ask = |task: &str, state: &str| AllocPauseRequest {
+        alloc_id: alloc_id(1),
+        task: task.into(),
+        schedule_state: state.into(),
+        ..Default::default()
+    };
+    let state: AllocGetPauseResponse =
+        connection.call(method::ALLOCATIONS_GET_PAUSE_STATE, &ask("t", ""), SOON).await.unwrap();
+    assert_eq!(state.schedule_state, "");
+    let set = async |task| {
+        let request = ask(task, "pause");
+        let set =
+            connection.call::<_, GenericResponse>(method::ALLOCATIONS_SET_PAUSE_STATE, &request, SOON).await;
+        set.map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(set("").await, Ok(()));
+    assert_eq!(set("t").await, Err("task \"t\" has no schedule".to_string()));
+    assert_eq!(set("x").await, Err("RPC Error:: 400,unknown task name \"x\"".to_string()));
     running.agent.shutdown().await;
 }

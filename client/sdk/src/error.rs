@@ -18,6 +18,9 @@ pub enum Error {
     /// A stream carried something else than the contract says.
     #[error("the stream cannot be understood: {0}")]
     Stream(String),
+    /// The server ended a session, in its own words.
+    #[error("{reason}")]
+    Ended { reason: String },
     /// A stream that promises heartbeats went silent.
     #[error("the stream has been silent for {secs} s")]
     Silent { secs: u64 },
@@ -32,6 +35,7 @@ impl Error {
             | Error::Address { .. }
             | Error::Answer { .. }
             | Error::Stream(_)
+            | Error::Ended { .. }
             | Error::Silent { .. } => None,
         }
     }
@@ -41,7 +45,7 @@ impl Error {
         match self {
             Error::Unreachable { .. } | Error::Silent { .. } => true,
             Error::Status { code, .. } => *code >= 500 || *code == 429,
-            Error::Address { .. } | Error::Answer { .. } | Error::Stream(_) => false,
+            Error::Address { .. } | Error::Answer { .. } | Error::Stream(_) | Error::Ended { .. } => false,
         }
     }
 

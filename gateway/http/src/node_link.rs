@@ -2,7 +2,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use model::NodeId;
-use wire::{FrameReceiver, FrameSender, RpcError};
+use wire::{FrameReceiver, FrameSender, Frames, RpcError};
 
 /// Encoded messages of a streaming call, as they come from a node.
 pub type FrameStream = BoxStream<'static, Result<Bytes, RpcError>>;
@@ -32,6 +32,12 @@ pub trait NodeLink: Send + Sync + 'static {
         method: &'a str,
         first: Vec<u8>,
     ) -> BoxFuture<'a, Result<FrameStream, NodeLinkError>>;
+
+    /// Opens a streaming call that both ends speak in. Dropping both halves ends it.
+    ///
+    /// # Errors
+    /// [`NodeLinkError`].
+    fn open<'a>(&'a self, node: NodeId, method: &'a str) -> BoxFuture<'a, Result<Frames, NodeLinkError>>;
 }
 
 /// Why a node could not be asked, or what it answered instead.

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use http_gateway::{FrameStream, NodeLink, NodeLinkError};
 use model::NodeId;
 use raft::RaftJournal;
-use wire::{Bytes, Connection, FrameReceiver, FrameSender, Opening, RpcError};
+use wire::{Bytes, Connection, FrameReceiver, FrameSender, Frames, Opening, RpcError};
 
 use crate::Sessions;
 use crate::servers::{Servers, method};
@@ -70,10 +70,17 @@ impl Link {
         match frames {
             Err(error) => opening.refuse(error.to_string()).await,
             Ok(there) => {
-                let ((to_node, from_node), (to_server, from_server)) =
+                let ((to_node, from_node), (mut to_server, from_server)) =
                     (there.split(), opening.accept().await?.split());
-                // Who ends its half may still listen; who fails ends both.
-                tokio::try_join!(pump(from_server, to_node), pump(from_node, to_server)).map(|_| ())
+                let gone = to_server.peer_gone();
+                tokio::select! {
+                    // Who ends its half may still listen; who fails ends both.
+                    passed = async { tokio::try_join!(pump(from_server, to_node), pump(from_node, to_server)) } => {
+                        passed.map(|_| ())
+                    }
+                    // A server says to the last that it listens, and leaves also while the node takes no more.
+                    () = gone.wait() => Ok(()),
+                }
             }
         }
     }
@@ -114,11 +121,17 @@ impl NodeLink for Link {
         first: Vec<u8>,
     ) -> BoxFuture<'a, Result<FrameStream, NodeLinkError>> {
         async move {
-            let (connection, method) = self.way(node, method).await?;
-            let frames = connection.open_stream(&method, ANSWER_MAX).await?;
-            let (mut sender, receiver) = frames.split();
+            let (mut sender, receiver) = self.open(node, method).await?.split();
             sender.send_raw(&first).await?;
             Ok(http_gateway::frames(sender, receiver))
+        }
+        .boxed()
+    }
+
+    fn open<'a>(&'a self, node: NodeId, method: &'a str) -> BoxFuture<'a, Result<Frames, NodeLinkError>> {
+        async move {
+            let (connection, method) = self.way(node, method).await?;
+            Ok(connection.open_stream(&method, ANSWER_MAX).await?)
         }
         .boxed()
     }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::task::JoinSet;
 
-use crate::frames::{self, Opening};
+use crate::frames::{self, Duplex, Opening};
 use crate::protocol::{NO_BODY, RPC, RequestHeader, ResponseHeader, STREAMING};
 use crate::values::Values;
 use crate::yamux::{Incoming, Stream};
@@ -140,7 +140,7 @@ async fn reply<S: AsyncWrite + Unpin>(
 
 pub(crate) async fn answer_stream<S, H>(io: S, connection: &Connection, handler: &H) -> Result<(), RpcError>
 where
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    S: Duplex + 'static,
     H: Handler,
 {
     let (method, opening) = frames::requested(Values::new(io)).await?;

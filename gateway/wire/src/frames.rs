@@ -3,15 +3,30 @@
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
+use tokio::net::TcpStream;
 
 use crate::protocol::{StreamAck, StreamHeader};
 use crate::values::Values;
+use crate::yamux::{Gone, Stream};
 use crate::{HEADER_MAX, RpcError, STREAM_VALUE_MAX};
 
-trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+/// What carries a streaming call.
+pub(crate) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {
+    /// Tells when the peer has left, where that is known before everything it sent was read.
+    fn gone(&self) -> Option<Gone> {
+        None
+    }
+}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+impl Duplex for Stream {
+    fn gone(&self) -> Option<Gone> {
+        Some(Stream::gone(self))
+    }
+}
+
+impl Duplex for TcpStream {}
+impl Duplex for DuplexStream {}
 
 type Io = Box<dyn Duplex>;
 
@@ -25,12 +40,36 @@ pub struct Frames {
 pub struct FrameReceiver(Values<ReadHalf<Io>>);
 
 /// The sending half of a streaming call.
-pub struct FrameSender(WriteHalf<Io>);
+pub struct FrameSender {
+    io: WriteHalf<Io>,
+    gone: Option<Gone>,
+}
+
+/// Tells when the peer of a streaming call has finished or left.
+pub struct PeerGone(Option<Gone>);
+
+impl PeerGone {
+    /// Returns then, also while what the peer sent before is still unread: for those who cannot read on. Never on a
+    /// connection that is not multiplexed, where only reading tells.
+    pub async fn wait(&self) {
+        match &self.0 {
+            Some(gone) => gone.wait().await,
+            None => std::future::pending().await,
+        }
+    }
+}
 
 impl Frames {
-    fn new<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(values: Values<S>) -> Frames {
-        let (values, writer) = values.map_io(|io| Box::new(io) as Io).divide(tokio::io::split);
-        Frames { receiver: FrameReceiver(values), sender: FrameSender(writer) }
+    fn new<S: Duplex + 'static>(values: Values<S>) -> Frames {
+        let gone = values.io().gone();
+        let (values, io) = values.map_io(|io| Box::new(io) as Io).divide(tokio::io::split);
+        Frames { receiver: FrameReceiver(values), sender: FrameSender { io, gone } }
+    }
+
+    /// Both ends of a streaming call within one process. `bytes_max` of them may be under way in each direction.
+    pub fn pair(bytes_max: usize) -> (Frames, Frames) {
+        let (one, other) = tokio::io::duplex(bytes_max);
+        (Frames::new(Values::new(one)), Frames::new(Values::new(other)))
     }
 
     /// See [`FrameSender::send`].
@@ -90,8 +129,8 @@ impl FrameSender {
     /// # Errors
     /// When the peer has left.
     pub async fn send_raw(&mut self, message: &[u8]) -> Result<(), RpcError> {
-        self.0.write_all(message).await?;
-        Ok(self.0.flush().await?)
+        self.io.write_all(message).await?;
+        Ok(self.io.flush().await?)
     }
 
     /// No more messages from this end; the peer may go on.
@@ -99,7 +138,12 @@ impl FrameSender {
     /// # Errors
     /// When the connection failed.
     pub async fn finish(&mut self) -> Result<(), RpcError> {
-        Ok(self.0.shutdown().await?)
+        Ok(self.io.shutdown().await?)
+    }
+
+    /// Tells when the peer has left. To be asked for once.
+    pub fn peer_gone(&mut self) -> PeerGone {
+        PeerGone(self.gone.take())
     }
 }
 
@@ -129,7 +173,7 @@ impl Opening {
 /// Asks for a streaming call over a fresh stream.
 pub(crate) async fn request<S>(mut values: Values<S>, method: &str) -> Result<Frames, RpcError>
 where
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    S: Duplex + 'static,
 {
     let header = msgpack::to_vec(&StreamHeader { method: method.to_string() })?;
     values.write(&[&header]).await?;
@@ -140,7 +184,7 @@ where
 /// Reads what streaming call the peer asks for.
 pub(crate) async fn requested<S>(mut values: Values<S>) -> Result<(String, Opening), RpcError>
 where
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    S: Duplex + 'static,
 {
     let header: StreamHeader = msgpack::from_slice(&values.expect(HEADER_MAX).await?)?;
     Ok((header.method, Opening(Frames::new(values))))

@@ -22,6 +22,6 @@ pub use bytes::Bytes;
 pub use connection::{Connection, dial};
 pub use dispatch::Handler;
 pub use error::RpcError;
-pub use frames::{FrameReceiver, FrameSender, Frames, Opening};
+pub use frames::{FrameReceiver, FrameSender, Frames, Opening, PeerGone};
 pub use limits::{HEADER_MAX, Limits, STREAM_VALUE_MAX};
 pub use listener::serve;

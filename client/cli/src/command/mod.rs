@@ -1,6 +1,7 @@
 //! Every command, one file each. A new one is declared in its file and listed here.
 
 pub mod agent;
+mod alloc_exec;
 mod alloc_logs;
 mod alloc_status;
 mod alloc_stop;
@@ -39,6 +40,7 @@ use crate::call::Command;
 pub fn all() -> Vec<&'static Command> {
     vec![
         &agent::COMMAND,
+        &alloc_exec::COMMAND,
         &alloc_logs::COMMAND,
         &alloc_status::COMMAND,
         &alloc_stop::COMMAND,

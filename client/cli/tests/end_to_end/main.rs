@@ -10,6 +10,7 @@ mod crash;
 mod damage;
 mod disconnect;
 mod drains;
+mod exec;
 mod first_hour;
 mod snapshot;
 mod support;

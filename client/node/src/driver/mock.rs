@@ -4,13 +4,20 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::config::Reader;
-use super::{Control, DriverNetwork, Exit, Logs, Outcome, Running, StartError, Started, TaskConfig};
+use super::{
+    Control, DriverNetwork, Exec, ExecError, Exit, Logs, Outcome, Running, StartError, Started, TaskConfig,
+    exec,
+};
 use crate::executor::rotate::Rotator;
 use crate::executor::spec::LogSpec;
+
+/// What a command may have said before anybody listens.
+const OUTPUT_BYTES: usize = 64 * 1024;
 
 /// The driver itself; it has no settings.
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,6 +58,9 @@ struct Opening {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Handle {
     script: Script,
+    /// What every command inside the task does.
+    #[serde(default)]
+    exec: Option<Script>,
     /// Unix nanoseconds.
     started_at: i64,
 }
@@ -74,12 +84,12 @@ impl Link {
 
 impl Mock {
     pub async fn start(&self, config: TaskConfig) -> Result<Started, StartError> {
-        let (opening, script) = read(config.config)?;
+        let (opening, script, exec) = read(config.config)?;
         sleep(opening.block_for).await;
         if !opening.error.is_empty() {
             return Err(StartError::Failed { message: opening.error, recoverable: opening.recoverable });
         }
-        let handle = Handle { script: script.clone(), started_at: crate::clock::now().0 };
+        let handle = Handle { script: script.clone(), exec, started_at: crate::clock::now().0 };
         if let Some(logs) = config.logs {
             tokio::spawn(write_outputs(logs, script.stdout.clone(), script.stderr.clone()));
         }
@@ -95,7 +105,9 @@ impl Mock {
     }
 }
 
-fn read(config: BTreeMap<String, serde_json::Value>) -> Result<(Opening, Script), StartError> {
+fn read(
+    config: BTreeMap<String, serde_json::Value>,
+) -> Result<(Opening, Script, Option<Script>), StartError> {
     let mut config = Reader::new("mock_driver", config);
     let port_map = config.text("driver_port_map")?.unwrap_or_default();
     let ip = config.text("driver_ip")?.unwrap_or_default();
@@ -111,17 +123,17 @@ fn read(config: BTreeMap<String, serde_json::Value>) -> Result<(Opening, Script)
         block_for: config.span("start_block_for")?,
         network,
     };
-    // Read so that mistakes show; what it describes is run by exec requests, which this node does not serve.
+    let mut exec = None;
     if let Some(nested) = config.block("exec_command")? {
         let mut nested = Reader::new("mock_driver", nested);
-        command(&mut nested)?;
+        exec = Some(command(&mut nested)?);
         nested.finish()?;
     }
     let mut script = command(&mut config)?;
     script.kill_after = config.span("kill_after")?;
     script.plugin_exit_after = config.span("plugin_exit_after")?;
     config.finish()?;
-    Ok((opening, script))
+    Ok((opening, script, exec))
 }
 
 /// The keys that a task and an `exec_command` have in common.
@@ -172,6 +184,41 @@ fn run(script: Script, run_for: Duration, plugin_exit_after: Duration) -> Runnin
         result.send_replace(Some(outcome));
     });
     Running { outcome, control: Control::Mock(link) }
+}
+
+/// Runs what `exec_command` describes, whatever was asked for. What it is told is not read.
+///
+/// # Errors
+/// When the task describes none.
+pub fn run_command(handle: &Handle) -> Result<Exec, ExecError> {
+    let missing = || ExecError::Refused("the task has no exec_command".to_string());
+    let script = handle.exec.clone().ok_or_else(missing)?;
+    let ((stdout, to_stdout), (stderr, to_stderr)) = (duplex(OUTPUT_BYTES), duplex(OUTPUT_BYTES));
+    let exit = async move {
+        // Whoever listens may leave before everything is said.
+        let _said = tokio::join!(
+            say(to_stdout, &script.stdout),
+            say(to_stderr, &script.stderr),
+            sleep(script.run_for)
+        );
+        match script.exit {
+            Exit { error: Some(error), .. } => Err(error),
+            exit => Ok(exit),
+        }
+    };
+    let (stdout, stderr): (exec::Output, exec::Output) = (Box::new(stdout), Box::new(stderr));
+    let stdin = exec::Stdin::Nowhere;
+    Ok(Exec { stdin, stdout, stderr: Some(stderr), terminal: None, exit: Box::pin(exit) })
+}
+
+async fn say(mut to: DuplexStream, output: &Output) -> std::io::Result<()> {
+    for turn in 0..=output.repeat {
+        if turn > 0 {
+            sleep(output.pause).await;
+        }
+        to.write_all(output.text.as_bytes()).await?;
+    }
+    Ok(())
 }
 
 async fn write_outputs(logs: Logs, stdout: Output, stderr: Output) {

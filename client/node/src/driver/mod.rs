@@ -1,6 +1,7 @@
 //! What runs tasks. A driver starts one, finds it again after a restart of the agent, and stops it.
 
 pub mod config;
+pub mod exec;
 pub mod mock;
 pub mod raw_exec;
 
@@ -12,6 +13,8 @@ use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::watch;
+
+pub use exec::{Exec, ExecConfig, ExecError};
 
 use crate::executor::spec::LogSpec;
 use crate::layout::TaskDir;
@@ -222,6 +225,17 @@ impl Drivers {
             (Handle::RawExec(handle), _) => raw_exec::recover(handle),
             (Handle::Mock(handle), Some(mock)) => Ok(mock.recover(handle)),
             (Handle::Mock(_), None) => Err("unknown driver".to_string()),
+        }
+    }
+
+    /// Runs a command inside a task.
+    ///
+    /// # Errors
+    /// When it cannot be run, or the driver fails.
+    pub async fn exec(&self, handle: &Handle, config: ExecConfig) -> Result<Exec, ExecError> {
+        match handle {
+            Handle::RawExec(handle) => raw_exec::exec(handle, config).await,
+            Handle::Mock(handle) => mock::run_command(handle),
         }
     }
 

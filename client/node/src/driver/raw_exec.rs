@@ -4,6 +4,8 @@
 //! orphans of its task and kills them, also where the host gives us no control groups. Memory and CPU limits
 //! need control groups of version 2, writable at the usual place; without, a task has no limits.
 
+mod exec;
+
 use std::collections::BTreeMap;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -22,6 +24,8 @@ use super::config::Reader;
 use super::{Control, Exit, Limits, Outcome, Running, StartError, Started, TaskConfig, Usage};
 use crate::executor::process::{self, Identity};
 use crate::executor::spec::{self, Answer, CgroupSpec, Greeting, Request, Spec, State, UserIds};
+
+pub use exec::exec;
 
 pub const CGROUP_ROOT: &str = "/sys/fs/cgroup";
 
@@ -341,7 +345,7 @@ async fn watch_exit(directory: &Path, executor: &Identity) -> Exit {
 impl Link {
     pub async fn signal(&self, signal: Signal) -> Result<(), String> {
         match ask(&self.directory, &Request::Signal { number: signal as i32 }, ANSWER_PATIENCE).await? {
-            Answer::Done | Answer::Exited(_) => Ok(()),
+            Answer::Done | Answer::Ready | Answer::Exited(_) => Ok(()),
             Answer::Failed(text) => Err(text),
         }
     }

@@ -1,21 +1,25 @@
 //! The socket of an executor: one request a connection, one thread a connection.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::collections::HashMap;
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use nix::sys::wait::waitpid;
+use nix::unistd::Pid;
 
+use super::exec::{self, EXECS_MAX};
 use super::process;
-use super::spec::{Answer, Request};
+use super::spec::{Answer, Request, Spec};
 use crate::driver::Exit;
 
 /// Most connections answered at once; more are closed at once, and their callers try again.
 const CONNECTIONS_MAX: usize = 64;
 
-/// Longest request; the rest of a longer one is not read.
-const REQUEST_BYTES_MAX: u64 = 4096;
+/// Longest request; the rest of a longer one is not read. The system takes no longer arguments for a command.
+const REQUEST_BYTES_MAX: u64 = 2 * 1024 * 1024;
 
 /// The task as all threads of the executor see it.
 #[derive(Debug)]
@@ -32,6 +36,20 @@ struct Inner {
     /// The task has ended altogether and its exit is on disk.
     exit: Option<Exit>,
     connections: usize,
+    /// Commands beside the task by process, and how those ended that nobody has asked for yet.
+    execs: HashMap<i32, Option<Exit>>,
+}
+
+impl Inner {
+    fn takes_exec(&self) -> io::Result<()> {
+        if self.reaped {
+            return Err(io::Error::other("the task has ended"));
+        }
+        if self.execs.len() >= EXECS_MAX {
+            return Err(io::Error::other(format!("{EXECS_MAX} commands run in this task already")));
+        }
+        Ok(())
+    }
 }
 
 impl Shared {
@@ -49,6 +67,52 @@ impl Shared {
         reap();
         inner.reaped = true;
         self.changed.notify_all();
+    }
+
+    /// Starts a command beside the task, as long as that runs.
+    ///
+    /// # Errors
+    /// The reason why there is none.
+    pub fn start_exec(&self, spawn: impl FnOnce() -> io::Result<i32>) -> io::Result<i32> {
+        // Held while it is started: an end is written down only under the lock, so none is missed.
+        let mut inner = self.lock();
+        inner.takes_exec()?;
+        let pid = spawn()?;
+        inner.execs.insert(pid, None);
+        Ok(pid)
+    }
+
+    /// # Errors
+    /// Why no command can be started now.
+    pub fn takes_exec(&self) -> io::Result<()> {
+        self.lock().takes_exec()
+    }
+
+    /// Reaps a process other than the task's first.
+    pub fn reap(&self, pid: i32, exit: Exit) {
+        let mut inner = self.lock();
+        let _ = waitpid(Pid::from_raw(pid), None);
+        if let Some(ended) = inner.execs.get_mut(&pid) {
+            *ended = Some(exit);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits for the end of a command beside the task, and forgets it.
+    pub fn exec_ended(&self, pid: i32) -> Exit {
+        let runs = |inner: &mut Inner| inner.execs.get(&pid).is_some_and(Option::is_none);
+        let inner = self.changed.wait_while(self.lock(), runs);
+        let mut inner = inner.unwrap_or_else(PoisonError::into_inner);
+        let ended = inner.execs.remove(&pid).flatten();
+        ended.unwrap_or_else(|| Exit::lost("the command's end was not seen".to_string()))
+    }
+
+    /// Does it while the number of a command is its own.
+    pub fn unless_reaped(&self, pid: i32, act: impl FnOnce()) {
+        let inner = self.lock();
+        if inner.execs.get(&pid).is_some_and(Option::is_none) {
+            act();
+        }
     }
 
     /// Tells all who wait, and gives them at most `patience` to hear it.
@@ -84,7 +148,7 @@ impl Shared {
 }
 
 /// Answers for ever; ends with the process.
-pub fn serve(listener: &UnixListener, shared: &Arc<Shared>) {
+pub fn serve(listener: &UnixListener, spec: &Arc<Spec>, shared: &Arc<Shared>) {
     for connection in listener.incoming() {
         let Ok(connection) = connection else { continue };
         let mut inner = shared.lock();
@@ -93,16 +157,16 @@ pub fn serve(listener: &UnixListener, shared: &Arc<Shared>) {
         }
         inner.connections += 1;
         drop(inner);
-        let shared = Arc::clone(shared);
+        let (spec, shared) = (Arc::clone(spec), Arc::clone(shared));
         std::thread::spawn(move || {
-            answer(connection, &shared);
+            answer(connection, &spec, &shared);
             shared.lock().connections -= 1;
             shared.changed.notify_all();
         });
     }
 }
 
-fn answer(mut connection: UnixStream, shared: &Shared) {
+fn answer(mut connection: UnixStream, spec: &Spec, shared: &Arc<Shared>) {
     let mut line = String::new();
     // A caller that says nothing must not hold a place for ever.
     connection.set_read_timeout(Some(Duration::from_secs(5))).ok();
@@ -110,6 +174,7 @@ fn answer(mut connection: UnixStream, shared: &Shared) {
         return;
     }
     let answer = match serde_json::from_str(&line) {
+        Ok(Request::Exec(wanted)) => return exec::serve(connection, &wanted, spec, shared),
         Ok(request) => perform(request, shared),
         Err(error) => Answer::Failed(format!("not a request: {error}")),
     };
@@ -120,6 +185,7 @@ fn answer(mut connection: UnixStream, shared: &Shared) {
 
 fn perform(request: Request, shared: &Shared) -> Answer {
     match request {
+        Request::Exec(_) => unreachable!("taken by the caller: it needs the connection"),
         Request::Wait => Answer::Exited(shared.wait()),
         Request::Signal { number } => match parse(number).and_then(|signal| shared.signal(signal)) {
             Ok(()) => Answer::Done,

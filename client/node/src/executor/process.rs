@@ -31,6 +31,9 @@ pub struct Stat {
     pub resident_pages: u64,
 }
 
+/// How often a session is looked through: a process may start another one while it is being killed.
+const KILL_ROUNDS: usize = 100;
+
 /// Clock ticks in a second, as `/proc` counts them on every Linux of today.
 pub const TICKS_PER_SECOND: u64 = 100;
 
@@ -108,6 +111,22 @@ pub fn kill_orphans(leader: &Identity) {
     }
     for member in all().iter().filter(|stat| stat.session == leader.pid && stat.state != 'Z') {
         signal(member.pid, Signal::SIGKILL).ok();
+    }
+}
+
+/// Kills what runs in the session that `leader` led, and what its members have started since. The leader must
+/// not have been reaped while nothing of its session was left: another may have its number then.
+pub fn kill_session(leader: i32) {
+    for _ in 0..KILL_ROUNDS {
+        let members: Vec<Stat> =
+            all().into_iter().filter(|stat| stat.session == leader && stat.state != 'Z').collect();
+        if members.is_empty() {
+            return;
+        }
+        let started: Vec<Stat> = members.iter().flat_map(|member| descendants(member.pid)).collect();
+        for process in members.iter().chain(&started) {
+            signal(process.pid, Signal::SIGKILL).ok();
+        }
     }
 }
 

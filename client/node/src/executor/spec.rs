@@ -99,6 +99,19 @@ pub enum Request {
     Stop { number: i32, grace_ms: u64 },
     /// Answered when the task has ended.
     Wait,
+    /// Runs a command beside the task, as a part of it. Answered with [`Answer::Ready`]; then its three streams
+    /// are handed over as descriptors, and the connection stands for it: whoever ends that ends the command.
+    Exec(ExecSpec),
+}
+
+/// A command to run in the task's environment, directory, user and control group.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ExecSpec {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// The streams are one terminal, which becomes the command's own.
+    pub tty: bool,
 }
 
 /// One line back.
@@ -106,6 +119,8 @@ pub enum Request {
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     Done,
+    /// To [`Request::Exec`]: the streams may come.
+    Ready,
     Exited(Exit),
     Failed(String),
 }

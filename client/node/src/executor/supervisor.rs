@@ -43,6 +43,7 @@ pub fn run(directory: &Path) -> io::Result<()> {
     nix::sys::prctl::set_child_subreaper(true)?;
     let spec: Spec = spec::read(directory, spec::SPEC_FILE)?
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no spec"))?;
+    let spec = Arc::new(spec);
     let logs = [open_log(&spec.stdout)?, open_log(&spec.stderr)?];
     let listener = listen(directory)?;
     let mut child = start(&spec)?;
@@ -52,11 +53,11 @@ pub fn run(directory: &Path) -> io::Result<()> {
     report(&Greeting::Started(state));
 
     let shared = Arc::new(Shared::new(pid));
-    let answering = Arc::clone(&shared);
-    std::thread::spawn(move || control::serve(&listener, &answering));
+    let (answering, own) = (Arc::clone(&shared), Arc::clone(&spec));
+    std::thread::spawn(move || control::serve(&listener, &own, &answering));
     let drained = carry_output(&mut child, logs);
     let exit = reap_until_gone(pid, &shared);
-    kill_leftovers(&spec);
+    kill_leftovers(&spec, &shared);
     wait_for_output(&drained);
     spec::write(directory, spec::EXIT_FILE, &exit)?;
     std::fs::remove_file(directory.join(spec::SOCKET_FILE)).ok();
@@ -152,7 +153,7 @@ fn reap_until_gone(pid: i32, shared: &Shared) -> Exit {
                 });
                 return exit_of(status);
             }
-            Ok(status) => drop(status.pid().map(|other| waitpid(other, None))),
+            Ok(status) => drop(status.pid().map(|other| shared.reap(other.as_raw(), exit_of(status)))),
             Err(nix::errno::Errno::EINTR) => {}
             Err(errno) => return Exit::lost(format!("the task's end was not seen: {errno}")),
         }
@@ -172,10 +173,15 @@ fn exit_of(status: WaitStatus) -> Exit {
 }
 
 /// The task is over with its first process: nothing it started may go on.
-fn kill_leftovers(spec: &Spec) {
+fn kill_leftovers(spec: &Spec, shared: &Shared) {
     let deadline = Instant::now() + LEFTOVER_PATIENCE;
+    let seen = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT | WaitPidFlag::WNOHANG;
     loop {
-        while matches!(waitpid(None, Some(WaitPidFlag::WNOHANG)), Ok(status) if status.pid().is_some()) {}
+        while let Ok(status) = waitid(Id::All, seen)
+            && let Some(pid) = status.pid()
+        {
+            shared.reap(pid.as_raw(), exit_of(status));
+        }
         let left = process::descendants(std::process::id() as i32);
         if left.is_empty() || Instant::now() > deadline {
             break;

@@ -84,7 +84,8 @@ impl Opened {
     pub async fn send(mut self, to: &Frames) -> Result<(), FsError> {
         loop {
             // Looked for before the reading: a file that has a successor is complete.
-            let next = indexes(&self.dir, &self.stem).into_iter().find(|index| *index > self.index);
+            let found = indexes(&self.dir, &self.stem);
+            let next = found.iter().copied().find(|index| *index > self.index);
             let Ok(_) = self.cursor.send_rest(u64::MAX, to).await? else { return Ok(()) };
             match next.map(|index| (index, open_index(&self.root, &self.stem, index))) {
                 Some((index, Ok(cursor))) => (self.index, self.cursor) = (index, cursor),
@@ -92,6 +93,11 @@ impl Opened {
                 Some((_, Err(FsError::NotFound(_)))) => {}
                 Some((_, Err(error))) => return Err(error),
                 None if !self.follow => return Ok(()),
+                // What remained of the allocation was cleared away: nothing will ever follow.
+                None if found.is_empty() => {
+                    self.cursor.send_event("file deleted", to).await.ok();
+                    return Ok(());
+                }
                 None => tokio::select! {
                     () = tokio::time::sleep(LOOK_EVERY) => {}
                     () = to.closed() => return Ok(()),
@@ -162,6 +168,15 @@ mod tests {
         assert_eq!(text(&mut frames, 2).await, "dd");
         std::fs::write(dir.logs().join("web.stdout.6"), "ee").unwrap();
         assert_eq!(text(&mut frames, 2).await, "ee");
+    }
+
+    #[tokio::test]
+    async fn following_ends_when_the_logs_are_cleared_away() {
+        let (_base, dir) = logs();
+        let mut frames = send(open(&dir, &request(0, Origin::End, true)).unwrap());
+        dir.destroy().unwrap();
+        assert_eq!(frames.recv().await.unwrap().file_event, "file deleted");
+        assert!(frames.recv().await.is_none());
     }
 
     #[test]

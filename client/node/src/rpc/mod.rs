@@ -1,5 +1,6 @@
 //! The servers over the wire, in both directions: [`WireServers`] calls them, [`Endpoints`] answers them.
 
+mod exec;
 mod serve;
 mod servers;
 

@@ -6,17 +6,19 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use model::document::shape::is_zero;
+use model::document::{Map, shape::is_zero};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use wire::messages::{
-    AllocRestartRequest, AllocSignalRequest, AllocSpecificRequest, AllocStatsRequest, AllocStatsResponse,
-    ClientStatsResponse, FsListResponse, FsLogsRequest, FsPathRequest, FsStatResponse, FsStreamRequest,
-    GenericResponse, QueryMeta, StreamFrameWrapper, method,
+    AllocChecksResponse, AllocGetPauseResponse, AllocPauseRequest, AllocRestartRequest, AllocSignalRequest,
+    AllocSpecificRequest, AllocStatsRequest, AllocStatsResponse, ClientStatsResponse, FsListResponse,
+    FsLogsRequest, FsPathRequest, FsStatResponse, FsStreamRequest, GenericResponse, NodeMetaApplyRequest,
+    NodeMetaResponse, QueryMeta, StreamFrameWrapper, method,
 };
 use wire::{Connection, Frames, Handler, Opening, RpcError};
 
+use super::exec::EXECS_MAX;
 use crate::alloc::handle::{AllocHandle, Command};
 use crate::files::{self, FRAMES_MAX, FsError, Origin, Root, logs, stream};
 use crate::{Local, driver, stats};
@@ -24,30 +26,25 @@ use crate::{Local, driver, stats};
 /// A reader hears something at least this often, so that it knows that we live.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-/// `Allocations.Checks`: service checks are not run here, so there is nothing to tell.
-const ALLOCATIONS_CHECKS: &str = "Allocations.Checks";
-
 /// Answers the servers.
 #[derive(Debug)]
 pub struct Endpoints {
-    local: Local,
-}
-
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-struct ChecksResponse {
-    results: model::document::Map<String, String>,
-    #[serde(flatten)]
-    meta: QueryMeta,
+    pub(super) local: Local,
+    /// Places for commands inside tasks.
+    pub(super) execs: Semaphore,
 }
 
 impl Endpoints {
     pub fn new(local: Local) -> Endpoints {
-        Endpoints { local }
+        Endpoints { local, execs: Semaphore::new(EXECS_MAX) }
     }
 
-    fn alloc(&self, id: &str) -> Result<AllocHandle, String> {
-        self.local.allocs.get(id).ok_or_else(|| format!("Unknown allocation \"{id}\""))
+    pub(super) fn alloc(&self, id: &str) -> Result<AllocHandle, String> {
+        let missing = || match self.local.allocs.is_settled(id) {
+            true => format!("state for allocation {id} not found on client"),
+            false => format!("Unknown allocation \"{id}\""),
+        };
+        self.local.allocs.get(id).ok_or_else(missing)
     }
 
     async fn restart(&self, request: AllocRestartRequest) -> Result<GenericResponse, String> {
@@ -68,6 +65,38 @@ impl Endpoints {
         Ok(GenericResponse::default())
     }
 
+    fn meta(&self) -> NodeMetaResponse {
+        let context = &self.local.context;
+        NodeMetaResponse {
+            meta: context.node().meta.clone(),
+            dynamic: Map(context.dynamic_meta().clone()),
+            configured: Map(context.settings.meta.clone()),
+        }
+    }
+
+    /// Tasks with a schedule are refused here, so no schedule holds one back.
+    fn pause_state(&self, request: &AllocPauseRequest) -> Result<AllocGetPauseResponse, String> {
+        self.check_task(request)?;
+        Ok(AllocGetPauseResponse::default())
+    }
+
+    fn set_pause_state(&self, request: &AllocPauseRequest) -> Result<GenericResponse, String> {
+        self.check_task(request)?;
+        match request.task.as_str() {
+            // Every task with a schedule, of which there are none.
+            "" => Ok(GenericResponse::default()),
+            task => Err(format!("task \"{task}\" has no schedule")),
+        }
+    }
+
+    fn check_task(&self, request: &AllocPauseRequest) -> Result<(), String> {
+        let (alloc, task) = (self.alloc(&request.alloc_id)?, &request.task);
+        if task.is_empty() || alloc.board.state(task).is_some() {
+            return Ok(());
+        }
+        Err(format!("RPC Error:: 400,unknown task name \"{task}\""))
+    }
+
     async fn alloc_stats(
         &self,
         request: AllocStatsRequest,
@@ -78,13 +107,13 @@ impl Endpoints {
     }
 
     fn list(&self, request: &FsPathRequest) -> Result<FsListResponse<api::AllocFileInfo>, String> {
-        let alloc = self.alloc(&request.alloc_id)?;
+        let alloc = self.alloc(&request.alloc_id).map_err(not_found)?;
         let files = Root::open(alloc.dir.root()).and_then(|root| root.list(&request.path)).map_err(coded)?;
         Ok(FsListResponse { files: files.into(), meta: QueryMeta::default() })
     }
 
     fn stat(&self, request: &FsPathRequest) -> Result<FsStatResponse<api::AllocFileInfo>, String> {
-        let alloc = self.alloc(&request.alloc_id)?;
+        let alloc = self.alloc(&request.alloc_id).map_err(not_found)?;
         let info = Root::open(alloc.dir.root()).and_then(|root| root.stat(&request.path)).map_err(coded)?;
         Ok(FsStatResponse { info: Some(info), meta: QueryMeta::default() })
     }
@@ -158,6 +187,8 @@ async fn send(
     plain: bool,
 ) -> Result<(), RpcError> {
     let (mut to, mut from) = frames.split();
+    // The file is open: whoever waits may be told so before there is anything to read.
+    to.send(&StreamFrameWrapper::default()).await?;
     let mut reading = std::pin::pin!(reading);
     let mut ended = None;
     loop {
@@ -187,13 +218,18 @@ fn wrap(frame: api::StreamFrame, plain: bool) -> StreamFrameWrapper {
     StreamFrameWrapper::content(serde_json::to_vec(&frame).expect("a frame has no failing parts"))
 }
 
-async fn refuse(mut frames: Frames, wrapper: StreamFrameWrapper) -> Result<(), RpcError> {
+pub(super) async fn refuse(mut frames: Frames, wrapper: StreamFrameWrapper) -> Result<(), RpcError> {
     frames.send(&wrapper).await?;
     frames.split().0.finish().await
 }
 
 fn failure(error: FsError) -> StreamFrameWrapper {
     StreamFrameWrapper::failure(error.code(), error.to_string())
+}
+
+/// For calls about what an allocation left, which may have been cleared away.
+fn not_found(text: String) -> String {
+    format!("RPC Error:: 404,{text}")
 }
 
 /// The form in which an error carries an HTTP status through a call.
@@ -229,9 +265,18 @@ impl Handler for Endpoints {
                 self.local.allocs.collect_all().await;
                 encode(Ok(GenericResponse::default()))
             }
-            ALLOCATIONS_CHECKS => {
+            // Service checks are not run here, so there is nothing to tell.
+            method::ALLOCATIONS_CHECKS => {
                 let request: AllocSpecificRequest = decode(&body)?;
-                encode(self.alloc(&request.alloc_id).map(|_| ChecksResponse::default()))
+                encode(self.alloc(&request.alloc_id).map(|_| AllocChecksResponse::default()))
+            }
+            method::ALLOCATIONS_GET_PAUSE_STATE => encode(self.pause_state(&decode(&body)?)),
+            method::ALLOCATIONS_SET_PAUSE_STATE => encode(self.set_pause_state(&decode(&body)?)),
+            method::NODE_META_READ => encode(Ok(self.meta())),
+            method::NODE_META_APPLY => {
+                let request: NodeMetaApplyRequest = decode(&body)?;
+                let changed = self.local.context.change_meta(request.meta.0).map(|()| self.meta());
+                encode(changed.map_err(|text| format!("RPC Error:: 400,{text}")))
             }
             method::CLIENT_STATS => {
                 let host_stats = Some(stats::of_host(&self.local.context).await);
@@ -247,6 +292,7 @@ impl Handler for Endpoints {
         match method {
             method::FILE_SYSTEM_STREAM => self.stream_file(opening).await,
             method::FILE_SYSTEM_LOGS => self.stream_logs(opening).await,
+            method::ALLOCATIONS_EXEC => self.exec(opening).await,
             other => opening.refuse(format!("unknown rpc method: \"{other}\"")).await,
         }
     }

@@ -1,6 +1,8 @@
 //! Servers that live in memory, and what tests of a whole agent need besides.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub mod listening;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

@@ -156,7 +156,7 @@ impl Feed {
         batches.into_iter().next().filter(|batch| batch.index() == index).ok_or(FeedError::Gone)
     }
 
-    pub(super) fn closed(&self) -> watch::Receiver<bool> {
+    pub(crate) fn closed(&self) -> watch::Receiver<bool> {
         self.0.closed.subscribe()
     }
 

@@ -20,7 +20,6 @@ const UNSUPPORTED: &[&str] = &[
     "/v1/volume/{*rest}",
     "/v1/plugins",
     "/v1/plugin/{*rest}",
-    "/v1/client/metadata",
     "/v1/client/identity",
     "/v1/client/identity/renew",
     "/v1/agent/monitor",

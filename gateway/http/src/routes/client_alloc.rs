@@ -8,14 +8,15 @@ use axum::response::Response;
 use axum::routing::{any, get};
 use model::document::Map;
 use model::{AllocId, NodeId};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use wire::messages::{
-    AllocRestartRequest, AllocSpecificRequest, AllocStatsRequest, AllocStatsResponse, ClientStatsResponse,
-    Empty, GenericResponse, NodeSpecificRequest, QueryOptions, method,
+    AllocChecksResponse, AllocGetPauseResponse, AllocPauseRequest, AllocRestartRequest, AllocSpecificRequest,
+    AllocStatsRequest, AllocStatsResponse, ClientStatsResponse, Empty, GenericResponse, NodeSpecificRequest,
+    QueryOptions, method,
 };
 
-use api::{AllocResourceUsage, AllocSignalRequest, AllocationRestartRequest, HostStats, Params};
+use api::{AllocResourceUsage, AllocSignalRequest, AllocationRestartRequest, HostStats};
 
 use super::write;
 use crate::answer::{self, Answer};
@@ -34,6 +35,8 @@ pub fn router() -> Router<Server> {
         .route("/v1/client/allocation/{id}/restart", write(restart))
         .route("/v1/client/allocation/{id}/signal", write(signal))
         .route("/v1/client/allocation/{id}/gc", any(collect))
+        .route("/v1/client/allocation/{id}/checks", get(checks))
+        .route("/v1/client/allocation/{id}/pause", write(set_pause).get(pause))
         .route("/v1/client/allocation/{id}/{verb}", any(absent))
         .layer(map_response(open_to_all_origins))
 }
@@ -45,14 +48,14 @@ pub async fn open_to_all_origins(mut response: Response) -> Response {
 }
 
 async fn node_stats(With(server): With<Server>, call: Call) -> Answer {
-    let node = named_node(&server, &call.params)?;
+    let node = named_node(&server, call.params.get("node_id").unwrap_or_default())?;
     let request = NodeSpecificRequest { node_id: node.to_string(), ..NodeSpecificRequest::default() };
     let reply: ClientStatsResponse<HostStats> = server.ask(node, method::CLIENT_STATS, &request).await?;
     Ok(answer::json(&reply.host_stats))
 }
 
 async fn collect_all(With(server): With<Server>, call: Call) -> Answer {
-    let node = named_node(&server, &call.params)?;
+    let node = named_node(&server, call.params.get("node_id").unwrap_or_default())?;
     let request = NodeSpecificRequest { node_id: node.to_string(), ..NodeSpecificRequest::default() };
     let _: Empty = server.ask(node, method::ALLOCATIONS_GARBAGE_COLLECT_ALL, &request).await?;
     Ok(answer::json(&Empty {}))
@@ -105,6 +108,55 @@ async fn collect(With(server): With<Server>, Path(id): Path<String>) -> Answer {
     Ok(answer::json(&Empty {}))
 }
 
+async fn checks(With(server): With<Server>, Path(id): Path<String>) -> Answer {
+    let (alloc, node) = server.running(&id)?;
+    let request = AllocSpecificRequest { alloc_id: alloc.to_string(), query: query(&server) };
+    let reply: AllocChecksResponse = server.ask(node, method::ALLOCATIONS_CHECKS, &request).await?;
+    // None are an empty map, not null.
+    Ok(answer::json(&reply.results.0))
+}
+
+async fn pause(With(server): With<Server>, Path(id): Path<String>, call: Call) -> Answer {
+    let (alloc, node) = server.running(&id)?;
+    let task = call.params.get("task").unwrap_or_default().to_string();
+    let request =
+        AllocPauseRequest { alloc_id: alloc.to_string(), task, query: query(&server), ..Default::default() };
+    let reply: AllocGetPauseResponse =
+        server.ask(node, method::ALLOCATIONS_GET_PAUSE_STATE, &request).await?;
+    Ok(answer::json(&PauseState { schedule_state: reply.schedule_state }))
+}
+
+async fn set_pause(
+    With(server): With<Server>,
+    Path(id): Path<String>,
+    OptionalJson(request): OptionalJson<PauseRequest>,
+) -> Answer {
+    let PauseRequest { task, schedule_state } = request;
+    if !matches!(schedule_state.as_str(), "pause" | "run" | "scheduled") {
+        return Err(Failure::invalid("Not a valid task schedule state"));
+    }
+    let (alloc, node) = server.running(&id)?;
+    let request =
+        AllocPauseRequest { alloc_id: alloc.to_string(), task, schedule_state, query: query(&server) };
+    let reply: GenericResponse = server.ask(node, method::ALLOCATIONS_SET_PAUSE_STATE, &request).await?;
+    Ok(answer::json(&api::GenericResponse { index: reply.meta.index }))
+}
+
+/// `AllocPauseRequest` of the contract.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct PauseRequest {
+    task: String,
+    schedule_state: String,
+}
+
+/// `AllocGetPauseResponse` of the contract.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct PauseState {
+    schedule_state: String,
+}
+
 impl Server {
     /// Makes a call to a node.
     ///
@@ -144,11 +196,11 @@ pub fn query(server: &Server) -> QueryOptions {
 }
 
 /// The node that was named, or the one this agent runs.
-fn named_node(server: &Server, params: &Params) -> Result<NodeId, Failure> {
-    let Some(id) = params.get("node_id").filter(|id| !id.is_empty()) else {
+pub fn named_node(server: &Server, id: &str) -> Result<NodeId, Failure> {
+    if id.is_empty() {
         let own = server.agent.node;
         return own.ok_or_else(|| Failure::invalid("No local Node and node_id not provided"));
-    };
+    }
     let known = id.parse().ok().filter(|id: &NodeId| server.control.state().nodes.find(*id).is_some());
     known.ok_or_else(|| Failure::not_found(format!("Unknown node {id:?}")))
 }

@@ -14,7 +14,7 @@ use wire::messages::{
     FsListResponse, FsLogsRequest, FsPathRequest, FsStatResponse, FsStreamRequest, StreamFrameWrapper, method,
 };
 
-use api::{AllocFileInfo, Params};
+use api::{AllocFileInfo, Params, QueryError};
 
 use super::client_alloc::{encode, open_to_all_origins, query};
 use crate::answer::{self, Answer};
@@ -71,8 +71,8 @@ async fn cat(With(server): With<Server>, Path(alloc): Path<String>, call: Call) 
 async fn read_at(With(server): With<Server>, Path(alloc): Path<String>, call: Call) -> Answer {
     let path = file_name(&call.params)?;
     let missing = || Failure::invalid("must provide an offset");
-    let offset = call.params.number("offset")?.ok_or_else(missing)?;
-    let limit = call.params.number("limit")?.unwrap_or(0);
+    let offset = call.params.number("offset").map_err(unreadable)?.ok_or_else(missing)?;
+    let limit = call.params.number("limit").map_err(unreadable)?.unwrap_or(0);
     content(&server, &alloc, path, offset, limit).await
 }
 
@@ -81,13 +81,14 @@ async fn follow(With(server): With<Server>, Path(alloc): Path<String>, call: Cal
     let request = FsStreamRequest {
         alloc_id: alloc.clone(),
         path: file_name(params)?,
-        offset: params.number("offset")?.unwrap_or(0),
+        offset: params.number("offset").map_err(unreadable)?.unwrap_or(0),
         origin: origin(params)?,
-        follow: params.get("follow").is_none_or(str::is_empty) || params.boolean("follow")?,
+        follow: params.get("follow").is_none_or(str::is_empty)
+            || params.boolean("follow").map_err(unreadable)?,
         query: query(&server),
         ..FsStreamRequest::default()
     };
-    let frames = server.frames(&alloc, method::FILE_SYSTEM_STREAM, &request).await?;
+    let frames = server.frames(&alloc, method::FILE_SYSTEM_STREAM, &request, request.follow).await?;
     Ok(([(header::CONTENT_TYPE, TEXT)], frames.into_body()).into_response())
 }
 
@@ -110,7 +111,7 @@ async fn logs(With(server): With<Server>, Path(alloc): Path<String>, call: Call)
         follow: params.boolean("follow")?,
         query: query(&server),
     };
-    let frames = server.frames(&alloc, method::FILE_SYSTEM_LOGS, &request).await?;
+    let frames = server.frames(&alloc, method::FILE_SYSTEM_LOGS, &request, request.follow).await?;
     Ok(([(header::CONTENT_TYPE, TEXT)], frames.into_body()).into_response())
 }
 
@@ -126,7 +127,7 @@ async fn content(server: &Server, alloc: &str, path: String, offset: i64, limit:
         follow: false,
         query: query(server),
     };
-    let frames = server.frames(alloc, method::FILE_SYSTEM_STREAM, &request).await?;
+    let frames = server.frames(alloc, method::FILE_SYSTEM_STREAM, &request, false).await?;
     // What is not text is not shown as text; nothing is ever called a page.
     let kind = if looks_like_text(&frames.first) { TEXT } else { BINARY };
     let headers: HeaderMap = UNTRUSTED.into_iter().chain([(header::CONTENT_TYPE, kind)]).collect();
@@ -142,6 +143,8 @@ struct Frames {
 
 impl Server {
     /// Opens a stream of an allocation's node and waits for its first word: after that, no status can be told.
+    /// Who follows a file hears that it is there before anything was written to it; the node says that with a word
+    /// that is empty.
     ///
     /// # Errors
     /// The node's own, with its code.
@@ -150,13 +153,14 @@ impl Server {
         alloc: &str,
         method: &str,
         request: &Q,
+        follow: bool,
     ) -> Result<Frames, Failure> {
         let (_, node) = self.running(alloc)?;
         let mut rest = self.node_link.stream(node, method, encode(request)?).await?;
         loop {
             let Some(message) = rest.next().await else { return Ok(Frames { first: Bytes::new(), rest }) };
             let first = payload(&message?)?;
-            if !first.is_empty() {
+            if follow || !first.is_empty() {
                 return Ok(Frames { first, rest });
             }
         }
@@ -191,6 +195,11 @@ fn looks_like_text(first: &[u8]) -> bool {
 fn file_name(params: &Params) -> Result<String, Failure> {
     let path = params.get("path").filter(|path| !path.is_empty());
     path.map(str::to_string).ok_or_else(|| Failure::invalid("must provide a file name"))
+}
+
+/// What the contract says of numbers that are none, everywhere here but in logs.
+fn unreadable(error: QueryError) -> Failure {
+    Failure::internal(error.to_string())
 }
 
 fn origin(params: &Params) -> Result<String, Failure> {

@@ -6,7 +6,9 @@ mod allocations;
 mod autopilot;
 mod children;
 mod client_alloc;
+mod client_exec;
 mod client_fs;
+mod client_meta;
 mod deployments;
 mod evaluations;
 mod explain;
@@ -63,7 +65,9 @@ pub fn router(api: Api) -> Router {
         .merge(deployments::router())
         .merge(namespaces::router())
         .merge(client_alloc::router())
+        .merge(client_exec::router())
         .merge(client_fs::router())
+        .merge(client_meta::router())
         .merge(agent::router())
         .merge(status::router())
         .merge(metrics::router())

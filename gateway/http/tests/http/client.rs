@@ -1,12 +1,15 @@
+use axum::http::Method;
+
 use api::{AllocFileInfo, AllocResourceUsage, HostStats, TaskResourceUsage};
 use model::document::Map;
 use serde_json::{Value, json};
 use wire::messages::{
-    AllocRestartRequest, AllocStatsResponse, ClientStatsResponse, FsListResponse, FsLogsRequest,
-    FsPathRequest, FsStreamRequest, GenericResponse, QueryMeta, StreamFrameWrapper, method,
+    AllocChecksResponse, AllocGetPauseResponse, AllocRestartRequest, AllocStatsResponse, ClientStatsResponse,
+    FsListResponse, FsLogsRequest, FsPathRequest, FsStreamRequest, GenericResponse, NodeMetaApplyRequest,
+    NodeMetaResponse, QueryMeta, StreamFrameWrapper, method,
 };
 
-use crate::support::{Cluster, assert_holds, node_id};
+use crate::support::{Cluster, assert_holds, node_id, request};
 
 /// A cluster with one placed allocation.
 async fn placed() -> (Cluster, String) {
@@ -128,6 +131,36 @@ async fn content_of_strangers_is_never_shown_as_a_page() {
 }
 
 #[tokio::test]
+async fn numbers_that_are_none_are_told_as_the_contract_has_it() {
+    let (cluster, alloc) = placed().await;
+    let cases = [
+        ("readat", "path=a&offset=x", 500, "\"x\" is not a whole number, for `offset`"),
+        ("readat", "path=a&offset=1&limit=x", 500, "\"x\" is not a whole number, for `limit`"),
+        ("readat", "path=a", 400, "must provide an offset"),
+        ("stream", "path=a&offset=x", 500, "\"x\" is not a whole number, for `offset`"),
+        ("stream", "path=a&follow=x", 500, "\"x\" is not true or false, for `follow`"),
+        ("stream", "path=a&origin=x", 400, "origin must be start or end"),
+        ("stream", "", 400, "must provide a file name"),
+    ];
+    for (verb, query, status, text) in cases {
+        cluster.get(&format!("/v1/client/fs/{verb}/{alloc}?{query}")).await.refused(status, text);
+    }
+}
+
+#[tokio::test]
+async fn who_follows_is_answered_before_anything_was_written() {
+    let (cluster, alloc) = placed().await;
+    let mut frames = vec![StreamFrameWrapper::default()];
+    cluster.link.streams(method::FILE_SYSTEM_LOGS, frames.clone());
+    let query = "task=server&type=stdout&plain=true&follow=true";
+    let path = format!("/v1/client/fs/logs/{alloc}?{query}");
+    assert_eq!((cluster.get(&path).await.status.as_u16(), cluster.get(&path).await.text()), (200, ""));
+    frames.push(StreamFrameWrapper::content(b"x".to_vec()));
+    cluster.link.streams(method::FILE_SYSTEM_LOGS, frames);
+    assert_eq!(cluster.get(&path).await.text(), "x");
+}
+
+#[tokio::test]
 async fn a_file_is_followed_unless_asked_otherwise() {
     let (cluster, alloc) = placed().await;
     cluster.link.streams(method::FILE_SYSTEM_STREAM, Vec::new());
@@ -152,8 +185,8 @@ async fn tasks_are_restarted_and_signalled_through_their_node() {
     let signal = json!({"Task": "", "Signal": "SIGFOO"});
     let signalled = cluster.put(&format!("/v1/client/allocation/{alloc}/signal"), &signal).await;
     signalled.refused(500, "invalid signal \"SIGFOO\"");
-    let paused = cluster.get(&format!("/v1/client/allocation/{alloc}/pause")).await;
-    paused.refused(501, "`client/allocation/:id/pause` is not supported by this release");
+    let snapshot = cluster.get(&format!("/v1/client/allocation/{alloc}/snapshot")).await;
+    snapshot.refused(501, "`client/allocation/:id/snapshot` is not supported by this release");
 }
 
 #[tokio::test]
@@ -183,4 +216,52 @@ async fn a_nodes_own_numbers_are_asked_of_the_node_that_is_named() {
     cluster.link.answers(method::CLIENT_STATS, &answer);
     let got: Value = cluster.get(&format!("/v1/client/stats?node_id={}", node_id(1))).await.json();
     assert_eq!(got["Uptime"], 7);
+}
+
+#[tokio::test]
+async fn the_metadata_of_a_node_is_read_and_changed_on_it() {
+    let (cluster, _) = placed().await;
+    let texts = |pairs: &[(&str, &str)]| -> Map<String, String> {
+        pairs.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
+    };
+    let reply = NodeMetaResponse {
+        meta: texts(&[("rack", "r2")]),
+        dynamic: [("rack".to_string(), Some("r2".to_string())), ("zone".to_string(), None)]
+            .into_iter()
+            .collect(),
+        configured: texts(&[("rack", "r1"), ("zone", "a")]),
+    };
+    cluster.link.answers(method::NODE_META_READ, &reply);
+    cluster.link.answers(method::NODE_META_APPLY, &reply);
+    let path = format!("/v1/client/metadata?node_id={}", node_id(1));
+    let shown = json!({"Meta": {"rack": "r2"}, "Dynamic": {"rack": "r2", "zone": null},
+        "Static": {"rack": "r1", "zone": "a"}});
+    assert_eq!(cluster.get(&path).await.json(), shown);
+    cluster.link.answers(method::NODE_META_READ, &NodeMetaResponse::default());
+    assert_eq!(cluster.get(&path).await.json(), json!({"Meta": {}, "Dynamic": {}, "Static": {}}));
+    let changes = json!({"NodeID": node_id(1).to_string(), "Meta": {"rack": "r2", "zone": null}});
+    let changed =
+        cluster.send(request(Method::POST, "/v1/client/metadata", changes.to_string().into())).await;
+    assert_eq!(changed.json(), shown);
+    let (node, _, asked): (_, _, NodeMetaApplyRequest) = cluster.link.last();
+    assert_eq!((node, &asked.meta), (node_id(1), &reply.dynamic));
+    let empty = cluster.send(request(Method::POST, &path, "{}".into())).await;
+    empty.refused(400, "missing required Meta object");
+    cluster.put("/v1/client/metadata", &changes).await.refused(405, "Invalid method");
+    cluster.get("/v1/client/metadata").await.refused(400, "No local Node and node_id not provided");
+}
+
+#[tokio::test]
+async fn checks_and_schedules_are_asked_of_the_node() {
+    let (cluster, alloc) = placed().await;
+    cluster.link.answers(method::ALLOCATIONS_CHECKS, &AllocChecksResponse::default());
+    let checks = cluster.get(&format!("/v1/client/allocation/{alloc}/checks")).await;
+    assert_eq!(checks.json(), json!({}));
+    cluster.link.answers(method::ALLOCATIONS_GET_PAUSE_STATE, &AllocGetPauseResponse::default());
+    let path = format!("/v1/client/allocation/{alloc}/pause");
+    assert_eq!(cluster.get(&format!("{path}?task=server")).await.json(), json!({"ScheduleState": ""}));
+    cluster.link.answers(method::ALLOCATIONS_SET_PAUSE_STATE, &GenericResponse::default());
+    assert_eq!(cluster.put(&path, &json!({"ScheduleState": "pause"})).await.json(), json!({"Index": 0}));
+    let wrong = cluster.put(&path, &json!({"Task": "server", "ScheduleState": "later"})).await;
+    wrong.refused(400, "Not a valid task schedule state");
 }

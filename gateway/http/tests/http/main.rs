@@ -6,6 +6,7 @@ mod client;
 mod deployments;
 mod evaluations;
 mod families;
+mod exec;
 mod jobs;
 mod nodes;
 mod operator;

@@ -25,6 +25,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tower::ServiceExt;
+use wire::Frames;
 use wire::messages::StreamFrameWrapper;
 
 use crate::operator::FakeServers;
@@ -36,6 +37,7 @@ pub struct Cluster {
     pub journal: Arc<MemoryJournal>,
     pub link: Arc<FakeLink>,
     pub servers: Arc<FakeServers>,
+    pub events: Feed,
     history: Arc<History>,
 }
 
@@ -53,6 +55,8 @@ pub struct FakeLink {
     pub calls: Mutex<BTreeMap<String, Result<Vec<u8>, String>>>,
     pub streams: Mutex<BTreeMap<String, Vec<StreamFrameWrapper>>>,
     pub asked: Mutex<Vec<(NodeId, String, Vec<u8>)>>,
+    /// The node's ends of calls in which both speak, to be given out in order.
+    pub opens: Mutex<Vec<Frames>>,
 }
 
 impl Cluster {
@@ -85,10 +89,11 @@ impl Cluster {
             cluster: servers.clone(),
             snapshots: servers.clone(),
             agent,
-            events,
+            events: events.clone(),
             history: history.clone(),
         };
-        let cluster = Cluster { app: http_gateway::router(api), control, journal, link, servers, history };
+        let app = http_gateway::router(api);
+        let cluster = Cluster { app, control, journal, link, servers, events, history };
         // The first batch founds the cluster.
         let mut published = cluster.control.watch();
         published.wait_for(|index| *index >= Index(1)).await.unwrap();
@@ -244,7 +249,21 @@ impl FakeLink {
     }
 }
 
+impl FakeLink {
+    /// The node's end of the next call in which both speak.
+    pub fn expects_call(&self) -> Frames {
+        let (server, node) = Frames::pair(1024);
+        self.opens.lock().insert(0, server);
+        node
+    }
+}
+
 impl NodeLink for FakeLink {
+    fn open<'a>(&'a self, node: NodeId, _: &'a str) -> BoxFuture<'a, Result<Frames, NodeLinkError>> {
+        let frames = self.opens.lock().pop();
+        async move { frames.ok_or(NodeLinkError::NoPath(node)) }.boxed()
+    }
+
     fn call<'a>(
         &'a self,
         node: NodeId,

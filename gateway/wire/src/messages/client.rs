@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use model::document::{Bytes, List};
+use model::document::{Bytes, List, Map};
 
 use super::{QueryMeta, QueryOptions};
 
@@ -143,6 +143,64 @@ pub struct AllocExecRequest {
     pub cmd: List<String>,
     #[serde(flatten)]
     pub query: QueryOptions,
+}
+
+/// `NodeMeta.Apply`: changes of a node's metadata. Answered with [`NodeMetaResponse`].
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct NodeMetaApplyRequest {
+    #[serde(rename = "NodeID")]
+    pub node_id: String,
+    /// `None` takes a key away.
+    pub meta: Map<String, Option<String>>,
+    #[serde(flatten)]
+    pub query: QueryOptions,
+}
+
+/// Answer of `NodeMeta.Apply` and of `NodeMeta.Read`, which is asked with a [`super::NodeSpecificRequest`].
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct NodeMetaResponse {
+    /// What jobs see.
+    pub meta: Map<String, String>,
+    /// What was changed since the node was configured; `None` for what was taken away.
+    pub dynamic: Map<String, Option<String>>,
+    /// What the node was configured with.
+    #[serde(rename = "Static")]
+    pub configured: Map<String, String>,
+}
+
+/// Answer of `Allocations.Checks`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct AllocChecksResponse {
+    /// By the check's id. No server looks into them.
+    pub results: Map<String, Map<String, String>>,
+    #[serde(flatten)]
+    pub meta: QueryMeta,
+}
+
+/// `Allocations.SetPauseState` and, without a state, `Allocations.GetPauseState`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct AllocPauseRequest {
+    #[serde(rename = "AllocID")]
+    pub alloc_id: String,
+    /// Empty for every task with a schedule.
+    pub task: String,
+    pub schedule_state: String,
+    #[serde(flatten)]
+    pub query: QueryOptions,
+}
+
+/// Answer of `Allocations.GetPauseState`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct AllocGetPauseResponse {
+    /// Empty for a task that no schedule holds back.
+    pub schedule_state: String,
+    #[serde(flatten)]
+    pub meta: QueryMeta,
 }
 
 /// One message of a streaming call: content, or the error that ends it.

@@ -41,6 +41,11 @@ pub mod method {
     pub const ALLOCATIONS_STATS: &str = "Allocations.Stats";
     pub const ALLOCATIONS_GARBAGE_COLLECT: &str = "Allocations.GarbageCollect";
     pub const ALLOCATIONS_GARBAGE_COLLECT_ALL: &str = "Allocations.GarbageCollectAll";
+    pub const ALLOCATIONS_CHECKS: &str = "Allocations.Checks";
+    pub const ALLOCATIONS_SET_PAUSE_STATE: &str = "Allocations.SetPauseState";
+    pub const ALLOCATIONS_GET_PAUSE_STATE: &str = "Allocations.GetPauseState";
+    pub const NODE_META_APPLY: &str = "NodeMeta.Apply";
+    pub const NODE_META_READ: &str = "NodeMeta.Read";
     pub const CLIENT_STATS: &str = "ClientStats.Stats";
     pub const FILE_SYSTEM_LIST: &str = "FileSystem.List";
     pub const FILE_SYSTEM_STAT: &str = "FileSystem.Stat";

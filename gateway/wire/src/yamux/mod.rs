@@ -172,6 +172,24 @@ impl Stream {
     pub fn is_quiet(&self) -> bool {
         self.shared.state.lock().is_quiet(self.id)
     }
+
+    /// For one watcher: of several, the last to wait is woken.
+    pub fn gone(&self) -> Gone {
+        Gone { id: self.id, shared: Arc::clone(&self.shared) }
+    }
+}
+
+/// Tells when the other end of a stream has finished or left.
+pub struct Gone {
+    id: u32,
+    shared: Arc<Shared>,
+}
+
+impl Gone {
+    /// Returns then. What was sent before may still be unread.
+    pub async fn wait(&self) {
+        std::future::poll_fn(|cx| self.shared.state.lock().poll_gone(self.id, cx)).await
+    }
 }
 
 impl Drop for Stream {

@@ -66,6 +66,7 @@ struct Slot {
     reset: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
+    watcher: Option<Waker>,
 }
 
 impl Slot {
@@ -81,6 +82,7 @@ impl Slot {
             reset: false,
             reader: None,
             writer: None,
+            watcher: None,
         }
     }
 
@@ -93,7 +95,8 @@ impl Slot {
     }
 
     fn wake(&mut self) {
-        for waker in [self.reader.take(), self.writer.take()].into_iter().flatten() {
+        let waiting = [self.reader.take(), self.writer.take(), self.watcher.take()];
+        for waker in waiting.into_iter().flatten() {
             waker.wake();
         }
     }
@@ -245,6 +248,18 @@ impl State {
         Poll::Ready(Ok(length))
     }
 
+    /// Ready once the peer sends no more, whether or not everything it sent was read. For one watcher.
+    pub fn poll_gone(&mut self, id: u32, cx: &Context<'_>) -> Poll<()> {
+        let ended = self.ended.is_some();
+        match self.slots.get_mut(&id) {
+            Some(slot) if !ended && !slot.fin_received && !slot.reset => {
+                slot.watcher = Some(cx.waker().clone());
+                Poll::Pending
+            }
+            _ => Poll::Ready(()),
+        }
+    }
+
     /// No more data from this end; the other direction stays open.
     pub fn finish(&mut self, id: u32) {
         let slot = self.slots.get_mut(&id).expect("a stream's slot lives as long as the stream");
@@ -263,7 +278,8 @@ impl State {
     /// The stream was dropped. Its peer hears of it as an end, but as a reset when it was never taken up, or
     /// when the peer may be waiting for a window that will never open again.
     pub fn release(&mut self, id: u32) {
-        let Some(slot) = self.slots.remove(&id) else { return };
+        let Some(mut slot) = self.slots.remove(&id) else { return };
+        slot.wake();
         let stuck = !slot.unread.is_empty() && !slot.fin_received;
         let ignored = !slot.acked && !self.is_ours(id);
         if slot.reset {

@@ -307,6 +307,11 @@ impl Agent {
         eventually("the agent ends", || self.child.try_wait().unwrap())
     }
 
+    /// The number of its process.
+    pub fn number(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }

@@ -1,0 +1,300 @@
+use std::io::{self, IsTerminal, Read, Write};
+use std::time::Duration;
+
+use api::TtySize;
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use sdk::{ExecEvent, ExecReader, ExecRequest, ExecWriter, Query};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, interval_at};
+
+use super::alloc_logs::{choose_task, newest_running};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
+use crate::flags::{switch, value};
+use crate::resolve;
+
+pub static COMMAND: Command = Command {
+    name: "alloc exec",
+    aliases: &["exec"],
+    arguments: "<allocation> <command> [<args>...]",
+    summary: "Run a command inside a task.",
+    details: "The command has the environment, the directory and the limits of the task, and its exit code is the\n\
+              exit code of this program. On a terminal, ~. at the beginning of a line ends the session.",
+    flags: &[
+        &[
+            switch("i", "Pass standard input on; the default."),
+            switch("t", "Run the command on a terminal; the default when this is run on one."),
+            value("e", "CHAR", "The escape character of a terminal; ~ unless given, none for none."),
+            value("task", "NAME", "The task; needed when the allocation has several."),
+            switch("job", "The argument is a job: its newest running allocation is taken."),
+            value("group", "NAME", "With -job: only allocations of this task group."),
+        ],
+        CLIENT_FLAGS,
+    ],
+    run: Run::Task(|call| Box::pin(run(call))),
+};
+
+/// How often a session says that it lives.
+const HEARTBEAT_EVERY: Duration = Duration::from_secs(10);
+
+/// Pieces of standard input that wait to be sent; then reading waits.
+const INPUT_MAX: usize = 4;
+
+/// Standard input is read in pieces of this size.
+const INPUT_BYTES: usize = 32 * 1024;
+
+/// What `-e` says when no character shall be special.
+const NO_ESCAPE: &str = "none";
+
+async fn run(call: Call) -> Outcome {
+    let (client, look) = (call.client()?, call.look());
+    let [id, command @ ..] = call.args.words.as_slice() else {
+        return Err(call.usage("This command takes at least two arguments: <allocation> <command>"));
+    };
+    if command.is_empty() {
+        return Err(call.usage("A command is required"));
+    }
+    let manner = Manner::of(&call)?;
+    let id = if call.args.switch("job") {
+        newest_running(&call, &client, &look, id).await?
+    } else {
+        resolve::allocation(&client, &look, id).await?.id
+    };
+    let alloc = client.allocation(&id, Query::new()).await.doing("querying allocation")?.value;
+    let task = choose_task(&alloc, call.args.value("task"))?;
+    let request = ExecRequest { task, command: command.to_vec(), tty: manner.tty };
+    let (writer, reader) = client.exec(&id, &request).await.doing("running the command")?;
+    converse(manner, writer, reader).await
+}
+
+/// How the command is talked to.
+struct Manner {
+    input: bool,
+    tty: bool,
+    escape: Option<u8>,
+}
+
+impl Manner {
+    fn of(call: &Call) -> Result<Manner, Failure> {
+        let input = call.args.given_switch("i").unwrap_or(true);
+        let on_terminal = || io::stdin().is_terminal() && io::stdout().is_terminal();
+        let tty = call.args.given_switch("t").unwrap_or_else(|| input && on_terminal());
+        if tty && !input {
+            return Err(call.usage("-i must be enabled if running with tty"));
+        }
+        let escape = match call.args.value("e").unwrap_or("~") {
+            NO_ESCAPE | "" => None,
+            one if one.len() == 1 => one.bytes().next(),
+            other => {
+                return Err(call.usage(&format!("-e takes one character or {NO_ESCAPE}, not \"{other}\"")));
+            }
+        };
+        Ok(Manner { input, tty, escape: escape.filter(|_| tty) })
+    }
+}
+
+/// Talks until the command has ended, or the user has had enough.
+async fn converse(manner: Manner, writer: ExecWriter, reader: ExecReader) -> Outcome {
+    // Put back however this ends, also when a signal ends it.
+    let _raw = if manner.tty { RawMode::enter()? } else { None };
+    let mut hangup = listen(SignalKind::hangup())?;
+    let mut terminate = listen(SignalKind::terminate())?;
+    let input = async {
+        match tell(manner, writer).await {
+            Ok(()) => Ok(0),
+            // Why, is what the reader hears.
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        ended = listen_to(reader) => ended,
+        escaped = input => escaped,
+        _ = hangup.recv() => Ok(1),
+        _ = terminate.recv() => Ok(1),
+    }
+}
+
+fn listen(kind: SignalKind) -> Result<Signal, Failure> {
+    signal(kind).map_err(|error| anyhow::anyhow!("signals cannot be heard: {error}").into())
+}
+
+/// Prints what the command says; its exit code becomes ours.
+async fn listen_to(mut reader: ExecReader) -> Outcome {
+    loop {
+        match reader.next().await.doing("running the command")? {
+            Some(ExecEvent::Stdout(data)) => print(io::stdout(), &data),
+            Some(ExecEvent::Stderr(data)) => print(io::stderr(), &data),
+            // As shells do it: the lowest byte.
+            Some(ExecEvent::Exited(code)) => return Ok(code as u8),
+            None => return Err(anyhow::anyhow!("the session ended before the command did").into()),
+        }
+    }
+}
+
+/// When nobody reads any more, the command shall hear of it by its end, not by a failure of ours.
+fn print(mut to: impl Write, data: &[u8]) {
+    let _ = to.write_all(data).and_then(|()| to.flush());
+}
+
+/// Passes on what the user says; returns when they want to leave.
+async fn tell(manner: Manner, mut writer: ExecWriter) -> Result<(), sdk::Error> {
+    let mut beats = interval_at(Instant::now() + HEARTBEAT_EVERY, HEARTBEAT_EVERY);
+    let mut resized = if manner.tty { signal(SignalKind::window_change()).ok() } else { None };
+    let mut pieces = if manner.input { Some(read_input()) } else { None };
+    let mut escape = manner.escape.map(Escape::new);
+    if manner.tty {
+        send_size(&mut writer).await?;
+    }
+    if pieces.is_none() {
+        writer.end_stdin().await?;
+    }
+    loop {
+        tokio::select! {
+            piece = next_piece(&mut pieces) => match piece {
+                None => {
+                    pieces = None;
+                    writer.end_stdin().await?;
+                }
+                Some(piece) => match escape.as_mut().map_or(Some(piece.clone()), |escape| escape.filter(&piece)) {
+                    Some(rest) if rest.is_empty() => {}
+                    Some(rest) => writer.stdin(&rest).await?,
+                    None => return Ok(()),
+                },
+            },
+            () = changed(&mut resized) => send_size(&mut writer).await?,
+            _ = beats.tick() => writer.heartbeat().await?,
+        }
+    }
+}
+
+async fn send_size(writer: &mut ExecWriter) -> Result<(), sdk::Error> {
+    match tcgetwinsize(io::stdin()) {
+        Ok(size) => writer.resize(TtySize { height: size.ws_row, width: size.ws_col }).await,
+        // `-t` may be asked for without a terminal here: the other one keeps its size.
+        Err(_) => Ok(()),
+    }
+}
+
+async fn changed(resized: &mut Option<Signal>) {
+    let heard = match resized {
+        Some(resized) => resized.recv().await,
+        None => None,
+    };
+    if heard.is_none() {
+        std::future::pending().await
+    }
+}
+
+async fn next_piece(pieces: &mut Option<mpsc::Receiver<Vec<u8>>>) -> Option<Vec<u8>> {
+    match pieces {
+        Some(pieces) => pieces.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// A thread of its own: reading a terminal cannot be given up, and the program must end without it.
+fn read_input() -> mpsc::Receiver<Vec<u8>> {
+    let (pieces, waiting) = mpsc::channel(INPUT_MAX);
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; INPUT_BYTES];
+        loop {
+            match io::stdin().lock().read(&mut buffer) {
+                Ok(length @ 1..) if pieces.blocking_send(buffer[..length].to_vec()).is_ok() => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                _ => return,
+            }
+        }
+    });
+    waiting
+}
+
+/// A terminal that passes on every key as it is, until this is dropped.
+struct RawMode(Termios);
+
+impl RawMode {
+    /// `None` without a terminal.
+    fn enter() -> Result<Option<RawMode>, Failure> {
+        let Ok(before) = tcgetattr(io::stdin()) else { return Ok(None) };
+        let mut raw = before.clone();
+        raw.make_raw();
+        let set = tcsetattr(io::stdin(), OptionalActions::Drain, &raw);
+        set.map_err(|error| anyhow::anyhow!("the terminal cannot be set: {error}"))?;
+        Ok(Some(RawMode(before)))
+    }
+}
+
+impl Drop for RawMode {
+    fn drop(&mut self) {
+        // A terminal that is gone needs nothing put back.
+        let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &self.0);
+    }
+}
+
+/// Finds the escape character at the beginning of a line. With a dot behind it, it ends the session; twice it
+/// stands for itself.
+struct Escape {
+    character: u8,
+    /// The next character begins a line.
+    at_start: bool,
+    /// The escape character was typed and not sent yet.
+    held: bool,
+}
+
+impl Escape {
+    fn new(character: u8) -> Escape {
+        Escape { character, at_start: true, held: false }
+    }
+
+    /// What of the input is to be sent; `None` ends the session.
+    fn filter(&mut self, input: &[u8]) -> Option<Vec<u8>> {
+        let mut sent = Vec::with_capacity(input.len() + 1);
+        for &byte in input {
+            if std::mem::take(&mut self.held) {
+                if byte == b'.' {
+                    return None;
+                }
+                sent.push(self.character);
+                if byte == self.character {
+                    continue;
+                }
+            } else if self.at_start && byte == self.character {
+                (self.held, self.at_start) = (true, false);
+                continue;
+            }
+            self.at_start = matches!(byte, b'\r' | b'\n');
+            sent.push(byte);
+        }
+        Some(sent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filtered(pieces: &[&str]) -> Option<String> {
+        let mut escape = Escape::new(b'~');
+        let mut sent = Vec::new();
+        for piece in pieces {
+            sent.extend(escape.filter(piece.as_bytes())?);
+        }
+        Some(String::from_utf8(sent).unwrap())
+    }
+
+    #[test]
+    fn the_escape_character_counts_only_at_the_beginning_of_a_line() {
+        for pieces in [&["~."][..], &["ls\r~."], &["ls\n", "~", "."], &["\r~.more"]] {
+            assert_eq!(filtered(pieces), None, "{pieces:?}");
+        }
+        for (pieces, sent) in [
+            (&["cd ~/x\r"][..], "cd ~/x\r"),
+            (&["a~."], "a~."),
+            (&["~~."], "~."),
+            (&["~", "x"], "~x"),
+            (&["~\r~", "~y"], "~\r~y"),
+        ] {
+            assert_eq!(filtered(pieces).as_deref(), Some(sent), "{pieces:?}");
+        }
+        assert_eq!(filtered(&["~"]).as_deref(), Some(""), "held until it is clear what it means");
+    }
+}

@@ -1,0 +1,224 @@
+//! Commands inside tasks, through the program and through clients of others.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::{Agent, Place, Ran, eventually, program, sojourn, staying, until};
+
+/// An agent with a task that stays, and the task's allocation.
+fn with_task(directory: &Path) -> (Agent, String) {
+    let agent = Place::both(directory, "one").start();
+    agent.wait_for_a_ready_node();
+    agent.register(&staying("stay"));
+    let alloc = agent.running("stay");
+    (agent, alloc)
+}
+
+fn exec(agent: &Agent, arguments: &[&str]) -> Command {
+    let mut command = program(&sojourn());
+    command.env("NOMAD_ADDR", format!("http://{}", agent.place.http)).args(["alloc", "exec"]).args(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs a command that is told this and then nothing more.
+fn told(agent: &Agent, arguments: &[&str], input: &str) -> Ran {
+    let mut child = exec(agent, arguments).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap().into()
+}
+
+/// The processes of this agent that were started with this.
+fn started_with(agent: &Agent, words: &str) -> usize {
+    let lines = crate::support::processes_of(&agent.place.home);
+    let line = |number: i32| std::fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
+    lines
+        .iter()
+        .filter(|process| String::from_utf8_lossy(&line(process.0)).replace('\0', " ").contains(words))
+        .count()
+}
+
+#[test]
+fn a_command_runs_in_its_task_and_its_exit_code_is_ours() {
+    let directory = tempfile::tempdir().unwrap();
+    let (agent, alloc) = with_task(directory.path());
+    let ran = told(&agent, &[&alloc[..8], "sh", "-c", "echo $NOMAD_TASK_NAME; echo no >&2; exit 7"], "");
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (7, "main\n", "no\n"));
+    let ran = told(&agent, &["-task", "main", "-job", "stay", "cat"], "one\ntwo\n");
+    assert_eq!(ran.good(), "one\ntwo\n");
+    let ran = told(&agent, &["-i=false", &alloc, "cat"], "nobody hears this");
+    assert_eq!(ran.good(), "");
+    assert_eq!(told(&agent, &[&alloc, "sh", "-c", "kill -TERM $$"], "").code, 143);
+
+    let much = "0123456789abcdef\n".repeat(200_000);
+    assert!(told(&agent, &[&alloc, "cat"], &much).good() == much, "3 MiB there and back");
+
+    let missing = told(&agent, &[&alloc, "no-such"], "").bad();
+    assert_eq!(missing, "Error running the command: binary \"no-such\" could not be found\n");
+    let task = told(&agent, &["-task", "x", &alloc, "true"], "").bad();
+    assert_eq!(task, "Could not find task named \"x\": there are main\n");
+    assert!(told(&agent, &[&alloc], "").bad().starts_with("A command is required"));
+    assert!(told(&agent, &["-t", "-i=false", &alloc, "true"], "").bad().starts_with("-i must be enabled"));
+}
+
+#[test]
+fn a_terminal_is_passed_through_with_its_size_and_put_back_afterwards() {
+    let directory = tempfile::tempdir().unwrap();
+    let (agent, alloc) = with_task(directory.path());
+    let script = "trap 'stty size' WINCH; stty size; while :; do read line && echo got $line; done";
+    let mut terminal = Terminal::start(exec(&agent, &[&alloc, "sh", "-c", script]), (31, 97));
+    terminal.until("31 97");
+    terminal.resize(40, 111);
+    terminal.until("40 111");
+    terminal.say("hello\r");
+    terminal.until("got hello");
+    assert!(!terminal.is_cooked(), "keys are passed on as they are");
+    terminal.say("\r~.");
+    assert_eq!(terminal.ended(), 0);
+    assert!(terminal.is_cooked(), "as it was before");
+    until("the command has ended", || started_with(&agent, "stty size") == 0);
+
+    let mut terminal =
+        Terminal::start(exec(&agent, &["-t", &alloc, "sh", "-c", "echo up; exec sleep 1000"]), (5, 5));
+    terminal.until("up");
+    terminal.say("\u{3}");
+    assert_eq!(terminal.ended(), 130, "an interrupt reaches the command");
+    assert!(terminal.is_cooked());
+}
+
+#[test]
+fn a_client_that_is_killed_takes_its_command_along() {
+    let directory = tempfile::tempdir().unwrap();
+    let (agent, alloc) = with_task(directory.path());
+    for silent in [false, true] {
+        let script =
+            if silent { "exec sleep 4321" } else { "while :; do echo up; sleep 0.01; done; sleep 4321" };
+        let mut child = exec(&agent, &[&alloc, "sh", "-c", script]).spawn().unwrap();
+        until("the command runs", || started_with(&agent, "sleep 4321") == 1);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        until("the command has ended", || started_with(&agent, "sleep 4321") == 0);
+    }
+    assert_eq!(agent.running("stay"), alloc, "its task goes on");
+}
+
+#[test]
+fn a_session_ends_when_its_server_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut agent, alloc) = with_task(directory.path());
+    let child = exec(&agent, &[&alloc, "sleep", "4321"]).spawn().unwrap();
+    until("the command runs", || started_with(&agent, "sleep 4321") == 1);
+    agent.interrupt();
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!(ran.bad(), "Error running the command: the server is shutting down\n");
+    until("the command has ended", || started_with(&agent, "sleep 4321") == 0);
+}
+
+#[test]
+fn many_clients_that_go_away_leave_nothing_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let (agent, alloc) = with_task(directory.path());
+    let count = |what: &str| std::fs::read_dir(format!("/proc/{}/{what}", agent.number())).unwrap().count();
+    told(&agent, &[&alloc, "true"], "").good();
+    let logs = format!("/v1/client/fs/logs/{alloc}?task=main&type=stdout&follow=true");
+    let command = "command=%5B%22sleep%22%2C%224321%22%5D";
+    let session = format!("/v1/client/allocation/{alloc}/exec?task=main&{command}");
+    let settled = eventually("nothing is going on", || {
+        let (fds, again) = (count("fd"), count("fd"));
+        (fds == again).then_some(fds)
+    });
+    for _ in 0..10 {
+        let mut clients: Vec<_> = (0..20).map(|_| Raw::open(&agent, &logs)).collect();
+        clients.extend((0..20).map(|_| Raw::open(&agent, &session)));
+        until("all commands run", || started_with(&agent, "sleep 4321") == 20);
+        assert!(count("fd") >= settled + clients.len());
+        drop(clients);
+        until("no command runs", || started_with(&agent, "sleep 4321") == 0);
+        until("their descriptors are closed", || count("fd") <= settled + 3);
+    }
+}
+
+/// A connection on which something was asked for, and that hears a first word of the answer.
+struct Raw(#[expect(dead_code, reason = "it is only kept open")] std::net::TcpStream);
+
+impl Raw {
+    fn open(agent: &Agent, path: &str) -> Raw {
+        let mut socket = std::net::TcpStream::connect(agent.place.http).unwrap();
+        let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                       Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+        let upgrade = if path.contains("/exec") { upgrade } else { "" };
+        write!(socket, "GET {path} HTTP/1.1\r\nHost: test\r\n{upgrade}\r\n").unwrap();
+        let mut first = [0; 12];
+        socket.read_exact(&mut first).unwrap();
+        assert!(first.starts_with(b"HTTP/1.1 101") || first.starts_with(b"HTTP/1.1 200"), "{first:?}");
+        Raw(socket)
+    }
+}
+
+/// A user's terminal with the program on it.
+struct Terminal {
+    master: std::fs::File,
+    child: Child,
+    seen: String,
+}
+
+impl Terminal {
+    fn start(mut command: Command, size: (u16, u16)) -> Terminal {
+        use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = openpt(flags).unwrap();
+        unlockpt(&master).unwrap();
+        let slave = ioctl_tiocgptpeer(&master, flags).unwrap();
+        command.stdin(slave.try_clone().unwrap()).stdout(slave.try_clone().unwrap()).stderr(slave);
+        let mut terminal =
+            Terminal { master: master.into(), child: command.spawn().unwrap(), seen: String::new() };
+        terminal.set(size);
+        terminal
+    }
+
+    fn set(&mut self, (ws_row, ws_col): (u16, u16)) {
+        let size = rustix::termios::Winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 };
+        rustix::termios::tcsetwinsize(&self.master, size).unwrap();
+    }
+
+    /// The program has no controlling terminal here, so the signal that goes with it is sent by hand.
+    fn resize(&mut self, height: u16, width: u16) {
+        self.set((height, width));
+        kill_process(Pid::from_child(&self.child), Signal::WINCH).unwrap();
+    }
+
+    fn say(&mut self, text: &str) {
+        self.master.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Reads on until this was shown.
+    fn until(&mut self, wanted: &str) {
+        let mut chunk = [0; 4096];
+        while !self.seen.contains(wanted) {
+            let length =
+                self.master.read(&mut chunk).unwrap_or_else(|error| panic!("{error}: {}", self.seen));
+            self.seen.push_str(&String::from_utf8_lossy(&chunk[..length]));
+        }
+        self.seen.clear();
+    }
+
+    fn is_cooked(&self) -> bool {
+        let modes = rustix::termios::tcgetattr(&self.master).unwrap().local_modes;
+        modes.contains(rustix::termios::LocalModes::ICANON | rustix::termios::LocalModes::ECHO)
+    }
+
+    fn ended(&mut self) -> i32 {
+        eventually("the program ends", || self.child.try_wait().unwrap()).code().expect("it ends by itself")
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // It may have ended already.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}

@@ -1,0 +1,151 @@
+//! A command that is run inside a task: its three streams, its terminal if it has one, and its end.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use futures_util::future::BoxFuture;
+use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{SpecialCodeIndex, Winsize};
+use tokio::io::{AsyncRead, AsyncWriteExt};
+use tokio::net::unix::pipe;
+
+use super::Exit;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct ExecConfig {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// On a terminal of its own.
+    pub tty: bool,
+}
+
+/// Why a command was not run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExecError {
+    /// It cannot be run as it was asked for.
+    #[error("{0}")]
+    Refused(String),
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl ExecError {
+    pub fn failed(error: impl std::fmt::Display) -> ExecError {
+        ExecError::Failed(error.to_string())
+    }
+}
+
+pub type Output = Box<dyn AsyncRead + Send + Unpin>;
+
+/// A command that runs. Dropping `exit` ends it with all it has started.
+pub struct Exec {
+    pub stdin: Stdin,
+    pub stdout: Output,
+    /// A terminal has but one output.
+    pub stderr: Option<Output>,
+    pub terminal: Option<Terminal>,
+    /// How it ended, or why that is not known.
+    pub exit: BoxFuture<'static, Result<Exit, String>>,
+}
+
+/// Where a command reads from.
+pub enum Stdin {
+    Pipe(pipe::Sender),
+    Terminal(pipe::Sender),
+    /// Nobody reads what is written.
+    Nowhere,
+}
+
+impl Stdin {
+    /// Waits while the command does not read.
+    ///
+    /// # Errors
+    /// When nobody reads any more.
+    pub async fn write(&mut self, data: &[u8]) -> io::Result<()> {
+        match self {
+            Stdin::Pipe(to) | Stdin::Terminal(to) => to.write_all(data).await,
+            Stdin::Nowhere => Ok(()),
+        }
+    }
+
+    /// Nothing more comes. To a terminal that is said with the character that a user would type.
+    ///
+    /// # Errors
+    /// When nobody reads any more.
+    pub async fn end(self) -> io::Result<()> {
+        match self {
+            Stdin::Terminal(mut terminal) => {
+                let code = end_of_file(&terminal)?;
+                terminal.write_all(&code).await
+            }
+            Stdin::Pipe(_) | Stdin::Nowhere => Ok(()),
+        }
+    }
+}
+
+/// The ends of a command's streams that it gets.
+pub struct Theirs(pub [OwnedFd; 3]);
+
+/// The ends that stay here.
+pub struct Ours {
+    pub stdin: Stdin,
+    pub stdout: Output,
+    pub stderr: Option<Output>,
+    pub terminal: Option<Terminal>,
+}
+
+/// # Errors
+/// When the system has no more of them.
+pub fn streams(tty: bool) -> io::Result<(Ours, Theirs)> {
+    if tty { terminal() } else { pipes() }
+}
+
+fn pipes() -> io::Result<(Ours, Theirs)> {
+    let ((stdin, to), (from_out, stdout), (from_err, stderr)) = (io::pipe()?, io::pipe()?, io::pipe()?);
+    let receiver =
+        |pipe: io::PipeReader| Ok::<Output, io::Error>(Box::new(pipe::Receiver::from_owned_fd(pipe.into())?));
+    let ours = Ours {
+        stdin: Stdin::Pipe(pipe::Sender::from_owned_fd(to.into())?),
+        stdout: receiver(from_out)?,
+        stderr: Some(receiver(from_err)?),
+        terminal: None,
+    };
+    Ok((ours, Theirs([stdin.into(), stdout.into(), stderr.into()])))
+}
+
+fn terminal() -> io::Result<(Ours, Theirs)> {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let master = openpt(flags)?;
+    unlockpt(&master)?;
+    let slave = ioctl_tiocgptpeer(&master, flags)?;
+    rustix::io::ioctl_fionbio(&master, true)?;
+    // A terminal is read and written like a pipe; that its reading fails at the end is an end all the same.
+    let ours = Ours {
+        stdin: Stdin::Terminal(pipe::Sender::from_owned_fd_unchecked(master.try_clone()?)?),
+        stdout: Box::new(pipe::Receiver::from_owned_fd_unchecked(master.try_clone()?)?),
+        stderr: None,
+        terminal: Some(Terminal(master)),
+    };
+    Ok((ours, Theirs([slave.try_clone()?, slave.try_clone()?, slave])))
+}
+
+/// A command's terminal as something to be set. It ends for the command when all our ends of it are dropped.
+pub struct Terminal(OwnedFd);
+
+impl Terminal {
+    /// Tells the command how large its window is now.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn resize(&self, size: api::TtySize) -> io::Result<()> {
+        let size = Winsize { ws_row: size.height, ws_col: size.width, ws_xpixel: 0, ws_ypixel: 0 };
+        Ok(rustix::termios::tcsetwinsize(&self.0, size)?)
+    }
+}
+
+/// What says on a terminal that no more comes: twice, because within a line the first only sends that line off.
+fn end_of_file(terminal: &impl AsFd) -> io::Result<[u8; 2]> {
+    let settings = rustix::termios::tcgetattr(terminal)?;
+    Ok([settings.special_codes[SpecialCodeIndex::VEOF]; 2])
+}

@@ -1,0 +1,295 @@
+//! A command inside a task, over a WebSocket. What is said is passed on; the node that runs the task understands it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::extract::{Extension, Path, Query, State as With};
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::middleware::map_response;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use serde::Deserialize;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, interval_at, timeout};
+use wire::messages::{AllocExecRequest, StreamFrameWrapper, method};
+use wire::{FrameReceiver, FrameSender};
+
+use api::{ExecHandshake, Params};
+
+use super::client_alloc::{open_to_all_origins, query};
+use crate::error::Failure;
+use crate::server::Server;
+
+/// Sessions of one server at once; more are refused. Each holds at most one message in each direction besides what
+/// the sockets hold.
+pub const SESSIONS_MAX: usize = 512;
+
+/// Longest message of a caller. Clients send pieces of some ten kilobytes.
+const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
+
+/// How long a caller who announced a first message may take to send it.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+
+/// A caller that is written to is found to be gone, also while nothing it says is read because the command does not
+/// read.
+const PING_EVERY: Duration = Duration::from_secs(5);
+
+/// How long the last word may take to be taken and answered.
+const CLOSE_MAX: Duration = Duration::from_secs(2);
+
+/// Longest reason that a close frame holds.
+const REASON_BYTES_MAX: usize = 123;
+
+const TOKEN: &str = "x-nomad-token";
+const HANDSHAKE_VERSION: i64 = 1;
+const HEARTBEAT: &[u8] = b"{}";
+
+type ToCaller = SplitSink<WebSocket, Message>;
+type FromCaller = SplitStream<WebSocket>;
+
+pub fn router() -> Router<Server> {
+    Router::new()
+        .route("/v1/client/allocation/{id}/exec", get(upgrade))
+        .layer(Extension(Places(Arc::new(Semaphore::new(SESSIONS_MAX)))))
+        .layer(map_response(open_to_all_origins))
+}
+
+#[derive(Clone)]
+struct Places(Arc<Semaphore>);
+
+/// What was asked for, as it was written.
+struct Ask {
+    alloc: String,
+    uri: Uri,
+    token: Option<String>,
+}
+
+/// Why a session is over.
+enum End {
+    /// The command has ended, and its caller was told how.
+    Done,
+    /// The caller has left: there is nobody to tell.
+    Left,
+    /// This server stops.
+    Stopping,
+    Failed(Failure),
+}
+
+impl From<Failure> for End {
+    fn from(failure: Failure) -> End {
+        End::Failed(failure)
+    }
+}
+
+impl From<wire::RpcError> for End {
+    fn from(error: wire::RpcError) -> End {
+        End::Failed(error.into())
+    }
+}
+
+/// Everything is judged after the upgrade: a browser sees no other answer.
+async fn upgrade(
+    With(server): With<Server>,
+    Path(alloc): Path<String>,
+    Extension(places): Extension<Places>,
+    (uri, headers): (Uri, HeaderMap),
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Response {
+    let upgrade = match upgrade {
+        Ok(upgrade) => upgrade.max_message_size(MESSAGE_BYTES_MAX).max_frame_size(MESSAGE_BYTES_MAX),
+        Err(rejection) => return Failure::invalid(rejection.body_text()).into_response(),
+    };
+    let token = headers.get(TOKEN).and_then(|token| token.to_str().ok()).map(str::to_string);
+    let ask = Ask { alloc, uri, token };
+    upgrade.on_upgrade(async move |socket| attend(server, places, ask, socket).await)
+}
+
+async fn attend(server: Server, Places(places): Places, ask: Ask, socket: WebSocket) {
+    let (mut to, mut from) = socket.split();
+    let mut stopping = server.events.closed();
+    let end = match places.try_acquire() {
+        Err(_) => Failure::too_many("too many commands are run through this server").into(),
+        Ok(_place) => tokio::select! {
+            end = session(&server, &ask, &mut to, &mut from) => end,
+            _ = stopping.wait_for(|stop| *stop) => End::Stopping,
+        },
+    };
+    // The way to the node ends with the server: that is not what the caller shall hear of it.
+    let fails = matches!(end, End::Failed(_)) && *stopping.borrow();
+    let Some(last) = last_word(if fails { End::Stopping } else { end }) else { return };
+    let farewell = async {
+        // Read on until the caller has closed too: what is still unread would take the last word back.
+        if to.send(Message::Close(Some(last))).await.is_ok() {
+            while let Some(Ok(_)) = from.next().await {}
+        }
+    };
+    // A caller that does not answer has left.
+    let _answered = timeout(CLOSE_MAX, farewell).await;
+}
+
+fn last_word(end: End) -> Option<CloseFrame> {
+    let (code, reason) = match &end {
+        End::Done => (close_code::NORMAL, ""),
+        End::Left => return None,
+        End::Stopping => (close_code::AWAY, "the server is shutting down"),
+        End::Failed(Failure { status: StatusCode::INTERNAL_SERVER_ERROR, text }) => {
+            (close_code::ERROR, text.as_str())
+        }
+        End::Failed(failure) => (close_code::POLICY, failure.text.as_str()),
+    };
+    let reason = &reason[..reason.floor_char_boundary(REASON_BYTES_MAX)];
+    Some(CloseFrame { code, reason: reason.into() })
+}
+
+async fn session(server: &Server, ask: &Ask, to: &mut ToCaller, from: &mut FromCaller) -> End {
+    let (to_node, from_node) = match begin(server, ask, from).await {
+        Ok(halves) => halves,
+        Err(end) => return end,
+    };
+    tokio::select! {
+        end = pass_output(from_node, to) => end,
+        end = pass_input(from, to_node) => end,
+    }
+}
+
+/// From the parameters to the running command.
+async fn begin(
+    server: &Server,
+    ask: &Ask,
+    from: &mut FromCaller,
+) -> Result<(FrameSender, FrameReceiver), End> {
+    let pairs = Query::<Vec<(String, String)>>::try_from_uri(&ask.uri);
+    let params = pairs.map(|Query(pairs)| Params::new(pairs)).map_err(|e| Failure::invalid(e.body_text()))?;
+    server.check_region(params.get("region").unwrap_or_default())?;
+    if params.boolean("ws_handshake").map_err(Failure::from)? {
+        handshake(ask.token.as_deref(), from).await?;
+    }
+    let cmd = command(params.get("command").unwrap_or_default())?;
+    let task = params.get("task").unwrap_or_default().to_string();
+    if task.is_empty() {
+        return Err(Failure::invalid("task name is not present").into());
+    }
+    let tty = params.boolean("tty").map_err(Failure::from)?;
+    let (alloc, node) = server.running(&ask.alloc)?;
+    let request =
+        AllocExecRequest { alloc_id: alloc.to_string(), task, tty, cmd: cmd.into(), query: query(server) };
+    let frames = server.node_link.open(node, method::ALLOCATIONS_EXEC).await.map_err(Failure::from)?;
+    let (mut to_node, from_node) = frames.split();
+    to_node.send(&request).await?;
+    Ok((to_node, from_node))
+}
+
+fn command(text: &str) -> Result<Vec<String>, Failure> {
+    let command: Vec<String> = serde_json::from_str(text)
+        .map_err(|error| Failure::invalid(format!("command is not a JSON array of texts: {error}")))?;
+    if command.is_empty() { Err(Failure::invalid("command is not present")) } else { Ok(command) }
+}
+
+/// Browsers cannot set headers: their token comes in a first message.
+async fn handshake(header: Option<&str>, from: &mut FromCaller) -> Result<(), End> {
+    let first = timeout(HANDSHAKE_MAX, next(from)).await;
+    let late = |_| Failure::invalid("the handshake did not come in time");
+    let Some(first) = first.map_err(late)?? else { return Err(End::Left) };
+    let handshake: ExecHandshake = serde_json::from_slice(&first)
+        .map_err(|error| Failure::invalid(format!("malformed handshake: {error}")))?;
+    if handshake.version != HANDSHAKE_VERSION {
+        let text = format!("unsupported handshake version {}", handshake.version);
+        return Err(Failure::invalid(text).into());
+    }
+    // Two tokens would let one be checked and the other be used.
+    if header.is_some_and(|header| header != handshake.auth_token) {
+        return Err(Failure::invalid("the tokens of header and handshake differ").into());
+    }
+    Ok(())
+}
+
+/// The next words of the caller; `None` when it has left.
+async fn next(from: &mut FromCaller) -> Result<Option<bytes::Bytes>, Failure> {
+    loop {
+        match from.next().await {
+            Some(Ok(Message::Text(text))) => return Ok(Some(text.into())),
+            Some(Ok(Message::Binary(bytes))) => return Ok(Some(bytes)),
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+            Some(Ok(Message::Close(_))) | None => return Ok(None),
+            // Also a message that is too long, of which the caller shall hear.
+            Some(Err(error)) => return Err(Failure::invalid(error.to_string())),
+        }
+    }
+}
+
+/// One message after the other: while the node takes no more, the caller is not read.
+async fn pass_input(from: &mut FromCaller, mut to_node: FrameSender) -> End {
+    loop {
+        let words = match next(from).await {
+            Ok(Some(words)) => words,
+            Ok(None) => return End::Left,
+            Err(failure) => return failure.into(),
+        };
+        if words == HEARTBEAT {
+            continue;
+        }
+        if to_node.send(&StreamFrameWrapper::content(words.to_vec())).await.is_err() {
+            // Why, is what the node says, or how its side of the stream ends.
+            return std::future::pending().await;
+        }
+    }
+}
+
+/// The part of an output that matters here.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Last {
+    exited: bool,
+}
+
+async fn pass_output(mut from_node: FrameReceiver, to: &mut ToCaller) -> End {
+    let mut pings = interval_at(Instant::now() + PING_EVERY, PING_EVERY);
+    let mut exited = false;
+    loop {
+        let message = tokio::select! {
+            frame = from_node.receive::<StreamFrameWrapper>() => match output(frame) {
+                Ok(Some(text)) => {
+                    exited |= serde_json::from_str::<Last>(&text).is_ok_and(|last| last.exited);
+                    Message::Text(text.into())
+                }
+                Ok(None) if exited => return End::Done,
+                Ok(None) => return Failure::internal("the node ended the session").into(),
+                Err(failure) => return failure.into(),
+            },
+            _ = pings.tick() => Message::Ping(bytes::Bytes::new()),
+        };
+        if to.send(message).await.is_err() {
+            return End::Left;
+        }
+    }
+}
+
+fn output(frame: Result<Option<StreamFrameWrapper>, wire::RpcError>) -> Result<Option<String>, Failure> {
+    let Some(frame) = frame? else { return Ok(None) };
+    if let Some(error) = frame.error {
+        return Err(Failure::of_frame(&error));
+    }
+    let text = String::from_utf8(frame.payload.0);
+    text.map(Some).map_err(|_| Failure::internal("the node sent something else than text"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_word_says_whose_fault_it_was_and_fits_its_frame() {
+        let word = |end| last_word(end).map(|word| (word.code, word.reason.to_string()));
+        assert_eq!(word(End::Done), Some((1000, String::new())));
+        assert_eq!(word(Failure::internal("boom").into()), Some((1011, "boom".to_string())));
+        assert_eq!(word(Failure::not_found("gone").into()), Some((1008, "gone".to_string())));
+        assert_eq!(word(End::Left), None);
+        let (_, long) = word(Failure::invalid("ä".repeat(100)).into()).unwrap();
+        assert_eq!(long, "ä".repeat(61));
+    }
+}

@@ -1,0 +1,67 @@
+//! Metadata of a node that is changed while it runs.
+
+use std::collections::BTreeMap;
+
+use axum::Router;
+use axum::extract::State as With;
+use axum::middleware::map_response;
+use axum::routing::get;
+use model::document::Map;
+use serde::{Deserialize, Serialize};
+use wire::messages::{NodeMetaApplyRequest, NodeMetaResponse, NodeSpecificRequest, method};
+
+use super::client_alloc::{named_node, open_to_all_origins, query};
+use crate::answer::{self, Answer};
+use crate::error::Failure;
+use crate::request::{Call, Json};
+use crate::server::Server;
+
+pub fn router() -> Router<Server> {
+    Router::new().route("/v1/client/metadata", get(read).post(apply)).layer(map_response(open_to_all_origins))
+}
+
+/// `NodeMetaResponse` of the contract. Empty parts are empty, not null.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Shown {
+    meta: BTreeMap<String, String>,
+    dynamic: BTreeMap<String, Option<String>>,
+    #[serde(rename = "Static")]
+    configured: BTreeMap<String, String>,
+}
+
+impl From<NodeMetaResponse> for Shown {
+    fn from(reply: NodeMetaResponse) -> Shown {
+        Shown { meta: reply.meta.0, dynamic: reply.dynamic.0, configured: reply.configured.0 }
+    }
+}
+
+/// `NodeMetaApplyRequest` of the contract.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct Changes {
+    #[serde(rename = "NodeID")]
+    node_id: String,
+    /// Null takes a key away.
+    meta: Map<String, Option<String>>,
+}
+
+async fn read(With(server): With<Server>, call: Call) -> Answer {
+    let node = named_node(&server, call.params.get("node_id").unwrap_or_default())?;
+    let request =
+        NodeSpecificRequest { node_id: node.to_string(), query: query(&server), ..Default::default() };
+    let reply: NodeMetaResponse = server.ask(node, method::NODE_META_READ, &request).await?;
+    Ok(answer::json(&Shown::from(reply)))
+}
+
+async fn apply(With(server): With<Server>, call: Call, Json(changes): Json<Changes>) -> Answer {
+    let named = Some(changes.node_id.as_str()).filter(|id| !id.is_empty());
+    let node = named_node(&server, named.or_else(|| call.params.get("node_id")).unwrap_or_default())?;
+    if changes.meta.is_empty() {
+        return Err(Failure::invalid("missing required Meta object"));
+    }
+    let request =
+        NodeMetaApplyRequest { node_id: node.to_string(), meta: changes.meta, query: query(&server) };
+    let reply: NodeMetaResponse = server.ask(node, method::NODE_META_APPLY, &request).await?;
+    Ok(answer::json(&Shown::from(reply)))
+}

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The floors of the map in README.md. A crate uses lower floors only.
-const FLOORS: [(&str, u8); 19] = [
+const FLOORS: [(&str, u8); 20] = [
     ("base", 0),
     ("msgpack", 0),
+    ("template", 0),
     ("model", 1),
     ("journal", 2),
     ("state", 2),

@@ -6,6 +6,13 @@ use crate::flags::{Flag, Takes};
 /// What a newcomer needs first.
 const COMMON: [&str; 7] = ["run", "stop", "status", "alloc", "job", "node", "agent"];
 
+/// Shorter names that are listed too; others only work.
+const SHOWN_ALIASES: [&str; 2] = ["exec", "start"];
+
+fn is_known(name: &str, commands: &[&Command]) -> bool {
+    commands.iter().any(|command| command.aliases.contains(&name))
+}
+
 /// The page of all commands.
 pub fn overview(program: &str, commands: &[&Command]) -> String {
     let common = COMMON.map(|name| (name.to_string(), summary_of(name, commands)));
@@ -16,9 +23,15 @@ pub fn overview(program: &str, commands: &[&Command]) -> String {
             others.push((first.to_string(), summary_of(first, commands)));
         }
     }
+    others.extend(
+        SHOWN_ALIASES
+            .iter()
+            .filter(|name| is_known(name, commands))
+            .map(|name| (name.to_string(), summary_of(name, commands))),
+    );
     others.sort();
     format!(
-        "Usage: {program} [-version] [-help] <command> [args]\n\n\
+        "Usage: {program} [-version] [-help] [-autocomplete-(un)install] <command> [args]\n\n\
          Common commands:\n{}\nOther commands:\n{}",
         columns(&common),
         columns(&others)

@@ -224,6 +224,16 @@ fn show(look: &Look, view: &str, shown: &str) {
     write_out(format!("{up}{head}{body}"));
 }
 
+/// Says a headline of something else that takes its time.
+pub fn head(look: &Look, text: &str) {
+    say(look, &[Line::Head(text.to_string())]);
+}
+
+/// Says a detail of it.
+pub fn detail(look: &Look, text: &str) {
+    say(look, &[Line::Detail(text.to_string())]);
+}
+
 fn say(look: &Look, lines: &[Line]) {
     let time = look.time(now().0);
     let text: String = lines

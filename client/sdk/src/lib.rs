@@ -11,16 +11,28 @@ mod deployments;
 mod error;
 mod evals;
 mod explain;
+mod files;
 mod jobs;
+mod namespaces;
 mod nodes;
 mod operator;
 mod pools;
+mod scaling;
+mod services;
 pub mod stream;
 
 pub use agent::ApiRequest;
-pub use allocs::{LogRequest, LogSource};
+pub use allocs::{AllocCheckStatus, LogRequest, LogSource};
 pub use client::{Answer, Builder, Client, Query};
 pub use error::Error;
+pub use evals::EvalDeleteRequest;
+pub use files::{FileBody, FileRequest};
+pub use jobs::{ForcedLaunch, VersionTag};
+pub use nodes::NodeMeta;
 pub use operator::RaftPeer;
 pub use reqwest::Response;
+pub use scaling::{
+    GroupScaleStatus, JobScaleStatus, ScalingEvent, ScalingPolicy, ScalingPolicyStub, ScalingRequest,
+};
+pub use services::{NamespaceServices, ServiceInstance, ServiceStub};
 pub use stream::{EventQuery, Events, Frames, Message, Subscription};

@@ -174,7 +174,7 @@ async fn serve(answers: Vec<String>) -> (Client, JoinHandle<Vec<String>>) {
         requests
     });
     let token = "secret".to_string();
-    let client = Builder { address, token, namespace: "apps".into(), region: String::new() }.build().unwrap();
+    let client = Builder { address, token, namespace: "apps".into(), ..Builder::default() }.build().unwrap();
     (client, server)
 }
 

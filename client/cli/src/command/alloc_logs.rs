@@ -1,12 +1,14 @@
 use std::io::Write;
+use std::time::Duration;
 
 use model::document::Allocation;
-use sdk::{Client, LogRequest, LogSource, Query};
+use sdk::{Client, Frames, LogRequest, LogSource, Query};
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE_FLAGS};
 use crate::flags::{switch, value};
 use crate::output::{Look, write_out};
 use crate::resolve;
+use crate::tail::{self, From};
 
 pub static COMMAND: Command = Command {
     name: "alloc logs",
@@ -33,22 +35,8 @@ pub static COMMAND: Command = Command {
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
-/// Lines that `-tail` prints unless told otherwise.
-const TAIL_LINES: u64 = 10;
-
-/// Where the search for the last lines begins: long lines make it look further back.
-const BYTES_PER_LINE: u64 = 128;
-
-/// Most bytes of a log that are searched for its last lines.
-const TAIL_BYTES_MAX: u64 = 16 << 20;
-
-/// Where to begin in the log.
-#[derive(Clone, Copy)]
-enum From {
-    Start,
-    /// This many bytes before the end.
-    End(u64),
-}
+/// How often it is asked whether the task has ended, and how long its log has to be silent after that.
+const POLL: Duration = Duration::from_secs(1);
 
 async fn run(call: Call) -> Outcome {
     let (client, look) = (call.client()?, call.look());
@@ -71,7 +59,11 @@ async fn run(call: Call) -> Outcome {
     }
 }
 
-async fn newest_running(call: &Call, client: &Client, look: &Look, job: &str) -> Result<String, Failure> {
+/// The newest allocation of a job that runs, in the group of `-group` if that is given.
+///
+/// # Errors
+/// When none runs, or the server refuses.
+pub async fn newest_running(call: &Call, client: &Client, look: &Look, job: &str) -> Result<String, Failure> {
     let (namespace, job) = resolve::job(client, look, job).await?;
     let query = Query::new().namespace(&namespace);
     let mut allocs = client.job_allocations(&job, query).await.doing("querying allocations")?.value;
@@ -85,7 +77,10 @@ async fn newest_running(call: &Call, client: &Client, look: &Look, job: &str) ->
 }
 
 /// The task that was named, or the only one.
-fn choose_task(alloc: &Allocation, given: Option<&str>) -> Result<String, Failure> {
+///
+/// # Errors
+/// When there is no such task, or there are several to choose from.
+pub fn choose_task(alloc: &Allocation, given: Option<&str>) -> Result<String, Failure> {
     let group = alloc.job.iter().flat_map(|job| &job.task_groups);
     let group = group.into_iter().find(|group| group.name.as_deref() == Some(&alloc.task_group));
     let tasks: Vec<&str> =
@@ -134,56 +129,65 @@ async fn stream(
     mut request: LogRequest,
     print: fn(&[u8]),
 ) -> Result<(), Failure> {
-    if let From::End(offset) = start(call, client, id, &request).await? {
+    let last = async |window| {
+        let request = LogRequest { follow: false, from_end: true, offset: window, ..request.clone() };
+        let (mut end, mut frames) = (Vec::new(), client.logs(id, &request).await.doing("reading logs")?);
+        while let Some(frame) = frames.next().await.doing("reading logs")? {
+            end.extend(frame.data.0);
+        }
+        Ok(end)
+    };
+    if let From::End(offset) = tail::start(call, last).await? {
         request.from_end = true;
         request.offset = offset;
     }
     let mut frames = client.logs(id, &request).await.doing("reading logs")?;
+    if request.follow {
+        return follow(client, id, &request.task, frames, print).await;
+    }
     while let Some(frame) = frames.next().await.doing("reading logs")? {
         print(&frame.data.0);
     }
     Ok(())
 }
 
-async fn start(call: &Call, client: &Client, id: &str, request: &LogRequest) -> Result<From, Failure> {
-    let (lines, bytes) = (call.args.number::<u64>("n")?, call.args.number::<u64>("c")?);
-    match (lines, bytes) {
-        (Some(_), Some(_)) => Err(call.usage("-n and -c cannot be used together")),
-        (None, Some(bytes)) => Ok(From::End(bytes)),
-        (None, None) if !call.args.switch("tail") => Ok(From::Start),
-        (lines, None) => last_lines(client, id, request, lines.unwrap_or(TAIL_LINES)).await,
-    }
-}
-
-/// How far before the end the last lines begin: looks back twice as far until there are enough of them.
-async fn last_lines(client: &Client, id: &str, request: &LogRequest, lines: u64) -> Result<From, Failure> {
-    let mut window = (lines.max(1) * BYTES_PER_LINE).min(TAIL_BYTES_MAX);
+/// Prints what comes until the task has ended and everything it wrote is out: a log that is followed has no end of
+/// its own.
+async fn follow(
+    client: &Client,
+    id: &str,
+    task: &str,
+    mut frames: Frames,
+    print: fn(&[u8]),
+) -> Result<(), Failure> {
+    let mut end = std::pin::pin!(until_dead(client, id, task));
+    let mut ended = false;
     loop {
-        let request = LogRequest { follow: false, from_end: true, offset: window, ..request.clone() };
-        let mut end = Vec::new();
-        let mut frames = client.logs(id, &request).await.doing("reading logs")?;
-        while let Some(frame) = frames.next().await.doing("reading logs")? {
-            end.extend(frame.data.0);
-        }
-        let whole = (end.len() as u64) < window;
-        match tail_length(&end, lines) {
-            Some(length) => return Ok(From::End(length)),
-            None if whole => return Ok(From::Start),
-            None if window == TAIL_BYTES_MAX => return Ok(From::End(window)),
-            None => window = (window * 2).min(TAIL_BYTES_MAX),
+        tokio::select! {
+            frame = frames.next() => match frame.doing("reading logs")? {
+                Some(frame) => print(&frame.data.0),
+                None => return Ok(()),
+            },
+            () = &mut end, if !ended => ended = true,
+            () = tokio::time::sleep(POLL), if ended => return Ok(()),
         }
     }
 }
 
-/// Bytes that the last lines take; `None` when the text may begin within them.
-fn tail_length(text: &[u8], lines: u64) -> Option<u64> {
-    let body = text.strip_suffix(b"\n").unwrap_or(text);
-    let mut ends = body.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
-    if lines == 0 {
-        return Some(0);
+/// Returns once the task is dead. While nobody can be asked, it may live.
+async fn until_dead(client: &Client, id: &str, task: &str) {
+    loop {
+        match client.allocation(id, Query::new()).await {
+            Ok(alloc) if has_ended(&alloc.value, task) => return,
+            Err(error) if error.status() == Some(404) => return,
+            _ => tokio::time::sleep(POLL).await,
+        }
     }
-    let begin = ends.nth(usize::try_from(lines - 1).ok()?)?;
-    Some((text.len() - begin) as u64)
+}
+
+fn has_ended(alloc: &Allocation, task: &str) -> bool {
+    let dead = alloc.task_states.get(task).is_some_and(|state| state.state == "dead");
+    dead || matches!(alloc.client_status.as_str(), "complete" | "failed" | "lost")
 }
 
 #[cfg(test)]
@@ -191,15 +195,6 @@ mod tests {
     use model::document::{Job, Task, TaskGroup};
 
     use super::*;
-
-    #[test]
-    fn the_last_lines_are_found_from_the_end() {
-        assert_eq!(tail_length(b"a\nbb\nccc\n", 1), Some(4));
-        assert_eq!(tail_length(b"a\nbb\nccc", 2), Some(6));
-        assert_eq!(tail_length(b"a\nbb\n", 2), None);
-        assert_eq!(tail_length(b"", 1), None);
-        assert_eq!(tail_length(b"a\n", 0), Some(0));
-    }
 
     #[test]
     fn a_task_is_chosen_only_when_there_is_no_doubt() {

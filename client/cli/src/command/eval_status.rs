@@ -1,9 +1,9 @@
 use sdk::Query;
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, VERBOSE_FLAGS};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, UI_FLAGS, VERBOSE_FLAGS};
 use crate::flags::switch;
-use crate::output::{json, write_out};
-use crate::{layout, monitor, resolve};
+use crate::output::write_out;
+use crate::{hint, layout, monitor, resolve};
 
 pub static COMMAND: Command = Command {
     name: "eval status",
@@ -15,13 +15,17 @@ pub static COMMAND: Command = Command {
         &[switch("monitor", "Follow it until it is decided.")],
         VERBOSE_FLAGS,
         OBJECT_FLAGS,
+        UI_FLAGS,
         CLIENT_FLAGS,
     ],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
 async fn run(call: Call) -> Outcome {
-    let (client, look, as_json) = (call.client()?, call.look(), call.wants_json()?);
+    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
+    if call.args.switch("monitor") && objects.is_some() {
+        return Err(call.usage("-monitor cannot be used with -json or -t"));
+    }
     let found = resolve::evaluation(&client, &look, call.one_argument()?).await?;
     if call.args.switch("monitor") {
         return monitor::evaluation(&client, &look, &found.id).await;
@@ -29,9 +33,8 @@ async fn run(call: Call) -> Outcome {
     let query = || Query::new().namespace(&found.namespace);
     let eval = client.evaluation(&found.id, query().flag("related", true)).await;
     let eval = eval.doing("querying evaluation")?.value;
-    if as_json {
-        write_out(json(&eval));
-        return Ok(0);
+    if let Some(objects) = objects {
+        return objects.print(&eval);
     }
     let allocs = client.evaluation_allocations(&eval.id, query()).await.doing("querying allocations")?.value;
     let mut text = layout::eval::block(&look, &eval);
@@ -47,5 +50,6 @@ async fn run(call: Call) -> Outcome {
         text.push_str(&look.section("Missing Resources", &missing));
     }
     write_out(text);
+    hint::show(&call, &look, "this evaluation", &format!("evaluations?currentEval={}", eval.id)).await;
     Ok(0)
 }

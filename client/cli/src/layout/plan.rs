@@ -111,7 +111,8 @@ fn widest<'a>(kinds: impl Iterator<Item = &'a String>) -> usize {
     widths.max().unwrap_or(0)
 }
 
-fn differences(look: &Look, diff: &JobDiff) -> String {
+/// What is different, as a tree.
+pub fn differences(look: &Look, diff: &JobDiff) -> String {
     let bold = |text: String| look.paint(Paint::Bold, &text);
     let mut text = format!("{}{}\n", marker(look, &diff.kind).0, bold(format!("Job: {:?}", diff.id)));
     let groups = diff.task_groups.iter().map(|group| &group.kind);

@@ -1,6 +1,7 @@
 //! Help pages: one a command, one for each group of commands, one for all.
 
 use crate::call::Command;
+use crate::complete::HIDDEN;
 use crate::flags::{Flag, Takes};
 
 /// What a newcomer needs first.
@@ -19,7 +20,10 @@ pub fn overview(program: &str, commands: &[&Command]) -> String {
     let mut others: Vec<(String, String)> = Vec::new();
     for command in commands.iter() {
         let first = command.name.split(' ').next().unwrap_or_default();
-        if !COMMON.contains(&first) && others.iter().all(|(name, _)| name != first) {
+        if !COMMON.contains(&first)
+            && !HIDDEN.contains(&first)
+            && others.iter().all(|(name, _)| name != first)
+        {
             others.push((first.to_string(), summary_of(first, commands)));
         }
     }

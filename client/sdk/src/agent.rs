@@ -44,14 +44,6 @@ impl Client {
         Ok(self.get("/v1/agent/members", Query::new()).await?.value)
     }
 
-    /// `GET /v1/agent/health`: an answer also when it is not well.
-    pub async fn health(&self) -> Result<(bool, String), Error> {
-        let request = self.request(Method::GET, "/v1/agent/health", Query::new());
-        let response = request.send().await.map_err(|e| Error::unreachable(self.address(), &e))?;
-        let well = response.status().is_success();
-        Ok((well, response.text().await.map_err(|e| Error::unreachable(self.address(), &e))?))
-    }
-
     /// `GET /v1/agent/servers`: the servers that a client agent talks to.
     pub async fn agent_servers(&self) -> Result<Vec<String>, Error> {
         Ok(self.get("/v1/agent/servers", Query::new()).await?.value)
@@ -66,6 +58,13 @@ impl Client {
     /// `GET /v1/agent/monitor`: takes `log_level`, `log_json`, `log_include_location`, `node_id` and `server_id`.
     pub async fn monitor(&self, query: Query) -> Result<Frames, Error> {
         let response = self.send(self.request(Method::GET, "/v1/agent/monitor", query)).await?;
+        Ok(Frames::new(self.address(), response))
+    }
+
+    /// `GET /v1/agent/monitor/export`: takes `logs_since`, `service_name`, `on_disk`, `follow`, `node_id` and
+    /// `server_id`.
+    pub async fn monitor_export(&self, query: Query) -> Result<Frames, Error> {
+        let response = self.send(self.request(Method::GET, "/v1/agent/monitor/export", query)).await?;
         Ok(Frames::new(self.address(), response))
     }
 

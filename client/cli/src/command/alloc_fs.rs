@@ -40,12 +40,13 @@ async fn run(call: Call) -> Outcome {
         return Err(call.usage("-group needs -job"));
     }
     let (client, look) = (call.client()?, call.look());
-    let id = if call.args.switch("job") {
-        newest_running(&call, &client, &look, id).await?
-    } else {
-        resolve::allocation(&client, &look, id).await?.id
+    let named = match call.args.switch("job") {
+        true => &newest_running(&call, &client, &look, id).await?,
+        false => id,
     };
-    let alloc = client.allocation(&id, Query::new()).await.doing("querying allocation")?.value;
+    let stub = resolve::allocation(&client, &look, named).await?;
+    let query = Query::new().namespace(&stub.namespace);
+    let alloc = client.allocation(&stub.id, query).await.doing("querying allocation")?.value;
     let units = call.args.switch("H");
     let file = client.stat_file(&alloc.id, path).await.doing("querying file")?;
     if call.args.switch("stat") {

@@ -45,12 +45,13 @@ async fn run(call: Call) -> Outcome {
         [id, task] => (id, Some(task.as_str())),
         _ => return Err(call.usage("This command takes one or two arguments: <allocation> [<task>]")),
     };
-    let id = if call.args.switch("job") {
-        newest_running(&call, &client, &look, id).await?
-    } else {
-        resolve::allocation(&client, &look, id).await?.id
+    let named = match call.args.switch("job") {
+        true => &newest_running(&call, &client, &look, id).await?,
+        false => id,
     };
-    let alloc = client.allocation(&id, Query::new()).await.doing("querying allocation")?.value;
+    let stub = resolve::allocation(&client, &look, named).await?;
+    let query = Query::new().namespace(&stub.namespace);
+    let alloc = client.allocation(&stub.id, query).await.doing("querying allocation")?.value;
     let task = choose_task(&alloc, task)?;
     let printing = print(&call, &client, &alloc.id, &task);
     tokio::select! {

@@ -44,7 +44,7 @@ async fn plan(call: &Call) -> Outcome {
     let objects = call.objects_by("json-output")?;
     let look = call.look();
     let path = call.one_argument()?;
-    let job = job_file::load(call, path)?.parsed.job;
+    let job = job_file::load(call, path).await?.parsed.job;
     let id = job.id.clone().unwrap_or_default();
     let client = call.client_in(&call.namespace_of(&job))?;
     let request = JobPlanRequest {

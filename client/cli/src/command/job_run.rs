@@ -42,7 +42,7 @@ async fn run(call: Call) -> Outcome {
     let look = call.look();
     call.refuse_enterprise("consul-namespace")?;
     call.refuse_enterprise("vault-namespace")?;
-    let file = job_file::load(&call, call.one_argument()?)?;
+    let file = job_file::load(&call, call.one_argument()?).await?;
     for warning in &file.parsed.warnings {
         write_err(look.paint(Paint::Yellow, &format!("Warning: {warning}")));
     }
@@ -63,7 +63,7 @@ async fn run(call: Call) -> Outcome {
     };
     if !registered.warnings.is_empty() {
         let warnings =
-            look.paint(Paint::Yellow, &format!("Job Warnings:\n{}", registered.warnings.trim_end()));
+            look.paint(Paint::Warning, &format!("Job Warnings:\n{}", registered.warnings.trim_end()));
         write_out(format!("{warnings}\n\n"));
     }
     if registered.eval_id.is_empty() || call.args.switch("detach") {

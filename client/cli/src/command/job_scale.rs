@@ -58,7 +58,7 @@ async fn scale(call: Call) -> Outcome {
     let scaled = client.scale(&id, &request, query()).await.doing("submitting scaling request")?;
     if !scaled.warnings.is_empty() {
         let warnings = format!("Job Warnings:\n{}", scaled.warnings.trim_end());
-        write_out(look.paint(Paint::Yellow, &warnings) + "\n\n");
+        write_out(look.paint(Paint::Warning, &warnings) + "\n\n");
     }
     if call.args.switch("detach") || scaled.eval_id.is_empty() {
         write_out(detached(&client, &look, &job, &scaled.eval_id).await);

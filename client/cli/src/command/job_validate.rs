@@ -34,7 +34,7 @@ async fn run(call: Call) -> Outcome {
         Err(Failure::Usage(message)) => return Err(Failure::Code(NOT_CHECKED, message)),
         Err(other) => return Err(other),
     };
-    let parsed = job_file::load(&call, path)?.parsed;
+    let parsed = job_file::load(&call, path).await?.parsed;
     let client = call.client_in(&call.namespace_of(&parsed.job))?;
     let mut warnings = parsed.warnings;
     let checked = match client.validate(parsed.job.clone()).await {
@@ -54,7 +54,7 @@ async fn run(call: Call) -> Outcome {
     warnings.extend(Some(checked.warnings).filter(|text| !text.is_empty()));
     if !warnings.is_empty() {
         let text = warnings.iter().map(|warning| format!("{}\n", warning.trim_end())).collect::<String>();
-        write_out(look.paint(Paint::Yellow, &format!("Job Warnings:\n{text}")) + "\n");
+        write_out(look.paint(Paint::Warning, &format!("Job Warnings:\n{}", text.trim_end())) + "\n\n");
     }
     write_out(look.paint(Paint::Green, "Job validation successful") + "\n");
     Ok(0)

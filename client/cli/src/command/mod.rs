@@ -8,6 +8,8 @@ mod alloc_fs;
 mod alloc_logs;
 mod alloc_status;
 mod alloc_stop;
+mod check;
+mod config_validate;
 mod deployment;
 mod deployment_change;
 mod eval_list;
@@ -43,6 +45,7 @@ mod operator_api;
 mod operator_autopilot;
 mod operator_gossip;
 mod operator_log;
+mod operator_metrics;
 mod operator_raft;
 mod operator_scheduler;
 mod operator_snapshot;
@@ -71,6 +74,8 @@ pub fn all() -> Vec<&'static Command> {
         &alloc_logs::COMMAND,
         &alloc_status::COMMAND,
         &alloc_stop::COMMAND,
+        &check::COMMAND,
+        &config_validate::COMMAND,
         &deployment::LIST,
         &deployment::STATUS,
         &deployment_change::FAIL,
@@ -104,6 +109,7 @@ pub fn all() -> Vec<&'static Command> {
         &job_tag::UNSET,
         &job_validate::COMMAND,
         &monitor::COMMAND,
+        &monitor::EXPORT,
         &namespace::APPLY,
         &namespace::DELETE,
         &namespace::INSPECT,
@@ -128,6 +134,7 @@ pub fn all() -> Vec<&'static Command> {
         &operator_autopilot::SET_CONFIG,
         &operator_gossip::GENERATE,
         &operator_log::REPAIR,
+        &operator_metrics::COMMAND,
         &operator_raft::LIST_PEERS,
         &operator_raft::REMOVE_PEER,
         &operator_raft::TRANSFER_LEADERSHIP,

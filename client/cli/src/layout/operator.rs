@@ -193,7 +193,7 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.ends_with("\n\nType   Count  Size\nJob    2      2 KiB\nTotal  -      2 KiB\n"),
+            text.ends_with("\n\nType   Count  Size\nJob    2      2.0 KiB\nTotal  -      2.0 KiB\n"),
             "{text}"
         );
     }

@@ -22,7 +22,7 @@ pub fn whole(look: &Look, job: &Job, answer: &JobPlanResponse, again: &str) -> S
     text.push('\n');
     if !answer.warnings.is_empty() {
         let warnings = format!("Job Warnings:\n{}", answer.warnings.trim_end());
-        text.push_str(&format!("{}\n\n", look.paint(Paint::Yellow, &warnings)));
+        text.push_str(&format!("{}\n\n", look.paint(Paint::Warning, &warnings)));
     }
     let preempted = answer.annotations.as_ref().map_or(&[][..], |found| &found.preempted_allocs);
     if !preempted.is_empty() {

@@ -76,6 +76,44 @@ fn an_agent_is_reached_over_a_socket() {
 }
 
 #[test]
+fn a_job_file_is_fetched_from_where_it_lies() {
+    let file = std::fs::read_to_string(job_file().path()).unwrap();
+    let cluster = web_cluster().with("GET /web.nomad.hcl", &file);
+    let url = format!("{}/web.nomad.hcl", cluster.address);
+    let done = cluster.run(&["job", "run", "-detach", &url]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert_eq!(done.asked[0], "GET /web.nomad.hcl");
+    assert!(done.asked[1].starts_with("PUT /v1/jobs "), "{:?}", done.asked);
+}
+
+#[test]
+fn an_agents_configuration_is_checked_without_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agent.hcl");
+    std::fs::write(&path, "data_dir = \"/tmp/x\"\nserver {\n  enabled = true\n}\n").unwrap();
+    let valid = run(&["validate", path.to_str().unwrap()], "config");
+    assert_eq!((valid.code, valid.stdout.as_str()), (0, "Configuration is valid!\n"), "{}", valid.stderr);
+    std::fs::write(&path, "colour = \"red\"\n").unwrap();
+    assert_eq!(run(&["validate", path.to_str().unwrap()], "config").code, 1);
+    assert_eq!(run(&["validate"], "config").code, 1);
+}
+
+#[test]
+fn an_agent_is_well_or_says_why_not() {
+    let server = Cluster::answering(&[
+        ("GET /v1/agent/self", r#"{"stats": {"nomad": {"server": "true"}}}"#),
+        ("GET /v1/status/peers", r#"["a", "b"]"#),
+        ("GET /v1/metrics", r#"{"Gauges": [{"Name": "jobs"}]}"#),
+    ]);
+    assert_eq!(server.run(&["check", "-min-peers=1"]).code, 0);
+    let alone = server.run(&["check", "-min-peers=2"]);
+    assert_eq!((alone.code, alone.stderr.as_str()), (1, "The server has 1 peers, not 2\n"));
+    assert_eq!(server.run(&["check", "x"]).code, 2);
+    let metrics = server.run(&["operator", "metrics", "-t", "{{range .Gauges}}{{.Name}}{{end}}"]);
+    assert_eq!(metrics.stdout, "jobs\n", "{}", metrics.stderr);
+}
+
+#[test]
 fn groups_print_their_help_and_end_with_one() {
     for group in [
         "alloc",

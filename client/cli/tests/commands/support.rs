@@ -13,7 +13,7 @@ pub const NODE: &str = "0badcafe-1111-4222-8333-444444444444";
 /// Answers by method and path. A body that begins with a number is an error with that code; one that begins with
 /// `sse ` is a stream; parts divided by `|` are given one after the other.
 pub struct Cluster {
-    address: String,
+    pub address: String,
     routes: BTreeMap<String, String>,
     listener: TcpListener,
 }

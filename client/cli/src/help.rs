@@ -62,7 +62,9 @@ pub fn page(program: &str, command: &Command) -> String {
     if !command.aliases.is_empty() {
         text.push_str(&format!("\n  Also: {}\n", command.aliases.join(", ")));
     }
-    let flags: Vec<_> = command.flags.iter().copied().flatten().map(flag_line).collect();
+    // What has no word of help is known only to be refused by name.
+    let flags = command.flags.iter().copied().flatten().filter(|flag| !flag.help.is_empty());
+    let flags: Vec<_> = flags.map(flag_line).collect();
     if !flags.is_empty() {
         text.push_str(&format!("\nFlags:\n{}", columns(&flags)));
     }

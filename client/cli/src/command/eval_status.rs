@@ -40,6 +40,12 @@ async fn run(call: Call) -> Outcome {
     let mut text = layout::eval::block(&look, &eval);
     text.push_str(&layout::eval::related(&look, &eval.related_evals));
     text.push_str(&layout::eval::annotations(&look, &eval));
+    if let Some(annotations) =
+        eval.plan_annotations.as_ref().filter(|found| !found.preempted_allocs.is_empty())
+    {
+        let table = layout::alloc::with_jobs(&look, &annotations.preempted_allocs);
+        text.push_str(&look.section("Preempted Allocations", &table));
+    }
     if !allocs.is_empty() {
         text.push_str(&look.section("Placed Allocations", &layout::alloc::table(&look, &allocs)));
     }

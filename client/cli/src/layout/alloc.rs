@@ -37,6 +37,27 @@ pub fn table(look: &Look, allocs: &[AllocationListStub]) -> String {
     table.render()
 }
 
+/// The list of allocations of several jobs.
+pub fn with_jobs(look: &Look, allocs: &[AllocationListStub]) -> String {
+    let head =
+        ["ID", "Job ID", "Node ID", "Task Group", "Version", "Desired", "Status", "Created", "Modified"];
+    let mut table = Table::new(head);
+    for alloc in allocs {
+        table.row([
+            look.id(&alloc.id),
+            alloc.job_id.clone(),
+            look.id(&alloc.node_id),
+            alloc.task_group.clone(),
+            cell(alloc.job_version),
+            alloc.desired_status.clone(),
+            alloc.client_status.clone(),
+            look.when(alloc.create_time),
+            look.when(alloc.modify_time),
+        ]);
+    }
+    table.render()
+}
+
 /// The section `Allocations` of a job or a node.
 pub fn section(look: &Look, allocs: &[AllocationListStub]) -> String {
     if allocs.is_empty() {
@@ -259,6 +280,11 @@ pub mod tests {
              aaaaaaaa  0badcafe  api         3        run      running  1h5m ago  12s ago\n"
         );
         assert_eq!(section(&look(), &[]), "\nAllocations\nNo allocations placed\n");
+        assert_eq!(
+            with_jobs(&look(), &[AllocationListStub { job_id: "web".into(), ..stub("aaaaaaaa", 1) }]),
+            "ID        Job ID  Node ID   Task Group  Version  Desired  Status   Created   Modified\n\
+             aaaaaaaa  web     0badcafe  api         3        run      running  1h5m ago  12s ago\n"
+        );
         let verbose = Look { verbose: true, ..look() };
         let text = table(&verbose, &[stub("aaaaaaaa", 1)]);
         assert!(text.starts_with("ID             Eval ID  Node ID        Node Name  Task Group"), "{text}");

@@ -88,6 +88,10 @@ fn dry_run(look: &Look, job: &Job, answer: &JobPlanResponse) -> String {
             text.push_str(&metrics::reasons(look, metric, "    "));
         }
     }
+    let rolling = answer.created_evals.iter().find(|eval| eval.triggered_by == "rolling-update");
+    if let Some(eval) = rolling.filter(|eval| eval.wait.0.0 > 0) {
+        text.push_str(&format!("- Rolling update, next evaluation will be in {}.\n", eval.wait.0));
+    }
     let launch = answer.next_periodic_launch.time();
     if launch != Time::ZERO {
         let (at, span) = (look.time(launch.0), look.ago(launch.0));

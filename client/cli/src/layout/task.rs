@@ -188,6 +188,8 @@ fn description(event: &TaskEvent) -> String {
 
 #[cfg(test)]
 mod tests {
+    use model::document::Port;
+
     use super::super::alloc::tests::alloc;
     use super::*;
 
@@ -216,5 +218,37 @@ mod tests {
              2026-01-02T03:03:59Z  Received  Task received by client\n"
         );
         assert!(text.starts_with("\nTask \"setup\" (prestart) is \"dead\"\n"), "{text}");
+    }
+
+    #[test]
+    fn a_task_that_may_take_more_says_how_much() {
+        let mut alloc = alloc();
+        let limits = alloc.allocated_resources.as_mut().unwrap().tasks.0.get_mut("main").unwrap();
+        limits.memory.memory_max_mb = 512;
+        let port = |label: &str, value| Port { label: label.into(), value, ..Port::default() };
+        limits.networks = vec![NetworkResource {
+            ip: "10.0.0.7".into(),
+            dynamic_ports: vec![port("http", 80), port("db", 6379)].into(),
+            ..NetworkResource::default()
+        }]
+        .into();
+        let text = sections(&look(), &alloc, None, false);
+        let expected = "CPU        Memory        Disk     Addresses\n\
+                        0/500 MHz  0 B/256 MiB   300 MiB  http: 10.0.0.7:80\n\
+                        \x20          Max: 512 MiB           db: 10.0.0.7:6379\n";
+        assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn everything_measured_is_shown_when_asked_for() {
+        let memory =
+            api::MemoryStats { rss: 3 << 20, measured: vec!["RSS".to_string()].into(), ..Default::default() };
+        let cpu = api::CpuStats {
+            percent: 1.5,
+            measured: vec!["Percent".to_string()].into(),
+            ..Default::default()
+        };
+        let used = ResourceUsage { memory_stats: Some(memory), cpu_stats: Some(cpu), ..Default::default() };
+        assert_eq!(measured(&used), "\nMemory Stats\nRSS\n3.0 MiB\n\nCPU Stats\nPercent\n1.50%\n");
     }
 }

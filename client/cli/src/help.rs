@@ -7,6 +7,24 @@ use crate::flags::{Flag, Takes};
 /// What a newcomer needs first.
 const COMMON: [&str; 7] = ["run", "stop", "status", "alloc", "job", "node", "agent"];
 
+/// What the commands of a group are about.
+const GROUPS: [(&str, &str); 14] = [
+    ("alloc", "Look at allocations, their files and logs, and act on their tasks."),
+    ("config", "Check configurations of agents."),
+    ("deployment", "Look at deployments, promote, pause or fail them."),
+    ("eval", "Look at evaluations, and delete them."),
+    ("history", "Look at what happened before."),
+    ("job", "Run jobs, look at them and change them."),
+    ("namespace", "Make namespaces, look at them and delete them."),
+    ("node", "Look at nodes and node pools, empty nodes and change what they are."),
+    ("operator", "Look after the servers and what they agree on."),
+    ("scaling", "Look at what autoscalers are told."),
+    ("server", "Look at the servers, join them and let go of them."),
+    ("service", "Look at the services that the cluster itself keeps."),
+    ("system", "Tidy up."),
+    ("why", "Ask why things are as they are."),
+];
+
 /// Shorter names that are listed too; others only work.
 const SHOWN_ALIASES: [&str; 2] = ["exec", "start"];
 
@@ -97,6 +115,9 @@ fn summary_of(name: &str, commands: &[&Command]) -> String {
     let named = |command: &&&Command| command.name == name || command.aliases.contains(&name);
     if let Some(command) = commands.iter().find(named) {
         return command.summary.to_string();
+    }
+    if let Some((_, summary)) = GROUPS.iter().find(|(group, _)| *group == name) {
+        return summary.to_string();
     }
     let group = format!("{name} ");
     let inside: Vec<_> =

@@ -13,6 +13,7 @@ mod confirm;
 mod drain_monitor;
 mod environment;
 mod flags;
+mod hcl_format;
 mod help;
 mod hint;
 mod job_file;

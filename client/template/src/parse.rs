@@ -211,6 +211,10 @@ fn named<'a>(tokens: &'a [Token], word: &str, line: usize) -> Result<(String, &'
 }
 
 fn pipe(tokens: &[Token], line: usize) -> Result<Pipe, Error> {
+    // Each parenthesis is read by a call of its own.
+    if tokens.iter().filter(|token| token.kind == Kind::Open).count() > DEPTH_MAX {
+        return Err(Error { line, reason: format!("more than {DEPTH_MAX} parentheses") });
+    }
     let (variables, assigns, rest) = declared(tokens);
     let mut commands = Vec::new();
     let mut depth = 0_usize;

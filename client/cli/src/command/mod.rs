@@ -15,6 +15,7 @@ mod deployment_change;
 mod eval_list;
 mod eval_status;
 mod events;
+mod fmt;
 mod history_alloc;
 mod job_allocs;
 mod job_deployments;
@@ -87,6 +88,7 @@ pub fn all() -> Vec<&'static Command> {
         &eval_list::LIST,
         &eval_status::COMMAND,
         &events::COMMAND,
+        &fmt::COMMAND,
         &history_alloc::COMMAND,
         &job_allocs::COMMAND,
         &job_deployments::COMMAND,

@@ -99,6 +99,22 @@ fn an_agents_configuration_is_checked_without_one() {
 }
 
 #[test]
+fn files_are_brought_into_their_usual_form() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("web.nomad.hcl");
+    let name = path.to_str().unwrap();
+    std::fs::write(&path, "job \"web\" {\ntype=\"batch\"\n}\n").unwrap();
+    let checked = run(&["-check", folder.path().to_str().unwrap()], "fmt");
+    assert_eq!((checked.code, checked.stdout), (1, format!("{name}\n")), "{}", checked.stderr);
+    let written = run(&[name], "fmt");
+    assert_eq!((written.code, written.stdout), (0, format!("{name}\n")));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "job \"web\" {\n  type = \"batch\"\n}\n");
+    let again = run(&["-check", name], "fmt");
+    assert_eq!((again.code, again.stdout.as_str()), (0, ""));
+    assert_eq!(run(&["/nowhere"], "fmt").code, 1);
+}
+
+#[test]
 fn an_agent_is_well_or_says_why_not() {
     let server = Cluster::answering(&[
         ("GET /v1/agent/self", r#"{"stats": {"nomad": {"server": "true"}}}"#),

@@ -209,7 +209,9 @@ impl Call {
     pub fn next_page(&self, token: Option<&str>) -> String {
         let Some(token) = token else { return String::new() };
         let mut line = format!("{} {}", self.program, self.command.name);
-        for (name, value) in self.args.given().filter(|(name, _)| *name != "page-token") {
+        // The token is a secret, and what a terminal shows is read by others.
+        let shown = |(name, _): &(&str, &str)| !matches!(*name, "page-token" | "token");
+        for (name, value) in self.args.given().filter(shown) {
             match value {
                 "true" => line.push_str(&format!(" -{name}")),
                 value => line.push_str(&format!(" -{name} {}", quoted(value))),

@@ -60,11 +60,12 @@ async fn run(call: Call) -> Outcome {
     }
 }
 
-/// The newest allocation of a job that runs, in the group of `-group` if that is given.
-///
-/// # Errors
-/// When none runs, or the server refuses.
-pub async fn newest_running(call: &Call, client: &Client, look: &Look, job: &str) -> Result<String, Failure> {
+pub(super) async fn newest_running(
+    call: &Call,
+    client: &Client,
+    look: &Look,
+    job: &str,
+) -> Result<String, Failure> {
     let (namespace, job) = resolve::job(client, look, job).await?;
     let query = Query::new().namespace(&namespace);
     let mut allocs = client.job_allocations(&job, query).await.doing("querying allocations")?.value;
@@ -78,10 +79,7 @@ pub async fn newest_running(call: &Call, client: &Client, look: &Look, job: &str
 }
 
 /// The task that was named, or the only one.
-///
-/// # Errors
-/// When there is no such task, or there are several to choose from.
-pub fn choose_task(alloc: &Allocation, given: Option<&str>) -> Result<String, Failure> {
+pub(super) fn choose_task(alloc: &Allocation, given: Option<&str>) -> Result<String, Failure> {
     let group = alloc.job.iter().flat_map(|job| &job.task_groups);
     let group = group.into_iter().find(|group| group.name.as_deref() == Some(&alloc.task_group));
     let tasks: Vec<&str> =

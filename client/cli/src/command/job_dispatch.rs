@@ -47,7 +47,7 @@ async fn run(call: Call) -> Outcome {
         [job, source] => (job, Some(source.as_str())),
         _ => {
             return Err(
-                call.usage("This command takes one or two argument: <parameterized job> [input source]")
+                call.usage("This command takes one or two arguments: <parameterized job> [input source]")
             );
         }
     };

@@ -206,6 +206,77 @@ fn versions_show_what_changed_and_all_they_are() {
 }
 
 #[test]
+fn several_jobs_are_stopped_at_once_and_without_a_question() {
+    let cluster = web_cluster()
+        .with(
+            "GET /v1/jobs",
+            r#"[{"ID": "db", "Namespace": "default"}, {"ID": "web", "Namespace": "default"}]"#,
+        )
+        .with("DELETE /v1/job/web", &format!(r#"{{"EvalID": "{EVAL}"}}"#))
+        .with("DELETE /v1/job/db", r#"{"EvalID": "22222222-2222-4333-8444-555555555555"}"#);
+    let stopped = cluster.run(&["job", "stop", "-detach", "-purge", "-eval-priority=70", "web", "db"]);
+    assert_eq!(stopped.code, 0, "{}", stopped.stderr);
+    let mut lines: Vec<&str> = stopped.stdout.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, [EVAL, "22222222-2222-4333-8444-555555555555"]);
+    let deleted = stopped.asked.iter().filter(|request| request.starts_with("DELETE"));
+    assert!(
+        deleted.clone().all(|request| request.contains("purge=true&eval_priority=70")),
+        "{:?}",
+        stopped.asked
+    );
+    assert_eq!(deleted.count(), 2);
+    let unsure = web_cluster().run(&["job", "stop", "we"]);
+    let question = "Are you sure you want to stop job \"web\"? [y/N] ";
+    assert_eq!((unsure.code, unsure.stdout.as_str()), (0, question));
+    assert_eq!(unsure.stderr, "Cancelling job stop\n");
+}
+
+#[test]
+fn the_web_ui_is_pointed_at_where_there_is_one() {
+    let with_ui =
+        |config: &str| web_cluster().with("GET /v1/agent/self", &format!(r#"{{"config": {config}}}"#));
+    let cluster = with_ui(r#"{"UI": {"Enabled": true, "ShowCLIHints": true}}"#);
+    let shown = cluster.run(&["job", "status", "web"]);
+    let hint = format!("\n==> View this job in the Web UI: {}/ui/jobs/web@default\n", cluster.address);
+    assert_eq!((shown.code, shown.stderr), (0, hint));
+    let hidden = cluster.run_with(&[("NOMAD_CLI_SHOW_HINTS", "0")], &["job", "status", "web"]);
+    assert_eq!(hidden.stderr, "");
+    let unwanted = with_ui(r#"{"UI": {"Enabled": true, "ShowCLIHints": false}}"#);
+    assert_eq!(unwanted.run(&["job", "status", "web"]).stderr, "");
+    let none = with_ui(r#"{"UI": {"Enabled": false}}"#).run(&["job", "status", "-ui", "web"]);
+    let why = "The web UI cannot be opened: the agent that was asked has none\n";
+    assert_eq!((none.code, none.stderr.as_str()), (0, why));
+}
+
+#[test]
+fn an_allocation_is_placed_anew_by_rescheduling() {
+    let next = ALLOC.replace("5d16", "6d16");
+    let cluster = web_cluster()
+        .with(&format!("PUT /v1/allocation/{ALLOC}/stop"), &format!(r#"{{"EvalID": "{EVAL}"}}"#))
+        .with(
+            &format!("GET /v1/allocation/{ALLOC}"),
+            &format!(r#"{{"ID": "{ALLOC}", "NextAllocation": "{next}"}}"#),
+        )
+        .with(
+            &format!("GET /v1/allocation/{next}"),
+            &format!(r#"{{"ID": "{next}", "ClientStatus": "running"}}"#),
+        );
+    let done = cluster.run(&["job", "restart", "-reschedule", "-no-shutdown-delay", "web"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let text = without_times(&done.stdout);
+    assert!(text.contains("    T: Rescheduling allocation \"5d16e7fe\" for group \"api\"\n"), "{text}");
+    assert!(text.contains("    T: Allocation \"5d16e7fe\" replaced by \"6d16e7fe\"\n"), "{text}");
+    let stop = sent(&done.asked, "PUT");
+    assert!(stop.contains("no_shutdown_delay=true"), "{stop}");
+    let broken = cluster.with(
+        &format!("GET /v1/allocation/{next}"),
+        &format!(r#"{{"ID": "{next}", "ClientStatus": "failed"}}"#),
+    );
+    assert_eq!(broken.run(&["job", "restart", "-reschedule", "-on-error=fail", "web"]).code, 1);
+}
+
+#[test]
 fn the_empty_name_is_nobodys_prefix() {
     let refused = web_cluster().run(&["job", "stop", "-yes", ""]);
     assert_eq!((refused.code, refused.asked.len()), (1, 0), "{:?}", refused.asked);

@@ -171,8 +171,12 @@ fn report(program: &str, command: &Command, failure: Failure) -> u8 {
         }
         Failure::Flag(error) => {
             write_err(format!("{error}\n{}\n{hint}", help::usage(program, command)));
+            return mistake(command);
         }
-        Failure::Usage(message) => write_err(format!("{message}\n{hint}")),
+        Failure::Usage(message) => {
+            write_err(format!("{message}\n{hint}"));
+            return mistake(command);
+        }
         Failure::Failed(error) => write_err(format!("{error:#}")),
         Failure::Code(code, message) => {
             write_err(message);
@@ -180,6 +184,15 @@ fn report(program: &str, command: &Command, failure: Failure) -> u8 {
         }
     }
     1
+}
+
+/// What a mistake in the arguments ends with. Some commands keep 1 for what they found.
+fn mistake(command: &Command) -> u8 {
+    match command.name {
+        "job plan" | "job validate" => 255,
+        "check" => 2,
+        _ => 1,
+    }
 }
 
 #[cfg(test)]

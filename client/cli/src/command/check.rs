@@ -1,7 +1,7 @@
 use sdk::Client;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
-use crate::flags::{FlagError, value};
+use crate::flags::value;
 
 pub static COMMAND: Command = Command {
     name: "check",
@@ -19,16 +19,10 @@ pub static COMMAND: Command = Command {
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
-/// The arguments make no sense.
-const USAGE: u8 = 2;
-
 async fn run(call: Call) -> Outcome {
-    let wrong = |error: FlagError| Failure::Code(USAGE, error.to_string());
-    let peers = call.args.number("min-peers").map_err(wrong)?.unwrap_or(0);
-    let servers = call.args.number("min-servers").map_err(wrong)?.unwrap_or(1);
-    if !call.args.words.is_empty() {
-        return Err(Failure::Code(USAGE, "This command takes no arguments".to_string()));
-    }
+    call.no_arguments()?;
+    let peers = call.args.number("min-peers")?.unwrap_or(0);
+    let servers = call.args.number("min-servers")?.unwrap_or(1);
     let client = call.client()?;
     match judge(&client, peers, servers).await? {
         None => Ok(0),

@@ -1,5 +1,6 @@
 use model::document::{Job, JobSubmission};
 use sdk::Query;
+use serde::Serialize;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run};
 use crate::flags::{switch, value};
@@ -24,6 +25,13 @@ pub static COMMAND: Command = Command {
     ],
     run: Run::Task(|call| Box::pin(run(call))),
 };
+
+/// A job the way files of jobs in JSON hold it.
+#[derive(Serialize)]
+pub struct Wrapped<'a> {
+    #[serde(rename = "Job")]
+    pub job: &'a Job,
+}
 
 async fn run(call: Call) -> Outcome {
     let (client, look) = (call.client()?, call.look());
@@ -56,7 +64,7 @@ async fn run(call: Call) -> Outcome {
     }
     match objects {
         Some(template @ Objects::Template(_)) => template.print(&job),
-        Some(Objects::Json) | None => Objects::Json.print(&serde_json::json!({ "Job": job })),
+        Some(Objects::Json) | None => Objects::Json.print(&Wrapped { job: &job }),
     }
 }
 

@@ -1,6 +1,7 @@
 use api::JobRegisterRequest;
 use model::document::Job;
 
+use super::job_inspect::Wrapped;
 use crate::call::{
     CLIENT_FLAGS, Call, Command, DETACH_FLAGS, Doing, Failure, Outcome, Run, UI_FLAGS, VERBOSE_FLAGS,
 };
@@ -48,7 +49,7 @@ async fn run(call: Call) -> Outcome {
     }
     let job = file.parsed.job;
     if call.args.switch("output") {
-        write_out(json(&serde_json::json!({ "Job": job })));
+        write_out(json(&Wrapped { job: &job }));
         return Ok(0);
     }
     let namespace = call.namespace_of(&job);

@@ -29,11 +29,7 @@ async fn run(call: Call) -> Outcome {
     if let Err(Failure::Failed(error)) = call.refuse_enterprise("vault-namespace") {
         return Err(Failure::Code(NOT_CHECKED, error.to_string()));
     }
-    let path = match call.one_argument() {
-        Ok(path) => path,
-        Err(Failure::Usage(message)) => return Err(Failure::Code(NOT_CHECKED, message)),
-        Err(other) => return Err(other),
-    };
+    let path = call.one_argument()?;
     let parsed = job_file::load(&call, path).await?.parsed;
     let client = call.client_in(&call.namespace_of(&parsed.job))?;
     let mut warnings = parsed.warnings;

@@ -162,6 +162,20 @@ fn groups_print_their_help_and_end_with_one() {
 }
 
 #[test]
+fn a_mistake_is_told_apart_from_what_was_found() {
+    for (words, code) in [
+        (&["job", "plan", "-nope", "x"][..], 255),
+        (&["job", "plan"][..], 255),
+        (&["job", "validate", "-nope", "x"][..], 255),
+        (&["check", "-nope"][..], 2),
+        (&["job", "run", "-nope", "x"][..], 1),
+        (&["nope"][..], 127),
+    ] {
+        assert_eq!(Cluster::answering(&[]).run(words).code, code, "{words:?}");
+    }
+}
+
+#[test]
 fn encryption_is_refused_rather_than_left_out() {
     let refused = run(&["-address=https://127.0.0.1:4646"], "agent-info");
     assert_eq!(refused.code, 1);

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use base::Time;
 use jiff::tz::TimeZone;
 use model::document::Job;
-use sdk::{Builder, Client};
+use sdk::{Builder, Client, Query};
 
 use crate::environment::{ADDRESS_DEFAULT, Environment};
 use crate::flags::{Args, Flag, FlagError, switch, value};
@@ -89,13 +89,33 @@ pub const CLIENT_FLAGS: &[Flag] = &[
     value("token", "SECRET", "The token to ask with. Also NOMAD_TOKEN."),
     switch("no-color", "No colours. Also NOMAD_CLI_NO_COLOR."),
     switch("force-color", "Colours even when the output is no terminal. Also NOMAD_CLI_FORCE_COLOR."),
+    value("ca-cert", "FILE", "Certificates to trust. Also NOMAD_CACERT. This build speaks no TLS."),
+    value("ca-path", "DIR", "The same, in a directory. Also NOMAD_CAPATH."),
+    value("client-cert", "FILE", "The certificate to show. Also NOMAD_CLIENT_CERT."),
+    value("client-key", "FILE", "Its key. Also NOMAD_CLIENT_KEY."),
+    value("tls-server-name", "NAME", "The name to expect. Also NOMAD_TLS_SERVER_NAME."),
+    switch("tls-skip-verify", "Trust any certificate. Also NOMAD_SKIP_VERIFY."),
+    switch("insecure", "The same as -tls-skip-verify."),
 ];
 
 /// Flags of every command that can show its objects as they are.
-pub const OBJECT_FLAGS: &[Flag] = &[
-    switch("json", "Print the objects as JSON."),
-    value("t", "TEMPLATE", "A Go template to print the objects with. Not supported yet."),
+pub const OBJECT_FLAGS: &[Flag] = &[switch("json", "Print the objects as JSON."), TEMPLATE_FLAG];
+
+/// Objects in a form of the caller's own.
+pub const TEMPLATE_FLAG: Flag = value("t", "TEMPLATE", "A Go template to print the objects with.");
+
+/// Flags of every command whose objects can be looked at in the web UI.
+pub const UI_FLAGS: &[Flag] = &[switch("ui", "Open the web UI there, if the agent has one.")];
+
+/// Flags of every list that comes in pages.
+pub const PAGE_FLAGS: &[Flag] = &[
+    value("filter", "EXPR", "List only what this expression is true of."),
+    value("per-page", "N", "Entries a page."),
+    value("page-token", "TOKEN", "The page to begin with."),
 ];
+
+/// Flags of every command that makes an evaluation and follows it.
+pub const DETACH_FLAGS: &[Flag] = &[switch("detach", "Return at once, with the id of the evaluation.")];
 
 /// Flags of every command that shows ids.
 pub const VERBOSE_FLAGS: &[Flag] = &[switch("verbose", "Print whole ids, exact times and more detail.")];
@@ -123,16 +143,24 @@ impl Call {
     /// # Errors
     /// When the address cannot be used.
     pub fn client_in(&self, namespace: &str) -> Result<Client, Failure> {
-        if !self.environment.http_auth.is_empty() {
-            return Err(anyhow::anyhow!("NOMAD_HTTP_AUTH is not supported yet: use a token").into());
-        }
         let builder = Builder {
-            address: self.setting("address", &self.environment.address, ADDRESS_DEFAULT).to_string(),
+            address: self.address().to_string(),
+            basic_auth: self.environment.http_auth.clone(),
             token: self.setting("token", &self.environment.token, "").to_string(),
             region: self.setting("region", &self.environment.region, "").to_string(),
             namespace: namespace.to_string(),
         };
         builder.build().doing("initializing client")
+    }
+
+    fn address(&self) -> &str {
+        self.setting("address", &self.environment.address, ADDRESS_DEFAULT)
+    }
+
+    /// Where a browser reaches the agent: a socket has no web page, so then the usual place.
+    pub fn web_address(&self) -> &str {
+        let address = self.address();
+        if address.starts_with("unix:") { ADDRESS_DEFAULT } else { address.trim_end_matches('/') }
     }
 
     /// The namespace asked in; empty means the server's default.
@@ -164,19 +192,34 @@ impl Call {
         }
     }
 
-    /// Whether objects are asked for as JSON.
+    /// What of a list is asked for.
     ///
     /// # Errors
-    /// When a template is asked for: that is not supported.
-    pub fn wants_json(&self) -> Result<bool, Failure> {
-        let json = self.args.switch("json");
-        match self.args.value("t") {
-            None => Ok(json),
-            Some(_) if json => {
-                Err(anyhow::anyhow!("Both json and template formatting are not allowed").into())
+    /// When `-per-page` is no number.
+    pub fn page(&self) -> Result<Query, Failure> {
+        let text = |name| self.args.value(name).unwrap_or_default();
+        let size = self.args.number::<u32>("per-page")?.filter(|size| *size > 0);
+        Ok(Query::new()
+            .with("filter", text("filter"))
+            .with("per_page", size.map(|size| size.to_string()).unwrap_or_default())
+            .with("next_token", text("page-token")))
+    }
+
+    /// How to ask for the rest of a list; empty when this is all.
+    pub fn next_page(&self, token: Option<&str>) -> String {
+        let Some(token) = token else { return String::new() };
+        let mut line = format!("{} {}", self.program, self.command.name);
+        // The token is a secret, and what a terminal shows is read by others.
+        let shown = |(name, _): &(&str, &str)| !matches!(*name, "page-token" | "token");
+        for (name, value) in self.args.given().filter(shown) {
+            match value {
+                "true" => line.push_str(&format!(" -{name}")),
+                value => line.push_str(&format!(" -{name} {}", quoted(value))),
             }
-            Some(_) => Err(anyhow::anyhow!("Go templates (-t) are not supported yet: use -json").into()),
         }
+        line.push_str(&format!(" -page-token {token}"));
+        line.extend(self.args.words.iter().map(|word| format!(" {}", quoted(word))));
+        format!("\nResults have been paginated. To get the next page run:\n\n{line}\n")
     }
 
     /// The only argument.
@@ -202,6 +245,28 @@ impl Call {
         }
     }
 
+    /// Two arguments.
+    ///
+    /// # Errors
+    /// When there are more or fewer.
+    pub fn two_arguments(&self) -> Result<(&str, &str), Failure> {
+        match self.args.words.as_slice() {
+            [first, second] => Ok((first, second)),
+            _ => Err(self.usage(&format!("This command takes two arguments: {}", self.command.arguments))),
+        }
+    }
+
+    /// Why an enterprise flag cannot do what it says.
+    ///
+    /// # Errors
+    /// When it was given.
+    pub fn refuse_enterprise(&self, flag: &'static str) -> Result<(), Failure> {
+        match self.args.value(flag) {
+            None | Some("") => Ok(()),
+            Some(_) => Err(anyhow::anyhow!("-{flag} is only of enterprise releases: leave it out").into()),
+        }
+    }
+
     /// # Errors
     /// When there are any.
     pub fn no_arguments(&self) -> Result<(), Failure> {
@@ -216,6 +281,15 @@ impl Call {
             None => message.to_string(),
         })
     }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@=,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_string();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// The clock on the wall.

@@ -16,6 +16,15 @@ pub struct Environment {
     pub http_auth: String,
     pub no_color: bool,
     pub force_color: bool,
+    /// Nobody wants to be pointed at the web UI.
+    pub hide_hints: bool,
+    /// The line that is being typed, when a shell asks how it may go on.
+    pub completed_line: Option<String>,
+    /// Where the cursor stands in it.
+    pub completed_point: Option<usize>,
+    pub home: String,
+    /// Where fish and others keep their settings; below `home` unless given.
+    pub config_home: String,
     /// Values of job variables: `NOMAD_VAR_name`.
     pub variables: BTreeMap<String, String>,
 }
@@ -41,6 +50,11 @@ impl Environment {
             "NOMAD_HTTP_AUTH" => self.http_auth = value,
             "NOMAD_CLI_NO_COLOR" => self.no_color = true,
             "NOMAD_CLI_FORCE_COLOR" => self.force_color = true,
+            "NOMAD_CLI_SHOW_HINTS" => self.hide_hints = api::go_bool(&value) == Some(false),
+            "COMP_LINE" => self.completed_line = Some(value),
+            "COMP_POINT" => self.completed_point = value.parse().ok(),
+            "HOME" => self.home = value,
+            "XDG_CONFIG_HOME" => self.config_home = value,
             _ => {
                 if let Some(variable) = name.strip_prefix("NOMAD_VAR_").filter(|name| !name.is_empty()) {
                     self.variables.insert(variable.to_string(), value);

@@ -109,6 +109,20 @@ fn read_switch(name: &'static str, value: &str) -> Result<bool, FlagError> {
 }
 
 impl Args {
+    /// What of these a command with fewer or other flags understands.
+    pub fn taking(args: &Args, known: impl Fn(&str) -> bool) -> Args {
+        let given = args.given.iter().filter(|(name, _)| known(name));
+        Args {
+            given: given.map(|(name, values)| (*name, values.clone())).collect(),
+            words: args.words.clone(),
+        }
+    }
+
+    /// Everything that was given, by the names of the flags.
+    pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.given.iter().flat_map(|(name, values)| values.iter().map(|value| (*name, value.as_str())))
+    }
+
     /// A switch that is off unless given.
     pub fn switch(&self, name: &'static str) -> bool {
         self.value(name) == Some("true")

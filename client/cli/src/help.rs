@@ -1,10 +1,36 @@
 //! Help pages: one a command, one for each group of commands, one for all.
 
 use crate::call::Command;
+use crate::complete::HIDDEN;
 use crate::flags::{Flag, Takes};
 
 /// What a newcomer needs first.
 const COMMON: [&str; 7] = ["run", "stop", "status", "alloc", "job", "node", "agent"];
+
+/// What the commands of a group are about.
+const GROUPS: [(&str, &str); 14] = [
+    ("alloc", "Look at allocations, their files and logs, and act on their tasks."),
+    ("config", "Check configurations of agents."),
+    ("deployment", "Look at deployments, promote, pause or fail them."),
+    ("eval", "Look at evaluations, and delete them."),
+    ("history", "Look at what happened before."),
+    ("job", "Run jobs, look at them and change them."),
+    ("namespace", "Make namespaces, look at them and delete them."),
+    ("node", "Look at nodes and node pools, empty nodes and change what they are."),
+    ("operator", "Look after the servers and what they agree on."),
+    ("scaling", "Look at what autoscalers are told."),
+    ("server", "Look at the servers, join them and let go of them."),
+    ("service", "Look at the services that the cluster itself keeps."),
+    ("system", "Tidy up."),
+    ("why", "Ask why things are as they are."),
+];
+
+/// Shorter names that are listed too; others only work.
+const SHOWN_ALIASES: [&str; 2] = ["exec", "start"];
+
+fn is_known(name: &str, commands: &[&Command]) -> bool {
+    commands.iter().any(|command| command.aliases.contains(&name))
+}
 
 /// The page of all commands.
 pub fn overview(program: &str, commands: &[&Command]) -> String {
@@ -12,13 +38,22 @@ pub fn overview(program: &str, commands: &[&Command]) -> String {
     let mut others: Vec<(String, String)> = Vec::new();
     for command in commands.iter() {
         let first = command.name.split(' ').next().unwrap_or_default();
-        if !COMMON.contains(&first) && others.iter().all(|(name, _)| name != first) {
+        if !COMMON.contains(&first)
+            && !HIDDEN.contains(&first)
+            && others.iter().all(|(name, _)| name != first)
+        {
             others.push((first.to_string(), summary_of(first, commands)));
         }
     }
+    others.extend(
+        SHOWN_ALIASES
+            .iter()
+            .filter(|name| is_known(name, commands))
+            .map(|name| (name.to_string(), summary_of(name, commands))),
+    );
     others.sort();
     format!(
-        "Usage: {program} [-version] [-help] <command> [args]\n\n\
+        "Usage: {program} [-version] [-help] [-autocomplete-(un)install] <command> [args]\n\n\
          Common commands:\n{}\nOther commands:\n{}",
         columns(&common),
         columns(&others)
@@ -45,7 +80,9 @@ pub fn page(program: &str, command: &Command) -> String {
     if !command.aliases.is_empty() {
         text.push_str(&format!("\n  Also: {}\n", command.aliases.join(", ")));
     }
-    let flags: Vec<_> = command.flags.iter().copied().flatten().map(flag_line).collect();
+    // What has no word of help is known only to be refused by name.
+    let flags = command.flags.iter().copied().flatten().filter(|flag| !flag.help.is_empty());
+    let flags: Vec<_> = flags.map(flag_line).collect();
     if !flags.is_empty() {
         text.push_str(&format!("\nFlags:\n{}", columns(&flags)));
     }
@@ -78,6 +115,9 @@ fn summary_of(name: &str, commands: &[&Command]) -> String {
     let named = |command: &&&Command| command.name == name || command.aliases.contains(&name);
     if let Some(command) = commands.iter().find(named) {
         return command.summary.to_string();
+    }
+    if let Some((_, summary)) = GROUPS.iter().find(|(group, _)| *group == name) {
+        return summary.to_string();
     }
     let group = format!("{name} ");
     let inside: Vec<_> =

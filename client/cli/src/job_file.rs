@@ -7,7 +7,7 @@ use anyhow::Context;
 use jobspec::{Files, Parsed, Source, Variables};
 use model::document::{JobSubmission, Map};
 
-use crate::call::{Call, Failure};
+use crate::call::{Call, Doing, Failure};
 use crate::flags::{Flag, switch, value};
 
 /// Flags of every command that reads a job file.
@@ -74,20 +74,22 @@ impl Files for Disk {
     }
 }
 
-/// Reads the job file that the call names; `-` is standard input.
+/// Reads the job file that the call names; `-` is standard input, and `http://…` is fetched.
 ///
 /// # Errors
 /// When a file cannot be read, or holds no job: then each problem is shown with its position.
-pub fn load(call: &Call, path: &str) -> Result<JobFile, Failure> {
-    if path.contains("://") {
-        return Err(anyhow::anyhow!(
-            "{path}: job files are not fetched from elsewhere yet: download it first"
-        )
-        .into());
-    }
-    let source = read_source(path)?;
+pub async fn load(call: &Call, path: &str) -> Result<JobFile, Failure> {
+    let source = match path.split_once("://") {
+        None => read_source(path)?,
+        Some(("http", _)) => Source::new(path, sdk::fetch(path).await.doing("getting job file")?),
+        Some((kind, _)) => {
+            let why = format!("{path}: job files are not fetched over {kind}: download it first");
+            return Err(anyhow::anyhow!(why).into());
+        }
+    };
     let variables = variables(call)?;
-    let json = call.args.switch("json") || Path::new(path).extension().is_some_and(|kind| kind == "json");
+    let json = call.args.switch("json")
+        || Path::new(path.split('?').next().unwrap_or(path)).extension().is_some_and(|kind| kind == "json");
     let parse = if json { jobspec::parse_json } else { jobspec::parse };
     let parsed = parse(&source, &variables, &Disk)
         .map_err(|wrong| anyhow::anyhow!("Error getting job struct: the job file is not valid\n\n{wrong}"))?;
@@ -160,6 +162,10 @@ job "web" {
 }
 "#;
 
+    fn waited<T>(what: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(what)
+    }
+
     fn call(arguments: &[&str]) -> Call {
         let arguments: Vec<String> = arguments.iter().map(|word| word.to_string()).collect();
         let args = flags::parse(JOB_FILE_FLAGS.iter(), &arguments).unwrap();
@@ -175,7 +181,7 @@ job "web" {
         let path = directory.path().join("web.nomad.hcl");
         std::fs::write(&path, FILE).unwrap();
         let command = |call: Call| {
-            let file = load(&call, path.to_str().unwrap()).unwrap();
+            let file = waited(load(&call, path.to_str().unwrap())).unwrap();
             let command = file.parsed.job.task_groups[0].tasks[0].config["command"].clone();
             (command, file.submission.variable_flags.len(), file.submission.format)
         };
@@ -185,11 +191,12 @@ job "web" {
 
     #[test]
     fn what_cannot_be_read_is_named() {
-        let message = |path| match load(&call(&[]), path) {
+        let message = |path| match waited(load(&call(&[]), path)) {
             Err(Failure::Failed(error)) => format!("{error:#}"),
             _ => panic!("expected a failure"),
         };
         assert!(message("/nowhere/x.hcl").starts_with("cannot read /nowhere/x.hcl: "));
-        assert!(message("https://example.com/x.hcl").contains("not fetched"));
+        assert!(message("https://example.com/x.hcl").contains("not fetched over https: download it first"));
+        assert!(message("http://127.0.0.1:1/x.hcl").starts_with("Error getting job file: "));
     }
 }

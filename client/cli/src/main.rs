@@ -8,19 +8,25 @@
 mod agent;
 mod call;
 mod command;
+mod complete;
 mod confirm;
 mod drain_monitor;
 mod environment;
 mod flags;
+mod hcl_format;
 mod help;
+mod hint;
 mod job_file;
+mod launch;
 mod layout;
 mod monitor;
+mod objects;
 mod output;
 mod resolve;
 mod settings;
+mod tail;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use call::{Call, Command, Failure, Outcome, Run};
@@ -55,10 +61,21 @@ fn program_name(path: &str) -> String {
 
 fn dispatch(program: &str, arguments: &[String], environment: Environment) -> u8 {
     let commands = command::all();
+    if let Some(line) = environment.completed_line.as_ref().filter(|line| !line.is_empty()) {
+        let found = complete::candidates(program, &commands, line, &environment);
+        write_out(found.iter().map(|word| format!("{word}\n")).collect::<String>());
+        return 0;
+    }
     if let Some((command, words)) = find(&commands, arguments) {
         return run(program, command, &arguments[words..], environment);
     }
     match arguments.first().map(String::as_str) {
+        Some("-autocomplete-install" | "--autocomplete-install") => {
+            set_up(complete::install::install(program, &environment), "installed in")
+        }
+        Some("-autocomplete-uninstall" | "--autocomplete-uninstall") => {
+            set_up(complete::install::uninstall(program, &environment), "removed from")
+        }
         Some("-version" | "--version" | "-v") => run(program, &command::version::COMMAND, &[], environment),
         Some("-h" | "-help" | "--help") => {
             write_out(help::overview(program, &commands));
@@ -69,6 +86,20 @@ fn dispatch(program: &str, arguments: &[String], environment: Environment) -> u8
             NO_COMMAND
         }
         Some(first) => no_command(program, first, arguments, &commands),
+    }
+}
+
+fn set_up(done: anyhow::Result<Vec<PathBuf>>, how: &str) -> u8 {
+    match done {
+        Ok(files) => {
+            let line = |file: &PathBuf| format!("Autocompletion {how} {}\n", file.display());
+            write_out(files.iter().map(line).collect::<String>());
+            0
+        }
+        Err(error) => {
+            write_err(format!("{error:#}"));
+            1
+        }
     }
 }
 
@@ -140,8 +171,12 @@ fn report(program: &str, command: &Command, failure: Failure) -> u8 {
         }
         Failure::Flag(error) => {
             write_err(format!("{error}\n{}\n{hint}", help::usage(program, command)));
+            return mistake(command);
         }
-        Failure::Usage(message) => write_err(format!("{message}\n{hint}")),
+        Failure::Usage(message) => {
+            write_err(format!("{message}\n{hint}"));
+            return mistake(command);
+        }
         Failure::Failed(error) => write_err(format!("{error:#}")),
         Failure::Code(code, message) => {
             write_err(message);
@@ -149,6 +184,15 @@ fn report(program: &str, command: &Command, failure: Failure) -> u8 {
         }
     }
     1
+}
+
+/// What a mistake in the arguments ends with. Some commands keep 1 for what they found.
+fn mistake(command: &Command) -> u8 {
+    match command.name {
+        "job plan" | "job validate" => 255,
+        "check" => 2,
+        _ => 1,
+    }
 }
 
 #[cfg(test)]
@@ -163,7 +207,7 @@ mod tests {
     #[test]
     fn the_longest_name_wins_and_aliases_mean_the_same() {
         assert_eq!(found("job status web"), Some(("job status", 2)));
-        assert_eq!(found("status web"), Some(("job status", 1)));
+        assert_eq!(found("status web"), Some(("status", 1)));
         assert_eq!(found("run x.hcl"), Some(("job run", 1)));
         assert_eq!(found("history alloc 1234"), Some(("history alloc", 2)));
         assert_eq!(found("node-status"), Some(("node status", 1)));
@@ -201,7 +245,9 @@ mod tests {
     fn the_overview_lists_what_a_newcomer_needs_first() {
         let page = help::overview("nomad", &command::all());
         assert!(
-            page.starts_with("Usage: nomad [-version] [-help] <command> [args]\n\nCommon commands:\n  run ")
+            page.starts_with(
+                "Usage: nomad [-version] [-help] [-autocomplete-(un)install] <command> [args]\n\nCommon commands:\n  run "
+            )
         );
         assert!(page.contains("\nOther commands:\n"), "{page}");
         assert!(page.contains("\n  events "), "{page}");

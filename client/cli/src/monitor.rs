@@ -18,6 +18,10 @@ const POLL: Duration = Duration::from_secs(1);
 /// How long one read of a deployment waits for a change.
 const DEPLOYMENT_WAIT: base::Duration = base::Duration::from_secs(2);
 
+/// What turns while something goes on, and how fast.
+const FRAMES: [char; 4] = ['|', '/', '-', '\\'];
+const SPIN: Duration = Duration::from_millis(120);
+
 /// Most evaluations followed one after the other: a rolling update has one a step.
 const CHAIN_MAX: usize = 1000;
 
@@ -197,7 +201,8 @@ async fn until_over(client: &Client, look: &Look, id: &str) -> Result<Deployment
     let (mut index, mut shown) = (Index::ZERO, String::new());
     loop {
         let query = Query::new().newer_than(index, DEPLOYMENT_WAIT).flag("stale", true);
-        let answer = client.deployment(id, query).await.doing("reading deployment")?;
+        let text = format!("Deployment \"{}\" in progress...", look.id(id));
+        let answer = spinning(&text, client.deployment(id, query)).await.doing("reading deployment")?;
         let view = layout::deployment::view(look, &answer.value);
         if view != shown {
             show(look, &view, &shown);
@@ -207,6 +212,28 @@ async fn until_over(client: &Client, look: &Look, id: &str) -> Result<Deployment
             return Ok(answer.value);
         }
         index = answer.index.max(Index(1));
+    }
+}
+
+/// Shows on a terminal that something goes on until it is done; nothing stays of that.
+async fn spinning<T>(text: &str, what: impl Future<Output = T>) -> T {
+    if !io::stdout().is_terminal() {
+        return what.await;
+    }
+    let mut what = std::pin::pin!(what);
+    let mut ticks = tokio::time::interval(SPIN);
+    let mut frames = FRAMES.iter().cycle();
+    loop {
+        tokio::select! {
+            done = &mut what => {
+                write_out("\r\x1b[K");
+                return done;
+            }
+            _ = ticks.tick() => {
+                let frame = frames.next().expect("a cycle has no end");
+                write_out(format!("\r  {frame} {text}"));
+            }
+        }
     }
 }
 
@@ -222,6 +249,16 @@ fn show(look: &Look, view: &str, shown: &str) {
         format!("\x1b[{}A\x1b[J", shown.lines().count() + head.lines().count())
     };
     write_out(format!("{up}{head}{body}"));
+}
+
+/// Says a headline of something else that takes its time.
+pub fn head(look: &Look, text: &str) {
+    say(look, &[Line::Head(text.to_string())]);
+}
+
+/// Says a detail of it.
+pub fn detail(look: &Look, text: &str) {
+    say(look, &[Line::Detail(text.to_string())]);
 }
 
 fn say(look: &Look, lines: &[Line]) {

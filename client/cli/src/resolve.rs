@@ -15,7 +15,7 @@ const JOBS_MAX: u32 = 20;
 ///
 /// # Errors
 /// `short` when only one character was given: that would match one thing in sixteen.
-fn prefix<'a>(id: &'a str, short: &str) -> Result<&'a str, Failure> {
+pub fn prefix<'a>(id: &'a str, short: &str) -> Result<&'a str, Failure> {
     if id.chars().count() < 2 {
         return Err(anyhow::anyhow!("{short} must contain at least two characters.").into());
     }
@@ -127,7 +127,24 @@ pub async fn deployment(client: &Client, look: &Look, id: &str) -> Result<Deploy
 /// When there are none or several, or the server refuses. A token that may not list jobs may still know the
 /// name of one, so then the name is taken as it is.
 pub async fn job(client: &Client, look: &Look, id: &str) -> Result<(String, String), Failure> {
-    let query = Query::new().prefix(id).with("per_page", JOBS_MAX);
+    job_that(client, look, id, "").await
+}
+
+/// As [`job`], among those that `filter` is true of.
+///
+/// # Errors
+/// As [`job`].
+pub async fn job_that(
+    client: &Client,
+    look: &Look,
+    id: &str,
+    filter: &str,
+) -> Result<(String, String), Failure> {
+    // It would begin the name of every job.
+    if id.is_empty() {
+        return Err(anyhow::anyhow!("The name of a job must not be empty").into());
+    }
+    let query = Query::new().prefix(id).with("per_page", JOBS_MAX).with("filter", filter);
     let found = match client.jobs(query).await {
         Err(error) if error.status() == Some(403) => {
             return Ok((client.namespace().to_string(), id.to_string()));

@@ -1,6 +1,9 @@
-use api::{AllocResourceUsage, AllocStopResponse, AllocationHistory};
-use model::document::{Allocation, AllocationListStub};
+use api::{
+    AllocResourceUsage, AllocSignalRequest, AllocStopResponse, AllocationHistory, AllocationRestartRequest,
+};
+use model::document::{Allocation, AllocationListStub, Map};
 use reqwest::Method;
+use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::client::{Answer, Client, Query, segment};
@@ -22,6 +25,24 @@ pub struct LogRequest {
     /// Bytes from the start, or from the end with `from_end`.
     pub offset: u64,
     pub from_end: bool,
+}
+
+/// How one check of a service went last: `AllocCheckStatus` of the v1 contract.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct AllocCheckStatus {
+    #[serde(rename = "ID")]
+    pub id: String,
+    pub check: String,
+    pub group: String,
+    pub mode: String,
+    pub output: String,
+    pub service: String,
+    pub task: String,
+    pub status: String,
+    pub status_code: i64,
+    /// Unix seconds.
+    pub timestamp: i64,
 }
 
 /// Allocations. Ids are whole UUIDs.
@@ -49,6 +70,37 @@ impl Client {
     /// `GET /v1/client/allocation/:id/stats`: asked of the node that runs it.
     pub async fn allocation_stats(&self, id: &str) -> Result<AllocResourceUsage, Error> {
         Ok(self.get(&format!("/v1/client/allocation/{}/stats", segment(id)), Query::new()).await?.value)
+    }
+
+    /// `PUT /v1/client/allocation/:id/restart`: its running tasks, or as the request says.
+    pub async fn restart_allocation(
+        &self,
+        id: &str,
+        request: &AllocationRestartRequest,
+        query: Query,
+    ) -> Result<(), Error> {
+        let path = format!("/v1/client/allocation/{}/restart", segment(id));
+        self.send(self.request(Method::PUT, &path, query).json(request)).await.map(drop)
+    }
+
+    /// `PUT /v1/client/allocation/:id/signal`: an empty task means all.
+    pub async fn signal_allocation(
+        &self,
+        id: &str,
+        request: &AllocSignalRequest,
+        query: Query,
+    ) -> Result<(), Error> {
+        let path = format!("/v1/client/allocation/{}/signal", segment(id));
+        self.send(self.request(Method::PUT, &path, query).json(request)).await.map(drop)
+    }
+
+    /// `GET /v1/client/allocation/:id/checks`: by the id of the check.
+    pub async fn allocation_checks(
+        &self,
+        id: &str,
+        query: Query,
+    ) -> Result<Map<String, AllocCheckStatus>, Error> {
+        Ok(self.get(&format!("/v1/client/allocation/{}/checks", segment(id)), query).await?.value)
     }
 
     /// `GET /v1/client/fs/logs/:id`: the task's log, in pieces as they come.

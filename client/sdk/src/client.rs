@@ -1,8 +1,11 @@
 use std::time::Duration;
 
 use base::Index;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use model::document::input;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -39,6 +42,8 @@ pub struct Builder {
     pub token: String,
     pub namespace: String,
     pub region: String,
+    /// `user` or `user:password`, for a proxy in front of the agent.
+    pub basic_auth: String,
 }
 
 /// A value and what the answer's headers say of it.
@@ -100,12 +105,10 @@ impl Builder {
     pub fn build(self) -> Result<Client, Error> {
         let wrong = |reason: &str| Error::Address { address: self.address.clone(), reason: reason.into() };
         let mut http = reqwest::Client::builder().connect_timeout(CONNECT_TIMEOUT).no_proxy();
-        if !self.token.is_empty() {
-            let mut value = reqwest::header::HeaderValue::from_str(&self.token)
-                .map_err(|_| wrong("the token holds characters that a header cannot carry"))?;
-            value.set_sensitive(true);
-            http = http.default_headers([(TOKEN_HEADER, value)].into_iter().collect());
-        }
+        let headers = self.secrets();
+        http = http.default_headers(
+            headers.ok_or_else(|| wrong("the token holds characters that a header cannot carry"))?,
+        );
         let address = match self.address.split_once("://") {
             Some(("http", _)) => self.address.trim_end_matches('/').to_string(),
             Some(("unix", path)) => {
@@ -120,7 +123,31 @@ impl Builder {
     }
 }
 
-const TOKEN_HEADER: reqwest::header::HeaderName = reqwest::header::HeaderName::from_static("x-nomad-token");
+impl Builder {
+    /// Who asks; `None` when that cannot stand in a header.
+    fn secrets(&self) -> Option<HeaderMap> {
+        let mut headers = HeaderMap::new();
+        let mut add = |name: HeaderName, text: &str| {
+            let mut value = HeaderValue::from_str(text).ok()?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+            Some(())
+        };
+        if !self.token.is_empty() {
+            add(TOKEN_HEADER, &self.token)?;
+        }
+        if !self.basic_auth.is_empty() {
+            let pair = match self.basic_auth.contains(':') {
+                true => self.basic_auth.clone(),
+                false => format!("{}:", self.basic_auth),
+            };
+            add(AUTHORIZATION, &format!("Basic {}", STANDARD.encode(pair)))?;
+        }
+        Some(headers)
+    }
+}
+
+const TOKEN_HEADER: HeaderName = HeaderName::from_static("x-nomad-token");
 
 impl Client {
     pub fn address(&self) -> &str {
@@ -147,6 +174,15 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<Answer<T>, Error> {
         self.call(Method::PUT, path, query, Some(body)).await
+    }
+
+    pub(crate) async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: Query,
+        body: &impl Serialize,
+    ) -> Result<Answer<T>, Error> {
+        self.call(Method::POST, path, query, Some(body)).await
     }
 
     pub(crate) async fn delete<T: DeserializeOwned>(

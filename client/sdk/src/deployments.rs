@@ -1,7 +1,7 @@
 use api::{
     DeploymentFailRequest, DeploymentPauseRequest, DeploymentPromoteRequest, DeploymentUpdateResponse,
 };
-use model::document::Deployment;
+use model::document::{AllocationListStub, Deployment};
 use serde::Serialize;
 
 use crate::Error;
@@ -17,6 +17,15 @@ impl Client {
     /// `GET /v1/deployment/:id`.
     pub async fn deployment(&self, id: &str, query: Query) -> Result<Answer<Deployment>, Error> {
         self.get(&format!("/v1/deployment/{}", segment(id)), query).await
+    }
+
+    /// `GET /v1/deployment/allocations/:id`.
+    pub async fn deployment_allocations(
+        &self,
+        id: &str,
+        query: Query,
+    ) -> Result<Answer<Vec<AllocationListStub>>, Error> {
+        self.get(&format!("/v1/deployment/allocations/{}", segment(id)), query).await
     }
 
     /// `PUT /v1/deployment/promote/:id`: the canaries of these groups, or of all if none is named.

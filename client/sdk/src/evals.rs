@@ -1,7 +1,24 @@
 use model::document::{AllocationListStub, Evaluation};
+use reqwest::Method;
+use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::client::{Answer, Client, Query, segment};
+
+/// Which evaluations to delete: by id or by expression, not both.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct EvalDeleteRequest {
+    #[serde(rename = "EvalIDs")]
+    pub eval_ids: Vec<String>,
+    pub filter: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct Deleted {
+    count: u64,
+}
 
 /// Evaluations. Ids are whole UUIDs.
 impl Client {
@@ -22,5 +39,24 @@ impl Client {
         query: Query,
     ) -> Result<Answer<Vec<AllocationListStub>>, Error> {
         self.get(&format!("/v1/evaluation/{}/allocations", segment(id)), query).await
+    }
+
+    /// `GET /v1/evaluations/count`: takes `filter` and `prefix`.
+    pub async fn evaluations_count(&self, query: Query) -> Result<u64, Error> {
+        let answer: Answer<api::EvalCountResponse> = self.get("/v1/evaluations/count", query).await?;
+        Ok(u64::try_from(answer.value.count).unwrap_or(0))
+    }
+
+    /// `DELETE /v1/evaluations`: how many are gone.
+    ///
+    /// # Errors
+    /// 500 while evaluations are handed out: the broker has to be paused first.
+    pub async fn delete_evaluations(&self, request: &EvalDeleteRequest) -> Result<u64, Error> {
+        let path = "/v1/evaluations";
+        let response = self.send(self.request(Method::DELETE, path, Query::new()).json(request)).await?;
+        let text = response.bytes().await.map_err(|error| Error::unreachable(self.address(), &error))?;
+        let deleted: Deleted = model::document::input::from_slice(&text)
+            .map_err(|source| Error::Answer { path: path.to_string(), source })?;
+        Ok(deleted.count)
     }
 }

@@ -1,12 +1,33 @@
 use api::{
-    JobDeregisterResponse, JobListStub, JobPlanRequest, JobPlanResponse, JobRegisterRequest,
-    JobRegisterResponse, JobRevertRequest, JobSummary, JobValidateRequest, JobValidateResponse,
-    JobVersionsResponse, JobsParseRequest,
+    EvalOptions, JobDeregisterResponse, JobDispatchRequest, JobDispatchResponse, JobEvaluateRequest,
+    JobListStub, JobPlanRequest, JobPlanResponse, JobRegisterRequest, JobRegisterResponse, JobRevertRequest,
+    JobSummary, JobValidateRequest, JobValidateResponse, JobVersionsResponse, JobsParseRequest,
 };
 use model::document::{AllocationListStub, Deployment, Evaluation, Job, JobSubmission};
+use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::client::{Answer, Client, Query, segment};
+
+/// What a launch by hand led to: the answer of `periodic/force`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct ForcedLaunch {
+    #[serde(rename = "EvalID")]
+    pub eval_id: String,
+    pub eval_create_index: u64,
+    pub index: u64,
+}
+
+/// A name for a version of a job, as it is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct VersionTag {
+    /// The newest unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
+    pub description: String,
+}
 
 /// Jobs. A job id may hold any character; it is escaped here.
 impl Client {
@@ -93,10 +114,63 @@ impl Client {
         Ok(self.put(&format!("/v1/job/{}/revert", segment(id)), query, &request).await?.value)
     }
 
+    /// `GET /v1/job/:id/deployments`: takes `all`.
+    pub async fn job_deployments(&self, id: &str, query: Query) -> Result<Answer<Vec<Deployment>>, Error> {
+        self.get(&format!("/v1/job/{}/deployments", segment(id)), query).await
+    }
+
+    /// `PUT /v1/job/:id/evaluate`.
+    pub async fn evaluate_job(
+        &self,
+        id: &str,
+        force_reschedule: bool,
+        query: Query,
+    ) -> Result<JobRegisterResponse, Error> {
+        let request =
+            JobEvaluateRequest { job_id: id.to_string(), eval_options: EvalOptions { force_reschedule } };
+        Ok(self.put(&format!("/v1/job/{}/evaluate", segment(id)), query, &request).await?.value)
+    }
+
+    /// `PUT /v1/job/:id/dispatch`: takes `idempotency_token`.
+    pub async fn dispatch(
+        &self,
+        request: &JobDispatchRequest,
+        query: Query,
+    ) -> Result<JobDispatchResponse, Error> {
+        let path = format!("/v1/job/{}/dispatch", segment(&request.job_id));
+        Ok(self.put(&path, query, request).await?.value)
+    }
+
+    /// `PUT /v1/job/:id/periodic/force`: launches a periodic job now.
+    pub async fn force_periodic(&self, id: &str, query: Query) -> Result<ForcedLaunch, Error> {
+        Ok(self.put(&format!("/v1/job/{}/periodic/force", segment(id)), query, &()).await?.value)
+    }
+
+    /// `PUT /v1/job/:id/versions/:tag/tag`: names a version; takes back nothing that has the name already.
+    pub async fn tag_version(
+        &self,
+        id: &str,
+        name: &str,
+        tag: &VersionTag,
+        query: Query,
+    ) -> Result<(), Error> {
+        let request = self.request(reqwest::Method::PUT, &tag_path(id, name), query);
+        self.send(request.json(tag)).await.map(drop)
+    }
+
+    /// `DELETE /v1/job/:id/versions/:tag/tag`.
+    pub async fn untag_version(&self, id: &str, name: &str, query: Query) -> Result<(), Error> {
+        self.send(self.request(reqwest::Method::DELETE, &tag_path(id, name), query)).await.map(drop)
+    }
+
     /// `DELETE /v1/job/:id`: takes `purge`, `global`, `no_shutdown_delay`, `eval_priority`.
     pub async fn deregister(&self, id: &str, query: Query) -> Result<JobDeregisterResponse, Error> {
         Ok(self.delete(&format!("/v1/job/{}", segment(id)), query).await?.value)
     }
+}
+
+fn tag_path(id: &str, name: &str) -> String {
+    format!("/v1/job/{}/versions/{}/tag", segment(id), segment(name))
 }
 
 /// The client's namespace if it has one, else the job's own: servers take the query's word over the body's.

@@ -3,9 +3,31 @@ use api::{
     NodeUpdateDrainRequest, NodeUpdateEligibilityRequest,
 };
 use model::document::{Allocation, Map, Node};
+use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::client::{Answer, Client, Query, segment};
+
+/// What a node calls its own: `NodeMetaResponse` of the v1 contract.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct NodeMeta {
+    /// What jobs see: the static ones under the dynamic ones.
+    pub meta: Map<String, String>,
+    /// Set while the node runs; nothing hides a static one.
+    pub dynamic: Map<String, Option<String>>,
+    /// From its configuration.
+    #[serde(rename = "Static")]
+    pub fixed: Map<String, String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct NodeMetaApplyRequest {
+    #[serde(rename = "NodeID")]
+    node_id: String,
+    meta: Map<String, Option<String>>,
+}
 
 /// Nodes. Ids are whole UUIDs.
 impl Client {
@@ -50,5 +72,21 @@ impl Client {
     /// `GET /v1/client/stats`: use of the node's machine, asked of the node itself.
     pub async fn node_stats(&self, id: &str) -> Result<HostStats, Error> {
         Ok(self.get("/v1/client/stats", Query::new().with("node_id", id)).await?.value)
+    }
+
+    /// `GET /v1/client/metadata`: of this node, or of the agent's own if it is empty.
+    pub async fn node_meta(&self, id: &str) -> Result<NodeMeta, Error> {
+        Ok(self.get("/v1/client/metadata", Query::new().with("node_id", id)).await?.value)
+    }
+
+    /// `POST /v1/client/metadata`: sets names, and takes back those without a value.
+    pub async fn set_node_meta(
+        &self,
+        id: &str,
+        meta: Map<String, Option<String>>,
+    ) -> Result<NodeMeta, Error> {
+        let query = Query::new().with("node_id", id);
+        let request = NodeMetaApplyRequest { node_id: id.to_string(), meta };
+        Ok(self.post("/v1/client/metadata", query, &request).await?.value)
     }
 }

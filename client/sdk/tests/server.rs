@@ -33,6 +33,15 @@ async fn a_refusal_keeps_the_status_and_the_servers_words() {
 }
 
 #[tokio::test]
+async fn a_text_from_elsewhere_comes_whole_or_not_at_all() {
+    let (client, _server) =
+        serve(vec![answer("200 OK", "", "job \"web\" {}"), answer("404 Not Found", "", "gone")]).await;
+    let url = format!("{}/web.nomad.hcl", client.address());
+    assert_eq!(sdk::fetch(&url).await.unwrap(), "job \"web\" {}");
+    assert_eq!(sdk::fetch(&url).await.unwrap_err().status(), Some(404));
+}
+
+#[tokio::test]
 async fn an_answer_of_the_wrong_shape_names_the_field() {
     let (client, _server) = serve(vec![answer("200 OK", "", "{\"Priority\": \"high\"}")]).await;
     let error = client.job("web", Query::new()).await.unwrap_err().to_string();
@@ -174,7 +183,7 @@ async fn serve(answers: Vec<String>) -> (Client, JoinHandle<Vec<String>>) {
         requests
     });
     let token = "secret".to_string();
-    let client = Builder { address, token, namespace: "apps".into(), region: String::new() }.build().unwrap();
+    let client = Builder { address, token, namespace: "apps".into(), ..Builder::default() }.build().unwrap();
     (client, server)
 }
 

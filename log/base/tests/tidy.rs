@@ -8,6 +8,7 @@ const FLOORS: [(&str, u8); 20] = [
     ("base", 0),
     ("msgpack", 0),
     ("filter", 0),
+    ("template", 0),
     ("model", 1),
     ("journal", 2),
     ("state", 2),

@@ -6,7 +6,7 @@ use crate::agent;
 use crate::call::{Call, Command, Outcome, Run};
 use crate::command::version;
 use crate::output::{write_err, write_out};
-use crate::settings::{self, AGENT_FLAGS, LogSettings, Settings};
+use crate::settings::{self, AGENT_FLAGS, LogSettings, OTHER_FLAGS, Settings};
 
 pub static COMMAND: Command = Command {
     name: "agent",
@@ -14,7 +14,7 @@ pub static COMMAND: Command = Command {
     arguments: "",
     summary: "Run a server, a node, or both.",
     details: "To try it: sojourn agent -dev",
-    flags: &[AGENT_FLAGS],
+    flags: &[AGENT_FLAGS, OTHER_FLAGS[0], OTHER_FLAGS[1]],
     run: Run::Process(run),
 };
 

@@ -1,12 +1,14 @@
 use std::io::Write;
+use std::time::Duration;
 
 use model::document::Allocation;
-use sdk::{Client, LogRequest, LogSource, Query};
+use sdk::{Client, Frames, LogRequest, LogSource, Query};
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE_FLAGS};
 use crate::flags::{switch, value};
 use crate::output::{Look, write_out};
 use crate::resolve;
+use crate::tail::{self, From};
 
 pub static COMMAND: Command = Command {
     name: "alloc logs",
@@ -33,22 +35,8 @@ pub static COMMAND: Command = Command {
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
-/// Lines that `-tail` prints unless told otherwise.
-const TAIL_LINES: u64 = 10;
-
-/// Where the search for the last lines begins: long lines make it look further back.
-const BYTES_PER_LINE: u64 = 128;
-
-/// Most bytes of a log that are searched for its last lines.
-const TAIL_BYTES_MAX: u64 = 16 << 20;
-
-/// Where to begin in the log.
-#[derive(Clone, Copy)]
-enum From {
-    Start,
-    /// This many bytes before the end.
-    End(u64),
-}
+/// How often it is asked whether the task has ended, and how long its log has to be silent after that.
+const POLL: Duration = Duration::from_secs(1);
 
 async fn run(call: Call) -> Outcome {
     let (client, look) = (call.client()?, call.look());
@@ -57,12 +45,13 @@ async fn run(call: Call) -> Outcome {
         [id, task] => (id, Some(task.as_str())),
         _ => return Err(call.usage("This command takes one or two arguments: <allocation> [<task>]")),
     };
-    let id = if call.args.switch("job") {
-        newest_running(&call, &client, &look, id).await?
-    } else {
-        resolve::allocation(&client, &look, id).await?.id
+    let named = match call.args.switch("job") {
+        true => &newest_running(&call, &client, &look, id).await?,
+        false => id,
     };
-    let alloc = client.allocation(&id, Query::new()).await.doing("querying allocation")?.value;
+    let stub = resolve::allocation(&client, &look, named).await?;
+    let query = Query::new().namespace(&stub.namespace);
+    let alloc = client.allocation(&stub.id, query).await.doing("querying allocation")?.value;
     let task = choose_task(&alloc, task)?;
     let printing = print(&call, &client, &alloc.id, &task);
     tokio::select! {
@@ -139,56 +128,65 @@ async fn stream(
     mut request: LogRequest,
     print: fn(&[u8]),
 ) -> Result<(), Failure> {
-    if let From::End(offset) = start(call, client, id, &request).await? {
+    let last = async |window| {
+        let request = LogRequest { follow: false, from_end: true, offset: window, ..request.clone() };
+        let (mut end, mut frames) = (Vec::new(), client.logs(id, &request).await.doing("reading logs")?);
+        while let Some(frame) = frames.next().await.doing("reading logs")? {
+            end.extend(frame.data.0);
+        }
+        Ok(end)
+    };
+    if let From::End(offset) = tail::start(call, last).await? {
         request.from_end = true;
         request.offset = offset;
     }
     let mut frames = client.logs(id, &request).await.doing("reading logs")?;
+    if request.follow {
+        return follow(client, id, &request.task, frames, print).await;
+    }
     while let Some(frame) = frames.next().await.doing("reading logs")? {
         print(&frame.data.0);
     }
     Ok(())
 }
 
-async fn start(call: &Call, client: &Client, id: &str, request: &LogRequest) -> Result<From, Failure> {
-    let (lines, bytes) = (call.args.number::<u64>("n")?, call.args.number::<u64>("c")?);
-    match (lines, bytes) {
-        (Some(_), Some(_)) => Err(call.usage("-n and -c cannot be used together")),
-        (None, Some(bytes)) => Ok(From::End(bytes)),
-        (None, None) if !call.args.switch("tail") => Ok(From::Start),
-        (lines, None) => last_lines(client, id, request, lines.unwrap_or(TAIL_LINES)).await,
-    }
-}
-
-/// How far before the end the last lines begin: looks back twice as far until there are enough of them.
-async fn last_lines(client: &Client, id: &str, request: &LogRequest, lines: u64) -> Result<From, Failure> {
-    let mut window = (lines.max(1) * BYTES_PER_LINE).min(TAIL_BYTES_MAX);
+/// Prints what comes until the task has ended and everything it wrote is out: a log that is followed has no end of
+/// its own.
+async fn follow(
+    client: &Client,
+    id: &str,
+    task: &str,
+    mut frames: Frames,
+    print: fn(&[u8]),
+) -> Result<(), Failure> {
+    let mut end = std::pin::pin!(until_dead(client, id, task));
+    let mut ended = false;
     loop {
-        let request = LogRequest { follow: false, from_end: true, offset: window, ..request.clone() };
-        let mut end = Vec::new();
-        let mut frames = client.logs(id, &request).await.doing("reading logs")?;
-        while let Some(frame) = frames.next().await.doing("reading logs")? {
-            end.extend(frame.data.0);
-        }
-        let whole = (end.len() as u64) < window;
-        match tail_length(&end, lines) {
-            Some(length) => return Ok(From::End(length)),
-            None if whole => return Ok(From::Start),
-            None if window == TAIL_BYTES_MAX => return Ok(From::End(window)),
-            None => window = (window * 2).min(TAIL_BYTES_MAX),
+        tokio::select! {
+            frame = frames.next() => match frame.doing("reading logs")? {
+                Some(frame) => print(&frame.data.0),
+                None => return Ok(()),
+            },
+            () = &mut end, if !ended => ended = true,
+            () = tokio::time::sleep(POLL), if ended => return Ok(()),
         }
     }
 }
 
-/// Bytes that the last lines take; `None` when the text may begin within them.
-fn tail_length(text: &[u8], lines: u64) -> Option<u64> {
-    let body = text.strip_suffix(b"\n").unwrap_or(text);
-    let mut ends = body.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
-    if lines == 0 {
-        return Some(0);
+/// Returns once the task is dead. While nobody can be asked, it may live.
+async fn until_dead(client: &Client, id: &str, task: &str) {
+    loop {
+        match client.allocation(id, Query::new()).await {
+            Ok(alloc) if has_ended(&alloc.value, task) => return,
+            Err(error) if error.status() == Some(404) => return,
+            _ => tokio::time::sleep(POLL).await,
+        }
     }
-    let begin = ends.nth(usize::try_from(lines - 1).ok()?)?;
-    Some((text.len() - begin) as u64)
+}
+
+fn has_ended(alloc: &Allocation, task: &str) -> bool {
+    let dead = alloc.task_states.get(task).is_some_and(|state| state.state == "dead");
+    dead || matches!(alloc.client_status.as_str(), "complete" | "failed" | "lost")
 }
 
 #[cfg(test)]
@@ -196,15 +194,6 @@ mod tests {
     use model::document::{Job, Task, TaskGroup};
 
     use super::*;
-
-    #[test]
-    fn the_last_lines_are_found_from_the_end() {
-        assert_eq!(tail_length(b"a\nbb\nccc\n", 1), Some(4));
-        assert_eq!(tail_length(b"a\nbb\nccc", 2), Some(6));
-        assert_eq!(tail_length(b"a\nbb\n", 2), None);
-        assert_eq!(tail_length(b"", 1), None);
-        assert_eq!(tail_length(b"a\n", 0), Some(0));
-    }
 
     #[test]
     fn a_task_is_chosen_only_when_there_is_no_doubt() {

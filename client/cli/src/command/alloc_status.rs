@@ -1,33 +1,36 @@
 use api::AllocResourceUsage;
-use model::document::Allocation;
+use model::document::{Allocation, Map};
 use sdk::{Client, Query};
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, VERBOSE_FLAGS};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, UI_FLAGS, VERBOSE_FLAGS};
 use crate::flags::switch;
-use crate::layout;
-use crate::output::{Look, json, write_err, write_out};
+use crate::output::{Look, write_err, write_out};
 use crate::resolve::{self, Match};
+use crate::{hint, layout};
 
 pub static COMMAND: Command = Command {
     name: "alloc status",
     aliases: &["alloc-status"],
     arguments: "<allocation>",
     summary: "Show an allocation, its tasks and what happened to them.",
-    details: "",
+    details: "With -json or -t the allocation may be left out: then all are printed.",
     flags: &[
-        &[switch("short", "Print only the states of the tasks.")],
+        &[
+            switch("short", "Print only the states of the tasks."),
+            switch("stats", "Print everything that was measured."),
+        ],
         VERBOSE_FLAGS,
         OBJECT_FLAGS,
+        UI_FLAGS,
         CLIENT_FLAGS,
     ],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
 async fn run(call: Call) -> Outcome {
-    let (client, look, as_json) = (call.client()?, call.look(), call.wants_json()?);
-    if as_json && call.args.words.is_empty() {
-        write_out(json(&client.allocations(Query::new()).await.doing("querying allocations")?.value));
-        return Ok(0);
+    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
+    if let Some(objects) = objects.as_ref().filter(|_| call.args.words.is_empty()) {
+        return objects.print(&client.allocations(Query::new()).await.doing("querying allocations")?.value);
     }
     let found = match resolve::allocations(&client, call.one_argument()?).await? {
         Match::One(found) => found,
@@ -39,25 +42,41 @@ async fn run(call: Call) -> Outcome {
     };
     let query = Query::new().namespace(&found.namespace);
     let alloc = client.allocation(&found.id, query).await.doing("querying allocation")?.value;
-    if as_json {
-        write_out(json(&alloc));
-    } else if call.args.switch("short") {
+    if let Some(objects) = objects {
+        return objects.print(&alloc);
+    }
+    if call.args.switch("short") {
         write_out(layout::alloc::short(&look, &alloc));
     } else {
-        write_out(full(&client, &look, &alloc).await);
+        write_out(full(&client, &look, &alloc, call.args.switch("stats")).await);
     }
+    hint::show(&call, &look, "this allocation", &format!("allocations/{}", alloc.id)).await;
     Ok(0)
 }
 
-async fn full(client: &Client, look: &Look, alloc: &Allocation) -> String {
+async fn full(client: &Client, look: &Look, alloc: &Allocation, stats: bool) -> String {
     let usage = usage(client, alloc).await;
     let mut text = layout::alloc::block(look, alloc);
     text.push_str(&layout::alloc::addresses(look, alloc));
-    text.push_str(&layout::alloc::task_sections(look, alloc, usage.as_ref()));
+    if has_checks(alloc) {
+        let query = Query::new().namespace(&alloc.namespace);
+        let checks = client.allocation_checks(&alloc.id, query).await;
+        // As with what is measured: the rest is worth showing without.
+        text.push_str(&layout::checks::table(look, &checks.unwrap_or(Map::default())));
+    }
+    text.push_str(&layout::task::sections(look, alloc, usage.as_ref(), stats));
     if look.verbose {
         text.push_str(&layout::alloc::placement(look, alloc));
     }
     text
+}
+
+/// Whether the cluster itself checks a service of the allocation.
+fn has_checks(alloc: &Allocation) -> bool {
+    let Some(group) = layout::alloc::group_of(alloc) else { return false };
+    let services = group.services.iter().chain(group.tasks.iter().flat_map(|task| task.services.iter()));
+    let mut own = services.filter(|service| service.provider == "nomad");
+    alloc.client_status == "running" && own.any(|service| !service.checks.is_empty())
 }
 
 /// What the allocation's node measures, while it runs. That the node does not answer is no reason not to show
@@ -67,10 +86,16 @@ async fn usage(client: &Client, alloc: &Allocation) -> Option<AllocResourceUsage
         return None;
     }
     match client.allocation_stats(&alloc.id).await {
-        Ok(usage) => Some(usage),
-        Err(error) => {
-            write_err(format!("Couldn't retrieve stats: {error}"));
-            None
+        Ok(usage) => return Some(usage),
+        Err(error) if error.status() == Some(404) && is_down(client, alloc).await => {
+            write_err("Omitting resource statistics since the node is down.");
         }
+        Err(error) => write_err(format!("Couldn't retrieve stats: {error}")),
     }
+    None
+}
+
+async fn is_down(client: &Client, alloc: &Allocation) -> bool {
+    let node = client.node(&alloc.node_id, Query::new()).await;
+    node.is_ok_and(|node| node.value.status == "down")
 }

@@ -1,9 +1,13 @@
-use sdk::Query;
+use base::{Duration, Index};
+use model::document::Deployment;
+use sdk::{Client, Query};
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, VERBOSE_FLAGS};
-use crate::flags::value;
-use crate::layout;
-use crate::output::{json, write_out};
+use crate::call::{
+    CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, UI_FLAGS, VERBOSE_FLAGS, now,
+};
+use crate::flags::{switch, value};
+use crate::output::{Look, write_out};
+use crate::{hint, layout, resolve};
 
 pub static LIST: Command = Command {
     name: "deployment list",
@@ -23,32 +27,90 @@ pub static LIST: Command = Command {
 pub static STATUS: Command = Command {
     name: "deployment status",
     aliases: &[],
-    arguments: "<deployment id>",
+    arguments: "[<deployment id>]",
     summary: "Show how far a deployment has come.",
-    details: "",
-    flags: &[VERBOSE_FLAGS, OBJECT_FLAGS, CLIENT_FLAGS],
+    details: "Without an id all deployments are listed.",
+    flags: &[
+        &[
+            switch("monitor", "Stay and show every change until it is over."),
+            value("wait", "DURATION", "With -monitor: how long one question waits; 2s unless given."),
+        ],
+        VERBOSE_FLAGS,
+        OBJECT_FLAGS,
+        UI_FLAGS,
+        CLIENT_FLAGS,
+    ],
     run: Run::Task(|call| Box::pin(status(call))),
 };
 
+/// How long one question for a change waits unless told.
+const WAIT: Duration = Duration::from_secs(2);
+
 async fn list(call: Call) -> Outcome {
     call.no_arguments()?;
-    let (client, look, as_json) = (call.client()?, call.look(), call.wants_json()?);
+    all(&call).await
+}
+
+async fn all(call: &Call) -> Outcome {
+    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
     let query = Query::new().with("filter", call.args.value("filter").unwrap_or_default());
     let deployments = client.deployments(query).await.doing("retrieving deployments")?.value;
-    if as_json {
-        write_out(json(&deployments));
-    } else if deployments.is_empty() {
-        write_out("No deployments found\n");
-    } else {
-        write_out(layout::deployment::table(&look, &deployments));
+    if let Some(objects) = objects {
+        return objects.print(&deployments);
     }
+    write_out(match deployments.as_slice() {
+        [] => "No deployments found\n".to_string(),
+        deployments => layout::deployment::table(&look, deployments),
+    });
     Ok(0)
 }
 
 async fn status(call: Call) -> Outcome {
-    let (client, look, as_json) = (call.client()?, call.look(), call.wants_json()?);
-    let given = call.one_argument()?;
-    let deployment = crate::resolve::deployment(&client, &look, given).await?;
-    write_out(if as_json { json(&deployment) } else { layout::deployment::view(&look, &deployment) });
+    let Some(given) = call.optional_argument()? else { return all(&call).await };
+    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
+    let wait: Option<Duration> = call.args.parsed("wait", "a duration, like 2s")?;
+    if call.args.switch("monitor") && objects.is_some() {
+        return Err(call.usage("The monitor flag cannot be used with the '-json' or '-t' flags"));
+    }
+    let deployment = resolve::deployment(&client, &look, given).await?;
+    if let Some(objects) = objects {
+        return objects.print(&deployment);
+    }
+    if call.args.switch("monitor") {
+        return monitor(&client, &look, &deployment.id, wait.unwrap_or(WAIT)).await;
+    }
+    write_out(layout::deployment::view(&look, &deployment));
+    let place = format!("jobs/{}@{}/deployments", hint::segment(&deployment.job_id), deployment.namespace);
+    hint::show(&call, &look, "this deployment", &place).await;
     Ok(0)
+}
+
+/// Shows the deployment whenever it changes, until it is over.
+async fn monitor(client: &Client, look: &Look, id: &str, wait: Duration) -> Outcome {
+    write_out(format!("{}: Monitoring deployment \"{}\"\n", look.time(now().0), look.id(id)));
+    let (mut index, mut shown) = (Index::ZERO, String::new());
+    loop {
+        let query = Query::new().newer_than(index, wait).flag("stale", true);
+        let answer = client.deployment(id, query).await.doing("fetching deployment")?;
+        let view = whole(client, look, &answer.value).await;
+        if view != shown {
+            write_out(format!("\n{}\n{view}", look.time(now().0)));
+            shown = view;
+        }
+        match answer.value.status.as_str() {
+            "successful" => return Ok(0),
+            "failed" | "cancelled" | "blocked" => return Ok(1),
+            _ => index = answer.index.max(Index(1)),
+        }
+    }
+}
+
+async fn whole(client: &Client, look: &Look, deployment: &Deployment) -> String {
+    let mut text = layout::deployment::view(look, deployment);
+    if look.verbose {
+        let allocs = client.deployment_allocations(&deployment.id, Query::new()).await;
+        let allocs = allocs.map(|answer| answer.value).unwrap_or_default();
+        text.push_str(&layout::alloc::section(look, &allocs));
+    }
+    text
 }

@@ -1,9 +1,9 @@
 use sdk::Query;
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, VERBOSE_FLAGS};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, UI_FLAGS, VERBOSE_FLAGS};
 use crate::flags::switch;
-use crate::output::{json, write_out};
-use crate::{layout, monitor, resolve};
+use crate::output::write_out;
+use crate::{hint, layout, monitor, resolve};
 
 pub static COMMAND: Command = Command {
     name: "eval status",
@@ -15,13 +15,17 @@ pub static COMMAND: Command = Command {
         &[switch("monitor", "Follow it until it is decided.")],
         VERBOSE_FLAGS,
         OBJECT_FLAGS,
+        UI_FLAGS,
         CLIENT_FLAGS,
     ],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
 async fn run(call: Call) -> Outcome {
-    let (client, look, as_json) = (call.client()?, call.look(), call.wants_json()?);
+    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
+    if call.args.switch("monitor") && objects.is_some() {
+        return Err(call.usage("-monitor cannot be used with -json or -t"));
+    }
     let found = resolve::evaluation(&client, &look, call.one_argument()?).await?;
     if call.args.switch("monitor") {
         return monitor::evaluation(&client, &look, &found.id).await;
@@ -29,14 +33,19 @@ async fn run(call: Call) -> Outcome {
     let query = || Query::new().namespace(&found.namespace);
     let eval = client.evaluation(&found.id, query().flag("related", true)).await;
     let eval = eval.doing("querying evaluation")?.value;
-    if as_json {
-        write_out(json(&eval));
-        return Ok(0);
+    if let Some(objects) = objects {
+        return objects.print(&eval);
     }
     let allocs = client.evaluation_allocations(&eval.id, query()).await.doing("querying allocations")?.value;
     let mut text = layout::eval::block(&look, &eval);
     text.push_str(&layout::eval::related(&look, &eval.related_evals));
     text.push_str(&layout::eval::annotations(&look, &eval));
+    if let Some(annotations) =
+        eval.plan_annotations.as_ref().filter(|found| !found.preempted_allocs.is_empty())
+    {
+        let table = layout::alloc::with_jobs(&look, &annotations.preempted_allocs);
+        text.push_str(&look.section("Preempted Allocations", &table));
+    }
     if !allocs.is_empty() {
         text.push_str(&look.section("Placed Allocations", &layout::alloc::table(&look, &allocs)));
     }
@@ -47,5 +56,6 @@ async fn run(call: Call) -> Outcome {
         text.push_str(&look.section("Missing Resources", &missing));
     }
     write_out(text);
+    hint::show(&call, &look, "this evaluation", &format!("evaluations?currentEval={}", eval.id)).await;
     Ok(0)
 }

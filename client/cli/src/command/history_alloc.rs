@@ -1,5 +1,5 @@
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, VERBOSE_FLAGS};
-use crate::output::{json, write_out};
+use crate::output::write_out;
 use crate::{layout, resolve};
 
 pub static COMMAND: Command = Command {
@@ -16,7 +16,7 @@ pub static COMMAND: Command = Command {
 const WHOLE_ID: usize = 36;
 
 async fn run(call: Call) -> Outcome {
-    let (client, look, as_json) = (call.client()?, call.look(), call.wants_json()?);
+    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
     let given = call.one_argument()?;
     let id = if given.len() == WHOLE_ID {
         given.to_string()
@@ -24,6 +24,9 @@ async fn run(call: Call) -> Outcome {
         resolve::allocation(&client, &look, given).await?.id
     };
     let history = client.allocation_history(&id).await.doing("querying allocation history")?.value;
-    write_out(if as_json { json(&history) } else { layout::history::table(&look, &history) });
+    if let Some(objects) = objects {
+        return objects.print(&history);
+    }
+    write_out(layout::history::table(&look, &history));
     Ok(0)
 }

@@ -1,8 +1,10 @@
+use model::document::Job;
 use sdk::Query;
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run};
-use crate::flags::value;
-use crate::output::{json, write_out};
+use super::job_inspect::versioned;
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run};
+use crate::flags::{switch, value};
+use crate::output::{Look, fields, json, write_out};
 use crate::{layout, resolve};
 
 pub static COMMAND: Command = Command {
@@ -11,26 +13,74 @@ pub static COMMAND: Command = Command {
     arguments: "<job>",
     summary: "List the versions of a job, newest first.",
     details: "",
-    flags: &[&[value("version", "N", "Show only this version.")], OBJECT_FLAGS, CLIENT_FLAGS],
+    flags: &[
+        &[
+            switch("p", "Show what each version changed."),
+            switch("full", "Show each version whole."),
+            value("version", "N", "Show only this version, by its number or tag."),
+            value("diff-version", "N", "Show what is different from this version."),
+            value("diff-tag", "NAME", "Show what is different from the version with this tag."),
+        ],
+        OBJECT_FLAGS,
+        CLIENT_FLAGS,
+    ],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
 async fn run(call: Call) -> Outcome {
-    let (client, look, as_json) = (call.client()?, call.look(), call.wants_json()?);
-    let only: Option<u64> = call.args.number("version")?;
+    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
+    check(&call)?;
     let (namespace, id) = resolve::job(&client, &look, call.one_argument()?).await?;
-    let query = Query::new().namespace(&namespace);
-    let mut versions =
-        client.job_versions(&id, query).await.doing("retrieving job versions")?.value.versions.0;
-    versions.retain(|job| only.is_none() || job.version == only);
-    if let (Some(version), true) = (only, versions.is_empty()) {
-        return Err(anyhow::anyhow!("job \"{id}\" has no version {version}").into());
+    let (version, tag) = (call.args.number::<u64>("diff-version")?, call.args.value("diff-tag"));
+    let differences = call.args.switch("p") || version.is_some() || tag.is_some();
+    let query = Query::new()
+        .namespace(&namespace)
+        .flag("diffs", differences)
+        .with("diff_version", version.map(|version| version.to_string()).unwrap_or_default())
+        .with("diff_tag", tag.unwrap_or_default());
+    let answer = client.job_versions(&id, query).await.doing("retrieving job versions")?.value;
+    let versions = answer.versions.0;
+    let diffs = if differences { answer.diffs.0 } else { Vec::new() };
+    if let Some(wanted) = call.args.value("version") {
+        let job = versioned(&id, versions.clone(), wanted)?;
+        let at = versions.iter().position(|known| known.version == job.version);
+        return match objects {
+            Some(objects) => objects.print(&job),
+            None => {
+                write_out(block(&call, &look, &job, at.and_then(|at| diffs.get(at))));
+                Ok(0)
+            }
+        };
     }
-    if as_json {
-        write_out(json(&versions));
-    } else {
-        let blocks: Vec<_> = versions.iter().map(|job| layout::job::version(&look, job)).collect();
-        write_out(blocks.join("\n"));
+    if let Some(objects) = objects {
+        return objects.print(&versions);
     }
+    let blocks = versions.iter().enumerate().map(|(at, job)| block(&call, &look, job, diffs.get(at)));
+    write_out(blocks.collect::<Vec<_>>().join("\n"));
     Ok(0)
+}
+
+/// Flags that say different things about the same.
+fn check(call: &Call) -> Result<(), Failure> {
+    let given = |flag| call.args.value(flag).is_some();
+    let differences = call.args.switch("p") || given("diff-version") || given("diff-tag");
+    if differences && (call.args.switch("json") || given("t")) {
+        return Err(call.usage("-json and -t are exclusive with -p, -diff-version and -diff-tag"));
+    }
+    if given("diff-version") && given("diff-tag") {
+        return Err(call.usage("Either -diff-tag or -diff-version can be given, but not both"));
+    }
+    Ok(())
+}
+
+/// One version. The oldest has nothing to be different from.
+fn block(call: &Call, look: &Look, job: &Job, diff: Option<&api::JobDiff>) -> String {
+    let mut entries = layout::job::version(look, job);
+    if let Some(diff) = diff {
+        entries.push(("Diff", format!("\n{}", layout::plan::differences(look, diff).trim_end())));
+    }
+    if call.args.switch("full") {
+        entries.push(("Full", format!("\n{}", json(job).trim_end())));
+    }
+    fields(&entries)
 }

@@ -1,8 +1,11 @@
+use model::document::{Job, JobSubmission};
 use sdk::Query;
+use serde::Serialize;
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run};
 use crate::flags::{switch, value};
-use crate::output::{json, write_out};
+use crate::objects::Objects;
+use crate::output::write_out;
 use crate::resolve;
 
 pub static COMMAND: Command = Command {
@@ -14,7 +17,8 @@ pub static COMMAND: Command = Command {
     flags: &[
         &[
             switch("hcl", "Print the source of the job."),
-            value("version", "N", "The version to print; the newest unless given."),
+            switch("with-vars", "With -hcl: print the values of its variables too."),
+            value("version", "N", "The version to print, by its number or tag; the newest unless given."),
         ],
         OBJECT_FLAGS,
         CLIENT_FLAGS,
@@ -22,27 +26,75 @@ pub static COMMAND: Command = Command {
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
+/// A job the way files of jobs in JSON hold it.
+#[derive(Serialize)]
+pub struct Wrapped<'a> {
+    #[serde(rename = "Job")]
+    pub job: &'a Job,
+}
+
 async fn run(call: Call) -> Outcome {
     let (client, look) = (call.client()?, call.look());
-    call.wants_json()?;
-    let version: Option<u64> = call.args.number("version")?;
+    let objects = call.objects()?;
+    let (hcl, with_variables) = (call.args.switch("hcl"), call.args.switch("with-vars"));
+    if hcl && objects.is_some() {
+        return Err(call.usage("-hcl cannot be used with -json or -t"));
+    }
+    if with_variables && !hcl {
+        return Err(call.usage("-with-vars needs -hcl"));
+    }
     let (namespace, id) = resolve::job(&client, &look, call.one_argument()?).await?;
     let query = || Query::new().namespace(&namespace);
-    let job = match version {
+    let job = match call.args.value("version") {
         None => client.job(&id, query()).await.doing("inspecting job")?.value,
         Some(version) => {
             let versions = client.job_versions(&id, query()).await.doing("inspecting job")?.value.versions;
-            let found = versions.0.into_iter().find(|job| job.version == Some(version));
-            found.ok_or_else(|| anyhow::anyhow!("job \"{id}\" has no version {version}"))?
+            versioned(&id, versions.0, version)?
         }
     };
-    if call.args.switch("hcl") {
+    if hcl {
         let version = job.version.unwrap_or(0);
         let submission =
-            client.job_submission(&id, version, query()).await.doing("reading the job's source")?;
-        write_out(submission.value.source);
-    } else {
-        write_out(json(&serde_json::json!({ "Job": job })));
+            client.job_submission(&id, version, query()).await.doing("reading the job's source")?.value;
+        if with_variables {
+            write_out(values(&submission));
+        }
+        write_out(submission.source);
+        return Ok(0);
     }
-    Ok(0)
+    match objects {
+        Some(template @ Objects::Template(_)) => template.print(&job),
+        Some(Objects::Json) | None => Objects::Json.print(&Wrapped { job: &job }),
+    }
+}
+
+/// The version with this number or tag.
+///
+/// # Errors
+/// When there is none.
+pub fn versioned(id: &str, versions: Vec<Job>, wanted: &str) -> Result<Job, Failure> {
+    let number: Option<u64> = wanted.parse().ok();
+    let is_meant = |job: &Job| {
+        job.version_tag.as_ref().is_some_and(|tag| tag.name == wanted)
+            || (number.is_some() && job.version == number)
+    };
+    let found = versions.into_iter().find(is_meant);
+    Ok(found.ok_or_else(|| {
+        anyhow::anyhow!("job \"{id}\" has no version {wanted}: `job history` lists those it has")
+    })?)
+}
+
+/// The values that the job's variables had, as a file of them holds them.
+fn values(submission: &JobSubmission) -> String {
+    let mut text = String::new();
+    if !submission.variables.is_empty() {
+        text.push_str(&format!("{}\n", submission.variables.trim_end()));
+    }
+    for (name, value) in &submission.variable_flags {
+        text.push_str(&format!("{name} = {value:?}\n"));
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
 }

@@ -1,10 +1,10 @@
 use api::{JobPlanRequest, JobPlanResponse};
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Failure, Outcome, Run, VERBOSE_FLAGS};
+use crate::call::{CLIENT_FLAGS, Call, Command, Failure, Outcome, Run, TEMPLATE_FLAG, VERBOSE_FLAGS};
 use crate::flags::{switch, value};
 use crate::job_file::{self, JOB_FILE_FLAGS};
 use crate::layout;
-use crate::output::{json, write_out};
+use crate::output::write_out;
 
 pub static COMMAND: Command = Command {
     name: "job plan",
@@ -19,7 +19,7 @@ pub static COMMAND: Command = Command {
             switch("policy-override", "Only of enterprise releases."),
             switch("json-output", "Print the answer as JSON."),
             value("vault-namespace", "NAME", "Only of enterprise releases."),
-            value("t", "TEMPLATE", "A Go template to print the answer with. Not supported yet."),
+            TEMPLATE_FLAG,
         ],
         JOB_FILE_FLAGS,
         VERBOSE_FLAGS,
@@ -40,14 +40,11 @@ async fn run(call: Call) -> Outcome {
 }
 
 async fn plan(call: &Call) -> Outcome {
-    for enterprise in ["vault-namespace", "t"] {
-        if call.args.value(enterprise).is_some() {
-            return Err(anyhow::anyhow!("-{enterprise} is not supported").into());
-        }
-    }
+    call.refuse_enterprise("vault-namespace")?;
+    let objects = call.objects_by("json-output")?;
     let look = call.look();
     let path = call.one_argument()?;
-    let job = job_file::load(call, path)?.parsed.job;
+    let job = job_file::load(call, path).await?.parsed.job;
     let id = job.id.clone().unwrap_or_default();
     let client = call.client_in(&call.namespace_of(&job))?;
     let request = JobPlanRequest {
@@ -57,8 +54,8 @@ async fn plan(call: &Call) -> Outcome {
     };
     let answer = client.plan(&id, &request).await;
     let answer = answer.map_err(|error| anyhow::anyhow!("Error during plan: {error}"))?;
-    if call.args.switch("json-output") {
-        write_out(json(&answer));
+    if let Some(objects) = objects {
+        objects.print(&answer)?;
     } else {
         let again = again(call, path, answer.job_modify_index);
         write_out(layout::plan::whole(&look, &job, &answer, &again));

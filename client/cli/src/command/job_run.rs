@@ -1,12 +1,14 @@
 use api::JobRegisterRequest;
-use base::Time;
 use model::document::Job;
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE_FLAGS};
+use super::job_inspect::Wrapped;
+use crate::call::{
+    CLIENT_FLAGS, Call, Command, DETACH_FLAGS, Doing, Failure, Outcome, Run, UI_FLAGS, VERBOSE_FLAGS,
+};
 use crate::flags::{FlagError, switch, value};
 use crate::job_file::{self, JOB_FILE_FLAGS};
 use crate::output::{Look, Paint, json, write_err, write_out};
-use crate::{layout, monitor};
+use crate::{hint, launch, layout, monitor};
 
 pub static COMMAND: Command = Command {
     name: "job run",
@@ -16,15 +18,19 @@ pub static COMMAND: Command = Command {
     details: "The path is a job file, or - for standard input. Ends with 2 when something found no place.",
     flags: &[
         &[
-            switch("detach", "Return at once, with the id of the evaluation."),
             switch("output", "Print the job as JSON, and register nothing."),
             value("check-index", "N", "Register only if the job's JobModifyIndex is N; 0 if it is new."),
             value("eval-priority", "N", "Priority of the evaluation: 1 to 100."),
             switch("preserve-counts", "Keep the counts of the running version."),
             switch("preserve-resources", "Keep the task resources of the running version."),
+            switch("policy-override", "Override soft policies. Only of enterprise releases."),
+            value("consul-namespace", "NAME", "Only of enterprise releases."),
+            value("vault-namespace", "NAME", "Only of enterprise releases."),
         ],
+        DETACH_FLAGS,
         JOB_FILE_FLAGS,
         VERBOSE_FLAGS,
+        UI_FLAGS,
         CLIENT_FLAGS,
     ],
     run: Run::Task(|call| Box::pin(run(call))),
@@ -35,13 +41,15 @@ const ENFORCED: &str = "Enforcing job modify index";
 
 async fn run(call: Call) -> Outcome {
     let look = call.look();
-    let file = job_file::load(&call, call.one_argument()?)?;
+    call.refuse_enterprise("consul-namespace")?;
+    call.refuse_enterprise("vault-namespace")?;
+    let file = job_file::load(&call, call.one_argument()?).await?;
     for warning in &file.parsed.warnings {
         write_err(look.paint(Paint::Yellow, &format!("Warning: {warning}")));
     }
     let job = file.parsed.job;
     if call.args.switch("output") {
-        write_out(json(&serde_json::json!({ "Job": job })));
+        write_out(json(&Wrapped { job: &job }));
         return Ok(0);
     }
     let namespace = call.namespace_of(&job);
@@ -56,17 +64,20 @@ async fn run(call: Call) -> Outcome {
     };
     if !registered.warnings.is_empty() {
         let warnings =
-            look.paint(Paint::Yellow, &format!("Job Warnings:\n{}", registered.warnings.trim_end()));
+            look.paint(Paint::Warning, &format!("Job Warnings:\n{}", registered.warnings.trim_end()));
         write_out(format!("{warnings}\n\n"));
     }
     if registered.eval_id.is_empty() || call.args.switch("detach") {
         write_out(detached(&look, &job, &registered.eval_id));
         if layout::job::is_periodic(&job) {
-            write_out(next_launch(&client, &look, &job).await);
+            write_out(launch::approximate(&client, &look, &job).await);
         }
+        hint::job(&call, &look, &job).await;
         return Ok(0);
     }
-    monitor::evaluation(&client, &look, &registered.eval_id).await
+    let outcome = monitor::evaluation(&client, &look, &registered.eval_id).await;
+    hint::job(&call, &look, &job).await;
+    outcome
 }
 
 fn request(call: &Call, job: Job) -> Result<JobRegisterRequest, FlagError> {
@@ -78,6 +89,7 @@ fn request(call: &Call, job: Job) -> Result<JobRegisterRequest, FlagError> {
         eval_priority: call.args.number("eval-priority")?.unwrap_or(0),
         preserve_counts: call.args.switch("preserve-counts"),
         preserve_resources: call.args.switch("preserve-resources"),
+        policy_override: call.args.switch("policy-override"),
         ..JobRegisterRequest::default()
     })
 }
@@ -88,18 +100,6 @@ fn detached(look: &Look, job: &Job, eval_id: &str) -> String {
         "" => text,
         _ if layout::job::is_periodic(job) || layout::job::is_parameterized(job) => text,
         id => text + &format!("Evaluation ID: {id}\n"),
-    }
-}
-
-/// When the job will be started by the clock, as the server computes it; empty when it does not say.
-async fn next_launch(client: &sdk::Client, look: &Look, job: &Job) -> String {
-    let Some(id) = &job.id else { return String::new() };
-    let request = api::JobPlanRequest { job: Some(job.clone()), ..api::JobPlanRequest::default() };
-    match client.plan(id, &request).await.map(|plan| plan.next_periodic_launch.time()) {
-        Ok(launch) if launch != Time::ZERO => {
-            format!("Approximate next launch time: {} ({})\n", look.time(launch.0), look.ago(launch.0))
-        }
-        _ => String::new(),
     }
 }
 

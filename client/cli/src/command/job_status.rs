@@ -5,14 +5,16 @@ use model::document::{AllocationListStub, Deployment, Evaluation, Job};
 use sdk::{Client, Query};
 use serde::Serialize;
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run, VERBOSE_FLAGS};
+use crate::call::{
+    CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run, UI_FLAGS, VERBOSE_FLAGS,
+};
 use crate::flags::switch;
-use crate::output::{Look, json, write_out};
-use crate::{layout, resolve};
+use crate::output::{Look, write_out};
+use crate::{hint, launch, layout, resolve};
 
 pub static COMMAND: Command = Command {
     name: "job status",
-    aliases: &["status"],
+    aliases: &[],
     arguments: "[<job>]",
     summary: "List jobs, or show how one is doing.",
     details: "",
@@ -24,6 +26,7 @@ pub static COMMAND: Command = Command {
         ],
         VERBOSE_FLAGS,
         OBJECT_FLAGS,
+        UI_FLAGS,
         CLIENT_FLAGS,
     ],
     run: Run::Task(|call| Box::pin(run(call))),
@@ -40,30 +43,41 @@ struct Status {
 }
 
 async fn run(call: Call) -> Outcome {
-    let (client, look, json) = (call.client()?, call.look(), call.wants_json()?);
-    match call.optional_argument()? {
-        None => list(&client, &look, json).await,
-        Some(id) => {
-            let (namespace, id) = resolve::job(&client, &look, id).await?;
-            if json {
-                write_out(self::json(&[read(&call, &client, &namespace, &id).await?]));
-            } else {
-                show(&call, &client, &look, &namespace, &id).await?;
-            }
-            Ok(0)
-        }
+    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
+    let Some(given) = call.optional_argument()? else {
+        return match objects {
+            Some(objects) => objects.print(&read_all(&call, &client).await?),
+            None => list(&call, &client, &look).await,
+        };
+    };
+    let (namespace, id) = resolve::job(&client, &look, given).await?;
+    if let Some(objects) = objects {
+        return objects.print(&[read(&call, &client, &namespace, &id).await?]);
     }
+    show(&call, &client, &look, &namespace, &id).await?;
+    Ok(0)
 }
 
-async fn list(client: &Client, look: &Look, json: bool) -> Outcome {
+async fn read_all(call: &Call, client: &Client) -> Result<Vec<Status>, Failure> {
+    let mut all = Vec::new();
+    for job in client.jobs(Query::new()).await.doing("querying jobs")?.value {
+        all.push(read(call, client, &job.namespace, &job.id).await?);
+    }
+    Ok(all)
+}
+
+/// Lists the jobs.
+///
+/// # Errors
+/// When the server refuses.
+pub async fn list(call: &Call, client: &Client, look: &Look) -> Outcome {
     let jobs = client.jobs(Query::new()).await.doing("querying jobs")?.value;
-    if json {
-        write_out(self::json(&jobs));
-    } else if jobs.is_empty() {
+    if jobs.is_empty() {
         write_out("No running jobs\n");
     } else {
         write_out(layout::job::table(look, &jobs, client.namespace() == "*"));
     }
+    hint::show(call, look, "and manage Nomad jobs", "jobs").await;
     Ok(0)
 }
 
@@ -84,7 +98,8 @@ async fn read(call: &Call, client: &Client, namespace: &str, id: &str) -> Result
 
 async fn show(call: &Call, client: &Client, look: &Look, namespace: &str, id: &str) -> Result<(), Failure> {
     let job = client.job(id, Query::new().namespace(namespace)).await.doing("querying job")?.value;
-    let mut text = layout::job::block(look, &job);
+    let launch = if layout::job::is_periodic(&job) { launch::next(client, &job).await } else { None };
+    let mut text = layout::job::block(look, &job, launch);
     if call.args.switch("short") {
         write_out(text);
         return Ok(());
@@ -103,6 +118,7 @@ async fn show(call: &Call, client: &Client, look: &Look, namespace: &str, id: &s
         text.push_str(&details(look, call, &job, &status, &follow_ups));
     }
     write_out(text);
+    hint::job(call, look, &job).await;
     Ok(())
 }
 

@@ -1,3 +1,4 @@
+use futures_util::future::join_all;
 use sdk::{Client, Query};
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run, VERBOSE_FLAGS};
@@ -44,11 +45,9 @@ async fn run(call: Call) -> Outcome {
         }
         jobs.push((namespace, id));
     }
-    let mut worst = 0;
-    for (namespace, id) in jobs {
-        worst = worst.max(stop(&call, &client, &look, &namespace, &id).await?);
-    }
-    Ok(worst)
+    let stops = jobs.iter().map(|(namespace, id)| stop(&call, &client, &look, namespace, id));
+    let ended = join_all(stops).await.into_iter().collect::<Result<Vec<u8>, _>>()?;
+    Ok(ended.into_iter().max().unwrap_or(0))
 }
 
 async fn stop(call: &Call, client: &Client, look: &Look, namespace: &str, id: &str) -> Outcome {

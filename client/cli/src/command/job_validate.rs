@@ -2,6 +2,7 @@ use api::JobValidateResponse;
 use model::document::Job;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Failure, Outcome, Run};
+use crate::flags::value;
 use crate::job_file::{self, JOB_FILE_FLAGS};
 use crate::output::{Paint, write_err, write_out};
 
@@ -12,7 +13,11 @@ pub static COMMAND: Command = Command {
     summary: "Check a job file without registering it.",
     details: "The servers are asked too, when one answers. Ends with 1 when the job is not valid, and with 255\n\
               when it could not be checked.",
-    flags: &[JOB_FILE_FLAGS, CLIENT_FLAGS],
+    flags: &[
+        &[value("vault-namespace", "NAME", "Only of enterprise releases.")],
+        JOB_FILE_FLAGS,
+        CLIENT_FLAGS,
+    ],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
@@ -21,12 +26,11 @@ const NOT_CHECKED: u8 = 255;
 
 async fn run(call: Call) -> Outcome {
     let look = call.look();
-    let path = match call.one_argument() {
-        Ok(path) => path,
-        Err(Failure::Usage(message)) => return Err(Failure::Code(NOT_CHECKED, message)),
-        Err(other) => return Err(other),
-    };
-    let parsed = job_file::load(&call, path)?.parsed;
+    if let Err(Failure::Failed(error)) = call.refuse_enterprise("vault-namespace") {
+        return Err(Failure::Code(NOT_CHECKED, error.to_string()));
+    }
+    let path = call.one_argument()?;
+    let parsed = job_file::load(&call, path).await?.parsed;
     let client = call.client_in(&call.namespace_of(&parsed.job))?;
     let mut warnings = parsed.warnings;
     let checked = match client.validate(parsed.job.clone()).await {
@@ -46,7 +50,7 @@ async fn run(call: Call) -> Outcome {
     warnings.extend(Some(checked.warnings).filter(|text| !text.is_empty()));
     if !warnings.is_empty() {
         let text = warnings.iter().map(|warning| format!("{}\n", warning.trim_end())).collect::<String>();
-        write_out(look.paint(Paint::Yellow, &format!("Job Warnings:\n{text}")) + "\n");
+        write_out(look.paint(Paint::Warning, &format!("Job Warnings:\n{}", text.trim_end())) + "\n\n");
     }
     write_out(look.paint(Paint::Green, "Job validation successful") + "\n");
     Ok(0)

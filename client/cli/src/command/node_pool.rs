@@ -1,19 +1,14 @@
 use jobspec::config::Section;
 use jobspec::{Diagnostics, Source};
 use model::document::{Duration, Map, NodePool, NodePoolSchedulerConfiguration};
-use sdk::Query;
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run, VERBOSE_FLAGS};
-use crate::flags::{Flag, switch, value};
+use crate::call::{
+    CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, PAGE_FLAGS, Run, VERBOSE_FLAGS,
+};
+use crate::flags::{switch, value};
 use crate::layout::node::Columns;
-use crate::output::{json, write_out};
+use crate::output::write_out;
 use crate::{job_file, layout};
-
-const PAGE_FLAGS: &[Flag] = &[
-    value("filter", "EXPR", "List only what this expression is true of."),
-    value("per-page", "N", "Entries a page."),
-    value("page-token", "TOKEN", "The page to begin with."),
-];
 
 pub static LIST: Command = Command {
     name: "node pool list",
@@ -43,6 +38,19 @@ pub static APPLY: Command = Command {
     details: "The input is a file with a node_pool block, or - for standard input.",
     flags: &[&[switch("json", "The file is JSON: a node pool as the API takes it.")], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(apply(call))),
+};
+
+pub static INIT: Command = Command {
+    name: "node pool init",
+    aliases: &[],
+    arguments: "[<filename>]",
+    summary: "Write an example of a node pool's file.",
+    details: "",
+    flags: &[&[
+        value("out", "FORM", "hcl, or json; hcl unless told."),
+        switch("quiet", "Do not say what was written."),
+    ]],
+    run: Run::Process(init),
 };
 
 pub static DELETE: Command = Command {
@@ -77,16 +85,22 @@ pub static JOBS: Command = Command {
 
 async fn list(call: Call) -> Outcome {
     call.no_arguments()?;
-    let as_json = call.wants_json()?;
-    let pools = call.client()?.node_pools(paged(&call)?).await.doing("querying node pools")?.value;
-    write_out(if as_json { json(&pools) } else { layout::pool::table(&pools) });
+    let objects = call.objects()?;
+    let answer = call.client()?.node_pools(call.page()?).await.doing("querying node pools")?;
+    if let Some(objects) = objects {
+        return objects.print(&answer.value);
+    }
+    write_out(layout::pool::table(&answer.value) + &call.next_page(answer.next_token.as_deref()));
     Ok(0)
 }
 
 async fn info(call: Call) -> Outcome {
-    let (name, as_json) = (call.one_argument()?, call.wants_json()?);
+    let (name, objects) = (call.one_argument()?, call.objects()?);
     let pool = call.client()?.node_pool(name).await.doing("querying node pool")?;
-    write_out(if as_json { json(&pool) } else { layout::pool::block(&call.look(), &pool) });
+    if let Some(objects) = objects {
+        return objects.print(&pool);
+    }
+    write_out(layout::pool::block(&call.look(), &pool));
     Ok(0)
 }
 
@@ -104,6 +118,38 @@ async fn apply(call: Call) -> Outcome {
     Ok(0)
 }
 
+const EXAMPLE_HCL: &str = include_str!("../examples/pool.nomad.hcl");
+const EXAMPLE_JSON: &str = include_str!("../examples/pool.nomad.json");
+
+fn init(call: Call) -> Outcome {
+    let (text, usual) = match call.args.value("out").unwrap_or("hcl") {
+        "hcl" => (EXAMPLE_HCL, "pool.nomad.hcl"),
+        "json" => (EXAMPLE_JSON, "pool.nomad.json"),
+        other => return Err(call.usage(&format!("-out is hcl or json, not \"{other}\""))),
+    };
+    let path = call.optional_argument()?.unwrap_or(usual);
+    write_new(path, text)?;
+    if !call.args.switch("quiet") {
+        write_out(format!("Example node pool specification written to {path}\n"));
+    }
+    Ok(0)
+}
+
+/// Writes a file that is not there yet.
+///
+/// # Errors
+/// When it is there, or cannot be written.
+pub fn write_new(path: &str, text: &str) -> Result<(), Failure> {
+    use std::io::Write;
+    let file = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
+    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => anyhow::anyhow!("{path} is there already: name another file"),
+        _ => anyhow::anyhow!("{path} cannot be written: {error}"),
+    })?;
+    Ok(())
+}
+
 async fn delete(call: Call) -> Outcome {
     let name = call.one_argument()?;
     call.client()?.delete_node_pool(name).await.doing("deleting node pool")?;
@@ -112,33 +158,31 @@ async fn delete(call: Call) -> Outcome {
 }
 
 async fn nodes(call: Call) -> Outcome {
-    let (name, as_json) = (call.one_argument()?, call.wants_json()?);
-    let nodes = call.client()?.node_pool_nodes(name, paged(&call)?).await.doing("querying node pool")?.value;
-    let columns = Columns { os: false, running: None };
-    write_out(match nodes.as_slice() {
-        _ if as_json => json(&nodes),
+    let (name, objects) = (call.one_argument()?, call.objects()?);
+    let answer = call.client()?.node_pool_nodes(name, call.page()?).await.doing("querying node pool")?;
+    if let Some(objects) = objects {
+        return objects.print(&answer.value);
+    }
+    let text = match answer.value.as_slice() {
         [] => "No nodes\n".to_string(),
-        nodes => layout::node::table(&call.look(), nodes, &columns),
-    });
+        nodes => layout::node::table(&call.look(), nodes, &Columns::default()),
+    };
+    write_out(text + &call.next_page(answer.next_token.as_deref()));
     Ok(0)
 }
 
 async fn jobs(call: Call) -> Outcome {
-    let (name, as_json) = (call.one_argument()?, call.wants_json()?);
-    let jobs = call.client()?.node_pool_jobs(name, paged(&call)?).await.doing("querying node pool")?.value;
-    write_out(match jobs.as_slice() {
-        _ if as_json => json(&jobs),
+    let (name, objects) = (call.one_argument()?, call.objects()?);
+    let answer = call.client()?.node_pool_jobs(name, call.page()?).await.doing("querying node pool")?;
+    if let Some(objects) = objects {
+        return objects.print(&answer.value);
+    }
+    let text = match answer.value.as_slice() {
         [] => "No jobs\n".to_string(),
         jobs => layout::job::table(&call.look(), jobs, call.namespace() == "*"),
-    });
+    };
+    write_out(text + &call.next_page(answer.next_token.as_deref()));
     Ok(0)
-}
-
-fn paged(call: &Call) -> Result<Query, Failure> {
-    let text = |name| call.args.value(name).unwrap_or_default();
-    let per_page = call.args.number::<u32>("per-page")?.map(|count| count.to_string());
-    let query = Query::new().with("filter", text("filter")).with("next_token", text("page-token"));
-    Ok(query.with("per_page", per_page.unwrap_or_default()))
 }
 
 fn pool_in(source: &Source) -> Result<NodePool, Failure> {

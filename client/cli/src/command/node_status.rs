@@ -1,12 +1,16 @@
-use api::NodeListStub;
-use model::document::Node;
+use api::{AllocResourceUsage, NodeListStub};
+use model::document::{Allocation, Node};
 use sdk::{Client, Query};
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run, VERBOSE_FLAGS};
-use crate::flags::{switch, value};
+use crate::call::{
+    CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, PAGE_FLAGS, Run, UI_FLAGS,
+    VERBOSE_FLAGS,
+};
+use crate::flags::switch;
 use crate::layout::node::Columns;
-use crate::output::{Look, json, write_err, write_out};
-use crate::{layout, resolve};
+use crate::objects::Objects;
+use crate::output::{Look, write_err, write_out};
+use crate::{hint, layout, resolve};
 
 pub static COMMAND: Command = Command {
     name: "node status",
@@ -21,33 +25,33 @@ pub static COMMAND: Command = Command {
             switch("quiet", "List ids only."),
             switch("allocs", "List counts of running allocations too."),
             switch("self", "Show the node of the agent that is asked."),
-            value("filter", "EXPR", "List only what this expression is true of."),
-            value("per-page", "N", "Nodes a page."),
-            value("page-token", "TOKEN", "The page to begin with."),
+            switch("stats", "Print everything that was measured."),
         ],
+        PAGE_FLAGS,
         VERBOSE_FLAGS,
         OBJECT_FLAGS,
+        UI_FLAGS,
         CLIENT_FLAGS,
     ],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
 async fn run(call: Call) -> Outcome {
-    let (client, look, as_json) = (call.client()?, call.look(), call.wants_json()?);
+    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
     let given = call.optional_argument()?;
     if given.is_none() && !call.args.switch("self") {
-        return list(&call, &client, &look, as_json).await;
+        return list(&call, &client, &look, objects).await;
     }
     let id = match given {
         Some(given) => resolve::node(&client, &look, given).await?.id,
         None => own_node(&client).await?,
     };
     let node = client.node(&id, Query::new()).await.doing("querying node info")?.value;
-    if as_json {
-        write_out(json(&node));
-    } else {
-        write_out(show(&call, &client, &look, &node).await?);
+    if let Some(objects) = objects {
+        return objects.print(&node);
     }
+    write_out(show(&call, &client, &look, &node).await?);
+    hint::show(&call, &look, "this client", &format!("clients/{}", node.id)).await;
     Ok(0)
 }
 
@@ -58,37 +62,30 @@ pub async fn own_node(client: &Client) -> Result<String, Failure> {
     Ok(id.ok_or_else(|| anyhow::anyhow!("the agent that was asked runs no node"))?)
 }
 
-async fn list(call: &Call, client: &Client, look: &Look, as_json: bool) -> Outcome {
-    let text = |name| call.args.value(name).unwrap_or_default();
-    let query = Query::new()
-        .flag("os", call.args.switch("os"))
-        .with("filter", text("filter"))
-        .with(
-            "per_page",
-            call.args.number::<u32>("per-page")?.map(|count| count.to_string()).unwrap_or_default(),
-        )
-        .with("next_token", text("page-token"));
+async fn list(call: &Call, client: &Client, look: &Look, objects: Option<Objects>) -> Outcome {
+    let quiet = call.args.switch("quiet");
+    if quiet && (look.verbose || objects.is_some()) {
+        return Err(call.usage("-quiet cannot be used with -verbose, -json or -t"));
+    }
+    let query = call.page()?.flag("os", call.args.switch("os"));
     let answer = client.nodes(query).await.doing("querying node status")?;
     let nodes = answer.value;
-    if as_json {
-        write_out(json(&nodes));
+    if let Some(objects) = objects {
+        return objects.print(&nodes);
+    }
+    if quiet {
+        write_out(nodes.iter().map(|node| format!("{}\n", look.id(&node.id))).collect::<String>());
         return Ok(0);
     }
     if nodes.is_empty() {
         write_out("No nodes registered\n");
         return Ok(0);
     }
-    if call.args.switch("quiet") {
-        write_out(nodes.iter().map(|node| format!("{}\n", look.id(&node.id))).collect::<String>());
-        return Ok(0);
-    }
     let running = if call.args.switch("allocs") { Some(running(client, &nodes).await?) } else { None };
     let columns = Columns { os: call.args.switch("os"), running };
-    write_out(layout::node::table(look, &nodes, &columns));
-    if let Some(token) = answer.next_token {
-        let again = format!("{} node status -page-token {token}", call.program);
-        write_out(format!("\nResults have been paginated. To get the next page run:\n\n{again}\n"));
-    }
+    let next = call.next_page(answer.next_token.as_deref());
+    write_out(layout::node::table(look, &nodes, &columns) + &next);
+    hint::show(call, look, "and manage Nomad clients", "clients").await;
     Ok(0)
 }
 
@@ -119,12 +116,18 @@ async fn show(call: &Call, client: &Client, look: &Look, node: &Node) -> Result<
     };
     let mut text = layout::node::block(look, node, stats.as_ref(), false);
     if look.verbose {
-        text.push_str(&layout::node::driver_table(look, node));
+        text.push_str(&layout::node::verbose_tables(look, node));
     }
     text.push_str(&layout::node::events(look, node));
     text.push_str(&layout::node::allocated(look, node, &allocs));
     if let Some(stats) = &stats {
-        text.push_str(&layout::node::host_usage(look, node, stats));
+        let used = measured(client, &allocs).await;
+        text.push_str(&layout::usage::allocations(look, node, &used));
+        text.push_str(&layout::usage::host(look, node, stats));
+        text.push_str(&layout::devices::usage("Device Resource Utilization", &stats.device_stats));
+        if call.args.switch("stats") {
+            text.push_str(&layout::usage::details(look, stats));
+        }
     }
     text.push_str(&list);
     if look.verbose {
@@ -133,8 +136,17 @@ async fn show(call: &Call, client: &Client, look: &Look, node: &Node) -> Result<
     Ok(text)
 }
 
+/// What the node measures of each allocation that runs. One that ended meanwhile is left out.
+async fn measured(client: &Client, allocs: &[Allocation]) -> Vec<AllocResourceUsage> {
+    let mut used = Vec::new();
+    for alloc in allocs.iter().filter(|alloc| alloc.client_status == "running") {
+        used.extend(client.allocation_stats(&alloc.id).await);
+    }
+    used
+}
+
 /// What the list of allocations shows of one.
-fn stub(alloc: &model::document::Allocation) -> model::document::AllocationListStub {
+fn stub(alloc: &Allocation) -> model::document::AllocationListStub {
     model::document::AllocationListStub {
         id: alloc.id.clone(),
         eval_id: alloc.eval_id.clone(),

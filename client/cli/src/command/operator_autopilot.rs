@@ -58,9 +58,12 @@ pub static HEALTH: Command = Command {
 
 async fn get_config(call: Call) -> Outcome {
     call.no_arguments()?;
-    let as_json = call.wants_json()?;
+    let objects = call.objects()?;
     let config = call.client()?.autopilot().await.doing("querying autopilot configuration")?;
-    write_out(if as_json { json(&config) } else { layout::operator::autopilot(&config) });
+    if let Some(objects) = objects {
+        return objects.print(&config);
+    }
+    write_out(layout::operator::autopilot(&config));
     Ok(0)
 }
 

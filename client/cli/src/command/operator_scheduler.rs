@@ -3,7 +3,7 @@ use api::{SchedulerConfiguration, SchedulerScan};
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run};
 use crate::flags::value;
 use crate::layout;
-use crate::output::{json, write_err, write_out};
+use crate::output::{write_err, write_out};
 
 pub static GET_CONFIG: Command = Command {
     name: "operator scheduler get-config",
@@ -52,12 +52,11 @@ const SAMPLE: &str = "sample";
 
 async fn get_config(call: Call) -> Outcome {
     call.no_arguments()?;
-    let as_json = call.wants_json()?;
+    let objects = call.objects()?;
     let client = call.client()?;
     let answer = client.scheduler().await.doing("querying scheduler configuration")?;
-    if as_json {
-        write_out(json(&answer));
-        return Ok(0);
+    if let Some(objects) = objects {
+        return objects.print(&answer);
     }
     let scan = client.scheduler_scan().await.doing("querying scheduler configuration")?;
     write_out(layout::operator::scheduler(&answer.scheduler_config.unwrap_or_default(), &scan));

@@ -1,7 +1,7 @@
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, VERBOSE_FLAGS};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, UI_FLAGS, VERBOSE_FLAGS};
 use crate::flags::switch;
-use crate::layout;
-use crate::output::{json, write_err, write_out};
+use crate::output::{write_err, write_out};
+use crate::{hint, layout};
 
 pub static COMMAND: Command = Command {
     name: "server members",
@@ -9,18 +9,23 @@ pub static COMMAND: Command = Command {
     arguments: "",
     summary: "List the servers and which of them leads.",
     details: "",
-    flags: &[&[switch("detailed", "The same as -verbose.")], VERBOSE_FLAGS, OBJECT_FLAGS, CLIENT_FLAGS],
+    flags: &[
+        &[switch("detailed", "The same as -verbose.")],
+        VERBOSE_FLAGS,
+        OBJECT_FLAGS,
+        UI_FLAGS,
+        CLIENT_FLAGS,
+    ],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
 async fn run(call: Call) -> Outcome {
     call.no_arguments()?;
-    let (client, mut look, as_json) = (call.client()?, call.look(), call.wants_json()?);
+    let (client, mut look, objects) = (call.client()?, call.look(), call.objects()?);
     look.verbose |= call.args.switch("detailed");
     let members = client.members().await.doing("querying servers")?.members;
-    if as_json {
-        write_out(json(&members.0));
-        return Ok(0);
+    if let Some(objects) = objects {
+        return objects.print(&members.0);
     }
     if members.is_empty() {
         write_err("Agent doesn't know about server members");
@@ -28,6 +33,7 @@ async fn run(call: Call) -> Outcome {
     }
     let leader = client.leader().await;
     write_out(layout::server::members(&look, &members, leader.as_deref().unwrap_or_default()));
+    hint::show(&call, &look, "and manage Nomad servers", "servers").await;
     if let Err(error) = leader {
         return Err(anyhow::anyhow!("\nError determining leaders: {error}").into());
     }

@@ -1,17 +1,11 @@
 //! Allocations: the list, the block, addresses, tasks and their events.
 
-use api::{AllocResourceUsage, ResourceUsage};
 use model::document::{
-    AllocDeploymentStatus, Allocation, AllocationListStub, Job, PortMapping, Task, TaskEvent, TaskState,
+    AllocDeploymentStatus, Allocation, AllocationListStub, Job, PortMapping, Task, TaskState,
 };
 
 use super::{cell, metrics};
-use crate::output::{Look, Table, bytes, fields};
-
-/// Most events of a task that are shown, unless all are asked for.
-const EVENTS_MAX: usize = 10;
-
-const MIB: u64 = 1 << 20;
+use crate::output::{Look, Table, fields};
 
 /// The list of allocations, newest first.
 pub fn table(look: &Look, allocs: &[AllocationListStub]) -> String {
@@ -43,6 +37,27 @@ pub fn table(look: &Look, allocs: &[AllocationListStub]) -> String {
     table.render()
 }
 
+/// The list of allocations of several jobs.
+pub fn with_jobs(look: &Look, allocs: &[AllocationListStub]) -> String {
+    let head =
+        ["ID", "Job ID", "Node ID", "Task Group", "Version", "Desired", "Status", "Created", "Modified"];
+    let mut table = Table::new(head);
+    for alloc in allocs {
+        table.row([
+            look.id(&alloc.id),
+            alloc.job_id.clone(),
+            look.id(&alloc.node_id),
+            alloc.task_group.clone(),
+            cell(alloc.job_version),
+            alloc.desired_status.clone(),
+            alloc.client_status.clone(),
+            look.when(alloc.create_time),
+            look.when(alloc.modify_time),
+        ]);
+    }
+    table.render()
+}
+
 /// The section `Allocations` of a job or a node.
 pub fn section(look: &Look, allocs: &[AllocationListStub]) -> String {
     if allocs.is_empty() {
@@ -69,6 +84,9 @@ pub fn block(look: &Look, alloc: &Allocation) -> String {
         ("Created", look.when(alloc.create_time)),
         ("Modified", look.when(alloc.modify_time)),
     ];
+    if let Some(deadline) = max_run_deadline(alloc) {
+        entries.push(("Max Run Deadline", look.when(deadline)));
+    }
     if !alloc.deployment_id.is_empty() {
         entries.push(("Deployment ID", look.id(&alloc.deployment_id)));
         entries.push(("Deployment Health", health(alloc.deployment_status.as_ref()).to_string()));
@@ -82,6 +100,9 @@ pub fn block(look: &Look, alloc: &Allocation) -> String {
     if !alloc.next_allocation.is_empty() {
         entries.push(("Replacement Alloc ID", look.id(&alloc.next_allocation)));
     }
+    if let Some(eligible) = reschedule_eligibility(look, alloc) {
+        entries.push(("Reschedule Eligibility", eligible));
+    }
     if let Some(metric) = alloc.metrics.as_ref().filter(|_| look.verbose) {
         entries.push(("Evaluated Nodes", cell(metric.nodes_evaluated)));
         entries.push(("Filtered Nodes", cell(metric.nodes_filtered)));
@@ -90,6 +111,25 @@ pub fn block(look: &Look, alloc: &Allocation) -> String {
         entries.push(("Failures", cell(metric.coalesced_failures)));
     }
     fields(&entries)
+}
+
+/// When the group has run for as long as it may.
+fn max_run_deadline(alloc: &Allocation) -> Option<i64> {
+    let limit = group_of(alloc)?.max_run_duration.filter(|limit| limit.0.0 > 0)?;
+    let starts = alloc.task_states.values().map(|state| state.started_at.time().0);
+    let begin = starts.filter(|start| *start > 0).min()?;
+    Some(begin.saturating_add(limit.0.0))
+}
+
+/// When the allocation will be placed again, if it waits for that.
+fn reschedule_eligibility(look: &Look, alloc: &Allocation) -> Option<String> {
+    if alloc.followup_eval_id.is_empty() || !alloc.next_allocation.is_empty() {
+        return None;
+    }
+    let delay = group_of(alloc)?.reschedule_policy.as_ref()?.delay?;
+    let ended = alloc.task_states.values().map(|state| state.finished_at.time()).max()?;
+    let due = ended.0.saturating_add(delay.0.0);
+    Some(if due > look.now.0 { look.ago(due) } else { "now".to_string() })
 }
 
 fn health(status: Option<&AllocDeploymentStatus>) -> &'static str {
@@ -114,7 +154,8 @@ fn reschedule_attempts(alloc: &Allocation) -> Option<String> {
     Some(format!("{counted}/{allowed}"))
 }
 
-fn group_of(alloc: &Allocation) -> Option<&model::document::TaskGroup> {
+/// The group as the job describes it.
+pub fn group_of(alloc: &Allocation) -> Option<&model::document::TaskGroup> {
     let groups = &alloc.job.as_ref()?.task_groups;
     groups.iter().find(|group| group.name.as_deref() == Some(&alloc.task_group))
 }
@@ -164,7 +205,7 @@ pub fn short(look: &Look, alloc: &Allocation) -> String {
 }
 
 /// The allocation's tasks in the order they run: prestart, sidecars, the rest; by name within each.
-fn tasks(alloc: &Allocation) -> Vec<(&str, &TaskState)> {
+pub fn tasks(alloc: &Allocation) -> Vec<(&str, &TaskState)> {
     let rank = |name: &str| match task_of(alloc.job.as_ref(), &alloc.task_group, name)
         .and_then(|task| task.lifecycle.as_ref())
     {
@@ -177,92 +218,16 @@ fn tasks(alloc: &Allocation) -> Vec<(&str, &TaskState)> {
     tasks
 }
 
-fn task_of<'a>(job: Option<&'a Job>, group: &str, name: &str) -> Option<&'a Task> {
+/// The task as the job describes it.
+pub fn task_of<'a>(job: Option<&'a Job>, group: &str, name: &str) -> Option<&'a Task> {
     let group = job?.task_groups.iter().find(|known| known.name.as_deref() == Some(group))?;
     group.tasks.iter().find(|task| task.name == name)
 }
 
 /// `prestart`, `prestart sidecar`; none for a main task.
-fn lifecycle(job: Option<&Job>, group: &str, name: &str) -> Option<String> {
+pub fn lifecycle(job: Option<&Job>, group: &str, name: &str) -> Option<String> {
     let lifecycle = task_of(job, group, name)?.lifecycle.as_ref().filter(|known| !known.hook.is_empty())?;
     Some(format!("{}{}", lifecycle.hook, if lifecycle.sidecar { " sidecar" } else { "" }))
-}
-
-/// Each task: its state, resources and recent events. `usage` is what the node measured, if it was asked.
-pub fn task_sections(look: &Look, alloc: &Allocation, usage: Option<&AllocResourceUsage>) -> String {
-    let mut text = String::new();
-    for (name, state) in tasks(alloc) {
-        let stage = lifecycle(alloc.job.as_ref(), &alloc.task_group, name);
-        let stage = stage.map(|stage| format!(" ({stage})")).unwrap_or_default();
-        let used =
-            usage.and_then(|usage| usage.tasks.get(name)).and_then(|task| task.resource_usage.as_ref());
-        let title = format!("Task \"{name}\"{stage} is \"{}\"", state.state);
-        text.push_str(&look.section(&title, &task_resources(alloc, name, used)));
-        text.push_str(&task_events(look, state));
-    }
-    text
-}
-
-fn task_resources(alloc: &Allocation, task: &str, used: Option<&ResourceUsage>) -> String {
-    let Some(resources) = alloc.allocated_resources.as_ref() else { return String::new() };
-    let Some(limits) = resources.tasks.get(task) else { return String::new() };
-    let cpu = used.and_then(|used| used.cpu_stats.as_ref()).map_or(0.0, |stats| stats.total_ticks);
-    let memory = used.and_then(|used| used.memory_stats.as_ref());
-    let memory = memory.map_or(0, |stats| if stats.rss > 0 { stats.rss } else { stats.usage });
-    let mib = |count: i64| bytes(u64::try_from(count).unwrap_or(0) * MIB);
-    let mut table = Table::new(["CPU", "Memory", "Disk"]);
-    table.row([
-        format!("{cpu:.0}/{} MHz", limits.cpu.cpu_shares),
-        format!("{}/{}", bytes(memory), mib(limits.memory.memory_mb)),
-        mib(resources.shared.disk_mb),
-    ]);
-    let mut text = format!("Task Resources:\n{}", table.render());
-    if limits.memory.memory_max_mb > limits.memory.memory_mb {
-        text.push_str(&format!("Max: {}\n", mib(limits.memory.memory_max_mb)));
-    }
-    text
-}
-
-fn task_events(look: &Look, state: &TaskState) -> String {
-    let entries = [
-        ("Started At", look.time(state.started_at.time().0)),
-        ("Finished At", look.time(state.finished_at.time().0)),
-        ("Total Restarts", cell(state.restarts)),
-        ("Last Restart", look.time(state.last_restart.time().0)),
-    ];
-    let mut table = Table::new(["Time", "Type", "Description"]);
-    let most = if look.verbose { usize::MAX } else { EVENTS_MAX };
-    for event in state.events.iter().rev().take(most) {
-        table.row([look.time(event.time), event.kind.clone(), description(event)]);
-    }
-    format!("\nTask Events:\n{}\nRecent Events:\n{}", fields(&entries), table.render())
-}
-
-/// The words of the node if it gave any, else what the event's own fields tell.
-fn description(event: &TaskEvent) -> String {
-    if !event.display_message.is_empty() {
-        return event.display_message.clone();
-    }
-    let given = [
-        &event.message,
-        &event.setup_error,
-        &event.driver_error,
-        &event.download_error,
-        &event.validation_error,
-        &event.kill_error,
-        &event.restart_reason,
-        &event.kill_reason,
-        &event.driver_message,
-    ];
-    if let Some(text) = given.into_iter().find(|text| !text.is_empty()) {
-        return text.clone();
-    }
-    match event.kind.as_str() {
-        "Terminated" => format!("Exit Code: {}, Signal: {}", event.exit_code, event.signal),
-        "Started" => "Task started by client".to_string(),
-        "Received" => "Task received by client".to_string(),
-        _ => String::new(),
-    }
 }
 
 /// How the allocation came to its node.
@@ -274,10 +239,11 @@ pub fn placement(look: &Look, alloc: &Allocation) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use base::Time;
     use model::document::{
-        AllocatedResources, AllocatedTaskResources, NetworkResource, Port, TaskGroup, TaskLifecycle,
+        AllocatedResources, AllocatedTaskResources, NetworkResource, Port, TaskEvent, TaskGroup,
+        TaskLifecycle,
     };
 
     use super::*;
@@ -314,13 +280,19 @@ mod tests {
              aaaaaaaa  0badcafe  api         3        run      running  1h5m ago  12s ago\n"
         );
         assert_eq!(section(&look(), &[]), "\nAllocations\nNo allocations placed\n");
+        assert_eq!(
+            with_jobs(&look(), &[AllocationListStub { job_id: "web".into(), ..stub("aaaaaaaa", 1) }]),
+            "ID        Job ID  Node ID   Task Group  Version  Desired  Status   Created   Modified\n\
+             aaaaaaaa  web     0badcafe  api         3        run      running  1h5m ago  12s ago\n"
+        );
         let verbose = Look { verbose: true, ..look() };
         let text = table(&verbose, &[stub("aaaaaaaa", 1)]);
         assert!(text.starts_with("ID             Eval ID  Node ID        Node Name  Task Group"), "{text}");
         assert!(text.contains("2026-01-02T01:59:05Z"), "{text}");
     }
 
-    fn alloc() -> Allocation {
+    /// A running allocation with a task before the main one.
+    pub fn alloc() -> Allocation {
         let task = |name: &str, lifecycle| Task { name: name.into(), lifecycle, ..Task::default() };
         let prestart = TaskLifecycle { hook: "prestart".into(), sidecar: false };
         let group = TaskGroup {
@@ -416,28 +388,5 @@ mod tests {
              setup  dead     Started     2026-01-02T03:04:00Z  prestart\n\
              main   running  Started     2026-01-02T03:04:00Z  main\n"
         );
-    }
-
-    #[test]
-    fn a_task_shows_its_resources_and_its_newest_event_first() {
-        let text = task_sections(&look(), &alloc(), None);
-        let main = text.split("\nTask \"main\"").nth(1).unwrap();
-        assert_eq!(
-            main,
-            " is \"running\"\n\
-             Task Resources:\n\
-             CPU        Memory       Disk\n\
-             0/500 MHz  0 B/256 MiB  300 MiB\n\
-             \nTask Events:\n\
-             Started At     = 2026-01-02T03:04:00Z\n\
-             Finished At    = N/A\n\
-             Total Restarts = 0\n\
-             Last Restart   = N/A\n\
-             \nRecent Events:\n\
-             Time                  Type      Description\n\
-             2026-01-02T03:04:00Z  Started   Task started by client\n\
-             2026-01-02T03:03:59Z  Received  Task received by client\n"
-        );
-        assert!(text.starts_with("\nTask \"setup\" (prestart) is \"dead\"\n"), "{text}");
     }
 }

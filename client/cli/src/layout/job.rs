@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::{JobListStub, JobSummary};
+use base::Time;
 use model::document::{AllocationListStub, Evaluation, Job};
 
 use super::{cell, metrics};
@@ -50,8 +51,8 @@ pub fn is_parameterized(job: &Job) -> bool {
     job.parameterized_job.is_some() && !job.dispatched
 }
 
-/// The block of one job.
-pub fn block(look: &Look, job: &Job) -> String {
+/// The block of one job; `launch` is when the clock starts it next.
+pub fn block(look: &Look, job: &Job, launch: Option<Time>) -> String {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     let mut entries = vec![
         ("ID", text(&job.id)),
@@ -68,6 +69,10 @@ pub fn block(look: &Look, job: &Job) -> String {
     ];
     if let Some(token) = job.dispatch_idempotency_token.as_ref().filter(|token| !token.is_empty()) {
         entries.push(("Idempotency Token", token.clone()));
+    }
+    if let Some(launch) = launch {
+        let text = format!("{} ({})", look.time(launch.0), look.ago(launch.0));
+        entries.push(("Next Periodic Launch", text));
     }
     fields(&entries)
 }
@@ -207,7 +212,7 @@ pub fn actions(look: &Look, job: &Job) -> String {
 }
 
 /// One version of a job, for its list of versions.
-pub fn version(look: &Look, job: &Job) -> String {
+pub fn version(look: &Look, job: &Job) -> Vec<(&'static str, String)> {
     let mut entries = vec![
         ("Version", cell(job.version.unwrap_or(0))),
         ("Stable", cell(job.stable.unwrap_or(false))),
@@ -217,7 +222,7 @@ pub fn version(look: &Look, job: &Job) -> String {
         entries.push(("Tag Name", tag.name.clone()));
         entries.push(("Tag Description", tag.description.clone()));
     }
-    fields(&entries)
+    entries
 }
 
 #[cfg(test)]
@@ -270,7 +275,7 @@ mod tests {
     #[test]
     fn the_block_says_what_the_reference_says() {
         assert_eq!(
-            block(&look(), &web()),
+            block(&look(), &web(), None),
             "ID            = web\n\
              Name          = web\n\
              Submit Date   = 2026-01-02T03:04:05Z\n\

@@ -1,17 +1,25 @@
 //! Views become text, by the layouts of the reference. Pure: the look brings clock, zone and colours.
 
 pub mod alloc;
+pub mod checks;
 pub mod deployment;
+pub mod devices;
 pub mod eval;
+pub mod files;
 pub mod history;
 pub mod job;
 pub mod log;
 pub mod metrics;
+pub mod namespace;
 pub mod node;
 pub mod operator;
 pub mod plan;
 pub mod pool;
+pub mod scaling;
 pub mod server;
+pub mod service;
+pub mod task;
+pub mod usage;
 pub mod why;
 
 use std::fmt::Display;

@@ -3,7 +3,7 @@
 use api::{HostStats, NodeListStub};
 use model::document::{Allocation, Node};
 
-use super::cell;
+use super::{cell, devices};
 use crate::output::{Look, Table, bytes, fields};
 
 const MIB: u64 = 1 << 20;
@@ -93,8 +93,29 @@ fn drivers(node: &Node) -> String {
     named.collect::<Vec<_>>().join(",")
 }
 
+/// What the block only names, in full.
+pub fn verbose_tables(look: &Look, node: &Node) -> String {
+    let mut volumes = Table::new(["Name", "ReadOnly", "Source"]);
+    for (name, volume) in &node.host_volumes {
+        volumes.row([name.clone(), cell(volume.read_only), volume.path.clone()]);
+    }
+    let mut networks = Table::new(["Name", "CIDR", "Interface", "ReservedPorts"]);
+    for (name, network) in &node.host_networks {
+        let cells = [&network.cidr, &network.interface, &network.reserved_ports];
+        networks.row([name.clone()].into_iter().chain(cells.map(String::clone)));
+    }
+    let mut text = String::new();
+    if !node.host_volumes.is_empty() {
+        text.push_str(&look.section("Host Volumes", &volumes.render()));
+    }
+    if !node.host_networks.is_empty() {
+        text.push_str(&look.section("Host Networks", &networks.render()));
+    }
+    text + &driver_table(look, node)
+}
+
 /// Drivers with their words.
-pub fn driver_table(look: &Look, node: &Node) -> String {
+fn driver_table(look: &Look, node: &Node) -> String {
     let mut table = Table::new(["Driver", "Detected", "Healthy", "Message", "Time"]);
     for (name, driver) in &node.drivers {
         table.row([
@@ -154,27 +175,16 @@ pub fn is_live(alloc: &Allocation) -> bool {
     !matches!(alloc.client_status.as_str(), "complete" | "failed" | "lost")
 }
 
-/// What the machine is doing altogether.
-pub fn host_usage(look: &Look, node: &Node, stats: &HostStats) -> String {
-    let shares = node.node_resources.as_ref().map_or(0, |resources| resources.cpu.cpu_shares);
-    let memory = stats.memory.clone().unwrap_or_default();
-    let disk = stats.alloc_dir_stats.clone().unwrap_or_default();
-    let mut table = Table::new(["CPU", "Memory", "Disk"]);
-    table.row([
-        format!("{:.0}/{shares} MHz", stats.cpu_ticks_consumed),
-        format!("{}/{}", bytes(memory.used), bytes(memory.total)),
-        format!("{}/{}", bytes(disk.used), bytes(disk.size)),
-    ]);
-    look.section("Host Resource Utilization", &table.render())
-}
-
 /// Names and values of the node, as jobs' constraints see them.
 pub fn attributes(look: &Look, node: &Node) -> String {
     let section = |title: &str, map: &model::document::Map<String, String>| {
         let entries: Vec<_> = map.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
         look.section(title, &fields(&entries))
     };
-    section("Attributes", &node.attributes) + &section("Meta", &node.meta)
+    let devices = node.node_resources.as_ref().map(|resources| devices::attributes(&resources.devices));
+    let devices = devices.filter(|text| !text.is_empty());
+    let devices = devices.map(|text| look.section("Device Group Attributes", &text)).unwrap_or_default();
+    section("Attributes", &node.attributes) + &devices + &section("Meta", &node.meta)
 }
 
 #[cfg(test)]

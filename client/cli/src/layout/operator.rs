@@ -188,12 +188,12 @@ mod tests {
         let text = snapshot(&Look::for_tests(), &file);
         assert!(
             text.starts_with(
-                "Created = 2026-01-02T03:04:05Z\nID      = 2-9-1767323045000\nSize    = 4 KiB\n"
+                "Created = 2026-01-02T03:04:05Z\nID      = 2-9-1767323045000\nSize    = 4.0 KiB\n"
             ),
             "{text}"
         );
         assert!(
-            text.ends_with("\n\nType   Count  Size\nJob    2      2 KiB\nTotal  -      2 KiB\n"),
+            text.ends_with("\n\nType   Count  Size\nJob    2      2.0 KiB\nTotal  -      2.0 KiB\n"),
             "{text}"
         );
     }

@@ -22,7 +22,7 @@ pub fn whole(look: &Look, job: &Job, answer: &JobPlanResponse, again: &str) -> S
     text.push('\n');
     if !answer.warnings.is_empty() {
         let warnings = format!("Job Warnings:\n{}", answer.warnings.trim_end());
-        text.push_str(&format!("{}\n\n", look.paint(Paint::Yellow, &warnings)));
+        text.push_str(&format!("{}\n\n", look.paint(Paint::Warning, &warnings)));
     }
     let preempted = answer.annotations.as_ref().map_or(&[][..], |found| &found.preempted_allocs);
     if !preempted.is_empty() {
@@ -88,6 +88,10 @@ fn dry_run(look: &Look, job: &Job, answer: &JobPlanResponse) -> String {
             text.push_str(&metrics::reasons(look, metric, "    "));
         }
     }
+    let rolling = answer.created_evals.iter().find(|eval| eval.triggered_by == "rolling-update");
+    if let Some(eval) = rolling.filter(|eval| eval.wait.0.0 > 0) {
+        text.push_str(&format!("- Rolling update, next evaluation will be in {}.\n", eval.wait.0));
+    }
     let launch = answer.next_periodic_launch.time();
     if launch != Time::ZERO {
         let (at, span) = (look.time(launch.0), look.ago(launch.0));
@@ -111,7 +115,8 @@ fn widest<'a>(kinds: impl Iterator<Item = &'a String>) -> usize {
     widths.max().unwrap_or(0)
 }
 
-fn differences(look: &Look, diff: &JobDiff) -> String {
+/// What is different, as a tree.
+pub fn differences(look: &Look, diff: &JobDiff) -> String {
     let bold = |text: String| look.paint(Paint::Bold, &text);
     let mut text = format!("{}{}\n", marker(look, &diff.kind).0, bold(format!("Job: {:?}", diff.id)));
     let groups = diff.task_groups.iter().map(|group| &group.kind);

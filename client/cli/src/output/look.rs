@@ -22,6 +22,8 @@ pub enum Paint {
     Green,
     Yellow,
     Red,
+    /// What the servers warn of: yellow, and bold.
+    Warning,
 }
 
 impl Look {
@@ -31,6 +33,7 @@ impl Look {
             Paint::Green => "32",
             Paint::Yellow => "33",
             Paint::Red => "31",
+            Paint::Warning => "1;33",
         };
         if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
     }

@@ -19,8 +19,9 @@ pub fn bytes(count: u64) -> String {
         size /= 1024.0;
         unit += 1;
     }
-    // Two digits are enough to tell sizes apart; whole numbers stay whole.
-    if size >= 10.0 || size.fract() < 0.05 {
+    // Two digits are enough to tell sizes apart; bytes are whole.
+    let size = (size * 10.0 + 0.5).floor() / 10.0;
+    if size >= 10.0 || unit == 0 {
         format!("{size:.0} {}", UNITS[unit])
     } else {
         format!("{size:.1} {}", UNITS[unit])
@@ -77,7 +78,7 @@ mod tests {
         let cases = [
             (0, "0 B"),
             (1023, "1023 B"),
-            (1024, "1 KiB"),
+            (1024, "1.0 KiB"),
             (1536, "1.5 KiB"),
             (300 << 20, "300 MiB"),
             (31 << 30, "31 GiB"),

@@ -9,7 +9,7 @@ use jobspec::config::Section;
 use server::gossip::Key;
 
 use super::word::Word;
-use super::{ServerSettings, Settings, cluster, decode};
+use super::{ServerSettings, Settings, cluster, decode, other_flags};
 use crate::flags::{Args, Flag, switch, value};
 
 /// Most files that one directory may bring in.
@@ -59,6 +59,7 @@ pub fn read(args: &Args) -> anyhow::Result<Settings> {
     }
     options(&mut settings);
     flags(&mut settings, args)?;
+    other_flags::check(&mut settings, args)?;
     if settings.name.is_empty() {
         settings.name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     }

@@ -6,6 +6,7 @@
 mod cluster;
 mod decode;
 mod flags;
+mod other_flags;
 mod refused;
 mod word;
 
@@ -19,6 +20,7 @@ use server::gossip::Key;
 
 pub use cluster::JoinSettings;
 pub use flags::{AGENT_FLAGS, read};
+pub use other_flags::OTHER_FLAGS;
 
 /// Everything an agent is told.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,16 +1,15 @@
 //! The program as its users call it, against a cluster that answers from a table.
 
+mod allocs;
+mod jobs;
+mod line;
 mod nodes;
+mod space;
+mod support;
 
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 
-const EVAL: &str = "11111111-2222-4333-8444-555555555555";
-const ALLOC: &str = "5d16e7fe-8a2e-4b44-9c0a-3c7ab13b9f01";
-const NODE: &str = "0badcafe-1111-4222-8333-444444444444";
+use support::{ALLOC, Cluster, EVAL, job_file, run, web_cluster, without_times};
 
 #[test]
 fn jobs_are_listed_and_one_is_shown() {
@@ -42,10 +41,10 @@ fn json_is_the_objects_as_the_api_names_them() {
 #[test]
 fn what_is_not_there_or_not_clear_ends_with_one() {
     let cluster = Cluster::answering(&[("GET /v1/jobs", "[]")]);
-    let none = cluster.run(&["status", "nope"]);
+    let none = cluster.run(&["job", "status", "nope"]);
     assert_eq!((none.code, none.stderr.as_str()), (1, "No job(s) with prefix or ID \"nope\" found\n"));
     let cluster = Cluster::answering(&[("GET /v1/jobs", r#"[{"ID": "web-1"}, {"ID": "web-2"}]"#)]);
-    let many = cluster.run(&["status", "web"]);
+    let many = cluster.run(&["job", "status", "web"]);
     assert_eq!(many.code, 1);
     assert!(
         many.stderr.starts_with("Prefix \"web\" matched multiple jobs\n\nID     Type"),
@@ -191,10 +190,16 @@ fn events_are_printed_as_they_come() {
 }
 
 #[test]
-fn templates_are_refused_rather_than_ignored() {
-    let refused = web_cluster().run(&["status", "-t", "{{.ID}}"]);
-    assert_eq!(refused.code, 1);
-    assert!(refused.stderr.starts_with("Go templates (-t) are not supported yet"), "{}", refused.stderr);
+fn templates_are_applied_to_the_objects_that_json_prints() {
+    let cluster = web_cluster();
+    let shown = cluster.run(&["job", "status", "-t", "{{range .}}{{len .Allocations}}{{end}}", "web"]);
+    assert_eq!((shown.code, shown.stdout.as_str()), (0, "1\n"), "{}", shown.stderr);
+    let inspected = cluster.run(&["inspect", "-t", "{{.ID | sprig_upper}} {{.Datacenters}}", "web"]);
+    assert_eq!((inspected.code, inspected.stdout.as_str()), (0, "WEB [dc1]\n"), "{}", inspected.stderr);
+    let both = cluster.run(&["job", "status", "-json", "-t", "x", "web"]);
+    assert_eq!((both.code, both.stderr.as_str()), (1, "Both json and template formatting are not allowed\n"));
+    let wrong = cluster.run(&["job", "status", "-t", "{{if}}", "web"]);
+    assert!(wrong.stderr.starts_with("Error parsing the template: line 1: "), "{}", wrong.stderr);
 }
 
 #[test]
@@ -417,163 +422,4 @@ fn a_gossip_key_is_drawn_without_a_cluster() {
     let [one, other] = [0, 1].map(|_| run(&["gossip", "keyring", "generate"], "operator").stdout);
     assert_ne!(one, other);
     assert!(server::gossip::Key::parse(&one).is_ok(), "{one}");
-}
-
-/// Answers by method and path. A body that begins with a number is an error with that code; one that begins with
-/// `sse ` is a stream; parts divided by `|` are given one after the other.
-struct Cluster {
-    address: String,
-    routes: BTreeMap<String, String>,
-    listener: TcpListener,
-}
-
-struct Ran {
-    code: i32,
-    stdout: String,
-    stderr: String,
-}
-
-impl Cluster {
-    fn answering(routes: &[(&str, &str)]) -> Cluster {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = format!("http://{}", listener.local_addr().unwrap());
-        let routes = routes.iter().map(|(route, body)| (route.to_string(), body.to_string())).collect();
-        Cluster { address, routes, listener }
-    }
-
-    fn with(mut self, route: &str, body: &str) -> Cluster {
-        self.routes.insert(route.to_string(), body.to_string());
-        self
-    }
-
-    fn run(&self, arguments: &[&str]) -> Ran {
-        let (listener, mut routes) = (self.listener.try_clone().unwrap(), self.routes.clone());
-        let address = self.address.clone();
-        let end = listener.local_addr().unwrap();
-        let server = std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                if !answer(&stream.unwrap(), &mut routes) {
-                    return;
-                }
-            }
-        });
-        let output = sojourn().env("NOMAD_ADDR", address).args(arguments).output().unwrap();
-        // A connection that says nothing ends the server.
-        drop(TcpStream::connect(end).unwrap());
-        server.join().unwrap();
-        ran(output)
-    }
-}
-
-fn sojourn() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sojourn"));
-    command.env_clear().env("TZ", "UTC").stdin(Stdio::null());
-    command
-}
-
-fn run(flags: &[&str], command: &str) -> Ran {
-    ran(sojourn().arg(command).args(flags).output().unwrap())
-}
-
-fn ran(output: Output) -> Ran {
-    Ran {
-        code: output.status.code().unwrap(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
-}
-
-/// False when the connection said nothing.
-fn answer(stream: &TcpStream, routes: &mut BTreeMap<String, String>) -> bool {
-    let mut reader = BufReader::new(stream);
-    let mut first = String::new();
-    if reader.read_line(&mut first).unwrap() == 0 {
-        return false;
-    }
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).unwrap();
-        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-        if line.trim().is_empty() {
-            break;
-        }
-    }
-    reader.read_exact(&mut vec![0; length]).unwrap();
-    let route = first.split(['?', ' ']).take(2).collect::<Vec<_>>().join(" ");
-    let body = routes.get(&route).cloned().unwrap_or_else(|| "404 no such route".to_string());
-    let (now, later) = body.split_once('|').map_or((body.as_str(), None), |(now, later)| (now, Some(later)));
-    if let Some(later) = later {
-        routes.insert(route, later.to_string());
-    }
-    let (status, kind, body) =
-        match (now.strip_prefix("sse "), now.get(..3).and_then(|code| code.parse::<u16>().ok())) {
-            (Some(stream), _) => (200, "text/event-stream", stream),
-            (None, Some(code)) => (code, "text/plain", &now[4..]),
-            (None, None) => (200, "application/json", now),
-        };
-    let head =
-        format!("HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nX-Nomad-Index: 7\r\nConnection: close");
-    let mut stream = stream;
-    write!(stream, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
-    true
-}
-
-/// A cluster that runs the job `web`.
-fn web_cluster() -> Cluster {
-    let stub = format!(
-        r#"{{"ID": "{ALLOC}", "EvalID": "{EVAL}", "NodeID": "{NODE}", "TaskGroup": "api", "DesiredStatus": "run",
-            "ClientStatus": "running", "CreateIndex": 8, "CreateTime": 1767323045000000000}}"#
-    );
-    let allocs = format!("[{stub}]");
-    let eval = format!(
-        r#"{{"ID": "{EVAL}", "Status": "complete", "JobID": "web", "TriggeredBy": "job-register", "CreateIndex": 7}}"#
-    );
-    Cluster::answering(&[
-        (
-            "GET /v1/jobs",
-            r#"[{"ID": "web", "Namespace": "default", "Type": "service", "Priority": 50, "Status": "running",
-                "SubmitTime": 1767323045000000000}]"#,
-        ),
-        ("GET /v1/job/web", r#"{"ID": "web", "Name": "web", "Type": "service", "Datacenters": ["dc1"]}"#),
-        ("GET /v1/job/web/summary", r#"{"JobID": "web", "Summary": {"api": {"Running": 1}}}"#),
-        ("GET /v1/job/web/allocations", &allocs),
-        ("GET /v1/job/web/deployment", "null"),
-        ("GET /v1/job/web/evaluations", &format!("[{eval}]")),
-        ("GET /v1/allocations", &allocs),
-        ("PUT /v1/jobs", &format!(r#"{{"EvalID": "{EVAL}", "JobModifyIndex": 7}}"#)),
-        (&format!("GET /v1/evaluation/{EVAL}"), &eval),
-        (&format!("GET /v1/evaluation/{EVAL}/allocations"), &allocs),
-    ])
-}
-
-fn job_file() -> tempfile::NamedTempFile {
-    let file = tempfile::Builder::new().suffix(".nomad.hcl").tempfile().unwrap();
-    let text = r#"
-job "web" {
-  group "api" {
-    task "main" {
-      driver = "raw_exec"
-      config {
-        command = "/bin/true"
-      }
-    }
-  }
-}
-"#;
-    std::fs::write(Path::new(file.path()), text).unwrap();
-    file
-}
-
-/// Each RFC 3339 time as `T`.
-fn without_times(text: &str) -> String {
-    let line = |line: &str| {
-        line.split_once("Z: ").map_or(line.to_string(), |(before, after)| {
-            let indent = if before.starts_with("==>") { "==>" } else { "   " };
-            format!("{indent} T: {after}")
-        })
-    };
-    text.lines().map(|text| line(text) + "\n").collect()
 }

@@ -1,6 +1,6 @@
 //! Nodes: shown, emptied, closed and opened.
 
-use crate::{Cluster, NODE, without_times};
+use crate::support::{Cluster, NODE, without_times};
 
 /// A node that is empty, whatever is asked of it.
 fn emptied(last_drain: &str) -> Cluster {

@@ -1,0 +1,28 @@
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run};
+use crate::output::write_out;
+
+pub static INFO: Command = Command {
+    name: "agent-info",
+    aliases: &[],
+    arguments: "",
+    summary: "Show what the agent says about itself.",
+    details: "",
+    flags: &[OBJECT_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(run(call))),
+};
+
+async fn run(call: Call) -> Outcome {
+    call.no_arguments()?;
+    let (client, objects) = (call.client()?, call.objects()?);
+    let agent = client.agent_self().await.doing("querying agent info")?;
+    if let Some(objects) = objects {
+        return objects.print(&agent);
+    }
+    let mut text = String::new();
+    for (group, values) in &agent.stats {
+        text.push_str(&format!("{group}\n"));
+        text.extend(values.iter().map(|(key, value)| format!("  {key} = {value}\n")));
+    }
+    write_out(text);
+    Ok(0)
+}

@@ -1,0 +1,90 @@
+//! What operators do to the tasks of an allocation.
+
+use api::{AllocSignalRequest, AllocationRestartRequest};
+use model::document::{Allocation, TaskGroup};
+use sdk::{Client, Query};
+
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE_FLAGS};
+use crate::flags::{Flag, switch, value};
+use crate::resolve;
+
+const TASK: Flag = value("task", "NAME", "The task.");
+
+pub static RESTART: Command = Command {
+    name: "alloc restart",
+    aliases: &[],
+    arguments: "<allocation> [<task>]",
+    summary: "Start the tasks of an allocation again, where they are.",
+    details: "Without a task all tasks that run are restarted.",
+    flags: &[
+        &[TASK, switch("all-tasks", "Restart all tasks, also those that have ended.")],
+        VERBOSE_FLAGS,
+        CLIENT_FLAGS,
+    ],
+    run: Run::Task(|call| Box::pin(restart(call))),
+};
+
+pub static SIGNAL: Command = Command {
+    name: "alloc signal",
+    aliases: &[],
+    arguments: "<allocation> [<task>]",
+    summary: "Send a signal to the tasks of an allocation.",
+    details: "Without a task all tasks get it.",
+    flags: &[&[TASK, value("s", "SIGNAL", "The signal; SIGKILL unless given.")], VERBOSE_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(signal(call))),
+};
+
+/// What is sent unless something else is asked for.
+const SIGNAL_DEFAULT: &str = "SIGKILL";
+
+async fn restart(call: Call) -> Outcome {
+    let all_tasks = call.args.switch("all-tasks");
+    let (given, task) = named(&call)?;
+    if all_tasks && task.is_some() {
+        return Err(call.usage("The -all-tasks option is not allowed when restarting a specific task"));
+    }
+    let (client, alloc, query) = found(&call, given, task).await?;
+    let request = AllocationRestartRequest { task_name: task.unwrap_or_default().to_string(), all_tasks };
+    let restarted = client.restart_allocation(&alloc.id, &request, query).await;
+    restarted.doing("restarting allocation")?;
+    Ok(0)
+}
+
+async fn signal(call: Call) -> Outcome {
+    let (given, task) = named(&call)?;
+    let (client, alloc, query) = found(&call, given, task).await?;
+    let signal = call.args.value("s").unwrap_or(SIGNAL_DEFAULT).to_string();
+    let request = AllocSignalRequest { task: task.unwrap_or_default().to_string(), signal };
+    client.signal_allocation(&alloc.id, &request, query).await.doing("signalling allocation")?;
+    Ok(0)
+}
+
+/// The allocation and the task, as they were given.
+fn named(call: &Call) -> Result<(&str, Option<&str>), Failure> {
+    match call.args.words.as_slice() {
+        [alloc] => Ok((alloc, call.args.value("task").filter(|task| !task.is_empty()))),
+        [alloc, task] => Ok((alloc, Some(task))),
+        _ => Err(call.usage("This command takes one or two arguments: <allocation> [<task>]")),
+    }
+}
+
+async fn found(call: &Call, given: &str, task: Option<&str>) -> Result<(Client, Allocation, Query), Failure> {
+    let (client, look) = (call.client()?, call.look());
+    let stub = resolve::allocation(&client, &look, given).await?;
+    let query = || Query::new().namespace(&stub.namespace);
+    let alloc = client.allocation(&stub.id, query()).await.doing("querying allocation")?.value;
+    if let (Some(task), Some(group)) = (task, group_of(&alloc))
+        && group.tasks.iter().all(|known| known.name != task)
+    {
+        let tasks: Vec<&str> = group.tasks.iter().map(|task| task.name.as_str()).collect();
+        return Err(
+            anyhow::anyhow!("Could not find task named: {task}, found:\n* {}", tasks.join("\n* ")).into()
+        );
+    }
+    Ok((client, alloc, query()))
+}
+
+fn group_of(alloc: &Allocation) -> Option<&TaskGroup> {
+    let groups = &alloc.job.as_ref()?.task_groups;
+    groups.iter().find(|group| group.name.as_deref() == Some(&alloc.task_group))
+}

@@ -1,0 +1,28 @@
+use sdk::Query;
+
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, VERBOSE_FLAGS};
+use crate::output::write_out;
+use crate::{layout, resolve};
+
+pub static COMMAND: Command = Command {
+    name: "alloc checks",
+    aliases: &[],
+    arguments: "<allocation>",
+    summary: "Show how the checks of an allocation's services go.",
+    details: "Only checks of services that the cluster itself keeps.",
+    flags: &[VERBOSE_FLAGS, OBJECT_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(run(call))),
+};
+
+async fn run(call: Call) -> Outcome {
+    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
+    let alloc = resolve::allocation(&client, &look, call.one_argument()?).await?;
+    let query = Query::new().namespace(&alloc.namespace);
+    let checks = client.allocation_checks(&alloc.id, query).await;
+    let checks = checks.doing("querying allocation checks")?;
+    if let Some(objects) = objects {
+        return objects.print(&checks);
+    }
+    write_out(layout::checks::all(&look, &checks));
+    Ok(0)
+}

@@ -1,0 +1,43 @@
+use sdk::Client;
+
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
+use crate::flags::value;
+
+pub static COMMAND: Command = Command {
+    name: "check",
+    aliases: &[],
+    arguments: "",
+    summary: "Say by the exit code whether the agent is well.",
+    details: "0 if it is, 1 if it is not, 2 if it cannot be asked so.",
+    flags: &[
+        &[
+            value("min-peers", "N", "A server needs so many others; 0 unless given."),
+            value("min-servers", "N", "A node agent needs so many servers; 1 unless given."),
+        ],
+        CLIENT_FLAGS,
+    ],
+    run: Run::Task(|call| Box::pin(run(call))),
+};
+
+async fn run(call: Call) -> Outcome {
+    call.no_arguments()?;
+    let peers = call.args.number("min-peers")?.unwrap_or(0);
+    let servers = call.args.number("min-servers")?.unwrap_or(1);
+    let client = call.client()?;
+    match judge(&client, peers, servers).await? {
+        None => Ok(0),
+        Some(why) => Err(Failure::Code(1, why)),
+    }
+}
+
+/// Why the agent is not well; `None` if it is.
+async fn judge(client: &Client, min_peers: usize, min_servers: usize) -> Result<Option<String>, Failure> {
+    let stats = client.agent_self().await.doing("querying agent info")?.stats;
+    let is_server = stats.get("nomad").and_then(|group| group.get("server")).is_some_and(|yes| yes == "true");
+    if is_server {
+        let others = client.peers().await.doing("querying peers")?.len().saturating_sub(1);
+        return Ok((others < min_peers).then(|| format!("The server has {others} peers, not {min_peers}")));
+    }
+    let known = client.agent_servers().await.doing("querying server list")?.len();
+    Ok((known < min_servers).then(|| format!("The agent knows {known} servers, not {min_servers}")))
+}

@@ -1,0 +1,29 @@
+use crate::call::{Call, Command, Outcome, Run};
+use crate::flags::parse;
+use crate::output::{Look, Paint, write_err, write_out};
+use crate::settings;
+
+pub static COMMAND: Command = Command {
+    name: "config validate",
+    aliases: &[],
+    arguments: "<config_path> [<config_path...>]",
+    summary: "Check the configuration of an agent without starting one.",
+    details: "Each path is a file or a directory; later ones win, as for the agent.",
+    flags: &[&[]],
+    run: Run::Process(run),
+};
+
+fn run(call: Call) -> Outcome {
+    if call.args.words.is_empty() {
+        return Err(call.usage("Must specify at least one config file or directory"));
+    }
+    let flags: Vec<String> = call.args.words.iter().map(|path| format!("-config={path}")).collect();
+    let args = parse(settings::AGENT_FLAGS.iter(), &flags)?;
+    let settings = settings::read(&args)?;
+    for note in &settings.notes {
+        write_err(note);
+    }
+    let look: Look = call.look();
+    write_out(look.paint(Paint::Green, "Configuration is valid!") + "\n");
+    Ok(0)
+}

@@ -1,0 +1,92 @@
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use crate::call::{Call, Command, Failure, Outcome, Run};
+use crate::flags::switch;
+use crate::hcl_format::format;
+use crate::output::write_out;
+
+pub static COMMAND: Command = Command {
+    name: "fmt",
+    aliases: &[],
+    arguments: "[<path>...]",
+    summary: "Bring job files and configurations into their usual form.",
+    details: "The paths are files or directories; the current directory unless given. - is standard input, whose\n\
+              form is printed. With -check nothing is written, and the end is 1 when something would be.",
+    flags: &[&[
+        switch("check", "Only say what would change."),
+        switch("write", "Write the files; on unless =false."),
+        switch("list", "Name the files that change; on unless =false."),
+        switch("recursive", "Look into directories within directories too."),
+    ]],
+    run: Run::Process(run),
+};
+
+/// Deepest directory that is looked into: links may lead around in a circle.
+const DEPTH_MAX: usize = 64;
+
+fn run(call: Call) -> Outcome {
+    let check = call.args.switch("check");
+    let writes = call.args.given_switch("write").unwrap_or(true) && !check;
+    let lists = call.args.given_switch("list").unwrap_or(true);
+    if call.args.words.as_slice() == ["-"] {
+        return from_standard_input(check);
+    }
+    let here = [".".to_string()];
+    let paths = if call.args.words.is_empty() { &here[..] } else { &call.args.words[..] };
+    let mut files = Vec::new();
+    for path in paths {
+        find(Path::new(path), call.args.switch("recursive"), 0, &mut files)?;
+    }
+    let mut changed = 0;
+    for file in files {
+        let shown = file.display();
+        let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {shown}"))?;
+        let formatted = format(&text);
+        if formatted == text {
+            continue;
+        }
+        changed += 1;
+        if lists {
+            write_out(format!("{shown}\n"));
+        }
+        if writes {
+            std::fs::write(&file, formatted).with_context(|| format!("cannot write {shown}"))?;
+        }
+    }
+    Ok(u8::from(check && changed > 0))
+}
+
+fn from_standard_input(check: bool) -> Outcome {
+    let mut text = String::new();
+    io::stdin().lock().read_to_string(&mut text).context("cannot read standard input")?;
+    let formatted = format(&text);
+    if !check {
+        write_out(&formatted);
+    }
+    Ok(u8::from(check && formatted != text))
+}
+
+/// A file that was named, or those of a directory that are HCL by their names.
+fn find(path: &Path, recursive: bool, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    if !path.is_dir() {
+        if !path.exists() {
+            return Err(anyhow::anyhow!("No file or directory at {}", path.display()).into());
+        }
+        files.push(path.to_path_buf());
+        return Ok(());
+    }
+    let entries = path.read_dir().with_context(|| format!("cannot read {}", path.display()))?;
+    let mut entries: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    entries.sort();
+    for entry in entries {
+        let is_hcl = entry.extension().is_some_and(|kind| kind == "hcl" || kind == "nomad");
+        let is_dir = entry.is_dir();
+        if (is_hcl && !is_dir) || (is_dir && recursive && depth < DEPTH_MAX) {
+            find(&entry, recursive, depth + 1, files)?;
+        }
+    }
+    Ok(())
+}

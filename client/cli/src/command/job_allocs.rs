@@ -1,0 +1,36 @@
+use sdk::Query;
+
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, VERBOSE_FLAGS};
+use crate::flags::switch;
+use crate::output::write_out;
+use crate::{layout, resolve};
+
+pub static COMMAND: Command = Command {
+    name: "job allocs",
+    aliases: &[],
+    arguments: "<job>",
+    summary: "List the allocations of a job.",
+    details: "",
+    flags: &[
+        &[switch("all", "List allocations of earlier jobs of that name too.")],
+        VERBOSE_FLAGS,
+        OBJECT_FLAGS,
+        CLIENT_FLAGS,
+    ],
+    run: Run::Task(|call| Box::pin(run(call))),
+};
+
+async fn run(call: Call) -> Outcome {
+    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
+    let (namespace, id) = resolve::job(&client, &look, call.one_argument()?).await?;
+    let query = Query::new().namespace(&namespace).flag("all", call.args.switch("all"));
+    let allocs = client.job_allocations(&id, query).await.doing("querying allocations")?.value;
+    if let Some(objects) = objects {
+        return objects.print(&allocs);
+    }
+    write_out(match allocs.as_slice() {
+        [] => "No allocations placed\n".to_string(),
+        allocs => layout::alloc::table(&look, allocs),
+    });
+    Ok(0)
+}

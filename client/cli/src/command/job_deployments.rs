@@ -1,0 +1,53 @@
+use sdk::Query;
+
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, VERBOSE_FLAGS};
+use crate::flags::switch;
+use crate::output::write_out;
+use crate::{layout, resolve};
+
+pub static COMMAND: Command = Command {
+    name: "job deployments",
+    aliases: &[],
+    arguments: "<job>",
+    summary: "List the deployments of a job.",
+    details: "",
+    flags: &[
+        &[
+            switch("latest", "Show only the latest one."),
+            switch("all", "List deployments of earlier jobs of that name too."),
+        ],
+        VERBOSE_FLAGS,
+        OBJECT_FLAGS,
+        CLIENT_FLAGS,
+    ],
+    run: Run::Task(|call| Box::pin(run(call))),
+};
+
+const NONE: &str = "No deployments found\n";
+
+async fn run(call: Call) -> Outcome {
+    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
+    let (namespace, id) = resolve::job(&client, &look, call.one_argument()?).await?;
+    let query = Query::new().namespace(&namespace);
+    if call.args.switch("latest") {
+        let latest = client.job_deployment(&id, query).await.doing("retrieving deployments")?.value;
+        return match (objects, latest) {
+            (Some(objects), latest) => objects.print(&latest),
+            (None, latest) => {
+                let view = latest.map(|latest| layout::deployment::view(&look, &latest));
+                write_out(view.unwrap_or_else(|| NONE.to_string()));
+                Ok(0)
+            }
+        };
+    }
+    let query = query.flag("all", call.args.switch("all"));
+    let deployments = client.job_deployments(&id, query).await.doing("retrieving deployments")?.value;
+    if let Some(objects) = objects {
+        return objects.print(&deployments);
+    }
+    write_out(match deployments.as_slice() {
+        [] => NONE.to_string(),
+        deployments => layout::deployment::table(&look, deployments),
+    });
+    Ok(0)
+}

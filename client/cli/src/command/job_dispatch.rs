@@ -1,0 +1,122 @@
+use std::io::Read;
+use std::time::Duration;
+
+use anyhow::Context;
+use api::JobDispatchRequest;
+use model::document::{Bytes, Map};
+use sdk::{Client, Query};
+
+use crate::call::{
+    CLIENT_FLAGS, Call, Command, DETACH_FLAGS, Doing, Failure, Outcome, Run, UI_FLAGS, VERBOSE_FLAGS,
+};
+use crate::flags::{switch, value};
+use crate::output::{fields, write_out};
+use crate::{hint, monitor, resolve};
+
+pub static COMMAND: Command = Command {
+    name: "job dispatch",
+    aliases: &[],
+    arguments: "<parameterized job> [input source]",
+    summary: "Start a parameterized job with a payload and metadata.",
+    details: "The input source is a file, or - for standard input.",
+    flags: &[
+        &[
+            value("meta", "KEY=VALUE", "Metadata of this run; may be given several times."),
+            switch("wait", "Stay until the dispatched job has ended."),
+            value("idempotency-token", "TEXT", "Dispatch at most once with this token."),
+            value("id-prefix-template", "TEXT", "Goes into the name of the dispatched job."),
+            value("priority", "N", "Priority of the dispatched job: 1 to 100."),
+        ],
+        DETACH_FLAGS,
+        VERBOSE_FLAGS,
+        UI_FLAGS,
+        CLIENT_FLAGS,
+    ],
+    run: Run::Task(|call| Box::pin(run(call))),
+};
+
+/// What a job that can be dispatched looks like to the servers.
+const DISPATCHABLE: &str = "ParentID == \"\" and ParameterizedJob is not nil";
+
+/// How often a dispatched job is looked at.
+const POLL: Duration = Duration::from_secs(1);
+
+async fn run(call: Call) -> Outcome {
+    let (job, source) = match call.args.words.as_slice() {
+        [job] => (job, None),
+        [job, source] => (job, Some(source.as_str())),
+        _ => {
+            return Err(
+                call.usage("This command takes one or two arguments: <parameterized job> [input source]")
+            );
+        }
+    };
+    let (payload, meta) = (payload(source)?, meta(&call)?);
+    let (client, look) = (call.client()?, call.look());
+    let (namespace, id) = resolve::job_that(&client, &look, job, DISPATCHABLE).await?;
+    let request = JobDispatchRequest {
+        job_id: id,
+        payload: Bytes(payload),
+        meta,
+        id_prefix_template: call.args.value("id-prefix-template").unwrap_or_default().to_string(),
+        priority: call.args.number("priority")?.unwrap_or(0),
+    };
+    let query = || Query::new().namespace(&namespace);
+    let token = call.args.value("idempotency-token").unwrap_or_default();
+    let dispatched = client.dispatch(&request, query().with("idempotency_token", token)).await;
+    let dispatched = dispatched.doing("dispatching job")?;
+    let mut entries = vec![("Dispatched Job ID", dispatched.dispatched_job_id.clone())];
+    if !dispatched.eval_id.is_empty() {
+        entries.push(("Evaluation ID", look.id(&dispatched.eval_id)));
+    }
+    write_out(fields(&entries));
+    let place = format!("jobs/{}@{namespace}", hint::segment(&dispatched.dispatched_job_id));
+    hint::show(&call, &look, "this dispatched job", &place).await;
+    if call.args.switch("detach") || dispatched.eval_id.is_empty() {
+        return Ok(0);
+    }
+    write_out("\n");
+    let placed = monitor::evaluation(&client, &look, &dispatched.eval_id).await?;
+    if placed == 0 && call.args.switch("wait") {
+        return ended(&client, &dispatched.dispatched_job_id, query).await;
+    }
+    Ok(placed)
+}
+
+/// The input: a file, standard input for `-`, or nothing.
+fn payload(source: Option<&str>) -> Result<Vec<u8>, Failure> {
+    let mut payload = Vec::new();
+    match source {
+        None => {}
+        Some("-") => {
+            let read = std::io::stdin().lock().read_to_end(&mut payload);
+            read.context("Error reading input data: standard input")?;
+        }
+        Some(path) => {
+            payload = std::fs::read(path).with_context(|| format!("Error reading input data: {path}"))?;
+        }
+    }
+    Ok(payload)
+}
+
+fn meta(call: &Call) -> Result<Map<String, String>, Failure> {
+    let split = |given: &String| match given.split_once('=') {
+        Some((key, value)) => Ok((key.to_string(), value.to_string())),
+        None => Err(call.usage(&format!("Error parsing meta value: -meta {given}: expected KEY=VALUE"))),
+    };
+    call.args.values("meta").iter().map(split).collect()
+}
+
+/// Waits until the job is dead. Ends with 1 when something of it failed.
+async fn ended(client: &Client, id: &str, query: impl Fn() -> Query) -> Outcome {
+    loop {
+        let job = client.job(id, query()).await.doing("querying job")?.value;
+        if job.status.as_deref() == Some("dead") {
+            break;
+        }
+        tokio::time::sleep(POLL).await;
+    }
+    let summary = client.job_summary(id, query()).await.doing("querying job summary")?.value;
+    let failed = summary.summary.values().any(|group| group.failed + group.lost > 0);
+    Ok(u8::from(failed))
+}

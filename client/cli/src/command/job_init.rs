@@ -1,0 +1,69 @@
+use super::node_pool::write_new;
+use crate::call::{Call, Command, Outcome, Run};
+use crate::flags::{switch, value};
+use crate::output::write_out;
+
+pub static COMMAND: Command = Command {
+    name: "job init",
+    aliases: &["init"],
+    arguments: "[<filename>]",
+    summary: "Write an example of a job file.",
+    details: "The file is example.nomad.hcl unless another one is named. Nothing is written over.",
+    flags: &[&[
+        switch("short", "Without explanations."),
+        switch("connect", "A job in a service mesh. Only with Consul, which is not there."),
+        value("template", "PATH", "A template among the variables. Variables are not there yet."),
+        switch("list-templates", "List such templates. Variables are not there yet."),
+    ]],
+    run: Run::Process(run),
+};
+
+const NAME: &str = "example.nomad.hcl";
+const EXAMPLE: &str = include_str!("../examples/job.nomad.hcl");
+const EXAMPLE_SHORT: &str = include_str!("../examples/job-short.nomad.hcl");
+
+fn run(call: Call) -> Outcome {
+    let path = call.optional_argument()?.unwrap_or(NAME);
+    if call.args.switch("connect") {
+        return Err(anyhow::anyhow!("-connect needs Consul, which this cluster does not work with").into());
+    }
+    if call.args.switch("list-templates") || call.args.value("template").is_some() {
+        return Err(anyhow::anyhow!(
+            "templates are kept in variables, which this cluster does not have: leave -template out"
+        )
+        .into());
+    }
+    write_new(path, if call.args.switch("short") { EXAMPLE_SHORT } else { EXAMPLE })?;
+    write_out(format!("Example job file written to {path}\n"));
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use jobspec::{Source, Variables};
+
+    use super::*;
+
+    struct NoFiles;
+
+    impl jobspec::Files for NoFiles {
+        fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+            Err(format!("{path}: no files here"))
+        }
+
+        fn random(&self) -> Option<[u8; 16]> {
+            None
+        }
+    }
+
+    #[test]
+    fn the_examples_are_valid_jobs() {
+        for text in [EXAMPLE, EXAMPLE_SHORT] {
+            let source = Source::new(NAME, text.to_string());
+            let mut job = jobspec::parse(&source, &Variables::default(), &NoFiles).unwrap().job;
+            jobspec::canonicalize(&mut job);
+            let errors = jobspec::validate(&job).errors;
+            assert!(errors.is_empty(), "{errors:?}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+use sdk::Query;
+
+use crate::call::{CLIENT_FLAGS, Call, Command, DETACH_FLAGS, Doing, Outcome, Run, VERBOSE_FLAGS};
+use crate::output::write_out;
+use crate::{monitor, resolve};
+
+pub static COMMAND: Command = Command {
+    name: "job periodic force",
+    aliases: &[],
+    arguments: "<job id>",
+    summary: "Launch a periodic job now.",
+    details: "The clock launches it as before besides.",
+    flags: &[DETACH_FLAGS, VERBOSE_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(run(call))),
+};
+
+/// What a job that is launched by the clock looks like to the servers.
+const PERIODIC: &str = "Periodic is not nil";
+
+async fn run(call: Call) -> Outcome {
+    let (client, look) = (call.client()?, call.look());
+    let (namespace, id) = resolve::job_that(&client, &look, call.one_argument()?, PERIODIC).await?;
+    let query = Query::new().namespace(&namespace);
+    let launch = client.force_periodic(&id, query).await;
+    let launch = launch.doing(&format!("forcing periodic job \"{id}\""))?;
+    if call.args.switch("detach") {
+        write_out(format!("Force periodic successful\nEvaluation ID: {}\n", launch.eval_id));
+        return Ok(0);
+    }
+    monitor::evaluation(&client, &look, &launch.eval_id).await
+}

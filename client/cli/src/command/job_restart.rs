@@ -1,0 +1,316 @@
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use api::AllocationRestartRequest;
+use futures_util::future::join_all;
+use model::document::AllocationListStub;
+use sdk::{Client, Query};
+
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE_FLAGS};
+use crate::confirm::confirmed;
+use crate::flags::{switch, value};
+use crate::output::{Look, Paint, write_err, write_out};
+use crate::{monitor, resolve};
+
+pub static COMMAND: Command = Command {
+    name: "job restart",
+    aliases: &[],
+    arguments: "<job>",
+    summary: "Restart the allocations of a job, some at a time.",
+    details: "Tasks are restarted where they are; with -reschedule allocations are stopped and placed again.",
+    flags: &[
+        &[
+            switch("all-tasks", "Restart all tasks, also those that have ended."),
+            value("batch-size", "N|N%", "How many allocations at a time; 1 unless given."),
+            value("batch-wait", "DURATION|ask", "How long to wait between two batches; 0s unless given."),
+            value(
+                "on-error",
+                "ask|fail",
+                "What to do when an allocation cannot be restarted; ask unless given.",
+            ),
+            value("group", "NAME", "Only allocations of this group; may be given several times."),
+            value("task", "NAME", "Only this task; may be given several times."),
+            switch("reschedule", "Stop the allocations and place them again."),
+            switch("no-shutdown-delay", "With -reschedule: do not wait before the tasks are told to end."),
+            switch("yes", "Ask nothing: go on whatever happens."),
+        ],
+        VERBOSE_FLAGS,
+        CLIENT_FLAGS,
+    ],
+    run: Run::Task(|call| Box::pin(run(call))),
+};
+
+/// How often a replacement is looked for.
+const POLL: Duration = Duration::from_secs(1);
+
+/// How to go about it.
+struct Way {
+    size: Size,
+    wait: Wait,
+    /// Stop at the first batch with an error, without asking.
+    fails: bool,
+    yes: bool,
+    groups: Vec<String>,
+    tasks: Vec<String>,
+    all_tasks: bool,
+    reschedule: bool,
+    no_shutdown_delay: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Size {
+    Count(usize),
+    Percent(usize),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    For(base::Duration),
+    Ask,
+}
+
+async fn run(call: Call) -> Outcome {
+    let (given, way) = (call.one_argument()?, way(&call)?);
+    let (client, look) = (call.client()?, call.look());
+    let (namespace, id) = resolve::job(&client, &look, given).await?;
+    if id != given && !way.yes {
+        let question = format!("Are you sure you want to restart job \"{id}\"?");
+        if !confirmed(&question, "job restart", "Job restart canceled")? {
+            return Ok(0);
+        }
+    }
+    let query = Query::new().namespace(&namespace);
+    let job = client.job(&id, query.clone()).await.doing("retrieving job")?.value;
+    if way.reschedule && matches!(job.kind.as_deref(), Some("system" | "sysbatch")) {
+        let kind = job.kind.unwrap_or_default();
+        return Err(anyhow::anyhow!("Jobs of type \"{kind}\" are not allowed to be rescheduled.").into());
+    }
+    let mut allocs = client.job_allocations(&id, query).await.doing("querying allocations")?.value;
+    allocs.retain(|alloc| is_meant(alloc, &way));
+    if allocs.is_empty() {
+        write_out(look.paint(Paint::Bold, "No allocations to restart") + "\n");
+        return Ok(0);
+    }
+    restart(&client, &look, &way, &allocs).await
+}
+
+fn way(call: &Call) -> Result<Way, Failure> {
+    let on = |flag| call.args.switch(flag);
+    let yes = on("yes");
+    let fails = match call.args.value("on-error") {
+        None => !yes && !io::stdin().is_terminal(),
+        Some("ask") => false,
+        Some("fail") => true,
+        Some(other) => {
+            return Err(call.usage(&format!("Invalid -on-error option \"{other}\": expected ask or fail")));
+        }
+    };
+    let way = Way {
+        size: size(call)?,
+        wait: wait(call)?,
+        fails,
+        yes,
+        groups: call.args.values("group").to_vec(),
+        tasks: call.args.values("task").to_vec(),
+        all_tasks: on("all-tasks"),
+        reschedule: on("reschedule"),
+        no_shutdown_delay: on("no-shutdown-delay"),
+    };
+    if !way.tasks.is_empty() && (way.all_tasks || way.reschedule) {
+        return Err(call.usage("The -task option cannot be used with -all-tasks or -reschedule"));
+    }
+    if way.all_tasks && way.reschedule {
+        return Err(call.usage("The -all-tasks option cannot be used with -reschedule"));
+    }
+    if way.no_shutdown_delay && !way.reschedule {
+        return Err(call.usage("The -no-shutdown-delay option needs -reschedule"));
+    }
+    Ok(way)
+}
+
+fn size(call: &Call) -> Result<Size, Failure> {
+    let given = call.args.value("batch-size").unwrap_or("1");
+    let (digits, percent) = given.strip_suffix('%').map_or((given, false), |digits| (digits, true));
+    match digits.parse::<usize>() {
+        Ok(count) if count > 0 => Ok(if percent { Size::Percent(count) } else { Size::Count(count) }),
+        _ => Err(call.usage(&format!("Invalid -batch-size value \"{given}\": expected N or N%, above 0"))),
+    }
+}
+
+fn wait(call: &Call) -> Result<Wait, Failure> {
+    match call.args.value("batch-wait") {
+        Some("ask") => Ok(Wait::Ask),
+        Some(_) => {
+            let span = call.args.parsed("batch-wait", "a duration, like 10s, or ask")?;
+            Ok(Wait::For(span.unwrap_or(base::Duration::ZERO)))
+        }
+        None => Ok(Wait::For(base::Duration::ZERO)),
+    }
+}
+
+impl Size {
+    fn of(self, total: usize) -> usize {
+        match self {
+            Size::Count(count) => count,
+            Size::Percent(percent) => (total * percent).div_ceil(100),
+        }
+    }
+}
+
+fn is_meant(alloc: &AllocationListStub, way: &Way) -> bool {
+    let runs = alloc.client_status == "running" && alloc.desired_status == "run";
+    runs && (way.groups.is_empty() || way.groups.contains(&alloc.task_group))
+}
+
+async fn restart(client: &Client, look: &Look, way: &Way, allocs: &[AllocationListStub]) -> Outcome {
+    monitor::head(look, &format!("Restarting {}", counted(allocs.len())));
+    let size = way.size.of(allocs.len());
+    let batches = allocs.chunks(size);
+    let (last, mut failed) = (batches.len(), 0);
+    for (at, batch) in batches.enumerate() {
+        if size > 1 {
+            monitor::head(look, &format!("Restarting {} batch of {}", ordinal(at + 1), counted(batch.len())));
+        }
+        let restarts = batch.iter().map(|alloc| one(client, look, way, alloc));
+        let errors: Vec<_> = join_all(restarts).await.into_iter().filter_map(Result::err).collect();
+        failed += errors.len();
+        errors.iter().for_each(|error| write_err(look.paint(Paint::Red, &shown(error))));
+        if !errors.is_empty() && !goes_on(way)? {
+            return Err(anyhow::anyhow!("Job restart stopped: {} failed", counted(failed)).into());
+        }
+        if at + 1 < last && !waited(look, way).await? {
+            return Ok(0);
+        }
+    }
+    monitor::head(look, "Job restart finished");
+    if failed > 0 {
+        return Err(anyhow::anyhow!("\nJob restarted with errors: {} failed", counted(failed)).into());
+    }
+    write_out(format!("\n{}\n", look.paint(Paint::Green, "Job restarted successfully!")));
+    Ok(0)
+}
+
+fn shown(failure: &Failure) -> String {
+    match failure {
+        Failure::Failed(error) => format!("{error:#}"),
+        Failure::Usage(text) | Failure::Code(_, text) => text.clone(),
+        Failure::Flag(error) => error.to_string(),
+    }
+}
+
+/// Whether to go on after an error.
+fn goes_on(way: &Way) -> Result<bool, Failure> {
+    if way.fails {
+        return Ok(false);
+    }
+    Ok(way.yes
+        || confirmed("Do you want to go on with the next batch?", "job restart", "Job restart canceled")?)
+}
+
+/// Waits between two batches. False when whoever was asked said no.
+async fn waited(look: &Look, way: &Way) -> Result<bool, Failure> {
+    match way.wait {
+        Wait::For(span) if span == base::Duration::ZERO => {}
+        Wait::For(span) => {
+            monitor::head(look, &format!("Waiting {span} before restarting the next batch"));
+            tokio::time::sleep(span.to_std()).await;
+        }
+        Wait::Ask if way.yes => {}
+        Wait::Ask => {
+            return confirmed("Proceed with the next batch?", "job restart", "Job restart canceled");
+        }
+    }
+    Ok(true)
+}
+
+async fn one(client: &Client, look: &Look, way: &Way, alloc: &AllocationListStub) -> Result<(), Failure> {
+    let (id, group) = (look.id(&alloc.id), &alloc.task_group);
+    let say =
+        |what: String| monitor::detail(look, &format!("{what} allocation \"{id}\" for group \"{group}\""));
+    if way.reschedule {
+        say("Rescheduling".to_string());
+        return reschedule(client, look, way, alloc).await;
+    }
+    let restart = async |request: AllocationRestartRequest| {
+        let query = Query::new().namespace(&alloc.namespace);
+        let restarted = client.restart_allocation(&alloc.id, &request, query).await;
+        restarted.doing(&format!("restarting allocation \"{id}\""))
+    };
+    if way.tasks.is_empty() {
+        say(format!("Restarting {} tasks in", if way.all_tasks { "all" } else { "running" }));
+        return restart(AllocationRestartRequest { all_tasks: way.all_tasks, ..Default::default() }).await;
+    }
+    for task in way.tasks.iter().filter(|task| alloc.task_states.contains_key(*task)) {
+        say(format!("Restarting task \"{task}\" in"));
+        restart(AllocationRestartRequest { task_name: task.clone(), all_tasks: false }).await?;
+    }
+    Ok(())
+}
+
+/// Stops the allocation and waits for the one in its place to run.
+async fn reschedule(
+    client: &Client,
+    look: &Look,
+    way: &Way,
+    alloc: &AllocationListStub,
+) -> Result<(), Failure> {
+    let query = || Query::new().namespace(&alloc.namespace);
+    let id = look.id(&alloc.id);
+    let stop = query().flag("no_shutdown_delay", way.no_shutdown_delay);
+    client.stop_allocation(&alloc.id, stop).await.doing(&format!("stopping allocation \"{id}\""))?;
+    loop {
+        let old = client.allocation(&alloc.id, query()).await.doing("querying allocation")?.value;
+        if !old.next_allocation.is_empty() {
+            let new = client.allocation(&old.next_allocation, query()).await;
+            let new = new.doing("querying allocation")?.value;
+            let next = look.id(&new.id);
+            match new.client_status.as_str() {
+                "running" => {
+                    monitor::detail(look, &format!("Allocation \"{id}\" replaced by \"{next}\""));
+                    return Ok(());
+                }
+                "failed" | "lost" => {
+                    let status = new.client_status;
+                    return Err(
+                        anyhow::anyhow!("Allocation \"{next}\", in place of \"{id}\", is {status}").into()
+                    );
+                }
+                _ => {}
+            }
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+fn counted(count: usize) -> String {
+    format!("{count} allocation{}", if count == 1 { "" } else { "s" })
+}
+
+fn ordinal(number: usize) -> String {
+    let ending = match (number % 10, number % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    format!("{number}{ending}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_said_in_order() {
+        let said: Vec<_> = [1, 2, 3, 4, 11, 12, 21, 113].map(ordinal).into();
+        assert_eq!(said, ["1st", "2nd", "3rd", "4th", "11th", "12th", "21st", "113th"]);
+    }
+
+    #[test]
+    fn a_share_of_the_allocations_is_at_least_one() {
+        assert_eq!(Size::Percent(25).of(10), 3);
+        assert_eq!(Size::Percent(1).of(2), 1);
+        assert_eq!(Size::Count(4).of(2), 4);
+    }
+}

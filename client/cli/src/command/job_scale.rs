@@ -1,0 +1,104 @@
+use model::document::Job;
+use sdk::{Client, JobScaleStatus, Query, ScalingRequest};
+
+use crate::call::{CLIENT_FLAGS, Call, Command, DETACH_FLAGS, Doing, Failure, Outcome, Run, VERBOSE_FLAGS};
+use crate::flags::value;
+use crate::output::{Look, Paint, write_out};
+use crate::{launch, layout, monitor, resolve};
+
+pub static SCALE: Command = Command {
+    name: "job scale",
+    aliases: &[],
+    arguments: "<job> [<group>] <count>",
+    summary: "Set how many allocations a group has.",
+    details: "The group may be left out when the job has only one.",
+    flags: &[
+        &[value("check-index", "N", "Scale only if the job's JobModifyIndex is N.")],
+        DETACH_FLAGS,
+        VERBOSE_FLAGS,
+        CLIENT_FLAGS,
+    ],
+    run: Run::Task(|call| Box::pin(scale(call))),
+};
+
+pub static EVENTS: Command = Command {
+    name: "job scaling-events",
+    aliases: &[],
+    arguments: "<job>",
+    summary: "List the latest changes of counts, and tries of such.",
+    details: "",
+    flags: &[VERBOSE_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(events(call))),
+};
+
+/// What the history of scaling says of who did it.
+const MESSAGE: &str = "submitted from the command line";
+
+async fn scale(call: Call) -> Outcome {
+    let (job, group, count) = match call.args.words.as_slice() {
+        [job, count] => (job, None, count),
+        [job, group, count] => (job, Some(group.as_str()), count),
+        _ => return Err(call.usage("This command requires at least two arguments: <job> [<group>] <count>")),
+    };
+    let wrong = |_| anyhow::anyhow!("Failed to convert count string to int: \"{count}\" is no number");
+    let count: i64 = count.parse().map_err(wrong)?;
+    let check_index: Option<u64> = call.args.number("check-index")?;
+    let (client, look) = (call.client()?, call.look());
+    let (namespace, id) = resolve::job(&client, &look, job).await?;
+    let query = || Query::new().namespace(&namespace);
+    let job = client.job(&id, query()).await.doing("querying job")?.value;
+    let group = chosen(&job, group)?;
+    let request = ScalingRequest {
+        count: Some(count),
+        target: [("Group".to_string(), group)].into_iter().collect(),
+        message: MESSAGE.to_string(),
+        job_modify_index: check_index.unwrap_or(0),
+        ..ScalingRequest::default()
+    };
+    let scaled = client.scale(&id, &request, query()).await.doing("submitting scaling request")?;
+    if !scaled.warnings.is_empty() {
+        let warnings = format!("Job Warnings:\n{}", scaled.warnings.trim_end());
+        write_out(look.paint(Paint::Warning, &warnings) + "\n\n");
+    }
+    if call.args.switch("detach") || scaled.eval_id.is_empty() {
+        write_out(detached(&client, &look, &job, &scaled.eval_id).await);
+        return Ok(0);
+    }
+    monitor::evaluation(&client, &look, &scaled.eval_id).await
+}
+
+/// The group that was named, or the only one.
+fn chosen(job: &Job, given: Option<&str>) -> Result<String, Failure> {
+    let names: Vec<&str> = job.task_groups.iter().filter_map(|group| group.name.as_deref()).collect();
+    match (given, names.as_slice()) {
+        (Some(given), names) if names.contains(&given) => Ok(given.to_string()),
+        (Some(given), names) => {
+            Err(anyhow::anyhow!("Group \"{given}\" not found: the job has {}", names.join(", ")).into())
+        }
+        (None, [only]) => Ok((*only).to_string()),
+        (None, names) => Err(anyhow::anyhow!("Group name required: the job has {}", names.join(", ")).into()),
+    }
+}
+
+async fn detached(client: &Client, look: &Look, job: &Job, eval: &str) -> String {
+    let mut text = look.paint(Paint::Green, "Job scale successful") + "\n";
+    if layout::job::is_periodic(job) {
+        text.push_str(&launch::approximate(client, look, job).await);
+    } else if !eval.is_empty() {
+        text.push_str(&format!("Evaluation ID: {eval}\n"));
+    }
+    text
+}
+
+async fn events(call: Call) -> Outcome {
+    let (client, look) = (call.client()?, call.look());
+    let (namespace, id) = resolve::job(&client, &look, call.one_argument()?).await?;
+    let query = Query::new().namespace(&namespace);
+    let status: JobScaleStatus = client.scale_status(&id, query).await.doing("listing scaling events")?;
+    if status.task_groups.values().all(|group| group.events.is_empty()) {
+        write_out("No events found\n");
+        return Ok(0);
+    }
+    write_out(layout::scaling::events(&look, &status));
+    Ok(0)
+}

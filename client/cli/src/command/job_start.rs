@@ -1,0 +1,52 @@
+use api::JobRegisterRequest;
+use model::document::Job;
+use sdk::{Client, Query};
+
+use crate::call::{CLIENT_FLAGS, Call, Command, DETACH_FLAGS, Doing, Outcome, Run, VERBOSE_FLAGS};
+use crate::output::{Paint, write_out};
+use crate::{layout, monitor, resolve};
+
+pub static COMMAND: Command = Command {
+    name: "job start",
+    aliases: &["start"],
+    arguments: "<job>",
+    summary: "Start a stopped job again.",
+    details: "It goes on as it was: with its newest version and the source it was registered with.",
+    flags: &[DETACH_FLAGS, VERBOSE_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(run(call))),
+};
+
+async fn run(call: Call) -> Outcome {
+    let (client, look) = (call.client()?, call.look());
+    let (namespace, id) = resolve::job(&client, &look, call.one_argument()?).await?;
+    let query = Query::new().namespace(&namespace);
+    let job = client.job(&id, query).await.doing("querying job")?.value;
+    if job.stop != Some(true) {
+        let status = job.status.as_deref().unwrap_or("unknown");
+        return Err(anyhow::anyhow!(
+            "Job \"{id}\" has not been stopped and has the following status: {status}"
+        )
+        .into());
+    }
+    let started = client.register(&again(&client, &namespace, job.clone()).await).await;
+    let started = started.doing("starting job")?;
+    let now_runs = !layout::job::is_periodic(&job) && !layout::job::is_parameterized(&job);
+    if call.args.switch("detach") || started.eval_id.is_empty() {
+        let mut text = look.paint(Paint::Green, "Job start successful") + "\n";
+        if now_runs && !started.eval_id.is_empty() {
+            text.push_str(&format!("Evaluation ID: {}\n", started.eval_id));
+        }
+        write_out(text);
+        return Ok(0);
+    }
+    monitor::evaluation(&client, &look, &started.eval_id).await
+}
+
+/// The job as it was, with its source if the servers still have that.
+async fn again(client: &Client, namespace: &str, mut job: Job) -> JobRegisterRequest {
+    let (id, version) = (job.id.clone().unwrap_or_default(), job.version.unwrap_or(0));
+    let query = Query::new().namespace(namespace);
+    let submission = client.job_submission(&id, version, query).await.ok().map(|answer| answer.value);
+    job.stop = Some(false);
+    JobRegisterRequest { job: Some(job), submission, ..JobRegisterRequest::default() }
+}

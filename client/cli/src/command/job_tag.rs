@@ -1,0 +1,66 @@
+use sdk::{Query, VersionTag};
+
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
+use crate::flags::value;
+use crate::output::write_out;
+use crate::resolve;
+
+pub static APPLY: Command = Command {
+    name: "job tag apply",
+    aliases: &[],
+    arguments: "<job>",
+    summary: "Name a version of a job, so that it is kept and found again.",
+    details: "",
+    flags: &[
+        &[
+            value("name", "NAME", "The name of the version."),
+            value("description", "TEXT", "What it is, for others to read."),
+            value("version", "N", "The version; the newest unless given."),
+        ],
+        CLIENT_FLAGS,
+    ],
+    run: Run::Task(|call| Box::pin(apply(call))),
+};
+
+pub static UNSET: Command = Command {
+    name: "job tag unset",
+    aliases: &[],
+    arguments: "<job>",
+    summary: "Take the name of a version back.",
+    details: "",
+    flags: &[&[value("name", "NAME", "The name of the version.")], CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(unset(call))),
+};
+
+async fn apply(call: Call) -> Outcome {
+    let given = call.one_argument()?;
+    let (name, version) = (name(&call)?, call.args.number::<u64>("version")?);
+    let (client, look) = (call.client()?, call.look());
+    let (namespace, id) = resolve::job(&client, &look, given).await?;
+    let query = || Query::new().namespace(&namespace);
+    let version = match version {
+        Some(version) => version,
+        None => client.job(&id, query()).await.doing("querying job")?.value.version.unwrap_or(0),
+    };
+    let description = call.args.value("description").unwrap_or_default().to_string();
+    let tag = VersionTag { version: Some(version), description };
+    client.tag_version(&id, name, &tag, query()).await.doing("tagging job version")?;
+    write_out(format!("Job version {version} tagged with name \"{name}\"\n"));
+    Ok(0)
+}
+
+async fn unset(call: Call) -> Outcome {
+    let given = call.one_argument()?;
+    let name = name(&call)?;
+    let (client, look) = (call.client()?, call.look());
+    let (namespace, id) = resolve::job(&client, &look, given).await?;
+    let query = Query::new().namespace(&namespace);
+    client.untag_version(&id, name, query).await.doing("untagging job version")?;
+    write_out(format!("Tag \"{name}\" removed from job \"{id}\"\n"));
+    Ok(0)
+}
+
+fn name(call: &Call) -> Result<&str, Failure> {
+    let name = call.args.value("name").filter(|name| !name.is_empty());
+    name.ok_or_else(|| call.usage("A version tag name must be specified using the -name flag"))
+}

@@ -1,0 +1,229 @@
+use api::{
+    Namespace, NamespaceCapabilities, NamespaceConsulConfiguration, NamespaceNodePoolConfiguration,
+    NamespaceVaultConfiguration,
+};
+use jobspec::config::Section;
+use jobspec::{Diagnostics, Source};
+use model::document::Map;
+use sdk::{Client, Query};
+
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run, TEMPLATE_FLAG};
+use crate::flags::{switch, value};
+use crate::objects::Objects;
+use crate::output::write_out;
+use crate::{job_file, layout};
+
+pub static LIST: Command = Command {
+    name: "namespace list",
+    aliases: &[],
+    arguments: "",
+    summary: "List namespaces.",
+    details: "",
+    flags: &[OBJECT_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(list(call))),
+};
+
+pub static STATUS: Command = Command {
+    name: "namespace status",
+    aliases: &[],
+    arguments: "<namespace>",
+    summary: "Show a namespace.",
+    details: "",
+    flags: &[OBJECT_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(status(call))),
+};
+
+pub static INSPECT: Command = Command {
+    name: "namespace inspect",
+    aliases: &[],
+    arguments: "<namespace>",
+    summary: "Print a namespace as JSON.",
+    details: "",
+    flags: &[&[TEMPLATE_FLAG], CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(inspect(call))),
+};
+
+pub static APPLY: Command = Command {
+    name: "namespace apply",
+    aliases: &[],
+    arguments: "<name> or <file>",
+    summary: "Make a namespace, or change it.",
+    details: "The argument is its name, a file that describes it, or - for standard input. A name changes only what\n\
+              the flags say.",
+    flags: &[
+        &[
+            switch("json", "The file is JSON: a namespace as the API takes it."),
+            value("description", "TEXT", "What it is for."),
+            value("quota", "NAME", "Only of enterprise releases."),
+        ],
+        CLIENT_FLAGS,
+    ],
+    run: Run::Task(|call| Box::pin(apply(call))),
+};
+
+pub static DELETE: Command = Command {
+    name: "namespace delete",
+    aliases: &[],
+    arguments: "<namespace>",
+    summary: "Delete a namespace without jobs.",
+    details: "",
+    flags: &[CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(delete(call))),
+};
+
+async fn list(call: Call) -> Outcome {
+    call.no_arguments()?;
+    let objects = call.objects()?;
+    let namespaces = call.client()?.namespaces(Query::new()).await.doing("retrieving namespaces")?.value;
+    if let Some(objects) = objects {
+        return objects.print(&namespaces);
+    }
+    write_out(match namespaces.as_slice() {
+        [] => "No namespaces found\n".to_string(),
+        namespaces => layout::namespace::table(namespaces),
+    });
+    Ok(0)
+}
+
+async fn status(call: Call) -> Outcome {
+    let (given, objects) = (call.one_argument()?, call.objects()?);
+    let namespace = chosen(&call.client()?, given).await?;
+    if let Some(objects) = objects {
+        return objects.print(&namespace);
+    }
+    write_out(layout::namespace::block(&call.look(), &namespace));
+    Ok(0)
+}
+
+async fn inspect(call: Call) -> Outcome {
+    let (given, objects) = (call.one_argument()?, call.objects()?);
+    let namespace = chosen(&call.client()?, given).await?;
+    objects.unwrap_or(Objects::Json).print(&namespace)
+}
+
+/// The namespace that has this name, or the only one whose name begins so.
+async fn chosen(client: &Client, given: &str) -> Result<Namespace, Failure> {
+    let found = client.namespaces(Query::new().prefix(given)).await.doing("retrieving namespaces")?.value;
+    let exact = found.iter().position(|namespace| namespace.name == given);
+    match (exact, found.len()) {
+        (None, 0) => Err(anyhow::anyhow!("Namespace \"{given}\" matched no namespaces").into()),
+        (None, 2..) => {
+            let table = layout::namespace::table(&found);
+            Err(Failure::Code(1, format!("Prefix matched multiple namespaces\n\n{}", table.trim_end())))
+        }
+        (at, _) => {
+            let name = &found[at.unwrap_or(0)].name;
+            client.namespace_named(name).await.doing("retrieving namespace")
+        }
+    }
+}
+
+async fn apply(call: Call) -> Outcome {
+    let given = call.one_argument()?;
+    let client = call.client()?;
+    let is_file = given == "-" || call.args.switch("json") || std::path::Path::new(given).is_file();
+    let mut namespace = if is_file { in_file(&call, given)? } else { named(&client, given).await? };
+    if let Some(description) = call.args.value("description") {
+        namespace.description = description.to_string();
+    }
+    if let Some(quota) = call.args.value("quota") {
+        namespace.quota = quota.to_string();
+    }
+    client.apply_namespace(&namespace).await.doing("applying namespace")?;
+    write_out(format!("Successfully applied namespace \"{}\"!\n", namespace.name));
+    Ok(0)
+}
+
+/// The namespace as it is, or a new one.
+async fn named(client: &Client, name: &str) -> Result<Namespace, Failure> {
+    match client.namespace_named(name).await {
+        Err(error) if error.status() == Some(404) => {
+            Ok(Namespace { name: name.to_string(), ..Namespace::default() })
+        }
+        found => found.doing("looking up namespace"),
+    }
+}
+
+fn in_file(call: &Call, path: &str) -> Result<Namespace, Failure> {
+    let source = job_file::read_source(path)?;
+    let namespace = if call.args.switch("json") {
+        model::document::input::from_slice(source.text.as_bytes())
+            .map_err(|wrong| anyhow::anyhow!("the namespace's file is not valid: {wrong}"))?
+    } else {
+        read(&source).map_err(|wrong| anyhow::anyhow!("the namespace's file is not valid\n\n{wrong}"))?
+    };
+    if namespace.name.is_empty() {
+        return Err(anyhow::anyhow!("{}: expected the name of the namespace", source.name).into());
+    }
+    Ok(namespace)
+}
+
+fn read(source: &Source) -> Result<Namespace, Diagnostics> {
+    let mut top = Section::parse(source)?;
+    let mut namespace = Namespace {
+        name: top.take("name")?.unwrap_or_default(),
+        description: top.take("description")?.unwrap_or_default(),
+        quota: top.take("quota")?.unwrap_or_default(),
+        meta: top.take::<Map<String, String>>("meta")?.unwrap_or_default(),
+        ..Namespace::default()
+    };
+    for mut part in top.sections("capabilities")? {
+        namespace.capabilities = Some(NamespaceCapabilities {
+            enabled_task_drivers: part.take("enabled_task_drivers")?.unwrap_or_default(),
+            disabled_task_drivers: part.take("disabled_task_drivers")?.unwrap_or_default(),
+            enabled_network_modes: part.take("enabled_network_modes")?.unwrap_or_default(),
+            disabled_network_modes: part.take("disabled_network_modes")?.unwrap_or_default(),
+        });
+        part.finish()?;
+    }
+    for part in top.sections("node_pool_config")? {
+        let (default, allowed, denied) = choice(part)?;
+        namespace.node_pool_configuration = Some(NamespaceNodePoolConfiguration { default, allowed, denied });
+    }
+    for part in top.sections("vault")? {
+        let (default, allowed, denied) = choice(part)?;
+        namespace.vault_configuration = Some(NamespaceVaultConfiguration { default, allowed, denied });
+    }
+    for part in top.sections("consul")? {
+        let (default, allowed, denied) = choice(part)?;
+        namespace.consul_configuration = Some(NamespaceConsulConfiguration { default, allowed, denied });
+    }
+    top.finish()?;
+    Ok(namespace)
+}
+
+type Names = model::document::List<String>;
+
+/// What is used unless something is said, what may be used and what may not.
+fn choice(mut section: Section) -> Result<(String, Names, Names), Diagnostics> {
+    let default = section.take("default")?.unwrap_or_default();
+    let (allowed, denied) = (section.take("allowed")?, section.take("denied")?);
+    section.finish()?;
+    Ok((default, allowed.unwrap_or_default(), denied.unwrap_or_default()))
+}
+
+async fn delete(call: Call) -> Outcome {
+    let name = call.one_argument()?;
+    call.client()?.delete_namespace(name).await.doing("deleting namespace")?;
+    write_out(format!("Successfully deleted namespace \"{name}\"!\n"));
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_is_read_from_its_file() {
+        let text = "name = \"ops\"\ndescription = \"Ours\"\nmeta {\n  team = \"sre\"\n}\n\
+            capabilities {\n  enabled_task_drivers = [\"docker\"]\n}\n\
+            node_pool_config {\n  default = \"gpu\"\n  allowed = [\"gpu\", \"default\"]\n}\n";
+        let namespace = read(&Source::new("ops.hcl", text.to_string())).unwrap();
+        assert_eq!((namespace.name.as_str(), namespace.description.as_str()), ("ops", "Ours"));
+        assert_eq!(namespace.meta.get("team").map(String::as_str), Some("sre"));
+        assert_eq!(namespace.capabilities.unwrap().enabled_task_drivers.0, ["docker"]);
+        let pools = namespace.node_pool_configuration.unwrap();
+        assert_eq!((pools.default.as_str(), pools.allowed.len()), ("gpu", 2));
+        assert!(read(&Source::new("ops.hcl", "color = \"red\"\n".to_string())).is_err());
+    }
+}

@@ -1,0 +1,38 @@
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run};
+use crate::flags::switch;
+use crate::output::write_out;
+
+pub static COMMAND: Command = Command {
+    name: "node config",
+    aliases: &["client-config"],
+    arguments: "[<server>...]",
+    summary: "Show or change which servers a client agent talks to.",
+    details: "With -update-servers the arguments are HOST:PORT of the servers.",
+    flags: &[
+        &[
+            switch("servers", "List the servers, one a line."),
+            switch("update-servers", "Talk to the named servers from now on."),
+        ],
+        CLIENT_FLAGS,
+    ],
+    run: Run::Task(|call| Box::pin(run(call))),
+};
+
+async fn run(call: Call) -> Outcome {
+    let (shows, changes) = (call.args.switch("servers"), call.args.switch("update-servers"));
+    if shows == changes {
+        return Err(call.usage("Either '-servers' or '-update-servers' must be given"));
+    }
+    let client = call.client()?;
+    if changes {
+        if call.args.words.is_empty() {
+            return Err(call.usage("If the '-update-servers' flag is set, at least one server must be given"));
+        }
+        client.set_agent_servers(&call.args.words).await.doing("updating server list")?;
+        write_out("Updated server list\n");
+        return Ok(0);
+    }
+    let servers = client.agent_servers().await.doing("querying server list")?;
+    write_out(servers.iter().map(|server| format!("{server}\n")).collect::<String>());
+    Ok(0)
+}

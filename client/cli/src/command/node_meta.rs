@@ -1,0 +1,90 @@
+use model::document::Map;
+use sdk::Client;
+
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run};
+use crate::flags::{Flag, value};
+use crate::output::{Look, fields, write_out};
+use crate::resolve;
+
+const NODE: Flag = value("node-id", "NODE", "The node; the one of the agent that is asked unless given.");
+
+pub static APPLY: Command = Command {
+    name: "node meta apply",
+    aliases: &[],
+    arguments: "<key>=<value>...",
+    summary: "Change what a node calls its own, while it runs.",
+    details: "",
+    flags: &[&[NODE, value("unset", "KEY,...", "Keys to take back, divided by commas.")], CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(apply(call))),
+};
+
+pub static READ: Command = Command {
+    name: "node meta read",
+    aliases: &[],
+    arguments: "",
+    summary: "Show what a node calls its own.",
+    details: "",
+    flags: &[&[NODE], OBJECT_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(read(call))),
+};
+
+async fn apply(call: Call) -> Outcome {
+    let changes = changes(&call)?;
+    let client = call.client()?;
+    let id = node(&call, &client).await?;
+    client.set_node_meta(&id, changes).await.doing("applying dynamic node metadata")?;
+    Ok(0)
+}
+
+fn changes(call: &Call) -> Result<Map<String, Option<String>>, Failure> {
+    let mut changes = Map::default();
+    for word in &call.args.words {
+        let Some((key, value)) = word.split_once('=') else {
+            return Err(call.usage(&format!("\"{word}\" is no key=value")));
+        };
+        changes.insert(key.to_string(), Some(value.to_string()));
+    }
+    let unset = call.args.value("unset").unwrap_or_default();
+    for key in unset.split(',').map(str::trim).filter(|key| !key.is_empty()) {
+        changes.insert(key.to_string(), None);
+    }
+    if changes.is_empty() {
+        return Err(call.usage("Must specify -unset or key=value arguments"));
+    }
+    Ok(changes)
+}
+
+async fn read(call: Call) -> Outcome {
+    call.no_arguments()?;
+    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
+    let id = node(&call, &client).await?;
+    let meta = client.node_meta(&id).await.doing("reading dynamic node metadata")?;
+    if let Some(objects) = objects {
+        return objects.print(&meta);
+    }
+    let dynamic = meta.dynamic.iter();
+    let dynamic = dynamic.map(|(key, value)| (key.clone(), value.clone().unwrap_or("<unset>".to_string())));
+    let text = section(&look, "All Meta", pairs(&meta.meta))
+        + "\n"
+        + &section(&look, "Dynamic Meta", dynamic.collect())
+        + "\n"
+        + &section(&look, "Static Meta", pairs(&meta.fixed));
+    write_out(text);
+    Ok(0)
+}
+
+fn pairs(map: &Map<String, String>) -> Vec<(String, String)> {
+    map.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+fn section(look: &Look, title: &str, entries: Vec<(String, String)>) -> String {
+    look.section(title, &fields(&entries)).trim_start_matches('\n').to_string()
+}
+
+/// The node that was named; empty for the one of the agent.
+async fn node(call: &Call, client: &Client) -> Result<String, Failure> {
+    match call.args.value("node-id").filter(|id| !id.is_empty()) {
+        Some(id) => Ok(resolve::node(client, &call.look(), id).await?.id),
+        None => Ok(String::new()),
+    }
+}

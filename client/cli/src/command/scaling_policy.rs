@@ -1,0 +1,74 @@
+use sdk::Query;
+
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run, VERBOSE_FLAGS};
+use crate::flags::value;
+use crate::layout;
+use crate::output::write_out;
+
+pub static LIST: Command = Command {
+    name: "scaling policy list",
+    aliases: &[],
+    arguments: "",
+    summary: "List what autoscalers are told.",
+    details: "",
+    flags: &[
+        &[
+            value("job", "NAME", "List only policies of this job."),
+            value("type", "TYPE", "List only policies of this type, like horizontal."),
+        ],
+        VERBOSE_FLAGS,
+        OBJECT_FLAGS,
+        CLIENT_FLAGS,
+    ],
+    run: Run::Task(|call| Box::pin(list(call))),
+};
+
+pub static INFO: Command = Command {
+    name: "scaling policy info",
+    aliases: &[],
+    arguments: "<policy_id>",
+    summary: "Show what autoscalers are told about one group.",
+    details: "",
+    flags: &[VERBOSE_FLAGS, OBJECT_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(info(call))),
+};
+
+async fn list(call: Call) -> Outcome {
+    call.no_arguments()?;
+    let (client, objects) = (call.client()?, call.objects()?);
+    let text = |name| call.args.value(name).unwrap_or_default();
+    let query = Query::new().with("job", text("job")).with("type", text("type"));
+    let policies = client.scaling_policies(query).await.doing("listing scaling policies")?.value;
+    if let Some(objects) = objects {
+        return objects.print(&policies);
+    }
+    write_out(match policies.as_slice() {
+        [] => "No policies found\n".to_string(),
+        policies => layout::scaling::policies(&call.look(), policies),
+    });
+    Ok(0)
+}
+
+async fn info(call: Call) -> Outcome {
+    let (given, objects) = (call.one_argument()?, call.objects()?);
+    let (client, look) = (call.client()?, call.look());
+    let prefix = crate::resolve::prefix(given, "Identifier")?;
+    let mut found =
+        client.scaling_policies(Query::new().prefix(prefix)).await.doing("querying scaling policy")?.value;
+    found.retain(|policy| policy.id.starts_with(given));
+    let id = match found.as_slice() {
+        [] => return Err(anyhow::anyhow!("No scaling policies with prefix or id \"{given}\" found").into()),
+        [policy] => &policy.id,
+        several => {
+            let table = layout::scaling::policies(&look, several);
+            let text = format!("Prefix matched multiple scaling policies\n\n{}", table.trim_end());
+            return Err(Failure::Code(1, text));
+        }
+    };
+    let policy = client.scaling_policy(id).await.doing("querying scaling policy")?;
+    if let Some(objects) = objects {
+        return objects.print(&policy);
+    }
+    write_out(layout::scaling::policy(&look, &policy));
+    Ok(0)
+}

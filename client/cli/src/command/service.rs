@@ -1,0 +1,95 @@
+use std::collections::BTreeSet;
+
+use sdk::Query;
+
+use crate::call::{
+    CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, PAGE_FLAGS, Run, VERBOSE_FLAGS,
+};
+use crate::flags::value;
+use crate::layout;
+use crate::output::{Table, write_out};
+
+pub static LIST: Command = Command {
+    name: "service list",
+    aliases: &[],
+    arguments: "",
+    summary: "List the services that the cluster itself keeps.",
+    details: "",
+    flags: &[&[value("name", "NAME", "List only this one.")], OBJECT_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(list(call))),
+};
+
+pub static INFO: Command = Command {
+    name: "service info",
+    aliases: &[],
+    arguments: "<service_name>",
+    summary: "List where a service is reached.",
+    details: "",
+    flags: &[PAGE_FLAGS, VERBOSE_FLAGS, OBJECT_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(info(call))),
+};
+
+pub static DELETE: Command = Command {
+    name: "service delete",
+    aliases: &[],
+    arguments: "<service_name> <service_id>",
+    summary: "Take an instance off the list of a service.",
+    details: "Only for what was left behind: an instance that lives comes back.",
+    flags: &[CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(delete(call))),
+};
+
+async fn list(call: Call) -> Outcome {
+    call.no_arguments()?;
+    let (client, objects) = (call.client()?, call.objects()?);
+    let mut found = client.services(Query::new()).await.doing("listing service registrations")?.value;
+    if let Some(name) = call.args.value("name") {
+        for namespace in &mut found {
+            namespace.services.retain(|service| service.service_name == name);
+        }
+        found.retain(|namespace| !namespace.services.is_empty());
+    }
+    if let Some(objects) = objects {
+        return objects.print(&found);
+    }
+    if found.iter().all(|namespace| namespace.services.is_empty()) {
+        write_out("No service registrations found\n");
+        return Ok(0);
+    }
+    let names = client.namespace() == "*";
+    let space = names.then_some("Namespace");
+    let mut table = Table::new(["Service Name"].into_iter().chain(space).chain(["Tags"]));
+    for namespace in &found {
+        for service in &namespace.services {
+            let tags: BTreeSet<&str> = service.tags.iter().map(String::as_str).collect();
+            let tags = tags.into_iter().collect::<Vec<_>>().join(",");
+            let space = names.then(|| namespace.namespace.clone());
+            table.row([service.service_name.clone()].into_iter().chain(space).chain([format!("[{tags}]")]));
+        }
+    }
+    write_out(table.render());
+    Ok(0)
+}
+
+async fn info(call: Call) -> Outcome {
+    let (name, objects) = (call.one_argument()?, call.objects()?);
+    let (client, look) = (call.client()?, call.look());
+    let answer = client.service(name, call.page()?).await.doing("reading service registration")?;
+    if let Some(objects) = objects {
+        return objects.print(&answer.value);
+    }
+    if answer.value.is_empty() {
+        write_out("No service registrations found\n");
+        return Ok(0);
+    }
+    write_out(layout::service::instances(&look, &answer.value));
+    write_out(call.next_page(answer.next_token.as_deref()));
+    Ok(0)
+}
+
+async fn delete(call: Call) -> Outcome {
+    let (name, id) = call.two_arguments()?;
+    call.client()?.delete_service(name, id).await.doing("deleting service registration")?;
+    write_out("Successfully deleted service registration\n");
+    Ok(0)
+}

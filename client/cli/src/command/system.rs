@@ -1,0 +1,33 @@
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run};
+
+pub static GC: Command = Command {
+    name: "system gc",
+    aliases: &[],
+    arguments: "",
+    summary: "Forget all that has ended, at once.",
+    details: "Jobs, evaluations, allocations, deployments and nodes that are over.",
+    flags: &[CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(gc(call))),
+};
+
+pub static RECONCILE: Command = Command {
+    name: "system reconcile summaries",
+    aliases: &[],
+    arguments: "",
+    summary: "Count the allocations of all jobs again.",
+    details: "",
+    flags: &[CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(reconcile(call))),
+};
+
+async fn gc(call: Call) -> Outcome {
+    call.no_arguments()?;
+    call.client()?.collect_garbage().await.doing("running system garbage-collection")?;
+    Ok(0)
+}
+
+async fn reconcile(call: Call) -> Outcome {
+    call.no_arguments()?;
+    call.client()?.reconcile_summaries().await.doing("running system summary reconciliation")?;
+    Ok(0)
+}

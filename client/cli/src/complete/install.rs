@@ -1,0 +1,145 @@
+//! Tells the shells of the user to ask this program how its command lines may go on.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+use crate::environment::Environment;
+
+/// A file of a shell, and what stands in it once it is told.
+struct Place {
+    path: PathBuf,
+    text: String,
+    /// The whole file is ours.
+    own: bool,
+}
+
+/// Tells every shell that has a settings file.
+///
+/// # Errors
+/// When there is none, a file cannot be changed, or all were told before.
+pub fn install(program: &str, environment: &Environment) -> anyhow::Result<Vec<PathBuf>> {
+    let mut told = Vec::new();
+    let places = places(program, environment)?;
+    for place in &places {
+        let before = read(&place.path)?;
+        if before.contains(place.text.trim_end()) {
+            continue;
+        }
+        let gap = if before.is_empty() || before.ends_with('\n') { "" } else { "\n" };
+        write(&place.path, &format!("{before}{gap}{}", place.text))?;
+        told.push(place.path.clone());
+    }
+    if told.is_empty() {
+        bail!("autocompletion is installed already: -autocomplete-uninstall takes it back");
+    }
+    Ok(told)
+}
+
+/// Takes it back.
+///
+/// # Errors
+/// When there is nothing to take back, or a file cannot be changed.
+pub fn uninstall(program: &str, environment: &Environment) -> anyhow::Result<Vec<PathBuf>> {
+    let mut freed = Vec::new();
+    for place in places(program, environment)? {
+        let before = read(&place.path)?;
+        if !before.contains(&place.text) {
+            continue;
+        }
+        if place.own {
+            fs::remove_file(&place.path)
+                .with_context(|| format!("cannot remove {}", place.path.display()))?;
+        } else {
+            write(&place.path, &before.replace(&place.text, ""))?;
+        }
+        freed.push(place.path);
+    }
+    if freed.is_empty() {
+        bail!("autocompletion is not installed");
+    }
+    Ok(freed)
+}
+
+fn places(program: &str, environment: &Environment) -> anyhow::Result<Vec<Place>> {
+    if environment.home.is_empty() {
+        bail!("HOME is not set: the shells' settings cannot be found");
+    }
+    let home = Path::new(&environment.home);
+    let own = std::env::current_exe().context("the program does not know where it is")?;
+    let own = own.display();
+    let bash = format!("complete -C {own} {program}\n");
+    let mut places = Vec::new();
+    for name in [".bashrc", ".bash_profile"] {
+        places.push(Place { path: home.join(name), text: bash.clone(), own: false });
+    }
+    let zsh =
+        format!("autoload -U +X bashcompinit && bashcompinit\ncomplete -o nospace -C {own} {program}\n");
+    places.push(Place { path: home.join(".zshrc"), text: zsh, own: false });
+    places.retain(|place| place.path.is_file());
+    let config = match environment.config_home.as_str() {
+        "" => home.join(".config"),
+        given => PathBuf::from(given),
+    };
+    if config.join("fish").is_dir() {
+        let path = config.join("fish/completions").join(format!("{program}.fish"));
+        places.push(Place { path, text: fish(program, &own.to_string()), own: true });
+    }
+    if places.is_empty() {
+        bail!("no settings of a shell were found: .bashrc, .bash_profile, .zshrc or fish's");
+    }
+    Ok(places)
+}
+
+fn fish(program: &str, own: &str) -> String {
+    format!(
+        "function __complete_{program}\n    set -lx COMP_LINE (commandline -cp)\n    test -z (commandline -ct)\n    \
+         and set COMP_LINE \"$COMP_LINE \"\n    {own}\nend\ncomplete -f -c {program} -a \"(__complete_{program})\"\n"
+    )
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    match fs::read_to_string(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        read => read.with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_there_before_stays() {
+        let home = tempfile::tempdir().unwrap();
+        let bashrc = home.path().join(".bashrc");
+        fs::write(&bashrc, "alias l=ls").unwrap();
+        fs::create_dir_all(home.path().join(".config/fish")).unwrap();
+        let environment = Environment { home: home.path().display().to_string(), ..Environment::default() };
+        let told = install("nomad", &environment).unwrap();
+        assert_eq!(told.len(), 2);
+        let text = fs::read_to_string(&bashrc).unwrap();
+        assert!(text.starts_with("alias l=ls\ncomplete -C /") && text.ends_with(" nomad\n"), "{text}");
+        assert!(install("nomad", &environment).unwrap_err().to_string().contains("installed already"));
+        assert_eq!(uninstall("nomad", &environment).unwrap().len(), 2);
+        assert_eq!(fs::read_to_string(&bashrc).unwrap(), "alias l=ls\n");
+        assert!(!home.path().join(".config/fish/completions/nomad.fish").exists());
+        assert!(uninstall("nomad", &environment).is_err());
+    }
+
+    #[test]
+    fn a_home_without_shells_is_said() {
+        let home = tempfile::tempdir().unwrap();
+        let environment = Environment { home: home.path().display().to_string(), ..Environment::default() };
+        let error = install("nomad", &environment).unwrap_err().to_string();
+        assert!(error.starts_with("no settings of a shell were found"), "{error}");
+    }
+}

@@ -1,0 +1,221 @@
+//! How a command line may go on, for shells that ask.
+//!
+//! A shell calls the program with the line in `COMP_LINE` and takes what it prints, a candidate a line: the way of
+//! Go's complete library, so that what people set up for such programs goes on working.
+
+pub mod install;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use api::SearchRequest;
+
+use crate::call::{Call, Command};
+use crate::environment::Environment;
+use crate::flags::{self, Takes};
+
+/// Whoever waits for a list while typing does not wait long.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Flags of the program itself.
+const OWN_FLAGS: [&str; 4] = ["-autocomplete-install", "-autocomplete-uninstall", "-help", "-version"];
+
+/// Older spellings that are still understood but no longer shown.
+pub const HIDDEN: [&str; 9] = [
+    "alloc-status",
+    "client-config",
+    "eval-status",
+    "node-drain",
+    "node-status",
+    "server-force-leave",
+    "server-join",
+    "server-members",
+    "check",
+];
+
+/// The candidates for the word under the cursor.
+pub fn candidates(
+    program: &str,
+    commands: &[&'static Command],
+    line: &str,
+    environment: &Environment,
+) -> Vec<String> {
+    let line = environment.completed_point.and_then(|point| line.get(..point)).unwrap_or(line);
+    let mut words: Vec<String> = line.split_whitespace().skip(1).map(str::to_string).collect();
+    let last =
+        if line.ends_with(char::is_whitespace) { String::new() } else { words.pop().unwrap_or_default() };
+    let mut found: BTreeSet<String> = next_words(commands, &words).collect();
+    if words.is_empty() {
+        found.extend(OWN_FLAGS.map(str::to_string));
+    }
+    if let Some((command, rest)) = meant(commands, &words) {
+        found.extend(of_command(program, command, rest, &last, environment));
+    }
+    // Flags are shown to those who begin one.
+    let wanted = |word: &String| word.starts_with(&last) && (last.starts_with('-') || !word.starts_with('-'));
+    found.into_iter().filter(wanted).collect()
+}
+
+/// The next word of each command that begins with these words.
+fn next_words(commands: &[&'static Command], words: &[String]) -> impl Iterator<Item = String> {
+    let names = commands.iter().flat_map(|command| command.aliases.iter().chain([&command.name]));
+    let shown = names.filter(|name| !HIDDEN.contains(name));
+    let next = |name: &&str| {
+        let mut own = name.split(' ');
+        words.iter().all(|word| own.next() == Some(word)).then(|| own.next().map(str::to_string)).flatten()
+    };
+    shown.filter_map(next).collect::<Vec<_>>().into_iter()
+}
+
+/// The command with the longest name that the words begin with, and the words after that.
+fn meant<'a>(commands: &[&'static Command], words: &'a [String]) -> Option<(&'static Command, &'a [String])> {
+    let (command, length) = crate::find(commands, words)?;
+    Some((command, &words[length..]))
+}
+
+fn of_command(
+    program: &str,
+    command: &'static Command,
+    words: &[String],
+    last: &str,
+    environment: &Environment,
+) -> Vec<String> {
+    let declared = || command.flags.iter().copied().flatten();
+    if last.starts_with('-') {
+        return declared().map(|flag| format!("-{}", flag.name)).collect();
+    }
+    let open = words.last().and_then(|word| word.strip_prefix('-')).map(|word| word.trim_start_matches('-'));
+    let takes = |flag: &&flags::Flag| Some(flag.name) == open && flag.takes != Takes::Switch;
+    let what = match declared().find(takes) {
+        Some(flag) => of_flag(flag.name),
+        None => of_arguments(command.arguments),
+    };
+    let given = flags::parse(declared(), words).unwrap_or_default();
+    match what {
+        Kind::Nothing => Vec::new(),
+        Kind::Files => files(last),
+        Kind::Of(context) => {
+            let environment = environment.clone();
+            named(&Call { program: program.to_string(), command, args: given, environment }, context, last)
+        }
+    }
+}
+
+/// What a word names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Nothing,
+    Files,
+    /// Things of a search context.
+    Of(&'static str),
+}
+
+fn of_flag(name: &str) -> Kind {
+    match name {
+        "var-file" | "ca-cert" | "ca-path" | "client-cert" | "client-key" | "config" | "data-dir" => {
+            Kind::Files
+        }
+        "namespace" => Kind::Of("namespaces"),
+        "node-id" => Kind::Of("nodes"),
+        "job" => Kind::Of("jobs"),
+        _ => Kind::Nothing,
+    }
+}
+
+fn of_arguments(arguments: &str) -> Kind {
+    const KINDS: [(&str, Kind); 14] = [
+        ("<allocation>", Kind::Of("allocs")),
+        ("<deployment id>", Kind::Of("deployment")),
+        ("<evaluation>", Kind::Of("evals")),
+        ("<identifier>", Kind::Of("all")),
+        ("<job", Kind::Of("jobs")),
+        ("<parameterized job>", Kind::Of("jobs")),
+        ("<name> or <file>", Kind::Of("namespaces")),
+        ("<namespace>", Kind::Of("namespaces")),
+        ("<node-pool>", Kind::Of("node_pools")),
+        ("<node>", Kind::Of("nodes")),
+        ("<policy_id>", Kind::Of("scaling_policy")),
+        ("<path>", Kind::Files),
+        ("<input>", Kind::Files),
+        ("<file", Kind::Files),
+    ];
+    let starts = |(text, _): &&(&str, Kind)| arguments.trim_start_matches('[').starts_with(text);
+    KINDS.iter().find(starts).map_or(Kind::Nothing, |(_, kind)| *kind)
+}
+
+/// Things whose names begin with the word, as a server finds them. Nobody who types wants to read why there is none.
+fn named(call: &Call, context: &str, last: &str) -> Vec<String> {
+    let Ok(client) = call.client() else { return Vec::new() };
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return Vec::new();
+    };
+    let request = SearchRequest { prefix: last.to_string(), context: context.to_string() };
+    let found = runtime.block_on(async { tokio::time::timeout(PATIENCE, client.search(&request)).await });
+    let Ok(Ok(found)) = found else { return Vec::new() };
+    found.matches.0.into_values().flat_map(|ids| ids.0).collect()
+}
+
+fn files(last: &str) -> Vec<String> {
+    let (folder, given) =
+        last.rsplit_once('/').map_or((".", ""), |(folder, _)| (folder, &last[..=folder.len()]));
+    let folder = if folder.is_empty() { "/" } else { folder };
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let entry = |entry: std::fs::DirEntry| {
+        let name = entry.file_name().into_string().ok()?;
+        let end = if entry.path().is_dir() { "/" } else { "" };
+        Some(format!("{given}{name}{end}"))
+    };
+    entries.filter_map(|found| entry(found.ok()?)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(line: &str) -> Vec<String> {
+        candidates("nomad", &crate::command::all(), line, &Environment::default())
+    }
+
+    #[test]
+    fn words_of_commands_follow_each_other() {
+        assert_eq!(typed("nomad jo"), ["job"]);
+        assert_eq!(typed("nomad job re"), ["restart", "revert"]);
+        assert_eq!(typed("nomad job tag "), ["apply", "unset"]);
+        assert_eq!(typed("nomad alloc-"), [""; 0]);
+        assert!(typed("nomad ").contains(&"plan".to_string()));
+        assert!(!typed("nomad ").iter().any(|word| word.starts_with('-')));
+        assert_eq!(typed("nomad -v"), ["-version"]);
+    }
+
+    #[test]
+    fn flags_are_shown_to_those_who_begin_one() {
+        assert_eq!(typed("nomad job run -det"), ["-detach"]);
+        assert_eq!(typed("nomad run -preserve-c"), ["-preserve-counts"]);
+        assert_eq!(typed("nomad job run -output -det"), ["-detach"]);
+    }
+
+    #[test]
+    fn the_rest_of_the_line_does_not_count() {
+        let environment = Environment { completed_point: Some(8), ..Environment::default() };
+        let found = candidates("nomad", &crate::command::all(), "nomad jo status", &environment);
+        assert_eq!(found, ["job"]);
+    }
+
+    #[test]
+    fn job_files_are_found_where_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("web.nomad.hcl"), "").unwrap();
+        let line = format!("nomad job plan {}/we", folder.path().display());
+        assert_eq!(typed(&line), [format!("{}/web.nomad.hcl", folder.path().display())]);
+        assert_eq!(typed(&format!("nomad plan -var-file {}/w", folder.path().display())).len(), 1);
+    }
+
+    #[test]
+    fn every_argument_is_known_for_what_it_names() {
+        assert_eq!(of_arguments("<job> [<group>] <count>"), Kind::Of("jobs"));
+        assert_eq!(of_arguments("[<job>]"), Kind::Of("jobs"));
+        assert_eq!(of_arguments("<allocation> [<task>]"), Kind::Of("allocs"));
+        assert_eq!(of_arguments("<path>"), Kind::Files);
+        assert_eq!(of_arguments(""), Kind::Nothing);
+    }
+}

@@ -1,0 +1,55 @@
+# A job: what is to run, and how. `job run FILE` registers it.
+job "example" {
+  # service: runs on and on. batch: runs to its end. system: once on every node. sysbatch: both of the latter.
+  type = "service"
+
+  # How new versions take the place of old ones: one allocation at a time, each healthy for ten seconds.
+  update {
+    max_parallel     = 1
+    min_healthy_time = "10s"
+    healthy_deadline = "3m"
+    auto_revert      = true
+  }
+
+  # Allocations of a group run on one node, together.
+  group "cache" {
+    count = 1
+
+    # Ports that the group is given, by name.
+    network {
+      port "db" {
+        to = 6379
+      }
+    }
+
+    # Where others find it. The cluster itself keeps the list.
+    service {
+      name     = "example-cache"
+      port     = "db"
+      provider = "nomad"
+    }
+
+    # What happens when a task ends badly: it is started again here, a few times.
+    restart {
+      attempts = 2
+      interval = "30m"
+      delay    = "15s"
+      mode     = "fail"
+    }
+
+    task "redis" {
+      driver = "docker"
+
+      config {
+        image = "redis:7"
+        ports = ["db"]
+      }
+
+      # MHz and MiB that are set aside for the task.
+      resources {
+        cpu    = 500
+        memory = 256
+      }
+    }
+  }
+}

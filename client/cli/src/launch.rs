@@ -1,0 +1,26 @@
+//! When the clock launches a job next.
+
+use api::JobPlanRequest;
+use base::Time;
+use model::document::Job;
+use sdk::Client;
+
+use crate::output::Look;
+
+/// The next launch as the servers compute it; `None` when they do not say.
+pub async fn next(client: &Client, job: &Job) -> Option<Time> {
+    let id = job.id.as_ref()?;
+    let request = JobPlanRequest { job: Some(job.clone()), ..JobPlanRequest::default() };
+    let plan = client.plan(id, &request).await.ok()?;
+    Some(plan.next_periodic_launch.time()).filter(|launch| *launch != Time::ZERO)
+}
+
+/// A line about the next launch; empty when the servers do not say.
+pub async fn approximate(client: &Client, look: &Look, job: &Job) -> String {
+    match next(client, job).await {
+        Some(launch) => {
+            format!("Approximate next launch time: {} ({})\n", look.time(launch.0), look.ago(launch.0))
+        }
+        None => String::new(),
+    }
+}

@@ -1,0 +1,60 @@
+//! Objects as `-json` and `-t` print them.
+
+use anyhow::Context;
+use serde::Serialize;
+use template::Template;
+
+use crate::call::{Call, Failure, Outcome};
+use crate::output::{json, write_out};
+
+/// How objects are printed, when they are asked for as they are.
+pub enum Objects {
+    Json,
+    Template(Box<Template>),
+}
+
+impl Call {
+    /// How objects are asked for, if they are.
+    ///
+    /// # Errors
+    /// When both forms are asked for, or the template makes no sense.
+    pub fn objects(&self) -> Result<Option<Objects>, Failure> {
+        self.objects_by("json")
+    }
+
+    /// As [`Call::objects`], where `-json` means something else.
+    ///
+    /// # Errors
+    /// When both forms are asked for, or the template makes no sense.
+    pub fn objects_by(&self, json: &'static str) -> Result<Option<Objects>, Failure> {
+        match (self.args.switch(json), self.args.value("t").filter(|text| !text.is_empty())) {
+            (true, Some(_)) => {
+                Err(anyhow::anyhow!("Both json and template formatting are not allowed").into())
+            }
+            (true, None) => Ok(Some(Objects::Json)),
+            (false, Some(text)) => {
+                let template = Template::parse(text).context("Error parsing the template")?;
+                Ok(Some(Objects::Template(Box::new(template))))
+            }
+            (false, None) => Ok(None),
+        }
+    }
+}
+
+impl Objects {
+    /// Prints them; the command is done then.
+    ///
+    /// # Errors
+    /// When the template cannot be applied to them.
+    pub fn print(&self, value: &impl Serialize) -> Outcome {
+        match self {
+            Objects::Json => write_out(json(value)),
+            Objects::Template(template) => {
+                let value = serde_json::to_value(value).context("views hold only what JSON can say")?;
+                let text = template.render(&value).context("Error applying the template")?;
+                write_out(text + "\n");
+            }
+        }
+        Ok(0)
+    }
+}

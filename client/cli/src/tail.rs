@@ -1,0 +1,80 @@
+//! Where the end of a file or log begins, by lines or bytes.
+
+use crate::call::{Call, Failure};
+
+/// Lines that `-tail` prints unless told otherwise.
+const TAIL_LINES: u64 = 10;
+
+/// Where the search for the last lines begins: long lines make it look further back.
+const BYTES_PER_LINE: u64 = 128;
+
+/// Most bytes that are searched for the last lines.
+const TAIL_BYTES_MAX: u64 = 16 << 20;
+
+/// Where to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    Start,
+    /// This many bytes before the end.
+    End(u64),
+}
+
+/// Where `-tail`, `-n` and `-c` say to begin. `last` reads this many bytes of the end.
+///
+/// # Errors
+/// When they contradict each other, or the end cannot be read.
+pub async fn start(
+    call: &Call,
+    last: impl AsyncFn(u64) -> Result<Vec<u8>, Failure>,
+) -> Result<From, Failure> {
+    let (lines, bytes) = (call.args.number::<u64>("n")?, call.args.number::<u64>("c")?);
+    match (lines, bytes) {
+        (Some(_), Some(_)) => Err(call.usage("Both -n and -c are not allowed")),
+        (None, Some(bytes)) => Ok(From::End(bytes)),
+        (None, None) if !call.args.switch("tail") => Ok(From::Start),
+        (lines, None) => last_lines(lines.unwrap_or(TAIL_LINES), last).await,
+    }
+}
+
+/// How far before the end the last lines begin: looks back twice as far until there are enough of them.
+async fn last_lines(
+    lines: u64,
+    last: impl AsyncFn(u64) -> Result<Vec<u8>, Failure>,
+) -> Result<From, Failure> {
+    let mut window = (lines.max(1) * BYTES_PER_LINE).min(TAIL_BYTES_MAX);
+    loop {
+        let end = last(window).await?;
+        let whole = (end.len() as u64) < window;
+        match tail_length(&end, lines) {
+            Some(length) => return Ok(From::End(length)),
+            None if whole => return Ok(From::Start),
+            None if window == TAIL_BYTES_MAX => return Ok(From::End(window)),
+            None => window = (window * 2).min(TAIL_BYTES_MAX),
+        }
+    }
+}
+
+/// Bytes that the last lines take; `None` when the text may begin within them.
+fn tail_length(text: &[u8], lines: u64) -> Option<u64> {
+    let body = text.strip_suffix(b"\n").unwrap_or(text);
+    let mut ends = body.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
+    if lines == 0 {
+        return Some(0);
+    }
+    let begin = ends.nth(usize::try_from(lines - 1).ok()?)?;
+    Some((text.len() - begin) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_found_from_the_end() {
+        assert_eq!(tail_length(b"a\nbb\nccc\n", 1), Some(4));
+        assert_eq!(tail_length(b"a\nbb\nccc", 2), Some(6));
+        assert_eq!(tail_length(b"a\nbb\n", 2), None);
+        assert_eq!(tail_length(b"", 1), None);
+        assert_eq!(tail_length(b"a\n", 0), Some(0));
+    }
+}

@@ -1,0 +1,183 @@
+//! The command line itself: completion, colours, sockets, who asks.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixListener;
+
+use crate::support::{Cluster, job_file, ran, run, sojourn, web_cluster};
+
+#[test]
+fn shells_are_told_how_a_line_may_go_on() {
+    let typed = |line: &str| {
+        let output =
+            sojourn().env("COMP_LINE", line).env("NOMAD_ADDR", "http://127.0.0.1:1").output().unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(typed("nomad deploy"), "deployment\n");
+    assert_eq!(typed("nomad job pla"), "plan\n");
+    assert_eq!(typed("nomad job stop -pu"), "-purge\n");
+    assert_eq!(typed("nomad job stop we"), "", "nobody can be asked");
+}
+
+#[test]
+fn names_are_completed_by_searching_for_them() {
+    let cluster = web_cluster().with("PUT /v1/search", r#"{"Matches": {"jobs": ["web", "web2"]}}"#);
+    let found = cluster.run_with(&[("COMP_LINE", "nomad job stop we")], &[]);
+    assert_eq!(found.stdout, "web\nweb2\n", "{}", found.stderr);
+    assert!(found.asked[0].ends_with(r#"{"Prefix":"we","Context":"jobs"}"#), "{:?}", found.asked);
+}
+
+#[test]
+fn colours_stand_only_where_they_are_wanted() {
+    let file = job_file();
+    let path = file.path().to_str().unwrap();
+    let green = "\u{1b}[32mJob registration successful\u{1b}[0m\n";
+    let plain = "Job registration successful\n";
+    for (environment, flags, expected) in [
+        (&[][..], &[][..], plain),
+        (&[][..], &["-force-color"][..], green),
+        (&[("NOMAD_CLI_FORCE_COLOR", "1")][..], &[][..], green),
+        (&[("NOMAD_CLI_NO_COLOR", "1")][..], &["-no-color"][..], plain),
+    ] {
+        let arguments: Vec<&str> =
+            ["job", "run", "-detach"].iter().chain(flags).chain(&[path]).copied().collect();
+        let shown = web_cluster().run_with(environment, &arguments);
+        assert!(shown.stdout.starts_with(expected), "{environment:?} {flags:?}: {}", shown.stdout);
+    }
+}
+
+#[test]
+fn an_agent_is_reached_over_a_socket() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agent.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let mut lines = String::new();
+        while !lines.ends_with("\r\n\r\n") {
+            reader.read_line(&mut lines).unwrap();
+        }
+        let answer = "HTTP/1.1 200 OK\r\nContent-Length: 16\r\nConnection: close\r\n\r\n\"127.0.0.1:4647\"";
+        stream.write_all(answer.as_bytes()).unwrap();
+        lines
+    });
+    let address = format!("-address=unix://{}", path.display());
+    let output = sojourn()
+        .env("NOMAD_HTTP_AUTH", "user:secret")
+        .args(["operator", "api", &address, "status/leader"])
+        .output()
+        .unwrap();
+    let shown = ran(output);
+    assert_eq!((shown.code, shown.stdout.as_str()), (0, "\"127.0.0.1:4647\""), "{}", shown.stderr);
+    let request = server.join().unwrap();
+    assert!(request.to_lowercase().contains("authorization: basic "), "{request}");
+    assert!(request.contains("dXNlcjpzZWNyZXQ="), "{request}");
+}
+
+#[test]
+fn a_job_file_is_fetched_from_where_it_lies() {
+    let file = std::fs::read_to_string(job_file().path()).unwrap();
+    let cluster = web_cluster().with("GET /web.nomad.hcl", &file);
+    let url = format!("{}/web.nomad.hcl", cluster.address);
+    let done = cluster.run(&["job", "run", "-detach", &url]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert_eq!(done.asked[0], "GET /web.nomad.hcl");
+    assert!(done.asked[1].starts_with("PUT /v1/jobs "), "{:?}", done.asked);
+}
+
+#[test]
+fn an_agents_configuration_is_checked_without_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agent.hcl");
+    std::fs::write(&path, "data_dir = \"/tmp/x\"\nserver {\n  enabled = true\n}\n").unwrap();
+    let valid = run(&["validate", path.to_str().unwrap()], "config");
+    assert_eq!((valid.code, valid.stdout.as_str()), (0, "Configuration is valid!\n"), "{}", valid.stderr);
+    std::fs::write(&path, "colour = \"red\"\n").unwrap();
+    assert_eq!(run(&["validate", path.to_str().unwrap()], "config").code, 1);
+    assert_eq!(run(&["validate"], "config").code, 1);
+}
+
+#[test]
+fn files_are_brought_into_their_usual_form() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("web.nomad.hcl");
+    let name = path.to_str().unwrap();
+    std::fs::write(&path, "job \"web\" {\ntype=\"batch\"\n}\n").unwrap();
+    let checked = run(&["-check", folder.path().to_str().unwrap()], "fmt");
+    assert_eq!((checked.code, checked.stdout), (1, format!("{name}\n")), "{}", checked.stderr);
+    let written = run(&[name], "fmt");
+    assert_eq!((written.code, written.stdout), (0, format!("{name}\n")));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "job \"web\" {\n  type = \"batch\"\n}\n");
+    let again = run(&["-check", name], "fmt");
+    assert_eq!((again.code, again.stdout.as_str()), (0, ""));
+    assert_eq!(run(&["/nowhere"], "fmt").code, 1);
+}
+
+#[test]
+fn an_agent_is_well_or_says_why_not() {
+    let server = Cluster::answering(&[
+        ("GET /v1/agent/self", r#"{"stats": {"nomad": {"server": "true"}}}"#),
+        ("GET /v1/status/peers", r#"["a", "b"]"#),
+        ("GET /v1/metrics", r#"{"Gauges": [{"Name": "jobs"}]}"#),
+    ]);
+    assert_eq!(server.run(&["check", "-min-peers=1"]).code, 0);
+    let alone = server.run(&["check", "-min-peers=2"]);
+    assert_eq!((alone.code, alone.stderr.as_str()), (1, "The server has 1 peers, not 2\n"));
+    assert_eq!(server.run(&["check", "x"]).code, 2);
+    let metrics = server.run(&["operator", "metrics", "-t", "{{range .Gauges}}{{.Name}}{{end}}"]);
+    assert_eq!(metrics.stdout, "jobs\n", "{}", metrics.stderr);
+}
+
+#[test]
+fn groups_print_their_help_and_end_with_one() {
+    for group in [
+        "alloc",
+        "deployment",
+        "eval",
+        "job",
+        "job periodic",
+        "job tag",
+        "namespace",
+        "node",
+        "node meta",
+        "node pool",
+        "operator",
+        "operator autopilot",
+        "scaling policy",
+        "server",
+        "service",
+        "system",
+        "system reconcile",
+    ] {
+        let words: Vec<&str> = group.split(' ').collect();
+        let shown = Cluster::answering(&[]).run(&words);
+        assert_eq!(shown.code, 1, "{group}");
+        assert!(
+            shown.stdout.starts_with(&format!("Usage: sojourn {group} <subcommand>")),
+            "{group}: {}",
+            shown.stdout
+        );
+    }
+}
+
+#[test]
+fn a_mistake_is_told_apart_from_what_was_found() {
+    for (words, code) in [
+        (&["job", "plan", "-nope", "x"][..], 255),
+        (&["job", "plan"][..], 255),
+        (&["job", "validate", "-nope", "x"][..], 255),
+        (&["check", "-nope"][..], 2),
+        (&["job", "run", "-nope", "x"][..], 1),
+        (&["nope"][..], 127),
+    ] {
+        assert_eq!(Cluster::answering(&[]).run(words).code, code, "{words:?}");
+    }
+}
+
+#[test]
+fn encryption_is_refused_rather_than_left_out() {
+    let refused = run(&["-address=https://127.0.0.1:4646"], "agent-info");
+    assert_eq!(refused.code, 1);
+    assert!(refused.stderr.contains("this build speaks no TLS yet"), "{}", refused.stderr);
+}

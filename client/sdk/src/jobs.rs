@@ -2,32 +2,12 @@ use api::{
     EvalOptions, JobDeregisterResponse, JobDispatchRequest, JobDispatchResponse, JobEvaluateRequest,
     JobListStub, JobPlanRequest, JobPlanResponse, JobRegisterRequest, JobRegisterResponse, JobRevertRequest,
     JobSummary, JobValidateRequest, JobValidateResponse, JobVersionsResponse, JobsParseRequest,
+    PeriodicForceResponse, TagVersionRequest,
 };
 use model::document::{AllocationListStub, Deployment, Evaluation, Job, JobSubmission};
-use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::client::{Answer, Client, Query, segment};
-
-/// What a launch by hand led to: the answer of `periodic/force`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-pub struct ForcedLaunch {
-    #[serde(rename = "EvalID")]
-    pub eval_id: String,
-    pub eval_create_index: u64,
-    pub index: u64,
-}
-
-/// A name for a version of a job, as it is asked for.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct VersionTag {
-    /// The newest unless given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<u64>,
-    pub description: String,
-}
 
 /// Jobs. A job id may hold any character; it is escaped here.
 impl Client {
@@ -142,7 +122,7 @@ impl Client {
     }
 
     /// `PUT /v1/job/:id/periodic/force`: launches a periodic job now.
-    pub async fn force_periodic(&self, id: &str, query: Query) -> Result<ForcedLaunch, Error> {
+    pub async fn force_periodic(&self, id: &str, query: Query) -> Result<PeriodicForceResponse, Error> {
         Ok(self.put(&format!("/v1/job/{}/periodic/force", segment(id)), query, &()).await?.value)
     }
 
@@ -151,7 +131,7 @@ impl Client {
         &self,
         id: &str,
         name: &str,
-        tag: &VersionTag,
+        tag: &TagVersionRequest,
         query: Query,
     ) -> Result<(), Error> {
         let request = self.request(reqwest::Method::PUT, &tag_path(id, name), query);

@@ -27,16 +27,12 @@ pub use agent::ApiRequest;
 pub use allocs::{AllocCheckStatus, LogRequest, LogSource};
 pub use client::{Answer, Builder, Client, Query};
 pub use error::Error;
-pub use exec::{ExecEvent, ExecReader, ExecRequest, ExecWriter};
 pub use evals::EvalDeleteRequest;
+pub use exec::{ExecEvent, ExecReader, ExecRequest, ExecWriter};
 pub use fetch::fetch;
 pub use files::{FileBody, FileRequest};
-pub use jobs::{ForcedLaunch, VersionTag};
 pub use nodes::NodeMeta;
 pub use operator::RaftPeer;
 pub use reqwest::Response;
-pub use scaling::{
-    GroupScaleStatus, JobScaleStatus, ScalingEvent, ScalingPolicy, ScalingPolicyStub, ScalingRequest,
-};
 pub use services::{NamespaceServices, ServiceInstance, ServiceStub};
 pub use stream::{EventQuery, Events, Frames, Message, Subscription};

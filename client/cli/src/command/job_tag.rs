@@ -1,4 +1,5 @@
-use sdk::{Query, VersionTag};
+use api::TagVersionRequest;
+use sdk::Query;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
 use crate::flags::value;
@@ -43,7 +44,7 @@ async fn apply(call: Call) -> Outcome {
         None => client.job(&id, query()).await.doing("querying job")?.value.version.unwrap_or(0),
     };
     let description = call.args.value("description").unwrap_or_default().to_string();
-    let tag = VersionTag { version: Some(version), description };
+    let tag = TagVersionRequest { version: Some(version), latest: false, description };
     client.tag_version(&id, name, &tag, query()).await.doing("tagging job version")?;
     write_out(format!("Job version {version} tagged with name \"{name}\"\n"));
     Ok(0)

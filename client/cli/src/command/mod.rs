@@ -1,10 +1,10 @@
 //! Every command, one file each. A new one is declared in its file and listed here.
 
 pub mod agent;
-mod alloc_exec;
 mod agent_info;
 mod alloc_change;
 mod alloc_checks;
+mod alloc_exec;
 mod alloc_fs;
 mod alloc_logs;
 mod alloc_status;

@@ -1,12 +1,12 @@
 //! Counts of groups as they were changed, and the policies of autoscalers.
 
-use sdk::{JobScaleStatus, ScalingPolicy, ScalingPolicyStub};
+use api::{JobScaleStatusResponse, ScalingPolicy, ScalingPolicyListStub};
 
 use super::cell;
 use crate::output::{Look, Table, fields, json};
 
 /// Changes of all groups, newest first.
-pub fn events(look: &Look, status: &JobScaleStatus) -> String {
+pub fn events(look: &Look, status: &JobScaleStatusResponse) -> String {
     let mut head = vec!["Task Group", "Count", "PrevCount"];
     if look.verbose {
         head.extend(["Error", "Message", "Eval ID"]);
@@ -32,7 +32,7 @@ pub fn events(look: &Look, status: &JobScaleStatus) -> String {
 }
 
 /// The list of policies.
-pub fn policies(look: &Look, policies: &[ScalingPolicyStub]) -> String {
+pub fn policies(look: &Look, policies: &[ScalingPolicyListStub]) -> String {
     let mut table = Table::new(["ID", "Enabled", "Type", "Target"]);
     for policy in policies {
         let target = policy.target.iter().map(|(key, value)| format!("{key}:{value}"));
@@ -62,7 +62,7 @@ pub fn policy(look: &Look, policy: &ScalingPolicy) -> String {
 
 #[cfg(test)]
 mod tests {
-    use sdk::{GroupScaleStatus, ScalingEvent};
+    use api::{ScalingEvent, TaskGroupScaleStatus};
 
     use super::*;
 
@@ -70,10 +70,10 @@ mod tests {
     fn changes_of_counts_are_listed_newest_first() {
         let event = |count, time| ScalingEvent { count: Some(count), time, ..ScalingEvent::default() };
         let events = vec![event(2, 1_767_323_045_000_000_000), event(3, 1_767_323_046_000_000_000)].into();
-        let group = GroupScaleStatus { events, ..GroupScaleStatus::default() };
-        let status = JobScaleStatus {
+        let group = TaskGroupScaleStatus { events, ..TaskGroupScaleStatus::default() };
+        let status = JobScaleStatusResponse {
             task_groups: [("api".to_string(), group)].into_iter().collect(),
-            ..JobScaleStatus::default()
+            ..JobScaleStatusResponse::default()
         };
         assert_eq!(
             super::events(&Look::for_tests(), &status),

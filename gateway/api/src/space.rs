@@ -1,3 +1,6 @@
 //! Namespaces and node pools.
 
-pub use model::document::{Namespace, NamespaceCapabilities, NodePool, NodePoolSchedulerConfiguration};
+pub use model::document::{
+    Namespace, NamespaceCapabilities, NamespaceConsulConfiguration, NamespaceNodePoolConfiguration,
+    NamespaceVaultConfiguration, NodePool, NodePoolSchedulerConfiguration,
+};

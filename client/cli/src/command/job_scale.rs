@@ -1,5 +1,5 @@
-use model::document::Job;
 use api::{JobScaleStatusResponse, ScalingRequest};
+use model::document::Job;
 use sdk::{Client, Query};
 
 use crate::call::{CLIENT_FLAGS, Call, Command, DETACH_FLAGS, Doing, Failure, Outcome, Run, VERBOSE_FLAGS};
@@ -95,7 +95,8 @@ async fn events(call: Call) -> Outcome {
     let (client, look) = (call.client()?, call.look());
     let (namespace, id) = resolve::job(&client, &look, call.one_argument()?).await?;
     let query = Query::new().namespace(&namespace);
-    let status: JobScaleStatusResponse = client.scale_status(&id, query).await.doing("listing scaling events")?;
+    let status: JobScaleStatusResponse =
+        client.scale_status(&id, query).await.doing("listing scaling events")?;
     if status.task_groups.values().all(|group| group.events.is_empty()) {
         write_out("No events found\n");
         return Ok(0);

@@ -54,7 +54,8 @@ fn groups_take_what_they_leave_open_from_the_job() {
     canonicalize(&mut given);
     let group = &given.task_groups[0];
     let reschedule = group.reschedule_policy.as_ref().unwrap();
-    assert_eq!((reschedule.attempts, reschedule.unlimited), (Some(3), Some(false)));
+    // The default of services stands next to what was said: validation tells the author that the two disagree.
+    assert_eq!((reschedule.attempts, reschedule.unlimited), (Some(3), Some(true)));
     assert_eq!(reschedule.delay, Some(Duration::from_secs(30)));
     assert_eq!(group.migrate.as_ref().unwrap().max_parallel, Some(2));
     let update = group.update.as_ref().unwrap();

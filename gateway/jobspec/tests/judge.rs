@@ -95,7 +95,7 @@ fn rules_of_groups_are_kept() {
         ("restart {\n interval = \"1s\"\n attempts = 0\n}", "shorter than 5s"),
         ("reschedule {\n attempts = 5\n unlimited = true\n}", "unlimited contradicts 5 attempts"),
         (
-            "reschedule {\n attempts = 5\n interval = \"1m\"\n delay = \"30s\"\n}",
+            "reschedule {\n attempts = 5\n interval = \"1m\"\n delay = \"30s\"\n unlimited = false\n}",
             "do not fit in the interval",
         ),
         ("reschedule {\n delay = \"1s\"\n}", "a delay shorter than 5s"),

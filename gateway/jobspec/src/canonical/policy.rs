@@ -141,14 +141,10 @@ pub(super) fn complete_reschedule(group: &mut TaskGroup, of_job: Option<&Resched
     if group.reschedule_policy.is_none() && (of_job.is_some() || defaulted) {
         group.reschedule_policy = Some(ReschedulePolicy::default());
     }
-    let mut default = reschedule_default(kind);
+    let default = reschedule_default(kind);
     let Some(policy) = &mut group.reschedule_policy else { return };
     if let Some(of_job) = of_job {
         overlay!(policy, of_job, attempts, interval, delay, delay_function, max_delay, unlimited);
-    }
-    // A file that limits attempts has not asked for the unlimited default.
-    if policy.attempts.is_some_and(|attempts| attempts > 0) {
-        default.unlimited = Some(false);
     }
     overlay!(policy, default, attempts, interval, delay, delay_function, max_delay, unlimited);
 }

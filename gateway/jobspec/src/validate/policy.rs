@@ -50,7 +50,7 @@ pub(super) fn reschedule(report: &mut Report, policy: &ReschedulePolicy) {
         report.error("Attempts", "the number of attempts is negative");
     }
     if attempts > 0 && unlimited {
-        report.error("Unlimited", format!("unlimited contradicts {attempts} attempts"));
+        report.error("Unlimited", format!("unlimited contradicts {attempts} attempts; it is the default of services, so write unlimited = false"));
     }
     let function = policy.delay_function.as_deref().unwrap_or("");
     report.one_of("DelayFunction", function, &["constant", "exponential", "fibonacci"]);

@@ -27,8 +27,13 @@ fn exec(agent: &Agent, arguments: &[&str]) -> Command {
 /// Runs a command that is told this and then nothing more.
 fn told(agent: &Agent, arguments: &[&str], input: &str) -> Ran {
     let mut child = exec(agent, arguments).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    child.wait_with_output().unwrap().into()
+    let (mut stdin, input) = (child.stdin.take().unwrap(), input.to_string());
+    // Beside the reading: what comes back must be taken before more can go.
+    let telling = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    // Who does not listen may end before everything was said.
+    let _ = telling.join().unwrap();
+    ran
 }
 
 /// The processes of this agent that were started with this.

@@ -94,7 +94,7 @@ impl Mock {
             tokio::spawn(write_outputs(logs, script.stdout.clone(), script.stderr.clone()));
         }
         let running = run(script.clone(), script.run_for, script.plugin_exit_after);
-        Ok(Started { handle: super::Handle::Mock(handle), running, network: opening.network })
+        Ok(Started { handle: super::Handle::Mock(Box::new(handle)), running, network: opening.network })
     }
 
     /// The task ran on in the meantime, as a real one would have.

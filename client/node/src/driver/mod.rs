@@ -108,7 +108,7 @@ pub struct DriverNetwork {
 #[serde(rename_all = "snake_case")]
 pub enum Handle {
     RawExec(raw_exec::Handle),
-    Mock(mock::Handle),
+    Mock(Box<mock::Handle>),
 }
 
 /// A task that was started.

@@ -11,11 +11,36 @@ use serde_json::Value;
 
 const CONTRACT: &str = include_str!("../contract/api-types.json");
 
-/// Fields of the contract that are not there, and why.
-const ABSENT: &[(&str, &str, &str)] = &[];
-
-/// Fields that are ours.
-const OURS: &[(&str, &str, &str)] = &[];
+/// Fields of the contract that are not there.
+const ABSENT: &[(&str, &str)] = &[
+    // What servers know of volumes besides what was registered: no route shows volumes yet.
+    ("CSIVolume", "Allocations"),
+    ("CSIVolume", "ControllerRequired"),
+    ("CSIVolume", "ControllersExpected"),
+    ("CSIVolume", "ControllersHealthy"),
+    ("CSIVolume", "CreateIndex"),
+    ("CSIVolume", "CreateTime"),
+    ("CSIVolume", "ModifyIndex"),
+    ("CSIVolume", "ModifyTime"),
+    ("CSIVolume", "NodesExpected"),
+    ("CSIVolume", "NodesHealthy"),
+    ("CSIVolume", "Provider"),
+    ("CSIVolume", "ProviderVersion"),
+    ("CSIVolume", "ReadAllocs"),
+    ("CSIVolume", "ResourceExhausted"),
+    ("CSIVolume", "Schedulable"),
+    ("CSIVolume", "WriteAllocs"),
+    ("HostVolume", "Allocations"),
+    ("HostVolume", "CreateIndex"),
+    ("HostVolume", "CreateTime"),
+    ("HostVolume", "ModifyIndex"),
+    ("HostVolume", "ModifyTime"),
+    // Of the enterprise edition.
+    ("OperatorHealthReply", "OptimisticFailureTolerance"),
+    ("OperatorHealthReply", "ReadReplicas"),
+    ("OperatorHealthReply", "RedundancyZones"),
+    ("OperatorHealthReply", "Upgrade"),
+];
 
 /// Catches the names of the fields that a type reads.
 struct Catch<'a>(&'a mut BTreeSet<String>);
@@ -63,20 +88,23 @@ impl<'de> Deserializer<'de> for Catch<'_> {
 fn own<'de, T: Deserialize<'de>>() -> BTreeSet<String> {
     let mut fields = BTreeSet::new();
     let caught = T::deserialize(Catch(&mut fields));
-    assert!(caught.is_err() && !fields.is_empty(), "a type of the contract reads fields");
+    assert!(caught.is_err(), "nothing was there to read");
     fields
 }
 
-/// What servers and clients exchange; what only the other side's own structs have is not on the wire.
-fn described(contract: &Value, name: &str) -> BTreeSet<String> {
-    let fields = contract["types"][name]["fields"].as_array();
-    let fields = fields.unwrap_or_else(|| panic!("{name} is no type of the contract")).iter();
-    let on_the_wire = fields.filter(|field| field["side"] != "client_only");
-    on_the_wire.map(|field| field["name"].as_str().unwrap().to_string()).collect()
+/// The fields of a type: those that servers and clients exchange, and all that its description names.
+fn described(contract: &Value, name: &str) -> (BTreeSet<String>, BTreeSet<String>) {
+    let kind = &contract["types"][name];
+    let fields = kind["fields"].as_array().unwrap_or_else(|| panic!("{name} is no type of the contract"));
+    let named = |field: &Value| field["name"].as_str().unwrap().to_string();
+    let exchanged = fields.iter().filter(|field| field["side"] != "client_only").map(named).collect();
+    let envelope = kind["also_accepts"].as_array().into_iter().flatten();
+    let envelope = envelope.map(|name| name.as_str().unwrap().to_string());
+    (exchanged, fields.iter().map(named).chain(envelope).collect())
 }
 
-fn excused(list: &[(&str, &str, &str)], name: &str) -> BTreeSet<String> {
-    list.iter().filter(|(kind, ..)| *kind == name).map(|(_, field, _)| field.to_string()).collect()
+fn excused(name: &str) -> BTreeSet<String> {
+    ABSENT.iter().filter(|(kind, _)| *kind == name).map(|(_, field)| field.to_string()).collect()
 }
 
 macro_rules! held_to_the_contract {
@@ -149,16 +177,13 @@ fn every_field_is_the_contracts() {
     let contract: Value = serde_json::from_str(CONTRACT).unwrap();
     let mut wrong = Vec::new();
     for (name, own) in types() {
-        let described = described(&contract, name);
-        let (absent, ours) = (excused(ABSENT, name), excused(OURS, name));
-        wrong.extend(
-            described.difference(&own).filter(|f| !absent.contains(*f)).map(|f| format!("{name} lacks {f}")),
-        );
-        wrong.extend(
-            own.difference(&described).filter(|f| !ours.contains(*f)).map(|f| format!("{name} invents {f}")),
-        );
-        wrong.extend(absent.intersection(&own).map(|f| format!("{name} has {f}: no excuse is needed")));
-        wrong.extend(ours.difference(&own).map(|f| format!("{name} has no {f}: no excuse is needed")));
+        let (exchanged, named) = described(&contract, name);
+        let absent = excused(name);
+        let missing = exchanged.difference(&own).filter(|field| !absent.contains(*field));
+        wrong.extend(missing.map(|field| format!("{name} lacks {field}")));
+        wrong.extend(own.difference(&named).map(|field| format!("{name} invents {field}")));
+        wrong
+            .extend(absent.intersection(&own).map(|field| format!("{name} has {field}: it needs no excuse")));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -1,7 +1,6 @@
 use api::JobRegisterRequest;
 use model::document::Job;
 
-use super::job_inspect::Wrapped;
 use crate::call::{
     CLIENT_FLAGS, Call, Command, DETACH_FLAGS, Doing, Failure, Outcome, Run, UI_FLAGS, VERBOSE_FLAGS,
 };
@@ -49,7 +48,7 @@ async fn run(call: Call) -> Outcome {
     }
     let job = file.parsed.job;
     if call.args.switch("output") {
-        write_out(json(&Wrapped { job: &job }));
+        write_out(json(&serde_json::json!({ "Job": jobspec::client_form(&job) })));
         return Ok(0);
     }
     let namespace = call.namespace_of(&job);

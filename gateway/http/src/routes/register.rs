@@ -7,6 +7,7 @@ use jobspec::{NoFiles, Source, Variables};
 use model::command::RegisterJob;
 use model::document::{Job, JobSubmission};
 use model::{Command, JobKey};
+use serde_json::Value;
 
 use api::{JobRegisterRequest, JobValidateRequest, JobValidateResponse, JobsParseRequest, Params};
 
@@ -141,7 +142,7 @@ fn complete(
     Ok(())
 }
 
-fn parsed(request: JobsParseRequest) -> Result<Job, Failure> {
+fn parsed(request: JobsParseRequest) -> Result<Value, Failure> {
     if request.job_hcl.trim().is_empty() {
         return Err(Failure::invalid("Job spec is empty"));
     }
@@ -153,7 +154,7 @@ fn parsed(request: JobsParseRequest) -> Result<Job, Failure> {
     if request.canonicalize {
         jobspec::apply_defaults(&mut job);
     }
-    Ok(job)
+    Ok(jobspec::client_form(&job))
 }
 
 fn kept(given: JobSubmission, warnings: &mut Vec<String>) -> Option<JobSubmission> {

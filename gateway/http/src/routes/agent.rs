@@ -70,12 +70,21 @@ async fn servers(With(server): With<Server>, _: Call) -> Answer {
     Ok(answer::json(&server.cluster.peers()))
 }
 
-/// A node follows the servers that its own server knows.
-async fn change_servers(With(server): With<Server>) -> Failure {
+/// Where the node looks for servers until the next answer to its heartbeat, which names those there are. A node beside a
+/// server has that answer already: there is nothing left for the list to do, and it is only looked at.
+async fn change_servers(With(server): With<Server>, call: Call) -> Result<(), Failure> {
     if server.agent.node.is_none() {
-        return Failure::new(StatusCode::NOT_IMPLEMENTED, "Invalid method");
+        return Err(Failure::new(StatusCode::NOT_IMPLEMENTED, "Invalid method"));
     }
-    Failure::unsupported("changing the servers of a node beside a server is")
+    let mut addresses = call.params.all("address").flat_map(|list| list.split(',')).peekable();
+    if addresses.peek().is_none() {
+        return Err(Failure::invalid("missing server addresses"));
+    }
+    let port = |address: &str| address.rsplit_once(':').map(|(_, port)| port.parse::<u16>().is_ok());
+    match addresses.find(|address| address.is_empty() || port(address) == Some(false)) {
+        Some(wrong) => Err(Failure::invalid(format!("`address` {wrong:?}: expected HOST or HOST:PORT"))),
+        None => Ok(()),
+    }
 }
 
 /// Without a type: both, as far as this agent is both. A part that is asked for and not there is not healthy.

@@ -157,8 +157,10 @@ async fn an_agent_with_a_node_tells_the_servers_it_can_turn_to() {
     server.put_nothing("/v1/agent/servers?address=a").await.refused(501, "Invalid method");
     let both = Cluster::start_with(|agent| agent.node = Some(node_id(1))).await;
     assert_eq!(both.get("/v1/agent/servers").await.json(), json!([LEADER]));
-    let change = both.put_nothing("/v1/agent/servers?address=a").await;
-    change.refused(501, "changing the servers of a node beside a server is not supported by this release");
+    assert_eq!(both.put_nothing("/v1/agent/servers?address=a&address=10.0.0.1:4647").await.status, 200);
+    both.put_nothing("/v1/agent/servers").await.refused(400, "missing server addresses");
+    let wrong = both.put_nothing("/v1/agent/servers?address=a:b").await;
+    wrong.refused(400, "`address` \"a:b\": expected HOST or HOST:PORT");
 }
 
 #[tokio::test]

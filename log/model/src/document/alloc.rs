@@ -4,6 +4,7 @@ use super::job::Job;
 use super::resource::{DNSConfig, NetworkResource, Resources};
 use super::shape::{Duration, List, Map, Timestamp, is_zero};
 use super::task::TaskLifecycle;
+use super::timestamp::null_if_zero;
 
 /// `Allocation` of the v1 contract. Zero fields are left out.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -208,8 +209,11 @@ pub struct TaskState {
     pub state: String,
     pub failed: bool,
     pub restarts: u64,
+    #[serde(serialize_with = "null_if_zero")]
     pub last_restart: Timestamp,
+    #[serde(serialize_with = "null_if_zero")]
     pub started_at: Timestamp,
+    #[serde(serialize_with = "null_if_zero")]
     pub finished_at: Timestamp,
     pub events: List<TaskEvent>,
     pub paused: String,

@@ -86,6 +86,14 @@ impl std::str::FromStr for Timestamp {
     }
 }
 
+/// How servers write what has not happened to a task yet: clients that were written for them ask for null.
+pub(super) fn null_if_zero<S: Serializer>(moment: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    match moment.is_zero() && serializer.is_human_readable() {
+        true => serializer.serialize_none(),
+        false => moment.serialize(serializer),
+    }
+}
+
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {

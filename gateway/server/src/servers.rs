@@ -238,6 +238,7 @@ mod tests {
                     rejected: vec![RejectedNode { node: NodeId(id(1)), reason: "cpu".to_string() }],
                 }),
                 reverted_to: Some(4),
+                child: Some("a/dispatch-1".to_string()),
             },
         };
         let invalid = Rejection::NodeInvalid { field: "Name".into(), expected: "a name".into() };

@@ -34,7 +34,7 @@ async fn none(With(server): With<Server>, read: Read) -> Answer {
 async fn instances(With(server): With<Server>, Path(_): Path<String>, read: Read) -> Answer {
     if let Some(choose) = read.params.get("choose") {
         let count = choose.split_once('|').and_then(|(count, key)| Some((count.parse::<u32>().ok()?, key)));
-        if !count.is_some_and(|(_, key)| !key.is_empty()) {
+        if count.is_none_or(|(_, key)| key.is_empty()) {
             return Err(Failure::invalid("invalid `choose`: expected a number, a bar and a key, like 2|abc"));
         }
     }

@@ -10,6 +10,7 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde_json::Value;
 
 const CONTRACT: &str = include_str!("../contract/api-types.json");
+const ADDITIONS: &str = include_str!("../contract/openapi.json");
 
 /// Fields of the contract that are not there.
 const ABSENT: &[(&str, &str)] = &[
@@ -107,9 +108,9 @@ fn excused(name: &str) -> BTreeSet<String> {
     ABSENT.iter().filter(|(kind, _)| *kind == name).map(|(_, field)| field.to_string()).collect()
 }
 
-macro_rules! held_to_the_contract {
-    ($($path:path { $($name:ident)+ })+) => {
-        fn types() -> Vec<(&'static str, BTreeSet<String>)> {
+macro_rules! held {
+    ($types:ident $($path:path { $($name:ident)+ })+) => {
+        fn $types() -> Vec<(&'static str, BTreeSet<String>)> {
             vec![$($({
                 use $path as place;
                 (stringify!($name), own::<place::$name>())
@@ -118,7 +119,8 @@ macro_rules! held_to_the_contract {
     };
 }
 
-held_to_the_contract! {
+held! {
+    types
     api {
         AgentHealth AgentHealthResponse AgentMember AgentSelf AllocFileInfo AllocResourceUsage
         AllocSignalRequest AllocStopResponse AllocationRestartRequest AutopilotConfiguration
@@ -172,6 +174,16 @@ held_to_the_contract! {
     }
 }
 
+held! {
+    our_types
+    api {
+        AllocWhy AllocationHistory AllocationTransition Decision EvalWhy GroupNow JobWhy Link SchedulerScan Wait
+    }
+    model::document {
+        GroupReasons Lack NearMiss
+    }
+}
+
 #[test]
 fn every_field_is_the_contracts() {
     let contract: Value = serde_json::from_str(CONTRACT).unwrap();
@@ -186,4 +198,17 @@ fn every_field_is_the_contracts() {
             .extend(absent.intersection(&own).map(|field| format!("{name} has {field}: it needs no excuse")));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What is ours is described by us, in the document that servers give out.
+#[test]
+fn every_field_that_is_ours_is_described() {
+    let described: Value = serde_json::from_str(ADDITIONS).unwrap();
+    let schemas = described["components"]["schemas"].as_object().unwrap();
+    let ours = our_types();
+    assert!(ours.iter().map(|(name, _)| *name).collect::<BTreeSet<_>>().iter().eq(schemas.keys()));
+    for (name, own) in ours {
+        let properties = schemas[name]["properties"].as_object().unwrap();
+        assert!(own.iter().eq(properties.keys().collect::<BTreeSet<_>>()), "{name}: {own:?}");
+    }
 }

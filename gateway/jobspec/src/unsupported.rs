@@ -11,12 +11,7 @@ const DRIVERS: [&str; 2] = ["raw_exec", "mock_driver"];
 /// For jobs as parsed: on a canonical job it would name defaults nobody wrote.
 pub fn unsupported(job: &Job) -> Vec<String> {
     let mut all = Names { place: String::new(), found: Vec::new() };
-    all.name(&[
-        ("periodic", job.periodic.is_some()),
-        ("parameterized", job.parameterized_job.is_some()),
-        ("multiregion", job.multiregion.is_some()),
-        ("migrate", job.migrate.is_some()),
-    ]);
+    all.name(&[("multiregion", job.multiregion.is_some())]);
     job.update.iter().for_each(|block| all.update(block));
     for group in &job.task_groups {
         let name = group.name.as_deref().unwrap_or_default();
@@ -54,8 +49,6 @@ impl Names {
         let disk = group.ephemeral_disk.clone().unwrap_or_default();
         let restart = group.restart_policy.as_ref();
         self.name(&[
-            ("migrate", group.migrate.is_some()),
-            ("scaling", group.scaling.is_some()),
             ("consul", group.consul.is_some()),
             ("ephemeral_disk migrate", disk.migrate == Some(true)),
             (
@@ -125,7 +118,6 @@ impl Names {
             ("action", !task.actions.is_empty()),
             ("schedule", task.schedule.is_some()),
             ("scaling", !task.scaling_policies.is_empty()),
-            ("dispatch_payload", task.dispatch_payload.is_some()),
             ("volume_mount", !task.volume_mounts.is_empty()),
             ("csi_plugin", task.csi_plugin_config.is_some()),
             (

@@ -296,7 +296,6 @@ group "web" {
     assert_eq!(
         unsupported(&job),
         [
-            "periodic is not executed yet",
             "group \"web\": network mode \"bridge\" is not executed yet",
             "group \"web\", task \"t\": driver \"docker\" is not executed yet",
             "group \"web\", task \"t\": template is not executed yet",

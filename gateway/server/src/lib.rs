@@ -5,6 +5,7 @@
 pub mod autopilot;
 pub mod cluster;
 mod consensus;
+mod door;
 pub mod gossip;
 mod identity;
 mod link;

@@ -23,6 +23,7 @@ use tokio::task::JoinHandle;
 
 use crate::cluster::{self, Cluster, Joins};
 use crate::consensus::Log;
+use crate::door;
 use crate::gossip::{self, Gossip};
 use crate::identity;
 use crate::link::Link;
@@ -212,7 +213,8 @@ impl Server {
             advertise,
         };
         let rpc_task = tokio::spawn(wire::serve(rpc, Arc::new(handler), wire::Limits::SERVER));
-        let http_task = tokio::spawn(serve_http(http, http_gateway::router(api), stopping));
+        let http_task =
+            tokio::spawn(door::serve(http, http_gateway::router(api), door::HEAD_PATIENCE, stopping));
         Ok(Server {
             control,
             cluster,
@@ -271,16 +273,6 @@ impl Server {
             tracing::error!("the loops did not stop cleanly");
         }
         self.log.shutdown().await;
-    }
-}
-
-async fn serve_http(listener: TcpListener, router: axum::Router, mut stopping: watch::Receiver<bool>) {
-    let stopped = async move {
-        // A dropped sender is a server that is gone.
-        let _gone = stopping.wait_for(|stop| *stop).await;
-    };
-    if let Err(error) = axum::serve(listener, router).with_graceful_shutdown(stopped).await {
-        tracing::error!(%error, "the HTTP server ended");
     }
 }
 

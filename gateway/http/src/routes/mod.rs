@@ -17,6 +17,7 @@ mod jobs;
 mod metrics;
 mod namespaces;
 mod nodes;
+mod openapi;
 mod operator;
 mod plan;
 mod pools;
@@ -71,6 +72,7 @@ pub fn router(api: Api) -> Router {
         .merge(agent::router())
         .merge(status::router())
         .merge(metrics::router())
+        .merge(openapi::router())
         .merge(operator::router())
         .merge(autopilot::router())
         .merge(scheduler::router())

@@ -268,9 +268,12 @@ async fn an_evaluation_can_be_asked_for() {
 async fn what_a_job_asks_for_in_vain_is_said_by_name() {
     let cluster = Cluster::start().await;
     let mut job = job_json("web");
-    job["Migrate"] = json!({"MaxParallel": 1});
+    job["TaskGroups"][0]["EphemeralDisk"] = json!({"Migrate": true, "SizeMB": 10});
     let registered = cluster.put("/v1/jobs", &json!({"Job": job})).await.json();
-    assert_eq!(registered["Warnings"], "1 warning:\n\n* migrate is not executed yet\n");
+    assert_eq!(
+        registered["Warnings"],
+        "1 warning:\n\n* group \"web\": ephemeral_disk migrate is not executed yet\n"
+    );
     let plain = cluster.put("/v1/jobs", &json!({"Job": job_json("api")})).await.json();
     assert_eq!(plain["Warnings"], "");
 }

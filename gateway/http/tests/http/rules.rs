@@ -105,3 +105,20 @@ async fn no_index_is_ever_zero() {
     }
     assert_eq!(cluster.get("/v1/job/web").await.index(), 1);
 }
+
+#[tokio::test]
+async fn every_route_that_is_described_as_ours_is_there() {
+    let cluster = Cluster::start().await;
+    let document = cluster.get("/v1/openapi.json").await.json();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for method in methods.as_object().unwrap().keys() {
+            // A stream would not end: whether it is there is told by what it refuses.
+            let path = path.replace("{id}", "none").replace("/stream", "/stream?index=x");
+            let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+            let got = cluster.send(request(method.clone(), &path, Body::from("{}"))).await;
+            let is_there =
+                !matches!(got.status.as_u16(), 405 | 501) && (got.status != 404 || !got.text().is_empty());
+            assert!(is_there, "{method} {path}: {} {}", got.status, got.text());
+        }
+    }
+}

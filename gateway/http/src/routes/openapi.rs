@@ -1,0 +1,18 @@
+//! What we add to the contract, described for programs.
+
+use axum::Router;
+use axum::http::header;
+use axum::response::IntoResponse;
+use axum::routing::get;
+
+use crate::server::Server;
+
+const DOCUMENT: &str = include_str!("../../../api/contract/openapi.json");
+
+pub fn router() -> Router<Server> {
+    Router::new().route("/v1/openapi.json", get(document))
+}
+
+async fn document() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], DOCUMENT)
+}

@@ -1,10 +1,11 @@
 //! Choosing nodes: feasibility, room, ports and scores (cases H, I and J).
 
 use crate::support::*;
-use model::Eligibility;
 use model::document::{
-    Job, NetworkResource, NodeNetworkAddress, NodeNetworkResource, Port, Resources, Secret, TaskLifecycle,
+    Job, Namespace, NetworkResource, NodeNetworkAddress, NodeNetworkResource, Port, Resources, Secret,
+    TaskLifecycle,
 };
+use model::{Actor, Command, Eligibility};
 
 /// Without the constraint that keeps allocations apart.
 fn together(count: i64) -> Job {
@@ -74,6 +75,8 @@ fn a_group_keeps_apart_from_itself_only() {
 #[test]
 fn a_namesake_in_another_namespace_may_share_the_host() {
     let mut world = World::with_nodes(1);
+    let other = Namespace { name: "other".into(), ..Namespace::default() };
+    world.command(Actor::Anonymous, Command::UpsertNamespace(Box::new(other)));
     settle(&mut world, job("service", 1));
     let outcome = settle(&mut world, job("service", 1).with(|job| job.namespace = Some("other".into())));
     assert_eq!(nodes(&outcome), [1]);

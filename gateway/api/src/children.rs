@@ -1,5 +1,6 @@
 //! Dispatches and launches by hand, tags of versions, and actions of a job.
 
+use model::document::shape::is_zero;
 use model::document::{Bytes, Duration, List, Map};
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +47,9 @@ pub struct PeriodicForceResponse {
 #[serde(default, rename_all = "PascalCase")]
 pub struct TagVersionRequest {
     /// `None` for the newest.
+    #[serde(skip_serializing_if = "is_zero")]
     pub version: Option<u64>,
+    #[serde(skip_serializing_if = "is_zero")]
     pub latest: bool,
     pub description: String,
 }

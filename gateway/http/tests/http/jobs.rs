@@ -268,7 +268,7 @@ async fn an_evaluation_can_be_asked_for() {
 async fn what_a_job_asks_for_in_vain_is_said_by_name() {
     let cluster = Cluster::start().await;
     let mut job = job_json("web");
-    job["TaskGroups"][0]["EphemeralDisk"] = json!({"Migrate": true, "SizeMB": 300});
+    job["TaskGroups"][0]["EphemeralDisk"] = json!({"Migrate": true, "Sticky": true, "SizeMB": 300});
     let registered = cluster.put("/v1/jobs", &json!({"Job": job})).await.json();
     assert_eq!(
         registered["Warnings"],

@@ -54,6 +54,16 @@ impl Failure {
         Failure::new(StatusCode::TOO_MANY_REQUESTS, text)
     }
 
+    /// The same text as 500: how some routes of the contract tell every refusal, whatever its reason.
+    pub fn as_internal(self) -> Failure {
+        match self.status {
+            StatusCode::NOT_FOUND | StatusCode::CONFLICT | StatusCode::BAD_REQUEST => {
+                Failure::internal(self.text)
+            }
+            _ => self,
+        }
+    }
+
     /// Says no to a part of the contract that is not built, by its name: nothing is accepted and then ignored.
     pub fn unsupported(what: impl std::fmt::Display) -> Failure {
         Failure::new(StatusCode::NOT_IMPLEMENTED, format!("{what} not supported by this release"))

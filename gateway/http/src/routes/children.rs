@@ -5,7 +5,7 @@ use axum::body::Bytes;
 use axum::extract::{Path, State as With};
 use axum::routing::put;
 use model::command::DispatchJob;
-use model::{Command, JobKey, Rejection};
+use model::{Command, JobKey};
 
 use api::{
     JobDispatchRequest, JobDispatchResponse, JobTagResponse, PeriodicForceResponse, TagVersionRequest,
@@ -85,7 +85,7 @@ async fn dispatched(server: &Server, write: &Write, command: DispatchJob) -> Ans
 
 async fn force(With(server): With<Server>, Path(id): Path<String>, write: Write) -> Answer {
     let command = Command::LaunchJob { key: key(&write.params, &id), at: now(), forced: true };
-    let receipt = server.submit(&write, command).await.map_err(missing_is_internal)?;
+    let receipt = server.submit(&write, command).await.map_err(Failure::as_internal)?;
     let response = PeriodicForceResponse {
         eval_id: receipt.reply.evals.first().map(ToString::to_string).unwrap_or_default(),
         eval_create_index: receipt.index.0,
@@ -107,7 +107,7 @@ async fn tag(
     }
     let version = version.filter(|_| !latest);
     let command = Command::TagJobVersion { key: key.clone(), version, name: name.clone(), description };
-    let receipt = server.submit(&write, command).await.map_err(missing_is_internal)?;
+    let receipt = server.submit(&write, command).await.map_err(Failure::as_internal)?;
     let state = server.control.state();
     let job = state.jobs.lookup(&key);
     let tag = job.and_then(|job| job.tag(job.tagged(&name)?)).cloned().unwrap_or_default();
@@ -122,12 +122,6 @@ async fn tag(
 
 async fn untag(With(server): With<Server>, Path((id, name)): Path<(String, String)>, write: Write) -> Answer {
     let command = Command::UntagJobVersion { key: key(&write.params, &id), name };
-    let receipt = server.submit(&write, command).await.map_err(missing_is_internal)?;
+    let receipt = server.submit(&write, command).await.map_err(Failure::as_internal)?;
     Ok(answer::json(&JobTagResponse { index: receipt.index.0, ..JobTagResponse::default() }))
-}
-
-/// The contract tells what is not there with 500 here, as all that happens within a server.
-fn missing_is_internal(failure: Failure) -> Failure {
-    let unknown = Rejection::JobUnknown(JobKey::new("", "")).to_string();
-    if failure.text == unknown { Failure::internal(failure.text) } else { failure }
 }

@@ -25,7 +25,7 @@ const TEXT_MIN: usize = 2;
 const MATCHES_MAX: usize = 100;
 
 /// What is found by a part of its name.
-const FUZZY: [&str; 10] = [
+const FUZZY: [&str; 11] = [
     "allocs",
     "classes",
     "commands",
@@ -36,6 +36,7 @@ const FUZZY: [&str; 10] = [
     "node_pools",
     "nodes",
     "services",
+    "tasks",
 ];
 
 /// What has an id instead of a name is found by its start.
@@ -83,7 +84,7 @@ struct Wanted(Vec<&'static str>);
 
 impl Wanted {
     fn of(context: &str) -> Result<Wanted, Failure> {
-        let all = || FUZZY.iter().chain(["tasks"].iter()).chain(&BY_PREFIX).copied();
+        let all = || FUZZY.iter().chain(&BY_PREFIX).copied();
         match context {
             "" | "all" => Ok(Wanted(all().collect())),
             // The parts of a job are looked for together with it.
@@ -104,12 +105,14 @@ fn found(
     wanted: &Wanted,
     namespace: &str,
 ) -> BTreeMap<&'static str, Vec<FuzzyMatch>> {
-    let mut found = Found { text: text.to_lowercase(), ranked: BTreeMap::new() };
+    let mut found = Found { text: text.to_lowercase(), wanted, ranked: BTreeMap::new() };
     let in_namespace = |name: &str| namespace == "*" || namespace == name;
     for (_, job) in state.jobs.iter().filter(|(_, job)| in_namespace(&job.key.namespace)) {
         found.job(job);
     }
-    for alloc in state.allocs.iter().map(|(_, alloc)| alloc).filter(|alloc| !alloc.gone) {
+    // There may be a million of them: their names are only made for who asks for them.
+    let allocs = state.allocs.iter().filter(|_| wanted.0.contains(&"allocs"));
+    for alloc in allocs.map(|(_, alloc)| alloc).filter(|alloc| !alloc.gone) {
         let key = &state.jobs.get(alloc.job).key;
         if in_namespace(&key.namespace) {
             found.add("allocs", &alloc.name(), &[&key.namespace, &alloc.id.to_string()]);
@@ -122,7 +125,6 @@ fn found(
     state.pools.names().into_iter().for_each(|name| found.add("node_pools", name, &[name]));
     state.namespaces.names().into_iter().for_each(|name| found.add("namespaces", name, &[]));
     let mut sorted = found.sorted();
-    sorted.retain(|context, _| wanted.0.contains(context));
     for context in wanted.0.iter().filter(|context| BY_PREFIX.contains(context)) {
         let ids = matching(state, context, text, namespace);
         sorted.insert(context, ids.into_iter().map(|id| FuzzyMatch { id, scope: Vec::new() }).collect());
@@ -131,13 +133,17 @@ fn found(
 }
 
 /// Matches with what they are sorted by: where the text stands, how long the name is, and the name.
-struct Found {
+struct Found<'a> {
     text: String,
+    wanted: &'a Wanted,
     ranked: BTreeMap<&'static str, Vec<(usize, usize, FuzzyMatch)>>,
 }
 
-impl Found {
+impl Found<'_> {
     fn add(&mut self, context: &'static str, name: &str, scope: &[&str]) {
+        if !self.wanted.0.contains(&context) {
+            return;
+        }
         if let Some(at) = name.to_lowercase().find(&self.text) {
             let scope = scope.iter().map(ToString::to_string).collect();
             let found = FuzzyMatch { id: name.to_string(), scope };

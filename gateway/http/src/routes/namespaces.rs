@@ -1,6 +1,5 @@
 use axum::Router;
 use axum::extract::{Path, State as With};
-use axum::http::StatusCode;
 use axum::routing::get;
 use base::Index;
 use model::Command;
@@ -48,7 +47,7 @@ async fn upsert(
     Json(wanted): Json<Namespace>,
 ) -> Result<(), Failure> {
     let set = server.submit(&write, Command::UpsertNamespace(Box::new(wanted))).await;
-    set.map(drop).map_err(as_internal)
+    set.map(drop).map_err(Failure::as_internal)
 }
 
 async fn upsert_named(
@@ -64,17 +63,7 @@ async fn upsert_named(
 }
 
 async fn remove(With(server): With<Server>, Path(name): Path<String>, write: Write) -> Result<(), Failure> {
-    server.submit(&write, Command::DeleteNamespace { name }).await.map(drop).map_err(as_internal)
-}
-
-/// Whatever the reason, the contract answers a refusal with 500 here.
-fn as_internal(failure: Failure) -> Failure {
-    match failure.status {
-        StatusCode::NOT_FOUND | StatusCode::CONFLICT | StatusCode::BAD_REQUEST => {
-            Failure::internal(failure.text)
-        }
-        _ => failure,
-    }
+    server.submit(&write, Command::DeleteNamespace { name }).await.map(drop).map_err(Failure::as_internal)
 }
 
 /// One of them came with the cluster.

@@ -2,7 +2,6 @@
 
 use axum::Router;
 use axum::extract::{Path, State as With};
-use axum::http::StatusCode;
 use axum::routing::get;
 use base::Index;
 use model::Command;
@@ -67,15 +66,8 @@ async fn upsert_named(
     server.submit(&write, Command::UpsertNodePool(Box::new(wanted))).await.map(drop)
 }
 
-/// Whatever the reason, the contract answers a refusal with 500 here.
 async fn remove(With(server): With<Server>, Path(name): Path<String>, write: Write) -> Result<(), Failure> {
-    let removed = server.submit(&write, Command::DeleteNodePool { name }).await;
-    removed.map(drop).map_err(|failure| match failure.status {
-        StatusCode::NOT_FOUND | StatusCode::CONFLICT | StatusCode::BAD_REQUEST => {
-            Failure::internal(failure.text)
-        }
-        _ => failure,
-    })
+    server.submit(&write, Command::DeleteNodePool { name }).await.map(drop).map_err(Failure::as_internal)
 }
 
 async fn nodes(With(server): With<Server>, Path(name): Path<String>, read: Read) -> Answer {

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use monitor::Monitor;
+
 use crate::driver::raw_exec::RawExecSettings;
 
 #[derive(Clone, Debug)]
@@ -44,6 +46,8 @@ pub struct Settings {
     /// 0 for no bound.
     pub node_max_allocs: u32,
     pub gc: GcSettings,
+    /// What this process logs, for whoever may follow it through a server.
+    pub log: Monitor,
 }
 
 /// What is kept from the scheduler.

@@ -19,6 +19,9 @@ pub trait ClusterLink: Send + Sync + 'static {
     /// The leader's RPC address; `None` while there is none.
     fn leader(&self) -> Option<String>;
 
+    /// The RPC address of a server of this region, by its name with or without the region, its id, or as `leader`.
+    fn find(&self, server: &str) -> Option<String>;
+
     /// RPC addresses of the raft cluster, sorted.
     fn peers(&self) -> Vec<String>;
 

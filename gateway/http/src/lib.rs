@@ -11,6 +11,7 @@ mod blocking;
 mod cluster_link;
 mod error;
 pub mod events;
+mod frames;
 mod node_link;
 mod page;
 mod path;

@@ -7,7 +7,7 @@ use wire::{FrameReceiver, FrameSender, Frames, RpcError};
 /// Encoded messages of a streaming call, as they come from a node.
 pub type FrameStream = BoxStream<'static, Result<Bytes, RpcError>>;
 
-/// The way to nodes: each has made a connection to some server, over which it can be called.
+/// The way to nodes: each has made a connection to some server, over which it can be called. And to servers.
 ///
 /// Implementations bound how long a node may take to answer, and answer [`RpcError::Timeout`] then.
 pub trait NodeLink: Send + Sync + 'static {
@@ -38,6 +38,17 @@ pub trait NodeLink: Send + Sync + 'static {
     /// # Errors
     /// [`NodeLinkError`].
     fn open<'a>(&'a self, node: NodeId, method: &'a str) -> BoxFuture<'a, Result<Frames, NodeLinkError>>;
+
+    /// As [`NodeLink::stream`], to the server with this RPC address.
+    ///
+    /// # Errors
+    /// The connection's.
+    fn stream_of_server<'a>(
+        &'a self,
+        address: &'a str,
+        method: &'a str,
+        first: Vec<u8>,
+    ) -> BoxFuture<'a, Result<FrameStream, RpcError>>;
 }
 
 /// Why a node could not be asked, or what it answered instead.

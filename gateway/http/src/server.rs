@@ -6,6 +6,7 @@ use base::{Time, Uuid};
 use control::{Control, Receipt};
 use history::History;
 use model::{Actor, Command, NodeId, Request};
+use monitor::Monitor;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
@@ -31,6 +32,8 @@ pub struct Api {
     /// What all event streams share. Whoever starts the server closes it before the end.
     pub events: Feed,
     pub history: Arc<History>,
+    /// What this process logs.
+    pub log: Monitor,
 }
 
 /// What the agent says about itself.

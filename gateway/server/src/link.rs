@@ -135,4 +135,19 @@ impl NodeLink for Link {
         }
         .boxed()
     }
+
+    fn stream_of_server<'a>(
+        &'a self,
+        address: &'a str,
+        method: &'a str,
+        first: Vec<u8>,
+    ) -> BoxFuture<'a, Result<FrameStream, RpcError>> {
+        async move {
+            let connection = self.servers.connection(address).await?;
+            let (mut sender, receiver) = connection.open_stream(method, ANSWER_MAX).await?.split();
+            sender.send_raw(&first).await?;
+            Ok(http_gateway::frames(sender, receiver))
+        }
+        .boxed()
+    }
 }

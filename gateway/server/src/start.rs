@@ -14,6 +14,7 @@ use http_gateway::events::Feed;
 use http_gateway::{AgentInfo, Api};
 use journal::store::{Damage, Directory, Repair, StoreError, repair};
 use model::{Autopilot, NodeId};
+use monitor::Monitor;
 use raft::{Found, OpenError, RaftJournal};
 use serde_json::{Map, Value};
 use tokio::net::{TcpListener, UdpSocket};
@@ -65,6 +66,8 @@ pub struct Settings {
     pub version: String,
     /// The configuration as `agent/self` shows it, without secrets.
     pub config: Map<String, Value>,
+    /// What this process logs, for those who follow it.
+    pub log: Monitor,
 }
 
 /// How this server finds others.
@@ -202,6 +205,7 @@ impl Server {
             snapshots: Arc::new(snapshot_file::Files(states)),
             events: events.clone(),
             history: history.clone(),
+            log: settings.log.clone(),
             agent: agent_info(&settings, server, (&http, &rpc)),
         };
         let handler = Rpc {
@@ -211,6 +215,7 @@ impl Server {
             cluster: cluster.clone(),
             datacenter: settings.datacenter,
             advertise,
+            agent_log: settings.log,
         };
         let rpc_task = tokio::spawn(wire::serve(rpc, Arc::new(handler), wire::Limits::SERVER));
         let http_task =

@@ -17,9 +17,13 @@ use journal::store::{Directory, Driving, ImageMeta, RETENTION, Store};
 use model::command::RegisterJob;
 use model::document::{Job, TaskGroup};
 use model::{Actor, Autopilot, Command, JobKey, Request, RequestId};
+use monitor::{FOLLOWERS_MAX, Follow, FollowError, Monitor};
 use server::cluster::Joins;
 use server::{ClusterSettings, Server, Settings};
 use state::{Imager, State};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufStream};
+use tokio::net::TcpStream;
+use tracing::level_filters::LevelFilter;
 
 /// How long anything may take. Met only by what never happens.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -45,6 +49,29 @@ async fn what_one_server_took_every_other_can_tell() {
             assert!(cluster.knows(last, &name), "{freshness:?}");
         }
     }
+    cluster.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_log_of_a_server_is_followed_through_another() {
+    let cluster = Cluster::start().await;
+    let of_one = |nth: usize| cluster.get(nth, "/v1/agent/monitor?server_id=server-1&plain=true");
+    assert_eq!(of_one(0).await, "HTTP/1.1 200 OK");
+    let wanted = Follow { level: LevelFilter::INFO, json: false, location: false, plain: true };
+    // Whoever asks a server whose seats are all taken hears that from it.
+    let mut taken = Vec::new();
+    while taken.len() < FOLLOWERS_MAX {
+        match cluster.logs[1].follow(&wanted) {
+            Ok(lines) => taken.push(lines),
+            // The one who asked just now is about to leave.
+            Err(FollowError::Full) => tokio::task::yield_now().await,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert_eq!(of_one(0).await, "HTTP/1.1 429 Too Many Requests");
+    assert_eq!(of_one(1).await, "HTTP/1.1 429 Too Many Requests");
+    drop(taken);
+    assert_eq!(of_one(2).await, "HTTP/1.1 200 OK");
     cluster.shutdown().await;
 }
 
@@ -117,6 +144,7 @@ struct Cluster {
     directory: tempfile::TempDir,
     rpc: Vec<SocketAddr>,
     servers: Vec<Option<Server>>,
+    logs: [Monitor; 3],
 }
 
 impl Cluster {
@@ -127,7 +155,8 @@ impl Cluster {
         let rpc = held.iter().map(|port| port.local_addr().unwrap()).collect();
         drop(held);
         let directory = tempfile::tempdir().unwrap();
-        let mut cluster = Cluster { directory, rpc, servers: vec![None, None, None] };
+        let mut cluster =
+            Cluster { directory, rpc, servers: vec![None, None, None], logs: Default::default() };
         for nth in 0..3 {
             cluster.begin(nth).await;
         }
@@ -172,6 +201,7 @@ impl Cluster {
             },
             version: "1".to_string(),
             config: serde_json::Map::new(),
+            log: self.logs[nth].clone(),
         };
         self.servers[nth] = Some(Server::start(settings).await.expect("a server starts"));
     }
@@ -188,6 +218,16 @@ impl Cluster {
 
     fn server(&self, nth: usize) -> &Server {
         self.servers[nth].as_ref().expect("it runs")
+    }
+
+    /// The first line of an answer.
+    async fn get(&self, nth: usize, path: &str) -> String {
+        let mut stream = BufStream::new(TcpStream::connect(self.server(nth).http).await.unwrap());
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).await.unwrap();
+        stream.flush().await.unwrap();
+        let mut line = String::new();
+        stream.read_line(&mut line).await.unwrap();
+        line.trim_end().to_string()
     }
 
     fn home(&self, nth: usize) -> PathBuf {

@@ -168,5 +168,6 @@ fn settings(home: &Path) -> Settings {
         cluster: ClusterSettings::alone(),
         version: "0.0.0".to_string(),
         config: Default::default(),
+        log: Default::default(),
     }
 }

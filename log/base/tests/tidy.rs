@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The floors of the map in README.md. A crate uses lower floors only.
-const FLOORS: [(&str, u8); 21] = [
+const FLOORS: [(&str, u8); 22] = [
     ("base", 0),
     ("msgpack", 0),
     ("filter", 0),
@@ -16,6 +16,7 @@ const FLOORS: [(&str, u8); 21] = [
     ("jobspec", 2),
     ("wire", 2),
     ("raft", 3),
+    ("monitor", 3),
     ("placement", 3),
     ("history", 3),
     ("sdk", 3),

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use ::node::{Agent, WireServers};
 use ::server::{Halted, Server};
 use anyhow::Context;
+use monitor::Monitor;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::settings::Settings;
@@ -19,10 +20,10 @@ use crate::settings::Settings;
 ///
 /// # Errors
 /// What kept it from starting.
-pub fn run(settings: &Settings, started: impl FnOnce()) -> anyhow::Result<()> {
+pub fn run(settings: &Settings, log: &Monitor, started: impl FnOnce()) -> anyhow::Result<()> {
     let home = Home::make(settings)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let end = runtime.block_on(serve(settings, &home.path, started))?;
+    let end = runtime.block_on(serve(settings, log, &home.path, started))?;
     drop((runtime, home));
     match end {
         End::Told { .. } => Ok(()),
@@ -48,15 +49,20 @@ fn start_again() -> anyhow::Error {
     anyhow::Error::new(error).context("cannot start again")
 }
 
-async fn serve(settings: &Settings, home: &Path, started: impl FnOnce()) -> anyhow::Result<End> {
+async fn serve(
+    settings: &Settings,
+    log: &Monitor,
+    home: &Path,
+    started: impl FnOnce(),
+) -> anyhow::Result<End> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let server = match settings.server.enabled {
-        true => Some(Server::start(server::settings(settings, home)?).await?),
+        true => Some(Server::start(server::settings(settings, log, home)?).await?),
         false => None,
     };
     let node = match settings.client.enabled {
-        true => Some(start_node(settings, home).await?),
+        true => Some(start_node(settings, log, home).await?),
         false => None,
     };
     started();
@@ -98,10 +104,10 @@ async fn serve(settings: &Settings, home: &Path, started: impl FnOnce()) -> anyh
     outcome
 }
 
-async fn start_node(settings: &Settings, home: &Path) -> anyhow::Result<Agent> {
+async fn start_node(settings: &Settings, log: &Monitor, home: &Path) -> anyhow::Result<Agent> {
     let servers = servers(settings);
     let connect = |local| WireServers::new(local, servers);
-    Agent::start(node::settings(settings, home)?, connect).await.context("the node cannot start")
+    Agent::start(node::settings(settings, log, home)?, connect).await.context("the node cannot start")
 }
 
 /// Why the server cannot go on. An agent without one never hears of it.

@@ -8,6 +8,7 @@ use base::Duration;
 use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
 use model::NodeId;
+use monitor::Monitor;
 use serde_json::{Map, Value, json};
 use server::cluster::Joins;
 use server::{ClusterSettings, GossipSettings};
@@ -20,7 +21,7 @@ const SEGMENT_BYTES: u64 = 64 << 20;
 
 /// # Errors
 /// What is missing on this host.
-pub fn settings(settings: &Settings, home: &Path) -> anyhow::Result<server::Settings> {
+pub fn settings(settings: &Settings, log: &Monitor, home: &Path) -> anyhow::Result<server::Settings> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = settings.server.num_schedulers.map_or(cores, |number| number as usize);
     let (http_ip, rpc_ip) = (settings.http_ip(), settings.rpc_ip());
@@ -52,6 +53,7 @@ pub fn settings(settings: &Settings, home: &Path) -> anyhow::Result<server::Sett
         cluster: cluster(settings)?,
         version: env!("CARGO_PKG_VERSION").to_string(),
         config: shown(settings, home),
+        log: log.clone(),
     })
 }
 

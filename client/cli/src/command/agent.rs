@@ -1,6 +1,9 @@
 use std::io::IsTerminal;
 
+use monitor::Monitor;
 use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::agent;
 use crate::call::{Call, Command, Outcome, Run};
@@ -21,25 +24,26 @@ pub static COMMAND: Command = Command {
 fn run(call: Call) -> Outcome {
     call.no_arguments()?;
     let settings = settings::read(&call.args)?;
-    log(&settings.log);
+    let log = log(&settings.log);
     write_out(banner(&call.program, &settings));
     for note in &settings.notes {
         write_err(format!("Warning: {note}"));
     }
-    agent::run(&settings, || write_out(started(&call.program, &settings)))?;
+    agent::run(&settings, &log, || write_out(started(&call.program, &settings)))?;
     Ok(0)
 }
 
-fn log(settings: &LogSettings) {
-    let level = LevelFilter::from_level(settings.level);
-    // The parts under us speak of their own affairs below warnings; ours is the cluster.
-    // Consensus warns of what is normal when a server starts: its vote changes.
-    let filter = tracing_subscriber::EnvFilter::new(format!(
-        "{level},hyper=warn,hyper_util=warn,h2=warn,reqwest=warn,openraft=error,fjall=warn,lsm_tree=warn"
-    ));
-    let colour = std::io::stdout().is_terminal();
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colour);
-    if settings.json { lines.json().init() } else { lines.init() }
+/// Prints the log from here on, and has it told to whoever follows it.
+fn log(settings: &LogSettings) -> Monitor {
+    let monitor = Monitor::default();
+    let shown = monitor::worthwhile(LevelFilter::from_level(settings.level));
+    let lines = tracing_subscriber::fmt::layer().with_ansi(std::io::stdout().is_terminal());
+    let followed = tracing_subscriber::registry().with(monitor.layer());
+    match settings.json {
+        true => followed.with(lines.json().with_filter(shown)).init(),
+        false => followed.with(lines.with_filter(shown)).init(),
+    }
+    monitor
 }
 
 /// What the agent is about to do.

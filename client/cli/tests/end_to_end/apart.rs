@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Agent, Place, Process, staying, until};
+use crate::support::{Agent, Place, Process, staying, text, until};
 
 #[test]
 fn tasks_go_on_while_servers_and_nodes_come_back() {
@@ -38,6 +38,32 @@ fn tasks_go_on_while_servers_and_nodes_come_back() {
     }
     until("the tasks end", || !process.lives() && !second.1.lives());
     drop(client);
+}
+
+#[test]
+fn the_log_of_each_agent_can_be_followed_from_anywhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let server_place = Place::server(directory.path(), "server");
+    let client_place = Place::client(directory.path(), "client", &server_place);
+    let server = server_place.start();
+    let client = client_place.start();
+    server.wait_for_a_ready_node();
+    let node = text(&server.get("/v1/nodes")[0]["ID"]);
+
+    let mut asked = 0;
+    let mut own = server.follow(&["monitor", "-log-level=debug", "-server-id=leader"]);
+    own.until("path=/v1/jobs", || {
+        asked += 1;
+        server.get(&format!("/v1/jobs?prefix=nothing-{asked}"));
+    });
+
+    let mut of_node = server.follow(&["monitor", "-json", "-node-id", &node[..8]]);
+    of_node.until("\"kind\":\"Started\"", || {
+        asked += 1;
+        server.register(&staying(&format!("job-{asked}")));
+    });
+    server.run(&["monitor", "-log-level=loud"]).bad();
+    drop((own, of_node, client));
 }
 
 /// The job has this allocation alone, and its task was never started again.

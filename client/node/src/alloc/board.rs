@@ -33,7 +33,13 @@ impl Board {
     pub fn change(&self, task: &str, change: impl FnOnce(&mut StoredTask)) {
         let mut tasks = self.lock();
         let stored = tasks.entry(task.to_string()).or_default();
+        let before = stored.state.events.last().map(|event| event.time);
         change(stored);
+        for TaskEvent { kind, display_message, time, .. } in stored.state.events.iter() {
+            if Some(*time) > before {
+                tracing::info!(alloc = self.alloc_id, task, kind, says = display_message, "task event");
+            }
+        }
         self.store.put_task(&self.alloc_id, task, stored);
         drop(tasks);
         self.changed.notify_one();

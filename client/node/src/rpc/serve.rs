@@ -293,6 +293,7 @@ impl Handler for Endpoints {
             method::FILE_SYSTEM_STREAM => self.stream_file(opening).await,
             method::FILE_SYSTEM_LOGS => self.stream_logs(opening).await,
             method::ALLOCATIONS_EXEC => self.exec(opening).await,
+            method::AGENT_MONITOR => monitor::serve(&self.local.context.settings.log, opening).await,
             other => opening.refuse(format!("unknown rpc method: \"{other}\"")).await,
         }
     }

@@ -230,6 +230,7 @@ pub fn settings(base: &Path) -> Settings {
             inode_usage_percent_max: 100,
             allocs_max: 50,
         },
+        log: Default::default(),
     }
 }
 

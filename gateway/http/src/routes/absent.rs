@@ -22,7 +22,6 @@ const UNSUPPORTED: &[&str] = &[
     "/v1/plugin/{*rest}",
     "/v1/client/identity",
     "/v1/client/identity/renew",
-    "/v1/agent/monitor",
     "/v1/agent/monitor/export",
     "/v1/agent/schedulers/config",
     "/v1/agent/keyring/{op}",

@@ -1,25 +1,19 @@
 //! Files and logs of an allocation, read on its node and passed on.
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::{Path, State as With};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::map_response;
 use axum::response::IntoResponse;
 use axum::routing::any;
-use bytes::Bytes;
-use futures_util::StreamExt;
-use futures_util::stream;
-use wire::messages::{
-    FsListResponse, FsLogsRequest, FsPathRequest, FsStatResponse, FsStreamRequest, StreamFrameWrapper, method,
-};
+use wire::messages::{FsListResponse, FsLogsRequest, FsPathRequest, FsStatResponse, FsStreamRequest, method};
 
 use api::{AllocFileInfo, Params, QueryError};
 
 use super::client_alloc::{encode, open_to_all_origins, query};
 use crate::answer::{self, Answer};
 use crate::error::Failure;
-use crate::node_link::FrameStream;
+use crate::frames::Frames;
 use crate::request::Call;
 use crate::server::Server;
 
@@ -30,7 +24,7 @@ const UNTRUSTED: [(HeaderName, HeaderValue); 3] = [
     (header::X_XSS_PROTECTION, HeaderValue::from_static("1; mode=block")),
 ];
 
-const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+pub(super) const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const BINARY: HeaderValue = HeaderValue::from_static("application/octet-stream");
 
 pub fn router() -> Router<Server> {
@@ -129,22 +123,13 @@ async fn content(server: &Server, alloc: &str, path: String, offset: i64, limit:
     };
     let frames = server.frames(alloc, method::FILE_SYSTEM_STREAM, &request, false).await?;
     // What is not text is not shown as text; nothing is ever called a page.
-    let kind = if looks_like_text(&frames.first) { TEXT } else { BINARY };
+    let kind = if looks_like_text(frames.first()) { TEXT } else { BINARY };
     let headers: HeaderMap = UNTRUSTED.into_iter().chain([(header::CONTENT_TYPE, kind)]).collect();
     Ok((headers, frames.into_body()).into_response())
 }
 
-/// A stream that has begun well.
-struct Frames {
-    /// Empty when the stream ended without a word.
-    first: Bytes,
-    rest: FrameStream,
-}
-
 impl Server {
-    /// Opens a stream of an allocation's node and waits for its first word: after that, no status can be told.
-    /// Who follows a file hears that it is there before anything was written to it; the node says that with a word
-    /// that is empty.
+    /// Opens a stream of an allocation's node and waits for its first word.
     ///
     /// # Errors
     /// The node's own, with its code.
@@ -156,33 +141,7 @@ impl Server {
         follow: bool,
     ) -> Result<Frames, Failure> {
         let (_, node) = self.running(alloc)?;
-        let mut rest = self.node_link.stream(node, method, encode(request)?).await?;
-        loop {
-            let Some(message) = rest.next().await else { return Ok(Frames { first: Bytes::new(), rest }) };
-            let first = payload(&message?)?;
-            if follow || !first.is_empty() {
-                return Ok(Frames { first, rest });
-            }
-        }
-    }
-}
-
-impl Frames {
-    /// What follows on the first word. An error ends the connection: that is all a reader can be told.
-    fn into_body(self) -> Body {
-        let rest = self.rest.map(|message| payload(&message?));
-        let rest = rest.map(|piece| piece.map_err(|failure| std::io::Error::other(failure.text)));
-        Body::from_stream(stream::once(async { Ok(self.first) }).chain(rest))
-    }
-}
-
-/// The content of one message: it is on the wire what readers get, framed or plain as they asked for.
-fn payload(message: &[u8]) -> Result<Bytes, Failure> {
-    let frame: StreamFrameWrapper =
-        msgpack::from_slice(message).map_err(|e| Failure::internal(format!("a frame of the node: {e}")))?;
-    match frame.error {
-        Some(error) => Err(Failure::of_frame(&error)),
-        None => Ok(Bytes::from(frame.payload.0)),
+        Frames::begin(self.node_link.stream(node, method, encode(request)?).await?, follow).await
     }
 }
 

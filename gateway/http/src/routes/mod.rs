@@ -15,6 +15,7 @@ mod explain;
 mod fuzzy;
 mod jobs;
 mod metrics;
+mod monitor;
 mod namespaces;
 mod nodes;
 mod openapi;
@@ -70,6 +71,7 @@ pub fn router(api: Api) -> Router {
         .merge(client_fs::router())
         .merge(client_meta::router())
         .merge(agent::router())
+        .merge(monitor::router())
         .merge(status::router())
         .merge(metrics::router())
         .merge(openapi::router())

@@ -8,6 +8,7 @@ mod evaluations;
 mod exec;
 mod families;
 mod jobs;
+mod monitor;
 mod nodes;
 mod operator;
 mod rules;

@@ -65,6 +65,14 @@ impl ClusterLink for FakeServers {
         Some(LEADER.to_string())
     }
 
+    fn find(&self, server: &str) -> Option<String> {
+        match server {
+            "leader" | "one" => Some(LEADER.to_string()),
+            "two" => Some("10.0.0.8:4647".to_string()),
+            _ => None,
+        }
+    }
+
     fn peers(&self) -> Vec<String> {
         vec![LEADER.to_string()]
     }

@@ -21,12 +21,13 @@ use model::event::{AllocsPlaced, EvalOutcome};
 use model::{
     Actor, AllocId, Command, Doc, EvalId, EvalStatus, JobKey, NodeId, NodeStatus, RequestId, Template,
 };
+use monitor::Monitor;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tower::ServiceExt;
-use wire::Frames;
 use wire::messages::StreamFrameWrapper;
+use wire::{Frames, RpcError};
 
 use crate::operator::FakeServers;
 
@@ -39,6 +40,7 @@ pub struct Cluster {
     pub servers: Arc<FakeServers>,
     pub events: Feed,
     history: Arc<History>,
+    pub log: Monitor,
 }
 
 /// What came back.
@@ -57,6 +59,8 @@ pub struct FakeLink {
     pub asked: Mutex<Vec<(NodeId, String, Vec<u8>)>>,
     /// The node's ends of calls in which both speak, to be given out in order.
     pub opens: Mutex<Vec<Frames>>,
+    /// The address of the server that was asked last.
+    pub server_asked: Mutex<Option<String>>,
 }
 
 impl Cluster {
@@ -83,6 +87,7 @@ impl Cluster {
         change(&mut agent);
         let history = History::open(None, journal.clone()).unwrap();
         let events = Feed::new(control.clone());
+        let log = Monitor::default();
         let api = Api {
             control: control.clone(),
             node_link: link.clone(),
@@ -91,9 +96,10 @@ impl Cluster {
             agent,
             events: events.clone(),
             history: history.clone(),
+            log: log.clone(),
         };
         let app = http_gateway::router(api);
-        let cluster = Cluster { app, control, journal, link, servers, events, history };
+        let cluster = Cluster { app, control, journal, link, servers, events, history, log };
         // The first batch founds the cluster.
         let mut published = cluster.control.watch();
         published.wait_for(|index| *index >= Index(1)).await.unwrap();
@@ -275,7 +281,7 @@ impl NodeLink for FakeLink {
         async move {
             match answer {
                 None => Err(NodeLinkError::NoPath(node)),
-                Some(Err(text)) => Err(wire::RpcError::Remote(text).into()),
+                Some(Err(text)) => Err(RpcError::Remote(text).into()),
                 Some(Ok(bytes)) => Ok(Bytes::from(bytes)),
             }
         }
@@ -294,6 +300,19 @@ impl NodeLink for FakeLink {
             let frames = frames.ok_or(NodeLinkError::NoPath(node))?;
             let encoded = frames.into_iter().map(|frame| Ok(Bytes::from(msgpack::to_vec(&frame).unwrap())));
             Ok(stream::iter(encoded.collect::<Vec<_>>()).boxed())
+        }
+        .boxed()
+    }
+
+    fn stream_of_server<'a>(
+        &'a self,
+        address: &'a str,
+        method: &'a str,
+        first: Vec<u8>,
+    ) -> BoxFuture<'a, Result<FrameStream, RpcError>> {
+        *self.server_asked.lock() = Some(address.to_string());
+        async move {
+            self.stream(node_id(0), method, first).await.map_err(|error| RpcError::Remote(error.to_string()))
         }
         .boxed()
     }

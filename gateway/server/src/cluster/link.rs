@@ -39,6 +39,16 @@ impl ClusterLink for Cluster {
         inner.leader_of(&inner.consensus.status())
     }
 
+    fn find(&self, server: &str) -> Option<String> {
+        let inner = &self.0.inner;
+        if server == "leader" {
+            return self.leader();
+        }
+        let name = server.strip_suffix(&format!(".{}", inner.settings.own.region)).unwrap_or(server);
+        let is_meant = |known: &Known| known.candidate.name == name || known.id.to_string() == server;
+        inner.names().into_iter().find(is_meant).map(|known| known.candidate.address)
+    }
+
     fn peers(&self) -> Vec<String> {
         let peers = self.0.inner.consensus.status().peers.into_iter().map(|peer| peer.address);
         peers.collect::<BTreeSet<_>>().into_iter().collect()

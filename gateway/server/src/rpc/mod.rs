@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use control::{Control, Leadership, Receipt, SubmitError};
 use model::{Actor, Command, NodeId, Request, RequestId};
+use monitor::Monitor;
 use raft::RaftJournal;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -34,6 +35,8 @@ pub struct Rpc {
     pub datacenter: String,
     /// Where nodes and servers reach this server.
     pub advertise: String,
+    /// What this process logs.
+    pub agent_log: Monitor,
 }
 
 impl Handler for Rpc {
@@ -82,6 +85,9 @@ impl Handler for Rpc {
     }
 
     async fn stream(&self, _: &Connection, method: &str, opening: Opening) -> Result<(), RpcError> {
+        if method == wire::messages::method::AGENT_MONITOR {
+            return monitor::serve(&self.agent_log, opening).await;
+        }
         match method.strip_prefix(method::PASS) {
             Some(rest) => self.link.pass_stream(rest, opening).await,
             None => opening.refuse(format!("unknown rpc method: {method:?}")).await,

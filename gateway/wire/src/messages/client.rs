@@ -132,6 +132,25 @@ pub struct FsLogsRequest {
     pub query: QueryOptions,
 }
 
+/// First message of `Agent.Monitor`; [`StreamFrameWrapper`]s come back, an empty one first.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct AgentMonitorRequest {
+    /// `trace`, `debug`, `info`, `warn`, `error` or `off`; empty for `info`.
+    pub log_level: String,
+    #[serde(rename = "LogJSON")]
+    pub log_json: bool,
+    pub log_include_location: bool,
+    #[serde(rename = "NodeID")]
+    pub node_id: String,
+    #[serde(rename = "ServerID")]
+    pub server_id: String,
+    /// Payloads are lines as they are, not JSON frames.
+    pub plain_text: bool,
+    #[serde(flatten)]
+    pub query: QueryOptions,
+}
+
 /// First message of `Allocations.Exec`; then [`StreamFrameWrapper`]s both ways, their payloads JSON lines.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]

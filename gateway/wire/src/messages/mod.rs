@@ -54,4 +54,7 @@ pub mod method {
     pub const FILE_SYSTEM_LOGS: &str = "FileSystem.Logs";
     pub const FILE_SYSTEM_STREAM: &str = "FileSystem.Stream";
     pub const ALLOCATIONS_EXEC: &str = "Allocations.Exec";
+
+    // To servers and nodes alike, streaming.
+    pub const AGENT_MONITOR: &str = "Agent.Monitor";
 }

@@ -4,10 +4,12 @@ pub mod fake_node;
 pub mod http;
 
 use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -225,6 +227,30 @@ fn client(more: &str) -> String {
     )
 }
 
+/// A program that prints until it is dropped.
+pub struct Follower {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+}
+
+impl Follower {
+    /// Does something again and again until a line that holds `words` is printed.
+    pub fn until(&mut self, words: &str, mut act: impl FnMut()) {
+        until(words, || {
+            act();
+            let within = Duration::from_millis(200);
+            std::iter::from_fn(|| self.lines.recv_timeout(within).ok()).any(|line| line.contains(words))
+        });
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
 /// A running agent. Ends with everything it started when it is dropped.
 pub struct Agent {
     pub place: Place,
@@ -242,6 +268,17 @@ impl Agent {
         let mut command = program(path);
         command.env("NOMAD_ADDR", format!("http://{}", self.place.http)).args(arguments);
         command.output().unwrap().into()
+    }
+
+    /// Starts the program and leaves it running.
+    pub fn follow(&self, arguments: &[&str]) -> Follower {
+        let mut command = program(&sojourn());
+        command.env("NOMAD_ADDR", format!("http://{}", self.place.http)).args(arguments);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (to, lines) = mpsc::channel();
+        std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| to.send(line)));
+        Follower { child, lines }
     }
 
     pub fn get(&self, path: &str) -> Value {

@@ -1,0 +1,54 @@
+//! Streams of nodes and other servers, passed on to readers.
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use wire::messages::StreamFrameWrapper;
+
+use crate::error::Failure;
+use crate::node_link::FrameStream;
+
+/// A stream that has begun well.
+pub struct Frames {
+    /// Empty when the stream ended without a word.
+    first: Bytes,
+    rest: FrameStream,
+}
+
+impl Frames {
+    /// Waits for the first word: after that, no status can be told. Who follows hears that something is there before
+    /// there is anything to tell of it; the other end says that with a word that is empty.
+    ///
+    /// # Errors
+    /// The other end's own, with its code.
+    pub async fn begin(mut rest: FrameStream, follow: bool) -> Result<Frames, Failure> {
+        loop {
+            let Some(message) = rest.next().await else { return Ok(Frames { first: Bytes::new(), rest }) };
+            let first = payload(&message?)?;
+            if follow || !first.is_empty() {
+                return Ok(Frames { first, rest });
+            }
+        }
+    }
+
+    pub fn first(&self) -> &[u8] {
+        &self.first
+    }
+
+    /// What follows on the first word. An error ends the connection: that is all a reader can be told.
+    pub fn into_body(self) -> Body {
+        let rest = self.rest.map(|message| payload(&message?));
+        let rest = rest.map(|piece| piece.map_err(|failure| std::io::Error::other(failure.text)));
+        Body::from_stream(stream::once(async { Ok(self.first) }).chain(rest))
+    }
+}
+
+/// The content of one message: it is on the wire what readers get, framed or plain as they asked for.
+fn payload(message: &[u8]) -> Result<Bytes, Failure> {
+    let frame: StreamFrameWrapper =
+        msgpack::from_slice(message).map_err(|e| Failure::internal(format!("a frame of the node: {e}")))?;
+    match frame.error {
+        Some(error) => Err(Failure::of_frame(&error)),
+        None => Ok(Bytes::from(frame.payload.0)),
+    }
+}

@@ -1,0 +1,36 @@
+//! What an agent logs, for those who follow it from elsewhere.
+//!
+//! [`Monitor::layer`] is put beside whatever else prints the log. Nobody follows it most of the time, and then an
+//! event costs what it would without: the layer is interested in nothing.
+
+mod follow;
+mod layer;
+mod line;
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+
+pub use follow::{Follow, FollowError, Lines, serve};
+
+/// Followers of one agent; one more is refused.
+pub const FOLLOWERS_MAX: usize = 32;
+
+/// Lines that wait for a slow follower. What comes when it is full is left out, and how much is said.
+pub const LINES_WAITING_MAX: usize = 512;
+
+/// All that an agent logs. A clone is a handle of the same.
+#[derive(Clone, Debug, Default)]
+pub struct Monitor(Arc<ArcSwap<Vec<Arc<follow::Follower>>>>);
+
+/// What is worth a line at a level: the parts under us speak of their own affairs below warnings; ours is the
+/// cluster. Consensus warns of what is normal when a server starts: its vote changes.
+pub fn worthwhile(level: LevelFilter) -> Targets {
+    let quiet =
+        ["hyper", "hyper_util", "h2", "reqwest", "fjall", "lsm_tree", "tungstenite", "tokio_tungstenite"];
+    Targets::new()
+        .with_default(level)
+        .with_targets(quiet.map(|target| (target, level.min(LevelFilter::WARN))))
+        .with_target("openraft", level.min(LevelFilter::ERROR))
+}

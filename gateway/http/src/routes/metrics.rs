@@ -42,17 +42,19 @@ async fn metrics(With(server): With<Server>, read: Read) -> Answer {
 #[derive(Debug)]
 struct Gauge {
     name: String,
+    /// What it counts, for whoever finds it on a dashboard.
+    help: &'static str,
     labels: Vec<(&'static str, String)>,
     value: f64,
 }
 
-fn gauge(name: impl Into<String>, value: impl Into<f64>) -> Gauge {
-    Gauge { name: name.into(), labels: Vec::new(), value: value.into() }
+fn gauge(name: impl Into<String>, help: &'static str, value: impl Into<f64>) -> Gauge {
+    Gauge { name: name.into(), help, labels: Vec::new(), value: value.into() }
 }
 
 /// Counts and indexes stay exact in a double up to 2^53.
-fn count(name: impl Into<String>, value: usize) -> Gauge {
-    gauge(name, value as f64)
+fn count(name: impl Into<String>, help: &'static str, value: usize) -> Gauge {
+    gauge(name, help, value as f64)
 }
 
 fn gauges(server: &Server) -> Vec<Gauge> {
@@ -61,18 +63,50 @@ fn gauges(server: &Server) -> Vec<Gauge> {
     let broker = control.broker_stats();
     let journal = control.journal();
     let mut all = vec![
-        count("nomad.nomad.broker.total_ready", broker.ready),
-        count("nomad.nomad.broker.total_unacked", broker.unacked),
-        count("nomad.nomad.broker.total_waiting", broker.delayed),
-        count("nomad.nomad.blocked_evals.total_blocked", state.evals.blocked().count()),
-        count("nomad.nomad.heartbeat.active", control.heartbeats_tracked()),
-        gauge("nomad.raft.appliedIndex", state.index.0 as f64),
-        gauge("nomad.raft.lastIndex", journal.committed().0 as f64),
-        gauge("sojourn.log.oldest_index", journal.horizon().0 as f64),
-        count("sojourn.commands.waiting", control.commands_waiting()),
-        gauge("sojourn.leader", if control.leads() { 1 } else { 0 }),
-        count("sojourn.reads.waiting", WAITING_READS_MAX - server.waiting_reads.available_permits()),
-        gauge("sojourn.uptime_seconds", now().since(server.agent.started).as_secs_f64()),
+        count("nomad.nomad.broker.total_ready", "Evaluations that wait for a scheduler.", broker.ready),
+        count("nomad.nomad.broker.total_unacked", "Evaluations that a scheduler works on.", broker.unacked),
+        count("nomad.nomad.broker.total_waiting", "Evaluations that wait for their time.", broker.delayed),
+        count(
+            "nomad.nomad.blocked_evals.total_blocked",
+            "Evaluations that wait for room.",
+            state.evals.blocked().count(),
+        ),
+        count(
+            "nomad.nomad.heartbeat.active",
+            "Nodes whose heartbeats are watched.",
+            control.heartbeats_tracked(),
+        ),
+        gauge(
+            "nomad.raft.appliedIndex",
+            "Index of the newest batch that is in the state.",
+            state.index.0 as f64,
+        ),
+        gauge(
+            "nomad.raft.lastIndex",
+            "Index of the newest batch that is committed.",
+            journal.committed().0 as f64,
+        ),
+        gauge(
+            "sojourn.log.oldest_index",
+            "Index of the oldest batch that the log keeps.",
+            journal.horizon().0 as f64,
+        ),
+        count(
+            "sojourn.commands.waiting",
+            "Commands that wait for the sequencer.",
+            control.commands_waiting(),
+        ),
+        gauge("sojourn.leader", "1 while this server leads.", if control.leads() { 1 } else { 0 }),
+        count(
+            "sojourn.reads.waiting",
+            "Blocking queries that wait for news.",
+            WAITING_READS_MAX - server.waiting_reads.available_permits(),
+        ),
+        gauge(
+            "sojourn.uptime_seconds",
+            "Seconds since this agent started.",
+            now().since(server.agent.started).as_secs_f64(),
+        ),
     ];
     all.extend(nodes(&state));
     all.extend(jobs(&state));
@@ -88,10 +122,10 @@ fn nodes(state: &State) -> Vec<Gauge> {
     }
     let line = |(status, number): (NodeStatus, usize)| Gauge {
         labels: vec![("status", status.to_string())],
-        ..count("sojourn.nodes", number)
+        ..count("sojourn.nodes", "Nodes, by status.", number)
     };
     let mut all: Vec<Gauge> = by_status.into_iter().map(line).collect();
-    all.push(count("sojourn.nodes_ineligible", ineligible));
+    all.push(count("sojourn.nodes_ineligible", "Nodes that take no new allocations.", ineligible));
     all
 }
 
@@ -109,14 +143,16 @@ fn jobs(state: &State) -> Vec<Gauge> {
             let labels: Vec<_> = labels.into_iter().chain([("task_group", group.to_string())]).collect();
             groups.extend(of_group(counts).map(|(word, number)| Gauge {
                 labels: labels.clone(),
-                ..gauge(format!("nomad.nomad.job_summary.{word}"), number)
+                ..gauge(format!("nomad.nomad.job_summary.{word}"), "Allocations of a task group.", number)
             }));
         }
     }
-    let jobs = by_status.into_iter().map(|(status, n)| count(format!("nomad.nomad.job_status.{status}"), n));
+    let jobs = by_status
+        .into_iter()
+        .map(|(status, n)| count(format!("nomad.nomad.job_status.{status}"), "Jobs of this status.", n));
     let allocs = totals.into_iter().map(|(status, number)| Gauge {
         labels: vec![("client_status", status.to_string())],
-        ..count("sojourn.allocations", number)
+        ..count("sojourn.allocations", "Allocations, by client status.", number)
     });
     let mut all: Vec<Gauge> = jobs.chain(allocs).collect();
     // One name after the other: the text form wants all lines of a name together.
@@ -172,7 +208,7 @@ fn exposition(gauges: &[Gauge]) -> String {
     for gauge in gauges {
         let name = gauge.name.replace(['.', '-'], "_");
         if gauge.name != last {
-            let _infallible = writeln!(text, "# TYPE {name} gauge");
+            let _infallible = writeln!(text, "# HELP {name} {}\n# TYPE {name} gauge", gauge.help);
         }
         last = &gauge.name;
         let labels: Vec<String> =
@@ -193,9 +229,9 @@ mod tests {
 
     #[test]
     fn lines_of_one_name_stand_together_and_labels_are_escaped() {
-        let with = |job: &str| Gauge { labels: vec![("job", job.to_string())], ..gauge("a.b-c", 2) };
-        let text = exposition(&[gauge("x", 0.5), with("plain"), with("q\"\\\n")]);
-        let expected = "# TYPE x gauge\nx 0.5\n# TYPE a_b_c gauge\n\
+        let with = |job: &str| Gauge { labels: vec![("job", job.to_string())], ..gauge("a.b-c", "B.", 2) };
+        let text = exposition(&[gauge("x", "X.", 0.5), with("plain"), with("q\"\\\n")]);
+        let expected = "# HELP x X.\n# TYPE x gauge\nx 0.5\n# HELP a_b_c B.\n# TYPE a_b_c gauge\n\
                         a_b_c{job=\"plain\"} 2\na_b_c{job=\"q\\\"\\\\\\n\"} 2\n";
         assert_eq!(text, expected);
     }

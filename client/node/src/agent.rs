@@ -124,6 +124,7 @@ fn open(mut settings: Settings) -> Result<Context, AgentError> {
             settings: settings.raw_exec.clone(),
             directory: executors,
             program: settings.executor_program.clone(),
+            open_files: settings.task_open_files,
             cgroup_parent: fingerprint::cgroup::prepare(),
         },
         mock: settings.mock_driver.then_some(Mock),

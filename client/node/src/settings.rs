@@ -46,6 +46,8 @@ pub struct Settings {
     /// 0 for no bound.
     pub node_max_allocs: u32,
     pub gc: GcSettings,
+    /// Files that a task may have open until it asks for more; `None` for as many as this process.
+    pub task_open_files: Option<u64>,
     /// What this process logs, for whoever may follow it through a server.
     pub log: Monitor,
 }

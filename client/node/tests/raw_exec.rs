@@ -32,6 +32,17 @@ async fn a_process_runs_and_its_output_and_exit_code_are_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_task_may_open_as_many_files_as_it_shall() {
+    // The agent of these tests says 777, whatever it has itself.
+    let (base, servers) = (Base::new(), FakeServers::new());
+    servers.assign(alloc(1, "batch", json!([shell("web", "ulimit -Sn")])));
+    let agent = start(settings(base.path()), &servers).await;
+    servers.await_status(&alloc_id(1), "complete");
+    assert_eq!(log(base.path(), 1, "web.stdout.0"), "777\n");
+    agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn logs_are_rotated() {
     let (base, servers) = (Base::new(), FakeServers::new());
     // 3 MiB of lines into files of 1 MiB, of which 2 are kept.

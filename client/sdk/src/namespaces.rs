@@ -16,9 +16,9 @@ impl Client {
         Ok(self.get(&format!("/v1/namespace/{}", segment(name)), Query::new()).await?.value)
     }
 
-    /// `PUT /v1/namespaces`: makes it, or changes it.
+    /// `PUT /v1/namespace`: makes it, or changes it.
     pub async fn apply_namespace(&self, namespace: &Namespace) -> Result<(), Error> {
-        let request = self.request(Method::PUT, "/v1/namespaces", Query::new());
+        let request = self.request(Method::PUT, "/v1/namespace", Query::new());
         self.send(request.json(namespace)).await.map(drop)
     }
 

@@ -1,6 +1,7 @@
 //! What is read out of a request before a route sees it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
@@ -21,6 +22,9 @@ use crate::server::Server;
 
 /// Largest body of a request. A job of ten thousand groups takes a third of it.
 pub const BODY_MAX: usize = 16 * 1024 * 1024;
+
+/// How long a body may take to come: 16 MiB at two megabits a second.
+const BODY_PATIENCE: Duration = Duration::from_secs(64);
 
 /// Names a request, so that its repetition takes effect once.
 const REQUEST_ID: &str = "x-sojourn-request-id";
@@ -179,7 +183,12 @@ pub fn params(parts: &Parts) -> Result<Params, Failure> {
 }
 
 async fn body(request: Request, server: &Server) -> Result<Bytes, Failure> {
-    Bytes::from_request(request, server).await.map_err(|rejection| match rejection.status() {
+    let read = tokio::time::timeout(BODY_PATIENCE, Bytes::from_request(request, server)).await;
+    let late = |_| {
+        let text = format!("the request body did not come within {} seconds", BODY_PATIENCE.as_secs());
+        Failure::new(StatusCode::REQUEST_TIMEOUT, text)
+    };
+    read.map_err(late)?.map_err(|rejection| match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => {
             Failure::new(rejection.status(), format!("request body is larger than {BODY_MAX} bytes"))
         }

@@ -6,8 +6,10 @@ use std::time::Duration;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
+use wire::Places;
 
 /// Connections at the same time: every read that may wait, and as many streams and calls besides. One more waits to be
 /// let in, with the system's own queue behind it.
@@ -20,14 +22,23 @@ pub const HEAD_PATIENCE: Duration = Duration::from_secs(60);
 /// After a connection could not be taken, for want of descriptors.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Serves until told to stop, and then until every answer that was begun is given.
+/// What one connection too many of an address hears.
+const TOO_MANY: &str =
+    "too many connections from this address at the same time (limits.http_max_conns_per_client)\n";
+
+/// How long somebody may take to hear that there is no place.
+const REFUSAL_MAX: Duration = Duration::from_secs(1);
+
+/// Serves until told to stop, and then until every answer that was begun is given. An address has at most
+/// `places_max` connections; 0 is no bound.
 pub async fn serve(
     listener: TcpListener,
     router: axum::Router,
     patience: Duration,
+    places_max: usize,
     mut stopping: watch::Receiver<bool>,
 ) {
-    let seats = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let (seats, places) = (Arc::new(Semaphore::new(CONNECTIONS_MAX)), Places::default());
     loop {
         let come_in = async {
             let seat = seats.clone().acquire_owned().await.expect("nobody closes the semaphore");
@@ -39,9 +50,21 @@ pub async fn serve(
             came = come_in => came,
         };
         match accepted {
-            Ok((stream, _)) => {
-                tokio::spawn(talk(stream, router.clone(), patience, stopping.clone(), seat));
-            }
+            Ok((stream, peer)) => match places.take(peer.ip(), places_max) {
+                Some(place) => {
+                    let talking = talk(stream, router.clone(), patience, stopping.clone());
+                    tokio::spawn(async move {
+                        let _until_it_ends = (seat, place);
+                        talking.await;
+                    });
+                }
+                None => {
+                    tokio::spawn(async move {
+                        let _until_it_ends = seat;
+                        refuse(stream).await;
+                    });
+                }
+            },
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be taken");
                 tokio::time::sleep(AGAIN).await;
@@ -52,12 +75,31 @@ pub async fn serve(
     let _all = seats.acquire_many(CONNECTIONS_MAX as u32).await;
 }
 
+/// Says no without looking at what is asked. What is sent is read for a moment: a connection that is closed before
+/// takes back what was said.
+async fn refuse(mut stream: TcpStream) {
+    let answer = format!(
+        "HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n{TOO_MANY}",
+        TOO_MANY.len()
+    );
+    let said = async {
+        stream.write_all(answer.as_bytes()).await?;
+        stream.shutdown().await?;
+        let mut unread = [0; 1024];
+        while stream.read(&mut unread).await? > 0 {}
+        std::io::Result::Ok(())
+    };
+    if let Ok(Err(error)) = tokio::time::timeout(REFUSAL_MAX, said).await {
+        tracing::debug!(%error, "a connection was refused");
+    }
+}
+
 async fn talk(
     stream: TcpStream,
     router: axum::Router,
     patience: Duration,
     mut stopping: watch::Receiver<bool>,
-    _seat: OwnedSemaphorePermit,
 ) {
     // Small answers go out at once.
     if stream.set_nodelay(true).is_err() {
@@ -87,7 +129,6 @@ async fn talk(
 #[cfg(test)]
 mod tests {
     use axum::routing::get;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
 
@@ -100,11 +141,15 @@ mod tests {
     }
 
     async fn open(patience: Duration) -> Open {
+        open_for(patience, 0).await
+    }
+
+    async fn open_for(patience: Duration, places_max: usize) -> Open {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopping) = watch::channel(false);
         let router = axum::Router::new().route("/", get(async || "hello"));
-        Open { address, stop, task: tokio::spawn(serve(listener, router, patience, stopping)) }
+        Open { address, stop, task: tokio::spawn(serve(listener, router, patience, places_max, stopping)) }
     }
 
     async fn all_of(stream: &mut TcpStream) -> String {
@@ -123,6 +168,23 @@ mod tests {
         let mut quick = TcpStream::connect(open.address).await.unwrap();
         quick.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.unwrap();
         assert!(all_of(&mut quick).await.ends_with("hello"));
+    }
+
+    #[tokio::test]
+    async fn one_connection_too_many_of_an_address_is_told_so() {
+        let open = open_for(HEAD_PATIENCE, 2).await;
+        let ask = async || {
+            let mut stream = TcpStream::connect(open.address).await.unwrap();
+            stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+            let mut some = [0; 12];
+            stream.read_exact(&mut some).await.unwrap();
+            (stream, String::from_utf8(some.to_vec()).unwrap())
+        };
+        let (first, second, third) = (ask().await, ask().await, ask().await);
+        assert_eq!([&*first.1, &second.1, &third.1], ["HTTP/1.1 200", "HTTP/1.1 200", "HTTP/1.1 429"]);
+        drop(first);
+        let freed = async { while ask().await.1 != "HTTP/1.1 200" {} };
+        tokio::time::timeout(LIMIT, freed).await.expect("whoever left has made room");
     }
 
     #[tokio::test]

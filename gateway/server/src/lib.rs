@@ -18,4 +18,4 @@ mod start;
 mod states;
 
 pub use sessions::Sessions;
-pub use start::{ClusterSettings, GossipSettings, Halted, Server, Settings, StartError, log_dir};
+pub use start::{ClusterSettings, GossipSettings, Halted, Limits, Server, Settings, StartError, log_dir};

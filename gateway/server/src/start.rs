@@ -17,7 +17,7 @@ use model::{Autopilot, NodeId};
 use monitor::Monitor;
 use raft::{Found, OpenError, RaftJournal};
 use serde_json::{Map, Value};
-use tokio::net::{TcpListener, UdpSocket};
+use tokio::net::{TcpListener, TcpSocket, UdpSocket};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -68,6 +68,23 @@ pub struct Settings {
     pub config: Map<String, Value>,
     /// What this process logs, for those who follow it.
     pub log: Monitor,
+    pub limits: Limits,
+    /// Metrics are also given in the text form of Prometheus.
+    pub prometheus: bool,
+}
+
+/// What one address may take of a server.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// HTTP connections at the same time; 0 is no bound but that of all addresses together.
+    pub http_places_max: usize,
+    pub rpc: wire::Limits,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { http_places_max: 0, rpc: wire::Limits::SERVER }
+    }
 }
 
 /// How this server finds others.
@@ -169,8 +186,8 @@ impl Server {
     /// # Errors
     /// [`StartError`]; nothing is left running.
     pub async fn start(settings: Settings) -> Result<Server, StartError> {
-        let http = listen(settings.http).await?;
-        let rpc = listen(settings.rpc).await?;
+        let http = listen(settings.http)?;
+        let rpc = listen(settings.rpc)?;
         let dir = settings.data_dir.join("server");
         let data = |source| StartError::Data { path: dir.clone(), source };
         let server = identity::server_id(&dir).map_err(data)?;
@@ -208,6 +225,7 @@ impl Server {
             log: settings.log.clone(),
             agent: agent_info(&settings, server, (&http, &rpc)),
         };
+        let limits = settings.limits;
         let handler = Rpc {
             control: control.clone(),
             link,
@@ -217,9 +235,14 @@ impl Server {
             advertise,
             agent_log: settings.log,
         };
-        let rpc_task = tokio::spawn(wire::serve(rpc, Arc::new(handler), wire::Limits::SERVER));
-        let http_task =
-            tokio::spawn(door::serve(http, http_gateway::router(api), door::HEAD_PATIENCE, stopping));
+        let rpc_task = tokio::spawn(wire::serve(rpc, Arc::new(handler), limits.rpc));
+        let http_task = tokio::spawn(door::serve(
+            http,
+            http_gateway::router(api),
+            door::HEAD_PATIENCE,
+            limits.http_places_max,
+            stopping,
+        ));
         Ok(Server {
             control,
             cluster,
@@ -303,12 +326,22 @@ fn agent_info(settings: &Settings, server: Uuid, (http, rpc): (&TcpListener, &Tc
         version: settings.version.clone(),
         started: Time::ZERO.plus(since_1970().into()),
         config: settings.config.clone(),
-        prometheus: true,
+        prometheus: settings.prometheus,
     }
 }
 
-async fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address).await.map_err(|source| StartError::Listen { address, source })
+/// Connections that wait to be taken, as far as the system allows (`net.core.somaxconn`). One more finds nobody there
+/// and tries again a second later: thousands of nodes come at the same time when a server returns.
+const BACKLOG: u32 = 4_096;
+
+fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
+    let open = || {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        socket.listen(BACKLOG)
+    };
+    open().map_err(|source| StartError::Listen { address, source })
 }
 
 fn bound(listener: &TcpListener) -> SocketAddr {

@@ -202,6 +202,8 @@ impl Cluster {
             version: "1".to_string(),
             config: serde_json::Map::new(),
             log: self.logs[nth].clone(),
+            limits: Default::default(),
+            prometheus: true,
         };
         self.servers[nth] = Some(Server::start(settings).await.expect("a server starts"));
     }

@@ -169,5 +169,7 @@ fn settings(home: &Path) -> Settings {
         version: "0.0.0".to_string(),
         config: Default::default(),
         log: Default::default(),
+        limits: Default::default(),
+        prometheus: true,
     }
 }

@@ -24,4 +24,4 @@ pub use dispatch::Handler;
 pub use error::RpcError;
 pub use frames::{FrameReceiver, FrameSender, Frames, Opening, PeerGone};
 pub use limits::{HEADER_MAX, Limits, STREAM_VALUE_MAX};
-pub use listener::serve;
+pub use listener::{Place, Places, serve};

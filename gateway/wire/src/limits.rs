@@ -11,7 +11,7 @@ pub const STREAM_VALUE_MAX: usize = 4 * 1024 * 1024;
 pub struct Limits {
     /// How long a new connection may take to say what it is.
     pub handshake: Duration,
-    /// Connections from one address; further ones are closed at once.
+    /// Connections from one address; further ones are closed at once. 0 is no bound.
     pub connections_per_ip: usize,
     /// Largest request or response body in bytes. A larger request is refused with an error, a larger
     /// response never leaves.

@@ -50,13 +50,15 @@ pub async fn serve<H: Handler>(listener: TcpListener, handler: Arc<H>, limits: L
 
 /// How many connections each address has.
 #[derive(Clone, Default)]
-struct Places(Arc<Mutex<HashMap<IpAddr, usize>>>);
+pub struct Places(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
 impl Places {
-    fn take(&self, ip: IpAddr, max: usize) -> Option<Place> {
+    /// A place for one more connection, given back when it is dropped. `None` when the address has `max` of them; 0 is
+    /// no bound.
+    pub fn take(&self, ip: IpAddr, max: usize) -> Option<Place> {
         let mut taken = self.0.lock();
         let count = taken.entry(ip).or_default();
-        if *count >= max {
+        if max > 0 && *count >= max {
             return None;
         }
         *count += 1;
@@ -64,7 +66,7 @@ impl Places {
     }
 }
 
-struct Place {
+pub struct Place {
     ip: IpAddr,
     places: Places,
 }

@@ -12,6 +12,7 @@ use ::node::{Agent, WireServers};
 use ::server::{Halted, Server};
 use anyhow::Context;
 use monitor::Monitor;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::settings::Settings;
@@ -22,8 +23,9 @@ use crate::settings::Settings;
 /// What kept it from starting.
 pub fn run(settings: &Settings, log: &Monitor, started: impl FnOnce()) -> anyhow::Result<()> {
     let home = Home::make(settings)?;
+    let process = Process { log, open_files: raise_open_files() };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let end = runtime.block_on(serve(settings, log, &home.path, started))?;
+    let end = runtime.block_on(serve(settings, &process, &home.path, started))?;
     drop((runtime, home));
     match end {
         End::Told { .. } => Ok(()),
@@ -49,20 +51,36 @@ fn start_again() -> anyhow::Error {
     anyhow::Error::new(error).context("cannot start again")
 }
 
+/// What there is once in a process.
+struct Process<'a> {
+    log: &'a Monitor,
+    /// Files that could be open when it began.
+    open_files: Option<u64>,
+}
+
+/// Every connection is a file: has the system give as many as it is ready to. Returns what it was before.
+fn raise_open_files() -> Option<u64> {
+    let given = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: given.maximum, ..given }) {
+        tracing::warn!(%error, "the number of open files stays as it is");
+    }
+    given.current
+}
+
 async fn serve(
     settings: &Settings,
-    log: &Monitor,
+    process: &Process<'_>,
     home: &Path,
     started: impl FnOnce(),
 ) -> anyhow::Result<End> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let server = match settings.server.enabled {
-        true => Some(Server::start(server::settings(settings, log, home)?).await?),
+        true => Some(Server::start(server::settings(settings, process.log, home)?).await?),
         false => None,
     };
     let node = match settings.client.enabled {
-        true => Some(start_node(settings, log, home).await?),
+        true => Some(start_node(settings, process, home).await?),
         false => None,
     };
     started();
@@ -104,10 +122,10 @@ async fn serve(
     outcome
 }
 
-async fn start_node(settings: &Settings, log: &Monitor, home: &Path) -> anyhow::Result<Agent> {
+async fn start_node(settings: &Settings, process: &Process<'_>, home: &Path) -> anyhow::Result<Agent> {
     let servers = servers(settings);
     let connect = |local| WireServers::new(local, servers);
-    Agent::start(node::settings(settings, log, home)?, connect).await.context("the node cannot start")
+    Agent::start(node::settings(settings, process, home)?, connect).await.context("the node cannot start")
 }
 
 /// Why the server cannot go on. An agent without one never hears of it.

@@ -3,13 +3,12 @@
 use std::path::Path;
 
 use anyhow::Context;
-use monitor::Monitor;
 use node::settings::{Capacity, GcSettings, Reserved};
 
-use super::advertised;
+use super::{Process, advertised};
 use crate::settings::Settings;
 
-pub fn settings(settings: &Settings, log: &Monitor, home: &Path) -> anyhow::Result<node::Settings> {
+pub fn settings(settings: &Settings, process: &Process<'_>, home: &Path) -> anyhow::Result<node::Settings> {
     let client = &settings.client;
     let http = advertised(settings.advertise.http.as_deref(), settings.http_ip(), settings.ports.http)?;
     Ok(node::Settings {
@@ -56,7 +55,8 @@ pub fn settings(settings: &Settings, log: &Monitor, home: &Path) -> anyhow::Resu
             inode_usage_percent_max: client.gc_inode_usage_threshold,
             allocs_max: client.gc_max_allocs as usize,
         },
-        log: log.clone(),
+        task_open_files: process.open_files,
+        log: process.log.clone(),
     })
 }
 
@@ -68,7 +68,8 @@ mod tests {
     fn directories_lie_below_the_data_directory_unless_told_otherwise() {
         let mut settings = Settings::dev();
         settings.client.alloc_dir = Some("/elsewhere".into());
-        let node = super::settings(&settings, &Monitor::default(), Path::new("/data")).unwrap();
+        let process = Process { log: &monitor::Monitor::default(), open_files: Some(9) };
+        let node = super::settings(&settings, &process, Path::new("/data")).unwrap();
         assert_eq!(node.state_dir, Path::new("/data/client"));
         assert_eq!(node.alloc_dir, Path::new("/elsewhere"));
         assert_eq!((node.http_address.as_str(), node.raw_exec.enabled), ("127.0.0.1:4646", true));

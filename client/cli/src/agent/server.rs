@@ -11,10 +11,10 @@ use model::NodeId;
 use monitor::Monitor;
 use serde_json::{Map, Value, json};
 use server::cluster::Joins;
-use server::{ClusterSettings, GossipSettings};
+use server::{ClusterSettings, GossipSettings, Limits};
 
 use super::{advertised, with_port};
-use crate::settings::Settings;
+use crate::settings::{LimitSettings, Settings};
 
 /// Segments of the log on disk.
 const SEGMENT_BYTES: u64 = 64 << 20;
@@ -54,7 +54,20 @@ pub fn settings(settings: &Settings, log: &Monitor, home: &Path) -> anyhow::Resu
         version: env!("CARGO_PKG_VERSION").to_string(),
         config: shown(settings, home),
         log: log.clone(),
+        limits: limits(&settings.limits),
+        prometheus: settings.prometheus_metrics,
     })
+}
+
+fn limits(limits: &LimitSettings) -> Limits {
+    Limits {
+        http_places_max: limits.http_max_conns_per_client as usize,
+        rpc: wire::Limits {
+            handshake: limits.rpc_handshake_timeout.to_std(),
+            connections_per_ip: limits.rpc_max_conns_per_client as usize,
+            ..wire::Limits::SERVER
+        },
+    }
 }
 
 /// How it finds other servers. A development agent is alone, and may be one of several on a host.

@@ -4,7 +4,10 @@ use jobspec::Diagnostics;
 use jobspec::config::Section;
 
 use super::word::{map, maybe, word};
-use super::{ClientSettings, RawExecSettings, ReservedSettings, ServerSettings, Settings, cluster, refused};
+use super::{
+    ClientSettings, LimitSettings, RawExecSettings, ReservedSettings, ServerSettings, Settings, cluster,
+    refused,
+};
 
 /// Lays a file over the settings.
 ///
@@ -32,6 +35,12 @@ pub fn file(settings: &mut Settings, mut top: Section) -> Result<(), Diagnostics
     for section in top.sections("plugin")? {
         plugins(settings, section)?;
     }
+    for section in top.sections("limits")? {
+        limits(&mut settings.limits, section)?;
+    }
+    for section in top.sections("telemetry")? {
+        telemetry(settings, section)?;
+    }
     refused::top(&mut top, &mut settings.notes)?;
     top.finish()
 }
@@ -56,6 +65,20 @@ fn addresses(settings: &mut Settings, top: &mut Section) -> Result<(), Diagnosti
         maybe(&mut section, "serf", &mut settings.advertise.serf)?;
         section.finish()?;
     }
+    Ok(())
+}
+
+fn limits(limits: &mut LimitSettings, mut section: Section) -> Result<(), Diagnostics> {
+    word(&mut section, "http_max_conns_per_client", &mut limits.http_max_conns_per_client)?;
+    word(&mut section, "rpc_max_conns_per_client", &mut limits.rpc_max_conns_per_client)?;
+    word(&mut section, "rpc_handshake_timeout", &mut limits.rpc_handshake_timeout)?;
+    refused::limits(&mut section)?;
+    section.finish()
+}
+
+fn telemetry(settings: &mut Settings, mut section: Section) -> Result<(), Diagnostics> {
+    word(&mut section, "prometheus_metrics", &mut settings.prometheus_metrics)?;
+    settings.notes.extend(refused::telemetry(section)?);
     Ok(())
 }
 

@@ -315,6 +315,12 @@ plugin "raw_exec" {
             ("tls { http = true }", "a.hcl:1:1: tls.http is not supported yet"),
             ("vault {}", "a.hcl:1:1: \"vault\": not supported yet"),
             ("telemetry { statsd_address = \"x:1\" }", "\"statsd_address\": not supported yet"),
+            (
+                "limits { http_max_conns_per_client = -1 }",
+                "\"http_max_conns_per_client\": expected a whole number",
+            ),
+            ("limits { rpc_handshake_timeout = \"x\" }", "\"rpc_handshake_timeout\": expected a duration"),
+            ("limits { https_handshake_timeout = \"5s\" }", "\"https_handshake_timeout\": not supported yet"),
             ("plugin \"docker\" {}", "the driver \"docker\" is not part of this build yet"),
             ("server = 3", "a.hcl:1:10: \"server\" is a block"),
             ("log_level = \"loud\"", "\"log_level\": expected TRACE, DEBUG, INFO, WARN or ERROR"),
@@ -410,13 +416,24 @@ leave_on_terminate = true
     }
 
     #[test]
+    fn what_one_address_may_take_is_told() {
+        let text = "limits {\n  http_max_conns_per_client = 100\n  rpc_max_conns_per_client = 0\n\
+                    rpc_handshake_timeout = \"2s\"\n}\ntelemetry {\n  prometheus_metrics = false\n}";
+        let settings = told(&[("a.hcl", text)], &["-dev"]).unwrap();
+        let limits = &settings.limits;
+        assert_eq!((limits.http_max_conns_per_client, limits.rpc_max_conns_per_client), (100, 0));
+        assert_eq!(limits.rpc_handshake_timeout, Duration::from_secs(2));
+        assert!(!settings.prometheus_metrics && Settings::dev().prometheus_metrics);
+    }
+
+    #[test]
     fn what_makes_no_difference_is_said() {
-        let text = "telemetry { prometheus_metrics = true }\nacl { enabled = false }\ndisable_update_check = true\n\
+        let text = "telemetry { disable_hostname = true }\nacl { enabled = false }\ndisable_update_check = true\n\
                     client { options { \"docker.volumes\" = \"1\" } }";
         let settings = told(&[("a.hcl", text)], &["-dev"]).unwrap();
         assert_eq!(settings.notes.len(), 2, "{:?}", settings.notes);
         assert!(
-            settings.notes[0].contains("prometheus_metrics") && settings.notes[1].contains("docker.volumes")
+            settings.notes[0].contains("disable_hostname") && settings.notes[1].contains("docker.volumes")
         );
     }
 

@@ -40,6 +40,9 @@ pub struct Settings {
     pub advertise: Advertise,
     pub ports: Ports,
     pub log: LogSettings,
+    pub limits: LimitSettings,
+    /// Servers also give metrics in the text form of Prometheus.
+    pub prometheus_metrics: bool,
     pub server: ServerSettings,
     /// What the leader's autopilot begins with; from then on the log has it.
     pub autopilot: Autopilot,
@@ -82,6 +85,17 @@ pub struct LogSettings {
     pub level: tracing::Level,
     /// One JSON object a line.
     pub json: bool,
+}
+
+/// What one address may take of an agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LimitSettings {
+    /// 0 is no bound but that of all addresses together.
+    pub http_max_conns_per_client: u32,
+    /// 0 is no bound.
+    pub rpc_max_conns_per_client: u32,
+    /// How long a new connection may take to say what it is.
+    pub rpc_handshake_timeout: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -169,6 +183,12 @@ impl Settings {
             advertise: Advertise::default(),
             ports: Ports { http: 4646, rpc: 4647, serf: 4648 },
             log: LogSettings { level: tracing::Level::INFO, json: false },
+            limits: LimitSettings {
+                http_max_conns_per_client: 0,
+                rpc_max_conns_per_client: 100,
+                rpc_handshake_timeout: Duration::from_secs(5),
+            },
+            prometheus_metrics: false,
             server: ServerSettings {
                 enabled: false,
                 bootstrap_expect: 0,
@@ -196,6 +216,7 @@ impl Settings {
         settings.dev = true;
         settings.bind_addr = IpAddr::V4(Ipv4Addr::LOCALHOST);
         settings.log.level = tracing::Level::DEBUG;
+        settings.prometheus_metrics = true;
         settings.server.enabled = true;
         settings.server.bootstrap_expect = 1;
         settings.client.enabled = true;

@@ -8,14 +8,13 @@ use super::word::{refuse, word};
 
 /// Parts that other releases have and this one has not. Named one by one, so that a slip of the pen is told
 /// apart from a part that is missing.
-const TOP: [&str; 16] = [
+const TOP: [&str; 15] = [
     "consul",
     "enable_debug",
     "enable_syslog",
     "eventlog",
     "http_api_response_headers",
     "keyring",
-    "limits",
     "log_file",
     "log_include_location",
     "log_rotate_bytes",
@@ -110,14 +109,13 @@ const CLIENT: [&str; 32] = [
 const ENTERPRISE: [&str; 3] = ["audit", "reporting", "sentinel"];
 
 /// What may be said of telemetry: none of it changes what a cluster does.
-const TELEMETRY: [&str; 10] = [
+const TELEMETRY: [&str; 9] = [
     "collection_interval",
     "disable_hostname",
     "filter_default",
     "in_memory_collection_interval",
     "in_memory_retention_period",
     "prefix_filter",
-    "prometheus_metrics",
     "publish_allocation_metrics",
     "publish_node_metrics",
     "use_node_name",
@@ -133,9 +131,6 @@ pub fn top(top: &mut Section, notes: &mut Vec<String>) -> Result<(), Diagnostics
         if has(top, key)? {
             notes.push(format!("{key} belongs to enterprise releases and has no effect"));
         }
-    }
-    for telemetry in top.sections("telemetry")? {
-        notes.extend(self::telemetry(telemetry)?);
     }
     off_only(top, "acl", &["enabled"])?;
     off_only(top, "tls", &["http", "rpc"])?;
@@ -158,7 +153,9 @@ fn has(section: &mut Section, key: &str) -> Result<bool, Diagnostics> {
     Ok(section.take::<IgnoredAny>(key)?.is_some())
 }
 
-fn telemetry(mut section: Section) -> Result<Option<String>, Diagnostics> {
+/// # Errors
+/// A sink: nothing is sent anywhere.
+pub fn telemetry(mut section: Section) -> Result<Option<String>, Diagnostics> {
     let mut said = Vec::new();
     for key in TELEMETRY {
         if has(&mut section, key)? {
@@ -186,6 +183,12 @@ fn off_only(top: &mut Section, part: &'static str, switches: &[&'static str]) ->
         }
     }
     Ok(())
+}
+
+/// # Errors
+/// The first part that is missing here: there is no TLS whose handshake could take long.
+pub fn limits(section: &mut Section) -> Result<(), Diagnostics> {
+    refuse(section, &["https_handshake_timeout"])
 }
 
 /// # Errors

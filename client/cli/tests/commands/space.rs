@@ -8,7 +8,7 @@ fn namespaces_are_made_shown_and_deleted() {
     let cluster = Cluster::answering(&[
         ("GET /v1/namespaces", &format!("[{ops}]")),
         ("GET /v1/namespace/ops", ops),
-        ("PUT /v1/namespaces", ""),
+        ("PUT /v1/namespace", ""),
         ("DELETE /v1/namespace/ops", ""),
     ]);
     assert_eq!(cluster.run(&["namespace", "list"]).stdout, "Name  Description\nops   Ours\n");

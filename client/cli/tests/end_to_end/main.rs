@@ -7,6 +7,7 @@ mod apart;
 mod canaries;
 mod cluster;
 mod crash;
+mod crowd;
 mod damage;
 mod disconnect;
 mod drains;

@@ -59,6 +59,8 @@ pub struct RawExec {
     pub directory: PathBuf,
     /// The program that becomes an executor, and what comes before the directory in its arguments.
     pub program: PathBuf,
+    /// As [`crate::Settings::task_open_files`].
+    pub open_files: Option<u64>,
     /// Parent of the tasks' control groups, where there are any.
     pub cgroup_parent: Option<PathBuf>,
 }
@@ -159,6 +161,7 @@ impl RawExec {
             stdout: config.logs.as_ref().map(|logs| logs.stdout.clone()),
             stderr: config.logs.map(|logs| logs.stderr),
             oom_score_adj: oom_score_adj.map(|score| score as i32),
+            open_files: self.open_files,
             cgroup: self.cgroup(cgroup, &stem, config.limits),
             env,
         })

@@ -42,6 +42,8 @@ pub struct Spec {
     pub stdout: Option<LogSpec>,
     pub stderr: Option<LogSpec>,
     pub oom_score_adj: Option<i32>,
+    /// Files that the task may have open until it asks for more. None leaves it what the executor has.
+    pub open_files: Option<u64>,
     /// None where this host gives us no control groups.
     pub cgroup: Option<CgroupSpec>,
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::cgroup;
 use super::control::{self, Shared};
@@ -88,6 +89,10 @@ fn listen(directory: &Path) -> io::Result<UnixListener> {
 fn start(spec: &Spec) -> io::Result<Child> {
     if let Some(adjustment) = spec.oom_score_adj {
         std::fs::write("/proc/self/oom_score_adj", adjustment.to_string())?;
+    }
+    if let Some(files) = spec.open_files {
+        let given = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: Some(files), ..given })?;
     }
     let Some(group) = &spec.cgroup else { return command(spec).spawn() };
     cgroup::prepare(group)?;

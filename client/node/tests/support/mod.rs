@@ -230,6 +230,7 @@ pub fn settings(base: &Path) -> Settings {
             inode_usage_percent_max: 100,
             allocs_max: 50,
         },
+        task_open_files: Some(777),
         log: Default::default(),
     }
 }

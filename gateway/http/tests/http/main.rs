@@ -11,6 +11,7 @@ mod jobs;
 mod monitor;
 mod nodes;
 mod operator;
+mod robust;
 mod rules;
 mod scheduler;
 mod stream;

@@ -128,3 +128,13 @@ async fn one_waiting_read_too_many_is_told_to_come_back() {
         assert_eq!(read.await.unwrap().status, 200);
     }
 }
+
+#[tokio::test]
+async fn reads_whose_callers_have_gone_make_room() {
+    let cluster = Cluster::start().await;
+    let read = |_| waiting(&cluster, "/v1/nodes?index=1&wait=60s");
+    let reads = futures_util::future::join_all((0..100).map(read)).await;
+    reads.iter().for_each(tokio::task::JoinHandle::abort);
+    let left = async { while waits(&cluster).await > 0.0 {} };
+    tokio::time::timeout(Duration::from_secs(30), left).await.expect("nobody waits any more");
+}

@@ -166,3 +166,66 @@ fn services_of_the_mesh_get_their_proxies_once() {
     canonicalize(&mut given);
     assert_eq!(given, once);
 }
+
+fn exposing(checks: Value) -> Job {
+    job(json!({
+        "ID": "shop",
+        "TaskGroups": [{
+            "Name": "web",
+            "Networks": [{ "Mode": "bridge", "DynamicPorts": [{ "Label": "api", "To": 9001 }] }],
+            "Services": [
+                { "Name": "front", "PortLabel": "8080", "Connect": { "SidecarService": {} }, "Checks": checks },
+                { "Name": "back", "PortLabel": "api", "Connect": { "SidecarService": {} }, "Checks": checks },
+                { "Name": "plain", "PortLabel": "api", "Checks": checks },
+            ],
+            "Tasks": [{ "Name": "t", "Driver": "docker" }],
+        }],
+    }))
+}
+
+#[test]
+fn exposed_checks_get_a_port_and_a_path_through_the_proxy_once() {
+    let mut given = exposing(json!([
+        { "Type": "http", "Path": "/health", "Expose": true },
+        { "Type": "grpc", "Path": "/grpc.health.v1.Health/Check", "PortLabel": "own", "Expose": true },
+        { "Type": "http", "Path": "/metrics" },
+    ]));
+    canonicalize(&mut given);
+    let group = &given.task_groups[0];
+    let paths = |at: usize| {
+        let sidecar = group.services[at].connect.as_ref().unwrap().sidecar_service.as_ref().unwrap();
+        let paths = &sidecar.proxy.as_ref().unwrap().expose.as_ref().unwrap().paths;
+        let shown = paths.iter().map(|path| {
+            format!("{} {} {} {}", path.path, path.protocol, path.local_path_port, path.listener_port)
+        });
+        shown.collect::<Vec<_>>()
+    };
+    let front = ["/health http 8080 svc_front_ck_e1f621", "/grpc.health.v1.Health/Check http2 8080 own"];
+    assert_eq!(paths(0), front);
+    assert_eq!(paths(1)[0], "/health http 9001 svc_back_ck_4e93ac");
+    assert_eq!(group.services[0].checks[0].port_label, "svc_front_ck_e1f621");
+    assert_eq!(group.services[0].checks[2].port_label, "");
+    assert_eq!(group.services[2].checks[0].port_label, "", "without a proxy nothing is let through");
+    let ports: Vec<(&str, i64, &str)> = group.networks[0]
+        .dynamic_ports
+        .iter()
+        .map(|port| (port.label.as_str(), port.to, port.host_network.as_str()))
+        .filter(|(label, ..)| label.starts_with("svc_"))
+        .collect();
+    assert_eq!(ports, [("svc_front_ck_e1f621", -1, "default"), ("svc_back_ck_4e93ac", -1, "default")]);
+    let once = given.clone();
+    canonicalize(&mut given);
+    assert_eq!(given, once);
+}
+
+#[test]
+fn an_exposed_check_keeps_its_port_when_only_its_interval_changes() {
+    let label = |check: Value| {
+        let mut given = exposing(json!([check]));
+        canonicalize(&mut given);
+        given.task_groups[0].services[0].checks[0].port_label.clone()
+    };
+    let first = label(json!({ "Type": "http", "Path": "/a", "Expose": true, "Interval": "1s" }));
+    assert_eq!(first, label(json!({ "Type": "http", "Path": "/a", "Expose": true, "Interval": "9s" })));
+    assert_ne!(first, label(json!({ "Type": "http", "Path": "/b", "Expose": true, "Interval": "1s" })));
+}

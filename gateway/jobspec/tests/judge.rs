@@ -413,3 +413,49 @@ fn promotion_is_automatic_everywhere_or_nowhere() {
     let alike = format!("{}{}", group("a", "auto_promote = true"), group("b", "auto_promote = true"));
     assert_eq!(warnings(&alike), [""; 0]);
 }
+
+/// A group with one service, `behind` its proxy or not, and one exposed check.
+fn exposing(mode: &str, behind: &str, port: &str, check: &str) -> String {
+    with_group(&format!(
+        r#"network {{
+  mode = "{mode}"
+  port "http" {{}}
+  port "api" {{ to = 9001 }}
+}}
+service {{
+  name = "front"
+  port = "{port}"
+  {behind}
+  check {{
+    expose = true
+    interval = "1s"
+    timeout = "1s"
+    {check}
+  }}
+}}"#
+    ))
+}
+
+#[test]
+fn only_what_a_proxy_in_a_bridge_can_let_through_is_exposed() {
+    const PROXY: &str = "connect {\n sidecar_service {}\n}";
+    const HTTP: &str = "type = \"http\"\npath = \"/health\"";
+    for port in ["9001", "api"] {
+        assert_eq!(errors(&exposing("bridge", PROXY, port, HTTP)), [""; 0], "{port}");
+    }
+    for (mode, behind, port, check, message) in [
+        ("bridge", "", "9001", HTTP, "expose needs a service with sidecar_service"),
+        ("bridge", PROXY, "9001", "type = \"tcp\"", "only http and grpc checks are exposed"),
+        ("host", PROXY, "9001", HTTP, "exactly one network, of mode \"bridge\""),
+        ("bridge", PROXY, "http", HTTP, "cannot be told from its port \"http\""),
+    ] {
+        let errors = errors(&exposing(mode, behind, port, check));
+        assert!(errors.iter().any(|wrong| wrong.contains(message)), "{message}: {errors:?}");
+    }
+    let of_task = "service {\n check {\n type = \"http\"\n path = \"/\"\n expose = true\n }\n}";
+    let errors = errors(&with_task(of_task));
+    let message = "Job.TaskGroups[0].Tasks[0].Services[0].Checks[0].Expose";
+    assert!(errors.iter().any(|wrong| wrong.starts_with(message)), "{errors:?}");
+    let warnings = validate(&parsed(&exposing("bridge", PROXY, "9001", "type = \"grpc\""))).warnings;
+    assert!(warnings.iter().any(|warning| warning.contains("the check is not exposed")), "{warnings:?}");
+}

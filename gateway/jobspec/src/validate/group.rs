@@ -4,7 +4,7 @@ use model::document::{Duration, Job, ReschedulePolicy, TaskGroup, VolumeRequest}
 
 use super::report::Report;
 use super::task::RESOURCE_MAX;
-use super::{constraint, is_batch, is_system, network, policy, service, task};
+use super::{constraint, is_batch, is_system, mesh, network, policy, service, task};
 
 const DISK_MIN_MIB: i64 = 10;
 
@@ -27,6 +27,7 @@ pub(super) fn check(report: &mut Report, job: &Job, group: &TaskGroup) {
     service::check_all(report, &group.services, None);
     service::check_providers(report, group);
     service::check_repeated(report, group);
+    mesh::check(report, group);
     scaling(report, group);
     tasks(report, job, group);
 }

@@ -4,6 +4,7 @@
 
 mod constraint;
 mod group;
+mod mesh;
 mod network;
 mod policy;
 mod report;

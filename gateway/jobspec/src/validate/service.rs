@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 use model::document::{Duration, Service, ServiceCheck, TaskGroup};
 
 use super::report::Report;
+use crate::canonical::is_exposable;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -130,7 +131,8 @@ fn check_check(report: &mut Report, service: &Service, check: &ServiceCheck) {
         "script" if check.command.is_empty() => report.error("Command", "a script check needs a command"),
         _ => {}
     }
-    let needs_port = check.kind != "script" && !check.expose;
+    // One that is exposed gets a port.
+    let needs_port = check.kind != "script" && !(check.expose && is_exposable(check));
     if needs_port && check.port_label.is_empty() && service.port_label.is_empty() {
         report.error("PortLabel", "neither the check nor its service has a port");
     }

@@ -142,10 +142,6 @@ fn rules_of_groups_are_kept() {
             "have one provider",
         ),
         (
-            "service {\n name = \"a\"\n}\ntask \"u\" {\n driver = \"x\"\n service {\n name = \"a\"\n }\n}",
-            "the service \"a\" with port \"\" stands in two places",
-        ),
-        (
             "service {\n name = \"a\"\n}\nservice {\n name = \"a\"\n}",
             "a second service of this name and port",
         ),
@@ -158,6 +154,37 @@ fn rules_of_groups_are_kept() {
         let errors = errors(&with_group(body));
         assert!(errors.iter().any(|wrong| wrong.contains(message)), "{body}: {errors:?}");
     }
+}
+
+/// Two checks that differ in their paths only; neither has a name.
+const SAME_CHECKS: &str = r#"service {
+  name = "a"
+  port = "1"
+  check {
+    type = "http"
+    path = "/a"
+    interval = "1s"
+    timeout = "1s"
+  }
+  check {
+    type = "http"
+    path = "/b"
+    interval = "1s"
+    timeout = "1s"
+  }
+}"#;
+
+#[test]
+fn checks_of_a_group_may_share_a_name() {
+    assert_eq!(errors(&with_group(SAME_CHECKS)), [""; 0]);
+}
+
+#[test]
+fn a_group_and_its_tasks_may_have_the_same_service() {
+    let service = "service {\n name = \"a\"\n port = \"1\"\n}";
+    let task = format!("task \"u\" {{\n driver = \"raw_exec\"\n{service}\n}}");
+    let body = format!("{service}\n{task}\n{}", task.replace("\"u\"", "\"v\""));
+    assert_eq!(errors(&with_group(&body)), [""; 0]);
 }
 
 #[test]
@@ -191,6 +218,11 @@ fn rules_of_tasks_are_kept() {
         ("identity {\n ttl = \"1h\"\n}", "the default identity has no ttl"),
         ("secret \"s\" {\n provider = \"vault\"\n path = \"p\"\n}", "needs a vault block"),
         ("csi_plugin {\n id = \"i\"\n type = \"x\"\n}", "node, controller or monolith"),
+        (SAME_CHECKS, "a second check of this name"),
+        (
+            "service {\n port = \"1\"\n}\nservice {\n port = \"1\"\n}",
+            "a second service of this name and port",
+        ),
     ];
     for (body, message) in cases {
         let errors = errors(&with_task(body));

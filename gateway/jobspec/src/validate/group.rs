@@ -26,7 +26,6 @@ pub(super) fn check(report: &mut Report, job: &Job, group: &TaskGroup) {
     network::check(report, &group.networks);
     service::check_all(report, &group.services, None);
     service::check_providers(report, group);
-    service::check_repeated(report, group);
     mesh::check(report, group);
     scaling(report, group);
     tasks(report, job, group);

@@ -137,6 +137,36 @@ fn without_files_no_file_is_read() {
     assert!(wrong.plain().contains("filesystem function disabled"), "{wrong}");
 }
 
+/// What the parse call of a server gives: no disk, but chance.
+struct NoDisk;
+
+impl Files for NoDisk {
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        NoFiles.read(path)
+    }
+
+    fn allowed(&self) -> bool {
+        NoFiles.allowed()
+    }
+
+    fn random(&self) -> Option<[u8; 16]> {
+        Some([0xff; 16])
+    }
+}
+
+#[test]
+fn without_a_disk_there_may_still_be_chance() {
+    let value = |expression: &str| {
+        let text = format!("job \"j\" {{\n meta = {{ v = {expression} }}\n}}\n");
+        let parsed = parse(&Source::new("j.hcl", text), &Variables::default(), &NoDisk);
+        parsed.map(|parsed| parsed.job.meta["v"].clone()).map_err(|wrong| wrong.plain())
+    };
+    assert_eq!(value("uuidv4()").as_deref(), Ok("ffffffff-ffff-4fff-bfff-ffffffffffff"));
+    assert!(value("bcrypt(\"secret\", 4)").unwrap().starts_with("$2a$04$"));
+    let wrong = value("file(\"/etc/passwd\")").unwrap_err();
+    assert!(wrong.contains("filesystem function disabled"), "{wrong}");
+}
+
 #[test]
 fn small_print_of_expressions() {
     expect(&[

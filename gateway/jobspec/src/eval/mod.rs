@@ -72,7 +72,7 @@ pub trait Files {
     }
 }
 
-/// Refuses every file: for servers, where a job file must not read their disk.
+/// Refuses every file, and has no randomness: for callers whose results must not depend on where they run.
 #[derive(Clone, Copy, Debug)]
 pub struct NoFiles;
 

@@ -229,3 +229,66 @@ fn an_exposed_check_keeps_its_port_when_only_its_interval_changes() {
     assert_eq!(first, label(json!({ "Type": "http", "Path": "/a", "Expose": true, "Interval": "9s" })));
     assert_ne!(first, label(json!({ "Type": "http", "Path": "/b", "Expose": true, "Interval": "1s" })));
 }
+
+/// `name address:port` of what the proxy binds to, then the labels of the ports, in a network of this mode.
+fn bound(mode: &str, gateway: Value) -> (Vec<String>, Vec<String>) {
+    let mut given = job(json!({
+        "ID": "edge",
+        "TaskGroups": [{
+            "Name": "g",
+            "Networks": [{ "Mode": mode }],
+            "Services": [{ "Name": "way", "PortLabel": "wan", "Connect": { "Gateway": gateway } }],
+        }],
+    }));
+    canonicalize(&mut given);
+    let once = given.clone();
+    canonicalize(&mut given);
+    assert_eq!(given, once);
+    let group = &given.task_groups[0];
+    let gateway = group.services[0].connect.as_ref().unwrap().gateway.as_ref().unwrap();
+    let Some(proxy) = &gateway.proxy else { return (Vec::new(), Vec::new()) };
+    assert!(proxy.connect_timeout.is_some());
+    assert!(proxy.envoy_gateway_no_default_bind != proxy.envoy_gateway_bind_tagged_addresses);
+    let addresses = proxy.envoy_gateway_bind_addresses.iter();
+    let ports = group.networks[0].dynamic_ports.iter().map(|port| format!("{} {}", port.label, port.to));
+    (
+        addresses.map(|(name, bound)| format!("{name} {}:{}", bound.address, bound.port)).collect(),
+        ports.collect(),
+    )
+}
+
+#[test]
+fn gateways_in_a_network_of_their_own_listen_on_all_its_addresses() {
+    let ingress = json!({ "Ingress": { "Listeners": [
+        { "Port": 8080, "Services": [{ "Name": "a" }, { "Name": "b" }] },
+        { "Port": 9090, "Services": [{ "Name": "c" }] },
+    ] } });
+    let terminating = json!({ "Terminating": { "Services": [{ "Name": "old" }] } });
+    let mesh = json!({ "Mesh": {}, "Proxy": { "EnvoyGatewayBindTaggedAddresses": true } });
+    let (lan, wan) = ("lan 0.0.0.0:-1", "wan 0.0.0.0:-1");
+    for mode in ["bridge", "cni/own"] {
+        for (gateway, addresses, ports) in [
+            (&ingress, &["a 0.0.0.0:8080", "b 0.0.0.0:8080", "c 0.0.0.0:9090"][..], &[][..]),
+            (&terminating, &["default 0.0.0.0:-1"], &["connect-terminating-way -1"]),
+            (&mesh, &[lan, wan], &["connect-mesh-way-lan -1"]),
+        ] {
+            let (bound, made) = bound(mode, gateway.clone());
+            assert_eq!((bound.as_slice(), made.as_slice()), (&strings(addresses)[..], &strings(ports)[..]));
+        }
+    }
+    assert_eq!(bound("host", ingress), (vec![], vec![]), "the node's own addresses will do");
+}
+
+fn strings(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn addresses_that_a_gateway_names_are_left_alone() {
+    let named = json!({ "Address": "10.0.0.1", "Port": 80 });
+    let gateway = |proxy: Value| json!({ "Terminating": {}, "Proxy": proxy });
+    let of = |proxy: Value| bound("bridge", gateway(proxy)).0;
+    let tagged = "EnvoyGatewayBindTaggedAddresses";
+    assert_eq!(of(json!({ "EnvoyGatewayBindAddresses": { "x": named }, tagged: true })), ["x 10.0.0.1:80"]);
+    assert_eq!(of(json!({ "EnvoyGatewayNoDefaultBind": true })), [""; 0]);
+}

@@ -6,6 +6,7 @@
 mod client_form;
 mod connect;
 mod expose;
+mod gateway;
 mod group;
 mod policy;
 mod server;

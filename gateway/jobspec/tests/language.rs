@@ -98,6 +98,11 @@ fn heredocs_keep_their_lines_and_lose_common_indentation_on_request() {
         "{{ range $i := .x }}\"${meta.a}\"{{ end }}\n"
     );
     assert_eq!(heredoc("<<EOF", "EOF"), "");
+    let directive = "    head:\n    %{ if true ~}\n    sub: 1\n    %{ endif ~}\n    EOF";
+    assert_eq!(heredoc("<<-EOF", directive), "head:\n    sub: 1\n");
+    assert_eq!(heredoc("<<-EOF", &directive.replace(" ~}", " }")), "head:\n\nsub: 1\n\n");
+    // White space before a line's first mark is gone before it is counted: the line begins at its edge.
+    assert_eq!(heredoc("<<-EOF", "    a\n    %{~ if true }b%{ endif }\n    EOF"), "    a\nb\n");
 }
 
 #[test]

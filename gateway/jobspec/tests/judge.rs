@@ -389,6 +389,17 @@ fn names_that_leave_the_allocation_directory_are_refused() {
 }
 
 #[test]
+fn a_port_without_a_positive_number_is_dynamic() {
+    let body = with_group(
+        "network {\n port \"a\" {\n static = -1\n }\n port \"b\" {\n static = -1\n }\n port \"c\" {\n static = 0\n }\n}",
+    );
+    assert_eq!(errors(&body), [""; 0]);
+    let network = parsed(&body).task_groups.remove(0).networks.remove(0);
+    let values: Vec<i64> = network.dynamic_ports.iter().map(|port| port.value).collect();
+    assert_eq!((values, network.reserved_ports.len()), (vec![-1, -1, 0], 0));
+}
+
+#[test]
 fn port_labels_of_json_jobs_are_judged_too() {
     let mut job = parsed(&with_group("network {\n port \"http\" {}\n}"));
     job.task_groups[0].networks[0].dynamic_ports[0].label = "a b".to_string();

@@ -436,6 +436,15 @@ fn more_rules_of_tasks_and_schedules_are_kept() {
 }
 
 #[test]
+fn the_local_time_zone_is_utc_and_its_author_is_told() {
+    let schedule = "periodic {\n cron = \"@daily\"\n time_zone = \"Local\"\n}\n";
+    let body = format!("type = \"batch\"\n{schedule}{}", with_group(""));
+    assert_eq!(errors(&body), [""; 0]);
+    let warnings = validate(&parsed(&body)).warnings;
+    assert!(warnings.iter().any(|warning| warning.contains("\"Local\" is UTC")), "{warnings:?}");
+}
+
+#[test]
 fn promotion_is_automatic_everywhere_or_nowhere() {
     let group = |name: &str, update: &str| {
         format!(

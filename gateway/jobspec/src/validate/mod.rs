@@ -142,6 +142,9 @@ fn periodic_block(report: &mut Report, job: &Job, periodic: &PeriodicConfig) {
     if !cron::is_zone(zone) {
         report.error("Periodic.TimeZone", format!("there is no time zone \"{zone}\""));
     }
+    if zone == cron::LOCAL_ZONE {
+        report.warn("time_zone \"Local\" is UTC: a server may stand in another zone than the next");
+    }
 }
 
 fn parameterized_block(report: &mut Report, job: &Job, config: &ParameterizedJobConfig) {

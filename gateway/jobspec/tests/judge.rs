@@ -511,3 +511,29 @@ fn only_what_a_proxy_in_a_bridge_can_let_through_is_exposed() {
     let warnings = validate(&parsed(&exposing("bridge", PROXY, "9001", "type = \"grpc\""))).warnings;
     assert!(warnings.iter().any(|warning| warning.contains("the check is not exposed")), "{warnings:?}");
 }
+
+#[test]
+fn proxies_of_the_mesh_need_one_network_to_run_in() {
+    let with = |networks: &str, connect: &str| {
+        let service =
+            format!("service {{\n name = \"a\"\n port = \"80\"\n connect {{\n{connect} {{}}\n }}\n}}");
+        errors(&with_group(&format!("{networks}\n{service}")))
+    };
+    let network = |mode: &str| format!("network {{\n mode = \"{mode}\"\n}}");
+    for mode in ["bridge", "cni/own"] {
+        assert_eq!(with(&network(mode), "sidecar_service"), [""; 0], "{mode}");
+        assert_eq!(with(&network(mode), "gateway"), [""; 0], "{mode}");
+    }
+    assert_eq!(with(&network("host"), "gateway"), [""; 0]);
+    let (none, two) = (String::new(), [network("bridge"), network("bridge")].join("\n"));
+    for networks in [none.clone(), two, network("host"), network("none")] {
+        let errors = with(&networks, "sidecar_service");
+        let message = "sidecar_service needs exactly one network";
+        assert!(errors.iter().any(|wrong| wrong.contains(message)), "{networks}: {errors:?}");
+    }
+    for networks in [none, network("none")] {
+        let errors = with(&networks, "gateway");
+        let message = "a gateway needs exactly one network";
+        assert!(errors.iter().any(|wrong| wrong.contains(message)), "{networks}: {errors:?}");
+    }
+}

@@ -1,4 +1,4 @@
-//! Services of the mesh: what their proxies may let through.
+//! Services of the mesh: where their proxies run, and what they may let through.
 
 use model::document::{Service, ServiceCheck, TaskGroup};
 
@@ -6,6 +6,11 @@ use super::report::Report;
 use crate::canonical::{is_exposable, local_port};
 
 pub(super) fn check(report: &mut Report, group: &TaskGroup) {
+    for (at, service) in group.services.iter().enumerate() {
+        report.within(&format!("Services[{at}]"), &format!("service \"{}\"", service.name), |report| {
+            place(report, group, service);
+        });
+    }
     for_exposed(report, &group.services, |report, service, check| exposed(report, group, service, check));
     for (at, task) in group.tasks.iter().enumerate() {
         report.within(&format!("Tasks[{at}]"), &format!("task \"{}\"", task.name), |report| {
@@ -13,6 +18,26 @@ pub(super) fn check(report: &mut Report, group: &TaskGroup) {
                 report.error("Expose", "expose belongs to checks of the group's services");
             });
         });
+    }
+}
+
+/// A sidecar shares a network with its service that is not the node's; a gateway has no service beside it.
+fn place(report: &mut Report, group: &TaskGroup, service: &Service) {
+    let Some(connect) = &service.connect else { return };
+    let mode = match group.networks.as_slice() {
+        [network] => Some(network.mode.as_str()),
+        _ => None,
+    };
+    let own = mode.is_some_and(|mode| mode == "bridge" || mode.starts_with("cni/"));
+    let host = matches!(mode, Some("" | "host"));
+    if connect.sidecar_service.is_some() && !own {
+        let message =
+            "sidecar_service needs exactly one network in the group, of mode \"bridge\" or \"cni/<name>\"";
+        report.error("Connect.SidecarService", message);
+    }
+    if connect.gateway.is_some() && !own && !host {
+        let message = "a gateway needs exactly one network in the group, of mode \"bridge\", \"host\" or \"cni/<name>\"";
+        report.error("Connect.Gateway", message);
     }
 }
 

@@ -537,3 +537,23 @@ fn proxies_of_the_mesh_need_one_network_to_run_in() {
         assert!(errors.iter().any(|wrong| wrong.contains(message)), "{networks}: {errors:?}");
     }
 }
+
+#[test]
+fn a_volume_for_one_allocation_is_not_given_to_several() {
+    let with = |count: u8, mode: &str, more: &str| {
+        let modes = format!("access_mode = \"{mode}\"\n attachment_mode = \"file-system\"");
+        let volume = format!("volume \"v\" {{\n type = \"csi\"\n source = \"s\"\n {modes}\n {more}\n}}");
+        errors(&with_group(&format!("count = {count}\n{volume}")))
+    };
+    for mode in ["single-node-reader-only", "single-node-writer", "multi-node-single-writer"] {
+        assert_eq!(with(1, mode, ""), [""; 0], "{mode}");
+        assert_eq!(with(2, mode, "per_alloc = true"), [""; 0], "{mode}");
+        let wrong = with(2, mode, "");
+        let message = format!("access mode \"{mode}\" is for one allocation");
+        assert!(wrong.len() == 1 && wrong[0].contains(&message), "{wrong:?}");
+    }
+    for mode in ["multi-node-reader-only", "multi-node-multi-writer"] {
+        assert_eq!(with(2, mode, ""), [""; 0], "{mode}");
+    }
+    assert_eq!(with(2, "multi-node-single-writer", "read_only = true"), [""; 0]);
+}

@@ -168,9 +168,25 @@ fn volume(report: &mut Report, job: &Job, group: &TaskGroup, volume: &VolumeRequ
     if volume.kind == "csi" && (volume.access_mode.is_empty() || volume.attachment_mode.is_empty()) {
         report.error("AccessMode", "a csi volume needs access_mode and attachment_mode");
     }
+    if volume.kind == "csi" && is_alone(volume) && !volume.per_alloc && group.count.unwrap_or(1) > 1 {
+        let message = format!(
+            "access mode \"{}\" is for one allocation; raise it or use per_alloc",
+            volume.access_mode
+        );
+        report.error("AccessMode", message);
+    }
     let canaries = group.update.as_ref().and_then(|update| update.canary).unwrap_or(0) > 0;
     if volume.per_alloc && (canaries || volume.sticky || is_system(job)) {
         report.error("PerAlloc", "per_alloc excludes canaries, sticky volumes and system jobs");
+    }
+}
+
+/// Whether at most one allocation may have the volume, as it is mounted here.
+fn is_alone(volume: &VolumeRequest) -> bool {
+    match volume.access_mode.as_str() {
+        "single-node-reader-only" | "single-node-writer" => true,
+        "multi-node-single-writer" => !volume.read_only,
+        _ => false,
     }
 }
 

@@ -557,3 +557,24 @@ fn a_volume_for_one_allocation_is_not_given_to_several() {
     }
     assert_eq!(with(2, "multi-node-single-writer", "read_only = true"), [""; 0]);
 }
+
+#[test]
+fn checksums_of_artifacts_have_a_kind_and_its_number_of_digits() {
+    let with = |checksum: &str| {
+        let options = format!("options {{\n checksum = \"{checksum}\"\n }}");
+        errors(&with_task(&format!("artifact {{\n source = \"http://x/y\"\n {options}\n}}")))
+    };
+    for (kind, digits) in [("md5", 32), ("sha1", 40), ("sha256", 64), ("sha512", 128)] {
+        assert_eq!(with(&format!("{kind}:{}", "aF".repeat(digits / 2))), [""; 0], "{kind}");
+        for wrong in ["a".repeat(digits - 1), "g".repeat(digits), String::new()] {
+            let errors = with(&format!("{kind}:{wrong}"));
+            assert!(errors.len() == 1 && errors[0].contains("is not a checksum"), "{errors:?}");
+        }
+    }
+    for good in ["file:https://x/SHA256SUMS", "${meta.checksum}", "md5:${meta.digest}"] {
+        assert_eq!(with(good), [""; 0], "{good}");
+    }
+    for wrong in ["", "crc32:00000000", &"a".repeat(32)] {
+        assert!(with(wrong)[0].contains("GetterOptions[checksum]"), "{wrong}");
+    }
+}

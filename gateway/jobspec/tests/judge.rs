@@ -578,3 +578,20 @@ fn checksums_of_artifacts_have_a_kind_and_its_number_of_digits() {
         assert!(with(wrong)[0].contains("GetterOptions[checksum]"), "{wrong}");
     }
 }
+
+#[test]
+fn jobs_of_every_node_have_no_reschedule_block() {
+    let block = |says: &str| format!("reschedule {{\n{says}\n}}");
+    for kind in ["system", "sysbatch"] {
+        for says in
+            ["", "attempts = 0\n unlimited = false", "attempts = 1\n interval = \"1h\"\n delay = \"5s\""]
+        {
+            let message = format!("{kind} jobs do not allow a reschedule block");
+            for body in [with_group(&block(says)), format!("{}\n{}", block(says), with_group(""))] {
+                let wrong = errors(&format!("type = \"{kind}\"\n{body}"));
+                assert!(wrong.iter().any(|wrong| wrong.contains(&message)), "{body}: {wrong:?}");
+            }
+        }
+    }
+    assert_eq!(errors(&with_group(&block("attempts = 0\n unlimited = false"))), [""; 0]);
+}

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use model::document::{Duration, Job, ReschedulePolicy, TaskGroup, VolumeRequest};
+use model::document::{Duration, Job, TaskGroup, VolumeRequest};
 
 use super::report::Report;
 use super::task::RESOURCE_MAX;
@@ -62,7 +62,7 @@ fn policies(report: &mut Report, job: &Job, group: &TaskGroup) {
         report.within("RestartPolicy", "restart", |report| policy::restart(report, restart));
     }
     if let Some(reschedule) = &group.reschedule_policy {
-        if is_system(job) && !is_off(reschedule) {
+        if is_system(job) {
             report.error("ReschedulePolicy", format!("{kind} jobs do not allow a reschedule block"));
         }
         report.within("ReschedulePolicy", "reschedule", |report| policy::reschedule(report, reschedule));
@@ -83,10 +83,6 @@ fn policies(report: &mut Report, job: &Job, group: &TaskGroup) {
         }
         report.within("Migrate", "migrate", |report| policy::migrate(report, migrate));
     }
-}
-
-fn is_off(policy: &ReschedulePolicy) -> bool {
-    policy.attempts.unwrap_or(0) == 0 && !policy.unlimited.unwrap_or(false)
 }
 
 fn disconnect(report: &mut Report, job: &Job, group: &TaskGroup) {

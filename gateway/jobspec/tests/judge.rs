@@ -3,21 +3,21 @@
 use jobspec::{NoFiles, Source, Variables, canonicalize, imply_constraints, parse, unsupported, validate};
 use model::document::Job;
 
-fn parsed(body: &str) -> Job {
+pub fn parsed(body: &str) -> Job {
     let source = Source::new("j.hcl", format!("job \"j\" {{\n{body}\n}}\n"));
     parse(&source, &Variables::default(), &NoFiles).unwrap_or_else(|wrong| panic!("{wrong}")).job
 }
 
-fn with_group(body: &str) -> String {
+pub fn with_group(body: &str) -> String {
     format!("group \"g\" {{\n task \"t\" {{\n driver = \"raw_exec\"\n }}\n{body}\n}}")
 }
 
-fn with_task(body: &str) -> String {
+pub fn with_task(body: &str) -> String {
     format!("group \"g\" {{\n task \"t\" {{\n driver = \"raw_exec\"\n{body}\n }}\n}}")
 }
 
 /// `path: message` of every error of a canonical job.
-fn errors(body: &str) -> Vec<String> {
+pub fn errors(body: &str) -> Vec<String> {
     let mut job = parsed(body);
     canonicalize(&mut job);
     validate(&job).errors.into_iter().map(|wrong| format!("{}: {}", wrong.path, wrong.message)).collect()
@@ -464,78 +464,6 @@ fn promotion_is_automatic_everywhere_or_nowhere() {
     );
     let alike = format!("{}{}", group("a", "auto_promote = true"), group("b", "auto_promote = true"));
     assert_eq!(warnings(&alike), [""; 0]);
-}
-
-/// A group with one service, `behind` its proxy or not, and one exposed check.
-fn exposing(mode: &str, behind: &str, port: &str, check: &str) -> String {
-    with_group(&format!(
-        r#"network {{
-  mode = "{mode}"
-  port "http" {{}}
-  port "api" {{ to = 9001 }}
-}}
-service {{
-  name = "front"
-  port = "{port}"
-  {behind}
-  check {{
-    expose = true
-    interval = "1s"
-    timeout = "1s"
-    {check}
-  }}
-}}"#
-    ))
-}
-
-#[test]
-fn only_what_a_proxy_in_a_bridge_can_let_through_is_exposed() {
-    const PROXY: &str = "connect {\n sidecar_service {}\n}";
-    const HTTP: &str = "type = \"http\"\npath = \"/health\"";
-    for port in ["9001", "api"] {
-        assert_eq!(errors(&exposing("bridge", PROXY, port, HTTP)), [""; 0], "{port}");
-    }
-    for (mode, behind, port, check, message) in [
-        ("bridge", "", "9001", HTTP, "expose needs a service with sidecar_service"),
-        ("bridge", PROXY, "9001", "type = \"tcp\"", "only http and grpc checks are exposed"),
-        ("host", PROXY, "9001", HTTP, "exactly one network, of mode \"bridge\""),
-        ("bridge", PROXY, "http", HTTP, "cannot be told from its port \"http\""),
-    ] {
-        let errors = errors(&exposing(mode, behind, port, check));
-        assert!(errors.iter().any(|wrong| wrong.contains(message)), "{message}: {errors:?}");
-    }
-    let of_task = "service {\n check {\n type = \"http\"\n path = \"/\"\n expose = true\n }\n}";
-    let errors = errors(&with_task(of_task));
-    let message = "Job.TaskGroups[0].Tasks[0].Services[0].Checks[0].Expose";
-    assert!(errors.iter().any(|wrong| wrong.starts_with(message)), "{errors:?}");
-    let warnings = validate(&parsed(&exposing("bridge", PROXY, "9001", "type = \"grpc\""))).warnings;
-    assert!(warnings.iter().any(|warning| warning.contains("the check is not exposed")), "{warnings:?}");
-}
-
-#[test]
-fn proxies_of_the_mesh_need_one_network_to_run_in() {
-    let with = |networks: &str, connect: &str| {
-        let service =
-            format!("service {{\n name = \"a\"\n port = \"80\"\n connect {{\n{connect} {{}}\n }}\n}}");
-        errors(&with_group(&format!("{networks}\n{service}")))
-    };
-    let network = |mode: &str| format!("network {{\n mode = \"{mode}\"\n}}");
-    for mode in ["bridge", "cni/own"] {
-        assert_eq!(with(&network(mode), "sidecar_service"), [""; 0], "{mode}");
-        assert_eq!(with(&network(mode), "gateway"), [""; 0], "{mode}");
-    }
-    assert_eq!(with(&network("host"), "gateway"), [""; 0]);
-    let (none, two) = (String::new(), [network("bridge"), network("bridge")].join("\n"));
-    for networks in [none.clone(), two, network("host"), network("none")] {
-        let errors = with(&networks, "sidecar_service");
-        let message = "sidecar_service needs exactly one network";
-        assert!(errors.iter().any(|wrong| wrong.contains(message)), "{networks}: {errors:?}");
-    }
-    for networks in [none, network("none")] {
-        let errors = with(&networks, "gateway");
-        let message = "a gateway needs exactly one network";
-        assert!(errors.iter().any(|wrong| wrong.contains(message)), "{networks}: {errors:?}");
-    }
 }
 
 #[test]

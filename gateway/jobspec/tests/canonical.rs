@@ -4,7 +4,7 @@ use jobspec::{apply_defaults, canonicalize, unsupported};
 use model::document::{Duration, Job, UpdateStrategy, input};
 use serde_json::{Value, json};
 
-fn job(value: Value) -> Job {
+pub fn job(value: Value) -> Job {
     input::from_value(value).unwrap()
 }
 
@@ -115,54 +115,4 @@ fn older_spellings_of_disconnect_become_the_block() {
     assert_eq!(disconnect.lost_after, Some(Duration::from_secs(60)));
     assert_eq!((disconnect.replace, disconnect.reconcile.as_deref()), (Some(true), Some("best_score")));
     assert_eq!(group.max_client_disconnect, None);
-}
-
-#[test]
-fn services_of_the_mesh_get_their_proxies_once() {
-    let mut given = job(json!({
-        "ID": "shop",
-        "TaskGroups": [{
-            "Name": "web",
-            "Networks": [{ "Mode": "bridge" }],
-            "Services": [
-                { "Name": "front", "Connect": { "SidecarService": {}, "SidecarTask": { "User": "envoy", "Resources": { "MemoryMB": 64 } } } },
-                { "Name": "plain" },
-            ],
-            "Tasks": [{ "Name": "t", "Driver": "podman" }],
-        }, {
-            "Name": "edge",
-            "Networks": [{}],
-            "Services": [{ "Name": "way", "Connect": { "Gateway": { "Ingress": {} } } }],
-        }, {
-            "Name": "self",
-            "Networks": [{}],
-            "Services": [{ "Name": "own", "Connect": { "Native": true } }],
-            "Tasks": [{ "Name": "t", "Driver": "docker" }],
-        }],
-    }));
-    canonicalize(&mut given);
-    let web = &given.task_groups[0];
-    let proxy = &web.tasks[1];
-    assert_eq!((proxy.name.as_str(), proxy.kind.as_str()), ("connect-proxy-front", "connect-proxy:front"));
-    assert_eq!((proxy.driver.as_str(), proxy.user.as_str()), ("podman", "envoy"));
-    assert_eq!(proxy.resources.as_ref().unwrap().memory_mb, Some(64));
-    assert_eq!(proxy.config["image"], "${meta.connect.sidecar_image}");
-    assert!(proxy.lifecycle.as_ref().unwrap().sidecar);
-    assert_eq!(proxy.kill_timeout, Some(Duration::from_secs(5)));
-    let port = &web.networks[0].dynamic_ports[0];
-    assert_eq!(
-        (port.label.as_str(), port.to, port.host_network.as_str()),
-        ("connect-proxy-front", -1, "default")
-    );
-    let gateway = &given.task_groups[1].tasks[0];
-    assert_eq!(
-        (gateway.name.as_str(), gateway.config["network_mode"].as_str()),
-        ("connect-ingress-way", Some("host"))
-    );
-    assert_eq!(gateway.resources.as_ref().unwrap().cpu, Some(250));
-    let own = &given.task_groups[2];
-    assert_eq!((own.services[0].task_name.as_str(), own.tasks[0].kind.as_str()), ("t", "connect-native:own"));
-    let once = given.clone();
-    canonicalize(&mut given);
-    assert_eq!(given, once);
 }

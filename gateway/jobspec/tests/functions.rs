@@ -375,6 +375,18 @@ fn types_and_fallbacks() {
         ("can(1 / 1)", "true"),
         ("tostring(1) == \"1\" && tonumber(\"2\") == 2 && tobool(\"true\")", "true"),
         ("jsonencode(toset([\"b\", \"a\", \"b\"]))", "[\"a\",\"b\"]"),
+        (
+            "jsonencode(toset([\"b\", \"a\", \"10\", \"2\", \"é\", \"Z\"]))",
+            "[\"10\",\"2\",\"Z\",\"a\",\"b\",\"é\"]",
+        ),
+        ("jsonencode(toset([10, 2, 1.5, -1, 2]))", "[-1,1.5,2,10]"),
+        ("jsonencode(toset([true, false, true]))", "[false,true]"),
+        ("jsonencode(toset([\"b\", 10, true, \"10\"]))", "[\"10\",\"b\",\"true\"]"),
+        ("jsonencode(toset([null, \"b\", \"a\"]))", "[\"a\",\"b\",null]"),
+        ("jsonencode(toset([[10], [9], [2], [9, 1], [9]]))", "[[10],[2],[9,1],[9]]"),
+        ("jsonencode(toset([{ b = 1, a = 2 }, { a = 1 }]))", "[{\"a\":1},{\"a\":2,\"b\":1}]"),
+        ("join(\",\", [for x in toset([3, 1.5, 2]) : x])", "1.5,2,3"),
+        ("jsonencode(convert([\"b\", \"a\", \"b\"], set(string)))", "[\"a\",\"b\"]"),
     ]);
     fails(&[
         ("convert(\"x\", number)", "convert: expected a number"),

@@ -103,3 +103,37 @@ fn dynamic_blocks_have_their_kind_as_key() {
     let wrong = read(&text(r#"{"grup": {"for_each": [], "content": {}}}"#)).unwrap_err();
     assert!(wrong.contains("there is no block \"grup\" to make here; did you mean \"group\"?"), "{wrong}");
 }
+
+#[test]
+fn a_single_block_may_stand_in_a_list() {
+    let job = read(
+        r#"{
+  "variable": [{"n": [{"default": 2}]}],
+  "job": [{"web": [{
+    "meta": [{"a": "b"}],
+    "update": [{"max_parallel": "${var.n}"}],
+    "dynamic": [{"group": [{"for_each": ["g"], "labels": ["${group.value}"], "content": [{
+      "meta": [{"c": "d"}],
+      "restart": [{"attempts": 3}],
+      "task": [{"t": [{
+        "driver": "docker",
+        "config": [{"image": "x", "auth": [{"username": "u"}], "args": ["a"]}],
+        "env": [{"A": 1}],
+        "template": [{"data": "x", "destination": "y"}],
+        "resources": [{"cpu": 10}]
+      }]}]
+    }]}]}]
+  }]}]
+}"#,
+    )
+    .unwrap();
+    assert_eq!((job.meta["a"].as_str(), job.update.unwrap().max_parallel), ("b", Some(2)));
+    let group = &job.task_groups[0];
+    assert_eq!((group.meta["c"].as_str(), group.restart_policy.as_ref().unwrap().attempts), ("d", Some(3)));
+    let task = &group.tasks[0];
+    assert_eq!((task.config["image"].as_str(), task.env["A"].as_str()), (Some("x"), "1"));
+    assert_eq!(task.config["auth"], serde_json::json!([{"username": "u"}]));
+    assert_eq!(task.resources.as_ref().unwrap().cpu, Some(10));
+    let wrong = read(r#"{"job": {"web": {"meta": [{"a": 1}, {"b": 2}]}}}"#).unwrap_err();
+    assert!(wrong.contains("\"meta\": expected an object, found a list"), "{wrong}");
+}

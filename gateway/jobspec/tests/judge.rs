@@ -3,21 +3,21 @@
 use jobspec::{NoFiles, Source, Variables, canonicalize, imply_constraints, parse, unsupported, validate};
 use model::document::Job;
 
-fn parsed(body: &str) -> Job {
+pub fn parsed(body: &str) -> Job {
     let source = Source::new("j.hcl", format!("job \"j\" {{\n{body}\n}}\n"));
     parse(&source, &Variables::default(), &NoFiles).unwrap_or_else(|wrong| panic!("{wrong}")).job
 }
 
-fn with_group(body: &str) -> String {
+pub fn with_group(body: &str) -> String {
     format!("group \"g\" {{\n task \"t\" {{\n driver = \"raw_exec\"\n }}\n{body}\n}}")
 }
 
-fn with_task(body: &str) -> String {
+pub fn with_task(body: &str) -> String {
     format!("group \"g\" {{\n task \"t\" {{\n driver = \"raw_exec\"\n{body}\n }}\n}}")
 }
 
 /// `path: message` of every error of a canonical job.
-fn errors(body: &str) -> Vec<String> {
+pub fn errors(body: &str) -> Vec<String> {
     let mut job = parsed(body);
     canonicalize(&mut job);
     validate(&job).errors.into_iter().map(|wrong| format!("{}: {}", wrong.path, wrong.message)).collect()
@@ -142,10 +142,6 @@ fn rules_of_groups_are_kept() {
             "have one provider",
         ),
         (
-            "service {\n name = \"a\"\n}\ntask \"u\" {\n driver = \"x\"\n service {\n name = \"a\"\n }\n}",
-            "the service \"a\" with port \"\" stands in two places",
-        ),
-        (
             "service {\n name = \"a\"\n}\nservice {\n name = \"a\"\n}",
             "a second service of this name and port",
         ),
@@ -158,6 +154,37 @@ fn rules_of_groups_are_kept() {
         let errors = errors(&with_group(body));
         assert!(errors.iter().any(|wrong| wrong.contains(message)), "{body}: {errors:?}");
     }
+}
+
+/// Two checks that differ in their paths only; neither has a name.
+const SAME_CHECKS: &str = r#"service {
+  name = "a"
+  port = "1"
+  check {
+    type = "http"
+    path = "/a"
+    interval = "1s"
+    timeout = "1s"
+  }
+  check {
+    type = "http"
+    path = "/b"
+    interval = "1s"
+    timeout = "1s"
+  }
+}"#;
+
+#[test]
+fn checks_of_a_group_may_share_a_name() {
+    assert_eq!(errors(&with_group(SAME_CHECKS)), [""; 0]);
+}
+
+#[test]
+fn a_group_and_its_tasks_may_have_the_same_service() {
+    let service = "service {\n name = \"a\"\n port = \"1\"\n}";
+    let task = format!("task \"u\" {{\n driver = \"raw_exec\"\n{service}\n}}");
+    let body = format!("{service}\n{task}\n{}", task.replace("\"u\"", "\"v\""));
+    assert_eq!(errors(&with_group(&body)), [""; 0]);
 }
 
 #[test]
@@ -191,6 +218,11 @@ fn rules_of_tasks_are_kept() {
         ("identity {\n ttl = \"1h\"\n}", "the default identity has no ttl"),
         ("secret \"s\" {\n provider = \"vault\"\n path = \"p\"\n}", "needs a vault block"),
         ("csi_plugin {\n id = \"i\"\n type = \"x\"\n}", "node, controller or monolith"),
+        (SAME_CHECKS, "a second check of this name"),
+        (
+            "service {\n port = \"1\"\n}\nservice {\n port = \"1\"\n}",
+            "a second service of this name and port",
+        ),
     ];
     for (body, message) in cases {
         let errors = errors(&with_task(body));
@@ -357,6 +389,17 @@ fn names_that_leave_the_allocation_directory_are_refused() {
 }
 
 #[test]
+fn a_port_without_a_positive_number_is_dynamic() {
+    let body = with_group(
+        "network {\n port \"a\" {\n static = -1\n }\n port \"b\" {\n static = -1\n }\n port \"c\" {\n static = 0\n }\n}",
+    );
+    assert_eq!(errors(&body), [""; 0]);
+    let network = parsed(&body).task_groups.remove(0).networks.remove(0);
+    let values: Vec<i64> = network.dynamic_ports.iter().map(|port| port.value).collect();
+    assert_eq!((values, network.reserved_ports.len()), (vec![-1, -1, 0], 0));
+}
+
+#[test]
 fn port_labels_of_json_jobs_are_judged_too() {
     let mut job = parsed(&with_group("network {\n port \"http\" {}\n}"));
     job.task_groups[0].networks[0].dynamic_ports[0].label = "a b".to_string();
@@ -393,6 +436,15 @@ fn more_rules_of_tasks_and_schedules_are_kept() {
 }
 
 #[test]
+fn the_local_time_zone_is_utc_and_its_author_is_told() {
+    let schedule = "periodic {\n cron = \"@daily\"\n time_zone = \"Local\"\n}\n";
+    let body = format!("type = \"batch\"\n{schedule}{}", with_group(""));
+    assert_eq!(errors(&body), [""; 0]);
+    let warnings = validate(&parsed(&body)).warnings;
+    assert!(warnings.iter().any(|warning| warning.contains("\"Local\" is UTC")), "{warnings:?}");
+}
+
+#[test]
 fn promotion_is_automatic_everywhere_or_nowhere() {
     let group = |name: &str, update: &str| {
         format!(
@@ -412,4 +464,62 @@ fn promotion_is_automatic_everywhere_or_nowhere() {
     );
     let alike = format!("{}{}", group("a", "auto_promote = true"), group("b", "auto_promote = true"));
     assert_eq!(warnings(&alike), [""; 0]);
+}
+
+#[test]
+fn a_volume_for_one_allocation_is_not_given_to_several() {
+    let with = |count: u8, mode: &str, more: &str| {
+        let modes = format!("access_mode = \"{mode}\"\n attachment_mode = \"file-system\"");
+        let volume = format!("volume \"v\" {{\n type = \"csi\"\n source = \"s\"\n {modes}\n {more}\n}}");
+        errors(&with_group(&format!("count = {count}\n{volume}")))
+    };
+    for mode in ["single-node-reader-only", "single-node-writer", "multi-node-single-writer"] {
+        assert_eq!(with(1, mode, ""), [""; 0], "{mode}");
+        assert_eq!(with(2, mode, "per_alloc = true"), [""; 0], "{mode}");
+        let wrong = with(2, mode, "");
+        let message = format!("access mode \"{mode}\" is for one allocation");
+        assert!(wrong.len() == 1 && wrong[0].contains(&message), "{wrong:?}");
+    }
+    for mode in ["multi-node-reader-only", "multi-node-multi-writer"] {
+        assert_eq!(with(2, mode, ""), [""; 0], "{mode}");
+    }
+    assert_eq!(with(2, "multi-node-single-writer", "read_only = true"), [""; 0]);
+}
+
+#[test]
+fn checksums_of_artifacts_have_a_kind_and_its_number_of_digits() {
+    let with = |checksum: &str| {
+        let options = format!("options {{\n checksum = \"{checksum}\"\n }}");
+        errors(&with_task(&format!("artifact {{\n source = \"http://x/y\"\n {options}\n}}")))
+    };
+    for (kind, digits) in [("md5", 32), ("sha1", 40), ("sha256", 64), ("sha512", 128)] {
+        assert_eq!(with(&format!("{kind}:{}", "aF".repeat(digits / 2))), [""; 0], "{kind}");
+        for wrong in ["a".repeat(digits - 1), "g".repeat(digits), String::new()] {
+            let errors = with(&format!("{kind}:{wrong}"));
+            assert!(errors.len() == 1 && errors[0].contains("is not a checksum"), "{errors:?}");
+        }
+    }
+    for good in ["file:https://x/SHA256SUMS", "${meta.checksum}", "md5:${meta.digest}"] {
+        assert_eq!(with(good), [""; 0], "{good}");
+    }
+    for wrong in ["", "crc32:00000000", &"a".repeat(32)] {
+        assert!(with(wrong)[0].contains("GetterOptions[checksum]"), "{wrong}");
+    }
+}
+
+#[test]
+fn jobs_of_every_node_have_no_reschedule_block() {
+    let block = |says: &str| format!("reschedule {{\n{says}\n}}");
+    for kind in ["system", "sysbatch"] {
+        for says in
+            ["", "attempts = 0\n unlimited = false", "attempts = 1\n interval = \"1h\"\n delay = \"5s\""]
+        {
+            let message = format!("{kind} jobs do not allow a reschedule block");
+            for body in [with_group(&block(says)), format!("{}\n{}", block(says), with_group(""))] {
+                let wrong = errors(&format!("type = \"{kind}\"\n{body}"));
+                assert!(wrong.iter().any(|wrong| wrong.contains(&message)), "{body}: {wrong:?}");
+            }
+        }
+    }
+    assert_eq!(errors(&with_group(&block("attempts = 0\n unlimited = false"))), [""; 0]);
 }

@@ -98,6 +98,11 @@ fn heredocs_keep_their_lines_and_lose_common_indentation_on_request() {
         "{{ range $i := .x }}\"${meta.a}\"{{ end }}\n"
     );
     assert_eq!(heredoc("<<EOF", "EOF"), "");
+    let directive = "    head:\n    %{ if true ~}\n    sub: 1\n    %{ endif ~}\n    EOF";
+    assert_eq!(heredoc("<<-EOF", directive), "head:\n    sub: 1\n");
+    assert_eq!(heredoc("<<-EOF", &directive.replace(" ~}", " }")), "head:\n\nsub: 1\n\n");
+    // White space before a line's first mark is gone before it is counted: the line begins at its edge.
+    assert_eq!(heredoc("<<-EOF", "    a\n    %{~ if true }b%{ endif }\n    EOF"), "    a\nb\n");
 }
 
 #[test]
@@ -135,6 +140,36 @@ fn without_files_no_file_is_read() {
     let text = "job \"j\" {\n meta = { v = file(\"/etc/passwd\") }\n}\n";
     let wrong = parse(&Source::new("j.hcl", text), &Variables::default(), &NoFiles).unwrap_err();
     assert!(wrong.plain().contains("filesystem function disabled"), "{wrong}");
+}
+
+/// What the parse call of a server gives: no disk, but chance.
+struct NoDisk;
+
+impl Files for NoDisk {
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        NoFiles.read(path)
+    }
+
+    fn allowed(&self) -> bool {
+        NoFiles.allowed()
+    }
+
+    fn random(&self) -> Option<[u8; 16]> {
+        Some([0xff; 16])
+    }
+}
+
+#[test]
+fn without_a_disk_there_may_still_be_chance() {
+    let value = |expression: &str| {
+        let text = format!("job \"j\" {{\n meta = {{ v = {expression} }}\n}}\n");
+        let parsed = parse(&Source::new("j.hcl", text), &Variables::default(), &NoDisk);
+        parsed.map(|parsed| parsed.job.meta["v"].clone()).map_err(|wrong| wrong.plain())
+    };
+    assert_eq!(value("uuidv4()").as_deref(), Ok("ffffffff-ffff-4fff-bfff-ffffffffffff"));
+    assert!(value("bcrypt(\"secret\", 4)").unwrap().starts_with("$2a$04$"));
+    let wrong = value("file(\"/etc/passwd\")").unwrap_err();
+    assert!(wrong.contains("filesystem function disabled"), "{wrong}");
 }
 
 #[test]

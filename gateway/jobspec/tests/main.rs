@@ -14,6 +14,7 @@ mod jobs;
 mod json;
 mod judge;
 mod language;
+mod mesh;
 mod mutated;
 mod variables;
 mod wrong_types;

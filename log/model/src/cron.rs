@@ -6,6 +6,9 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan, Zoned};
 
+/// The zone of whoever reads it. Servers must agree on every launch wherever they stand, so it is UTC to all of them.
+pub const LOCAL_ZONE: &str = "Local";
+
 /// Days that are looked at before a rule counts as one that never comes: it may be about a leap day.
 const DAYS_MAX: usize = 366 * 8;
 
@@ -34,7 +37,7 @@ pub fn is_zone(name: &str) -> bool {
 }
 
 fn zone(name: &str) -> Option<TimeZone> {
-    if matches!(name, "" | "UTC") { Some(TimeZone::UTC) } else { TimeZone::get(name).ok() }
+    if matches!(name, "" | "UTC" | LOCAL_ZONE) { Some(TimeZone::UTC) } else { TimeZone::get(name).ok() }
 }
 
 /// The values that fit, by field.
@@ -283,15 +286,17 @@ mod tests {
 
     #[test]
     fn rules_are_read_in_the_time_zone_of_the_block() {
-        let berlin = |spec: &str, after: &str| {
+        let within = |zone: &str, spec: &str, after: &str| {
             let after: Timestamp = after.parse().unwrap();
             let after = Time(i64::try_from(after.as_nanosecond()).unwrap());
-            let zone = Some("Europe/Berlin".to_string());
+            let zone = Some(zone.to_string());
             let periodic =
                 PeriodicConfig { spec: Some(spec.to_string()), time_zone: zone, ..PeriodicConfig::default() };
             let next = next_launch(&periodic, after).unwrap();
             Timestamp::from_nanosecond(i128::from(next.0)).unwrap().to_string()
         };
+        let berlin = |spec: &str, after: &str| within("Europe/Berlin", spec, after);
+        assert_eq!(within(LOCAL_ZONE, "0 3 * * *", "2026-07-02T00:00:00Z"), "2026-07-02T03:00:00Z");
         assert_eq!(berlin("0 3 * * *", "2026-01-02T00:00:00Z"), "2026-01-02T02:00:00Z");
         assert_eq!(berlin("0 3 * * *", "2026-07-02T00:00:00Z"), "2026-07-02T01:00:00Z");
         // The clocks go forward over 02:30 on this day.

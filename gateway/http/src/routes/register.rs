@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::routing::get;
-use jobspec::{NoFiles, Source, Variables};
+use jobspec::{Files, NoFiles, Source, Variables};
 use model::command::RegisterJob;
 use model::document::{Job, JobSubmission};
 use model::{Command, JobKey};
@@ -142,6 +142,24 @@ fn complete(
     Ok(())
 }
 
+/// What the job files of strangers may take from a server: chance, for `uuidv4` and `bcrypt`, and no file.
+struct NoDisk;
+
+impl Files for NoDisk {
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        NoFiles.read(path)
+    }
+
+    fn allowed(&self) -> bool {
+        NoFiles.allowed()
+    }
+
+    fn random(&self) -> Option<[u8; 16]> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).ok().map(|()| bytes)
+    }
+}
+
 fn parsed(request: JobsParseRequest) -> Result<Value, Failure> {
     if request.job_hcl.trim().is_empty() {
         return Err(Failure::invalid("Job spec is empty"));
@@ -149,7 +167,7 @@ fn parsed(request: JobsParseRequest) -> Result<Value, Failure> {
     let source = Source::new("input.hcl", request.job_hcl);
     let text = Some(request.variables).filter(|text| !text.is_empty());
     let variables = Variables { text, ..Variables::default() };
-    let parsed = jobspec::parse(&source, &variables, &NoFiles);
+    let parsed = jobspec::parse(&source, &variables, &NoDisk);
     let mut job = parsed.map_err(|wrong| Failure::invalid(format!("Failed to parse job: {wrong}")))?.job;
     if request.canonicalize {
         jobspec::apply_defaults(&mut job);

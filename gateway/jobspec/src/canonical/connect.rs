@@ -1,8 +1,8 @@
 //! The proxies of the service mesh: tasks that servers add to a group for the `connect` blocks of its services.
 
 use model::document::{
-    Constraint, ConsulGateway, Duration, LogConfig, Port, Resources, Service, SidecarTask, Task, TaskGroup,
-    TaskLifecycle,
+    Constraint, ConsulGateway, Duration, LogConfig, NetworkResource, Port, Resources, Service, SidecarTask,
+    Task, TaskGroup, TaskLifecycle,
 };
 use serde_json::{Value as Json, json};
 
@@ -28,6 +28,14 @@ pub(super) fn inject(group: &mut TaskGroup) {
     native(group);
 }
 
+/// A port for a proxy, the same number inside and outside of the group's network, unless the label is taken.
+pub(super) fn add_port(network: &mut NetworkResource, label: &str) {
+    let mut given = network.reserved_ports.iter().chain(network.dynamic_ports.iter());
+    if given.all(|port| port.label != label) {
+        network.dynamic_ports.push(Port { label: label.to_string(), to: -1, ..Port::default() });
+    }
+}
+
 /// A service that speaks the mesh's protocol itself belongs to the one task there is, unless it names another.
 fn native(group: &mut TaskGroup) {
     let TaskGroup { services, tasks, .. } = group;
@@ -48,10 +56,7 @@ fn native(group: &mut TaskGroup) {
 fn sidecar(group: &mut TaskGroup, service: &Service, given: Option<&SidecarTask>) {
     let name = format!("connect-proxy-{}", service.name);
     let kind = format!("connect-proxy:{}", service.name);
-    let ports = &mut group.networks[0].dynamic_ports;
-    if ports.iter().all(|port| port.label != name) {
-        ports.push(Port { label: name.clone(), to: -1, ..Port::default() });
-    }
+    add_port(&mut group.networks[0], &name);
     if group.tasks.iter().any(|task| task.kind == kind) {
         return;
     }

@@ -5,6 +5,8 @@
 
 mod client_form;
 mod connect;
+mod expose;
+mod gateway;
 mod group;
 mod policy;
 mod server;
@@ -14,6 +16,7 @@ mod task;
 use model::document::Job;
 
 pub use client_form::client_form;
+pub(crate) use expose::{is_exposable, local_port};
 use policy::Kind;
 pub(crate) use policy::is_zero_update;
 

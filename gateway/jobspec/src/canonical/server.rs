@@ -6,7 +6,7 @@ use model::document::{
 use super::group::complete_disconnect;
 use super::policy::overlay_restart;
 use super::service::Owner;
-use super::{connect, fill, fill_text, task};
+use super::{connect, expose, fill, fill_text, gateway, task};
 
 /// The pool of nodes that belong to no other.
 const DEFAULT_NODE_POOL: &str = "default";
@@ -104,6 +104,8 @@ fn disconnect(group: &mut TaskGroup) {
 /// The proxies that services of the group need, as complete as the tasks that were written.
 fn inject(group: &mut TaskGroup, names: &Names) {
     connect::inject(group);
+    gateway::bind(group);
+    expose::expose(group);
     let name = group.name.clone().unwrap_or_default();
     let restart = group.restart_policy.clone().unwrap_or_default();
     for task in &mut group.tasks {

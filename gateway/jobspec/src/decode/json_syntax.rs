@@ -67,35 +67,59 @@ fn schema_body(value: Expr, schema: &'static Schema) -> Result<Body, Fault> {
         match schema.block(&name.text) {
             Some(nested) => push_blocks(&mut body, &name, value, nested.schema)?,
             None if name.text == "dynamic" => push_dynamic(&mut body, &name, value, schema)?,
-            None => body.attributes.push(Attribute { name, value }),
+            None => body.attributes.push(attribute(name, value, schema)),
         }
     }
     Ok(body)
 }
 
+/// Those that are also written as blocks, such as `env`, may stand in a list as blocks do.
+fn attribute(name: Name, value: Expr, schema: &Schema) -> Attribute {
+    let open = schema.field(&name.text).is_some_and(|field| field.kind.takes_block());
+    Attribute { name, value: if open { alone(value) } else { value } }
+}
+
+/// The one object of a list, where there is place for one.
+fn alone(value: Expr) -> Expr {
+    match value.kind {
+        ExprKind::List(mut items) if is_one_object(&items) => items.remove(0),
+        kind => Expr { kind, ..value },
+    }
+}
+
+fn is_one_object(items: &[Expr]) -> bool {
+    matches!(items, [Expr { kind: ExprKind::Object(_), .. }])
+}
+
 /// `"dynamic": {"kind": {"for_each": …, "content": {…}}}`.
 fn push_dynamic(body: &mut Body, name: &Name, value: Expr, schema: &'static Schema) -> Result<(), Fault> {
-    for (kind, value) in members(value)? {
+    let kinds = several(value).into_iter().map(members).collect::<Result<Vec<_>, _>>()?;
+    for (kind, value) in kinds.into_iter().flatten() {
         let Some(nested) = schema.block(&kind.text) else {
             let fault = Fault::new(kind.span, format!("there is no block \"{}\" to make here", kind.text));
             return Err(fault.suggest(&kind.text, schema.blocks.iter().map(|block| block.hcl)));
         };
         for value in several(value) {
-            let mut inner = Body::default();
-            for (part, value) in members(value)? {
-                match part.text.as_str() {
-                    "content" => {
-                        let content = schema_body(value, nested.schema)?;
-                        inner.blocks.push(block(&part, Vec::new(), content));
-                    }
-                    "iterator" => inner.attributes.push(Attribute { name: part, value: as_name(value) }),
-                    _ => inner.attributes.push(Attribute { name: part, value }),
-                }
-            }
+            let inner = dynamic_body(value, nested.schema)?;
             body.blocks.push(block(name, vec![kind.clone()], inner));
         }
     }
     Ok(())
+}
+
+fn dynamic_body(value: Expr, made: &'static Schema) -> Result<Body, Fault> {
+    let mut body = Body::default();
+    for (part, value) in members(value)? {
+        match part.text.as_str() {
+            "content" => {
+                let content = schema_body(alone(value), made)?;
+                body.blocks.push(block(&part, Vec::new(), content));
+            }
+            "iterator" => body.attributes.push(Attribute { name: part, value: as_name(value) }),
+            _ => body.attributes.push(Attribute { name: part, value }),
+        }
+    }
+    Ok(body)
 }
 
 /// A name can only be written in quotes here.
@@ -115,8 +139,8 @@ fn push_open(body: &mut Body, kind: &Name, value: Expr, labels: usize) -> Result
             continue;
         }
         for (label, value) in members(value)? {
-            let attributes =
-                members(value)?.into_iter().map(|(name, value)| Attribute { name, value }).collect();
+            let members = members(alone(value))?.into_iter();
+            let attributes = members.map(|(name, value)| Attribute { name, value }).collect();
             body.blocks.push(block(kind, vec![label], Body { attributes, blocks: Vec::new() }));
         }
     }

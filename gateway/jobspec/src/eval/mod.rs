@@ -8,6 +8,7 @@ mod convert;
 
 mod function;
 mod operator;
+mod set;
 mod template;
 mod value;
 
@@ -17,6 +18,7 @@ use crate::diagnostic::{Fault, Source, Span};
 use crate::hcl::{Expr, ExprKind, Key, NESTING_MAX};
 
 pub(crate) use convert::{to_bool, to_int, to_number, to_text};
+pub(crate) use set::set;
 pub(crate) use value::Value;
 
 /// What one text may spend on evaluation, in bytes of the values it makes or copies. Bounds the memory to about this,
@@ -72,7 +74,7 @@ pub trait Files {
     }
 }
 
-/// Refuses every file: for servers, where a job file must not read their disk.
+/// Refuses every file, and has no randomness: for callers whose results must not depend on where they run.
 #[derive(Clone, Copy, Debug)]
 pub struct NoFiles;
 

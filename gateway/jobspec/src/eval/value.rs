@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 /// Bytes of any value besides its text.
 const OVERHEAD: usize = size_of::<Value>();
 
-/// What an expression gives. Sets are lists without repetitions.
+/// What an expression gives. Sets are lists without repetitions, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Null,

@@ -23,7 +23,8 @@ impl Cursor<'_> {
     /// A quoted string that may hold templates.
     pub(super) fn string(&mut self) -> Result<Expr, Fault> {
         let start = self.at;
-        let pieces = self.quoted()?;
+        let mut pieces = self.quoted()?;
+        trim(&mut pieces);
         let span = self.since(start);
         self.template(pieces, span)
     }
@@ -199,6 +200,8 @@ impl Cursor<'_> {
             return Err(self.expected(&format!("a new line after <<{}", word.text)));
         }
         let mut pieces = self.heredoc_lines(&word.text, opened)?;
+        // Before the indentation: text after a `~` that took its line break does not begin a line any more.
+        trim(&mut pieces);
         if flush {
             remove_common_indent(&mut pieces);
         }
@@ -233,8 +236,7 @@ impl Cursor<'_> {
         }
     }
 
-    fn template(&self, mut pieces: Vec<Piece>, span: Span) -> Result<Expr, Fault> {
-        trim(&mut pieces);
+    fn template(&self, pieces: Vec<Piece>, span: Span) -> Result<Expr, Fault> {
         let mut pieces = pieces.into_iter();
         let (parts, end) = pair(&mut pieces, 0)?;
         if let Some((_, span)) = end {

@@ -1,10 +1,10 @@
 use std::collections::BTreeSet;
 
-use model::document::{Duration, Job, ReschedulePolicy, TaskGroup, VolumeRequest};
+use model::document::{Duration, Job, TaskGroup, VolumeRequest};
 
 use super::report::Report;
 use super::task::RESOURCE_MAX;
-use super::{constraint, is_batch, is_system, network, policy, service, task};
+use super::{constraint, is_batch, is_system, mesh, network, policy, service, task};
 
 const DISK_MIN_MIB: i64 = 10;
 
@@ -26,7 +26,7 @@ pub(super) fn check(report: &mut Report, job: &Job, group: &TaskGroup) {
     network::check(report, &group.networks);
     service::check_all(report, &group.services, None);
     service::check_providers(report, group);
-    service::check_repeated(report, group);
+    mesh::check(report, group);
     scaling(report, group);
     tasks(report, job, group);
 }
@@ -62,7 +62,7 @@ fn policies(report: &mut Report, job: &Job, group: &TaskGroup) {
         report.within("RestartPolicy", "restart", |report| policy::restart(report, restart));
     }
     if let Some(reschedule) = &group.reschedule_policy {
-        if is_system(job) && !is_off(reschedule) {
+        if is_system(job) {
             report.error("ReschedulePolicy", format!("{kind} jobs do not allow a reschedule block"));
         }
         report.within("ReschedulePolicy", "reschedule", |report| policy::reschedule(report, reschedule));
@@ -83,10 +83,6 @@ fn policies(report: &mut Report, job: &Job, group: &TaskGroup) {
         }
         report.within("Migrate", "migrate", |report| policy::migrate(report, migrate));
     }
-}
-
-fn is_off(policy: &ReschedulePolicy) -> bool {
-    policy.attempts.unwrap_or(0) == 0 && !policy.unlimited.unwrap_or(false)
 }
 
 fn disconnect(report: &mut Report, job: &Job, group: &TaskGroup) {
@@ -168,9 +164,25 @@ fn volume(report: &mut Report, job: &Job, group: &TaskGroup, volume: &VolumeRequ
     if volume.kind == "csi" && (volume.access_mode.is_empty() || volume.attachment_mode.is_empty()) {
         report.error("AccessMode", "a csi volume needs access_mode and attachment_mode");
     }
+    if volume.kind == "csi" && is_alone(volume) && !volume.per_alloc && group.count.unwrap_or(1) > 1 {
+        let message = format!(
+            "access mode \"{}\" is for one allocation; raise it or use per_alloc",
+            volume.access_mode
+        );
+        report.error("AccessMode", message);
+    }
     let canaries = group.update.as_ref().and_then(|update| update.canary).unwrap_or(0) > 0;
     if volume.per_alloc && (canaries || volume.sticky || is_system(job)) {
         report.error("PerAlloc", "per_alloc excludes canaries, sticky volumes and system jobs");
+    }
+}
+
+/// Whether at most one allocation may have the volume, as it is mounted here.
+fn is_alone(volume: &VolumeRequest) -> bool {
+    match volume.access_mode.as_str() {
+        "single-node-reader-only" | "single-node-writer" => true,
+        "multi-node-single-writer" => !volume.read_only,
+        _ => false,
     }
 }
 

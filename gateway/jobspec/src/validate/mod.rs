@@ -4,6 +4,7 @@
 
 mod constraint;
 mod group;
+mod mesh;
 mod network;
 mod policy;
 mod report;
@@ -140,6 +141,9 @@ fn periodic_block(report: &mut Report, job: &Job, periodic: &PeriodicConfig) {
     let zone = periodic.time_zone.as_deref().unwrap_or_default();
     if !cron::is_zone(zone) {
         report.error("Periodic.TimeZone", format!("there is no time zone \"{zone}\""));
+    }
+    if zone == cron::LOCAL_ZONE {
+        report.warn("time_zone \"Local\" is UTC: a server may stand in another zone than the next");
     }
 }
 

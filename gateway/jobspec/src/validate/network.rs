@@ -19,11 +19,15 @@ pub(super) fn check(report: &mut Report, networks: &[NetworkResource]) {
         report.within(&format!("Networks[{at}]"), "network", |report| {
             shape(report, network);
             let host = matches!(network.mode.as_str(), "" | "host");
-            let all = [("ReservedPorts", &network.reserved_ports), ("DynamicPorts", &network.dynamic_ports)];
-            for (field, ports) in all {
+            // A static number of 0 or less leaves the port dynamic.
+            let all = [
+                ("ReservedPorts", &network.reserved_ports, 0),
+                ("DynamicPorts", &network.dynamic_ports, i64::MIN),
+            ];
+            for (field, ports, least) in all {
                 for (at, port) in ports.iter().enumerate() {
                     let field = format!("{field}[{at}]");
-                    self::port(report, &field, port, host);
+                    self::port(report, &field, port, least, host);
                     if !labels.insert(port.label.as_str()) {
                         report.error(&field, format!("a second port with the label \"{}\"", port.label));
                     }
@@ -78,14 +82,14 @@ fn is_host_name(name: &str) -> bool {
     name.trim_end_matches('.').split('.').all(part)
 }
 
-fn port(report: &mut Report, field: &str, port: &Port, host_mode: bool) {
+fn port(report: &mut Report, field: &str, port: &Port, least: i64, host_mode: bool) {
     let label = &port.label;
     if label.is_empty() {
         report.error(field, "a port has no label");
     } else if !is_port_label(label) {
         report.error(field, format!("{label:?} is not a port label: use letters, digits, _, - and ."));
     }
-    if !(0..=PORT_MAX).contains(&port.value) {
+    if !(least..=PORT_MAX).contains(&port.value) {
         report
             .error(field, format!("port \"{label}\": static {} is not between 1 and {PORT_MAX}", port.value));
     }

@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 use model::document::{Duration, Service, ServiceCheck, TaskGroup};
 
 use super::report::Report;
+use crate::canonical::is_exposable;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -14,7 +15,8 @@ const NOTES_MAX: usize = 255;
 
 const ON_UPDATE: [&str; 3] = ["require_healthy", "ignore_warnings", "ignore"];
 
-/// All services of a group (`task` is `None`) or of one task.
+/// All services of a group (`task` is `None`) or of one task. Others may have services of the same name and port: each is
+/// registered for its owner.
 pub(super) fn check_all(report: &mut Report, services: &[Service], task: Option<&str>) {
     let mut seen = BTreeSet::new();
     for (at, service) in services.iter().enumerate() {
@@ -33,23 +35,6 @@ pub(super) fn check_providers(report: &mut Report, group: &TaskGroup) {
     let providers = group.services.iter().chain(of_tasks).map(provider);
     if providers.collect::<BTreeSet<_>>().len() > 1 {
         report.error("Services", "the services of a group have one provider, not several");
-    }
-}
-
-/// A service of a task must not repeat one of the group or of another task; within one task `check_all` sees to it.
-pub(super) fn check_repeated(report: &mut Report, group: &TaskGroup) {
-    let mut seen: BTreeSet<(&str, &str)> = BTreeSet::new();
-    let of_tasks = group.tasks.iter().map(|task| &task.services);
-    for services in [&group.services].into_iter().chain(of_tasks) {
-        let own: BTreeSet<(&str, &str)> =
-            services.iter().map(|service| (service.name.as_str(), service.port_label.as_str())).collect();
-        for (name, port) in own.iter().filter(|own| seen.contains(*own)) {
-            report.error(
-                "Services",
-                format!("the service \"{name}\" with port \"{port}\" stands in two places"),
-            );
-        }
-        seen.extend(own);
     }
 }
 
@@ -74,7 +59,9 @@ fn check(report: &mut Report, service: &Service, in_task: bool) {
     let mut seen = BTreeSet::new();
     for (at, check) in service.checks.iter().enumerate() {
         report.within(&format!("Checks[{at}]"), &format!("check \"{}\"", check.name), |report| {
-            if !check.name.is_empty() && !seen.insert(&check.name) {
+            let repeated = !check.name.is_empty() && !seen.insert(&check.name);
+            // Published job files have checks of one name in services of groups.
+            if repeated && in_task {
                 report.error("Name", "a second check of this name");
             }
             self::check_check(report, service, check);
@@ -130,7 +117,8 @@ fn check_check(report: &mut Report, service: &Service, check: &ServiceCheck) {
         "script" if check.command.is_empty() => report.error("Command", "a script check needs a command"),
         _ => {}
     }
-    let needs_port = check.kind != "script" && !check.expose;
+    // One that is exposed gets a port.
+    let needs_port = check.kind != "script" && !(check.expose && is_exposable(check));
     if needs_port && check.port_label.is_empty() && service.port_label.is_empty() {
         report.error("PortLabel", "neither the check nor its service has a port");
     }

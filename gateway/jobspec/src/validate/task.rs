@@ -1,7 +1,8 @@
 use std::collections::BTreeSet;
 
 use model::document::{
-    Duration, Job, LogConfig, Resources, Secret, Task, TaskGroup, Template, VolumeMount, WorkloadIdentity,
+    Duration, Job, LogConfig, Resources, Secret, Task, TaskArtifact, TaskGroup, Template, VolumeMount,
+    WorkloadIdentity,
 };
 
 use super::report::Report;
@@ -139,19 +140,7 @@ fn logs(report: &mut Report, group: &TaskGroup, logs: &LogConfig) {
 
 fn files(report: &mut Report, task: &Task) {
     for (at, artifact) in task.artifacts.iter().enumerate() {
-        report.within(&format!("Artifacts[{at}]"), "artifact", |report| {
-            if artifact.getter_source.as_deref().is_none_or(str::is_empty) {
-                report.error("GetterSource", "the artifact has no source");
-            }
-            report.one_of(
-                "GetterMode",
-                artifact.getter_mode.as_deref().unwrap_or(""),
-                &["any", "file", "dir"],
-            );
-            if escapes(artifact.relative_dest.as_deref().unwrap_or("")) {
-                report.error("RelativeDest", "the destination lies outside of the allocation directory");
-            }
-        });
+        report.within(&format!("Artifacts[{at}]"), "artifact", |report| self::artifact(report, artifact));
     }
     if let Some(payload) = &task.dispatch_payload {
         if payload.file.is_empty() {
@@ -160,6 +149,37 @@ fn files(report: &mut Report, task: &Task) {
             report.error("DispatchPayload.File", "the file lies outside of the task directory");
         }
     }
+}
+
+fn artifact(report: &mut Report, artifact: &TaskArtifact) {
+    if artifact.getter_source.as_deref().is_none_or(str::is_empty) {
+        report.error("GetterSource", "the artifact has no source");
+    }
+    report.one_of("GetterMode", artifact.getter_mode.as_deref().unwrap_or(""), &["any", "file", "dir"]);
+    // What a node fills in cannot be judged here.
+    let checksum = artifact.getter_options.get("checksum").filter(|checksum| !checksum.contains("${"));
+    if let Some(checksum) = checksum.filter(|checksum| !is_checksum(checksum)) {
+        let message =
+            format!("\"{checksum}\" is not a checksum: <type>:<hex>, of type md5, sha1, sha256 or sha512");
+        report.error("GetterOptions[checksum]", message);
+    }
+    if escapes(artifact.relative_dest.as_deref().unwrap_or("")) {
+        report.error("RelativeDest", "the destination lies outside of the allocation directory");
+    }
+}
+
+/// A digest with its kind, or `file:` and the address of a list of digests.
+fn is_checksum(text: &str) -> bool {
+    let Some((kind, value)) = text.trim().split_once(':') else { return false };
+    let digits = match kind {
+        "md5" => 32,
+        "sha1" => 40,
+        "sha256" => 64,
+        "sha512" => 128,
+        "file" => return !value.is_empty(),
+        _ => return false,
+    };
+    value.len() == digits && value.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// True when a path, seen from the task directory, leaves the allocation directory above it.

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use crate::diagnostic::{Fault, nearest};
-use crate::eval::{Value, to_bool, to_number, to_text};
+use crate::eval::{Value, set, to_bool, to_number, to_text};
 use crate::hcl::{Expr, ExprKind, Key};
 
 /// The type of a variable.
@@ -91,7 +91,7 @@ impl Type {
             Type::Number => to_number(&value),
             Type::Bool => to_bool(&value).map(Value::Bool),
             Type::List(inner) => convert_list(value, inner).map(Value::List),
-            Type::Set(inner) => convert_list(value, inner).and_then(unique).map(Value::List),
+            Type::Set(inner) => convert_list(value, inner).and_then(set).map(Value::List),
             Type::Map(inner) => convert_map(value, inner),
             Type::Tuple(types) => convert_tuple(value, types),
             Type::Object(fields) => convert_object(value, fields),
@@ -154,20 +154,4 @@ fn convert_object(value: Value, types: &BTreeMap<String, Type>) -> Result<Value,
         object.insert(name.clone(), inner.convert(value).map_err(|why| format!("\"{name}\": {why}"))?);
     }
     Ok(Value::Object(object))
-}
-
-/// Most elements of a set; removing repetitions compares each with each.
-const SET_MAX: usize = 4096;
-
-fn unique(items: Vec<Value>) -> Result<Vec<Value>, String> {
-    if items.len() > SET_MAX {
-        return Err(format!("a set of more than {SET_MAX} elements"));
-    }
-    let mut kept: Vec<Value> = Vec::new();
-    for item in items {
-        if !kept.contains(&item) {
-            kept.push(item);
-        }
-    }
-    Ok(kept)
 }

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use crate::eval::access;
 use crate::eval::convert::{to_f64, to_int, to_text, wanted};
-use crate::eval::{RESULT_MAX, Value};
+use crate::eval::{RESULT_MAX, Value, set};
 
 /// Most elements `range` makes, as in the language.
 const RANGE_MAX: usize = 1024;
@@ -179,17 +179,7 @@ pub(super) fn tolist(a: &[Value]) -> Result<Value, String> {
 }
 
 pub(super) fn toset(a: &[Value]) -> Result<Value, String> {
-    let Value::List(items) = distinct(a)? else { return Err(wanted("a list", &a[0])) };
-    Ok(Value::List(in_order(items)))
-}
-
-/// Sets are gone through in order: numbers by value, the rest by text.
-fn in_order(mut items: Vec<Value>) -> Vec<Value> {
-    items.sort_by(|x, y| match (x, y) {
-        (Value::Int(x), Value::Int(y)) => x.cmp(y),
-        _ => to_text(x).unwrap_or_default().cmp(&to_text(y).unwrap_or_default()),
-    });
-    items
+    set(list(&a[0])?.to_vec()).map(Value::List)
 }
 
 pub(super) fn setunion(a: &[Value]) -> Result<Value, String> {

@@ -36,6 +36,7 @@ pub fn router() -> Router<Server> {
         .route("/v1/client/allocation/{id}/signal", write(signal))
         .route("/v1/client/allocation/{id}/gc", any(collect))
         .route("/v1/client/allocation/{id}/checks", get(checks))
+        .route("/v1/allocation/{id}/checks", get(checks))
         .route("/v1/client/allocation/{id}/pause", write(set_pause).get(pause))
         .route("/v1/client/allocation/{id}/{verb}", any(absent))
         .layer(map_response(open_to_all_origins))

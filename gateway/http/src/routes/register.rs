@@ -155,8 +155,7 @@ impl Files for NoDisk {
     }
 
     fn random(&self) -> Option<[u8; 16]> {
-        let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes).ok().map(|()| bytes)
+        Some(crate::request::random())
     }
 }
 

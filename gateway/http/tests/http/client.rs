@@ -255,8 +255,9 @@ async fn the_metadata_of_a_node_is_read_and_changed_on_it() {
 async fn checks_and_schedules_are_asked_of_the_node() {
     let (cluster, alloc) = placed().await;
     cluster.link.answers(method::ALLOCATIONS_CHECKS, &AllocChecksResponse::default());
-    let checks = cluster.get(&format!("/v1/client/allocation/{alloc}/checks")).await;
-    assert_eq!(checks.json(), json!({}));
+    for path in [format!("/v1/client/allocation/{alloc}/checks"), format!("/v1/allocation/{alloc}/checks")] {
+        assert_eq!(cluster.get(&path).await.json(), json!({}));
+    }
     cluster.link.answers(method::ALLOCATIONS_GET_PAUSE_STATE, &AllocGetPauseResponse::default());
     let path = format!("/v1/client/allocation/{alloc}/pause");
     assert_eq!(cluster.get(&format!("{path}?task=server")).await.json(), json!({"ScheduleState": ""}));

@@ -245,6 +245,12 @@ async fn a_job_file_is_parsed_without_being_registered() {
     let ask = json!({"JobHCL": hcl, "Variables": "count = 3", "Canonicalize": true});
     let job = cluster.put("/v1/jobs/parse", &ask).await.json();
     assert_holds(&job, &json!({"ID": "web", "Priority": 50, "TaskGroups": [{"Count": 3}]}));
+    // Chance is the server's to give, its disk is not.
+    let file = |meta: &str| json!({"JobHCL": format!("job \"a\" {{\n meta {{\n  k = {meta}\n }}\n}}")});
+    let drawn = cluster.put("/v1/jobs/parse", &file("uuidv4()")).await.json();
+    assert_eq!(drawn["Meta"]["k"].as_str().unwrap().len(), 36, "{drawn}");
+    let read = cluster.put("/v1/jobs/parse", &file("file(\"/etc/hostname\")")).await;
+    assert_eq!(read.status, 400, "{}", read.text());
     cluster.put("/v1/jobs/parse", &json!({"JobHCL": " "})).await.refused(400, "Job spec is empty");
     let wrong = cluster.put("/v1/jobs/parse", &json!({"JobHCL": "job {"})).await;
     assert_eq!(wrong.status, 400);

@@ -11,6 +11,10 @@ use crate::gossip::Standing;
 /// How long a voter that gossip never heard of is waited for: a leader that has just started knows nobody yet.
 pub const UNKNOWN_GRACE: Duration = Duration::from_secs(60);
 
+/// Who answered the leader this lately is not dead, whatever gossip says: right after a cut, a suspicion may run out
+/// before its denial arrives. Shorter than any suspicion, so that nobody who is really gone stays for it.
+pub const HEARD_LATELY: Duration = Duration::from_secs(2);
+
 /// A member of the raft cluster, as the leader sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
@@ -140,7 +144,7 @@ fn add(rules: &Autopilot, scene: &Scene) -> Option<Step> {
 
 fn remove_dead(rules: &Autopilot, scene: &Scene) -> Option<Step> {
     let dead = |peer: &&Peer| match scene.server(peer.number) {
-        _ if peer.number == scene.own => false,
+        _ if peer.number == scene.own || peer.last_contact.is_some_and(|ago| ago <= HEARD_LATELY) => false,
         Some(server) => server.standing == Standing::Failed,
         // Where it was a living voter is now: it need not be waited for.
         None => scene.leading_for >= UNKNOWN_GRACE || is_replaced(scene, peer),

@@ -15,7 +15,8 @@ fn scene(lines: &[&str]) -> Scene {
         let number: u64 = words[0].parse().unwrap();
         let address = format!("10.0.0.{number}:4647");
         if words[1] != "-" {
-            let last_contact = Some(Duration::from_millis(50));
+            let silent = words[2] == "failed" || words[2] == "unknown";
+            let last_contact = Some(Duration::from_millis(if silent { 5_000 } else { 50 }));
             let (voter, matched) = (words[1] == "v", Some(1_000));
             scene.peers.push(Peer { number, address: address.clone(), voter, last_contact, matched });
         }
@@ -80,6 +81,17 @@ fn a_voter_nobody_heard_of_is_given_up_after_a_while() {
     let mut scene = scene(&["1 v alive 60", "2 v alive 60", "3 v unknown"]);
     scene.leading_for = UNKNOWN_GRACE;
     assert_eq!(says(next_step(&Autopilot::default(), &scene)), "remove 3");
+}
+
+#[test]
+fn who_answers_the_leader_is_not_dead() {
+    let mut scene = scene(&["1 v alive 60", "2 v alive 60", "3 v failed 1"]);
+    scene.peers[2].last_contact = Some(HEARD_LATELY);
+    assert_eq!(says(next_step(&Autopilot::default(), &scene)), "nothing");
+    for silent in [Some(Duration::from_millis(2_001)), None] {
+        scene.peers[2].last_contact = silent;
+        assert_eq!(says(next_step(&Autopilot::default(), &scene)), "remove 3");
+    }
 }
 
 #[test]

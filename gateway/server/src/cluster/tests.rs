@@ -58,11 +58,12 @@ struct Fake {
 impl Consensus for Fake {
     fn status(&self) -> Status {
         let raft = self.world.raft.lock();
+        let running: Vec<String> = self.world.clusters.lock().keys().cloned().collect();
         let peer = |(number, (address, voter)): (&u64, &(String, bool))| Peer {
             number: *number,
             address: address.clone(),
             voter: *voter,
-            last_contact: Some(base::Duration::from_millis(20)),
+            last_contact: running.contains(address).then_some(base::Duration::from_millis(20)),
             matched: Some(100),
         };
         Status {

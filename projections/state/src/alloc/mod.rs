@@ -5,6 +5,7 @@ pub(crate) mod fold;
 pub(crate) mod hash;
 pub mod reschedule;
 mod state;
+mod totals;
 mod view;
 
 pub use state::{Alloc, AllocRow, Allocs, Health, KnownState, Transition};

@@ -8,6 +8,7 @@ use model::document::{
 
 use super::reschedule::tracker;
 use super::state::{Alloc, Health};
+use super::totals;
 use crate::State;
 use crate::job;
 
@@ -16,6 +17,7 @@ pub fn document(state: &State, alloc: &Alloc) -> Allocation {
     let owner = state.jobs.get(alloc.job);
     let report = &*alloc.report;
     let text = |id: Option<model::AllocId>| id.map(|id| id.to_string()).unwrap_or_default();
+    let given = allocated_resources(state, alloc);
     Allocation {
         id: alloc.id.to_string(),
         namespace: owner.key.namespace.clone(),
@@ -26,7 +28,10 @@ pub fn document(state: &State, alloc: &Alloc) -> Allocation {
         job_id: owner.key.id.clone(),
         job: Some(job_document(state, alloc)),
         task_group: alloc.group.to_string(),
-        allocated_resources: Some(allocated_resources(state, alloc)),
+        resources: Some(totals::of_all(&given)),
+        shared_resources: Some(totals::of_shared(&given.shared)),
+        task_resources: totals::of_tasks(&given),
+        allocated_resources: Some(given),
         metrics: Some((*alloc.metrics).clone()),
         desired_status: alloc.desired.to_string(),
         desired_description: alloc.desired_description.to_string(),

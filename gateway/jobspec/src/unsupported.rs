@@ -1,14 +1,18 @@
 //! What a job asks for that this release reads but does not do. The list shrinks as releases grow.
 
-use model::document::{Job, NetworkResource, Resources, Service, Task, TaskGroup, UpdateStrategy};
+use model::document::{
+    Consul, Duration, Job, NetworkResource, Resources, Service, Task, TaskGroup, UpdateStrategy,
+    WorkloadIdentity,
+};
+
+use crate::canonical::{DEFAULT_AUDIENCE, DEFAULT_STAGGER};
 
 /// Drivers whose `config` is executed.
 const DRIVERS: [&str; 2] = ["raw_exec", "mock_driver"];
 
-/// One sentence for each block or attribute that its author wrote and this release does not execute, or has a newer
-/// spelling for.
+/// One sentence for each block or attribute that this release does not execute, or has a newer spelling for.
 ///
-/// For jobs as parsed: on a canonical job it would name defaults nobody wrote.
+/// Defaults are not named, whether they were written or not: jobs come as parsed, canonical, or as a server showed them.
 pub fn unsupported(job: &Job) -> Vec<String> {
     let mut all = Names { place: String::new(), found: Vec::new() };
     all.name(&[("multiregion", job.multiregion.is_some())]);
@@ -23,6 +27,22 @@ pub fn unsupported(job: &Job) -> Vec<String> {
         }
     }
     all.found
+}
+
+/// It is about another Consul than the default one, or another part of it.
+fn is_special(consul: &Consul) -> bool {
+    let is_default = consul.namespace.is_empty() && consul.partition.is_empty();
+    !is_default || !matches!(consul.cluster.as_str(), "" | "default")
+}
+
+/// It is not the identity that every task is given unasked.
+fn is_own(identity: &WorkloadIdentity) -> bool {
+    let unasked = WorkloadIdentity {
+        name: "default".to_string(),
+        audience: vec![DEFAULT_AUDIENCE.to_string()].into(),
+        ..WorkloadIdentity::default()
+    };
+    *identity != unasked && *identity != WorkloadIdentity::default()
 }
 
 struct Names {
@@ -49,7 +69,7 @@ impl Names {
         let disk = group.ephemeral_disk.clone().unwrap_or_default();
         let restart = group.restart_policy.as_ref();
         self.name(&[
-            ("consul", group.consul.is_some()),
+            ("consul", group.consul.as_ref().is_some_and(is_special)),
             ("ephemeral_disk migrate", disk.migrate == Some(true)),
             (
                 "restart render_templates",
@@ -70,12 +90,10 @@ impl Names {
         group.services.iter().for_each(|service| self.service(service));
     }
 
-    /// There are no checks to ask, and no updates without a deployment to pace.
+    /// There are no updates without a deployment to pace.
     fn update(&mut self, update: &UpdateStrategy) {
-        self.name(&[
-            ("update stagger", update.stagger.is_some()),
-            ("update health_check \"checks\"", update.health_check.as_deref() == Some("checks")),
-        ]);
+        let default = [Duration::default(), DEFAULT_STAGGER];
+        self.name(&[("update stagger", update.stagger.is_some_and(|stagger| !default.contains(&stagger)))]);
     }
 
     fn network(&mut self, network: &NetworkResource) {
@@ -112,9 +130,9 @@ impl Names {
             ("artifact", !task.artifacts.is_empty()),
             ("template", !task.templates.is_empty()),
             ("vault", task.vault.is_some()),
-            ("consul", task.consul.is_some()),
+            ("consul", task.consul.as_ref().is_some_and(is_special)),
             ("secret", !task.secrets.is_empty()),
-            ("identity", task.identity.is_some() || !task.identities.is_empty()),
+            ("identity", task.identities.iter().chain(&task.identity).any(is_own)),
             ("action", !task.actions.is_empty()),
             ("schedule", task.schedule.is_some()),
             ("scaling", !task.scaling_policies.is_empty()),

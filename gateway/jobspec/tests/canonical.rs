@@ -101,6 +101,27 @@ fn services_and_checks_are_named_after_their_place() {
     assert_eq!(group.tasks[0].services[1].name, "shop-x-t");
 }
 
+#[test]
+fn servers_show_where_services_belong() {
+    let mut given = job(json!({
+        "ID": "shop", "Namespace": "team",
+        "TaskGroups": [{
+            "Name": "web",
+            "Services": [{ "Provider": "nomad", "Namespace": "copied" }],
+            "Tasks": [{ "Name": "t", "Services": [{ "Checks": [{ "Type": "script" }] }] }],
+        }],
+    }));
+    apply_defaults(&mut given);
+    assert_eq!(given.task_groups[0].consul, None, "what is left open is the server's to say");
+    canonicalize(&mut given);
+    let group = &given.task_groups[0];
+    assert_eq!(group.consul.as_ref().unwrap().cluster, "default");
+    let (of_group, of_task) = (&group.services[0], &group.tasks[0].services[0]);
+    assert_eq!((of_group.namespace.as_str(), of_group.task_name.as_str()), ("team", ""));
+    assert_eq!((of_task.namespace.as_str(), of_task.task_name.as_str()), ("default", "t"));
+    assert_eq!(of_task.checks[0].task_name, "t");
+}
+
 /// D90. The scheduling reference has servers take the older spellings in and ignore them; here they mean what they say.
 #[test]
 fn older_spellings_of_disconnect_become_the_block() {

@@ -339,7 +339,7 @@ group "web" {
 
 #[test]
 fn what_is_executed_is_not_warned_about() {
-    let job = parsed(
+    let mut job = parsed(
         r#"type = "service"
 constraint { distinct_hosts = true }
 group "g" {
@@ -365,6 +365,12 @@ group "g" {
 }"#,
     );
     assert_eq!(unsupported(&job), [""; 0]);
+    canonicalize(&mut job);
+    assert_eq!(
+        unsupported(&job),
+        [""; 0],
+        "nor what servers filled in, in a job that is read and given back"
+    );
 }
 
 #[test]

@@ -33,9 +33,12 @@ const fn secs(secs: i64) -> Option<Duration> {
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 
+/// How long a rolling update waits between its steps where nothing is said.
+pub(crate) const DEFAULT_STAGGER: Duration = Duration::from_secs(30);
+
 fn update_default() -> UpdateStrategy {
     UpdateStrategy {
-        stagger: secs(30),
+        stagger: Some(DEFAULT_STAGGER),
         max_parallel: Some(1),
         health_check: Some("checks".to_string()),
         min_healthy_time: secs(10),

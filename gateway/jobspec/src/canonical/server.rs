@@ -10,8 +10,11 @@ use super::{connect, expose, fill, fill_text, gateway, task};
 
 /// The pool of nodes that belong to no other.
 const DEFAULT_NODE_POOL: &str = "default";
+/// The Consul that is meant where none is named, and where a service goes there.
+const DEFAULT_CLUSTER: &str = "default";
+const DEFAULT_CONSUL_NAMESPACE: &str = "default";
 /// Whom the identity of every task speaks to.
-const DEFAULT_AUDIENCE: &str = "nomadproject.io";
+pub(crate) const DEFAULT_AUDIENCE: &str = "nomadproject.io";
 
 pub(super) fn complete(job: &mut Job) {
     if job.datacenters.is_empty() {
@@ -77,8 +80,9 @@ fn complete_group(group: &mut TaskGroup, names: &Names) {
         scaling.target = names.target(&[("Group", &name)]);
     }
     for service in &mut group.services {
-        complete_service(service, &Owner { job: &names.name, group: &name, task: None });
+        complete_service(service, names, &Owner { job: &names.name, group: &name, task: None });
     }
+    fill_text(&mut group.consul.get_or_insert_default().cluster, DEFAULT_CLUSTER);
     inject(group, names);
     for task in &mut group.tasks {
         complete_task(task, names, &name);
@@ -135,7 +139,7 @@ fn complete_task(task: &mut Task, names: &Names, group: &str) {
         policy.target = names.target(&[("Group", group), ("Task", &task.name)]);
     }
     for service in &mut task.services {
-        complete_service(service, &Owner { job: &names.name, group, task: Some(&task.name) });
+        complete_service(service, names, &Owner { job: &names.name, group, task: Some(&task.name) });
     }
 }
 
@@ -156,11 +160,20 @@ fn complete_network(network: &mut NetworkResource) {
 }
 
 /// The service's own restart rule has been copied into its checks.
-fn complete_service(service: &mut Service, owner: &Owner) {
+fn complete_service(service: &mut Service, names: &Names, owner: &Owner) {
     service.check_restart = None;
     service.name = owner.expand(&service.name);
-    let Service { name, checks, .. } = service;
+    match service.provider.as_str() {
+        // Wherever the document came from: it is the job that is registered.
+        "nomad" => service.namespace.clone_from(&names.namespace),
+        _ => fill_text(&mut service.namespace, DEFAULT_CONSUL_NAMESPACE),
+    }
+    let Service { name, checks, task_name, .. } = service;
     for check in checks.iter_mut().filter(|check| check.name.is_empty()) {
         check.name = format!("service: {name:?} check");
+    }
+    if let Some(task) = owner.task {
+        fill_text(task_name, task);
+        checks.iter_mut().for_each(|check| fill_text(&mut check.task_name, task));
     }
 }

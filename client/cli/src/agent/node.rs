@@ -8,6 +8,17 @@ use node::settings::{Capacity, GcSettings, Reserved};
 use super::{Process, advertised};
 use crate::settings::Settings;
 
+/// What the proxies of Connect are run with where the operator says nothing else; jobs read it as `${meta.connect.…}`.
+const CONNECT_META: [(&str, &str); 6] = [
+    ("connect.sidecar_image", ENVOY_IMAGE),
+    ("connect.gateway_image", ENVOY_IMAGE),
+    ("connect.log_level", "info"),
+    ("connect.proxy_concurrency", "1"),
+    ("connect.transparent_proxy.default_uid", "101"),
+    ("connect.transparent_proxy.default_outbound_port", "15001"),
+];
+const ENVOY_IMAGE: &str = "docker.io/envoyproxy/envoy:v${NOMAD_envoy_version}";
+
 pub fn settings(settings: &Settings, process: &Process<'_>, home: &Path) -> anyhow::Result<node::Settings> {
     let client = &settings.client;
     let http = advertised(settings.advertise.http.as_deref(), settings.http_ip(), settings.ports.http)?;
@@ -20,7 +31,11 @@ pub fn settings(settings: &Settings, process: &Process<'_>, home: &Path) -> anyh
         node_name: settings.name.clone(),
         node_class: client.node_class.clone(),
         node_pool: client.node_pool.clone(),
-        meta: client.meta.clone(),
+        meta: CONNECT_META
+            .map(|(key, value)| (key.into(), value.into()))
+            .into_iter()
+            .chain(client.meta.clone())
+            .collect(),
         http_address: http,
         tls_http: false,
         reserved: Reserved {

@@ -33,9 +33,9 @@ fn is_over(state: &State, job: &JobState) -> bool {
         && wanted.periodic.is_none()
         && (wanted.parameterized_job.is_none() || wanted.dispatched);
     let is_tagged = job.notes.as_ref().is_some_and(|notes| !notes.tags.is_empty());
-    let ran = job.had_evals || job.stopped;
+    let ran = job.had_evals || job.is_stopped();
     let runs = || job.allocs.iter().any(|row| !state.allocs.get(*row).client.is_terminal());
-    (job.stopped || ends_by_itself)
+    (job.is_stopped() || ends_by_itself)
         && ran
         && job.status == model::JobStatus::Dead
         && job.live_evals.is_empty()

@@ -55,7 +55,7 @@ fn response(
     let run = dry_run(state, command, u64::from_le_bytes(random()), now())?;
     let stored = state.jobs.lookup(key);
     let shown = |job: &JobState| state::job::document(job, job.current());
-    let before = stored.filter(|job| !job.stopped).map(shown);
+    let before = stored.filter(|job| !job.is_stopped()).map(shown);
     let diff = wants_diff.then(|| {
         // As it would be stored: what servers fill in is no difference.
         let after = run.state.jobs.lookup(key).map(shown).unwrap_or_default();

@@ -136,7 +136,7 @@ fn complete(job: &JobState, policy: &ScalingPolicy, group: &str, task: &str) -> 
     ScalingPolicy {
         id: id.to_string(),
         kind: kind.to_string(),
-        enabled: Some(policy.enabled.unwrap_or(true) && !job.stopped),
+        enabled: Some(policy.enabled.unwrap_or(true) && !job.is_stopped()),
         target,
         create_index: job.created.0,
         modify_index: job.job_modified.0,

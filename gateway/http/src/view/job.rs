@@ -20,7 +20,7 @@ pub fn stub(all: &State, state: &JobState, with_meta: bool) -> JobListStub {
         priority: i64::from(state.current().priority()),
         periodic: job.periodic.is_some(),
         parameterized_job: job.parameterized_job.is_some() && !job.dispatched,
-        stop: state.stopped,
+        stop: state.is_stopped(),
         status: state.status.to_string(),
         status_description: String::new(),
         job_summary: summary(all, state),
@@ -87,7 +87,7 @@ pub fn scale_status(all: &State, state: &JobState) -> JobScaleStatusResponse {
         namespace: state.key.namespace.clone(),
         job_create_index: state.created.0,
         job_modify_index: state.job_modified.0,
-        job_stopped: state.stopped,
+        job_stopped: state.is_stopped(),
         task_groups: current.job.task_groups.iter().map(group).collect(),
     }
 }

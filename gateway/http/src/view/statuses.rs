@@ -35,7 +35,7 @@ pub fn line(state: &State, job: &JobState) -> JobStatusesJob {
         child_statuses: children.map(|child| child.status.to_string()).collect::<List<_>>(),
         parent_id: wanted.parent_id.clone().unwrap_or_default(),
         latest_deployment: latest(state, job).map(deployment),
-        stop: job.stopped,
+        stop: job.is_stopped(),
         is_pack: wanted.meta.keys().any(|key| key.starts_with("pack.")),
         status: job.status.to_string(),
     }

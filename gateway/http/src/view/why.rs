@@ -30,7 +30,7 @@ pub fn job(feed: &Feed, state: &State, row: JobRow) -> JobWhy {
     let groups = job.groups.iter().map(|(name, counts)| {
         let per_node = job.current().kind.is_per_node();
         let now = GroupNow {
-            wanted: if per_node || job.stopped { 0 } else { wanted(name).max(0) as u64 },
+            wanted: if per_node || job.is_stopped() { 0 } else { wanted(name).max(0) as u64 },
             running: counts.running.into(),
             starting: counts.starting.into(),
             queued: counts.queued.into(),
@@ -46,7 +46,7 @@ pub fn job(feed: &Feed, state: &State, row: JobRow) -> JobWhy {
         namespace: job.key.namespace.clone(),
         kind: job.current().kind.to_string(),
         status: job.status.to_string(),
-        stopped: job.stopped,
+        stopped: job.is_stopped(),
         groups: groups.collect(),
         waits_for: waits(state, row),
         evaluation: newest_decision(state, row).map(|eval| evaluation(feed, state, eval)),

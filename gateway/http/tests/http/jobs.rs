@@ -183,7 +183,10 @@ async fn a_stopped_job_stays_until_it_is_purged() {
     let stopped = cluster.delete("/v1/job/web").await;
     assert_holds(&stopped.json(), &json!({"EvalCreateIndex": stopped.index(), "VolumeEvalID": ""}));
     assert_eq!(cluster.get("/v1/job/web").await.json()["Stop"], true);
-    assert_eq!(cluster.get("/v1/job/web/versions").await.json()["Versions"].as_array().unwrap().len(), 2);
+    cluster.delete("/v1/job/web").await;
+    let versions = cluster.get("/v1/job/web/versions").await.json()["Versions"].clone();
+    let stops: Vec<_> = versions.as_array().unwrap().iter().map(|version| &version["Stop"]).collect();
+    assert_eq!(stops, [true, true, false], "what was a stop stays one");
     cluster
         .delete("/v1/job/web?eval_priority=101")
         .await

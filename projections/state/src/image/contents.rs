@@ -8,7 +8,7 @@ use crate::{State, TableIndexes};
 const MAGIC: &[u8; 8] = b"SOJSTATE";
 
 /// The layout of the chunks. It changes when any of them does: what a release does not know it refuses.
-const FORMAT: u16 = 1;
+const FORMAT: u16 = 2;
 
 const DIGEST: usize = 88;
 const ROWS: usize = DIGEST + Digest::LEN;

@@ -17,7 +17,6 @@ pub(super) fn encode(jobs: &[Arc<JobState>]) -> Vec<u8> {
     to.texts(jobs.iter().map(|job| job.key.namespace.as_bytes()));
     to.texts(jobs.iter().map(|job| job.key.id.as_bytes()));
     to.flags(jobs.iter().map(|job| job.purged));
-    to.flags(jobs.iter().map(|job| job.stopped));
     to.flags(jobs.iter().map(|job| job.had_evals));
     to.u8s(jobs.iter().map(|job| job.status as u8));
     to.indexes(jobs.iter().map(|job| job.created));
@@ -57,6 +56,7 @@ fn encode_versions<'a>(to: &mut Writer, versions: impl Iterator<Item = &'a Arc<J
     let mut documents: Dictionary<'_, Kept<Job>> = Dictionary::new();
     let mut submissions: Dictionary<'_, Kept<JobSubmission>> = Dictionary::new();
     to.u64s(versions.clone().map(|version| version.version));
+    to.flags(versions.clone().map(|version| version.stop));
     to.u8s(versions.clone().map(|version| version.kind as u8));
     to.indexes(versions.clone().map(|version| version.job_created));
     to.indexes(versions.clone().map(|version| version.registered));
@@ -98,7 +98,7 @@ pub(super) struct Documents {
 pub(super) fn decode(bytes: &[u8], len: usize, documents: &Documents) -> Result<Vec<JobState>, Fault> {
     let mut from = Reader(bytes);
     let (namespaces, ids) = (from.strings(len)?, from.strings(len)?);
-    let (purged, stopped, had_evals) = (from.u8s(len)?, from.u8s(len)?, from.u8s(len)?);
+    let (purged, had_evals) = (from.u8s(len)?, from.u8s(len)?);
     let statuses = from.u8s(len)?;
     let (created, modified): (Column<'_, 8>, Column<'_, 8>) = (from.column(len)?, from.column(len)?);
     let (wanted, summary): (Column<'_, 8>, Column<'_, 8>) = (from.column(len)?, from.column(len)?);
@@ -118,7 +118,6 @@ pub(super) fn decode(bytes: &[u8], len: usize, documents: &Documents) -> Result<
         Ok(JobState {
             key: JobKey::new(namespaces[job], ids[job]),
             purged: purged[job] != 0,
-            stopped: stopped[job] != 0,
             status: state(JobStatus::from_number, statuses[job])?,
             versions,
             created: created.index(job),
@@ -157,7 +156,7 @@ fn decode_versions(
     documents: &Documents,
 ) -> Result<Vec<Arc<JobVersion>>, Fault> {
     let numbers: Column<'_, 8> = from.column(len)?;
-    let kinds = from.u8s(len)?;
+    let (stops, kinds) = (from.u8s(len)?, from.u8s(len)?);
     let (job_created, registered): (Column<'_, 8>, Column<'_, 8>) = (from.column(len)?, from.column(len)?);
     let submitted: Column<'_, 8> = from.column(len)?;
     let (job, submission): (Column<'_, 4>, Column<'_, 4>) = (from.column(len)?, from.column(len)?);
@@ -170,6 +169,7 @@ fn decode_versions(
         };
         Ok(Arc::new(JobVersion {
             version: numbers.u64(row),
+            stop: stops[row] != 0,
             job: at(&jobs, job.u32(row))?.clone(),
             kind: state(JobType::from_number, kinds[row])?,
             job_created: job_created.index(row),

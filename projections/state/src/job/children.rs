@@ -79,7 +79,7 @@ pub fn launch(
     if current.parameterized_job.is_some() && !current.dispatched {
         return refused("it is parameterized: dispatch it");
     }
-    if parent.stopped {
+    if parent.is_stopped() {
         return refused("it is stopped");
     }
     let overlaps = || schedule.prohibit_overlap == Some(true) && has_live_child(state, key);
@@ -104,7 +104,7 @@ fn check_dispatch(parent: &JobState, request: &DispatchJob) -> Result<(), Reject
     let Some(takes) = current.parameterized_job.as_ref().filter(|_| !current.dispatched) else {
         return refused(format!("Specified job {id:?} is not a parameterized job"));
     };
-    if parent.stopped {
+    if parent.is_stopped() {
         return refused(format!("Specified job {id:?} is stopped"));
     }
     let size = request.payload.len();

@@ -35,7 +35,7 @@ pub fn register(state: &State, ctx: &mut Context, request: &RegisterJob) -> Resu
         may_become(stored, &request.job, kind)?;
     }
     let job = wanted(stored, request);
-    let unchanged = stored.is_some_and(|stored| !stored.stopped && *stored.current().job == job);
+    let unchanged = stored.is_some_and(|stored| !stored.is_stopped() && *stored.current().job == job);
     let mut events: Vec<Event> = Vec::new();
     let job_modify = match stored {
         Some(stored) if unchanged => stored.job_modified,

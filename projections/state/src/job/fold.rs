@@ -25,6 +25,7 @@ impl Jobs {
         }
         let version = JobVersion {
             version: event.version,
+            stop: false,
             job,
             kind,
             job_created: state.created,
@@ -33,7 +34,6 @@ impl Jobs {
             submission: (!event.submission.is_empty()).then(|| Kept::new(event.submission.0.clone())),
         };
         state.add_version(version);
-        state.stopped = false;
         (state.modified, state.job_modified, state.summary_modified) = (at.index, at.index, at.index);
         if known.is_none() {
             self.adopt(row);
@@ -42,18 +42,17 @@ impl Jobs {
         row
     }
 
-    /// Being stopped is a version too: the same job, not wanted.
     pub(crate) fn stopped(&mut self, at: Moment, event: &JobStopped) -> JobRow {
         let row = self.known(&event.key);
         let state = self.get_mut(row);
         let stopped = JobVersion {
             version: event.version,
+            stop: true,
             registered: at.index,
             submitted: at.time,
             ..JobVersion::clone(state.current())
         };
         state.add_version(stopped);
-        state.stopped = true;
         (state.modified, state.job_modified) = (at.index, at.index);
         row
     }
@@ -110,7 +109,6 @@ impl Jobs {
         let row = self.rows.push(Arc::new(JobState {
             key: key.clone(),
             purged: false,
-            stopped: false,
             status: JobStatus::Pending,
             versions: Vec::new(),
             created: index,
@@ -197,13 +195,13 @@ fn status(job: &JobState, deploys: bool) -> JobStatus {
     let wanted = &job.current().job;
     let stays = wanted.periodic.is_some() || wanted.parameterized_job.is_some() && !wanted.dispatched;
     if stays || job.current().kind == JobType::System {
-        return if job.stopped { JobStatus::Dead } else { JobStatus::Running };
+        return if job.is_stopped() { JobStatus::Dead } else { JobStatus::Running };
     }
     if deploys || job.live_allocs > 0 {
         JobStatus::Running
     } else if !job.live_evals.is_empty() {
         JobStatus::Pending
-    } else if job.had_evals || job.stopped {
+    } else if job.had_evals || job.is_stopped() {
         JobStatus::Dead
     } else {
         JobStatus::Pending

@@ -13,7 +13,7 @@ pub(crate) fn row(evals: &Evals) -> impl Fn(u32, &Arc<JobState>) -> u64 {
 
 /// A version, wherever it is held.
 pub(crate) fn version(hash: &mut StableHash, version: &JobVersion) {
-    hash.pair(version.version, version.kind as u64);
+    hash.pair(version.version, version.kind as u64 | u64::from(version.stop) << 8);
     hash.pair(version.job.hash(), version.submission.as_ref().map_or(0, |submission| submission.hash()));
     hash.pair(version.job_created.0, version.registered.0);
     hash.word(version.submitted.0 as u64);
@@ -23,7 +23,7 @@ fn of_job(row: u32, job: &JobState, blocked: Option<EvalRow>) -> u64 {
     let mut hash = Domain::Job.row(row);
     hash.text(&job.key.namespace);
     hash.text(&job.key.id);
-    let flags = u64::from(job.purged) | u64::from(job.stopped) << 1 | u64::from(job.had_evals) << 2;
+    let flags = u64::from(job.purged) | u64::from(job.is_stopped()) << 1 | u64::from(job.had_evals) << 2;
     hash.pair(flags, job.status as u64);
     hash.pair(job.created.0, job.modified.0);
     hash.pair(job.job_modified.0, job.summary_modified.0);

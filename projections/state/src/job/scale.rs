@@ -53,7 +53,7 @@ fn check(state: &State, job: &JobState, request: &ScaleJob, count: i64) -> Resul
     if request.error {
         return invalid("scaling action should not contain count if error is true".to_string());
     }
-    if job.stopped {
+    if job.is_stopped() {
         return invalid(format!("job {:?} is stopped and cannot be scaled", job.key.id));
     }
     if count < 0 {

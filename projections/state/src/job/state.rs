@@ -23,6 +23,8 @@ pub struct JobRow(pub u32);
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobVersion {
     pub version: u64,
+    /// Being stopped is a version too: the same job, not wanted.
+    pub stop: bool,
     /// Canonical, as it was registered; what the servers know besides is not in it.
     pub job: Kept<Job>,
     pub kind: JobType,
@@ -84,7 +86,6 @@ pub struct JobState {
     pub key: JobKey,
     /// Forgotten: the row stays, the job does not.
     pub purged: bool,
-    pub stopped: bool,
     pub status: JobStatus,
     /// Newest first; the first is what is wanted now.
     pub versions: Vec<Arc<JobVersion>>,
@@ -117,6 +118,10 @@ impl JobState {
         self.versions.iter().find(|version| version.version == number)
     }
 
+    pub fn is_stopped(&self) -> bool {
+        self.current().stop
+    }
+
     pub fn is_stable(&self, version: u64) -> bool {
         self.stable.contains(&version)
     }
@@ -135,7 +140,7 @@ impl JobState {
 
     /// Wanted, as far as anybody can still want it.
     pub fn is_wanted(&self) -> bool {
-        !self.purged && !self.stopped
+        !self.purged && !self.is_stopped()
     }
 }
 

@@ -8,7 +8,7 @@ use crate::job::GroupSummary;
 pub fn document(job: &JobState, version: &JobVersion) -> Job {
     let current = version.version == job.current().version;
     Job {
-        stop: Some(job.stopped && current),
+        stop: Some(version.stop),
         status: Some(job.status.to_string()),
         stable: Some(job.is_stable(version.version)),
         version: Some(version.version),
@@ -26,7 +26,7 @@ pub fn summary(job: &JobState) -> impl Iterator<Item = (&str, GroupSummary)> {
     // A system job wants one per node: what is queued is only known evaluation by evaluation.
     let per_node = job.current().kind == JobType::System;
     job.groups.iter().map(move |(name, counts)| {
-        let queued = if per_node && job.stopped { 0 } else { counts.queued };
+        let queued = if per_node && job.is_stopped() { 0 } else { counts.queued };
         (name.as_str(), GroupSummary { queued, ..*counts })
     })
 }

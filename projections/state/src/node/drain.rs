@@ -121,7 +121,7 @@ fn spared<'s>(state: &'s State, here: &[&'s Alloc]) -> Vec<&'s Alloc> {
 fn spare(state: &State, job: JobRow, name: &str) -> usize {
     let job = state.jobs.get(job);
     // What nobody wants any more is stopped without being asked to move.
-    let Some(group) = job.current().group(name).filter(|_| !job.stopped) else { return 0 };
+    let Some(group) = job.current().group(name).filter(|_| !job.is_stopped()) else { return 0 };
     let max_parallel = group.migrate.as_ref().and_then(|migrate| migrate.max_parallel);
     let stay = group.count.unwrap_or(1) - max_parallel.unwrap_or(MAX_PARALLEL);
     let allocs = job.allocs.iter().map(|row| state.allocs.get(*row)).filter(|alloc| &*alloc.group == name);

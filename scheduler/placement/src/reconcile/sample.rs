@@ -30,6 +30,7 @@ impl Sample {
         let job = Job { id: Some("job".into()), task_groups: vec![group].into(), ..Job::default() };
         let version = JobVersion {
             version: 0,
+            stop: false,
             job: Kept::of(&job),
             kind: JobType::Service,
             job_created: Index(1),

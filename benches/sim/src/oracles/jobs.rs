@@ -184,7 +184,7 @@ impl Writes {
 
 fn register(state: &State, key: &JobKey) -> Option<Register> {
     let job = state.jobs.lookup(key)?;
-    Some(Register { value: value_of(&job.current().job).unwrap_or_default(), stopped: job.stopped })
+    Some(Register { value: value_of(&job.current().job).unwrap_or_default(), stopped: job.is_stopped() })
 }
 
 fn write_of(command: &Command) -> Write {

@@ -11,7 +11,7 @@ use api::{
     JobDispatchRequest, JobDispatchResponse, JobTagResponse, PeriodicForceResponse, TagVersionRequest,
 };
 
-use super::jobs::key;
+use super::jobs::{self, key};
 use super::write;
 use crate::answer::{self, Answer, written};
 use crate::error::Failure;
@@ -68,7 +68,11 @@ fn token(write: &Write) -> String {
 
 async fn dispatched(server: &Server, write: &Write, command: DispatchJob) -> Answer {
     let namespace = command.key.namespace.clone();
-    let receipt = server.submit(write, Command::DispatchJob(Box::new(command))).await?;
+    let submitted = server.submit(write, Command::DispatchJob(Box::new(command))).await;
+    let receipt = submitted.map_err(|failure| match failure == Failure::not_found(jobs::NOT_FOUND) {
+        true => Failure::not_found("parameterized job not found"),
+        false => failure,
+    })?;
     let child = receipt.reply.child.clone().unwrap_or_default();
     let eval = receipt.reply.evals.first();
     let created =

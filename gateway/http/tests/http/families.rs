@@ -53,7 +53,7 @@ async fn a_dispatch_that_does_not_fit_is_refused() {
     got.refused(500, "Dispatch did not provide required meta keys: [who]");
     let got = cluster.put("/v1/job/mail/dispatch", &json!({"JobID": "other"})).await;
     got.refused(400, "Job ID does not match");
-    cluster.put("/v1/job/none/dispatch", &json!({})).await.refused(404, "job not found");
+    cluster.put("/v1/job/none/dispatch", &json!({})).await.refused(404, "parameterized job not found");
     let payload = request(Method::POST, "/v1/job/mail/dispatch/payload", Body::from("raw bytes"));
     cluster.send(payload).await.refused(500, "Dispatch did not provide required meta keys: [who]");
 }

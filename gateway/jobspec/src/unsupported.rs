@@ -5,7 +5,7 @@ use model::document::{
     WorkloadIdentity,
 };
 
-use crate::canonical::{DEFAULT_AUDIENCE, DEFAULT_STAGGER};
+use crate::canonical::{DEFAULT_STAGGER, complete_identity};
 
 /// Drivers whose `config` is executed.
 const DRIVERS: [&str; 2] = ["raw_exec", "mock_driver"];
@@ -37,12 +37,10 @@ fn is_special(consul: &Consul) -> bool {
 
 /// It is not the identity that every task is given unasked.
 fn is_own(identity: &WorkloadIdentity) -> bool {
-    let unasked = WorkloadIdentity {
-        name: "default".to_string(),
-        audience: vec![DEFAULT_AUDIENCE.to_string()].into(),
-        ..WorkloadIdentity::default()
-    };
-    *identity != unasked && *identity != WorkloadIdentity::default()
+    let mut unasked = WorkloadIdentity::default();
+    let is_empty = *identity == unasked;
+    complete_identity(&mut unasked);
+    !is_empty && *identity != unasked
 }
 
 struct Names {

@@ -14,7 +14,7 @@ const DEFAULT_NODE_POOL: &str = "default";
 const DEFAULT_CLUSTER: &str = "default";
 const DEFAULT_CONSUL_NAMESPACE: &str = "default";
 /// Whom the identity of every task speaks to.
-pub(crate) const DEFAULT_AUDIENCE: &str = "nomadproject.io";
+const DEFAULT_AUDIENCE: &str = "nomadproject.io";
 
 pub(super) fn complete(job: &mut Job) {
     if job.datacenters.is_empty() {
@@ -126,11 +126,7 @@ fn complete_task(task: &mut Task, names: &Names, group: &str) {
     {
         task.identity = Some(task.identities.remove(at));
     }
-    let identity = task.identity.get_or_insert_default();
-    identity.name = "default".to_string();
-    if identity.audience.is_empty() {
-        identity.audience = vec![DEFAULT_AUDIENCE.to_string()].into();
-    }
+    complete_identity(task.identity.get_or_insert_default());
     task.resources.iter_mut().for_each(complete_resources);
     if let Some(logs) = &mut task.log_config {
         logs.enabled = None;
@@ -140,6 +136,14 @@ fn complete_task(task: &mut Task, names: &Names, group: &str) {
     }
     for service in &mut task.services {
         complete_service(service, names, &Owner { job: &names.name, group, task: Some(&task.name) });
+    }
+}
+
+/// The identity of every task; of an empty one it makes what a task is given unasked.
+pub(crate) fn complete_identity(identity: &mut WorkloadIdentity) {
+    identity.name = "default".to_string();
+    if identity.audience.is_empty() {
+        identity.audience = vec![DEFAULT_AUDIENCE.to_string()].into();
     }
 }
 

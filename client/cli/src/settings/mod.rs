@@ -185,8 +185,8 @@ impl Settings {
             log: LogSettings { level: tracing::Level::INFO, json: false },
             limits: LimitSettings {
                 http_max_conns_per_client: 0,
-                rpc_max_conns_per_client: 100,
-                rpc_handshake_timeout: Duration::from_secs(5),
+                rpc_max_conns_per_client: wire::Limits::SERVER.connections_per_ip as u32,
+                rpc_handshake_timeout: wire::Limits::SERVER.handshake.into(),
             },
             prometheus_metrics: false,
             server: ServerSettings {

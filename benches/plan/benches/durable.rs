@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use base::{Index, Term, Time, Uuid};
 use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
-use control::upstream::Alone;
+use control::leader_client::NoPeers;
 use control::{Control, Leadership};
 use journal::store::{Directory, File, Files};
 use journal::{EncodedBatch, Journal, ProposeError};
@@ -106,7 +106,7 @@ fn commands(runtime: &Runtime, servers: usize, slow: Option<Duration>, quick: bo
     let controls: Vec<Control> = starting
         .into_iter()
         .zip(&cluster.servers)
-        .map(|(starting, server)| starting.start(server.clone(), Arc::new(Alone), runtime.handle()))
+        .map(|(starting, server)| starting.start(server.clone(), Arc::new(NoPeers), runtime.handle()))
         .collect();
     let at = cluster.servers.iter().position(|server| Arc::ptr_eq(server, &log)).unwrap();
     let control = &controls[at];
@@ -206,7 +206,7 @@ impl Cluster {
                 segment_bytes: 64 << 20,
                 retention: raft::RETENTION,
                 tail: raft::TAIL,
-                found: if count == 1 { Found::Alone } else { Found::Wait },
+                found: if count == 1 { Found::NoPeers } else { Found::Wait },
                 timings: Timings::default(),
                 seed: at as u64,
             };

@@ -31,13 +31,13 @@ fn main() {
         segment_bytes: 64 << 20,
         retention: raft::RETENTION,
         tail: raft::TAIL,
-        found: raft::Found::Alone,
+        found: raft::Found::NoPeers,
         timings: raft::Timings::default(),
         seed: 1,
     };
     let opening = RaftJournal::open(log, Arc::new(raft::NoPeers), starting.inbox.clone(), runtime.handle());
     let log = runtime.block_on(opening).unwrap();
-    let control = starting.start(log.clone(), Arc::new(control::upstream::Alone), runtime.handle());
+    let control = starting.start(log.clone(), Arc::new(control::leader_client::NoPeers), runtime.handle());
     runtime.block_on(fill(&control, if quick { 10 } else { NODES }));
     let start = Instant::now();
     let mut times = runtime.block_on(run(&control, jobs_each));

@@ -48,6 +48,8 @@ pub enum Fact<'a> {
     /// A server's clock was moved, or it begins to count heartbeats from now.
     CountsAnew {
         server: usize,
+        /// By the server's own clock.
+        at: Time,
     },
     /// A leader granted a node this time to live, by the leader's own clock.
     Heard {

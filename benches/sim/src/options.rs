@@ -74,6 +74,11 @@ pub struct Operations {
     pub evaluate: Every,
     pub deregister_node: Every,
     pub change_node: Every,
+    pub drain: Every,
+    pub dispatch: Every,
+    pub scale: Every,
+    pub steer_deployment: Every,
+    pub configure_scheduler: Every,
     /// Of each reader: it goes to another server.
     pub move_reader: Every,
 }
@@ -165,6 +170,11 @@ impl Operations {
             evaluate: often(rng, 10, 100),
             deregister_node: sometimes(rng, 30, 200),
             change_node: often(rng, 20, 200),
+            drain: often(rng, 15, 120),
+            dispatch: often(rng, 5, 60),
+            scale: often(rng, 10, 60),
+            steer_deployment: often(rng, 10, 60),
+            configure_scheduler: often(rng, 15, 60),
             move_reader: often(rng, 5, 60),
         }
     }

@@ -1,13 +1,13 @@
 //! Bugs put in on purpose: what the checks find in them is what they are worth.
 //!
-//! Most sit in the simulator's own seams, where a part of the cluster is held together. Those in the rules need
-//! the feature `planted`, with which `control` lets a sequencer be given others.
+//! Some sit in the seams of the simulated cluster, some in the rules that a replica is given in place of the real ones,
+//! some in what the leader's controllers get to see.
 
 use base::Time;
 use journal::EncodedBatch;
 use model::Event;
+use state::Delta;
 
-#[cfg(feature = "planted")]
 pub mod rules;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +32,8 @@ pub enum Bug {
     OldState,
     /// Room that appears wakes no blocked evaluation.
     NobodyUnblocks,
-    /// A new leader's broker does not know what waits.
-    BrokerForgets,
+    /// A new leader's controller of that name does not know what there is.
+    LeadsBlind(&'static str),
     /// A worker brings its plan twice.
     SettledTwice,
     /// What a silent node reports is taken.
@@ -66,7 +66,7 @@ pub enum Bug {
 
 impl Bug {
     /// Those that sit in the seams of the first layer.
-    pub const SEAMS: [Bug; 12] = [
+    pub const SEAMS: [Bug; 11] = [
         Bug::NoTermFence,
         Bug::AckBeforeCommit,
         Bug::OutOfOrder,
@@ -77,7 +77,6 @@ impl Bug {
         Bug::ForeignClock,
         Bug::OldState,
         Bug::NobodyUnblocks,
-        Bug::BrokerForgets,
         Bug::SettledTwice,
     ];
 
@@ -96,6 +95,15 @@ impl Bug {
         Bug::CursorOffByOne,
     ];
 
+    /// Those that sit in the leader's controllers.
+    pub const CONTROLLERS: [Bug; 5] = [
+        Bug::LeadsBlind("broker"),
+        Bug::LeadsBlind("heartbeats"),
+        Bug::LeadsBlind("deployments"),
+        Bug::LeadsBlind("drains"),
+        Bug::LeadsBlind("launches"),
+    ];
+
     /// Those that sit in the rules.
     pub const RULES: [Bug; 5] = [
         Bug::SilentNodeAccepted,
@@ -104,6 +112,13 @@ impl Bug {
         Bug::ReturnRecordedAgain,
         Bug::TwoSubstitutes,
     ];
+
+    /// What the controllers of a server that has the bug do not see of a batch.
+    pub fn overlook(self, delta: &mut Delta) {
+        if self == Bug::NobodyUnblocks {
+            delta.capacity = false;
+        }
+    }
 
     /// What a server that has the bug reads in a committed batch of another.
     pub fn misread(self, batch: &EncodedBatch, clock: Time, server: usize) -> EncodedBatch {

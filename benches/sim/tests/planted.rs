@@ -46,7 +46,11 @@ fn every_bug_planted_in_the_seams_of_the_log_is_found() {
     all_are_found(Layer::Log, &Bug::LOG);
 }
 
-#[cfg(feature = "planted")]
+#[test]
+fn every_bug_planted_in_the_controllers_is_found() {
+    all_are_found(Layer::Model, &Bug::CONTROLLERS);
+}
+
 #[test]
 fn every_bug_planted_in_the_rules_is_found() {
     all_are_found(Layer::Model, &Bug::RULES);

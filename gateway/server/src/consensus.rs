@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use control::upstream::CallError;
+use control::leader_client::CallError;
 use control::{Control, SubmitError};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use control::upstream::{Answering, CallError};
-use control::{LeaderAnswer, LeaderCall, Upstream};
+use control::leader_client::{Answering, CallError};
+use control::{LeaderAnswer, LeaderCall, LeaderClient};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -159,7 +159,7 @@ pub fn unwrapped(value: &Bytes) -> Result<Bytes, &'static str> {
     }
 }
 
-impl Upstream for Servers {
+impl LeaderClient for Servers {
     fn call(&self, leader: u64, call: LeaderCall, patience: base::Duration) -> Answering {
         let servers = self.clone();
         Box::pin(async move {
@@ -253,7 +253,7 @@ mod tests {
                 wait_index: Index(1),
             })),
             LeaderAnswer::Held(Err(NotHeld::WrongToken)),
-            LeaderAnswer::Heard(Some(Span::from_secs(12))),
+            LeaderAnswer::Heartbeat(Some(Span::from_secs(12))),
             LeaderAnswer::ReadIndex(Some(Index(3))),
             LeaderAnswer::Kept(Ok(Index(4))),
             LeaderAnswer::Kept(Err("a state is being restored".to_string())),

@@ -1,27 +1,21 @@
-//! The leader's loops: the sequencer, the broker, the workers, the heartbeats, the deployments and
-//! the drains.
+//! The leader: the only writer of the log, the controllers that act on what is committed, and the workers.
 //!
-//! Each is a machine without a clock of its own: it is told the time and says when it wants to be called
-//! again. Only `driver.rs` reads the clock, draws seeds and owns threads. No rule about nodes or jobs lives
-//! here: those stand in `state` and `placement`. Read [`sequencer`] first, then [`broker`], then [`Control`].
+//! Each is a machine without threads, clock or I/O: time comes in as a parameter, what has to be done comes out.
+//! [`replica`] is a server's part in the log, [`leader`] what only a leader does, [`worker`] a scheduler. `driver` is
+//! their only contact with the world: it owns the threads, reads the clock and draws seeds. The simulator drives the
+//! same machines. No rule about nodes or jobs lives here: those stand in `state` and `placement`. Read [`replica`]
+//! first, then [`sequencer`], [`leader`], [`worker`], then [`Control`].
 
-mod ask;
-pub mod broker;
-pub mod deployments;
-pub mod drains;
 mod driver;
-pub mod heartbeats;
-pub mod images;
-mod inbox;
 pub mod lanes;
-pub mod launches;
-mod moments;
+pub mod leader;
+pub mod leader_client;
+pub mod replica;
 pub mod sequencer;
-pub mod upstream;
-mod worker;
+pub mod worker;
 
-pub use driver::{Control, Leadership, Settings, Starting, prepare};
-pub use inbox::Inbox;
+pub use driver::{Control, Inbox, Leadership, Settings, Starting, WorkerInfo, WorkerStatus, prepare};
+pub use leader::broker::{self, BrokerSettings};
+pub use leader::heartbeats::{self, HeartbeatSettings};
+pub use leader_client::{LeaderAnswer, LeaderCall, LeaderClient};
 pub use sequencer::{Receipt, SubmitError};
-pub use upstream::{LeaderAnswer, LeaderCall, Upstream};
-pub use worker::{WorkerInfo, WorkerStatus};

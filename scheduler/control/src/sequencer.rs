@@ -1,8 +1,8 @@
-//! One writer: commands become events, events become batches, in one order.
+//! The only writer: commands become events, events become batches, in one order.
 //!
-//! It decides each command against a working copy: what is committed and what it decided since. Nothing of
-//! that copy is seen by anybody before the log has it: answers, also refusals that rest on it, wait for the
-//! commit. Where nothing was in flight they wait until it is sure that this server still led. It knows no nouns.
+//! It decides each command against a working copy: what is committed and what it decided since. Nobody sees that copy
+//! before the log has it: answers wait for the commit, rejections that rest on it too. Where nothing is in flight they
+//! wait until it is sure that this server still leads. It knows neither nodes nor jobs.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use base::{Index, Rng, Term, Time, Uuid};
 use journal::{EncodedBatch, FrameError, Freshness, Journal, NotLeading, ProposeError};
 use model::command::Reply;
-use model::{Batch, CommandRecord, Digest, LoggedEvent, Rejection, Request};
+use model::{Actor, Batch, Command, CommandRecord, Digest, LoggedEvent, Rejection, Request};
 use serde::{Deserialize, Serialize};
 use state::{Context, Delta, FoldError, Moment, State};
 
@@ -153,15 +153,11 @@ pub struct Sequencer {
     in_flight: VecDeque<InFlight>,
     term: Option<Term>,
     proposer: Uuid,
-    /// Stands in for [`state::decide`], for tests that put a bug into the rules.
-    #[cfg(feature = "planted")]
-    pub rules: Rules,
+    rules: Rules,
 }
 
-/// How commands are judged.
-#[cfg(feature = "planted")]
-pub type Rules =
-    fn(&State, &mut Context, &model::Actor, &model::Command) -> Result<state::Decision, Rejection>;
+/// How commands are judged: [`state::decide`], but for simulations that plant a bug in it.
+pub type Rules = fn(&State, &mut Context, &Actor, &Command) -> Result<state::Decision, Rejection>;
 
 /// A batch that is being filled.
 struct Filling {
@@ -175,7 +171,7 @@ struct Filling {
 }
 
 impl Sequencer {
-    pub fn new(proposer: Uuid) -> Sequencer {
+    pub fn new(proposer: Uuid, rules: Rules) -> Sequencer {
         let state = State::default();
         Sequencer {
             committed: state.clone(),
@@ -183,8 +179,7 @@ impl Sequencer {
             in_flight: VecDeque::new(),
             term: None,
             proposer,
-            #[cfg(feature = "planted")]
-            rules: state::decide,
+            rules,
         }
     }
 
@@ -295,11 +290,7 @@ impl Sequencer {
             return;
         }
         let mut ctx = Context::new(filling.at.index, filling.at.time, seed);
-        #[cfg(not(feature = "planted"))]
-        let rules = state::decide;
-        #[cfg(feature = "planted")]
-        let rules = self.rules;
-        let outcome = match rules(&self.working, &mut ctx, &request.actor, &request.command) {
+        let outcome = match (self.rules)(&self.working, &mut ctx, &request.actor, &request.command) {
             Err(rejection) => Err(SubmitError::Rejected(rejection)),
             Ok(decision) => {
                 let (wrote, reply) = (!decision.events.is_empty(), decision.reply());

@@ -1,184 +1,228 @@
+//! A scheduler worker as a machine: it says what it needs next, and is called again with what came of it.
+//!
+//! One evaluation at a time: dequeue it, wait for a state that knows it, schedule, bring the plan, until the plan is
+//! accepted in full or trying again is of no use. The driver's threads and the simulator run the same machine.
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use base::{Duration, Uuid};
-use model::command::{Settlement, Verdict};
-use model::{Command, JobType, Rejection};
-use parking_lot::Mutex;
-use placement::Memory;
+use base::{Duration, Index, Rng, Time};
+use model::command::Settlement;
+use model::{JobType, Rejection};
+use placement::{Attempts, Memory};
 use state::State;
 
-use crate::broker::Delivery;
-use crate::driver::{Shared, Waited, now};
-use crate::sequencer::SubmitError;
+use crate::leader::broker::Delivery;
+use crate::sequencer::{Receipt, SubmitError};
 
 /// What every worker can schedule.
-const TYPES: [JobType; 4] = [JobType::Service, JobType::Batch, JobType::System, JobType::Sysbatch];
-
-/// How long a worker waits for work before it looks whether it is still wanted.
-const DEQUEUE_TIMEOUT: Duration = Duration::from_millis(500);
+pub const TYPES: [JobType; 4] = [JobType::Service, JobType::Batch, JobType::System, JobType::Sysbatch];
 
 /// How long a worker waits for its server to have seen what the evaluation is about.
-const SYNC_LIMIT: Duration = Duration::from_secs(5);
+pub const SYNC_LIMIT: Duration = Duration::from_secs(5);
 
-/// Having given the evaluation back, how much longer it waits for the same: a server that is behind takes no
-/// more work, but wakes as soon as it has caught up.
+/// How much longer it waits for the same after it gave the evaluation back: a server that is behind takes no more
+/// work, but its workers go on as soon as it has caught up.
 const SLOW_SERVER_FACTOR: i64 = 10;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WorkerStatus {
-    WaitingToDequeue,
-    WaitingForState,
-    Scheduling,
-    Submitting,
-    Stopped,
+/// What a worker needs next. Exactly one [`Outcome`] answers it.
+#[derive(Debug)]
+pub enum Need {
+    /// An evaluation from the leader: [`Outcome::Dequeued`].
+    Dequeue,
+    /// This server's state at this index or later: [`Outcome::State`], or [`Outcome::TimedOut`] after `limit`.
+    State { index: Index, limit: Duration },
+    /// Whether the leader still counts on this worker: [`Outcome::Held`].
+    Touch(Delivery),
+    /// The plan, to be decided by the leader: [`Outcome::Submitted`].
+    Submit(Delivery, Box<Settlement>),
+    /// The evaluation is done: [`Outcome::Done`], also if nobody could be told.
+    Ack(Delivery),
+    /// The evaluation is given back: [`Outcome::Done`], also if nobody could be told.
+    Nack(Delivery),
 }
 
-/// A worker as operators see it.
-#[derive(Clone, Debug)]
-pub struct WorkerInfo {
-    pub id: Uuid,
-    pub status: WorkerStatus,
+/// What came of what the worker needed.
+#[derive(Debug)]
+pub enum Outcome {
+    Dequeued(Option<Delivery>),
+    State(Arc<State>),
+    TimedOut,
+    /// An answer that does not come counts as no.
+    Held(bool),
+    Submitted(Result<Receipt, SubmitError>),
+    Done,
 }
 
-/// One scheduler thread.
-pub(crate) struct Worker {
-    id: Uuid,
-    status: Mutex<WorkerStatus>,
+#[derive(Debug)]
+enum Stage {
+    Idle,
+    /// For a state on which the evaluation can be scheduled. Having tried before, it has no time to lose.
+    Syncing {
+        delivery: Delivery,
+        attempts: Attempts,
+        first: bool,
+    },
+    Touching {
+        delivery: Delivery,
+        attempts: Attempts,
+        settlement: Box<Settlement>,
+    },
+    Submitting {
+        delivery: Delivery,
+        attempts: Attempts,
+    },
+    /// The evaluation was given back because this server is behind: it catches up first.
+    GivingBack(Index),
+    Behind,
+}
+
+pub struct Worker {
+    stage: Stage,
+    memory: Memory,
+    seeds: Rng,
 }
 
 impl Worker {
-    pub fn new(id: Uuid) -> Worker {
-        Worker { id, status: Mutex::new(WorkerStatus::WaitingToDequeue) }
+    /// `seeds` break ties of the scheduler: one is drawn for each try.
+    pub fn new(seeds: Rng) -> Worker {
+        Worker { stage: Stage::Idle, memory: Memory::default(), seeds }
     }
 
-    pub fn info(&self) -> WorkerInfo {
-        WorkerInfo { id: self.id, status: *self.status.lock() }
+    /// The first need, and again after the worker was interrupted: what it was at is left to the leader, which takes
+    /// the evaluation back when it hears no more of it.
+    pub fn begin(&mut self) -> Need {
+        self.stage = Stage::Idle;
+        Need::Dequeue
     }
 
-    pub fn run(&self, shared: &Arc<Shared>) {
-        let mut memory = Memory::default();
-        while !shared.is_closed() {
-            self.is(WorkerStatus::WaitingToDequeue);
-            let Some(delivery) = &shared.dequeue(&TYPES, DEQUEUE_TIMEOUT) else { continue };
-            self.is(WorkerStatus::WaitingForState);
-            match shared.wait_for(delivery.wait_index, SYNC_LIMIT) {
-                Waited::Reached(state) => self.work(shared, delivery, state, &mut memory),
-                Waited::Closed => shared.nack(delivery),
-                Waited::TimedOut => {
-                    shared.nack(delivery);
-                    let longer = Duration(SYNC_LIMIT.0 * SLOW_SERVER_FACTOR);
-                    shared.wait_for(delivery.wait_index, longer);
+    /// Goes on with what came of the last need, and says what is needed next.
+    ///
+    /// # Panics
+    /// If that is not what was needed.
+    pub fn step(&mut self, outcome: Outcome, now: Time) -> Need {
+        match (std::mem::replace(&mut self.stage, Stage::Idle), outcome) {
+            (Stage::Idle, Outcome::Dequeued(None) | Outcome::Done) => Need::Dequeue,
+            (Stage::Idle, Outcome::Dequeued(Some(delivery))) => {
+                let index = delivery.wait_index;
+                self.stage = Stage::Syncing { delivery, attempts: Attempts::default(), first: true };
+                Need::State { index, limit: SYNC_LIMIT }
+            }
+            (Stage::Syncing { delivery, attempts, .. }, Outcome::State(state)) => {
+                self.schedule(delivery, attempts, &state, now)
+            }
+            (Stage::Syncing { delivery, first, .. }, Outcome::TimedOut) => {
+                if first {
+                    self.stage = Stage::GivingBack(delivery.wait_index);
                 }
+                Need::Nack(delivery)
             }
+            (Stage::Touching { delivery, attempts, settlement }, Outcome::Held(true)) => {
+                self.stage = Stage::Submitting { delivery: delivery.clone(), attempts };
+                Need::Submit(delivery, settlement)
+            }
+            (Stage::Touching { delivery, .. }, Outcome::Held(false)) => Need::Ack(delivery),
+            (Stage::Submitting { delivery, attempts }, Outcome::Submitted(outcome)) => {
+                self.settled(delivery, attempts, outcome)
+            }
+            (Stage::GivingBack(index), Outcome::Done) => {
+                self.stage = Stage::Behind;
+                Need::State { index, limit: Duration(SYNC_LIMIT.0 * SLOW_SERVER_FACTOR) }
+            }
+            (Stage::Behind, Outcome::State(_) | Outcome::TimedOut) => Need::Dequeue,
+            (stage, outcome) => panic!("a worker in {stage:?} was given {outcome:?}"),
         }
-        self.is(WorkerStatus::Stopped);
     }
 
-    fn work(&self, shared: &Arc<Shared>, delivery: &Delivery, state: Arc<State>, memory: &mut Memory) {
-        match guarded(|| self.settle(shared, delivery, state, memory)) {
-            Ended::Settled => shared.ack(delivery),
-            Ended::GivenUp(error) => {
-                tracing::debug!(eval = %delivery.eval, %error, "an evaluation is given back");
-                shared.nack(delivery);
+    /// The plan that was made last, until it is submitted.
+    pub fn settlement(&self) -> Option<&Settlement> {
+        match &self.stage {
+            Stage::Touching { settlement, .. } => Some(settlement),
+            _ => None,
+        }
+    }
+
+    fn schedule(&mut self, delivery: Delivery, attempts: Attempts, state: &Arc<State>, now: Time) -> Need {
+        let seed = self.seeds.next();
+        let plan = |memory: &mut Memory| plan(memory, &delivery, &attempts, state, seed, now);
+        match guarded(&mut self.memory, plan) {
+            Some(Some(settlement)) => {
+                let settlement = Box::new(settlement);
+                self.stage = Stage::Touching { delivery: delivery.clone(), attempts, settlement };
+                Need::Touch(delivery)
             }
-            Ended::Panicked => {
+            Some(None) => Need::Ack(delivery),
+            None => {
                 tracing::error!(eval = %delivery.eval, "the scheduler panicked; the evaluation is given back");
-                // What it remembers may be half changed.
-                *memory = Memory::default();
-                shared.nack(delivery);
+                Need::Nack(delivery)
             }
         }
     }
 
-    /// Schedules until a plan is accepted in full, or until trying again is of no use.
-    fn settle(
-        &self,
-        shared: &Arc<Shared>,
-        delivery: &Delivery,
-        mut state: Arc<State>,
-        memory: &mut Memory,
-    ) -> Result<(), SubmitError> {
-        let mut attempts = placement::Attempts::default();
-        loop {
-            let Some(eval) = state.evals.lookup(delivery.eval).filter(|eval| !eval.status.is_terminal())
-            else {
-                return Ok(());
-            };
-            self.is(WorkerStatus::Scheduling);
-            let seed = shared.seed();
-            let now = now().max(state.time);
-            let outcome = placement::schedule_with(memory, &state, eval, seed, now);
-            let settlement = if attempts.are_spent(eval.facts.kind) {
-                placement::give_up(&state, eval, seed, &outcome)
-            } else {
-                outcome.settlement
-            };
-            let Some((verdict, index)) = self.submit(shared, delivery, settlement)? else { return Ok(()) };
-            if verdict.full {
-                return Ok(());
-            }
-            attempts.count(&verdict);
-            match shared.wait_for(index, SYNC_LIMIT) {
-                Waited::Reached(newer) => state = newer,
-                Waited::TimedOut | Waited::Closed => return Err(SubmitError::Unknown),
-            }
-        }
-    }
-
-    /// `None`: the evaluation ended while this worker was at it.
-    fn submit(
-        &self,
-        shared: &Arc<Shared>,
-        delivery: &Delivery,
-        settlement: Settlement,
-    ) -> Result<Option<(Verdict, base::Index)>, SubmitError> {
-        self.is(WorkerStatus::Submitting);
-        if !shared.still_holds(delivery) {
-            return Ok(None);
-        }
-        match shared.submit_and_wait(Command::SettleEval(Box::new(settlement)), "worker") {
+    fn settled(
+        &mut self,
+        delivery: Delivery,
+        mut attempts: Attempts,
+        outcome: Result<Receipt, SubmitError>,
+    ) -> Need {
+        match outcome {
             Ok(receipt) => {
                 let verdict = receipt.reply.verdict.expect("a settlement is answered with a verdict");
-                Ok(Some((verdict, receipt.index)))
+                if verdict.full {
+                    return Need::Ack(delivery);
+                }
+                attempts.count(&verdict);
+                self.stage = Stage::Syncing { delivery, attempts, first: false };
+                Need::State { index: receipt.index, limit: SYNC_LIMIT }
             }
+            // It ended while this worker was at it.
             Err(SubmitError::Rejected(Rejection::EvalNotOutstanding(_) | Rejection::EvalUnknown(_))) => {
-                Ok(None)
+                Need::Ack(delivery)
             }
-            Err(error) => Err(error),
+            Err(error) => {
+                tracing::debug!(eval = %delivery.eval, %error, "an evaluation is given back");
+                Need::Nack(delivery)
+            }
         }
     }
-
-    fn is(&self, status: WorkerStatus) {
-        *self.status.lock() = status;
-    }
 }
 
-/// How an attempt ended. Whatever is not settled is given back, and the log knows nothing of it.
-#[derive(Debug, PartialEq)]
-enum Ended {
-    Settled,
-    GivenUp(SubmitError),
-    Panicked,
+/// `None`: it panicked. What the worker remembers may be half changed then, and is forgotten.
+fn guarded<T>(memory: &mut Memory, plan: impl FnOnce(&mut Memory) -> T) -> Option<T> {
+    let planned = catch_unwind(AssertUnwindSafe(|| plan(memory)));
+    if planned.is_err() {
+        *memory = Memory::default();
+    }
+    planned.ok()
 }
 
-fn guarded(attempt: impl FnOnce() -> Result<(), SubmitError>) -> Ended {
-    match catch_unwind(AssertUnwindSafe(attempt)) {
-        Ok(Ok(())) => Ended::Settled,
-        Ok(Err(error)) => Ended::GivenUp(error),
-        Err(_) => Ended::Panicked,
+/// `None`: the evaluation is over.
+fn plan(
+    memory: &mut Memory,
+    delivery: &Delivery,
+    attempts: &Attempts,
+    state: &State,
+    seed: u64,
+    now: Time,
+) -> Option<Settlement> {
+    let eval = state.evals.lookup(delivery.eval).filter(|eval| !eval.status.is_terminal())?;
+    let outcome = placement::schedule_with(memory, state, eval, seed, now.max(state.time));
+    if attempts.are_spent(eval.facts.kind) {
+        return Some(placement::give_up(state, eval, seed, &outcome));
     }
+    Some(outcome.settlement)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A36: the worker outlives it. That the evaluation is handed out again is tested with the broker.
+    /// A36: the worker outlives it. That the evaluation is delivered again is tested with the broker.
     #[test]
-    fn a_scheduler_that_panics_takes_no_worker_along() {
-        assert_eq!(guarded(|| panic!("a job that nobody thought of")), Ended::Panicked);
-        assert_eq!(guarded(|| Err(SubmitError::Unknown)), Ended::GivenUp(SubmitError::Unknown));
-        assert_eq!(guarded(|| Ok(())), Ended::Settled);
+    fn a_scheduler_that_panics_does_not_end_its_worker() {
+        let mut memory = Memory::default();
+        let planned: Option<()> = guarded(&mut memory, |_| panic!("a job that nobody thought of"));
+        assert_eq!(planned, None);
+        assert_eq!(guarded(&mut memory, |_| 7), Some(7));
     }
 }

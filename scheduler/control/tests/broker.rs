@@ -2,6 +2,7 @@
 
 use base::{Duration, Index, Rng, Time};
 use control::broker::{Broker, BrokerSettings, Delivery, NotHeld};
+use control::leader::controller::Controller;
 use model::command::{EvalEnd, Plan, RegisterJob, Settlement};
 use model::document::{Job, TaskGroup};
 use model::event::EvalOutcome;

@@ -2,9 +2,7 @@
 //!
 //! The rules P1 to P5 are checked after each step, and after calm everything must have converged.
 
-#[path = "../../../projections/state/tests/support/mod.rs"]
-mod support;
-
+use crate::support::{World, key, node_document, node_id};
 use base::{Duration, Index, Time};
 use model::command::{RegisterJob, Settlement};
 use model::document::{Job, input};
@@ -12,7 +10,6 @@ use model::event::Event;
 use model::{ClientStatus, Command, Desired, EvalStatus, NodeStatus, Rejection};
 use state::Decision;
 use state::alloc::Alloc;
-use support::{World, key, node_document, node_id};
 
 /// What can happen, in any order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use model::command::Plan;
 use model::{AllocId, ClientStatus, Given, NodeId, Template};
 use state::State;
 use state::alloc::Alloc;
-use state::job::JobVersion;
+use state::job::{JobRow, JobVersion};
 use state::node::{Amount, NodeRow};
 
 use crate::constraint::Check;
@@ -39,6 +39,7 @@ pub fn check(state: &State, plan: &Plan) -> Vec<String> {
 /// One planned allocation, out of its columns.
 struct Placement<'s> {
     id: AllocId,
+    job: JobRow,
     row: NodeRow,
     node: NodeId,
     version: &'s JobVersion,
@@ -55,8 +56,9 @@ fn placements<'s>(state: &'s State, plan: &Plan, found: &mut Vec<String>) -> Vec
     let mut placements = Vec::new();
     for event in &plan.placed {
         let template: Template = event.template.read();
-        let job = state.jobs.lookup(&event.key);
-        let Some(version) = job.and_then(|job| job.version(event.version)) else {
+        let job = state.jobs.find(&event.key);
+        let known = job.and_then(|job| Some((job, state.jobs.get(job).version(event.version)?)));
+        let Some((job, version)) = known else {
             found.push(format!("version {} of {} is not known", event.version, event.key));
             continue;
         };
@@ -76,6 +78,7 @@ fn placements<'s>(state: &'s State, plan: &Plan, found: &mut Vec<String>) -> Vec
             let numbers = event.ports[at * width..(at + 1) * width].iter().zip(&template.ports);
             placements.push(Placement {
                 id: *id,
+                job,
                 row,
                 node: event.nodes[at],
                 version,
@@ -101,7 +104,7 @@ fn room_is_made_by_lesser_jobs(state: &State, plan: &Plan, placed: &[Placement],
         let priority = |version: &JobVersion| version.job.priority.unwrap_or_default();
         for alloc in event.allocs.iter().filter_map(|id| state.allocs.lookup(*id)) {
             let lesser = priority(&alloc.version) + 10 <= priority(by.version);
-            let of_another = alloc.version.job_created != by.version.job_created;
+            let of_another = alloc.job != by.job;
             if alloc.node != by.row || !lesser || !of_another || alloc.client.is_terminal() {
                 found.push(format!("allocation {} makes room for {}", alloc.id, by.id));
             }
@@ -220,15 +223,14 @@ fn names_are_unique(state: &State, stopped: &[AllocId], placed: &[Placement], fo
     let mut holders = BTreeMap::new();
     for placement in placed {
         let node = placement.version.kind.is_per_node().then_some(placement.node);
-        let job = placement.version.job_created;
-        let name = (job, placement.group.clone(), placement.name, node, placement.canary);
+        let name = (placement.job, placement.group.clone(), placement.name, node, placement.canary);
         *holders.entry(name).or_insert(0) += 1;
     }
     for (_, alloc) in state.allocs.iter() {
         let counts = !alloc.is_terminal() && alloc.client != ClientStatus::Unknown;
         let node = alloc.version.kind.is_per_node().then_some(alloc.node_id);
         let canary = alloc.health.canary;
-        let name = (alloc.version.job_created, alloc.group.to_string(), alloc.name_index, node, canary);
+        let name = (alloc.job, alloc.group.to_string(), alloc.name_index, node, canary);
         // One that falls silent in this very pass may get its substitute at once.
         let silent = state.nodes.hot(alloc.node).status.is_silent();
         if counts

@@ -21,7 +21,7 @@ impl Check for GrantsAreKept {
 
     fn see(&mut self, fact: &Fact<'_>, _: &Witness) -> Result<(), String> {
         match fact {
-            Fact::Restarted { server } | Fact::CountsAnew { server } => {
+            Fact::Restarted { server } | Fact::CountsAnew { server, .. } => {
                 self.granted.retain(|(other, _), _| other != server);
             }
             Fact::Heard { server, node, at, ttl } => {

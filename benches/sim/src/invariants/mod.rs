@@ -9,6 +9,7 @@ mod i4;
 mod i5;
 mod i7;
 mod i8;
+mod launches;
 mod p1;
 mod p2;
 mod p3;
@@ -18,6 +19,7 @@ mod p6;
 mod p7;
 mod plans;
 mod r1;
+mod silence;
 mod terms;
 
 use crate::fact::Check;
@@ -42,6 +44,8 @@ pub fn all() -> Vec<Box<dyn Check>> {
         Box::<r1::ReadsAreFresh>::default(),
         Box::<terms::OneLeaderATerm>::default(),
         Box::<beats::GrantsAreKept>::default(),
+        Box::<silence::SilenceIsNoticed>::default(),
+        Box::<launches::LaunchedOnce>::default(),
         Box::<plans::PlansHold>::default(),
         Box::<books::BooksAreRight>::default(),
     ]

@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 
 use base::Duration;
-use control::broker::{Delivery, NotHeld};
-use control::{Receipt, SubmitError};
-use model::command::Settlement;
+use control::{LeaderAnswer, LeaderCall, Receipt, SubmitError};
 use model::document::Allocation;
-use model::{Command, EvalId, NodeId, Request};
+use model::{Command, NodeId, Request};
 
-/// Who asks, and is answered.
+/// Who calls, and gets the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Party {
     Client(usize),
@@ -17,7 +15,7 @@ pub enum Party {
     Worker { server: usize, worker: usize },
 }
 
-/// An end of a wire.
+/// An end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     Server(usize),
@@ -35,13 +33,13 @@ impl Party {
     }
 }
 
-/// A question to the servers.
+/// A call on its way to a server.
 #[derive(Clone, Debug)]
 pub struct Call {
     /// Unique; the answer carries it.
     pub number: u64,
     pub from: Party,
-    /// The server that was asked first: the answer comes back through it.
+    /// The server that was called first: the answer comes back through it.
     pub entry: usize,
     pub forwarded: bool,
     pub ask: Ask,
@@ -49,96 +47,71 @@ pub struct Call {
 
 #[derive(Clone, Debug)]
 pub enum Ask {
-    Submit(Request),
+    /// What only the leader answers.
+    Leader(LeaderCall),
     /// A registration or a heartbeat: answered with how long the node may be silent.
     Beat(Request),
     /// `Node.GetClientAllocs`.
-    Assigned {
-        node: NodeId,
-        min_index: u64,
-        stale: bool,
-    },
+    Assigned { node: NodeId, min_index: u64, stale: bool },
     /// `Alloc.GetAllocs`.
-    Allocs {
-        ids: Vec<String>,
-        min_index: u64,
-    },
-    Dequeue,
-    Settle {
-        token: u64,
-        settlement: Box<Settlement>,
-    },
-    Ack {
-        eval: EvalId,
-        token: u64,
-    },
-    Nack {
-        eval: EvalId,
-        token: u64,
-    },
+    Allocs { ids: Vec<String>, min_index: u64 },
 }
 
 impl Ask {
+    pub fn submit(request: Request) -> Ask {
+        Ask::Leader(LeaderCall::Submit(Box::new(request)))
+    }
+
     pub fn needs_leader(&self) -> bool {
         !matches!(self, Ask::Assigned { stale: true, .. } | Ask::Allocs { .. })
     }
 
     /// What a node asks.
     pub fn in_words(&self) -> String {
-        let Ask::Submit(Request { command: Command::UpdateAllocs { updates, .. }, .. }) = self else {
-            return self.name().to_string();
-        };
-        let told = updates.iter().map(|update| format!("{} {}", &update.id[..8], update.client_status));
-        told.collect::<Vec<_>>().join(", ")
+        let Ask::Leader(LeaderCall::Submit(request)) = self else { return self.name().to_string() };
+        let Command::UpdateAllocs { updates, .. } = &request.command else { return self.name().to_string() };
+        let reported = updates.iter().map(|update| format!("{} {}", &update.id[..8], update.client_status));
+        reported.collect::<Vec<_>>().join(", ")
     }
 
-    pub fn name(&self) -> &'static str {
+    fn name(&self) -> &'static str {
         match self {
-            Ask::Submit(_) => "command",
-            Ask::Beat(_) => "beat",
+            Ask::Leader(LeaderCall::Submit(_)) => "command",
+            Ask::Leader(LeaderCall::Dequeue { .. }) => "dequeue",
+            Ask::Leader(LeaderCall::Touch { .. }) => "touch",
+            Ask::Leader(LeaderCall::Ack { .. }) => "ack",
+            Ask::Leader(LeaderCall::Nack { .. }) => "nack",
+            Ask::Leader(LeaderCall::Heartbeat { .. }) | Ask::Beat(_) => "heartbeat",
+            Ask::Leader(LeaderCall::ReadIndex { .. }) => "read index",
+            Ask::Leader(LeaderCall::KeepImage) => "keep image",
             Ask::Assigned { .. } => "assigned",
             Ask::Allocs { .. } => "allocations",
-            Ask::Dequeue => "dequeue",
-            Ask::Settle { .. } => "settle",
-            Ask::Ack { .. } => "ack",
-            Ask::Nack { .. } => "nack",
         }
     }
 }
 
 #[derive(Clone, Debug)]
 pub enum Reply {
-    Outcome(Result<Receipt, SubmitError>),
-    Lease {
-        outcome: Result<Receipt, SubmitError>,
-        ttl: Duration,
-    },
-    Assigned {
-        index: u64,
-        allocs: BTreeMap<String, u64>,
-    },
+    Leader(LeaderAnswer),
+    Lease { outcome: Result<Receipt, SubmitError>, ttl: Duration },
+    Assigned { index: u64, allocs: BTreeMap<String, u64> },
     Allocs(Vec<Allocation>),
-    Delivered(Option<Delivery>),
-    Held(Result<(), NotHeld>),
-    /// The evaluation was taken away from the worker before it could settle it.
-    TakenAway,
     NoLeader,
 }
 
 impl Reply {
     pub fn name(&self) -> String {
         match self {
-            Reply::Outcome(Ok(receipt)) | Reply::Lease { outcome: Ok(receipt), .. } if receipt.wrote => {
-                format!("done at {}", receipt.index)
-            }
-            Reply::Outcome(Ok(_)) | Reply::Lease { outcome: Ok(_), .. } => "nothing to do".to_string(),
-            Reply::Outcome(Err(error)) | Reply::Lease { outcome: Err(error), .. } => error.to_string(),
+            Reply::Leader(LeaderAnswer::Submitted(outcome)) | Reply::Lease { outcome, .. } => match outcome {
+                Ok(receipt) if receipt.wrote => format!("done at {}", receipt.index),
+                Ok(_) => "nothing to do".to_string(),
+                Err(error) => error.to_string(),
+            },
+            Reply::Leader(LeaderAnswer::Dequeued(Some(delivery))) => format!("evaluation {}", delivery.eval),
+            Reply::Leader(LeaderAnswer::Dequeued(None)) => "no evaluation".to_string(),
+            Reply::Leader(answer) => format!("{answer:?}"),
             Reply::Assigned { index, allocs } => format!("{} allocations at {index}", allocs.len()),
             Reply::Allocs(found) => format!("{} allocations", found.len()),
-            Reply::Delivered(Some(delivery)) => format!("evaluation {}", delivery.eval),
-            Reply::Delivered(None) => "no evaluation".to_string(),
-            Reply::Held(held) => format!("{held:?}"),
-            Reply::TakenAway => "taken away".to_string(),
             Reply::NoLeader => "no leader".to_string(),
         }
     }

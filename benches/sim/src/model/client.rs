@@ -1,7 +1,7 @@
 //! A client: asks one thing at a time, and repeats it under the same id until it knows what became of it.
 
 use base::Rng;
-use control::{Receipt, SubmitError};
+use control::{LeaderAnswer, Receipt, SubmitError};
 use model::{Command, Request, RequestId};
 
 use super::call::Reply;
@@ -62,7 +62,7 @@ impl Client {
         self.pending = None;
         let mut op = self.op.take()?;
         let outcome = match reply {
-            Some(Reply::Outcome(outcome)) => outcome,
+            Some(Reply::Leader(LeaderAnswer::Submitted(outcome))) => outcome,
             Some(Reply::NoLeader) => Err(SubmitError::NotLeading),
             _ => {
                 op.open = true;

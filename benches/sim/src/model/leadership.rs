@@ -2,7 +2,8 @@
 
 use base::{Duration, Time};
 
-use super::server::News;
+use control::replica::Notice;
+
 use super::world::{Event, World};
 use crate::fact::{Fact, Violation};
 use crate::planted::Bug;
@@ -63,40 +64,40 @@ impl World {
         if !self.servers[server].up {
             return Ok(());
         }
-        let deposed = self.servers[server].told.is_some_and(|term| term != self.log.term());
+        let deposed = self.servers[server].notified.is_some_and(|term| term != self.log.term());
         if deposed || self.log.leader() != Some(server) {
             self.depose(server);
         }
         let one = &mut self.servers[server];
         let rest: Vec<_> = self.log.committed.lock()[one.learned..].to_vec();
         let count = rest.len().min(1 + self.log_chance.below(2 * rest.len() as u64 + 1) as usize);
-        let mut news: Vec<_> = rest.iter().take(count).cloned().map(News::Committed).collect();
-        if self.bug == Some(Bug::OutOfOrder) && one.told.is_none() && news.len() > 1 {
-            news.swap(0, 1);
+        let mut notices: Vec<_> = rest.iter().take(count).cloned().map(Notice::Committed).collect();
+        if self.bug == Some(Bug::OutOfOrder) && one.notified.is_none() && notices.len() > 1 {
+            notices.swap(0, 1);
         }
         one.learned += count;
-        one.news.extend(news);
-        let (learned, told) = (one.learned, one.told);
+        one.notices.extend(notices);
+        let (learned, notified) = (one.learned, one.notified);
         if learned < self.log.len() {
             self.plan_learn(server);
         }
-        if told.is_none() && self.log.may_lead(server, learned) {
+        if notified.is_none() && self.log.may_lead(server, learned) {
             let term = self.log.term();
-            self.servers[server].told = Some(term);
-            self.servers[server].news.push_back(News::Leading(term));
+            self.servers[server].notified = Some(term);
+            self.servers[server].notices.push_back(Notice::Leading(term));
         }
         self.flush(server)
     }
 
     /// A server that was told that it leads is told that it does not.
     fn depose(&mut self, server: usize) {
-        if self.servers[server].told.take().is_some() {
-            self.servers[server].news.push_back(News::Following);
+        if self.servers[server].notified.take().is_some() {
+            self.servers[server].notices.push_back(Notice::Following(None));
         }
     }
 
     pub fn hear_deposed(&mut self, server: usize, term: u64) -> Result<(), Violation> {
-        if self.servers[server].told.is_some_and(|told| told.0 <= term) {
+        if self.servers[server].notified.is_some_and(|notified| notified.0 <= term) {
             self.depose(server);
             return self.flush(server);
         }
@@ -164,8 +165,7 @@ impl World {
             return Ok(());
         }
         self.tell(format_args!("server {server} starts"));
-        let started = self.servers[server].start();
-        started.map_err(|how| Violation { sentence: "I8 an image can be read".to_string(), how })?;
+        self.servers[server].start();
         self.start_workers(server);
         self.plan_learn(server);
         self.flush(server)
@@ -198,7 +198,8 @@ impl World {
     pub fn step_clock(&mut self, server: usize, ahead: Duration) -> Result<(), Violation> {
         self.tell(format_args!("the clock of server {server} is now {} ms ahead", ahead.as_millis()));
         self.servers[server].ahead = ahead;
-        self.checks.see(&Fact::CountsAnew { server })?;
+        let at = self.servers[server].clock(self.true_time());
+        self.checks.see(&Fact::CountsAnew { server, at })?;
         self.flush(server)
     }
 

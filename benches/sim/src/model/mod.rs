@@ -11,7 +11,6 @@ mod log;
 mod network;
 mod node;
 mod operations;
-mod query;
 mod readers;
 mod rest;
 mod server;

@@ -1,10 +1,11 @@
 //! Messages: who reaches whom, how late, how often.
 
-use base::Duration;
+use base::{Duration, Time};
 
 use super::call::{Ask, Call, Party, Place, Reply};
 use super::node::{Loop, NodeOut, Step};
-use super::worker::WorkerOut;
+use super::server::Server;
+use super::worker::{View, WorkerOut};
 use super::world::{Event, World};
 use crate::fact::{Fact, Violation};
 
@@ -45,7 +46,7 @@ impl World {
                 let Place::Server(server) = place else { unreachable!("only servers are asked") };
                 if self.servers[server].up {
                     let now = self.agenda.now();
-                    self.servers[server].ask(call, now);
+                    self.servers[server].call(call, now);
                     self.flush(server)?;
                 }
                 Ok(())
@@ -157,9 +158,8 @@ impl World {
 
     pub fn wake_workers(&mut self, server: usize) -> Result<(), Violation> {
         for worker in 0..self.workers[server].len() {
-            let (now, one) = (self.agenda.now(), &self.servers[server]);
-            let clock = one.clock(now);
-            self.workers[server][worker].published(&one.published, now, clock);
+            let view = view(&self.servers[server], self.agenda.now());
+            self.workers[server][worker].published(view);
             self.flush_worker(server, worker)?;
         }
         Ok(())
@@ -176,9 +176,8 @@ impl World {
         if !one.up || one.life != life || self.workers[server][worker].generation != generation {
             return Ok(());
         }
-        let now = self.agenda.now();
-        let clock = one.clock(now);
-        self.workers[server][worker].go_on(&one.published, now, clock);
+        let view = view(one, self.agenda.now());
+        self.workers[server][worker].go_on(view);
         self.flush_worker(server, worker)
     }
 
@@ -190,9 +189,8 @@ impl World {
     }
 
     fn worker_hears(&mut self, server: usize, worker: usize, reply: Option<Reply>) -> Result<(), Violation> {
-        let (now, one) = (self.agenda.now(), &self.servers[server]);
-        let clock = one.clock(now);
-        self.workers[server][worker].hear(reply, &one.published, now, clock);
+        let view = view(&self.servers[server], self.agenda.now());
+        self.workers[server][worker].answered(reply, view);
         self.flush_worker(server, worker)
     }
 
@@ -228,4 +226,8 @@ impl World {
         }
         Ok(())
     }
+}
+
+fn view(server: &Server, now: Time) -> View<'_> {
+    View { published: &server.published, now, clock: server.clock(now) }
 }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::{Duration, Rng, Time};
-use control::SubmitError;
+use control::{LeaderAnswer, SubmitError};
 use model::document::Allocation;
 use model::{Actor, Command, NodeId, NodeStatus, Rejection, Request, RequestId};
 use node::alloc::status;
@@ -40,6 +40,11 @@ pub enum Step {
     TimedOut(Loop, u64),
     /// Something of an allocation is due.
     Task {
+        alloc: String,
+        generation: u64,
+    },
+    /// The health of an allocation can be judged, unless its task has changed since.
+    Health {
         alloc: String,
         generation: u64,
     },
@@ -171,6 +176,11 @@ impl SimNode {
                 }
             }
             Step::Task { alloc, generation } => self.task_step(&alloc, generation, now, tasks),
+            Step::Health { alloc, generation } => {
+                if self.runs.get(&alloc).is_some_and(|run| run.generation == generation) {
+                    self.run(&alloc, now, |_, _, _| None);
+                }
+            }
         }
     }
 
@@ -288,7 +298,7 @@ impl SimNode {
             let id = alloc.id.clone();
             if self.runs.contains_key(&id) {
                 let back = self.runs.get_mut(&id).is_some_and(|run| run.is_back(&alloc));
-                self.run(&id, now, |run, chance, _| run.update(alloc, chance, tasks));
+                self.run(&id, now, |run, chance, now| run.update(alloc, chance, tasks, now));
                 if back {
                     self.say_again(&id);
                 }
@@ -323,10 +333,14 @@ impl SimNode {
         let Some(run) = self.runs.get_mut(id) else { return };
         let due = change(run, &mut self.chance, clock);
         let generation = run.generation;
+        let judged_in = run.judge(clock);
         let update = run.report(&self.id.to_string());
         let done = run.phase == Phase::Done;
         if let Some(span) = due {
             self.after(span, Step::Task { alloc: id.to_string(), generation });
+        }
+        if let Some(span) = judged_in {
+            self.after(span, Step::Health { alloc: id.to_string(), generation });
         }
         if let Some(update) = update {
             self.updates.put(update);
@@ -375,12 +389,12 @@ impl SimNode {
         self.sending = batch.clone();
         let command = Command::UpdateAllocs { node: self.id, updates: batch };
         let request = Request { id: RequestId::default(), actor: Actor::Node(self.id), command };
-        self.ask(Loop::Updates, Ask::Submit(request), Duration::from_secs(10));
+        self.ask(Loop::Updates, Ask::submit(request), Duration::from_secs(10));
     }
 
     fn sent(&mut self, reply: Option<Reply>) {
         let batch = std::mem::take(&mut self.sending);
-        if matches!(reply, Some(Reply::Outcome(Ok(_)))) {
+        if matches!(reply, Some(Reply::Leader(LeaderAnswer::Submitted(Ok(_))))) {
             for update in &batch {
                 if self.runs.contains_key(&update.id) {
                     self.acknowledged.insert(update.id.clone(), update.clone());

@@ -17,14 +17,24 @@ pub enum Operation {
     Evaluate,
     DeregisterNode,
     ChangeNode,
+    Drain,
+    Dispatch,
+    Scale,
+    SteerDeployment,
+    ConfigureScheduler,
 }
 
-const ALL: [Operation; 5] = [
+const ALL: [Operation; 10] = [
     Operation::Eligibility,
     Operation::StopAlloc,
     Operation::Evaluate,
     Operation::DeregisterNode,
     Operation::ChangeNode,
+    Operation::Drain,
+    Operation::Dispatch,
+    Operation::Scale,
+    Operation::SteerDeployment,
+    Operation::ConfigureScheduler,
 ];
 
 impl World {
@@ -40,6 +50,11 @@ impl World {
             Operation::Evaluate => operations.evaluate,
             Operation::DeregisterNode => operations.deregister_node,
             Operation::ChangeNode => operations.change_node,
+            Operation::Drain => operations.drain,
+            Operation::Dispatch => operations.dispatch,
+            Operation::Scale => operations.scale,
+            Operation::SteerDeployment => operations.steer_deployment,
+            Operation::ConfigureScheduler => operations.configure_scheduler,
         };
         if let Some(every) = every {
             let span = next(&mut self.work_chance, every);
@@ -61,6 +76,11 @@ impl World {
             Operation::StopAlloc => self.workload.stop_alloc(&seen, chance),
             Operation::Evaluate => Some(self.workload.evaluate(chance)),
             Operation::DeregisterNode => Some(self.workload.deregister_node(chance)),
+            Operation::Drain => Some(self.workload.drain(&seen, chance)),
+            Operation::Dispatch => self.workload.dispatch(chance),
+            Operation::Scale => self.workload.scale(chance),
+            Operation::SteerDeployment => self.workload.steer_deployment(&seen, chance),
+            Operation::ConfigureScheduler => Some(self.workload.configure_scheduler(chance)),
             Operation::ChangeNode => {
                 let node = chance.below(self.nodes.len() as u64) as usize;
                 if self.nodes[node].up {
@@ -109,7 +129,7 @@ impl World {
         }
         let Some(request) = self.clients[client].attempt() else { return Ok(()) };
         let entry = self.clients[client].chance.below(self.servers.len() as u64) as usize;
-        let number = self.call(Party::Client(client), entry, Ask::Submit(request));
+        let number = self.call(Party::Client(client), entry, Ask::submit(request));
         self.clients[client].pending = Some(number);
         let patience = World::up_to(&mut self.clients[client].chance, Duration::from_secs(8));
         let patience = Duration(patience.0 + Duration::from_secs(4).0);
@@ -163,6 +183,9 @@ fn in_words(command: &Command) -> String {
         Command::SetNodeEligibility { node, to } => format!("{node} to be {to}"),
         Command::DeregisterNode { node } => format!("{node} to be forgotten"),
         Command::StopAlloc { alloc, .. } => format!("{alloc} elsewhere"),
+        Command::SetNodeDrain { node, drain, .. } => format!("{node} to be drained: {drain:?}"),
+        Command::DispatchJob(request) => format!("{} to be dispatched", request.key.id),
+        Command::ScaleJob(request) => format!("{} to be scaled to {:?}", request.key.id, request.count),
         other => format!("command {}", other.kind()),
     }
 }

@@ -1,8 +1,11 @@
 //! After the storm: everything must settle within a bounded time, and then nothing may be left to do.
 
 use base::{Duration, Index, Time};
-use model::{ClientStatus, Command, Desired, EvalStatus, JobType, NodeStatus};
+use model::{
+    ClientStatus, Command, DeploymentStatus, Desired, EvalStatus, JobType, NodeStatus, SchedulerRules,
+};
 use state::State;
+use state::deployment::Deployment;
 
 use super::world::{Event, World};
 use crate::fact::Violation;
@@ -16,8 +19,14 @@ const SETTLES_WITHIN: Duration = Duration::from_secs(1_800);
 /// Rounds in which every job is evaluated once more, after which nothing may be left to do.
 const ROUNDS: u32 = 3;
 
+/// How long periodic jobs go on in the calm before an operator stops them: each has to be launched in this time.
+const LAUNCHES_WATCHED: Duration = Duration::from_secs(240);
+/// Their schedule, a look of the leader's, and room.
+const LAUNCHED_WITHIN: Duration = Duration::from_secs(90);
+
 #[derive(Default)]
 pub struct Settling {
+    since: Time,
     until: Time,
     rounds: u32,
     /// The end of the log when the last round began.
@@ -27,6 +36,7 @@ pub struct Settling {
 
 impl World {
     pub fn settle(&mut self) {
+        self.rest.since = self.true_time();
         self.rest.until = self.true_time().plus(SETTLES_WITHIN);
         // What was to fail before the calm still does.
         self.agenda.after(self.options.tasks.run_max, Event::LookWhetherAtRest);
@@ -36,6 +46,10 @@ impl World {
         self.agenda.after(LOOK_EVERY, Event::LookWhetherAtRest);
         if self.rest.rounds > 0 && self.rest.asked < self.options.jobs {
             return self.ask_for_evaluation();
+        }
+        self.periodic_jobs_are_launched()?;
+        if let (Some(command), Some(client)) = (self.chore(), self.free_client()) {
+            self.ask_first(client, command)?;
         }
         if let Err(how) = self.is_settled() {
             if self.true_time() < self.rest.until {
@@ -61,6 +75,61 @@ impl World {
                 let key = jobs::key(self.rest.asked);
                 self.rest.asked += 1;
                 self.ask_first(client, Command::EvaluateJob { key, force_reschedule: false })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn free_client(&self) -> Option<usize> {
+        self.clients.iter().position(|client| client.op.is_none())
+    }
+
+    /// What an operator has to do before everything can come to rest.
+    fn chore(&self) -> Option<Command> {
+        let state = &self.checks.witness.state;
+        if state.scheduler().is_some_and(|rules| rules.pause_eval_broker) {
+            return Some(Command::SetScheduler { rules: SchedulerRules::default(), only_at: None });
+        }
+        if let Some((_, job)) = self.periodic_jobs().filter(|_| self.launches_were_watched()).next() {
+            let (key, purge) = (job.key.clone(), false);
+            return Some(Command::DeregisterJob {
+                key,
+                purge,
+                eval_priority: None,
+                no_shutdown_delay: false,
+            });
+        }
+        let endless = state
+            .nodes
+            .rows()
+            .map(|row| state.nodes.cold(row))
+            .find(|node| node.draining().is_some_and(|drain| drain.deadline().is_none()));
+        if let Some(node) = endless {
+            let meta = Default::default();
+            return Some(Command::SetNodeDrain { node: node.id, drain: None, mark_eligible: true, meta });
+        }
+        let deployments = state.deployments.iter().map(|(_, deployment)| deployment);
+        deployments.filter(|deployment| deployment.is_active() && !deployment.gone).find_map(next_push)
+    }
+
+    fn launches_were_watched(&self) -> bool {
+        self.true_time() >= self.rest.since.plus(LAUNCHES_WATCHED)
+    }
+
+    fn periodic_jobs(&self) -> impl Iterator<Item = (state::job::JobRow, &state::job::JobState)> {
+        self.checks.witness.state.jobs.iter().filter(|(_, job)| job.schedule().is_some())
+    }
+
+    /// By the time that an operator stops it, each periodic job was launched lately, unless it may not overlap.
+    fn periodic_jobs_are_launched(&self) -> Result<(), Violation> {
+        let now = self.true_time();
+        for (_, job) in self.periodic_jobs().filter(|_| self.launches_were_watched()) {
+            let schedule = job.schedule().expect("only those with a schedule are listed");
+            let lately = job.last_launch().plus(LAUNCHED_WITHIN) >= now;
+            if !lately && schedule.prohibit_overlap != Some(true) {
+                let how = format!("{} was launched last at {:?}, now is {now:?}", job.key, job.last_launch());
+                let sentence = "in calm every periodic job is launched in time".to_string();
+                return Err(Violation { sentence, how });
             }
         }
         Ok(())
@@ -107,6 +176,10 @@ impl World {
             return Err(format!("reader {reader} is at {}", self.readers[reader].told_before));
         }
         self.nodes_are_ready(state)?;
+        if let Some((_, job)) = self.periodic_jobs().next() {
+            return Err(format!("{} is still launched", job.key));
+        }
+        deployments_are_over(state)?;
         evaluations_are_over(state, self.true_time())?;
         self.what_is_wanted_runs(state)
     }
@@ -117,6 +190,9 @@ impl World {
             let status = row.map(|row| state.nodes.hot(row).status);
             if status != Some(NodeStatus::Ready) {
                 return Err(format!("node {number} is {status:?}"));
+            }
+            if row.is_some_and(|row| state.nodes.cold(row).draining().is_some()) {
+                return Err(format!("node {number} is still drained"));
             }
         }
         Ok(())
@@ -155,7 +231,7 @@ impl World {
                 let name = group.name.as_deref().unwrap_or_default();
                 let allocs = job.allocs.iter().map(|row| state.allocs.get(*row));
                 let live = allocs.filter(|alloc| *alloc.group == *name && !alloc.is_terminal()).count();
-                let failed = self.gave_up(state, row, name);
+                let failed = self.gave_up(state, row, name) || deployment_failed(state, row);
                 if (live as i64) < group.count.unwrap_or(1) && !failed
                     || live as i64 > group.count.unwrap_or(1)
                 {
@@ -173,6 +249,39 @@ impl World {
             alloc.client == ClientStatus::Failed && alloc.desired == Desired::Run && alloc.next.is_none()
         })
     }
+}
+
+/// What an operator does so that a deployment can go on.
+fn next_push(deployment: &Deployment) -> Option<Command> {
+    let id = deployment.id;
+    if deployment.status == DeploymentStatus::Paused {
+        return Some(Command::ResumeDeployment { deployment: id });
+    }
+    let mut canaries = deployment.groups.values().filter(|group| group.is_canarying());
+    let proved = canaries.all(|group| group.healthy >= group.goal.desired_canaries);
+    let promotes = deployment.needs_promotion() && proved;
+    promotes.then(|| Command::PromoteDeployment { deployment: id, groups: Vec::new() })
+}
+
+/// None waits for an operator or for a deadline, and none stays open that has all it wants.
+fn deployments_are_over(state: &State) -> Result<(), String> {
+    for (_, deployment) in state.deployments.iter().filter(|(_, one)| one.is_active() && !one.gone) {
+        let waits = state::deployment::next_deadline(deployment).is_some();
+        let short = deployment.groups.values().any(|group| group.is_short());
+        // A group that finds no place keeps it open, also if the group is not a part of it.
+        let stuck = short || state.evals.blocked_of(deployment.job).is_some();
+        if waits || !stuck || next_push(deployment).is_some() {
+            return Err(format!("deployment {} is {}", deployment.id, deployment.status));
+        }
+    }
+    Ok(())
+}
+
+/// The newest deployment of the job failed: what it did not place is not placed.
+fn deployment_failed(state: &State, row: state::job::JobRow) -> bool {
+    let of_job = state.deployments.iter().map(|(_, one)| one).filter(|one| one.job == row && !one.gone);
+    let newest = of_job.max_by_key(|deployment| deployment.created);
+    newest.is_some_and(|deployment| deployment.status == DeploymentStatus::Failed)
 }
 
 fn evaluations_are_over(state: &State, now: Time) -> Result<(), String> {

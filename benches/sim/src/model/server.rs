@@ -1,42 +1,31 @@
-//! One server: the real sequencer, broker, heartbeats and feed, held together as `control/src/driver.rs` holds
-//! them, without its threads and its clock.
+//! One server: the real replica, leader and feed, driven by the agenda instead of threads and a clock.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use base::{Duration, Index, Rng, Term, Time, Uuid};
-use control::broker::{Broker, BrokerSettings, Delivery};
-use control::heartbeats::{HeartbeatSettings, Heartbeats};
+use control::broker::{BrokerSettings, Delivery};
+use control::heartbeats::HeartbeatSettings;
 use control::lanes::{Lane, Lanes};
-use control::sequencer::{Filled, Published, Sequencer, Submission};
-use control::{Receipt, SubmitError};
+use control::leader::{Leader, Order};
+use control::replica::{Effect, Notice, Replica};
+use control::sequencer::{Published, Submission};
+use control::{LeaderAnswer, LeaderCall, Receipt, SubmitError};
 use http_gateway::events::Feed;
-use journal::EncodedBatch;
-use model::{Actor, Command, JobType, NodeId, NodeStatus, Request, RequestId};
+use model::{Actor, AllocId, Command, JobType, NodeId, NodeStatus, Request, RequestId};
 use parking_lot::Mutex;
-use state::{Delta, State};
+use state::State;
 
 use super::call::{Ask, Call, Reply};
 use super::images::Images;
 use super::log::ModelLog;
-use super::query;
 use crate::planted::Bug;
 use crate::shown::{Committed, Shelf, Shown};
 
-const TYPES: [JobType; 4] = [JobType::Service, JobType::Batch, JobType::System, JobType::Sysbatch];
-/// How long a question for work is held open.
-const DEQUEUE_HOLD: Duration = Duration::from_secs(20);
-/// How long a question for news is held open.
+/// How long a node's query is held open.
 const QUERY_HOLD: Duration = Duration::from_secs(120);
 
 type Done = Arc<Mutex<Vec<(u64, Result<Receipt, SubmitError>)>>>;
-
-/// What the log has to say to a server.
-pub enum News {
-    Committed(EncodedBatch),
-    Leading(Term),
-    Following,
-}
 
 /// What a server did, for the world around it.
 pub enum Out {
@@ -45,13 +34,13 @@ pub enum Out {
         decided: bool,
     },
     /// It begins with the state of its image.
-    Restored,
+    Restored(Arc<State>),
     Reply {
         call: Call,
         reply: Reply,
     },
     Forward(Call),
-    Heard {
+    Heartbeat {
         node: NodeId,
         at: Time,
         ttl: Duration,
@@ -60,7 +49,9 @@ pub enum Out {
         node: NodeId,
         at: Time,
     },
-    CountsAnew,
+    CountsAnew {
+        at: Time,
+    },
     Delivered(Delivery),
     Proposed {
         index: Index,
@@ -82,11 +73,19 @@ pub struct ServerSettings {
     pub bug: Option<Bug>,
 }
 
-/// A question that waits for news.
-struct Waiting {
+/// A node's query that is answered when there is something newer, or when its time is over.
+struct Query {
     call: Call,
     until: Time,
-    query: query::Query,
+    /// How many allocations it has seen.
+    known: Option<usize>,
+}
+
+/// A worker's call for an evaluation.
+struct Dequeue {
+    call: Call,
+    types: Vec<JobType>,
+    until: Time,
 }
 
 pub struct Server {
@@ -97,24 +96,23 @@ pub struct Server {
     pub life: u64,
     /// How far its clock is ahead of the true time.
     pub ahead: Duration,
-    pub news: VecDeque<News>,
-    /// Batches of the log that it was told of.
+    pub notices: VecDeque<Notice>,
+    /// Batches of the log that it knows.
     pub learned: usize,
-    /// The term it was last told to lead in, unless it was told that it leads no more.
-    pub told: Option<Term>,
+    /// The term that it was last notified to lead in, unless it was notified that it leads no more.
+    pub notified: Option<Term>,
     pub published: Arc<State>,
     pub feed: Feed,
     pub out: Vec<Out>,
-    sequencer: Sequencer,
+    replica: Replica,
+    leader: Leader,
     lanes: Lanes<Submission>,
-    broker: Broker,
-    heartbeats: Heartbeats,
-    chance: Rng,
+    rng: Rng,
     seeds: Rng,
     calls: BTreeMap<u64, Call>,
     done: Done,
-    waiting: Vec<Waiting>,
-    hungry: VecDeque<(Call, Time)>,
+    queries: Vec<Query>,
+    dequeues: VecDeque<Dequeue>,
     shown: Arc<Shown>,
     /// On its disk: what a crash leaves.
     images: Images,
@@ -126,28 +124,28 @@ impl Server {
     pub fn new(number: usize, seed: u64, committed: &Committed, settings: ServerSettings) -> Server {
         let number_in_log = Rng::stream(seed, &format!("server {number}")).uuid();
         let (shown, feed) = show(committed);
+        let mut rng = Rng::stream(seed, &format!("chance of server {number}"));
         Server {
             number,
             up: true,
             paused: false,
             life: 0,
             ahead: Duration::ZERO,
-            news: VecDeque::new(),
+            notices: VecDeque::new(),
             learned: 0,
-            told: None,
+            notified: None,
             published: Arc::default(),
             feed,
             out: Vec::new(),
-            sequencer: sequencer(number_in_log, settings.bug),
+            replica: replica(number_in_log, &settings),
+            leader: leader(&settings, &mut rng),
             lanes: Lanes::default(),
-            broker: Broker::new(settings.broker.clone()),
-            heartbeats: Heartbeats::new(settings.heartbeats.clone()),
-            chance: Rng::stream(seed, &format!("chance of server {number}")),
+            rng,
             seeds: Rng::stream(seed, &format!("seeds of server {number}")),
             calls: BTreeMap::new(),
             done: Done::default(),
-            waiting: Vec::new(),
-            hungry: VecDeque::new(),
+            queries: Vec::new(),
+            dequeues: VecDeque::new(),
             shown,
             images: Images::default(),
             settings,
@@ -157,18 +155,16 @@ impl Server {
 
     /// Everything that was in memory is lost.
     pub fn crash(&mut self, committed: &Committed) {
-        let settings = self.settings.clone();
         (self.shown, self.feed) = show(committed);
-        self.sequencer = sequencer(self.number_in_log, settings.bug);
+        self.replica = replica(self.number_in_log, &self.settings);
+        self.leader = leader(&self.settings, &mut self.rng);
         self.lanes = Lanes::default();
-        self.broker = Broker::new(settings.broker);
-        self.heartbeats = Heartbeats::new(settings.heartbeats);
         self.calls.clear();
         self.done = Done::default();
-        self.waiting.clear();
-        self.hungry.clear();
-        self.news.clear();
-        (self.learned, self.told) = (0, None);
+        self.queries.clear();
+        self.dequeues.clear();
+        self.notices.clear();
+        (self.learned, self.notified) = (0, None);
         self.published = Arc::default();
         self.images.forget_maker();
         (self.up, self.paused) = (false, false);
@@ -176,22 +172,16 @@ impl Server {
     }
 
     /// It starts, from its image if it has kept one.
-    ///
-    /// # Errors
-    /// The image cannot be read.
-    pub fn start(&mut self) -> Result<(), String> {
+    pub fn start(&mut self) {
         self.up = true;
-        let Some(state) = self.images.newest()? else { return Ok(()) };
-        self.sequencer.restore(state.clone());
-        self.learned = state.index.0 as usize;
-        self.published = Arc::new(state);
-        self.shown.publish(&self.published);
-        self.out.push(Out::Restored);
-        Ok(())
+        if let Some(image) = self.images.newest() {
+            self.learned = image.index.0 as usize;
+            self.notices.push_back(Notice::Restored(image));
+        }
     }
 
     pub fn leads(&self) -> bool {
-        self.sequencer.leads()
+        self.replica.leads()
     }
 
     /// Its own idea of the time.
@@ -201,209 +191,200 @@ impl Server {
 
     /// Something waits for its sequencer.
     pub fn has_work(&self) -> bool {
-        !self.news.is_empty() || (self.sequencer.has_room() && !self.lanes.is_empty())
+        !self.notices.is_empty() || (self.replica.has_room() && !self.lanes.is_empty())
     }
 
     /// When it has to be woken, in true time.
     pub fn next_deadline(&self) -> Option<Time> {
-        let own = self.heartbeats.next_deadline().into_iter().chain(self.broker.next_deadline());
-        let own = own.map(|at| Time(at.0 - self.ahead.0)).min();
-        let held = self.waiting.iter().map(|waiting| waiting.until);
-        held.chain(self.hungry.iter().map(|(_, until)| *until)).chain(own).min()
+        let own = self.leader.next_deadline().map(|(at, _)| Time(at.0 - self.ahead.0));
+        let queries = self.queries.iter().map(|query| query.until);
+        queries.chain(self.dequeues.iter().map(|dequeue| dequeue.until)).chain(own).min()
     }
 
-    /// One round of the sequencer's thread: what the log said, then new batches.
+    /// One round of the sequencer's thread: what the log says, then new batches.
     ///
     /// # Errors
-    /// The log does not follow on what was folded.
+    /// The server has to stop.
     pub fn turn(&mut self, now: Time, log: &mut ModelLog) -> Result<(), String> {
-        while let Some(news) = self.news.pop_front() {
-            self.hear(news, now)?;
+        while let Some(notice) = self.notices.pop_front() {
+            self.notice(notice, now, log)?;
         }
-        self.publish_folded(now);
-        while self.sequencer.has_room() && !self.lanes.is_empty() {
-            let (clock, mut left) = (self.clock(now), 1 + self.chance.below(self.settings.batch_max));
-            let Server { sequencer, seeds, lanes, .. } = self;
+        for effect in self.replica.publish_folded() {
+            self.carry_out(effect, false, now, log)?;
+        }
+        while self.replica.has_room() && !self.lanes.is_empty() {
+            let (clock, mut left) = (self.clock(now), 1 + self.rng.below(self.settings.batch_max));
+            let Server { replica, seeds, lanes, .. } = self;
             let next = || {
                 left = left.checked_sub(1)?;
                 lanes.pop()
             };
-            let (term, batch) = match sequencer.fill(clock, seeds, next) {
-                Filled::Batch(term, batch) => (term, batch),
-                Filled::Answers(answers) => {
-                    answers.give_if(log.leads(self.number));
-                    continue;
-                }
-                Filled::Nothing => continue,
-            };
-            self.out.push(Out::Proposed { index: batch.index(), term });
-            let own = batch.clone();
-            if let Err(error) = log.propose(self.number, term, batch) {
-                self.sequencer.refused(&error.into());
-                break;
-            }
-            if self.settings.bug == Some(Bug::AckBeforeCommit) {
-                self.hear(News::Committed(own), now)?;
+            if let Some(effect) = replica.fill(clock, seeds, next) {
+                self.carry_out(effect, false, now, log)?;
             }
         }
         self.answer(now);
         Ok(())
     }
 
-    fn hear(&mut self, news: News, now: Time) -> Result<(), String> {
-        match news {
-            News::Committed(batch) => {
-                if self.settings.bug == Some(Bug::AckBeforeCommit)
-                    && batch.index() <= self.sequencer.committed().index
-                {
-                    return Ok(());
-                }
-                let batch = self.settings.bug.map_or(batch.clone(), |bug| {
-                    if self.leads() { batch } else { bug.misread(&batch, self.clock(now), self.number) }
-                });
-                let own = self.sequencer.commit(&batch).map_err(|damage| damage.to_string())?;
-                if let Some((published, answers)) = own {
-                    self.publish(published, true, now);
-                    answers.give();
-                }
+    fn notice(&mut self, notice: Notice, now: Time, log: &mut ModelLog) -> Result<(), String> {
+        let notice = match (notice, self.settings.bug) {
+            (Notice::Committed(batch), Some(Bug::AckBeforeCommit))
+                if batch.index() <= self.replica.committed().index =>
+            {
+                return Ok(());
             }
-            News::Leading(term) => {
-                self.publish_folded(now);
-                self.sequencer.lead(term);
-                self.start_leading(now);
-                self.out.push(Out::Leads(term));
+            (Notice::Committed(batch), Some(bug)) if !self.leads() => {
+                Notice::Committed(bug.misread(&batch, self.clock(now), self.number))
             }
-            News::Following => {
-                self.sequencer.follow();
-                self.broker.follow();
-                self.heartbeats.clear();
-                while let Some(submission) = self.lanes.pop() {
-                    (submission.answer)(Err(SubmitError::NotLeading));
-                }
-                for (call, _) in self.hungry.drain(..) {
-                    self.out.push(Out::Reply { call, reply: Reply::NoLeader });
-                }
-                self.out.push(Out::Follows);
-            }
+            (notice, _) => notice,
+        };
+        let decided = matches!(notice, Notice::Committed(_));
+        for effect in self.replica.notice(notice).map_err(|fatal| fatal.to_string())? {
+            self.carry_out(effect, decided, now, log)?;
         }
         Ok(())
     }
 
-    fn start_leading(&mut self, now: Time) {
-        let clock = self.clock(now);
-        let state = self.sequencer.committed().clone();
-        if self.settings.bug == Some(Bug::BrokerForgets) {
-            self.broker.lead(&State::default(), clock);
-        } else {
-            self.broker.lead(&state, clock);
+    fn carry_out(
+        &mut self,
+        effect: Effect,
+        decided: bool,
+        now: Time,
+        log: &mut ModelLog,
+    ) -> Result<(), String> {
+        match effect {
+            Effect::Publish(published) => self.publish(published, decided, now),
+            Effect::Answer(answers) => answers.give(),
+            Effect::AnswerIfLeading(answers) => answers.give_if(log.leads(self.number)),
+            Effect::Propose(term, batch) => {
+                self.out.push(Out::Proposed { index: batch.index(), term });
+                let own = batch.clone();
+                if let Err(error) = log.propose(self.number, term, batch) {
+                    self.replica.refused(&error.into());
+                } else if self.settings.bug == Some(Bug::AckBeforeCommit) {
+                    self.notice(Notice::Committed(own), now, log)?;
+                }
+            }
+            Effect::Restored(state) => self.out.push(Out::Restored(state)),
+            Effect::Lead(term, state) => self.start_leading(term, &state, now),
+            Effect::Follow(_) => self.stop_leading(),
+            Effect::Diverged(why) => return Err(why),
         }
-        self.heartbeats.rebuild(&state, clock);
-        self.out.push(Out::CountsAnew);
-        if state.cluster.is_nil() {
-            self.submit_and_forget(Command::FoundCluster, "leader");
-        }
+        Ok(())
     }
 
-    fn publish_folded(&mut self, now: Time) {
-        if self.published.index < self.sequencer.committed().index {
-            let state = Arc::new(self.sequencer.committed().clone());
-            self.publish(Published { state, delta: Delta::default() }, false, now);
+    fn start_leading(&mut self, term: Term, state: &State, now: Time) {
+        let clock = self.clock(now);
+        let orders = self.leader.lead(state, clock);
+        if let Some(Bug::LeadsBlind(name)) = self.settings.bug {
+            let blind = self.leader.controllers_mut().find(|controller| controller.name() == name);
+            blind.expect("the bug names a controller").lead(&State::default(), clock);
         }
+        self.out.push(Out::CountsAnew { at: clock });
+        self.submit_orders(orders);
+        self.out.push(Out::Leads(term));
+    }
+
+    fn stop_leading(&mut self) {
+        self.leader.follow();
+        while let Some(submission) = self.lanes.pop() {
+            (submission.answer)(Err(SubmitError::NotLeading));
+        }
+        for Dequeue { call, .. } in self.dequeues.drain(..) {
+            self.out.push(Out::Reply { call, reply: Reply::NoLeader });
+        }
+        self.out.push(Out::Follows);
     }
 
     fn publish(&mut self, published: Published, decided: bool, now: Time) {
         let Published { state, mut delta } = published;
         self.published = state.clone();
         let clock = self.clock(now);
-        if self.settings.bug == Some(Bug::NobodyUnblocks) {
-            delta.capacity = false;
+        if let Some(bug) = self.settings.bug {
+            bug.overlook(&mut delta);
         }
-        self.broker.observe(&state, &delta, clock);
-        for row in &delta.nodes {
-            let hot = state.nodes.hot(*row);
-            if hot.gone || hot.status == NodeStatus::Down {
-                self.heartbeats.forget(state.nodes.cold(*row).id);
-            }
-        }
+        self.leader.observe(&state, &delta, clock);
         self.shown.publish(&state);
         if self.settings.image_every > 0 && state.index.0 >= self.images.index().0 + self.settings.image_every
         {
             self.images.keep(&state);
         }
         self.out.push(Out::Published { state, decided });
-        self.look_again();
-        self.feed_workers(now);
+        self.answer_queries(now);
+        self.deliver(now);
     }
 
-    /// One look of the timers' thread.
+    /// One round of the timers' thread.
     pub fn wake(&mut self, now: Time) {
         let clock = self.clock(now);
         let by = match self.settings.bug {
             Some(Bug::ForeignClock) if self.number == 0 => clock.plus(Duration::from_secs(12)),
             _ => clock,
         };
-        for command in self.heartbeats.expire(by) {
-            if let Command::MissHeartbeat { node } = &command {
+        let orders = self.leader.expire(&self.published, by);
+        for order in &orders {
+            if let Command::MissHeartbeat { node } = &order.command {
                 self.out.push(Out::GivenUp { node: *node, at: clock });
             }
-            self.submit_and_forget(command, "heartbeats");
         }
-        for command in self.broker.expire(&self.published, clock, &mut self.chance) {
-            self.submit_and_forget(command, "broker");
+        self.submit_orders(orders);
+        self.deliver(now);
+        while self.dequeues.front().is_some_and(|dequeue| dequeue.until <= now) {
+            let Dequeue { call, .. } = self.dequeues.pop_front().expect("the front was just looked at");
+            self.reply(call, LeaderAnswer::Dequeued(None));
         }
-        self.feed_workers(now);
-        while self.hungry.front().is_some_and(|(_, until)| *until <= now) {
-            let (call, _) = self.hungry.pop_front().expect("the front was just looked at");
-            self.out.push(Out::Reply { call, reply: Reply::Delivered(None) });
-        }
-        let over = |waiting: &mut Waiting| waiting.until <= now;
-        for mut waiting in self.waiting.extract_if(.., over).collect::<Vec<_>>() {
-            let (_, reply) = waiting.query.look(&self.published);
-            self.out.push(Out::Reply { call: waiting.call, reply });
-        }
+        self.answer_queries(now);
     }
 
-    /// A question arrives.
-    pub fn ask(&mut self, call: Call, now: Time) {
+    /// A call arrives.
+    pub fn call(&mut self, call: Call, now: Time) {
         if call.ask.needs_leader() && !self.leads() {
             self.out.push(Out::Forward(call));
             return;
         }
-        match &call.ask {
-            Ask::Submit(request) | Ask::Beat(request) => {
-                let request = request.clone();
-                self.submit(call, request);
-            }
-            Ask::Assigned { .. } | Ask::Allocs { .. } => self.query(call, now),
-            Ask::Dequeue => {
-                self.hungry.push_back((call, now.plus(DEQUEUE_HOLD)));
-                self.feed_workers(now);
-            }
-            Ask::Settle { token, settlement } => {
-                if self.broker.touch(settlement.eval, *token, self.clock(now)).is_err() {
-                    self.out.push(Out::Reply { call, reply: Reply::TakenAway });
-                    return;
-                }
-                let (command, actor) =
-                    (Command::SettleEval(settlement.clone()), Actor::Server("worker".into()));
-                let request = Request { id: RequestId::default(), actor, command };
-                self.submit(call, request);
-            }
-            Ask::Ack { eval, token } => {
-                let held = self.broker.ack(&self.published, *eval, *token, self.clock(now));
-                self.out.push(Out::Reply { call, reply: Reply::Held(held) });
-                self.feed_workers(now);
-            }
-            Ask::Nack { eval, token } => {
-                let clock = self.clock(now);
-                let held = self.broker.nack(*eval, *token, clock, &mut self.chance);
-                let reply = Reply::Held(held.as_ref().map(|_| ()).map_err(|error| *error));
-                self.out.push(Out::Reply { call, reply });
-                if let Ok(Some(command)) = held {
-                    self.submit_and_forget(command, "broker");
-                }
+        match call.ask.clone() {
+            Ask::Leader(question) => self.answer_as_leader(call, question, now),
+            Ask::Beat(request) => self.submit(call, request),
+            Ask::Assigned { .. } | Ask::Allocs { .. } => {
+                self.queries.push(Query { call, until: now.plus(QUERY_HOLD), known: None });
+                self.answer_queries(now);
             }
         }
+    }
+
+    /// As [`control::Control::answer`] does.
+    fn answer_as_leader(&mut self, call: Call, question: LeaderCall, now: Time) {
+        let clock = self.clock(now);
+        match question {
+            LeaderCall::Submit(request) => self.submit(call, *request),
+            LeaderCall::Dequeue { types, patience } => {
+                self.dequeues.push_back(Dequeue { call, types, until: now.plus(patience) });
+                self.deliver(now);
+            }
+            LeaderCall::Touch { eval, token } => {
+                let held = self.leader.touch(eval, token, clock);
+                self.reply(call, LeaderAnswer::Held(held));
+            }
+            LeaderCall::Ack { eval, token } => {
+                // Not held any more: its end was seen in the log before the worker came here.
+                let _ended = self.leader.ack(&self.published, eval, token, clock);
+                self.reply(call, LeaderAnswer::Held(Ok(())));
+                self.deliver(now);
+            }
+            LeaderCall::Nack { eval, token } => {
+                let failed = self.leader.nack(eval, token, clock).ok().flatten();
+                self.reply(call, LeaderAnswer::Held(Ok(())));
+                self.submit_orders(failed);
+            }
+            LeaderCall::Heartbeat { .. } | LeaderCall::ReadIndex { .. } | LeaderCall::KeepImage => {
+                unreachable!("nobody calls {question:?} in this layer")
+            }
+        }
+    }
+
+    fn reply(&mut self, call: Call, answer: LeaderAnswer) {
+        self.out.push(Out::Reply { call, reply: Reply::Leader(answer) });
     }
 
     fn submit(&mut self, call: Call, request: Request) {
@@ -416,46 +397,40 @@ impl Server {
         }
     }
 
-    fn submit_and_forget(&mut self, command: Command, name: &str) {
-        let request = Request { id: RequestId::default(), actor: Actor::Server(name.to_string()), command };
-        let lane = Lane::of(&request.command);
-        // A full lane refuses, and a controller looks again at its next deadline.
-        self.lanes.push(lane, Submission { request, answer: Box::new(|_| {}) }).ok();
-    }
-
-    fn query(&mut self, call: Call, now: Time) {
-        let mut query = query::Query::of(&call.ask);
-        let (over, reply) = query.look(&self.published);
-        if over {
-            self.out.push(Out::Reply { call, reply });
-        } else {
-            self.waiting.push(Waiting { call, until: now.plus(QUERY_HOLD), query });
+    fn submit_orders(&mut self, orders: impl IntoIterator<Item = Order>) {
+        for Order { by, command } in orders {
+            let request = Request { id: RequestId::default(), actor: Actor::Server(by.to_string()), command };
+            let lane = Lane::of(&request.command);
+            // A full lane rejects it, and the controller looks again at its next deadline.
+            self.lanes.push(lane, Submission { request, answer: Box::new(|_| {}) }).ok();
         }
     }
 
-    fn look_again(&mut self) {
+    /// Answers the queries that have something newer to see, or whose time is over.
+    fn answer_queries(&mut self, now: Time) {
         let (published, out) = (&self.published, &mut self.out);
-        self.waiting.retain_mut(|waiting| {
-            let (over, reply) = waiting.query.look(published);
+        self.queries.retain_mut(|query| {
+            let (newer, reply) = look(published, query);
+            let over = newer || query.until <= now;
             if over {
-                out.push(Out::Reply { call: waiting.call.clone(), reply });
+                out.push(Out::Reply { call: query.call.clone(), reply });
             }
             !over
         });
     }
 
-    fn feed_workers(&mut self, now: Time) {
+    /// Hands evaluations to the workers that wait for them.
+    fn deliver(&mut self, now: Time) {
         let clock = self.clock(now);
-        while !self.hungry.is_empty() {
-            let delivery = self.broker.dequeue(&self.published, &TYPES, clock, &mut self.chance);
-            let Some(delivery) = delivery else { return };
-            let (call, _) = self.hungry.pop_front().expect("somebody is hungry");
+        while let Some(first) = self.dequeues.front() {
+            let Some(delivery) = self.leader.dequeue(&self.published, &first.types, clock) else { return };
+            let Dequeue { call, .. } = self.dequeues.pop_front().expect("the front was just looked at");
             self.out.push(Out::Delivered(delivery.clone()));
-            self.out.push(Out::Reply { call, reply: Reply::Delivered(Some(delivery)) });
+            self.reply(call, LeaderAnswer::Dequeued(Some(delivery)));
         }
     }
 
-    /// Sends on what the sequencer answered.
+    /// Sends what the sequencer answered.
     fn answer(&mut self, now: Time) {
         let done = std::mem::take(&mut *self.done.lock());
         for (number, outcome) in done {
@@ -465,23 +440,42 @@ impl Server {
                     let ttl = self.grant(&request.actor, &outcome, now);
                     Reply::Lease { outcome, ttl }
                 }
-                _ => Reply::Outcome(outcome),
+                _ => Reply::Leader(LeaderAnswer::Submitted(outcome)),
             };
             self.out.push(Out::Reply { call, reply });
         }
     }
 
-    /// As `gateway/server/src/rpc/node.rs`: who is down is not counted.
+    /// As `gateway/server/src/rpc/node.rs`: the heartbeats of a node that is down are not counted.
     fn grant(&mut self, actor: &Actor, outcome: &Result<Receipt, SubmitError>, now: Time) -> Duration {
-        let (Actor::Node(node), Ok(_), true) = (actor, outcome, self.leads()) else { return Duration::ZERO };
+        let (Actor::Node(node), Ok(_)) = (actor, outcome) else { return Duration::ZERO };
         let row = self.published.nodes.find(*node);
         if row.is_none_or(|row| self.published.nodes.hot(row).status == NodeStatus::Down) {
             return Duration::ZERO;
         }
         let clock = self.clock(now);
-        let ttl = self.heartbeats.heard(*node, clock, &mut self.chance);
-        self.out.push(Out::Heard { node: *node, at: clock, ttl });
+        let Some(ttl) = self.leader.heartbeat(*node, clock) else { return Duration::ZERO };
+        self.out.push(Out::Heartbeat { node: *node, at: clock, ttl });
         ttl
+    }
+}
+
+/// The answer to a node's query on this state, and whether it is newer than what the node knows.
+fn look(state: &State, query: &mut Query) -> (bool, Reply) {
+    let newer = |index: u64, known: u64| known == 0 || index > known;
+    match &query.call.ask {
+        Ask::Assigned { node, min_index, .. } => {
+            let (index, allocs) = state::node::assigned(state, *node, &mut query.known);
+            let reply = Reply::Assigned { index: index.max(1), allocs: allocs.0.into_iter().collect() };
+            (newer(index, *min_index), reply)
+        }
+        Ask::Allocs { ids, min_index } => {
+            let ids = ids.iter().map(|id| id.parse().expect("nodes ask for what they were assigned"));
+            let (index, found) = state::alloc::requested(state, &ids.collect::<Vec<AllocId>>());
+            let documents = found.iter().map(|alloc| state::alloc::document(state, alloc));
+            (newer(index, *min_index), Reply::Allocs(documents.collect()))
+        }
+        Ask::Leader(_) | Ask::Beat(_) => unreachable!("only queries wait for news"),
     }
 }
 
@@ -490,16 +484,10 @@ fn show(committed: &Committed) -> (Arc<Shown>, Feed) {
     (shown.clone(), shown.feed())
 }
 
-#[cfg(not(feature = "planted"))]
-fn sequencer(proposer: Uuid, _: Option<Bug>) -> Sequencer {
-    Sequencer::new(proposer)
+fn replica(proposer: Uuid, settings: &ServerSettings) -> Replica {
+    Replica::new(proposer, settings.bug.and_then(Bug::rules).unwrap_or(state::decide))
 }
 
-#[cfg(feature = "planted")]
-fn sequencer(proposer: Uuid, bug: Option<Bug>) -> Sequencer {
-    let mut sequencer = Sequencer::new(proposer);
-    if let Some(rules) = bug.and_then(Bug::rules) {
-        sequencer.rules = rules;
-    }
-    sequencer
+fn leader(settings: &ServerSettings, rng: &mut Rng) -> Leader {
+    Leader::new(settings.broker.clone(), settings.heartbeats.clone(), Rng::new(rng.next()))
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use base::{Duration, Rng, Time};
-use model::document::{Allocation, TaskState};
+use model::document::{AllocDeploymentStatus, Allocation, Task, TaskState};
+use node::alloc::health::{Verdict, Watch};
 use node::alloc::status;
 use node::driver::Exit;
 use node::task::events::{self, DEAD, PENDING, RUNNING};
-use node::task::lifecycle::Role;
+use node::task::lifecycle::{Role, Roles};
 use node::task::restart::{Cause, Decision, Policy, Tracker};
 
 use crate::options::Tasks;
@@ -32,6 +33,10 @@ pub struct Run {
     states: BTreeMap<String, TaskState>,
     tracker: Tracker,
     reported: Option<Allocation>,
+    roles: Roles,
+    /// Its health, once it is judged, and what judges it until then.
+    deployment: Option<AllocDeploymentStatus>,
+    health: Option<Watch>,
     /// The machine went down with it.
     died: bool,
 }
@@ -54,6 +59,9 @@ impl Run {
             states: [("t".to_string(), state)].into(),
             tracker: tracker(&alloc, seed),
             reported: None,
+            roles: [("t".to_string(), role(&alloc))].into(),
+            deployment: alloc.deployment_status.clone(),
+            health: Watch::of(&alloc, now),
             died: false,
             alloc,
         }
@@ -138,8 +146,33 @@ impl Run {
             && newer.alloc_modify_index > self.alloc.alloc_modify_index
     }
 
+    /// Judges its health, as far as that can be done now; returns when to look again.
+    pub fn judge(&mut self, now: Time) -> Option<Duration> {
+        let watch = self.health.as_ref().filter(|_| !matches!(self.phase, Phase::Stopping))?;
+        let states = self.states.clone().into_iter().collect();
+        let healthy = match watch.judge(&self.roles, &states, now) {
+            Verdict::Open(until) => return Some(until.since(now)),
+            Verdict::Healthy => true,
+            Verdict::Unhealthy(_) => false,
+        };
+        self.health = None;
+        let known = self.deployment.get_or_insert_default();
+        (known.healthy, known.timestamp) = (Some(healthy), now.into());
+        None
+    }
+
     /// A newer version of the allocation.
-    pub fn update(&mut self, newer: Allocation, chance: &mut Rng, tasks: &Tasks) -> Option<Duration> {
+    pub fn update(
+        &mut self,
+        newer: Allocation,
+        chance: &mut Rng,
+        tasks: &Tasks,
+        now: Time,
+    ) -> Option<Duration> {
+        if newer.deployment_id != self.alloc.deployment_id {
+            self.deployment = newer.deployment_status.clone();
+            self.health = Watch::of(&newer, now);
+        }
         self.alloc = newer;
         let stopping = matches!(self.phase, Phase::Stopping | Phase::Done);
         if !status::is_stopped(&self.alloc.desired_status) || stopping {
@@ -160,6 +193,8 @@ impl Run {
     pub fn restore(&mut self, chance: &mut Rng, tasks: &Tasks, now: Time) -> Option<Duration> {
         let died = std::mem::take(&mut self.died);
         self.tracker = tracker(&self.alloc, chance.next());
+        let deployment_status = self.deployment.clone();
+        self.health = Watch::of(&Allocation { deployment_status, ..self.alloc.clone() }, now);
         match self.phase {
             Phase::Running if died => self.exited(chance, &Tasks { failing: 1_000, ..tasks.clone() }, now),
             Phase::Running => self.until_exit(chance, tasks),
@@ -195,6 +230,7 @@ impl Run {
             task_states: self.states.clone().into_iter().collect(),
             client_status: client_status.to_string(),
             client_description: description.to_string(),
+            deployment_status: self.deployment.clone(),
             ..Allocation::default()
         }
     }
@@ -217,6 +253,12 @@ impl Run {
         self.enter(Phase::Done, Duration::ZERO);
         None
     }
+}
+
+fn role(alloc: &Allocation) -> Role {
+    let groups = alloc.job.iter().flat_map(|job| job.task_groups.iter());
+    let group = groups.into_iter().find(|group| group.name.as_ref() == Some(&alloc.task_group));
+    Role::of(group.and_then(|group| group.tasks.first()).unwrap_or(&Task::default()))
 }
 
 fn tracker(alloc: &Allocation, seed: u64) -> Tracker {

@@ -1,41 +1,44 @@
-//! A scheduler of one server: the life of `control/src/worker.rs` as a machine, with the real scheduler in it.
+//! A worker of one server: the real machine, whose needs go over the network and whose plans take their time.
 
 use std::sync::Arc;
 
 use base::{Duration, Index, Rng, Time};
-use control::SubmitError;
 use control::broker::Delivery;
-use model::Rejection;
-use model::command::Verdict;
-use placement::Outcome;
+use control::worker::{Need, Outcome, TYPES, Worker};
+use control::{LeaderAnswer, LeaderCall, SubmitError};
+use model::command::{Plan, Settlement};
+use model::{Actor, Command, Request, RequestId};
 use state::State;
 
 use super::call::{Ask, Reply};
 use crate::planted::Bug;
 
-/// How long a worker waits for its server to have seen what the evaluation is about.
-const SYNC_LIMIT: Duration = Duration::from_secs(5);
-/// How much longer it waits for the same, having given the evaluation back.
-const SLOW_SERVER_FACTOR: i64 = 10;
-/// How long an answer is waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a worker waits for work at the leader.
+const DEQUEUE_PATIENCE: Duration = Duration::from_secs(2);
+/// How long it waits for an answer.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
+/// How long it waits before it asks for work again where there was no answer.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
+/// What the machine waits for.
 enum Stage {
-    Idle,
-    /// Something was asked, and this is who it was about.
-    Asked(Option<Delivery>),
-    /// For the server to have seen an index.
-    Behind {
-        delivery: Option<Delivery>,
-        index: Index,
-        until: Time,
-    },
+    /// To begin.
+    Resting,
+    /// An answer of the leader.
+    Asked(Asked),
+    /// Its server's state at that index.
+    Behind { index: Index, until: Time },
     /// The plan is made, and takes its time.
-    Thinking {
-        delivery: Delivery,
-        outcome: Box<Outcome>,
-        again: bool,
-    },
+    Thinking(Delivery),
+}
+
+#[derive(Clone, Copy)]
+enum Asked {
+    Work,
+    Touch,
+    Submit,
+    /// Whatever the answer is, the worker goes on.
+    Anything,
 }
 
 pub enum WorkerOut {
@@ -48,11 +51,22 @@ pub enum WorkerOut {
     Scheduled {
         delivery: Delivery,
         state: Arc<State>,
-        plan: Box<model::command::Plan>,
+        plan: Box<Plan>,
     },
 }
 
-pub struct Worker {
+/// What a worker sees of its server.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    pub published: &'a Arc<State>,
+    /// The true time.
+    pub now: Time,
+    /// Its server's idea of the time.
+    pub clock: Time,
+}
+
+pub struct SimWorker {
+    machine: Worker,
     stage: Stage,
     /// What was meant for an earlier stage is void.
     pub generation: u64,
@@ -60,186 +74,149 @@ pub struct Worker {
     pub out: Vec<WorkerOut>,
     /// Plans take this long at most.
     pub slowness: Duration,
-    attempts: placement::Attempts,
-    seeds: Rng,
+    rng: Rng,
     bug: Option<Bug>,
 }
 
-impl Worker {
-    pub fn new(seed: u64, server: usize, worker: usize, bug: Option<Bug>) -> Worker {
-        Worker {
-            stage: Stage::Idle,
+impl SimWorker {
+    pub fn new(seed: u64, server: usize, worker: usize, bug: Option<Bug>) -> SimWorker {
+        let mut rng = Rng::stream(seed, &format!("worker {worker} of server {server}"));
+        SimWorker {
+            machine: Worker::new(Rng::new(rng.next())),
+            stage: Stage::Resting,
             generation: 0,
             pending: None,
             out: Vec::new(),
             slowness: Duration::from_millis(50),
-            attempts: placement::Attempts::default(),
-            seeds: Rng::stream(seed, &format!("worker {worker} of server {server}")),
+            rng,
             bug,
         }
     }
 
     /// It dies without a word, and another takes its place.
     pub fn die(&mut self) {
-        self.become_(Stage::Idle);
+        self.machine = Worker::new(Rng::new(self.rng.next()));
         self.pending = None;
-        self.out.push(WorkerOut::After(Duration::from_secs(1)));
+        self.enter(Stage::Resting);
+        self.out.push(WorkerOut::After(RETRY_AFTER));
     }
 
-    /// Called when time has passed or the server has published.
-    pub fn go_on(&mut self, published: &Arc<State>, now: Time, clock: Time) {
-        match std::mem::replace(&mut self.stage, Stage::Idle) {
-            Stage::Idle => self.dequeue(),
-            Stage::Asked(delivery) => self.stage = Stage::Asked(delivery),
-            Stage::Behind { delivery, index, until } => {
-                self.wait(delivery, index, until, published, now, clock)
+    /// Called when time has passed.
+    pub fn go_on(&mut self, view: View<'_>) {
+        match std::mem::replace(&mut self.stage, Stage::Resting) {
+            Stage::Resting => {
+                let need = self.machine.begin();
+                self.meet(need, view);
             }
-            Stage::Thinking { delivery, outcome, again } => {
-                let token = delivery.token;
-                let settlement = Box::new(outcome.settlement.clone());
-                self.ask(Some(delivery), Ask::Settle { token, settlement });
-                if again {
-                    self.bring_again(outcome);
-                }
+            Stage::Asked(asked) => self.stage = Stage::Asked(asked),
+            Stage::Behind { until, .. } if until <= view.now => self.step(Outcome::TimedOut, view),
+            Stage::Behind { index, until } => self.stage = Stage::Behind { index, until },
+            Stage::Thinking(Delivery { eval, token, .. }) => {
+                self.ask(Asked::Touch, LeaderCall::Touch { eval, token });
             }
         }
     }
 
-    /// Only what waits for the server's state.
-    pub fn published(&mut self, published: &Arc<State>, now: Time, clock: Time) {
-        if matches!(&self.stage, Stage::Behind { index, .. } if published.index >= *index) {
-            self.go_on(published, now, clock);
+    /// Its server has published a state.
+    pub fn published(&mut self, view: View<'_>) {
+        if matches!(&self.stage, Stage::Behind { index, .. } if view.published.index >= *index) {
+            self.step(Outcome::State(view.published.clone()), view);
         }
     }
 
     /// The answer to what was asked; `None` when none came.
-    pub fn hear(&mut self, reply: Option<Reply>, published: &Arc<State>, now: Time, clock: Time) {
+    pub fn answered(&mut self, reply: Option<Reply>, view: View<'_>) {
         self.pending = None;
-        let Stage::Asked(about) = std::mem::replace(&mut self.stage, Stage::Idle) else { return };
-        match (reply, about) {
-            (Some(Reply::Delivered(Some(delivery))), _) => {
-                let index = delivery.wait_index;
-                self.attempts = placement::Attempts::default();
-                let wanted = if self.bug == Some(Bug::OldState) { Index::ZERO } else { index };
-                self.wait(Some(delivery), wanted, now.plus(SYNC_LIMIT), published, now, clock);
+        let Stage::Asked(asked) = self.stage else { return };
+        let answer = match reply {
+            Some(Reply::Leader(answer)) => Ok(answer),
+            Some(_) => Err(SubmitError::NotLeading),
+            None => Err(SubmitError::Unknown),
+        };
+        let outcome = match (asked, answer) {
+            (Asked::Work, Ok(LeaderAnswer::Dequeued(delivery))) => Outcome::Dequeued(delivery),
+            (Asked::Work, _) => {
+                self.enter(Stage::Resting);
+                return self.out.push(WorkerOut::After(RETRY_AFTER));
             }
-            (Some(Reply::Outcome(outcome)), Some(delivery)) => {
-                self.told(delivery, outcome, published, now, clock);
-            }
-            (Some(Reply::TakenAway), Some(delivery)) => self.ack(delivery),
-            (None | Some(Reply::NoLeader), Some(delivery)) => self.nack(delivery),
-            _ => self.rest(Duration::from_secs(1)),
-        }
+            (Asked::Touch, answer) => Outcome::Held(answer == Ok(LeaderAnswer::Held(Ok(())))),
+            (Asked::Submit, Ok(LeaderAnswer::Submitted(outcome))) => Outcome::Submitted(outcome),
+            (Asked::Submit, answer) => Outcome::Submitted(Err(answer.err().unwrap_or(SubmitError::Unknown))),
+            (Asked::Anything, _) => Outcome::Done,
+        };
+        self.step(outcome, view);
     }
 
-    fn told(
-        &mut self,
-        delivery: Delivery,
-        outcome: Result<control::Receipt, SubmitError>,
-        published: &Arc<State>,
-        now: Time,
-        clock: Time,
-    ) {
-        match outcome {
-            Ok(receipt) => {
-                let verdict: Verdict =
-                    receipt.reply.verdict.expect("a settlement is answered with a verdict");
-                if verdict.full {
-                    return self.ack(delivery);
-                }
-                self.attempts.count(&verdict);
-                self.wait(Some(delivery), receipt.index, now.plus(SYNC_LIMIT), published, now, clock);
-            }
-            Err(SubmitError::Rejected(Rejection::EvalNotOutstanding(_) | Rejection::EvalUnknown(_))) => {
-                self.ack(delivery);
-            }
-            Err(_) => self.nack(delivery),
-        }
+    fn step(&mut self, outcome: Outcome, view: View<'_>) {
+        let need = self.machine.step(outcome, view.clock);
+        self.meet(need, view);
     }
 
-    fn wait(
-        &mut self,
-        delivery: Option<Delivery>,
-        index: Index,
-        until: Time,
-        published: &Arc<State>,
-        now: Time,
-        clock: Time,
-    ) {
-        match delivery {
-            Some(delivery) if published.index >= index => self.schedule(delivery, published, clock),
-            None if published.index >= index => self.rest(Duration::ZERO),
-            Some(delivery) if until <= now => {
-                let longer = now.plus(Duration(SYNC_LIMIT.0 * SLOW_SERVER_FACTOR));
-                self.give_back(&delivery);
-                self.wait(None, index, longer, published, now, clock);
+    fn meet(&mut self, need: Need, view: View<'_>) {
+        match need {
+            Need::Dequeue => {
+                let call = LeaderCall::Dequeue { types: TYPES.to_vec(), patience: DEQUEUE_PATIENCE };
+                self.ask(Asked::Work, call);
             }
-            None if until <= now => self.rest(Duration::ZERO),
-            delivery => {
-                self.become_(Stage::Behind { delivery, index, until });
-                self.out.push(WorkerOut::After(until.since(now)));
+            Need::State { index, limit } => self.await_state(index, limit, view),
+            Need::Touch(delivery) => self.think(delivery, view),
+            Need::Submit(_, settlement) => self.submit(settlement),
+            Need::Ack(Delivery { eval, token, .. }) => {
+                self.ask(Asked::Anything, LeaderCall::Ack { eval, token });
+            }
+            Need::Nack(Delivery { eval, token, .. }) => {
+                self.ask(Asked::Anything, LeaderCall::Nack { eval, token });
             }
         }
     }
 
-    fn schedule(&mut self, delivery: Delivery, state: &Arc<State>, clock: Time) {
-        let eval = state.evals.lookup(delivery.eval).filter(|eval| !eval.status.is_terminal());
-        let Some(eval) = eval else { return self.ack(delivery) };
-        let seed = self.seeds.next();
-        let mut outcome = placement::schedule(state, eval, seed, clock.max(state.time));
-        if self.attempts.are_spent(eval.facts.kind) {
-            outcome.settlement = placement::give_up(state, eval, seed, &outcome);
+    fn await_state(&mut self, index: Index, limit: Duration, view: View<'_>) {
+        if view.published.index >= index || self.bug == Some(Bug::OldState) {
+            return self.step(Outcome::State(view.published.clone()), view);
         }
-        let plan = Box::new(outcome.settlement.plan.clone());
-        self.out.push(WorkerOut::Scheduled { delivery: delivery.clone(), state: state.clone(), plan });
-        let again = self.bug == Some(Bug::SettledTwice);
-        self.become_(Stage::Thinking { delivery, outcome: Box::new(outcome), again });
-        self.out.push(WorkerOut::After(Duration(self.seeds.below(self.slowness.0.max(1) as u64) as i64)));
+        self.enter(Stage::Behind { index, until: view.now.plus(limit) });
+        self.out.push(WorkerOut::After(limit));
+    }
+
+    fn think(&mut self, delivery: Delivery, view: View<'_>) {
+        let settlement = self.machine.settlement().expect("a plan is made before the leader is asked for it");
+        let (state, plan) = (view.published.clone(), Box::new(settlement.plan.clone()));
+        self.out.push(WorkerOut::Scheduled { delivery: delivery.clone(), state, plan });
+        self.enter(Stage::Thinking(delivery));
+        self.out.push(WorkerOut::After(Duration(self.rng.below(self.slowness.0.max(1) as u64) as i64)));
+    }
+
+    fn submit(&mut self, settlement: Box<Settlement>) {
+        let again = (self.bug == Some(Bug::SettledTwice)).then(|| self.other_placements(&settlement));
+        if let Some(again) = again {
+            self.out.push(WorkerOut::Ask { ask: settle(again), within: Duration::ZERO });
+        }
+        self.enter(Stage::Asked(Asked::Submit));
+        self.out.push(WorkerOut::Ask { ask: settle(settlement), within: ANSWER_MAX });
     }
 
     /// Planted: the placements come once more, under other ids and without the evaluation's end.
-    fn bring_again(&mut self, mut outcome: Box<Outcome>) {
-        let Stage::Asked(Some(delivery)) = &self.stage else { return };
-        for placed in &mut outcome.settlement.plan.placed {
-            placed.ids.iter_mut().for_each(|id| id.0 = self.seeds.uuid());
+    fn other_placements(&mut self, settlement: &Settlement) -> Box<Settlement> {
+        let mut again = settlement.clone();
+        for placed in &mut again.plan.placed {
+            placed.ids.iter_mut().for_each(|id| id.0 = self.rng.uuid());
         }
-        outcome.settlement.end = None;
-        let token = delivery.token;
-        let first = self.out.len() - 1;
-        let ask = Ask::Settle { token, settlement: Box::new(outcome.settlement) };
-        self.out.insert(first, WorkerOut::Ask { ask, within: Duration::ZERO });
+        again.end = None;
+        Box::new(again)
     }
 
-    fn dequeue(&mut self) {
-        self.ask(None, Ask::Dequeue);
+    fn ask(&mut self, asked: Asked, call: LeaderCall) {
+        self.enter(Stage::Asked(asked));
+        self.out.push(WorkerOut::Ask { ask: Ask::Leader(call), within: ANSWER_MAX });
     }
 
-    fn ack(&mut self, delivery: Delivery) {
-        self.ask(None, Ask::Ack { eval: delivery.eval, token: delivery.token });
-    }
-
-    fn nack(&mut self, delivery: Delivery) {
-        self.ask(None, Ask::Nack { eval: delivery.eval, token: delivery.token });
-    }
-
-    /// Gives an evaluation back without waiting for the answer.
-    fn give_back(&mut self, delivery: &Delivery) {
-        let ask = Ask::Nack { eval: delivery.eval, token: delivery.token };
-        self.out.push(WorkerOut::Ask { ask, within: Duration::ZERO });
-    }
-
-    fn ask(&mut self, about: Option<Delivery>, ask: Ask) {
-        self.become_(Stage::Asked(about));
-        self.out.push(WorkerOut::Ask { ask, within: PATIENCE });
-    }
-
-    fn rest(&mut self, span: Duration) {
-        self.become_(Stage::Idle);
-        self.out.push(WorkerOut::After(span));
-    }
-
-    fn become_(&mut self, stage: Stage) {
+    fn enter(&mut self, stage: Stage) {
         self.stage = stage;
         self.generation += 1;
     }
+}
+
+fn settle(settlement: Box<Settlement>) -> Ask {
+    let (actor, command) = (Actor::Server("worker".into()), Command::SettleEval(settlement));
+    Ask::submit(Request { id: RequestId::default(), actor, command })
 }

@@ -16,7 +16,7 @@ use super::node::{SimNode, Step};
 use super::operations::Operation;
 use super::readers::SimReader;
 use super::server::{Out, Server, ServerSettings};
-use super::worker::Worker;
+use super::worker::SimWorker;
 use crate::agenda::Agenda;
 use crate::checks::Checks;
 use crate::fact::{Fact, Violation};
@@ -76,7 +76,7 @@ pub(super) struct World {
     pub checks: Checks,
     pub log: ModelLog,
     pub servers: Vec<Server>,
-    pub workers: Vec<Vec<Worker>>,
+    pub workers: Vec<Vec<SimWorker>>,
     pub nodes: Vec<SimNode>,
     pub clients: Vec<Client>,
     pub readers: Vec<SimReader>,
@@ -135,7 +135,7 @@ impl World {
         let count = options.servers;
         let server = |number| Server::new(number, seed, &log.committed, settings.clone());
         let servers: Vec<Server> = (0..count).map(server).collect();
-        let worker = |server| move |worker| Worker::new(seed, server, worker, bug);
+        let worker = |server| move |worker| SimWorker::new(seed, server, worker, bug);
         let workers = (0..count).map(|at| (0..options.workers_per_server).map(worker(at)).collect());
         World {
             workers: workers.collect(),
@@ -248,7 +248,7 @@ impl World {
             return Ok(());
         }
         one.turn(now, &mut self.log).map_err(|how| Violation {
-            sentence: "I2 each batch can be read and follows the one before".to_string(),
+            sentence: "every server can go on with what its log says".to_string(),
             how: format!("server {server}: {how}"),
         })?;
         self.flush(server)
@@ -298,20 +298,18 @@ impl World {
                 self.checks.see(&Fact::Published { server, state: &state, decided })?;
                 self.wake_workers(server)?;
             }
-            Out::Restored => {
-                let state = &self.servers[server].published;
-                self.story
-                    .tell(self.agenda.now(), format_args!("it begins with its image of {}", state.index));
-                self.checks.see(&Fact::Restored { server, state })?;
+            Out::Restored(state) => {
+                self.tell(format_args!("server {server} begins with its image of {}", state.index));
+                self.checks.see(&Fact::Restored { server, state: &state })?;
             }
             Out::Reply { call, reply } => self.reply(server, call, reply),
             Out::Forward(call) => self.forward(server, call),
-            Out::Heard { node, at, ttl } => self.checks.see(&Fact::Heard { server, node, at, ttl })?,
+            Out::Heartbeat { node, at, ttl } => self.checks.see(&Fact::Heard { server, node, at, ttl })?,
             Out::GivenUp { node, at } => {
                 self.tell(format_args!("server {server} has not heard from {node}"));
                 self.checks.see(&Fact::GivenUp { server, node, at })?;
             }
-            Out::CountsAnew => self.checks.see(&Fact::CountsAnew { server })?,
+            Out::CountsAnew { at } => self.checks.see(&Fact::CountsAnew { server, at })?,
             Out::Delivered(delivery) => {
                 self.tell(format_args!("server {server} hands out {}", delivery.eval));
                 self.checks.see(&Fact::Delivered { delivery: &delivery })?;
@@ -319,7 +317,10 @@ impl World {
             Out::Proposed { index, term } => {
                 self.tell(format_args!("server {server} proposes {index} in term {}", term.0));
             }
-            Out::Leads(term) => self.tell(format_args!("server {server} leads in term {}", term.0)),
+            Out::Leads(term) => {
+                self.tell(format_args!("server {server} leads in term {}", term.0));
+                self.checks.see(&Fact::Leads { server, term })?;
+            }
             Out::Follows => self.tell(format_args!("server {server} leads no more")),
         }
         Ok(())

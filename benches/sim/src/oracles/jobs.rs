@@ -15,6 +15,9 @@ use crate::fact::{Check, Fact, Folded};
 use crate::witness::Witness;
 use crate::workload::jobs::value_of;
 
+/// The number of `Command::RegisterJob`.
+const REGISTER_JOB: u16 = 20;
+
 /// What a register holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Register {
@@ -89,10 +92,12 @@ impl Writes {
     fn folded(&mut self, folded: &Folded<'_>) -> Result<(), String> {
         let (request, index) = (folded.record.request, folded.batch.index);
         for event in folded.events {
-            if let Event::JobRegistered(e) = event
-                && let Some(value) = value_of(&e.document.read())
-                && !self.values.insert(value.clone())
-            {
+            let Event::JobRegistered(e) = event else { continue };
+            let value = value_of(&e.document.read()).unwrap_or_default();
+            if folded.record.kind != REGISTER_JOB {
+                // A scaled job, a dispatched child, or a deployment that went back to an older version.
+                self.changed_otherwise(&e.key, value, folded);
+            } else if !self.values.insert(value.clone()) {
                 return Err(format!("value {value} of job {} took effect twice", e.key));
             }
         }
@@ -128,6 +133,14 @@ impl Writes {
             return Err(format!("job {key} is {found:?} after {index}, not {wanted:?}"));
         }
         Ok(())
+    }
+
+    fn changed_otherwise(&mut self, key: &JobKey, value: String, folded: &Folded<'_>) {
+        if let Some(register) = self.registers.get_mut(key) {
+            *register = Register { value, stopped: false };
+            let modified = folded.after.jobs.lookup(key).map(|job| job.job_modified);
+            self.modified.entry(key.clone()).or_default().push((folded.batch.index, modified));
+        }
     }
 
     fn acknowledged(&mut self, op: u64, receipt: &Receipt, witness: &Witness) -> Result<(), String> {

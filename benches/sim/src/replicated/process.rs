@@ -1,7 +1,4 @@
-//! One life of a server: its log, and the sequencer on it, which lives in a task. To drop it is to kill it.
-//!
-//! It repeats the sequencer's thread of `control/src/driver.rs`, which is bound to threads and a clock; whoever changes one
-//! looks at the other.
+//! One life of a server: its log, and the real replica on it, which lives in a task. To drop it is to kill it.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,7 +6,8 @@ use std::sync::Arc;
 use base::{Index, Rng, Term, Time, Uuid};
 use control::SubmitError;
 use control::lanes::{Lane, Lanes};
-use control::sequencer::{Damage, Filled, Published, Sequencer, Submission};
+use control::replica::{Effect, Notice, Replica};
+use control::sequencer::{Published, Submission};
 use http_gateway::events::Feed;
 use journal::{EncodedBatch, Journal, KeepError, Sink};
 use model::{Actor, Command, Image, Request, RequestId};
@@ -27,40 +25,42 @@ use crate::fact::Fact;
 use crate::planted::Bug;
 use crate::shown::Shown;
 
-/// What the sequencer wakes up for. As many as come, as at `control/src/inbox.rs`: submissions wait in lanes.
+/// What the replica wakes up for. As many as come, as in a real server's inbox: submissions wait in lanes.
 pub enum Wake {
-    Committed(EncodedBatch),
-    Restored(Image),
-    Leading(Term),
-    Following,
-    Halted(String),
+    Notice(Notice),
     Submit(Submission),
     KeepImage,
 }
 
-/// What the log is told to speak to.
+/// What the log reports to.
 pub struct Ear(pub UnboundedSender<Wake>);
 
+impl Ear {
+    /// Nobody listens any more when the server is dead.
+    fn notice(&self, notice: Notice) {
+        self.0.send(Wake::Notice(notice)).unwrap_or(());
+    }
+}
+
 impl Sink for Ear {
-    // Nobody listens any more when the server is dead.
     fn committed(&mut self, batch: EncodedBatch) {
-        self.0.send(Wake::Committed(batch)).unwrap_or(());
+        self.notice(Notice::Committed(batch));
     }
 
     fn restored(&mut self, image: Image) {
-        self.0.send(Wake::Restored(image)).unwrap_or(());
+        self.notice(Notice::Restored(image));
     }
 
     fn leading(&mut self, term: Term) {
-        self.0.send(Wake::Leading(term)).unwrap_or(());
+        self.notice(Notice::Leading(term));
     }
 
-    fn following(&mut self, _: Option<u64>) {
-        self.0.send(Wake::Following).unwrap_or(());
+    fn following(&mut self, leader: Option<u64>) {
+        self.notice(Notice::Following(leader));
     }
 
     fn halted(&mut self, why: String) {
-        self.0.send(Wake::Halted(why)).unwrap_or(());
+        self.notice(Notice::Halted(why));
     }
 }
 
@@ -104,7 +104,7 @@ impl Process {
             journal: journal.clone(),
             shown: shown.clone(),
             died: died.clone(),
-            sequencer: Sequencer::new(Uuid::from(u128::from(world.servers[place].number.get()))),
+            replica: Replica::new(Uuid::from(u128::from(world.servers[place].number.get())), state::decide),
             seeds: Rng::stream(seed, "seeds"),
             turns: Rng::stream(seed, "turns"),
             lanes: Lanes::default(),
@@ -133,14 +133,14 @@ impl Process {
     }
 }
 
-/// The sequencer of one process.
+/// The replica of one process.
 struct Life {
     world: Rc<World>,
     place: usize,
     journal: Arc<RaftJournal>,
     shown: Arc<Shown>,
     died: Died,
-    sequencer: Sequencer,
+    replica: Replica,
     seeds: Rng,
     turns: Rng,
     lanes: Lanes<Submission>,
@@ -154,15 +154,17 @@ impl Life {
             sleep(self.wait()).await;
             let mut next = Some(wake);
             while let Some(wake) = next {
-                if let Err(why) = self.hear(wake) {
-                    self.sequencer.follow();
+                if let Err(why) = self.take(wake) {
+                    self.replica.follow();
                     *self.died.lock() = Some(why);
                     self.server().ended.notify_one();
                     return;
                 }
                 next = woken.try_recv().ok();
             }
-            self.publish_folded();
+            for effect in self.replica.publish_folded() {
+                self.carry_out(effect, false);
+            }
             self.decide();
         }
     }
@@ -174,36 +176,89 @@ impl Life {
 
     /// # Errors
     /// Why the server cannot go on.
-    fn hear(&mut self, wake: Wake) -> Result<(), String> {
+    fn take(&mut self, wake: Wake) -> Result<(), String> {
         match wake {
-            Wake::Committed(batch) => self.commit(&batch)?,
-            Wake::Restored(image) => self.restore(&image),
-            Wake::Leading(term) => {
-                self.publish_folded();
-                self.tell(format_args!("leads in term {}", term.0));
-                self.world.see(&Fact::Leads { server: self.place, term });
-                self.sequencer.lead(term);
-                if self.sequencer.committed().cluster.is_nil() {
-                    self.found_cluster();
-                }
-            }
-            Wake::Following if self.world.bug == Some(Bug::DeafToDeposition) => {}
-            Wake::Following => {
-                self.tell(format_args!("leads no more"));
-                self.sequencer.follow();
-                while let Some(submission) = self.lanes.pop() {
-                    (submission.answer)(Err(SubmitError::NotLeading));
-                }
-            }
-            Wake::Halted(why) => return Err(why),
+            Wake::Notice(notice) => self.notice(notice)?,
             Wake::Submit(submission) => self.submit(submission),
             Wake::KeepImage => self.keep_image(),
         }
         Ok(())
     }
 
+    fn notice(&mut self, notice: Notice) -> Result<(), String> {
+        match &notice {
+            Notice::Committed(batch) => {
+                self.world.scene.borrow_mut().in_log(self.place, batch);
+                self.tell(format_args!("learns of {}", batch.index()));
+                if self.bug(Bug::AckBeforeCommit) && batch.index() <= self.replica.committed().index {
+                    return Ok(());
+                }
+            }
+            Notice::Following(_) if self.bug(Bug::DeafToDeposition) => return Ok(()),
+            Notice::Restored(_) | Notice::Leading(_) | Notice::Following(_) | Notice::Halted(_) => {}
+        }
+        let sentence = match &notice {
+            Notice::Committed(_) => Some("I3 every server can fold every batch onto its state"),
+            Notice::Restored(_) => Some("I8 an image that the log hands over can be read"),
+            Notice::Leading(_) | Notice::Following(_) | Notice::Halted(_) => None,
+        };
+        let decided = matches!(notice, Notice::Committed(_));
+        match self.replica.notice(notice) {
+            Ok(effects) => effects.into_iter().for_each(|effect| self.carry_out(effect, decided)),
+            Err(fatal) => {
+                if let Some(sentence) = sentence {
+                    self.world.violated(sentence, format!("server {}: {fatal}", self.place));
+                }
+                return Err(fatal.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, effect: Effect, decided: bool) {
+        match effect {
+            Effect::Publish(published) => self.publish(&published, decided),
+            Effect::Answer(answers) => answers.give(),
+            Effect::AnswerIfLeading(answers) => answers.give_while_leading(&*self.journal),
+            Effect::Propose(term, batch) => self.propose(term, batch),
+            Effect::Restored(state) => {
+                self.tell(format_args!("has {} by image", state.index));
+                self.world.see(&Fact::Restored { server: self.place, state: &state });
+                self.shown.begin(&state);
+            }
+            Effect::Lead(term, state) => {
+                self.tell(format_args!("leads in term {}", term.0));
+                self.world.see(&Fact::Leads { server: self.place, term });
+                if state.cluster.is_nil() {
+                    self.found_cluster();
+                }
+            }
+            Effect::Follow(_) => {
+                self.tell(format_args!("leads no more"));
+                while let Some(submission) = self.lanes.pop() {
+                    (submission.answer)(Err(SubmitError::NotLeading));
+                }
+            }
+            Effect::Diverged(why) => {
+                let how = format!("server {}: {why}", self.place);
+                self.world.violated("I3 every server can fold every batch onto its state", how);
+            }
+        }
+    }
+
+    fn propose(&mut self, term: Term, batch: EncodedBatch) {
+        self.tell(format_args!("proposes {} in term {}", batch.index(), term.0));
+        if let Err(error) = self.journal.propose(term, batch.clone()) {
+            self.tell(format_args!("is rejected: {error}"));
+            self.replica.refused(&error.into());
+        } else if self.bug(Bug::AckBeforeCommit) {
+            let effects = self.replica.notice(Notice::Committed(batch)).expect("it was made here");
+            effects.into_iter().for_each(|effect| self.carry_out(effect, true));
+        }
+    }
+
     fn submit(&mut self, submission: Submission) {
-        if !self.sequencer.leads() {
+        if !self.replica.leads() {
             return (submission.answer)(Err(SubmitError::NotLeading));
         }
         let lane = Lane::of(&submission.request.command);
@@ -218,52 +273,6 @@ impl Life {
         self.submit(Submission { request, answer: Box::new(|_| {}) });
     }
 
-    fn commit(&mut self, batch: &EncodedBatch) -> Result<(), String> {
-        self.world.scene.borrow_mut().in_log(self.place, batch);
-        self.tell(format_args!("hears of {}", batch.index()));
-        if self.bug(Bug::AckBeforeCommit) && batch.index() <= self.sequencer.committed().index {
-            return Ok(());
-        }
-        self.fold(batch).map_err(|damage| {
-            let how = format!("server {}: {damage}", self.place);
-            self.world.violated("I3 every server can fold every batch onto its state", how);
-            damage.to_string()
-        })
-    }
-
-    fn fold(&mut self, batch: &EncodedBatch) -> Result<(), Damage> {
-        if let Some((published, answers)) = self.sequencer.commit(batch)? {
-            self.publish(&published, true);
-            answers.give();
-        }
-        Ok(())
-    }
-
-    fn restore(&mut self, image: &Image) {
-        let index = image.index;
-        match state::restore(image) {
-            Ok(state) => {
-                self.tell(format_args!("has {index} by image"));
-                let state = Arc::new(state);
-                self.world.see(&Fact::Restored { server: self.place, state: &state });
-                self.shown.begin(&state);
-                self.sequencer.restore(State::clone(&state));
-                self.publish(&Published { state, delta: Default::default() }, false);
-            }
-            Err(error) => {
-                let how = format!("server {}, at {index}: {error}", self.place);
-                self.world.violated("I8 an image that the log hands over can be read", how);
-            }
-        }
-    }
-
-    fn publish_folded(&mut self) {
-        if self.shown.state().index < self.sequencer.committed().index {
-            let state = Arc::new(self.sequencer.committed().clone());
-            self.publish(&Published { state, delta: Default::default() }, false);
-        }
-    }
-
     fn publish(&mut self, published: &Published, decided: bool) {
         let Published { state, .. } = published;
         self.tell(format_args!("publishes {}", state.index));
@@ -271,7 +280,7 @@ impl Life {
         self.shown.publish(state);
     }
 
-    /// As `control/src/images.rs` does.
+    /// As the driver of a real server does.
     fn keep_image(&mut self) {
         let state = self.shown.state();
         let journal = self.journal.clone();
@@ -299,30 +308,16 @@ impl Life {
     }
 
     fn decide(&mut self) {
-        while self.sequencer.has_room() && !self.lanes.is_empty() {
+        while self.replica.has_room() && !self.lanes.is_empty() {
             let now = self.clock();
             let mut left = self.world.options.batch_max;
-            let Life { sequencer, seeds, lanes, .. } = self;
+            let Life { replica, seeds, lanes, .. } = self;
             let next = || {
                 left = left.checked_sub(1)?;
                 lanes.pop()
             };
-            let (term, batch) = match sequencer.fill(now, seeds, next) {
-                Filled::Batch(term, batch) => (term, batch),
-                Filled::Answers(answers) => {
-                    answers.give_while_leading(&*self.journal);
-                    continue;
-                }
-                Filled::Nothing => continue,
-            };
-            self.tell(format_args!("proposes {} in term {}", batch.index(), term.0));
-            if let Err(error) = self.journal.propose(term, batch.clone()) {
-                self.tell(format_args!("is refused: {error}"));
-                self.sequencer.refused(&error.into());
-                return;
-            }
-            if self.bug(Bug::AckBeforeCommit) {
-                self.fold(&batch).expect("it was made here");
+            if let Some(effect) = replica.fill(now, seeds, next) {
+                self.carry_out(effect, false);
             }
         }
     }

@@ -10,7 +10,46 @@ use super::nodes::RACKS;
 /// The mark in a job's `Meta` that makes it a register.
 const MARK: &str = "value";
 
-const KINDS: [&str; 6] = ["service", "service", "service", "batch", "system", "sysbatch"];
+/// What a job is all its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Service,
+    Batch,
+    System,
+    Sysbatch,
+    /// Launches a batch job each minute.
+    Periodic,
+    /// Batch jobs are dispatched from it.
+    Parameterized,
+}
+
+const KINDS: [Kind; 9] = [
+    Kind::Service,
+    Kind::Service,
+    Kind::Service,
+    Kind::Service,
+    Kind::Batch,
+    Kind::System,
+    Kind::Sysbatch,
+    Kind::Periodic,
+    Kind::Parameterized,
+];
+
+impl Kind {
+    /// Follows from the job's name, for it must not change.
+    pub fn of(number: usize, seed: u64) -> Kind {
+        KINDS[Rng::stream(seed ^ number as u64, "job").below(KINDS.len() as u64) as usize]
+    }
+
+    fn job_type(self) -> &'static str {
+        match self {
+            Kind::Service => "service",
+            Kind::Batch | Kind::Periodic | Kind::Parameterized => "batch",
+            Kind::System => "system",
+            Kind::Sysbatch => "sysbatch",
+        }
+    }
+}
 
 pub fn key(number: usize) -> JobKey {
     JobKey::new("default", &format!("job-{number}"))
@@ -21,10 +60,16 @@ pub fn value_of(job: &Job) -> Option<String> {
     job.meta.get(MARK).cloned()
 }
 
-/// A job as somebody might write it now. Its type follows from its name, for it must not change.
+/// The group that every job has.
+pub const FIRST_GROUP: &str = "g0";
+
+/// A job as somebody might write it now.
 pub fn draw(number: usize, seed: u64, value: &str, rng: &mut Rng) -> Job {
-    let kind = KINDS[Rng::stream(seed ^ number as u64, "job").below(KINDS.len() as u64) as usize];
+    let kind = Kind::of(number, seed);
     let groups: Vec<Value> = (0..1 + rng.below(2)).map(|at| group(kind, at, rng)).collect();
+    let periodic = json!({
+        "Enabled": true, "Spec": "* * * * *", "SpecType": "cron", "ProhibitOverlap": rng.below(2) == 0,
+    });
     let constraints = match rng.below(4) {
         0 => {
             json!([{"LTarget": "${meta.rack}", "RTarget": format!("r{}", rng.below(RACKS)), "Operand": "="}])
@@ -32,16 +77,24 @@ pub fn draw(number: usize, seed: u64, value: &str, rng: &mut Rng) -> Job {
         _ => Value::Null,
     };
     let document = json!({
-        "ID": key(number).id, "Name": key(number).id, "Namespace": "default", "Type": kind,
+        "ID": key(number).id, "Name": key(number).id, "Namespace": "default", "Type": kind.job_type(),
         "Priority": 1 + rng.below(99), "Datacenters": ["*"], "NodePool": "default",
         "Meta": {MARK: value}, "Constraints": constraints, "TaskGroups": groups,
+        "Periodic": if kind == Kind::Periodic { periodic } else { Value::Null },
+        "ParameterizedJob": if kind == Kind::Parameterized { json!({"Payload": "optional"}) } else { Value::Null },
     });
     input::from_value(document).expect("the job is well formed")
 }
 
-fn group(kind: &str, at: u64, rng: &mut Rng) -> Value {
-    let per_node = matches!(kind, "system" | "sysbatch");
+fn group(kind: Kind, at: u64, rng: &mut Rng) -> Value {
+    let per_node = matches!(kind, Kind::System | Kind::Sysbatch);
     let count = if per_node { 1 } else { rng.below(6) };
+    let volumes = match rng.below(5) {
+        0 => {
+            json!({"data": {"Name": "data", "Type": "host", "Source": super::nodes::VOLUME, "ReadOnly": true}})
+        }
+        _ => Value::Null,
+    };
     let ports = match rng.below(4) {
         0 => json!([{"Mode": "host", "DynamicPorts": [{"Label": "web"}]}]),
         1 => json!([{"Mode": "host", "ReservedPorts": [{"Label": "admin", "Value": 8_000 + rng.below(3)}]}]),
@@ -49,16 +102,22 @@ fn group(kind: &str, at: u64, rng: &mut Rng) -> Value {
     };
     let (cpu, memory) = (20 + rng.below(5) * 60, 16 + rng.below(4) * 50);
     json!({
-        "Name": format!("g{at}"), "Count": count, "Networks": ports,
+        "Name": format!("g{at}"), "Count": count, "Networks": ports, "Volumes": volumes,
         "Disconnect": if per_node { Value::Null } else { disconnect(rng) },
         "ReschedulePolicy": if per_node { Value::Null } else { reschedule(rng) },
         "RestartPolicy": {"Attempts": rng.below(3), "Interval": "60s", "Delay": "1s", "Mode": "fail"},
-        "Update": if kind == "service" && rng.below(3) == 0 {
-            json!({"MaxParallel": 1 + rng.below(2), "MinHealthyTime": "5s", "ProgressDeadline": "300s"})
-        } else {
-            Value::Null
-        },
+        "Update": if kind == Kind::Service && rng.below(2) == 0 { update(rng) } else { Value::Null },
         "Tasks": [{"Name": "t", "Driver": "none", "Resources": {"CPU": cpu, "MemoryMB": memory}}],
+    })
+}
+
+/// How a new version is rolled out: with canaries or without, promoted by itself or by an operator.
+fn update(rng: &mut Rng) -> Value {
+    let canaries = rng.below(3);
+    json!({
+        "MaxParallel": 1 + rng.below(2), "Canary": canaries, "AutoPromote": canaries > 0 && rng.below(2) == 0,
+        "AutoRevert": rng.below(2) == 0, "HealthCheck": "task_states", "MinHealthyTime": "5s",
+        "HealthyDeadline": "60s", "ProgressDeadline": format!("{}s", 90 + rng.below(120)),
     })
 }
 

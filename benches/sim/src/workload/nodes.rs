@@ -2,10 +2,12 @@
 
 use base::Rng;
 use model::NodeId;
-use model::document::{Node, input};
+use model::document::{HostVolumeInfo, Node, input};
 
 /// The racks that nodes stand in and jobs may insist on.
 pub const RACKS: u64 = 3;
+/// The host volume that most nodes have.
+pub const VOLUME: &str = "data";
 
 pub fn id(number: usize) -> NodeId {
     NodeId((0x90de << 112 | (number as u128 + 1)).into())
@@ -20,6 +22,8 @@ pub fn document(number: usize, seed: u64, revision: u64) -> Node {
         "Networks": [{"Mode": "host", "Device": "eth0", "IP": "10.0.0.1"}],
         "NodeNetworks": [{"Mode": "host", "Device": "eth0", "Addresses": [{"Address": "10.0.0.1", "Alias": "default"}]}],
     });
+    let has_volume = rng.below(3) > 0;
+    let volume = HostVolumeInfo { path: "/srv/data".to_string(), ..HostVolumeInfo::default() };
     let pairs = |pairs: &[(&str, String)]| pairs.iter().map(|(k, v)| (k.to_string(), v.clone())).collect();
     Node {
         id: id(number).to_string(),
@@ -28,6 +32,7 @@ pub fn document(number: usize, seed: u64, revision: u64) -> Node {
         datacenter: "dc1".to_string(),
         attributes: pairs(&[("kernel.name", "linux".into()), ("driver.none", "1".into())]),
         meta: pairs(&[("rack", format!("r{}", rng.below(RACKS))), ("revision", revision.to_string())]),
+        host_volumes: has_volume.then(|| (VOLUME.to_string(), volume)).into_iter().collect(),
         node_resources: Some(input::from_value(resources).expect("resources are well formed")),
         ..Node::default()
     }

@@ -80,7 +80,8 @@ impl Cluster {
     async fn over(log: Vec<EncodedBatch>, change: impl FnOnce(&mut AgentInfo)) -> Cluster {
         let starting = control::prepare(settings());
         let journal = Arc::new(MemoryJournal::with(log, starting.inbox.clone()));
-        let control = starting.start(journal.clone(), Arc::new(control::upstream::Alone), &Handle::current());
+        let control =
+            starting.start(journal.clone(), Arc::new(control::leader_client::NoPeers), &Handle::current());
         let link = Arc::new(FakeLink::default());
         let servers = Arc::new(FakeServers::default());
         let mut agent = agent();

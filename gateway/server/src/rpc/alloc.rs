@@ -12,10 +12,8 @@ pub async fn get_many(rpc: &Rpc, request: AllocsGetRequest) -> Result<AllocsGetR
     let ids = request.alloc_ids.iter().map(|id| id.parse::<AllocId>().map_err(|error| error.to_string()));
     let ids = ids.collect::<Result<Vec<_>, _>>()?;
     let look = |state: &State| {
-        let rows: Vec<_> = ids.iter().filter_map(|id| state.allocs.lookup(*id)).collect();
-        let newest = rows.iter().map(|alloc| alloc.modified).max();
-        let placed = rows.iter().map(|alloc| placed(state, alloc)).collect();
-        Ok((newest.unwrap_or(state.tables.allocs).0, placed))
+        let (index, found) = state::alloc::requested(state, &ids);
+        Ok((index, found.into_iter().map(|alloc| placed(state, alloc)).collect()))
     };
     let (meta, allocs) = rpc.wait_for_news(&request.query, look).await?;
     Ok(AllocsGetResponse { allocs, meta })

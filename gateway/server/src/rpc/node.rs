@@ -3,7 +3,6 @@ use model::document::{List, NodeEvent};
 use model::event::NodeMessage;
 use model::{Command, Eligibility, NodeStatus};
 use state::State;
-use state::node::NodeRow;
 use wire::Connection;
 use wire::messages::{
     AllocUpdateRequest, EmitNodeEventsRequest, GenericResponse, NodeChangeResponse, NodeClientAllocsResponse,
@@ -41,33 +40,21 @@ pub async fn update_status(
     Ok(update_response(rpc, node, &receipt).await)
 }
 
-/// The allocations of a node, each with the index of the last change it has to hear of.
+/// The allocations of a node, each with the index of the last change that concerns its agent.
 pub async fn client_allocs(
     rpc: &Rpc,
     connection: &Connection,
     request: NodeSpecificRequest,
 ) -> Result<NodeClientAllocsResponse, String> {
     let token = if request.secret_id.is_empty() { &request.query.auth_token } else { &request.secret_id };
-    // A new node may ask before it has registered: it has no allocations, which is no error.
     if let Some(node) = request.node_id.parse().ok().filter(|node| rpc.state().nodes.find(*node).is_some()) {
         rpc.authenticate(&rpc.state(), &request.node_id, token)?;
         rpc.link.sessions.bind(node, connection, request.query.forwarded);
     }
     let node = request.node_id.parse().map_err(|_| "missing or malformed node ID".to_string())?;
-    let mut count = None;
-    let (meta, allocs) = rpc
-        .wait_for_news(&request.query, |state| {
-            let Some(row) = state.nodes.find(node) else {
-                return Ok((state.tables.nodes.0, Default::default()));
-            };
-            let allocs = &state.nodes.load(row).allocs;
-            let shrunk = count.replace(allocs.len()).is_none_or(|before| before > allocs.len());
-            let newest = allocs.iter().map(|row| state.allocs.get(*row).modified.0).max();
-            // Forgotten allocations leave no newer one behind: only the table tells that they are gone.
-            let index = newest.filter(|_| !shrunk).unwrap_or(state.tables.allocs.0);
-            Ok((index, wanted(state, row)))
-        })
-        .await?;
+    let mut known = None;
+    let look = |state: &State| Ok(state::node::assigned(state, node, &mut known));
+    let (meta, allocs) = rpc.wait_for_news(&request.query, look).await?;
     Ok(NodeClientAllocsResponse { allocs, meta, ..Default::default() })
 }
 
@@ -134,7 +121,7 @@ async fn update_response(rpc: &Rpc, node: model::NodeId, receipt: &control::Rece
     let state = rpc.state();
     let row = state.nodes.find(node);
     let down = row.is_none_or(|row| state.nodes.hot(row).status == NodeStatus::Down);
-    let ttl = if down { None } else { rpc.control.heard(node).await };
+    let ttl = if down { None } else { rpc.control.heartbeat(node).await };
     let index = if receipt.wrote { receipt.index.0 } else { 0 };
     let server = |address| NodeServerInfo { rpc_advertise_addr: address, datacenter: rpc.datacenter.clone() };
     NodeUpdateResponse {
@@ -151,11 +138,6 @@ async fn update_response(rpc: &Rpc, node: model::NodeId, receipt: &control::Rece
         signed_identity: None,
         meta: QueryMeta { index, known_leader: rpc.knows_leader(), ..QueryMeta::default() },
     }
-}
-
-fn wanted(state: &State, node: NodeRow) -> model::document::Map<String, u64> {
-    let allocs = state.nodes.load(node).allocs.iter().map(|row| state.allocs.get(*row));
-    allocs.map(|alloc| (alloc.id.to_string(), alloc.alloc_modified.0)).collect()
 }
 
 async fn emit(

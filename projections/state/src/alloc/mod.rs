@@ -9,4 +9,4 @@ mod totals;
 mod view;
 
 pub use state::{Alloc, AllocRow, Allocs, Health, KnownState, Transition};
-pub use view::{allocated_resources, document, first_address, job_document, stub};
+pub use view::{allocated_resources, document, first_address, job_document, requested, stub};

@@ -1,10 +1,10 @@
 use std::collections::BTreeMap;
 
-use model::Given;
 use model::document::{
     AllocDeploymentStatus, AllocState, AllocatedResources, Allocation, AllocationListStub, DesiredTransition,
     Job, Node, PortMapping,
 };
+use model::{AllocId, Given};
 
 use super::reschedule::tracker;
 use super::state::{Alloc, Health};
@@ -12,11 +12,20 @@ use super::totals;
 use crate::State;
 use crate::job;
 
+/// The allocations that a node's agent asks for, as far as they are known, and the index of the answer.
+///
+/// Source: `Alloc.GetAllocs`.
+pub fn requested<'a>(state: &'a State, ids: &[AllocId]) -> (u64, Vec<&'a Alloc>) {
+    let found: Vec<&Alloc> = ids.iter().filter_map(|id| state.allocs.lookup(*id)).collect();
+    let newest = found.iter().map(|alloc| alloc.modified).max();
+    (newest.unwrap_or(state.tables.allocs).0, found)
+}
+
 /// The allocation as the contract shows it.
 pub fn document(state: &State, alloc: &Alloc) -> Allocation {
     let owner = state.jobs.get(alloc.job);
     let report = &*alloc.report;
-    let text = |id: Option<model::AllocId>| id.map(|id| id.to_string()).unwrap_or_default();
+    let text = |id: Option<AllocId>| id.map(|id| id.to_string()).unwrap_or_default();
     let given = allocated_resources(state, alloc);
     Allocation {
         id: alloc.id.to_string(),
@@ -66,7 +75,7 @@ pub fn job_document(state: &State, alloc: &Alloc) -> Job {
 /// The line of a list.
 pub fn stub(state: &State, alloc: &Alloc) -> AllocationListStub {
     let owner = state.jobs.get(alloc.job);
-    let text = |id: Option<model::AllocId>| id.map(|id| id.to_string()).unwrap_or_default();
+    let text = |id: Option<AllocId>| id.map(|id| id.to_string()).unwrap_or_default();
     AllocationListStub {
         id: alloc.id.to_string(),
         eval_id: alloc.eval.to_string(),

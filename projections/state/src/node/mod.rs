@@ -13,4 +13,4 @@ pub use class::computed_class;
 pub use ports::PortSet;
 pub(crate) use state::Class;
 pub use state::{Amount, ClassRow, Drain, NodeCold, NodeHot, NodeLoad, NodeRow, Nodes, secret_hash};
-pub use view::{document, last_drain};
+pub use view::{assigned, document, last_drain};

@@ -1,6 +1,8 @@
-use model::document::{DrainMetadata, DrainStrategy, Node};
+use model::NodeId;
+use model::document::{DrainMetadata, DrainStrategy, Map, Node};
 
 use super::state::{Drain, NodeRow, Nodes};
+use crate::State;
 
 /// The node as the contract shows it: without its secret.
 pub fn document(nodes: &Nodes, row: NodeRow) -> Node {
@@ -41,4 +43,24 @@ pub fn last_drain(drain: &Drain) -> DrainMetadata {
         accessor_id: drain.order.accessor.clone(),
         meta: drain.order.meta.iter().cloned().collect(),
     }
+}
+
+/// What a node's agent polls: its allocations, each with the index of the last change that concerns the agent, and the
+/// index of the answer.
+///
+/// `known` is how many allocations the same query has seen before. A node that is not known has no allocations, which
+/// is no error: its agent may ask before it has registered.
+///
+/// Source: `Node.GetClientAllocs`.
+pub fn assigned(state: &State, node: NodeId, known: &mut Option<usize>) -> (u64, Map<String, u64>) {
+    let Some(row) = state.nodes.find(node) else {
+        return (state.tables.nodes.0, Map::default());
+    };
+    let rows = &state.nodes.load(row).allocs;
+    let shrunk = known.replace(rows.len()).is_none_or(|before| before > rows.len());
+    let newest = rows.iter().map(|row| state.allocs.get(*row).modified.0).max();
+    // Allocations that were collected leave no newer one behind: only the table's index says that they are gone.
+    let index = newest.filter(|_| !shrunk).unwrap_or(state.tables.allocs.0);
+    let allocs = rows.iter().map(|row| state.allocs.get(*row));
+    (index, allocs.map(|alloc| (alloc.id.to_string(), alloc.alloc_modified.0)).collect())
 }

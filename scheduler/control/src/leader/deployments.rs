@@ -1,74 +1,80 @@
-//! When to look at which deployment.
+//! Watches deployments: says when each has to be looked at.
 
-use base::{Duration, Time};
+use base::{Duration, Rng, Time};
 use model::{Command, DeploymentId};
 use state::deployment::{Deployment, DeploymentRow, next_deadline};
 use state::{Delta, State};
 
-use crate::moments::Moments;
+use super::controller::Controller;
+use super::deadlines::Deadlines;
 
-/// What happens to a deployment within this time is looked at once: the reports of a hundred nodes lead to one
-/// evaluation.
+/// Changes of a deployment are gathered for this long: the reports of a hundred nodes lead to one evaluation.
 const GATHERED: Duration = Duration::from_millis(250);
 
-/// A command may be refused by a full queue, or come a moment before the deadline it is about: then it is given again.
+/// Wait before a command is repeated: a full queue may have rejected it, or it came just before the deadline that it
+/// is about.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Moments of all active deployments. Exists on the leader only. What is due is decided with the command, on the state:
-/// a look too many changes nothing.
+/// When each active deployment is looked at next. What is due is decided with the command, on the state: one look too
+/// many changes nothing.
 #[derive(Debug, Default)]
 pub struct Deployments {
-    moments: Moments<DeploymentId>,
+    deadlines: Deadlines<DeploymentId>,
 }
 
-impl Deployments {
-    /// A new leader does not know what the one before has seen: it looks at all.
-    pub fn rebuild(&mut self, state: &State, now: Time) {
-        self.clear();
+impl Controller for Deployments {
+    fn name(&self) -> &'static str {
+        "deployments"
+    }
+
+    /// A new leader does not know what its predecessor has seen: it looks at all of them.
+    fn lead(&mut self, state: &State, now: Time) {
+        self.follow();
         let active = state.deployments.iter().map(|(_, known)| known).filter(|known| known.is_active());
-        active.for_each(|known| self.moments.set(known.id, now.plus(GATHERED)));
+        active.for_each(|known| self.deadlines.set(known.id, now.plus(GATHERED)));
     }
 
-    pub fn clear(&mut self) {
-        self.moments.clear();
+    fn follow(&mut self) {
+        self.deadlines.clear();
     }
 
-    /// Something happened to these deployments.
-    pub fn observe(&mut self, state: &State, delta: &Delta, now: Time) {
+    fn observe(&mut self, state: &State, delta: &Delta, now: Time) {
         for DeploymentRow(row) in &delta.deployments {
             let known = state.deployments.get(DeploymentRow(*row));
             if is_over(known) {
-                self.moments.forget(known.id);
+                self.deadlines.forget(known.id);
             } else {
-                self.moments.set_by(known.id, now.plus(GATHERED));
+                self.deadlines.set_by(known.id, now.plus(GATHERED));
             }
         }
     }
 
-    pub fn next_deadline(&self) -> Option<Time> {
-        self.moments.next()
+    fn next_deadline(&self) -> Option<Time> {
+        self.deadlines.next()
     }
 
-    /// Deployments that have to be looked at now. Each is looked at again at its own deadline.
-    pub fn expire(&mut self, state: &State, now: Time) -> Vec<Command> {
+    /// Each deployment is looked at again at its own deadline.
+    fn expire(&mut self, state: &State, now: Time, _: &mut Rng) -> Vec<Command> {
         let mut commands = Vec::new();
-        while let Some(id) = self.moments.take_due(now) {
+        while let Some(id) = self.deadlines.take_due(now) {
             let Some(known) = state.deployments.lookup(id).filter(|known| !is_over(known)) else { continue };
             commands.push(Command::AdvanceDeployment { deployment: id });
             if let Some(deadline) = next_deadline(known) {
-                self.moments.set(id, deadline.max(now.plus(AGAIN)));
+                self.deadlines.set(id, deadline.max(now.plus(AGAIN)));
             }
         }
         commands
     }
+}
 
+impl Deployments {
     /// Deployments that will be looked at.
     pub fn len(&self) -> usize {
-        self.moments.len()
+        self.deadlines.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.moments.is_empty()
+        self.deadlines.is_empty()
     }
 }
 
@@ -129,8 +135,8 @@ mod tests {
         watched.observe(&state, &delta, Time::ZERO);
         watched.observe(&state, &delta, Time(GATHERED.0 / 2));
         assert_eq!(watched.next_deadline(), Some(Time(GATHERED.0)));
-        assert!(watched.expire(&state, Time(GATHERED.0 - 1)).is_empty());
-        let commands = watched.expire(&state, Time(GATHERED.0));
+        assert!(watched.expire(&state, Time(GATHERED.0 - 1), &mut Rng::new(1)).is_empty());
+        let commands = watched.expire(&state, Time(GATHERED.0), &mut Rng::new(1));
         assert!(matches!(commands[..], [Command::AdvanceDeployment { deployment: ID }]));
         assert!(watched.is_empty(), "without a deadline only a change brings it back");
     }
@@ -143,7 +149,7 @@ mod tests {
         let delta = fold(&mut state, vec![status(DeploymentStatus::Failed)]);
         watched.observe(&state, &delta, Time::ZERO);
         assert!(watched.is_empty());
-        watched.rebuild(&state, Time::ZERO);
+        watched.lead(&state, Time::ZERO);
         assert!(watched.is_empty());
     }
 
@@ -151,7 +157,7 @@ mod tests {
     fn a_new_leader_looks_at_all_that_are_active() {
         let (state, _) = begun();
         let mut watched = Deployments::default();
-        watched.rebuild(&state, Time::ZERO);
+        watched.lead(&state, Time::ZERO);
         assert_eq!(watched.len(), 1);
     }
 }

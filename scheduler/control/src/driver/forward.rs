@@ -1,4 +1,4 @@
-//! Calls that are answered by whoever leads: this server, or another one that it asks.
+//! Calls that the leader answers: here if this server leads, otherwise forwarded to the one that does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,15 +9,17 @@ use model::{Actor, Command, JobType, NodeId, Request, RequestId};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
-use crate::broker::Delivery;
-use crate::driver::{Control, Leadership, Shared, entropy_bytes};
+use super::clock::entropy_bytes;
+use super::control::Control;
+use super::shared::{Leadership, Shared};
+use crate::leader::broker::Delivery;
+use crate::leader_client::{CallError, LeaderAnswer, LeaderCall};
 use crate::sequencer::{Receipt, Submission, SubmitError};
-use crate::upstream::{CallError, LeaderAnswer, LeaderCall};
 
-/// How long to wait before the same leader is asked again, unless another one comes up.
-const ASK_AGAIN: Duration = Duration::from_millis(50);
+/// How long to wait before the same leader is called again, unless another one is elected.
+const RETRY_AFTER: Duration = Duration::from_millis(50);
 
-/// How long a question may take that the leader answers without waiting for anything.
+/// How long a call may take that the leader answers without waiting for anything.
 const ANSWER_MAX: base::Duration = base::Duration::from_secs(2);
 
 /// How long a leader may take to make an image.
@@ -26,7 +28,7 @@ const KEEP_MAX: base::Duration = base::Duration::from_secs(30);
 /// How long a worker waits until its plan is committed.
 const COMMIT_MAX: base::Duration = base::Duration::from_secs(10);
 
-/// How long another server's worker may have this server wait for work.
+/// How long a call from another server's worker may wait here for work.
 const PATIENCE_MAX: base::Duration = base::Duration::from_secs(2);
 
 impl Control {
@@ -63,7 +65,7 @@ impl Control {
             if Instant::now() >= deadline {
                 return Err(failure);
             }
-            self.pause().await;
+            self.pause_before_retry().await;
         }
     }
 
@@ -79,7 +81,7 @@ impl Control {
                 Leadership::Mine => self.read_index_here(freshness).await,
                 Leadership::Other(leader) => {
                     let call = LeaderCall::ReadIndex { confirmed: freshness == Freshness::Confirmed };
-                    match self.shared.upstream.call(leader, call, ANSWER_MAX).await {
+                    match self.shared.leader_client.call(leader, call, ANSWER_MAX).await {
                         Ok(LeaderAnswer::ReadIndex(index)) => index,
                         Ok(_) | Err(_) => None,
                     }
@@ -91,14 +93,14 @@ impl Control {
             if Instant::now() >= deadline {
                 return Err(NotLeading);
             }
-            self.pause().await;
+            self.pause_before_retry().await;
         }
     }
 
-    /// Waits until this server's state is at least at `index`: a caller who wrote at another server brings it.
+    /// Waits until this server's state is at least at `index`, which a caller has from a write at another server.
     ///
     /// # Errors
-    /// It is not, after as long as a call may wait.
+    /// It is still older after as long as a call may wait.
     pub async fn reach(&self, index: Index) -> Result<(), NotLeading> {
         self.published_by(index, Instant::now() + self.shared.settings.rpc_hold.to_std()).await
     }
@@ -111,33 +113,35 @@ impl Control {
         let Leadership::Other(leader) = self.leadership_now() else {
             return Err("no other server leads".to_string());
         };
-        match self.shared.upstream.call(leader, LeaderCall::KeepImage, KEEP_MAX).await {
+        match self.shared.leader_client.call(leader, LeaderCall::KeepImage, KEEP_MAX).await {
             Ok(LeaderAnswer::Kept(kept)) => kept,
-            Ok(_) => Err("the leader answered what it was not asked".to_string()),
+            Ok(_) => Err("the leader answered another call".to_string()),
             Err(error) => Err(error.to_string()),
         }
     }
 
-    /// A node spoke, and what it said was decided. Tells how long it may be silent now; `None` when nobody counts.
-    pub async fn heard(&self, node: NodeId) -> Option<base::Duration> {
+    /// A node sent a heartbeat, and what it reported was decided. Returns how long it may be silent now; `None` when no
+    /// leader counts its heartbeats.
+    pub async fn heartbeat(&self, node: NodeId) -> Option<base::Duration> {
         match self.leadership_now() {
-            Leadership::Mine => self.shared.heard(node),
+            Leadership::Mine => self.shared.heartbeat_here(node),
             Leadership::Unknown => None,
             Leadership::Other(leader) => {
-                match self.shared.upstream.call(leader, LeaderCall::Heard { node }, ANSWER_MAX).await {
-                    Ok(LeaderAnswer::Heard(ttl)) => ttl,
+                match self.shared.leader_client.call(leader, LeaderCall::Heartbeat { node }, ANSWER_MAX).await
+                {
+                    Ok(LeaderAnswer::Heartbeat(ttl)) => ttl,
                     Ok(_) | Err(_) => None,
                 }
             }
         }
     }
 
-    /// Answers another server. What needs a leader is refused unless this server leads: nothing is passed on twice.
+    /// Answers another server. What needs a leader is rejected unless this server leads: no call is forwarded twice.
     pub async fn answer(&self, call: LeaderCall) -> LeaderAnswer {
         match call {
             LeaderCall::Submit(request) => LeaderAnswer::Submitted(self.submit_here(*request).await),
             LeaderCall::Dequeue { types, patience } => {
-                LeaderAnswer::Dequeued(self.dequeue_for_another(types, patience.min(PATIENCE_MAX)).await)
+                LeaderAnswer::Dequeued(self.dequeue_for_peer(types, patience.min(PATIENCE_MAX)).await)
             }
             LeaderCall::Touch { eval, token } => LeaderAnswer::Held(self.shared.touch_here(eval, token)),
             LeaderCall::Ack { eval, token } => {
@@ -148,7 +152,7 @@ impl Control {
                 self.shared.nack_here(eval, token);
                 LeaderAnswer::Held(Ok(()))
             }
-            LeaderCall::Heard { node } => LeaderAnswer::Heard(self.shared.heard(node)),
+            LeaderCall::Heartbeat { node } => LeaderAnswer::Heartbeat(self.shared.heartbeat_here(node)),
             LeaderCall::ReadIndex { confirmed } => {
                 let freshness = if confirmed { Freshness::Confirmed } else { Freshness::Lease };
                 LeaderAnswer::ReadIndex(self.read_index_here(freshness).await)
@@ -171,7 +175,7 @@ impl Control {
         receiver.await.unwrap_or(Err(SubmitError::Unknown))
     }
 
-    /// Who waits for an answer from a leader that is none any more would wait in vain.
+    /// Gives up as soon as that server leads no more: its answer may never come.
     async fn submit_there(
         &self,
         leader: u64,
@@ -180,7 +184,7 @@ impl Control {
     ) -> Result<Receipt, SubmitError> {
         let mut leadership = self.leadership();
         let patience = deadline.duration_since(Instant::now()).into();
-        let call = self.shared.upstream.call(leader, LeaderCall::Submit(Box::new(request)), patience);
+        let call = self.shared.leader_client.call(leader, LeaderCall::Submit(Box::new(request)), patience);
         tokio::select! {
             answer = call => submitted(answer),
             _ = leadership.wait_for(|now| *now != Leadership::Other(leader)) => Err(SubmitError::Unknown),
@@ -195,8 +199,8 @@ impl Control {
         receiver.await.ok()?.ok()
     }
 
-    /// Waits for work on a thread that may block. If whoever asked is gone by then, the work is given back.
-    async fn dequeue_for_another(&self, types: Vec<JobType>, patience: base::Duration) -> Option<Delivery> {
+    /// Waits for work on a thread that may block. If the caller is gone by then, the work is given back.
+    async fn dequeue_for_peer(&self, types: Vec<JobType>, patience: base::Duration) -> Option<Delivery> {
         let (sender, receiver) = oneshot::channel();
         let shared = self.shared.clone();
         self.shared.runtime.spawn_blocking(move || {
@@ -226,20 +230,20 @@ impl Control {
         }
     }
 
-    /// Until another server may lead, or it is time to ask again.
-    async fn pause(&self) {
+    /// Until another server may lead, or it is time to try again.
+    async fn pause_before_retry(&self) {
         let mut leadership = self.leadership();
         leadership.mark_unchanged();
-        let _changed = tokio::time::timeout(ASK_AGAIN, leadership.changed()).await;
+        let _changed = tokio::time::timeout(RETRY_AFTER, leadership.changed()).await;
     }
 }
 
-/// The workers' side: they are threads and wait where they stand.
+/// The workers' side: they are threads, and block.
 impl Shared {
     /// The next evaluation of these types; `None` after `patience` or at the end.
     pub fn dequeue(&self, types: &[JobType], patience: base::Duration) -> Option<Delivery> {
         if self.has_diverged() {
-            self.rest(patience.to_std());
+            self.pause(patience.to_std());
             return None;
         }
         let Leadership::Other(leader) = self.leadership_now() else {
@@ -247,10 +251,10 @@ impl Shared {
         };
         let call = LeaderCall::Dequeue { types: types.to_vec(), patience };
         let longer = base::Duration(patience.0 + ANSWER_MAX.0);
-        match self.runtime.block_on(self.upstream.call(leader, call, longer)) {
+        match self.runtime.block_on(self.leader_client.call(leader, call, longer)) {
             Ok(LeaderAnswer::Dequeued(delivery)) => delivery,
             Ok(_) | Err(_) => {
-                self.rest(ASK_AGAIN);
+                self.pause(RETRY_AFTER);
                 None
             }
         }
@@ -263,19 +267,19 @@ impl Shared {
             Leadership::Mine => self.touch_here(eval, token).is_ok(),
             Leadership::Unknown => false,
             Leadership::Other(leader) => {
-                let touched = self.upstream.call(leader, LeaderCall::Touch { eval, token }, ANSWER_MAX);
+                let touched = self.leader_client.call(leader, LeaderCall::Touch { eval, token }, ANSWER_MAX);
                 self.runtime.block_on(touched) == Ok(LeaderAnswer::Held(Ok(())))
             }
         }
     }
 
-    /// The worker is done. If the leader is not told, it takes the evaluation back when the worker stays silent.
+    /// The worker is done. If the leader does not get this, it takes the evaluation back when the worker stays silent.
     pub fn ack(&self, delivery: &Delivery) {
         let Delivery { eval, token, .. } = *delivery;
         match self.leadership_now() {
             Leadership::Mine => self.ack_here(eval, token),
             Leadership::Unknown => {}
-            Leadership::Other(leader) => self.tell(leader, LeaderCall::Ack { eval, token }),
+            Leadership::Other(leader) => self.notify(leader, LeaderCall::Ack { eval, token }),
         }
     }
 
@@ -284,13 +288,13 @@ impl Shared {
         match self.leadership_now() {
             Leadership::Mine => self.nack_here(eval, token),
             Leadership::Unknown => {}
-            Leadership::Other(leader) => self.tell(leader, LeaderCall::Nack { eval, token }),
+            Leadership::Other(leader) => self.notify(leader, LeaderCall::Nack { eval, token }),
         }
     }
 
-    fn tell(&self, leader: u64, call: LeaderCall) {
-        if let Err(error) = self.runtime.block_on(self.upstream.call(leader, call, ANSWER_MAX)) {
-            tracing::debug!(%error, "the leader was not told about an evaluation");
+    fn notify(&self, leader: u64, call: LeaderCall) {
+        if let Err(error) = self.runtime.block_on(self.leader_client.call(leader, call, ANSWER_MAX)) {
+            tracing::debug!(%error, "the leader was not notified about an evaluation");
         }
     }
 
@@ -305,7 +309,7 @@ impl Shared {
             return receiver.blocking_recv().unwrap_or(Err(SubmitError::Unknown));
         };
         let call = LeaderCall::Submit(Box::new(request));
-        submitted(self.runtime.block_on(self.upstream.call(leader, call, COMMIT_MAX)))
+        submitted(self.runtime.block_on(self.leader_client.call(leader, call, COMMIT_MAX)))
     }
 }
 

@@ -13,6 +13,8 @@ use state::eval::{Eval, EvalRow};
 use state::job::JobRow;
 use state::{Delta, State};
 
+use super::controller::Controller;
+
 /// When plans were rejected too often, no new room has to appear: other schedulers were in the way. The
 /// evaluation is tried again after this.
 const CONFLICTS_SETTLE_IN: Duration = Duration::from_secs(60);
@@ -98,42 +100,6 @@ impl Broker {
         }
     }
 
-    /// This server leads: everything that waits in `state` waits here from now on.
-    pub fn lead(&mut self, state: &State, now: Time) {
-        self.follow();
-        self.leading = true;
-        self.seen = state.index;
-        for (row, eval) in state.evals.iter() {
-            self.admit(state, row, eval, now);
-        }
-    }
-
-    /// This server does not lead: nothing is handed out, and nothing handed out counts.
-    pub fn follow(&mut self) {
-        *self = Broker::new(self.settings.clone());
-    }
-
-    /// A batch was committed.
-    pub fn observe(&mut self, state: &State, delta: &Delta, now: Time) {
-        if !self.leading {
-            return;
-        }
-        self.seen = state.index;
-        for row in &delta.evals {
-            let eval = state.evals.get(*row);
-            if eval.status.is_terminal() {
-                self.drop_ended(state, *row, eval, now);
-            } else {
-                self.admit(state, *row, eval, now);
-            }
-        }
-        if delta.capacity {
-            for (_, row) in state.evals.blocked() {
-                self.admit(state, row, state.evals.get(row), now);
-            }
-        }
-    }
-
     /// The most urgent evaluation of these types; none while operators have the broker pause. What workers have by
     /// then they finish, and what comes in waits.
     pub fn dequeue(
@@ -141,7 +107,7 @@ impl Broker {
         state: &State,
         types: &[JobType],
         now: Time,
-        chance: &mut Rng,
+        rng: &mut Rng,
     ) -> Option<Delivery> {
         if state.scheduler().is_some_and(|rules| rules.pause_eval_broker) {
             return None;
@@ -149,7 +115,7 @@ impl Broker {
         let heads = types.iter().filter_map(|kind| Some((*self.ready.get(kind)?.first()?, *kind)));
         let (urgency, kind) = heads.min()?;
         self.ready.get_mut(&kind).expect("the head was just looked at").remove(&urgency);
-        let (row, token) = (urgency.2, chance.next());
+        let (row, token) = (urgency.2, rng.next());
         let eval = state.evals.get(row).id();
         let deadline = now.plus(self.settings.nack_timeout);
         self.unacked.insert(eval, Outstanding { row, token, deadline });
@@ -188,14 +154,14 @@ impl Broker {
         eval: EvalId,
         token: u64,
         now: Time,
-        chance: &mut Rng,
+        rng: &mut Rng,
     ) -> Result<Option<Command>, NotHeld> {
         let row = self.held(eval, token)?.row;
         self.unacked.remove(&eval);
         let deliveries = self.deliveries.get(&eval).copied().unwrap_or(0);
         if deliveries >= self.settings.delivery_limit {
             // The job stays taken until the log says that the evaluation failed.
-            let more = chance.below(5 * self.settings.follow_up_after.0.max(1) as u64) as i64;
+            let more = rng.below(5 * self.settings.follow_up_after.0.max(1) as u64) as i64;
             let follow_up_at = now.plus(self.settings.follow_up_after).plus(Duration(more));
             return Ok(Some(Command::FailEval { eval, deliveries, follow_up_at }));
         }
@@ -207,32 +173,6 @@ impl Broker {
         };
         self.delayed.insert((now.plus(delay), row));
         Ok(None)
-    }
-
-    pub fn next_deadline(&self) -> Option<Time> {
-        let outstanding = self.unacked.values().map(|held| held.deadline).min();
-        let delayed = self.delayed.first().map(|(due, _)| *due);
-        outstanding.into_iter().chain(delayed).min()
-    }
-
-    /// Takes back what workers are silent about, and wakes what is due.
-    pub fn expire(&mut self, state: &State, now: Time, chance: &mut Rng) -> Vec<Command> {
-        let silent = self.unacked.iter().filter(|(_, held)| held.deadline <= now);
-        let silent: Vec<(EvalId, u64)> = silent.map(|(eval, held)| (*eval, held.token)).collect();
-        let failed =
-            silent.into_iter().filter_map(|(eval, token)| self.nack(eval, token, now, chance).ok().flatten());
-        let commands = failed.collect();
-        while let Some((_, row)) = self.delayed.first().copied().filter(|(due, _)| *due <= now) {
-            self.delayed.pop_first();
-            let eval = state.evals.get(row);
-            if self.current.get(&eval.job) == Some(&row) {
-                // Delivered before, it kept its job's turn.
-                self.make_ready(row, eval);
-            } else if !eval.status.is_terminal() {
-                self.take_turn(row, eval);
-            }
-        }
-        commands
     }
 
     pub fn stats(&self) -> BrokerStats {
@@ -293,6 +233,74 @@ impl Broker {
         if let Some((row, eval)) = best {
             self.admit(state, row, eval, now);
         }
+    }
+}
+
+impl Controller for Broker {
+    fn name(&self) -> &'static str {
+        "broker"
+    }
+
+    /// This server leads: everything that waits in `state` waits here from now on.
+    fn lead(&mut self, state: &State, now: Time) {
+        self.follow();
+        self.leading = true;
+        self.seen = state.index;
+        for (row, eval) in state.evals.iter() {
+            self.admit(state, row, eval, now);
+        }
+    }
+
+    /// This server does not lead: nothing is handed out, and nothing handed out counts.
+    fn follow(&mut self) {
+        *self = Broker::new(self.settings.clone());
+    }
+
+    /// A batch was committed.
+    fn observe(&mut self, state: &State, delta: &Delta, now: Time) {
+        if !self.leading {
+            return;
+        }
+        self.seen = state.index;
+        for row in &delta.evals {
+            let eval = state.evals.get(*row);
+            if eval.status.is_terminal() {
+                self.drop_ended(state, *row, eval, now);
+            } else {
+                self.admit(state, *row, eval, now);
+            }
+        }
+        if delta.capacity {
+            for (_, row) in state.evals.blocked() {
+                self.admit(state, row, state.evals.get(row), now);
+            }
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        let outstanding = self.unacked.values().map(|held| held.deadline).min();
+        let delayed = self.delayed.first().map(|(due, _)| *due);
+        outstanding.into_iter().chain(delayed).min()
+    }
+
+    /// Takes back what workers are silent about, and wakes what is due.
+    fn expire(&mut self, state: &State, now: Time, rng: &mut Rng) -> Vec<Command> {
+        let silent = self.unacked.iter().filter(|(_, held)| held.deadline <= now);
+        let silent: Vec<(EvalId, u64)> = silent.map(|(eval, held)| (*eval, held.token)).collect();
+        let failed =
+            silent.into_iter().filter_map(|(eval, token)| self.nack(eval, token, now, rng).ok().flatten());
+        let commands = failed.collect();
+        while let Some((_, row)) = self.delayed.first().copied().filter(|(due, _)| *due <= now) {
+            self.delayed.pop_first();
+            let eval = state.evals.get(row);
+            if self.current.get(&eval.job) == Some(&row) {
+                // Delivered before, it kept its job's turn.
+                self.make_ready(row, eval);
+            } else if !eval.status.is_terminal() {
+                self.take_turn(row, eval);
+            }
+        }
+        commands
     }
 }
 

@@ -1,3 +1,5 @@
+//! What waits for the sequencer's thread.
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -7,28 +9,19 @@ use model::Image;
 use parking_lot::{Condvar, Mutex};
 
 use crate::lanes::{Lane, Lanes};
+use crate::replica::Notice;
 use crate::sequencer::{Submission, SubmitError};
-
-/// What the log said.
-#[derive(Debug)]
-pub(crate) enum Notice {
-    Committed(EncodedBatch),
-    Restored(Image),
-    Leading(Term),
-    Following(Option<u64>),
-    Halted(String),
-}
 
 /// What the sequencer's thread wakes up for.
 #[derive(Default)]
-pub(crate) struct Waiting {
-    /// Not bounded here: the log hands over what is durable, and its own reader decides how fast.
+pub struct Waiting {
+    /// Not bounded here: the log reports what is durable, and its own reader decides how fast.
     pub notices: VecDeque<Notice>,
     pub lanes: Lanes<Submission>,
     pub closed: bool,
 }
 
-/// The one door to the sequencer's thread: commands come in by lane, the log by notices.
+/// The only way to the sequencer's thread: commands come in by lane, the log by notices.
 #[derive(Clone, Default)]
 pub struct Inbox {
     shared: Arc<(Mutex<Waiting>, Condvar)>,
@@ -37,7 +30,7 @@ pub struct Inbox {
 impl Inbox {
     /// # Errors
     /// Through the answer: `Busy` when the lane is full, `NotLeading` when the server shuts down.
-    pub(crate) fn submit(&self, submission: Submission) {
+    pub fn submit(&self, submission: Submission) {
         let lane = Lane::of(&submission.request.command);
         let mut waiting = self.shared.0.lock();
         if waiting.closed {
@@ -54,8 +47,8 @@ impl Inbox {
         }
     }
 
-    /// Blocks until there is something to do and gives it to `work`, whose answer is handed on.
-    pub(crate) fn wait<T>(&self, may_fill: bool, work: impl FnOnce(&mut Waiting) -> T) -> T {
+    /// Blocks until there is something to do, and returns what `work` makes of it.
+    pub fn wait<T>(&self, may_fill: bool, work: impl FnOnce(&mut Waiting) -> T) -> T {
         let mut waiting = self.shared.0.lock();
         while waiting.notices.is_empty() && !waiting.closed && (!may_fill || waiting.lanes.is_empty()) {
             self.shared.1.wait(&mut waiting);
@@ -63,11 +56,11 @@ impl Inbox {
         work(&mut waiting)
     }
 
-    pub(crate) fn pop(&self) -> Option<Submission> {
+    pub fn pop(&self) -> Option<Submission> {
         self.shared.0.lock().lanes.pop()
     }
 
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         self.shared.0.lock().closed = true;
         self.shared.1.notify_all();
     }

@@ -1,51 +1,55 @@
-//! When to launch which periodic job.
+//! Launches periodic jobs when their time has come.
 
 use std::collections::BTreeMap;
 
-use base::{Duration, Time};
+use base::{Duration, Rng, Time};
 use model::Command;
 use model::cron::next_launch;
 use state::job::{JobRow, JobState};
 use state::{Delta, State};
 
-use crate::moments::Moments;
+use super::controller::Controller;
+use super::deadlines::Deadlines;
 
-/// A moment that passed longer ago than this was missed: nobody led. However many were missed, the job is launched
-/// once for now.
+/// A launch time that passed longer ago than this was missed: nobody led. However many were missed, the job is
+/// launched once, for now.
 const MISSED: Duration = Duration::from_secs(5);
 
-/// Periodic jobs that are wanted, and when each is launched next. Exists on the leader only.
+/// When each periodic job is launched next.
 #[derive(Debug, Default)]
 pub struct Launches {
-    moments: Moments<JobRow>,
-    /// The moments that commands were given for. Where children may not overlap nothing came of some.
+    deadlines: Deadlines<JobRow>,
+    /// Launch times that a command was given for: where launches may not overlap, some lead to no child.
     passed: BTreeMap<JobRow, Time>,
 }
 
-impl Launches {
-    /// A new leader does not know what the one before has seen.
-    pub fn rebuild(&mut self, state: &State) {
-        self.clear();
+impl Controller for Launches {
+    fn name(&self) -> &'static str {
+        "launches"
+    }
+
+    fn lead(&mut self, state: &State, _: Time) {
+        self.follow();
         state.jobs.iter().for_each(|(row, job)| self.take(row, job));
     }
 
-    pub fn clear(&mut self) {
-        self.moments.clear();
+    fn follow(&mut self) {
+        self.deadlines.clear();
         self.passed.clear();
     }
 
-    pub fn observe(&mut self, state: &State, delta: &Delta) {
+    fn observe(&mut self, state: &State, delta: &Delta, _: Time) {
         delta.jobs.iter().for_each(|row| self.take(*row, state.jobs.get(*row)));
     }
 
-    pub fn next_deadline(&self) -> Option<Time> {
-        self.moments.next()
+    fn next_deadline(&self) -> Option<Time> {
+        self.deadlines.next()
     }
 
-    /// Launches that are due. Each job's next moment follows from this one.
-    pub fn expire(&mut self, state: &State, now: Time) -> Vec<Command> {
+    /// Each job's next launch follows from this one.
+    fn expire(&mut self, state: &State, now: Time, _: &mut Rng) -> Vec<Command> {
         let mut commands = Vec::new();
-        while let (Some(due), Some(row)) = (self.moments.next(), self.moments.take_due(now)) {
+        while let (Some(due), Some(row)) = (self.deadlines.next(), self.deadlines.take_due(now)) {
             let job = state.jobs.get(row);
             let at = if now.since(due) > MISSED { now } else { due };
             commands.push(Command::LaunchJob { key: job.key.clone(), at, forced: false });
@@ -54,23 +58,25 @@ impl Launches {
         }
         commands
     }
+}
 
-    /// Periodic jobs that are wanted.
+impl Launches {
+    /// Periodic jobs that are not stopped.
     pub fn len(&self) -> usize {
-        self.moments.len()
+        self.deadlines.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.moments.is_empty()
+        self.deadlines.is_empty()
     }
 
     fn take(&mut self, row: JobRow, job: &JobState) {
         let passed = self.passed.get(&row).copied().unwrap_or(Time::ZERO);
         let next = job.schedule().and_then(|schedule| next_launch(schedule, job.last_launch().max(passed)));
         match next {
-            Some(moment) => self.moments.set(row, moment),
+            Some(launch) => self.deadlines.set(row, launch),
             None => {
-                self.moments.forget(row);
+                self.deadlines.forget(row);
                 self.passed.remove(&row);
             }
         }
@@ -125,10 +131,10 @@ mod tests {
     fn each_moment_is_launched_once_also_if_nothing_came_of_it() {
         let (state, delta) = begun();
         let mut launches = Launches::default();
-        launches.observe(&state, &delta);
+        launches.observe(&state, &delta, BEGIN);
         assert_eq!(launches.next_deadline(), Some(minutes(1)));
-        assert_eq!(launched_at(&launches.expire(&state, minutes(1))), [minutes(1)]);
-        launches.observe(&state, &delta);
+        assert_eq!(launched_at(&launches.expire(&state, minutes(1), &mut Rng::new(1))), [minutes(1)]);
+        launches.observe(&state, &delta, BEGIN);
         assert_eq!(launches.next_deadline(), Some(minutes(2)));
     }
 
@@ -138,10 +144,10 @@ mod tests {
         let (at, child) = (minutes(3), "tick/periodic-1".to_string());
         fold(&mut state, vec![JobLaunched { key: key(), at, child, forced: false }.into()]);
         let mut launches = Launches::default();
-        launches.rebuild(&state);
+        launches.lead(&state, BEGIN);
         assert_eq!(launches.next_deadline(), Some(minutes(4)));
         let late = minutes(9).plus(Duration::from_secs(30));
-        assert_eq!(launched_at(&launches.expire(&state, late)), [late]);
+        assert_eq!(launched_at(&launches.expire(&state, late, &mut Rng::new(1))), [late]);
         assert_eq!(launches.next_deadline(), Some(minutes(10)));
     }
 
@@ -149,10 +155,10 @@ mod tests {
     fn a_stopped_job_is_not_launched() {
         let (mut state, delta) = begun();
         let mut launches = Launches::default();
-        launches.observe(&state, &delta);
+        launches.observe(&state, &delta, BEGIN);
         assert_eq!(launches.len(), 1);
         let delta = fold(&mut state, vec![JobStopped { key: key(), version: 1 }.into()]);
-        launches.observe(&state, &delta);
+        launches.observe(&state, &delta, BEGIN);
         assert!(launches.is_empty());
     }
 }

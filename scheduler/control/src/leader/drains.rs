@@ -1,45 +1,52 @@
-//! When to look at which node that is being emptied.
+//! Watches nodes that are drained: says when each has to be looked at.
 
 use std::collections::BTreeSet;
 
-use base::{Duration, Time};
+use base::{Duration, Rng, Time};
 use model::{Command, NodeId};
 use state::alloc::AllocRow;
 use state::job::JobRow;
 use state::node::NodeRow;
 use state::{Delta, State};
 
-use crate::moments::Moments;
+use super::controller::Controller;
+use super::deadlines::Deadlines;
 
-/// What happens to a node's jobs within this time is looked at once.
+/// Changes of a node's jobs are gathered for this long.
 const GATHERED: Duration = Duration::from_millis(250);
 
-/// A command may be refused by a full queue, or come a moment before the deadline it is about: then it is given again.
+/// Wait before a command is repeated: a full queue may have rejected it, or it came just before the deadline that it
+/// is about.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Nodes that are being emptied, and when each is looked at next, if it is known. Exists on the leader only. What is due is decided with the command, on the state: a look too many changes nothing.
+/// Nodes that are drained, and when each is looked at next, if that is known. What is due is decided with the command,
+/// on the state: one look too many changes nothing.
 #[derive(Debug, Default)]
 pub struct Drains {
     nodes: BTreeSet<NodeId>,
-    moments: Moments<NodeId>,
+    deadlines: Deadlines<NodeId>,
 }
 
-impl Drains {
-    /// A new leader does not know what the one before has seen: it looks at all.
-    pub fn rebuild(&mut self, state: &State, now: Time) {
-        self.clear();
+impl Controller for Drains {
+    fn name(&self) -> &'static str {
+        "drains"
+    }
+
+    /// A new leader does not know what its predecessor has seen: it looks at all of them.
+    fn lead(&mut self, state: &State, now: Time) {
+        self.follow();
         for row in state.nodes.rows() {
             self.take(state, row, now);
         }
     }
 
-    pub fn clear(&mut self) {
+    fn follow(&mut self) {
         self.nodes.clear();
-        self.moments.clear();
+        self.deadlines.clear();
     }
 
-    /// Something happened to nodes, or to allocations of jobs that are on nodes that are being emptied.
-    pub fn observe(&mut self, state: &State, delta: &Delta, now: Time) {
+    /// A drained node is looked at when it changes, and when an allocation of a job that runs on it does.
+    fn observe(&mut self, state: &State, delta: &Delta, now: Time) {
         delta.nodes.iter().for_each(|row| self.take(state, *row, now));
         if self.nodes.is_empty() || delta.allocs.is_empty() {
             return;
@@ -47,38 +54,40 @@ impl Drains {
         let jobs: BTreeSet<JobRow> = delta.allocs.iter().map(|row| state.allocs.get(*row).job).collect();
         let soon = now.plus(GATHERED);
         for node in &self.nodes {
-            if self.moments.get(*node).is_some_and(|moment| moment <= soon) {
+            if self.deadlines.get(*node).is_some_and(|deadline| deadline <= soon) {
                 continue;
             }
             let concerns = |row: &AllocRow| jobs.contains(&state.allocs.get(*row).job);
             let row = state.nodes.find(*node);
             if row.is_some_and(|row| state.nodes.load(row).allocs.iter().any(concerns)) {
-                self.moments.set(*node, soon);
+                self.deadlines.set(*node, soon);
             }
         }
     }
 
-    pub fn next_deadline(&self) -> Option<Time> {
-        self.moments.next()
+    fn next_deadline(&self) -> Option<Time> {
+        self.deadlines.next()
     }
 
-    /// Nodes that have to be looked at now. Each is looked at again at its own deadline.
-    pub fn expire(&mut self, state: &State, now: Time) -> Vec<Command> {
+    /// Each node is looked at again at the deadline of its drain.
+    fn expire(&mut self, state: &State, now: Time, _: &mut Rng) -> Vec<Command> {
         let mut commands = Vec::new();
-        while let Some(node) = self.moments.take_due(now) {
+        while let Some(node) = self.deadlines.take_due(now) {
             let Some(drain) = state.nodes.find(node).and_then(|row| state.nodes.cold(row).draining()) else {
                 self.nodes.remove(&node);
                 continue;
             };
             commands.push(Command::AdvanceDrain { node });
             if let Some(deadline) = drain.deadline() {
-                self.moments.set(node, deadline.max(now.plus(AGAIN)));
+                self.deadlines.set(node, deadline.max(now.plus(AGAIN)));
             }
         }
         commands
     }
+}
 
-    /// Nodes that are being emptied.
+impl Drains {
+    /// Nodes that are drained.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -87,16 +96,16 @@ impl Drains {
         self.nodes.is_empty()
     }
 
-    /// Looks at the node soon if it is being emptied, and never otherwise.
+    /// Looks at the node soon if it is drained, and never otherwise.
     fn take(&mut self, state: &State, row: NodeRow, now: Time) {
         let (hot, cold) = (state.nodes.hot(row), state.nodes.cold(row));
         if hot.gone || cold.draining().is_none() {
             self.nodes.remove(&cold.id);
-            self.moments.forget(cold.id);
+            self.deadlines.forget(cold.id);
             return;
         }
         self.nodes.insert(cold.id);
-        self.moments.set_by(cold.id, now.plus(GATHERED));
+        self.deadlines.set_by(cold.id, now.plus(GATHERED));
     }
 }
 
@@ -145,7 +154,7 @@ mod tests {
         watched.observe(&state, &delta, Time::ZERO);
         watched.observe(&state, &delta, Time(GATHERED.0 / 2));
         assert_eq!(watched.next_deadline(), Some(Time(GATHERED.0)));
-        let commands = watched.expire(&state, Time(GATHERED.0));
+        let commands = watched.expire(&state, Time(GATHERED.0), &mut Rng::new(1));
         assert!(matches!(commands[..], [Command::AdvanceDrain { node: ID }]));
         assert_eq!(watched.next_deadline(), Some(Time::ZERO.plus(DEADLINE)));
     }
@@ -166,7 +175,7 @@ mod tests {
         let delta = fold(&mut state, vec![ended.into()]);
         watched.observe(&state, &delta, Time::ZERO);
         assert!(watched.is_empty());
-        watched.rebuild(&state, Time::ZERO);
+        watched.lead(&state, Time::ZERO);
         assert!(watched.is_empty());
     }
 
@@ -174,7 +183,7 @@ mod tests {
     fn a_new_leader_looks_at_all_that_are_being_emptied() {
         let (state, _) = begun();
         let mut watched = Drains::default();
-        watched.rebuild(&state, Time::ZERO);
+        watched.lead(&state, Time::ZERO);
         assert_eq!((watched.len(), watched.next_deadline()), (1, Some(Time(GATHERED.0))));
     }
 }

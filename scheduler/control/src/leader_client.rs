@@ -1,4 +1,4 @@
-//! What a server that does not lead asks of the one that does.
+//! Calls from a server that does not lead to the one that does.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,14 +7,14 @@ use base::{Duration, Index};
 use model::{EvalId, JobType, NodeId, Request};
 use serde::{Deserialize, Serialize};
 
-use crate::broker::{Delivery, NotHeld};
+use crate::leader::broker::{Delivery, NotHeld};
 use crate::sequencer::{Receipt, SubmitError};
 
-/// A question only the leader can answer.
+/// A call that only the leader can answer. Servers of different releases call each other: names on the wire stay.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum LeaderCall {
     Submit(Box<Request>),
-    /// An evaluation for a worker; waits that long for one.
+    /// An evaluation for a worker; the leader waits up to `patience` for one.
     Dequeue {
         types: Vec<JobType>,
         patience: Duration,
@@ -34,15 +34,16 @@ pub enum LeaderCall {
         eval: EvalId,
         token: u64,
     },
-    /// A node spoke, and what it said was decided.
-    Heard {
+    /// A node sent a heartbeat, and what it reported was decided.
+    #[serde(rename = "Heard")]
+    Heartbeat {
         node: NodeId,
     },
-    /// The index a reader must have seen; `confirmed` by a majority after the question.
+    /// The index that a reader must have seen; `confirmed` by a quorum after the call.
     ReadIndex {
         confirmed: bool,
     },
-    /// Keep an image of the state, for whoever asks to fetch.
+    /// Keep an image of the state, for the caller to fetch.
     KeepImage,
 }
 
@@ -53,16 +54,17 @@ pub enum LeaderAnswer {
     Dequeued(Option<Delivery>),
     Held(Result<(), NotHeld>),
     /// How long the node may be silent now.
-    Heard(Option<Duration>),
+    #[serde(rename = "Heard")]
+    Heartbeat(Option<Duration>),
     ReadIndex(Option<Index>),
-    /// Of the state that is kept, or why there is none.
+    /// The index of the image that is kept, or why there is none.
     Kept(Result<Index, String>),
 }
 
-/// Why there is no answer.
+/// Why a call has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// The leader never got the question.
+    /// The leader never got the call.
     #[error("the leader cannot be reached: {0}")]
     NotSent(String),
     /// It may have acted on it.
@@ -72,16 +74,16 @@ pub enum CallError {
 
 pub type Answering = Pin<Box<dyn Future<Output = Result<LeaderAnswer, CallError>> + Send>>;
 
-/// The way to the leader.
-pub trait Upstream: Send + Sync + 'static {
-    /// Asks the server with the number `leader`, and waits no longer than `patience` for its answer.
+/// Calls the leader.
+pub trait LeaderClient: Send + Sync + 'static {
+    /// Calls the server with the number `leader`, and waits up to `patience` for its answer.
     fn call(&self, leader: u64, call: LeaderCall, patience: Duration) -> Answering;
 }
 
 /// There are no other servers.
-pub struct Alone;
+pub struct NoPeers;
 
-impl Upstream for Alone {
+impl LeaderClient for NoPeers {
     fn call(&self, leader: u64, _: LeaderCall, _: Duration) -> Answering {
         Box::pin(async move { Err(CallError::NotSent(format!("no way to server {leader}"))) })
     }

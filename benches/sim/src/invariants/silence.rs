@@ -1,0 +1,79 @@
+//! A node that is silent for much longer than it may be is not ready any more, under a leader that has led for long
+//! enough to know. Source: design §7 (a dead node is known within a bounded time, also after a fail-over).
+
+use std::collections::BTreeMap;
+
+use base::{Duration, Time};
+use model::{NodeId, NodeStatus};
+
+use crate::fact::{Check, Fact};
+use crate::witness::Witness;
+
+/// The longest time to live, a fail-over's, with its grace, a leader that is paused, a log that is stalled, and room.
+const NOTICED_WITHIN: Duration = Duration::from_secs(180);
+
+#[derive(Default)]
+pub struct SilenceIsNoticed {
+    /// Since when each server counts, by its own clock.
+    counts_since: BTreeMap<usize, Time>,
+    leader: Option<usize>,
+    /// The last heartbeat of each node that the leader has counted.
+    heard: BTreeMap<NodeId, Time>,
+}
+
+impl Check for SilenceIsNoticed {
+    fn sentence(&self) -> &'static str {
+        "a silent node is not ready for long"
+    }
+
+    fn see(&mut self, fact: &Fact<'_>, witness: &Witness) -> Result<(), String> {
+        match fact {
+            // A server counts anew when it begins to lead, just before it says so, and when its clock is moved.
+            Fact::CountsAnew { server, at } => {
+                self.counts_since.insert(*server, *at);
+                if self.leader == Some(*server) {
+                    self.heard.clear();
+                }
+            }
+            Fact::Leads { server, .. } => {
+                self.leader = Some(*server);
+                self.heard.clear();
+            }
+            Fact::Restarted { server } if self.leader == Some(*server) => self.leader = None,
+            Fact::Heard { server, node, at, .. } if self.leader == Some(*server) => {
+                self.heard.insert(*node, *at);
+            }
+            Fact::Committed(batch) => {
+                let Some(server) = self.leader else { return Ok(()) };
+                let since = self.counts_since.get(&server).copied().unwrap_or(batch.time);
+                return self.nobody_is_overdue(server, since, batch.time, witness);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl SilenceIsNoticed {
+    fn nobody_is_overdue(
+        &self,
+        server: usize,
+        since: Time,
+        now: Time,
+        witness: &Witness,
+    ) -> Result<(), String> {
+        let nodes = &witness.state.nodes;
+        for row in nodes.rows().filter(|row| !nodes.hot(*row).gone) {
+            let node = nodes.cold(row).id;
+            let last = self.heard.get(&node).copied().unwrap_or(since);
+            let overdue = last.plus(NOTICED_WITHIN) < now;
+            if overdue && nodes.hot(row).status == NodeStatus::Ready {
+                let silent = now.since(last).as_millis();
+                return Err(format!(
+                    "{node} is ready, and server {server} counted nothing of it for {silent} ms"
+                ));
+            }
+        }
+        Ok(())
+    }
+}

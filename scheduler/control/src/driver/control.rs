@@ -1,0 +1,147 @@
+//! How a server's loops are started, asked and stopped.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use base::{Duration, Index, Uuid};
+use journal::{Journal, KeepError};
+use parking_lot::Mutex;
+use state::State;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+use super::inbox::Inbox;
+use super::shared::{Leadership, Shared};
+use super::threads;
+use super::workers::{WorkerInfo, WorkerThread};
+use crate::leader::broker::{BrokerSettings, BrokerStats};
+use crate::leader::heartbeats::HeartbeatSettings;
+use crate::leader_client::LeaderClient;
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// This server, as batches name it.
+    pub server: Uuid,
+    pub heartbeats: HeartbeatSettings,
+    pub broker: BrokerSettings,
+    /// Scheduler threads.
+    pub workers: usize,
+    /// How long a call waits for a leader before it fails.
+    pub rpc_hold: Duration,
+}
+
+/// What exists before the log does: the log needs the inbox to report to.
+pub struct Starting {
+    pub inbox: Inbox,
+    settings: Settings,
+}
+
+/// First half of a start: open the log with [`Starting::inbox`] as its sink, then pass it to [`Starting::start`].
+pub fn prepare(settings: Settings) -> Starting {
+    Starting { inbox: Inbox::default(), settings }
+}
+
+impl Starting {
+    /// `leader_client` calls other servers, on `runtime`.
+    pub fn start(
+        self,
+        journal: Arc<dyn Journal>,
+        leader_client: Arc<dyn LeaderClient>,
+        runtime: &Handle,
+    ) -> Control {
+        let Starting { inbox, settings } = self;
+        let shared = Arc::new(Shared::new(inbox, settings, journal, leader_client, runtime.clone()));
+        let workers: Vec<_> = (0..shared.settings.workers).map(|_| Arc::new(WorkerThread::new())).collect();
+        let threads = threads::start(&shared, &workers);
+        Control { shared, workers: Arc::new(workers), threads: Arc::new(Mutex::new(threads)) }
+    }
+}
+
+/// Everything that the server's listeners may do: submit, read, wait.
+#[derive(Clone)]
+pub struct Control {
+    pub(super) shared: Arc<Shared>,
+    workers: Arc<Vec<Arc<WorkerThread>>>,
+    threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
+}
+
+impl Control {
+    /// The newest committed state. A pointer copy.
+    pub fn state(&self) -> Arc<State> {
+        self.shared.published()
+    }
+
+    /// Notified of each newly published index; may skip some when many come at once.
+    pub fn watch(&self) -> watch::Receiver<Index> {
+        self.shared.published_index.subscribe()
+    }
+
+    pub fn leads(&self) -> bool {
+        self.leadership_now() == Leadership::Mine
+    }
+
+    pub fn leadership_now(&self) -> Leadership {
+        self.shared.leadership_now()
+    }
+
+    /// Notified when leadership comes, goes or moves.
+    pub fn leadership(&self) -> watch::Receiver<Leadership> {
+        self.shared.leadership.subscribe()
+    }
+
+    /// The reason, once the server cannot go on.
+    pub fn halted(&self) -> watch::Receiver<Option<String>> {
+        self.shared.halted.subscribe()
+    }
+
+    /// The reason, while this server's state is not what the cluster decided on: it serves nobody and waits for
+    /// another state from the log.
+    pub fn diverged(&self) -> watch::Receiver<Option<String>> {
+        self.shared.diverged.subscribe()
+    }
+
+    /// The state that this server began with: what follows it can be folded from the log.
+    pub fn origin(&self) -> Arc<State> {
+        self.shared.origin.load_full()
+    }
+
+    /// Keeps an image of the newest state beside the log. Blocks until it is safe.
+    ///
+    /// # Errors
+    /// The log does not take it; the image kept before stays.
+    pub fn keep_image(&self) -> Result<Index, KeepError> {
+        self.shared.keep_image()
+    }
+
+    pub fn journal(&self) -> &Arc<dyn Journal> {
+        &self.shared.journal
+    }
+
+    pub fn broker_stats(&self) -> BrokerStats {
+        self.shared.leader().machine.broker_stats()
+    }
+
+    /// Nodes whose heartbeats are waited for.
+    pub fn heartbeats_tracked(&self) -> usize {
+        self.shared.leader().machine.heartbeats_tracked()
+    }
+
+    /// Commands that wait to be decided.
+    pub fn commands_waiting(&self) -> usize {
+        self.shared.inbox.waiting()
+    }
+
+    pub fn workers(&self) -> Vec<WorkerInfo> {
+        self.workers.iter().map(|worker| worker.info()).collect()
+    }
+
+    /// Stops all threads and waits for them. Commands on their way are answered `NotLeading` or `Unknown`.
+    pub fn shutdown(&self) {
+        self.shared.close();
+        for thread in self.threads.lock().drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a thread had panicked before the shutdown");
+            }
+        }
+    }
+}

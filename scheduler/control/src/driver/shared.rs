@@ -1,0 +1,271 @@
+//! What the threads of a server and its callers share.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use base::{Duration, Index, Rng};
+use journal::{Journal, KeepError};
+use model::{Actor, EvalId, JobType, NodeId, Request, RequestId};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use state::State;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+use super::clock::{entropy, now};
+use super::control::Settings;
+use super::images::Images;
+use super::inbox::Inbox;
+use crate::leader::broker::{Delivery, NotHeld};
+use crate::leader::{Leader, Order};
+use crate::leader_client::LeaderClient;
+use crate::sequencer::{Published, Receipt, Submission, SubmitError};
+
+/// Who leads, as this server knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leadership {
+    /// This server does, and everything before its term is folded.
+    Mine,
+    /// The server of that number.
+    Other(u64),
+    Unknown,
+}
+
+pub struct Shared {
+    pub inbox: Inbox,
+    pub journal: Arc<dyn Journal>,
+    pub leader_client: Arc<dyn LeaderClient>,
+    pub runtime: Handle,
+    pub settings: Settings,
+    /// What others subscribe to.
+    pub published_index: watch::Sender<Index>,
+    pub leadership: watch::Sender<Leadership>,
+    pub halted: watch::Sender<Option<String>>,
+    pub diverged: watch::Sender<Option<String>>,
+    /// What the log's batches follow on.
+    pub origin: ArcSwap<State>,
+    published: ArcSwap<State>,
+    leader: Mutex<Open>,
+    images: Images,
+    /// Workers wait here for evaluations and states.
+    work: Condvar,
+    /// The timers wait here for an earlier deadline.
+    timer: Condvar,
+}
+
+/// The leader's machine, until the server shuts down.
+pub struct Open {
+    pub machine: Leader,
+    closed: bool,
+}
+
+/// How waiting for a state ended.
+pub enum Waited {
+    Reached(Arc<State>),
+    TimedOut,
+    Closed,
+}
+
+impl Shared {
+    pub fn new(
+        inbox: Inbox,
+        settings: Settings,
+        journal: Arc<dyn Journal>,
+        leader_client: Arc<dyn LeaderClient>,
+        runtime: Handle,
+    ) -> Shared {
+        let (broker, heartbeats) = (settings.broker.clone(), settings.heartbeats.clone());
+        Shared {
+            inbox,
+            journal,
+            leader_client,
+            runtime,
+            settings,
+            published_index: watch::channel(Index::ZERO).0,
+            leadership: watch::channel(Leadership::Unknown).0,
+            halted: watch::channel(None).0,
+            diverged: watch::channel(None).0,
+            origin: ArcSwap::from_pointee(State::default()),
+            published: ArcSwap::from_pointee(State::default()),
+            leader: Mutex::new(Open {
+                machine: Leader::new(broker, heartbeats, Rng::new(entropy())),
+                closed: false,
+            }),
+            images: Images::default(),
+            work: Condvar::new(),
+            timer: Condvar::new(),
+        }
+    }
+
+    pub fn leadership_now(&self) -> Leadership {
+        *self.leadership.borrow()
+    }
+
+    pub fn published(&self) -> Arc<State> {
+        self.published.load_full()
+    }
+
+    pub fn has_diverged(&self) -> bool {
+        self.diverged.borrow().is_some()
+    }
+
+    pub fn leader(&self) -> MutexGuard<'_, Open> {
+        self.leader.lock()
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.leader.lock().closed
+    }
+
+    /// No thread waits for anything any more.
+    pub fn close(&self) {
+        self.leader.lock().closed = true;
+        self.work.notify_all();
+        self.timer.notify_all();
+        self.inbox.close();
+    }
+
+    /// Keeps an image of the published state beside the log.
+    ///
+    /// # Errors
+    /// The log does not take it; the image kept before stays.
+    pub fn keep_image(&self) -> Result<Index, KeepError> {
+        self.images.keep(&*self.journal, || self.published())
+    }
+
+    /// Makes a state the one that everybody reads.
+    pub fn publish(&self, published: &Published) {
+        let Published { state, delta } = published;
+        self.published.store(state.clone());
+        self.leader.lock().machine.observe(state, delta, now());
+        self.work.notify_all();
+        self.timer.notify_one();
+        self.published_index.send_replace(state.index);
+    }
+
+    pub fn start_leading(&self, state: &State) {
+        let orders = self.leader.lock().machine.lead(state, now());
+        self.leadership.send_replace(Leadership::Mine);
+        self.timer.notify_one();
+        self.work.notify_all();
+        self.submit_orders(orders);
+    }
+
+    /// Another server leads, or nobody does.
+    pub fn follow(&self, leadership: Leadership) {
+        self.leadership.send_replace(leadership);
+        self.leader.lock().machine.follow();
+        self.reject_waiting();
+    }
+
+    /// Nobody decides here what still waits in the inbox.
+    pub fn reject_waiting(&self) {
+        while let Some(submission) = self.inbox.pop() {
+            (submission.answer)(Err(SubmitError::NotLeading));
+        }
+    }
+
+    pub fn submit_orders(&self, orders: impl IntoIterator<Item = Order>) {
+        for Order { by, command } in orders {
+            let request = Request { id: RequestId::default(), actor: Actor::Server(by.to_string()), command };
+            let answer = Box::new(|outcome: Result<Receipt, SubmitError>| {
+                if let Err(error) = outcome {
+                    tracing::debug!(%error, "a controller's command was not accepted");
+                }
+            });
+            self.inbox.submit(Submission { request, answer });
+        }
+    }
+
+    /// A node sent a heartbeat. Returns how long it may be silent now; `None` if this server does not lead.
+    pub fn heartbeat_here(&self, node: NodeId) -> Option<Duration> {
+        let ttl = self.leader.lock().machine.heartbeat(node, now());
+        self.timer.notify_one();
+        ttl
+    }
+
+    /// The next evaluation of these types; `None` after `timeout` or at the end.
+    pub fn dequeue_here(&self, types: &[JobType], timeout: Duration) -> Option<Delivery> {
+        let until = Instant::now() + timeout.to_std();
+        let mut leader = self.leader.lock();
+        while !leader.closed {
+            let state = self.published.load();
+            if let Some(delivery) = leader.machine.dequeue(&state, types, now()) {
+                drop(leader);
+                self.timer.notify_one();
+                return Some(delivery);
+            }
+            if self.work.wait_until(&mut leader, until).timed_out() {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// # Errors
+    /// [`NotHeld`]: the evaluation was taken away from the worker.
+    pub fn touch_here(&self, eval: EvalId, token: u64) -> Result<(), NotHeld> {
+        self.leader.lock().machine.touch(eval, token, now())
+    }
+
+    pub fn ack_here(&self, eval: EvalId, token: u64) {
+        let state = self.published.load();
+        // Not held any more: its end was seen in the log before the worker came here.
+        let _ended = self.leader.lock().machine.ack(&state, eval, token, now());
+        self.work.notify_one();
+    }
+
+    pub fn nack_here(&self, eval: EvalId, token: u64) {
+        // Not held any more: somebody else has it by now.
+        let failed = self.leader.lock().machine.nack(eval, token, now()).ok().flatten();
+        self.timer.notify_one();
+        self.submit_orders(failed);
+    }
+
+    /// Waits until the state is at least at `index`. Ends early as soon as it is.
+    pub fn wait_for_state(&self, index: Index, timeout: Duration) -> Waited {
+        let until = Instant::now() + timeout.to_std();
+        let mut leader = self.leader.lock();
+        loop {
+            let state = self.published.load_full();
+            if state.index >= index {
+                return Waited::Reached(state);
+            }
+            if leader.closed {
+                return Waited::Closed;
+            }
+            if self.work.wait_until(&mut leader, until).timed_out() {
+                return Waited::TimedOut;
+            }
+        }
+    }
+
+    /// Waits that long, or until the server shuts down.
+    pub fn pause(&self, span: std::time::Duration) {
+        let until = Instant::now() + span;
+        let mut leader = self.leader.lock();
+        while !leader.closed && !self.work.wait_until(&mut leader, until).timed_out() {}
+    }
+
+    /// Waits for the leader's next deadline and submits what is due then. Returns at the end.
+    pub fn run_timers(&self) {
+        let mut leader = self.leader.lock();
+        while !leader.closed {
+            let now = now();
+            match leader.machine.next_deadline() {
+                Some((deadline, reason)) if deadline <= now => {
+                    tracing::trace!(reason, "a deadline of the leader");
+                    let orders = leader.machine.expire(&self.published.load(), now);
+                    MutexGuard::unlocked(&mut leader, || {
+                        self.submit_orders(orders);
+                        self.work.notify_all();
+                    });
+                }
+                Some((deadline, _)) => {
+                    self.timer.wait_for(&mut leader, deadline.since(now).to_std());
+                }
+                None => self.timer.wait(&mut leader),
+            }
+        }
+    }
+}

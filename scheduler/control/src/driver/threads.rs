@@ -1,0 +1,137 @@
+//! The server's threads.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use base::Rng;
+
+use super::clock::{entropy, now};
+use super::images;
+use super::shared::{Leadership, Shared};
+use super::workers::WorkerThread;
+use crate::replica::{Effect, Fatal, Notice, Replica};
+
+pub fn start(shared: &Arc<Shared>, workers: &[Arc<WorkerThread>]) -> Vec<JoinHandle<()>> {
+    let mut threads = vec![
+        spawn("sequencer", shared, |shared| or_abort(|| sequence(&shared))),
+        spawn("timers", shared, |shared| or_abort(|| shared.run_timers())),
+        spawn("images", shared, |shared| keep_images(&shared)),
+    ];
+    for worker in workers {
+        let worker = worker.clone();
+        threads.push(spawn("worker", shared, move |shared| worker.run(&shared)));
+    }
+    threads
+}
+
+fn spawn(name: &str, shared: &Arc<Shared>, run: impl FnOnce(Arc<Shared>) + Send + 'static) -> JoinHandle<()> {
+    let (builder, shared) = (std::thread::Builder::new().name(name.to_string()), shared.clone());
+    builder.spawn(move || run(shared)).expect("the system gives a thread")
+}
+
+/// Runs what the server cannot go on without. If it panics, a fact was violated: going on would spread the damage,
+/// and a server that only hangs would be worse than none.
+fn or_abort(run: impl FnOnce()) {
+    if std::panic::catch_unwind(AssertUnwindSafe(run)).is_err() {
+        tracing::error!("a loop of the server panicked: the process ends");
+        std::process::abort();
+    }
+}
+
+/// The sequencer's thread: what the log says, then new batches.
+fn sequence(shared: &Shared) {
+    let mut replica = Replica::new(shared.settings.server, state::decide);
+    let mut seeds = Rng::new(entropy());
+    loop {
+        let (notices, mut closed) = shared
+            .inbox
+            .wait(replica.has_room(), |waiting| (std::mem::take(&mut waiting.notices), waiting.closed));
+        if let Err(fatal) = take_notices(shared, &mut replica, notices) {
+            halt(shared, &fatal);
+            closed = true;
+        }
+        if closed {
+            replica.follow();
+            shared.reject_waiting();
+            return;
+        }
+        while replica.has_room() {
+            let Some(effect) = replica.fill(now(), &mut seeds, || shared.inbox.pop()) else { break };
+            if !carry_out(shared, &mut replica, effect) {
+                break;
+            }
+        }
+    }
+}
+
+fn take_notices(
+    shared: &Shared,
+    replica: &mut Replica,
+    notices: impl IntoIterator<Item = Notice>,
+) -> Result<(), Fatal> {
+    for notice in notices {
+        for effect in replica.notice(notice)? {
+            carry_out(shared, replica, effect);
+        }
+    }
+    for effect in replica.publish_folded() {
+        carry_out(shared, replica, effect);
+    }
+    Ok(())
+}
+
+/// `false`: the log did not take a batch. What it has to say about that comes before the next one.
+fn carry_out(shared: &Shared, replica: &mut Replica, effect: Effect) -> bool {
+    match effect {
+        Effect::Publish(published) => shared.publish(&published),
+        Effect::Answer(answers) => answers.give(),
+        Effect::AnswerIfLeading(answers) => answers.give_while_leading(&*shared.journal),
+        Effect::Propose(term, batch) => {
+            if let Err(error) = shared.journal.propose(term, batch) {
+                tracing::warn!(%error, "the log did not take a batch");
+                replica.refused(&error.into());
+                return false;
+            }
+        }
+        Effect::Restored(state) => {
+            shared.origin.store(state);
+            shared.diverged.send_replace(None);
+        }
+        Effect::Lead(_, state) => shared.start_leading(&state),
+        Effect::Follow(leader) => shared.follow(leader.map_or(Leadership::Unknown, Leadership::Other)),
+        Effect::Diverged(why) => {
+            tracing::error!(why, "this server serves nobody until it has the cluster's state");
+            shared.diverged.send_replace(Some(why));
+        }
+    }
+    true
+}
+
+/// The server cannot go on: says why, and takes no more commands.
+fn halt(shared: &Shared, fatal: &Fatal) {
+    let why = fatal.to_string();
+    tracing::error!(why, "the server stops");
+    shared.follow(Leadership::Unknown);
+    shared.halted.send_replace(Some(why));
+    shared.inbox.close();
+}
+
+/// Keeps an image when one is due, and a last one when the server stops.
+fn keep_images(shared: &Shared) {
+    let mut last = Instant::now();
+    loop {
+        shared.pause(images::LOOK_EVERY);
+        let closed = shared.is_closed();
+        if images::is_due(shared.journal.unkept_bytes(), last.elapsed(), closed) {
+            if let Err(error) = shared.keep_image() {
+                tracing::warn!(%error, "no image of the state is kept");
+            }
+            last = Instant::now();
+        }
+        if closed {
+            return;
+        }
+    }
+}

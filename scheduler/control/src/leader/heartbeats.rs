@@ -1,0 +1,150 @@
+//! Watches heartbeats: says which nodes have been silent for too long.
+
+use base::{Duration, Rng, Time};
+use model::{Command, NodeId, NodeStatus};
+use state::{Delta, State};
+
+use super::controller::Controller;
+use super::deadlines::Deadlines;
+
+#[derive(Clone, Debug)]
+pub struct HeartbeatSettings {
+    /// The shortest time to live that is granted. Shorter finds failures sooner and costs more calls.
+    pub min_ttl: Duration,
+    /// How much later than its time to live a node may be.
+    pub grace: Duration,
+    /// The time to live of every node after a new leader took over.
+    pub failover_ttl: Duration,
+}
+
+/// The time to live is drawn up to this much above the minimum, so that nodes do not beat as one. It does not
+/// grow with the fleet: with the default minimum and grace a dead node is known within 10 s + 5 s + 10 s.
+const SPREAD_PERCENT: u64 = 50;
+
+/// The deadlines of all nodes that are not down.
+#[derive(Debug)]
+pub struct Heartbeats {
+    settings: HeartbeatSettings,
+    deadlines: Deadlines<NodeId>,
+}
+
+impl Heartbeats {
+    pub fn new(settings: HeartbeatSettings) -> Heartbeats {
+        Heartbeats { settings, deadlines: Deadlines::default() }
+    }
+
+    /// The node sent a heartbeat. Returns how long it may be silent now.
+    pub fn heartbeat(&mut self, node: NodeId, now: Time, rng: &mut Rng) -> Duration {
+        let spread = (self.settings.min_ttl.0 as u64 * SPREAD_PERCENT / 100).max(1);
+        let ttl = Duration(self.settings.min_ttl.0 + rng.below(spread) as i64);
+        self.deadlines.set(node, now.plus(ttl).plus(self.settings.grace));
+        ttl
+    }
+
+    /// Nodes whose heartbeats are waited for.
+    pub fn len(&self) -> usize {
+        self.deadlines.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.deadlines.is_empty()
+    }
+}
+
+impl Controller for Heartbeats {
+    fn name(&self) -> &'static str {
+        "heartbeats"
+    }
+
+    /// A new leader does not know which node sent a heartbeat when: every node that may be alive gets the fail-over
+    /// time to live.
+    fn lead(&mut self, state: &State, now: Time) {
+        self.follow();
+        for row in state.nodes.rows() {
+            if state.nodes.hot(row).status != NodeStatus::Down {
+                self.deadlines.set(state.nodes.cold(row).id, now.plus(self.settings.failover_ttl));
+            }
+        }
+    }
+
+    fn follow(&mut self) {
+        self.deadlines.clear();
+    }
+
+    /// Nobody waits for a node that is down or gone.
+    fn observe(&mut self, state: &State, delta: &Delta, _: Time) {
+        for row in &delta.nodes {
+            let hot = state.nodes.hot(*row);
+            if hot.gone || hot.status == NodeStatus::Down {
+                self.deadlines.forget(state.nodes.cold(*row).id);
+            }
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        self.deadlines.next()
+    }
+
+    /// A silent node keeps a deadline until it is down: a disconnected one is looked at again when the time that its
+    /// allocations may be lost for could be over.
+    fn expire(&mut self, _: &State, now: Time, _: &mut Rng) -> Vec<Command> {
+        let mut commands = Vec::new();
+        while let Some(node) = self.deadlines.take_due(now) {
+            self.deadlines.set(node, now.plus(self.settings.min_ttl).plus(self.settings.grace));
+            commands.push(Command::MissHeartbeat { node });
+        }
+        commands
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heartbeats() -> Heartbeats {
+        Heartbeats::new(HeartbeatSettings {
+            min_ttl: Duration::from_secs(10),
+            grace: Duration::from_secs(10),
+            failover_ttl: Duration::from_secs(300),
+        })
+    }
+
+    fn expire(beats: &mut Heartbeats, now: Time) -> Vec<Command> {
+        beats.expire(&State::default(), now, &mut Rng::new(1))
+    }
+
+    fn node(number: u128) -> NodeId {
+        NodeId(number.into())
+    }
+
+    #[test]
+    fn a_silent_node_is_reported_at_its_deadline_and_not_before() {
+        let mut beats = heartbeats();
+        let ttl = beats.heartbeat(node(1), Time::ZERO, &mut Rng::new(1));
+        let deadline = Time::ZERO.plus(ttl).plus(Duration::from_secs(10));
+        assert_eq!(beats.next_deadline(), Some(deadline));
+        assert!(expire(&mut beats, Time(deadline.0 - 1)).is_empty());
+        assert_eq!(expire(&mut beats, deadline).len(), 1);
+        assert!(expire(&mut beats, deadline).is_empty(), "it is reported once per deadline");
+    }
+
+    #[test]
+    fn a_node_that_reports_again_loses_its_old_deadline() {
+        let mut beats = heartbeats();
+        let mut chance = Rng::new(1);
+        beats.heartbeat(node(1), Time::ZERO, &mut chance);
+        beats.heartbeat(node(1), Time::from_secs(9), &mut chance);
+        assert_eq!(beats.len(), 1);
+        assert!(beats.next_deadline() >= Some(Time::from_secs(29)));
+    }
+
+    #[test]
+    fn a_dead_node_is_known_within_25_seconds_whatever_the_size_of_the_fleet() {
+        let mut beats = heartbeats();
+        let mut chance = Rng::new(7);
+        (0..10_000).for_each(|n| {
+            beats.heartbeat(node(n), Time::ZERO, &mut chance);
+        });
+        assert_eq!(expire(&mut beats, Time::from_secs(25)).len(), 10_000);
+    }
+}

@@ -1,0 +1,209 @@
+//! The leader's duties as one machine, without threads, clock or I/O.
+//!
+//! Published states, calls of workers and nodes, and the time go in; commands to be decided, evaluations for workers
+//! and the next deadline come out. The server's driver and the simulator drive the same machine. A new duty is one
+//! file with a [`Controller`] and one entry in [`controller::all`].
+
+pub mod broker;
+pub mod controller;
+pub mod deadlines;
+pub mod deployments;
+pub mod drains;
+pub mod heartbeats;
+pub mod launches;
+
+use base::{Duration, Rng, Time};
+use model::{Command, EvalId, JobType, NodeId};
+use state::{Delta, State};
+
+use broker::{Broker, BrokerSettings, BrokerStats, Delivery, NotHeld};
+use controller::Controller;
+use heartbeats::{HeartbeatSettings, Heartbeats};
+
+/// A command that a controller wants decided.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// The controller: the actor of the command.
+    pub by: &'static str,
+    pub command: Command,
+}
+
+pub struct Leader {
+    leading: bool,
+    broker: Broker,
+    heartbeats: Heartbeats,
+    others: Vec<Box<dyn Controller>>,
+    rng: Rng,
+}
+
+impl Leader {
+    /// `rng` spreads the times to live of nodes and names the deliveries of evaluations.
+    pub fn new(broker: BrokerSettings, heartbeats: HeartbeatSettings, rng: Rng) -> Leader {
+        Leader {
+            leading: false,
+            broker: Broker::new(broker),
+            heartbeats: Heartbeats::new(heartbeats),
+            others: controller::all(),
+            rng,
+        }
+    }
+
+    pub fn leads(&self) -> bool {
+        self.leading
+    }
+
+    /// This server leads from now on: everything before its term is folded into `state`.
+    pub fn lead(&mut self, state: &State, now: Time) -> Vec<Order> {
+        self.leading = true;
+        self.controllers_mut().for_each(|controller| controller.lead(state, now));
+        // The first leader of all gives the cluster its name.
+        let found = state.cluster.is_nil().then_some(Order { by: "leader", command: Command::FoundCluster });
+        found.into_iter().collect()
+    }
+
+    pub fn follow(&mut self) {
+        self.leading = false;
+        self.controllers_mut().for_each(|controller| controller.follow());
+    }
+
+    /// A state was published; `delta` says what its batch touched.
+    pub fn observe(&mut self, state: &State, delta: &Delta, now: Time) {
+        if !self.leading {
+            return;
+        }
+        if delta.restored {
+            // The state was replaced as a whole: rows are others now.
+            self.controllers_mut().for_each(|controller| controller.lead(state, now));
+        }
+        self.controllers_mut().for_each(|controller| controller.observe(state, delta, now));
+    }
+
+    /// The earliest deadline of all controllers, and whose it is.
+    pub fn next_deadline(&self) -> Option<(Time, &'static str)> {
+        let deadlines = self.controllers().map(|controller| (controller.next_deadline(), controller.name()));
+        deadlines.filter_map(|(deadline, name)| Some((deadline?, name))).min()
+    }
+
+    /// What has to be decided because its time has come.
+    pub fn expire(&mut self, state: &State, now: Time) -> Vec<Order> {
+        let Leader { broker, heartbeats, others, rng, .. } = self;
+        let mut orders = Vec::new();
+        for controller in each_mut(broker, heartbeats, others) {
+            let by = controller.name();
+            let commands = controller.expire(state, now, rng).into_iter();
+            orders.extend(commands.map(|command| Order { by, command }));
+        }
+        orders
+    }
+
+    /// The most urgent evaluation of these types; `None` when none is ready.
+    pub fn dequeue(&mut self, state: &State, types: &[JobType], now: Time) -> Option<Delivery> {
+        self.broker.dequeue(state, types, now, &mut self.rng)
+    }
+
+    /// # Errors
+    /// [`NotHeld`]: the evaluation was taken away from the worker.
+    pub fn touch(&mut self, eval: EvalId, token: u64, now: Time) -> Result<(), NotHeld> {
+        self.broker.touch(eval, token, now)
+    }
+
+    /// # Errors
+    /// [`NotHeld`]: the end of the evaluation was seen in the log before the worker reported it, or somebody else
+    /// has it.
+    pub fn ack(&mut self, state: &State, eval: EvalId, token: u64, now: Time) -> Result<(), NotHeld> {
+        self.broker.ack(state, eval, token, now)
+    }
+
+    /// # Errors
+    /// [`NotHeld`]: the worker did not have it.
+    pub fn nack(&mut self, eval: EvalId, token: u64, now: Time) -> Result<Option<Order>, NotHeld> {
+        let failed = self.broker.nack(eval, token, now, &mut self.rng)?;
+        Ok(failed.map(|command| Order { by: self.broker.name(), command }))
+    }
+
+    /// A node sent a heartbeat. Returns how long it may be silent now; `None` when this server does not lead.
+    pub fn heartbeat(&mut self, node: NodeId, now: Time) -> Option<Duration> {
+        self.leading.then(|| self.heartbeats.heartbeat(node, now, &mut self.rng))
+    }
+
+    pub fn broker_stats(&self) -> BrokerStats {
+        self.broker.stats()
+    }
+
+    /// Nodes whose heartbeats are waited for.
+    pub fn heartbeats_tracked(&self) -> usize {
+        self.heartbeats.len()
+    }
+
+    /// All controllers, in the order in which they are called.
+    pub fn controllers_mut(&mut self) -> impl Iterator<Item = &mut (dyn Controller + 'static)> {
+        each_mut(&mut self.broker, &mut self.heartbeats, &mut self.others)
+    }
+
+    fn controllers(&self) -> impl Iterator<Item = &(dyn Controller + 'static)> {
+        let called: [&dyn Controller; 2] = [&self.broker, &self.heartbeats];
+        called.into_iter().chain(self.others.iter().map(|other| &**other))
+    }
+}
+
+fn each_mut<'a>(
+    broker: &'a mut Broker,
+    heartbeats: &'a mut Heartbeats,
+    others: &'a mut [Box<dyn Controller>],
+) -> impl Iterator<Item = &'a mut (dyn Controller + 'static)> {
+    let called: [&'a mut (dyn Controller + 'static); 2] = [broker, heartbeats];
+    called.into_iter().chain(others.iter_mut().map(|other| &mut **other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leader() -> Leader {
+        let broker = BrokerSettings {
+            nack_timeout: Duration::from_secs(60),
+            delivery_limit: 3,
+            first_delay: Duration::from_secs(1),
+            further_delay: Duration::from_secs(20),
+            follow_up_after: Duration::from_secs(60),
+        };
+        let heartbeats = HeartbeatSettings {
+            min_ttl: Duration::from_secs(10),
+            grace: Duration::from_secs(10),
+            failover_ttl: Duration::from_secs(300),
+        };
+        Leader::new(broker, heartbeats, Rng::new(1))
+    }
+
+    #[test]
+    fn the_first_leader_of_all_founds_the_cluster() {
+        let mut leader = leader();
+        let orders = leader.lead(&State::default(), Time::ZERO);
+        assert!(matches!(orders[..], [Order { by: "leader", command: Command::FoundCluster }]), "{orders:?}");
+    }
+
+    #[test]
+    fn only_a_leader_counts_heartbeats_and_its_deadline_names_them() {
+        let mut leader = leader();
+        let node = NodeId(7.into());
+        assert_eq!(leader.heartbeat(node, Time::ZERO), None);
+        let _found = leader.lead(&State::default(), Time::ZERO);
+        let ttl = leader.heartbeat(node, Time::ZERO).unwrap();
+        let deadline = Time::ZERO.plus(ttl).plus(Duration::from_secs(10));
+        assert_eq!(leader.next_deadline(), Some((deadline, "heartbeats")));
+        let orders = leader.expire(&State::default(), deadline);
+        assert!(matches!(orders[..], [Order { by: "heartbeats", command: Command::MissHeartbeat { .. } }]));
+        leader.follow();
+        assert_eq!((leader.next_deadline(), leader.heartbeats_tracked()), (None, 0));
+    }
+
+    #[test]
+    fn controllers_have_names_of_their_own() {
+        let mut leader = leader();
+        let mut names: Vec<&str> = leader.controllers_mut().map(|controller| controller.name()).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}

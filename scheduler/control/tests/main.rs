@@ -1,0 +1,8 @@
+//! The machines of the leader, over logs and states that real commands led to.
+
+mod broker;
+mod interleavings;
+mod sequencer;
+#[path = "../../../projections/state/tests/support/mod.rs"]
+mod support;
+mod worker;

@@ -11,8 +11,8 @@ use state::alloc::Alloc;
 use state::job::JobVersion;
 use state::node::{Amount, NodeRow};
 
-use crate::constraint::Check;
-use crate::rules::{is_in_datacenters, is_in_pool};
+use crate::feasibility::constraint::ConstraintCheck;
+use crate::feasibility::static_checks::{is_in_datacenters, is_in_pool};
 
 /// What is wrong with a plan, in words. Empty when nothing is.
 pub fn check(state: &State, plan: &Plan) -> Vec<String> {
@@ -208,7 +208,7 @@ impl Placement<'_> {
         };
         let of_tasks = group.tasks.iter().flat_map(|task| &task.constraints);
         let broken = job.constraints.iter().chain(&group.constraints).chain(of_tasks);
-        for check in broken.map(Check::of).filter(|check| !check.holds(node)) {
+        for check in broken.map(ConstraintCheck::of).filter(|check| !check.holds(node)) {
             found.push(format!("node {} breaks {}", self.node, check.text));
         }
     }

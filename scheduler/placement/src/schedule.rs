@@ -5,11 +5,12 @@ use model::{Doc, EvalId, EvalStatus, JobType, Trigger};
 use state::State;
 use state::eval::Eval;
 
+use crate::descriptions;
 use crate::explain::Explanation;
-use crate::memory::Memory;
-use crate::plan::Draft;
-use crate::reconcile::{Rollout, Situation};
-use crate::{generic, system, texts};
+use crate::pass::plan_draft::PlanDraft;
+use crate::pass::{service, system};
+use crate::ranking::memory::Memory;
+use crate::reconcile::{PassContext, Rollout};
 
 /// What an evaluation leads to, and why.
 #[derive(Clone, Debug)]
@@ -34,22 +35,22 @@ pub fn schedule_with(memory: &mut Memory, state: &State, eval: &Eval, seed: u64,
     let kind = eval.facts.kind;
     let explanation = Explanation { snapshot: state.index, ..Explanation::default() };
     if !accepts(kind, eval.facts.trigger) {
-        return Outcome { settlement: dated(refused(state, eval), seed, now), explanation };
+        return Outcome { settlement: with_inputs(refused(state, eval), seed, now), explanation };
     }
-    let cx = Situation { state, eval, job, rollout: Rollout::of(state, job), now };
+    let cx = PassContext { state, eval, job, rollout: Rollout::of(state, job), now };
     let draft = if job.purged {
-        Draft::new(&cx, seed)
+        PlanDraft::new(&cx, seed)
     } else if kind.is_per_node() {
         system::pass(&cx, seed)
     } else {
-        generic::pass(&cx, seed, memory)
+        service::pass(&cx, seed, memory)
     };
     let Outcome { settlement, explanation } = finish(&cx, seed, draft, explanation);
-    Outcome { settlement: dated(settlement, seed, now), explanation }
+    Outcome { settlement: with_inputs(settlement, seed, now), explanation }
 }
 
 /// With all that it follows from besides the state: so that the same can be found out again.
-fn dated(mut settlement: Settlement, seed: u64, now: Time) -> Settlement {
+fn with_inputs(mut settlement: Settlement, seed: u64, now: Time) -> Settlement {
     let plan = &mut settlement.plan;
     (plan.seed, plan.now) = (seed, now);
     if let Some(end) = &mut settlement.end {
@@ -94,13 +95,13 @@ pub fn give_up(state: &State, eval: &Eval, seed: u64, last: &Outcome) -> Settlem
     let retried = !eval.facts.kind.is_per_node() && !job.purged;
     let blocked = retried.then(|| NewEval {
         trigger: Trigger::MaxPlanAttempts,
-        description: texts::CONFLICTS.to_string(),
+        description: descriptions::CONFLICTS.to_string(),
         ..blocked(eval, seed, job.job_modified, known.clone())
     });
     let outcome = EvalOutcome { blocked: blocked.as_ref().map(|eval| eval.id), next: None, ..known };
     let description = format!("maximum attempts reached ({})", max_attempts(eval.facts.kind));
     let end = EvalEnd { status: EvalStatus::Failed, description, outcome, blocked };
-    dated(
+    with_inputs(
         Settlement { eval: eval.id(), plan: empty_plan(state), end: Some(end) },
         seed,
         last.settlement.plan.now,
@@ -142,7 +143,7 @@ fn empty_plan(state: &State) -> model::command::Plan {
     model::command::Plan { snapshot: state.index, ..Default::default() }
 }
 
-fn finish(cx: &Situation, seed: u64, draft: Draft, mut explanation: Explanation) -> Outcome {
+fn finish(cx: &PassContext, seed: u64, draft: PlanDraft, mut explanation: Explanation) -> Outcome {
     let eval = cx.eval;
     let per_node = eval.facts.kind.is_per_node();
     let short = !draft.failed.is_empty();
@@ -151,7 +152,7 @@ fn finish(cx: &Situation, seed: u64, draft: Draft, mut explanation: Explanation)
         queued: draft.queued.iter().map(|(group, count)| (group.clone(), *count)).collect(),
         failed_groups: if short { Doc::of(&draft.failed) } else { Doc::default() },
         next: draft.plan.follow_ups.last().map(|eval| eval.id),
-        deployment: generic::in_hand(cx, &draft),
+        deployment: service::deployment_to_join(cx, &draft),
         ..EvalOutcome::default()
     };
     let waits = EvalOutcome {
@@ -178,7 +179,7 @@ fn finish(cx: &Situation, seed: u64, draft: Draft, mut explanation: Explanation)
 }
 
 /// Classes that were looked at. None if a check looked beyond them: then they say nothing.
-fn classes(state: &State, draft: &Draft) -> Vec<(String, bool)> {
+fn classes(state: &State, draft: &PlanDraft) -> Vec<(String, bool)> {
     if draft.escaped {
         return Vec::new();
     }
@@ -200,7 +201,7 @@ fn blocked(eval: &Eval, seed: u64, job_modify: Index, outcome: EvalOutcome) -> N
         priority: facts.priority,
         trigger: Trigger::QueuedAllocs,
         status: EvalStatus::Blocked,
-        description: texts::BLOCKED.to_string(),
+        description: descriptions::BLOCKED.to_string(),
         node: None,
         job_modify,
         node_modify: Index::ZERO,

@@ -3,18 +3,18 @@ use state::State;
 
 /// How a job's nodes are chosen: what operators set for the cluster, and for the pool the job goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct SchedulerSettings {
     pub algorithm: Algorithm,
     /// A task's `memory_max` holds.
     pub memory_oversubscription: bool,
-    /// Which types of jobs may take the place of others; see [`Settings::preempts`].
+    /// Which types of jobs may take the place of others; see [`SchedulerSettings::preempts`].
     preempting: Option<model::Preempting>,
     /// `None`: all nodes are looked at. Else they are sampled as the reference does, and this is its
     /// `NodeLimitForFeasibilityChecks`: 0 means 100.
     pub limit: Option<u32>,
 }
 
-impl Settings {
+impl SchedulerSettings {
     /// A job of this type may take the place of others.
     pub const fn preempts(&self, kind: JobType) -> bool {
         match self.preempting {
@@ -28,11 +28,11 @@ impl Settings {
 /// What holds for a job in that pool.
 ///
 /// Source: scheduling reference, scheduler configuration.
-pub fn settings(state: &State, job_pool: &str) -> Settings {
+pub fn settings(state: &State, job_pool: &str) -> SchedulerSettings {
     let (rules, pool) = (state.scheduler(), state.pools.get(job_pool));
     let algorithm = rules.map_or(Algorithm::Binpack, |rules| rules.algorithm);
     let oversubscription = rules.is_some_and(|rules| rules.memory_oversubscription);
-    Settings {
+    SchedulerSettings {
         algorithm: pool.and_then(|pool| pool.algorithm()).unwrap_or(algorithm),
         memory_oversubscription: pool
             .and_then(|pool| pool.memory_oversubscription())

@@ -4,25 +4,27 @@
 //! ones changed: classes, returned allocations, replacements, surplus, updates, canaries, placements. What the groups
 //! have in common, their deployment, is `deploy.rs`.
 
+mod alloc_set;
 mod classify;
-mod deploy;
-mod due;
+mod deployment;
 mod follow_up;
 mod group;
+mod job_diff;
 mod names;
+mod placements;
+mod reconciler;
 mod reconnect;
+mod rescheduling;
 mod rolling;
 #[cfg(test)]
-mod sample;
-mod sets;
-mod wishes;
-mod work;
+mod test_alloc;
 
-pub use classify::{Fate, fate, is_given_up};
-pub use deploy::{Rollout, Stage, Summary, conclude, fresh_id};
+pub use classify::{NodeCondition, is_expired_unknown, node_condition};
+pub use deployment::{GroupDeployment, Rollout, Summary, conclude, fresh_id};
 pub use follow_up::FollowUps;
-pub use group::{GroupPlan, Stop, Update, Wish, reconcile};
-pub use rolling::{Again, allowance};
+pub use group::{GroupPlan, PlacementRequest, Stop, Update, reconcile};
+pub use job_diff::{Definition, is_destructive};
+pub use rolling::{NextCheck, allowance};
 
 use base::Time;
 use model::EvalId;
@@ -32,7 +34,7 @@ use state::job::{JobState, JobVersion};
 
 /// What a decision is about, and when it is made.
 #[derive(Clone, Copy, Debug)]
-pub struct Situation<'a> {
+pub struct PassContext<'a> {
     pub state: &'a State,
     pub eval: &'a Eval,
     pub job: &'a JobState,
@@ -40,7 +42,7 @@ pub struct Situation<'a> {
     pub now: Time,
 }
 
-impl Situation<'_> {
+impl PassContext<'_> {
     pub fn eval_id(&self) -> EvalId {
         self.eval.id()
     }

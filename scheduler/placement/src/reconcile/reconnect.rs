@@ -8,15 +8,15 @@ use model::document::TaskState;
 use model::{AllocId, ClientStatus, Desired};
 use state::alloc::Alloc;
 
-use super::Situation;
+use super::PassContext;
 use super::classify::Classes;
-use super::due::successors;
 use super::group::{GroupPlan, Stop};
-use crate::texts;
+use super::rescheduling::successors;
+use crate::descriptions;
 
 /// Decides every returning allocation. Those that stay join the untainted; whatever is stopped leaves all
 /// sets.
-pub fn resolve<'a>(cx: &Situation<'a>, classes: &mut Classes<'a>, plan: &mut GroupPlan<'a>) {
+pub fn resolve<'a>(cx: &PassContext<'a>, classes: &mut Classes<'a>, plan: &mut GroupPlan<'a>) {
     let returning = std::mem::take(&mut classes.reconnecting);
     let mut stopped: BTreeSet<AllocId> = BTreeSet::new();
     for original in returning.iter() {
@@ -52,17 +52,17 @@ pub fn resolve<'a>(cx: &Situation<'a>, classes: &mut Classes<'a>, plan: &mut Gro
 
 /// How the original ends, unless it stays. Substitutes that lose against it are stopped on the way.
 fn verdict<'a>(
-    cx: &Situation<'a>,
+    cx: &PassContext<'a>,
     classes: &Classes<'a>,
     plan: &mut GroupPlan<'a>,
     stopped: &BTreeSet<AllocId>,
     original: &'a Alloc,
 ) -> Option<Stop<'a>> {
     if original.client == ClientStatus::Failed {
-        let stop = Stop::new(original, texts::RESCHEDULED);
+        let stop = Stop::new(original, descriptions::RESCHEDULED);
         return Some(Stop { client: Some(ClientStatus::Failed), ..stop });
     }
-    let not_needed = Stop::new(original, texts::NOT_NEEDED);
+    let not_needed = Stop::new(original, descriptions::NOT_NEEDED);
     let transition = original.transition;
     if original.desired != Desired::Run || transition.is_asked_to_leave() || cx.is_older(&original.version) {
         return Some(not_needed);
@@ -73,14 +73,14 @@ fn verdict<'a>(
         if survives(classes, substitute) && prefers_substitute(cx, original, substitute) {
             loses = true;
         } else {
-            plan.stop(Stop::new(substitute, texts::ORIGINAL_BACK));
+            plan.stop(Stop::new(substitute, descriptions::ORIGINAL_BACK));
         }
     }
     loses.then_some(not_needed)
 }
 
 /// Its node told that it runs: the return is a fact that has to be recorded.
-fn is_back(cx: &Situation, alloc: &Alloc) -> bool {
+fn is_back(cx: &PassContext, alloc: &Alloc) -> bool {
     let transition = alloc.transition;
     let stays = !transition.is_asked_to_leave() && cx.is_current(&alloc.version);
     alloc.desired == Desired::Run && alloc.client == ClientStatus::Running && stays
@@ -93,7 +93,7 @@ fn survives(classes: &Classes, substitute: &Alloc) -> bool {
     !substitute.client.is_terminal() && dying.iter().all(|set| !set.contains(substitute))
 }
 
-fn prefers_substitute(cx: &Situation, original: &Alloc, substitute: &Alloc) -> bool {
+fn prefers_substitute(cx: &PassContext, original: &Alloc, substitute: &Alloc) -> bool {
     let version = |alloc: &Alloc| (alloc.version.job_created, alloc.version.version);
     if version(substitute) > version(original) {
         return true;
@@ -149,10 +149,10 @@ mod tests {
     use model::document::Task;
 
     use super::*;
-    use crate::reconcile::sample::{Sample, lost_after};
+    use crate::reconcile::test_alloc::{TestAlloc, lost_after};
 
-    fn sample() -> Sample {
-        Sample::new(lost_after(300, true))
+    fn sample() -> TestAlloc {
+        TestAlloc::new(lost_after(300, true))
     }
 
     /// D43-D50: the substitute wins if it scores higher and runs, or the original does not run.
@@ -199,7 +199,7 @@ mod tests {
             let mut group = lost_after(300, true);
             group.tasks.push(Task { name: "main".into(), leader: true, ..Task::default() });
             group.tasks.push(Task { name: "side".into(), ..Task::default() });
-            Sample::new(group).task("main", leader, None).task("side", side, None).alloc
+            TestAlloc::new(group).task("main", leader, None).task("side", side, None).alloc
         };
         assert_eq!(start(&led(1010, 1000)), Time::from_secs(1010));
         assert_eq!(start(&led(0, 1000)), Time::ZERO);

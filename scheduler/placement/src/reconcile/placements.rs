@@ -1,0 +1,211 @@
+//! What a group still wants placed, and how much of it may move now (sections 4.10 to 4.12).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use model::event::DeploymentGoal;
+use model::{ClientStatus, DeploymentId};
+use state::alloc::Alloc;
+use state::job::JobVersion;
+
+use super::alloc_set::{AllocSet, order};
+use super::deployment::proven;
+use super::group::{GroupPlan, PlacementRequest, Stop};
+use super::reconciler::{Reconciler, has_substitute};
+use super::rescheduling::is_replaced;
+use crate::descriptions;
+
+/// Why an allocation is missing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    /// One failed, or is cut off, and is to be replaced.
+    Rescheduled,
+    Lost,
+}
+
+impl<'a> Reconciler<'a, '_> {
+    /// Canaries come before anything that they may replace (GR-10.3, GR-10.4).
+    pub fn place_canaries(&mut self, plan: &mut GroupPlan<'a>, destructive: &[&'a Alloc]) {
+        if self.group_deployment.is_canarying() {
+            self.canaries.iter().for_each(|canary| _ = self.untainted.remove(canary));
+        }
+        let wanted = self.group_deployment.canaries_wanted();
+        let live = self.canaries.len() as u32;
+        self.wants_canaries = !destructive.is_empty() && live < wanted;
+        if !self.wants_canaries {
+            return;
+        }
+        self.group_deployment.goal.desired_canaries = wanted;
+        if self.cx.rollout.is_paused() || self.cx.rollout.is_failed() {
+            return;
+        }
+        let held: BTreeSet<u32> = self.canaries.iter().map(|canary| canary.name_index).collect();
+        let replaced = destructive.iter().map(|alloc| alloc.name_index).collect();
+        for name_index in self.names.next_canaries((wanted - live) as usize, &held, &replaced) {
+            let request = self.request(name_index, None);
+            plan.places.push(PlacementRequest { canary: true, ..request });
+            plan.desired.canary += 1;
+        }
+    }
+
+    /// Replacements of what failed or was lost, then fresh ones up to the count. Returns how many are missing, whether
+    /// or not they may come now.
+    pub fn place(&mut self, plan: &mut GroupPlan<'a>, allocs: &[&'a Alloc], waits: bool) -> usize {
+        if waits {
+            return 0;
+        }
+        let mut held = self.untainted.clone();
+        held.append(self.migrate.clone());
+        held.append(self.now.clone());
+        let missing = self.count.saturating_sub(held.len());
+        let unreplaced = |alloc: &&Alloc| !is_replaced(self.cx, alloc, &self.lost);
+        let again: AllocSet = self.lost.iter().filter(unreplaced).take(missing).collect();
+        // Nobody takes over the names of the others: they are free before anything else is named.
+        let forgone: Vec<&Alloc> = self.lost.iter().filter(|alloc| !again.contains(alloc)).collect();
+        forgone.into_iter().for_each(|alloc| self.free_name(alloc));
+        let fresh = missing - again.len();
+        let all = self.now.len() + again.len() + fresh;
+        self.expect(all as u32);
+        let now = self.now.clone();
+        let replaced = now.iter().map(|alloc| (Missing::Rescheduled, alloc));
+        for (why, alloc) in replaced.chain(again.iter().map(|alloc| (Missing::Lost, alloc))) {
+            if self.is_ready() || self.comes_anyway(why, alloc) {
+                self.place_again(plan, why, alloc);
+            }
+        }
+        if self.is_ready() {
+            for name_index in self.names.next(fresh) {
+                plan.places.push(self.request(name_index, None));
+                plan.desired.place += 1;
+            }
+        } else {
+            self.place_what_had_no_room(plan, allocs, fresh);
+        }
+        all
+    }
+
+    /// Neither canaries nor the deployment's state hold anything back.
+    fn is_ready(&self) -> bool {
+        let rollout = &self.cx.rollout;
+        !rollout.is_paused() && !rollout.is_failed() && !self.group_deployment.is_canarying()
+    }
+
+    /// What was there before stays there, while the deployment rests. What failed with a failed deployment does not.
+    fn comes_anyway(&self, why: Missing, alloc: &Alloc) -> bool {
+        why == Missing::Lost || !(self.cx.rollout.is_failed() && self.cx.rollout.holds(alloc))
+    }
+
+    fn place_again(&mut self, plan: &mut GroupPlan<'a>, why: Missing, alloc: &'a Alloc) {
+        // Who is cut off may come back, and who moves ends without it.
+        let ends = why == Missing::Rescheduled
+            && alloc.client != ClientStatus::Unknown
+            && !self.disconnecting.contains(alloc)
+            && !self.migrate.contains(alloc);
+        plan.desired.stop += u64::from(ends);
+        plan.desired.place += 1;
+        let instead_of = ends.then(|| Stop::new(alloc, descriptions::RESCHEDULED));
+        let name_index = self.name_for(alloc);
+        plan.places.push(PlacementRequest { instead_of, ..self.request(name_index, Some(alloc)) });
+    }
+
+    /// What was lost since the deployment began and found no room then is not forgotten: it is no fresh need.
+    fn place_what_had_no_room(&mut self, plan: &mut GroupPlan<'a>, allocs: &[&'a Alloc], most: usize) {
+        let Some(current) = self.cx.rollout.current else { return };
+        let waits = |alloc: &&&Alloc| {
+            let lost = alloc.is_stopping() && alloc.client == ClientStatus::Lost && alloc.next.is_none();
+            lost && alloc.alloc_modified >= current.created && !self.cx.rollout.holds(alloc)
+        };
+        let mut waiting: Vec<&Alloc> = allocs.iter().filter(waits).copied().collect();
+        waiting.sort_by_key(|alloc| order(alloc));
+        waiting.truncate(most);
+        waiting.into_iter().for_each(|alloc| self.place_again(plan, Missing::Lost, alloc));
+    }
+
+    /// Takes the place of what the wanted version replaces, as many at once as the group allows.
+    pub fn replace(&mut self, plan: &mut GroupPlan<'a>, destructive: Vec<&'a Alloc>, missing: usize) {
+        let allowance = if self.is_ready() { self.allowance(&destructive) } else { 0 };
+        let taken = destructive.len().min(allowance - allowance.min(missing));
+        plan.desired.destructive_update = taken as u64;
+        plan.desired.ignore += (destructive.len() - taken) as u64;
+        for alloc in destructive.into_iter().take(taken) {
+            let instead_of = Some(Stop::new(alloc, descriptions::UPDATING));
+            let name_index = self.name_for(alloc);
+            plan.destructive.push(PlacementRequest { instead_of, ..self.wanted(name_index, Some(alloc)) });
+        }
+    }
+
+    /// GR-11, once nothing holds the group back.
+    fn allowance(&self, destructive: &[&'a Alloc]) -> usize {
+        let Some(parallel) = self.group_deployment.max_parallel() else {
+            return self.count.max(destructive.len());
+        };
+        if destructive.is_empty() && self.migrate.is_empty() {
+            return self.count;
+        }
+        if self.cx.rollout.current.is_none() {
+            return parallel;
+        }
+        let own = || self.untainted.iter().filter(|alloc| self.cx.rollout.holds(alloc));
+        if own().any(|alloc| alloc.health.healthy == Some(false)) {
+            return 0;
+        }
+        parallel.saturating_sub(own().filter(|alloc| alloc.health.healthy.is_none()).count())
+    }
+
+    /// What was asked to move: its end does not wait for its successor.
+    pub fn migrate(&mut self, plan: &mut GroupPlan<'a>) {
+        let migrate: Vec<&Alloc> = self.migrate.iter().collect();
+        plan.desired.migrate = migrate.len() as u64;
+        for alloc in migrate {
+            plan.stops.push(Stop::new(alloc, descriptions::MIGRATING));
+            // A batch allocation to be rescheduled was decided by its policy.
+            let decided = self.cx.job.current().kind.is_batch() && alloc.transition.reschedule;
+            let unwanted = alloc.transition.disable_placement;
+            if decided || unwanted || has_substitute(self.cx, alloc, &self.lost) {
+                continue;
+            }
+            let name_index = self.name_for(alloc);
+            plan.places.push(self.request(name_index, Some(alloc)));
+        }
+        if plan.places.len() > self.count {
+            plan.places.truncate(self.count);
+            plan.desired.place = self.count as u64;
+        }
+    }
+
+    /// Nothing moves, or waits to.
+    pub fn is_settled(&self) -> bool {
+        let moves =
+            self.wants_canaries || !self.migrate.is_empty() || !self.now.is_empty() || !self.later.is_empty();
+        !moves && self.group_deployment.is_complete()
+    }
+
+    /// What the deployment has to learn. It begins only with a change.
+    pub fn goal(mut self, changes: bool) -> Option<DeploymentGoal> {
+        let total = self.group_deployment.goal.desired_total.min(self.count as u32);
+        if !self.group_deployment.existing {
+            self.group_deployment.goal.desired_total = total;
+        }
+        let begins = changes && total > 0 && self.group_deployment.update.is_some();
+        self.group_deployment.news(begins)
+    }
+
+    /// While canaries are tried out, or after their deployment failed, nothing else gets the wanted version.
+    fn request(&self, name_index: u32, previous: Option<&'a Alloc>) -> PlacementRequest<'a> {
+        let request = self.wanted(name_index, previous);
+        let rests = self.group_deployment.is_canarying() || self.cx.rollout.is_failed();
+        let Some(previous) = previous.filter(|_| rests && !request.canary) else { return request };
+        match proven(self.cx, self.name, &previous.version) {
+            Some((version, deployment)) => PlacementRequest { version, deployment, ..request },
+            None => request,
+        }
+    }
+
+    fn wanted(&self, name_index: u32, previous: Option<&'a Alloc>) -> PlacementRequest<'a> {
+        let (version, deployment): (&'a Arc<JobVersion>, Option<DeploymentId>) =
+            (self.cx.job.current(), None);
+        let canary =
+            previous.is_some_and(|previous| previous.health.canary && self.cx.rollout.holds(previous));
+        PlacementRequest { name_index, previous, version, deployment, canary, instead_of: None }
+    }
+}

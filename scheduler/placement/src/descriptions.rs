@@ -1,4 +1,4 @@
-//! Words that clients match on.
+//! Status descriptions. Clients compare some of them, so they are the same as Nomad's.
 
 pub use state::alloc::reschedule::RESCHEDULED;
 
@@ -13,5 +13,5 @@ pub const BLOCKED: &str = "created to place remaining allocations";
 pub const CONFLICTS: &str = "created due to placement conflicts";
 pub const RESCHEDULE_LATER: &str = "created for delayed rescheduling";
 pub const DISCONNECT_TIMEOUT: &str = "created for delayed disconnect timeout";
-/// Ours: the reference has no such evaluation any more.
+/// Not in Nomad: it has no such evaluation any more.
 pub const ROLLING: &str = "created to continue a rolling update";

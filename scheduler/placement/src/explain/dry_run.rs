@@ -7,20 +7,20 @@ use state::State;
 
 use crate::{Explanation, Outcome, schedule};
 
-/// What registering a job would lead to. Nothing of it is stored.
+/// What registering a job would do. Nothing of it is stored.
 #[derive(Clone, Debug)]
 pub struct DryRun {
-    /// With the job registered and the plan carried out.
+    /// The state with the job registered and the plan applied.
     pub state: State,
     pub annotations: PlanAnnotations,
-    /// Groups that would find no place.
+    /// Groups that could not be placed completely.
     pub failed: FailedGroups,
-    /// Evaluations that the scheduler would make.
+    /// Evaluations that the scheduler would create.
     pub created: Vec<Evaluation>,
     pub explanation: Explanation,
 }
 
-/// Lays the job over a copy of the state, and has the real scheduler look at it.
+/// Registers the job on a copy of the state and runs the scheduler on it.
 ///
 /// # Errors
 /// As for the registration itself.

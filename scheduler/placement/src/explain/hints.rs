@@ -1,5 +1,5 @@
-//! Single changes that would give a group's missing allocations a place. Each is tried out: the same decision is made
-//! on a copy of the state in which nothing else is different.
+//! Single changes with which all allocations of a group could be placed. Each is tried: the same decision is made on a
+//! copy of the state that differs in nothing else.
 
 use base::Time;
 use model::document::{Job, Resources, Task, TaskGroup};
@@ -9,20 +9,20 @@ use state::eval::Eval;
 
 use crate::schedule;
 
-/// Hints that are given.
+/// Most hints for one group.
 pub const HINTS_MAX: usize = 8;
-/// Decisions that are made to find them: each costs what the decision itself cost.
+/// Most decisions that are made to find them. Each costs as much as the original decision.
 pub const TRIES_MAX: usize = 96;
 
-/// What was found in the end.
+/// The hints that were found.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub changes: Vec<String>,
-    /// There was more to try.
+    /// A limit was reached before everything was tried.
     pub cut_short: bool,
 }
 
-/// What to change for every allocation of the group to find a place.
+/// Changes with which every allocation of the group could be placed.
 pub(crate) fn hints(state: &State, eval: &Eval, seed: u64, now: Time, group: &str) -> Found {
     let job = &state.jobs.get(eval.job).current().job;
     let mut search = Search { state, eval, seed, now, job, group, tries: TRIES_MAX, found: Found::default() };
@@ -48,7 +48,7 @@ struct Search<'e> {
 }
 
 impl<'e> Search<'e> {
-    /// Less cpu, memory or disk: the most that still finds a place.
+    /// Less cpu, memory or disk: the largest request that can be placed.
     fn asks(&mut self) {
         let Some(group) = self.own_group() else { return };
         let tasks = &group.tasks;
@@ -78,7 +78,7 @@ impl<'e> Search<'e> {
         }
     }
 
-    /// The largest ask below `asked` with which everything finds a place, if there is one.
+    /// The largest request below `asked` with which everything can be placed, if there is one.
     fn most(&mut self, asked: i64, lower: impl Fn(&mut Job, &str, i64)) -> Option<i64> {
         let group = self.group;
         let (mut fits, mut fails) = (1, asked);
@@ -218,7 +218,7 @@ impl<'e> Search<'e> {
         may
     }
 
-    /// Every allocation of the group finds a place there.
+    /// Every allocation of the group can be placed in that state.
     fn places(&self, fork: &State) -> bool {
         let eval = fork.evals.lookup(self.eval.id()).expect("a copy has the same evaluations");
         let outcome = schedule(fork, eval, self.seed, self.now.max(fork.time));
@@ -234,7 +234,7 @@ impl<'e> Search<'e> {
     }
 }
 
-/// It runs nothing: no way out.
+/// A driver for tests. It runs nothing, so it is no useful hint.
 const MOCK: &str = "mock_driver";
 
 type Get = fn(&Resources) -> Option<i64>;

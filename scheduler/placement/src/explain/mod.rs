@@ -1,4 +1,4 @@
-//! Why a plan is what it is. The decision stands in the log; this can be computed again at any time.
+//! Why a plan is what it is. The decision is in the log, so that this can be computed again at any time.
 
 mod dry_run;
 mod hints;
@@ -19,13 +19,13 @@ pub use dry_run::{DryRun, dry_run};
 pub use hints::{HINTS_MAX, TRIES_MAX};
 pub use nearest::NEAREST_SHOWN;
 
-/// Groups without a place that are looked at closely; of the others only the metrics are told.
+/// Groups that could not be placed and get hints and nearest nodes. The others get their metrics only.
 pub const GROUPS_EXPLAINED_MAX: usize = 8;
 
 /// What a pass found out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Explanation {
-    /// The state that was looked at.
+    /// The index of the state that was used.
     pub snapshot: Index,
     pub groups: BTreeMap<String, GroupExplanation>,
 }
@@ -33,25 +33,25 @@ pub struct Explanation {
 /// What was found out about one group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GroupExplanation {
-    /// What is to become of its allocations, in numbers.
+    /// How many of its allocations are placed, stopped, updated and so on.
     pub desired: DesiredUpdates,
-    /// What the first placement saw: nodes ruled out by reason, best scores.
+    /// The metrics of the first placement: infeasible nodes by reason, best scores.
     pub placed: Option<AllocationMetric>,
-    /// What the first allocation saw that found no place, and how many more there were.
+    /// The metrics of the first allocation that could not be placed, and how many more there were.
     pub failed: Option<AllocationMetric>,
 }
 
-/// A decision made again, and all that can be said about it.
+/// A decision made again, with the reasons for it.
 #[derive(Clone, Debug)]
 pub struct Reasons {
     pub outcome: Outcome,
     pub groups: BTreeMap<String, GroupReasons>,
 }
 
-/// Decides again what was decided on this state with this seed at this time, and says why.
+/// Repeats the decision that was made on this state with this seed at this time, and explains it.
 pub fn explain(state: &State, eval: &Eval, seed: u64, now: Time) -> Reasons {
     let outcome = schedule(state, eval, seed, now);
-    // Room is what is left beside what the plan itself places.
+    // The nearest nodes are those that remain after the plan itself is applied.
     let after = state.settled(&outcome.settlement, now).map(|(after, _)| after);
     let after = after.as_ref().unwrap_or(state);
     let mut groups = BTreeMap::new();

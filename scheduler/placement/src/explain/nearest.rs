@@ -1,5 +1,5 @@
-//! Which nodes came closest to taking one more allocation, and what they lack: all of it, where the engine stops at the
-//! first thing. What is not looked for here, such as devices and volumes, is named as the engine names it.
+//! The nodes that lack least for one more allocation, each with everything it lacks. The scheduler's own checks stop at
+//! the first failure. They are used here only for what is not compared in detail, such as devices and volumes.
 
 use model::document::{Job, Lack, NearMiss, TaskGroup};
 use state::State;
@@ -12,16 +12,16 @@ use crate::feasibility::proposed::Proposed;
 use crate::feasibility::static_checks::{is_in_datacenters, is_in_pool};
 use crate::settings::settings;
 
-/// Nodes that are told of.
+/// Most nodes that are shown.
 pub const NEAREST_SHOWN: usize = 3;
 
-/// What tasks and groups get that do not say, in MHz and MiB.
+/// What tasks and groups get by default, in MHz and MiB.
 const CPU_DEFAULT: i64 = 100;
 const MEMORY_DEFAULT: i64 = 300;
 const DISK_DEFAULT: i64 = 300;
 
-/// The nodes that lack least for one more allocation of the group: fewest checks that do not hold, then the smallest
-/// part of what is asked for.
+/// The nodes that lack least for one more allocation of the group: fewest failed checks, then the smallest missing
+/// share of a resource.
 pub fn nearest(state: &State, job: JobRow, group: &str) -> Vec<NearMiss> {
     let known = state.jobs.get(job);
     let wanted = known.current();
@@ -58,7 +58,7 @@ struct Asked<'e> {
     job: &'e Job,
     group: &'e TaskGroup,
     checks: Vec<ConstraintCheck>,
-    /// Nodes that a sibling keeps it off.
+    /// Nodes that `distinct_hosts` excludes.
     taken: Vec<NodeRow>,
     amount: Amount,
 }

@@ -1,4 +1,4 @@
-//! The nodes an evaluation may place on: ready, in the job's pool and datacenters.
+//! The nodes in scope of a job: ready, in its node pool and datacenters.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use state::node::{NodeHot, NodeRow};
 use crate::feasibility::constraint::satisfies_semver;
 use crate::feasibility::static_checks::{is_in_datacenters, is_in_pool};
 
-/// Which nodes a job asks for by pool and datacenter. Both are part of a node's class: answered once per
+/// Whether nodes are in the job's node pool and datacenters. Both are part of the class, so it is computed once per
 /// class.
 #[derive(Debug)]
 pub struct Scope<'e> {
     state: &'e State,
     job: &'e Job,
-    /// By class: unknown, outside, inside.
+    /// By class; `None` until computed.
     answers: Vec<Option<bool>>,
 }
 
@@ -33,8 +33,7 @@ impl<'e> Scope<'e> {
     }
 }
 
-/// All of them, in the order of their ids: equal scores go to the lower id, and a server that numbers its
-/// rows differently decides the same.
+/// All of them in the order of ids: servers may number rows differently and still decide the same.
 #[derive(Debug)]
 pub struct Candidates {
     pub list: Vec<NodeRow>,
@@ -42,11 +41,11 @@ pub struct Candidates {
     positions: Vec<u32>,
     /// Ready nodes by datacenter.
     pub available: BTreeMap<String, i64>,
-    /// Some agent is too old to tell how allocations of system jobs are: nobody could wait for their health.
+    /// Some agent is too old to report the health of allocations of system jobs, so no deployment can wait for it.
     pub lacks_health_reports: bool,
 }
 
-/// Agents from this version on tell how allocations of system jobs are.
+/// Agents from 1.11 on report the health of allocations of system jobs.
 const BEFORE_HEALTH: &str = "< 1.11.0";
 
 impl Candidates {

@@ -1,21 +1,21 @@
-//! Reserved cores: which of a node's cores a task may have, and which it is given.
+//! Reserved cores: which of a node's cores tasks may reserve, and which ones a task gets.
 
 use std::collections::BTreeSet;
 
 use model::document::{Node, NumaCore, Task, TaskGroup};
 
-/// The tasks of a group that want cores of their own, in the order of the group.
+/// The tasks of a group that reserve cores, in the order of the group.
 #[derive(Clone, Debug, Default)]
 pub struct CoreRequest {
     tasks: Vec<(String, usize)>,
 }
 
-/// What one task is given.
+/// The cores of one task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AssignedCores {
     pub task: String,
     pub ids: Vec<u16>,
-    /// What they do together; it takes the place of the task's own `cpu`.
+    /// Their sum, which replaces the task's own `cpu`.
     pub cpu_mhz: u32,
 }
 
@@ -34,9 +34,8 @@ impl CoreRequest {
         self.tasks.iter().map(|(_, cores)| cores).sum()
     }
 
-    /// The lowest usable cores that nobody has, for one task after the other.
-    ///
-    /// `None` if there are too few of them: the exhausted dimension is `cores`.
+    /// The lowest free cores, for one task after the other. `None` if there are too few: the exhausted dimension is
+    /// `cores`.
     pub fn assign(&self, node: &Node, taken: &BTreeSet<u16>) -> Option<Vec<AssignedCores>> {
         let mut free = usable(node).into_iter().filter(|core| !taken.contains(&core.id));
         let assigned = self.tasks.iter().map(|(task, count)| {
@@ -51,8 +50,8 @@ impl CoreRequest {
     }
 }
 
-/// Cores that a task wants for itself. Such a task's `cpu` says nothing: it takes what its cores do, and it takes
-/// that all the time, also where it runs before or after the others.
+/// How many cores a task reserves. If it does, its `cpu` is ignored: it counts with the MHz of its cores, and all the
+/// time, also if it runs before or after the main tasks.
 pub fn wanted(task: &Task) -> usize {
     let cores = task.resources.as_ref().and_then(|resources| resources.cores).unwrap_or(0);
     usize::try_from(cores).unwrap_or(0)
@@ -64,9 +63,10 @@ pub struct Core {
     pub mhz: u32,
 }
 
-/// The cores of a node that tasks may have, lowest first: not those it keeps for itself.
+/// The cores of a node that tasks may reserve, lowest first: those that the node reserves for itself are not among
+/// them.
 ///
-/// A node that does not tell its topology names the cores it lets go; each has its share of the whole.
+/// A node without topology lists its reservable cores; each counts with an equal share of the node's MHz.
 pub fn usable(node: &Node) -> Vec<Core> {
     let Some(resources) = &node.node_resources else { return Vec::new() };
     let own = node.reserved_resources.iter().flat_map(|own| &own.cpu.reserved_cpu_cores);
@@ -90,8 +90,7 @@ pub fn usable(node: &Node) -> Vec<Core> {
     cores
 }
 
-/// The guaranteed speed, or else the highest, or else the guessed one: the node's total is their sum, so all cores of
-/// a node fit on it.
+/// The base speed, or else the maximum, or else the estimate. The node's total is the sum of the same numbers.
 fn speed(core: &NumaCore) -> u32 {
     let told = [core.base_speed, core.max_speed, core.guess_speed].into_iter().find(|mhz| *mhz > 0);
     u32::try_from(told.unwrap_or(0)).unwrap_or(u32::MAX)

@@ -1,4 +1,4 @@
-//! What one placement is given of its node beyond amounts: ports on addresses, cores, devices.
+//! Resources that only one allocation can have: ports on addresses, reserved cores, devices.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::feasibility::networks::NetworkRequest;
 use crate::feasibility::ports::{Addresses, PortAssignment, PortRequest};
 use crate::feasibility::proposed::Proposed;
 
-/// What a group asks for. Groups that wrote the same ask for the same.
+/// What a group requests of them. Two requests are equal if they were written equally.
 #[derive(Clone, Debug, Default)]
 pub struct DedicatedRequest {
     written: WrittenRequest,
@@ -39,7 +39,7 @@ impl PartialEq for DedicatedRequest {
     }
 }
 
-/// What of a node belongs to somebody.
+/// Cores and devices of a node that are in use.
 #[derive(Clone, Debug, Default)]
 pub struct InUse {
     pub cores: BTreeSet<u16>,
@@ -57,13 +57,13 @@ impl InUse {
 #[derive(Clone, Debug, Default)]
 pub struct CoresAndDevices {
     pub tasks: Map<String, GivenToTask>,
-    /// What the cores do together.
+    /// The sum of the cores.
     pub cpu_mhz: u32,
-    /// How far the affinities to devices are met, if there are any.
+    /// The score of the device affinities, if there are any.
     pub score: Option<f64>,
 }
 
-/// Everything for one placement.
+/// Ports, cores and devices for one placement.
 #[derive(Clone, Debug, Default)]
 pub struct Assignment {
     /// Ports, in the order of the template.
@@ -92,17 +92,17 @@ impl DedicatedRequest {
         }
     }
 
-    /// Some task has to have cores or devices for itself.
+    /// Some task requests cores or devices.
     pub fn wants_cores_or_devices(&self) -> bool {
         !self.devices.is_empty() || !self.cores.is_empty()
     }
 
-    /// Devices speak for or against every node.
+    /// Device affinities give every node a score.
     pub fn scores(&self) -> bool {
         self.devices.requests().iter().any(|request| request.weights() > 0.0)
     }
 
-    /// Cores and devices that nobody has.
+    /// Assigns free cores and devices.
     ///
     /// # Errors
     /// The exhausted dimension.
@@ -122,7 +122,7 @@ impl DedicatedRequest {
         Ok(equipment)
     }
 
-    /// Numbers and addresses for the ports, as the node will be once the plan is carried out.
+    /// Assigns numbers and addresses of the ports, with the plan in progress applied.
     ///
     /// # Errors
     /// The exhausted dimension.
@@ -143,10 +143,10 @@ impl DedicatedRequest {
         self.addresses.assign_ports(node, &on, rng)
     }
 
-    /// Everything at once, on a node that was found to have it.
+    /// Assigns everything, on a node that was found feasible.
     ///
     /// # Errors
-    /// The exhausted dimension: it has not.
+    /// The exhausted dimension: the node is not feasible.
     pub fn grant(
         &self,
         state: &State,

@@ -1,4 +1,4 @@
-//! `distinct_property`: at most so many allocations on nodes that share a value.
+//! `distinct_property`: a limit for the allocations on nodes that share a value.
 
 use model::document::{Constraint, Job, TaskGroup};
 use state::node::NodeCold;
@@ -13,12 +13,12 @@ pub struct DistinctProperty {
     limit: Result<u32, String>,
     /// Allocations of all groups count.
     pub job_wide: bool,
-    /// Allocations by number of the value; those on nodes whose value no candidate has keep nobody away.
+    /// Allocations by number of the value.
     used: Vec<u32>,
 }
 
 impl DistinctProperty {
-    /// All of a group, the job's first.
+    /// All constraints of a group, the job's first.
     pub fn of(job: &Job, group: &TaskGroup) -> Vec<DistinctProperty> {
         let of_tasks = group.tasks.iter().flat_map(|task| &task.constraints);
         let of_group = group.constraints.iter().chain(of_tasks).map(|constraint| (constraint, false));
@@ -38,12 +38,12 @@ impl DistinctProperty {
         Some(DistinctProperty { text, target, limit, job_wide, used: Vec::new() })
     }
 
-    /// The number of the node's value, which is given one if it has none.
+    /// See [`value_number`].
     pub fn value_number(&self, node: &NodeCold, values: &mut PropertyValues) -> u32 {
         value_number(&self.target, node, values)
     }
 
-    /// One allocation more or less on a node with that value.
+    /// One more or one less allocation on a node with that value.
     pub fn count(&mut self, value: u32, change: i32) {
         if value == NO_VALUE {
             return;
@@ -55,13 +55,13 @@ impl DistinctProperty {
         self.used[at] = self.used[at].saturating_add_signed(change);
     }
 
-    /// No node with that value may have one more.
+    /// No node with that value may get one more.
     pub fn is_used_up(&self, value: u32) -> bool {
         let used = self.used.get(value as usize).copied().unwrap_or(0);
         value == NO_VALUE || self.limit.as_ref().map_or(true, |limit| used >= *limit)
     }
 
-    /// Why the node may not have one more.
+    /// Why the node may not get one more.
     pub fn violation(&self, node: &NodeCold, values: &PropertyValues) -> Option<String> {
         let limit = match &self.limit {
             Ok(limit) => *limit,

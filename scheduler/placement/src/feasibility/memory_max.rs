@@ -1,13 +1,13 @@
-//! The memory a task may use beyond what it reserved.
+//! The memory that a task may use beyond what it reserves.
 
 use model::document::Resources;
 
-/// No limit, where a task asks for none.
+/// What a task sets for no limit.
 pub const UNLIMITED: i64 = -1;
 
-/// MiB that are allowed at most, its secrets included; 0 for none beyond what is reserved.
+/// The maximum in MiB, including secrets; 0 if the task may use no more than it reserves.
 ///
-/// Nothing is allowed where the node pool does not oversubscribe memory. It is never compared with what a node has.
+/// It is 0 where memory oversubscription is off for the node pool. It is never compared with the capacity of a node.
 pub fn maximum(resources: &Resources, oversubscribed: bool) -> i64 {
     let asked = resources.memory_max_mb.filter(|_| oversubscribed).unwrap_or(0);
     match asked {

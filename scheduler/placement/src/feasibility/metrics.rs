@@ -1,4 +1,4 @@
-//! Counting what was considered and ruled out, and showing it.
+//! Counts of infeasible nodes by reason, and the placement metrics made of them.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use state::node::NodeRow;
 
 use crate::feasibility::static_checks::{ReasonId, ReasonTable};
 
-/// Best scores that are shown.
+/// Most scores that are shown.
 pub const SCORES_SHOWN: usize = 5;
 
-/// Nodes by the reason they were ruled out.
+/// Infeasible nodes by reason.
 #[derive(Clone, Debug, Default)]
 pub struct ReasonTally {
     by_reason: Vec<u32>,
@@ -22,12 +22,12 @@ pub struct ReasonTally {
 struct ClassTally {
     filtered: u32,
     exhausted: u32,
-    /// Of the exhausted, those that were only found out when they were about to be chosen.
+    /// Those of the exhausted that were found only when they were about to be chosen.
     late: u32,
 }
 
 impl ReasonTally {
-    /// `change` nodes more, or less, of a class are ruled out.
+    /// `change` more (or fewer) nodes of a class are infeasible for this reason.
     pub fn count(&mut self, reasons: &ReasonTable, reason: ReasonId, class: u32, change: i32) {
         if self.by_reason.len() <= usize::from(reason) {
             self.by_reason.resize(reasons.len(), 0);
@@ -54,8 +54,8 @@ impl ReasonTally {
         self.by_class.values().map(|class| class.filtered).sum()
     }
 
-    /// As the contract shows it. `example` names a node of a class. What was found out late depends on how far it was
-    /// looked: it is shown only of `everything`.
+    /// As Nomad's API shows it. `example` returns a node of a class. Reasons found late depend on how many nodes were
+    /// tried, so they are shown only with `everything`.
     pub fn metric(
         &self,
         state: &State,
@@ -96,7 +96,7 @@ impl ReasonTally {
     }
 }
 
-/// What an evaluation knows of its candidates before it looks at any.
+/// Adds the counts of the nodes in scope.
 pub fn with_pool<'n>(
     metric: AllocationMetric,
     available: impl Iterator<Item = (&'n str, i64)>,
@@ -113,7 +113,7 @@ pub fn with_pool<'n>(
     }
 }
 
-/// One more allocation of the group found no place: its tasks' asks are added where they were short.
+/// One more allocation of the group could not be placed: adds its requests for the resources that were exhausted.
 pub fn add_exhausted(metric: &mut AllocationMetric, group: &TaskGroup) {
     let short_of = |dimension: &str| metric.dimension_exhausted.contains_key(dimension);
     let (cpu, memory) = (short_of("cpu"), short_of("memory"));

@@ -1,14 +1,14 @@
-//! Networks: whether a node has the network that a group asks for, and the host networks that its ports name.
+//! Whether a node has the network mode of a group and the host networks of its ports.
 
 use model::document::{Node, TaskGroup};
 use state::node::NodeCold;
 
 use crate::feasibility::constraint::{Target, satisfies_semver};
 
-/// The first network of a group; it asks for no other.
+/// The first network of a group. Further ones are ignored, as in Nomad.
 #[derive(Clone, Debug, Default)]
 pub struct NetworkRequest {
-    /// `None`: every node will do.
+    /// `None`: every node is feasible.
     mode: Option<String>,
     host_networks: Vec<HostNetwork>,
 }
@@ -40,11 +40,11 @@ impl NetworkRequest {
         self.mode.is_none()
     }
 
-    /// What the node lacks, as metrics name it.
+    /// What the node lacks, as the reason in metrics.
     pub fn missing(&self, node: &NodeCold) -> Option<String> {
         let mode = self.mode.as_deref()?;
         if !modes(&node.document).any(|own| own == mode) {
-            // Agents before 0.12 had bridges and did not say so.
+            // Agents before 0.12 had bridges but did not report them.
             let old = mode == "bridge" && is_before_bridges(&node.document);
             return (!old).then(|| "missing network".to_string());
         }
@@ -63,7 +63,7 @@ impl HostNetwork {
     }
 }
 
-/// The modes of a node's networks; host where they do not say.
+/// The modes of a node's networks; the default is host.
 fn modes(node: &Node) -> impl Iterator<Item = &str> {
     let resources = node.node_resources.iter();
     let modes = resources.flat_map(|resources| {

@@ -1,4 +1,4 @@
-//! Whether one node will do for a group, check by check, in the documented order.
+//! Whether one node is feasible for a group: the checks in the order in which Nomad makes them.
 
 use base::Rng;
 use model::document::{Constraint, TaskGroup};
@@ -17,7 +17,7 @@ use crate::feasibility::resource_request::ResourceRequest;
 use crate::feasibility::static_checks::{ClassResult, ReasonId, ReasonTable, StaticChecks};
 use crate::settings::SchedulerSettings;
 
-/// What a group of a job asks for, and every check of it.
+/// Everything that a group requires of a node, with the checks.
 #[derive(Debug)]
 pub struct NodeCheck<'e> {
     state: &'e State,
@@ -26,7 +26,7 @@ pub struct NodeCheck<'e> {
     pub resource_request: ResourceRequest,
     pub requirements: Requirements,
     pub distinct_hosts: Option<Distinct>,
-    /// Ready once they are asked for: most evaluations only look at boards.
+    /// Built when first needed: most evaluations only use node rankings.
     static_checks: Option<StaticChecks>,
     properties: Vec<(DistinctProperty, PropertyValues)>,
     asked: Vec<bool>,
@@ -71,12 +71,12 @@ impl<'e> NodeCheck<'e> {
         &self.static_checks().reasons
     }
 
-    /// Some check looks beyond the class, so that any new room may matter.
+    /// Some check depends on more than the class, so that free resources on any node may help.
     pub fn escapes(&self) -> bool {
         self.requirements.escapes()
     }
 
-    /// Classes whose nodes were asked, and whether they will do.
+    /// Classes whose nodes were checked, and whether they are eligible.
     pub fn classes(&self) -> Vec<(usize, bool)> {
         let Some(static_checks) = &self.static_checks else { return Vec::new() };
         let asked = (0..self.asked.len()).filter(|class| self.asked[*class]);
@@ -93,12 +93,12 @@ impl<'e> NodeCheck<'e> {
         self.asked[class as usize] = true;
         match self.static_checks().class(state, class, row) {
             ClassResult::Ineligible(reason) => Some(reason),
-            // Whoever asks knows already that the node belongs to the job.
+            // Callers have checked that the node is in scope.
             ClassResult::Eligible | ClassResult::OutOfScope => self.static_checks().node(state, row),
         }
     }
 
-    /// What depends on the node's other allocations beyond their amounts: properties and ports.
+    /// What depends on the node's other allocations, apart from amounts: properties and ports.
     fn neighbour_failure(&mut self, row: NodeRow, proposed: &Proposed) -> Option<ReasonId> {
         let node = self.state.nodes.cold(row);
         if let Some(text) =
@@ -112,8 +112,8 @@ impl<'e> NodeCheck<'e> {
         Some(self.static_checks().reasons.exhausted(&failed))
     }
 
-    /// Whether an allocation may run on where it is, with what the group asks by now. It holds its ports and
-    /// its room already: only more than that has to be free.
+    /// Whether a running allocation may be updated in place to what the group requires now. It has its ports and its
+    /// resources already: only what it needs in addition has to be free.
     pub fn fits_in_place(&mut self, alloc: &Alloc, hot: &NodeHot, proposed: &Proposed<'e>) -> bool {
         let row = alloc.node;
         let asked = Amount::of(&self.resource_request.template, &alloc.given);
@@ -127,7 +127,7 @@ impl<'e> NodeCheck<'e> {
             })
     }
 
-    /// What it holds itself is free for it.
+    /// The volumes are still usable. Those that the allocation holds itself count as free.
     fn still_mounts(&mut self, alloc: &Alloc, proposed: &Proposed<'e>) -> bool {
         self.requirements.volumes.is_empty() || {
             let mut without = proposed.alone(alloc.node);
@@ -143,7 +143,7 @@ impl<'e> NodeCheck<'e> {
         Some(self.static_checks().reasons.filter(&text))
     }
 
-    /// Every check on one node alone, for the allocation with this number in its name.
+    /// Why the node is infeasible for the allocation with this number in its name: all checks on one node.
     pub fn infeasible_reason(
         &mut self,
         row: NodeRow,
@@ -174,7 +174,7 @@ impl<'e> NodeCheck<'e> {
         capacity.exceeded_by(used, allocs, asked)
     }
 
-    /// One more allocation holds the node's values of distinct properties.
+    /// Counts one more allocation for the node's values of `distinct_property`.
     pub fn count(&mut self, row: NodeRow) {
         let node = self.state.nodes.cold(row);
         for (property, values) in &mut self.properties {
@@ -184,7 +184,7 @@ impl<'e> NodeCheck<'e> {
     }
 }
 
-/// On unless its value says otherwise; the first one of a level counts, the job's before the group's.
+/// On unless its value is false. The first constraint of a level counts, the job's before the group's.
 fn distinct_hosts(of_job: &[Constraint], of_group: &[Constraint]) -> Option<Distinct> {
     let is_on = |constraints: &[Constraint]| {
         let first = constraints.iter().find(|constraint| constraint.operand == "distinct_hosts");

@@ -1,4 +1,4 @@
-//! Nodes as they will be once the plan in hand is carried out.
+//! Nodes as they will be once the plan in progress is applied.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -12,11 +12,11 @@ use state::node::{Amount, NodeRow, PortSet};
 use crate::feasibility::dedicated::{Assignment, InUse};
 use crate::feasibility::ports::{OwnedPort, held};
 
-/// The plan in hand laid over the state. Untouched nodes are read from the state itself.
+/// The plan in progress applied to the state. Nodes that it does not change are read from the state itself.
 #[derive(Debug)]
 pub struct Proposed<'s> {
     state: &'s State,
-    /// By node row: the position in `touched`. Only ever looked up.
+    /// By node row: the index in `touched`. For lookup only.
     slots: HashMap<u32, u32, BuildHasherDefault<RowHasher>>,
     touched: Vec<ChangedNode<'s>>,
     stopped: BTreeSet<AllocId>,
@@ -27,16 +27,16 @@ struct ChangedNode<'s> {
     row: NodeRow,
     used: Amount,
     allocs: u32,
-    /// Kept once a port changed.
+    /// Set once a port changed.
     ports: Option<PortSet>,
-    /// What the plan places there, as far as it is given more than amounts.
+    /// Ports of what the plan places there; the next field: its cores and devices.
     held: Vec<OwnedPort>,
     given: Vec<Given>,
-    /// Groups with volumes of which the plan places one there, with the number in its name.
+    /// For each planned allocation with volumes: its group and the number in its name.
     mounted: Vec<(&'s TaskGroup, u32)>,
 }
 
-/// Row numbers are dense: spreading them is hashing enough.
+/// Row numbers are dense, so a multiplication is hash enough.
 #[derive(Default)]
 struct RowHasher(u64);
 
@@ -81,7 +81,7 @@ impl<'s> Proposed<'s> {
         self.stopped.contains(&alloc)
     }
 
-    /// The plan stops it: what it takes is free for others. Once is enough.
+    /// The plan stops an allocation: its resources are free. Repeated calls change nothing.
     pub fn stop(&mut self, alloc: &Alloc) {
         if self.stopped.insert(alloc.id) && alloc.takes_room() {
             let touched = self.touch(alloc.node, !alloc.ports.is_empty());
@@ -111,7 +111,7 @@ impl<'s> Proposed<'s> {
         }
     }
 
-    /// What was just placed there mounts its group's volumes.
+    /// Notes that the allocation just placed there mounts its group's volumes.
     pub fn mount(&mut self, row: NodeRow, group: &'s TaskGroup, name_index: u32) {
         if !group.volumes.is_empty() {
             self.touch(row, false).mounted.push((group, name_index));
@@ -132,7 +132,7 @@ impl<'s> Proposed<'s> {
         touched
     }
 
-    /// One node of the plan by itself.
+    /// A copy for this node only.
     pub fn alone(&self, row: NodeRow) -> Proposed<'s> {
         let mut alone = Proposed::new(self.state);
         if let Some(touched) = self.find(row) {
@@ -143,7 +143,7 @@ impl<'s> Proposed<'s> {
         alone
     }
 
-    /// Who takes room there and is not stopped by the plan.
+    /// Allocations that use resources there and are not stopped by the plan.
     pub fn staying(&self, row: NodeRow) -> impl Iterator<Item = &'s Alloc> {
         self.here(row).filter(|alloc| alloc.takes_room() && !self.is_stopped(alloc.id))
     }
@@ -153,14 +153,14 @@ impl<'s> Proposed<'s> {
         state.nodes.load(row).allocs.iter().map(|row| state.allocs.get(*row))
     }
 
-    /// Cores and devices that the plan gives away there.
+    /// Cores and devices that the plan assigns there.
     pub fn planned(&self, row: NodeRow) -> InUse {
         let mut taken = InUse::default();
         self.find(row).into_iter().flat_map(|touched| &touched.given).for_each(|given| taken.add(given));
         taken
     }
 
-    /// Cores and devices that belong to somebody.
+    /// Cores and devices that are in use there.
     pub fn taken(&self, row: NodeRow) -> InUse {
         let mut taken = self.planned(row);
         let equipped = self.state.nodes.load(row).equipped.iter().map(|row| self.state.allocs.get(*row));
@@ -168,7 +168,7 @@ impl<'s> Proposed<'s> {
         taken
     }
 
-    /// Ports and where they are held, for nodes with several addresses.
+    /// Ports in use with their addresses, for nodes with several addresses.
     pub fn held(&self, row: NodeRow) -> Vec<OwnedPort> {
         let of_state = self
             .staying(row)
@@ -177,7 +177,7 @@ impl<'s> Proposed<'s> {
         of_state.chain(planned).collect()
     }
 
-    /// The plan changes what a running allocation takes.
+    /// The plan changes the resources of a running allocation.
     pub fn resize(&mut self, alloc: &Alloc, to: Amount) {
         if alloc.takes_room() {
             let touched = self.touch(alloc.node, false);

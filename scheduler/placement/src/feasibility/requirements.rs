@@ -7,7 +7,7 @@ use crate::feasibility::resource_request::ResourceRequest;
 use crate::feasibility::volumes::VolumeRequests;
 use model::Algorithm;
 
-/// What a group asks of any node, whoever it belongs to: groups of one shape see the same nodes in the same light.
+/// What a group requires of a node. Groups with equal requirements share one node ranking, whatever job they belong to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Requirements {
     pub amount: Amount,
@@ -23,14 +23,14 @@ pub struct Requirements {
     pub unsupported: Option<&'static str>,
     /// Of the job, the group and its tasks.
     pub affinities: Vec<Affinity>,
-    /// What allocations are to be spread over, and what they may not share: attributes of nodes.
+    /// Attributes of nodes that allocations are spread over, and attributes for `distinct_property`.
     pub spreads: Vec<String>,
     pub properties: Vec<String>,
     pub volumes: VolumeRequests,
 }
 
 impl Requirements {
-    /// Something looks beyond the class: a constraint, or a volume that could be brought anywhere.
+    /// Feasibility depends on more than the class: a constraint on a `unique.` attribute, or a CSI volume.
     pub fn escapes(&self) -> bool {
         let mut constraints = self.of_job.iter().chain(&self.of_group);
         self.volumes.may_be_anywhere()

@@ -1,4 +1,4 @@
-//! What one allocation of a group asks of a node.
+//! The resources that one allocation of a group requests.
 
 use model::Template;
 use model::document::{
@@ -11,7 +11,7 @@ use crate::feasibility::cores::wanted;
 use crate::feasibility::dedicated::DedicatedRequest;
 use crate::feasibility::memory_max::maximum;
 
-/// What a task gets that does not say, in MHz and MiB; job canonicalisation writes the same.
+/// What a task gets by default, in MHz and MiB. Job canonicalisation fills in the same numbers.
 const CPU_DEFAULT: i64 = 100;
 const MEMORY_DEFAULT: i64 = 300;
 const DISK_DEFAULT: i64 = 300;
@@ -19,15 +19,15 @@ const DISK_DEFAULT: i64 = 300;
 #[derive(Debug)]
 pub struct ResourceRequest {
     pub amount: Amount,
-    /// What all placements of the group have in common.
+    /// What all allocations of the group have in common.
     pub template: Template,
     pub dedicated: DedicatedRequest,
-    /// Something this release does not place: no node will do.
+    /// Why the group cannot be placed at all: it uses something that is not implemented. No node is feasible.
     pub unsupported: Option<&'static str>,
 }
 
 impl ResourceRequest {
-    /// `oversubscribed`: what a task may use of memory at most counts.
+    /// `oversubscribed`: the `memory_max` of tasks counts.
     pub fn of(group: &TaskGroup, oversubscribed: bool) -> ResourceRequest {
         let amount = amount(group);
         let ports = group.networks.first().map(sorted_ports).unwrap_or_default();
@@ -40,7 +40,7 @@ impl ResourceRequest {
     }
 }
 
-/// What this release does not place. Refusing is loud; ignoring would start the group half equipped.
+/// What is not implemented. It is rejected with a reason, because ignoring it would start the group without it.
 fn unsupported(group: &TaskGroup) -> Option<&'static str> {
     let network = group.networks.first();
     let has_ports =
@@ -55,7 +55,7 @@ fn unsupported(group: &TaskGroup) -> Option<&'static str> {
     }
 }
 
-/// The mode of a network; host where it does not say.
+/// The mode of a network; the default is host.
 pub fn mode(network: &NetworkResource) -> &str {
     if network.mode.is_empty() { "host" } else { &network.mode }
 }
@@ -102,7 +102,7 @@ fn task_resources(task: &Task, oversubscribed: bool) -> AllocatedTaskResources {
     }
 }
 
-/// MHz and MiB of one task. The MHz of cores that it has for itself come on top, node by node.
+/// MHz and MiB of one task. The MHz of its reserved cores are added later, because they depend on the node.
 fn of_task(task: &Task) -> (i64, i64) {
     let default = Resources::default();
     let resources = task.resources.as_ref().unwrap_or(&default);
@@ -111,7 +111,7 @@ fn of_task(task: &Task) -> (i64, i64) {
     (cpu, memory)
 }
 
-/// The most that runs at once: before the main tasks, with them, or after them.
+/// The largest sum of the tasks that run at the same time: before the main tasks, with them, or after them.
 fn amount(group: &TaskGroup) -> Amount {
     let [mut before, mut during, mut after] = [(0, 0); 3];
     let add = |sum: &mut (i64, i64), (cpu, memory): (i64, i64)| {

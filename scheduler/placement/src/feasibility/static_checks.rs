@@ -1,4 +1,4 @@
-//! Whether a node will do for a group by its nature: what it is and has, not what runs on it.
+//! The checks of what a node is and has, not of what runs on it.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::feasibility::devices::DeviceRequests;
 use crate::feasibility::networks::NetworkRequest;
 use crate::feasibility::requirements::Requirements;
 
-/// Why a node will not do, by number in [`ReasonTable`].
+/// Why a node is infeasible: a number in [`ReasonTable`].
 pub type ReasonId = u16;
 
-/// Reasons that every group knows, in the order they are interned.
+/// Reasons that every group has, in the order in which they are interned.
 pub const DISTINCT_HOSTS: ReasonId = 0;
 pub const ALLOCS_MAX: ReasonId = 1;
 const DIMENSIONS: [(&str, ReasonId); 3] = [("cpu", 2), ("memory", 3), ("disk", 4)];
@@ -22,13 +22,13 @@ const DIMENSIONS: [(&str, ReasonId); 3] = [("cpu", 2), ("memory", 3), ("disk", 4
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reason {
     pub text: String,
-    /// The node fits by its nature, but has no room now.
+    /// The node passes the static checks but lacks free resources.
     pub exhausted: bool,
-    /// It is only looked for on a node that is about to be chosen.
+    /// It is checked only on a node that is about to be chosen.
     pub late: bool,
 }
 
-/// The reasons met so far.
+/// The reasons found so far.
 #[derive(Debug, Default)]
 pub struct ReasonTable {
     list: Vec<Reason>,
@@ -62,7 +62,7 @@ impl ReasonTable {
         self.intern(text, true, false)
     }
 
-    /// Met on a node that was about to be chosen.
+    /// Found on a node that was about to be chosen.
     pub fn exhausted_late(&mut self, text: &str) -> ReasonId {
         self.intern(text, true, true)
     }
@@ -71,7 +71,7 @@ impl ReasonTable {
         if let Some(id) = self.by_text.get(text) {
             return *id;
         }
-        // Past the last number, further texts share it: counts stay right, one text stands for several.
+        // When the numbers run out, further texts share the last one: the counts stay right.
         let id = ReasonId::try_from(self.list.len()).unwrap_or(ReasonId::MAX);
         if usize::from(id) == self.list.len() {
             self.list.push(Reason { text: text.to_string(), exhausted, late });
@@ -87,25 +87,25 @@ pub fn dimension(name: &str) -> ReasonId {
     found.map_or(ALLOCS_MAX, |(_, id)| *id)
 }
 
-/// What a class of nodes says to a group.
+/// Whether the nodes of a class are eligible for a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClassResult {
-    /// Another pool or datacenter: nobody asked.
+    /// They are in another node pool or datacenter than the job asks for.
     OutOfScope,
     Ineligible(ReasonId),
     Eligible,
 }
 
-/// Every check of a group that looks at nodes alone, in the documented order.
+/// All static checks of a group, in the order in which Nomad makes them.
 #[derive(Debug)]
 pub struct StaticChecks {
     scope: Scope,
     shared: Vec<StaticCheck>,
-    /// Checks that look beyond the class.
+    /// Checks that depend on more than the class.
     own: Vec<StaticCheck>,
     network: NetworkRequest,
     devices: DeviceRequests,
-    /// By class, once asked.
+    /// By class, once computed.
     results: Vec<Option<ClassResult>>,
     pub reasons: ReasonTable,
 }
@@ -116,15 +116,15 @@ struct Scope {
     datacenters: Vec<String>,
 }
 
-/// A check of what a node is. Nodes of one class answer alike, unless it looks at a `unique.` key.
+/// One check. Its result is the same for all nodes of a class, unless it looks at a `unique.` attribute.
 #[derive(Debug)]
 enum StaticCheck {
     Constraint(ConstraintCheck),
-    /// What this release does not place.
+    /// The group uses something that is not implemented.
     Refusal(&'static str),
     Drivers(Vec<String>),
     Secrets(Vec<String>),
-    /// Properties that must not be missing.
+    /// An attribute that `distinct_property` needs.
     DistinctProperty(Target, String),
 }
 
@@ -152,22 +152,22 @@ impl StaticChecks {
         }
     }
 
-    /// Some check looks beyond the class, so that any new room may matter.
+    /// Some check depends on more than the class, so that free resources on any node may help.
     pub fn escapes(&self) -> bool {
         !self.own.is_empty()
     }
 
-    /// Some check has to be asked of each node.
+    /// Some check has to be made for each node.
     pub fn asks_each_node(&self) -> bool {
         self.escapes() || !self.network.is_empty() || !self.devices.is_empty()
     }
 
-    /// What the class said when it was asked.
+    /// The result of a class, if it was computed.
     pub fn known(&self, class: u32) -> Option<ClassResult> {
         self.results.get(class as usize).copied().flatten()
     }
 
-    /// What the class says, asked of one of its nodes, once.
+    /// The result of a class, computed once on one of its nodes.
     pub fn class(&mut self, state: &State, class: u32, example: NodeRow) -> ClassResult {
         if let Some(result) = self.known(class) {
             return result;
@@ -186,7 +186,7 @@ impl StaticChecks {
         result
     }
 
-    /// What only this node can say of itself.
+    /// Which of the checks that depend on the node itself fails.
     pub fn node(&mut self, state: &State, row: NodeRow) -> Option<ReasonId> {
         if !self.asks_each_node() {
             return None;
@@ -209,7 +209,7 @@ impl Scope {
     }
 }
 
-/// A job that names no pool, or `all`, sees every pool.
+/// A job without a pool, or with the pool `all`, may use every pool.
 pub fn is_in_pool(pool: Option<&str>, node: &Node) -> bool {
     match pool {
         None | Some("" | "all") => true,
@@ -221,7 +221,7 @@ pub fn is_in_datacenters(datacenters: &[String], node: &Node) -> bool {
     datacenters.is_empty() || datacenters.iter().any(|pattern| base::matches_glob(pattern, &node.datacenter))
 }
 
-/// Those that look beyond the class, and the others.
+/// Checks that depend on more than the class, and the others.
 fn split(constraints: &[Constraint]) -> (Vec<StaticCheck>, Vec<StaticCheck>) {
     let (own, shared): (Vec<ConstraintCheck>, Vec<ConstraintCheck>) =
         constraints.iter().map(ConstraintCheck::of).partition(|check| check.escapes);

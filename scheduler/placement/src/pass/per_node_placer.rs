@@ -1,4 +1,4 @@
-//! Fills the places of a job that runs on every node.
+//! Places the allocations of a job that runs on every node.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +19,8 @@ use crate::ranking::node_ranking::{BaseScore, fit_of};
 use crate::ranking::score::NodeScore;
 use crate::reconcile::PassContext;
 
-/// Fills the places of one group, each on its own node.
-pub struct Placer<'p, 'e> {
+/// Places the allocations of one group, each on its given node.
+pub struct PerNodePlacer<'p, 'e> {
     pub cx: &'p PassContext<'e>,
     pub group: &'e TaskGroup,
     pub candidates: &'p Candidates,
@@ -30,8 +30,8 @@ pub struct Placer<'p, 'e> {
     pub deployment: Option<DeploymentId>,
 }
 
-impl<'e> Placer<'_, 'e> {
-    /// Tells how many of the places are on nodes that do not suit the group.
+impl<'e> PerNodePlacer<'_, 'e> {
+    /// Returns how many of the placements are on nodes that fail a static check.
     pub fn place(
         &mut self,
         draft: &mut PlanDraft,
@@ -42,7 +42,7 @@ impl<'e> Placer<'_, 'e> {
         group_plan.placements.sort_by_key(|placement| (placement.id, placement.name_index));
         group_plan.desired.place = group_plan.placements.len() as u64;
         self.count_properties(node_check, &group_plan);
-        // Canaries are told apart.
+        // Canaries are events of their own.
         let mut columns = [PlacementColumns::default(), PlacementColumns::default()];
         let (mut tally, mut short) = (ReasonTally::default(), 0_u32);
         let mut examples: BTreeMap<u32, NodeRow> = BTreeMap::new();
@@ -98,7 +98,7 @@ impl<'e> Placer<'_, 'e> {
         filtered as u32
     }
 
-    /// Who would have to go so that the node has room.
+    /// The allocations to preempt so that the node has room.
     fn find_victims(
         &self,
         node_check: &mut NodeCheck<'e>,
@@ -123,7 +123,7 @@ impl<'e> Placer<'_, 'e> {
         columns: &mut PlacementColumns,
         victims: &[&'e Alloc],
     ) {
-        // The contract weighs the node as it is before anybody leaves.
+        // Nomad computes the fit as the node is before the preemption.
         let before = self.proposed.used(placement.row);
         if let Some(preemptor) = self.preemptor.as_deref_mut() {
             preemptor.preempt(victims, self.proposed);
@@ -134,7 +134,7 @@ impl<'e> Placer<'_, 'e> {
             self.proposed,
             self.ports,
         );
-        let grant = granted.expect("the node was found to have it all");
+        let grant = granted.expect("the node was found feasible");
         self.proposed.place(placement.row, &node_check.resource_request.template, &grant);
         self.proposed.mount(placement.row, self.group, placement.name_index);
         node_check.count(placement.row);

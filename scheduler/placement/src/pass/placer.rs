@@ -1,4 +1,4 @@
-//! Finds places for what a pass over a service or batch job wants.
+//! Finds nodes for the placement requests of a service or batch job.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::reconcile::{GroupPlan, PassContext, PlacementRequest};
 use crate::reschedule;
 use crate::settings::settings;
 
-/// Finds places, group by group.
+/// Finds nodes, group by group.
 pub struct Placer<'e, 'c> {
     cx: &'c PassContext<'e>,
     memory: &'c mut Memory,
@@ -30,11 +30,11 @@ pub struct Placer<'e, 'c> {
     allocs: Vec<&'e Alloc>,
     ports: Rng,
     seed: u64,
-    /// `None`: jobs of this type take nobody's place.
+    /// `None`: jobs of this type do not preempt.
     preemptor: Option<Preemptor>,
-    /// The order of visits, by the pool that is visited, where not all nodes are looked at.
+    /// The order in which nodes are visited, by node pool and datacenters; only where nodes are sampled.
     samplers: BTreeMap<(Option<String>, Vec<String>), Option<Sampler>>,
-    /// What was asked for; empty until something is, and the memory is not brought up to the state before.
+    /// The requirements of what was placed. While it is empty, the memory has not been updated to the state.
     shapes: Vec<Requirements>,
 }
 
@@ -51,8 +51,8 @@ impl<'e, 'c> Placer<'e, 'c> {
         Placer { cx, memory, proposed, allocs, ports, seed, preemptor, samplers, shapes: Vec::new() }
     }
 
-    /// Successors of what a new version replaces come first, then what is missing. What runs the same is placed
-    /// together; `node_check` is that of the wanted version.
+    /// Successors of destructive updates come first, then what is missing. Requests for the same version are placed
+    /// together; `node_check` is that of the current version.
     pub fn place(
         &mut self,
         draft: &mut PlanDraft,
@@ -137,7 +137,7 @@ impl<'e, 'c> Placer<'e, 'c> {
         draft.groups.entry(name.to_string()).or_default().failed = draft.failed.get(name).cloned();
     }
 
-    /// What the nodes of each class said to what was asked for: whoever waits for room waits for those that may do.
+    /// Notes which classes are eligible: a blocked evaluation is unblocked by nodes of those.
     pub fn add_classes(&mut self, draft: &mut PlanDraft) {
         if draft.failed.is_empty() {
             return;
@@ -149,7 +149,7 @@ impl<'e, 'c> Placer<'e, 'c> {
         }
     }
 
-    /// Allocations of the job that take room, as the plan leaves them.
+    /// Allocations of the job that use resources, as the plan leaves them.
     fn siblings(&self, draft: &PlanDraft, group: &str) -> Vec<Sibling> {
         let state = self.cx.state;
         let stay = |alloc: &&&Alloc| alloc.takes_room() && !self.proposed.is_stopped(alloc.id);
@@ -166,7 +166,7 @@ impl<'e, 'c> Placer<'e, 'c> {
     }
 }
 
-/// Placements of one group that run the same.
+/// Placements of one group that run the same version.
 struct GroupPlacer<'r, 'e> {
     cx: &'r PassContext<'e>,
     version: &'r JobVersion,
@@ -181,7 +181,7 @@ struct GroupPlacer<'r, 'e> {
 }
 
 impl<'e> GroupPlacer<'_, 'e> {
-    /// Places one allocation and stops what it stands in for; changes nothing if no node will do.
+    /// Places one allocation and stops the one it replaces. Changes nothing if no node is feasible.
     fn try_place<'f>(
         &mut self,
         draft: &mut PlanDraft,
@@ -210,7 +210,7 @@ impl<'e> GroupPlacer<'_, 'e> {
         let row = ranking.row(at);
         let node = self.cx.state.nodes.cold(row);
         let granted = self.resource_request.dedicated.grant(self.cx.state, row, self.proposed, self.ports);
-        let grant = granted.expect("the node was found to have it all");
+        let grant = granted.expect("the node was found feasible");
         self.proposed.place(row, &self.resource_request.template, &grant);
         self.proposed.mount(row, self.group, request.name_index);
         ranking.placed(at, self.proposed);
@@ -238,7 +238,7 @@ impl<'e> GroupPlacer<'_, 'e> {
         chosen
     }
 
-    /// The second look, for jobs that may take the place of others.
+    /// Tries again with preemption, for jobs that may preempt.
     fn choose_with_preemption<'f>(
         &mut self,
         ranking: &mut EvalRanking<'f>,
@@ -279,7 +279,7 @@ impl<'e> GroupPlacer<'_, 'e> {
     }
 }
 
-/// How many nodes are considered for each placement; `None` for all of them.
+/// How many nodes are considered for each placement; `None`: all.
 fn limit(
     cx: &PassContext,
     version: &JobVersion,
@@ -293,7 +293,7 @@ fn limit(
     Some(sampling::limit(version.kind, count, chooses, nodes, set))
 }
 
-/// The group's disk is to stay with it, and the job still goes where it went.
+/// The successor should stay on the node: its ephemeral disk is sticky, and node pool and datacenters are unchanged.
 fn stays_on_node(version: &JobVersion, group: &TaskGroup, previous: &Alloc) -> bool {
     let (old, new) = (&previous.version.job, &version.job);
     let disk = group.ephemeral_disk.as_ref();

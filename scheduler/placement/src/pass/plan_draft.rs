@@ -1,4 +1,4 @@
-//! The plan while it grows, in the columns the log stores.
+//! The plan in progress, in the columns that the log stores.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,19 +16,19 @@ use crate::explain::GroupExplanation;
 use crate::feasibility::dedicated::Assignment;
 use crate::reconcile::{PassContext, Stop};
 
-/// What a pass has found out and decided so far.
+/// What a pass has decided so far.
 #[derive(Debug)]
 pub struct PlanDraft {
     pub plan: Plan,
-    /// Allocations still wanted by group, once the plan is carried out.
+    /// Allocations that are still missing by group once the plan is applied.
     pub queued: BTreeMap<String, u32>,
     pub failed: FailedGroups,
-    /// Node classes by number that were looked at: eligible for some group.
+    /// Node classes by number that were checked, and whether some group found them eligible.
     pub classes: BTreeMap<usize, bool>,
     pub escaped: bool,
-    /// What is missing that is no room on a node.
+    /// What is missing apart from free resources, such as volumes that are not registered.
     pub missing: BTreeSet<String>,
-    /// The first node that had no room, for jobs that run on every node.
+    /// For jobs that run on every node: the first node without room.
     pub full_node: Option<NodeId>,
     pub groups: BTreeMap<String, GroupExplanation>,
     ids: Rng,
@@ -52,7 +52,7 @@ impl PlanDraft {
         }
     }
 
-    /// Stops with the same words share an event. An allocation is stopped once.
+    /// Stops with the same description share an event. An allocation is stopped once.
     pub fn stop(&mut self, stop: &Stop) {
         if !self.stopped.insert(stop.alloc.id) {
             return;
@@ -73,14 +73,14 @@ impl PlanDraft {
         }
     }
 
-    /// What the servers gave up on a node that is gone: told to end, never heard of again.
+    /// Marks as lost what was being stopped on a node that is down or deleted, because no report will come.
     pub fn stop_unreachable<'a>(&mut self, cx: &PassContext<'a>, allocs: impl Iterator<Item = &'a Alloc>) {
         use crate::reconcile::{NodeCondition, node_condition};
         for alloc in allocs {
-            let heard_last = matches!(alloc.client, ClientStatus::Pending | ClientStatus::Running);
+            let reported_live = matches!(alloc.client, ClientStatus::Pending | ClientStatus::Running);
             let silent =
                 matches!(node_condition(cx.state, alloc), NodeCondition::Down | NodeCondition::Deleted);
-            if alloc.is_stopping() && heard_last && silent {
+            if alloc.is_stopping() && reported_live && silent {
                 self.stop(&Stop::lost(alloc));
             }
         }
@@ -119,7 +119,7 @@ impl PlanDraft {
         }
     }
 
-    /// `run` is any of the wishes that the columns come from: they run the same.
+    /// `run` is what all placements in the columns have in common.
     pub fn place(
         &mut self,
         cx: &PassContext,
@@ -171,7 +171,7 @@ impl PlanDraft {
     }
 }
 
-/// What placements of one event have in common.
+/// What the placements of one event have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlacedVersion {
     pub version: u64,
@@ -187,9 +187,9 @@ pub struct PlacementColumns {
     pub previous: Vec<AllocId>,
     pub ports: Vec<u16>,
     pub given: Vec<Doc>,
-    /// Who makes room for each.
+    /// The allocations that are preempted for each.
     pub victims: Vec<Vec<AllocId>>,
-    /// What the first of them saw.
+    /// The metrics of the first of them.
     pub metric: Option<AllocationMetric>,
 }
 

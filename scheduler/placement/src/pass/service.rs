@@ -44,14 +44,14 @@ pub fn pass(cx: &PassContext, seed: u64, memory: &mut Memory) -> PlanDraft {
     draft
 }
 
-/// What the decisions about groups share.
+/// What the decisions of all groups share.
 struct Context<'c, 'e> {
     scope: &'c mut Scope<'e>,
     node_checks: &'c mut BTreeMap<String, NodeCheck<'e>>,
     proposed: &'c Proposed<'e>,
 }
 
-/// A judge for each group that is wanted.
+/// The node checks of each group, unless the job is stopped.
 pub fn node_checks<'e>(cx: &PassContext<'e>, version: &'e JobVersion) -> BTreeMap<String, NodeCheck<'e>> {
     let groups = version.job.task_groups.iter().filter(|_| cx.job.is_wanted());
     let settings = settings(cx.state, version.job.node_pool.as_deref().unwrap_or_default());
@@ -61,7 +61,7 @@ pub fn node_checks<'e>(cx: &PassContext<'e>, version: &'e JobVersion) -> BTreeMa
     groups.map(node_check).collect()
 }
 
-/// What the groups have in common, once each is decided.
+/// The deployment goals of all groups, once each is decided.
 fn summary(decisions: &mut [(String, GroupPlan)]) -> Summary {
     Summary {
         goals: decisions.iter_mut().filter_map(|(_, decision)| decision.goal.take()).collect(),
@@ -99,7 +99,7 @@ fn decide<'e>(
     (decisions, follow_ups)
 }
 
-/// What does not depend on finding a place.
+/// Puts into the plan what does not depend on finding a node.
 fn carry_out(
     cx: &PassContext,
     draft: &mut PlanDraft,
@@ -130,7 +130,7 @@ fn carry_out(
     draft.groups.entry(name.to_string()).or_default().desired = decision.desired.clone();
 }
 
-/// The newest deployment there will be: updated allocations join it.
+/// The newest deployment once the plan is applied: allocations that are updated in place join it.
 pub fn deployment_to_join(cx: &PassContext, draft: &PlanDraft) -> Option<DeploymentId> {
     let created = draft.plan.deployment.as_ref().map(|created| created.deployment);
     created.or(cx.rollout.latest().map(|latest| latest.id))
@@ -143,7 +143,8 @@ pub struct Updates {
 }
 
 impl Updates {
-    /// Rule UP-1.
+    /// What the current version means for an allocation: ignored if it runs it already, destructive if a field changed
+    /// that a running task cannot follow or if its node is no longer feasible, otherwise in place.
     pub fn node_check<'e>(
         &mut self,
         cx: &PassContext<'e>,
@@ -180,7 +181,7 @@ impl Updates {
     }
 }
 
-/// Another allocation keeps this one off its host.
+/// Another allocation of the job violates `distinct_hosts` on the same node.
 fn shares_host(cx: &PassContext, alloc: &Alloc, distinct: Option<Distinct>) -> bool {
     let Some(distinct) = distinct else { return false };
     let rows = &cx.state.nodes.load(alloc.node).allocs;

@@ -1,4 +1,4 @@
-//! One pass over a job that runs on every node (section 8).
+//! One pass over a job that runs on every node.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::feasibility::candidates::{Candidates, Scope};
 use crate::feasibility::node_check::NodeCheck;
 use crate::feasibility::proposed::Proposed;
 use crate::feasibility::static_checks::is_in_pool;
-use crate::pass::per_node_placer::Placer;
+use crate::pass::per_node_placer::PerNodePlacer;
 use crate::pass::plan_draft::PlanDraft;
 use crate::pass::service::{Updates, node_checks};
 use crate::preemption::Preemptor;
@@ -75,7 +75,7 @@ pub fn pass(cx: &PassContext, seed: u64) -> PlanDraft {
         {
             let reached = group_plan.reached();
             let proposed = &mut proposed;
-            let mut placer = Placer {
+            let mut placer = PerNodePlacer {
                 cx,
                 group,
                 candidates: &candidates,
@@ -104,7 +104,7 @@ pub fn pass(cx: &PassContext, seed: u64) -> PlanDraft {
     draft
 }
 
-/// A place that is to be filled on one node.
+/// An allocation that is to be placed on a given node.
 pub struct NodePlacement<'a> {
     pub row: NodeRow,
     pub id: NodeId,
@@ -113,7 +113,7 @@ pub struct NodePlacement<'a> {
     pub canary: bool,
 }
 
-/// What is to become of one group.
+/// What becomes of one group.
 #[derive(Default)]
 pub struct PerNodePlan<'a> {
     pub stops: Vec<Stop<'a>>,
@@ -121,13 +121,13 @@ pub struct PerNodePlan<'a> {
     pub reconnected: Vec<&'a Alloc>,
     pub in_place: Vec<&'a Alloc>,
     pub placements: Vec<NodePlacement<'a>>,
-    /// Run an older version, or come back with one.
+    /// Allocations that run another version, or have just reconnected.
     pub outdated: Vec<&'a Alloc>,
     /// Allocations that stay.
     pub staying: Vec<&'a Alloc>,
-    /// Allocations that are to be replaced later.
+    /// Allocations that are replaced in a later pass.
     pub later: Vec<&'a Alloc>,
-    /// Most canaries that may be placed anew for those that failed; none while nothing is tried out.
+    /// How many failed canaries may be replaced; 0 outside of canary deployments.
     pub failed_canaries: usize,
     pub desired: DesiredUpdates,
 }
@@ -145,7 +145,7 @@ impl<'a> PerNodeReconciler<'a, '_> {
         self.group.map_or(0, |group| group.count.unwrap_or(1).max(0) as u32)
     }
 
-    /// Section 8.3, by the first line that matches.
+    /// What becomes of each live allocation: the first condition that holds decides.
     fn classify(&mut self, allocs: &[&'a Alloc]) {
         for alloc in allocs.iter().copied().filter(|alloc| !alloc.is_terminal()) {
             let returning = alloc.client == ClientStatus::Running && alloc.needs_to_reconnect();
@@ -192,8 +192,7 @@ impl<'a> PerNodeReconciler<'a, '_> {
         self.group_plan.staying.push(alloc);
     }
 
-    /// Asked to end here. On a node that takes work its place is filled again; on one that is being emptied
-    /// it is not.
+    /// It was asked to migrate. On a node that accepts new allocations it is placed again; on a draining one it is not.
     fn migrate(&mut self, alloc: &'a Alloc) {
         self.group_plan.desired.migrate += 1;
         if self.candidates.position(alloc.node).is_some() {
@@ -215,8 +214,8 @@ impl<'a> PerNodeReconciler<'a, '_> {
         )
     }
 
-    /// Changes in place what can be; replaces as much of the rest as may be unsettled at once. Returns when
-    /// to go on with what has to wait.
+    /// Updates in place what can be, and replaces as much of the rest as `max_parallel` allows. Returns when to look
+    /// again at what has to wait.
     fn update(
         &mut self,
         node_check: &mut NodeCheck<'a>,
@@ -234,14 +233,14 @@ impl<'a> PerNodeReconciler<'a, '_> {
                     self.group_plan.staying.push(alloc);
                     self.group_plan.in_place.push(alloc);
                 }
-                // It came back with a node that takes no work yet: once it does, the job is looked at again.
+                // It reconnected, but its node accepts no work yet. Once it does, there is another evaluation.
                 Update::Destructive if self.candidates.position(alloc.node).is_none() => self.keep(alloc),
                 Update::Destructive => destructive.push(alloc),
             }
         }
         destructive.sort_by_key(|alloc| (alloc.node_id, alloc.name_index, alloc.id));
         let mut again = NextCheck::default();
-        // Without a deployment nobody waits for health: what has settled paces the update.
+        // Without a deployment nothing watches health, so the update is paced as for a sysbatch job.
         let unwatched = self.candidates.lacks_health_reports && !rollout_stage.existing;
         let (now, later) = if unwatched || self.cx.job.current().kind == JobType::Sysbatch {
             let rollout = allowance(self.cx, group, self.group_plan.staying.iter().copied());
@@ -276,7 +275,8 @@ impl<'a> PerNodeReconciler<'a, '_> {
         again
     }
 
-    /// How many may be replaced now (SY-6). A deployment that rests replaces none.
+    /// How many may be replaced now: `max_parallel` without those of the deployment whose health is not known yet. None
+    /// while the deployment is paused, failed or waits for its canaries.
     fn limit(&self, rollout_stage: &GroupDeployment) -> usize {
         let Some(parallel) = rollout_stage.max_parallel() else { return usize::MAX };
         let rollout = &self.cx.rollout;
@@ -287,8 +287,8 @@ impl<'a> PerNodeReconciler<'a, '_> {
         parallel.saturating_sub(own.filter(|alloc| alloc.health.healthy.is_none()).count())
     }
 
-    /// Tries the version out on a part of the nodes (SY-9): what is replaced now, and what later. Nodes that the version
-    /// cannot run on are no test of it: what is there ends at once.
+    /// Places canaries on a share of the nodes. Returns what is replaced now, and what later. Nodes that the version
+    /// cannot run on are not counted: what runs there is stopped at once.
     fn place_canaries(
         &mut self,
         node_check: &mut NodeCheck<'a>,
@@ -320,7 +320,7 @@ impl<'a> PerNodeReconciler<'a, '_> {
         (now, suited[fresh..].to_vec())
     }
 
-    /// Every candidate has every name, unless a run-to-end job has run there already.
+    /// Each candidate gets every name that it does not have. Sysbatch allocations of this version run only once.
     fn fill(&mut self, held: &NamesOnNodes<'a>) {
         let mut failed_canaries = self.group_plan.failed_canaries;
         let batch = self.cx.job.current().kind.is_batch();
@@ -346,7 +346,7 @@ impl<'a> PerNodeReconciler<'a, '_> {
     }
 }
 
-/// The newest allocation of each name on each node; living ones before ended ones.
+/// The newest allocation of each name on each node. Live ones take precedence over terminal ones.
 type NamesOnNodes<'a> = BTreeMap<(NodeRow, u32), &'a Alloc>;
 
 fn held<'a>(allocs: &[&'a Alloc]) -> NamesOnNodes<'a> {
@@ -369,12 +369,13 @@ impl<'a> NodePlacement<'a> {
 }
 
 impl PerNodePlan<'_> {
-    /// Places that the group has or is to have, whether or not all of them suit it.
+    /// How many allocations the group has or should have, including those on nodes that turn out infeasible.
     fn reached(&self) -> u32 {
         (self.placements.len() + self.staying.len() + self.later.len() + self.unknown.len()) as u32
     }
 
-    /// What does not depend on finding room. A predecessor ends even if its node turns out full.
+    /// Puts into the plan what does not depend on finding room. A predecessor is stopped even if its node turns out
+    /// full.
     fn carry_out(
         &self,
         cx: &PassContext,

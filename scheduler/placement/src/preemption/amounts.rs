@@ -31,7 +31,7 @@ impl Quantities {
         self.0.iter().zip(wanted.0).all(|(room, wanted)| *room >= wanted)
     }
 
-    /// How far what would be freed is from what is wanted, over the amounts that are wanted at all.
+    /// The distance between what would be freed and what is missing, over the amounts that are missing at all.
     fn distance(self, freed: Quantities) -> f64 {
         let wanted = self.0.iter().zip(freed.0).take(3).filter(|(wanted, _)| **wanted > 0);
         let squares = wanted.map(|(wanted, freed)| {
@@ -42,7 +42,7 @@ impl Quantities {
     }
 }
 
-/// Who has to go for cpu, memory, disk and cores, besides those that are gone already.
+/// The allocations to preempt for cpu, memory, disk and cores, besides those that are gone already.
 pub(super) fn victims(
     wanted: &PreemptionRequest<'_>,
     node_room: &NodeRoom<'_>,
@@ -50,7 +50,7 @@ pub(super) fn victims(
     gone: &BTreeSet<usize>,
 ) -> Option<Vec<usize>> {
     let required = Quantities::of(wanted.amount, wanted.cores);
-    // All that is there, the job's own too: they do not go, but they take their room.
+    // The job's own allocations too: they are not preempted but use resources.
     let staying = (0..allocs.len()).filter(|index| !gone.contains(index));
     let free = staying.fold(Quantities::of(node_room.capacity, node_room.cores), |room, index| {
         room.minus(of(&allocs[index]))
@@ -63,7 +63,7 @@ fn of(alloc: &NodeAlloc) -> Quantities {
     Quantities::of(alloc.amount, alloc.cores)
 }
 
-/// The closest to what is still missing, one after the other, the lowest priority first.
+/// The allocations closest to what is still missing, one after the other, the lowest priority first.
 fn choose(
     required: Quantities,
     free: Quantities,
@@ -87,7 +87,7 @@ fn choose(
     available.covers(required).then_some(chosen)
 }
 
-/// The most distant ones may do without the others.
+/// Drops those that the more distant ones made superfluous.
 fn reduce(
     required: Quantities,
     free: Quantities,
@@ -111,7 +111,7 @@ mod tests {
 
     /// I55.
     #[test]
-    fn distances_are_those_of_the_reference() {
+    fn distances_are_those_of_nomad() {
         let room =
             |cpu_mhz, memory_mib, disk_mib| Quantities::of(Amount { cpu_mhz, memory_mib, disk_mib }, 0);
         let required = room(2048, 512, 4096);

@@ -5,7 +5,7 @@ use model::document::{Node, NodeDeviceResource};
 use super::{NodeAlloc, PreemptionRequest, by_priority};
 use crate::feasibility::devices::{DeviceId, DeviceRequest};
 
-/// Who has to go so that every request finds its instances, besides those that are gone already.
+/// The allocations to preempt so that every request finds its instances, besides those that are gone already.
 pub(super) fn victims(
     wanted: &PreemptionRequest<'_>,
     node: &Node,
@@ -36,7 +36,7 @@ fn taken(allocs: &[NodeAlloc], gone: &BTreeSet<usize>, given: &BTreeSet<DeviceId
     staying.flat_map(|index| &allocs[index].devices).chain(given).cloned().collect()
 }
 
-/// The cheapest way to free instances of one kind: the lowest sum of the victims' priorities, each counted once.
+/// The cheapest way to free instances of one kind: the lowest sum of priorities, each priority counted once.
 fn for_request(
     priority: u32,
     request: &DeviceRequest,
@@ -64,7 +64,7 @@ fn for_request(
     best.map(|(_, chosen)| chosen)
 }
 
-/// By ascending priority until there are enough instances; of those then the ones that hold most.
+/// By ascending priority until there are enough instances; of those then as few as possible, largest first.
 fn on_device(
     count: usize,
     free: usize,

@@ -1,9 +1,8 @@
-//! Preemption: which allocations of lesser jobs have to go so that one more fits on a node.
+//! Preemption: which allocations of jobs with lower priority have to be stopped so that one more fits on a node.
 //!
-//! Everything here is told in plain numbers: who calls gathers what is on the node (once the plan in hand is
-//! carried out) as [`NodeAlloc`]s, in the order of their ids, and gets the places of those that have to go. A node
-//! that was freed so has to be judged again like any other: which ports, cores and instances the placement gets is
-//! decided there.
+//! [`victims`] works on plain numbers. [`Preemptor`] collects what is on the node, with the plan in progress applied,
+//! as [`NodeAlloc`]s in the order of their ids, and gets back the indexes of those to preempt. The freed node has to be
+//! checked again like any other, which also decides which ports, cores and device instances the placement gets.
 
 mod amounts;
 mod devices;
@@ -20,26 +19,26 @@ use crate::feasibility::devices::{DeviceId, DeviceRequests};
 pub use networks::{NetworkInterface, NetworkUse};
 pub use preemptor::{Preemptor, preemption_score};
 
-/// How much lower the priority of a job has to be for it to make room.
+/// How much lower the priority of a job has to be for its allocations to be preempted.
 const GAP: u32 = 10;
 
-/// What it costs to preempt one more of a group of which enough are preempted already.
+/// The cost of preempting more allocations of a group than its `migrate` block allows at once.
 const PENALTY: f64 = 50.0;
 
-/// An allocation that takes room on the node.
+/// An allocation that uses resources of the node.
 #[derive(Clone, Debug, Default)]
 pub struct NodeAlloc {
     /// Of its job.
     pub priority: u32,
-    /// It is of the job that wants in: it takes room and never makes any.
+    /// It belongs to the job that preempts: it uses resources and is never preempted.
     pub is_own: bool,
     pub amount: Amount,
-    /// Cores it has for itself.
+    /// Its reserved cores.
     pub cores: usize,
     /// Its first network.
     pub network: Option<NetworkUse>,
     pub devices: BTreeSet<DeviceId>,
-    /// How many of its group may be moved at once; 0 means it does not say.
+    /// `max_parallel` of its group's `migrate` block; 0: not set.
     pub max_parallel: u32,
     /// How many of its group the plan preempts already.
     pub preempted: u32,
@@ -58,33 +57,33 @@ impl NodeAlloc {
     }
 }
 
-/// What one placement wants.
+/// What one placement requires.
 #[derive(Clone, Debug)]
 pub struct PreemptionRequest<'a> {
     /// Of its job.
     pub priority: u32,
     pub amount: Amount,
-    /// Cores for itself.
+    /// Reserved cores.
     pub cores: usize,
-    /// Its network, where it cannot be assigned as things are.
+    /// Its network, if its ports cannot be assigned without preemption.
     pub network: Option<&'a NetworkUse>,
     pub devices: &'a DeviceRequests,
 }
 
-/// What the node has when nobody is there.
+/// What the node has in all.
 #[derive(Clone, Debug)]
 pub struct NodeRoom<'a> {
     pub node: &'a Node,
     pub capacity: Amount,
-    /// Cores that tasks may have for themselves.
+    /// Cores that tasks may reserve.
     pub cores: usize,
     pub interfaces: &'a [NetworkInterface],
 }
 
-/// The places of those that have to go, lowest first; none if the placement fits as it is. `None`: it does not fit
-/// whoever goes.
+/// The indexes of the allocations to preempt, ascending; empty if the placement fits without. `None`: no preemption
+/// helps.
 ///
-/// What already goes for the network or for devices counts as gone for what follows.
+/// What is preempted for the network or for devices counts as gone in the steps after it.
 pub fn victims(
     wanted: &PreemptionRequest<'_>,
     node_room: &NodeRoom<'_>,
@@ -99,7 +98,7 @@ pub fn victims(
     Some(gone.into_iter().collect())
 }
 
-/// What speaks for a node where so much has to go: nearly 1 for priorities as they are, falling with their sum.
+/// The preemption score of a node: nearly 1 for usual priorities, falling with their sum.
 pub fn score(priorities: impl IntoIterator<Item = u32>) -> f64 {
     let (highest, sum) = priorities.into_iter().fold((0, 0), |(highest, sum): (u32, u64), priority| {
         (highest.max(priority), sum + u64::from(priority))
@@ -119,7 +118,7 @@ fn exp(x: f64) -> f64 {
     (0..12).fold(series, |power, _| power * power)
 }
 
-/// Those that may go, by priority, lowest first; equal ones in their order.
+/// The allocations that may be preempted, by priority, lowest first; equal ones in their order.
 fn by_priority(allocs: &[NodeAlloc], priority: u32, gone: &BTreeSet<usize>) -> Vec<Vec<usize>> {
     let mut indexes: Vec<usize> = (0..allocs.len())
         .filter(|index| allocs[*index].makes_room_for(priority) && !gone.contains(index))

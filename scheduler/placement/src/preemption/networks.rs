@@ -2,26 +2,26 @@ use std::collections::BTreeSet;
 
 use super::{NodeAlloc, by_priority};
 
-/// What one allocation takes of one link, or wants.
+/// What one allocation uses of one network interface, or requires.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkUse {
-    /// The link's name; nobody wants a certain one.
+    /// The name of the interface; empty in a requirement, which may use any.
     pub device: String,
     pub mbits: u32,
-    /// Host ports it holds; of one that wants in, those with a number.
+    /// Host ports in use; in a requirement the static ones.
     pub ports: Vec<u16>,
 }
 
-/// One link of a node, such as an interface.
+/// One network interface of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkInterface {
     pub device: String,
     pub mbits: u32,
 }
 
-/// Who has to go so that one link has the ports and the bandwidth; all victims are on that link.
+/// The allocations to preempt so that one interface has the ports and the bandwidth; all of them use that interface.
 ///
-/// Links are tried in their order; the first that will do is taken.
+/// Interfaces are tried in their order; the first that works is taken.
 pub(super) fn victims(
     priority: u32,
     wanted: &NetworkUse,
@@ -58,7 +58,8 @@ fn on(
     Some(holders.into_iter().chain(chosen).collect())
 }
 
-/// Who goes for bandwidth: the closest to what is wanted, the lowest priority first, and none that is not needed.
+/// The allocations to preempt for bandwidth: the closest to what is required, the lowest priority first, and none that
+/// is not needed.
 fn for_bandwidth(
     need: u64,
     free: u64,

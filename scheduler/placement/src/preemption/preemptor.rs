@@ -1,4 +1,4 @@
-//! Who has to go from a node so that one more of a group fits there: gathers what [`preempt`] has to know.
+//! Preemption on the nodes of the state: collects what [`victims`] needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,19 +18,19 @@ use crate::feasibility::proposed::Proposed;
 use crate::reconcile::PassContext;
 use crate::settings::settings;
 
-/// For one job, what it may take from others.
+/// Preempts allocations of other jobs for one job.
 #[derive(Clone, Debug)]
 pub struct Preemptor {
     job: JobRow,
     priority: u32,
     /// Allocations that the plan preempts already, by job and group.
     preempted: BTreeMap<JobRow, BTreeMap<Arc<str>, u32>>,
-    /// How many they are.
+    /// Their number.
     count: u32,
 }
 
 impl Preemptor {
-    /// `None`: jobs of this type take nobody's place.
+    /// `None`: jobs of this type do not preempt.
     pub fn of(cx: &PassContext) -> Option<Preemptor> {
         let job = &cx.job.current().job;
         let may =
@@ -43,7 +43,7 @@ impl Preemptor {
         })
     }
 
-    /// The plan has these go.
+    /// The plan preempts these.
     pub fn preempt(&mut self, victims: &[&Alloc], proposed: &mut Proposed) {
         for alloc in victims {
             proposed.stop(alloc);
@@ -52,13 +52,13 @@ impl Preemptor {
         }
     }
 
-    /// How many the plan preempts by now: with each of them others may have to go instead.
+    /// How many allocations the plan preempts so far. With each of them the choice of further ones may change.
     pub fn preempted_count(&self) -> u32 {
         self.count
     }
 
-    /// Who has to go, and the node as it is without them: whether the placement fits there now is still to be judged.
-    /// `None` if nobody's leaving would do, or if nobody has to leave.
+    /// The allocations to preempt, and the node as it is without them. The caller has to check the feasibility of that
+    /// node. `None` if no preemption helps, or if none is needed.
     pub fn preempt_on<'s>(
         &self,
         state: &'s State,
@@ -85,7 +85,7 @@ impl Preemptor {
         let mut cores = 0;
         if !dedicated.cores.is_empty() {
             cores = crate::feasibility::cores::usable(node).len();
-            // What its cores do together, were all of them free.
+            // The MHz of its reserved cores, if all cores were free.
             amount.cpu_mhz = amount
                 .cpu_mhz
                 .saturating_add(dedicated.assign_cores_and_devices(node, &InUse::default()).ok()?.cpu_mhz);
@@ -117,7 +117,7 @@ impl Preemptor {
         .makes_room_for(self.priority)
     }
 
-    /// `equipped`: what it has of cores and devices matters.
+    /// `equipped`: its cores and devices matter.
     fn node_alloc(&self, alloc: &Alloc, equipped: bool) -> NodeAlloc {
         let group = alloc.version.group(&alloc.group);
         let preempted = self.preempted.get(&alloc.job).and_then(|groups| groups.get(&alloc.group));
@@ -138,7 +138,7 @@ impl Preemptor {
     }
 }
 
-/// What speaks for a node from which these have to go.
+/// The preemption score of a node on which these are preempted.
 pub fn preemption_score(victims: &[&Alloc]) -> f64 {
     score(victims.iter().map(|alloc| priority(&alloc.version.job)))
 }
@@ -152,7 +152,7 @@ fn max_parallel(group: &TaskGroup) -> u32 {
     u32::try_from(migrate.unwrap_or(0)).unwrap_or(0)
 }
 
-/// What the plan places on the node, as one that stays.
+/// What the plan places on the node, as one allocation that cannot be preempted.
 fn planned(staying: &[&Alloc], proposed: &Proposed, row: NodeRow) -> NodeAlloc {
     let of_state = staying.iter().fold(Amount::default(), |sum, alloc| sum.plus(alloc.amount()));
     let InUse { cores, devices } = proposed.planned(row);
@@ -160,7 +160,7 @@ fn planned(staying: &[&Alloc], proposed: &Proposed, row: NodeRow) -> NodeAlloc {
     NodeAlloc { is_own: true, amount, cores, devices, ..NodeAlloc::default() }
 }
 
-/// A node's addresses, one link each.
+/// A node's addresses, as one interface each.
 fn interfaces(node: &Node) -> Vec<NetworkInterface> {
     let networks = node.node_resources.iter().flat_map(|resources| &resources.node_networks);
     let told = networks.flat_map(|network| &network.addresses).map(|address| address.address.as_str());

@@ -155,7 +155,7 @@ fn bandwidth_is_made_free() {
     let high = linked(60, on("eth1", 800, &[]));
     assert_eq!(for_network(800, &[], &[linked(20, on("eth0", 800, &[])), high.clone()]), Some(vec![0]));
     assert_eq!(for_network(1001, &[], &[linked(20, on("eth0", 800, &[])), high.clone()]), None);
-    // The closest alone is enough, whoever else is there.
+    // The closest alone is enough.
     let tenants = [linked(20, on("eth0", 300, &[])), linked(20, on("eth0", 600, &[])), high];
     assert_eq!(for_network(600, &[], &tenants), Some(vec![1]));
 }

@@ -1,11 +1,11 @@
-//! Affinities: what a job would rather have of a node.
+//! Affinities: attributes of nodes that a job prefers.
 
 use model::document::{Affinity, Constraint};
 use state::node::NodeCold;
 
 use crate::feasibility::constraint::ConstraintCheck;
 
-/// The weight of an affinity that names none.
+/// The default weight of an affinity.
 const WEIGHT: i8 = 50;
 
 /// All affinities of a job, a group and its tasks.
@@ -34,7 +34,7 @@ impl Affinities {
         self.list.is_empty()
     }
 
-    /// Some of them look beyond the class.
+    /// Some of them depend on more than the class.
     pub fn escape(&self) -> bool {
         self.list.iter().any(|(check, _)| check.escapes)
     }

@@ -1,4 +1,4 @@
-//! What is worth keeping from one evaluation to the next. It makes decisions quicker and changes none.
+//! What a worker keeps from one evaluation to the next: a cache, which changes no decision.
 
 use state::State;
 
@@ -6,13 +6,14 @@ use crate::feasibility::requirements::Requirements;
 use crate::ranking::node_columns::NodeColumns;
 use crate::ranking::node_ranking::NodeRanking;
 
-/// Boards that are kept; the one that was not asked for longest goes first. A board of 100,000 nodes takes about 2 MB.
+/// Most rankings that are kept; the least recently used one is dropped first. A ranking of 100,000 nodes takes about 2
+/// MB.
 const RANKINGS_KEPT: usize = 16;
 
-/// The columns of the cluster and boards of the shapes that were asked for lately.
+/// The columns of all nodes, and the rankings that were used last.
 ///
-/// Whatever it remembers, and of whatever state, a decision is the same: what is out of date is brought up to the
-/// state that is asked about, or built anew.
+/// It may be of any state: what is out of date is updated or rebuilt, so that decisions are the same with and without
+/// it.
 #[derive(Debug, Default)]
 pub struct Memory {
     node_columns: Option<NodeColumns>,
@@ -22,7 +23,7 @@ pub struct Memory {
     marks: Vec<u32>,
 }
 
-/// A board and what belongs to it.
+/// A ranking with what it is used with.
 #[derive(Debug)]
 pub struct CachedRanking<'m> {
     pub node_columns: &'m NodeColumns,
@@ -31,7 +32,7 @@ pub struct CachedRanking<'m> {
 }
 
 impl Memory {
-    /// Brings the columns up to the state: once per evaluation.
+    /// Updates the columns to the state: once per evaluation.
     pub fn follow(&mut self, state: &State) {
         if !self.node_columns.as_mut().is_some_and(|node_columns| node_columns.follow(state)) {
             let node_columns = NodeColumns::new(state);
@@ -41,12 +42,12 @@ impl Memory {
         }
     }
 
-    /// The board of a shape, as things stand in the state that was followed last.
+    /// The ranking for these requirements in the state that was followed last.
     pub fn ranking(&mut self, state: &State, requirements: &Requirements) -> CachedRanking<'_> {
         let node_columns = self.node_columns.get_or_insert_with(|| NodeColumns::new(state));
         let known = self.rankings.iter().position(|ranking| ranking.requirements == *requirements);
         let known = known.map(|at| self.rankings.remove(at));
-        // Volumes change without any node changing: such a board is not taken up again.
+        // Volumes change without any node changing, so rankings with volumes are not used again.
         let known = known.filter(|_| requirements.volumes.is_empty());
         let ranking = known.and_then(|mut ranking| ranking.follow(state, node_columns).then_some(ranking));
         self.rankings.truncate(RANKINGS_KEPT - 1);

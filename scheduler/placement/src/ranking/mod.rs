@@ -1,4 +1,4 @@
-//! Which node is best for one more allocation, asked again after each placement.
+//! Which node is best for one more allocation, answered again after each placement.
 //!
 //! `node_columns` holds what all nodes have and use. `node_ranking` is the feasibility and the score of every node for
 //! one set of requirements; it outlives evaluations (`memory`). `eval_ranking` is that ranking as one evaluation sees

@@ -1,4 +1,4 @@
-//! All nodes as columns, kept up with the state from one evaluation to the next.
+//! All nodes as columns, updated from one evaluation to the next.
 
 use state::State;
 use state::node::{Amount, ClassRow, NodeHot, NodeRow, Nodes};
@@ -10,8 +10,8 @@ use model::Algorithm;
 /// No node has this position.
 const NOWHERE: u32 = u32::MAX;
 
-/// Changes of nodes that are remembered for boards that have not seen them, as a multiple of the nodes. Whoever is
-/// further behind is quicker built anew.
+/// Changes of nodes that are kept for rankings that have not applied them, as a multiple of the number of nodes. A
+/// ranking that is further behind is quicker to rebuild.
 const CHANGES_KEPT: usize = 1;
 
 /// Nodes in the order of their ids: equal scores go to the lower id, and a server that numbers its rows differently
@@ -23,7 +23,7 @@ pub struct NodeColumns {
     /// By row.
     positions: Vec<u32>,
     pub class: Vec<u32>,
-    /// It may be given new work.
+    /// It accepts new allocations.
     pub takes_work: Vec<bool>,
     cpu: Column,
     memory: Column,
@@ -35,20 +35,20 @@ pub struct NodeColumns {
     forgotten: u64,
 }
 
-/// Nodes that answer checks alike.
+/// Nodes for which static checks have the same result.
 #[derive(Clone, Copy, Debug)]
 pub struct Class {
     /// One of them.
     pub example: NodeRow,
-    /// How many of them take work.
+    /// How many of them accept new allocations.
     pub open: u32,
 }
 
-/// A node is not what it was.
+/// A node that changed.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
     pub position: u32,
-    /// It belongs to another class by now.
+    /// Its class changed.
     pub of_class: bool,
 }
 
@@ -75,7 +75,7 @@ impl NodeColumns {
             changes: Vec::new(),
             forgotten: 0,
         };
-        // The table is read in its own order, page after page: in that of the ids, every node would be waited for.
+        // The table is read in its own order, page after page: in the order of ids each read would miss the cache.
         for (row, hot) in nodes.scan() {
             if let Some(position) = node_columns.position(row) {
                 node_columns.enter(position, row, hot);
@@ -84,7 +84,7 @@ impl NodeColumns {
         NodeColumns { nodes, ..node_columns }
     }
 
-    /// Brings the columns up to the state. False if other nodes are known by now: then it has to be built anew.
+    /// Applies what changed in the state. False if nodes were added or removed: then the columns have to be rebuilt.
     #[must_use]
     pub fn follow(&mut self, state: &State) -> bool {
         if !state.nodes.knows_as_many(&self.nodes) {
@@ -128,7 +128,7 @@ impl NodeColumns {
         self.forgotten + self.changes.len() as u64
     }
 
-    /// The changes from that one on, several perhaps of one node; `None` if they are not all known any more.
+    /// The changes from that one on, perhaps several of one node; `None` if some of them are no longer kept.
     pub fn changed_since(&self, change: u64) -> Option<&[Change]> {
         let from = change.checked_sub(self.forgotten)? as usize;
         self.changes.get(from..)
@@ -139,7 +139,7 @@ impl NodeColumns {
         self.classes[class as usize].example
     }
 
-    /// Classes with nodes that take work, by number.
+    /// Classes with nodes that accept new allocations, by number.
     pub fn classes(&self) -> impl Iterator<Item = (u32, Class)> + '_ {
         (0..).zip(&self.classes).map(|(number, class)| (number, *class)).filter(|(_, class)| class.open > 0)
     }
@@ -163,7 +163,7 @@ impl NodeColumns {
         self.allocs.used[position as usize]
     }
 
-    /// How well the amount would fit on each node, whether there is room for it or not.
+    /// The fit of the amount on each node, whether or not there is room for it.
     pub fn fits(&self, amount: Amount, algorithm: Algorithm) -> Vec<f64> {
         let need = Need { cpu_mhz: amount.cpu_mhz, memory_mib: amount.memory_mib, algorithm };
         fits(&self.cpu, &self.memory, need)

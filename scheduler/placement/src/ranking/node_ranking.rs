@@ -1,7 +1,7 @@
-//! A shape held against all nodes: who will do, and how well, before anybody's own allocations are looked at.
+//! The feasibility and the score of every node for one set of requirements, without regard to the job that has them.
 //!
-//! Boards outlive evaluations. A board that is taken up again is brought up to the state node by node, so that an
-//! evaluation pays for what changed and not for the size of the cluster.
+//! A ranking outlives the evaluation that made it. The next one with the same requirements updates it node by node, so
+//! that its cost depends on what changed and not on the size of the cluster.
 
 use std::collections::BTreeMap;
 
@@ -21,32 +21,32 @@ use crate::ranking::score::{OUT, fit};
 use crate::ranking::spread_groups::{ScoreSum, SpreadGroups};
 use model::Algorithm;
 
-/// What a node is to a shape.
+/// Whether a node meets the requirements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Feasibility {
-    /// It takes no work, or nobody asked for its pool and datacenter.
+    /// It accepts no new work, or is in another node pool or datacenter than the job asks for.
     OutOfScope,
     Feasible(ScoreSum),
     Infeasible(ReasonId),
 }
 
-/// What speaks for a node, whoever's it is.
+/// The scores of a node that do not depend on the job's other allocations.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BaseScore {
     pub fit: f64,
-    /// Only if the job has affinities, to nodes and to devices.
+    /// Only if the job has affinities; the next one only if those are affinities to devices.
     pub affinity: Option<f64>,
     pub devices: Option<f64>,
 }
 
 impl BaseScore {
-    /// In the order in which a whole column is added up.
+    /// Added in the same order as a whole column is, so that the bits are the same.
     pub fn sum(&self) -> f64 {
         self.fit + self.devices.unwrap_or(0.0) + self.affinity.unwrap_or(0.0)
     }
 }
 
-/// [`Feasibility`] in two bytes: these, or the number of a reason.
+/// [`Feasibility`] in two bytes: one of these, or the number of a reason.
 const OUT_OF_SCOPE: u16 = u16::MAX;
 const FEASIBLE: u16 = u16::MAX - 1;
 
@@ -58,20 +58,20 @@ pub struct NodeRanking {
     feasibility: Vec<u16>,
     pub spread_groups: SpreadGroups,
     pub tally: ReasonTally,
-    /// Nodes that were asked for, by number of the datacenter.
+    /// Nodes in scope, by number of the datacenter.
     available: Vec<i64>,
-    /// The fleet's changes up to here are in.
+    /// Number of the first change of a node that is not yet included.
     seen: u64,
 }
 
-/// What a node was before it was looked at in the light of a plan.
+/// What the ranking says of a node before an evaluation changes it.
 #[derive(Clone, Copy, Debug)]
 pub struct SavedNode {
     feasibility: u16,
     score: f64,
 }
 
-/// What is to be known of nodes besides their room.
+/// What is known of nodes besides their free resources.
 #[derive(Debug, Default)]
 struct NodeTraits {
     affinities: Affinities,
@@ -81,9 +81,9 @@ struct NodeTraits {
     values: Vec<PropertyValues>,
     spread_groups: BTreeMap<Vec<u32>, u32>,
     datacenters: Vec<String>,
-    /// Every node is asked, since some of this is not the same throughout a class.
+    /// Some of this differs between nodes of one class, so it is computed for each node.
     each: bool,
-    /// By class, once asked.
+    /// By class, once computed.
     classes: Vec<Option<ClassTraits>>,
 }
 
@@ -153,13 +153,13 @@ impl NodeRanking {
         };
     }
 
-    /// Brings the board up to the fleet. False if it has to be built anew.
+    /// Applies the changes of nodes. False if the ranking has to be rebuilt.
     #[must_use]
     pub fn follow(&mut self, state: &State, node_columns: &NodeColumns) -> bool {
         let Some(changed) = node_columns.changed_since(self.seen) else { return false };
         let untouched = Proposed::new(state);
         for change in changed {
-            // A node of another class may stand in another lane, and lanes are for ever.
+            // A node whose class changed may belong to another spread group, and groups are fixed.
             let position = change.position;
             let spread_group = self.class_traits(state, node_columns, position).spread_group;
             if change.of_class || (self.traits.each && spread_group != self.spread_groups.number(position)) {
@@ -191,18 +191,18 @@ impl NodeRanking {
         self.feasibility[position as usize] == FEASIBLE
     }
 
-    /// Nobody asked for the node, or it takes no work.
+    /// See [`Feasibility::OutOfScope`].
     pub fn is_out_of_scope(&self, position: u32) -> bool {
         self.feasibility[position as usize] == OUT_OF_SCOPE
     }
 
-    /// Why it does not play, although it was asked for.
+    /// Why a node in scope is infeasible.
     pub fn infeasible_reason(&self, position: u32) -> Option<ReasonId> {
         let feasibility = self.feasibility[position as usize];
         (feasibility != OUT_OF_SCOPE && feasibility != FEASIBLE).then_some(feasibility)
     }
 
-    /// What the node is from now on.
+    /// Sets the feasibility and the score of a node.
     pub fn put(
         &mut self,
         state: &State,
@@ -248,10 +248,10 @@ impl NodeRanking {
         }
     }
 
-    /// What speaks for the node as the plan leaves it.
+    /// The scores of the node as the plan in progress leaves it.
     ///
     /// # Errors
-    /// What it is instead, if it does not play.
+    /// Its feasibility, if it is not feasible.
     pub fn score_node(
         &mut self,
         state: &State,
@@ -263,7 +263,7 @@ impl NodeRanking {
         self.score_node_as_if(state, node_columns, position, proposed, used)
     }
 
-    /// [`NodeRanking::score_node`] where the node fits as well as if so much of it were used.
+    /// [`NodeRanking::score_node`] with the fit computed as if `weighed` were in use on the node.
     pub fn score_node_as_if(
         &mut self,
         state: &State,
@@ -298,7 +298,10 @@ impl NodeRanking {
         fit_of(node_columns.capacity(position).amount, used, self.requirements.algorithm)
     }
 
-    /// What one more would be given of the node's cores and devices, unless something bars it.
+    /// The cores and devices that one more allocation would get.
+    ///
+    /// # Errors
+    /// The feasibility code of a node that is not feasible.
     fn check(
         &mut self,
         state: &State,
@@ -340,7 +343,7 @@ impl NodeRanking {
         &self.traits.values
     }
 
-    /// Classes with nodes that take work and were asked for, and whether they will do.
+    /// Classes with nodes in scope, and whether they are eligible.
     pub fn classes(&mut self, state: &State, node_columns: &NodeColumns) -> Vec<(usize, bool)> {
         let static_checks = &mut self.static_checks;
         let asked = node_columns
@@ -350,13 +353,13 @@ impl NodeRanking {
         asked.map(|(number, verdict)| (number as usize, verdict == ClassResult::Eligible)).collect()
     }
 
-    /// Nodes that take work and were asked for, by datacenter.
+    /// Nodes in scope, by datacenter.
     pub fn available(&self) -> impl Iterator<Item = (&str, i64)> {
         let names = self.traits.datacenters.iter().map(String::as_str);
         names.zip(self.available.iter().copied()).filter(|(_, nodes)| *nodes > 0)
     }
 
-    /// How many scorers speak of every node.
+    /// How many scorers give every node a score.
     fn scorers(&self) -> u8 {
         1 + u8::from(!self.traits.affinities.is_empty()) + u8::from(self.requirements.dedicated.scores())
     }

@@ -1,15 +1,15 @@
-//! Looking at a part of the nodes only, as the reference does (section 10). A setting: all are looked at without it.
+//! Considering only some of the nodes for each placement, as Nomad does. Off by default: then all are considered.
 
 use base::Rng;
 use model::JobType;
 
-/// Nodes that are considered at most where affinities or spreads want to choose, unless operators say otherwise.
+/// How many nodes are considered at most for groups with affinities or spreads, unless operators set another limit.
 const WIDE: usize = 100;
 
-/// Nodes that may be set aside for scoring nothing; they come back when there are no others.
+/// How many nodes with a score of zero or less are set aside; they are used when there are no others.
 const ASIDE_MAX: usize = 3;
 
-/// How many nodes are considered for one placement. `limit` is what operators set; 0 means they did not.
+/// How many nodes are considered for one placement. `limit` is what operators set; 0: not set.
 pub fn limit(kind: JobType, count: u32, chooses: bool, nodes: usize, limit: u32) -> usize {
     match kind {
         _ if chooses => (count as usize).max(if limit == 0 { WIDE } else { limit as usize }),
@@ -19,14 +19,14 @@ pub fn limit(kind: JobType, count: u32, chooses: bool, nodes: usize, limit: u32)
     }
 }
 
-/// The nodes in the order in which an evaluation visits them, around and around.
+/// The nodes in the order in which an evaluation visits them, again and again from the start.
 #[derive(Debug)]
 pub struct Sampler {
     order: Vec<u32>,
     next: usize,
 }
 
-/// What one selection saw.
+/// The nodes of one selection.
 #[derive(Debug, Default)]
 pub struct Sample {
     /// Considered nodes with their scores, in the order of their visits.
@@ -43,9 +43,9 @@ impl Sampler {
         Sampler { order: nodes, next: 0 }
     }
 
-    /// Visits nodes until `limit` of them are considered; `score` tells what a node is worth, if it will do.
+    /// Visits nodes until `limit` of them are considered. `score` returns the score of a node, if it is feasible.
     ///
-    /// A few that are worth nothing are set aside, and considered only if the others do not suffice.
+    /// A few with a score of zero or less are set aside, and considered only if there are not enough others.
     pub fn select(&mut self, limit: usize, mut score: impl FnMut(u32) -> Option<f64>) -> Sample {
         let (mut sample, mut aside) = (Sample::default(), Vec::new());
         while sample.visited < self.order.len() && sample.considered.len() < limit {

@@ -1,39 +1,39 @@
-//! Spreads: over which values of a property allocations are to be divided, evenly or by shares.
+//! Spreads: allocations are distributed over the values of an attribute, evenly or by target percentages.
 
 use model::document::{Job, Spread, TaskGroup};
 
 use crate::feasibility::property_values::{NO_VALUE, PropertyValues};
 use crate::feasibility::requirements::spreads_of;
 
-/// The weight of a spread that names none.
+/// The default weight of a spread.
 const WEIGHT: i8 = 50;
 
-/// The value that stands for all that have no share of their own.
+/// The target for all values that have none of their own.
 const OTHERS: &str = "*";
 
-/// How a group stands with its spreads while the plan grows.
+/// The spreads of a group, with the counts as the plan in progress leaves them.
 #[derive(Debug)]
 pub struct Spreads {
     list: Vec<SpreadCounts>,
-    /// The lowest score of a share that was not zero.
+    /// The lowest score that a nonzero target gave.
     lowest: f64,
 }
 
 #[derive(Debug)]
 struct SpreadCounts {
-    /// Its part of the weights.
+    /// Its share of the weights.
     weight: f64,
     shares: Option<Shares>,
-    /// Allocations by number of the value; `None` where none ever was.
+    /// Allocations by number of the value; `None` if there never was one.
     used: Vec<Option<u32>>,
     /// The score of a node of each value.
     scores: Vec<f64>,
 }
 
-/// Shares of the group's count.
+/// The target numbers of allocations.
 #[derive(Debug)]
 struct Shares {
-    /// By number of the value; `None` for those among the others.
+    /// By number of the value; `None` if it has no target of its own.
     wanted: Vec<Option<f64>>,
     others: Option<f64>,
 }
@@ -62,7 +62,7 @@ impl Spreads {
         self.list.len()
     }
 
-    /// One allocation more or less on a node whose lane has these values.
+    /// One more or one less allocation on a node whose spread group has these values.
     pub fn count(&mut self, values: &[u32], change: i32) {
         for (counted, value) in self.list.iter_mut().zip(values).filter(|(_, value)| **value != NO_VALUE) {
             let used = counted.used[*value as usize].get_or_insert(0);
@@ -70,7 +70,7 @@ impl Spreads {
         }
     }
 
-    /// Computes the scores anew, once the counts are what they are.
+    /// Computes the scores again after the counts have changed.
     pub fn settle(&mut self) {
         for counted in &mut self.list {
             match &counted.shares {
@@ -91,7 +91,7 @@ impl Spreads {
         }
     }
 
-    /// What the values of a lane make of its nodes; the first properties of a lane are the spreads.
+    /// The spread score of a spread group. The first of its values are those of the spreads.
     pub fn score(&self, values: &[u32]) -> f64 {
         let scores = self.list.iter().zip(values);
         scores
@@ -100,7 +100,7 @@ impl Spreads {
     }
 }
 
-/// `used` of those that are there; `None` wanted: nobody of this value is.
+/// The score of a value with `used` allocations. `wanted` is `None` if no allocation should have this value.
 fn share_score(wanted: Option<f64>, used: u32, weight: f64, lowest: &mut f64) -> f64 {
     match wanted {
         None => -1.0,
@@ -146,7 +146,7 @@ impl SpreadCounts {
     }
 }
 
-/// Below the least used value or above it, in parts of the least.
+/// The score of a value without targets: how far it is from the least used value, relative to that.
 fn even_score(used: u32, least: u32, most: u32) -> f64 {
     let (used, least, most) = (f64::from(used), f64::from(least), f64::from(most));
     if used != least {

@@ -1,18 +1,18 @@
-//! Nodes in lanes, each with its own tournament.
+//! Nodes grouped by the values that spreads and `distinct_property` look at, each group with its own tournament tree.
 //!
-//! Nodes that share the values of all spread and distinct properties stand in one lane. What a placement changes about
-//! those properties changes whole lanes, so that the best node is the best of the winners: a step per lane, not per node.
+//! A placement changes the score of all nodes that share such a value. With groups the best node is the best of the
+//! groups' winners, so that a placement costs a step for each group and not for each node.
 
 use crate::ranking::score::{OUT, Tournament};
 
-/// Scorers beyond the ones that speak of every node: anti-affinity and penalty.
+/// Scorers that only some nodes have: anti-affinity and reschedule penalty.
 const EXTRAS: usize = 2;
 
-/// What speaks for a node, before its lane is looked at.
+/// The sum of a node's scores, before that of its spread group is added.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScoreSum {
     pub sum: f64,
-    /// How many scorers said something.
+    /// How many scorers it comes from.
     pub scorers: u8,
 }
 
@@ -21,12 +21,12 @@ impl ScoreSum {
         ScoreSum { sum, scorers }
     }
 
-    /// The mean of what was said: a scorer that says nothing does not dilute it.
+    /// The mean over the scorers that gave a score; the others do not lower it.
     pub fn mean(self) -> f64 {
         self.sum / f64::from(self.scorers)
     }
 
-    /// With one scorer more, if it says something.
+    /// With one more score, unless it is zero.
     pub fn and(self, value: f64) -> ScoreSum {
         if value == 0.0 { self } else { ScoreSum { sum: self.sum + value, scorers: self.scorers + 1 } }
     }
@@ -35,11 +35,11 @@ impl ScoreSum {
 #[derive(Debug)]
 pub struct SpreadGroups {
     list: Vec<SpreadGroup>,
-    /// By position: lane and place in it. Empty while there is only one lane, with everybody in it.
+    /// By position: the group and the index in it. Empty while all nodes are in one group.
     homes: Vec<(u32, u32)>,
-    /// Spread scores come on top later: then what is compared is the sum, among those of whom as many spoke.
+    /// Spread scores are added later: then sums are compared, among nodes with the same number of scorers.
     sums: bool,
-    /// Scorers that speak of every node.
+    /// Scorers that give every node a score.
     base: u8,
 }
 
@@ -49,11 +49,11 @@ pub struct SpreadGroup {
     pub values: Vec<u32>,
     /// Positions, ascending.
     members: Vec<u32>,
-    /// By the number of extra scorers.
+    /// By the number of extra scorers: a mean over a different number is not comparable before the spread is known.
     trees: [Option<Tournament>; EXTRAS + 1],
 }
 
-/// The best of a lane among those of whom as many spoke.
+/// The best node of a group among those with the same number of scorers.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupBest {
     pub position: u32,
@@ -61,14 +61,15 @@ pub struct GroupBest {
 }
 
 impl SpreadGroups {
-    /// Everybody in one lane, each with the mean of what speaks for it.
+    /// All nodes in one group, each with its mean score.
     pub fn single(means: Vec<f64>, base: u8) -> SpreadGroups {
         let trees = [Some(Tournament::new(means)), None, None];
         let spread_group = SpreadGroup { values: Vec::new(), members: Vec::new(), trees };
         SpreadGroups { list: vec![spread_group], homes: Vec::new(), sums: false, base }
     }
 
-    /// `of` names the lane of each position, `values` those of each lane. Scores are sums if `sums`, else means.
+    /// `group_of` is the group of each position, `values` are the values of each group. Scores are sums if `sums`, else
+    /// means.
     pub fn new(of: &[u32], values: Vec<Vec<u32>>, scores: &[f64], base: u8, sums: bool) -> SpreadGroups {
         let spread_group = |values| SpreadGroup { values, members: Vec::new(), trees: [None, None, None] };
         let mut spread_groups = SpreadGroups {
@@ -93,28 +94,28 @@ impl SpreadGroups {
         self.list.iter()
     }
 
-    /// The number of the lane where the position stands.
+    /// The number of the group of a position.
     pub fn number(&self, position: u32) -> u32 {
         self.home(position).0
     }
 
-    /// The numbers of the values that the position shares with its lane.
+    /// The numbers of the values of a position, which its whole group shares.
     pub fn values(&self, position: u32) -> &[u32] {
         &self.list[self.number(position) as usize].values
     }
 
-    /// The score of who stands there with nothing but what speaks of every node.
+    /// The score of a position that has no extra scorers.
     pub fn base_score(&self, position: u32) -> f64 {
         let (spread_group, place) = self.home(position);
         self.list[spread_group as usize].trees[0].as_ref().map_or(OUT, |tree| tree.score(place))
     }
 
-    /// Gives back what [`SpreadGroups::base_score`] told.
+    /// Restores what [`SpreadGroups::base_score`] returned.
     pub fn reset(&mut self, position: u32, score: f64) {
         self.put(position, 0, score);
     }
 
-    /// What the position is worth from now on; nothing takes it out of the game.
+    /// Sets the score of a position; `None` if it is infeasible.
     pub fn set(&mut self, position: u32, score_sum: Option<ScoreSum>) {
         match score_sum {
             Some(score_sum) if self.sums => {
@@ -138,13 +139,13 @@ impl SpreadGroups {
         }
     }
 
-    /// The best of a lane, one for each number of scorers.
+    /// The best nodes of a group, one for each number of scorers.
     pub fn bests<'l>(&'l self, spread_group: &'l SpreadGroup) -> impl Iterator<Item = GroupBest> + 'l {
         let trees = spread_group.trees.iter().enumerate();
         trees.filter_map(|(extras, tree)| Some(self.best_of(spread_group, extras, tree.as_ref()?.winner()?)))
     }
 
-    /// The best `count` of a lane for each number of scorers.
+    /// The best `count` nodes of a group for each number of scorers.
     pub fn best<'l>(
         &'l self,
         spread_group: &'l SpreadGroup,
@@ -160,7 +161,7 @@ impl SpreadGroups {
     fn best_of(&self, spread_group: &SpreadGroup, extras: usize, place: u32) -> GroupBest {
         let score = spread_group.trees[extras].as_ref().map_or(OUT, |tree| tree.score(place));
         let position = if self.homes.is_empty() { place } else { spread_group.members[place as usize] };
-        // Without spreads the mean is all that is asked for.
+        // Without spreads only the mean is stored.
         let scorers = if self.sums { self.base + extras as u8 } else { 1 };
         GroupBest { position, score_sum: ScoreSum { sum: score, scorers } }
     }

@@ -4,7 +4,7 @@ use base::Index;
 use model::AllocId;
 use state::alloc::Alloc;
 
-/// Wherever order matters: by number in the name, then by age, then by id.
+/// The order of allocations wherever it matters: by number in the name, then by age, then by id.
 pub type Order = (u32, Index, AllocId);
 
 pub fn order(alloc: &Alloc) -> Order {

@@ -6,10 +6,10 @@ use state::alloc::Alloc;
 use super::PassContext;
 use super::alloc_set::AllocSet;
 
-/// What a node's state means for what runs there.
+/// The condition of a node, for the allocations on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeCondition {
-    /// Ready or on its way to be.
+    /// Ready or initializing.
     Present,
     Disconnected,
     Down,
@@ -70,7 +70,7 @@ impl<'a> Classes<'a> {
     }
 }
 
-/// The first line that matches decides. The numbers are those of section 4.4.
+/// The first condition that holds decides, from 1 to 18.
 fn classify(alloc: &Alloc, node: NodeCondition, now: Time) -> Class {
     let returning = is_returning(alloc);
     let unknown = alloc.client == ClientStatus::Unknown;
@@ -101,7 +101,7 @@ fn classify(alloc: &Alloc, node: NodeCondition, now: Time) -> Class {
         NodeCondition::Present | NodeCondition::Down | NodeCondition::Deleted if alloc.transition.migrate => {
             Class::Migrate
         } // 12
-        // P5: what is wanted to stop never reconnects. The reference would stop it once more.
+        // P5: what is being stopped never reconnects. Nomad would stop it once more.
         NodeCondition::Present if returning && alloc.is_stopping() => Class::Ignore,
         NodeCondition::Present if returning => Class::Reconnecting, // 13
         NodeCondition::Present => Class::Untainted,                 // 14
@@ -114,21 +114,21 @@ fn classify(alloc: &Alloc, node: NodeCondition, now: Time) -> Class {
     }
 }
 
-/// It was unknown for longer than it may be. A group that names no time gives up at once, but not what is on a
-/// node that is heard: there it only has to tell.
+/// It was unknown for longer than its `lost_after`. Without one it expires at once, unless its node is connected again:
+/// then its report is awaited.
 pub fn is_expired_unknown(alloc: &Alloc, node: NodeCondition, now: Time) -> bool {
-    let only_to_tell = node == NodeCondition::Present && alloc.lost_after() <= Duration::ZERO;
-    !only_to_tell && alloc.is_expired(now)
+    let awaits_report = node == NodeCondition::Present && alloc.lost_after() <= Duration::ZERO;
+    !awaits_report && alloc.is_expired(now)
 }
 
-/// The servers' last conclusion was `unknown`, and the allocation may be running: it comes back, or will.
+/// The servers marked it as unknown, and it may be running: it reconnects, now or later.
 fn is_returning(alloc: &Alloc) -> bool {
     let may_run =
         matches!(alloc.client, ClientStatus::Unknown | ClientStatus::Running | ClientStatus::Failed);
     may_run && alloc.needs_to_reconnect()
 }
 
-/// The group wants a substitute while the original is cut off.
+/// The group replaces allocations that are unknown.
 pub fn replaces(alloc: &Alloc) -> bool {
     let disconnect = alloc.version.group(&alloc.group).and_then(|group| group.disconnect.as_ref());
     disconnect.and_then(|block| block.replace).unwrap_or(true)
@@ -141,7 +141,7 @@ mod tests {
 
     const NOW: Time = Time::from_secs(1_000_000);
 
-    /// The table by client status of section 4.4; U is unknown and not expired, E expired.
+    /// All node conditions with all client statuses; U is unknown and not expired, E expired.
     #[test]
     fn classes_follow_node_and_client_status() {
         use Class::*;
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(classify(&alloc, NodeCondition::Disconnected, NOW), Class::Disconnecting);
     }
 
-    /// D23: unknown, and nobody knows since when.
+    /// D23: unknown without a time since when.
     #[test]
     fn what_became_unknown_at_no_time_never_expires() {
         let alloc = TestAlloc::new(lost_after(300, true)).client(ClientStatus::Unknown).alloc;

@@ -1,4 +1,4 @@
-//! What deployments mean for a pass (sections 4.1 and 4.13).
+//! The deployment of the job: which one a pass continues, cancels, begins or completes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use state::job::{JobState, JobVersion};
 use super::PassContext;
 use crate::pass::plan_draft::PlanDraft;
 
-/// What canonicalisation fills in.
+/// The default that job canonicalisation fills in.
 const PROGRESS_DEADLINE: Duration = Duration::from_secs(600);
 
-/// The newest deployment of the job, by what it is to this pass.
+/// The newest deployment of the job: either an old one, or the one of the current version.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rollout<'a> {
-    /// Of another version, or over because it succeeded: nothing is part of it any more.
+    /// Of another version, or successful: no allocation joins it any more.
     pub old: Option<&'a Deployment>,
-    /// Of the version that is wanted. It may have failed.
+    /// Of the current version. It may have failed.
     pub current: Option<&'a Deployment>,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Rollout<'a> {
         }
     }
 
-    /// The end of a deployment that nobody waits for any more.
+    /// Cancels an old deployment that is still active.
     pub fn cancelled(&self, job: &JobState) -> Option<DeploymentStatusChanged> {
         let why = if job.is_wanted() { texts::NEWER_VERSION } else { texts::JOB_STOPPED };
         let old = self.old.filter(|old| old.is_active())?;
@@ -69,7 +69,7 @@ impl<'a> Rollout<'a> {
         self.current.is_some_and(|current| alloc.deployment == Some(current.id))
     }
 
-    /// Canaries of what is over and was never promoted.
+    /// Canaries of old and failed deployments that were never promoted.
     pub fn unneeded_canaries(&self) -> BTreeSet<AllocId> {
         let over = self.old.into_iter().chain(self.current.filter(|_| self.is_failed()));
         let groups = over.flat_map(|deployment| deployment.groups.values()).filter(|group| !group.promoted);
@@ -82,12 +82,12 @@ impl<'a> Rollout<'a> {
     }
 }
 
-/// How far a group is, in the deployment of the wanted version.
+/// The state of a group in the deployment of the current version.
 #[derive(Clone, Debug)]
 pub struct GroupDeployment {
-    /// None if the group is replaced all at once.
+    /// `None` if the group is replaced all at once.
     pub update: Option<UpdateStrategy>,
-    /// The deployment knows the group already.
+    /// The group is already part of the deployment.
     pub existing: bool,
     pub goal: DeploymentGoal,
     before: DeploymentGoal,
@@ -114,19 +114,18 @@ impl GroupDeployment {
         self.goal.desired_canaries > 0 && !self.promoted
     }
 
-    /// Most allocations that may be on their way at once; none if there is no limit.
+    /// How many allocations may be updated at once; `None`: no limit.
     pub fn max_parallel(&self) -> Option<usize> {
         self.update.as_ref().and_then(max_parallel)
     }
 
-    /// Canaries that the group wants before anything else of it moves; zero once they were promoted.
+    /// How many canaries have to be placed before the rest is updated; 0 once they were promoted.
     pub fn canaries_wanted(&self) -> u32 {
         let canary = self.update.as_ref().and_then(|update| update.canary).unwrap_or(0);
         if self.promoted { 0 } else { u32::try_from(canary).unwrap_or(0) }
     }
 
-    /// A job that runs on every node begins a deployment with a version that has run nowhere yet (SY-8, judged over the
-    /// whole job).
+    /// A system job begins a deployment only for a version that has not run on any node yet.
     pub fn begins_per_node(&self, cx: &PassContext, allocs: &[&Alloc]) -> bool {
         let rollout = &cx.rollout;
         let rests = rollout.is_paused() || rollout.is_failed();
@@ -136,13 +135,13 @@ impl GroupDeployment {
         deploys && !self.existing && !rests && !deployed && !has_run
     }
 
-    /// Nothing of the group is left to wait for, once nothing of it is to change.
+    /// Everything that the deployment waits for is healthy and promoted.
     pub fn is_complete(&self) -> bool {
         let wanted = self.goal.desired_total.max(self.goal.desired_canaries);
         !self.existing || (self.healthy >= wanted && !self.is_canarying())
     }
 
-    /// What the deployment does not know yet.
+    /// The goal, if it differs from what the deployment has.
     pub fn news(self, begins: bool) -> Option<DeploymentGoal> {
         let changed = if self.existing { self.goal != self.before } else { begins };
         changed.then_some(self.goal)
@@ -161,7 +160,8 @@ fn fresh(name: &str, update: Option<&UpdateStrategy>) -> DeploymentGoal {
     }
 }
 
-/// The group's own, else the job's; none if it sets no limit. Batch jobs have no use for it: they replace all at once.
+/// The `update` block of the group, or else of the job; `None` if it sets no limit. Batch jobs ignore it: they replace
+/// all at once.
 pub fn update_block<'j>(job: &'j Job, group: &'j TaskGroup) -> Option<&'j UpdateStrategy> {
     let update = group.update.as_ref().or(job.update.as_ref());
     update.filter(|update| job.kind.as_deref() != Some("batch") && max_parallel(update).is_some())
@@ -172,15 +172,15 @@ pub fn max_parallel(update: &UpdateStrategy) -> Option<usize> {
     usize::try_from(parallel).ok().filter(|parallel| *parallel > 0)
 }
 
-/// What the groups of a pass have in common of the deployment.
+/// What the groups of a pass decide about the deployment.
 #[derive(Debug, Default)]
 pub struct Summary {
     pub goals: Vec<DeploymentGoal>,
-    /// Every group is what it should be.
+    /// Every group is complete.
     pub complete: bool,
 }
 
-/// Puts into the plan what becomes of the job's deployments, and tells which one the plan's placements belong to.
+/// Puts the changes of deployments into the plan. Returns the deployment that the plan's placements join.
 pub fn conclude(
     cx: &PassContext,
     draft: &mut PlanDraft,
@@ -216,7 +216,7 @@ pub fn conclude(
     current.is_active().then_some(current.id)
 }
 
-/// How a complete deployment goes on. One that failed stays so, whatever became of its allocations.
+/// The next status of a complete deployment. A failed one stays failed.
 fn completed(current: &Deployment) -> Option<(DeploymentStatus, &'static str)> {
     use DeploymentStatus::{Blocked, Successful, Unblocking};
     match (current.is_multiregion, current.status) {
@@ -227,7 +227,7 @@ fn completed(current: &Deployment) -> Option<(DeploymentStatus, &'static str)> {
     }
 }
 
-/// What a deployment that begins in this pass is called.
+/// The id of a deployment that begins in this pass.
 pub fn fresh_id(seed: u64) -> DeploymentId {
     DeploymentId(Rng::stream(seed, "deployment").uuid())
 }
@@ -258,10 +258,10 @@ fn changed(deployment: DeploymentId, status: DeploymentStatus, description: &str
     DeploymentStatusChanged { deployment, status, description: description.to_string() }
 }
 
-/// The version that allocations run which are not meant to try out the wanted one: the newest whose deployment got
-/// past its canaries, and not older than `previous`. With it the deployment they belong to.
+/// The version that replacements get while canaries of the current version run: the newest one whose deployment was
+/// promoted or had no canaries, and not older than `previous`. With it the deployment that they join.
 ///
-/// The reference also takes a version that failed without canaries; a failure is no reason to run more of it.
+/// Nomad also takes a version that failed without canaries. Here a failed version gets no further allocations.
 pub fn proven<'a>(
     cx: &PassContext<'a>,
     group: &str,

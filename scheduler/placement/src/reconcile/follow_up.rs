@@ -9,14 +9,14 @@ use super::PassContext;
 use super::rescheduling::WINDOW;
 use crate::descriptions;
 
-/// Evaluations that look at the job again later.
+/// Evaluations that this pass creates for a later time.
 #[derive(Debug)]
 pub struct FollowUps {
     pub created: Vec<NewEval>,
     rng: Rng,
 }
 
-/// The trigger and description of the first of several, and of the others.
+/// The trigger and description of the first evaluation, and of the others.
 type Naming = [(Trigger, &'static str); 2];
 
 const DISCONNECTS: Naming = [(Trigger::MaxDisconnectTimeout, descriptions::DISCONNECT_TIMEOUT); 2];
@@ -34,29 +34,29 @@ impl FollowUps {
         self.batch(cx, due, DISCONNECTS)
     }
 
-    /// For allocations that are to be replaced then.
+    /// For allocations that are rescheduled then.
     pub fn reschedules(&mut self, cx: &PassContext, due: Vec<(Time, &Alloc)>) -> Assigned {
         self.batch(cx, due, RESCHEDULES)
     }
 
-    /// For lost allocations whose clients stop them by then.
+    /// For lost allocations that their clients will have stopped by then (`stop_on_client_after`).
     pub fn stops_on_client(&mut self, cx: &PassContext, due: Vec<(Time, &Alloc)>) -> Assigned {
         self.batch(cx, due, STOPS_ON_CLIENT)
     }
 
-    /// One that goes on with an update, unless one already waits.
+    /// One that continues an update, unless one already waits.
     pub fn rollout(&mut self, cx: &PassContext, time: Time) {
         if find(cx, |eval| eval.facts.trigger == Trigger::RollingUpdate).is_none() {
             self.create(cx, (Trigger::RollingUpdate, descriptions::ROLLING), time);
         }
     }
 
-    /// One that looks at a per-node job again, whose scheduler knows no triggers for time.
+    /// For a job that runs on every node, whose scheduler accepts no trigger for a timeout.
     pub fn expiry(&mut self, cx: &PassContext, time: Time) -> EvalId {
         self.create(cx, (Trigger::NodeUpdate, descriptions::DISCONNECT_TIMEOUT), time)
     }
 
-    /// Neighbours in time share one: a batch is as long as the window, from its first moment on.
+    /// Due times within [`WINDOW`] of the first one share an evaluation.
     fn batch(&mut self, cx: &PassContext, mut due: Vec<(Time, &Alloc)>, naming: Naming) -> Assigned {
         due.sort_by_key(|(time, alloc)| (*time, alloc.id));
         let mut assigned = Assigned::default();
@@ -100,7 +100,7 @@ impl FollowUps {
 /// Which evaluation each allocation waits for.
 pub type Assigned = BTreeMap<AllocId, EvalId>;
 
-/// An evaluation of the job already waits for the moment, or for one just before it.
+/// An evaluation of the job already waits for that time, or for one just before it.
 pub fn is_covered(cx: &PassContext, time: Time) -> bool {
     let reschedules = |trigger| matches!(trigger, Trigger::RescheduleLater | Trigger::AllocFailure);
     let waits = |until: Time| until <= time && time.since(until) < WINDOW;

@@ -1,4 +1,4 @@
-//! The decision for one group (sections 4.2 to 4.13): what the steps are, and in which order.
+//! The decision for one group: the steps and their order.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::reconciler::Reconciler;
 use super::{PassContext, reconnect};
 use crate::descriptions;
 
-/// What a newer version of the job means for an allocation.
+/// What the current version of the job means for an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
     Ignore,
@@ -25,7 +25,7 @@ pub enum Update {
     Destructive,
 }
 
-/// An allocation that is to end.
+/// An allocation that is stopped.
 #[derive(Clone, Copy, Debug)]
 pub struct Stop<'a> {
     pub alloc: &'a Alloc,
@@ -44,34 +44,34 @@ impl<'a> Stop<'a> {
     }
 }
 
-/// An allocation that is to be placed.
+/// A request to place one allocation.
 #[derive(Clone, Copy, Debug)]
 pub struct PlacementRequest<'a> {
     pub name_index: u32,
     pub previous: Option<&'a Alloc>,
-    /// The version it is to run: not always the wanted one.
+    /// The version it runs: not always the current one.
     pub version: &'a Arc<JobVersion>,
     pub deployment: Option<DeploymentId>,
     pub canary: bool,
-    /// What ends if, and only if, this one finds a place.
+    /// Stopped if, and only if, this request is placed.
     pub instead_of: Option<Stop<'a>>,
 }
 
-/// What is to become of one group.
+/// What becomes of one group.
 #[derive(Debug, Default)]
 pub struct GroupPlan<'a> {
     pub stops: Vec<Stop<'a>>,
-    /// Successors of what a new version replaces; each takes the place of its predecessor.
+    /// Successors in a destructive update; each replaces its predecessor.
     pub destructive: Vec<PlacementRequest<'a>>,
     pub places: Vec<PlacementRequest<'a>>,
     pub in_place: Vec<&'a Alloc>,
-    /// Cut off, and the evaluation each waits for.
+    /// They become unknown, each with the evaluation it waits for.
     pub unknown: Vec<(&'a Alloc, Option<EvalId>)>,
     pub reconnected: Vec<&'a Alloc>,
     pub desired: DesiredUpdates,
-    /// What the deployment has to learn about the group.
+    /// The group's new goal in the deployment, if it changed.
     pub goal: Option<DeploymentGoal>,
-    /// The group is what it should be, and nothing of it moves.
+    /// The group is as wanted, and nothing of it is still to change.
     pub complete: bool,
 }
 
@@ -85,12 +85,12 @@ impl<'a> GroupPlan<'a> {
         self.destructive.len() + self.places.len()
     }
 
-    /// In the order in which places are to be found.
+    /// In the order in which they are placed.
     pub fn requests(&self) -> impl Iterator<Item = &PlacementRequest<'a>> {
         self.destructive.iter().chain(&self.places)
     }
 
-    /// What is to run the wanted version belongs to its deployment.
+    /// Requests for the current version join its deployment.
     pub fn belong_to(&mut self, deployment: DeploymentId, wanted: &Arc<JobVersion>) {
         let requests = self.destructive.iter_mut().chain(&mut self.places);
         let own = requests.filter(|request| Arc::ptr_eq(request.version, wanted));
@@ -98,8 +98,8 @@ impl<'a> GroupPlan<'a> {
     }
 }
 
-/// Decides one group. `group` is its definition in the job as it is wanted, if it is; `update_of` says what the
-/// wanted version means for an allocation.
+/// Decides one group. `group` is its definition in the current version, if there is one; `update_of` returns what that
+/// version means for an allocation.
 pub fn reconcile<'a>(
     cx: &PassContext<'a>,
     name: &str,
@@ -145,7 +145,7 @@ pub fn reconcile<'a>(
     plan
 }
 
-/// The job or the group is not wanted any more.
+/// The job is stopped, or the group was removed.
 fn stop_all<'a>(cx: &PassContext<'a>, allocs: impl Iterator<Item = &'a Alloc>) -> GroupPlan<'a> {
     let classes = Classes::of(cx, allocs.filter(|alloc| !alloc.is_stopping()));
     let mut plan = GroupPlan { complete: true, ..GroupPlan::default() };
@@ -160,10 +160,10 @@ fn stop_all<'a>(cx: &PassContext<'a>, allocs: impl Iterator<Item = &'a Alloc>) -
     plan
 }
 
-/// Stops canaries of what is over, and those that have to leave their nodes: fresh ones take their place (GR-3.5).
-/// Returns who is left, and who of them are canaries.
+/// Stops canaries of old or failed deployments, and those that migrate or are lost: new canaries are placed for those.
+/// Returns the remaining allocations, and which of them are canaries.
 ///
-/// A promoted canary is a member like the others, and replaced like them; the reference would forget what it was.
+/// A promoted canary is an allocation like the others and is replaced like them. Nomad would not link its successor.
 fn split_off_canaries<'a>(
     cx: &PassContext<'a>,
     group_deployment: &GroupDeployment,
@@ -180,7 +180,7 @@ fn split_off_canaries<'a>(
         let canaries = canaries().collect();
         return (members, canaries);
     }
-    // Not counted: to whoever watches, they are still being tried out.
+    // They do not count as stopped in the plan's numbers, because new canaries replace them.
     let classes = Classes::of(cx, canaries());
     let mut leaving = classes.migrate.clone();
     classes.migrate.iter().for_each(|alloc| plan.stops.push(Stop::new(alloc, descriptions::MIGRATING)));

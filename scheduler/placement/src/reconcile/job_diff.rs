@@ -1,4 +1,4 @@
-//! Which changes of a job restart its allocations (rule UP-2). Everything not named here is in place.
+//! Which changes of a job are destructive, so that its allocations have to be replaced. All others are made in place.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use model::document::{
 
 use crate::feasibility::resource_request::mode;
 
-/// A definition of a group with the job around it.
+/// The definition of a group with its job.
 #[derive(Clone, Copy, Debug)]
 pub struct Definition<'a> {
     pub job: &'a Job,
@@ -50,7 +50,7 @@ fn task_differs(old: Definition, new: Definition, a: &Task) -> bool {
         || services_differ(&a.services, &b.services)
 }
 
-/// What a task sees: the inner definition wins.
+/// The metadata as the task sees it: the inner definition wins.
 fn meta<'a>(of: Definition<'a>, task: &'a Task) -> BTreeMap<&'a str, &'a str> {
     let maps = [&of.job.meta, &of.group.meta, &task.meta];
     maps.into_iter().flatten().map(|(key, value)| (key.as_str(), value.as_str())).collect()
@@ -103,7 +103,7 @@ fn consul_differs(a: &TaskGroup, b: &TaskGroup) -> bool {
     }
 }
 
-/// Only services that were part of a mesh and still exist: what they proxy to cannot change under way.
+/// Only for services that were part of a service mesh and still exist: their sidecar cannot change while it runs.
 fn services_differ(a: &[Service], b: &[Service]) -> bool {
     let meshed = a.iter().filter_map(|service| Some((service, service.connect.as_ref()?)));
     meshed.into_iter().any(|(old, connect)| {

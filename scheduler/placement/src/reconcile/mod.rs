@@ -1,8 +1,8 @@
-//! What is to become of a group's allocations: one pure decision per group.
+//! What becomes of a group's allocations: one pure decision per group.
 //!
-//! Start with `group.rs`. It follows the reference's order, because later steps depend on sets that earlier
-//! ones changed: classes, returned allocations, replacements, surplus, updates, canaries, placements. What the groups
-//! have in common, their deployment, is `deploy.rs`.
+//! Start with `group.rs`. The steps have Nomad's order, because later ones depend on sets that earlier ones changed:
+//! classes, reconnected allocations, replacements, surplus, updates, canaries, placements. The deployment, which all
+//! groups share, is `deployment.rs`.
 
 mod alloc_set;
 mod classify;
@@ -32,7 +32,7 @@ use state::State;
 use state::eval::Eval;
 use state::job::{JobState, JobVersion};
 
-/// What a decision is about, and when it is made.
+/// What a pass is about: the evaluation with its job, its deployment and the time.
 #[derive(Clone, Copy, Debug)]
 pub struct PassContext<'a> {
     pub state: &'a State,
@@ -47,7 +47,7 @@ impl PassContext<'_> {
         self.eval.id()
     }
 
-    /// An older version of the job as it is wanted, or of an earlier job of its name.
+    /// An older version of the job, or a version of an earlier job with the same id.
     pub fn is_older(&self, version: &JobVersion) -> bool {
         let current = self.job.current();
         (version.job_created, version.version) < (current.job_created, current.version)

@@ -1,4 +1,4 @@
-//! What a group still wants placed, and how much of it may move now (sections 4.10 to 4.12).
+//! What is still to be placed for a group, and how much of it may be placed or replaced now.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::descriptions;
 /// Why an allocation is missing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Missing {
-    /// One failed, or is cut off, and is to be replaced.
+    /// One failed or became unknown, and is rescheduled.
     Rescheduled,
     Lost,
 }
 
 impl<'a> Reconciler<'a, '_> {
-    /// Canaries come before anything that they may replace (GR-10.3, GR-10.4).
+    /// Requests canaries, if destructive updates are pending and there are too few canaries.
     pub fn place_canaries(&mut self, plan: &mut GroupPlan<'a>, destructive: &[&'a Alloc]) {
         if self.group_deployment.is_canarying() {
             self.canaries.iter().for_each(|canary| _ = self.untainted.remove(canary));
@@ -48,8 +48,8 @@ impl<'a> Reconciler<'a, '_> {
         }
     }
 
-    /// Replacements of what failed or was lost, then fresh ones up to the count. Returns how many are missing, whether
-    /// or not they may come now.
+    /// Requests replacements of what failed or was lost, then new allocations up to the count. Returns how many are
+    /// missing, whether or not they may be placed now.
     pub fn place(&mut self, plan: &mut GroupPlan<'a>, allocs: &[&'a Alloc], waits: bool) -> usize {
         if waits {
             return 0;
@@ -60,7 +60,7 @@ impl<'a> Reconciler<'a, '_> {
         let missing = self.count.saturating_sub(held.len());
         let unreplaced = |alloc: &&Alloc| !is_replaced(self.cx, alloc, &self.lost);
         let again: AllocSet = self.lost.iter().filter(unreplaced).take(missing).collect();
-        // Nobody takes over the names of the others: they are free before anything else is named.
+        // The names of lost allocations that are not replaced are freed before new names are chosen.
         let forgone: Vec<&Alloc> = self.lost.iter().filter(|alloc| !again.contains(alloc)).collect();
         forgone.into_iter().for_each(|alloc| self.free_name(alloc));
         let fresh = missing - again.len();
@@ -84,19 +84,20 @@ impl<'a> Reconciler<'a, '_> {
         all
     }
 
-    /// Neither canaries nor the deployment's state hold anything back.
+    /// The deployment is neither paused nor failed, and does not wait for canaries.
     fn is_ready(&self) -> bool {
         let rollout = &self.cx.rollout;
         !rollout.is_paused() && !rollout.is_failed() && !self.group_deployment.is_canarying()
     }
 
-    /// What was there before stays there, while the deployment rests. What failed with a failed deployment does not.
+    /// Replacements that are placed even while the deployment is paused, failed or waits for canaries. What failed as
+    /// part of a failed deployment is not replaced.
     fn comes_anyway(&self, why: Missing, alloc: &Alloc) -> bool {
         why == Missing::Lost || !(self.cx.rollout.is_failed() && self.cx.rollout.holds(alloc))
     }
 
     fn place_again(&mut self, plan: &mut GroupPlan<'a>, why: Missing, alloc: &'a Alloc) {
-        // Who is cut off may come back, and who moves ends without it.
+        // An unknown allocation may reconnect, and a migrating one is stopped anyway.
         let ends = why == Missing::Rescheduled
             && alloc.client != ClientStatus::Unknown
             && !self.disconnecting.contains(alloc)
@@ -108,7 +109,7 @@ impl<'a> Reconciler<'a, '_> {
         plan.places.push(PlacementRequest { instead_of, ..self.request(name_index, Some(alloc)) });
     }
 
-    /// What was lost since the deployment began and found no room then is not forgotten: it is no fresh need.
+    /// Requests replacements for what was lost since the deployment began and could not be placed then.
     fn place_what_had_no_room(&mut self, plan: &mut GroupPlan<'a>, allocs: &[&'a Alloc], most: usize) {
         let Some(current) = self.cx.rollout.current else { return };
         let waits = |alloc: &&&Alloc| {
@@ -121,7 +122,7 @@ impl<'a> Reconciler<'a, '_> {
         waiting.into_iter().for_each(|alloc| self.place_again(plan, Missing::Lost, alloc));
     }
 
-    /// Takes the place of what the wanted version replaces, as many at once as the group allows.
+    /// Requests successors for destructive updates, as many at once as allowed.
     pub fn replace(&mut self, plan: &mut GroupPlan<'a>, destructive: Vec<&'a Alloc>, missing: usize) {
         let allowance = if self.is_ready() { self.allowance(&destructive) } else { 0 };
         let taken = destructive.len().min(allowance - allowance.min(missing));
@@ -134,7 +135,8 @@ impl<'a> Reconciler<'a, '_> {
         }
     }
 
-    /// GR-11, once nothing holds the group back.
+    /// How many may be updated at once: `max_parallel` without those of the deployment whose health is not known yet,
+    /// and 0 if one of them is unhealthy.
     fn allowance(&self, destructive: &[&'a Alloc]) -> usize {
         let Some(parallel) = self.group_deployment.max_parallel() else {
             return self.count.max(destructive.len());
@@ -152,13 +154,13 @@ impl<'a> Reconciler<'a, '_> {
         parallel.saturating_sub(own().filter(|alloc| alloc.health.healthy.is_none()).count())
     }
 
-    /// What was asked to move: its end does not wait for its successor.
+    /// Stops what migrates, without waiting for the successor, and requests the successor.
     pub fn migrate(&mut self, plan: &mut GroupPlan<'a>) {
         let migrate: Vec<&Alloc> = self.migrate.iter().collect();
         plan.desired.migrate = migrate.len() as u64;
         for alloc in migrate {
             plan.stops.push(Stop::new(alloc, descriptions::MIGRATING));
-            // A batch allocation to be rescheduled was decided by its policy.
+            // For batch allocations that are rescheduled, the reschedule policy has decided already.
             let decided = self.cx.job.current().kind.is_batch() && alloc.transition.reschedule;
             let unwanted = alloc.transition.disable_placement;
             if decided || unwanted || has_substitute(self.cx, alloc, &self.lost) {
@@ -173,14 +175,14 @@ impl<'a> Reconciler<'a, '_> {
         }
     }
 
-    /// Nothing moves, or waits to.
+    /// Nothing is still to change.
     pub fn is_settled(&self) -> bool {
         let moves =
             self.wants_canaries || !self.migrate.is_empty() || !self.now.is_empty() || !self.later.is_empty();
         !moves && self.group_deployment.is_complete()
     }
 
-    /// What the deployment has to learn. It begins only with a change.
+    /// The group's new goal in the deployment, if it changed. A deployment begins only with a change.
     pub fn goal(mut self, changes: bool) -> Option<DeploymentGoal> {
         let total = self.group_deployment.goal.desired_total.min(self.count as u32);
         if !self.group_deployment.existing {
@@ -190,7 +192,8 @@ impl<'a> Reconciler<'a, '_> {
         self.group_deployment.news(begins)
     }
 
-    /// While canaries are tried out, or after their deployment failed, nothing else gets the wanted version.
+    /// A request for the right version: while canaries run, or after the deployment failed, replacements get the
+    /// version that is [`proven`].
     fn request(&self, name_index: u32, previous: Option<&'a Alloc>) -> PlacementRequest<'a> {
         let request = self.wanted(name_index, previous);
         let rests = self.group_deployment.is_canarying() || self.cx.rollout.is_failed();

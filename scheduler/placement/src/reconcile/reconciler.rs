@@ -1,4 +1,4 @@
-//! The sets a group's allocations are in, and the steps up to what the wanted version means for them.
+//! The sets of a group's allocations, and the steps up to what the current version means for them.
 
 use std::collections::BTreeSet;
 
@@ -16,24 +16,24 @@ use super::names::Names;
 use super::rescheduling::{Rescheduling, is_replaced};
 use crate::descriptions;
 
-/// Tasks that do not say are given this long to end.
+/// The default kill timeout.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The sets that the steps hand on, each smaller than before.
+/// The allocations of a group by what becomes of them. Each step takes out those it decides.
 pub struct Reconciler<'a, 'c> {
     pub cx: &'c PassContext<'a>,
     pub name: &'c str,
     pub count: usize,
     pub group_deployment: GroupDeployment,
-    /// Part of `untainted` until it is known what else is to be tried out.
+    /// Also in `untainted` until canaries are decided.
     pub canaries: AllocSet<'a>,
-    /// More of them are wanted.
+    /// More canaries are needed.
     pub wants_canaries: bool,
     pub untainted: AllocSet<'a>,
     pub migrate: AllocSet<'a>,
     pub lost: AllocSet<'a>,
     pub disconnecting: AllocSet<'a>,
-    /// To be replaced in this pass.
+    /// Rescheduled in this pass.
     pub now: AllocSet<'a>,
     pub later: Vec<(Time, &'a Alloc)>,
     pub names: Names,
@@ -59,8 +59,8 @@ impl<'a, 'c> Reconciler<'a, 'c> {
         let (migrate, lost) = (classes.migrate, classes.lost);
         let mut held = untainted.clone();
         [&migrate, &now, &lost].into_iter().for_each(|set| held.append(set.clone()));
-        // An unknown original shares its name with its substitute, and a canary with what it may replace one day:
-        // neither is a duplicate.
+        // An unknown original has the same name as its replacement, and a canary the same as the allocation that it
+        // will replace: neither is a duplicate.
         let apart = |alloc: &&'a Alloc| group_deployment.is_canarying() && canaries.contains(alloc);
         let alone = |alloc: &&'a Alloc| !has_substitute(cx, alloc, &lost) && !apart(alloc);
         let names = Names::new(count, held.iter().filter(alone));
@@ -81,7 +81,7 @@ impl<'a, 'c> Reconciler<'a, 'c> {
         }
     }
 
-    /// What falls silent becomes unknown, and waits for its replacement or for its loss.
+    /// Allocations on nodes that disconnect become unknown; follow-up evaluations reschedule them or mark them as lost.
     pub fn disconnect(&mut self, plan: &mut GroupPlan<'a>, follow_ups: &mut FollowUps) {
         let cx = self.cx;
         let expiry = |alloc: &'a Alloc| (cx.now.plus(alloc.lost_after()), alloc);
@@ -102,14 +102,14 @@ impl<'a, 'c> Reconciler<'a, 'c> {
         }
     }
 
-    /// The evaluation the allocation names is still to come.
+    /// The evaluation that the allocation waits for is still pending.
     fn is_awaiting(&self, alloc: &Alloc) -> bool {
         let named = alloc.follow_up.and_then(|id| self.cx.state.evals.lookup(id));
         named.is_some_and(|eval| !eval.status.is_terminal() && eval.facts.wait_until > self.cx.now)
     }
 
-    /// Stops what is lost. True if a client may still be ending one of the group's lost allocations: then
-    /// nothing new is placed yet.
+    /// Stops what is lost. True if a client may still be stopping one of the group's lost allocations: then nothing new
+    /// is placed yet.
     pub fn stop_lost(
         &mut self,
         allocs: &[&'a Alloc],
@@ -119,8 +119,8 @@ impl<'a, 'c> Reconciler<'a, 'c> {
         let cx = self.cx;
         let ends = |alloc: &'a Alloc| client_stops_at(cx, alloc).map(|time| (time, alloc));
         let waiting: Vec<(Time, &Alloc)> = self.lost.iter().filter_map(ends).collect();
-        // The reference remembers such a wait only in the evaluation that began it; any other evaluation
-        // of the job would place the replacement early.
+        // In Nomad only the evaluation that began such a wait knows of it; any other evaluation of the job would place
+        // the replacement early.
         let began_before = allocs.iter().any(|alloc| {
             let given_up = alloc.desired == Desired::Stop && alloc.client == ClientStatus::Lost;
             given_up && alloc.next.is_none() && client_stops_at(cx, alloc).is_some()
@@ -133,8 +133,8 @@ impl<'a, 'c> Reconciler<'a, 'c> {
         waits
     }
 
-    /// More than wanted: once canaries were promoted, what they replace goes first; then migrating ones with the
-    /// highest names, then the highest names, then duplicates. Unknown ones are not counted and hardly ever chosen.
+    /// Stops allocations above the count: after a promotion first those that the canaries replace, then migrating ones
+    /// with the highest names, then those with the highest names, then duplicates. Unknown ones do not count.
     pub fn stop_surplus(&mut self, plan: &mut GroupPlan<'a>) {
         let mut working = self.untainted.clone();
         if self.group_deployment.is_canarying() {
@@ -178,7 +178,7 @@ impl<'a, 'c> Reconciler<'a, 'c> {
         }
     }
 
-    /// Tells what the wanted version leaves alone, changes in place, or replaces.
+    /// Sorts allocations by what the current version means for them. Returns those with a destructive update.
     pub fn update(
         &mut self,
         plan: &mut GroupPlan<'a>,
@@ -194,8 +194,8 @@ impl<'a, 'c> Reconciler<'a, 'c> {
                     plan.in_place.push(alloc);
                     changed += u32::from(!substituted);
                 }
-                // Its substitute is updated. Two successors would be one too many, and should it come back,
-                // it ends for being of an older version.
+                // Its replacement is updated. A second successor would be one too many, and if the original reconnects
+                // it is stopped because its version is older.
                 Update::Destructive if substituted => plan.desired.ignore += 1,
                 Update::Destructive => {
                     destructive.push(alloc);
@@ -209,7 +209,7 @@ impl<'a, 'c> Reconciler<'a, 'c> {
         destructive
     }
 
-    /// So many more have to be healthy before a deployment that begins now is complete.
+    /// A deployment that begins now waits for this many more healthy allocations.
     pub fn expect(&mut self, more: u32) {
         if !self.group_deployment.existing {
             self.group_deployment.goal.desired_total += more;
@@ -217,13 +217,13 @@ impl<'a, 'c> Reconciler<'a, 'c> {
     }
 
     pub fn free_name(&mut self, alloc: &'a Alloc) {
-        // What has a substitute was never counted as a holder.
+        // What has a replacement was never counted.
         if !has_substitute(self.cx, alloc, &self.lost) {
             self.names.free(alloc.name_index);
         }
     }
 
-    /// The predecessor's name, unless another allocation has it as well.
+    /// The predecessor's name, unless another allocation has it too.
     pub fn name_for(&mut self, previous: &Alloc) -> u32 {
         let index = previous.name_index;
         if !self.names.is_shared(index) {
@@ -234,7 +234,7 @@ impl<'a, 'c> Reconciler<'a, 'c> {
     }
 }
 
-/// Which of several goes first: of one name the older version, then the younger allocation.
+/// The order in which surplus is stopped: of one name the older version first, then the younger allocation.
 fn by_preference<'a>(mut allocs: Vec<&'a Alloc>) -> Vec<&'a Alloc> {
     let key = |alloc: &&'a Alloc| {
         let version = (alloc.version.job_created, alloc.version.version);
@@ -245,12 +245,12 @@ fn by_preference<'a>(mut allocs: Vec<&'a Alloc>) -> Vec<&'a Alloc> {
     allocs
 }
 
-/// Cut off, and something runs in its stead that this pass does not give up.
+/// It is unknown, and a replacement runs that this pass does not mark as lost.
 pub fn has_substitute<'a>(cx: &PassContext<'a>, alloc: &'a Alloc, lost: &AllocSet<'a>) -> bool {
     alloc.client == ClientStatus::Unknown && is_replaced(cx, alloc, lost)
 }
 
-/// When the client of a lost allocation stops it by itself, if that is still to come.
+/// When the client of a lost allocation will have stopped it by itself, if that is in the future.
 fn client_stops_at(cx: &PassContext, alloc: &Alloc) -> Option<Time> {
     let group = alloc.version.group(&alloc.group)?;
     let span = group.disconnect.as_ref()?.stop_on_client_after?.0;

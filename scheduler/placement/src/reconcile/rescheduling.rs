@@ -1,4 +1,4 @@
-//! Which allocations are to be replaced, now or later (section 4.5).
+//! Which allocations are rescheduled, now or later.
 
 use base::{Duration, Time};
 use model::{ClientStatus, Trigger};
@@ -9,13 +9,13 @@ use super::alloc_set::AllocSet;
 use super::classify::{NodeCondition, node_condition, replaces};
 use crate::reschedule;
 
-/// Two clocks may differ by this: what is due so soon is due.
+/// The tolerance for clocks that differ: what is due this soon is due now.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(1);
 
-/// Moments closer than this to the first of them share a follow-up evaluation.
+/// Due times closer than this to the first of them share a follow-up evaluation.
 pub const WINDOW: Duration = Duration::from_secs(5);
 
-/// What became of a set of allocations.
+/// A set of allocations, divided by when they are rescheduled.
 #[derive(Debug, Default)]
 pub struct Rescheduling<'a> {
     pub untainted: AllocSet<'a>,
@@ -25,16 +25,16 @@ pub struct Rescheduling<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Decision {
-    /// Has been replaced or is to be replaced by a fresh one: does not count.
+    /// It was replaced, or a new allocation takes its place: it does not count.
     Skip,
     Stays,
     Candidate(Option<Time>),
 }
 
 impl<'a> Rescheduling<'a> {
-    /// Of allocations on nodes that are heard, and of cut-off ones whose node stays silent.
+    /// For allocations on connected nodes, and for unknown ones whose node stays disconnected.
     ///
-    /// `lost` are the allocations that this pass gives up: they replace nothing any more.
+    /// `lost` are the allocations that this pass marks as lost: they count as replacements no more.
     pub fn of(cx: &PassContext<'a>, set: &AllocSet<'a>, lost: &AllocSet<'a>) -> Rescheduling<'a> {
         Rescheduling::split(cx, set, |alloc| {
             if alloc.next.is_some() && alloc.is_terminal() {
@@ -49,7 +49,7 @@ impl<'a> Rescheduling<'a> {
         })
     }
 
-    /// Of allocations whose node falls silent in this pass.
+    /// For allocations that become unknown in this pass.
     pub fn of_disconnecting(cx: &PassContext<'a>, set: &AllocSet<'a>) -> Rescheduling<'a> {
         Rescheduling::split(cx, set, |alloc| {
             if !replaces(alloc) {
@@ -68,7 +68,7 @@ impl<'a> Rescheduling<'a> {
         for alloc in set.iter() {
             match decide(alloc) {
                 Decision::Skip => {}
-                // A deployment decides itself what becomes of its members.
+                // The deployment decides what becomes of its members.
                 Decision::Candidate(_) if cx.rollout.active().is_some() && is_member(cx, alloc) => {
                     due.untainted.insert(alloc);
                 }
@@ -77,7 +77,7 @@ impl<'a> Rescheduling<'a> {
                 }
                 Decision::Candidate(Some(time)) if is_due(cx, alloc, time) => due.now.insert(alloc),
                 Decision::Candidate(Some(time)) => {
-                    // No substitute yet: until then it counts as if it ran.
+                    // Until it is replaced it counts as if it ran.
                     due.untainted.insert(alloc);
                     due.later.push((time, alloc));
                 }
@@ -88,16 +88,16 @@ impl<'a> Rescheduling<'a> {
     }
 }
 
-/// Part of the wanted version's deployment, which has not asked for it to be replaced.
+/// It is part of the current deployment, which has not requested that it be rescheduled.
 fn is_member(cx: &PassContext, alloc: &Alloc) -> bool {
     cx.rollout.holds(alloc) && !alloc.transition.reschedule
 }
 
-/// The reference replaces an unknown allocation only in the one evaluation that was made for it. Here any
-/// evaluation does, so that an evaluation that found no room, or was canceled, loses nothing.
+/// Nomad replaces an unknown allocation only in the one evaluation that was created for it. Here any evaluation does,
+/// so that nothing is lost if that evaluation found no room or was canceled.
 fn of_unknown<'a>(cx: &PassContext<'a>, alloc: &'a Alloc, lost: &AllocSet<'a>) -> Decision {
     let since = alloc.last_unknown();
-    // P1: once its node is heard again, it is the original's turn.
+    // P1: once its node is connected again, the original goes on.
     if node_condition(cx.state, alloc) == NodeCondition::Present
         || !replaces(alloc)
         || since == Time::ZERO
@@ -137,15 +137,15 @@ fn is_due(cx: &PassContext, alloc: &Alloc, time: Time) -> bool {
     own || time.since(cx.now) <= CLOCK_TOLERANCE || is_awaited(cx, time)
 }
 
-/// This evaluation was made for allocations that are due in its window. Which ones is not stored with
-/// those that failed: their due time says it.
+/// This evaluation was created for allocations that are due in its window. A failed allocation does not store which
+/// evaluation it waits for: that follows from its due time.
 fn is_awaited(cx: &PassContext, time: Time) -> bool {
     let facts = &cx.eval.facts;
     let made_for_it = matches!(facts.trigger, Trigger::RescheduleLater | Trigger::AllocFailure);
     made_for_it && facts.wait_until != Time::ZERO && time.since(facts.wait_until) < WINDOW
 }
 
-/// Some successor, however far down the chain, is still wanted and not being given up.
+/// Some successor, however far down the chain, is neither being stopped nor marked as lost.
 pub fn is_replaced<'a>(cx: &PassContext<'a>, alloc: &'a Alloc, lost: &AllocSet<'a>) -> bool {
     successors(cx, alloc).any(|successor| !successor.is_stopping() && !lost.contains(successor))
 }
@@ -154,6 +154,6 @@ pub fn is_replaced<'a>(cx: &PassContext<'a>, alloc: &'a Alloc, lost: &AllocSet<'
 pub fn successors<'a>(cx: &PassContext<'a>, alloc: &'a Alloc) -> impl Iterator<Item = &'a Alloc> {
     let state = cx.state;
     let next = move |alloc: &&'a Alloc| alloc.next.and_then(|id| state.allocs.lookup(id));
-    // A chain is as long as its allocations are many: the bound only guards against a damaged log.
+    // A chain cannot be longer than the job has allocations. The bound only guards against a damaged log.
     std::iter::successors(next(&alloc), next).take(cx.job.allocs.len())
 }

@@ -1,7 +1,7 @@
-//! How fast a destructive update of a job proceeds that runs to its end on every node: it has no deployment to pace it.
+//! The pace of a destructive update of a sysbatch job, which has no deployment.
 //!
-//! A replaced allocation counts as settled when it has ended, or been running, unchanged, for the group's
-//! `min_healthy_time`. At most `max_parallel` may be unsettled; the rest waits for a follow-up evaluation.
+//! A new allocation is settled when it is terminal, or has been running unchanged for the group's `min_healthy_time`.
+//! At most `max_parallel` may be unsettled; the rest waits for a follow-up evaluation.
 
 use base::{Duration, Time};
 use model::ClientStatus;
@@ -11,11 +11,11 @@ use state::alloc::Alloc;
 use super::PassContext;
 use super::deployment::{max_parallel, update_block};
 
-/// What canonicalisation fills in.
+/// The defaults that job canonicalisation fills in.
 const MIN_HEALTHY_TIME: Duration = Duration::from_secs(10);
 const PROGRESS_DEADLINE: Duration = Duration::from_secs(600);
 
-/// How long an allocation usually takes from being placed to running; sooner there is nothing to see.
+/// How long an allocation usually takes from being placed to running. It makes no sense to look sooner.
 const START: Duration = Duration::from_secs(5);
 
 /// What an update may do in this pass.
@@ -27,13 +27,13 @@ pub struct UpdateAllowance {
     pub again: NextCheck,
 }
 
-/// When to look at an update again. Never, when nothing moved for the progress deadline or nothing finds room: then
-/// the update rests until something else happens to the job.
+/// When to look at an update again. Never, if nothing changed within the progress deadline or nothing can be placed:
+/// then the update continues with the next evaluation of the job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NextCheck {
     /// The next unsettled one may have settled.
     pub settled: Option<Time>,
-    /// What this pass may place may have settled, if it is placed at all.
+    /// What this pass places may have settled, if anything is placed.
     pub placed: Option<Time>,
 }
 
@@ -43,7 +43,7 @@ impl NextCheck {
         NextCheck { settled: sooner(self.settled, other.settled), placed: sooner(self.placed, other.placed) }
     }
 
-    /// When to look, now that it is known whether the pass placed anything.
+    /// The time, once it is known whether the pass placed anything.
     pub fn at(self, placed: bool) -> Option<Time> {
         self.settled.into_iter().chain(self.placed.filter(|_| placed)).min()
     }
@@ -54,7 +54,7 @@ impl UpdateAllowance {
         UpdateAllowance { allowance: usize::MAX, again: NextCheck { settled: None, placed: None } };
 }
 
-/// `members` are the allocations that stay in the group, whatever their version.
+/// How many allocations may be replaced now. `members` are those that stay in the group, of any version.
 pub fn allowance<'a>(
     cx: &PassContext,
     group: &TaskGroup,

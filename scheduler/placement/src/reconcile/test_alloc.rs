@@ -14,7 +14,7 @@ pub struct TestAlloc {
     pub alloc: Alloc,
 }
 
-/// A group whose allocations are lost after so many seconds of silence.
+/// A group whose allocations are lost when their node is disconnected for so many seconds.
 pub fn lost_after(secs: i64, replace: bool) -> TaskGroup {
     let strategy = DisconnectStrategy {
         lost_after: Some(Duration::from_secs(secs).into()),

@@ -1,4 +1,4 @@
-//! Constraints: what a job demands of a node's attributes.
+//! Constraints: conditions on a node's attributes.
 
 mod operand;
 mod version;
@@ -11,7 +11,7 @@ use state::node::NodeCold;
 pub use operand::{Operand, boolean};
 pub use version::satisfies_semver;
 
-/// One constraint, ready to be held against nodes.
+/// One constraint, parsed so that it can be checked on many nodes.
 #[derive(Clone, Debug)]
 pub struct ConstraintCheck {
     /// As the job wrote it: the reason in metrics.
@@ -19,7 +19,7 @@ pub struct ConstraintCheck {
     left: Target,
     right: Target,
     test: Operand,
-    /// It looks at something that nodes of one class do not share.
+    /// It looks at a `unique.` attribute, which nodes of one class do not share.
     pub escapes: bool,
 }
 
@@ -53,7 +53,7 @@ pub enum Target {
     Pool,
     Attribute(String),
     Meta(String),
-    /// Names nothing: never found.
+    /// Not a known target: never found.
     Nothing,
 }
 

@@ -4,7 +4,7 @@ use regex::Regex;
 
 use super::version;
 
-/// What has to be true of the two sides.
+/// The operand of a constraint: what has to be true of the two sides.
 #[derive(Clone, Debug)]
 pub enum Operand {
     Equal,
@@ -17,9 +17,9 @@ pub enum Operand {
     Regexp(Pattern),
     ContainsAll,
     ContainsAny,
-    /// Judged elsewhere: `distinct_hosts` and `distinct_property`.
+    /// Checked elsewhere: `distinct_hosts` and `distinct_property`.
     Elsewhere,
-    /// An operand nobody knows.
+    /// An unknown operand.
     Never,
 }
 
@@ -107,7 +107,7 @@ fn compare(left: &str, right: &str) -> Option<Ordering> {
     Some(left.cmp(right))
 }
 
-/// As the reference reads booleans.
+/// Parses a boolean as Nomad does.
 pub fn boolean(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(true),

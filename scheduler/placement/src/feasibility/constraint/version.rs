@@ -1,6 +1,6 @@
 use std::cmp::Ordering;
 
-/// Numbers, perhaps a pre-release. Build metadata takes no part in anything.
+/// Numbers and an optional pre-release. Build metadata is ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Version {
     /// At least three.

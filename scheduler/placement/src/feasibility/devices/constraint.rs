@@ -19,7 +19,7 @@ enum Side {
     Kind,
     Attribute(String),
     Literal(Value<'static>),
-    /// Names nothing: never found.
+    /// Not a known target: never found.
     Nothing,
 }
 
@@ -29,12 +29,12 @@ impl DeviceConstraint {
         DeviceConstraint { left: Side::of(left), right: Side::of(right), test: Operand::of(operand, literal) }
     }
 
-    /// It speaks of instances one by one.
+    /// It has to be checked for each instance.
     pub fn is_of_ids(&self) -> bool {
         matches!(self.left, Side::Ids) || matches!(self.right, Side::Ids)
     }
 
-    /// `instance`: the only one that is looked at, else all of them.
+    /// `instance`: only this one is checked; `None`: all of them.
     pub fn holds(&self, device: &NodeDeviceResource, instance: Option<&str>) -> bool {
         let left = self.left.resolve(device, instance);
         let right = self.right.resolve(device, instance);

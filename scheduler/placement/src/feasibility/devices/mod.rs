@@ -1,5 +1,4 @@
-//! Devices of nodes, such as graphics cards: whether a node has what a group asks for, and which instances each
-//! task is given.
+//! Devices of nodes, such as GPUs: whether a node has what a group requests, and which instances each task gets.
 
 mod constraint;
 mod value;
@@ -20,7 +19,7 @@ pub struct DeviceId {
 }
 
 impl DeviceId {
-    /// The instances that an allocation was given.
+    /// The instances that an allocation has.
     pub fn all<'a>(given: impl IntoIterator<Item = &'a AllocatedDeviceResource>) -> BTreeSet<DeviceId> {
         let of = |device: &'a AllocatedDeviceResource| {
             device.device_ids.iter().map(|id| DeviceId::of(&device.vendor, &device.kind, &device.name, id))
@@ -39,13 +38,13 @@ impl DeviceId {
     }
 }
 
-/// What a group asks for, in the order of its tasks and their requests.
+/// The device requests of a group, in the order of its tasks.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceRequests {
     requests: Vec<DeviceRequest>,
 }
 
-/// What one placement is given.
+/// The devices of one placement.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeviceAssignment {
     /// By name of the task, in the order of the group.
@@ -67,12 +66,12 @@ impl DeviceRequests {
         self.requests.is_empty()
     }
 
-    /// Each request by the name it was written with, and how many instances.
+    /// The requests of all tasks.
     pub fn requests(&self) -> &[DeviceRequest] {
         &self.requests
     }
 
-    /// The node has healthy instances of everything, whoever uses them. Otherwise: `missing devices`.
+    /// The node has enough healthy instances, in use or not. If not, the reason is `missing devices`.
     pub fn exists(&self, node: &Node) -> bool {
         let mut groups: Vec<(&NodeDeviceResource, usize)> =
             sorted(node).into_iter().map(|device| (device, healthy(device).count())).collect();
@@ -161,7 +160,7 @@ impl DeviceRequest {
         self.count
     }
 
-    /// The device is of the kind asked for, whoever uses it.
+    /// The device matches the request, in use or not.
     pub fn accepts(&self, device: &NodeDeviceResource) -> bool {
         self.kind == device.kind
             && self.vendor.as_ref().is_none_or(|vendor| *vendor == device.vendor)
@@ -169,7 +168,7 @@ impl DeviceRequest {
             && self.constraints.iter().all(|rule| rule.holds(device, None))
     }
 
-    /// Instances of a device that may be given, used ones too: healthy, and each by itself as the constraints want.
+    /// The healthy instances of a device that meet the constraints on ids, including those in use.
     pub fn instances<'d>(&self, device: &'d NodeDeviceResource) -> Vec<&'d str> {
         let mut ids: Vec<&str> = healthy(device).collect();
         ids.retain(|id| {

@@ -3,10 +3,10 @@ use std::cmp::Ordering;
 
 use model::document::Attribute;
 
-/// What one side of a device constraint is.
+/// The value of one side of a device constraint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value<'a> {
-    /// As it is written; attributes that are no text have none.
+    /// As written in the job; attributes that are numbers or booleans have none.
     text: Option<Cow<'a, str>>,
     typed: Typed,
 }
@@ -20,7 +20,7 @@ enum Typed {
     Fraction(f64, Option<Base>),
 }
 
-/// What a unit measures. Only what has one base can be compared.
+/// What a unit measures. Only values with the same base can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Base {
     Byte,
@@ -52,7 +52,7 @@ const UNITS: [(&str, Base, i128); 19] = [
     ("GW", Base::Watt, 1_000_000_000_000),
 ];
 
-/// Of one letter, so that it is looked for only when no longer one fits.
+/// Tried last, because its one letter is also the end of longer units.
 const WATT: (&str, Base, i128) = ("W", Base::Watt, 1_000);
 
 impl<'a> Value<'a> {
@@ -60,7 +60,7 @@ impl<'a> Value<'a> {
         Value { text: Some(text.into()), typed: Typed::Text }
     }
 
-    /// What stands in a job: a number with a unit or without, a boolean, or else a text.
+    /// A literal in the job: a number with or without a unit, a boolean, or else a text.
     pub fn literal(text: &str) -> Value<'static> {
         let (number, unit) = split(text);
         let typed = match (number.parse::<i64>(), number.parse::<f64>()) {
@@ -73,7 +73,7 @@ impl<'a> Value<'a> {
         Value { text: Some(text.to_string().into()), typed }
     }
 
-    /// What a node says of a device. An unknown unit counts as none; an attribute without a value is not there.
+    /// An attribute of a node's device. An unknown unit counts as none; an attribute without a value is missing.
     pub fn attribute(attribute: &'a Attribute) -> Option<Value<'a>> {
         let unit = known(&attribute.unit);
         let typed = |typed| Some(Value { text: None, typed });
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_nobody_knows_is_none() {
+    fn an_unknown_unit_counts_as_none() {
         let attribute = Attribute { int: Some(3), unit: "furlong".into(), ..Attribute::default() };
         let value = Value::attribute(&attribute).unwrap();
         assert_eq!(value.compare(&Value::literal("3")), Some(Ordering::Equal));

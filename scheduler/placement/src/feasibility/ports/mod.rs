@@ -1,7 +1,7 @@
-//! Host ports on the addresses of one node: which are free where, and what an allocation is given.
+//! Host ports on the addresses of one node: which are free on which address, and which ones an allocation gets.
 //!
 //! A port may be in use on one address of a node and free on another. Where a node has one address only, the set of
-//! ports that the state keeps for it says everything, and nothing is copied.
+//! ports that the state keeps for it is enough, and nothing is copied.
 
 use base::Rng;
 use model::document::{NetworkResource, Node, Port, TaskGroup};
@@ -11,7 +11,7 @@ use state::node::{NodeCold, PortSet};
 
 use crate::feasibility::constraint::Target;
 
-/// Where dynamic ports come from on a node that does not say, both ends included.
+/// The default range of dynamic ports, both ends included.
 const DYNAMIC: (u16, u16) = (20_000, 32_000);
 
 /// The ports of one allocation, in the order of its template: by label.
@@ -23,15 +23,15 @@ pub struct PortRequest {
 #[derive(Clone, Debug)]
 struct WantedPort {
     label: String,
-    /// The host network it has to be on.
+    /// The name of its host network.
     alias: Target,
-    /// `None`: any that is free.
+    /// `None`: a dynamic port.
     number: Option<i64>,
-    /// Somebody else may have it as well.
+    /// Other allocations may use it too (`ignore_collision`).
     may_collide: bool,
 }
 
-/// What is given: as many of each as there are ports, but no addresses where all are the node's first one.
+/// A number and an address for each port. `addresses` is empty if all are the node's first address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortAssignment {
     pub numbers: Vec<u16>,
@@ -63,15 +63,15 @@ impl PortRequest {
         self.ports.is_empty()
     }
 
-    /// Static ports by number, for those who may have to make room for them.
+    /// The numbers of the static ports that nobody else may use.
     pub fn fixed(&self) -> impl Iterator<Item = u16> {
         self.ports.iter().filter(|port| !port.may_collide).filter_map(|port| u16::try_from(port.number?).ok())
     }
 
     /// A number and an address for each port, on the first address of its host network where it is free.
     ///
-    /// A dynamic port begins at a drawn place, so that one that was just given back is not the first to be given out
-    /// again, and goes on upwards from there to the first free one, around the end.
+    /// A dynamic port is the first free one from a random start upwards, wrapping around at the end of the range. So a
+    /// port that was just released is not the first to be used again.
     ///
     /// # Errors
     /// The exhausted dimension.
@@ -150,17 +150,17 @@ impl WantedPort {
     }
 }
 
-/// A port that an allocation has.
+/// A port in use by an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldPort<'a> {
-    /// `None`: the node's first.
+    /// `None`: the node's first address.
     pub address: Option<&'a str>,
     pub number: u16,
-    /// Others may have it as well.
+    /// Other allocations may use it too.
     pub may_collide: bool,
 }
 
-/// [`HeldPort`] by itself.
+/// [`HeldPort`] that owns its data.
 #[derive(Clone, Debug)]
 pub struct OwnedPort {
     address: Option<String>,
@@ -198,7 +198,7 @@ pub fn held<'a>(
     })
 }
 
-/// One node's addresses, and what is taken on each.
+/// One node's addresses, and the ports in use on each.
 #[derive(Clone, Debug)]
 pub struct Addresses<'a> {
     list: Vec<Address<'a>>,
@@ -217,17 +217,18 @@ struct Address<'a> {
 
 #[derive(Clone, Debug)]
 enum Taken<'a> {
-    /// There is one address.
+    /// The node has one address.
     Here(&'a PortSet),
-    /// By the place of the address.
+    /// By the index of the address.
     On(Vec<PortSet>),
 }
 
 impl<'a> Addresses<'a> {
-    /// `taken` is what is in use on any address of the node; `held` tells where, and is asked only if that matters.
+    /// `taken` is what is in use on any address of the node. `held` returns the address of each port; it is called only
+    /// if that matters.
     ///
     /// # Errors
-    /// The exhausted dimension: what the node says of itself cannot be read, or two allocations on it have one port.
+    /// The exhausted dimension: the node's reserved ports are invalid, or two allocations on it have the same port.
     pub fn of<'h, I: Iterator<Item = HeldPort<'h>>>(
         node: &'a Node,
         taken: &'a PortSet,
@@ -263,7 +264,7 @@ impl<'a> Addresses<'a> {
         Ok(sets)
     }
 
-    /// The addresses of a host network, by their places.
+    /// The indexes of the addresses of a host network.
     fn places(&self, alias: &str) -> impl Iterator<Item = usize> {
         self.list.iter().enumerate().filter(move |(_, address)| address.alias == alias).map(|(at, _)| at)
     }
@@ -278,8 +279,8 @@ impl<'a> Addresses<'a> {
     }
 }
 
-/// The addresses that ports can be on. A node that names none as its default one has those of its networks; one that
-/// names none at all has one without a name. `None` if what it reserves cannot be read.
+/// The addresses that ports can be on. A node without an address with the alias `default` gets those of its networks as
+/// such; one without any address gets one empty address. `None` if the reserved ports are invalid.
 fn list(node: &Node) -> Option<Vec<Address<'_>>> {
     let networks = node.node_resources.iter().flat_map(|resources| &resources.node_networks);
     let told = networks.flat_map(|network| &network.addresses).map(|address| {
@@ -311,7 +312,7 @@ fn range(node: &Node) -> (u16, u16) {
     if range.0 <= range.1 { range } else { DYNAMIC }
 }
 
-/// A list such as `22,80,8500-8600`. `None` if it is none.
+/// Parses a list such as `22,80,8500-8600`. `None` if it is invalid.
 fn ranges(text: &str) -> Option<Vec<(u16, u16)>> {
     let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
     let range = |part: &str| {

@@ -118,7 +118,7 @@ fn dynamic_ports_are_free_and_differ() {
     assert!(offer(&node, &ask(vec![], three("private")), &held).is_ok());
 }
 
-/// J25: the node's own part of it; others are judged by themselves.
+/// J25, the part that concerns the node itself.
 #[test]
 fn a_node_on_which_two_have_one_port_is_full() {
     let node = cold(&BOTH[..1], "");

@@ -9,23 +9,23 @@ pub struct CsiVolumeRequests {
     requests: Vec<VolumeRequest>,
 }
 
-/// Somebody who may write to a volume.
+/// An allocation that may write to a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     pub alloc: AllocId,
-    /// `None`: the allocation is not known any more.
+    /// `None`: the allocation was garbage collected.
     pub job: Option<JobKey>,
 }
 
-/// What is known of volumes beyond what a node says of itself.
+/// What the checks need to know of CSI volumes, apart from the node's own document.
 pub trait CsiVolumes {
     /// A volume of the job's namespace.
     fn volume(&self, id: &str) -> Option<&CSIVolume>;
-    /// Its plugin runs where it has to, and its storage is not exhausted.
+    /// Its plugin is healthy, and its storage is not exhausted.
     fn is_schedulable(&self, id: &str) -> bool;
-    /// How the volume is used now; empty while nobody does, and it is for its capabilities to say.
+    /// The access mode it is used with now; empty while it is not used, when its capabilities decide.
     fn access_mode(&self, id: &str) -> &str;
-    /// Who may write to it, by id.
+    /// The allocations that may write to it, by id.
     fn writers(&self, id: &str) -> Vec<Claim>;
     /// How many volumes of the plugin will be in use on the node.
     fn in_use(&self, plugin: &str) -> usize;
@@ -40,9 +40,9 @@ impl CsiVolumeRequests {
         self.requests.is_empty()
     }
 
-    /// The volumes that the allocation with this number in its name asks for and that nobody registered, by id.
+    /// The ids of volumes that the allocation with this number in its name requests and that are not registered.
     ///
-    /// No node will do while there are any: the reason names them, and what the evaluation waits for are
+    /// No node is feasible while there are any. The reason lists them, and the blocked evaluation waits for
     /// their [`VolumeKey::resource`](model::VolumeKey::resource)s.
     pub fn missing(&self, name_index: u32, known: &impl CsiVolumes) -> Vec<String> {
         let mut ids: Vec<String> = self.requests.iter().map(|request| source(request, name_index)).collect();
@@ -69,7 +69,7 @@ impl CsiVolumeRequests {
         }
         for request in &self.requests {
             let source = source(request, name_index);
-            let volume = known.volume(&source).expect("those that are missing were told");
+            let volume = known.volume(&source).expect("missing volumes were reported above");
             on_node(volume, id, node, known)?;
             claims(volume, &source, request.read_only, job, known)?;
         }
@@ -90,14 +90,14 @@ fn on_node(volume: &CSIVolume, id: NodeId, node: &Node, known: &impl CsiVolumes)
         return Err(format!("CSI plugin {name} is unhealthy on client {id}"));
     }
     let most = plugin.node_info.as_ref().map_or(0, |info| info.max_volumes);
-    // None means that the plugin sets no limit.
+    // Zero means that the plugin sets no limit.
     if most > 0 && i64::try_from(known.in_use(name)).unwrap_or(i64::MAX) >= most {
         return Err(format!("CSI plugin {name} has the maximum number of volumes on client {id}"));
     }
     if is_accessible(volume, plugin) { Ok(()) } else { Err("did not meet topology requirement".to_string()) }
 }
 
-/// The node is where the volume can be reached from: it has every segment of one of its topologies.
+/// The volume is accessible from the node: the node has every segment of one of the volume's topologies.
 fn is_accessible(volume: &CSIVolume, plugin: &CSIInfo) -> bool {
     let own = plugin.node_info.as_ref().and_then(|info| info.accessible_topology.as_ref());
     volume.topologies.is_empty()

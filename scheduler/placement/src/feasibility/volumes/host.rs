@@ -4,7 +4,7 @@ use model::document::{HostVolume, HostVolumeInfo, Node, TaskGroup, VolumeRequest
 
 use super::{of_type, or, source};
 
-/// The reason of a node without them.
+/// The reason in metrics.
 pub const MISSING: &str = "missing compatible host volumes";
 
 /// The host volumes a group mounts.
@@ -13,9 +13,9 @@ pub struct HostVolumeRequests {
     requests: Vec<VolumeRequest>,
 }
 
-/// What is known of the volumes of one node, beyond what it says of itself.
+/// What the checks need to know of host volumes, apart from the node's own document.
 pub trait HostVolumes {
-    /// A volume of the job's namespace that was made on a node, by its id.
+    /// A dynamic host volume of the job's namespace, by its id.
     fn volume(&self, id: &str) -> Option<HostVolume>;
     /// Some allocation that will be on the node may write to the volume of that name; see [`writes`].
     fn is_written(&self, name: &str) -> bool;
@@ -32,7 +32,7 @@ impl HostVolumeRequests {
         self.requests.is_empty()
     }
 
-    /// The allocation with this number in its name finds all of them. Otherwise: [`MISSING`].
+    /// The node has all volumes for the allocation with this number in its name. If not, the reason is [`MISSING`].
     pub fn holds(&self, node: &Node, name_index: u32, known: &impl HostVolumes) -> bool {
         self.requests.iter().all(|request| {
             let source = source(request, name_index);
@@ -46,7 +46,7 @@ impl HostVolumeRequests {
     }
 }
 
-/// A volume of the node's configuration has no id to come back to.
+/// A volume of the node's configuration has no id, so it cannot be sticky.
 fn is_static_fit(info: &HostVolumeInfo, request: &VolumeRequest) -> bool {
     !request.sticky && (request.read_only || !info.read_only)
 }
@@ -69,7 +69,7 @@ fn is_fit(volume: &HostVolume, request: &VolumeRequest, source: &str, known: &im
     is_allowed && (!request.sticky || is_claimed(volume, &known.claims(source)))
 }
 
-/// Without claims that wait every volume will do.
+/// Without unmet claims every volume is allowed.
 fn is_claimed(volume: &HostVolume, unmet: &BTreeSet<String>) -> bool {
     unmet.is_empty() || unmet.contains(&volume.id)
 }
@@ -82,8 +82,8 @@ pub fn writes(group: Option<&TaskGroup>, name_index: u32, name: &str) -> bool {
     volumes.any(|request| !request.read_only && source(request, name_index) == name)
 }
 
-/// Volumes a group used and nobody of it uses now. `used`: what each of its allocations used, and whether that one
-/// lives.
+/// Volumes that a group used and none of its allocations uses now. `used`: the volume of each allocation, and whether
+/// it lives.
 pub fn unmet_claims<'a>(used: impl Iterator<Item = (&'a str, bool)>) -> BTreeSet<String> {
     let (mut claimed, mut met) = (BTreeSet::new(), BTreeSet::new());
     for (volume, lives) in used {

@@ -1,4 +1,4 @@
-//! Volumes: whether what a group wants to mount is on a node, or can be brought there.
+//! Volumes: whether the volumes that a group mounts are on a node or can be attached to it.
 
 mod csi;
 mod host;
@@ -15,12 +15,12 @@ fn of_type(group: &TaskGroup, kind: &str) -> Vec<VolumeRequest> {
     group.volumes.values().filter(|request| request.kind == kind).cloned().collect()
 }
 
-/// The volume that the allocation with this number in its name asks for.
+/// The volume that the allocation with this number in its name requests.
 fn source(request: &VolumeRequest, name_index: u32) -> String {
     if request.per_alloc { format!("{}[{name_index}]", request.source) } else { request.source.clone() }
 }
 
-/// Neither mode is taken for another: what a request leaves open is decided before.
+/// The mode of a request, or the default if it is empty.
 fn or<'a>(mode: &'a str, default: &'a str) -> &'a str {
     if mode.is_empty() { default } else { mode }
 }

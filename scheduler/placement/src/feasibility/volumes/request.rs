@@ -13,21 +13,21 @@ use super::{
 };
 use crate::feasibility::proposed::Proposed;
 
-/// The volumes of one allocation, and what is to be known of them wherever it goes.
+/// The volumes that one allocation requests, with what does not depend on the node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VolumeRequests {
     host: HostVolumeRequests,
     csi: CsiVolumeRequests,
-    /// Each allocation asks for something else.
+    /// Each allocation of the group requests different volumes, so they are placed one by one.
     pub one_by_one: bool,
     name_index: u32,
     job: Option<JobKey>,
-    /// What the group has to use again, by source.
+    /// Sticky volumes that the group has to use again, by source.
     claims: BTreeMap<String, BTreeSet<String>>,
     known: BTreeMap<String, CsiVolumeState>,
 }
 
-/// What the state says of a CSI volume.
+/// A CSI volume in the state.
 #[derive(Clone, Debug, PartialEq)]
 struct CsiVolumeState {
     volume: CSIVolume,
@@ -49,12 +49,12 @@ impl VolumeRequests {
         self.host.is_empty() && self.csi.is_empty()
     }
 
-    /// Some of them could be brought anywhere.
+    /// Some of them can be attached to other nodes.
     pub fn may_be_anywhere(&self) -> bool {
         !self.csi.is_empty()
     }
 
-    /// For the allocation of `job` with this number in its name, as things will be once the plan is carried out.
+    /// Reads the state for the allocation of `job` with this number in its name, with the plan in progress applied.
     pub fn resolve(
         &mut self,
         state: &State,
@@ -89,14 +89,14 @@ impl VolumeRequests {
         self.known = known.collect();
     }
 
-    /// Volumes that nobody registered, as an evaluation waits for them.
+    /// Volumes that are not registered, in the form in which a blocked evaluation waits for them.
     pub fn missing(&self, state: &State) -> Vec<String> {
         let Some(job) = self.job.as_ref().filter(|_| !self.csi.is_empty()) else { return Vec::new() };
         let ids = self.csi.missing(self.name_index, &self.on(state, None));
         ids.iter().map(|id| VolumeKey::new(VolumeKind::Csi, &job.namespace, id).resource()).collect()
     }
 
-    /// Why the node will not do, as the plan leaves it.
+    /// Why the node is infeasible, with the plan in progress applied.
     pub fn infeasible_reason(&self, state: &State, row: NodeRow, proposed: &Proposed) -> Option<String> {
         let job = self.job.as_ref()?;
         let known = self.on(state, Some((row, proposed)));
@@ -116,7 +116,7 @@ impl VolumeRequests {
     }
 }
 
-/// The volumes of that name that the group used, and that nobody of it uses any more.
+/// The volumes of that name that allocations of the group used and none of them uses now.
 fn claims(state: &State, job: &JobState, group: &str, source: &str, proposed: &Proposed) -> BTreeSet<String> {
     let id = |row: NodeRow| {
         let volumes = &state.nodes.cold(row).document.host_volumes;
@@ -139,7 +139,7 @@ fn claims(state: &State, job: &JobState, group: &str, source: &str, proposed: &P
     unmet_claims(used.chain(planned.filter_map(|row| Some((id(row)?, true)))))
 }
 
-/// What is known with a look at one node.
+/// The volumes as seen from one node.
 struct OnNode<'a> {
     resource_request: &'a VolumeRequests,
     state: &'a State,
@@ -147,8 +147,8 @@ struct OnNode<'a> {
 }
 
 impl OnNode<'_> {
-    /// Groups with volumes on the node, and the numbers in the names of their allocations: those that stay and those that
-    /// are planned. A group that is not known any more is none.
+    /// For each allocation on the node, running or planned: its group, the number in its name and its namespace. The
+    /// group is `None` if its definition no longer exists.
     fn users(&self) -> impl Iterator<Item = (Option<&TaskGroup>, u32, &str)> {
         self.at.into_iter().flat_map(|(row, proposed)| {
             let staying = proposed.staying(row).map(|alloc| {

@@ -1,6 +1,7 @@
-//! A board in the light of one evaluation: the job's own allocations, what the plan changes, what failed before.
+//! The node ranking as one evaluation sees it: with the job's own allocations, the changes of the plan in progress, and
+//! the nodes where predecessors failed.
 //!
-//! What an evaluation changes on a board it takes back when it is done, node by node.
+//! It writes to the shared [`NodeRanking`] and restores every changed node when it is dropped.
 
 mod preempting;
 
@@ -31,7 +32,7 @@ use crate::ranking::spread_groups::GroupBest;
 pub struct Sibling {
     pub row: NodeRow,
     pub same_group: bool,
-    /// It is wanted to end: it still keeps others off its host, but holds no value of a property.
+    /// It is being stopped: it still counts for `distinct_hosts`, but not for `distinct_property`.
     pub ending: bool,
 }
 
@@ -40,34 +41,34 @@ pub struct EvalRanking<'f> {
     state: &'f State,
     node_columns: &'f NodeColumns,
     ranking: &'f mut NodeRanking,
-    /// By position: the place in `changed_nodes_`, plus one. All zero when nothing is touched.
+    /// By position: the index in `changed_nodes`, plus one. All zero while no node is changed.
     marks: &'f mut [u32],
-    changed_nodes_: Vec<ChangedNode>,
-    /// How many the group wants: softens the anti-affinity.
+    changed_nodes: Vec<ChangedNode>,
+    /// The count of the group, by which the anti-affinity is divided.
     count: u32,
     distinct_hosts: Option<Distinct>,
     properties: Vec<DistinctProperty>,
     spreads: Spreads,
     penalised: Vec<u32>,
-    /// By lane.
+    /// By spread group.
     group_states: Vec<GroupState>,
     limit: Option<usize>,
-    /// What the last selection saw, where not everything is looked at.
+    /// What the last selection visited, where nodes are sampled.
     sample: Option<Sample>,
     preemptions: PreemptionResults<'f>,
 }
 
-/// A lane in the light of the plan so far.
+/// A spread group as the plan so far leaves it.
 #[derive(Clone, Copy, Debug, Default)]
 struct GroupState {
     spread: f64,
-    /// A value that its nodes share is used up.
+    /// A `distinct_property` value that its nodes share is used up.
     closed: bool,
-    /// Its best node, unless something about it changed.
+    /// Its best node, until something about the group changes. The inner `None`: it has no feasible node.
     best: Option<Option<RankedNode>>,
 }
 
-/// A node with everything that speaks for it. By the mean, then by the sum, then the lower id.
+/// A node with its total score. Ordered by the mean, then by the sum, then by the lower id.
 #[derive(Clone, Copy, Debug)]
 struct RankedNode {
     mean: f64,
@@ -75,7 +76,7 @@ struct RankedNode {
     position: u32,
 }
 
-/// A node that is not what its board says.
+/// A node that this evaluation sees differently from the shared ranking.
 #[derive(Debug)]
 struct ChangedNode {
     position: u32,
@@ -86,13 +87,13 @@ struct ChangedNode {
     penalised: bool,
 }
 
-/// The group a field is for.
+/// The group that is placed.
 #[derive(Clone, Copy, Debug)]
 pub struct RankedGroup<'f> {
     pub job: &'f Job,
     pub group: &'f TaskGroup,
     pub distinct_hosts: Option<Distinct>,
-    /// Only so many nodes are considered for each placement.
+    /// How many nodes are considered for each placement; `None`: all.
     pub limit: Option<usize>,
 }
 
@@ -111,7 +112,7 @@ impl<'f> EvalRanking<'f> {
             node_columns,
             ranking,
             marks,
-            changed_nodes_: Vec::new(),
+            changed_nodes: Vec::new(),
             count: of.group.count.unwrap_or(1).max(0) as u32,
             distinct_hosts: of.distinct_hosts,
             properties: DistinctProperty::of(of.job, of.group),
@@ -124,9 +125,9 @@ impl<'f> EvalRanking<'f> {
         };
         for sibling in siblings {
             if let Some(position) = node_columns.position(sibling.row) {
-                let changed_nodes_ = eval_ranking.touch(position);
-                changed_nodes_.of_job += 1;
-                changed_nodes_.of_group += u32::from(sibling.same_group);
+                let node = eval_ranking.touch(position);
+                node.of_job += 1;
+                node.of_group += u32::from(sibling.same_group);
             }
             if !sibling.ending {
                 eval_ranking.count(sibling.row, sibling.same_group, 1);
@@ -134,8 +135,8 @@ impl<'f> EvalRanking<'f> {
         }
         let changed = proposed.rows().filter_map(|row| node_columns.position(row));
         changed.for_each(|position| _ = eval_ranking.touch(position));
-        for at in 0..eval_ranking.changed_nodes_.len() {
-            eval_ranking.refresh(eval_ranking.changed_nodes_[at].position, proposed);
+        for at in 0..eval_ranking.changed_nodes.len() {
+            eval_ranking.refresh(eval_ranking.changed_nodes[at].position, proposed);
         }
         eval_ranking.group_states =
             vec![GroupState::default(); eval_ranking.ranking.spread_groups.iter().count()];
@@ -143,7 +144,7 @@ impl<'f> EvalRanking<'f> {
         eval_ranking
     }
 
-    /// From here on these nodes are looked at with suspicion: predecessors failed on them.
+    /// Gives these nodes the reschedule penalty: predecessors failed on them.
     pub fn penalise(&mut self, rows: &[NodeRow], proposed: &Proposed) {
         self.penalised = rows.iter().filter_map(|row| self.node_columns.position(*row)).collect();
         for position in self.penalised.clone() {
@@ -159,7 +160,7 @@ impl<'f> EvalRanking<'f> {
         }
     }
 
-    /// The best node for one more allocation, of all or of those that are visited.
+    /// The best node for one more allocation, of all nodes or of those that are sampled.
     pub fn best(&mut self, proposed: &Proposed, sampler: &mut Option<Sampler>, seed: u64) -> Option<u32> {
         let Some(limit) = self.limit else { return self.best_of_all(proposed) };
         let sampler = self.sampler(sampler, seed);
@@ -174,7 +175,7 @@ impl<'f> EvalRanking<'f> {
         known.get_or_insert_with(|| Sampler::new(nodes(), seed))
     }
 
-    /// The mean of what speaks for a node, if it will do.
+    /// The mean score of a node, if it is feasible.
     fn mean_of(&mut self, position: u32, proposed: &Proposed) -> Option<f64> {
         let GroupState { spread, closed, .. } = *self.group_state(position);
         if closed || !self.ranking.is_feasible(position) || !self.has_free_ports(position, proposed) {
@@ -212,7 +213,7 @@ impl<'f> EvalRanking<'f> {
         winner.map(|best| best.position)
     }
 
-    /// The highest scores, best first, as the contract shows them.
+    /// The highest scores, best first, as Nomad's API shows them.
     pub fn top(&mut self, proposed: &Proposed) -> Vec<NodeScoreMeta> {
         if let Some(sample) = &self.sample {
             let mut considered = sample.considered.clone();
@@ -222,7 +223,7 @@ impl<'f> EvalRanking<'f> {
         }
         loop {
             let best = self.ranked(SCORES_SHOWN);
-            // A node that does not hold leaves the game, and the rest is ranked again.
+            // A node without free ports becomes infeasible, and the rest is ranked again.
             if best.iter().all(|position| self.has_free_ports(*position, proposed)) {
                 return best.iter().filter_map(|position| self.shown(*position, proposed)).collect();
             }
@@ -247,7 +248,7 @@ impl<'f> EvalRanking<'f> {
         best.into_iter().take(count).map(|best| best.position).collect()
     }
 
-    /// The node itself, if it will do.
+    /// The position of this node, if it is feasible.
     pub fn only(&mut self, row: NodeRow, proposed: &Proposed) -> Option<u32> {
         let position = self.node_columns.position(row)?;
         let open = self.ranking.is_feasible(position) && !self.group_state(position).closed;
@@ -260,20 +261,20 @@ impl<'f> EvalRanking<'f> {
 
     /// The plan places one more of the group there.
     pub fn placed(&mut self, position: u32, proposed: &Proposed) {
-        let changed_nodes_ = self.touch(position);
-        changed_nodes_.of_group += 1;
-        changed_nodes_.of_job += 1;
+        let node = self.touch(position);
+        node.of_group += 1;
+        node.of_job += 1;
         self.count(self.row(position), true, 1);
         self.refresh_groups();
         self.refresh(position, proposed);
     }
 
-    /// The plan takes an allocation of the group away, so that its successor may have its place.
+    /// The plan stops an allocation of the group, so that its successor may be placed there.
     pub fn left(&mut self, alloc: &Alloc, proposed: &Proposed) {
         self.moved(alloc, -1, proposed);
     }
 
-    /// It stays after all.
+    /// The plan does not stop it after all.
     pub fn stayed(&mut self, alloc: &Alloc, proposed: &Proposed) {
         self.moved(alloc, 1, proposed);
     }
@@ -284,16 +285,16 @@ impl<'f> EvalRanking<'f> {
             self.refresh_groups();
         }
         if let Some(position) = self.node_columns.position(alloc.node) {
-            let changed_nodes_ = self.touch(position);
+            let node = self.touch(position);
             if alloc.takes_room() {
-                changed_nodes_.of_group = changed_nodes_.of_group.saturating_add_signed(change);
-                changed_nodes_.of_job = changed_nodes_.of_job.saturating_add_signed(change);
+                node.of_group = node.of_group.saturating_add_signed(change);
+                node.of_job = node.of_job.saturating_add_signed(change);
             }
             self.refresh(position, proposed);
         }
     }
 
-    /// Nodes as the board counts them, and those that distinct properties rule out.
+    /// The counts of the ranking, and the nodes that `distinct_property` rules out.
     pub fn metric(&mut self, everything: bool) -> model::document::AllocationMetric {
         let tally = self.tally();
         let example = |class| self.node_columns.example(class);
@@ -320,7 +321,7 @@ impl<'f> EvalRanking<'f> {
         tally
     }
 
-    /// How many nodes the last selection visited, if not all.
+    /// How many nodes the last selection visited; `None`: all.
     pub fn visited(&self) -> Option<usize> {
         self.sample.as_ref().map(|sample| sample.visited)
     }
@@ -344,7 +345,7 @@ impl<'f> EvalRanking<'f> {
         &mut self.group_states[self.ranking.spread_groups.number(position) as usize]
     }
 
-    /// Looks at the lanes anew, once counts have changed.
+    /// Computes the spread groups again after counts have changed.
     fn refresh_groups(&mut self) {
         self.spreads.settle();
         for (number, spread_group) in self.ranking.spread_groups.iter().enumerate() {
@@ -362,7 +363,7 @@ impl<'f> EvalRanking<'f> {
         self.properties.iter().zip(of_properties).any(|(property, value)| property.is_used_up(*value))
     }
 
-    /// One more or less of the job's allocations holds its node's values.
+    /// One more or one less of the job's allocations counts for the values of its node.
     fn count(&mut self, row: NodeRow, same_group: bool, change: i32) {
         if self.properties.is_empty() && self.spreads.is_empty() {
             return;
@@ -380,12 +381,12 @@ impl<'f> EvalRanking<'f> {
         }
     }
 
-    /// The checks that are put off until a node is about to be chosen. What fails them leaves the game.
+    /// Ports are checked only on the node that is about to be chosen. Without free ones it becomes infeasible.
     fn has_free_ports(&mut self, position: u32, proposed: &Proposed) -> bool {
         if self.ranking.requirements.dedicated.addresses.is_empty() {
             return true;
         }
-        // Whether there are free ports does not depend on where the search for them begins.
+        // Whether there are free ports does not depend on where the search begins.
         let mut anywhere = Rng::new(0);
         let assign_ports = self.ranking.requirements.dedicated.assign_ports(
             self.state,
@@ -403,16 +404,16 @@ impl<'f> EvalRanking<'f> {
         let mark = &mut self.marks[position as usize];
         if *mark == 0 {
             let saved = self.ranking.save(position);
-            self.changed_nodes_.push(ChangedNode {
+            self.changed_nodes.push(ChangedNode {
                 position,
                 saved,
                 of_group: 0,
                 of_job: 0,
                 penalised: false,
             });
-            *mark = self.changed_nodes_.len() as u32;
+            *mark = self.changed_nodes.len() as u32;
         }
-        &mut self.changed_nodes_[*mark as usize - 1]
+        &mut self.changed_nodes[*mark as usize - 1]
     }
 
     fn refresh(&mut self, position: u32, proposed: &Proposed) {
@@ -435,12 +436,14 @@ impl<'f> EvalRanking<'f> {
         }
     }
 
-    /// What speaks for and against a node by now; what it is, if it does not play.
+    /// The full score of a node as things stand.
+    ///
+    /// # Errors
+    /// Its feasibility, if it is not feasible.
     fn assess(&mut self, position: u32, proposed: &Proposed) -> Result<NodeScore, Feasibility> {
         let scored = self.ranking.score_node(self.state, self.node_columns, position, proposed);
-        let (of_group, of_job) = self
-            .changed_node(position)
-            .map_or((0, 0), |changed_node| (changed_node.of_group, changed_node.of_job));
+        let (of_group, of_job) =
+            self.changed_node(position).map_or((0, 0), |node| (node.of_group, node.of_job));
         let shared = match self.distinct_hosts {
             Some(Distinct::Job) => of_job > 0,
             Some(Distinct::Group) => of_group > 0,
@@ -460,13 +463,12 @@ impl<'f> EvalRanking<'f> {
 
     fn changed_node(&self, position: u32) -> Option<&ChangedNode> {
         let mark = self.marks[position as usize] as usize;
-        mark.checked_sub(1).map(|at| &self.changed_nodes_[at])
+        mark.checked_sub(1).map(|at| &self.changed_nodes[at])
     }
 
     fn score(&self, position: u32, base_score: BaseScore) -> NodeScore {
-        let (of_group, penalised) = self
-            .changed_node(position)
-            .map_or((0, false), |changed_node| (changed_node.of_group, changed_node.penalised));
+        let (of_group, penalised) =
+            self.changed_node(position).map_or((0, false), |node| (node.of_group, node.penalised));
         NodeScore::new(base_score, of_group, self.count, penalised)
     }
 
@@ -501,7 +503,7 @@ impl RankedNode {
 
 impl Drop for EvalRanking<'_> {
     fn drop(&mut self) {
-        for ChangedNode { position, saved, .. } in self.changed_nodes_.drain(..) {
+        for ChangedNode { position, saved, .. } in self.changed_nodes.drain(..) {
             self.marks[position as usize] = 0;
             self.ranking.restore(self.state, self.node_columns, position, saved);
         }

@@ -1,4 +1,4 @@
-//! The second look, where no node has room: at what it would take to make some.
+//! Preemption, tried where no node has room: which nodes could be freed, and which of them is best.
 
 use base::Rng;
 use model::document::{AllocationMetric, NodeScoreMeta};
@@ -13,30 +13,29 @@ use crate::ranking::node_ranking::Feasibility;
 use crate::ranking::sampling::Sampler;
 use crate::ranking::score::NodeScore;
 
-/// What it takes to make room, by position; asked again once something about the node changes. Empty until the first
-/// second look.
+/// The result of each node, by position. Empty until preemption is tried; reset when something about the node changes.
 pub type PreemptionResults<'f> = Vec<PreemptionResult<'f>>;
 
-/// What it takes to make room on one node.
+/// Whether preemption makes room on one node.
 #[derive(Clone, Debug, Default)]
 pub enum PreemptionResult<'f> {
     #[default]
     NotTried,
-    /// It will not do whoever goes.
+    /// No preemption makes the node feasible.
     None,
     PreemptionResults {
         score: NodeScore,
         victims: Vec<&'f Alloc>,
-        /// The plan preempted so many when it was asked.
+        /// How many allocations the plan preempted when this was computed.
         preempted_count: u32,
     },
 }
 
 impl<'f> EvalRanking<'f> {
-    /// The best node for one more once others have made room for it.
+    /// The best node for one more allocation after preemption.
     ///
-    /// The more the plan preempts of a group the more it is spared, on every node. Nodes are compared as they were asked;
-    /// the best of them is asked again, and stays the best or makes way.
+    /// Each preemption makes further ones of the same group costlier on every node. Results are not recomputed for all
+    /// nodes each time: the best one is computed again, and if it changed the next best is looked for.
     pub fn best_with_preemption(
         &mut self,
         proposed: &Proposed<'f>,
@@ -64,7 +63,7 @@ impl<'f> EvalRanking<'f> {
         }
     }
 
-    /// The node itself, once others have made room on it.
+    /// The position of this node, if preemption makes it feasible.
     pub fn only_with_preemption(
         &mut self,
         row: NodeRow,
@@ -77,7 +76,7 @@ impl<'f> EvalRanking<'f> {
         self.preempting(position).map(|best| best.position)
     }
 
-    /// Who has to go from the node that was found.
+    /// The allocations that are preempted on the chosen node.
     pub fn victims(&self, position: u32) -> &[&'f Alloc] {
         match self.preemptions.get(position as usize) {
             Some(PreemptionResult::PreemptionResults { victims, .. }) => victims,
@@ -85,7 +84,7 @@ impl<'f> EvalRanking<'f> {
         }
     }
 
-    /// The highest scores of the second look, best first.
+    /// The highest scores with preemption, best first.
     pub fn top_with_preemption(&self) -> Vec<NodeScoreMeta> {
         let asked: Vec<u32> = match &self.sample {
             Some(sample) => sample.considered.iter().map(|(position, _)| *position).collect(),
@@ -106,7 +105,7 @@ impl<'f> EvalRanking<'f> {
         shown.collect()
     }
 
-    /// As [`EvalRanking::metric`], where nodes on which room can be made are not exhausted.
+    /// As [`EvalRanking::metric`], but nodes that preemption makes feasible do not count as exhausted.
     pub fn metric_with_preemption(&mut self) -> AllocationMetric {
         let mut tally = self.tally();
         for position in 0..self.preemptions.len() {
@@ -141,7 +140,7 @@ impl<'f> EvalRanking<'f> {
         (!closed).then(|| RankedNode { mean: score_sum.mean(), sum: score_sum.sum, position })
     }
 
-    /// True if it takes something else than before.
+    /// Computes the result again if the plan preempted more since. True if it changed.
     fn try_again(&mut self, position: u32, proposed: &Proposed<'f>, preemptor: &Preemptor) -> bool {
         let before = match &self.preemptions[position as usize] {
             PreemptionResult::PreemptionResults { score, preempted_count, .. }
@@ -185,13 +184,13 @@ impl<'f> EvalRanking<'f> {
             {
                 return None;
             }
-            // One that plays was found to lack ports when it was about to be chosen.
+            // A feasible node may have turned out to lack ports when it was about to be chosen.
             _ => {}
         }
         let (state, row) = (self.state, self.row(position));
         let resource_request = (self.ranking.requirements.amount, &self.ranking.requirements.dedicated);
         let (victims, after) = preemptor.preempt_on(state, row, resource_request, proposed)?;
-        // The contract weighs the node as it is before anybody leaves.
+        // Nomad computes the fit as the node is before the preemption.
         let weighed = proposed.used(row);
         let base_score =
             self.ranking.score_node_as_if(state, self.node_columns, position, &after, weighed).ok()?;

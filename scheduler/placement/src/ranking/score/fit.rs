@@ -1,14 +1,14 @@
-//! How well an allocation would fit on each of many nodes: one pass over columns.
+//! How well an allocation fits on each of many nodes, computed in one pass over columns.
 //!
-//! The pass is compiled for several widths of vector and the machine's widest is chosen when it runs. All of them
+//! The pass is compiled for several vector widths; the widest that the machine has is chosen at run time. All of them
 //! do the same additions, multiplications and divisions in the same order, so that they give the same bits.
 
 use model::Algorithm;
 
-/// The highest value of the fit formula, by which it is normalised.
+/// The highest value of the fit formula; scores are divided by it.
 const FIT_MAX: f64 = 18.0;
 
-/// What is to be placed, beside what is there.
+/// What is to be placed.
 #[derive(Clone, Copy, Debug)]
 pub struct Need {
     pub cpu_mhz: u32,
@@ -37,7 +37,7 @@ pub fn fit(capacity: (u32, u32), used: (u32, u32), algorithm: Algorithm) -> f64 
 }
 
 #[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code, reason = "the machine was asked whether it has these instructions")]
+#[allow(unsafe_code, reason = "run only on machines that have these instructions")]
 fn fill(fits: &mut [f64], columns: [&[u32]; 4], need: Need) {
     #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
     fn widest(fits: &mut [f64], columns: [&[u32]; 4], need: Need) {
@@ -48,10 +48,10 @@ fn fill(fits: &mut [f64], columns: [&[u32]; 4], need: Need) {
         each(fits, columns, need);
     }
     if is_x86_feature_detected!("avx512dq") && is_x86_feature_detected!("avx512vl") {
-        // SAFETY: it was just asked for them; the foundation comes with both.
+        // SAFETY: the machine has both, as just detected; AVX-512F comes with them.
         unsafe { widest(fits, columns, need) }
     } else if is_x86_feature_detected!("avx2") {
-        // SAFETY: it was just asked for them.
+        // SAFETY: the machine has AVX2, as just detected.
         unsafe { wide(fits, columns, need) }
     } else {
         each(fits, columns, need);
@@ -94,7 +94,7 @@ fn free(capacity: u32, used: u32) -> f64 {
 /// 10 to the `x`, the same bits on every machine and in every width: additions, multiplications and a power of two.
 ///
 /// The standard library's `powf` leaves its last bits to the platform, and placements would follow them. Right to
-/// 2e-15 for the -1..=1 that is asked; `x` is held within -20..=20.
+/// 2e-15 for the -1..=1 that is needed; `x` is clamped to -20..=20.
 #[inline(always)]
 fn exp10(x: f64) -> f64 {
     // Adding and taking away 1.5 * 2^52 rounds to a whole number: a double has no room for its fraction.
@@ -103,7 +103,7 @@ fn exp10(x: f64) -> f64 {
     let rounded = twos + ROUND;
     // At most ln(2) / 2 = 0.347: the first term left out of the series is 0.347^14 / 14! = 4e-18.
     let t = (twos - (rounded - ROUND)) * std::f64::consts::LN_2;
-    // In pairs and pairs of pairs, not one term after the other: a quarter of the waiting.
+    // In pairs and pairs of pairs, not one term after the other: a quarter of the latency.
     let (t2, pair) = (t * t, |even: f64, odd: f64| even + t * odd);
     let t4 = t2 * t2;
     let first = pair(1.0, 1.0) + t2 * pair(1.0 / 2.0, 1.0 / 6.0);
@@ -120,7 +120,7 @@ fn exp10(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// I10-I13, and section 12.2's check values.
+    /// I10-I13.
     #[test]
     fn a_full_node_scores_one_and_an_empty_one_zero() {
         let full = (1024, 1024);

@@ -1,4 +1,4 @@
-//! How good a node is, and which of many is best.
+//! The score of a node, and the best of many.
 
 mod fit;
 mod node_score;

@@ -3,28 +3,28 @@ use model::document::{Map, NodeScoreMeta};
 use crate::ranking::node_ranking::BaseScore;
 use crate::ranking::spread_groups::ScoreSum;
 
-/// What speaks for and against a node.
+/// All scores of a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NodeScore {
     pub node: BaseScore,
-    /// Given out only where the group already has allocations on the node.
+    /// Only where the group already has allocations on the node.
     pub anti_affinity: Option<f64>,
-    /// The allocation to be replaced failed here.
+    /// The allocation that is replaced failed here.
     pub penalty: bool,
-    /// How little it hurts to take the place of others; only where that is done.
+    /// Only where allocations are preempted.
     pub preemption: Option<f64>,
-    /// Counts unless it is zero.
+    /// Counts as a scorer unless it is zero.
     pub spread: f64,
 }
 
 impl NodeScore {
-    /// `here` allocations of the group, which wants `count`, are on the node already.
+    /// `here` allocations of the group, whose count is `count`, are on the node already.
     pub fn new(node: BaseScore, here: u32, count: u32, penalty: bool) -> NodeScore {
         let anti_affinity = (here > 0).then(|| -f64::from(here + 1) / f64::from(count.max(1)));
         NodeScore { node, anti_affinity, penalty, preemption: None, spread: 0.0 }
     }
 
-    /// All but the spread, which is its lane's.
+    /// All but the spread score, which belongs to the spread group.
     pub fn score_sum(&self) -> ScoreSum {
         let of_node = 1 + u8::from(self.node.affinity.is_some()) + u8::from(self.node.devices.is_some());
         let given = [self.anti_affinity, self.penalty.then_some(-1.0), self.preemption].into_iter().flatten();
@@ -59,7 +59,7 @@ mod tests {
 
     /// I16, I17, I19, I20.
     #[test]
-    fn the_score_is_the_mean_of_what_was_said() {
+    fn the_score_is_the_mean_over_the_scorers() {
         let score =
             |here, penalty| NodeScore::new(BaseScore { fit: 0.5, ..BaseScore::default() }, here, 4, penalty);
         let mean = |here, penalty| score(here, penalty).score_sum().mean();

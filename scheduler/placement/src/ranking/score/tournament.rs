@@ -2,21 +2,21 @@ use std::collections::BinaryHeap;
 
 /// The best of many scores, kept while single scores change.
 ///
-/// A binary tree of duels: changing one score replays one path, and stops where it changes no duel any more. Equal
-/// scores go to the lower number, so the winner never depends on the order of changes.
+/// A tournament tree: changing one score replays one path, and stops where no winner changes any more. Equal scores go
+/// to the lower number, so the winner never depends on the order of changes.
 #[derive(Clone, Debug)]
 pub struct Tournament {
-    /// [`OUT`] is "not in the game".
+    /// [`OUT`] marks an infeasible player.
     scores: Vec<f64>,
     /// Winners by duel: the root is 1, the duels below `d` are `2d` and `2d + 1`.
     winners: Vec<u32>,
     leaves: usize,
 }
 
-/// The score of who does not play.
+/// The score of an infeasible player.
 pub const OUT: f64 = f64::NEG_INFINITY;
 
-/// No one is there to play.
+/// The winner of a match without players.
 const NOBODY: u32 = u32::MAX;
 
 impl Tournament {
@@ -39,7 +39,7 @@ impl Tournament {
         self.scores[player as usize]
     }
 
-    /// The best player, unless none is in the game.
+    /// The best player, unless all are infeasible.
     pub fn winner(&self) -> Option<u32> {
         let winner = if self.leaves > 1 { self.winners[1] } else { 0 };
         self.is_feasible(winner).then_some(winner)
@@ -59,7 +59,7 @@ impl Tournament {
         }
     }
 
-    /// The `count` best players, best first: whoever lost only against them is looked at, and nobody else.
+    /// The `count` best players, best first. Only players that lost against one of them are looked at.
     pub fn best(&self, count: usize) -> Vec<u32> {
         let mut best = Vec::with_capacity(count);
         let mut open = BinaryHeap::new();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_field_has_no_winner() {
+    fn an_empty_tournament_has_no_winner() {
         let nobody = Tournament::new(Vec::new());
         assert_eq!((nobody.winner(), nobody.best(3)), (None, Vec::new()));
     }

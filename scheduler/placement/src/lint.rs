@@ -1,6 +1,5 @@
-//! Checks a plan against the state it was made on, naively and all at once.
-//!
-//! A second opinion for tests: it shares the constraint checks with the scheduler and nothing else.
+//! Checks a plan against the state it was made on, in a simple way. For tests: it shares the constraint checks with the
+//! scheduler and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +10,8 @@ use state::alloc::Alloc;
 use state::job::{JobRow, JobVersion};
 use state::node::{Amount, NodeRow};
 
-use crate::constraint::Check;
-use crate::rules::{is_in_datacenters, is_in_pool};
+use crate::feasibility::constraint::ConstraintCheck;
+use crate::feasibility::static_checks::{is_in_datacenters, is_in_pool};
 
 /// What is wrong with a plan, in words. Empty when nothing is.
 pub fn check(state: &State, plan: &Plan) -> Vec<String> {
@@ -27,7 +26,7 @@ pub fn check(state: &State, plan: &Plan) -> Vec<String> {
             node_holds(state, plan, node, &stopped, &here, &mut found);
         }
     }
-    room_is_made_by_lesser_jobs(state, plan, &placed, &mut found);
+    preempted_jobs_have_lower_priority(state, plan, &placed, &mut found);
     placed.iter().for_each(|placement| placement.keeps_constraints(state, &mut found));
     names_are_unique(state, &stopped, &placed, &mut found);
     let mut seen = std::collections::BTreeSet::new();
@@ -47,7 +46,7 @@ struct Placement<'s> {
     name: u32,
     canary: bool,
     amount: Amount,
-    /// Each with whether others may have it too.
+    /// Each with whether other allocations may use it too.
     ports: Vec<(u16, bool)>,
     given: Given,
 }
@@ -94,8 +93,13 @@ fn placements<'s>(state: &'s State, plan: &Plan, found: &mut Vec<String>) -> Vec
     placements
 }
 
-/// Who makes room is on the same node, of another job, and of a priority that is lower by ten at least.
-fn room_is_made_by_lesser_jobs(state: &State, plan: &Plan, placed: &[Placement], found: &mut Vec<String>) {
+/// Preempted allocations are on the same node, of another job, and of a priority that is lower by at least ten.
+fn preempted_jobs_have_lower_priority(
+    state: &State,
+    plan: &Plan,
+    placed: &[Placement],
+    found: &mut Vec<String>,
+) {
     for event in &plan.preempted {
         let Some(by) = placed.iter().find(|placement| placement.id == event.by) else {
             found.push(format!("room is made for {}, which is not placed", event.by));
@@ -147,7 +151,7 @@ fn node_holds(
     equipment_is_held_once(state, row, &stay, here, found);
 }
 
-/// On nodes of one address: with several, one number may be there as often as there are addresses.
+/// Only for nodes with one address: with several, the same number may be in use on each of them.
 fn ports_are_held_once(
     state: &State,
     row: NodeRow,
@@ -211,14 +215,14 @@ impl Placement<'_> {
         };
         let of_tasks = group.tasks.iter().flat_map(|task| &task.constraints);
         let broken = job.constraints.iter().chain(&group.constraints).chain(of_tasks);
-        for check in broken.map(Check::of).filter(|check| !check.holds(node)) {
+        for check in broken.map(ConstraintCheck::of).filter(|check| !check.holds(node)) {
             found.push(format!("node {} breaks {}", self.node, check.text));
         }
     }
 }
 
-/// A placed name is held by no other allocation that counts: not wanted to end, not ended, not cut off. A canary may
-/// share the name of what it is to replace.
+/// No other live allocation has the name of a placement. Stopped, terminal and unknown ones do not count, and a canary
+/// may have the name of the allocation that it will replace.
 fn names_are_unique(state: &State, stopped: &[AllocId], placed: &[Placement], found: &mut Vec<String>) {
     let mut holders = BTreeMap::new();
     for placement in placed {
@@ -231,7 +235,7 @@ fn names_are_unique(state: &State, stopped: &[AllocId], placed: &[Placement], fo
         let node = alloc.version.kind.is_per_node().then_some(alloc.node_id);
         let canary = alloc.health.canary;
         let name = (alloc.job, alloc.group.to_string(), alloc.name_index, node, canary);
-        // One that falls silent in this very pass may get its substitute at once.
+        // What becomes unknown in this pass may get its replacement at once.
         let silent = state.nodes.hot(alloc.node).status.is_silent();
         if counts
             && !silent

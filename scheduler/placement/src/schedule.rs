@@ -5,22 +5,23 @@ use model::{Doc, EvalId, EvalStatus, JobType, Trigger};
 use state::State;
 use state::eval::Eval;
 
+use crate::descriptions;
 use crate::explain::Explanation;
-use crate::memory::Memory;
-use crate::plan::Draft;
-use crate::reconcile::{Rollout, Situation};
-use crate::{generic, system, texts};
+use crate::pass::plan_draft::PlanDraft;
+use crate::pass::{service, system};
+use crate::ranking::memory::Memory;
+use crate::reconcile::{PassContext, Rollout};
 
 /// What an evaluation leads to, and why.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// To be submitted as it is. It always names an end, which takes effect if the whole plan is accepted;
-    /// if not, call [`schedule`] again on a newer state, until the [`Attempts`] are spent.
+    /// To be submitted unchanged. It always has an `end`, which takes effect if the whole plan is accepted. If the plan
+    /// is not, call [`schedule`] again on a newer state, until the [`Attempts`] are spent.
     pub settlement: Settlement,
     pub explanation: Explanation,
 }
 
-/// Decides what is to become of the evaluation's job.
+/// Schedules the evaluation's job.
 ///
 /// `now` is the time of the snapshot or later: one instant for the whole pass. Ids and ports are drawn from
 /// `seed`: the same four arguments give the same plan on every machine.
@@ -28,28 +29,28 @@ pub fn schedule(state: &State, eval: &Eval, seed: u64, now: Time) -> Outcome {
     schedule_with(&mut Memory::default(), state, eval, seed, now)
 }
 
-/// [`schedule`] by somebody who remembers: quicker, and the same.
+/// [`schedule`] with what a worker keeps between evaluations: quicker, with the same result.
 pub fn schedule_with(memory: &mut Memory, state: &State, eval: &Eval, seed: u64, now: Time) -> Outcome {
     let job = state.jobs.get(eval.job);
     let kind = eval.facts.kind;
     let explanation = Explanation { snapshot: state.index, ..Explanation::default() };
     if !accepts(kind, eval.facts.trigger) {
-        return Outcome { settlement: dated(refused(state, eval), seed, now), explanation };
+        return Outcome { settlement: with_inputs(refused(state, eval), seed, now), explanation };
     }
-    let cx = Situation { state, eval, job, rollout: Rollout::of(state, job), now };
+    let cx = PassContext { state, eval, job, rollout: Rollout::of(state, job), now };
     let draft = if job.purged {
-        Draft::new(&cx, seed)
+        PlanDraft::new(&cx, seed)
     } else if kind.is_per_node() {
         system::pass(&cx, seed)
     } else {
-        generic::pass(&cx, seed, memory)
+        service::pass(&cx, seed, memory)
     };
     let Outcome { settlement, explanation } = finish(&cx, seed, draft, explanation);
-    Outcome { settlement: dated(settlement, seed, now), explanation }
+    Outcome { settlement: with_inputs(settlement, seed, now), explanation }
 }
 
-/// With all that it follows from besides the state: so that the same can be found out again.
-fn dated(mut settlement: Settlement, seed: u64, now: Time) -> Settlement {
+/// Adds the seed and the time, so that the decision can be repeated exactly.
+fn with_inputs(mut settlement: Settlement, seed: u64, now: Time) -> Settlement {
     let plan = &mut settlement.plan;
     (plan.seed, plan.now) = (seed, now);
     if let Some(end) = &mut settlement.end {
@@ -61,7 +62,7 @@ fn dated(mut settlement: Settlement, seed: u64, now: Time) -> Settlement {
     settlement
 }
 
-/// Plans in a row that may fail without progress before an evaluation is given up.
+/// How many plans in a row may fail without progress before the evaluation fails.
 pub const fn max_attempts(kind: JobType) -> u32 {
     match kind {
         JobType::Service | JobType::System => 5,
@@ -69,19 +70,19 @@ pub const fn max_attempts(kind: JobType) -> u32 {
     }
 }
 
-/// Plans of one evaluation that came to nothing, one after the other.
+/// Consecutive plans of one evaluation that made no progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Attempts {
     in_vain: u32,
 }
 
 impl Attempts {
-    /// What was accepted in part is progress: the count begins anew.
+    /// A plan that was accepted in part is progress: the count begins again.
     pub fn count(&mut self, verdict: &Verdict) {
         self.in_vain = if verdict.progress { 0 } else { self.in_vain + 1 };
     }
 
-    /// It is of no use to try again.
+    /// The evaluation fails.
     pub fn are_spent(self, kind: JobType) -> bool {
         self.in_vain >= max_attempts(kind)
     }
@@ -94,20 +95,20 @@ pub fn give_up(state: &State, eval: &Eval, seed: u64, last: &Outcome) -> Settlem
     let retried = !eval.facts.kind.is_per_node() && !job.purged;
     let blocked = retried.then(|| NewEval {
         trigger: Trigger::MaxPlanAttempts,
-        description: texts::CONFLICTS.to_string(),
+        description: descriptions::CONFLICTS.to_string(),
         ..blocked(eval, seed, job.job_modified, known.clone())
     });
     let outcome = EvalOutcome { blocked: blocked.as_ref().map(|eval| eval.id), next: None, ..known };
     let description = format!("maximum attempts reached ({})", max_attempts(eval.facts.kind));
     let end = EvalEnd { status: EvalStatus::Failed, description, outcome, blocked };
-    dated(
+    with_inputs(
         Settlement { eval: eval.id(), plan: empty_plan(state), end: Some(end) },
         seed,
         last.settlement.plan.now,
     )
 }
 
-/// Which triggers a scheduler knows. For time it knows different ones: a per-node job has no reschedules.
+/// Which triggers a scheduler accepts. Jobs that run on every node are never rescheduled, so triggers for that are not.
 const fn accepts(kind: JobType, trigger: Trigger) -> bool {
     match trigger {
         Trigger::JobRegister
@@ -142,7 +143,7 @@ fn empty_plan(state: &State) -> model::command::Plan {
     model::command::Plan { snapshot: state.index, ..Default::default() }
 }
 
-fn finish(cx: &Situation, seed: u64, draft: Draft, mut explanation: Explanation) -> Outcome {
+fn finish(cx: &PassContext, seed: u64, draft: PlanDraft, mut explanation: Explanation) -> Outcome {
     let eval = cx.eval;
     let per_node = eval.facts.kind.is_per_node();
     let short = !draft.failed.is_empty();
@@ -151,7 +152,7 @@ fn finish(cx: &Situation, seed: u64, draft: Draft, mut explanation: Explanation)
         queued: draft.queued.iter().map(|(group, count)| (group.clone(), *count)).collect(),
         failed_groups: if short { Doc::of(&draft.failed) } else { Doc::default() },
         next: draft.plan.follow_ups.last().map(|eval| eval.id),
-        deployment: generic::in_hand(cx, &draft),
+        deployment: service::deployment_to_join(cx, &draft),
         ..EvalOutcome::default()
     };
     let waits = EvalOutcome {
@@ -160,7 +161,7 @@ fn finish(cx: &Situation, seed: u64, draft: Draft, mut explanation: Explanation)
         missing: draft.missing.iter().cloned().collect(),
         ..outcome.clone()
     };
-    // A per-node job waits only for room: a node that does not fit by its nature will not do later either.
+    // A per-node job waits only for free resources: a node that fails a static check will not pass it later.
     let waits_for_room = short && (!per_node || draft.full_node.is_some());
     let end = if waits_for_room && !per_node && eval.status == EvalStatus::Blocked {
         let description = eval.description.clone();
@@ -177,20 +178,20 @@ fn finish(cx: &Situation, seed: u64, draft: Draft, mut explanation: Explanation)
     Outcome { settlement: Settlement { eval: eval.id(), plan: draft.plan, end: Some(end) }, explanation }
 }
 
-/// Classes that were looked at. None if a check looked beyond them: then they say nothing.
-fn classes(state: &State, draft: &Draft) -> Vec<(String, bool)> {
+/// Classes that were checked. Empty if a check depends on more than the class: then classes do not help to unblock.
+fn classes(state: &State, draft: &PlanDraft) -> Vec<(String, bool)> {
     if draft.escaped {
         return Vec::new();
     }
     let name = |class: usize| state.nodes.class_name(state::node::ClassRow(class as u32)).to_string();
     let mut classes: Vec<(String, bool)> =
         draft.classes.iter().map(|(class, eligible)| (name(*class), *eligible)).collect();
-    // Not by row: rows depend on the order in which nodes came.
+    // Not by row: rows depend on the order in which nodes registered.
     classes.sort_unstable();
     classes
 }
 
-/// Waits for room for what could not be placed.
+/// An evaluation that waits until there is room for what could not be placed.
 fn blocked(eval: &Eval, seed: u64, job_modify: Index, outcome: EvalOutcome) -> NewEval {
     let facts = &eval.facts;
     NewEval {
@@ -200,7 +201,7 @@ fn blocked(eval: &Eval, seed: u64, job_modify: Index, outcome: EvalOutcome) -> N
         priority: facts.priority,
         trigger: Trigger::QueuedAllocs,
         status: EvalStatus::Blocked,
-        description: texts::BLOCKED.to_string(),
+        description: descriptions::BLOCKED.to_string(),
         node: None,
         job_modify,
         node_modify: Index::ZERO,

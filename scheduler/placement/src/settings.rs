@@ -1,38 +1,36 @@
 use model::{Algorithm, JobType};
 use state::State;
 
-/// How a job's nodes are chosen: what operators set for the cluster, and for the pool the job goes to.
+/// How nodes are chosen for a job: the scheduler configuration of the cluster with that of the job's node pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct SchedulerSettings {
     pub algorithm: Algorithm,
-    /// A task's `memory_max` holds.
+    /// The `memory_max` of tasks counts.
     pub memory_oversubscription: bool,
-    /// Which types of jobs may take the place of others; see [`Settings::preempts`].
+    /// Which types of jobs may preempt; see [`SchedulerSettings::preempts`].
     preempting: Option<model::Preempting>,
-    /// `None`: all nodes are looked at. Else they are sampled as the reference does, and this is its
-    /// `NodeLimitForFeasibilityChecks`: 0 means 100.
+    /// `None`: all nodes are considered. Otherwise they are sampled as in Nomad, and this is its
+    /// `NodeLimitForFeasibilityChecks`; 0 means 100.
     pub limit: Option<u32>,
 }
 
-impl Settings {
-    /// A job of this type may take the place of others.
+impl SchedulerSettings {
+    /// Jobs of this type may preempt.
     pub const fn preempts(&self, kind: JobType) -> bool {
         match self.preempting {
             Some(preempting) => preempting.by(kind),
-            // Where nothing was ever configured every type may: what the reference does.
+            // As in Nomad, every type may preempt where no configuration was ever written.
             None => true,
         }
     }
 }
 
-/// What holds for a job in that pool.
-///
-/// Source: scheduling reference, scheduler configuration.
-pub fn settings(state: &State, job_pool: &str) -> Settings {
+/// The settings for a job in that node pool.
+pub fn settings(state: &State, job_pool: &str) -> SchedulerSettings {
     let (rules, pool) = (state.scheduler(), state.pools.get(job_pool));
     let algorithm = rules.map_or(Algorithm::Binpack, |rules| rules.algorithm);
     let oversubscription = rules.is_some_and(|rules| rules.memory_oversubscription);
-    Settings {
+    SchedulerSettings {
         algorithm: pool.and_then(|pool| pool.algorithm()).unwrap_or(algorithm),
         memory_oversubscription: pool
             .and_then(|pool| pool.memory_oversubscription())

@@ -234,7 +234,7 @@ fn nothing_comes_back_older_than_it_was() {
     assert_eq!(placements(&world.work_off())[0].0, 2);
 }
 
-/// GR-12.4: the place of what was lost stays its own, also when it found no room at first.
+/// What was lost during a canary deployment is replaced, also if there was no room at first.
 #[test]
 fn what_found_no_room_while_canaries_are_tried_out_is_not_forgotten() {
     let mut world = World::with_nodes(4);
@@ -302,7 +302,7 @@ fn a_paused_deployment_gets_no_canaries_yet() {
 }
 
 /// Three old ones and a canary of what is to be six. The canary runs, and `more` are added: on nodes of their own, and
-/// not heard of yet.
+/// not reported yet.
 fn short_of_three(more: u32) -> World {
     let ours = |count| service(count).with(at_once).with(lost_after(300));
     let mut world = World::running(ours(3), 5);
@@ -323,7 +323,7 @@ fn silence_all(world: &mut World, allocs: &[AllocId]) {
     allocs.iter().for_each(|alloc| world.silence(world.node_of(*alloc)));
 }
 
-/// D75, D76: a cut-off canary belongs to its deployment, and is not replaced; the others come back as they were.
+/// D75, D76: an unknown canary belongs to its deployment, and is not replaced; the others come back as they were.
 #[test]
 fn the_cut_off_are_replaced_beside_canaries_and_canaries_are_not() {
     for unknown_before in [false, true] {

@@ -1,10 +1,10 @@
-//! Every case of the scheduling reference is the subject of a test, anywhere in the workspace, that names it.
+//! Every scheduling case has a test, anywhere in the workspace, that names its code.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Sections of the reference's case list and how many cases each has, numbered from 1.
+/// The sections of the case list and how many cases each has, numbered from 1.
 const SECTIONS: [(char, u32); 11] = [
     ('A', 36),
     ('B', 58),

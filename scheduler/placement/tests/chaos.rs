@@ -88,7 +88,7 @@ fn step(world: &mut World, kind: &str, rng: &mut Rng) {
     }
 }
 
-/// Everything is heard, everything runs, what is told to stop ends; time passes.
+/// All nodes are connected, everything runs, what has to stop is stopped; time passes.
 fn calm(world: &mut World) {
     for _ in 0..60 {
         for n in 1..=NODES {

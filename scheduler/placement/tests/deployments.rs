@@ -1,4 +1,4 @@
-//! Rolling updates and deployments of services (cases F, and those of E that speak of deployments).
+//! Rolling updates and deployments of services (cases F, and those of E about deployments).
 
 use crate::support::deploy::*;
 use crate::support::*;
@@ -355,7 +355,7 @@ fn a_deployment_begins_with_the_plan_that_is_accepted() {
     let eval = world.register(service(2).with(rolling(1, 0)));
     let mut outcome = world.plan(eval);
     let first = began(&outcome).unwrap().deployment;
-    // Nodes nobody knows: nothing of the plan holds.
+    // Unknown nodes: nothing of the plan is accepted.
     for event in &mut outcome.settlement.plan.placed {
         event.nodes.iter_mut().for_each(|node| *node = NodeId(base::Uuid::from(0xbad)));
     }

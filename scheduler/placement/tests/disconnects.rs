@@ -1,4 +1,4 @@
-//! Nodes that fall silent and come back (cases D, invariants P1 and P5).
+//! Nodes that disconnect and reconnect (cases D, invariants P1 and P5).
 
 use crate::support::*;
 use base::Duration;
@@ -19,14 +19,14 @@ fn reconcile(strategy: &str) -> impl Fn(&mut Job) + '_ {
     move |job| disconnect(job).reconcile = Some(strategy.to_string())
 }
 
-/// The node of the name falls silent; its evaluation is settled.
+/// The node of this allocation disconnects; its evaluation is settled.
 fn cut_off(world: &mut World, index: u32) -> placement::Outcome {
     world.silence(world.node_of(world.named(index)));
     let eval = world.pending()[0];
     world.settle(eval)
 }
 
-/// The first step of a return: the node is heard, its allocations not yet.
+/// The first step of a reconnect: the node reports, but not yet its allocations.
 fn knock(world: &mut World, node: u128) -> placement::Outcome {
     world.heartbeat(node);
     assert_eq!(world.status_of(node), NodeStatus::Initializing);
@@ -64,7 +64,7 @@ fn a_substitute_that_is_due_is_placed_at_once() {
     assert_eq!(counters(&world.evaluate()), "ignore 4", "both count, and none is too many");
 }
 
-/// D16, D18: the substitute comes when it is due, the original goes when it is lost.
+/// D16, D18: the replacement is placed when it is due, the original is stopped when it is lost.
 #[test]
 fn the_follow_ups_place_the_substitute_and_give_the_original_up() {
     let mut world = World::running(patient(2, 30), 4);
@@ -151,7 +151,7 @@ fn a_dead_node_loses_what_may_be_replaced() {
     }
 }
 
-/// D31, D33, D36, P1: heard again, not replaced, kept; and the return is recorded once.
+/// D31, D33, D36, P1: connected again, not replaced, kept; and the reconnect is recorded once.
 #[test]
 fn an_original_that_comes_back_stays() {
     let mut world = World::running(patient(2, 30), 4);
@@ -161,7 +161,7 @@ fn an_original_that_comes_back_stays() {
     let outcome = knock(&mut world, node);
     assert!(outcome.settlement.plan.is_empty(), "it has not been heard yet, but its node has");
     assert_eq!(counters(&outcome), "ignore 2");
-    // Its time for a substitute passes while the node is heard: none is placed.
+    // Its time for a replacement passes while the node is connected: none is placed.
     world.pass(60);
     assert!(world.evaluate().settlement.plan.is_empty());
     world.report(alloc, ClientStatus::Running);
@@ -388,7 +388,7 @@ fn a_substitute_that_fits_better_wins_against_an_original_that_was_not_heard_yet
     }
 }
 
-/// D42: the servers forget a purged job with all it ran; what its name runs now gives way to nobody.
+/// D42: a purged job is deleted with its allocations; a new job of its name keeps what it runs.
 #[test]
 fn an_original_of_a_purged_job_does_not_come_back() {
     let ours = || patient(1, 0).with(reconcile("keep_original"));
@@ -409,7 +409,7 @@ fn an_original_of_a_purged_job_does_not_come_back() {
     assert_eq!(world.wanted().iter().map(|alloc| alloc.id).collect::<Vec<_>>(), [kept]);
 }
 
-/// D78, D79: heard again, it waits for nothing; others may still wait for the same evaluation.
+/// D78, D79: once it reconnected it waits for nothing; others may still wait for the same evaluation.
 #[test]
 fn who_is_heard_again_takes_its_follow_up_along_unless_others_wait_for_it() {
     let mut world = World::running(patient(3, 30), 3);

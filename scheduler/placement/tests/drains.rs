@@ -60,7 +60,7 @@ impl World {
         decision.expect_err("the command is refused")
     }
 
-    /// The nodes do as they are told.
+    /// The nodes do what the servers want.
     fn nodes_obey(&mut self) {
         let allocs = self.state.allocs.iter().map(|(_, alloc)| alloc);
         let told = allocs.filter(|alloc| alloc.is_stopping() && !alloc.client.is_terminal());

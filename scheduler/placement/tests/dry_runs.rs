@@ -1,4 +1,4 @@
-//! Dry runs: the real scheduler on a copy of the state. Cases of section K of the reference.
+//! Dry runs: the real scheduler on a copy of the state (cases K).
 
 use crate::support::*;
 use model::command::RegisterJob;

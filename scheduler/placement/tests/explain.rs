@@ -1,4 +1,4 @@
-//! Decisions made again, and what they are told with.
+//! Decisions repeated, with their explanation.
 
 use crate::support::*;
 use model::document::{GroupReasons, Job, NetworkResource, Port, VolumeRequest};
@@ -14,7 +14,7 @@ fn decided(world: &mut World, job: Job) -> (State, EvalId) {
     (before, eval)
 }
 
-/// As the log tells it: with the seed and the time that stand there.
+/// As the log has it: with the seed and the time of the decision.
 fn again(world: &World, before: &State, eval: EvalId) -> Reasons {
     let outcome = &world.eval(eval).outcome;
     assert_eq!(outcome.snapshot, before.index);
@@ -157,7 +157,7 @@ fn a_node_that_is_not_ready_says_so() {
     assert!(found.would_fit_if.is_empty(), "no change of the job brings a node back");
 }
 
-/// What is not looked for by name is told as the engine tells it.
+/// What the nearest nodes are not compared for in detail is named as the scheduler names it.
 #[test]
 fn a_node_that_lacks_a_volume_or_cores_says_so() {
     let found = reasons(

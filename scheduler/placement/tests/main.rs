@@ -1,4 +1,4 @@
-//! Whole passes over a small world, cases of the scheduling reference.
+//! Whole passes over a small cluster: the scheduling cases.
 
 mod canaries;
 mod cases;

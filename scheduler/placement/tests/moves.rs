@@ -232,7 +232,7 @@ fn a_sticky_disk_stays_behind_where_its_node_or_its_job_moved_on() {
     assert!(!nodes(&outcome).contains(&world.node_of(failed)), "it failed there, and nothing draws it back");
 }
 
-/// B16. A purged job is forgotten with all it ran: its nodes are told of nothing, and end what they have.
+/// B16. A purged job is deleted with its allocations: its nodes get an empty list, and stop what they run.
 #[test]
 fn a_purged_job_leaves_nothing_behind() {
     let mut world = World::running(service(10), 10);
@@ -265,7 +265,7 @@ fn each_allocation_of_a_group_has_a_fate_of_its_own() {
     assert_eq!((placed(&outcome), stopped_names(&world, &outcome)), (vec![1, 2, 3], vec![1, 2]));
 }
 
-/// C10, C29. What is emptied takes nothing new, and its allocations are asked to move; `drains.rs` has who asks.
+/// C10, C29. A draining node gets no new allocations, and its allocations are asked to migrate; see also `drains.rs`.
 #[test]
 fn what_becomes_of_a_node_decides_what_becomes_of_its_work() {
     type Change = fn(&mut World, AllocId, u128);

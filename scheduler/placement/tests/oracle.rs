@@ -1,5 +1,5 @@
-//! Every choice of the engine against a naive one: all nodes, one after the other, by the formulas as the reference
-//! writes them. Small random clusters, many of them.
+//! Every choice of the scheduler against a simple one that looks at all nodes, one after the other, with the documented
+//! formulas. Many small random clusters.
 
 use std::collections::BTreeMap;
 

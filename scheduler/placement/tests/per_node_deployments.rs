@@ -1,4 +1,4 @@
-//! Deployments of system jobs (cases G that speak of updates).
+//! Deployments of system jobs (the cases G about updates).
 
 use crate::support::deploy::*;
 use crate::support::*;
@@ -290,7 +290,7 @@ fn stopping_the_job_cancels_its_deployment() {
     assert_eq!(deployment.description, "Cancelled because job is stopped");
 }
 
-/// SY-7, as the reference does it by now: the version after a failure has a deployment of its own.
+/// As in current Nomad, the version after a failed one has a deployment of its own.
 #[test]
 fn the_next_version_after_a_failure_is_deployed() {
     let mut world = old();
@@ -309,7 +309,8 @@ fn agent(version: &str) -> impl FnOnce(&mut Node) {
     move |node| _ = node.attributes.insert("nomad.version".into(), version.into())
 }
 
-/// G37: agents before 1.11 do not tell how allocations of system jobs are. A deployment would wait for ever.
+/// G37: agents before 1.11 do not report the health of allocations of system jobs, so a deployment would never
+/// complete.
 #[test]
 fn nodes_that_tell_nothing_of_health_keep_a_job_from_being_deployed() {
     for (version, deploys) in [("1.10.0", false), ("1.11.0", true), ("2.0.0", true)] {
@@ -326,7 +327,7 @@ fn nodes_that_tell_nothing_of_health_keep_a_job_from_being_deployed() {
     assert!(world.run(system().with(rolling(2, 0))).settlement.plan.deployment.is_some(), "it is not asked");
 }
 
-/// Ours: the reference would stop after the first round.
+/// Different from Nomad, which would stop after the first round.
 #[test]
 fn without_a_deployment_what_has_settled_paces_a_system_job() {
     let mut world = World::with_nodes(4);

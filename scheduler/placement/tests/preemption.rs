@@ -1,5 +1,5 @@
-//! Taking the place of lesser jobs, through whole passes. Sections I and G of the reference; who has to go from one node
-//! is tested beside the rules.
+//! Preemption through whole passes (cases I and G). Which allocations of one node are preempted is tested beside the
+//! code.
 
 use crate::support::*;
 use model::document::{
@@ -132,7 +132,7 @@ fn a_priority_that_is_hardly_higher_takes_nobodys_place() {
     assert_eq!((preempted(&outcome), placed(&outcome).len()), (1, 1));
 }
 
-/// Several placements of one pass: nobody is counted twice, and groups that gave enough are spared.
+/// Several placements of one pass: no allocation is preempted twice, and groups past their `max_parallel` are spared.
 #[test]
 fn a_pass_takes_no_place_twice() {
     let mut world = full(4);

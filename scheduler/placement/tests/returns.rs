@@ -1,4 +1,4 @@
-//! More of nodes that fall silent and come back (cases D and E that need several steps).
+//! More of nodes that disconnect and reconnect (the cases D and E with several steps).
 
 use crate::support::*;
 use base::Duration;
@@ -26,7 +26,7 @@ fn next(world: &mut World) -> placement::Outcome {
     world.settle(next)
 }
 
-/// The node of the name falls silent.
+/// The node of this allocation disconnects.
 fn cut_off(world: &mut World, name: u32) -> u128 {
     let node = world.node_of(world.named(name));
     world.silence(node);
@@ -223,7 +223,7 @@ fn all_substitutes_in_a_chain_give_way() {
     let first = cut_off(&mut world, 0);
     world.work_off();
     world.all_run();
-    // The substitute is cut off as well, and has one of its own.
+    // The replacement becomes unknown too, and gets one of its own.
     let second = world.node_of(world.named(0));
     world.silence(second);
     world.work_off();

@@ -1,4 +1,4 @@
-//! Groups with volumes, through whole passes. Section H of the reference; the checks of one node are tested beside them.
+//! Groups with volumes, through whole passes (cases H). The checks of one node are tested beside the code.
 
 use crate::support::*;
 use model::document::{
@@ -63,7 +63,7 @@ fn reasons(outcome: &Outcome) -> Vec<(String, i64)> {
     failed(outcome).constraint_filtered.iter().map(|(text, nodes)| (text.clone(), *nodes)).collect()
 }
 
-/// H54, H67: nodes of one class differ in their volumes, and one without does not speak for the others.
+/// H54, H67: nodes of one class differ in their volumes, and one without the volume does not rule out the others.
 #[test]
 fn a_volume_of_the_nodes_configuration_is_found_node_by_node() {
     let mut world = World::with_nodes(3);
@@ -126,7 +126,7 @@ fn what_sticks_comes_back_to_its_volume() {
     let outcome = run(&mut world, wanted(1));
     let home = nodes(&outcome)[0];
     world.all_run();
-    // Much would speak for the others by now.
+    // By now the other nodes would score higher.
     world.report(world.named(0), ClientStatus::Failed);
     let eval = world.pending()[0];
     world.settle(eval);

@@ -3,28 +3,28 @@ use model::{ClientStatus, Desired, NodeStatus};
 use state::State;
 use state::alloc::Alloc;
 
-use super::Situation;
-use super::sets::Set;
+use super::PassContext;
+use super::alloc_set::AllocSet;
 
-/// What a node's state means for what runs there.
+/// The condition of a node, for the allocations on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// Ready or on its way to be.
+pub enum NodeCondition {
+    /// Ready or initializing.
     Present,
     Disconnected,
     Down,
     Deleted,
 }
 
-pub fn fate(state: &State, alloc: &Alloc) -> Fate {
+pub fn node_condition(state: &State, alloc: &Alloc) -> NodeCondition {
     let hot = state.nodes.hot(alloc.node);
     if hot.gone {
-        return Fate::Deleted;
+        return NodeCondition::Deleted;
     }
     match hot.status {
-        NodeStatus::Initializing | NodeStatus::Ready => Fate::Present,
-        NodeStatus::Disconnected => Fate::Disconnected,
-        NodeStatus::Down => Fate::Down,
+        NodeStatus::Initializing | NodeStatus::Ready => NodeCondition::Present,
+        NodeStatus::Disconnected => NodeCondition::Disconnected,
+        NodeStatus::Down => NodeCondition::Down,
     }
 }
 
@@ -42,20 +42,20 @@ pub enum Class {
 /// Allocations of a group by class.
 #[derive(Debug, Default)]
 pub struct Classes<'a> {
-    pub untainted: Set<'a>,
-    pub migrate: Set<'a>,
-    pub lost: Set<'a>,
-    pub disconnecting: Set<'a>,
-    pub reconnecting: Set<'a>,
-    pub ignore: Set<'a>,
-    pub expiring: Set<'a>,
+    pub untainted: AllocSet<'a>,
+    pub migrate: AllocSet<'a>,
+    pub lost: AllocSet<'a>,
+    pub disconnecting: AllocSet<'a>,
+    pub reconnecting: AllocSet<'a>,
+    pub ignore: AllocSet<'a>,
+    pub expiring: AllocSet<'a>,
 }
 
 impl<'a> Classes<'a> {
-    pub fn of(cx: &Situation<'a>, allocs: impl Iterator<Item = &'a Alloc>) -> Classes<'a> {
+    pub fn of(cx: &PassContext<'a>, allocs: impl Iterator<Item = &'a Alloc>) -> Classes<'a> {
         let mut classes = Classes::default();
         for alloc in allocs {
-            let set = match classify(alloc, fate(cx.state, alloc), cx.now) {
+            let set = match classify(alloc, node_condition(cx.state, alloc), cx.now) {
                 Class::Untainted => &mut classes.untainted,
                 Class::Migrate => &mut classes.migrate,
                 Class::Lost => &mut classes.lost,
@@ -70,8 +70,8 @@ impl<'a> Classes<'a> {
     }
 }
 
-/// The first line that matches decides. The numbers are those of section 4.4.
-fn classify(alloc: &Alloc, node: Fate, now: Time) -> Class {
+/// The first condition that holds decides, from 1 to 18.
+fn classify(alloc: &Alloc, node: NodeCondition, now: Time) -> Class {
     let returning = is_returning(alloc);
     let unknown = alloc.client == ClientStatus::Unknown;
     if returning && alloc.desired == Desired::Run && alloc.client == ClientStatus::Failed {
@@ -87,44 +87,48 @@ fn classify(alloc: &Alloc, node: Fate, now: Time) -> Class {
     if alloc.client.is_terminal() && !returning {
         return Class::Untainted; // 5
     }
-    if is_given_up(alloc, node, now) {
+    if is_expired_unknown(alloc, node, now) {
         return Class::Expiring; // 6
     }
     if returning && alloc.client == ClientStatus::Failed && alloc.is_stopping() {
         return Class::Ignore; // 7
     }
     match node {
-        Fate::Disconnected if unknown => Class::Untainted, // 8
-        Fate::Disconnected if alloc.client == ClientStatus::Pending => Class::Lost, // 9
-        Fate::Disconnected if alloc.lost_after() <= Duration::ZERO => Class::Lost, // 10
-        Fate::Disconnected => Class::Disconnecting,        // 11
-        Fate::Present | Fate::Down | Fate::Deleted if alloc.transition.migrate => Class::Migrate, // 12
-        // P5: what is wanted to stop never reconnects. The reference would stop it once more.
-        Fate::Present if returning && alloc.is_stopping() => Class::Ignore,
-        Fate::Present if returning => Class::Reconnecting, // 13
-        Fate::Present => Class::Untainted,                 // 14
-        Fate::Deleted => Class::Lost,                      // 15
-        Fate::Down if !replaces(alloc) && unknown => Class::Untainted, // 16
-        Fate::Down if !replaces(alloc) && alloc.client == ClientStatus::Running => Class::Disconnecting, // 17
-        Fate::Down => Class::Lost,                         // 18
+        NodeCondition::Disconnected if unknown => Class::Untainted, // 8
+        NodeCondition::Disconnected if alloc.client == ClientStatus::Pending => Class::Lost, // 9
+        NodeCondition::Disconnected if alloc.lost_after() <= Duration::ZERO => Class::Lost, // 10
+        NodeCondition::Disconnected => Class::Disconnecting,        // 11
+        NodeCondition::Present | NodeCondition::Down | NodeCondition::Deleted if alloc.transition.migrate => {
+            Class::Migrate
+        } // 12
+        // P5: what is being stopped never reconnects. Nomad would stop it once more.
+        NodeCondition::Present if returning && alloc.is_stopping() => Class::Ignore,
+        NodeCondition::Present if returning => Class::Reconnecting, // 13
+        NodeCondition::Present => Class::Untainted,                 // 14
+        NodeCondition::Deleted => Class::Lost,                      // 15
+        NodeCondition::Down if !replaces(alloc) && unknown => Class::Untainted, // 16
+        NodeCondition::Down if !replaces(alloc) && alloc.client == ClientStatus::Running => {
+            Class::Disconnecting
+        } // 17
+        NodeCondition::Down => Class::Lost,                         // 18
     }
 }
 
-/// It was unknown for longer than it may be. A group that names no time gives up at once, but not what is on a
-/// node that is heard: there it only has to tell.
-pub fn is_given_up(alloc: &Alloc, node: Fate, now: Time) -> bool {
-    let only_to_tell = node == Fate::Present && alloc.lost_after() <= Duration::ZERO;
-    !only_to_tell && alloc.is_expired(now)
+/// It was unknown for longer than its `lost_after`. Without one it expires at once, unless its node is connected again:
+/// then its report is awaited.
+pub fn is_expired_unknown(alloc: &Alloc, node: NodeCondition, now: Time) -> bool {
+    let awaits_report = node == NodeCondition::Present && alloc.lost_after() <= Duration::ZERO;
+    !awaits_report && alloc.is_expired(now)
 }
 
-/// The servers' last conclusion was `unknown`, and the allocation may be running: it comes back, or will.
+/// The servers marked it as unknown, and it may be running: it reconnects, now or later.
 fn is_returning(alloc: &Alloc) -> bool {
     let may_run =
         matches!(alloc.client, ClientStatus::Unknown | ClientStatus::Running | ClientStatus::Failed);
     may_run && alloc.needs_to_reconnect()
 }
 
-/// The group wants a substitute while the original is cut off.
+/// The group replaces allocations that are unknown.
 pub fn replaces(alloc: &Alloc) -> bool {
     let disconnect = alloc.version.group(&alloc.group).and_then(|group| group.disconnect.as_ref());
     disconnect.and_then(|block| block.replace).unwrap_or(true)
@@ -133,19 +137,19 @@ pub fn replaces(alloc: &Alloc) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reconcile::sample::{Sample, lost_after};
+    use crate::reconcile::test_alloc::{TestAlloc, lost_after};
 
     const NOW: Time = Time::from_secs(1_000_000);
 
-    /// The table by client status of section 4.4; U is unknown and not expired, E expired.
+    /// All node conditions with all client statuses; U is unknown and not expired, E expired.
     #[test]
     fn classes_follow_node_and_client_status() {
         use Class::*;
         let columns = ["pending", "running", "running-rc", "failed", "failed-rc", "complete", "U", "E"];
-        let rows: [(&str, Fate, i64, bool, [Class; 8]); 7] = [
+        let rows: [(&str, NodeCondition, i64, bool, [Class; 8]); 7] = [
             (
                 "present without lost_after",
-                Fate::Present,
+                NodeCondition::Present,
                 0,
                 true,
                 [
@@ -161,7 +165,7 @@ mod tests {
             ),
             (
                 "present",
-                Fate::Present,
+                NodeCondition::Present,
                 300,
                 true,
                 [
@@ -177,35 +181,35 @@ mod tests {
             ),
             (
                 "disconnected",
-                Fate::Disconnected,
+                NodeCondition::Disconnected,
                 300,
                 true,
                 [Lost, Disconnecting, Disconnecting, Untainted, Reconnecting, Untainted, Untainted, Expiring],
             ),
             (
                 "disconnected without lost_after",
-                Fate::Disconnected,
+                NodeCondition::Disconnected,
                 0,
                 true,
                 [Lost, Lost, Lost, Untainted, Reconnecting, Untainted, Expiring, Expiring],
             ),
             (
                 "down",
-                Fate::Down,
+                NodeCondition::Down,
                 300,
                 true,
                 [Lost, Lost, Lost, Untainted, Reconnecting, Untainted, Lost, Expiring],
             ),
             (
                 "down, replace false",
-                Fate::Down,
+                NodeCondition::Down,
                 300,
                 false,
                 [Lost, Disconnecting, Disconnecting, Untainted, Reconnecting, Untainted, Untainted, Expiring],
             ),
             (
                 "deleted",
-                Fate::Deleted,
+                NodeCondition::Deleted,
                 300,
                 true,
                 [Lost, Lost, Lost, Untainted, Reconnecting, Untainted, Lost, Expiring],
@@ -213,7 +217,7 @@ mod tests {
         ];
         for (name, node, after, replace, expected) in rows {
             for (column, expected) in columns.iter().zip(expected) {
-                let sample = Sample::new(lost_after(after, replace));
+                let sample = TestAlloc::new(lost_after(after, replace));
                 let ago = |secs: i64| Time::from_secs(1_000_000 - secs);
                 let alloc = match *column {
                     "pending" => sample.client(ClientStatus::Pending),
@@ -232,19 +236,19 @@ mod tests {
 
     #[test]
     fn a_request_to_move_wins_over_everything_but_silence() {
-        let mut alloc = Sample::new(lost_after(300, true)).client(ClientStatus::Running).alloc;
+        let mut alloc = TestAlloc::new(lost_after(300, true)).client(ClientStatus::Running).alloc;
         alloc.transition.migrate = true;
-        assert_eq!(classify(&alloc, Fate::Present, NOW), Class::Migrate);
-        assert_eq!(classify(&alloc, Fate::Down, NOW), Class::Migrate);
-        assert_eq!(classify(&alloc, Fate::Disconnected, NOW), Class::Disconnecting);
+        assert_eq!(classify(&alloc, NodeCondition::Present, NOW), Class::Migrate);
+        assert_eq!(classify(&alloc, NodeCondition::Down, NOW), Class::Migrate);
+        assert_eq!(classify(&alloc, NodeCondition::Disconnected, NOW), Class::Disconnecting);
     }
 
-    /// D23: unknown, and nobody knows since when.
+    /// D23: unknown without a time since when.
     #[test]
     fn what_became_unknown_at_no_time_never_expires() {
-        let alloc = Sample::new(lost_after(300, true)).client(ClientStatus::Unknown).alloc;
+        let alloc = TestAlloc::new(lost_after(300, true)).client(ClientStatus::Unknown).alloc;
         for now in [NOW, NOW.plus(Duration::from_secs(1_000_000))] {
-            assert_eq!(classify(&alloc, Fate::Disconnected, now), Class::Untainted);
+            assert_eq!(classify(&alloc, NodeCondition::Disconnected, now), Class::Untainted);
         }
     }
 
@@ -252,8 +256,14 @@ mod tests {
     #[test]
     fn what_is_wanted_to_stop_never_reconnects() {
         for client in ClientStatus::ALL {
-            for node in [Fate::Present, Fate::Disconnected, Fate::Down, Fate::Deleted] {
-                let mut alloc = Sample::new(lost_after(300, true)).client(*client).unknown_since(NOW).alloc;
+            for node in [
+                NodeCondition::Present,
+                NodeCondition::Disconnected,
+                NodeCondition::Down,
+                NodeCondition::Deleted,
+            ] {
+                let mut alloc =
+                    TestAlloc::new(lost_after(300, true)).client(*client).unknown_since(NOW).alloc;
                 alloc.desired = Desired::Stop;
                 assert_ne!(classify(&alloc, node, NOW), Class::Reconnecting, "{client} {node:?}");
             }

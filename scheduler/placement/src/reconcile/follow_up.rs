@@ -5,23 +5,23 @@ use model::event::NewEval;
 use model::{AllocId, EvalId, EvalStatus, Trigger};
 use state::alloc::Alloc;
 
-use super::Situation;
-use super::due::WINDOW;
-use crate::texts;
+use super::PassContext;
+use super::rescheduling::WINDOW;
+use crate::descriptions;
 
-/// Evaluations that look at the job again later.
+/// Evaluations that this pass creates for a later time.
 #[derive(Debug)]
 pub struct FollowUps {
     pub created: Vec<NewEval>,
     rng: Rng,
 }
 
-/// The trigger and description of the first of several, and of the others.
+/// The trigger and description of the first evaluation, and of the others.
 type Naming = [(Trigger, &'static str); 2];
 
-const DISCONNECTS: Naming = [(Trigger::MaxDisconnectTimeout, texts::DISCONNECT_TIMEOUT); 2];
+const DISCONNECTS: Naming = [(Trigger::MaxDisconnectTimeout, descriptions::DISCONNECT_TIMEOUT); 2];
 const RESCHEDULES: Naming =
-    [(Trigger::RescheduleLater, texts::RESCHEDULE_LATER), (Trigger::AllocFailure, "")];
+    [(Trigger::RescheduleLater, descriptions::RESCHEDULE_LATER), (Trigger::AllocFailure, "")];
 const STOPS_ON_CLIENT: Naming = [(Trigger::AllocFailure, ""); 2];
 
 impl FollowUps {
@@ -30,34 +30,34 @@ impl FollowUps {
     }
 
     /// For allocations that are lost if they stay unknown until then.
-    pub fn disconnects(&mut self, cx: &Situation, due: Vec<(Time, &Alloc)>) -> Assigned {
+    pub fn disconnects(&mut self, cx: &PassContext, due: Vec<(Time, &Alloc)>) -> Assigned {
         self.batch(cx, due, DISCONNECTS)
     }
 
-    /// For allocations that are to be replaced then.
-    pub fn reschedules(&mut self, cx: &Situation, due: Vec<(Time, &Alloc)>) -> Assigned {
+    /// For allocations that are rescheduled then.
+    pub fn reschedules(&mut self, cx: &PassContext, due: Vec<(Time, &Alloc)>) -> Assigned {
         self.batch(cx, due, RESCHEDULES)
     }
 
-    /// For lost allocations whose clients stop them by then.
-    pub fn stops_on_client(&mut self, cx: &Situation, due: Vec<(Time, &Alloc)>) -> Assigned {
+    /// For lost allocations that their clients will have stopped by then (`stop_on_client_after`).
+    pub fn stops_on_client(&mut self, cx: &PassContext, due: Vec<(Time, &Alloc)>) -> Assigned {
         self.batch(cx, due, STOPS_ON_CLIENT)
     }
 
-    /// One that goes on with an update, unless one already waits.
-    pub fn rollout(&mut self, cx: &Situation, time: Time) {
+    /// One that continues an update, unless one already waits.
+    pub fn rollout(&mut self, cx: &PassContext, time: Time) {
         if find(cx, |eval| eval.facts.trigger == Trigger::RollingUpdate).is_none() {
-            self.create(cx, (Trigger::RollingUpdate, texts::ROLLING), time);
+            self.create(cx, (Trigger::RollingUpdate, descriptions::ROLLING), time);
         }
     }
 
-    /// One that looks at a per-node job again, whose scheduler knows no triggers for time.
-    pub fn expiry(&mut self, cx: &Situation, time: Time) -> EvalId {
-        self.create(cx, (Trigger::NodeUpdate, texts::DISCONNECT_TIMEOUT), time)
+    /// For a job that runs on every node, whose scheduler accepts no trigger for a timeout.
+    pub fn expiry(&mut self, cx: &PassContext, time: Time) -> EvalId {
+        self.create(cx, (Trigger::NodeUpdate, descriptions::DISCONNECT_TIMEOUT), time)
     }
 
-    /// Neighbours in time share one: a batch is as long as the window, from its first moment on.
-    fn batch(&mut self, cx: &Situation, mut due: Vec<(Time, &Alloc)>, naming: Naming) -> Assigned {
+    /// Due times within [`WINDOW`] of the first one share an evaluation.
+    fn batch(&mut self, cx: &PassContext, mut due: Vec<(Time, &Alloc)>, naming: Naming) -> Assigned {
         due.sort_by_key(|(time, alloc)| (*time, alloc.id));
         let mut assigned = Assigned::default();
         let mut current: Option<(Time, EvalId)> = None;
@@ -75,7 +75,7 @@ impl FollowUps {
         assigned
     }
 
-    fn create(&mut self, cx: &Situation, (trigger, why): (Trigger, &str), wait_until: Time) -> EvalId {
+    fn create(&mut self, cx: &PassContext, (trigger, why): (Trigger, &str), wait_until: Time) -> EvalId {
         let facts = &cx.eval.facts;
         let eval = NewEval {
             id: EvalId(self.rng.uuid()),
@@ -100,14 +100,14 @@ impl FollowUps {
 /// Which evaluation each allocation waits for.
 pub type Assigned = BTreeMap<AllocId, EvalId>;
 
-/// An evaluation of the job already waits for the moment, or for one just before it.
-pub fn is_covered(cx: &Situation, time: Time) -> bool {
+/// An evaluation of the job already waits for that time, or for one just before it.
+pub fn is_covered(cx: &PassContext, time: Time) -> bool {
     let reschedules = |trigger| matches!(trigger, Trigger::RescheduleLater | Trigger::AllocFailure);
     let waits = |until: Time| until <= time && time.since(until) < WINDOW;
     find(cx, |eval| reschedules(eval.facts.trigger) && waits(eval.facts.wait_until)).is_some()
 }
 
-fn find(cx: &Situation, holds: impl Fn(&state::eval::Eval) -> bool) -> Option<EvalId> {
+fn find(cx: &PassContext, holds: impl Fn(&state::eval::Eval) -> bool) -> Option<EvalId> {
     let live = cx.job.live_evals.iter().map(|row| cx.state.evals.get(*row));
     let mut waiting = live.filter(|eval| {
         eval.id() != cx.eval_id() && eval.status == EvalStatus::Pending && eval.facts.wait_until > cx.now

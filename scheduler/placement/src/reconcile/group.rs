@@ -1,4 +1,4 @@
-//! The decision for one group (sections 4.2 to 4.13): what the steps are, and in which order.
+//! The decision for one group: the steps and their order.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use model::{AllocId, ClientStatus, DeploymentId, EvalId};
 use state::alloc::Alloc;
 use state::job::JobVersion;
 
+use super::alloc_set::AllocSet;
 use super::classify::Classes;
-use super::deploy::Stage;
+use super::deployment::GroupDeployment;
 use super::follow_up::FollowUps;
-use super::sets::Set;
-use super::work::Work;
-use super::{Situation, reconnect};
-use crate::texts;
+use super::reconciler::Reconciler;
+use super::{PassContext, reconnect};
+use crate::descriptions;
 
-/// What a newer version of the job means for an allocation.
+/// What the current version of the job means for an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
     Ignore,
@@ -25,7 +25,7 @@ pub enum Update {
     Destructive,
 }
 
-/// An allocation that is to end.
+/// An allocation that is stopped.
 #[derive(Clone, Copy, Debug)]
 pub struct Stop<'a> {
     pub alloc: &'a Alloc,
@@ -40,38 +40,38 @@ impl<'a> Stop<'a> {
     }
 
     pub fn lost(alloc: &'a Alloc) -> Stop<'a> {
-        Stop { client: Some(ClientStatus::Lost), ..Stop::new(alloc, texts::LOST) }
+        Stop { client: Some(ClientStatus::Lost), ..Stop::new(alloc, descriptions::LOST) }
     }
 }
 
-/// An allocation that is to be placed.
+/// A request to place one allocation.
 #[derive(Clone, Copy, Debug)]
-pub struct Wish<'a> {
+pub struct PlacementRequest<'a> {
     pub name_index: u32,
     pub previous: Option<&'a Alloc>,
-    /// The version it is to run: not always the wanted one.
+    /// The version it runs: not always the current one.
     pub version: &'a Arc<JobVersion>,
     pub deployment: Option<DeploymentId>,
     pub canary: bool,
-    /// What ends if, and only if, this one finds a place.
+    /// Stopped if, and only if, this request is placed.
     pub instead_of: Option<Stop<'a>>,
 }
 
-/// What is to become of one group.
+/// What becomes of one group.
 #[derive(Debug, Default)]
 pub struct GroupPlan<'a> {
     pub stops: Vec<Stop<'a>>,
-    /// Successors of what a new version replaces; each takes the place of its predecessor.
-    pub destructive: Vec<Wish<'a>>,
-    pub places: Vec<Wish<'a>>,
+    /// Successors in a destructive update; each replaces its predecessor.
+    pub destructive: Vec<PlacementRequest<'a>>,
+    pub places: Vec<PlacementRequest<'a>>,
     pub in_place: Vec<&'a Alloc>,
-    /// Cut off, and the evaluation each waits for.
+    /// They become unknown, each with the evaluation it waits for.
     pub unknown: Vec<(&'a Alloc, Option<EvalId>)>,
     pub reconnected: Vec<&'a Alloc>,
     pub desired: DesiredUpdates,
-    /// What the deployment has to learn about the group.
+    /// The group's new goal in the deployment, if it changed.
     pub goal: Option<DeploymentGoal>,
-    /// The group is what it should be, and nothing of it moves.
+    /// The group is as wanted, and nothing of it is still to change.
     pub complete: bool,
 }
 
@@ -85,28 +85,28 @@ impl<'a> GroupPlan<'a> {
         self.destructive.len() + self.places.len()
     }
 
-    /// In the order in which places are to be found.
-    pub fn wishes(&self) -> impl Iterator<Item = &Wish<'a>> {
+    /// In the order in which they are placed.
+    pub fn requests(&self) -> impl Iterator<Item = &PlacementRequest<'a>> {
         self.destructive.iter().chain(&self.places)
     }
 
-    /// What is to run the wanted version belongs to its deployment.
+    /// Requests for the current version join its deployment.
     pub fn belong_to(&mut self, deployment: DeploymentId, wanted: &Arc<JobVersion>) {
-        let wishes = self.destructive.iter_mut().chain(&mut self.places);
-        let own = wishes.filter(|wish| Arc::ptr_eq(wish.version, wanted));
-        own.for_each(|wish| wish.deployment = Some(deployment));
+        let requests = self.destructive.iter_mut().chain(&mut self.places);
+        let own = requests.filter(|request| Arc::ptr_eq(request.version, wanted));
+        own.for_each(|request| request.deployment = Some(deployment));
     }
 }
 
-/// Decides one group. `group` is its definition in the job as it is wanted, if it is; `judge` says what the
-/// wanted version means for an allocation.
+/// Decides one group. `group` is its definition in the current version, if there is one; `update_of` returns what that
+/// version means for an allocation.
 pub fn reconcile<'a>(
-    cx: &Situation<'a>,
+    cx: &PassContext<'a>,
     name: &str,
     group: Option<&TaskGroup>,
     allocs: &[&'a Alloc],
     follow_ups: &mut FollowUps,
-    judge: &mut dyn FnMut(&'a Alloc) -> Update,
+    update_of: &mut dyn FnMut(&'a Alloc) -> Update,
 ) -> GroupPlan<'a> {
     if !cx.job.is_wanted() {
         return stop_all(cx, allocs.iter().copied().filter(|alloc| !alloc.is_terminal()));
@@ -118,72 +118,72 @@ pub fn reconcile<'a>(
     let Some(group) = group.filter(|_| count > 0) else { return stop_all(cx, members) };
 
     let mut plan = GroupPlan::default();
-    let stage = Stage::of(cx, name, group);
+    let group_deployment = GroupDeployment::of(cx, name, group);
     let (old, members): (Vec<&Alloc>, Vec<&Alloc>) =
         members.partition(|alloc| batch && alloc.is_terminal() && cx.is_older(&alloc.version));
-    let (members, canaries) = settle_canaries(cx, &stage, members, &mut plan);
+    let (members, canaries) = split_off_canaries(cx, &group_deployment, members, &mut plan);
     let has_run = members.iter().any(|alloc| cx.is_current(&alloc.version));
     let mut classes = Classes::of(cx, members.into_iter());
     plan.desired.ignore += (old.len() + classes.ignore.len()) as u64;
     reconnect::resolve(cx, &mut classes, &mut plan);
     classes.lost.append(std::mem::take(&mut classes.expiring));
 
-    let mut work = Work::new(cx, name, count, stage, canaries, classes);
-    work.disconnect(&mut plan, follow_ups);
-    let waits = work.give_up_lost(allocs, &mut plan, follow_ups);
-    work.stop_surplus(&mut plan);
-    let destructive = work.update(&mut plan, judge);
+    let mut reconciler = Reconciler::new(cx, name, count, group_deployment, canaries, classes);
+    reconciler.disconnect(&mut plan, follow_ups);
+    let waits = reconciler.stop_lost(allocs, &mut plan, follow_ups);
+    reconciler.stop_surplus(&mut plan);
+    let destructive = reconciler.update(&mut plan, update_of);
     let changes = !destructive.is_empty() || !plan.in_place.is_empty();
-    work.try_out(&mut plan, &destructive);
-    let moves = work.place(&mut plan, allocs, waits);
-    work.replace(&mut plan, destructive, moves);
-    work.migrate(&mut plan);
-    plan.complete = !waits && !changes && moves == 0 && work.is_settled();
-    plan.goal = work.goal(changes || !has_run);
+    reconciler.place_canaries(&mut plan, &destructive);
+    let moves = reconciler.place(&mut plan, allocs, waits);
+    reconciler.replace(&mut plan, destructive, moves);
+    reconciler.migrate(&mut plan);
+    plan.complete = !waits && !changes && moves == 0 && reconciler.is_settled();
+    plan.goal = reconciler.goal(changes || !has_run);
     let stopped: BTreeSet<AllocId> = plan.stops.iter().map(|stop| stop.alloc.id).collect();
     plan.unknown.retain(|(alloc, _)| !stopped.contains(&alloc.id));
     plan
 }
 
-/// The job or the group is not wanted any more.
-fn stop_all<'a>(cx: &Situation<'a>, allocs: impl Iterator<Item = &'a Alloc>) -> GroupPlan<'a> {
+/// The job is stopped, or the group was removed.
+fn stop_all<'a>(cx: &PassContext<'a>, allocs: impl Iterator<Item = &'a Alloc>) -> GroupPlan<'a> {
     let classes = Classes::of(cx, allocs.filter(|alloc| !alloc.is_stopping()));
     let mut plan = GroupPlan { complete: true, ..GroupPlan::default() };
     for set in [&classes.untainted, &classes.migrate, &classes.disconnecting, &classes.reconnecting] {
-        set.iter().for_each(|alloc| plan.stop(Stop::new(alloc, texts::NOT_NEEDED)));
+        set.iter().for_each(|alloc| plan.stop(Stop::new(alloc, descriptions::NOT_NEEDED)));
     }
     classes.lost.iter().for_each(|alloc| plan.stop(Stop::lost(alloc)));
     let unknown = classes.ignore.iter().chain(classes.expiring.iter());
     unknown
         .filter(|alloc| alloc.client == ClientStatus::Unknown)
-        .for_each(|alloc| plan.stop(Stop::new(alloc, texts::NOT_NEEDED)));
+        .for_each(|alloc| plan.stop(Stop::new(alloc, descriptions::NOT_NEEDED)));
     plan
 }
 
-/// Stops canaries of what is over, and those that have to leave their nodes: fresh ones take their place (GR-3.5).
-/// Returns who is left, and who of them are canaries.
+/// Stops canaries of old or failed deployments, and those that migrate or are lost: new canaries are placed for those.
+/// Returns the remaining allocations, and which of them are canaries.
 ///
-/// A promoted canary is a member like the others, and replaced like them; the reference would forget what it was.
-fn settle_canaries<'a>(
-    cx: &Situation<'a>,
-    stage: &Stage,
+/// A promoted canary is an allocation like the others and is replaced like them. Nomad would not link its successor.
+fn split_off_canaries<'a>(
+    cx: &PassContext<'a>,
+    group_deployment: &GroupDeployment,
     members: Vec<&'a Alloc>,
     plan: &mut GroupPlan<'a>,
-) -> (Vec<&'a Alloc>, Set<'a>) {
+) -> (Vec<&'a Alloc>, AllocSet<'a>) {
     let unneeded = cx.rollout.unneeded_canaries();
     let (unneeded, members): (Vec<&Alloc>, Vec<&Alloc>) =
         members.into_iter().partition(|alloc| unneeded.contains(&alloc.id));
-    unneeded.into_iter().for_each(|alloc| plan.stop(Stop::new(alloc, texts::NOT_NEEDED)));
+    unneeded.into_iter().for_each(|alloc| plan.stop(Stop::new(alloc, descriptions::NOT_NEEDED)));
     let ids = cx.rollout.canaries();
     let canaries = || members.iter().copied().filter(|alloc| ids.contains(&alloc.id));
-    if !stage.is_canarying() {
+    if !group_deployment.is_canarying() {
         let canaries = canaries().collect();
         return (members, canaries);
     }
-    // Not counted: to whoever watches, they are still being tried out.
+    // They do not count as stopped in the plan's numbers, because new canaries replace them.
     let classes = Classes::of(cx, canaries());
     let mut leaving = classes.migrate.clone();
-    classes.migrate.iter().for_each(|alloc| plan.stops.push(Stop::new(alloc, texts::MIGRATING)));
+    classes.migrate.iter().for_each(|alloc| plan.stops.push(Stop::new(alloc, descriptions::MIGRATING)));
     for lost in [classes.lost, classes.expiring] {
         lost.iter().for_each(|alloc| plan.stops.push(Stop::lost(alloc)));
         leaving.append(lost);

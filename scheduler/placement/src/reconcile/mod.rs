@@ -1,28 +1,30 @@
-//! What is to become of a group's allocations: one pure decision per group.
+//! What becomes of a group's allocations: one pure decision per group.
 //!
-//! Start with `group.rs`. It follows the reference's order, because later steps depend on sets that earlier
-//! ones changed: classes, returned allocations, replacements, surplus, updates, canaries, placements. What the groups
-//! have in common, their deployment, is `deploy.rs`.
+//! Start with `group.rs`. The steps have Nomad's order, because later ones depend on sets that earlier ones changed:
+//! classes, reconnected allocations, replacements, surplus, updates, canaries, placements. The deployment, which all
+//! groups share, is `deployment.rs`.
 
+mod alloc_set;
 mod classify;
-mod deploy;
-mod due;
+mod deployment;
 mod follow_up;
 mod group;
+mod job_diff;
 mod names;
+mod placements;
+mod reconciler;
 mod reconnect;
+mod rescheduling;
 mod rolling;
 #[cfg(test)]
-mod sample;
-mod sets;
-mod wishes;
-mod work;
+mod test_alloc;
 
-pub use classify::{Fate, fate, is_given_up};
-pub use deploy::{Rollout, Stage, Summary, conclude, fresh_id};
+pub use classify::{NodeCondition, is_expired_unknown, node_condition};
+pub use deployment::{GroupDeployment, Rollout, Summary, conclude, fresh_id};
 pub use follow_up::FollowUps;
-pub use group::{GroupPlan, Stop, Update, Wish, reconcile};
-pub use rolling::{Again, allowance};
+pub use group::{GroupPlan, PlacementRequest, Stop, Update, reconcile};
+pub use job_diff::{Definition, is_destructive};
+pub use rolling::{NextCheck, allowance};
 
 use base::Time;
 use model::EvalId;
@@ -30,9 +32,9 @@ use state::State;
 use state::eval::Eval;
 use state::job::{JobState, JobVersion};
 
-/// What a decision is about, and when it is made.
+/// What a pass is about: the evaluation with its job, its deployment and the time.
 #[derive(Clone, Copy, Debug)]
-pub struct Situation<'a> {
+pub struct PassContext<'a> {
     pub state: &'a State,
     pub eval: &'a Eval,
     pub job: &'a JobState,
@@ -40,12 +42,12 @@ pub struct Situation<'a> {
     pub now: Time,
 }
 
-impl Situation<'_> {
+impl PassContext<'_> {
     pub fn eval_id(&self) -> EvalId {
         self.eval.id()
     }
 
-    /// An older version of the job as it is wanted, or of an earlier job of its name.
+    /// An older version of the job, or a version of an earlier job with the same id.
     pub fn is_older(&self, version: &JobVersion) -> bool {
         let current = self.job.current();
         (version.job_created, version.version) < (current.job_created, current.version)

@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use state::alloc::Alloc;
 
-/// Which numbers of a group's names are taken, and how often (section 4.9).
+/// Which numbers of a group's allocation names are in use, and how often.
 #[derive(Clone, Debug)]
 pub struct Names {
     taken: BTreeMap<u32, u32>,
@@ -27,7 +27,7 @@ impl Names {
         highest
     }
 
-    /// One holder less.
+    /// One allocation less has this number.
     pub fn free(&mut self, index: u32) {
         if let Some(holders) = self.taken.get_mut(&index) {
             *holders -= 1;
@@ -49,8 +49,8 @@ impl Names {
         next
     }
 
-    /// Numbers for canaries: of what they may replace, then free ones, both below the count and not `held` by other
-    /// canaries; if those run out the count and above.
+    /// Numbers for canaries: first those of allocations that they may replace, then free ones, both below the count and
+    /// not `held` by other canaries; if those run out, the count and above.
     pub fn next_canaries(
         &mut self,
         wanted: usize,

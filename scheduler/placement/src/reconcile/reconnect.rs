@@ -1,4 +1,4 @@
-//! Allocations that come back, and the choice between each and its substitutes (section 4.6).
+//! Reconnecting allocations, and the choice between each of them and its replacements.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -8,19 +8,18 @@ use model::document::TaskState;
 use model::{AllocId, ClientStatus, Desired};
 use state::alloc::Alloc;
 
-use super::Situation;
+use super::PassContext;
 use super::classify::Classes;
-use super::due::successors;
 use super::group::{GroupPlan, Stop};
-use crate::texts;
+use super::rescheduling::successors;
+use crate::descriptions;
 
-/// Decides every returning allocation. Those that stay join the untainted; whatever is stopped leaves all
-/// sets.
-pub fn resolve<'a>(cx: &Situation<'a>, classes: &mut Classes<'a>, plan: &mut GroupPlan<'a>) {
+/// Decides every reconnecting allocation. Those that stay join the untainted; what is stopped is removed from all sets.
+pub fn resolve<'a>(cx: &PassContext<'a>, classes: &mut Classes<'a>, plan: &mut GroupPlan<'a>) {
     let returning = std::mem::take(&mut classes.reconnecting);
     let mut stopped: BTreeSet<AllocId> = BTreeSet::new();
     for original in returning.iter() {
-        // Itself a substitute that lost against its own original.
+        // It is itself a replacement, and its own original was preferred.
         if stopped.contains(&original.id) {
             continue;
         }
@@ -46,23 +45,23 @@ pub fn resolve<'a>(cx: &Situation<'a>, classes: &mut Classes<'a>, plan: &mut Gro
             sets.into_iter().for_each(|set| _ = set.remove(stop.alloc));
         }
     }
-    // A substitute may itself have returned and been chosen against afterwards.
+    // A replacement may have reconnected too, and been stopped afterwards.
     plan.reconnected.retain(|back| !stopped.contains(&back.id));
 }
 
-/// How the original ends, unless it stays. Substitutes that lose against it are stopped on the way.
+/// The stop of the original, unless it stays. Replacements that are not preferred are stopped here.
 fn verdict<'a>(
-    cx: &Situation<'a>,
+    cx: &PassContext<'a>,
     classes: &Classes<'a>,
     plan: &mut GroupPlan<'a>,
     stopped: &BTreeSet<AllocId>,
     original: &'a Alloc,
 ) -> Option<Stop<'a>> {
     if original.client == ClientStatus::Failed {
-        let stop = Stop::new(original, texts::RESCHEDULED);
+        let stop = Stop::new(original, descriptions::RESCHEDULED);
         return Some(Stop { client: Some(ClientStatus::Failed), ..stop });
     }
-    let not_needed = Stop::new(original, texts::NOT_NEEDED);
+    let not_needed = Stop::new(original, descriptions::NOT_NEEDED);
     let transition = original.transition;
     if original.desired != Desired::Run || transition.is_asked_to_leave() || cx.is_older(&original.version) {
         return Some(not_needed);
@@ -73,27 +72,26 @@ fn verdict<'a>(
         if survives(classes, substitute) && prefers_substitute(cx, original, substitute) {
             loses = true;
         } else {
-            plan.stop(Stop::new(substitute, texts::ORIGINAL_BACK));
+            plan.stop(Stop::new(substitute, descriptions::ORIGINAL_BACK));
         }
     }
     loses.then_some(not_needed)
 }
 
-/// Its node told that it runs: the return is a fact that has to be recorded.
-fn is_back(cx: &Situation, alloc: &Alloc) -> bool {
+/// Its node reported that it runs, so the reconnect has to be recorded.
+fn is_back(cx: &PassContext, alloc: &Alloc) -> bool {
     let transition = alloc.transition;
     let stays = !transition.is_asked_to_leave() && cx.is_current(&alloc.version);
     alloc.desired == Desired::Run && alloc.client == ClientStatus::Running && stays
 }
 
-/// A substitute that this pass ends, or that ended by itself, must not win: both would be gone, and the
-/// running original with them (P1).
+/// A replacement that is terminal, or that this pass stops, must not be preferred: then neither would run (P1).
 fn survives(classes: &Classes, substitute: &Alloc) -> bool {
     let dying = [&classes.lost, &classes.migrate, &classes.disconnecting, &classes.expiring];
     !substitute.client.is_terminal() && dying.iter().all(|set| !set.contains(substitute))
 }
 
-fn prefers_substitute(cx: &Situation, original: &Alloc, substitute: &Alloc) -> bool {
+fn prefers_substitute(cx: &PassContext, original: &Alloc, substitute: &Alloc) -> bool {
     let version = |alloc: &Alloc| (alloc.version.job_created, alloc.version.version);
     if version(substitute) > version(original) {
         return true;
@@ -107,7 +105,7 @@ fn prefers_substitute(cx: &Situation, original: &Alloc, substitute: &Alloc) -> b
     }
 }
 
-/// By the best score either saw when it was placed.
+/// Prefers the replacement if its score was better when it was placed.
 fn best_score(original: &Alloc, substitute: &Alloc) -> bool {
     let top = |alloc: &Alloc| alloc.metrics.score_meta_data.first().map(|score| score.norm_score);
     let better = match (top(original), top(substitute)) {
@@ -128,7 +126,7 @@ fn longest_running(original: &Alloc, substitute: &Alloc) -> bool {
     }
 }
 
-/// When its leader started last; without a leader, when the first of its tasks did. Zero if none has.
+/// When its leader task last started; without a leader, when the first of its tasks did. Zero if none has.
 fn start(alloc: &Alloc) -> Time {
     let states = &alloc.report.task_states;
     let tasks = alloc.version.group(&alloc.group).map(|group| &group.tasks);
@@ -149,10 +147,10 @@ mod tests {
     use model::document::Task;
 
     use super::*;
-    use crate::reconcile::sample::{Sample, lost_after};
+    use crate::reconcile::test_alloc::{TestAlloc, lost_after};
 
-    fn sample() -> Sample {
-        Sample::new(lost_after(300, true))
+    fn sample() -> TestAlloc {
+        TestAlloc::new(lost_after(300, true))
     }
 
     /// D43-D50: the substitute wins if it scores higher and runs, or the original does not run.
@@ -199,7 +197,7 @@ mod tests {
             let mut group = lost_after(300, true);
             group.tasks.push(Task { name: "main".into(), leader: true, ..Task::default() });
             group.tasks.push(Task { name: "side".into(), ..Task::default() });
-            Sample::new(group).task("main", leader, None).task("side", side, None).alloc
+            TestAlloc::new(group).task("main", leader, None).task("side", side, None).alloc
         };
         assert_eq!(start(&led(1010, 1000)), Time::from_secs(1010));
         assert_eq!(start(&led(0, 1000)), Time::ZERO);

@@ -25,7 +25,7 @@ impl World {
         self.command(Actor::Node(node), Command::UpdateAllocs { node, updates: vec![update] });
     }
 
-    /// So many wanted allocations of the newest deployment that nobody judged yet turn out to be well.
+    /// This many allocations of the newest deployment whose health is not known yet become healthy.
     pub fn heal(&mut self, count: usize) {
         let deployment = self.deployment().id;
         let open = |alloc: &&&Alloc| {
@@ -92,7 +92,7 @@ impl World {
         self.settle(eval)
     }
 
-    /// Some allocations are asked to move, as a drain does.
+    /// Some allocations are asked to migrate, as a drain does.
     pub fn drain(&mut self, allocs: Vec<AllocId>) {
         self.event(AllocTransitionRequested {
             allocs,

@@ -122,7 +122,7 @@ impl World {
         self.submit(command).reply().evals[0]
     }
 
-    /// An evaluation of the job, as if asked for by hand.
+    /// An evaluation of the job, as if an operator had requested it.
     pub fn evaluate(&mut self) -> Outcome {
         let eval = self.submit(Command::EvaluateJob { key: key(), force_reschedule: false }).reply().evals[0];
         self.settle(eval)
@@ -249,7 +249,7 @@ impl World {
         update
     }
 
-    /// Every live allocation on a node that is heard reports that it runs.
+    /// Every live allocation on a connected node reports that it runs.
     pub fn all_run(&mut self) {
         let live =
             |alloc: &&Alloc| !alloc.is_terminal() && !self.state.nodes.hot(alloc.node).status.is_silent();
@@ -289,7 +289,7 @@ impl World {
         (1..=self.state.nodes.len() as u128).filter(move |node| !used.contains(node))
     }
 
-    /// It is to end, and nobody asked a scheduler.
+    /// It is to be stopped, without an evaluation.
     pub fn tell_to_end(&mut self, alloc: AllocId) {
         self.event(AllocsStopped {
             allocs: vec![alloc],

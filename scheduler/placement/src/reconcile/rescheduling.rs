@@ -1,0 +1,159 @@
+//! Which allocations are rescheduled, now or later.
+
+use base::{Duration, Time};
+use model::{ClientStatus, Trigger};
+use state::alloc::Alloc;
+
+use super::PassContext;
+use super::alloc_set::AllocSet;
+use super::classify::{NodeCondition, node_condition, replaces};
+use crate::reschedule;
+
+/// The tolerance for clocks that differ: what is due this soon is due now.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(1);
+
+/// Due times closer than this to the first of them share a follow-up evaluation.
+pub const WINDOW: Duration = Duration::from_secs(5);
+
+/// A set of allocations, divided by when they are rescheduled.
+#[derive(Debug, Default)]
+pub struct Rescheduling<'a> {
+    pub untainted: AllocSet<'a>,
+    pub now: AllocSet<'a>,
+    pub later: Vec<(Time, &'a Alloc)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Decision {
+    /// It was replaced, or a new allocation takes its place: it does not count.
+    Skip,
+    Stays,
+    Candidate(Option<Time>),
+}
+
+impl<'a> Rescheduling<'a> {
+    /// For allocations on connected nodes, and for unknown ones whose node stays disconnected.
+    ///
+    /// `lost` are the allocations that this pass marks as lost: they count as replacements no more.
+    pub fn of(cx: &PassContext<'a>, set: &AllocSet<'a>, lost: &AllocSet<'a>) -> Rescheduling<'a> {
+        Rescheduling::split(cx, set, |alloc| {
+            if alloc.next.is_some() && alloc.is_terminal() {
+                Decision::Skip
+            } else if alloc.client == ClientStatus::Unknown && !alloc.is_stopping() {
+                of_unknown(cx, alloc, lost)
+            } else if cx.job.current().kind.is_batch() {
+                of_batch(cx, alloc)
+            } else {
+                of_service(cx, alloc)
+            }
+        })
+    }
+
+    /// For allocations that become unknown in this pass.
+    pub fn of_disconnecting(cx: &PassContext<'a>, set: &AllocSet<'a>) -> Rescheduling<'a> {
+        Rescheduling::split(cx, set, |alloc| {
+            if !replaces(alloc) {
+                return Decision::Stays;
+            }
+            Decision::Candidate(reschedule::due(cx.state, alloc, cx.now))
+        })
+    }
+
+    fn split(
+        cx: &PassContext<'a>,
+        set: &AllocSet<'a>,
+        decide: impl Fn(&'a Alloc) -> Decision,
+    ) -> Rescheduling<'a> {
+        let mut due = Rescheduling::default();
+        for alloc in set.iter() {
+            match decide(alloc) {
+                Decision::Skip => {}
+                // The deployment decides what becomes of its members.
+                Decision::Candidate(_) if cx.rollout.active().is_some() && is_member(cx, alloc) => {
+                    due.untainted.insert(alloc);
+                }
+                Decision::Candidate(_) if alloc.transition.force_reschedule && alloc.client.is_terminal() => {
+                    due.now.insert(alloc);
+                }
+                Decision::Candidate(Some(time)) if is_due(cx, alloc, time) => due.now.insert(alloc),
+                Decision::Candidate(Some(time)) => {
+                    // Until it is replaced it counts as if it ran.
+                    due.untainted.insert(alloc);
+                    due.later.push((time, alloc));
+                }
+                Decision::Stays | Decision::Candidate(None) => due.untainted.insert(alloc),
+            }
+        }
+        due
+    }
+}
+
+/// It is part of the current deployment, which has not requested that it be rescheduled.
+fn is_member(cx: &PassContext, alloc: &Alloc) -> bool {
+    cx.rollout.holds(alloc) && !alloc.transition.reschedule
+}
+
+/// Nomad replaces an unknown allocation only in the one evaluation that was created for it. Here any evaluation does,
+/// so that nothing is lost if that evaluation found no room or was canceled.
+fn of_unknown<'a>(cx: &PassContext<'a>, alloc: &'a Alloc, lost: &AllocSet<'a>) -> Decision {
+    let since = alloc.last_unknown();
+    // P1: once its node is connected again, the original goes on.
+    if node_condition(cx.state, alloc) == NodeCondition::Present
+        || !replaces(alloc)
+        || since == Time::ZERO
+        || is_replaced(cx, alloc, lost)
+    {
+        return Decision::Stays;
+    }
+    Decision::Candidate(reschedule::due(cx.state, alloc, since))
+}
+
+fn of_service(cx: &PassContext, alloc: &Alloc) -> Decision {
+    let ended = matches!(alloc.client, ClientStatus::Complete | ClientStatus::Lost);
+    if alloc.is_stopping() || ended {
+        return Decision::Skip;
+    }
+    Decision::Candidate(reschedule::due_after_failure(cx.state, alloc))
+}
+
+fn of_batch(cx: &PassContext, alloc: &Alloc) -> Decision {
+    if alloc.transition.disable_placement {
+        return Decision::Stays;
+    }
+    if alloc.transition.reschedule {
+        return Decision::Candidate(reschedule::due_after_failure(cx.state, alloc));
+    }
+    if alloc.is_stopping() {
+        return if alloc.ran_successfully() { Decision::Stays } else { Decision::Skip };
+    }
+    match alloc.client {
+        ClientStatus::Failed => Decision::Candidate(reschedule::due_after_failure(cx.state, alloc)),
+        _ => Decision::Stays,
+    }
+}
+
+fn is_due(cx: &PassContext, alloc: &Alloc, time: Time) -> bool {
+    let own = alloc.follow_up == Some(cx.eval_id());
+    own || time.since(cx.now) <= CLOCK_TOLERANCE || is_awaited(cx, time)
+}
+
+/// This evaluation was created for allocations that are due in its window. A failed allocation does not store which
+/// evaluation it waits for: that follows from its due time.
+fn is_awaited(cx: &PassContext, time: Time) -> bool {
+    let facts = &cx.eval.facts;
+    let made_for_it = matches!(facts.trigger, Trigger::RescheduleLater | Trigger::AllocFailure);
+    made_for_it && facts.wait_until != Time::ZERO && time.since(facts.wait_until) < WINDOW
+}
+
+/// Some successor, however far down the chain, is neither being stopped nor marked as lost.
+pub fn is_replaced<'a>(cx: &PassContext<'a>, alloc: &'a Alloc, lost: &AllocSet<'a>) -> bool {
+    successors(cx, alloc).any(|successor| !successor.is_stopping() && !lost.contains(successor))
+}
+
+/// The allocations that replaced one, nearest first.
+pub fn successors<'a>(cx: &PassContext<'a>, alloc: &'a Alloc) -> impl Iterator<Item = &'a Alloc> {
+    let state = cx.state;
+    let next = move |alloc: &&'a Alloc| alloc.next.and_then(|id| state.allocs.lookup(id));
+    // A chain cannot be longer than the job has allocations. The bound only guards against a damaged log.
+    std::iter::successors(next(&alloc), next).take(cx.job.allocs.len())
+}

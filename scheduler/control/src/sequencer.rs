@@ -11,8 +11,9 @@ use base::{Index, Rng, Term, Time, Uuid};
 use journal::{EncodedBatch, FrameError, Freshness, Journal, NotLeading, ProposeError};
 use model::command::Reply;
 use model::{Batch, CommandRecord, Digest, LoggedEvent, Rejection, Request};
+use rules::Context;
 use serde::{Deserialize, Serialize};
-use state::{Context, Delta, FoldError, Moment, State};
+use state::{Delta, FoldError, Moment, State};
 
 /// Most commands decided in one batch: bounds the pause of a fold.
 pub const BATCH_COMMANDS_MAX: usize = 1_024;
@@ -153,7 +154,7 @@ pub struct Sequencer {
     in_flight: VecDeque<InFlight>,
     term: Option<Term>,
     proposer: Uuid,
-    /// Stands in for [`state::decide`], for tests that put a bug into the rules.
+    /// Stands in for [`rules::decide`], for tests that put a bug into the rules.
     #[cfg(feature = "planted")]
     pub rules: Rules,
 }
@@ -161,7 +162,7 @@ pub struct Sequencer {
 /// How commands are judged.
 #[cfg(feature = "planted")]
 pub type Rules =
-    fn(&State, &mut Context, &model::Actor, &model::Command) -> Result<state::Decision, Rejection>;
+    fn(&State, &mut Context, &model::Actor, &model::Command) -> Result<rules::Decision, Rejection>;
 
 /// A batch that is being filled.
 struct Filling {
@@ -184,7 +185,7 @@ impl Sequencer {
             term: None,
             proposer,
             #[cfg(feature = "planted")]
-            rules: state::decide,
+            rules: rules::decide,
         }
     }
 
@@ -296,7 +297,7 @@ impl Sequencer {
         }
         let mut ctx = Context::new(filling.at.index, filling.at.time, seed);
         #[cfg(not(feature = "planted"))]
-        let rules = state::decide;
+        let rules = rules::decide;
         #[cfg(feature = "planted")]
         let rules = self.rules;
         let outcome = match rules(&self.working, &mut ctx, &request.actor, &request.command) {

@@ -2,7 +2,7 @@
 //!
 //! The rules P1 to P5 are checked after each step, and after calm everything must have converged.
 
-#[path = "../../../projections/state/tests/support/mod.rs"]
+#[path = "../../../projections/rules/tests/support/mod.rs"]
 mod support;
 
 use base::{Duration, Index, Time};
@@ -10,7 +10,7 @@ use model::command::{RegisterJob, Settlement};
 use model::document::{Job, input};
 use model::event::Event;
 use model::{ClientStatus, Command, Desired, EvalStatus, NodeStatus, Rejection};
-use state::Decision;
+use rules::Decision;
 use state::alloc::Alloc;
 use support::{World, key, node_document, node_id};
 

@@ -1,6 +1,5 @@
 //! Allocations: what was placed where, what is wanted of it and what is known of it.
 
-pub(crate) mod decide;
 pub(crate) mod fold;
 pub(crate) mod hash;
 pub mod reschedule;

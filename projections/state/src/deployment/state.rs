@@ -93,6 +93,14 @@ impl Deployment {
     }
 }
 
+/// When the deployment fails unless something becomes healthy; none while nothing can be late.
+pub fn next_deadline(deployment: &Deployment) -> Option<Time> {
+    let late = |group: &&GroupProgress| group.require_progress_by != Time::ZERO && group.is_short();
+    let running = deployment.status == DeploymentStatus::Running && !deployment.gone;
+    let groups = deployment.groups.values().filter(late).filter(|_| running);
+    groups.map(|group| group.require_progress_by).min()
+}
+
 /// Some groups have canaries, and all of those say `auto_promote`.
 pub(super) fn promotes_itself<'a>(goals: impl Iterator<Item = &'a DeploymentGoal>) -> bool {
     let mut canaries = goals.filter(|goal| goal.desired_canaries > 0).peekable();

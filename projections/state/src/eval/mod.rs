@@ -1,6 +1,5 @@
 //! Evaluations: requests to look at a job, waiting, blocked or done.
 
-pub(crate) mod decide;
 pub(crate) mod fold;
 pub(crate) mod hash;
 mod state;

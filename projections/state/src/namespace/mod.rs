@@ -1,7 +1,5 @@
 //! Namespaces: one that came with the cluster, and those that operators make.
 
-pub(crate) mod decide;
-
 use model::Doc;
 use model::document::{Bytes, Namespace};
 

@@ -32,7 +32,8 @@ impl Document {
         }
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
+    /// As it was logged.
+    pub fn bytes(&self) -> &[u8] {
         match self {
             Document::Csi(document) => document.bytes(),
             Document::Host(document) => document.bytes(),

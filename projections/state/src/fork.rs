@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use model::document::Job;
 
-use crate::job::{JobRow, JobVersion};
+use crate::job::JobVersion;
+use crate::row::JobRow;
 use crate::{Kept, State};
 
 impl State {

@@ -7,5 +7,6 @@ mod state;
 mod totals;
 mod view;
 
-pub use state::{Alloc, AllocRow, Allocs, Health, KnownState, Transition};
+pub use crate::row::AllocRow;
+pub use state::{Alloc, Allocs, Health, KnownState, Transition};
 pub use view::{allocated_resources, document, first_address, job_document, stub};

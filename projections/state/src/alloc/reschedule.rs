@@ -8,7 +8,7 @@ use model::{AllocId, ClientStatus, Desired};
 
 use super::state::Alloc;
 use crate::State;
-use crate::node::NodeRow;
+use crate::row::NodeRow;
 
 /// Why a failed allocation ends whose successor was placed.
 pub const RESCHEDULED: &str = "alloc was rescheduled because it failed";

@@ -5,5 +5,6 @@ pub(crate) mod hash;
 mod state;
 mod view;
 
-pub use state::{Deployment, DeploymentRow, Deployments, GroupProgress, next_deadline};
+pub use crate::row::DeploymentRow;
+pub use state::{Deployment, Deployments, GroupProgress, next_deadline};
 pub use view::document;

@@ -6,12 +6,9 @@ use model::event::DeploymentGoal;
 use model::{AllocId, DeploymentId, DeploymentStatus};
 use serde::{Deserialize, Serialize};
 
-use crate::job::{JobRow, JobVersion};
+use crate::job::JobVersion;
+use crate::row::{DeploymentRow, JobRow};
 use crate::rows::Rows;
-
-/// A deployment within this process. Never stored, never sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DeploymentRow(pub u32);
 
 /// How far one group is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

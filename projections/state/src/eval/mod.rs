@@ -5,5 +5,6 @@ pub(crate) mod hash;
 mod state;
 mod view;
 
-pub use state::{Eval, EvalRow, Evals};
+pub use crate::row::EvalRow;
+pub use state::{Eval, Evals};
 pub use view::document;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use model::{JobKey, JobStatus};
 
-use super::state::{JobRow, JobState, Jobs};
+use super::state::{JobState, Jobs};
+use crate::row::JobRow;
 
 /// How the children of a job are doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

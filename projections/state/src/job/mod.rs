@@ -7,7 +7,8 @@ mod notes;
 mod state;
 mod view;
 
+pub use crate::row::JobRow;
 pub use children::ChildrenSummary;
 pub use notes::{Notes, SCALINGS_KEPT};
-pub use state::{GroupSummary, JobRow, JobState, JobVersion, Jobs, VERSIONS_KEPT};
+pub use state::{GroupSummary, JobState, JobVersion, Jobs, VERSIONS_KEPT};
 pub use view::{document, summary};

@@ -3,7 +3,7 @@
 use model::Doc;
 use model::document::{Bytes, Namespace};
 
-use crate::digest::Domain;
+use crate::domain::Domain;
 use crate::named::{DocumentDomain, NamedDocument, NamedTable};
 
 /// Where jobs are that name no namespace.

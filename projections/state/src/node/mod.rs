@@ -6,7 +6,8 @@ mod ports;
 mod state;
 mod view;
 
+pub use crate::row::{ClassRow, NodeRow};
 pub use ports::PortSet;
 pub(crate) use state::Class;
-pub use state::{Amount, ClassRow, Drain, NodeCold, NodeHot, NodeLoad, NodeRow, Nodes, secret_hash};
+pub use state::{Amount, Drain, NodeCold, NodeHot, NodeLoad, Nodes, secret_hash};
 pub use view::{document, last_drain};

@@ -1,6 +1,7 @@
 use model::document::{DrainMetadata, DrainStrategy, Node};
 
-use super::state::{Drain, NodeRow, Nodes};
+use super::state::{Drain, Nodes};
+use crate::row::NodeRow;
 
 /// The node as the contract shows it: without its secret.
 pub fn document(nodes: &Nodes, row: NodeRow) -> Node {

@@ -4,5 +4,4 @@ mod fold;
 mod restoring;
 mod state;
 
-pub use restoring::Restoring;
-pub use state::{Configured, Operator};
+pub use state::{Configured, Operator, Restoring};

@@ -2,37 +2,17 @@
 
 use std::sync::Arc;
 
-use base::{Index, Uuid};
+use base::Index;
 use bytes::Bytes;
 use model::event::{StateChunkGiven, StateRestored};
-use model::{Chunk, Image};
 
+use super::state::Restoring;
+use crate::moment::Moment;
 use crate::volume::Volumes;
-use crate::{Delta, Moment, State};
+use crate::{Delta, State};
 
 /// Batches after which a restore that got no further piece is forgotten.
 const FORGOTTEN_AFTER: u64 = 100_000;
-
-/// The pieces so far. Empty when nothing is being restored.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Restoring {
-    pub restore: Uuid,
-    pub pieces: Arc<Vec<Bytes>>,
-    pub bytes: u64,
-    /// When the last piece came.
-    pub last: Index,
-}
-
-impl Restoring {
-    pub fn is_empty(&self) -> bool {
-        self.pieces.is_empty()
-    }
-
-    /// The pieces put together, as a state that was saved at `index`.
-    pub fn image(&self, index: Index) -> Image {
-        Image { index, chunks: self.pieces.iter().cloned().map(Chunk::new).collect() }
-    }
-}
 
 impl State {
     pub(crate) fn chunk_given(&mut self, at: Moment, event: &StateChunkGiven) {

@@ -6,7 +6,7 @@ use model::document::{CSIVolume, HostVolume};
 use model::{VolumeKey, VolumeKind};
 
 use crate::Kept;
-use crate::digest::Domain;
+use crate::domain::Domain;
 
 /// A volume as it was registered last.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,7 +8,7 @@ use crate::story::{Story, node_number, preempt, reconnected, stop, unknown};
 use crate::support::{key, node_id};
 use base::Duration;
 use model::command::Plan;
-use model::{Actor, ClientStatus, Command, Event, NodeStatus};
+use model::{Actor, ClientStatus, Command, Event, NodeStatus, Subject};
 use rules::Decision;
 
 #[test]
@@ -164,36 +164,24 @@ fn tell(story: &Story, event: &Event) -> String {
     let allocs =
         |ids: &[model::AllocId]| ids.iter().map(|id| story.alloc_name(*id)).collect::<Vec<_>>().join(" ");
     let said = match event {
-        Event::NodeRegistered(e) => format!("n{}", node_number(e.node)),
-        Event::NodeUpdated(e) => format!("n{}", node_number(e.node)),
-        Event::NodeDeregistered(e) => format!("n{}", node_number(e.node)),
-        Event::NodeAllocsReported(e) => format!("n{}", node_number(e.node)),
         Event::NodeStatusChanged(e) => format!("n{} {} -> {}", node_number(e.node), e.from, e.to),
         Event::NodeEligibilityChanged(e) => format!("n{} {}", node_number(e.node), e.to),
         Event::NodeMessagesEmitted(e) => format!("n{} {}", node_number(e.node), e.messages.len()),
         Event::JobRegistered(e) => format!("{} version {}", e.key.id, e.version),
-        Event::JobStopped(e) => e.key.id.clone(),
-        Event::JobPurged(e) => e.key.id.clone(),
         Event::EvalCreated(e) => format!("{} {} {}", e.eval.key.id, e.eval.trigger, e.eval.status),
         Event::EvalUpdated(e) => format!("{} {}", trigger(story, e.eval), e.status),
-        Event::EvalAcked(e) => trigger(story, e.eval),
         Event::EvalsCanceled(e) => {
             let triggers: Vec<String> = e.evals.iter().map(|eval| trigger(story, *eval)).collect();
             format!("{} ({})", triggers.join(" "), e.cause.split('"').next().unwrap_or_default().trim())
         }
         Event::PlanCommitted(e) => format!("rejected {}", e.rejected.len()),
         Event::AllocsPlaced(e) => format!("{} on n{}", allocs(&e.ids), node_number(e.nodes[0])),
-        Event::AllocsUpdatedInPlace(e) => allocs(&e.allocs),
         Event::AllocsStopped(e) => {
             format!("{}{}", allocs(&e.allocs), e.client.map(|c| format!(" as {c}")).unwrap_or_default())
         }
         Event::AllocsPreempted(e) => format!("{} by {}", allocs(&e.allocs), story.alloc_name(e.by)),
-        Event::AllocsMarkedUnknown(e) => allocs(&e.allocs),
-        Event::AllocsReconnected(e) => allocs(&e.allocs),
         Event::AllocReported(e) => format!("{} {} -> {}", story.alloc_name(e.alloc), e.from, e.to),
         Event::AllocTransitionRequested(e) => format!("{} {}", allocs(&e.allocs), e.cause),
-        Event::NodeDrainStarted(e) => format!("n{}", node_number(e.node)),
-        Event::NodeDrainUpdated(e) => format!("n{}", node_number(e.node)),
         Event::NodeDrainEnded(e) => format!("n{} {}", node_number(e.node), e.status),
         Event::NodePoolUpserted(e) => e.name.clone(),
         Event::NodePoolDeleted(e) => e.name.clone(),
@@ -214,13 +202,20 @@ fn tell(story: &Story, event: &Event) -> String {
         Event::DeploymentPromoted(e) => e.groups.join(" "),
         Event::VolumeRegistered(e) => e.volume.to_string(),
         Event::VolumeDeregistered(e) => e.volume.to_string(),
-        Event::ClusterFounded(_)
-        | Event::AutopilotConfigured(_)
-        | Event::SchedulerConfigured(_)
-        | Event::StateChunkGiven(_)
-        | Event::StateRestored(_) => String::new(),
+        _ => subject(story, event.subject()),
     };
     format!("{} {said}", event.name()).trim_end().to_string()
+}
+
+fn subject(story: &Story, subject: Subject<'_>) -> String {
+    match subject {
+        Subject::Cluster => String::new(),
+        Subject::Node(id) => format!("n{}", node_number(id)),
+        Subject::Job(key) => key.id.clone(),
+        Subject::Evals(ids) => ids.iter().map(|id| trigger(story, *id)).collect::<Vec<_>>().join(" "),
+        Subject::Allocs(ids) => ids.iter().map(|id| story.alloc_name(*id)).collect::<Vec<_>>().join(" "),
+        Subject::Deployment(id) => id.to_string(),
+    }
 }
 
 fn trigger(story: &Story, eval: model::EvalId) -> String {

@@ -14,7 +14,8 @@ use model::{
     NodeStatus, Report, RequestId,
 };
 use parking_lot::{Condvar, Mutex};
-use state::{Context, Decision, State, decide};
+use rules::{Context, Decision, decide};
+use state::State;
 
 /// Decides a command and folds what it leads to, as one batch.
 ///

@@ -10,7 +10,7 @@ use crate::upcasts;
 
 /// Lists every kind with the type and version this release writes.
 macro_rules! registry {
-    ($($kind:literal $name:ident)+) => {
+    ($(($kind:literal, $version:literal) $name:ident)+) => {
         pub(crate) fn encode<const ALIGN: usize>(event: &Event, bytes: AlignedVec<ALIGN>) -> AlignedVec<ALIGN> {
             match event {
                 $(Event::$name(payload) => rkyv::api::high::to_bytes_in::<_, rancor::Error>(payload, bytes),)+
@@ -21,7 +21,7 @@ macro_rules! registry {
         /// The current version first, then what older releases wrote.
         pub(crate) fn decode(kind: u16, version: u16, bytes: &[u8]) -> Result<Event, FrameError> {
             match kind {
-                $($kind if version == self::version($kind) => aligned(bytes, |bytes| {
+                $($kind if version == $version => aligned(bytes, |bytes| {
                     rkyv::from_bytes::<payload::$name, rancor::Error>(bytes)
                 })
                 .map(Event::$name),)+
@@ -29,16 +29,15 @@ macro_rules! registry {
             }
             .map_err(|why| FrameError::Payload { kind, version, why: why.to_string() })
         }
+
+        /// The version in which this release writes the event.
+        pub(crate) const fn version(event: &Event) -> u16 {
+            match event { $(Event::$name(_) => $version,)+ }
+        }
     };
 }
 
 model::for_each_event!(registry);
-
-/// The version in which this release writes a kind.
-pub(crate) const fn version(_kind: u16) -> u16 {
-    // All are in their first. A kind that moves on gets an arm here and a step in `upcasts`.
-    1
-}
 
 /// Payloads are aligned within their batch, but a batch may start anywhere in memory.
 fn aligned<T>(bytes: &[u8], read: impl FnOnce(&[u8]) -> T) -> T {

@@ -5,6 +5,7 @@ mod damage;
 mod golden;
 mod images;
 mod recovery;
+mod samples;
 mod speed;
 mod store;
 mod support;

@@ -27,30 +27,61 @@ pub struct Request {
     pub command: Command,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Command {
-    FoundCluster,
-    RegisterNode {
+/// Declares [`Command`] and its kinds. The number stands in batches and is never reused.
+macro_rules! commands {
+    ($($(#[$doc:meta])* $kind:literal $name:ident $(($content:ty))? $({ $($fields:tt)* })?,)+) => {
+        /// What somebody asks for.
+        #[derive(Clone, Debug, Serialize, Deserialize)]
+        pub enum Command { $($(#[$doc])* $name $(($content))? $({ $($fields)* })?,)+ }
+
+        /// A command without its content.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u16)]
+        pub enum CommandKind { $($name = $kind,)+ }
+
+        impl Command {
+            /// The command's number in a batch.
+            pub const fn kind(&self) -> u16 {
+                match self { $(Command::$name { .. } => $kind,)+ }
+            }
+        }
+
+        impl CommandKind {
+            /// `None` for a command that a newer release added.
+            pub const fn from_number(number: u16) -> Option<CommandKind> {
+                match number { $($kind => Some(CommandKind::$name),)+ _ => None }
+            }
+
+            pub const fn name(self) -> &'static str {
+                match self { $(CommandKind::$name => stringify!($name),)+ }
+            }
+        }
+    };
+}
+
+commands! {
+    1 FoundCluster,
+    10 RegisterNode {
         document: Box<Node>,
     },
-    UpdateNodeStatus {
+    11 UpdateNodeStatus {
         node: NodeId,
         claimed: NodeStatus,
     },
     /// The leader heard nothing from the node for its whole time to live.
-    MissHeartbeat {
+    12 MissHeartbeat {
         node: NodeId,
     },
-    EmitNodeMessages {
+    13 EmitNodeMessages {
         node: NodeId,
         messages: Vec<NodeMessage>,
     },
-    SetNodeEligibility {
+    14 SetNodeEligibility {
         node: NodeId,
         to: Eligibility,
     },
     /// Empties a node, or stops emptying it.
-    SetNodeDrain {
+    80 SetNodeDrain {
         node: NodeId,
         drain: Option<DrainWish>,
         /// Without a drain: it takes work again.
@@ -59,204 +90,153 @@ pub enum Command {
     },
     /// Does what is due for a node that is being emptied: has allocations moved, or ends the drain. The leader asks when
     /// something changed, or the deadline is over; if nothing is due nothing happens.
-    AdvanceDrain {
+    81 AdvanceDrain {
         node: NodeId,
     },
-    DeregisterNode {
+    15 DeregisterNode {
         node: NodeId,
     },
     /// What a node says about its allocations: only the fields a node may set are looked at.
-    UpdateAllocs {
+    16 UpdateAllocs {
         node: NodeId,
         updates: Vec<Allocation>,
     },
-    UpsertNodePool(Box<NodePool>),
-    DeleteNodePool {
+    18 UpsertNodePool(Box<NodePool>),
+    19 DeleteNodePool {
         name: String,
     },
-    RegisterJob(Box<RegisterJob>),
-    DeregisterJob {
+    20 RegisterJob(Box<RegisterJob>),
+    21 DeregisterJob {
         key: JobKey,
         purge: bool,
         eval_priority: Option<u32>,
         no_shutdown_delay: bool,
     },
-    EvaluateJob {
+    22 EvaluateJob {
         key: JobKey,
         /// Replace failed allocations now, whatever their policy says.
         force_reschedule: bool,
     },
     /// Registers an earlier version of the job again, as its newest.
-    RevertJob {
+    24 RevertJob {
         key: JobKey,
         version: u64,
         /// Only if this is the version that is wanted now.
         only_from: Option<u64>,
     },
     /// Whether a version of the job is one to go back to.
-    SetJobStability {
+    25 SetJobStability {
         key: JobKey,
         version: u64,
         stable: bool,
     },
     /// Registers a child of a parameterized job.
-    DispatchJob(Box<DispatchJob>),
+    26 DispatchJob(Box<DispatchJob>),
     /// Registers a child of a periodic job for the moment `at`, unless that moment is over or the schedule does not let
     /// children overlap.
-    LaunchJob {
+    27 LaunchJob {
         key: JobKey,
         at: Time,
         /// Somebody asked for it, whatever the schedule says.
         forced: bool,
     },
-    ScaleJob(Box<ScaleJob>),
+    28 ScaleJob(Box<ScaleJob>),
     /// Names a version of the job, the newest if none is given.
-    TagJobVersion {
+    29 TagJobVersion {
         key: JobKey,
         version: Option<u64>,
         name: String,
         description: String,
     },
-    UntagJobVersion {
+    31 UntagJobVersion {
         key: JobKey,
         name: String,
     },
-    UpsertNamespace(Box<Namespace>),
-    DeleteNamespace {
+    32 UpsertNamespace(Box<Namespace>),
+    33 DeleteNamespace {
         name: String,
     },
-    EvaluateNode {
+    23 EvaluateNode {
         node: NodeId,
     },
-    StopAlloc {
+    30 StopAlloc {
         alloc: AllocId,
         no_shutdown_delay: bool,
         reschedule: bool,
     },
     /// A worker's result: the plan, and once it is final the evaluation's end and its acknowledgement.
-    SettleEval(Box<Settlement>),
+    40 SettleEval(Box<Settlement>),
     /// The broker delivered the evaluation as often as it may, in vain.
-    FailEval {
+    41 FailEval {
         eval: EvalId,
         deliveries: u32,
         follow_up_at: Time,
     },
     /// Forgets jobs that ended for good and nodes that left, some at a time.
-    CollectGarbage,
-    RegisterCsiVolume {
+    34 CollectGarbage,
+    70 RegisterCsiVolume {
         volume: Box<CSIVolume>,
     },
     /// One that was made on a node.
-    RegisterHostVolume {
+    71 RegisterHostVolume {
         volume: Box<HostVolume>,
     },
-    DeregisterVolume {
+    72 DeregisterVolume {
         volume: VolumeKey,
         /// Also while somebody uses it.
         force: bool,
     },
     /// How the leader looks after the servers; only if this was last set at that index, zero for never.
-    SetAutopilot {
+    50 SetAutopilot {
         rules: Autopilot,
         only_at: Option<Index>,
     },
     /// How the scheduler works; only if this was last set at that index. Whether it samples stays as it is.
-    SetScheduler {
+    53 SetScheduler {
         rules: SchedulerRules,
         only_at: Option<Index>,
     },
     /// Does what is due for an active deployment: replaces, goes on, promotes or fails. The leader asks when something
     /// changed, or a deadline is over; if nothing is due nothing happens.
-    AdvanceDeployment {
+    60 AdvanceDeployment {
         deployment: DeploymentId,
     },
     /// Canaries of these groups have proved themselves; of all groups, if none is named.
-    PromoteDeployment {
+    61 PromoteDeployment {
         deployment: DeploymentId,
         groups: Vec<String>,
     },
-    FailDeployment {
+    62 FailDeployment {
         deployment: DeploymentId,
     },
-    PauseDeployment {
+    63 PauseDeployment {
         deployment: DeploymentId,
     },
-    ResumeDeployment {
+    64 ResumeDeployment {
         deployment: DeploymentId,
     },
     /// Somebody tells how allocations of a deployment are, instead of their nodes.
-    SetAllocHealth {
+    65 SetAllocHealth {
         deployment: DeploymentId,
         healthy: Vec<AllocId>,
         unhealthy: Vec<AllocId>,
     },
     /// Whether nodes are sampled, or all of them are looked at.
-    SetSampling {
+    54 SetSampling {
         sampled: bool,
     },
     /// A piece of a saved state, in order; the first one begins anew.
-    GiveStateChunk {
+    51 GiveStateChunk {
         restore: Uuid,
         number: u32,
         bytes: Vec<u8>,
     },
     /// Puts the state in the pieces in place of what is there. `image` is the index it was saved at.
-    RestoreState {
+    52 RestoreState {
         restore: Uuid,
         chunks: u32,
         image: Index,
     },
-}
-
-impl Command {
-    /// The command's number in a batch. Numbers are never reused.
-    pub const fn kind(&self) -> u16 {
-        match self {
-            Command::FoundCluster => 1,
-            Command::RegisterNode { .. } => 10,
-            Command::UpdateNodeStatus { .. } => 11,
-            Command::MissHeartbeat { .. } => 12,
-            Command::EmitNodeMessages { .. } => 13,
-            Command::SetNodeEligibility { .. } => 14,
-            Command::SetNodeDrain { .. } => 80,
-            Command::AdvanceDrain { .. } => 81,
-            Command::DeregisterNode { .. } => 15,
-            Command::UpdateAllocs { .. } => 16,
-            Command::UpsertNodePool(_) => 18,
-            Command::DeleteNodePool { .. } => 19,
-            Command::RegisterJob(_) => 20,
-            Command::DeregisterJob { .. } => 21,
-            Command::EvaluateJob { .. } => 22,
-            Command::EvaluateNode { .. } => 23,
-            Command::RevertJob { .. } => 24,
-            Command::SetJobStability { .. } => 25,
-            Command::DispatchJob(_) => 26,
-            Command::LaunchJob { .. } => 27,
-            Command::ScaleJob(_) => 28,
-            Command::TagJobVersion { .. } => 29,
-            Command::UntagJobVersion { .. } => 31,
-            Command::UpsertNamespace(_) => 32,
-            Command::DeleteNamespace { .. } => 33,
-            Command::StopAlloc { .. } => 30,
-            Command::SettleEval(_) => 40,
-            Command::FailEval { .. } => 41,
-            Command::CollectGarbage => 34,
-            Command::SetAutopilot { .. } => 50,
-            Command::SetScheduler { .. } => 53,
-            Command::SetSampling { .. } => 54,
-            Command::GiveStateChunk { .. } => 51,
-            Command::RestoreState { .. } => 52,
-            Command::AdvanceDeployment { .. } => 60,
-            Command::PromoteDeployment { .. } => 61,
-            Command::FailDeployment { .. } => 62,
-            Command::PauseDeployment { .. } => 63,
-            Command::ResumeDeployment { .. } => 64,
-            Command::SetAllocHealth { .. } => 65,
-            Command::RegisterCsiVolume { .. } => 70,
-            Command::RegisterHostVolume { .. } => 71,
-            Command::DeregisterVolume { .. } => 72,
-        }
-    }
 }
 
 /// How somebody wants a node emptied.

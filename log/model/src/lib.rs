@@ -18,9 +18,9 @@ mod sparse;
 mod template;
 
 pub use batch::{Batch, CommandRecord, LoggedEvent};
-pub use command::{Command, Reply, Request};
+pub use command::{Command, CommandKind, Reply, Request};
 pub use digest::Digest;
-pub use event::{Doc, Event};
+pub use event::{Doc, Event, Subject, Topic};
 pub use image::{Chunk, ChunkId, Image};
 pub use noun::{
     Actor, Algorithm, AllocId, ClientStatus, DeploymentId, DeploymentStatus, Desired, DrainStatus,

@@ -1,9 +1,8 @@
 use std::collections::BTreeSet;
 
 use base::Index;
-use journal::frame::Topic;
 use journal::{EncodedBatch, FrameError};
-use model::{AllocId, Event, JobKey, NodeId};
+use model::{AllocId, Event, JobKey, NodeId, Topic};
 
 /// An event in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,7 +45,7 @@ impl Entries {
                     let before = stored(&purged.key)?;
                     self.purge(&purged.key, before, at);
                 }
-                other => self.events.extend(allocs_of(&other).iter().map(|id| (*id, at))),
+                other => self.events.extend(other.subject().allocs().iter().map(|id| (*id, at))),
             }
         }
         Ok(())
@@ -61,59 +60,6 @@ impl Entries {
             self.disowned.insert((key.clone(), id));
             self.events.push((id, at));
         }
-    }
-}
-
-/// The allocations that an event names.
-pub(crate) fn allocs_of(event: &Event) -> &[AllocId] {
-    match event {
-        Event::AllocsPlaced(e) => &e.ids,
-        Event::AllocsUpdatedInPlace(e) => &e.allocs,
-        Event::AllocsStopped(e) => &e.allocs,
-        Event::AllocsPreempted(e) => &e.allocs,
-        Event::AllocsMarkedUnknown(e) => &e.allocs,
-        Event::AllocsReconnected(e) => &e.allocs,
-        Event::AllocReported(e) => std::slice::from_ref(&e.alloc),
-        Event::AllocTransitionRequested(e) => &e.allocs,
-        Event::AllocHealthSet(e) => &e.allocs,
-        Event::ClusterFounded(_)
-        | Event::NodeRegistered(_)
-        | Event::NodeUpdated(_)
-        | Event::NodeStatusChanged(_)
-        | Event::NodeEligibilityChanged(_)
-        | Event::NodeMessagesEmitted(_)
-        | Event::NodeDrainStarted(_)
-        | Event::NodeDrainUpdated(_)
-        | Event::NodeDrainEnded(_)
-        | Event::NodeDeregistered(_)
-        | Event::NodeAllocsReported(_)
-        | Event::JobRegistered(_)
-        | Event::JobStopped(_)
-        | Event::JobPurged(_)
-        | Event::JobStabilityChanged(_)
-        | Event::JobLaunched(_)
-        | Event::JobScaled(_)
-        | Event::JobVersionTagged(_)
-        | Event::JobVersionUntagged(_)
-        | Event::DeploymentCreated(_)
-        | Event::DeploymentGoalsChanged(_)
-        | Event::DeploymentStatusChanged(_)
-        | Event::DeploymentPromoted(_)
-        | Event::EvalCreated(_)
-        | Event::EvalUpdated(_)
-        | Event::EvalAcked(_)
-        | Event::EvalsCanceled(_)
-        | Event::PlanCommitted(_)
-        | Event::NodePoolUpserted(_)
-        | Event::NodePoolDeleted(_)
-        | Event::NamespaceUpserted(_)
-        | Event::NamespaceDeleted(_)
-        | Event::AutopilotConfigured(_)
-        | Event::SchedulerConfigured(_)
-        | Event::VolumeRegistered(_)
-        | Event::VolumeDeregistered(_)
-        | Event::StateChunkGiven(_)
-        | Event::StateRestored(_) => &[],
     }
 }
 

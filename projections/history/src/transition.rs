@@ -1,9 +1,8 @@
 use base::{Index, Time};
-use journal::frame::Topic;
 use journal::{EncodedBatch, FrameError};
-use model::{Actor, AllocId, ClientStatus, Desired, Event};
+use model::{Actor, AllocId, ClientStatus, Desired, Event, Topic};
 
-use crate::entries::{allocs_of, node_of};
+use crate::entries::node_of;
 
 /// What was wanted and what was known of an allocation. Unset where the log that told it is no longer kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,7 +49,7 @@ impl Walk {
         let event = batch.event(&row)?;
         let commands = batch.commands()?;
         let record = &commands[usize::from(row.command)];
-        if !matches!(event, Event::JobPurged(_)) && !allocs_of(&event).contains(&self.alloc) {
+        if !matches!(event, Event::JobPurged(_)) && !event.subject().allocs().contains(&self.alloc) {
             return Err(FrameError::Malformed("the event that was indexed is about another allocation"));
         }
         let (old, new) = (self.view, after(self.view, &event));

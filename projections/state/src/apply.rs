@@ -5,15 +5,9 @@ use std::fmt;
 use base::{Index, Time, Uuid};
 use model::{Batch, CommandRecord, Event, LoggedEvent, RequestId};
 
+use crate::moment::Moment;
 use crate::requests::Remembered;
 use crate::{Delta, State};
-
-/// When a batch was decided: the only time a fold knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment {
-    pub index: Index,
-    pub time: Time,
-}
 
 /// The batch was decided on another state than the one here.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,4 @@
-use crate::alloc::AllocRow;
-use crate::deployment::DeploymentRow;
-use crate::eval::EvalRow;
-use crate::job::JobRow;
-use crate::node::NodeRow;
+use crate::row::{AllocRow, DeploymentRow, EvalRow, JobRow, NodeRow};
 
 /// What a batch touched, for those who act after the commit. A row may stand in it more than once.
 #[derive(Clone, Debug, Default)]

@@ -7,7 +7,7 @@ use model::Doc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::digest::Domain;
+use crate::domain::Domain;
 
 /// A document as it was logged, and what it says: read when somebody first looks at it.
 ///

@@ -1,37 +1,37 @@
-//! What is true: rows, the rules that decide commands, and the folds that carry events into rows.
+//! What is true: rows, and the folds that carry events into rows.
 //!
-//! No clock, no chance, no I/O: time and ids arrive with the command or stand in the event. One noun, one
-//! folder: `state.rs` holds its rows, `decide.rs` judges commands, `fold.rs` carries events in. All nouns
-//! meet in two dispatch tables only: [`decide`] and `apply.rs`. Read [`State`] first, then `node/`.
+//! No clock, no randomness, no I/O: times and ids stand in the events. Nothing here rejects anything: whether a
+//! command may happen is judged in the crate `rules`. One folder for each kind of object (nodes, jobs, ...):
+//! `state.rs` holds its rows, `fold.rs` carries events in, `view.rs` shows it as Nomad's API does. All of them meet
+//! in one dispatch table, `apply.rs`. Read [`State`] first, then `node/`.
 
 pub mod alloc;
 mod apply;
-mod decide;
 mod delta;
 pub mod deployment;
 mod digest;
+mod domain;
 pub mod eval;
 mod fork;
-mod gc;
 pub mod image;
 pub mod job;
 mod kept;
+mod moment;
 pub mod named;
 pub mod namespace;
 pub mod node;
 pub mod operator;
-pub mod plan;
 pub mod pool;
 mod requests;
+mod row;
 mod rows;
 mod snapshot;
 pub mod volume;
 
-pub use apply::{FoldError, Moment};
-pub use decide::{Context, Decision, decide};
+pub use apply::FoldError;
 pub use delta::Delta;
-pub use gc::COLLECTED_MAX;
 pub use image::{ImageError, Imager, restore};
 pub use kept::Kept;
+pub use moment::Moment;
 pub use requests::{REQUESTS_KEPT, Remembered};
 pub use snapshot::{State, TableIndexes};

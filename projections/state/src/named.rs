@@ -8,8 +8,8 @@ use model::Doc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::Moment;
-use crate::digest::Domain;
+use crate::domain::Domain;
+use crate::moment::Moment;
 
 /// What such a table may hold.
 pub trait NamedDocument: Clone + PartialEq + Serialize + DeserializeOwned {

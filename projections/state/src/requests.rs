@@ -1,7 +1,7 @@
 use base::{IdMap, Index};
 use model::{EvalId, RequestId};
 
-use crate::digest::Domain;
+use crate::domain::Domain;
 use crate::rows::Rows;
 
 /// Most named requests that are remembered. A repetition that comes after so many others takes effect again: at 20,000

@@ -1,56 +1,57 @@
 //! The digest names the state: kept by folds, compared at each batch.
 
-use crate::support::{World, node_id};
-use model::{Batch, Command, Digest, NodeStatus};
+use crate::history::History;
+use model::{Batch, Digest};
 use state::{FoldError, State};
 
 #[test]
 fn a_batch_of_another_state_is_refused_and_the_table_named() {
-    let (world, next) = a_world_and_a_batch_to_come();
+    let (before, next) = a_state_and_the_next_batch();
     for (table, wrong) in wrong_in_each_table(next.digest) {
-        let mut state = world.state.clone();
+        let mut state = before.clone();
         let error = state.apply(&Batch { digest: wrong, ..next.clone() }).unwrap_err();
-        assert!(state == world.state, "nothing is folded");
+        assert!(state == before, "nothing is folded");
         let FoldError::Diverged { table: named, index, .. } = error.clone() else { panic!("{error}") };
-        assert_eq!((named, index), (table, world.state.index));
+        assert_eq!((named, index), (table, before.index));
         let said = format!("its table {table} has the digest");
         assert!(error.to_string().contains(&said), "{error}");
     }
-    let mut state = world.state.clone();
+    let mut state = before.clone();
     state.apply(&next).unwrap();
-    assert_ne!(state.digest(), world.state.digest());
+    assert_ne!(state.digest(), before.digest());
 }
 
 #[test]
 fn the_same_tables_later_are_not_the_same_state() {
-    let (world, next) = a_world_and_a_batch_to_come();
-    let mut state = world.state.clone();
+    let (before, next) = a_state_and_the_next_batch();
+    let mut state = before.clone();
     state.apply(&Batch { events: vec![], commands: vec![], ..next }).unwrap();
-    let (before, after) = (world.state.digest(), state.digest());
-    assert_eq!(before.difference(&after).map(|(table, ..)| table), Some("cluster"));
+    let (earlier, after) = (before.digest(), state.digest());
+    assert_eq!(earlier.difference(&after).map(|(table, ..)| table), Some("cluster"));
     assert_eq!(State::default().digest(), Digest::default());
 }
 
 #[test]
 fn requests_count() {
-    let (world, mut next) = a_world_and_a_batch_to_come();
+    let (before, mut next) = a_state_and_the_next_batch();
     let fold = |batch: &Batch| {
-        let mut state = world.state.clone();
+        let mut state = before.clone();
         state.apply(batch).unwrap();
         assert_eq!(state.digest(), state.recomputed_digest());
         state.digest()
     };
+    next.commands[0].request = model::RequestId::default();
     let unnamed = fold(&next);
     next.commands[0].request = model::RequestId(7.into());
     assert_eq!(unnamed.difference(&fold(&next)).map(|(table, ..)| table), Some("requests"));
 }
 
-fn a_world_and_a_batch_to_come() -> (World, Batch) {
-    let mut world = World::new();
-    world.register_node(1, "r1").unwrap();
-    let before = World { state: world.state.clone(), log: world.log.clone(), now: world.now };
-    world.submit(Command::UpdateNodeStatus { node: node_id(1), claimed: NodeStatus::Ready }).unwrap();
-    (before, world.log.pop().unwrap())
+/// A state that a while of history led to, and the batch that came after it.
+fn a_state_and_the_next_batch() -> (State, Batch) {
+    let mut history = History::of(3, 40);
+    let before = history.state.clone();
+    history.step();
+    (before, history.log.pop().expect("a step adds a batch"))
 }
 
 fn wrong_in_each_table(right: Digest) -> Vec<(&'static str, Digest)> {

@@ -1,15 +1,6 @@
-//! What commands lead to, and what of it is kept.
+//! What is kept of events: folds, digests, images.
 
-mod deployments;
 mod digest;
-mod families;
 mod history;
 mod image;
 mod museum;
-mod namespaces;
-mod node_life;
-mod plans;
-mod stories;
-mod story;
-mod support;
-mod volumes;

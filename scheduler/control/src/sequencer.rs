@@ -11,8 +11,9 @@ use base::{Index, Rng, Term, Time, Uuid};
 use journal::{EncodedBatch, FrameError, Freshness, Journal, NotLeading, ProposeError};
 use model::command::Reply;
 use model::{Actor, Batch, Command, CommandRecord, Digest, LoggedEvent, Rejection, Request};
+use rules::{Context, Decision};
 use serde::{Deserialize, Serialize};
-use state::{Context, Delta, FoldError, Moment, State};
+use state::{Delta, FoldError, Moment, State};
 
 /// Most commands decided in one batch: bounds the pause of a fold.
 pub const BATCH_COMMANDS_MAX: usize = 1_024;
@@ -156,8 +157,8 @@ pub struct Sequencer {
     rules: Rules,
 }
 
-/// How commands are judged: [`state::decide`], but for simulations that plant a bug in it.
-pub type Rules = fn(&State, &mut Context, &Actor, &Command) -> Result<state::Decision, Rejection>;
+/// How commands are judged: [`rules::decide`], but for simulations that plant a bug in it.
+pub type Rules = fn(&State, &mut Context, &Actor, &Command) -> Result<Decision, Rejection>;
 
 /// A batch that is being filled.
 struct Filling {

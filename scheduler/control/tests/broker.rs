@@ -10,7 +10,8 @@ use model::{
     Actor, Batch, Command, CommandRecord, EvalId, EvalStatus, JobKey, JobType, LoggedEvent, RequestId,
     SchedulerRules,
 };
-use state::{Context, State};
+use rules::Context;
+use state::State;
 
 const TYPES: [JobType; 4] = [JobType::Service, JobType::Batch, JobType::System, JobType::Sysbatch];
 
@@ -38,7 +39,7 @@ impl Bench {
     fn submit(&mut self, command: Command) {
         let index = self.state.index.next();
         let mut ctx = Context::new(index, self.now, index.0);
-        let decision = state::decide(&self.state, &mut ctx, &Actor::Anonymous, &command).unwrap();
+        let decision = rules::decide(&self.state, &mut ctx, &Actor::Anonymous, &command).unwrap();
         let batch = Batch {
             commands: vec![CommandRecord {
                 request: RequestId::default(),

@@ -8,7 +8,7 @@ use model::command::{RegisterJob, Settlement};
 use model::document::{Job, input};
 use model::event::Event;
 use model::{ClientStatus, Command, Desired, EvalStatus, NodeStatus, Rejection};
-use state::Decision;
+use rules::Decision;
 use state::alloc::Alloc;
 
 /// What can happen, in any order.

@@ -3,6 +3,6 @@
 mod broker;
 mod interleavings;
 mod sequencer;
-#[path = "../../../projections/state/tests/support/mod.rs"]
+#[path = "../../../projections/rules/tests/support/mod.rs"]
 mod support;
 mod worker;

@@ -58,7 +58,7 @@ impl Bench {
     fn new() -> Bench {
         let heard = Heard::default();
         let mut bench = Bench {
-            sequencer: Sequencer::new(Uuid::NIL, state::decide),
+            sequencer: Sequencer::new(Uuid::NIL, rules::decide),
             journal: MemoryJournal::new(heard.clone()),
             heard,
             seeds: Rng::new(1),

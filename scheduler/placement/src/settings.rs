@@ -45,14 +45,15 @@ mod tests {
     use base::{Index, Time};
     use model::document::{NodePool, NodePoolSchedulerConfiguration};
     use model::{Actor, Command, CommandRecord, Preempting, RequestId, SchedulerRules};
-    use state::{Context, Delta, Moment};
+    use rules::Context;
+    use state::{Delta, Moment};
 
     use super::*;
 
     fn with(state: &mut State, command: Command) {
         let at = Moment { index: state.index.next(), time: Time::ZERO };
         let decided =
-            state::decide(state, &mut Context::new(at.index, at.time, 1), &Actor::Anonymous, &command);
+            rules::decide(state, &mut Context::new(at.index, at.time, 1), &Actor::Anonymous, &command);
         let (mut delta, events) = (Delta::default(), decided.unwrap().events);
         let record =
             CommandRecord { request: RequestId::default(), kind: command.kind(), actor: Actor::Anonymous };

@@ -10,8 +10,8 @@ use model::document::{Job, MigrateStrategy};
 use model::event::Event;
 use model::{Actor, AllocId, ClientStatus, Command, Desired, DrainStatus, Eligibility, Rejection};
 use placement::Outcome;
+use rules::{Context, decide};
 use state::node::Drain;
-use state::{Context, decide};
 
 const HOUR: i64 = 3600;
 

@@ -485,7 +485,7 @@ fn show(committed: &Committed) -> (Arc<Shown>, Feed) {
 }
 
 fn replica(proposer: Uuid, settings: &ServerSettings) -> Replica {
-    Replica::new(proposer, settings.bug.and_then(Bug::rules).unwrap_or(state::decide))
+    Replica::new(proposer, settings.bug.and_then(Bug::rules).unwrap_or(rules::decide))
 }
 
 fn leader(settings: &ServerSettings, rng: &mut Rng) -> Leader {

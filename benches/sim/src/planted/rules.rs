@@ -1,9 +1,10 @@
-//! Rules with a bug in them, in place of `state::decide`.
+//! Rules with a bug in them, in place of `rules::decide`.
 
 use control::sequencer::Rules;
 use model::event::{AllocsReconnected, Event, NodeStatusChanged};
 use model::{Actor, Command, CommandRecord, NodeId, NodeStatus, Rejection};
-use state::{Context, Decision, Moment, State, decide};
+use rules::{Context, Decision, decide};
+use state::{Moment, State};
 
 use super::Bug;
 

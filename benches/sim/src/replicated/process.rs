@@ -104,7 +104,7 @@ impl Process {
             journal: journal.clone(),
             shown: shown.clone(),
             died: died.clone(),
-            replica: Replica::new(Uuid::from(u128::from(world.servers[place].number.get())), state::decide),
+            replica: Replica::new(Uuid::from(u128::from(world.servers[place].number.get())), rules::decide),
             seeds: Rng::stream(seed, "seeds"),
             turns: Rng::stream(seed, "turns"),
             lanes: Lanes::default(),

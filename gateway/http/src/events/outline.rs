@@ -6,8 +6,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use base::Index;
-use model::event::AllocTransitionRequested;
-use model::{AllocId, Batch, DeploymentId, EvalId, Event, JobKey, NodeId};
+use model::{AllocId, Batch, CommandKind, DeploymentId, EvalId, Event, JobKey, NodeId, Subject};
 use state::alloc::AllocRow;
 use state::deployment::DeploymentRow;
 use state::eval::EvalRow;
@@ -45,19 +44,6 @@ pub(super) const EVALUATION: &str = "Evaluation";
 pub(super) const ALLOCATION: &str = "Allocation";
 pub(super) const DEPLOYMENT: &str = "Deployment";
 
-// Numbers of commands, as batches carry them; see `model::Command::kind`.
-const UPDATE_ALLOCS: u16 = 16;
-const REGISTER_JOB: u16 = 20;
-const DEREGISTER_JOB: u16 = 21;
-const STOP_ALLOC: u16 = 30;
-const SETTLE_EVAL: u16 = 40;
-const PROMOTE_DEPLOYMENT: u16 = 61;
-const FAIL_DEPLOYMENT: u16 = 62;
-const PAUSE_DEPLOYMENT: u16 = 63;
-const RESUME_DEPLOYMENT: u16 = 64;
-const SET_ALLOC_HEALTH: u16 = 65;
-const ADVANCE_DRAIN: u16 = 81;
-
 /// Folds a batch and lists what is to be told of it.
 ///
 /// # Errors
@@ -87,24 +73,8 @@ pub(super) fn fold(state: &mut State, batch: &Batch) -> Result<Vec<Head>, FoldEr
 /// Source: control-plane reference, public event stream. There, a plan and the end of its evaluation are two
 /// messages, and so are a node's change and the evaluations it asks for: each keeps its type here.
 fn kind(command: u16, event: &Event) -> Option<&'static str> {
+    let command = CommandKind::from_number(command);
     match event {
-        Event::ClusterFounded(_)
-        | Event::EvalAcked(_)
-        | Event::NodePoolUpserted(_)
-        | Event::NodePoolDeleted(_)
-        | Event::NamespaceUpserted(_)
-        | Event::NamespaceDeleted(_)
-        | Event::JobLaunched(_)
-        | Event::JobScaled(_)
-        | Event::JobVersionTagged(_)
-        | Event::JobVersionUntagged(_)
-        | Event::JobStabilityChanged(_)
-        | Event::AutopilotConfigured(_)
-        | Event::SchedulerConfigured(_)
-        | Event::VolumeRegistered(_)
-        | Event::VolumeDeregistered(_)
-        | Event::StateChunkGiven(_)
-        | Event::StateRestored(_) => None,
         Event::NodeRegistered(_) | Event::NodeUpdated(_) => Some("NodeRegistration"),
         Event::NodeStatusChanged(_) | Event::NodeMessagesEmitted(_) => Some("NodeStreamEvent"),
         Event::NodeEligibilityChanged(_) => Some("NodeEligibility"),
@@ -125,9 +95,9 @@ fn kind(command: u16, event: &Event) -> Option<&'static str> {
         | Event::DeploymentCreated(_)
         | Event::DeploymentGoalsChanged(_) => Some("PlanResult"),
         Event::DeploymentStatusChanged(_) => Some(match command {
-            SETTLE_EVAL => "PlanResult",
-            PROMOTE_DEPLOYMENT => "DeploymentPromotion",
-            SET_ALLOC_HEALTH => "DeploymentAllocHealth",
+            Some(CommandKind::SettleEval) => "PlanResult",
+            Some(CommandKind::PromoteDeployment) => "DeploymentPromotion",
+            Some(CommandKind::SetAllocHealth) => "DeploymentAllocHealth",
             _ => "DeploymentStatusUpdate",
         }),
         Event::DeploymentPromoted(_) => Some("DeploymentPromotion"),
@@ -136,15 +106,19 @@ fn kind(command: u16, event: &Event) -> Option<&'static str> {
         | Event::EvalUpdated(_)
         | Event::EvalsCanceled(_)
         | Event::AllocTransitionRequested(_) => Some(match command {
-            UPDATE_ALLOCS => "AllocationUpdated",
-            REGISTER_JOB => "JobRegistered",
-            DEREGISTER_JOB => "JobDeregistered",
-            STOP_ALLOC | ADVANCE_DRAIN => "AllocationUpdateDesiredStatus",
-            PROMOTE_DEPLOYMENT => "DeploymentPromotion",
-            FAIL_DEPLOYMENT | PAUSE_DEPLOYMENT | RESUME_DEPLOYMENT => "DeploymentStatusUpdate",
-            SET_ALLOC_HEALTH => "DeploymentAllocHealth",
+            Some(CommandKind::UpdateAllocs) => "AllocationUpdated",
+            Some(CommandKind::RegisterJob) => "JobRegistered",
+            Some(CommandKind::DeregisterJob) => "JobDeregistered",
+            Some(CommandKind::StopAlloc | CommandKind::AdvanceDrain) => "AllocationUpdateDesiredStatus",
+            Some(CommandKind::PromoteDeployment) => "DeploymentPromotion",
+            Some(
+                CommandKind::FailDeployment | CommandKind::PauseDeployment | CommandKind::ResumeDeployment,
+            ) => "DeploymentStatusUpdate",
+            Some(CommandKind::SetAllocHealth) => "DeploymentAllocHealth",
             _ => "EvaluationUpdated",
         }),
+        // Nomad's stream has nothing of the kind.
+        _ => None,
     }
 }
 
@@ -194,64 +168,21 @@ struct Outline<'a> {
 impl Outline<'_> {
     fn tell(&mut self, kind: &'static str, event: &Event) {
         match event {
-            Event::ClusterFounded(_)
-            | Event::EvalAcked(_)
-            | Event::NodePoolUpserted(_)
-            | Event::NodePoolDeleted(_)
-            | Event::NamespaceUpserted(_)
-            | Event::NamespaceDeleted(_)
-            | Event::JobLaunched(_)
-            | Event::JobScaled(_)
-            | Event::JobVersionTagged(_)
-            | Event::JobVersionUntagged(_)
-            | Event::JobStabilityChanged(_)
-            | Event::AutopilotConfigured(_)
-            | Event::SchedulerConfigured(_)
-            | Event::VolumeRegistered(_)
-            | Event::VolumeDeregistered(_)
-            | Event::StateChunkGiven(_)
-            | Event::StateRestored(_) => {}
-            Event::NodeRegistered(e) => self.node(kind, e.node),
-            Event::NodeUpdated(e) => self.node(kind, e.node),
-            Event::NodeStatusChanged(e) => self.node(kind, e.node),
-            Event::NodeEligibilityChanged(e) => self.node(kind, e.node),
-            Event::NodeDrainStarted(e) => self.node(kind, e.node),
-            Event::NodeDrainUpdated(e) => self.node(kind, e.node),
-            Event::NodeDrainEnded(e) => self.node(kind, e.node),
-            Event::NodeMessagesEmitted(e) => self.node(kind, e.node),
-            Event::NodeAllocsReported(e) => self.node(kind, e.node),
             Event::NodeDeregistered(e) => {
                 let row = self.leaving.node(e.node);
                 row.into_iter().for_each(|row| self.add(kind, Row::Node(row)));
             }
-            Event::JobRegistered(e) => self.job(kind, &e.key),
-            Event::JobStopped(e) => self.job(kind, &e.key),
             Event::JobPurged(e) => self.purged(kind, &e.key),
-            Event::EvalCreated(e) => self.eval(kind, e.eval.id),
-            Event::EvalUpdated(e) => self.eval(kind, e.eval),
-            Event::EvalsCanceled(e) => e.evals.iter().for_each(|id| self.eval(kind, *id)),
-            Event::PlanCommitted(e) => self.eval(kind, e.eval),
             Event::AllocsPlaced(e) => {
                 self.allocs(kind, &e.ids);
                 // The replaced ones now name their successors.
                 self.allocs(kind, &e.previous);
             }
-            Event::AllocsUpdatedInPlace(e) => self.allocs(kind, &e.allocs),
-            Event::AllocsStopped(e) => self.allocs(kind, &e.allocs),
-            Event::AllocsPreempted(e) => self.allocs(kind, &e.allocs),
-            Event::AllocsMarkedUnknown(e) => self.allocs(kind, &e.allocs),
-            Event::AllocsReconnected(e) => self.allocs(kind, &e.allocs),
             Event::AllocReported(e) => {
                 self.allocs(kind, &[e.alloc]);
                 // The node shows when it last told about its allocations.
                 self.node(kind, e.node);
             }
-            Event::AllocTransitionRequested(AllocTransitionRequested { allocs, .. }) => {
-                self.allocs(kind, allocs);
-            }
-            Event::DeploymentCreated(e) => self.deployment(kind, e.deployment),
-            Event::DeploymentGoalsChanged(e) => self.deployment(kind, e.deployment),
-            Event::DeploymentStatusChanged(e) => self.deployment(kind, e.deployment),
             Event::DeploymentPromoted(e) => {
                 self.deployment(kind, e.deployment);
                 self.canaries(kind, e.deployment, &e.groups);
@@ -260,6 +191,18 @@ impl Outline<'_> {
                 self.deployment(kind, e.deployment);
                 self.allocs(kind, &e.allocs);
             }
+            _ => self.subject(kind, event.subject()),
+        }
+    }
+
+    fn subject(&mut self, kind: &'static str, subject: Subject<'_>) {
+        match subject {
+            Subject::Cluster => {}
+            Subject::Node(id) => self.node(kind, id),
+            Subject::Job(key) => self.job(kind, key),
+            Subject::Evals(ids) => ids.iter().for_each(|id| self.eval(kind, *id)),
+            Subject::Allocs(ids) => self.allocs(kind, ids),
+            Subject::Deployment(id) => self.deployment(kind, id),
         }
     }
 

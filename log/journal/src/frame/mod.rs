@@ -28,7 +28,7 @@ use model::{Batch, CommandRecord, Digest, Event, LoggedEvent};
 use rkyv::util::AlignedVec;
 
 use crate::registry;
-pub use table::{Row, Subject, Topic};
+pub use table::Row;
 
 /// The layout described above, with rkyv 0.8 payloads.
 pub const CODEC: u16 = 1;
@@ -235,7 +235,7 @@ impl std::fmt::Debug for EncodedBatch {
 #[cfg(test)]
 mod tests {
     use model::event::{NodeDeregistered, NodeStatusChanged};
-    use model::{Actor, NodeId, NodeStatus, RequestId};
+    use model::{Actor, NodeId, NodeStatus, RequestId, Subject, Topic};
 
     use super::*;
 

@@ -13,40 +13,17 @@
 //! | 16 | 4 | offset of the payload in the batch |
 //! | 20 | 4 | length of the payload |
 
-use model::{AllocId, DeploymentId, EvalId, Event, JobKey, LoggedEvent, NodeId};
+use model::{LoggedEvent, Subject, Topic};
 
 use super::{ALIGN, FrameError};
 use crate::registry;
 
 pub(super) const ROW: usize = 24;
 
-/// What an event is about in the sense of the event stream. Numbers on disk, never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Topic {
-    /// Of a kind that has none, or one a newer release added.
-    Other = 0,
-    Cluster = 1,
-    Node = 2,
-    Job = 3,
-    Evaluation = 4,
-    Plan = 5,
-    Allocation = 6,
-    Deployment = 7,
-}
-
-/// The one thing an event is chiefly about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject<'a> {
-    Nothing,
-    /// More than one thing of one kind: only the payload tells which.
-    Several,
-    Node(NodeId),
-    Job(&'a JobKey),
-    Eval(EvalId),
-    Alloc(AllocId),
-    Deployment(DeploymentId),
-}
+// Sorts of subjects. Numbers in the log, never reused.
+const NOTHING: u8 = 0;
+/// More than one object of a kind: only the payload says which.
+const SEVERAL: u8 = 1;
 
 /// One line of the event table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,16 +42,16 @@ pub struct Row {
 impl Row {
     /// Whether the payload is worth a look for somebody who asks about `subject`.
     ///
-    /// False is certain. True may be a clash of hashes, or an event about several things.
+    /// False is certain. True may be a collision of hashes, or an event about several objects.
     pub fn may_be_about(&self, subject: &Subject<'_>) -> bool {
-        self.subject == Subject::Several.sort() || (self.subject, self.subject_hash) == subject.key()
+        self.subject == SEVERAL || (self.subject, self.subject_hash) == key(subject)
     }
 
     pub(super) fn of(logged: &LoggedEvent, offset: u32, len: u32) -> Row {
-        let (topic, subject) = about(&logged.event);
-        let (subject, subject_hash) = subject.key();
-        let kind = logged.event.kind();
-        let version = registry::version(kind);
+        let event = &logged.event;
+        let (subject, subject_hash) = key(&event.subject());
+        let (kind, topic) = (event.kind(), event.topic());
+        let version = registry::version(event);
         Row { kind, version, topic, command: logged.command, subject, subject_hash, offset, len }
     }
 
@@ -116,116 +93,19 @@ impl Row {
     }
 }
 
-impl Topic {
-    fn from_number(number: u8) -> Topic {
-        match number {
-            1 => Topic::Cluster,
-            2 => Topic::Node,
-            3 => Topic::Job,
-            4 => Topic::Evaluation,
-            5 => Topic::Plan,
-            6 => Topic::Allocation,
-            7 => Topic::Deployment,
-            _ => Topic::Other,
+/// What the table says of a subject: its sort, and a hash of its name. Both stand in the log.
+fn key(subject: &Subject<'_>) -> (u8, u32) {
+    match subject {
+        Subject::Cluster | Subject::Evals([]) | Subject::Allocs([]) => (NOTHING, 0),
+        Subject::Evals([_, _, ..]) | Subject::Allocs([_, _, ..]) => (SEVERAL, 0),
+        Subject::Node(id) => (2, crc32c::crc32c(&id.0.0)),
+        // A zero byte between: no name contains one, so no two keys read the same.
+        Subject::Job(key) => {
+            let namespace = crc32c::crc32c_append(crc32c::crc32c(key.namespace.as_bytes()), &[0]);
+            (3, crc32c::crc32c_append(namespace, key.id.as_bytes()))
         }
-    }
-}
-
-impl<'a> Subject<'a> {
-    // Numbers on disk, never reused.
-    const fn sort(&self) -> u8 {
-        match self {
-            Subject::Nothing => 0,
-            Subject::Several => 1,
-            Subject::Node(_) => 2,
-            Subject::Job(_) => 3,
-            Subject::Eval(_) => 4,
-            Subject::Alloc(_) => 5,
-            Subject::Deployment(_) => 6,
-        }
-    }
-
-    fn key(&self) -> (u8, u32) {
-        let hash = match self {
-            Subject::Nothing | Subject::Several => 0,
-            Subject::Node(id) => crc32c::crc32c(&id.0.0),
-            Subject::Eval(id) => crc32c::crc32c(&id.0.0),
-            Subject::Alloc(id) => crc32c::crc32c(&id.0.0),
-            Subject::Deployment(id) => crc32c::crc32c(&id.0.0),
-            Subject::Job(key) => {
-                // A zero byte between: no name contains one, so no two keys read the same.
-                let namespace = crc32c::crc32c_append(crc32c::crc32c(key.namespace.as_bytes()), &[0]);
-                crc32c::crc32c_append(namespace, key.id.as_bytes())
-            }
-        };
-        (self.sort(), hash)
-    }
-
-    fn of_evals(evals: &[EvalId]) -> Subject<'a> {
-        match evals {
-            [] => Subject::Nothing,
-            [one] => Subject::Eval(*one),
-            _ => Subject::Several,
-        }
-    }
-
-    fn of_allocs(allocs: &[AllocId]) -> Subject<'a> {
-        match allocs {
-            [] => Subject::Nothing,
-            [one] => Subject::Alloc(*one),
-            _ => Subject::Several,
-        }
-    }
-}
-
-fn about(event: &Event) -> (Topic, Subject<'_>) {
-    match event {
-        Event::ClusterFounded(_)
-        | Event::NodePoolUpserted(_)
-        | Event::NodePoolDeleted(_)
-        | Event::NamespaceUpserted(_)
-        | Event::NamespaceDeleted(_)
-        | Event::AutopilotConfigured(_)
-        | Event::SchedulerConfigured(_)
-        | Event::VolumeRegistered(_)
-        | Event::VolumeDeregistered(_)
-        | Event::StateChunkGiven(_)
-        | Event::StateRestored(_) => (Topic::Cluster, Subject::Nothing),
-        Event::NodeRegistered(e) => (Topic::Node, Subject::Node(e.node)),
-        Event::NodeUpdated(e) => (Topic::Node, Subject::Node(e.node)),
-        Event::NodeStatusChanged(e) => (Topic::Node, Subject::Node(e.node)),
-        Event::NodeEligibilityChanged(e) => (Topic::Node, Subject::Node(e.node)),
-        Event::NodeMessagesEmitted(e) => (Topic::Node, Subject::Node(e.node)),
-        Event::NodeDrainStarted(e) => (Topic::Node, Subject::Node(e.node)),
-        Event::NodeDrainUpdated(e) => (Topic::Node, Subject::Node(e.node)),
-        Event::NodeDrainEnded(e) => (Topic::Node, Subject::Node(e.node)),
-        Event::NodeDeregistered(e) => (Topic::Node, Subject::Node(e.node)),
-        Event::NodeAllocsReported(e) => (Topic::Node, Subject::Node(e.node)),
-        Event::JobRegistered(e) => (Topic::Job, Subject::Job(&e.key)),
-        Event::JobStopped(e) => (Topic::Job, Subject::Job(&e.key)),
-        Event::JobPurged(e) => (Topic::Job, Subject::Job(&e.key)),
-        Event::JobStabilityChanged(e) => (Topic::Job, Subject::Job(&e.key)),
-        Event::JobLaunched(e) => (Topic::Job, Subject::Job(&e.key)),
-        Event::JobScaled(e) => (Topic::Job, Subject::Job(&e.key)),
-        Event::JobVersionTagged(e) => (Topic::Job, Subject::Job(&e.key)),
-        Event::JobVersionUntagged(e) => (Topic::Job, Subject::Job(&e.key)),
-        Event::EvalCreated(e) => (Topic::Evaluation, Subject::Eval(e.eval.id)),
-        Event::EvalUpdated(e) => (Topic::Evaluation, Subject::Eval(e.eval)),
-        Event::EvalAcked(e) => (Topic::Evaluation, Subject::Eval(e.eval)),
-        Event::EvalsCanceled(e) => (Topic::Evaluation, Subject::of_evals(&e.evals)),
-        Event::PlanCommitted(e) => (Topic::Plan, Subject::Eval(e.eval)),
-        Event::AllocsPlaced(e) => (Topic::Allocation, Subject::of_allocs(&e.ids)),
-        Event::AllocsUpdatedInPlace(e) => (Topic::Allocation, Subject::of_allocs(&e.allocs)),
-        Event::AllocsStopped(e) => (Topic::Allocation, Subject::of_allocs(&e.allocs)),
-        Event::AllocsPreempted(e) => (Topic::Allocation, Subject::of_allocs(&e.allocs)),
-        Event::AllocsMarkedUnknown(e) => (Topic::Allocation, Subject::of_allocs(&e.allocs)),
-        Event::AllocsReconnected(e) => (Topic::Allocation, Subject::of_allocs(&e.allocs)),
-        Event::AllocReported(e) => (Topic::Allocation, Subject::Alloc(e.alloc)),
-        Event::AllocTransitionRequested(e) => (Topic::Allocation, Subject::of_allocs(&e.allocs)),
-        Event::AllocHealthSet(e) => (Topic::Allocation, Subject::of_allocs(&e.allocs)),
-        Event::DeploymentCreated(e) => (Topic::Deployment, Subject::Deployment(e.deployment)),
-        Event::DeploymentGoalsChanged(e) => (Topic::Deployment, Subject::Deployment(e.deployment)),
-        Event::DeploymentStatusChanged(e) => (Topic::Deployment, Subject::Deployment(e.deployment)),
-        Event::DeploymentPromoted(e) => (Topic::Deployment, Subject::Deployment(e.deployment)),
+        Subject::Evals([id]) => (4, crc32c::crc32c(&id.0.0)),
+        Subject::Allocs([id]) => (5, crc32c::crc32c(&id.0.0)),
+        Subject::Deployment(id) => (6, crc32c::crc32c(&id.0.0)),
     }
 }

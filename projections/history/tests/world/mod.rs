@@ -14,7 +14,8 @@ use model::{
     Actor, AllocId, Batch, ClientStatus, Command, CommandRecord, Desired, Doc, EvalId, EvalStatus, Event,
     JobKey, LoggedEvent, NodeId, Rejection, Request, RequestId, Template,
 };
-use state::{Context, Decision, State, decide};
+use rules::{Context, Decision, decide};
+use state::State;
 
 pub struct World {
     pub state: State,

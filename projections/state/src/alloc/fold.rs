@@ -8,10 +8,11 @@ use model::event::{
 };
 use model::{AllocId, ClientStatus, DeploymentId, Desired, Given, Report, Template};
 
-use super::state::{Alloc, AllocRow, Health, KnownState, Transition};
+use super::state::{Alloc, Health, KnownState, Transition};
 use crate::Kept;
-use crate::apply::Moment;
-use crate::job::{JobRow, JobVersion};
+use crate::job::JobVersion;
+use crate::moment::Moment;
+use crate::row::{AllocRow, JobRow};
 use crate::{Delta, State};
 
 const UNKNOWN: &str = "alloc is unknown since its node is disconnected";

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::state::{Alloc, Health};
-use crate::digest::Domain;
+use crate::domain::Domain;
 use crate::job;
 
 pub(crate) fn row(row: u32, alloc: &Arc<Alloc>) -> u64 {

@@ -1,6 +1,5 @@
 //! Allocations: what was placed where, what is wanted of it and what is known of it.
 
-pub(crate) mod decide;
 pub(crate) mod fold;
 pub(crate) mod hash;
 pub mod reschedule;
@@ -8,5 +7,6 @@ mod state;
 mod totals;
 mod view;
 
-pub use state::{Alloc, AllocRow, Allocs, Health, KnownState, Transition};
+pub use crate::row::AllocRow;
+pub use state::{Alloc, Allocs, Health, KnownState, Transition};
 pub use view::{allocated_resources, document, first_address, job_document, requested, stub};

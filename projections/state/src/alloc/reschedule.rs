@@ -8,7 +8,7 @@ use model::{AllocId, ClientStatus, Desired};
 
 use super::state::Alloc;
 use crate::State;
-use crate::node::NodeRow;
+use crate::row::NodeRow;
 
 /// Why a failed allocation ends whose successor was placed.
 pub const RESCHEDULED: &str = "alloc was rescheduled because it failed";
@@ -127,7 +127,7 @@ pub fn due_after_failure(state: &State, alloc: &Alloc) -> Option<Time> {
 }
 
 /// RS-5: whether its failure is worth looking at.
-pub(crate) fn may_be_rescheduled(state: &State, alloc: &Alloc) -> bool {
+pub fn may_be_rescheduled(state: &State, alloc: &Alloc) -> bool {
     let policy = Policy::of(alloc).filter(|_| !alloc.version.kind.is_per_node());
     policy.is_some_and(|policy| policy.has_attempts(&past(state, alloc), alloc.last_event_time()))
 }

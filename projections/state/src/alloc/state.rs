@@ -5,14 +5,11 @@ use model::document::AllocationMetric;
 use model::{AllocId, ClientStatus, DeploymentId, Desired, EvalId, Given, NodeId, Report, Template};
 
 use crate::Kept;
-use crate::apply::Moment;
-use crate::job::{JobRow, JobVersion};
-use crate::node::{Amount, NodeRow};
+use crate::job::JobVersion;
+use crate::moment::Moment;
+use crate::node::Amount;
+use crate::row::{AllocRow, JobRow, NodeRow};
 use crate::rows::Rows;
-
-/// An allocation within this process. Never stored, never sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AllocRow(pub u32);
 
 /// A client status the servers concluded, and when: the compatible part of an allocation's history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,9 +7,10 @@ use model::event::{
 };
 use model::{AllocId, DeploymentId, DeploymentStatus};
 
-use super::state::{Deployment, DeploymentRow, Deployments, GroupProgress};
+use super::state::{Deployment, Deployments, GroupProgress};
 use crate::alloc::Alloc;
-use crate::apply::Moment;
+use crate::moment::Moment;
+use crate::row::DeploymentRow;
 use crate::{Delta, State};
 
 impl Deployments {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use base::StableHash;
 
 use super::state::{Deployment, GroupProgress};
-use crate::digest::Domain;
+use crate::domain::Domain;
 
 pub(crate) fn row(row: u32, deployment: &Arc<Deployment>) -> u64 {
     let mut hash = Domain::Deployment.row(row);

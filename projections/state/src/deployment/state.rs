@@ -6,12 +6,9 @@ use model::event::DeploymentGoal;
 use model::{AllocId, DeploymentId, DeploymentStatus};
 use serde::{Deserialize, Serialize};
 
-use crate::job::{JobRow, JobVersion};
+use crate::job::JobVersion;
+use crate::row::{DeploymentRow, JobRow};
 use crate::rows::Rows;
-
-/// A deployment within this process. Never stored, never sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DeploymentRow(pub u32);
 
 /// How far one group is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -91,6 +88,14 @@ impl Deployment {
     pub fn promotes_itself(&self) -> bool {
         promotes_itself(self.groups.values().map(|group| &group.goal))
     }
+}
+
+/// When the deployment fails unless something becomes healthy; none while nothing can be late.
+pub fn next_deadline(deployment: &Deployment) -> Option<Time> {
+    let late = |group: &&GroupProgress| group.require_progress_by != Time::ZERO && group.is_short();
+    let running = deployment.status == DeploymentStatus::Running && !deployment.gone;
+    let groups = deployment.groups.values().filter(late).filter(|_| running);
+    groups.map(|group| group.require_progress_by).min()
 }
 
 /// Some groups have canaries, and all of those say `auto_promote`.

@@ -3,8 +3,9 @@ use std::sync::Arc;
 use model::event::{EvalAcked, EvalCreated, EvalUpdated, EvalsCanceled, PlanCommitted};
 use model::{EvalId, EvalStatus};
 
-use super::state::{Eval, EvalRow, Evals};
-use crate::apply::Moment;
+use super::state::{Eval, Evals};
+use crate::moment::Moment;
+use crate::row::EvalRow;
 use crate::{Delta, State};
 
 impl Evals {

@@ -5,7 +5,7 @@ use model::EvalId;
 use model::event::{EvalOutcome, NewEval};
 
 use super::state::Eval;
-use crate::digest::Domain;
+use crate::domain::Domain;
 
 pub(crate) fn row(row: u32, eval: &Arc<Eval>) -> u64 {
     let mut hash = Domain::Eval.row(row);

@@ -1,10 +1,10 @@
 //! Evaluations: requests to look at a job, waiting, blocked or done.
 
-pub(crate) mod decide;
 pub(crate) mod fold;
 pub(crate) mod hash;
 mod state;
 mod view;
 
-pub use state::{Eval, EvalRow, Evals};
+pub use crate::row::EvalRow;
+pub use state::{Eval, Evals};
 pub use view::document;

@@ -5,13 +5,8 @@ use base::{IdMap, Index, Time};
 use model::event::{EvalOutcome, NewEval};
 use model::{EvalId, EvalStatus};
 
-use crate::State;
-use crate::job::JobRow;
+use crate::row::{EvalRow, JobRow};
 use crate::rows::Rows;
-
-/// An evaluation within this process. Never stored, never sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct EvalRow(pub u32);
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Eval {
@@ -34,23 +29,6 @@ pub struct Eval {
 impl Eval {
     pub fn id(&self) -> EvalId {
         self.facts.id
-    }
-
-    /// For a blocked evaluation: since it last looked, room appeared on nodes it may use, or what it missed came.
-    ///
-    /// A class it never saw counts: the node may be new.
-    pub fn may_be_unblocked(&self, state: &State) -> bool {
-        let gained = |since: Index| since > self.outcome.snapshot;
-        let came = |resource: &String| state.volumes.came(resource, self.outcome.snapshot);
-        self.outcome.missing.iter().any(came)
-            || state.nodes.classes().any(|(class, name)| {
-                gained(state.nodes.capacity_since(class))
-                    && (self.outcome.escaped || !self.is_ruled_out(name))
-            })
-    }
-
-    fn is_ruled_out(&self, class: &str) -> bool {
-        self.outcome.classes.iter().any(|(name, eligible)| name == class && !eligible)
     }
 }
 

@@ -1,7 +1,9 @@
+use base::Index;
 use model::command::failed_groups;
 use model::document::Evaluation;
 
 use super::state::Eval;
+use crate::State;
 
 /// The evaluation as the contract shows it.
 pub fn document(eval: &Eval) -> Evaluation {
@@ -39,5 +41,24 @@ pub fn document(eval: &Eval) -> Evaluation {
         create_time: eval.create_time.0,
         modify_time: eval.modify_time.0,
         ..Evaluation::default()
+    }
+}
+
+impl Eval {
+    /// For a blocked evaluation: since it last looked, room appeared on nodes it may use, or what it missed came.
+    ///
+    /// A class it never saw counts: the node may be new.
+    pub fn may_be_unblocked(&self, state: &State) -> bool {
+        let gained = |since: Index| since > self.outcome.snapshot;
+        let came = |resource: &String| state.volumes.came(resource, self.outcome.snapshot);
+        self.outcome.missing.iter().any(came)
+            || state.nodes.classes().any(|(class, name)| {
+                gained(state.nodes.capacity_since(class))
+                    && (self.outcome.escaped || !self.is_ruled_out(name))
+            })
+    }
+
+    fn is_ruled_out(&self, class: &str) -> bool {
+        self.outcome.classes.iter().any(|(name, eligible)| name == class && !eligible)
     }
 }

@@ -10,8 +10,8 @@ use super::pool::Pool;
 use super::versions::{Name, Used, Versions, used};
 use crate::Kept;
 use crate::alloc::{Alloc, Health, KnownState, Transition};
-use crate::job::{JobRow, JobVersion};
-use crate::node::NodeRow;
+use crate::job::JobVersion;
+use crate::row::{JobRow, NodeRow};
 
 // Bits of a row's flags.
 const GONE: u8 = 1;

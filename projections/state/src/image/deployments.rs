@@ -5,7 +5,7 @@ use model::{DeploymentId, DeploymentStatus, Doc};
 
 use super::columns::{Column, Fault, Reader, Writer, state};
 use crate::deployment::{Deployment, GroupProgress};
-use crate::job::JobRow;
+use crate::row::JobRow;
 
 pub(super) fn encode(rows: &[Arc<Deployment>]) -> Vec<u8> {
     let mut to = Writer::default();

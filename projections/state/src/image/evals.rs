@@ -5,8 +5,9 @@ use model::event::{EvalOutcome, NewEval};
 use model::{DeploymentId, Doc, EvalId, EvalStatus, JobKey, JobType, NodeId, Trigger};
 
 use super::columns::{Column, Dictionary, Fault, Reader, Writer, at, state, text_hash};
-use crate::eval::{Eval, EvalRow};
-use crate::job::{JobRow, JobState};
+use crate::eval::Eval;
+use crate::job::JobState;
+use crate::row::{EvalRow, JobRow};
 
 pub(super) fn encode(evals: &[Arc<Eval>]) -> Vec<u8> {
     let mut to = Writer::default();

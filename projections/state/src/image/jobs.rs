@@ -7,8 +7,8 @@ use model::{JobKey, JobStatus, JobType};
 use super::columns::{Column, Dictionary, Fault, Reader, Writer, at, state};
 use super::pool::Pool;
 use crate::Kept;
-use crate::eval::EvalRow;
-use crate::job::{GroupSummary, JobRow, JobState, JobVersion, Notes};
+use crate::job::{GroupSummary, JobState, JobVersion, Notes};
+use crate::row::{EvalRow, JobRow};
 
 const NO_SUBMISSION: u32 = u32::MAX;
 

@@ -6,7 +6,8 @@ use model::{Eligibility, NodeId, NodeStatus};
 
 use super::columns::{Column, Fault, Reader, Writer, state};
 use crate::Kept;
-use crate::node::{Amount, Class, ClassRow, Drain, NodeCold, NodeHot};
+use crate::node::{Amount, Class, Drain, NodeCold, NodeHot};
+use crate::row::ClassRow;
 
 pub(super) fn encode(hot: &[NodeHot], cold: &[Arc<NodeCold>]) -> Vec<u8> {
     let mut to = Writer::default();

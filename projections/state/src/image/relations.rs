@@ -7,10 +7,11 @@ use std::sync::Arc;
 use base::IdMap;
 use model::AllocId;
 
-use crate::alloc::{Alloc, AllocRow};
-use crate::deployment::{DeploymentRow, Deployments};
-use crate::eval::{EvalRow, Evals};
+use crate::alloc::Alloc;
+use crate::deployment::Deployments;
+use crate::eval::Evals;
 use crate::node::{NodeLoad, PortSet};
+use crate::row::{AllocRow, DeploymentRow, EvalRow};
 
 /// What the lists take from an allocation, gathered while its page is at hand.
 #[derive(Clone, Copy)]

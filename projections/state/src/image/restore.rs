@@ -15,11 +15,12 @@ use super::{ImageError, Table, allocs, deployments, evals, jobs, nodes, requests
 use crate::State;
 use crate::alloc::{self, Alloc, Allocs};
 use crate::deployment::{self, Deployments};
-use crate::eval::{self, Eval, EvalRow, Evals};
-use crate::job::{self, JobRow, JobState, Jobs};
+use crate::eval::{self, Eval, Evals};
+use crate::job::{self, JobState, Jobs};
 use crate::node::{self, Nodes};
 use crate::operator::Restoring;
 use crate::requests::{self as named, Generation, Requests};
+use crate::row::{EvalRow, JobRow};
 use crate::rows::Rows;
 use crate::volume::Volumes;
 

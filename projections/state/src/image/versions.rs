@@ -9,7 +9,8 @@ use base::pages::PAGE_ROWS;
 
 use super::columns::{Fault, at};
 use crate::alloc::Alloc;
-use crate::job::{JobRow, JobState, JobVersion, Jobs};
+use crate::job::{JobState, JobVersion, Jobs};
+use crate::row::JobRow;
 
 /// A version some allocation runs, and its job.
 pub(super) type Used = (JobRow, Arc<JobVersion>);

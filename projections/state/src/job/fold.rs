@@ -2,14 +2,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use base::Index;
-use model::document::Job;
-use model::event::{JobPurged, JobRegistered, JobStabilityChanged, JobStopped};
+use model::document::{Job, JobVersionTag, ScalingEvent};
+use model::event::{
+    JobLaunched, JobPurged, JobRegistered, JobScaled, JobStabilityChanged, JobStopped, JobVersionTagged,
+    JobVersionUntagged,
+};
 use model::{ClientStatus, EvalStatus, JobKey, JobStatus, JobType};
 
-use super::state::{JobRow, JobState, JobVersion, Jobs, VERSIONS_KEPT};
+use super::notes::SCALINGS_KEPT;
+use super::state::{JobState, JobVersion, Jobs, VERSIONS_KEPT};
 use crate::Kept;
-use crate::apply::Moment;
 use crate::deployment::Deployment;
+use crate::moment::Moment;
+use crate::row::JobRow;
 use crate::{Delta, State};
 
 impl Jobs {
@@ -127,6 +132,50 @@ impl Jobs {
         }));
         self.by_key.insert(key.clone(), row);
         JobRow(row)
+    }
+}
+
+impl Jobs {
+    pub(crate) fn launched(&mut self, at: Moment, event: &JobLaunched) -> JobRow {
+        let (row, job) = self.noted(at, &event.key);
+        let notes = job.notes_mut();
+        notes.launched = notes.launched.max(Some(event.at));
+        row
+    }
+
+    pub(crate) fn scaled(&mut self, at: Moment, event: &JobScaled) -> JobRow {
+        let (row, job) = self.noted(at, &event.key);
+        let (time, create_index) = (at.time.0.max(0).unsigned_abs(), at.index.0);
+        let scaling = ScalingEvent { time, create_index, ..event.scaling.read() };
+        let history = job.notes_mut().scalings.entry(event.group.clone()).or_default();
+        history.insert(0, scaling);
+        history.truncate(SCALINGS_KEPT);
+        row
+    }
+
+    pub(crate) fn version_tagged(&mut self, at: Moment, event: &JobVersionTagged) -> JobRow {
+        let (row, job) = self.noted(at, &event.key);
+        let tag = JobVersionTag {
+            name: event.name.clone(),
+            description: event.description.clone(),
+            tagged_time: at.time.0,
+        };
+        job.notes_mut().tags.insert(event.version, tag);
+        row
+    }
+
+    pub(crate) fn version_untagged(&mut self, at: Moment, event: &JobVersionUntagged) -> JobRow {
+        let (row, job) = self.noted(at, &event.key);
+        job.notes_mut().tags.retain(|_, tag| tag.name != event.name);
+        job.drop_old_versions();
+        row
+    }
+
+    fn noted(&mut self, at: Moment, key: &JobKey) -> (JobRow, &mut JobState) {
+        let row = self.known(key);
+        let job = self.get_mut(row);
+        job.modified = at.index;
+        (row, job)
     }
 }
 

@@ -2,9 +2,10 @@ use std::sync::Arc;
 
 use base::StableHash;
 
-use super::state::{JobRow, JobState, JobVersion};
-use crate::digest::Domain;
-use crate::eval::{EvalRow, Evals};
+use super::state::{JobState, JobVersion};
+use crate::domain::Domain;
+use crate::eval::Evals;
+use crate::row::{EvalRow, JobRow};
 
 /// The hash of a job's row, with the blocked evaluation that waits for it.
 pub(crate) fn row(evals: &Evals) -> impl Fn(u32, &Arc<JobState>) -> u64 {

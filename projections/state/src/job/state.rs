@@ -2,22 +2,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::{IdMap, Index, Time};
-use model::document::{Job, JobSubmission, PeriodicConfig, TaskGroup};
+use model::document::{Job, JobSubmission, JobVersionTag, PeriodicConfig, ScalingEvent, TaskGroup};
 use model::{ClientStatus, JobKey, JobStatus, JobType};
 
 use super::notes::Notes;
 use crate::Kept;
-use crate::alloc::AllocRow;
-use crate::deployment::DeploymentRow;
-use crate::eval::EvalRow;
+use crate::row::{AllocRow, DeploymentRow, EvalRow, JobRow};
 use crate::rows::Rows;
 
 /// Versions of a job that are remembered, the current one included.
 pub const VERSIONS_KEPT: usize = 6;
-
-/// A job within this process. Never stored, never sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct JobRow(pub u32);
 
 /// One version of a job. Allocations hold the version they run.
 #[derive(Clone, Debug, PartialEq)]
@@ -141,6 +135,34 @@ impl JobState {
     /// Wanted, as far as anybody can still want it.
     pub fn is_wanted(&self) -> bool {
         !self.purged && !self.is_stopped()
+    }
+}
+
+impl JobState {
+    /// What the version was named.
+    pub fn tag(&self, version: u64) -> Option<&JobVersionTag> {
+        self.notes.as_ref()?.tags.get(&version)
+    }
+
+    /// The version of that name.
+    pub fn tagged(&self, name: &str) -> Option<u64> {
+        let tags = &self.notes.as_ref()?.tags;
+        tags.iter().find(|(_, tag)| tag.name == name).map(|(version, _)| *version)
+    }
+
+    /// How the group was scaled, newest first.
+    pub fn scalings(&self, group: &str) -> &[ScalingEvent] {
+        self.notes.as_ref().and_then(|notes| notes.scalings.get(group)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The moment a periodic job was last launched for; before the first time, when its newest version came.
+    pub fn last_launch(&self) -> Time {
+        let submitted = self.current().submitted;
+        self.notes.as_ref().and_then(|notes| notes.launched).map_or(submitted, |at| at.max(submitted))
+    }
+
+    pub(super) fn notes_mut(&mut self) -> &mut Notes {
+        Arc::make_mut(self.notes.get_or_insert_default())
     }
 }
 

@@ -1,11 +1,9 @@
 //! Namespaces: one that came with the cluster, and those that operators make.
 
-pub(crate) mod decide;
-
 use model::Doc;
 use model::document::{Bytes, Namespace};
 
-use crate::digest::Domain;
+use crate::domain::Domain;
 use crate::named::{DocumentDomain, NamedDocument, NamedTable};
 
 /// Where jobs are that name no namespace.

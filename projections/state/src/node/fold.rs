@@ -8,10 +8,11 @@ use model::event::{
 };
 use model::{DrainStatus, Eligibility, NodeId, NodeStatus};
 
-use super::state::{Amount, Class, ClassRow, Drain, NodeCold, NodeHot, NodeLoad, NodeRow, Nodes};
+use super::state::{Amount, Class, Drain, NodeCold, NodeHot, NodeLoad, Nodes};
 use crate::Kept;
-use crate::alloc::{Alloc, AllocRow};
-use crate::apply::Moment;
+use crate::alloc::Alloc;
+use crate::moment::Moment;
+use crate::row::{AllocRow, ClassRow, NodeRow};
 
 /// Messages kept per node; the oldest is dropped first.
 const MESSAGES_KEPT: usize = 10;

@@ -1,5 +1,5 @@
 use super::state::{Class, NodeCold, NodeHot, Nodes};
-use crate::digest::Domain;
+use crate::domain::Domain;
 
 impl Nodes {
     pub(crate) fn digest(&self) -> u64 {

@@ -1,16 +1,13 @@
 //! Nodes: who they are, whether they are heard, and how much of them is taken.
 
-mod class;
-pub(crate) mod decide;
-pub(crate) mod drain;
 pub(crate) mod fold;
 pub(crate) mod hash;
 mod ports;
 mod state;
 mod view;
 
-pub use class::computed_class;
+pub use crate::row::{ClassRow, NodeRow};
 pub use ports::PortSet;
 pub(crate) use state::Class;
-pub use state::{Amount, ClassRow, Drain, NodeCold, NodeHot, NodeLoad, NodeRow, Nodes, secret_hash};
+pub use state::{Amount, Drain, NodeCold, NodeHot, NodeLoad, Nodes, secret_hash};
 pub use view::{assigned, document, last_drain};

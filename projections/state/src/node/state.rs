@@ -9,16 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::ports::PortSet;
 use crate::Kept;
-use crate::alloc::AllocRow;
+use crate::row::{AllocRow, ClassRow, NodeRow};
 use crate::rows::Rows;
-
-/// A node within this process. Never stored, never sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeRow(pub u32);
-
-/// A computed class within this process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClassRow(pub u32);
 
 /// Room on a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 use model::NodeId;
 use model::document::{DrainMetadata, DrainStrategy, Map, Node};
 
-use super::state::{Drain, NodeRow, Nodes};
+use super::state::{Drain, Nodes};
 use crate::State;
+use crate::row::NodeRow;
 
 /// The node as the contract shows it: without its secret.
 pub fn document(nodes: &Nodes, row: NodeRow) -> Node {

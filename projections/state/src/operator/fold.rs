@@ -2,7 +2,7 @@ use base::Index;
 use model::event::{AutopilotConfigured, SchedulerConfigured};
 
 use super::state::{Configured, Operator};
-use crate::Moment;
+use crate::moment::Moment;
 
 impl Operator {
     pub(crate) fn autopilot_configured(&mut self, at: Moment, event: &AutopilotConfigured) {

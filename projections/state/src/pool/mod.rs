@@ -1,6 +1,5 @@
 //! Pools of nodes: two that came with the cluster, those that operators make, and those that nodes bring.
 
-pub(crate) mod decide;
 mod state;
 mod view;
 

@@ -1,7 +1,7 @@
 use model::Algorithm;
 use model::document::NodePool;
 
-use crate::digest::Domain;
+use crate::domain::Domain;
 use crate::named::{DocumentDomain, Named, NamedDocument, NamedTable};
 
 /// Where nodes and jobs are that name no pool.

@@ -2,7 +2,7 @@ use model::event::{VolumeDeregistered, VolumeRegistered};
 
 use super::state::{Document, Registered, Volumes};
 use crate::Delta;
-use crate::apply::Moment;
+use crate::moment::Moment;
 
 impl Volumes {
     pub(crate) fn registered(&mut self, at: Moment, event: &VolumeRegistered, delta: &mut Delta) {

@@ -6,7 +6,7 @@ use model::document::{CSIVolume, HostVolume};
 use model::{VolumeKey, VolumeKind};
 
 use crate::Kept;
-use crate::digest::Domain;
+use crate::domain::Domain;
 
 /// A volume as it was registered last.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +32,8 @@ impl Document {
         }
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
+    /// As it was logged.
+    pub fn bytes(&self) -> &[u8] {
         match self {
             Document::Csi(document) => document.bytes(),
             Document::Host(document) => document.bytes(),

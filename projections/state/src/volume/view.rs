@@ -66,7 +66,7 @@ pub fn host_document(state: &State, volume: &HostVolume) -> HostVolume {
 }
 
 /// Whether an allocation that takes room mounts it.
-pub(super) fn is_used(state: &State, key: &VolumeKey) -> bool {
+pub fn is_used(state: &State, key: &VolumeKey) -> bool {
     match key.kind {
         VolumeKind::Csi => !csi_users(state, &key.namespace, &key.id).is_empty(),
         VolumeKind::Host => state.volumes.host(&key.namespace, &key.id).is_some_and(|volume| {

@@ -63,7 +63,7 @@ impl History {
 /// How many kinds of events there are.
 pub const KINDS: usize = {
     macro_rules! count {
-        ($($kind:literal $name:ident)+) => { [$($kind),+].len() };
+        ($(($kind:literal, $version:literal) $name:ident)+) => { [$($kind),+].len() };
     }
     model::for_each_event!(count)
 };

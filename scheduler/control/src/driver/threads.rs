@@ -42,7 +42,7 @@ fn or_abort(run: impl FnOnce()) {
 
 /// The sequencer's thread: what the log says, then new batches.
 fn sequence(shared: &Shared) {
-    let mut replica = Replica::new(shared.settings.server, state::decide);
+    let mut replica = Replica::new(shared.settings.server, rules::decide);
     let mut seeds = Rng::new(entropy());
     loop {
         let (notices, mut closed) = shared

@@ -25,10 +25,10 @@ pub struct DryRun {
 /// # Errors
 /// As for the registration itself.
 pub fn dry_run(state: &State, request: &RegisterJob, seed: u64, now: Time) -> Result<DryRun, Rejection> {
-    let (fork, eval) = state.with_job(request, now, seed)?;
+    let (fork, eval) = rules::fork::with_job(state, request, now, seed)?;
     let eval = fork.evals.lookup(eval).expect("the evaluation was just made");
     let Outcome { settlement, explanation } = schedule(&fork, eval, seed, now.max(fork.time));
-    let (after, _) = fork.settled(&settlement, now)?;
+    let (after, _) = rules::fork::settled(&fork, &settlement, now)?;
     let follow_ups = settlement.plan.follow_ups.iter().map(|eval| eval.id);
     let blocked = settlement.end.iter().flat_map(|end| &end.blocked).map(|eval| eval.id);
     let created = follow_ups.chain(blocked).filter_map(|id| after.evals.lookup(id));

@@ -189,7 +189,7 @@ impl<'e> Search<'e> {
             return;
         }
         let set = Command::SetScheduler { rules: with_preemption(rules, kind), only_at: None };
-        if let Ok(fork) = self.state.after(&set, self.now, self.seed)
+        if let Ok(fork) = rules::fork::after(self.state, &set, self.now, self.seed)
             && self.places(&fork)
         {
             self.give(format!("{kind} jobs were allowed to take the place of others (preemption)"));

@@ -52,7 +52,7 @@ pub struct Reasons {
 pub fn explain(state: &State, eval: &Eval, seed: u64, now: Time) -> Reasons {
     let outcome = schedule(state, eval, seed, now);
     // The nearest nodes are those that remain after the plan itself is applied.
-    let after = state.settled(&outcome.settlement, now).map(|(after, _)| after);
+    let after = rules::fork::settled(state, &outcome.settlement, now).map(|(after, _)| after);
     let after = after.as_ref().unwrap_or(state);
     let mut groups = BTreeMap::new();
     let mut explained = 0;

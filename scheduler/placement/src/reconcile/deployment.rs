@@ -7,9 +7,10 @@ use base::{Duration, Rng};
 use model::document::{Job, TaskGroup, UpdateStrategy};
 use model::event::{DeploymentCreated, DeploymentGoal, DeploymentGoalsChanged, DeploymentStatusChanged};
 use model::{AllocId, DeploymentId, DeploymentStatus, JobType};
+use rules::deployment::texts;
 use state::State;
 use state::alloc::Alloc;
-use state::deployment::{Deployment, GroupProgress, texts};
+use state::deployment::{Deployment, GroupProgress};
 use state::job::{JobState, JobVersion};
 
 use super::PassContext;

@@ -5,7 +5,7 @@ use model::document::{AllocDeploymentStatus, Job, ReschedulePolicy, UpdateStrate
 use model::event::{AllocTransitionRequested, DeploymentCreated, DeploymentGoal, DeploymentStatusChanged};
 use model::{Actor, AllocId, ClientStatus, Command, DeploymentId, DeploymentStatus};
 use placement::Outcome;
-use state::Decision;
+use rules::Decision;
 use state::alloc::Alloc;
 use state::deployment::{Deployment, GroupProgress};
 

@@ -17,10 +17,11 @@ use model::{
     EvalStatus, Event, JobKey, LoggedEvent, NodeId, NodeStatus, RequestId, Trigger,
 };
 use placement::{Memory, Outcome, lint, schedule, schedule_with};
+use rules::{Context, Decision, decide};
+use state::State;
 use state::alloc::Alloc;
 use state::eval::Eval;
 use state::image::{Imager, restore};
-use state::{Context, Decision, State, decide};
 
 pub struct World {
     pub state: State,

@@ -2,8 +2,9 @@
 
 use base::Index;
 use model::{Actor, Batch, Command, CommandRecord, LoggedEvent, NodeStatus, RequestId};
+use rules::{Context, decide};
 use serde_json::Value;
-use state::{Context, Delta, Moment, State, decide};
+use state::{Delta, Moment, State};
 
 use super::support::{Log, busy, everything, purge, read};
 use super::world::{World, node_id};

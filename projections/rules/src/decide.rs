@@ -1,0 +1,108 @@
+//! Where all commands meet the rules: one line each.
+
+use model::{Actor, Command, Rejection};
+use state::State;
+
+use crate::decision::{Context, Decision};
+use crate::{alloc, deployment, eval, gc, job, namespace, node, operator, plan, pool, volume};
+
+/// Judges a command on a state.
+///
+/// # Errors
+/// The [`Rejection`] the caller is to see; nothing changes then.
+pub fn decide(
+    state: &State,
+    ctx: &mut Context,
+    actor: &Actor,
+    command: &Command,
+) -> Result<Decision, Rejection> {
+    match command {
+        Command::FoundCluster => Ok(found(state, ctx)),
+        Command::RegisterNode { document } => node::decide::register(state, ctx, document),
+        Command::UpdateNodeStatus { node, claimed } => {
+            node::decide::update_status(state, ctx, actor, *node, *claimed)
+        }
+        Command::MissHeartbeat { node } => node::decide::miss_heartbeat(state, ctx, *node),
+        Command::EmitNodeMessages { node, messages } => node::decide::emit_messages(state, *node, messages),
+        Command::SetNodeEligibility { node, to } => node::decide::set_eligibility(state, ctx, *node, *to),
+        Command::SetNodeDrain { node, drain, mark_eligible, meta } => {
+            node::drain::set(state, ctx, actor, *node, *drain, *mark_eligible, meta)
+        }
+        Command::AdvanceDrain { node } => node::drain::advance(state, ctx, *node),
+        Command::DeregisterNode { node } => node::decide::deregister(state, ctx, *node),
+        Command::EvaluateNode { node } => node::decide::evaluate(state, ctx, *node),
+        Command::UpdateAllocs { node, updates } => alloc::report(state, ctx, *node, updates),
+        Command::UpsertNodePool(document) => pool::upsert(state, document),
+        Command::DeleteNodePool { name } => pool::delete(state, name),
+        Command::RegisterJob(request) => job::decide::register(state, ctx, request),
+        Command::DeregisterJob { key, purge, eval_priority, no_shutdown_delay } => {
+            let how = job::decide::Deregister {
+                purge: *purge,
+                eval_priority: *eval_priority,
+                no_shutdown_delay: *no_shutdown_delay,
+            };
+            job::decide::deregister(state, ctx, key, how)
+        }
+        Command::EvaluateJob { key, force_reschedule } => {
+            job::decide::evaluate(state, ctx, key, *force_reschedule)
+        }
+        Command::RevertJob { key, version, only_from } => {
+            job::decide::revert(state, ctx, key, *version, *only_from)
+        }
+        Command::SetJobStability { key, version, stable } => {
+            job::decide::set_stability(state, key, *version, *stable)
+        }
+        Command::DispatchJob(request) => job::children::dispatch(state, ctx, request),
+        Command::LaunchJob { key, at, forced } => job::children::launch(state, ctx, key, *at, *forced),
+        Command::ScaleJob(request) => job::scale::scale(state, ctx, request),
+        Command::TagJobVersion { key, version, name, description } => {
+            job::tags::tag(state, key, *version, name, description)
+        }
+        Command::UntagJobVersion { key, name } => job::tags::untag(state, key, name),
+        Command::UpsertNamespace(document) => namespace::upsert(state, document),
+        Command::DeleteNamespace { name } => namespace::delete(state, name),
+        Command::StopAlloc { alloc, no_shutdown_delay, reschedule } => {
+            alloc::stop(state, ctx, *alloc, *no_shutdown_delay, *reschedule)
+        }
+        Command::SettleEval(settlement) => plan::decide::settle(state, ctx, settlement),
+        Command::FailEval { eval, deliveries, follow_up_at } => {
+            eval::fail(state, ctx, *eval, *deliveries, *follow_up_at)
+        }
+        Command::AdvanceDeployment { deployment } => deployment::advance::advance(state, ctx, *deployment),
+        Command::PromoteDeployment { deployment, groups } => {
+            deployment::decide::promote(state, ctx, *deployment, groups)
+        }
+        Command::FailDeployment { deployment } => deployment::decide::fail_by_hand(state, ctx, *deployment),
+        Command::PauseDeployment { deployment } => deployment::decide::pause(state, *deployment),
+        Command::ResumeDeployment { deployment } => deployment::decide::resume(state, ctx, *deployment),
+        Command::SetAllocHealth { deployment, healthy, unhealthy } => {
+            deployment::decide::set_health(state, ctx, *deployment, healthy, unhealthy)
+        }
+        Command::RegisterCsiVolume { volume } => volume::register_csi(state, volume),
+        Command::RegisterHostVolume { volume } => volume::register_host(state, ctx, volume),
+        Command::DeregisterVolume { volume, force } => volume::deregister(state, volume, *force),
+        Command::CollectGarbage => gc::collect(state, ctx),
+        Command::SetAutopilot { rules, only_at } => {
+            operator::decide::set_autopilot(&state.operator, rules, *only_at)
+        }
+        Command::SetScheduler { rules, only_at } => {
+            operator::decide::set_scheduler(&state.operator, rules, *only_at)
+        }
+        Command::SetSampling { sampled } => Ok(operator::decide::set_sampling(&state.operator, *sampled)),
+        Command::GiveStateChunk { restore, number, bytes } => {
+            operator::restore::give(state, *restore, *number, bytes)
+        }
+        Command::RestoreState { restore, chunks, image } => {
+            operator::restore::finish(state, *restore, *chunks, *image)
+        }
+    }
+}
+
+fn found(state: &State, ctx: &mut Context) -> Decision {
+    if !state.cluster.is_nil() {
+        return Decision::nothing();
+    }
+    let founded = model::event::ClusterFounded { cluster: ctx.mint() };
+    let configured = model::event::SchedulerConfigured { rules: model::SchedulerRules::default() };
+    Decision::of(vec![founded.into(), configured.into()])
+}

@@ -1,0 +1,69 @@
+use base::{Index, Time};
+use model::event::{EvalAcked, EvalCreated, EvalUpdated, Event, NewEval};
+use model::{EvalId, EvalStatus, JobKey, JobType, Rejection, Trigger};
+use state::State;
+use state::job::JobState;
+
+use crate::decision::{Context, Decision};
+
+/// The broker delivered it as often as it may. It fails, and the job gets another chance later.
+pub fn fail(
+    state: &State,
+    ctx: &mut Context,
+    id: EvalId,
+    deliveries: u32,
+    follow_up_at: Time,
+) -> Result<Decision, Rejection> {
+    let eval = state.evals.lookup(id).ok_or(Rejection::EvalUnknown(id))?;
+    if eval.status.is_terminal() {
+        return Err(Rejection::EvalNotOutstanding(id));
+    }
+    let job = state.jobs.get(eval.job);
+    let follow_up = (!job.purged).then(|| NewEval {
+        previous: Some(id),
+        wait_until: follow_up_at,
+        ..for_job(ctx, job, Trigger::FailedFollowUp)
+    });
+    let mut outcome = eval.outcome.clone();
+    outcome.next = follow_up.as_ref().map(|next| next.id);
+    let description = format!("evaluation reached delivery limit ({deliveries})");
+    let mut events: Vec<Event> =
+        vec![EvalUpdated { eval: id, status: EvalStatus::Failed, description, outcome }.into()];
+    events.push(EvalAcked { eval: id }.into());
+    events.extend(created(follow_up));
+    Ok(Decision::of(events))
+}
+
+/// A pending evaluation of a job as it is wanted now.
+pub(crate) fn for_job(ctx: &mut Context, job: &JobState, trigger: Trigger) -> NewEval {
+    let current = job.current();
+    NewEval { job_modify: job.job_modified, ..new(ctx, &job.key, current.kind, current.priority(), trigger) }
+}
+
+pub(crate) fn new(
+    ctx: &mut Context,
+    key: &JobKey,
+    kind: JobType,
+    priority: u32,
+    trigger: Trigger,
+) -> NewEval {
+    NewEval {
+        id: ctx.mint_eval(),
+        key: key.clone(),
+        kind,
+        priority,
+        trigger,
+        status: EvalStatus::Pending,
+        description: String::new(),
+        node: None,
+        job_modify: Index::ZERO,
+        node_modify: Index::ZERO,
+        previous: None,
+        wait_until: Time::ZERO,
+        outcome: Default::default(),
+    }
+}
+
+pub(crate) fn created(evals: impl IntoIterator<Item = NewEval>) -> impl Iterator<Item = Event> {
+    evals.into_iter().map(|eval| EvalCreated { eval }.into())
+}

@@ -1,0 +1,79 @@
+//! Forks: states that nobody else sees, which show what a command would lead to.
+
+use base::Time;
+use model::command::{RegisterJob, Settlement};
+use model::event::{EvalCreated, Event};
+use model::{Actor, Command, CommandRecord, EvalId, JobType, Rejection, RequestId, Trigger};
+use state::{Delta, Moment, State};
+
+use crate::decision::{Context, Decision};
+use crate::{eval, job, plan};
+
+/// The state with the job registered, and the evaluation that looks at it: also of a job that would wait for its
+/// time, and also while registration is closed.
+///
+/// # Errors
+/// As for the registration itself.
+pub fn with_job(
+    state: &State,
+    request: &RegisterJob,
+    now: Time,
+    seed: u64,
+) -> Result<(State, EvalId), Rejection> {
+    let mut fork = state.clone();
+    if let Some(scheduler) = &mut fork.operator.scheduler {
+        scheduler.rules.reject_job_registration = false;
+    }
+    let at = moment(&fork, now);
+    let mut ctx = Context::new(at.index, at.time, seed);
+    let mut decision = job::decide::register(&fork, &mut ctx, request)?;
+    if decision.reply().evals.is_empty() {
+        let key = job::decide::key_of(&request.job)?;
+        let kind = JobType::from_word(request.job.kind.as_deref().unwrap_or_default());
+        let kind = kind.expect("a job of an unknown type is not registered");
+        let priority = job::decide::priority_of(&request.job);
+        let eval = eval::new(&mut ctx, &key, kind, priority, Trigger::JobRegister);
+        decision.events.push(EvalCreated { eval }.into());
+    }
+    let eval = decision.reply().evals[0];
+    fold(&mut fork, at, 0, &decision.events);
+    Ok((fork, eval))
+}
+
+/// The state with a worker's result in it.
+///
+/// # Errors
+/// As for the settlement itself.
+pub fn settled(state: &State, settlement: &Settlement, now: Time) -> Result<(State, Decision), Rejection> {
+    let mut fork = state.clone();
+    let at = moment(&fork, now);
+    // A plan's ids come from its own seed; only evaluations of jobs that make room are named here.
+    let mut ctx = Context::new(at.index, at.time, settlement.plan.seed);
+    let decision = plan::decide::settle(state, &mut ctx, settlement)?;
+    fold(&mut fork, at, 0, &decision.events);
+    Ok((fork, decision))
+}
+
+/// The state after one more command.
+///
+/// # Errors
+/// As for the command itself.
+pub fn after(state: &State, command: &Command, now: Time, seed: u64) -> Result<State, Rejection> {
+    let mut fork = state.clone();
+    let at = moment(&fork, now);
+    let mut ctx = Context::new(at.index, at.time, seed);
+    let decision = crate::decide(&fork, &mut ctx, &Actor::Anonymous, command)?;
+    fold(&mut fork, at, command.kind(), &decision.events);
+    Ok(fork)
+}
+
+fn moment(state: &State, now: Time) -> Moment {
+    Moment { index: state.index.next(), time: now.max(state.time) }
+}
+
+fn fold(fork: &mut State, at: Moment, kind: u16, events: &[Event]) {
+    let record = CommandRecord { request: RequestId::default(), kind, actor: Actor::Anonymous };
+    let mut delta = Delta::default();
+    fork.absorb(at, &record, events.iter(), &mut delta);
+    fork.seal(at, &delta);
+}

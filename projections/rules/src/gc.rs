@@ -1,0 +1,51 @@
+//! Forgetting what nobody needs any more: jobs that ended for good with all they owned, and nodes that left.
+
+use model::event::{Event, JobPurged};
+use model::{JobType, NodeStatus, Rejection};
+use state::State;
+use state::job::JobState;
+use state::node::NodeRow;
+
+use crate::decision::{Context, Decision};
+use crate::node;
+
+/// Jobs, and nodes, that one command forgets. Whoever wants more asks again.
+pub const COLLECTED_MAX: usize = 256;
+
+/// Forgets what can be forgotten, at most [`COLLECTED_MAX`] jobs and as many nodes.
+pub(crate) fn collect(state: &State, ctx: &mut Context) -> Result<Decision, Rejection> {
+    let mut ended: Vec<&JobState> =
+        state.jobs.iter().map(|(_, job)| job).filter(|job| is_over(state, job)).collect();
+    // Jobs are kept in no order that means anything.
+    ended.sort_by(|a, b| a.key.cmp(&b.key));
+    let purged = ended.into_iter().take(COLLECTED_MAX).map(|job| JobPurged { key: job.key.clone() }.into());
+    let mut events: Vec<Event> = purged.collect();
+    let left = state.nodes.rows().filter(|row| has_left(state, *row)).take(COLLECTED_MAX);
+    for row in left {
+        events.extend(node::decide::deregister(state, ctx, state.nodes.cold(row).id)?.events);
+    }
+    Ok(Decision::of(events))
+}
+
+/// Nobody wants it, nothing of it runs or waits, and no version of it has a name.
+fn is_over(state: &State, job: &JobState) -> bool {
+    let wanted = &job.current().job;
+    let ends_by_itself = matches!(job.current().kind, JobType::Batch | JobType::Sysbatch)
+        && wanted.periodic.is_none()
+        && (wanted.parameterized_job.is_none() || wanted.dispatched);
+    let is_tagged = job.notes.as_ref().is_some_and(|notes| !notes.tags.is_empty());
+    let ran = job.had_evals || job.is_stopped();
+    let runs = || job.allocs.iter().any(|row| !state.allocs.get(*row).client.is_terminal());
+    (job.is_stopped() || ends_by_itself)
+        && ran
+        && job.status == model::JobStatus::Dead
+        && job.live_evals.is_empty()
+        && !is_tagged
+        && !runs()
+}
+
+fn has_left(state: &State, row: NodeRow) -> bool {
+    let hot = state.nodes.hot(row);
+    let holds = || state.nodes.load(row).allocs.iter().any(|alloc| !state.allocs.get(*alloc).is_terminal());
+    hot.status == NodeStatus::Down && !holds()
+}

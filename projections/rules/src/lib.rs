@@ -1,0 +1,26 @@
+//! What may happen: each command is judged on the state, and becomes events or a rejection.
+//!
+//! Rules run once, on the leader, so they may change from release to release: what they decided stands in the log as
+//! events, and folding those (`state`) needs no rule. No clock, no randomness, no I/O: time and seed come in a
+//! [`Context`]. Rules never change a state; a [`fork`] shows what a command would lead to.
+//!
+//! Read [`decide`] first, the table of all commands, then `node/decide.rs` as an example of rules.
+
+mod alloc;
+mod decide;
+mod decision;
+pub mod deployment;
+mod eval;
+pub mod fork;
+mod gc;
+mod job;
+mod namespace;
+mod node;
+mod operator;
+mod plan;
+mod pool;
+mod volume;
+
+pub use decide::decide;
+pub use decision::{Context, Decision};
+pub use gc::COLLECTED_MAX;

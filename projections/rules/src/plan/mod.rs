@@ -1,0 +1,6 @@
+//! Plans: what a scheduler wants, checked against what is true by now.
+
+mod check;
+pub(crate) mod decide;
+mod demand;
+mod fit;

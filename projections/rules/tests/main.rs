@@ -1,0 +1,11 @@
+//! What commands lead to.
+
+mod deployments;
+mod families;
+mod namespaces;
+mod node_life;
+mod plans;
+mod stories;
+mod story;
+mod support;
+mod volumes;

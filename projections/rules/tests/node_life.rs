@@ -1,0 +1,238 @@
+//! What the servers conclude when nodes speak or fall silent, and which jobs are looked at then.
+
+use crate::story::{Story, job_document, stop, unknown};
+use crate::support::{key, node_id};
+use base::Duration;
+use model::command::{Plan, RegisterJob};
+use model::document::{Job, NodePool, ReschedulePolicy};
+use model::event::AllocsStopped;
+use model::{Command, Event, NodeStatus, Rejection, Trigger};
+use rules::Decision;
+use state::alloc::reschedule::RESCHEDULED;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// With as many ready nodes.
+fn nodes(count: u128) -> Story {
+    let mut story = Story::new();
+    for number in 1..=count {
+        story.world.register_node(number, "r1").unwrap();
+        ready(&mut story, number);
+    }
+    story
+}
+
+/// With a job of that type whose `name[0]` runs on node 1, and may be away for a while.
+fn running(kind: &str, lost_after: Duration) -> Story {
+    let mut story = nodes(2);
+    story.register_job("web", kind, lost_after).unwrap();
+    place(&mut story, 0, 1);
+    story.report(1, &[("web[0]", "running")]).unwrap();
+    story
+}
+
+fn place(story: &mut Story, index: u32, node: u128) {
+    let plan = Plan { placed: vec![story.placement("web", index, node, None)], ..story.plan() };
+    assert!(story.settle("web", plan).unwrap().full);
+}
+
+fn register(story: &mut Story, job: Job) {
+    let (submission, enforce_index, eval_priority) = (None, None, None);
+    let request = RegisterJob { job, submission, enforce_index, eval_priority, preserve_counts: false };
+    story.world.submit(Command::RegisterJob(Box::new(request))).unwrap();
+}
+
+fn ready(story: &mut Story, number: u128) -> Decision {
+    let command = Command::UpdateNodeStatus { node: node_id(number), claimed: NodeStatus::Ready };
+    story.world.submit(command).unwrap()
+}
+
+fn silent(story: &mut Story, number: u128) -> Decision {
+    story.world.submit(Command::MissHeartbeat { node: node_id(number) }).unwrap()
+}
+
+fn status(story: &Story, number: u128) -> NodeStatus {
+    let nodes = &story.world.state.nodes;
+    nodes.hot(nodes.find(node_id(number)).unwrap()).status
+}
+
+/// Jobs that are to be looked at, and why.
+fn looks(decision: &Decision) -> Vec<(&str, Trigger)> {
+    let created = decision.events.iter().filter_map(|event| {
+        let Event::EvalCreated(created) = event else { return None };
+        Some((created.eval.key.id.as_str(), created.eval.trigger))
+    });
+    created.collect()
+}
+
+/// A31-A33.
+#[test]
+fn only_jobs_that_have_something_to_lose_are_looked_at() {
+    let cases: [(&str, Option<bool>, bool); 5] = [
+        // The type, whether it completed and was wanted to run, and whether somebody has to look.
+        ("service", None, true),
+        ("service", Some(false), false),
+        ("batch", None, true),
+        ("batch", Some(true), false),
+        ("sysbatch", None, false),
+    ];
+    for (kind, completed, expected) in cases {
+        let mut story = running(kind, Duration::ZERO);
+        if completed == Some(false) {
+            let command = Command::EvaluateJob { key: key("web"), force_reschedule: false };
+            story.world.submit(command).unwrap();
+            let stopped = vec![stop(vec![story.alloc("web[0]")], None)];
+            let plan = Plan { stopped, ..story.plan() };
+            story.settle("web", plan).unwrap();
+        }
+        if completed.is_some() {
+            story.report(1, &[("web[0]", "complete")]).unwrap();
+        }
+        let decision = silent(&mut story, 1);
+        assert_eq!(status(&story, 1), NodeStatus::Down);
+        let expected: &[_] = if expected { &[("web", Trigger::NodeUpdate)] } else { &[] };
+        assert_eq!(looks(&decision), expected, "{kind}, completed and wanted {completed:?}");
+        story.world.check_replay();
+    }
+}
+
+/// A34, A35.
+#[test]
+fn a_node_that_becomes_ready_is_for_the_system_jobs_that_reach_it() {
+    let pool = NodePool { name: "other".into(), ..NodePool::default() };
+    let mut story = Story::new();
+    story.world.submit(Command::UpsertNodePool(Box::new(pool))).unwrap();
+    story.register_job("near", "system", Duration::ZERO).unwrap();
+    story.register_job("stopped", "system", Duration::ZERO).unwrap();
+    let stop = Command::DeregisterJob {
+        key: key("stopped"),
+        purge: false,
+        eval_priority: None,
+        no_shutdown_delay: false,
+    };
+    story.world.submit(stop).unwrap();
+    let far = job_document("far", "system", Duration::ZERO);
+    register(&mut story, Job { node_pool: Some("other".into()), ..far });
+    story.world.register_node(1, "r1").unwrap();
+    assert_eq!(looks(&ready(&mut story, 1)), [("near", Trigger::NodeUpdate)]);
+    story.world.check_replay();
+}
+
+/// D80.
+#[test]
+fn a_silent_node_has_no_say_until_it_knocks() {
+    for (lost_after, expected) in [(MINUTE, NodeStatus::Disconnected), (Duration::ZERO, NodeStatus::Down)] {
+        let mut story = running("service", lost_after);
+        silent(&mut story, 1);
+        let refused = story.report(1, &[("web[0]", "failed")]).unwrap_err();
+        assert_eq!(refused, Rejection::NodeSilent(node_id(1), expected));
+        ready(&mut story, 1);
+        assert_eq!(status(&story, 1), NodeStatus::Initializing);
+        story.report(1, &[("web[0]", "running")]).unwrap();
+        story.world.check_replay();
+    }
+}
+
+/// D81.
+#[test]
+fn a_silent_node_is_waited_for_if_something_on_it_may_be() {
+    let mut story = running("service", Duration::ZERO);
+    silent(&mut story, 1);
+    assert_eq!(status(&story, 1), NodeStatus::Down);
+
+    let mut story = running("service", MINUTE);
+    silent(&mut story, 1);
+    assert_eq!(status(&story, 1), NodeStatus::Disconnected);
+
+    let mut story = running("service", MINUTE);
+    story.world.submit(Command::EvaluateJob { key: key("web"), force_reschedule: false }).unwrap();
+    let plan = Plan { stopped: vec![stop(vec![story.alloc("web[0]")], None)], ..story.plan() };
+    story.settle("web", plan).unwrap();
+    silent(&mut story, 1);
+    assert_eq!(status(&story, 1), NodeStatus::Down, "what is to end is not waited for");
+}
+
+/// D82.
+#[test]
+fn a_node_that_returns_is_ready_once_it_has_told_what_it_runs() {
+    let mut story = running("service", MINUTE);
+    silent(&mut story, 1);
+    let look: &[_] = &[("web", Trigger::NodeUpdate)];
+    assert_eq!(looks(&ready(&mut story, 1)), look);
+    assert_eq!(status(&story, 1), NodeStatus::Initializing);
+    assert!(ready(&mut story, 1).events.is_empty());
+    assert_eq!(status(&story, 1), NodeStatus::Initializing);
+    story.report(1, &[("web[0]", "running")]).unwrap();
+    assert_eq!(looks(&ready(&mut story, 1)), look);
+    assert_eq!(status(&story, 1), NodeStatus::Ready);
+    story.world.check_replay();
+}
+
+/// D83.
+#[test]
+fn a_node_is_given_up_when_nothing_on_it_may_come_back_any_more() {
+    let mut story = running("service", MINUTE);
+    silent(&mut story, 1);
+    let plan = Plan { unknown: vec![unknown(vec![story.alloc("web[0]")])], ..story.plan() };
+    assert!(story.settle("web", plan).unwrap().full);
+    story.world.now = story.world.now.plus(Duration::from_secs(59));
+    assert!(silent(&mut story, 1).events.is_empty());
+    story.world.now = story.world.now.plus(Duration::from_secs(1));
+    silent(&mut story, 1);
+    assert_eq!(status(&story, 1), NodeStatus::Down);
+    story.world.check_replay();
+}
+
+/// With two allocations of a job of that type, running on node 1, that may be replaced so often within a day.
+fn replaceable(kind: &str, attempts: i64) -> Story {
+    let mut story = nodes(2);
+    let mut job = job_document("web", kind, Duration::ZERO);
+    job.task_groups[0].reschedule_policy = Some(ReschedulePolicy {
+        attempts: Some(attempts),
+        interval: Some(Duration::from_secs(24 * 3600).into()),
+        ..ReschedulePolicy::default()
+    });
+    register(&mut story, job);
+    for index in [0, 1] {
+        if index > 0 {
+            let command = Command::EvaluateJob { key: key("web"), force_reschedule: false };
+            story.world.submit(command).unwrap();
+        }
+        place(&mut story, index, 1);
+    }
+    story.report(1, &[("web[0]", "running"), ("web[1]", "running")]).unwrap();
+    story
+}
+
+/// E49, E50.
+#[test]
+fn a_failure_is_looked_at_once_while_attempts_are_left() {
+    let look: &[_] = &[("web", Trigger::AllocFailure)];
+    let mut story = replaceable("service", 1);
+    assert_eq!(looks(&story.report(1, &[("web[0]", "failed"), ("web[1]", "failed")]).unwrap()), look);
+    let again = story.report(1, &[("web[0]", "failed/1")]).unwrap();
+    assert_eq!((again.events.len(), looks(&again)), (1, vec![]), "it waits for its successor already");
+
+    let old = story.alloc("web[0]");
+    let plan = Plan {
+        placed: vec![story.placement("web", 0, 2, Some(old))],
+        stopped: vec![AllocsStopped { description: RESCHEDULED.into(), ..stop(vec![old], None) }],
+        ..story.plan()
+    };
+    assert!(story.settle("web", plan).unwrap().full);
+    let spent = story.report(2, &[("web[0]'", "failed")]).unwrap();
+    assert_eq!(looks(&spent), [], "its one attempt was its predecessor's");
+    story.world.check_replay();
+
+    let mut story = replaceable("service", 0);
+    assert_eq!(looks(&story.report(1, &[("web[0]", "failed")]).unwrap()), []);
+}
+
+/// E51.
+#[test]
+fn what_runs_on_every_node_is_not_rescheduled() {
+    for kind in ["system", "sysbatch"] {
+        let mut story = replaceable(kind, 9);
+        assert_eq!(looks(&story.report(1, &[("web[0]", "failed")]).unwrap()), [], "{kind}");
+    }
+}

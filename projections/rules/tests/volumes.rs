@@ -1,0 +1,287 @@
+//! Volumes: what may be registered, who waits for one, and who keeps one from being forgotten.
+
+use crate::story::{Story, job_document};
+use crate::support::{World, key, node_document, node_id};
+use base::Duration;
+use model::command::{EvalEnd, Plan, Settlement};
+use model::document::{
+    CSIInfo, CSIVolume, CSIVolumeCapability, HostVolume, HostVolumeCapability, HostVolumeInfo, VolumeRequest,
+};
+use model::event::{EvalOutcome, NewEval};
+use model::{Command, EvalId, EvalStatus, NodeStatus, Rejection, VolumeKey, VolumeKind};
+use rules::Decision;
+use state::eval::Eval;
+
+fn csi(id: &str) -> CSIVolume {
+    let capability = CSIVolumeCapability {
+        access_mode: "single-node-writer".into(),
+        attachment_mode: "file-system".into(),
+    };
+    CSIVolume {
+        id: id.into(),
+        plugin_id: "ebs".into(),
+        requested_capabilities: vec![capability].into(),
+        ..CSIVolume::default()
+    }
+}
+
+fn host(name: &str, node: u128) -> HostVolume {
+    let capability = HostVolumeCapability {
+        access_mode: "single-node-writer".into(),
+        attachment_mode: "file-system".into(),
+    };
+    HostVolume {
+        name: name.into(),
+        node_id: node_id(node).to_string(),
+        host_path: "/srv/data".into(),
+        requested_capabilities: vec![capability].into(),
+        ..HostVolume::default()
+    }
+}
+
+fn register_csi(world: &mut World, volume: &CSIVolume) -> Result<Decision, Rejection> {
+    world.submit(Command::RegisterCsiVolume { volume: Box::new(volume.clone()) })
+}
+
+fn register_host(world: &mut World, volume: &HostVolume) -> Result<Decision, Rejection> {
+    world.submit(Command::RegisterHostVolume { volume: Box::new(volume.clone()) })
+}
+
+fn csi_key(id: &str) -> VolumeKey {
+    VolumeKey::new(VolumeKind::Csi, "default", id)
+}
+
+fn deregister(world: &mut World, volume: &VolumeKey, force: bool) -> Result<Decision, Rejection> {
+    world.submit(Command::DeregisterVolume { volume: volume.clone(), force })
+}
+
+/// Registers a job whose group mounts the volume, and has one allocation of it placed on node 1.
+fn mounted(story: &mut Story, kind: &str, source: &str) {
+    let (kind, source) = (kind.to_string(), source.to_string());
+    mounting(story, VolumeRequest { kind, source, ..VolumeRequest::default() });
+}
+
+fn mounting(story: &mut Story, request: VolumeRequest) {
+    let mut job = job_document("web", "service", Duration::ZERO);
+    job.task_groups[0].volumes = [("v".to_string(), request)].into_iter().collect();
+    let request = model::command::RegisterJob {
+        job,
+        submission: None,
+        enforce_index: None,
+        eval_priority: None,
+        preserve_counts: false,
+    };
+    story.world.submit(Command::RegisterJob(Box::new(request))).unwrap();
+    let placed = vec![story.placement("web", 0, 1, None)];
+    let plan = Plan { placed, ..story.plan() };
+    assert!(story.settle("web", plan).unwrap().full);
+}
+
+fn ready_node(story: &mut Story) {
+    story.world.register_node(1, "r1").unwrap();
+    let claimed = NodeStatus::Ready;
+    story.world.submit(Command::UpdateNodeStatus { node: node_id(1), claimed }).unwrap();
+}
+
+#[test]
+fn a_volume_is_registered_described_anew_and_forgotten() {
+    let mut world = World::new();
+    assert!(!register_csi(&mut world, &csi("data")).unwrap().events.is_empty());
+    assert!(register_csi(&mut world, &csi("data")).unwrap().events.is_empty(), "nothing changed");
+    let created = world.state.volumes.get(&csi_key("data")).unwrap().created;
+    register_csi(&mut world, &CSIVolume { capacity: 7, ..csi("data") }).unwrap();
+    let volume = world.state.volumes.get(&csi_key("data")).unwrap();
+    assert_eq!((volume.created, volume.modified), (created, world.state.index));
+    assert_eq!(world.state.volumes.csi("default", "data").unwrap().capacity, 7);
+    assert!(world.state.volumes.csi("other", "data").is_none());
+    assert!(world.state.volumes.host("default", "data").is_none(), "of one type");
+    deregister(&mut world, &csi_key("data"), false).unwrap();
+    assert!(world.state.volumes.is_empty());
+    let unknown = deregister(&mut world, &csi_key("data"), true).unwrap_err();
+    assert_eq!(unknown.to_string(), "volume not found: data");
+    world.check_replay();
+}
+
+#[test]
+fn what_makes_no_volume_is_refused_by_its_field() {
+    let mut world = World::new();
+    world.register_node(1, "r1").unwrap();
+    let with = |change: fn(&mut CSIVolume)| {
+        let mut volume = csi("data");
+        change(&mut volume);
+        volume
+    };
+    for (volume, expected) in [
+        (with(|v| v.id.clear()), "ID: expected a name"),
+        (with(|v| v.plugin_id.clear()), "PluginID: expected the name of a plugin"),
+        (with(|v| v.requested_capabilities.clear()), "RequestedCapabilities: expected at least one"),
+        (
+            with(|v| v.requested_capabilities[0].access_mode = "rw".into()),
+            "RequestedCapabilities.AccessMode: expected an access mode of such volumes",
+        ),
+        (
+            with(|v| v.requested_capabilities[0].attachment_mode = String::new()),
+            "RequestedCapabilities.AttachmentMode: expected file-system or block-device",
+        ),
+        (
+            with(|v| drop(v.secrets.insert("key".into(), "s3cret".into()))),
+            "Secrets: expected none: the log keeps no secrets of volumes",
+        ),
+    ] {
+        let refused = register_csi(&mut world, &volume).unwrap_err();
+        assert_eq!(refused.to_string(), format!("invalid volume: {expected}"));
+    }
+    for (volume, expected) in [
+        (HostVolume { name: String::new(), ..host("data", 1) }, "Name: expected a name"),
+        (HostVolume { host_path: String::new(), ..host("data", 1) }, "HostPath: expected a path on the node"),
+        (host("data", 2), "NodeID: expected the id of a registered node"),
+        (HostVolume { id: "x".into(), ..host("data", 1) }, "ID: expected a UUID, or none"),
+    ] {
+        let refused = register_host(&mut world, &volume).unwrap_err();
+        assert_eq!(refused.to_string(), format!("invalid volume: {expected}"));
+    }
+    assert!(world.state.volumes.is_empty());
+    world.check_replay();
+}
+
+#[test]
+fn a_volume_on_a_node_has_one_name_there_and_is_ready_while_the_node_has_it() {
+    let mut world = World::new();
+    world.register_node(1, "r1").unwrap();
+    register_host(&mut world, &host("data", 1)).unwrap();
+    let twice = register_host(&mut world, &host("data", 1)).unwrap_err();
+    assert!(twice.to_string().contains("no other volume of the namespace"), "{twice}");
+    let (key, _) = world.state.volumes.iter().next().unwrap();
+    let key = key.clone();
+    let shown = |world: &World| {
+        state::volume::host_document(&world.state, world.state.volumes.host("default", &key.id).unwrap())
+            .state
+    };
+    assert_eq!(shown(&world), "unavailable");
+    let info = HostVolumeInfo { id: key.id.clone(), name: "data".into(), ..HostVolumeInfo::default() };
+    let mut document = node_document(1, "r1");
+    document.host_volumes = [("data".to_string(), info)].into_iter().collect();
+    world.submit(Command::RegisterNode { document: Box::new(document) }).unwrap();
+    assert_eq!(shown(&world), "ready");
+    let claimed = NodeStatus::Down;
+    world.submit(Command::UpdateNodeStatus { node: node_id(1), claimed }).unwrap();
+    assert_eq!(shown(&world), "unavailable");
+    let moved = HostVolume { id: key.id.clone(), ..host("other", 1) };
+    assert!(register_host(&mut world, &moved).is_err(), "a volume keeps its name");
+    world.check_replay();
+}
+
+#[test]
+fn a_volume_in_use_is_forgotten_by_force_only() {
+    let mut story = Story::new();
+    ready_node(&mut story);
+    register_csi(&mut story.world, &csi("data")).unwrap();
+    mounted(&mut story, "csi", "data");
+    let users = state::volume::csi_users(&story.world.state, "default", "data");
+    assert_eq!(
+        users.iter().map(|(alloc, writes)| (alloc.id, *writes)).collect::<Vec<_>>(),
+        [(story.alloc("web[0]"), true)]
+    );
+    let refused = deregister(&mut story.world, &csi_key("data"), false).unwrap_err();
+    assert_eq!(refused.to_string(), "volume in use: data");
+    let elsewhere = CSIVolume { plugin_id: "other".into(), ..csi("data") };
+    assert!(matches!(register_csi(&mut story.world, &elsewhere), Err(Rejection::VolumeInUse(_))));
+    deregister(&mut story.world, &csi_key("data"), true).unwrap();
+    story.world.check_replay();
+}
+
+#[test]
+fn a_host_volume_in_use_is_kept_until_its_allocation_ended() {
+    let mut story = Story::new();
+    ready_node(&mut story);
+    register_host(&mut story.world, &host("data", 1)).unwrap();
+    mounted(&mut story, "host", "data");
+    let key = story.world.state.volumes.iter().next().unwrap().0.clone();
+    assert!(matches!(deregister(&mut story.world, &key, false), Err(Rejection::VolumeInUse(_))));
+    story.report(1, &[("web[0]", "complete")]).unwrap();
+    deregister(&mut story.world, &key, false).unwrap();
+    story.world.check_replay();
+}
+
+#[test]
+fn a_host_volume_has_one_writer_where_one_is_asked_for() {
+    let mut story = Story::new();
+    ready_node(&mut story);
+    let request = VolumeRequest {
+        kind: "host".into(),
+        source: "data".into(),
+        access_mode: "single-node-single-writer".into(),
+        ..VolumeRequest::default()
+    };
+    mounting(&mut story, request);
+    let old = story.alloc("web[0]");
+    // Made before the first one came.
+    let late = |story: &mut Story, stopped: Vec<model::AllocId>| {
+        story.world.submit(Command::EvaluateJob { key: key("web"), force_reschedule: false }).unwrap();
+        let placed = vec![story.placement("web", 1, 1, None)];
+        let stopped = (!stopped.is_empty()).then(|| crate::story::stop(stopped, None)).into_iter().collect();
+        let plan = Plan { placed, stopped, snapshot: base::Index(1), ..Plan::default() };
+        story.settle("web", plan).unwrap()
+    };
+    let refused = late(&mut story, vec![]);
+    assert_eq!(refused.rejected[0].reason, "conflicting claims for host volume with single-writer");
+    assert!(late(&mut story, vec![old]).full, "it takes the place of the one that goes");
+    story.world.check_replay();
+}
+
+#[test]
+fn a_csi_volume_is_schedulable_while_its_plugin_runs() {
+    let mut world = World::new();
+    let is_schedulable = |world: &World| state::volume::is_csi_schedulable(&world.state, &csi("data"));
+    let plugin = |healthy| CSIInfo { healthy, requires_controller_plugin: true, ..CSIInfo::default() };
+    let register = |world: &mut World, node_plugin, controller| {
+        let mut document = node_document(1, "r1");
+        document.csi_node_plugins = [("ebs".to_string(), plugin(node_plugin))].into_iter().collect();
+        document.csi_controller_plugins = [("ebs".to_string(), plugin(controller))].into_iter().collect();
+        world.submit(Command::RegisterNode { document: Box::new(document) }).unwrap();
+    };
+    assert!(!is_schedulable(&world));
+    for (node_plugin, controller) in [(true, true), (false, true), (true, false)] {
+        register(&mut world, node_plugin, controller);
+        assert_eq!(is_schedulable(&world), node_plugin && controller);
+    }
+    world.check_replay();
+}
+
+/// H61: what wakes the evaluation; that a pass has it wait is tested with whole passes.
+#[test]
+fn an_evaluation_that_missed_a_volume_may_run_when_it_comes() {
+    let mut story = Story::new();
+    story.register_job("web", "service", Duration::ZERO).unwrap();
+    let eval = story.waiting_eval("web").unwrap();
+    let outcome = EvalOutcome {
+        snapshot: story.world.state.index,
+        missing: vec![csi_key("data").resource()],
+        ..EvalOutcome::default()
+    };
+    let created = &story.world.state.evals.lookup(eval).unwrap().facts;
+    let blocked = EvalId(base::Uuid::from(77));
+    let new = NewEval { id: blocked, status: EvalStatus::Blocked, outcome, ..(**created).clone() };
+    let end = EvalEnd {
+        status: EvalStatus::Complete,
+        description: String::new(),
+        outcome: EvalOutcome::default(),
+        blocked: Some(new),
+    };
+    let settlement = Settlement { eval, plan: story.plan(), end: Some(end) };
+    story.world.submit(Command::SettleEval(Box::new(settlement))).unwrap();
+    let may_run = |story: &Story| {
+        let waiting: &Eval = story.world.state.evals.lookup(blocked).unwrap();
+        waiting.may_be_unblocked(&story.world.state)
+    };
+    let shown = state::eval::document(story.world.state.evals.lookup(blocked).unwrap());
+    assert_eq!(shown.missing_non_node_resources.0, ["csi-volume:default:data"]);
+    assert!(!may_run(&story));
+    register_csi(&mut story.world, &csi("other")).unwrap();
+    register_csi(&mut story.world, &CSIVolume { namespace: "other".into(), ..csi("data") }).unwrap();
+    assert!(!may_run(&story), "another one is of no use");
+    register_csi(&mut story.world, &csi("data")).unwrap();
+    assert!(may_run(&story));
+    assert!(story.world.state.jobs.lookup(&key("web")).is_some());
+    story.world.check_replay();
+}

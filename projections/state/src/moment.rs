@@ -1,0 +1,8 @@
+use base::{Index, Time};
+
+/// When a batch was decided: the only time a fold knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    pub index: Index,
+    pub time: Time,
+}

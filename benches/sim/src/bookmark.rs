@@ -2,7 +2,7 @@
 
 use api::EventId;
 use base::Rng;
-use http_gateway::events::Stretch;
+use feed::Segment;
 
 /// Places a reader remembers to resume from.
 const REMEMBERED: usize = 64;
@@ -23,8 +23,8 @@ impl Bookmark {
         self.last
     }
 
-    pub fn note(&mut self, stretch: &Stretch, chance: &mut Rng) {
-        let Some((id, _)) = stretch.events.last() else { return };
+    pub fn note(&mut self, segment: &Segment, chance: &mut Rng) {
+        let Some((id, _)) = segment.events.last() else { return };
         self.last = Some(*id);
         if self.seen.len() < REMEMBERED || chance.below(16) == 0 {
             self.seen.truncate(REMEMBERED - 1);

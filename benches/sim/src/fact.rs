@@ -6,7 +6,7 @@ use api::EventId;
 use base::{Duration, Index, Term, Time};
 use control::broker::Delivery;
 use control::{Receipt, SubmitError};
-use http_gateway::events::Stretch;
+use feed::Segment;
 use journal::EncodedBatch;
 use model::command::Plan;
 use model::{Batch, CommandRecord, Event, NodeId, Request};
@@ -101,7 +101,7 @@ pub enum Fact<'a> {
     },
     Streamed {
         reader: usize,
-        stretch: &'a Stretch,
+        segment: &'a Segment,
     },
 }
 

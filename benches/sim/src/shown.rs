@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::{Index, Term};
-use http_gateway::events::{Feed, Source};
+use feed::{Feed, Source};
 use journal::{EncodedBatch, Freshness, Journal, KeepError, NotLeading, ProposeError, ReadError, TellIndex};
 use model::Image;
 use parking_lot::Mutex;

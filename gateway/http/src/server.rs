@@ -13,9 +13,9 @@ use tokio::sync::Semaphore;
 use crate::blocking::{RENDERS_MAX, WAITING_READS_MAX};
 use crate::cluster_link::{ClusterLink, Snapshots};
 use crate::error::Failure;
-use crate::events::Feed;
 use crate::node_link::NodeLink;
 use crate::request::Write;
+use feed::Feed;
 
 /// The release of the contract that the answers follow, as clients compare it.
 pub const CONTRACT_VERSION: &str = "2.0.0";

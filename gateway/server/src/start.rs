@@ -10,7 +10,7 @@ use control::Control;
 use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
 use history::History;
-use http_gateway::events::Feed;
+use http_gateway::events;
 use http_gateway::{AgentInfo, Api};
 use journal::store::{Damage, Directory, Repair, StoreError, repair};
 use model::{Autopilot, NodeId};
@@ -210,7 +210,7 @@ impl Server {
         let version = settings.version.clone();
         let states = Arc::new(Published { control: control.clone(), log: log.clone(), version });
         let link = Link { sessions, servers: servers.clone(), log: Arc::downgrade(&log) };
-        let events = Feed::new(control.clone());
+        let events = events::feed(control.clone());
         let (stop, stopping) = watch::channel(false);
         let addresses = (bound(&http), bound(&rpc));
         let advertise = advertised(settings.advertise_rpc.as_ref(), &rpc);

@@ -250,6 +250,24 @@ fn what_found_no_room_while_canaries_are_tried_out_is_not_forgotten() {
     assert_eq!((placements(&outcome)[0].0, placed(&outcome)), (0, vec![2]));
 }
 
+/// The node of a lost allocation comes back and reports that it ended: the group is short all the same.
+#[test]
+fn what_was_lost_without_room_is_replaced_also_if_its_node_reports_its_end() {
+    let mut world = World::with_nodes(4);
+    world.run(service(3).with(rolling(3, 0)));
+    world.deploy();
+    world.run(service(3).with(rolling(1, 1)).with(destructive));
+    let lost = member(&world, 2);
+    let node = world.node_of(lost);
+    world.silence(node);
+    assert!(!is_placed_in_full(&world.work_off()));
+    world.heartbeat(node);
+    world.report(lost, ClientStatus::Complete);
+    world.heartbeat(node);
+    let outcome = world.evaluate();
+    assert_eq!((placements(&outcome)[0].0, placed(&outcome)), (0, vec![2]));
+}
+
 /// E37.
 #[test]
 fn what_fails_while_canaries_are_tried_out_comes_back_as_it_was() {

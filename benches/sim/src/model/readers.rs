@@ -2,7 +2,7 @@
 
 use api::EventId;
 use base::{Duration, Index, Rng};
-use http_gateway::events::{FeedError, Reader};
+use feed::{FeedError, Reader};
 
 use super::faults::next;
 use super::world::{Event, World};
@@ -20,7 +20,7 @@ pub struct SimReader {
     life: u64,
     stream: Option<Reader>,
     bookmark: Bookmark,
-    pub told_before: Index,
+    pub read_before: Index,
     moves_in: Option<Duration>,
     chance: Rng,
     bug: Option<Bug>,
@@ -33,7 +33,7 @@ impl SimReader {
             life: 0,
             stream: None,
             bookmark: Bookmark::default(),
-            told_before: Index(1),
+            read_before: Index(1),
             moves_in: None,
             chance: Rng::stream(seed ^ number as u64, "reader"),
             bug,
@@ -57,15 +57,15 @@ impl World {
             let one = &mut self.readers[reader];
             let paused = self.servers[one.server].paused;
             let Some(stream) = one.stream.as_mut().filter(|_| !paused) else { return Ok(()) };
-            let Some(stretch) = stream.poll().map_err(|error| failed(reader, &error))? else { return Ok(()) };
-            one.bookmark.note(&stretch, &mut one.chance);
-            one.told_before = stretch.told_before;
-            let below = stretch.told_before;
+            let Some(segment) = stream.poll().map_err(|error| failed(reader, &error))? else { return Ok(()) };
+            one.bookmark.note(&segment, &mut one.chance);
+            one.read_before = segment.read_before;
+            let below = segment.read_before;
             self.tell(format_args!(
                 "reader {reader} is told {} events, all below {below}",
-                stretch.events.len()
+                segment.events.len()
             ));
-            self.checks.see(&Fact::Streamed { reader, stretch: &stretch })?;
+            self.checks.see(&Fact::Streamed { reader, segment: &segment })?;
         }
         Ok(())
     }
@@ -99,10 +99,10 @@ impl World {
 
     /// In the end somebody reads all of it from one server in one go.
     pub fn read_everything(&mut self) -> Result<(), Violation> {
-        let mut stream = Reader::after(&http_gateway::events::Feed::clone(&self.servers[0].feed), None);
+        let mut stream = Reader::after(&feed::Feed::clone(&self.servers[0].feed), None);
         self.checks.see(&Fact::StreamOpened { reader: TRUTH, after: None })?;
-        while let Some(stretch) = stream.poll().map_err(|error| failed(TRUTH, &error))? {
-            self.checks.see(&Fact::Streamed { reader: TRUTH, stretch: &stretch })?;
+        while let Some(segment) = stream.poll().map_err(|error| failed(TRUTH, &error))? {
+            self.checks.see(&Fact::Streamed { reader: TRUTH, segment: &segment })?;
         }
         Ok(())
     }

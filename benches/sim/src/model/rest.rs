@@ -140,7 +140,7 @@ impl World {
         self.read_everything()?;
         let World { servers, readers, checks, .. } = self;
         let states = servers.iter().map(|server| &server.published).collect();
-        checks.rest(states, readers.iter().map(|reader| reader.told_before).collect())?;
+        checks.rest(states, readers.iter().map(|reader| reader.read_before).collect())?;
         self.tell(format_args!("at rest"));
         self.over = true;
         Ok(())
@@ -172,8 +172,8 @@ impl World {
         if let Some(behind) = self.servers.iter().find(|server| server.published.index != head) {
             return Err(format!("server {} is at {} of {head}", behind.number, behind.published.index));
         }
-        if let Some(reader) = self.readers.iter().position(|reader| reader.told_before != head.next()) {
-            return Err(format!("reader {reader} is at {}", self.readers[reader].told_before));
+        if let Some(reader) = self.readers.iter().position(|reader| reader.read_before != head.next()) {
+            return Err(format!("reader {reader} is at {}", self.readers[reader].read_before));
         }
         self.nodes_are_ready(state)?;
         if let Some((_, job)) = self.periodic_jobs().next() {

@@ -11,7 +11,7 @@ use control::leader::{Leader, Order};
 use control::replica::{Effect, Notice, Replica};
 use control::sequencer::{Published, Submission};
 use control::{LeaderAnswer, LeaderCall, Receipt, SubmitError};
-use http_gateway::events::Feed;
+use feed::Feed;
 use model::{Actor, AllocId, Command, JobType, NodeId, NodeStatus, Request, RequestId};
 use parking_lot::Mutex;
 use state::State;

@@ -34,11 +34,11 @@ impl Check for Streams {
     fn see(&mut self, fact: &Fact<'_>, witness: &Witness) -> Result<(), String> {
         match fact {
             Fact::StreamOpened { reader, after } => self.open(*reader, *after),
-            Fact::Streamed { reader, stretch } => {
-                if stretch.told_before > witness.head().next() {
-                    return Err(format!("reader {reader} was told of {}", stretch.told_before));
+            Fact::Streamed { reader, segment } => {
+                if segment.read_before > witness.head().next() {
+                    return Err(format!("reader {reader} was told of {}", segment.read_before));
                 }
-                for (id, body) in &stretch.events {
+                for (id, body) in &segment.events {
                     self.hear(*reader, *id, blake3::hash(body))?;
                 }
             }

@@ -8,7 +8,7 @@ use control::SubmitError;
 use control::lanes::{Lane, Lanes};
 use control::replica::{Effect, Notice, Replica};
 use control::sequencer::{Published, Submission};
-use http_gateway::events::Feed;
+use feed::Feed;
 use journal::{EncodedBatch, Journal, KeepError, Sink};
 use model::{Actor, Command, Image, Request, RequestId};
 use parking_lot::Mutex;

@@ -7,7 +7,7 @@ use std::time::Duration as Span;
 
 use api::EventId;
 use base::{Index, Rng};
-use http_gateway::events::{FeedError, Reader};
+use feed::{FeedError, Reader};
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
@@ -91,12 +91,12 @@ impl SimReader {
         let Stream { place, reader, .. } = self.stream.as_mut()?;
         let (place, number) = (*place, self.number);
         match reader.poll() {
-            Ok(stretch) => {
-                let stretch = stretch?;
-                self.bookmark.note(&stretch, &mut self.rng);
-                let (count, below) = (stretch.events.len(), stretch.told_before);
+            Ok(segment) => {
+                let segment = segment?;
+                self.bookmark.note(&segment, &mut self.rng);
+                let (count, below) = (segment.events.len(), segment.read_before);
                 self.world.tell(format_args!("reader {number} is told {count} events, all below {below}"));
-                self.world.see(&Fact::Streamed { reader: number, stretch: &stretch });
+                self.world.see(&Fact::Streamed { reader: number, segment: &segment });
                 self.world.told[number].set(below);
                 Some(())
             }
@@ -128,7 +128,7 @@ impl World {
         let mut stream = Reader::after(&shown.feed(), None);
         loop {
             match stream.poll() {
-                Ok(Some(stretch)) => self.see(&Fact::Streamed { reader: TRUTH, stretch: &stretch }),
+                Ok(Some(segment)) => self.see(&Fact::Streamed { reader: TRUTH, segment: &segment }),
                 Ok(None) => return,
                 Err(error) => return self.violated("I6 the stream can be read", error.to_string()),
             }

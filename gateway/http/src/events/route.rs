@@ -1,22 +1,23 @@
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use api::{AllocationHistory, AllocationTransition};
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{Path, State as With};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use base::Index;
+use bytes::Bytes;
+use feed::{Cursor, Encoder, Feed, STREAMS_MAX, Subscription};
+use futures_util::stream;
 use history::{HistoryError, Transition};
 use model::AllocId;
 
-use super::ask::Ask;
-use super::encode::Encoder;
-use super::feed::{Feed, STREAMS_MAX};
-use super::page::Cursor;
-use super::stream::Reader;
+use super::query::StreamQuery;
 use crate::answer::{self, Answer, Meta};
 use crate::error::Failure;
 use crate::request;
@@ -24,7 +25,7 @@ use crate::server::Server;
 
 const OLDEST: HeaderName = HeaderName::from_static("x-sojourn-oldest-index");
 
-/// How long a reader of a life waits until what it sees in the state can also be told.
+/// How long a reader of a history waits until it has what the state shows already.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) fn router() -> Router<Server> {
@@ -35,27 +36,27 @@ async fn stream(With(server): With<Server>, parts: Parts) -> Answer {
     let params = request::params(&parts)?;
     server.check_region(params.get("region").unwrap_or_default())?;
     // Access control is off: everybody may see everything.
-    let ask = Ask::read(&params, &parts.headers, Arc::new(|_| true))?;
-    subscribe(&server.events, ask)
+    let query = StreamQuery::read(&params, &parts.headers, Arc::new(|_| true))?;
+    subscribe(&server.events, query)
 }
 
 /// # Errors
 /// 429 when too many streams are open.
-pub(super) fn subscribe(feed: &Feed, ask: Ask) -> Answer {
+pub(super) fn subscribe(feed: &Feed, query: StreamQuery) -> Answer {
     let oldest = feed.oldest();
-    let start = ask.start.unwrap_or(Cursor::at(oldest));
+    let start = query.start.unwrap_or(Cursor::at(oldest));
     if start.index < oldest {
         return Ok(gone(start.index, oldest));
     }
-    let seat = feed.seat().ok_or_else(|| {
+    let slot = feed.slot().ok_or_else(|| {
         Failure::too_many(format!("{STREAMS_MAX} event streams are open already: try again later"))
     })?;
-    let (kind, encoder) = if ask.messages {
+    let (kind, encoder) = if query.messages {
         ("text/event-stream", Encoder::messages(start))
     } else {
         ("application/json", Encoder::lines())
     };
-    let reader = Reader::new(feed.clone(), ask.want, start, encoder, seat);
+    let subscription = Subscription::new(feed.clone(), query.filter, start, encoder, slot);
     let headers = [
         (header::CONTENT_TYPE, kind),
         (header::CACHE_CONTROL, "no-cache"),
@@ -63,10 +64,19 @@ pub(super) fn subscribe(feed: &Feed, ask: Ask) -> Answer {
         // Proxies that collect answers before they pass them on would hold back events.
         (HeaderName::from_static("x-accel-buffering"), "no"),
     ];
-    Ok((headers, reader.into_body()).into_response())
+    Ok((headers, body(subscription)).into_response())
 }
 
-/// Never a silent skip: what cannot be told any more is said so, with where one may begin.
+/// Asked for more only when the socket accepts more.
+fn body(subscription: Subscription) -> Body {
+    let next = async |mut subscription: Subscription| {
+        let chunk = subscription.next().await?;
+        Some((Ok::<_, Infallible>(Bytes::from(chunk)), subscription))
+    };
+    Body::from_stream(stream::unfold(subscription, next))
+}
+
+/// Never a silent gap: who asks for what is gone gets the oldest index there is.
 fn gone(index: Index, oldest: Index) -> Response {
     let text = format!("index {index} is no longer kept: the oldest is {oldest}");
     (StatusCode::GONE, [(OLDEST, HeaderValue::from(oldest.0))], text).into_response()
@@ -78,34 +88,37 @@ async fn life(With(server): With<Server>, Path(id): Path<String>, parts: Parts) 
     let alloc: AllocId = id.parse().map_err(|_| unknown())?;
     let index = server.control.state().index;
     let history = server.history.clone();
-    let told = tokio::task::spawn_blocking(move || history.transitions(alloc, index, PATIENCE)).await;
-    let told = told.map_err(|panic| Failure::internal(panic.to_string()))?.map_err(|error| match error {
-        HistoryError::Behind { .. } => Failure::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
-        error => Failure::internal(error.to_string()),
-    })?;
-    if told.is_empty() {
+    let transitions = tokio::task::spawn_blocking(move || history.transitions(alloc, index, PATIENCE)).await;
+    let transitions =
+        transitions.map_err(|panic| Failure::internal(panic.to_string()))?.map_err(|error| match error {
+            HistoryError::Behind { .. } => Failure::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+            error => Failure::internal(error.to_string()),
+        })?;
+    if transitions.is_empty() {
         return Err(unknown());
     }
-    let view =
-        AllocationHistory { id: alloc.to_string(), transitions: told.iter().map(transition).collect() };
+    let view = AllocationHistory {
+        id: alloc.to_string(),
+        transitions: transitions.iter().map(transition).collect(),
+    };
     let meta = Meta { index, known_leader: server.known_leader(), next_token: None };
     Ok(answer::with_meta(answer::json(&view), &meta))
 }
 
-/// As the contract shows it.
-pub(crate) fn transition(told: &Transition) -> AllocationTransition {
+/// As the API shows it.
+pub(crate) fn transition(of: &Transition) -> AllocationTransition {
     let desired = |view: &history::View| view.desired.map(|d| d.to_string()).unwrap_or_default();
     let client = |view: &history::View| view.client.map(|c| c.to_string()).unwrap_or_default();
     AllocationTransition {
-        index: told.index.0,
-        ordinal: u32::from(told.ordinal),
-        time: told.time.into(),
-        old_desired: desired(&told.old),
-        new_desired: desired(&told.new),
-        old_client: client(&told.old),
-        new_client: client(&told.new),
-        actor: told.actor.to_string(),
-        cause: told.cause.clone(),
-        description: told.description.clone(),
+        index: of.index.0,
+        ordinal: u32::from(of.ordinal),
+        time: of.time.into(),
+        old_desired: desired(&of.old),
+        new_desired: desired(&of.new),
+        old_client: client(&of.old),
+        new_client: client(&of.new),
+        actor: of.actor.to_string(),
+        cause: of.cause.clone(),
+        description: of.description.clone(),
     }
 }

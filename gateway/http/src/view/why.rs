@@ -15,7 +15,7 @@ use state::job::JobRow;
 
 use api::{AllocWhy, Decision, EvalWhy, GroupNow, JobWhy, Link, Wait};
 
-use crate::events::{Feed, FeedError};
+use feed::{Feed, FeedError};
 
 /// Batches that are folded at most to come to the state of a decision: about a second of folding.
 pub const RECOMPUTED_BATCHES_MAX: u64 = 1_000_000;

@@ -12,7 +12,7 @@ use control::{Control, Receipt, Settings};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, StreamExt};
 use history::History;
-use http_gateway::events::Feed;
+use http_gateway::events;
 use http_gateway::{AgentInfo, Api, FrameStream, NodeLink, NodeLinkError};
 use journal::{EncodedBatch, MemoryJournal};
 use model::command::{EvalEnd, Plan, RegisterJob, Settlement};
@@ -87,7 +87,7 @@ impl Cluster {
         let mut agent = agent();
         change(&mut agent);
         let history = History::open(None, journal.clone()).unwrap();
-        let events = Feed::new(control.clone());
+        let events = events::feed(control.clone());
         let log = Monitor::default();
         let api = Api {
             control: control.clone(),

@@ -132,6 +132,11 @@ impl Alloc {
         self.states.last().is_some_and(|state| state.status == ClientStatus::Unknown)
     }
 
+    /// The servers once gave it up for lost, whatever its node reported of it later.
+    pub fn was_lost(&self) -> bool {
+        self.states.iter().any(|state| state.status == ClientStatus::Lost)
+    }
+
     /// When the newest unbroken run of `unknown` began; zero if it never was.
     pub fn last_unknown(&self) -> Time {
         let newest_first = self.states.iter().rev().skip_while(|state| state.status != ClientStatus::Unknown);

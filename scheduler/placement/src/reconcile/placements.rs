@@ -113,7 +113,7 @@ impl<'a> Reconciler<'a, '_> {
     fn place_what_had_no_room(&mut self, plan: &mut GroupPlan<'a>, allocs: &[&'a Alloc], most: usize) {
         let Some(current) = self.cx.rollout.current else { return };
         let waits = |alloc: &&&Alloc| {
-            let lost = alloc.is_stopping() && alloc.client == ClientStatus::Lost && alloc.next.is_none();
+            let lost = alloc.is_stopping() && alloc.was_lost() && alloc.next.is_none();
             lost && alloc.alloc_modified >= current.created && !self.cx.rollout.holds(alloc)
         };
         let mut waiting: Vec<&Alloc> = allocs.iter().filter(waits).copied().collect();

@@ -1,7 +1,5 @@
-mod resume;
-mod shape;
 mod sockets;
+#[path = "../../../../feed/tests/support.rs"]
 mod support;
-mod waiting;
 #[path = "../../../../../projections/history/tests/world/mod.rs"]
 mod world;

@@ -14,13 +14,13 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::super::query::StreamQuery;
 use super::support::{Log, PATIENCE, busy, everything, ids, long, read, toggle};
-use crate::events::ask::Ask;
-use crate::events::feed::{Feed, STREAMS_MAX};
-use crate::events::page::Cursor;
 use crate::events::replay::PARKED_MAX;
 use crate::events::route::subscribe;
 use crate::events::tail::TAIL_BYTES;
+use feed::Cursor;
+use feed::{Feed, STREAMS_MAX};
 
 #[tokio::test]
 async fn what_cannot_be_understood_is_named() {
@@ -60,11 +60,11 @@ async fn what_is_gone_is_answered_with_the_oldest_there_is() {
 async fn one_stream_too_many_is_refused() {
     let feed = Feed::new(Log::new());
     let address = serve(&feed).await;
-    let seats: Vec<_> = (0..STREAMS_MAX).map(|_| feed.seat().unwrap()).collect();
+    let slots: Vec<_> = (0..STREAMS_MAX).map(|_| feed.slot().unwrap()).collect();
     let answer = ask(&address, "", "").await;
     assert!(answer.starts_with("HTTP/1.1 429 Too Many Requests"), "{answer}");
     assert!(answer.contains("retry-after: 1\r\n"), "{answer}");
-    drop(seats);
+    drop(slots);
     let stream = Sse::open(&address, None).await;
     assert_eq!(stream.kind, "text/event-stream");
 }
@@ -162,7 +162,7 @@ async fn readers_that_do_not_read_hold_nothing_and_hinder_nobody() {
     let alone = Feed::new(log.clone());
     let expected = read(&alone, Cursor::at(base::Index(3_991)), log.last(), &everything()).await;
     assert_eq!(got, ids(&expected).iter().map(ToString::to_string).collect::<Vec<_>>());
-    let kept = feed.kept();
+    let kept = feed.held();
     assert!(kept.bytes <= TAIL_BYTES && kept.parked <= PARKED_MAX, "{kept:?}");
     // They were not cut off: whoever begins to read now reads from the beginning.
     let mut first = String::new();
@@ -186,8 +186,8 @@ async fn handle(
     Query(pairs): Query<Vec<(String, String)>>,
     headers: HeaderMap,
 ) -> Response {
-    let ask = Ask::read(&Params::new(pairs), &headers, Arc::new(|_| true));
-    ask.and_then(|ask| subscribe(&feed, ask)).unwrap_or_else(IntoResponse::into_response)
+    let query = StreamQuery::read(&Params::new(pairs), &headers, Arc::new(|_| true));
+    query.and_then(|query| subscribe(&feed, query)).unwrap_or_else(IntoResponse::into_response)
 }
 
 /// A whole answer that ends.

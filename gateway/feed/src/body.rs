@@ -1,4 +1,4 @@
-//! An event as the contract shows it, with the row as it was after the batch.
+//! An event as Nomad's stream shows it, with the row as it was after the batch.
 
 use base::Index;
 use bytes::Bytes;
@@ -6,7 +6,7 @@ use model::document::{Allocation, Deployment, Evaluation, Job, Node};
 use serde::Serialize;
 use state::State;
 
-use super::outline::{Head, Row};
+use super::entries::{Entry, Row};
 
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
@@ -39,17 +39,17 @@ struct Payload {
 }
 
 /// The event's JSON, on one line. `state` is the one after the batch at `index`.
-pub(super) fn render(state: &State, index: Index, head: &Head) -> Bytes {
+pub fn render(state: &State, index: Index, entry: &Entry) -> Bytes {
     let event = Event {
-        topic: head.topic,
-        r#type: head.kind,
-        key: &head.key,
-        namespace: &head.namespace,
-        filter_keys: (!head.filter_keys.is_empty()).then_some(&head.filter_keys),
+        topic: entry.topic,
+        r#type: entry.kind,
+        key: &entry.key,
+        namespace: &entry.namespace,
+        filter_keys: (!entry.filter_keys.is_empty()).then_some(&entry.filter_keys),
         index: index.0,
-        payload: payload(state, head.row),
+        payload: payload(state, entry.row),
     };
-    serde_json::to_vec(&event).expect("documents of the contract have a JSON form").into()
+    serde_json::to_vec(&event).expect("documents have a JSON form").into()
 }
 
 fn payload(state: &State, row: Row) -> Payload {

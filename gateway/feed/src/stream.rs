@@ -1,64 +1,52 @@
-use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::body::Body;
-use bytes::Bytes;
-use futures_util::stream;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Duration, Instant, sleep_until};
 
 use super::encode::Encoder;
 use super::feed::{Feed, FeedError};
-use super::page::{Cursor, Want};
+use super::page::{Cursor, EventFilter};
 
-/// A stream says something at least this often.
-pub(super) const HEARTBEAT: Duration = Duration::from_secs(30);
+/// A stream sends something at least this often.
+pub const HEARTBEAT: Duration = Duration::from_secs(30);
 
-/// One open stream. It is asked for more only when its socket takes more; until then it holds this and nothing else.
-pub(super) struct Reader {
+/// One open stream. It is asked for more only when its socket accepts more; until then it holds this and nothing else.
+pub struct Subscription {
     feed: Feed,
-    want: Arc<Want>,
+    filter: Arc<EventFilter>,
     cursor: Cursor,
     encoder: Encoder,
     begun: bool,
-    /// When it has to say something.
+    /// When it has to send something.
     beat: Instant,
     closed: watch::Receiver<bool>,
-    _seat: OwnedSemaphorePermit,
+    _slot: OwnedSemaphorePermit,
 }
 
-impl Reader {
+impl Subscription {
     pub fn new(
         feed: Feed,
-        want: Want,
+        filter: EventFilter,
         cursor: Cursor,
         encoder: Encoder,
-        seat: OwnedSemaphorePermit,
-    ) -> Reader {
-        let (want, closed) = (Arc::new(want), feed.closed());
+        slot: OwnedSemaphorePermit,
+    ) -> Subscription {
+        let (filter, closed) = (Arc::new(filter), feed.closed());
         let beat = Instant::now() + HEARTBEAT;
-        Reader { feed, want, cursor, encoder, begun: false, beat, closed, _seat: seat }
-    }
-
-    pub fn into_body(self) -> Body {
-        let next = async |mut reader: Reader| {
-            let chunk = reader.next().await?;
-            Some((Ok::<_, Infallible>(Bytes::from(chunk)), reader))
-        };
-        Body::from_stream(stream::unfold(self, next))
+        Subscription { feed, filter, cursor, encoder, begun: false, beat, closed, _slot: slot }
     }
 
     /// The next bytes; `None` ends the stream.
     pub async fn next(&mut self) -> Option<Vec<u8>> {
         if !self.begun {
             self.begun = true;
-            return Some(self.encoder.hello());
+            return Some(self.encoder.opening());
         }
         loop {
             let page = tokio::select! {
                 biased;
                 _ = self.closed.wait_for(|closed| *closed) => return None,
-                page = self.feed.page(self.cursor, &self.want) => Some(page),
+                page = self.feed.page(self.cursor, &self.filter) => Some(page),
                 () = sleep_until(self.beat) => None,
             };
             let mut chunk = match page {
@@ -79,12 +67,12 @@ impl Reader {
                 self.beat = Instant::now() + HEARTBEAT;
                 return Some(chunk);
             }
-            // One with a narrow filter finds nothing for a long time: others want the thread too.
+            // One with a narrow filter finds nothing for a long time: others filter the thread too.
             tokio::task::yield_now().await;
         }
     }
 
-    /// A client that comes back is told why it cannot go on, if it cannot.
+    /// A client that comes back gets the reason why it cannot go on, if it cannot.
     fn report(&self, error: &FeedError) {
         let Cursor { index, ordinal } = self.cursor;
         match error {

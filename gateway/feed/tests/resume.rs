@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use base::Index;
 
-use super::support::{Log, about, busy, everything, ids, long, read, reader, said, toggle};
-use super::world::node_id;
-use crate::events::feed::Feed;
-use crate::events::page::{Cursor, PAGE_BYTES, Want};
-use crate::events::replay::{CHECKPOINTS_MAX, PARKED_MAX};
-use crate::events::tail::TAIL_BATCHES;
+use crate::support::{Log, about, busy, everything, ids, long, read, reader, said, toggle};
+use crate::world::node_id;
+use feed::Feed;
+use feed::TAIL_BATCHES;
+use feed::{CHECKPOINTS_MAX, PARKED_MAX};
+use feed::{Cursor, EventFilter, PAGE_BYTES};
 
 const START: Cursor = Cursor { index: Index(1), ordinal: 0 };
 
@@ -102,14 +102,14 @@ async fn a_batch_larger_than_a_page_is_one_line() {
         placed.names.extend(more.names);
     }
     placed.template = model::Doc::of(&model::Template::default());
-    super::support::settle(&mut world, |plan| plan.placed.push(placed));
+    crate::support::settle(&mut world, |plan| plan.placed.push(placed));
     let log = Log::of(&world.log);
     let feed = Feed::new(log.clone());
     let mut reader = reader(&feed, log.last().0, about(&[]), false);
     let text = said(&mut reader, "]}\n").await;
     assert!(text.len() > 3 * PAGE_BYTES, "it takes several pages");
-    let (hello, line) = text.split_once('\n').unwrap();
-    assert_eq!(hello, "{}");
+    let (opening, line) = text.split_once('\n').unwrap();
+    assert_eq!(opening, "{}");
     let events: api::Events = serde_json::from_str(line).unwrap();
     assert_eq!((events.index, events.events.len()), (log.last().0, 403));
 }
@@ -119,15 +119,15 @@ async fn filters_take_what_they_name_and_nothing_else() {
     let world = busy();
     let log = Log::of(&world.log);
     let feed = Feed::new(log.clone());
-    let count = async |want: Want| read(&feed, START, log.last(), &Arc::new(want)).await.len();
+    let count = async |filter: EventFilter| read(&feed, START, log.last(), &Arc::new(filter)).await.len();
     assert_eq!(count(about(&["Node"])).await, 5);
     assert_eq!(count(about(&["Job:web", "Job:db"])).await, 3);
     assert_eq!(count(about(&["Allocation:web"])).await, 7, "a job's allocations are found by its id");
     assert_eq!(count(about(&["*:web"])).await, 17);
     assert_eq!(count(about(&["Service"])).await, 0);
-    let elsewhere = Want { namespace: Some("prod".to_string()), ..about(&[]) };
+    let elsewhere = EventFilter { namespace: Some("prod".to_string()), ..about(&[]) };
     assert_eq!(count(elsewhere).await, 5, "nodes are in no namespace");
-    let denied = Want { allows: Arc::new(|head| head.topic != "Node"), ..about(&[]) };
+    let denied = EventFilter { may_see: Arc::new(|head| entry.topic != "Node"), ..about(&[]) };
     assert_eq!(count(denied).await, 17);
 }
 
@@ -142,7 +142,7 @@ async fn a_filtered_reader_is_told_where_it_stands() {
     let id: api::EventId = id.parse().unwrap();
     assert!(id.index > Index(256), "{id}");
     assert!(text.contains(&format!("data: {{\"Index\":{}}}", id.index)));
-    // Nothing that it wants lies before, and what comes after is found from there.
+    // Nothing that it matches lies before, and what comes after is found from there.
     let mut world = world;
     world.register_job("web", "service", base::Duration::ZERO).unwrap();
     log.extend(&world.log[1_000..]);
@@ -163,7 +163,7 @@ async fn what_is_kept_does_not_grow_with_the_log_or_its_readers() {
         assert!(!page.events.is_empty());
         read(&feed, Cursor::at(Index(from as u64 + 1)), log.last(), &everything()).await;
     }
-    let kept = feed.kept();
+    let kept = feed.held();
     assert!(kept.batches <= TAIL_BATCHES, "{kept:?}");
     assert!(kept.parked <= PARKED_MAX, "{kept:?}");
     assert!(kept.checkpoints <= CHECKPOINTS_MAX, "{kept:?}");

@@ -11,10 +11,10 @@ use state::State;
 use tokio::sync::watch;
 
 use super::world::{self, World, key, node_id};
-use crate::events::encode::Encoder;
-use crate::events::feed::{Feed, Source};
-use crate::events::page::{Cursor, Told, Want};
-use crate::events::stream::Reader;
+use feed::Encoder;
+use feed::Subscription;
+use feed::{Cursor, EventFilter, StreamEvent};
+use feed::{Feed, Source};
 
 /// What tests wait at most before they fail.
 pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
@@ -149,20 +149,20 @@ pub fn toggle(world: &mut World, node: u128) {
     world.submit(Command::UpdateNodeStatus { node: node_id(node), claimed }).unwrap();
 }
 
-pub fn everything() -> Arc<Want> {
-    Arc::new(Want { topics: vec![], namespace: None, allows: Arc::new(|_| true) })
+pub fn everything() -> Arc<EventFilter> {
+    Arc::new(EventFilter { topics: vec![], namespace: None, may_see: Arc::new(|_| true) })
 }
 
-pub fn about(topics: &[&str]) -> Want {
+pub fn about(topics: &[&str]) -> EventFilter {
     let topics = topics.iter().map(|topic| topic.parse().unwrap()).collect();
-    Want { topics, namespace: None, allows: Arc::new(|_| true) }
+    EventFilter { topics, namespace: None, may_see: Arc::new(|_| true) }
 }
 
 /// All events from a cursor to the end of the log, page by page.
-pub async fn read(feed: &Feed, from: Cursor, last: Index, want: &Arc<Want>) -> Vec<Told> {
+pub async fn read(feed: &Feed, from: Cursor, last: Index, filter: &Arc<EventFilter>) -> Vec<StreamEvent> {
     let (mut cursor, mut told) = (from, Vec::new());
     while cursor.index <= last {
-        let page = feed.page(cursor, want).await.unwrap();
+        let page = feed.page(cursor, filter).await.unwrap();
         assert!(page.next > cursor, "a page moves its reader on");
         cursor = page.next;
         told.extend(page.events);
@@ -170,18 +170,18 @@ pub async fn read(feed: &Feed, from: Cursor, last: Index, want: &Arc<Want>) -> V
     told
 }
 
-pub fn ids(told: &[Told]) -> Vec<EventId> {
+pub fn ids(told: &[StreamEvent]) -> Vec<EventId> {
     told.iter().map(|event| event.id).collect()
 }
 
-pub fn reader(feed: &Feed, from: u64, want: Want, messages: bool) -> Reader {
+pub fn reader(feed: &Feed, from: u64, filter: EventFilter, messages: bool) -> Subscription {
     let start = Cursor::at(Index(from));
     let encoder = if messages { Encoder::messages(start) } else { Encoder::lines() };
-    Reader::new(feed.clone(), want, start, encoder, feed.seat().unwrap())
+    Subscription::new(feed.clone(), filter, start, encoder, feed.slot().unwrap())
 }
 
 /// What a reader says until it has said `until`.
-pub async fn said(reader: &mut Reader, until: &str) -> String {
+pub async fn said(reader: &mut Subscription, until: &str) -> String {
     let mut text = String::new();
     while !text.contains(until) {
         text.push_str(std::str::from_utf8(&reader.next().await.expect("the stream goes on")).unwrap());

@@ -1,21 +1,20 @@
 use std::sync::Arc;
 
 use base::Index;
-use control::Control;
 use journal::{EncodedBatch, FrameError, Journal, ReadError};
 use parking_lot::Mutex;
 use state::{FoldError, State};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use super::page::{Cursor, Page, Want};
+use super::page::{Cursor, EventFilter, Page};
+use super::rendered::RenderedBatch;
 use super::replay::{REPLAYS_MAX, Replays};
-use super::scene::Scene;
-use super::tail::{Place, TAIL_BATCHES, Tail};
+use super::tail::{Lookup, TAIL_BATCHES, Tail};
 
 /// Streams that may be open at the same time; one more is answered 429. Each takes a socket, its buffers and one
 /// page.
 pub const STREAMS_MAX: usize = 1_024;
-/// Log folded for the head at once.
+/// Bytes of log folded for the head at once.
 const ADVANCE_BYTES: usize = 1 << 20;
 
 /// The log and what was folded of it: what a feed reads.
@@ -23,29 +22,11 @@ pub trait Source: Send + Sync + 'static {
     fn journal(&self) -> &Arc<dyn Journal>;
     /// The newest published state.
     fn state(&self) -> Arc<State>;
-    /// A state that the log's oldest batches lead on from.
+    /// A state that the log's oldest batches follow on.
     fn origin(&self) -> Arc<State>;
-    /// Told of each newly published index. Events of later batches are not told yet, so that whoever hears of one
-    /// also reads it. When it ends, so do all streams.
+    /// Notified of each newly published index. Events of later batches are not sent yet, so that a reader who gets one
+    /// can also read its state. When it ends, so do all streams.
     fn watch(&self) -> watch::Receiver<Index>;
-}
-
-impl Source for Control {
-    fn journal(&self) -> &Arc<dyn Journal> {
-        Control::journal(self)
-    }
-
-    fn state(&self) -> Arc<State> {
-        Control::state(self)
-    }
-
-    fn origin(&self) -> Arc<State> {
-        Control::origin(self)
-    }
-
-    fn watch(&self) -> watch::Receiver<Index> {
-        Control::watch(self)
-    }
 }
 
 /// Why a stream cannot go on.
@@ -57,7 +38,7 @@ pub enum FeedError {
     TooFar { batches: u64, most: u64 },
     #[error("the server stops")]
     Ended,
-    #[error("the log cannot be told: {0}")]
+    #[error("the log cannot be read: {0}")]
     Failed(String),
 }
 
@@ -84,7 +65,7 @@ impl From<FoldError> for FeedError {
 
 /// What all streams share; a clone is a pointer copy.
 ///
-/// It does nothing by itself: the first reader who wants a batch has it folded, and all others find it. While nobody
+/// It does nothing by itself: the first reader who matches a batch has it folded, and all others find it. While nobody
 /// reads, what was read last stays, so that a reader who comes back a moment later goes on at once.
 #[derive(Clone)]
 pub struct Feed(Arc<Inner>);
@@ -99,7 +80,7 @@ struct Inner {
     replays: Replays,
     /// Turns to replay.
     turns: Arc<Semaphore>,
-    seats: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     closed: watch::Sender<bool>,
 }
 
@@ -112,7 +93,7 @@ impl Feed {
             advancing: Arc::default(),
             replays: Replays::new(),
             turns: Arc::new(Semaphore::new(REPLAYS_MAX)),
-            seats: Arc::new(Semaphore::new(STREAMS_MAX)),
+            slots: Arc::new(Semaphore::new(STREAMS_MAX)),
             closed: watch::channel(false).0,
         }))
     }
@@ -122,14 +103,14 @@ impl Feed {
         self.0.closed.send_replace(true);
     }
 
-    /// The oldest batch that can be told.
+    /// The oldest batch that can be read.
     pub fn oldest(&self) -> Index {
         let inner = &self.0;
         inner.begin();
         let horizon = inner.source.journal().horizon();
         let replayed = inner.replays.oldest(horizon);
         let kept = inner.tail.lock().reaches(horizon);
-        // If all else is gone, it is told from here on.
+        // If all else is gone, the stream begins here.
         replayed.into_iter().chain(kept).min().unwrap_or_else(|| inner.source.state().index.next())
     }
 
@@ -156,56 +137,56 @@ impl Feed {
         batches.into_iter().next().filter(|batch| batch.index() == index).ok_or(FeedError::Gone)
     }
 
-    pub(crate) fn closed(&self) -> watch::Receiver<bool> {
+    pub fn closed(&self) -> watch::Receiver<bool> {
         self.0.closed.subscribe()
     }
 
-    /// A place among the streams; `None` when all are taken.
-    pub(super) fn seat(&self) -> Option<OwnedSemaphorePermit> {
-        self.0.seats.clone().try_acquire_owned().ok()
+    /// A connection slot; `None` when all are taken.
+    pub fn slot(&self) -> Option<OwnedSemaphorePermit> {
+        self.0.slots.clone().try_acquire_owned().ok()
     }
 
     /// What comes next at `from`, which is waited for. Nothing is lost when the future is dropped.
     ///
     /// A page may be without events; its cursor has moved all the same.
-    pub(super) async fn page(&self, from: Cursor, want: &Arc<Want>) -> Result<Page, FeedError> {
+    pub async fn page(&self, from: Cursor, filter: &Arc<EventFilter>) -> Result<Page, FeedError> {
         self.0.begin();
         let mut published = self.0.source.watch();
         loop {
             let reached = published.wait_for(|index| *index >= from.index).await;
             let end = *reached.map_err(|_| FeedError::Ended)?;
-            let place = self.0.tail.lock().place(from.index);
-            match place {
-                Place::Kept(scenes) => return Ok(self.collect(from, &scenes, want)),
-                Place::Ahead => self.advance(from.index).await?,
-                Place::Behind => return self.replay(from, end, want).await,
+            let found = self.0.tail.lock().find(from.index);
+            match found {
+                Lookup::Held(batches) => return Ok(self.collect(from, &batches, filter)),
+                Lookup::Ahead => self.advance(from.index).await?,
+                Lookup::Behind => return self.replay(from, end, filter).await,
             }
         }
     }
 
     /// What comes next at `from` if it is published, all of it done on the caller's thread: for readers without a
     /// runtime.
-    pub(super) fn page_now(&self, from: Cursor, want: &Want) -> Result<Option<Page>, FeedError> {
+    pub fn page_now(&self, from: Cursor, filter: &EventFilter) -> Result<Option<Page>, FeedError> {
         let end = *self.0.source.watch().borrow();
         if from.index > end {
             return Ok(None);
         }
         loop {
-            let place = self.0.tail.lock().place(from.index);
-            match place {
-                Place::Kept(scenes) => return Ok(Some(self.collect(from, &scenes, want))),
-                Place::Ahead => self.0.advance()?,
-                Place::Behind => {
-                    return self.0.replays.page(&**self.0.source.journal(), from, end, want).map(Some);
+            let found = self.0.tail.lock().find(from.index);
+            match found {
+                Lookup::Held(batches) => return Ok(Some(self.collect(from, &batches, filter))),
+                Lookup::Ahead => self.0.advance()?,
+                Lookup::Behind => {
+                    return self.0.replays.page(&**self.0.source.journal(), from, end, filter).map(Some);
                 }
             }
         }
     }
 
-    fn collect(&self, from: Cursor, scenes: &[Arc<Scene>], want: &Want) -> Page {
+    fn collect(&self, from: Cursor, batches: &[Arc<RenderedBatch>], filter: &EventFilter) -> Page {
         let mut page = Page::at(from);
-        for scene in scenes {
-            page.take(scene, want);
+        for batch in batches {
+            page.take(batch, filter);
             if page.is_full() {
                 break;
             }
@@ -217,12 +198,12 @@ impl Feed {
         page
     }
 
-    async fn replay(&self, from: Cursor, end: Index, want: &Arc<Want>) -> Result<Page, FeedError> {
+    async fn replay(&self, from: Cursor, end: Index, filter: &Arc<EventFilter>) -> Result<Page, FeedError> {
         let turn = self.0.turns.clone().acquire_owned().await.map_err(|_| FeedError::Ended)?;
-        let (inner, want) = (self.0.clone(), want.clone());
+        let (inner, filter) = (self.0.clone(), filter.clone());
         let page = blocking(move || {
             let _turn = turn;
-            inner.replays.page(&**inner.source.journal(), from, end, &want)
+            inner.replays.page(&**inner.source.journal(), from, end, &filter)
         });
         let page = page.await?;
         if page.next == from {
@@ -248,26 +229,27 @@ impl Feed {
         .await
     }
 
-    #[cfg(test)]
-    pub(super) fn kept(&self) -> Kept {
+    /// What it holds in memory, for those who watch its bounds.
+    pub fn held(&self) -> Held {
         let tail = self.0.tail.lock();
-        let (parked, checkpoints) = self.0.replays.kept();
-        Kept { batches: tail.batches(), bytes: tail.bytes(), parked, checkpoints }
+        let (parked, checkpoints) = self.0.replays.held();
+        Held { batches: tail.batches(), bytes: tail.bytes(), parked, checkpoints }
     }
 }
 
-/// What a feed holds on to.
-#[cfg(test)]
-#[derive(Debug)]
-pub(super) struct Kept {
+/// What a feed holds in memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Held {
     pub batches: usize,
+    /// Of those batches, about.
     pub bytes: usize,
+    /// States left by readers of old batches.
     pub parked: usize,
     pub checkpoints: usize,
 }
 
 impl Inner {
-    /// Sees that whoever begins at the head is told what comes next.
+    /// Makes sure that a reader who begins at the head gets what comes next.
     fn begin(&self) {
         self.take_origin();
         let (now, horizon) = (self.source.state(), self.source.journal().horizon());
@@ -312,10 +294,10 @@ impl Inner {
         }
         let horizon = journal.horizon();
         for batch in batches.iter().filter(|batch| batch.index() <= published) {
-            let scene = Arc::new(Scene::after(state, batch)?);
-            state = scene.state().clone();
+            let rendered = Arc::new(RenderedBatch::after(state, batch)?);
+            state = rendered.state().clone();
             self.replays.offer(&state, horizon);
-            let dropped = self.tail.lock().push(scene);
+            let dropped = self.tail.lock().push(rendered);
             drop(dropped);
         }
         Ok(())

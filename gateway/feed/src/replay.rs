@@ -8,10 +8,10 @@ use parking_lot::Mutex;
 use state::State;
 
 use super::feed::FeedError;
-use super::page::{Cursor, Page, Want};
-use super::scene::Scene;
+use super::page::{Cursor, EventFilter, Page};
+use super::rendered::RenderedBatch;
 
-/// Readers that fold at the same time; others wait their turn. Each keeps one processor busy.
+/// Readers that may fold at the same time; others wait for their turn. Each keeps one processor busy.
 pub const REPLAYS_MAX: usize = 2;
 /// States left by readers that were served and may come back for more. A reader whose state was pushed out begins
 /// at a checkpoint again.
@@ -27,41 +27,41 @@ const READ_BYTES: usize = 1 << 20;
 enum Stage {
     /// After a batch of which nothing is known but the state it led to.
     Bare(State),
-    Told(Scene),
+    Rendered(RenderedBatch),
 }
 
 impl Stage {
     fn index(&self) -> Index {
         match self {
             Stage::Bare(state) => state.index,
-            Stage::Told(scene) => scene.index(),
+            Stage::Rendered(batch) => batch.index(),
         }
     }
 
-    /// The oldest batch that can be told from here.
+    /// The oldest batch that can be read from here.
     fn oldest(&self) -> Index {
         match self {
             Stage::Bare(state) => state.index.next(),
-            Stage::Told(scene) => scene.index(),
+            Stage::Rendered(batch) => batch.index(),
         }
     }
 
     fn state(&self) -> &State {
         match self {
             Stage::Bare(state) => state,
-            Stage::Told(scene) => scene.state(),
+            Stage::Rendered(batch) => batch.state(),
         }
     }
 
     fn into_state(self) -> State {
         match self {
             Stage::Bare(state) => state,
-            Stage::Told(scene) => scene.into_state(),
+            Stage::Rendered(batch) => batch.into_state(),
         }
     }
 }
 
-pub(super) struct Replays {
+pub struct Replays {
     /// The one used last at the end.
     parked: Mutex<Vec<Stage>>,
     checkpoints: Mutex<Checkpoints>,
@@ -69,7 +69,7 @@ pub(super) struct Replays {
 
 struct Checkpoints {
     spacing: u64,
-    /// The oldest stays: it is where the oldest batch that can be told begins.
+    /// The oldest stays: it is where the oldest batch that can be read begins.
     states: BTreeMap<Index, State>,
 }
 
@@ -80,7 +80,7 @@ impl Replays {
         Replays { parked: Mutex::new(Vec::new()), checkpoints }
     }
 
-    /// The oldest batch that can be told from a state at hand and a log that begins at `horizon`.
+    /// The oldest batch that can be read from a state at hand and a log that begins at `horizon`.
     pub fn oldest(&self, horizon: Index) -> Option<Index> {
         let checkpoints = self.checkpoints.lock();
         checkpoints.states.keys().map(|index| index.next()).find(|next| *next >= horizon)
@@ -107,7 +107,7 @@ impl Replays {
         self.checkpoints.lock().insert(state, horizon);
     }
 
-    /// Tells what follows on `from`, up to `end` at most.
+    /// Reads what follows on `from`, up to `end` at most.
     ///
     /// # Errors
     /// [`FeedError::Gone`] when the log is no longer kept from a state at hand on.
@@ -116,15 +116,15 @@ impl Replays {
         journal: &dyn Journal,
         from: Cursor,
         end: Index,
-        want: &Want,
+        filter: &EventFilter,
     ) -> Result<Page, FeedError> {
         let mut page = Page::at(from);
         let horizon = journal.horizon();
         let mut stage = self.start(horizon, from.index)?;
-        if let Stage::Told(scene) = &stage
-            && scene.index() == from.index
+        if let Stage::Rendered(batch) = &stage
+            && batch.index() == from.index
         {
-            page.take(scene, want);
+            page.take(batch, filter);
         }
         while !page.is_full() && stage.index() < end {
             let batches = journal.read(stage.index().next(), READ_BYTES)?;
@@ -132,7 +132,7 @@ impl Replays {
                 break;
             }
             for batch in batches.iter().filter(|batch| batch.index() <= end) {
-                stage = step(stage, batch, &mut page, want)?;
+                stage = step(stage, batch, &mut page, filter)?;
                 self.offer(stage.state(), horizon);
                 if page.is_full() {
                     break;
@@ -165,12 +165,12 @@ impl Replays {
                 self.offer(&state, horizon);
             }
         }
-        // Who asks why asks again.
+        // Whoever asks for an explanation asks again.
         self.keep(&state, horizon);
         Ok(state)
     }
 
-    /// The nearest state from which the batch at `index` can be told.
+    /// The nearest state from which the batch at `index` can be read.
     fn start(&self, horizon: Index, index: Index) -> Result<Stage, FeedError> {
         let reaches = |stage: &Stage| stage.oldest() <= index && stage.index().next() >= horizon;
         let mut parked = self.parked.lock();
@@ -194,10 +194,9 @@ impl Replays {
     }
 }
 
-#[cfg(test)]
 impl Replays {
     /// States parked and checkpoints.
-    pub fn kept(&self) -> (usize, usize) {
+    pub fn held(&self) -> (usize, usize) {
         (self.parked.lock().len(), self.checkpoints.lock().states.len())
     }
 }
@@ -223,13 +222,18 @@ impl Checkpoints {
 }
 
 /// Goes on by one batch. What lies before the page is only folded.
-fn step(stage: Stage, batch: &EncodedBatch, page: &mut Page, want: &Want) -> Result<Stage, FeedError> {
+fn step(
+    stage: Stage,
+    batch: &EncodedBatch,
+    page: &mut Page,
+    filter: &EventFilter,
+) -> Result<Stage, FeedError> {
     if batch.index() < page.next.index {
         let mut state = stage.into_state();
         state.apply(&batch.decode()?)?;
         return Ok(Stage::Bare(state));
     }
-    let scene = Scene::after(stage.into_state(), batch)?;
-    page.take(&scene, want);
-    Ok(Stage::Told(scene))
+    let rendered = RenderedBatch::after(stage.into_state(), batch)?;
+    page.take(&rendered, filter);
+    Ok(Stage::Rendered(rendered))
 }

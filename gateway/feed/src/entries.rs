@@ -1,7 +1,6 @@
-//! What a batch looks like in the stream: which rows are told, under which type, in which order.
+//! What a batch looks like in the stream: which rows are listed, under which type, in which order.
 //!
-//! The position in that list is part of an event's id, which consumers store: what is told of the kinds of events
-//! that exist never moves.
+//! The position in that list is part of an event's id, which consumers store: what exists never moves.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -16,21 +15,21 @@ use state::{FoldError, State};
 
 /// An event of the stream without its payload: all that filters look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct Entry {
     pub topic: &'static str,
     /// Names the command that caused it.
     pub kind: &'static str,
     pub key: String,
     /// Empty for what has none.
     pub namespace: String,
-    /// What it can be asked for by besides its key.
+    /// What it can be found by besides its key.
     pub filter_keys: Vec<String>,
-    pub(super) row: Row,
+    pub row: Row,
 }
 
 /// The row whose state after the batch is the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Row {
+pub enum Row {
     Node(NodeRow),
     Job(JobRow),
     Eval(EvalRow),
@@ -38,40 +37,40 @@ pub(super) enum Row {
     Deployment(DeploymentRow),
 }
 
-pub(super) const NODE: &str = "Node";
-pub(super) const JOB: &str = "Job";
-pub(super) const EVALUATION: &str = "Evaluation";
-pub(super) const ALLOCATION: &str = "Allocation";
-pub(super) const DEPLOYMENT: &str = "Deployment";
+pub const NODE: &str = "Node";
+pub const JOB: &str = "Job";
+pub const EVALUATION: &str = "Evaluation";
+pub const ALLOCATION: &str = "Allocation";
+pub const DEPLOYMENT: &str = "Deployment";
 
-/// Folds a batch and lists what is to be told of it.
+/// Folds a batch and lists its entries.
 ///
 /// # Errors
 /// The batch does not follow on `state`.
-pub(super) fn fold(state: &mut State, batch: &Batch) -> Result<Vec<Head>, FoldError> {
-    let leaving = Leaving::of(state, batch);
+pub fn list(state: &mut State, batch: &Batch) -> Result<Vec<Entry>, FoldError> {
+    let removed = Removed::of(state, batch);
     state.apply(batch)?;
-    let mut outline = Outline {
+    let mut listing = Listing {
         state,
         at: batch.index,
         registered: BTreeSet::new(),
-        leaving,
-        told: HashSet::new(),
-        heads: Vec::new(),
+        removed,
+        listed: HashSet::new(),
+        entries: Vec::new(),
     };
-    outline.registered = batch.events.iter().filter_map(|logged| outline.registers(&logged.event)).collect();
+    listing.registered = batch.events.iter().filter_map(|logged| listing.registers(&logged.event)).collect();
     for (_, record, event) in batch.events() {
         if let Some(kind) = kind(record.kind, event) {
-            outline.tell(kind, event);
+            listing.list(kind, event);
         }
     }
-    Ok(outline.heads)
+    Ok(listing.entries)
 }
 
-/// The type an event is told under; `None` for what is not told.
+/// The type an event is listed under; `None` for what is not listed.
 ///
-/// Source: control-plane reference, public event stream. There, a plan and the end of its evaluation are two
-/// messages, and so are a node's change and the evaluations it asks for: each keeps its type here.
+/// Source: Nomad's event stream. There, a plan and the end of its evaluation are two messages, and so are a node's
+/// change and the evaluations it asks for: each keeps its type here.
 fn kind(command: u16, event: &Event) -> Option<&'static str> {
     let command = CommandKind::from_number(command);
     match event {
@@ -122,27 +121,27 @@ fn kind(command: u16, event: &Event) -> Option<&'static str> {
     }
 }
 
-/// Rows that a batch takes the names of. What came and went within one batch was never seen by anybody.
-struct Leaving {
+/// Rows that a batch removes. What came and went within one batch was never seen by anybody.
+struct Removed {
     nodes: Vec<(NodeId, NodeRow)>,
     jobs: Vec<(JobKey, JobRow)>,
 }
 
-impl Leaving {
-    fn of(state: &State, batch: &Batch) -> Leaving {
-        let mut leaving = Leaving { nodes: Vec::new(), jobs: Vec::new() };
+impl Removed {
+    fn of(state: &State, batch: &Batch) -> Removed {
+        let mut removed = Removed { nodes: Vec::new(), jobs: Vec::new() };
         for logged in &batch.events {
             match &logged.event {
                 Event::NodeDeregistered(e) => {
-                    leaving.nodes.extend(state.nodes.find(e.node).map(|row| (e.node, row)));
+                    removed.nodes.extend(state.nodes.find(e.node).map(|row| (e.node, row)));
                 }
                 Event::JobPurged(e) => {
-                    leaving.jobs.extend(state.jobs.find(&e.key).map(|row| (e.key.clone(), row)));
+                    removed.jobs.extend(state.jobs.find(&e.key).map(|row| (e.key.clone(), row)));
                 }
                 _ => {}
             }
         }
-        leaving
+        removed
     }
 
     fn node(&self, id: NodeId) -> Option<NodeRow> {
@@ -154,22 +153,22 @@ impl Leaving {
     }
 }
 
-struct Outline<'a> {
+struct Listing<'a> {
     /// After the batch.
     state: &'a State,
     at: Index,
-    /// Jobs the batch speaks of itself; of others only a changed status is told.
+    /// Jobs that the batch itself names; of others only a changed status is listed.
     registered: BTreeSet<JobRow>,
-    leaving: Leaving,
-    told: HashSet<(&'static str, Row)>,
-    heads: Vec<Head>,
+    removed: Removed,
+    listed: HashSet<(&'static str, Row)>,
+    entries: Vec<Entry>,
 }
 
-impl Outline<'_> {
-    fn tell(&mut self, kind: &'static str, event: &Event) {
+impl Listing<'_> {
+    fn list(&mut self, kind: &'static str, event: &Event) {
         match event {
             Event::NodeDeregistered(e) => {
-                let row = self.leaving.node(e.node);
+                let row = self.removed.node(e.node);
                 row.into_iter().for_each(|row| self.add(kind, Row::Node(row)));
             }
             Event::JobPurged(e) => self.purged(kind, &e.key),
@@ -180,7 +179,7 @@ impl Outline<'_> {
             }
             Event::AllocReported(e) => {
                 self.allocs(kind, &[e.alloc]);
-                // The node shows when it last told about its allocations.
+                // The node shows when it last reported its allocations.
                 self.node(kind, e.node);
             }
             Event::DeploymentPromoted(e) => {
@@ -210,13 +209,13 @@ impl Outline<'_> {
         match event {
             Event::JobRegistered(e) => self.job_row(&e.key),
             Event::JobStopped(e) => self.job_row(&e.key),
-            Event::JobPurged(e) => self.leaving.job(&e.key),
+            Event::JobPurged(e) => self.removed.job(&e.key),
             _ => None,
         }
     }
 
     fn node(&mut self, kind: &'static str, id: NodeId) {
-        if let Some(row) = self.state.nodes.find(id).or_else(|| self.leaving.node(id)) {
+        if let Some(row) = self.state.nodes.find(id).or_else(|| self.removed.node(id)) {
             self.add(kind, Row::Node(row));
         }
     }
@@ -228,12 +227,12 @@ impl Outline<'_> {
     }
 
     fn job_row(&self, key: &JobKey) -> Option<JobRow> {
-        self.state.jobs.find(key).or_else(|| self.leaving.job(key))
+        self.state.jobs.find(key).or_else(|| self.removed.job(key))
     }
 
-    /// The job and the evaluations that ended with it. Forgotten allocations are not told, as in the reference.
+    /// The job and the evaluations that ended with it. Allocations that are collected are not listed, as in Nomad.
     fn purged(&mut self, kind: &'static str, key: &JobKey) {
-        let Some(row) = self.leaving.job(key) else { return };
+        let Some(row) = self.removed.job(key) else { return };
         self.add(kind, Row::Job(row));
         for eval in self.state.jobs.get(row).evals.clone().iter() {
             if self.state.evals.get(*eval).modified == self.at {
@@ -279,23 +278,23 @@ impl Outline<'_> {
         self.allocs(kind, &canaries);
     }
 
-    /// A job whose status followed from what happened to its evaluations and allocations is told once.
+    /// A job whose status followed from what happened to its evaluations and allocations is listed once.
     fn status_of(&mut self, kind: &'static str, row: JobRow) {
         let job = self.state.jobs.get(row);
-        let came_and_went = job.purged && self.leaving.jobs.iter().all(|(_, known)| *known != row);
+        let came_and_went = job.purged && self.removed.jobs.iter().all(|(_, known)| *known != row);
         if job.modified == self.at && !came_and_went && self.registered.insert(row) {
             self.add(kind, Row::Job(row));
         }
     }
 
     fn add(&mut self, kind: &'static str, row: Row) {
-        if self.told.insert((kind, row)) {
-            self.heads.push(head(self.state, kind, row));
+        if self.listed.insert((kind, row)) {
+            self.entries.push(entry(self.state, kind, row));
         }
     }
 }
 
-fn head(state: &State, kind: &'static str, row: Row) -> Head {
+fn entry(state: &State, kind: &'static str, row: Row) -> Entry {
     let (topic, key, namespace, filter_keys) = match row {
         Row::Node(row) => (NODE, state.nodes.cold(row).id.to_string(), String::new(), Vec::new()),
         Row::Job(row) => {
@@ -318,7 +317,7 @@ fn head(state: &State, kind: &'static str, row: Row) -> Head {
             (DEPLOYMENT, deployment.id.to_string(), namespace, vec![id])
         }
     };
-    Head { topic, kind, key, namespace, filter_keys, row }
+    Entry { topic, kind, key, namespace, filter_keys, row }
 }
 
 /// Job and deployment; the latter is empty for what belongs to none.

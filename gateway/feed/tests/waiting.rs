@@ -3,11 +3,11 @@
 use base::Index;
 use tokio::time::{Instant, timeout};
 
-use super::support::{Log, PATIENCE, about, busy, everything, long, read, reader, said, toggle};
-use crate::events::feed::{Feed, FeedError};
-use crate::events::page::Cursor;
-use crate::events::stream::HEARTBEAT;
-use crate::events::tail::TAIL_BATCHES;
+use crate::support::{Log, PATIENCE, about, busy, everything, long, read, reader, said, toggle};
+use feed::Cursor;
+use feed::HEARTBEAT;
+use feed::TAIL_BATCHES;
+use feed::{Feed, FeedError};
 
 #[tokio::test]
 async fn a_reader_beyond_the_end_waits_and_sees_nothing_twice() {

@@ -6,11 +6,11 @@ use rules::{Context, decide};
 use serde_json::Value;
 use state::{Delta, Moment, State};
 
-use super::support::{Log, busy, everything, purge, read};
-use super::world::{World, node_id};
-use crate::events::feed::Feed;
-use crate::events::outline;
-use crate::events::page::{Cursor, Told};
+use crate::support::{Log, busy, everything, purge, read};
+use crate::world::{World, node_id};
+use feed::Feed;
+use feed::outline;
+use feed::{Cursor, StreamEvent};
 
 /// Ids are promises: a line that changes here breaks readers that stored one.
 #[test]
@@ -19,10 +19,10 @@ fn what_is_told_of_each_batch_stays_as_it_is() {
     let mut state = State::default();
     let mut told = String::new();
     for batch in &world.log {
-        for (ordinal, head) in outline::fold(&mut state, batch).unwrap().iter().enumerate() {
-            let key = if head.topic == outline::EVALUATION { "eval" } else { &head.key };
+        for (ordinal, head) in entries::list(&mut state, batch).unwrap().iter().enumerate() {
+            let key = if entry.topic == entries::EVALUATION { "eval" } else { &entry.key };
             let key = world_name(&world, key);
-            told.push_str(&format!("{}.{ordinal} {} {} {key}\n", batch.index, head.kind, head.topic));
+            told.push_str(&format!("{}.{ordinal} {} {} {key}\n", batch.index, entry.kind, entry.topic));
         }
     }
     assert_eq!(
@@ -73,8 +73,8 @@ fn every_command_of_a_batch_keeps_its_type() {
         let logged = |event| LoggedEvent { command: number as u16, event };
         batch.events.extend(decision.events.into_iter().map(logged));
     }
-    let heads = outline::fold(&mut world.state, &batch).unwrap();
-    let kinds: Vec<_> = heads.iter().map(|head| (head.kind, head.key.clone())).collect();
+    let entries = entries::list(&mut world.state, &batch).unwrap();
+    let kinds: Vec<_> = entries.iter().map(|head| (entry.kind, entry.key.clone())).collect();
     let node = node_id(1).to_string();
     // Each changed row once per type, as it is after the whole batch.
     let expected = ["NodeStreamEvent", "NodeEligibility", "NodeDeregistration"];
@@ -128,11 +128,11 @@ fn what_came_and_went_within_a_batch_is_not_told() {
         events: first.events.into_iter().chain(second.events.into_iter().map(moved)).collect(),
         ..first
     };
-    let heads = outline::fold(&mut State::default(), &both).unwrap();
-    assert!(heads.iter().all(|head| head.topic != outline::JOB), "{heads:?}");
+    let entries = entries::list(&mut State::default(), &both).unwrap();
+    assert!(entries.iter().all(|head| entry.topic != entries::JOB), "{entries:?}");
 }
 
-fn json(told: &[Told], id: &str) -> Value {
+fn json(told: &[StreamEvent], id: &str) -> Value {
     let event = told.iter().find(|event| event.id.to_string() == id).unwrap();
     serde_json::from_slice(&event.body).unwrap()
 }

@@ -1,67 +1,67 @@
-//! The two forms of the stream. Pages come in any size, so both know what they have begun.
+//! The two encodings of the stream. Pages come in any size, so both remember what they have begun.
 
 use api::EventId;
 use base::Index;
 
 use super::page::{Cursor, Page};
 
-/// Batches without a wanted event after which a reader is told where it stands, so that it resumes there.
+/// Batches without a matching event after which a reader gets a checkpoint, so that it resumes there.
 const CHECKPOINT_BATCHES: u64 = 256;
 /// What browsers wait before they connect again, in milliseconds.
 const RETRY_MS: u32 = 1_000;
 
-pub(super) enum Encoder {
-    Lines(Lines),
-    Messages(Messages),
+pub enum Encoder {
+    NdJson(NdJson),
+    ServerSentEvents(ServerSentEvents),
 }
 
-/// A JSON object a line: the wanted events of one index. As the reference.
+/// A JSON object a line: the matching events of one index. As Nomad does it.
 #[derive(Default)]
-pub(super) struct Lines {
+pub struct NdJson {
     /// The index whose line is not ended.
     open: Option<Index>,
 }
 
 /// Server-sent events: one message an event.
-pub(super) struct Messages {
+pub struct ServerSentEvents {
     /// The index the reader knows an id of.
-    told: Index,
-    /// What was looked at since and not wanted.
+    known: Index,
+    /// What was read since and did not match.
     passed: Option<EventId>,
 }
 
 impl Encoder {
     pub fn lines() -> Encoder {
-        Encoder::Lines(Lines::default())
+        Encoder::NdJson(NdJson::default())
     }
 
     pub fn messages(start: Cursor) -> Encoder {
-        Encoder::Messages(Messages { told: start.index, passed: None })
+        Encoder::ServerSentEvents(ServerSentEvents { known: start.index, passed: None })
     }
 
-    /// What a stream begins with, so that its reader knows at once that it is there.
-    pub fn hello(&self) -> Vec<u8> {
+    /// What a stream begins with, so that its reader knows at once that it is open.
+    pub fn opening(&self) -> Vec<u8> {
         match self {
-            Encoder::Lines(_) => b"{}\n".to_vec(),
-            Encoder::Messages(_) => format!("retry: {RETRY_MS}\n\n").into_bytes(),
+            Encoder::NdJson(_) => b"{}\n".to_vec(),
+            Encoder::ServerSentEvents(_) => format!("retry: {RETRY_MS}\n\n").into_bytes(),
         }
     }
 
-    /// Nothing when the page brought nothing worth saying.
+    /// Nothing when there is nothing to send.
     pub fn page(&mut self, page: &Page) -> Vec<u8> {
         match self {
-            Encoder::Lines(lines) => lines.page(page),
-            Encoder::Messages(messages) => messages.page(page),
+            Encoder::NdJson(lines) => lines.page(page),
+            Encoder::ServerSentEvents(messages) => messages.page(page),
         }
     }
 
     /// Shows that the stream lives.
     pub fn heartbeat(&mut self) -> Vec<u8> {
         match self {
-            // Blanks within a line change nothing for whoever reads it.
-            Encoder::Lines(Lines { open: Some(_) }) => b" ".to_vec(),
-            Encoder::Lines(Lines { open: None }) => b"{}\n".to_vec(),
-            Encoder::Messages(messages) => {
+            // Blanks within a line change nothing for its reader.
+            Encoder::NdJson(NdJson { open: Some(_) }) => b" ".to_vec(),
+            Encoder::NdJson(NdJson { open: None }) => b"{}\n".to_vec(),
+            Encoder::ServerSentEvents(messages) => {
                 let mut out = b": heartbeat\n\n".to_vec();
                 messages.checkpoint(&mut out);
                 out
@@ -70,7 +70,7 @@ impl Encoder {
     }
 }
 
-impl Lines {
+impl NdJson {
     fn page(&mut self, page: &Page) -> Vec<u8> {
         let mut out = Vec::new();
         for event in &page.events {
@@ -97,7 +97,7 @@ impl Lines {
     }
 }
 
-impl Messages {
+impl ServerSentEvents {
     fn page(&mut self, page: &Page) -> Vec<u8> {
         let mut out = Vec::new();
         for event in &page.events {
@@ -107,11 +107,11 @@ impl Messages {
             out.extend_from_slice(b"\n\n");
         }
         let last = page.events.last().map(|event| event.id);
-        self.told = last.map_or(self.told, |id| id.index);
+        self.known = last.map_or(self.known, |id| id.index);
         if page.seen.is_some() {
             self.passed = page.seen.filter(|seen| Some(*seen) != last);
         }
-        if self.passed.is_some_and(|passed| passed.index.0.saturating_sub(self.told.0) >= CHECKPOINT_BATCHES)
+        if self.passed.is_some_and(|passed| passed.index.0.saturating_sub(self.known.0) >= CHECKPOINT_BATCHES)
         {
             self.checkpoint(&mut out);
         }
@@ -122,6 +122,6 @@ impl Messages {
         let Some(passed) = self.passed.take() else { return };
         let message = format!("id: {passed}\nevent: checkpoint\ndata: {{\"Index\":{}}}\n\n", passed.index);
         out.extend_from_slice(message.as_bytes());
-        self.told = passed.index;
+        self.known = passed.index;
     }
 }

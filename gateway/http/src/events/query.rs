@@ -2,31 +2,31 @@ use api::{EventId, Params, TopicFilter};
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
 use base::Index;
+use feed::{AccessCheck, Cursor, EventFilter};
 
-use super::page::{Allows, Cursor, Want};
 use crate::error::Failure;
 
 const LAST_EVENT_ID: &str = "last-event-id";
 
-/// A subscription, as it was asked for.
-pub(super) struct Ask {
-    pub want: Want,
+/// A subscription, as its caller describes it.
+pub(super) struct StreamQuery {
+    pub filter: EventFilter,
     /// `None` begins with the oldest event there is.
     pub start: Option<Cursor>,
-    /// Server-sent events instead of lines.
+    /// Server-sent events instead of lines of JSON.
     pub messages: bool,
 }
 
-impl Ask {
+impl StreamQuery {
     /// # Errors
     /// 400 with what cannot be understood.
-    pub fn read(params: &Params, headers: &HeaderMap, allows: Allows) -> Result<Ask, Failure> {
+    pub fn read(params: &Params, headers: &HeaderMap, may_see: AccessCheck) -> Result<StreamQuery, Failure> {
         let topics = params.all("topic").map(str::parse).collect::<Result<Vec<TopicFilter>, _>>();
         let namespace = params.namespace();
-        let want = Want {
+        let filter = EventFilter {
             topics: topics.map_err(|error| Failure::invalid(error.to_string()))?,
             namespace: (namespace != "*").then(|| namespace.to_string()),
-            allows,
+            may_see,
         };
         let start = match last_event_id(headers)? {
             Some(id) => Some(Cursor::after(id)),
@@ -37,7 +37,7 @@ impl Ask {
             let kind = kind.split(';').next().unwrap_or_default();
             kind.trim().eq_ignore_ascii_case("text/event-stream")
         });
-        Ok(Ask { want, start, messages })
+        Ok(StreamQuery { filter, start, messages })
     }
 }
 

@@ -1,0 +1,112 @@
+use std::sync::Arc;
+
+use api::{EventId, TopicFilter};
+use base::Index;
+use bytes::Bytes;
+
+use super::entries::Entry;
+use super::rendered::RenderedBatch;
+
+/// Events are taken into a page until they reach this size; one more may exceed it. This is what a reader holds
+/// while its socket takes nothing.
+pub const PAGE_BYTES: usize = 64 << 10;
+/// Events examined for one page, matching or not: bounds how long a reader with a narrow filter works in one go, at
+/// about 1 us each.
+const EXAMINED_MAX: usize = 16_384;
+
+/// The next event to be read: the one at `ordinal` of the batch `index`, or what follows if there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cursor {
+    pub index: Index,
+    pub ordinal: u32,
+}
+
+impl Cursor {
+    /// From the batch on.
+    pub fn at(index: Index) -> Cursor {
+        Cursor { index, ordinal: 0 }
+    }
+
+    /// Right after the event.
+    pub fn after(id: EventId) -> Cursor {
+        Cursor { index: id.index, ordinal: id.ordinal.saturating_add(1) }
+    }
+}
+
+/// Whether its caller may see an event: asked for each event it matches.
+pub type AccessCheck = Arc<dyn Fn(&Entry) -> bool + Send + Sync>;
+
+/// Which events a reader gets.
+pub struct EventFilter {
+    /// Empty means all.
+    pub topics: Vec<TopicFilter>,
+    /// `None` means all. What has no namespace passes either way.
+    pub namespace: Option<String>,
+    pub may_see: AccessCheck,
+}
+
+impl EventFilter {
+    fn matches(&self, entry: &Entry) -> bool {
+        let keys = || std::iter::once(&entry.key).chain(&entry.filter_keys).map(String::as_str);
+        let topic =
+            self.topics.is_empty() || self.topics.iter().any(|filter| filter.matches(entry.topic, keys()));
+        let namespace = self.namespace.as_deref().is_none_or(|namespace| namespace == entry.namespace);
+        topic && (namespace || entry.namespace.is_empty()) && (self.may_see)(entry)
+    }
+}
+
+/// An event on its way to a reader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamEvent {
+    pub id: EventId,
+    pub topic: &'static str,
+    pub body: Bytes,
+}
+
+/// A part of the stream for one reader.
+#[derive(Debug)]
+pub struct Page {
+    pub events: Vec<StreamEvent>,
+    /// What the next page begins with.
+    pub next: Cursor,
+    /// The last event that was examined, matching or not: to resume after it misses nothing. A batch of which nothing
+    /// is listed counts as one event.
+    pub seen: Option<EventId>,
+    bytes: usize,
+    examined: usize,
+}
+
+impl Page {
+    pub fn at(next: Cursor) -> Page {
+        Page { events: Vec::new(), next, seen: None, bytes: 0, examined: 0 }
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.bytes >= PAGE_BYTES || self.examined >= EXAMINED_MAX
+    }
+
+    /// Takes what the reader matches of the batch its cursor stands in, as far as there is room.
+    pub fn take(&mut self, batch: &RenderedBatch, filter: &EventFilter) {
+        assert_eq!(batch.index(), self.next.index, "a page goes on where it ended");
+        let index = batch.index();
+        self.examined += 1;
+        while let Some(entry) = batch.entries.get(self.next.ordinal as usize) {
+            if self.is_full() {
+                return;
+            }
+            let id = EventId { index, ordinal: self.next.ordinal };
+            if filter.matches(entry) {
+                let body = batch.body(self.next.ordinal as usize).clone();
+                self.bytes += body.len();
+                self.events.push(StreamEvent { id, topic: entry.topic, body });
+            }
+            self.examined += 1;
+            self.next.ordinal += 1;
+            self.seen = Some(id);
+        }
+        if batch.entries.is_empty() {
+            self.seen = Some(EventId { index, ordinal: 0 });
+        }
+        self.next = Cursor::at(index.next());
+    }
+}

@@ -1,0 +1,8 @@
+//! The stream over a log that grows when a test says so.
+
+mod resume;
+mod shape;
+mod support;
+mod waiting;
+#[path = "../../../projections/history/tests/world/mod.rs"]
+mod world;

@@ -1,0 +1,33 @@
+use std::sync::Arc;
+
+use base::Index;
+use control::Control;
+use feed::{Feed, Source};
+use journal::Journal;
+use state::State;
+use tokio::sync::watch;
+
+/// The stream of a running server.
+pub fn feed(control: Control) -> Feed {
+    Feed::new(Published(control))
+}
+
+struct Published(Control);
+
+impl Source for Published {
+    fn journal(&self) -> &Arc<dyn Journal> {
+        self.0.journal()
+    }
+
+    fn state(&self) -> Arc<State> {
+        self.0.state()
+    }
+
+    fn origin(&self) -> Arc<State> {
+        self.0.origin()
+    }
+
+    fn watch(&self) -> watch::Receiver<Index> {
+        self.0.watch()
+    }
+}

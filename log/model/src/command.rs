@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use base::{Duration, Index, Time, Uuid};
 use serde::{Deserialize, Serialize};
 
+use crate::codec::compiled_once;
+
 use crate::document::{
     Allocation, CSIVolume, HostVolume, Job, JobSubmission, Map, Namespace, Node, NodePool,
 };
@@ -19,8 +21,11 @@ use crate::noun::{
 };
 use crate::operator::{Autopilot, SchedulerRules};
 
+compiled_once! { Command Request Settlement Reply }
+
 /// A command with who asks and under which name.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Request {
     pub id: RequestId,
     pub actor: Actor,
@@ -32,6 +37,7 @@ macro_rules! commands {
     ($($(#[$doc:meta])* $kind:literal $name:ident $(($content:ty))? $({ $($fields:tt)* })?,)+) => {
         /// What somebody asks for.
         #[derive(Clone, Debug, Serialize, Deserialize)]
+        #[serde(remote = "Self")]
         pub enum Command { $($(#[$doc])* $name $(($content))? $({ $($fields)* })?,)+ }
 
         /// A command without its content.
@@ -327,6 +333,7 @@ impl Plan {
 
 /// What a worker brings back for an evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Settlement {
     pub eval: EvalId,
     pub plan: Plan,
@@ -346,6 +353,7 @@ pub struct EvalEnd {
 
 /// What a command led to. Index and order come from the batch that carries it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Reply {
     /// Evaluations that were created.
     pub evals: Vec<EvalId>,

@@ -4,6 +4,7 @@
 //! can happen to them, [`document`] for what users write and read.
 
 pub mod batch;
+mod codec;
 pub mod command;
 pub mod cron;
 mod digest;

@@ -3,10 +3,15 @@ use std::borrow::Cow;
 use base::Index;
 use serde::{Deserialize, Serialize};
 
+use crate::codec::compiled_once;
+
 use crate::noun::{AllocId, DeploymentId, EvalId, JobKey, NodeId, NodeStatus, VolumeKey};
+
+compiled_once! { Rejection }
 
 /// A refusal: deterministic and final. The caller sees it word for word.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub enum Rejection {
     NodeUnknown(NodeId),
     NodeSecretMismatch(NodeId),

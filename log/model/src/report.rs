@@ -1,10 +1,14 @@
 use serde::{Deserialize, Serialize};
 
+use crate::codec::compiled_once;
+
 use crate::document::{AllocDeploymentStatus, AllocNetworkStatus, Allocation, Map, TaskState};
+
+compiled_once! { Report }
 
 /// The part of an allocation that its node knows and nobody else.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
+#[serde(default, rename_all = "PascalCase", remote = "Self")]
 pub struct Report {
     pub task_states: Map<String, TaskState>,
     pub deployment_status: Option<AllocDeploymentStatus>,

@@ -1,10 +1,14 @@
 use serde::{Deserialize, Serialize};
 
+use crate::codec::compiled_once;
+
 use crate::document::{AllocatedDeviceResource, AllocatedResources, List, Map, PortMapping};
+
+compiled_once! { Template Given }
 
 /// What all placements of a group in one plan have in common.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
+#[serde(default, rename_all = "PascalCase", remote = "Self")]
 pub struct Template {
     pub resources: AllocatedResources,
     /// Host ports by label. Values stand in the placement's own column; here they are zero.
@@ -17,7 +21,7 @@ pub struct Template {
 
 /// What one placement was given beyond its group's template.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
+#[serde(default, rename_all = "PascalCase", remote = "Self")]
 pub struct Given {
     /// By name of the task; only those that were given something.
     pub tasks: Map<String, GivenToTask>,

@@ -5,10 +5,13 @@ use super::resource::{DNSConfig, NetworkResource, Resources};
 use super::shape::{Duration, List, Map, Timestamp, is_zero};
 use super::task::TaskLifecycle;
 use super::timestamp::null_if_zero;
+use crate::codec::compiled_once;
+
+compiled_once! { Allocation AllocationMetric }
 
 /// `Allocation` of the v1 contract. Zero fields are left out.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
+#[serde(default, rename_all = "PascalCase", remote = "Self")]
 pub struct Allocation {
     #[serde(rename = "ID", skip_serializing_if = "is_zero")]
     pub id: String,
@@ -161,7 +164,7 @@ pub struct PortMapping {
 
 /// `AllocationMetric` of the v1 contract.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
+#[serde(default, rename_all = "PascalCase", remote = "Self")]
 pub struct AllocationMetric {
     pub nodes_evaluated: i64,
     pub nodes_filtered: i64,

@@ -5,10 +5,13 @@ use super::alloc::{
     TaskState,
 };
 use super::shape::{Duration, List, Map, Timestamp, is_zero};
+use crate::codec::compiled_once;
+
+compiled_once! { Evaluation AllocationListStub Deployment }
 
 /// `Evaluation` of the v1 contract. Zero fields are left out.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
+#[serde(default, rename_all = "PascalCase", remote = "Self")]
 pub struct Evaluation {
     #[serde(rename = "ID", skip_serializing_if = "is_zero")]
     pub id: String,
@@ -134,7 +137,7 @@ pub struct DesiredUpdates {
 
 /// `AllocationListStub` of the v1 contract.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
+#[serde(default, rename_all = "PascalCase", remote = "Self")]
 pub struct AllocationListStub {
     #[serde(rename = "ID")]
     pub id: String,
@@ -173,7 +176,7 @@ pub struct AllocationListStub {
 
 /// `Deployment` of the v1 contract.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
+#[serde(default, rename_all = "PascalCase", remote = "Self")]
 pub struct Deployment {
     #[serde(rename = "ID")]
     pub id: String,

@@ -11,10 +11,13 @@ use super::task::{
     MigrateStrategy, ReschedulePolicy, RestartPolicy, Secret, Spread, TaskArtifact, TaskCSIPluginConfig,
     TaskLifecycle, Template, Vault, VolumeMount, VolumeRequest, WorkloadIdentity,
 };
+use crate::codec::compiled_once;
+
+compiled_once! { Job }
 
 /// `Job` of the v1 contract.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
+#[serde(default, rename_all = "PascalCase", remote = "Self")]
 pub struct Job {
     pub region: Option<String>,
     pub namespace: Option<String>,

@@ -3,10 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Bytes, List, Map};
+use crate::codec::compiled_once;
+
+compiled_once! { Namespace }
 
 /// `Namespace` of the v1 contract.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
+#[serde(default, rename_all = "PascalCase", remote = "Self")]
 pub struct Namespace {
     pub name: String,
     pub description: String,

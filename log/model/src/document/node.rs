@@ -2,10 +2,13 @@ use serde::{Deserialize, Serialize};
 
 use super::resource::{NetworkResource, NodeDeviceResource, Resources};
 use super::shape::{Duration, List, Map, Timestamp, is_zero};
+use crate::codec::compiled_once;
+
+compiled_once! { Node }
 
 /// `Node` of the v1 contract.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
+#[serde(default, rename_all = "PascalCase", remote = "Self")]
 pub struct Node {
     #[serde(rename = "ID")]
     pub id: String,

@@ -1,10 +1,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::shape::{Bytes, Duration, Map};
+use crate::codec::compiled_once;
+
+compiled_once! { NodePool }
 
 /// `NodePool` of the v1 contract.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
+#[serde(default, rename_all = "PascalCase", remote = "Self")]
 pub struct NodePool {
     pub name: String,
     pub description: String,

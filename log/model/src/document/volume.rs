@@ -3,11 +3,14 @@ use serde::{Deserialize, Serialize};
 use super::node::CSITopology;
 use super::shape::{List, Map, is_zero};
 use super::task::{CSIMountOptions, Constraint};
+use crate::codec::compiled_once;
+
+compiled_once! { CSIVolume HostVolume }
 
 /// `CSIVolume` of the v1 contract, as it is registered. What follows from nodes and allocations (plugins, claims) is
 /// not a part of it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
+#[serde(default, rename_all = "PascalCase", remote = "Self")]
 pub struct CSIVolume {
     #[serde(rename = "ID")]
     pub id: String,
@@ -53,7 +56,7 @@ pub struct CSIVolumeCapability {
 
 /// `HostVolume` of the v1 contract: one that was made on a node, not one of its configuration.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
+#[serde(default, rename_all = "PascalCase", remote = "Self")]
 pub struct HostVolume {
     pub namespace: String,
     #[serde(rename = "ID")]

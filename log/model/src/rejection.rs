@@ -3,9 +3,9 @@ use std::borrow::Cow;
 use base::Index;
 use serde::{Deserialize, Serialize};
 
-use crate::noun::{AllocId, DeploymentId, EvalId, JobKey, NodeId, NodeStatus, VolumeKey};
+use crate::object::{AllocId, DeploymentId, EvalId, JobKey, NodeId, NodeStatus, VolumeKey};
 
-/// A refusal: deterministic and final. The caller sees it word for word.
+/// Why a command is rejected: deterministic and final. The caller gets the message unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Rejection {
     NodeUnknown(NodeId),
@@ -80,9 +80,9 @@ pub enum Rejection {
     },
 }
 
-/// What a refusal means to a protocol.
+/// What a rejection means to a protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RejectionKind {
     NotFound,
     Conflict,
     Invalid,
@@ -90,7 +90,7 @@ pub enum Kind {
 }
 
 impl Rejection {
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> RejectionKind {
         match self {
             Rejection::NodeUnknown(_)
             | Rejection::PoolUnknown(_)
@@ -99,7 +99,7 @@ impl Rejection {
             | Rejection::AllocUnknown(_)
             | Rejection::EvalUnknown(_)
             | Rejection::DeploymentUnknown(_)
-            | Rejection::VolumeUnknown(_) => Kind::NotFound,
+            | Rejection::VolumeUnknown(_) => RejectionKind::NotFound,
             Rejection::NodeSilent(..)
             | Rejection::NodeDraining(_)
             | Rejection::JobIndexMismatch(_)
@@ -110,10 +110,10 @@ impl Rejection {
             | Rejection::JobRefused(_)
             | Rejection::DeploymentRefused(_)
             | Rejection::VolumeInUse(_)
-            | Rejection::AutopilotIndexMismatch { .. } => Kind::Conflict,
+            | Rejection::AutopilotIndexMismatch { .. } => RejectionKind::Conflict,
             Rejection::NodeSecretMismatch(_)
             | Rejection::NodeForeignAlloc { .. }
-            | Rejection::RegistrationDisabled => Kind::Forbidden,
+            | Rejection::RegistrationDisabled => RejectionKind::Forbidden,
             Rejection::NodeInvalid { .. }
             | Rejection::PoolInvalid { .. }
             | Rejection::NamespaceInvalid { .. }
@@ -125,7 +125,7 @@ impl Rejection {
             | Rejection::VolumeInvalid { .. }
             | Rejection::RestoreInvalid(_)
             | Rejection::AutopilotInvalid { .. }
-            | Rejection::NoUpdates => Kind::Invalid,
+            | Rejection::NoUpdates => RejectionKind::Invalid,
         }
     }
 }

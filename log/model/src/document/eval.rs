@@ -6,7 +6,7 @@ use super::alloc::{
 };
 use super::shape::{Duration, List, Map, Timestamp, is_zero};
 
-/// `Evaluation` of the v1 contract. Zero fields are left out.
+/// `Evaluation` of Nomad's API. Zero fields are left out.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Evaluation {
@@ -76,7 +76,7 @@ pub struct Evaluation {
     pub leader_acl: String,
 }
 
-/// `EvaluationStub` of the v1 contract.
+/// `EvaluationStub` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct EvaluationStub {
@@ -105,7 +105,7 @@ pub struct EvaluationStub {
     pub modify_time: i64,
 }
 
-/// `PlanAnnotations` of the v1 contract.
+/// `PlanAnnotations` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct PlanAnnotations {
@@ -114,7 +114,7 @@ pub struct PlanAnnotations {
     pub preempted_allocs: List<AllocationListStub>,
 }
 
-/// `DesiredUpdates` of the v1 contract.
+/// `DesiredUpdates` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct DesiredUpdates {
@@ -132,7 +132,7 @@ pub struct DesiredUpdates {
     pub reschedule_later: u64,
 }
 
-/// `AllocationListStub` of the v1 contract.
+/// `AllocationListStub` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct AllocationListStub {
@@ -171,7 +171,7 @@ pub struct AllocationListStub {
     pub desired_transition: DesiredTransition,
 }
 
-/// `Deployment` of the v1 contract.
+/// `Deployment` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Deployment {
@@ -195,7 +195,7 @@ pub struct Deployment {
     pub eval_priority: i64,
 }
 
-/// `DeploymentState` of the v1 contract.
+/// `DeploymentState` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct DeploymentState {

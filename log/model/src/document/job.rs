@@ -12,7 +12,7 @@ use super::task::{
     TaskLifecycle, Template, Vault, VolumeMount, VolumeRequest, WorkloadIdentity,
 };
 
-/// `Job` of the v1 contract.
+/// `Job` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Job {
@@ -63,7 +63,7 @@ pub struct Job {
     pub version_tag: Option<JobVersionTag>,
 }
 
-/// `TaskGroup` of the v1 contract.
+/// `TaskGroup` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct TaskGroup {
@@ -92,7 +92,7 @@ pub struct TaskGroup {
     pub prevent_reschedule_on_lost: Option<bool>,
 }
 
-/// `Task` of the v1 contract.
+/// `Task` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Task {
@@ -130,14 +130,14 @@ pub struct Task {
     pub schedule: Option<TaskSchedule>,
 }
 
-/// `TaskSchedule` of the v1 contract.
+/// `TaskSchedule` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct TaskSchedule {
     pub cron: Option<TaskScheduleCron>,
 }
 
-/// `TaskScheduleCron` of the v1 contract.
+/// `TaskScheduleCron` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct TaskScheduleCron {
@@ -146,7 +146,7 @@ pub struct TaskScheduleCron {
     pub timezone: String,
 }
 
-/// `UpdateStrategy` of the v1 contract.
+/// `UpdateStrategy` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct UpdateStrategy {
@@ -161,7 +161,7 @@ pub struct UpdateStrategy {
     pub auto_promote: Option<bool>,
 }
 
-/// `Multiregion` of the v1 contract.
+/// `Multiregion` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Multiregion {
@@ -169,7 +169,7 @@ pub struct Multiregion {
     pub regions: List<MultiregionRegion>,
 }
 
-/// `MultiregionStrategy` of the v1 contract.
+/// `MultiregionStrategy` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct MultiregionStrategy {
@@ -177,7 +177,7 @@ pub struct MultiregionStrategy {
     pub on_failure: Option<String>,
 }
 
-/// `MultiregionRegion` of the v1 contract.
+/// `MultiregionRegion` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct MultiregionRegion {
@@ -188,7 +188,7 @@ pub struct MultiregionRegion {
     pub meta: Map<String, String>,
 }
 
-/// `PeriodicConfig` of the v1 contract.
+/// `PeriodicConfig` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct PeriodicConfig {
@@ -200,7 +200,7 @@ pub struct PeriodicConfig {
     pub time_zone: Option<String>,
 }
 
-/// `ParameterizedJobConfig` of the v1 contract.
+/// `ParameterizedJobConfig` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ParameterizedJobConfig {
@@ -209,7 +209,7 @@ pub struct ParameterizedJobConfig {
     pub meta_optional: List<String>,
 }
 
-/// `JobUIConfig` of the v1 contract.
+/// `JobUIConfig` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobUIConfig {
@@ -217,7 +217,7 @@ pub struct JobUIConfig {
     pub links: List<JobUILink>,
 }
 
-/// `JobUILink` of the v1 contract.
+/// `JobUILink` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobUILink {
@@ -226,7 +226,7 @@ pub struct JobUILink {
     pub url: String,
 }
 
-/// `JobVersionTag` of the v1 contract.
+/// `JobVersionTag` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobVersionTag {
@@ -235,7 +235,7 @@ pub struct JobVersionTag {
     pub tagged_time: i64,
 }
 
-/// `JobSubmission` of the v1 contract.
+/// `JobSubmission` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobSubmission {

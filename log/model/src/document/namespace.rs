@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Bytes, List, Map};
 
-/// `Namespace` of the v1 contract.
+/// `Namespace` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Namespace {
@@ -23,7 +23,7 @@ pub struct Namespace {
     pub hash: Bytes,
 }
 
-/// `NamespaceCapabilities` of the v1 contract.
+/// `NamespaceCapabilities` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NamespaceCapabilities {
@@ -33,7 +33,7 @@ pub struct NamespaceCapabilities {
     pub disabled_network_modes: List<String>,
 }
 
-/// `NamespaceNodePoolConfiguration` of the v1 contract.
+/// `NamespaceNodePoolConfiguration` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NamespaceNodePoolConfiguration {
@@ -42,7 +42,7 @@ pub struct NamespaceNodePoolConfiguration {
     pub denied: List<String>,
 }
 
-/// `NamespaceVaultConfiguration` of the v1 contract.
+/// `NamespaceVaultConfiguration` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NamespaceVaultConfiguration {
@@ -51,7 +51,7 @@ pub struct NamespaceVaultConfiguration {
     pub denied: List<String>,
 }
 
-/// `NamespaceConsulConfiguration` of the v1 contract.
+/// `NamespaceConsulConfiguration` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NamespaceConsulConfiguration {

@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use super::shape::{Bytes, Duration, Map};
 
-/// `NodePool` of the v1 contract.
+/// `NodePool` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodePool {
@@ -18,7 +18,7 @@ pub struct NodePool {
     pub hash: Bytes,
 }
 
-/// `NodePoolSchedulerConfiguration` of the v1 contract: what differs in this pool from the cluster's own.
+/// `NodePoolSchedulerConfiguration` of Nomad's API: what differs in this pool from the cluster's own.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodePoolSchedulerConfiguration {

@@ -4,7 +4,7 @@ use super::node::CSITopology;
 use super::shape::{List, Map, is_zero};
 use super::task::{CSIMountOptions, Constraint};
 
-/// `CSIVolume` of the v1 contract, as it is registered. What follows from nodes and allocations (plugins, claims) is
+/// `CSIVolume` of Nomad's API, as it is registered. What follows from nodes and allocations (plugins, claims) is
 /// not a part of it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
@@ -35,7 +35,7 @@ pub struct CSIVolume {
     pub plugin_id: String,
 }
 
-/// `CSITopologyRequest` of the v1 contract.
+/// `CSITopologyRequest` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct CSITopologyRequest {
@@ -43,7 +43,7 @@ pub struct CSITopologyRequest {
     pub preferred: List<CSITopology>,
 }
 
-/// `CSIVolumeCapability` of the v1 contract.
+/// `CSIVolumeCapability` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct CSIVolumeCapability {
@@ -51,7 +51,7 @@ pub struct CSIVolumeCapability {
     pub attachment_mode: String,
 }
 
-/// `HostVolume` of the v1 contract: one that was made on a node, not one of its configuration.
+/// `HostVolume` of Nomad's API: one that was made on a node, not one of its configuration.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct HostVolume {
@@ -76,7 +76,7 @@ pub struct HostVolume {
     pub state: String,
 }
 
-/// `HostVolumeCapability` of the v1 contract.
+/// `HostVolumeCapability` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct HostVolumeCapability {

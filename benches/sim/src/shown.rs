@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use base::{Index, Term};
 use feed::{Feed, Source};
-use journal::{EncodedBatch, Freshness, Journal, KeepError, NotLeading, ProposeError, ReadError, TellIndex};
+use journal::{
+    EncodedBatch, Freshness, IndexCallback, Journal, KeepError, NotLeading, ProposeError, ReadError,
+};
 use model::Image;
 use parking_lot::Mutex;
 use state::State;
@@ -104,7 +106,7 @@ impl Journal for Shelf {
         0
     }
 
-    fn read_index(&self, _: Freshness, tell: TellIndex) {
+    fn read_index(&self, _: Freshness, tell: IndexCallback) {
         tell(Err(NotLeading));
     }
 }

@@ -3,7 +3,7 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use control::SubmitError;
-use model::Kind;
+use model::RejectionKind;
 use model::document::input::InputError;
 use model::{AllocId, Rejection};
 use tokio::task::JoinError;
@@ -24,12 +24,12 @@ pub struct Failure {
 }
 
 /// The status of a refusal.
-pub const fn status(kind: Kind) -> StatusCode {
+pub const fn status(kind: RejectionKind) -> StatusCode {
     match kind {
-        Kind::NotFound => StatusCode::NOT_FOUND,
-        Kind::Conflict => StatusCode::CONFLICT,
-        Kind::Invalid => StatusCode::BAD_REQUEST,
-        Kind::Forbidden => StatusCode::FORBIDDEN,
+        RejectionKind::NotFound => StatusCode::NOT_FOUND,
+        RejectionKind::Conflict => StatusCode::CONFLICT,
+        RejectionKind::Invalid => StatusCode::BAD_REQUEST,
+        RejectionKind::Forbidden => StatusCode::FORBIDDEN,
     }
 }
 

@@ -106,7 +106,7 @@ impl<T> Pages<T> {
 }
 
 impl<T: Clone> Pages<T> {
-    /// Appends a row and tells its number.
+    /// Appends a row and returns its number.
     pub fn push(&mut self, value: T) -> usize {
         let row = self.len;
         if row.is_multiple_of(FAN * FAN) {

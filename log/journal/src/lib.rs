@@ -13,4 +13,4 @@ mod upcasts;
 
 pub use frame::{EncodedBatch, FrameError, decode, encode};
 pub use memory::{HELD_MAX, MemoryJournal};
-pub use port::{Freshness, Journal, KeepError, NotLeading, ProposeError, ReadError, Sink, TellIndex};
+pub use port::{Freshness, IndexCallback, Journal, KeepError, NotLeading, ProposeError, ReadError, Sink};

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::frame::{BATCH_BYTES_MAX, EncodedBatch};
 use crate::port::{
-    Freshness, Journal, KeepError, NotLeading, ProposeError, ReadError, Sink, TellIndex, fitting,
+    Freshness, IndexCallback, Journal, KeepError, NotLeading, ProposeError, ReadError, Sink, fitting,
 };
 
 /// Proposals held back at once, as a real log bounds what is in flight.
@@ -49,7 +49,7 @@ impl MemoryJournal {
         MemoryJournal::with(Vec::new(), sink)
     }
 
-    /// A log that begins with `batches`: hands them to `sink`, then leads in term 1, as after a restart.
+    /// A log that begins with `batches`: passes them to `sink`, then leads in term 1, as after a restart.
     ///
     /// # Panics
     /// If the batches are not the indexes 1, 2, 3 and so on.
@@ -240,12 +240,12 @@ impl Journal for MemoryJournal {
         inner.committed[held..].iter().map(|batch| batch.bytes().len() as u64).sum()
     }
 
-    fn read_index(&self, _: Freshness, tell: TellIndex) {
+    fn read_index(&self, _: Freshness, callback: IndexCallback) {
         let inner = self.inner.lock();
         let index = Index(inner.committed.len() as u64);
         let answer = if inner.leading { Ok(index) } else { Err(NotLeading) };
         drop(inner);
-        tell(answer);
+        callback(answer);
     }
 }
 

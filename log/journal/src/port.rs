@@ -17,14 +17,14 @@ pub trait Sink: Send + 'static {
     /// server that was too far behind was sent. Each chunk has its bytes, and they were verified.
     fn restored(&mut self, image: Image);
 
-    /// This server may propose under `term`. Everything decided before was handed to `committed`.
+    /// This server may propose under `term`. Everything decided before was passed to `committed`.
     fn leading(&mut self, term: Term);
 
     /// This server may not propose any more; proposals in flight have an unknown fate.
     /// `leader` is who leads now, if that is known.
     fn following(&mut self, leader: Option<u64>);
 
-    /// The log has failed and will say no more. An orderly end is not told: the sink is dropped.
+    /// The log has failed; no further call follows. After an orderly shutdown there is no call: the sink is dropped.
     fn halted(&mut self, why: String);
 }
 
@@ -58,17 +58,17 @@ pub trait Journal: Send + Sync + 'static {
     fn unkept_bytes(&self) -> u64;
 
     /// Tells the index a reader must have seen to miss nothing that was acknowledged before this call. Only who
-    /// leads can tell; who follows has to ask the leader.
-    fn read_index(&self, freshness: Freshness, tell: TellIndex);
+    /// leads knows; a follower has to ask the leader.
+    fn read_index(&self, freshness: Freshness, callback: IndexCallback);
 }
 
 /// Takes the answer to [`Journal::read_index`], on any thread. Must not block.
-pub type TellIndex = Box<dyn FnOnce(Result<Index, NotLeading>) + Send>;
+pub type IndexCallback = Box<dyn FnOnce(Result<Index, NotLeading>) + Send>;
 
 /// How sure a leader must be that it still is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
-    /// A majority heard of it so lately that none can have elected another: no round trip, but it trusts that clocks
+    /// A majority confirmed it so recently that none can have elected another: no round trip, but it trusts that clocks
     /// run at about the same speed.
     Lease,
     /// A majority confirms it after the question was asked.

@@ -4,7 +4,7 @@ use base::{Index, Time, Uuid};
 
 use crate::digest::Digest;
 use crate::event::Event;
-use crate::noun::{Actor, RequestId};
+use crate::object::{Actor, RequestId};
 
 /// What was decided together. Folding it moves the state from `previous` to `index`.
 #[derive(Clone, Debug, PartialEq)]

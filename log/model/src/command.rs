@@ -1,4 +1,4 @@
-//! What somebody asks. It may be refused; what it leads to is a list of events.
+//! What a caller asks for. It may be rejected; what it leads to is a list of events.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::event::{
     AllocsUpdatedInPlace, DeploymentCreated, DeploymentGoalsChanged, DeploymentStatusChanged, EvalOutcome,
     FailedGroups, NewEval, NodeMessage, RejectedNode,
 };
-use crate::noun::{
+use crate::object::{
     Actor, AllocId, DeploymentId, Eligibility, EvalId, EvalStatus, JobKey, NodeId, NodeStatus, RequestId,
     VolumeKey,
 };
@@ -35,7 +35,7 @@ pub struct Request {
 /// Declares [`Command`] and its kinds. The number stands in batches and is never reused.
 macro_rules! commands {
     ($($(#[$doc:meta])* $kind:literal $name:ident $(($content:ty))? $({ $($fields:tt)* })?,)+) => {
-        /// What somebody asks for.
+        /// What a caller asks for.
         #[derive(Clone, Debug, Serialize, Deserialize)]
         #[serde(remote = "Self")]
         pub enum Command { $($(#[$doc])* $name $(($content))? $({ $($fields)* })?,)+ }
@@ -74,7 +74,7 @@ commands! {
         node: NodeId,
         claimed: NodeStatus,
     },
-    /// The leader heard nothing from the node for its whole time to live.
+    /// The leader got no heartbeat from the node within its TTL.
     12 MissHeartbeat {
         node: NodeId,
     },
@@ -86,7 +86,7 @@ commands! {
         node: NodeId,
         to: Eligibility,
     },
-    /// Empties a node, or stops emptying it.
+    /// Drains a node, or stops its drain.
     80 SetNodeDrain {
         node: NodeId,
         drain: Option<DrainWish>,
@@ -143,7 +143,7 @@ commands! {
     27 LaunchJob {
         key: JobKey,
         at: Time,
-        /// Somebody asked for it, whatever the schedule says.
+        /// An operator asked for it, whatever the schedule says.
         forced: bool,
     },
     28 ScaleJob(Box<ScaleJob>),
@@ -189,7 +189,7 @@ commands! {
     },
     72 DeregisterVolume {
         volume: VolumeKey,
-        /// Also while somebody uses it.
+        /// Also while an allocation uses it.
         force: bool,
     },
     /// How the leader looks after the servers; only if this was last set at that index, zero for never.
@@ -221,7 +221,7 @@ commands! {
     64 ResumeDeployment {
         deployment: DeploymentId,
     },
-    /// Somebody tells how allocations of a deployment are, instead of their nodes.
+    /// An operator sets the health of allocations of a deployment, instead of their nodes.
     65 SetAllocHealth {
         deployment: DeploymentId,
         healthy: Vec<AllocId>,
@@ -245,7 +245,7 @@ commands! {
     },
 }
 
-/// How somebody wants a node emptied.
+/// How a node is to be drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DrainWish {
     /// Above zero: what still runs after this long is stopped. Zero: no limit. Below zero: everything goes at once.

@@ -6,7 +6,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan, Zoned};
 
-/// The zone of whoever reads it. Servers must agree on every launch wherever they stand, so it is UTC to all of them.
+/// The local zone. Servers must agree on every launch wherever they are, so it is UTC for all of them.
 pub const LOCAL_ZONE: &str = "Local";
 
 /// Days that are looked at before a rule counts as one that never comes: it may be about a leap day.

@@ -1,6 +1,6 @@
 //! The state at one index as bytes: what a restart begins from, and what a server that is far behind is sent.
 //!
-//! An image is a list of chunks in the order of whoever made it. The log keeps them without looking inside.
+//! An image is a list of chunks in the order they were made in. The log keeps them without looking inside.
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
-//! The words of the field: nouns, commands, events, rejections and documents.
+//! The shared vocabulary: objects and their states, commands, events, rejections and documents.
 //!
-//! Nothing here decides or does anything. Read [`noun`] for the states things can be in, [`event`] for what
+//! Nothing here decides or does anything. Read [`object`] for the states things can be in, [`event`] for what
 //! can happen to them, [`document`] for what users write and read.
 
 pub mod batch;
@@ -11,11 +11,11 @@ mod digest;
 pub mod document;
 pub mod event;
 pub mod image;
-pub mod noun;
+pub mod object;
 mod operator;
+mod partial;
 mod rejection;
 mod report;
-mod sparse;
 mod template;
 
 pub use batch::{Batch, CommandRecord, LoggedEvent};
@@ -23,12 +23,12 @@ pub use command::{Command, CommandKind, Reply, Request};
 pub use digest::Digest;
 pub use event::{Doc, Event, Subject, Topic};
 pub use image::{Chunk, ChunkId, Image};
-pub use noun::{
+pub use object::{
     Actor, Algorithm, AllocId, ClientStatus, DeploymentId, DeploymentStatus, Desired, DrainStatus,
     Eligibility, EvalId, EvalStatus, JobKey, JobStatus, JobType,
 };
-pub use noun::{NodeId, NodeStatus, RequestId, Trigger, VolumeKey, VolumeKind};
+pub use object::{NodeId, NodeStatus, RequestId, Trigger, VolumeKey, VolumeKind};
 pub use operator::{Autopilot, Preempting, SchedulerRules};
-pub use rejection::{Kind, Rejection};
+pub use rejection::{Rejection, RejectionKind};
 pub use report::Report;
 pub use template::{Given, GivenToTask, Template};

@@ -1,7 +1,7 @@
 use base::Duration;
 use rkyv::{Archive, Deserialize, Serialize};
 
-use crate::noun::{Algorithm, JobType};
+use crate::object::{Algorithm, JobType};
 
 /// How the leader looks after the servers of its cluster.
 #[derive(
@@ -10,7 +10,7 @@ use crate::noun::{Algorithm, JobType};
 pub struct Autopilot {
     /// Servers that failed are removed by themselves, as far as that is safe.
     pub cleanup_dead_servers: bool,
-    /// How long the leader may not have heard from a healthy server.
+    /// How long ago the leader's last contact with a healthy server may be.
     pub last_contact_threshold_ns: i64,
     /// Entries that a healthy server may be behind the leader.
     pub max_trailing_logs: u64,
@@ -68,7 +68,7 @@ pub struct SchedulerRules {
     pub pause_eval_broker: bool,
     /// Nodes with affinities or spreads that are scored at most, where nodes are sampled; 0 means 100.
     pub node_limit: u32,
-    /// Ours: nodes are sampled, as the reference does. Else all of them are looked at, and `node_limit` does nothing.
+    /// Not in Nomad's API: nodes are sampled, as Nomad does. Otherwise all of them are looked at, and `node_limit` does nothing.
     pub sampled: bool,
 }
 

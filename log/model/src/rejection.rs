@@ -4,12 +4,11 @@ use base::Index;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::compiled_once;
-
-use crate::noun::{AllocId, DeploymentId, EvalId, JobKey, NodeId, NodeStatus, VolumeKey};
+use crate::object::{AllocId, DeploymentId, EvalId, JobKey, NodeId, NodeStatus, VolumeKey};
 
 compiled_once! { Rejection }
 
-/// A refusal: deterministic and final. The caller sees it word for word.
+/// Why a command is rejected: deterministic and final. The caller gets the message unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 pub enum Rejection {
@@ -85,9 +84,9 @@ pub enum Rejection {
     },
 }
 
-/// What a refusal means to a protocol.
+/// What a rejection means to a protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RejectionKind {
     NotFound,
     Conflict,
     Invalid,
@@ -95,7 +94,7 @@ pub enum Kind {
 }
 
 impl Rejection {
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> RejectionKind {
         match self {
             Rejection::NodeUnknown(_)
             | Rejection::PoolUnknown(_)
@@ -104,7 +103,7 @@ impl Rejection {
             | Rejection::AllocUnknown(_)
             | Rejection::EvalUnknown(_)
             | Rejection::DeploymentUnknown(_)
-            | Rejection::VolumeUnknown(_) => Kind::NotFound,
+            | Rejection::VolumeUnknown(_) => RejectionKind::NotFound,
             Rejection::NodeSilent(..)
             | Rejection::NodeDraining(_)
             | Rejection::JobIndexMismatch(_)
@@ -115,10 +114,10 @@ impl Rejection {
             | Rejection::JobRefused(_)
             | Rejection::DeploymentRefused(_)
             | Rejection::VolumeInUse(_)
-            | Rejection::AutopilotIndexMismatch { .. } => Kind::Conflict,
+            | Rejection::AutopilotIndexMismatch { .. } => RejectionKind::Conflict,
             Rejection::NodeSecretMismatch(_)
             | Rejection::NodeForeignAlloc { .. }
-            | Rejection::RegistrationDisabled => Kind::Forbidden,
+            | Rejection::RegistrationDisabled => RejectionKind::Forbidden,
             Rejection::NodeInvalid { .. }
             | Rejection::PoolInvalid { .. }
             | Rejection::NamespaceInvalid { .. }
@@ -130,7 +129,7 @@ impl Rejection {
             | Rejection::VolumeInvalid { .. }
             | Rejection::RestoreInvalid(_)
             | Rejection::AutopilotInvalid { .. }
-            | Rejection::NoUpdates => Kind::Invalid,
+            | Rejection::NoUpdates => RejectionKind::Invalid,
         }
     }
 }

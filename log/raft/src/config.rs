@@ -8,23 +8,23 @@ use journal::EncodedBatch;
 use openraft::vote::leader_id_std;
 use openraft::{Config, SnapshotPolicy};
 
-use crate::gate::Ticket;
 use crate::message::ENTRIES_MAX;
+use crate::proposals::Ticket;
 use crate::runtime::Runtime;
 
 /// How servers find out that a leader is gone. The same on all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timings {
-    /// How often a leader lets its followers hear from it.
+    /// How often a leader sends heartbeats to its followers.
     pub heartbeat: Duration,
-    /// How long a follower waits for its leader before it asks to be one, drawn anew each time. The longest is also how
-    /// long a leader trusts that there is no other after a majority heard from it.
+    /// How long a follower waits for its leader before it starts an election, drawn anew each time. The longest is also how
+    /// long a leader trusts that there is no other after its last contact to a majority.
     pub election: Range<Duration>,
 }
 
 impl Default for Timings {
     /// For servers in one place. A follower asks for votes when the leader's lease, the longest of these, is over and
-    /// then one of these has passed: from 1.5 to 2 seconds after it last heard from it. When two ask at once and
+    /// then one of these has passed: from 1.5 to 2 seconds after the last contact. When two ask at once and
     /// neither wins, the next round is over within 3 seconds.
     fn default() -> Timings {
         Timings {

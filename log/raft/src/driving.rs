@@ -24,11 +24,11 @@ const FULL_DELAY: Duration = Duration::from_millis(10);
 
 /// Who calls the sink, and who writes.
 pub(crate) enum Workers {
-    Threads { teller: thread::JoinHandle<()> },
-    Steps { teller: JoinHandle<()>, disk: JoinHandle<()> },
+    Threads { notifier: thread::JoinHandle<()> },
+    Steps { notifier: JoinHandle<()>, disk: JoinHandle<()> },
 }
 
-/// Where work goes that waits for the disk.
+/// Where work runs that waits for the disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Blocking {
     /// Another thread.
@@ -47,29 +47,29 @@ impl Workers {
     /// Writes what is queued, and returns when nobody works any more.
     pub async fn end(self, store: Arc<Store>) {
         match self {
-            Workers::Threads { teller } => {
+            Workers::Threads { notifier } => {
                 let closed = tokio::task::spawn_blocking(move || {
                     store.close();
                     // A panic in there ended the process already.
-                    drop(teller.join());
+                    drop(notifier.join());
                 });
                 if closed.await.is_err() {
                     tracing::warn!("the runtime ended while the log was closed");
                 }
             }
-            Workers::Steps { teller, disk } => {
+            Workers::Steps { notifier, disk } => {
                 store.close();
                 disk.abort();
                 // It is dead already if it panicked.
-                teller.await.unwrap_or(());
+                notifier.await.unwrap_or(());
             }
         }
     }
 
     /// Leaves threads to end by themselves, and ends tasks at once.
     pub fn abandon(self, life: &Life) {
-        if let Workers::Steps { teller, disk } = self {
-            teller.abort();
+        if let Workers::Steps { notifier, disk } = self {
+            notifier.abort();
             disk.abort();
             life.0.send_replace(false);
         }
@@ -114,11 +114,11 @@ impl Drop for Tasks {
     }
 }
 
-/// How the store is driven by steps, and who tells that there is something to do.
+/// How the store is driven by steps, and how it is woken.
 pub(crate) fn by_steps() -> (store::Driving, Arc<Notify>) {
     let work = Arc::new(Notify::new());
-    let tell = work.clone();
-    (store::Driving::Steps { on_work: Arc::new(move || tell.notify_one()) }, work)
+    let wake = work.clone();
+    (store::Driving::Steps { on_work: Arc::new(move || wake.notify_one()) }, work)
 }
 
 /// Takes the store's steps, one after the other.

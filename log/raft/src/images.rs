@@ -16,14 +16,14 @@ use tokio::time::sleep;
 
 use crate::config::{Types, Vote};
 use crate::driving::{Blocking, Tasks};
+use crate::formats;
 use crate::journal::{Raft, RaftJournal};
-use crate::ledger::Mark;
 use crate::machine::{Snapshot, snapshot_meta};
 use crate::members::MemberError;
 use crate::message::{CHUNKS_BYTES_MAX, Message, Offer, Picture, WANTED_MAX};
 use crate::network::Network;
 use crate::peers::PeerError;
-use crate::stored;
+use crate::since_image::Mark;
 
 /// How often a chunk is asked for before the server that has it counts as gone.
 const TRIES: u32 = 5;
@@ -32,7 +32,7 @@ const TRIES: u32 = 5;
 pub(crate) struct Arrival {
     vote: Vote,
     meta: ImageMeta,
-    /// What the leader is told the next time it asks.
+    /// The answer for the leader when it asks next.
     outcome: Arc<Mutex<Option<Result<Vote, String>>>>,
     _task: Tasks,
 }
@@ -40,18 +40,18 @@ pub(crate) struct Arrival {
 impl RaftJournal {
     pub(crate) fn keep_image(&self, image: Image) -> Result<(), KeepError> {
         let index = image.index;
-        if index > self.gate.committed() {
+        if index > self.proposals.committed() {
             return Err(KeepError::NotCommitted(index));
         }
         let Some(last) = self.store.entry_of(index) else {
             let kept = self.store.image().map_or(Index(0), |kept| kept.index);
             return Err(KeepError::NotNewer { index, kept });
         };
-        let members = stored::image_members_bytes(&self.ledger.members_at(last.index));
+        let members = formats::image_members_bytes(&self.since_image.members_at(last.index));
         let failed = |error: journal::store::StoreError| KeepError::Failed(error.to_string());
-        let mark = self.ledger.mark_before(index);
+        let mark = self.since_image.mark_before(index);
         let since = self.store.batches(mark.index.next(), index, usize::MAX).map_err(failed)?;
-        // No clock: the log's own time tells how old its segments are.
+        // No clock: the age of segments follows from the log's own time.
         let now = match since.last() {
             Some(batch) => batch.time(),
             None => self.store.batches(index, index, 0).map_err(failed)?[0].time(),
@@ -59,12 +59,12 @@ impl RaftJournal {
         self.store.keep(ImageMeta { last, index, members, chain: None }, image.chunks, now)?;
         let more: u64 = since.iter().map(|batch| batch.bytes().len() as u64).sum();
         let upto = Mark { index, entry: last.index, bytes: mark.bytes + more };
-        let purge = self.ledger.kept(upto, self.tail);
+        let purge = self.since_image.kept(upto, self.tail);
         self.runtime.spawn(acknowledge(self.raft.clone(), last.index, purge));
         Ok(())
     }
 
-    /// What the leader is told that offers an image: what has come of it.
+    /// The answer for a leader that offers an image: what has become of it.
     pub(crate) fn take_offer(&self, from: u64, offer: Offer) -> Result<Message, PeerError> {
         let mut arrival = self.arrival.lock();
         if let Some(known) = arrival.as_ref() {
@@ -129,7 +129,7 @@ impl RaftJournal {
         Ok(Message::Chunks { left, chunks })
     }
 
-    /// Gets the state from the leader anew: the sink is told `restored` with the leader's image, and then `committed`
+    /// Gets the state from the leader anew: the sink gets `restored` with the leader's image, and then `committed`
     /// with the batches after it from this server's own log. For a follower whose state is not what the others have.
     ///
     /// The image stays here, in place of the one this server made, unless that is newer: keep a new one soon.
@@ -171,9 +171,9 @@ impl RaftJournal {
             Ok(Err(why)) => return Err(MemberError::Stopped(why.to_string())),
             Err(why) => return Err(MemberError::Stopped(why.to_string())),
         }
-        let told = self.raft.with_state_machine(move |machine| Box::pin(machine.retell(image)));
-        let told = told.await.map_err(|why| MemberError::Stopped(why.to_string()))?;
-        told.map_err(|why| MemberError::Stopped(why.to_string()))
+        let retold = self.raft.with_state_machine(move |machine| Box::pin(machine.retell(image)));
+        let retold = retold.await.map_err(|why| MemberError::Stopped(why.to_string()))?;
+        retold.map_err(|why| MemberError::Stopped(why.to_string()))
     }
 
     fn fetcher(&self) -> Fetcher {

@@ -8,7 +8,7 @@ use base::{Index, Term};
 use futures_util::FutureExt;
 use journal::frame::BATCH_BYTES_MAX;
 use journal::store::{Retention, Store, StoreError};
-use journal::{EncodedBatch, Freshness, Journal, KeepError, ProposeError, ReadError, TellIndex};
+use journal::{EncodedBatch, Freshness, IndexCallback, Journal, KeepError, ProposeError, ReadError};
 use model::Image;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -18,13 +18,13 @@ use tokio::time::Instant;
 
 use crate::config::{Data, Timings, Types};
 use crate::driving::{Blocking, Life, Tasks, Workers};
-use crate::gate::Gate;
 use crate::images::Arrival;
-use crate::ledger::{Ledger, Tail};
 use crate::machine::Machine;
 use crate::network::Network;
+use crate::notifier::News;
+use crate::proposals::Proposals;
 use crate::reads::Reads;
-use crate::teller::News;
+use crate::since_image::{SinceImage, Tail};
 
 pub(crate) type Raft = openraft::Raft<Types, Machine>;
 
@@ -38,9 +38,9 @@ pub struct Settings {
     pub address: String,
     /// See [`journal::store::Settings::segment_bytes`].
     pub segment_bytes: u64,
-    /// How much history is kept; [`journal::store::RETENTION`] unless somebody says otherwise.
+    /// How much history is kept; [`journal::store::RETENTION`] by default.
     pub retention: Retention,
-    /// What raft keeps for followers that are a little behind; [`crate::TAIL`] unless somebody says otherwise.
+    /// What raft keeps for followers that are a little behind; [`crate::TAIL`] by default.
     pub tail: Tail,
     pub found: Found,
     pub timings: Timings,
@@ -75,17 +75,17 @@ pub enum OpenError {
 pub struct RaftJournal {
     pub(crate) raft: Raft,
     pub(crate) store: Arc<Store>,
-    pub(crate) gate: Arc<Gate>,
-    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) proposals: Arc<Proposals>,
+    pub(crate) since_image: Arc<SinceImage>,
     pub(crate) tail: Tail,
     /// The image that a leader sends.
     pub(crate) arrival: Mutex<Option<Arrival>>,
     pub(crate) blocking: Blocking,
     pub(crate) network: Network,
     pub(crate) timings: Timings,
-    /// When this server last heard from the leader it follows.
-    pub(crate) heard: Mutex<Option<Instant>>,
-    /// Before this no vote is given or asked for: until then there may be a leader that counts on having been heard by
+    /// When the leader that this server follows last contacted it.
+    pub(crate) last_contact: Mutex<Option<Instant>>,
+    /// Before this no vote is given or asked for: until then there may be a leader that relies on having contacted
     /// this server before it was started anew.
     pub(crate) votes_from: Instant,
     pub(crate) reads: Reads,
@@ -114,7 +114,7 @@ impl RaftJournal {
             tracing::warn!("consensus had ended before it was asked to");
         }
         self.tasks.end();
-        // The teller may have ended by itself, after a halt.
+        // The notifier may have ended by itself, after a halt.
         self.news.send(News::Stop).await.unwrap_or(());
         let workers = self.workers.lock().take();
         if let Some(workers) = workers {
@@ -129,7 +129,7 @@ impl Drop for RaftJournal {
         let Some(workers) = self.workers.lock().take() else { return };
         workers.abandon(&self.life);
         let raft = self.raft.clone();
-        // The files are closed by whoever is the last to hold them.
+        // The last owner closes the files.
         self.runtime.spawn(async move { raft.shutdown().await });
     }
 }
@@ -143,7 +143,7 @@ impl Journal for RaftJournal {
         if self.store.is_full() {
             return Err(ProposeError::DiskFull);
         }
-        self.gate.pass(term, &batch, |ticket| {
+        self.proposals.pass(term, &batch, |ticket| {
             let write = self.raft.write(Data::proposed(batch.clone())).with_leader(term.0).responder(ticket);
             // It is only put into a queue, which takes no waiting unless the queue is full. A write that is dropped
             // while it waits was not made.
@@ -165,7 +165,7 @@ impl Journal for RaftJournal {
     }
 
     fn committed(&self) -> Index {
-        self.gate.committed()
+        self.proposals.committed()
     }
 
     fn horizon(&self) -> Index {
@@ -177,10 +177,10 @@ impl Journal for RaftJournal {
     }
 
     fn unkept_bytes(&self) -> u64 {
-        self.ledger.unkept()
+        self.since_image.unkept()
     }
 
-    fn read_index(&self, freshness: Freshness, tell: TellIndex) {
-        self.reads.ask(freshness, tell);
+    fn read_index(&self, freshness: Freshness, callback: IndexCallback) {
+        self.reads.ask(freshness, callback);
     }
 }

@@ -1,4 +1,4 @@
-//! Who leads, as openraft sees it and as the proposer is told.
+//! Who leads, as openraft sees it and as the proposer is notified.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use tokio::sync::mpsc::Sender;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::config::{Timings, Types};
-use crate::gate::{Breaks, Gate};
 use crate::journal::Raft;
-use crate::teller::{News, Standing};
+use crate::notifier::{News, Standing};
+use crate::proposals::{Breaks, Proposals};
 
 /// Passes every change of leadership on, until consensus ends.
-pub(crate) async fn watch(raft: Raft, gate: Arc<Gate>, news: Sender<News>, fatal: Fatal) {
+pub(crate) async fn watch(raft: Raft, proposals: Arc<Proposals>, news: Sender<News>, fatal: Fatal) {
     let node = *raft.node_id();
-    let (mut votes, mut breaks) = (raft.server_metrics(), gate.breaks());
+    let (mut votes, mut breaks) = (raft.server_metrics(), proposals.breaks());
     let mut last = None;
     loop {
         let standing = standing(&votes.borrow_watched(), node, *breaks.borrow_and_update());
@@ -58,13 +58,13 @@ pub(crate) async fn campaign_from(raft: Raft, from: Instant) {
     raft.runtime_config().elect(true);
 }
 
-/// Breaks the term of a leader that no majority has heard from for as long as it takes to elect another: callers
-/// learn that their proposals have an unknown fate, and do not wait for the end of a partition.
-pub(crate) async fn watch_lease(raft: Raft, gate: Arc<Gate>, timings: Timings) {
+/// Breaks the term of a leader that has no contact to a majority for as long as it takes to elect another: callers
+/// get the answer that the outcome is unknown, and do not wait for the end of a partition.
+pub(crate) async fn watch_lease(raft: Raft, proposals: Arc<Proposals>, timings: Timings) {
     let metrics = raft.metrics();
     loop {
         sleep(timings.heartbeat).await;
-        let Some(term) = gate.term() else {
+        let Some(term) = proposals.term() else {
             if metrics.borrow_watched().running_state.is_err() {
                 return;
             }
@@ -77,28 +77,28 @@ pub(crate) async fn watch_lease(raft: Raft, gate: Arc<Gate>, timings: Timings) {
             !alone && acked.is_some_and(|acked| acked.elapsed() > timings.election.end)
         };
         if lapsed {
-            tracing::warn!(term = term.0, "no majority has heard from this leader for too long");
-            gate.fail(term);
+            tracing::warn!(term = term.0, "this leader has had no contact to a majority for too long");
+            proposals.fail(term);
         }
     }
 }
 
-/// Mends what broke: when nothing of the term is in flight, so that everything it proposed was either handed over or
+/// Mends what broke: when nothing of the term is in flight, so that everything it proposed was either passed to the sink or
 /// will never be, and a majority confirms that it still lasts.
-pub(crate) async fn mend(raft: Raft, gate: Arc<Gate>, timings: Timings) {
-    let mut breaks = gate.breaks();
+pub(crate) async fn mend(raft: Raft, proposals: Arc<Proposals>, timings: Timings) {
+    let mut breaks = proposals.breaks();
     loop {
         let broken = breaks.wait_until(|breaks| breaks.term.is_some()).await;
         let Some(term) = broken.ok().and_then(|breaks| breaks.term) else { return };
-        gate.idle().await;
+        proposals.idle().await;
         let over = raft.server_metrics().borrow_watched().vote.leader_id.term > term.0;
         let confirmed = !over && raft.get_read_linearizer(ReadPolicy::ReadIndex).await.is_ok();
         if over || confirmed {
-            gate.mend(term);
+            proposals.mend(term);
         } else if raft.metrics().borrow_watched().running_state.is_err() {
             return;
         } else {
-            // While leadership is handed over the answer comes at once, and it is no.
+            // During a transfer of leadership the answer comes at once, and it is no.
             sleep(timings.heartbeat).await;
         }
     }

@@ -15,8 +15,8 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::sleep;
 
 use crate::config::{Entry, LogId, Types, Vote};
+use crate::formats;
 use crate::message::ENTRIES_BYTES_MAX;
-use crate::stored;
 
 /// How often a wait is reported that has no end of its own: an image can be large, and its disk full.
 const LONG: Duration = Duration::from_secs(10);
@@ -41,7 +41,7 @@ impl LogStore {
         while self.store.last().map_or(0, |last| last.index + 1) < entry {
             tokio::select! {
                 biased;
-                told = self.installed.changed() => told.map_err(|_| failed(StoreError::Stopped))?,
+                changed = self.installed.changed() => changed.map_err(|_| failed(StoreError::Stopped))?,
                 Ok(_) = self.alive.wait_for(|alive| !alive) => return Err(failed(StoreError::Stopped)),
                 () = sleep(LONG) => tracing::warn!(entry, "an append still waits for an image"),
             }
@@ -66,19 +66,19 @@ impl LogStore {
 
     /// Waits until what was asked for is safe.
     async fn wait(&mut self, ask: impl FnOnce(&Store, Done) -> Result<(), StoreError>) -> io::Result<()> {
-        let (tell, told) = oneshot::channel();
+        let (done, written) = oneshot::channel();
         // The task that asked may be gone by then, with the server.
-        ask(&self.store, Box::new(move || tell.send(()).unwrap_or(()))).map_err(failed)?;
+        ask(&self.store, Box::new(move || done.send(()).unwrap_or(()))).map_err(failed)?;
         tokio::select! {
             biased;
-            told = told => told.map_err(|_| failed(StoreError::Stopped)),
+            written = written => written.map_err(|_| failed(StoreError::Stopped)),
             Ok(_) = self.alive.wait_for(|alive| !alive) => Err(failed(StoreError::Stopped)),
         }
     }
 
     fn some(&self, range: std::ops::Range<u64>, max_bytes: usize) -> io::Result<Vec<Entry>> {
         let entries = self.store.entries(range, max_bytes).map_err(failed)?;
-        entries.into_iter().map(stored::entry).collect()
+        entries.into_iter().map(formats::entry).collect()
     }
 }
 
@@ -110,7 +110,7 @@ impl RaftLogReader<Types> for LogStore {
     }
 
     async fn read_vote(&mut self) -> io::Result<Option<Vote>> {
-        self.store.vote().map(|bytes| stored::vote(&bytes)).transpose()
+        self.store.vote().map(|bytes| formats::vote(&bytes)).transpose()
     }
 }
 
@@ -118,8 +118,8 @@ impl RaftLogStorage<Types> for LogStore {
     type LogReader = LogStore;
 
     async fn get_log_state(&mut self) -> io::Result<LogState<Types>> {
-        let last_purged_log_id = self.store.purged().map(stored::log_id);
-        let last_log_id = self.store.last().map(stored::log_id);
+        let last_purged_log_id = self.store.purged().map(formats::log_id);
+        let last_log_id = self.store.last().map(formats::log_id);
         Ok(LogState { last_purged_log_id, last_log_id })
     }
 
@@ -128,17 +128,17 @@ impl RaftLogStorage<Types> for LogStore {
     }
 
     async fn save_vote(&mut self, vote: &Vote) -> io::Result<()> {
-        let vote = stored::vote_bytes(vote);
+        let vote = formats::vote_bytes(vote);
         self.wait(|store, done| store.save_vote(vote, done)).await
     }
 
     async fn save_committed(&mut self, committed: Option<LogId>) -> io::Result<()> {
         let Some(upto) = committed else { return Ok(()) };
-        self.store.save_committed(stored::stored_id(&upto)).map_err(failed)
+        self.store.save_committed(formats::stored_id(&upto)).map_err(failed)
     }
 
     async fn read_committed(&mut self) -> io::Result<Option<LogId>> {
-        Ok(self.store.committed().map(stored::log_id))
+        Ok(self.store.committed().map(formats::log_id))
     }
 
     async fn append<I>(&mut self, entries: I, callback: IOFlushed<Types>) -> io::Result<()>
@@ -152,7 +152,7 @@ impl RaftLogStorage<Types> for LogStore {
         }
         let mut last = self.store.batch_at(u64::MAX - 1);
         let entries = entries.map(|entry| fenced(entry, &mut last));
-        let entries = entries.map(stored::stored_entry).collect();
+        let entries = entries.map(formats::stored_entry).collect();
         self.store.append(entries, Box::new(move || callback.io_completed(Ok(())))).map_err(failed)
     }
 
@@ -162,12 +162,12 @@ impl RaftLogStorage<Types> for LogStore {
     }
 
     async fn purge(&mut self, upto: LogId) -> io::Result<()> {
-        self.wait(|store, done| store.purge(stored::stored_id(&upto), done)).await
+        self.wait(|store, done| store.purge(formats::stored_id(&upto), done)).await
     }
 }
 
 /// A proposed batch that does not follow the last one stands on a proposal that was refused: openraft refuses while no
-/// majority hears from the leader, and takes again in the same term when one does. Its place is left blank.
+/// majority is in contact with the leader, and takes again in the same term when one is.
 fn fenced(entry: Entry, last: &mut Index) -> Entry {
     let EntryPayload::Normal(data) = &entry.payload else { return entry };
     if data.proposed && data.batch.index() != last.next() {
@@ -228,7 +228,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (mut log, _) = fresh(&dir);
         let entry =
-            |index, payload| Entry { log_id: stored::log_id(store::LogId { index, term: 1 }), payload };
+            |index, payload| Entry { log_id: formats::log_id(store::LogId { index, term: 1 }), payload };
         let batch = |index: u64| {
             journal::encode(&model::Batch {
                 digest: model::Digest::default(),

@@ -1,4 +1,4 @@
-//! openraft's state machine: hands committed batches and images on. The state they make lies behind the sink.
+//! openraft's state machine: passes committed batches and images to the sink, which makes the state of them.
 
 use std::io;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use tokio::time::sleep;
 
 use crate::config::{LogId, SnapshotMeta, StoredMembership, Types};
 use crate::driving::Blocking;
-use crate::ledger::Ledger;
-use crate::stored;
-use crate::teller::News;
+use crate::formats;
+use crate::notifier::News;
+use crate::since_image::SinceImage;
 
 /// How long a server without space for the image it was sent waits before it looks again.
 const FULL_DELAY: Duration = Duration::from_secs(1);
-/// Read at once while batches are told again.
+/// Bytes read at once while batches are sent to the sink again.
 const RETOLD_BYTES: usize = 1 << 20;
 
 /// What openraft calls a snapshot: on its way from a leader the ids of its chunks, on its way into a server their bytes
@@ -39,7 +39,7 @@ pub(crate) struct Machine {
     store: Arc<Store>,
     blocking: Blocking,
     news: Sender<News>,
-    ledger: Arc<Ledger>,
+    since_image: Arc<SinceImage>,
     /// Told when an image is in place.
     installed: watch::Sender<()>,
     applied: Option<LogId>,
@@ -51,29 +51,29 @@ impl Machine {
         store: Arc<Store>,
         blocking: Blocking,
         news: Sender<News>,
-        ledger: Arc<Ledger>,
+        since_image: Arc<SinceImage>,
         installed: watch::Sender<()>,
     ) -> Machine {
         let (applied, members) = (None, StoredMembership::default());
-        Machine { store, blocking, news, ledger, installed, applied, members }
+        Machine { store, blocking, news, since_image, installed, applied, members }
     }
 
-    async fn tell(&self, news: News) -> io::Result<()> {
+    async fn notify(&self, news: News) -> io::Result<()> {
         self.news.send(news).await.map_err(|_| io::Error::other("what receives committed batches is gone"))
     }
 
     /// Begins anew from an image of this server's store.
     pub async fn begin(&mut self, meta: ImageMeta, image: Image) -> io::Result<()> {
-        self.members = stored::image_members(&meta.members)?;
-        self.applied = Some(stored::log_id(meta.last));
-        self.ledger.restored(self.members.clone(), meta.index, meta.last.index);
-        self.tell(News::Restored(image)).await
+        self.members = formats::image_members(&meta.members)?;
+        self.applied = Some(formats::log_id(meta.last));
+        self.since_image.restored(self.members.clone(), meta.index, meta.last.index);
+        self.notify(News::Restored(image)).await
     }
 
     /// Tells `image`, which the applied entries include, and the batches after it once more.
     ///
     /// # Errors
-    /// When the log has not all of them any more; nothing is told then.
+    /// When the log has not all of them any more; the sink is not notified then.
     pub async fn retell(&mut self, image: Image) -> io::Result<()> {
         let upto = self.applied.map_or(Index(0), |applied| self.store.batch_at(applied.index));
         let mut next = image.index.next();
@@ -83,16 +83,16 @@ impl Machine {
                 "batch {next} is needed, and the log begins with {oldest}"
             )));
         }
-        self.tell(News::Restored(image)).await?;
+        self.notify(News::Restored(image)).await?;
         while next <= upto {
             let batches = match self.store.batches(next, upto, RETOLD_BYTES) {
                 Ok(batches) => batches,
-                // Whoever listens has half of it.
-                Err(why) => return self.tell(News::Halted(why.to_string())).await,
+                // The sink has half of it.
+                Err(why) => return self.notify(News::Halted(why.to_string())).await,
             };
             for batch in batches {
                 next = batch.index().next();
-                self.tell(News::Committed(batch)).await?;
+                self.notify(News::Committed(batch)).await?;
             }
         }
         Ok(())
@@ -101,11 +101,11 @@ impl Machine {
     /// A server without space for it waits, and neither applies nor answers meanwhile: its log cannot go on without.
     async fn put_in_place(&self, snapshot: Snapshot) -> io::Result<()> {
         loop {
-            let (tell, told) = oneshot::channel();
+            let (done, installed) = oneshot::channel();
             let (store, Snapshot { meta, chunks }) = (self.store.clone(), snapshot.clone());
-            let install = move || store.install(meta, chunks, Box::new(move || tell.send(()).unwrap_or(())));
+            let install = move || store.install(meta, chunks, Box::new(move || done.send(()).unwrap_or(())));
             match self.blocking.run(install).await.map_err(io::Error::other)? {
-                Ok(()) => return told.await.map_err(|_| io::Error::other(StoreError::Stopped)),
+                Ok(()) => return installed.await.map_err(|_| io::Error::other(StoreError::Stopped)),
                 Err(KeepError::DiskFull) => {
                     tracing::warn!("the disk is full: there is no space for the image of the leader");
                     sleep(FULL_DELAY).await;
@@ -133,17 +133,17 @@ impl RaftStateMachine<Types> for Machine {
             match entry.payload {
                 EntryPayload::Normal(data) => {
                     let (index, bytes) = (data.batch.index(), data.batch.bytes().len());
-                    self.ledger.batch(index, entry.log_id.index, bytes);
-                    self.tell(News::Committed(data.batch)).await?;
+                    self.since_image.batch(index, entry.log_id.index, bytes);
+                    self.notify(News::Committed(data.batch)).await?;
                 }
                 // A leader begins its term with one.
                 EntryPayload::Blank => {
                     let term = Term(entry.log_id.committed_leader_id().term);
-                    self.tell(News::Opened(term)).await?;
+                    self.notify(News::Opened(term)).await?;
                 }
                 EntryPayload::Membership(members) => {
                     self.members = StoredMembership::new(Some(entry.log_id), members);
-                    self.ledger.members(self.members.clone());
+                    self.since_image.members(self.members.clone());
                 }
             }
             if let Some(responder) = responder {
@@ -178,7 +178,7 @@ impl RaftStateMachine<Types> for Machine {
     }
 }
 
-/// Images are made by whoever has the state. What openraft is told to build is what was kept last.
+/// The owner of the state makes images; what openraft asks to build is the one kept last.
 pub(crate) struct Builder(Arc<Store>);
 
 impl RaftSnapshotBuilder<Types> for Builder {
@@ -198,6 +198,6 @@ fn newest(store: &Store) -> io::Result<Option<openraft::alias::SnapshotOf<Types,
 }
 
 pub(crate) fn snapshot_meta(meta: &ImageMeta) -> io::Result<SnapshotMeta> {
-    let last_log_id = Some(stored::log_id(meta.last));
-    Ok(SnapshotMeta { last_log_id, last_membership: stored::image_members(&meta.members)? })
+    let last_log_id = Some(formats::log_id(meta.last));
+    Ok(SnapshotMeta { last_log_id, last_membership: formats::image_members(&meta.members)? })
 }

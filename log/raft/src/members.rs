@@ -25,7 +25,7 @@ const CAUGHT_UP: u64 = 256;
 pub enum MemberError {
     #[error("this server does not lead{}", named(leader))]
     NotLeading { leader: Option<u64> },
-    /// Somebody else changed them first, or is about to.
+    /// Another request changed them first, or is about to.
     #[error("the members are being changed by somebody else: look at them and ask again")]
     Changed,
     #[error("server {0} is not a member")]
@@ -68,7 +68,7 @@ async fn within<T>(
 
 impl RaftJournal {
     /// Founds a cluster of `members`, which all have a vote and of which this server is one. Harmless if this server
-    /// has a log already. The others wait ([`crate::Found::Wait`]) and hear of it; one server alone is to be asked.
+    /// has a log already. The others wait ([`crate::Found::Wait`]) and learn of it from the log; one server alone is to be asked.
     ///
     /// # Errors
     /// [`MemberError::Invalid`] when `members` cannot be a cluster; nothing is founded.
@@ -122,7 +122,7 @@ impl RaftJournal {
     }
 
     /// Makes the server `node` a member no more: it is sent nothing, and has no vote. Only the leader can. A leader that
-    /// removes itself hands leadership over first, and has its successor do it.
+    /// removes itself transfers leadership first, and has its successor do it.
     ///
     /// # Errors
     /// [`MemberError::LastVoter`]; nothing is changed then.
@@ -148,7 +148,7 @@ impl RaftJournal {
         .await
     }
 
-    /// The same for a leader that handed over, if the members are still those of the entry that it saw.
+    /// The same after a transfer of leadership, if the members are still those of the entry that it saw.
     pub(crate) async fn remove_of(&self, members: Option<LogId>, node: u64) -> Result<(), MemberError> {
         within(self.patience(), async {
             let seen = self.uniform_members().await?;
@@ -178,7 +178,7 @@ impl RaftJournal {
     /// the successor has the whole log: so nothing has an unknown fate. Who proposes waits a few round trips.
     ///
     /// # Errors
-    /// [`MemberError::TimedOut`] or [`MemberError::NoSuccessor`]: `following` is told, and if this server still leads,
+    /// [`MemberError::TimedOut`] or [`MemberError::NoSuccessor`]: `following` is called, and if this server still leads,
     /// `leading` again.
     pub async fn transfer(&self, to: Option<u64>) -> Result<u64, MemberError> {
         let me = self.network.node;
@@ -187,9 +187,9 @@ impl RaftJournal {
             return Ok(me);
         }
         let to = self.successor(to)?;
-        let Some(term) = self.gate.hold() else { return Err(MemberError::NotLeading { leader: None }) };
-        let handed = within(self.patience(), async {
-            self.gate.idle().await;
+        let Some(term) = self.proposals.hold() else { return Err(MemberError::NotLeading { leader: None }) };
+        let transferred = within(self.patience(), async {
+            self.proposals.idle().await;
             let metrics = |metrics: &RaftMetrics<Types>| lag(metrics, to) == Some(0);
             self.wait_until(metrics).await?;
             self.raft.trigger().transfer_leader(to).await.map_err(stopped)?;
@@ -199,11 +199,11 @@ impl RaftJournal {
             let votes = votes.wait_until(another).await.map_err(stopped)?;
             Ok(votes.current_leader.expect("another leads"))
         });
-        let handed = handed.await;
-        if handed.is_err() {
-            self.gate.fail(term);
+        let transferred = transferred.await;
+        if transferred.is_err() {
+            self.proposals.fail(term);
         }
-        handed
+        transferred
     }
 
     /// The server that takes over: one with a vote, and whose log is as long as any other's.
@@ -299,8 +299,8 @@ impl RaftJournal {
         let near = |metrics: &RaftMetrics<Types>| {
             let Some(replication) = &metrics.replication else { return true };
             let has = replication.get(&node).is_some_and(|matched| *matched >= added);
-            let heard = contact(metrics, node).is_some_and(|ago| ago < self.timings.election.start);
-            has && heard && lag(metrics, node).is_some_and(|lag| lag <= CAUGHT_UP)
+            let in_contact = contact(metrics, node).is_some_and(|ago| ago < self.timings.election.start);
+            has && in_contact && lag(metrics, node).is_some_and(|lag| lag <= CAUGHT_UP)
         };
         if timeout_at(deadline, self.wait_until(near)).await.is_err() {
             let lag = lag(&self.raft.metrics().borrow_watched(), node).unwrap_or(u64::MAX);

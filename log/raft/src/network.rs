@@ -43,7 +43,7 @@ impl Network {
     /// Asks one server something.
     ///
     /// # Errors
-    /// Also when the answer is malformed or from somebody else: [`PeerError::Refused`].
+    /// Also when the answer is malformed or from another server: [`PeerError::Refused`].
     pub async fn ask(&self, target: u64, address: &str, message: Message) -> Result<Message, PeerError> {
         let message = message.encode(self.node, target);
         let call = self.peers.call(target, address, message, self.patience);

@@ -16,22 +16,22 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::driving::{self, Blocking, Driving, Life, Tasks, Workers};
-use crate::gate::Gate;
 use crate::journal::{Found, OpenError, Raft, RaftJournal, Settings};
 use crate::leadership;
-use crate::ledger::Ledger;
 use crate::log_store::LogStore;
 use crate::machine::Machine;
 use crate::network::Network;
+use crate::notifier::{self, News, Notifier};
 use crate::peers::Peers;
+use crate::proposals::Proposals;
 use crate::reads::Reads;
 use crate::runtime::Runtime;
-use crate::teller::{self, News, Teller};
+use crate::since_image::SinceImage;
 
 /// What a journal is made of besides consensus.
 struct Parts {
     store: Arc<Store>,
-    gate: Arc<Gate>,
+    proposals: Arc<Proposals>,
     news: Sender<News>,
     workers: Workers,
     blocking: Blocking,
@@ -39,7 +39,7 @@ struct Parts {
 }
 
 impl RaftJournal {
-    /// Recovers the log, hands what is known to be committed to `sink`, and takes part in elections. What is known is the
+    /// Recovers the log, passes what is known to be committed to `sink`, and takes part in elections. What is known is the
     /// image that was kept last, if there is one, and every batch after it.
     ///
     /// Consensus runs on `runtime`. The sink is called from a thread of the log's own; on an orderly
@@ -59,12 +59,12 @@ impl RaftJournal {
         let how = store_settings(&settings, store::Driving::Threads);
         let opened = runtime.spawn_blocking(move || Store::open(Arc::new(Directory::open(&dir)?), how, at));
         let store = Arc::new(opened.await??);
-        let gate = Arc::new(Gate::new());
-        let (news, told) = teller::news();
-        let teller = Teller::new(sink, gate.clone(), fatal.clone());
-        let teller = thread::Builder::new().name("log-sink".into()).spawn(move || teller.run(told));
-        let workers = Workers::Threads { teller: teller.map_err(OpenError::Thread)? };
-        let parts = Parts { store, gate, news, workers, blocking: Blocking::Elsewhere, fatal };
+        let proposals = Arc::new(Proposals::new());
+        let (news, queue) = notifier::news();
+        let notifier = Notifier::new(sink, proposals.clone(), fatal.clone());
+        let notifier = thread::Builder::new().name("log-sink".into()).spawn(move || notifier.run(queue));
+        let workers = Workers::Threads { notifier: notifier.map_err(OpenError::Thread)? };
+        let parts = Parts { store, proposals, news, workers, blocking: Blocking::Elsewhere, fatal };
         RaftJournal::run(settings, peers, parts, runtime).await
     }
 
@@ -82,14 +82,14 @@ impl RaftJournal {
         let (steps, work) = driving::by_steps();
         let store = Store::open(files, store_settings(&settings, steps), fatal.clone())?;
         let store = Arc::new(store);
-        let gate = Arc::new(Gate::new());
-        let (news, told) = teller::news();
-        let teller = Teller::new(sink, gate.clone(), fatal.clone());
+        let proposals = Arc::new(Proposals::new());
+        let (news, queue) = notifier::news();
+        let notifier = Notifier::new(sink, proposals.clone(), fatal.clone());
         let workers = Workers::Steps {
-            teller: tokio::spawn(teller.run_as_task(told)),
+            notifier: tokio::spawn(notifier.run_as_task(queue)),
             disk: tokio::spawn(driving::step(store.clone(), work, delay)),
         };
-        let parts = Parts { store, gate, news, workers, blocking: Blocking::Here, fatal };
+        let parts = Parts { store, proposals, news, workers, blocking: Blocking::Here, fatal };
         RaftJournal::run(settings, peers, parts, &Handle::current()).await
     }
 
@@ -99,7 +99,7 @@ impl RaftJournal {
         parts: Parts,
         runtime: &Handle,
     ) -> Result<Arc<RaftJournal>, OpenError> {
-        let Parts { store, gate, news, workers, blocking, fatal } = parts;
+        let Parts { store, proposals, news, workers, blocking, fatal } = parts;
         let (timings, tail, life) = (settings.timings.clone(), settings.tail, Life::new());
         let network = Network {
             node: settings.node,
@@ -114,9 +114,9 @@ impl RaftJournal {
         let spread = (timings.election.end - timings.election.start).as_millis() as u64;
         let later = Rng::stream(settings.seed, "first election").below(spread.max(1));
         let votes_from = Instant::now() + quiet;
-        let (ledger, (done, installed)) = (Arc::<Ledger>::default(), watch::channel(()));
+        let (since_image, (done, installed)) = (Arc::<SinceImage>::default(), watch::channel(()));
         let log = LogStore::new(store.clone(), life.watch(), installed);
-        let machine = Machine::new(store.clone(), blocking, news.clone(), ledger.clone(), done);
+        let machine = Machine::new(store.clone(), blocking, news.clone(), since_image.clone(), done);
         let begun = begin(store.clone(), blocking, machine);
         let joining = network.clone();
         let campaign = quiet.is_zero();
@@ -131,26 +131,26 @@ impl RaftJournal {
             }
         };
         let tasks = Tasks::default();
-        let watch = leadership::watch(raft.clone(), gate.clone(), news.clone(), fatal);
+        let watch = leadership::watch(raft.clone(), proposals.clone(), news.clone(), fatal);
         tasks.add(runtime.spawn(watch));
-        tasks.add(runtime.spawn(leadership::watch_lease(raft.clone(), gate.clone(), timings.clone())));
+        tasks.add(runtime.spawn(leadership::watch_lease(raft.clone(), proposals.clone(), timings.clone())));
         if !quiet.is_zero() {
             let from = votes_from + Duration::from_millis(later);
             tasks.add(runtime.spawn(leadership::campaign_from(raft.clone(), from)));
         }
-        tasks.add(runtime.spawn(leadership::mend(raft.clone(), gate.clone(), timings.clone())));
+        tasks.add(runtime.spawn(leadership::mend(raft.clone(), proposals.clone(), timings.clone())));
         Ok(Arc::new(RaftJournal {
             reads: Reads::start(&raft, &store, runtime),
             raft,
             store,
-            gate,
-            ledger,
+            proposals,
+            since_image,
             tail,
             arrival: Mutex::new(None),
             blocking,
             network,
             timings,
-            heard: Mutex::new(None),
+            last_contact: Mutex::new(None),
             votes_from,
             news,
             workers: Mutex::new(Some(workers)),

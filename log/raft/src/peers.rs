@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 /// Carries messages to other servers. What arrives there goes to [`crate::RaftJournal::answer`].
 ///
 /// Messages may be lost, late, repeated and in any order: consensus bears it, at the price of time. They have at
-/// most [`crate::MESSAGE_BYTES_MAX`] bytes, and so have answers. Whoever carries them vouches for who sent them.
+/// most [`crate::MESSAGE_BYTES_MAX`] bytes, and so have answers. The carrier guarantees who sent them.
 pub trait Peers: Send + Sync + 'static {
     /// Carries one message to a server and brings its answer back. Gives up after `patience`; the caller does too.
     fn call(

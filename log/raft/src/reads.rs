@@ -4,20 +4,20 @@
 use std::sync::Arc;
 
 use journal::store::Store;
-use journal::{Freshness, NotLeading, TellIndex};
+use journal::{Freshness, IndexCallback, NotLeading};
 use openraft::ReadPolicy;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::journal::Raft;
 
-/// Readers that wait for one round. When they are more, the others are told that this server is not sure.
+/// Readers that wait for one round. When there are more, the others are rejected.
 const READERS_MAX: usize = 16 << 10;
 
 /// Where readers queue up, by how fresh an answer they want.
 pub(crate) struct Reads {
-    lease: Sender<TellIndex>,
-    confirmed: Sender<TellIndex>,
+    lease: Sender<IndexCallback>,
+    confirmed: Sender<IndexCallback>,
 }
 
 impl Reads {
@@ -30,28 +30,28 @@ impl Reads {
         Reads { lease: queue(ReadPolicy::LeaseRead), confirmed: queue(ReadPolicy::ReadIndex) }
     }
 
-    pub fn ask(&self, freshness: Freshness, tell: TellIndex) {
+    pub fn ask(&self, freshness: Freshness, callback: IndexCallback) {
         let queue = match freshness {
             Freshness::Lease => &self.lease,
             Freshness::Confirmed => &self.confirmed,
         };
-        if let Err(full) = queue.try_send(tell) {
+        if let Err(full) = queue.try_send(callback) {
             (full.into_inner())(Err(NotLeading));
         }
     }
 }
 
-async fn serve(raft: Raft, store: Arc<Store>, policy: ReadPolicy, mut asked: Receiver<TellIndex>) {
+async fn serve(raft: Raft, store: Arc<Store>, policy: ReadPolicy, mut asked: Receiver<IndexCallback>) {
     let mut waiting = Vec::new();
     // Everybody in here asked before the question is put to the others.
     while asked.recv_many(&mut waiting, READERS_MAX).await > 0 {
         let answer = match raft.get_read_linearizer(policy.clone()).await {
             Ok(sure) => Ok(store.batch_at(sure.read_log_id().index())),
             Err(why) => {
-                tracing::debug!(%why, "cannot tell what a reader must have seen");
+                tracing::debug!(%why, "no index for readers");
                 Err(NotLeading)
             }
         };
-        waiting.drain(..).for_each(|tell| tell(answer));
+        waiting.drain(..).for_each(|callback| callback(answer));
     }
 }

@@ -20,7 +20,7 @@ pub struct Status {
     pub members: Vec<Member>,
     /// How far each member has come, by number; only the leader knows.
     pub progress: BTreeMap<u64, Progress>,
-    /// How long ago the leader was heard from; nothing on the leader itself, and before the first time.
+    /// How long ago the leader contacted this server; nothing on the leader itself, and before the first time.
     pub last_contact: Option<Duration>,
     /// The last batch that is committed here.
     pub committed: Index,
@@ -28,7 +28,7 @@ pub struct Status {
     pub last_entry: Option<u64>,
     /// The oldest entry that can be sent to a follower: who lacks an older one is sent an image.
     pub first_entry: u64,
-    /// A cluster was founded, and this server has heard of it.
+    /// A cluster was founded, and this server knows of it.
     pub has_log: bool,
 }
 
@@ -67,15 +67,15 @@ impl RaftJournal {
         });
         let leads = metrics.current_leader == Some(metrics.id);
         let term = Term(metrics.current_term);
-        let unsure = leads && self.gate.breaks().borrow_watched().term == Some(term);
+        let unsure = leads && self.proposals.breaks().borrow_watched().term == Some(term);
         Status {
             node: metrics.id,
             term,
             leader: metrics.current_leader.filter(|_| !unsure),
             members: members.nodes().map(member).collect(),
             progress: progress.collect(),
-            last_contact: self.heard.lock().filter(|_| !leads).map(|at| at.elapsed()),
-            committed: self.gate.committed(),
+            last_contact: self.last_contact.lock().filter(|_| !leads).map(|at| at.elapsed()),
+            committed: self.proposals.committed(),
             last_entry: metrics.last_log_index,
             first_entry: metrics.purged.map_or(0, |purged| purged.index + 1),
             has_log: metrics.last_log_index.is_some(),

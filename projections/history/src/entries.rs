@@ -22,7 +22,7 @@ pub(crate) struct Entries {
 }
 
 impl Entries {
-    /// Adds what a batch says. `stored` tells the allocations of a job that were written before.
+    /// Adds what a batch says. `stored` returns the allocations of a job that were written before.
     ///
     /// # Errors
     /// Whatever `stored` fails with, and a payload that cannot be read.

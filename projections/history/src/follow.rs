@@ -74,7 +74,7 @@ fn run(shared: &Shared) -> Result<(), HistoryError> {
     }
 }
 
-/// Up to where the index is of this very log; `None` while the log is too short to tell.
+/// Up to where the index is of this very log; `None` while the log is too short to decide.
 ///
 /// An index of another log, or of a past that was repaired away, is emptied.
 fn agreed(shared: &Shared) -> Result<Option<Index>, HistoryError> {

@@ -14,7 +14,7 @@ use crate::follow::{Progress, Shared, follow};
 use crate::index::EntityIndex;
 use crate::transition::{Transition, Walk};
 
-/// Why history cannot be told.
+/// Why a history cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
     #[error("history's index: {0}")]
@@ -89,20 +89,20 @@ impl History {
         let mut walk = Walk::of(alloc);
         // Events of one batch are neighbours: each batch is read once.
         for same in positions.chunk_by(|a, b| a.index == b.index) {
-            self.tell(&mut walk, same)?;
+            self.read(&mut walk, same)?;
         }
         Ok(walk.transitions)
     }
 
-    fn tell(&self, walk: &mut Walk, same: &[Position]) -> Result<(), HistoryError> {
+    fn read(&self, walk: &mut Walk, same: &[Position]) -> Result<(), HistoryError> {
         let index = same[0].index;
         match self.shared.journal.read(index, 1) {
             Ok(batches) => {
                 let batch = batches.first().filter(|batch| batch.index() == index);
                 let batch = batch.ok_or(HistoryError::Stopped(format!("batch {index} is not in the log")))?;
-                Ok(same.iter().try_for_each(|at| walk.tell(batch, at.ordinal))?)
+                Ok(same.iter().try_for_each(|at| walk.add(batch, at.ordinal))?)
             }
-            // What is no longer kept cannot be told; the rest can.
+            // What is no longer kept is left out; the rest is shown.
             Err(ReadError::Compacted { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }

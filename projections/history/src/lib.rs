@@ -2,7 +2,7 @@
 //!
 //! The log is the only truth here. The index beside it is derived: it may lag, and it may be thrown away at any
 //! time, because it is rebuilt from the log. Never here: a decision, a row of current state, a clock that anything
-//! depends on. Read [`History`] first, then `entries.rs` for what is indexed and `transition.rs` for what is told.
+//! depends on. Read [`History`] first, then `entries.rs` for what is indexed and `transition.rs` for what is shown.
 
 mod entries;
 mod follow;

@@ -4,7 +4,7 @@ use model::{Actor, AllocId, ClientStatus, Desired, Event, Topic};
 
 use crate::entries::node_of;
 
-/// What was wanted and what was known of an allocation. Unset where the log that told it is no longer kept.
+/// What was wanted and what was known of an allocation. Unset where that part of the log is no longer kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct View {
     pub desired: Option<Desired>,
@@ -27,7 +27,7 @@ pub struct Transition {
     pub description: String,
 }
 
-/// Reads an allocation's events in order and tells what each one changed.
+/// Reads an allocation's events in order and lists what each one changed.
 pub(crate) struct Walk {
     alloc: AllocId,
     view: View,
@@ -43,7 +43,7 @@ impl Walk {
     ///
     /// # Errors
     /// The batch cannot be read.
-    pub fn tell(&mut self, batch: &EncodedBatch, ordinal: u16) -> Result<(), FrameError> {
+    pub fn add(&mut self, batch: &EncodedBatch, ordinal: u16) -> Result<(), FrameError> {
         let row = batch.rows().nth(usize::from(ordinal));
         let row = row.ok_or(FrameError::Malformed("it ends before the event that was indexed"))?;
         let event = batch.event(&row)?;

@@ -12,9 +12,10 @@ use state::job::JobRow;
 use crate::decision::{Context, Decision};
 use crate::{eval, node};
 
-/// A node tells how its allocations are.
+/// A node reports the status of its allocations.
 ///
-/// What is refused is refused whole: a silent node may speak of a past that others have decided about since.
+/// A report is accepted or rejected as a whole. That of a silent node is rejected: it may be older than what was
+/// decided since.
 pub fn report(
     state: &State,
     ctx: &mut Context,
@@ -29,27 +30,27 @@ pub fn report(
     if status.is_silent() {
         return Err(Rejection::NodeSilent(node, status));
     }
-    let mut told = Told::default();
+    let mut reported = Reported::default();
     for update in updates {
-        told.hear(state, node, update)?;
+        reported.add(state, node, update)?;
     }
-    let mut events = told.events;
-    // A repetition says nothing new, but it says it now: that is what a returning node is asked for.
+    let mut events = reported.events;
+    // A repetition changes nothing, but it proves that the node has reported: a returning node needs that to be ready.
     if events.is_empty() && status == NodeStatus::Initializing {
         events.push(NodeAllocsReported { node }.into());
     }
-    for (job, trigger) in told.jobs {
+    for (job, trigger) in reported.jobs {
         let eval = eval::for_job(ctx, state.jobs.get(job), trigger);
         events.push(EvalCreated { eval }.into());
     }
-    if !told.canceled.is_empty() {
+    if !reported.canceled.is_empty() {
         let cause = "allocs reconnected".to_string();
-        events.push(Event::EvalsCanceled(EvalsCanceled { evals: told.canceled, cause }));
+        events.push(Event::EvalsCanceled(EvalsCanceled { evals: reported.canceled, cause }));
     }
     Ok(Decision::of(events))
 }
 
-/// Somebody wants one allocation moved elsewhere.
+/// An operator has one allocation stopped and placed again.
 pub fn stop(
     state: &State,
     ctx: &mut Context,
@@ -72,18 +73,18 @@ pub fn stop(
     Ok(Decision::of(vec![Event::AllocTransitionRequested(requested), EvalCreated { eval }.into()]))
 }
 
-/// What one call tells, as it is heard.
+/// What one call reports, update by update.
 #[derive(Default)]
-struct Told {
+struct Reported {
     events: Vec<Event>,
     seen: Vec<AllocId>,
-    /// Jobs that have to be looked at, each once, for the first reason.
+    /// Jobs to evaluate, each once, for the first reason.
     jobs: Vec<(JobRow, Trigger)>,
     canceled: Vec<EvalId>,
 }
 
-impl Told {
-    fn hear(&mut self, state: &State, node: NodeId, update: &Allocation) -> Result<(), Rejection> {
+impl Reported {
+    fn add(&mut self, state: &State, node: NodeId, update: &Allocation) -> Result<(), Rejection> {
         let invalid =
             |field: &'static str| Rejection::AllocInvalid { alloc: update.id.clone(), field: field.into() };
         let id: AllocId = update.id.parse().map_err(|_| invalid("ID: expected a UUID"))?;
@@ -93,7 +94,7 @@ impl Told {
             }
             Some(status) => status,
         };
-        // What the servers forgot meanwhile is no news to anybody.
+        // It was garbage-collected meanwhile.
         let Some(alloc) = state.allocs.lookup(id) else { return Ok(()) };
         if alloc.node_id != node {
             return Err(Rejection::NodeForeignAlloc { node, alloc: update.id.clone() });
@@ -116,24 +117,24 @@ impl Told {
             from: alloc.client,
             to,
             description,
-            health: news_of_health(alloc, &report),
+            health: new_health(alloc, &report),
             report: Doc::of(&report),
         }));
         self.follow(state, alloc, to);
         Ok(())
     }
 
-    /// What the servers have to do about it.
+    /// The evaluations that follow from it.
     fn follow(&mut self, state: &State, alloc: &Alloc, to: ClientStatus) {
         let trigger = if alloc.client == ClientStatus::Unknown {
             Some(Trigger::Reconnect)
-        } else if to == ClientStatus::Failed && waits_for_nothing(alloc) && may_be_rescheduled(state, alloc) {
+        } else if to == ClientStatus::Failed && is_unhandled(alloc) && may_be_rescheduled(state, alloc) {
             Some(Trigger::AllocFailure)
         } else if to == ClientStatus::Complete
             && alloc.desired == Desired::Run
             && !alloc.version.kind.is_batch()
         {
-            // A service that nobody told to end is missing now; after a restored state, for one.
+            // A service ended though nothing stopped it (after a restored state, for one): it has to be replaced.
             Some(Trigger::AllocStop)
         } else {
             None
@@ -159,9 +160,9 @@ impl Told {
     }
 }
 
-/// A verdict that the node did not give before. It repeats itself in every report; in between somebody else may
-/// have judged, or another deployment asked again.
-fn news_of_health(alloc: &Alloc, report: &Report) -> Option<HealthVerdict> {
+/// The health that the node reports for the first time. A node repeats it in every report, while an operator may have
+/// set another since, or another deployment may have begun.
+fn new_health(alloc: &Alloc, report: &Report) -> Option<HealthVerdict> {
     let given = |report: &Report| {
         let status = report.deployment_status.as_ref()?;
         Some(HealthVerdict { healthy: status.healthy?, time: status.timestamp.time() })
@@ -183,7 +184,7 @@ fn was_overtaken(alloc: &Alloc, to: ClientStatus, report: &Report) -> bool {
         && report.task_states.iter().any(|(name, now)| now.state == "pending" && has_run(name, now))
 }
 
-/// Nobody looks at it yet: whoever failed before was looked at then.
-fn waits_for_nothing(alloc: &Alloc) -> bool {
+/// No evaluation has handled its failure yet.
+fn is_unhandled(alloc: &Alloc) -> bool {
     alloc.client != ClientStatus::Failed && alloc.follow_up.is_none()
 }

@@ -4,7 +4,7 @@ use base::{Index, Rng, Time};
 use model::command::{Reply, Verdict};
 use model::{EvalId, Event};
 
-/// What a decision may know besides the state: the batch it will stand in, its time, and chance.
+/// What a decision may depend on besides the state: the batch it becomes a part of, its time, and a seed.
 #[derive(Clone, Debug)]
 pub struct Context {
     /// The index of the batch being filled.
@@ -34,7 +34,7 @@ pub struct Decision {
     pub verdict: Option<Verdict>,
     /// The version of the job that became its newest again.
     pub reverted_to: Option<u64>,
-    /// The child that was dispatched or launched, or stands for the same wish already.
+    /// The child that was dispatched or launched, or was made by the same request before.
     pub child: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl Decision {
         Decision { events, ..Decision::default() }
     }
 
-    /// What the caller is told.
+    /// The answer to the caller.
     pub fn reply(&self) -> Reply {
         let evals = self.events.iter().filter_map(|event| match event {
             Event::EvalCreated(created) => Some(created.eval.id),

@@ -1,4 +1,4 @@
-//! Forgetting what nobody needs any more: jobs that ended for good with all they owned, and nodes that left.
+//! Garbage collection: jobs that ended for good with all they owned, and nodes that left.
 
 use model::event::{Event, JobPurged};
 use model::{JobType, NodeStatus, Rejection};
@@ -9,7 +9,7 @@ use state::node::NodeRow;
 use crate::decision::{Context, Decision};
 use crate::node;
 
-/// Jobs, and nodes, that one command forgets. Whoever wants more asks again.
+/// Most jobs, and most nodes, that one command collects: it bounds the pause. The rest waits for the next command.
 pub const COLLECTED_MAX: usize = 256;
 
 /// Forgets what can be forgotten, at most [`COLLECTED_MAX`] jobs and as many nodes.

@@ -45,8 +45,8 @@ pub fn delete(state: &State, name: &str) -> Result<Decision, Rejection> {
     Ok(NodePoolDeleted { name: name.to_string() }.into())
 }
 
-/// What a node that names a pool brings with it, if there is no such pool yet.
-pub(crate) fn brought(state: &State, name: &str) -> Option<NodePoolUpserted> {
+/// The pool that a node names, if it does not exist yet: registering the node creates it.
+pub(crate) fn created_by_node(state: &State, name: &str) -> Option<NodePoolUpserted> {
     let document = NodePool { name: name.to_string(), ..NodePool::default() };
     (!state.pools.exists(name))
         .then(|| NodePoolUpserted { name: name.to_string(), document: Doc::of(&document) })

@@ -8,7 +8,7 @@ use crate::rows::Rows;
 /// commands in a second they last 6 to 13 seconds, longer than servers repeat a command on their own.
 pub const REQUESTS_KEPT: usize = 262_144;
 
-/// Named requests of one generation: two are kept, so that forgetting is dropping a pointer.
+/// NamedRequest requests of one generation: two are kept, so that forgetting is dropping a pointer.
 const GENERATION: usize = REQUESTS_KEPT / 2;
 
 /// What became of a request that was named.
@@ -27,12 +27,12 @@ pub struct Requests {
 }
 
 /// A request's name and what became of it.
-pub(crate) type Named = (RequestId, Remembered);
+pub(crate) type NamedRequest = (RequestId, Remembered);
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Generation {
     by_id: IdMap<RequestId>,
-    pub rows: Rows<Named>,
+    pub rows: Rows<NamedRequest>,
 }
 
 impl Requests {
@@ -63,7 +63,7 @@ impl Requests {
 }
 
 impl Generation {
-    pub fn of(rows: Rows<Named>) -> Generation {
+    pub fn of(rows: Rows<NamedRequest>) -> Generation {
         let mut by_id = IdMap::default();
         (0..).zip(rows.iter()).for_each(|(row, (id, _))| by_id.insert(*id, row));
         Generation { by_id, rows }
@@ -79,7 +79,7 @@ fn combined(current: u64, previous: u64) -> u64 {
     current.wrapping_add(previous.rotate_left(32))
 }
 
-pub(crate) fn hash(row: u32, (id, outcome): &Named) -> u64 {
+pub(crate) fn hash(row: u32, (id, outcome): &NamedRequest) -> u64 {
     let mut hash = Domain::Request.row(row);
     hash.id(*id);
     hash.pair(outcome.index.0, u64::from(outcome.eval.is_some()));

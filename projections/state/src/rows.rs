@@ -8,9 +8,9 @@ const OPEN: u64 = 0;
 
 /// The rows of a table and the sum of their hashes.
 ///
-/// Whoever changes a row takes its hash out of the sum; when the batch is whole, [`Rows::settle`] puts the new ones
-/// in. So no change can be missed, and a row that changes often in one batch is hashed once. Hashes tell the rows
-/// apart by their numbers, so that a sum in any order names the whole table.
+/// Taking a row to change it takes its hash out of the sum; at the end of the batch [`Rows::settle`] adds the new
+/// ones. So no change can be missed, and a row that changes often in one batch is hashed once. Each hash covers the
+/// row's number, so that the sum identifies the whole table whatever the order of adding.
 #[derive(Clone)]
 pub(crate) struct Rows<T> {
     rows: Pages<T>,
@@ -76,7 +76,7 @@ impl<T> Rows<T> {
 }
 
 impl<T: Clone> Rows<T> {
-    /// Appends a row and tells its number.
+    /// Appends a row and returns its number.
     pub fn push(&mut self, value: T) -> u32 {
         let row = self.rows.push(value) as u32;
         self.hashes.push(OPEN);

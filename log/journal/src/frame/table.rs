@@ -40,7 +40,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Whether the payload is worth a look for somebody who asks about `subject`.
+    /// Whether the payload is worth a look for a reader who looks for `subject`.
     ///
     /// False is certain. True may be a collision of hashes, or an event about several objects.
     pub fn may_be_about(&self, subject: &Subject<'_>) -> bool {

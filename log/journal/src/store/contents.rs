@@ -16,7 +16,7 @@ use super::{Entry, LogId, Payload};
 pub const TAIL_BYTES: usize = 32 << 20;
 
 /// Segments whose offsets are kept in memory: 4 bytes an entry, so some 50 MiB with entries of 200 bytes. When one
-/// more is needed, the one that was taken in first is forgotten, and read again when somebody asks.
+/// more is needed, the one that was taken in first is forgotten, and read again when needed.
 pub(super) const INDEXED_MAX: usize = 32;
 
 /// Where an entry's record begins. Offsets are multiples of 16, so 32 bits reach 64 GiB.
@@ -59,7 +59,7 @@ pub(super) struct Contents {
     tail_bytes: usize,
     /// First raft index and term of each run of entries of one term. Before the first run it is that of `base`.
     terms: Vec<(u64, u64)>,
-    /// Raft indexes of entries without a batch. Batches are dense, so these few tell any batch's raft index.
+    /// Raft indexes of entries without a batch. Batches are dense, so any batch's raft index follows from these few.
     others: Vec<u64>,
     /// One past the last raft index.
     pub next: u64,

@@ -51,7 +51,7 @@ pub struct ImageMeta {
     /// The membership at it, as the consensus library's adapter encodes it.
     pub members: Bytes,
     /// The chain at `last`: what a log that begins after the image hangs on. `None` in an image that this server makes
-    /// itself: its log tells. It goes with the image when that is sent, so that equal logs have equal chains on
+    /// itself: its log has it. It goes with the image when that is sent, so that equal logs have equal chains on
     /// every server, however they came by them.
     pub chain: Option<Chain>,
 }

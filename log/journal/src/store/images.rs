@@ -49,7 +49,7 @@ pub(super) fn load(files: &dyn Files, names: &[String]) -> Result<Images, StoreE
     })
 }
 
-/// As [`load`], and tells which newer ones are damaged.
+/// As [`load`], and lists which newer ones are damaged.
 pub(super) fn load_with(
     files: &dyn Files,
     names: &[String],
@@ -200,10 +200,10 @@ impl Store {
     pub fn install(&self, meta: ImageMeta, chunks: Vec<Chunk>, done: Done) -> Result<(), KeepError> {
         let one = self.shared.keeping.lock();
         let chain =
-            meta.chain.ok_or_else(|| KeepError::Failed("the image does not tell its chain".into()))?;
+            meta.chain.ok_or_else(|| KeepError::Failed("the image does not contain its chain".into()))?;
         let has = self.installable(&meta, chain)?;
         let base = self.write(meta, (!has).then_some(chain), chunks)?;
-        // Whoever is told may ask for the next one.
+        // The caller may now ask for the next one.
         drop(one);
         if has {
             done();

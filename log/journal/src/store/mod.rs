@@ -1,6 +1,6 @@
 //! The segment store: entries and this server's own notes, appended, synced in groups, never rewritten.
 //!
-//! One thread writes, or whoever steps the store. Whatever is queued while it syncs becomes the next group: one write,
+//! One thread writes, or the caller of [`Store::step`]. Whatever is queued while it syncs becomes the next group: one write,
 //! one `fdatasync`, then the callbacks. Reads come from memory for the newest entries and from the files for the rest.
 //! Images of the state stand beside the segments; what they hold the outcome of may go, see [`Retention`].
 //!
@@ -104,7 +104,7 @@ impl Payload {
 pub struct Settings {
     /// The length of new segments; [`SEGMENT_BYTES`] but for tests. A larger record gets a larger segment.
     pub segment_bytes: u64,
-    /// [`RETENTION`] unless somebody says otherwise.
+    /// [`RETENTION`] by default.
     pub retention: Retention,
     pub driving: Driving,
 }
@@ -114,7 +114,7 @@ pub struct Settings {
 pub enum Driving {
     /// Threads of its own: one writes, one makes segments ahead.
     Threads,
-    /// Whoever calls [`Store::step`]. `on_work` is told each time that something was asked for; it may come from any
+    /// The caller of [`Store::step`]. `on_work` is called each time that there is something to do; it may come from any
     /// thread, and may call back.
     Steps { on_work: Arc<dyn Fn() + Send + Sync> },
 }
@@ -242,7 +242,7 @@ impl Store {
     }
 
     /// Does the writer's next group, in the caller's thread: writes, syncs, calls back. False when there was none, or
-    /// when the disk is full: try again when there may be space. A failing disk is told to [`Fatal`].
+    /// when the disk is full: try again when there may be space. A failing disk is reported to [`Fatal`].
     ///
     /// # Panics
     /// If the store has threads for that.
@@ -351,7 +351,7 @@ impl Store {
         contents.notes.purged.max(contents.base.last())
     }
 
-    /// The last entry, written or not. A log that holds none but goes on after an image tells the image's last one.
+    /// The last entry, written or not. A log that holds none but continues an image returns the image's last one.
     pub fn last(&self) -> Option<LogId> {
         self.shared.contents.lock().last()
     }

@@ -1,4 +1,4 @@
-//! What waits for the writer.
+//! The writer's queue.
 
 use std::collections::VecDeque;
 

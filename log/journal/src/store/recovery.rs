@@ -3,7 +3,7 @@
 //! The writer syncs a group before it writes the next one, and each record says how far before it that was
 //! (`lag`). So a bad record is one of two things. If a later record says that it was safe, or it lies in a sealed
 //! segment, it is damage, and the server must not go on as if the record had never been. Otherwise it belongs to
-//! the last group, which nobody was told about: the log ends before it.
+//! the last group, which was never acknowledged: the log ends before it.
 //!
 //! Sealed segments whose outcome an image holds are passed by: what their first record and their seal say is
 //! enough. Damage in them shows when they are read, or to [`super::Store::scrub`].
@@ -44,7 +44,7 @@ pub(super) fn recover(files: &dyn Files) -> Result<Recovered, StoreError> {
     }
     if let Some(last) = last {
         // Also without a cut, and also when it is sealed: the last process may have died before it synced what it
-        // wrote, and whoever is told of it now relies on it.
+        // wrote, and readers rely on it from now on.
         last.file.sync().map_err(StoreError::io("sync the recovered log"))?;
     }
     for number in found.before.iter().copied().chain(blank) {

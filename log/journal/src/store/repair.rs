@@ -1,4 +1,4 @@
-//! Makes a damaged log open again, at a price that is told first: for a server that has no others to fetch it from.
+//! Makes a damaged log open again, at a price that is shown first: for a server that has no peers to fetch it from.
 
 use std::io;
 use std::ops::RangeInclusive;

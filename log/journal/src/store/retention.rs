@@ -20,7 +20,7 @@ pub struct Retention {
     pub age: Option<Duration>,
 }
 
-/// What is kept unless somebody says otherwise: 20 GiB, 30 days.
+/// What is kept by default: 20 GiB, 30 days.
 pub const RETENTION: Retention =
     Retention { bytes: 20 << 30, age: Some(Duration::from_secs(30 * 24 * 60 * 60)) };
 

@@ -184,7 +184,7 @@ impl Scanned {
 /// A record after `at` that was written when `at` was already synced.
 pub(super) fn witness(number: u64, bytes: &[u8], at: u64) -> Option<u64> {
     let spot = |offset| Spot { segment: number, offset };
-    // A payload may contain anything: as long as the header tells its length, pass it.
+    // A payload may contain anything: as long as the header has its length, pass it.
     let skip = Header::read(&bytes[at as usize..], spot(at)).map_or(ALIGN as u64, |header| header.size());
     let mut later = at + skip;
     let end = used(bytes) as u64;

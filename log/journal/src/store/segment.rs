@@ -10,7 +10,7 @@ use super::position::{Begin, Position, number as number_at};
 use super::{Entry, Payload, record};
 
 const SUFFIX: &str = ".seg";
-/// A segment made ahead, so that no append waits for one.
+/// A segment made in advance, so that no append waits for one.
 pub(super) const SPARE: &str = "spare";
 /// A spare that is being made.
 pub(super) const UNFINISHED: &str = "spare.tmp";

@@ -1,8 +1,8 @@
-//! A disk in memory that crashes, fails and fills up as it is told, the same way each time.
+//! A disk in memory that crashes, fails and fills up on demand, the same way each time.
 //!
 //! It knows what was synced and what was only written, for each file and for the names in the directory. Whoever wrote
 //! sees everything; a crash keeps what was synced and lets the caller, or the disk's own chance, choose what becomes of
-//! the rest. There is no latency: whoever drives the store decides what an operation takes.
+//! the rest. There is no latency: the caller that drives the store decides what an operation takes.
 
 use std::collections::BTreeMap;
 use std::io;

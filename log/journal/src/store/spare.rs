@@ -21,7 +21,7 @@ const SPACE_RETRY: Duration = Duration::from_millis(100);
 pub(super) enum Spares {
     /// At most one request at a time, each answered once.
     Asked { requests: SyncSender<u64>, ready: Receiver<u64> },
-    /// Made by whoever writes.
+    /// Made by the writer.
     Inline(Inline),
 }
 
@@ -57,7 +57,7 @@ pub(super) enum NoSpare {
     Failed(io::Error),
 }
 
-/// Spares that are made by whoever writes. The flag says that there was no space for one.
+/// Spares that are made by the writer. The flag says that there was no space for one.
 pub(super) fn inline(files: Arc<dyn Files>, bytes: u64) -> io::Result<(Spares, Arc<AtomicBool>)> {
     let ready = found(&*files)?;
     let full = Arc::new(AtomicBool::new(false));
@@ -167,7 +167,7 @@ impl Maker {
         self.shared.full.load(Ordering::Relaxed)
     }
 
-    /// Gives up on a full disk. Whoever waits for a spare gets [`NoSpare::Closing`].
+    /// Gives up on a full disk. A waiting caller gets [`NoSpare::Closing`].
     pub fn close(&self) {
         *self.shared.closing.lock() = true;
         self.shared.closed.notify_all();

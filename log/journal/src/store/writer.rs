@@ -1,4 +1,4 @@
-//! What writes: gathers what is queued, writes it at once, syncs once, then tells.
+//! The writer: takes what is queued as one group, writes it, syncs once, then calls back.
 
 use std::io;
 use std::mem;

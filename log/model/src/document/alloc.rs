@@ -9,7 +9,7 @@ use crate::codec::compiled_once;
 
 compiled_once! { Allocation AllocationMetric }
 
-/// `Allocation` of the v1 contract. Zero fields are left out.
+/// `Allocation` of Nomad's API. Zero fields are left out.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase", remote = "Self")]
 pub struct Allocation {
@@ -89,7 +89,7 @@ pub struct Allocation {
     pub signing_key_id: String,
 }
 
-/// `AllocatedResources` of the v1 contract.
+/// `AllocatedResources` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct AllocatedResources {
@@ -98,7 +98,7 @@ pub struct AllocatedResources {
     pub task_lifecycles: Map<String, TaskLifecycle>,
 }
 
-/// `AllocatedTaskResources` of the v1 contract.
+/// `AllocatedTaskResources` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct AllocatedTaskResources {
@@ -108,7 +108,7 @@ pub struct AllocatedTaskResources {
     pub devices: List<AllocatedDeviceResource>,
 }
 
-/// `AllocatedCpuResources` of the v1 contract.
+/// `AllocatedCpuResources` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct AllocatedCpuResources {
@@ -116,7 +116,7 @@ pub struct AllocatedCpuResources {
     pub reserved_cores: List<u16>,
 }
 
-/// `AllocatedMemoryResources` of the v1 contract.
+/// `AllocatedMemoryResources` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct AllocatedMemoryResources {
@@ -126,7 +126,7 @@ pub struct AllocatedMemoryResources {
     pub memory_max_mb: i64,
 }
 
-/// `AllocatedDeviceResource` of the v1 contract.
+/// `AllocatedDeviceResource` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct AllocatedDeviceResource {
@@ -138,7 +138,7 @@ pub struct AllocatedDeviceResource {
     pub device_ids: List<String>,
 }
 
-/// `AllocatedSharedResources` of the v1 contract.
+/// `AllocatedSharedResources` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct AllocatedSharedResources {
@@ -148,7 +148,7 @@ pub struct AllocatedSharedResources {
     pub ports: List<PortMapping>,
 }
 
-/// `PortMapping` of the v1 contract. Zero fields are left out.
+/// `PortMapping` of Nomad's API. Zero fields are left out.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct PortMapping {
@@ -162,7 +162,7 @@ pub struct PortMapping {
     pub host_ip: String,
 }
 
-/// `AllocationMetric` of the v1 contract.
+/// `AllocationMetric` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase", remote = "Self")]
 pub struct AllocationMetric {
@@ -184,7 +184,7 @@ pub struct AllocationMetric {
     pub score_meta_data: List<NodeScoreMeta>,
 }
 
-/// `NodeScoreMeta` of the v1 contract.
+/// `NodeScoreMeta` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodeScoreMeta {
@@ -194,7 +194,7 @@ pub struct NodeScoreMeta {
     pub norm_score: f64,
 }
 
-/// `DesiredTransition` of the v1 contract.
+/// `DesiredTransition` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct DesiredTransition {
@@ -205,7 +205,7 @@ pub struct DesiredTransition {
     pub migrate_disable_placement: Option<bool>,
 }
 
-/// `TaskState` of the v1 contract.
+/// `TaskState` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct TaskState {
@@ -222,7 +222,7 @@ pub struct TaskState {
     pub paused: String,
 }
 
-/// `TaskEvent` of the v1 contract.
+/// `TaskEvent` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct TaskEvent {
@@ -255,7 +255,7 @@ pub struct TaskEvent {
     pub generic_source: String,
 }
 
-/// `AllocDeploymentStatus` of the v1 contract.
+/// `AllocDeploymentStatus` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct AllocDeploymentStatus {
@@ -265,7 +265,7 @@ pub struct AllocDeploymentStatus {
     pub modify_index: u64,
 }
 
-/// `RescheduleTracker` of the v1 contract.
+/// `RescheduleTracker` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct RescheduleTracker {
@@ -273,7 +273,7 @@ pub struct RescheduleTracker {
     pub last_reschedule: String,
 }
 
-/// `RescheduleEvent` of the v1 contract.
+/// `RescheduleEvent` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct RescheduleEvent {
@@ -285,7 +285,7 @@ pub struct RescheduleEvent {
     pub delay: Duration,
 }
 
-/// `AllocNetworkStatus` of the v1 contract.
+/// `AllocNetworkStatus` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct AllocNetworkStatus {
@@ -296,7 +296,7 @@ pub struct AllocNetworkStatus {
     pub dns: Option<DNSConfig>,
 }
 
-/// `AllocState` of the v1 contract.
+/// `AllocState` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct AllocState {

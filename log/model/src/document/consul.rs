@@ -5,7 +5,7 @@ use super::resource::Resources;
 use super::shape::{Duration, List, Map, is_zero};
 use super::task::{LogConfig, VolumeMount, WorkloadIdentity};
 
-/// `ConsulConnect` of the v1 contract.
+/// `ConsulConnect` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ConsulConnect {
@@ -15,7 +15,7 @@ pub struct ConsulConnect {
     pub sidecar_task: Option<SidecarTask>,
 }
 
-/// `ConsulGateway` of the v1 contract.
+/// `ConsulGateway` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ConsulGateway {
@@ -25,7 +25,7 @@ pub struct ConsulGateway {
     pub mesh: Option<ConsulMeshConfigEntry>,
 }
 
-/// `ConsulGatewayProxy` of the v1 contract.
+/// `ConsulGatewayProxy` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ConsulGatewayProxy {
@@ -38,7 +38,7 @@ pub struct ConsulGatewayProxy {
     pub config: Map<String, Value>,
 }
 
-/// `ConsulGatewayBindAddress` of the v1 contract.
+/// `ConsulGatewayBindAddress` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ConsulGatewayBindAddress {
@@ -48,7 +48,7 @@ pub struct ConsulGatewayBindAddress {
     pub port: i64,
 }
 
-/// `ConsulIngressConfigEntry` of the v1 contract.
+/// `ConsulIngressConfigEntry` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ConsulIngressConfigEntry {
@@ -57,7 +57,7 @@ pub struct ConsulIngressConfigEntry {
     pub listeners: List<ConsulIngressListener>,
 }
 
-/// `ConsulGatewayTLSConfig` of the v1 contract.
+/// `ConsulGatewayTLSConfig` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ConsulGatewayTLSConfig {
@@ -71,7 +71,7 @@ pub struct ConsulGatewayTLSConfig {
     pub sds: Option<ConsulGatewayTLSSDSConfig>,
 }
 
-/// `ConsulGatewayTLSSDSConfig` of the v1 contract.
+/// `ConsulGatewayTLSSDSConfig` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ConsulGatewayTLSSDSConfig {
@@ -79,7 +79,7 @@ pub struct ConsulGatewayTLSSDSConfig {
     pub cert_resource: String,
 }
 
-/// `ConsulIngressListener` of the v1 contract.
+/// `ConsulIngressListener` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ConsulIngressListener {
@@ -88,7 +88,7 @@ pub struct ConsulIngressListener {
     pub services: List<ConsulIngressService>,
 }
 
-/// `ConsulIngressService` of the v1 contract.
+/// `ConsulIngressService` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ConsulIngressService {
@@ -103,7 +103,7 @@ pub struct ConsulIngressService {
     pub max_concurrent_requests: Option<u32>,
 }
 
-/// `ConsulHTTPHeaderModifiers` of the v1 contract.
+/// `ConsulHTTPHeaderModifiers` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ConsulHTTPHeaderModifiers {
@@ -112,14 +112,14 @@ pub struct ConsulHTTPHeaderModifiers {
     pub remove: List<String>,
 }
 
-/// `ConsulTerminatingConfigEntry` of the v1 contract.
+/// `ConsulTerminatingConfigEntry` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ConsulTerminatingConfigEntry {
     pub services: List<ConsulLinkedService>,
 }
 
-/// `ConsulLinkedService` of the v1 contract.
+/// `ConsulLinkedService` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ConsulLinkedService {
@@ -132,12 +132,12 @@ pub struct ConsulLinkedService {
     pub sni: String,
 }
 
-/// `ConsulMeshConfigEntry` of the v1 contract.
+/// `ConsulMeshConfigEntry` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ConsulMeshConfigEntry {}
 
-/// `ConsulSidecarService` of the v1 contract.
+/// `ConsulSidecarService` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ConsulSidecarService {
@@ -149,7 +149,7 @@ pub struct ConsulSidecarService {
     pub meta: Map<String, String>,
 }
 
-/// `ConsulProxy` of the v1 contract.
+/// `ConsulProxy` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ConsulProxy {
@@ -163,7 +163,7 @@ pub struct ConsulProxy {
     pub config: Map<String, Value>,
 }
 
-/// `ConsulExposeConfig` of the v1 contract.
+/// `ConsulExposeConfig` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ConsulExposeConfig {
@@ -172,7 +172,7 @@ pub struct ConsulExposeConfig {
     pub path: List<ConsulExposePath>,
 }
 
-/// `ConsulExposePath` of the v1 contract.
+/// `ConsulExposePath` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ConsulExposePath {
@@ -182,7 +182,7 @@ pub struct ConsulExposePath {
     pub listener_port: String,
 }
 
-/// `ConsulUpstream` of the v1 contract.
+/// `ConsulUpstream` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ConsulUpstream {
@@ -200,14 +200,14 @@ pub struct ConsulUpstream {
     pub config: Map<String, Value>,
 }
 
-/// `ConsulMeshGateway` of the v1 contract.
+/// `ConsulMeshGateway` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ConsulMeshGateway {
     pub mode: String,
 }
 
-/// `ConsulTransparentProxy` of the v1 contract.
+/// `ConsulTransparentProxy` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ConsulTransparentProxy {
@@ -224,7 +224,7 @@ pub struct ConsulTransparentProxy {
     pub no_dns: bool,
 }
 
-/// `SidecarTask` of the v1 contract.
+/// `SidecarTask` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct SidecarTask {
@@ -243,7 +243,7 @@ pub struct SidecarTask {
     pub identities: List<WorkloadIdentity>,
 }
 
-/// `Consul` of the v1 contract.
+/// `Consul` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Consul {

@@ -9,7 +9,7 @@ use crate::codec::compiled_once;
 
 compiled_once! { Evaluation AllocationListStub Deployment }
 
-/// `Evaluation` of the v1 contract. Zero fields are left out.
+/// `Evaluation` of Nomad's API. Zero fields are left out.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase", remote = "Self")]
 pub struct Evaluation {
@@ -79,7 +79,7 @@ pub struct Evaluation {
     pub leader_acl: String,
 }
 
-/// `EvaluationStub` of the v1 contract.
+/// `EvaluationStub` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct EvaluationStub {
@@ -108,7 +108,7 @@ pub struct EvaluationStub {
     pub modify_time: i64,
 }
 
-/// `PlanAnnotations` of the v1 contract.
+/// `PlanAnnotations` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct PlanAnnotations {
@@ -117,7 +117,7 @@ pub struct PlanAnnotations {
     pub preempted_allocs: List<AllocationListStub>,
 }
 
-/// `DesiredUpdates` of the v1 contract.
+/// `DesiredUpdates` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct DesiredUpdates {
@@ -135,7 +135,7 @@ pub struct DesiredUpdates {
     pub reschedule_later: u64,
 }
 
-/// `AllocationListStub` of the v1 contract.
+/// `AllocationListStub` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase", remote = "Self")]
 pub struct AllocationListStub {
@@ -174,7 +174,7 @@ pub struct AllocationListStub {
     pub desired_transition: DesiredTransition,
 }
 
-/// `Deployment` of the v1 contract.
+/// `Deployment` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase", remote = "Self")]
 pub struct Deployment {
@@ -198,7 +198,7 @@ pub struct Deployment {
     pub eval_priority: i64,
 }
 
-/// `DeploymentState` of the v1 contract.
+/// `DeploymentState` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct DeploymentState {

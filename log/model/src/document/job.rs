@@ -15,7 +15,7 @@ use crate::codec::compiled_once;
 
 compiled_once! { Job }
 
-/// `Job` of the v1 contract.
+/// `Job` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase", remote = "Self")]
 pub struct Job {
@@ -66,7 +66,7 @@ pub struct Job {
     pub version_tag: Option<JobVersionTag>,
 }
 
-/// `TaskGroup` of the v1 contract.
+/// `TaskGroup` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct TaskGroup {
@@ -95,7 +95,7 @@ pub struct TaskGroup {
     pub prevent_reschedule_on_lost: Option<bool>,
 }
 
-/// `Task` of the v1 contract.
+/// `Task` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Task {
@@ -133,14 +133,14 @@ pub struct Task {
     pub schedule: Option<TaskSchedule>,
 }
 
-/// `TaskSchedule` of the v1 contract.
+/// `TaskSchedule` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct TaskSchedule {
     pub cron: Option<TaskScheduleCron>,
 }
 
-/// `TaskScheduleCron` of the v1 contract.
+/// `TaskScheduleCron` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct TaskScheduleCron {
@@ -149,7 +149,7 @@ pub struct TaskScheduleCron {
     pub timezone: String,
 }
 
-/// `UpdateStrategy` of the v1 contract.
+/// `UpdateStrategy` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct UpdateStrategy {
@@ -164,7 +164,7 @@ pub struct UpdateStrategy {
     pub auto_promote: Option<bool>,
 }
 
-/// `Multiregion` of the v1 contract.
+/// `Multiregion` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Multiregion {
@@ -172,7 +172,7 @@ pub struct Multiregion {
     pub regions: List<MultiregionRegion>,
 }
 
-/// `MultiregionStrategy` of the v1 contract.
+/// `MultiregionStrategy` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct MultiregionStrategy {
@@ -180,7 +180,7 @@ pub struct MultiregionStrategy {
     pub on_failure: Option<String>,
 }
 
-/// `MultiregionRegion` of the v1 contract.
+/// `MultiregionRegion` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct MultiregionRegion {
@@ -191,7 +191,7 @@ pub struct MultiregionRegion {
     pub meta: Map<String, String>,
 }
 
-/// `PeriodicConfig` of the v1 contract.
+/// `PeriodicConfig` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct PeriodicConfig {
@@ -203,7 +203,7 @@ pub struct PeriodicConfig {
     pub time_zone: Option<String>,
 }
 
-/// `ParameterizedJobConfig` of the v1 contract.
+/// `ParameterizedJobConfig` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ParameterizedJobConfig {
@@ -212,7 +212,7 @@ pub struct ParameterizedJobConfig {
     pub meta_optional: List<String>,
 }
 
-/// `JobUIConfig` of the v1 contract.
+/// `JobUIConfig` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobUIConfig {
@@ -220,7 +220,7 @@ pub struct JobUIConfig {
     pub links: List<JobUILink>,
 }
 
-/// `JobUILink` of the v1 contract.
+/// `JobUILink` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobUILink {
@@ -229,7 +229,7 @@ pub struct JobUILink {
     pub url: String,
 }
 
-/// `JobVersionTag` of the v1 contract.
+/// `JobVersionTag` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobVersionTag {
@@ -238,7 +238,7 @@ pub struct JobVersionTag {
     pub tagged_time: i64,
 }
 
-/// `JobSubmission` of the v1 contract.
+/// `JobSubmission` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobSubmission {

@@ -1,7 +1,7 @@
-//! The documents of the v1 contract: jobs, nodes, allocations and what hangs on them.
+//! The documents of Nomad's API: jobs, nodes, allocations and what hangs on them.
 //!
 //! One definition serves job files, the HTTP API, the node RPC and the log. Field names in JSON are the
-//! contract's own. An `Option` is `None` where the sender left the field out; [`shape`] explains the types
+//! API's own. An `Option` is `None` where the sender left the field out; [`shape`] explains the types
 //! that are written differently from Rust's. Read [`job`] first.
 
 pub mod alloc;

@@ -7,7 +7,7 @@ use crate::codec::compiled_once;
 
 compiled_once! { Namespace }
 
-/// `Namespace` of the v1 contract.
+/// `Namespace` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase", remote = "Self")]
 pub struct Namespace {
@@ -26,7 +26,7 @@ pub struct Namespace {
     pub hash: Bytes,
 }
 
-/// `NamespaceCapabilities` of the v1 contract.
+/// `NamespaceCapabilities` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NamespaceCapabilities {
@@ -36,7 +36,7 @@ pub struct NamespaceCapabilities {
     pub disabled_network_modes: List<String>,
 }
 
-/// `NamespaceNodePoolConfiguration` of the v1 contract.
+/// `NamespaceNodePoolConfiguration` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NamespaceNodePoolConfiguration {
@@ -45,7 +45,7 @@ pub struct NamespaceNodePoolConfiguration {
     pub denied: List<String>,
 }
 
-/// `NamespaceVaultConfiguration` of the v1 contract.
+/// `NamespaceVaultConfiguration` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NamespaceVaultConfiguration {
@@ -54,7 +54,7 @@ pub struct NamespaceVaultConfiguration {
     pub denied: List<String>,
 }
 
-/// `NamespaceConsulConfiguration` of the v1 contract.
+/// `NamespaceConsulConfiguration` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NamespaceConsulConfiguration {

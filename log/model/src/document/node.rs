@@ -6,7 +6,7 @@ use crate::codec::compiled_once;
 
 compiled_once! { Node }
 
-/// `Node` of the v1 contract.
+/// `Node` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase", remote = "Self")]
 pub struct Node {
@@ -59,7 +59,7 @@ pub struct Node {
     pub last_alloc_update_index: u64,
 }
 
-/// `NodeResources` of the v1 contract.
+/// `NodeResources` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodeResources {
@@ -74,7 +74,7 @@ pub struct NodeResources {
     pub node_networks: List<NodeNetworkResource>,
 }
 
-/// `NodeCpuResources` of the v1 contract.
+/// `NodeCpuResources` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodeCpuResources {
@@ -83,7 +83,7 @@ pub struct NodeCpuResources {
     pub reservable_cpu_cores: List<u16>,
 }
 
-/// `NodeMemoryResources` of the v1 contract.
+/// `NodeMemoryResources` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodeMemoryResources {
@@ -91,7 +91,7 @@ pub struct NodeMemoryResources {
     pub memory_mb: i64,
 }
 
-/// `NodeDiskResources` of the v1 contract.
+/// `NodeDiskResources` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodeDiskResources {
@@ -99,14 +99,14 @@ pub struct NodeDiskResources {
     pub disk_mb: i64,
 }
 
-/// `NodeProcessorResources` of the v1 contract.
+/// `NodeProcessorResources` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodeProcessorResources {
     pub topology: Option<NumaTopology>,
 }
 
-/// `NumaTopology` of the v1 contract.
+/// `NumaTopology` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NumaTopology {
@@ -117,7 +117,7 @@ pub struct NumaTopology {
     pub override_withold_compute: u64,
 }
 
-/// `NumaCore` of the v1 contract.
+/// `NumaCore` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NumaCore {
@@ -134,7 +134,7 @@ pub struct NumaCore {
     pub guess_speed: u64,
 }
 
-/// `NodeNetworkResource` of the v1 contract.
+/// `NodeNetworkResource` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodeNetworkResource {
@@ -145,7 +145,7 @@ pub struct NodeNetworkResource {
     pub addresses: List<NodeNetworkAddress>,
 }
 
-/// `NodeNetworkAddress` of the v1 contract.
+/// `NodeNetworkAddress` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodeNetworkAddress {
@@ -156,7 +156,7 @@ pub struct NodeNetworkAddress {
     pub gateway: String,
 }
 
-/// `NodeReservedResources` of the v1 contract.
+/// `NodeReservedResources` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodeReservedResources {
@@ -166,7 +166,7 @@ pub struct NodeReservedResources {
     pub networks: NodeReservedNetworkResources,
 }
 
-/// `NodeReservedCpuResources` of the v1 contract.
+/// `NodeReservedCpuResources` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodeReservedCpuResources {
@@ -174,7 +174,7 @@ pub struct NodeReservedCpuResources {
     pub reserved_cpu_cores: List<u16>,
 }
 
-/// `NodeReservedMemoryResources` of the v1 contract.
+/// `NodeReservedMemoryResources` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodeReservedMemoryResources {
@@ -182,7 +182,7 @@ pub struct NodeReservedMemoryResources {
     pub memory_mb: u64,
 }
 
-/// `NodeReservedDiskResources` of the v1 contract.
+/// `NodeReservedDiskResources` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodeReservedDiskResources {
@@ -190,14 +190,14 @@ pub struct NodeReservedDiskResources {
     pub disk_mb: u64,
 }
 
-/// `NodeReservedNetworkResources` of the v1 contract.
+/// `NodeReservedNetworkResources` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodeReservedNetworkResources {
     pub reserved_host_ports: String,
 }
 
-/// `DrainStrategy` of the v1 contract.
+/// `DrainStrategy` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct DrainStrategy {
@@ -207,7 +207,7 @@ pub struct DrainStrategy {
     pub started_at: Timestamp,
 }
 
-/// `NodeEvent` of the v1 contract.
+/// `NodeEvent` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodeEvent {
@@ -218,7 +218,7 @@ pub struct NodeEvent {
     pub create_index: u64,
 }
 
-/// `DriverInfo` of the v1 contract.
+/// `DriverInfo` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct DriverInfo {
@@ -229,7 +229,7 @@ pub struct DriverInfo {
     pub update_time: Timestamp,
 }
 
-/// `HostVolumeInfo` of the v1 contract.
+/// `HostVolumeInfo` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct HostVolumeInfo {
@@ -240,7 +240,7 @@ pub struct HostVolumeInfo {
     pub name: String,
 }
 
-/// `HostNetworkInfo` of the v1 contract.
+/// `HostNetworkInfo` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct HostNetworkInfo {
@@ -251,7 +251,7 @@ pub struct HostNetworkInfo {
     pub reserved_ports: String,
 }
 
-/// `CSIInfo` of the v1 contract.
+/// `CSIInfo` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct CSIInfo {
@@ -272,7 +272,7 @@ pub struct CSIInfo {
     pub provider_version: String,
 }
 
-/// `CSIControllerInfo` of the v1 contract.
+/// `CSIControllerInfo` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct CSIControllerInfo {
@@ -290,7 +290,7 @@ pub struct CSIControllerInfo {
     pub supports_get: bool,
 }
 
-/// `CSINodeInfo` of the v1 contract.
+/// `CSINodeInfo` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct CSINodeInfo {
@@ -304,14 +304,14 @@ pub struct CSINodeInfo {
     pub supports_condition: bool,
 }
 
-/// `CSITopology` of the v1 contract.
+/// `CSITopology` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct CSITopology {
     pub segments: Map<String, String>,
 }
 
-/// `DrainMetadata` of the v1 contract.
+/// `DrainMetadata` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct DrainMetadata {

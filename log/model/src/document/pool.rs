@@ -5,7 +5,7 @@ use crate::codec::compiled_once;
 
 compiled_once! { NodePool }
 
-/// `NodePool` of the v1 contract.
+/// `NodePool` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase", remote = "Self")]
 pub struct NodePool {
@@ -21,7 +21,7 @@ pub struct NodePool {
     pub hash: Bytes,
 }
 
-/// `NodePoolSchedulerConfiguration` of the v1 contract: what differs in this pool from the cluster's own.
+/// `NodePoolSchedulerConfiguration` of Nomad's API: what differs in this pool from the cluster's own.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodePoolSchedulerConfiguration {

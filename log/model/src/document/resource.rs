@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use super::shape::{List, Map, is_zero};
 use super::task::{Affinity, Constraint};
 
-/// `Resources` of the v1 contract.
+/// `Resources` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Resources {
@@ -26,7 +26,7 @@ pub struct Resources {
     pub iops: Option<i64>,
 }
 
-/// `NetworkResource` of the v1 contract. Zero fields are left out.
+/// `NetworkResource` of Nomad's API. Zero fields are left out.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NetworkResource {
@@ -52,7 +52,7 @@ pub struct NetworkResource {
     pub cni: Option<CNIConfig>,
 }
 
-/// `DNSConfig` of the v1 contract.
+/// `DNSConfig` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct DNSConfig {
@@ -61,7 +61,7 @@ pub struct DNSConfig {
     pub options: List<String>,
 }
 
-/// `Port` of the v1 contract. Zero fields are left out.
+/// `Port` of Nomad's API. Zero fields are left out.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Port {
@@ -77,14 +77,14 @@ pub struct Port {
     pub ignore_collision: bool,
 }
 
-/// `CNIConfig` of the v1 contract.
+/// `CNIConfig` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct CNIConfig {
     pub args: Map<String, String>,
 }
 
-/// `RequestedDevice` of the v1 contract.
+/// `RequestedDevice` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct RequestedDevice {
@@ -94,7 +94,7 @@ pub struct RequestedDevice {
     pub affinities: List<Affinity>,
 }
 
-/// `NUMAResource` of the v1 contract.
+/// `NUMAResource` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NUMAResource {
@@ -102,7 +102,7 @@ pub struct NUMAResource {
     pub devices: List<String>,
 }
 
-/// `NodeDeviceResource` of the v1 contract.
+/// `NodeDeviceResource` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodeDeviceResource {
@@ -114,7 +114,7 @@ pub struct NodeDeviceResource {
     pub attributes: Map<String, Attribute>,
 }
 
-/// `NodeDevice` of the v1 contract.
+/// `NodeDevice` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodeDevice {
@@ -125,7 +125,7 @@ pub struct NodeDevice {
     pub locality: Option<NodeDeviceLocality>,
 }
 
-/// `NodeDeviceLocality` of the v1 contract.
+/// `NodeDeviceLocality` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodeDeviceLocality {
@@ -133,7 +133,7 @@ pub struct NodeDeviceLocality {
     pub pci_bus_id: String,
 }
 
-/// `Attribute` of the v1 contract.
+/// `Attribute` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Attribute {

@@ -3,7 +3,7 @@ use serde_json::Value;
 
 use super::shape::{Map, is_zero};
 
-/// `ScalingPolicy` of the v1 contract.
+/// `ScalingPolicy` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ScalingPolicy {
@@ -22,7 +22,7 @@ pub struct ScalingPolicy {
     pub modify_index: u64,
 }
 
-/// `ScalingEvent` of the v1 contract: a line of a group's scaling history.
+/// `ScalingEvent` of Nomad's API: a line of a group's scaling history.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ScalingEvent {

@@ -4,7 +4,7 @@ use super::consul::ConsulConnect;
 use super::shape::{Duration, List, Map, is_zero};
 use super::task::WorkloadIdentity;
 
-/// `Service` of the v1 contract.
+/// `Service` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Service {
@@ -32,7 +32,7 @@ pub struct Service {
     pub namespace: String,
 }
 
-/// `ServiceCheck` of the v1 contract.
+/// `ServiceCheck` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ServiceCheck {
@@ -71,7 +71,7 @@ pub struct ServiceCheck {
     pub on_update: String,
 }
 
-/// `CheckRestart` of the v1 contract.
+/// `CheckRestart` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct CheckRestart {
@@ -80,7 +80,7 @@ pub struct CheckRestart {
     pub ignore_warnings: bool,
 }
 
-/// `ServiceWeights` of the v1 contract.
+/// `ServiceWeights` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ServiceWeights {

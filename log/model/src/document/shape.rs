@@ -1,4 +1,4 @@
-//! The shapes of the contract that differ from Rust's own: lists and maps that are null when empty,
+//! The shapes of Nomad's API that differ from Rust's own: lists and maps that are null when empty,
 //! durations as nanoseconds, timestamps as RFC 3339 (binary in msgpack), bytes as base64 (raw in msgpack).
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use serde::ser::{Serialize, Serializer};
 
 pub use super::timestamp::Timestamp;
 
-/// True for what the contract leaves out: zero, empty, unset.
+/// True for what Nomad leaves out: zero, empty, unset.
 pub fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

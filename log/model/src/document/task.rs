@@ -3,7 +3,7 @@ use serde_json::Value;
 
 use super::shape::{Duration, List, Map, is_zero};
 
-/// `Constraint` of the v1 contract.
+/// `Constraint` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Constraint {
@@ -12,7 +12,7 @@ pub struct Constraint {
     pub operand: String,
 }
 
-/// `Affinity` of the v1 contract.
+/// `Affinity` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Affinity {
@@ -22,7 +22,7 @@ pub struct Affinity {
     pub weight: Option<i8>,
 }
 
-/// `TaskLifecycle` of the v1 contract.
+/// `TaskLifecycle` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct TaskLifecycle {
@@ -30,7 +30,7 @@ pub struct TaskLifecycle {
     pub sidecar: bool,
 }
 
-/// `LogConfig` of the v1 contract.
+/// `LogConfig` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct LogConfig {
@@ -42,7 +42,7 @@ pub struct LogConfig {
     pub disabled: Option<bool>,
 }
 
-/// `VolumeMount` of the v1 contract.
+/// `VolumeMount` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct VolumeMount {
@@ -54,7 +54,7 @@ pub struct VolumeMount {
     pub se_linux_label: Option<String>,
 }
 
-/// `WorkloadIdentity` of the v1 contract.
+/// `WorkloadIdentity` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct WorkloadIdentity {
@@ -71,7 +71,7 @@ pub struct WorkloadIdentity {
     pub extra_claims: List<String>,
 }
 
-/// `RestartPolicy` of the v1 contract.
+/// `RestartPolicy` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct RestartPolicy {
@@ -82,7 +82,7 @@ pub struct RestartPolicy {
     pub render_templates: Option<bool>,
 }
 
-/// `TaskArtifact` of the v1 contract.
+/// `TaskArtifact` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct TaskArtifact {
@@ -95,7 +95,7 @@ pub struct TaskArtifact {
     pub chown: bool,
 }
 
-/// `Vault` of the v1 contract.
+/// `Vault` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Vault {
@@ -111,7 +111,7 @@ pub struct Vault {
     pub allow_token_expiration: Option<bool>,
 }
 
-/// `Template` of the v1 contract.
+/// `Template` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Template {
@@ -134,7 +134,7 @@ pub struct Template {
     pub err_missing_key: Option<bool>,
 }
 
-/// `ChangeScript` of the v1 contract.
+/// `ChangeScript` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ChangeScript {
@@ -145,7 +145,7 @@ pub struct ChangeScript {
     pub run_on_first_render: Option<bool>,
 }
 
-/// `WaitConfig` of the v1 contract.
+/// `WaitConfig` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct WaitConfig {
@@ -153,14 +153,14 @@ pub struct WaitConfig {
     pub max: Option<Duration>,
 }
 
-/// `DispatchPayloadConfig` of the v1 contract.
+/// `DispatchPayloadConfig` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct DispatchPayloadConfig {
     pub file: String,
 }
 
-/// `TaskCSIPluginConfig` of the v1 contract.
+/// `TaskCSIPluginConfig` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct TaskCSIPluginConfig {
@@ -173,7 +173,7 @@ pub struct TaskCSIPluginConfig {
     pub health_timeout: Duration,
 }
 
-/// `Secret` of the v1 contract.
+/// `Secret` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Secret {
@@ -184,7 +184,7 @@ pub struct Secret {
     pub env: Map<String, String>,
 }
 
-/// `Action` of the v1 contract.
+/// `Action` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Action {
@@ -193,7 +193,7 @@ pub struct Action {
     pub args: List<String>,
 }
 
-/// `Spread` of the v1 contract.
+/// `Spread` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Spread {
@@ -202,7 +202,7 @@ pub struct Spread {
     pub spread_target: List<SpreadTarget>,
 }
 
-/// `SpreadTarget` of the v1 contract.
+/// `SpreadTarget` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct SpreadTarget {
@@ -210,7 +210,7 @@ pub struct SpreadTarget {
     pub percent: u8,
 }
 
-/// `VolumeRequest` of the v1 contract.
+/// `VolumeRequest` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct VolumeRequest {
@@ -226,7 +226,7 @@ pub struct VolumeRequest {
     pub per_alloc: bool,
 }
 
-/// `CSIMountOptions` of the v1 contract.
+/// `CSIMountOptions` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct CSIMountOptions {
@@ -235,7 +235,7 @@ pub struct CSIMountOptions {
     pub mount_flags: List<String>,
 }
 
-/// `DisconnectStrategy` of the v1 contract.
+/// `DisconnectStrategy` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct DisconnectStrategy {
@@ -245,7 +245,7 @@ pub struct DisconnectStrategy {
     pub reconcile: Option<String>,
 }
 
-/// `ReschedulePolicy` of the v1 contract.
+/// `ReschedulePolicy` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ReschedulePolicy {
@@ -257,7 +257,7 @@ pub struct ReschedulePolicy {
     pub unlimited: Option<bool>,
 }
 
-/// `EphemeralDisk` of the v1 contract.
+/// `EphemeralDisk` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct EphemeralDisk {
@@ -267,7 +267,7 @@ pub struct EphemeralDisk {
     pub size_mb: Option<i64>,
 }
 
-/// `MigrateStrategy` of the v1 contract.
+/// `MigrateStrategy` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct MigrateStrategy {

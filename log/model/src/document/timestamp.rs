@@ -6,7 +6,7 @@ use serde::ser::{Serialize, Serializer};
 /// Seconds from the year 1, where Go's clock begins, to 1970.
 const YEAR_ONE_TO_UNIX: i64 = 62_135_596_800;
 
-/// A moment in UTC as the contract writes it. `None` is Go's zero time, `0001-01-01T00:00:00Z`.
+/// A moment in UTC as Nomad's API writes it. `None` is Go's zero time, `0001-01-01T00:00:00Z`.
 ///
 /// RFC 3339 text in JSON; in msgpack the 15 bytes of Go's binary form.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

@@ -7,7 +7,7 @@ use crate::codec::compiled_once;
 
 compiled_once! { CSIVolume HostVolume }
 
-/// `CSIVolume` of the v1 contract, as it is registered. What follows from nodes and allocations (plugins, claims) is
+/// `CSIVolume` of Nomad's API, as it is registered. What follows from nodes and allocations (plugins, claims) is
 /// not a part of it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase", remote = "Self")]
@@ -38,7 +38,7 @@ pub struct CSIVolume {
     pub plugin_id: String,
 }
 
-/// `CSITopologyRequest` of the v1 contract.
+/// `CSITopologyRequest` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct CSITopologyRequest {
@@ -46,7 +46,7 @@ pub struct CSITopologyRequest {
     pub preferred: List<CSITopology>,
 }
 
-/// `CSIVolumeCapability` of the v1 contract.
+/// `CSIVolumeCapability` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct CSIVolumeCapability {
@@ -54,7 +54,7 @@ pub struct CSIVolumeCapability {
     pub attachment_mode: String,
 }
 
-/// `HostVolume` of the v1 contract: one that was made on a node, not one of its configuration.
+/// `HostVolume` of Nomad's API: one that was made on a node, not one of its configuration.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase", remote = "Self")]
 pub struct HostVolume {
@@ -79,7 +79,7 @@ pub struct HostVolume {
     pub state: String,
 }
 
-/// `HostVolumeCapability` of the v1 contract.
+/// `HostVolumeCapability` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct HostVolumeCapability {

@@ -4,7 +4,7 @@ use base::Time;
 use rkyv::{Archive, Deserialize, Serialize};
 
 use super::Doc;
-use crate::noun::{AllocId, ClientStatus, DeploymentId, Desired, EvalId, JobKey, NodeId};
+use crate::object::{AllocId, ClientStatus, DeploymentId, Desired, EvalId, JobKey, NodeId};
 
 /// Placements of one group by one plan, as columns.
 #[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
@@ -84,7 +84,7 @@ pub struct AllocTransitionRequested {
     pub no_shutdown_delay: bool,
     /// Replace what failed, whatever its policy says.
     pub force_reschedule: bool,
-    /// Nothing is to take its place.
+    /// No replacement is placed.
     pub disable_placement: bool,
     pub cause: String,
 }
@@ -96,7 +96,7 @@ pub struct AllocsPreempted {
     pub by: AllocId,
 }
 
-/// Somebody who knows said how allocations of a deployment are.
+/// An operator set the health of allocations of a deployment.
 #[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
 pub struct AllocHealthSet {
     pub deployment: DeploymentId,

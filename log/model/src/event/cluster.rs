@@ -4,7 +4,7 @@ use base::{Index, Uuid};
 use rkyv::{Archive, Deserialize, Serialize};
 
 use super::Doc;
-use crate::noun::VolumeKey;
+use crate::object::VolumeKey;
 use crate::operator::{Autopilot, SchedulerRules};
 
 /// The cluster began.

@@ -3,7 +3,7 @@
 use base::Duration;
 use rkyv::{Archive, Deserialize, Serialize};
 
-use crate::noun::{DeploymentId, DeploymentStatus, JobKey};
+use crate::object::{DeploymentId, DeploymentStatus, JobKey};
 
 /// A plan began to bring the version into being. Its placements follow in the same batch.
 #[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]

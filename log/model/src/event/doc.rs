@@ -1,7 +1,7 @@
 use rkyv::{Archive, Deserialize, Serialize};
 use serde::de::DeserializeOwned;
 
-use crate::sparse;
+use crate::partial;
 
 /// A document as self-describing msgpack: unknown fields are skipped, missing ones take their zero value, and those
 /// that have it are left out.
@@ -12,7 +12,7 @@ pub struct Doc(pub Vec<u8>);
 
 impl Doc {
     pub fn of<T: serde::Serialize>(document: &T) -> Doc {
-        Doc(sparse::to_vec(document).expect("documents hold only what msgpack can write"))
+        Doc(partial::to_vec(document).expect("documents hold only what msgpack can write"))
     }
 
     /// # Panics

@@ -4,7 +4,7 @@ use base::{Index, Time};
 use rkyv::{Archive, Deserialize, Serialize};
 
 use super::Doc;
-use crate::noun::{DeploymentId, EvalId, EvalStatus, JobKey, JobType, NodeId, Trigger};
+use crate::object::{DeploymentId, EvalId, EvalStatus, JobKey, JobType, NodeId, Trigger};
 
 #[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
 pub struct EvalCreated {

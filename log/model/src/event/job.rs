@@ -4,7 +4,7 @@ use base::Time;
 use rkyv::{Archive, Deserialize, Serialize};
 
 use super::Doc;
-use crate::noun::JobKey;
+use crate::object::JobKey;
 
 #[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
 pub struct JobRegistered {
@@ -43,7 +43,7 @@ pub struct JobLaunched {
     pub forced: bool,
 }
 
-/// Somebody set the count of a group, or told why it stays: a line of the group's history.
+/// The count of a group was set, or a note was added on why it stays: an entry of the group's scaling history.
 #[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
 pub struct JobScaled {
     pub key: JobKey,

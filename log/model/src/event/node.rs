@@ -5,9 +5,9 @@ use rkyv::{Archive, Deserialize, Serialize};
 
 use super::Doc;
 use crate::document::NodeEvent;
-use crate::noun::{DrainStatus, Eligibility, NodeId, NodeStatus};
+use crate::object::{DrainStatus, Eligibility, NodeId, NodeStatus};
 
-/// A node nobody knew introduced itself.
+/// A new node registered.
 #[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
 pub struct NodeRegistered {
     pub node: NodeId,
@@ -51,13 +51,13 @@ pub struct NodeDeregistered {
     pub node: NodeId,
 }
 
-/// The node told how its allocations are: what it says from here on is newer than its silence.
+/// The node reported its allocations: what it reports from here on is newer than its silence.
 #[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
 pub struct NodeAllocsReported {
     pub node: NodeId,
 }
 
-/// A node is to be emptied, and takes nothing new.
+/// A node is to be drained, and takes nothing new.
 #[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
 pub struct NodeDrainStarted {
     pub node: NodeId,
@@ -65,7 +65,7 @@ pub struct NodeDrainStarted {
     pub message: NodeMessage,
 }
 
-/// How it is to be emptied is another now.
+/// The drain was changed.
 #[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
 pub struct NodeDrainUpdated {
     pub node: NodeId,
@@ -73,7 +73,7 @@ pub struct NodeDrainUpdated {
     pub message: NodeMessage,
 }
 
-/// The node is empty, or is not to be emptied any more.
+/// The drain is complete, or was canceled.
 #[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
 pub struct NodeDrainEnded {
     pub node: NodeId,
@@ -86,7 +86,7 @@ pub struct NodeDrainEnded {
     pub message: NodeMessage,
 }
 
-/// How a node is to be emptied.
+/// How a node is to be drained.
 #[derive(
     Clone, Debug, PartialEq, Default, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize,
 )]

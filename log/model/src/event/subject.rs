@@ -1,6 +1,6 @@
 use std::slice;
 
-use crate::noun::{AllocId, DeploymentId, EvalId, JobKey, NodeId};
+use crate::object::{AllocId, DeploymentId, EvalId, JobKey, NodeId};
 
 /// Which kind of object an event is about. Numbers stand in the log and are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -28,7 +28,7 @@ use openraft::raft::{
 };
 
 use crate::config::{Entry, LogId, Types, Vote};
-use crate::stored;
+use crate::formats;
 use read::{Fields, read, wrong};
 
 pub const VERSION: u8 = 1;
@@ -50,7 +50,7 @@ pub const CHUNKS_BYTES_MAX: usize = 1 << 20;
 const CHUNK_ID: usize = 16;
 /// An entry beside its payload: kind (1), term (8), length (4).
 const ENTRY: usize = 13;
-/// A vote, as [`stored::vote_bytes`] makes it.
+/// A vote, as [`formats::vote_bytes`] makes it.
 const VOTE: usize = 17;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -119,7 +119,7 @@ pub(crate) struct Append {
 /// The bytes are not a message for this server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Malformed {
-    #[error("the message is of version {0}: this server speaks version {VERSION}")]
+    #[error("the message is of version {0}: this server supports version {VERSION}")]
     Version(u8),
     #[error("the message is meant for server {meant}: this is server {here}")]
     Misdirected { meant: u64, here: u64 },
@@ -200,12 +200,12 @@ impl Message {
         match self {
             Message::Append(append) => write_append(append, out),
             Message::Vote(request) | Message::PreVote(request) => {
-                out.put_slice(&stored::vote_bytes(&request.vote));
+                out.put_slice(&formats::vote_bytes(&request.vote));
                 put_id(out, request.last_log_id);
                 out.put_u8(u8::from(request.leadership_transfer));
             }
             Message::Transfer(request) => {
-                out.put_slice(&stored::vote_bytes(request.from_leader()));
+                out.put_slice(&formats::vote_bytes(request.from_leader()));
                 out.put_u64_le(*request.to_node_id());
                 put_id(out, request.last_log_id().copied());
             }
@@ -222,16 +222,16 @@ impl Message {
                 AppendEntriesResponse::Conflict => out.put_u8(2),
                 AppendEntriesResponse::HigherVote(vote) => {
                     out.put_u8(3);
-                    out.put_slice(&stored::vote_bytes(&vote));
+                    out.put_slice(&formats::vote_bytes(&vote));
                 }
             },
             Message::Voted(answer) => {
-                out.put_slice(&stored::vote_bytes(&answer.vote));
+                out.put_slice(&formats::vote_bytes(&answer.vote));
                 out.put_u8(u8::from(answer.vote_granted));
                 put_id(out, answer.last_log_id);
             }
             Message::Offer(offer) => {
-                out.put_slice(&stored::vote_bytes(&offer.vote));
+                out.put_slice(&formats::vote_bytes(&offer.vote));
                 put_bytes(out, offer.address.as_bytes());
                 put_picture(out, &offer.picture);
             }
@@ -239,7 +239,7 @@ impl Message {
                 put_chunk_ids(out, &chunks);
                 out.put_u64_le(offset);
             }
-            Message::Installed(vote) => out.put_slice(&stored::vote_bytes(&vote)),
+            Message::Installed(vote) => out.put_slice(&formats::vote_bytes(&vote)),
             Message::Image(picture) => {
                 out.put_u8(u8::from(picture.is_some()));
                 picture.iter().for_each(|picture| put_picture(out, picture));
@@ -282,12 +282,12 @@ impl Message {
 }
 
 fn write_append(append: Append, out: &mut Vec<u8>) {
-    out.put_slice(&stored::vote_bytes(&append.vote));
+    out.put_slice(&formats::vote_bytes(&append.vote));
     put_id(out, append.previous);
     put_id(out, append.committed);
     out.put_u32_le(append.entries.len() as u32);
     for entry in append.entries {
-        let entry = stored::stored_entry(entry);
+        let entry = formats::stored_entry(entry);
         let (kind, payload) = match entry.payload {
             store::Payload::Blank => (0, Bytes::new()),
             store::Payload::Batch(batch) => (1, batch.bytes().clone()),
@@ -302,7 +302,7 @@ fn write_append(append: Append, out: &mut Vec<u8>) {
 fn put_id(out: &mut Vec<u8>, id: Option<LogId>) {
     out.put_u8(u8::from(id.is_some()));
     if let Some(id) = id {
-        let id = stored::stored_id(&id);
+        let id = formats::stored_id(&id);
         out.put_u64_le(id.index);
         out.put_u64_le(id.term);
     }

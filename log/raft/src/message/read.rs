@@ -10,7 +10,7 @@ use openraft::{EntryPayload, LogIdOptionExt};
 
 use super::{Append, CHUNK_ID, ENTRIES_MAX, Malformed, Message, Offer, Picture, VOTE, WANTED_MAX};
 use crate::config::{Data, Entry, LogId, Types, Vote};
-use crate::stored;
+use crate::formats;
 
 /// A log of a million entries a second reaches it after 146,000 years: who says more would have indexes overflow.
 const INDEX_MAX: u64 = 1 << 62;
@@ -77,7 +77,7 @@ fn read_append(fields: &mut Fields) -> Result<Append, Malformed> {
     if count > ENTRIES_MAX {
         return Err(wrong(format!("{count} entries are more than {ENTRIES_MAX}")));
     }
-    let mut term = previous.map_or(0, |previous| stored::stored_id(&previous).term);
+    let mut term = previous.map_or(0, |previous| formats::stored_id(&previous).term);
     let mut entries = Vec::with_capacity(count);
     for index in (0..count as u64).map(|nth| previous.next_index().saturating_add(nth)) {
         let (kind, next) = (fields.u8()?, fields.u64()?);
@@ -92,10 +92,10 @@ fn read_append(fields: &mut Fields) -> Result<Append, Malformed> {
                 let batch = EncodedBatch::check(payload).map_err(wrong_in("a batch"))?;
                 EntryPayload::Normal(Data::logged(batch))
             }
-            2 => EntryPayload::Membership(stored::membership(&payload).map_err(wrong_in("the members"))?),
+            2 => EntryPayload::Membership(formats::membership(&payload).map_err(wrong_in("the members"))?),
             _ => return Err(wrong(format!("an entry of kind {kind} is not known"))),
         };
-        entries.push(Entry { log_id: stored::log_id(store::LogId { index, term }), payload });
+        entries.push(Entry { log_id: formats::log_id(store::LogId { index, term }), payload });
     }
     Ok(Append { vote, previous, committed, entries })
 }
@@ -164,7 +164,7 @@ impl Fields {
         }
         let chain = if self.bool()? { Some(Chain(self.array()?)) } else { None };
         let members = self.bytes()?;
-        stored::image_members(&members).map_err(wrong_in("the members"))?;
+        formats::image_members(&members).map_err(wrong_in("the members"))?;
         Ok(Picture { meta: ImageMeta { last, index, members, chain }, chunks: self.chunk_ids()? })
     }
 
@@ -187,11 +187,11 @@ impl Fields {
             return Ok(None);
         }
         let (index, term) = (self.index()?, self.u64()?);
-        Ok(Some(stored::log_id(store::LogId { index, term })))
+        Ok(Some(formats::log_id(store::LogId { index, term })))
     }
 
     fn any_vote(&mut self) -> Result<Vote, Malformed> {
-        stored::vote(&self.take(VOTE)?).map_err(wrong_in("the vote"))
+        formats::vote(&self.take(VOTE)?).map_err(wrong_in("the vote"))
     }
 
     /// A vote that was won, or one that is asked for.

@@ -133,7 +133,7 @@ fn picture() -> Picture {
     let meta = ImageMeta {
         last: store::LogId { index: 9, term: 2 },
         index: Index(5),
-        members: stored::image_members_bytes(&members),
+        members: formats::image_members_bytes(&members),
         chain: Some(Chain([7; 16])),
     };
     Picture { meta, chunks: vec![ChunkId([1; 16]), ChunkId([2; 16])] }
@@ -162,7 +162,7 @@ fn append() -> Append {
 }
 
 fn id(index: u64, term: u64) -> LogId {
-    stored::log_id(store::LogId { index, term })
+    formats::log_id(store::LogId { index, term })
 }
 
 fn vote(term: u64, committed: bool) -> Vote {

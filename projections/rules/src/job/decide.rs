@@ -20,7 +20,7 @@ pub struct Deregister {
     pub no_shutdown_delay: bool,
 }
 
-/// A job, canonical and valid as far as can be told without state.
+/// Registers a job that is canonical and valid as far as can be checked without the state.
 pub fn register(state: &State, ctx: &mut Context, request: &RegisterJob) -> Result<Decision, Rejection> {
     if state.scheduler().is_some_and(|rules| rules.reject_job_registration) {
         return Err(Rejection::RegistrationDisabled);

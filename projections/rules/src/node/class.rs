@@ -4,7 +4,7 @@ use model::document::Node;
 ///
 /// Two nodes of one class answer every constraint alike, unless it looks at a `unique.` key.
 ///
-/// Source: the representation on the wire is `v1:<decimal u64>`; only equality matters.
+/// Nomad's form is `v1:<decimal u64>`; only equality matters.
 pub fn computed_class(node: &Node) -> String {
     let mut hasher = blake3::Hasher::new();
     let mut part = |text: &str| {
@@ -22,7 +22,7 @@ pub fn computed_class(node: &Node) -> String {
         }
     }
     for (name, driver) in &node.drivers {
-        // Not in the reference's class, though its constraint checker remembers drivers by class.
+        // Nomad leaves drivers out of the class, though its constraint checker caches them by class.
         part(name);
         part(if driver.detected && driver.healthy { "healthy" } else { "unhealthy" });
     }

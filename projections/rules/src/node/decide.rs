@@ -17,13 +17,13 @@ use crate::decision::{Context, Decision};
 use crate::eval::{self, created};
 use crate::pool;
 
-/// A node tells who it is. Whatever it claims, its status does not move by this.
+/// A node registers. Whatever status it claims, a registration does not change its status.
 pub fn register(state: &State, ctx: &mut Context, document: &Node) -> Result<Decision, Rejection> {
     let node = checked_id(document)?;
     let secret = secret_hash(&document.secret_id);
     let described = described(document);
     let class = computed_class(&described);
-    let pool = pool::brought(state, &described.node_pool).map(Event::from);
+    let pool = pool::created_by_node(state, &described.node_pool).map(Event::from);
     let Some(row) = state.nodes.find(node) else {
         let document = Doc::of(&described);
         let registered = NodeRegistered { node, document, computed_class: class, secret_hash: secret };
@@ -44,8 +44,8 @@ pub fn register(state: &State, ctx: &mut Context, document: &Node) -> Result<Dec
     Ok(Decision::of(events))
 }
 
-/// A heartbeat. `ready` is granted only if nothing the node runs can be older than what was decided meanwhile;
-/// a steady heartbeat changes nothing and writes nothing.
+/// A heartbeat. The node becomes `ready` only after it has reported its allocations since it was last silent; a
+/// heartbeat that changes no status writes nothing.
 pub fn update_status(
     state: &State,
     ctx: &mut Context,
@@ -63,7 +63,7 @@ pub fn update_status(
     let hot = state.nodes.hot(row);
     let unsettled = has_unended_allocs(state, row) && hot.allocs_reported <= hot.silent_since;
     let to = match (hot.status, claimed) {
-        // Work must not reach a node before it has said what it already runs.
+        // A node gets no work before it has reported what it already runs.
         (NodeStatus::Disconnected, NodeStatus::Ready) => NodeStatus::Initializing,
         (NodeStatus::Initializing | NodeStatus::Down, NodeStatus::Ready) if unsettled => {
             NodeStatus::Initializing
@@ -74,23 +74,22 @@ pub fn update_status(
     let message = back.then(|| NodeMessage::new("Cluster", "Node reregistered by heartbeat", ctx.time));
     let mut decision = change_status(state, ctx, row, hot, to, message);
     if hot.status.is_silent() && to == NodeStatus::Initializing {
-        decision.events.extend(to_be_told(state, row));
+        decision.events.extend(still_believed_running(state, row));
     }
     Ok(decision)
 }
 
-/// Nobody looked while the node was silent, so what runs there is still believed to run, and a node does not
-/// repeat what it was acknowledged. It does for what the servers say they lost sight of: else it would wait for
-/// ever to be ready.
-fn to_be_told(state: &State, row: NodeRow) -> Option<Event> {
+/// While the node was silent its allocations stayed `running`, and a node does not repeat a report that was
+/// acknowledged. Marked `unknown` they are reported again; otherwise the node would never become ready.
+fn still_believed_running(state: &State, row: NodeRow) -> Option<Event> {
     let allocs = state.nodes.load(row).allocs.iter().map(|alloc| state.allocs.get(*alloc));
-    // What has not begun yet is told when it does.
+    // What has not started yet is reported when it does.
     let believed = allocs.filter(|alloc| !alloc.is_stopping() && alloc.client == ClientStatus::Running);
     let allocs: Vec<AllocId> = believed.map(|alloc| alloc.id).collect();
     (!allocs.is_empty()).then(|| AllocsMarkedUnknown { allocs, follow_up: None }.into())
 }
 
-/// The node was silent for its whole time to live. It is given up, unless something there may wait for its return.
+/// No heartbeat came within the TTL. The node is down, or disconnected if an allocation there may wait for its return.
 pub fn miss_heartbeat(state: &State, ctx: &mut Context, node: NodeId) -> Result<Decision, Rejection> {
     let row = known(state, node)?;
     let hot = state.nodes.hot(row);
@@ -171,12 +170,12 @@ fn change_status(
     Decision::of(events)
 }
 
-/// Source: control-plane reference, node evaluations.
+/// Which changes of status need the jobs on the node to be evaluated, as in Nomad.
 fn change_needs_evals(from: NodeStatus, to: NodeStatus) -> bool {
     match (from, to) {
         (_, NodeStatus::Down | NodeStatus::Disconnected) | (NodeStatus::Disconnected, _) => true,
         (NodeStatus::Initializing | NodeStatus::Down, NodeStatus::Ready) => true,
-        // Ours: the way back from `down` may lead over `initializing`.
+        // Not in Nomad: the way back from `down` may lead over `initializing`.
         (NodeStatus::Down, NodeStatus::Initializing) => true,
         (NodeStatus::Initializing | NodeStatus::Ready, NodeStatus::Initializing)
         | (NodeStatus::Ready, NodeStatus::Ready) => false,

@@ -1,4 +1,5 @@
-//! Emptying nodes: what was ordered, and what is due for it. The leader's watcher only says when to look.
+//! Draining nodes: what an operator orders, and what is due for it. The leader's drain controller only says when to
+//! look.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,15 +19,13 @@ use super::decide::{known, node_evals, set_eligibility};
 use crate::decision::{Context, Decision};
 use crate::eval::{self, created};
 
-/// Of its own subsystem, in a node's list.
+/// The subsystem that the messages of a drain name in a node's event list.
 const SUBSYSTEM: &str = "Drain";
 
 /// Moved at once of a group that does not say how many.
 const MAX_PARALLEL: i64 = 1;
 
-/// Orders a node to be emptied, orders it otherwise, or calls it off.
-///
-/// Source: control-plane reference, Node.UpdateDrain.
+/// Starts a drain, changes the one that is under way, or cancels it.
 pub fn set(
     state: &State,
     ctx: &mut Context,
@@ -72,8 +71,6 @@ fn order(wish: DrainWish, now: Time, meta: Vec<(String, String)>, accessor: Stri
 }
 
 /// Does what is due: moves as many allocations as their groups can spare, or ends the drain.
-///
-/// Source: control-plane reference, node drainer.
 pub fn advance(state: &State, ctx: &mut Context, node: NodeId) -> Result<Decision, Rejection> {
     let row = known(state, node)?;
     let Some(drain) = state.nodes.cold(row).draining() else { return Ok(Decision::nothing()) };
@@ -130,7 +127,7 @@ fn spare(state: &State, job: JobRow, name: &str) -> usize {
     usize::try_from(allocs.filter(judged).count() as i64 - stay).unwrap_or(0)
 }
 
-/// Nobody told it yet to stop or to move.
+/// It was not asked yet to stop or to move.
 fn may_be_asked(alloc: &Alloc) -> bool {
     !alloc.is_stopping() && !alloc.transition.migrate
 }

@@ -8,7 +8,7 @@ use crate::decision::Decision;
 /// Sets the autopilot's configuration: `only_at` its modify index, zero while there is none.
 ///
 /// # Errors
-/// [`Rejection::AutopilotInvalid`]; [`Rejection::AutopilotIndexMismatch`] when somebody else was faster.
+/// [`Rejection::AutopilotInvalid`]; [`Rejection::AutopilotIndexMismatch`] when it was changed meanwhile.
 pub fn set_autopilot(
     operator: &Operator,
     rules: &Autopilot,
@@ -31,7 +31,7 @@ pub fn set_autopilot(
 /// Sets how the scheduler works: `only_at` the configuration's modify index, zero while there is none.
 ///
 /// # Errors
-/// [`Rejection::SchedulerIndexMismatch`] when somebody else was faster.
+/// [`Rejection::SchedulerIndexMismatch`] when it was changed meanwhile.
 pub fn set_scheduler(
     operator: &Operator,
     rules: &SchedulerRules,

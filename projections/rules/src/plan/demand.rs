@@ -34,7 +34,7 @@ pub(super) struct Port {
     pub may_collide: bool,
 }
 
-/// What a plan asks of each node, without the placements that nobody wants any more.
+/// What a plan needs on each node, without placements of a job that is not wanted any more.
 ///
 /// # Errors
 /// The plan is none: columns do not match, or an allocation is placed twice.

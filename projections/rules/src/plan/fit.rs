@@ -9,7 +9,7 @@ use state::volume::mounts;
 
 use super::demand::{Demand, Port};
 
-/// One node that a plan asks something of, in the newest state.
+/// One node that a plan uses, in the newest state.
 pub(super) struct Site<'s> {
     pub state: &'s State,
     pub row: NodeRow,
@@ -23,7 +23,7 @@ impl Site<'_> {
     /// Since `snapshot` only a node whose load changed is looked at closely: the plan saw the others as they are.
     ///
     /// # Errors
-    /// Why not, as the caller of the plan is told.
+    /// The reason, as the scheduler gets it.
     pub fn accepts(&self, demand: &Demand, snapshot: Index) -> Result<(), String> {
         let hot = self.state.nodes.hot(self.row);
         if demand.allocs == 0 {
@@ -36,7 +36,7 @@ impl Site<'_> {
         if hot.load_changed <= snapshot { Ok(()) } else { self.fits(demand) }
     }
 
-    /// Updates of what runs there need no node that takes work, but one that hears of them.
+    /// In-place updates need no node that takes work, but one that is in contact with the servers.
     fn keeps(&self, demand: &Demand) -> Result<(), String> {
         let status = self.state.nodes.hot(self.row).status;
         let mut updated = demand.updated.iter().filter_map(|id| self.state.allocs.lookup(*id));
@@ -91,7 +91,7 @@ impl Site<'_> {
         Ok(())
     }
 
-    /// Who wants to be the only writer of a volume finds no other one there.
+    /// A volume that a new allocation wants to write alone has no other writer there.
     fn written(&self, asked: &[(String, String)]) -> Result<(), String> {
         let conflict = || Err("conflicting claims for host volume with single-writer".to_string());
         let demands: BTreeSet<&(String, String)> = asked.iter().collect();
@@ -109,7 +109,7 @@ impl Site<'_> {
         if demands.len() < asked.len() || staying.any(writes) { conflict() } else { Ok(()) }
     }
 
-    /// Somebody who stays has the port on the same address.
+    /// An allocation that stays uses the port on the same address.
     fn has_taken(&self, asked: &Port) -> bool {
         let load = self.state.nodes.load(self.row);
         if !load.ports.contains(asked.number) {

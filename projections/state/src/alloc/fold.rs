@@ -9,7 +9,7 @@ use model::event::{
 use model::{AllocId, ClientStatus, DeploymentId, Desired, Given, Report, Template};
 
 use super::state::{Alloc, Health, KnownState, Transition};
-use crate::Kept;
+use crate::LazyDoc;
 use crate::job::JobVersion;
 use crate::moment::Moment;
 use crate::row::{AllocRow, JobRow};
@@ -22,10 +22,10 @@ impl State {
         let job = self.jobs.known(&event.key);
         let version =
             self.jobs.get(job).version(event.version).expect("placements name a kept version").clone();
-        let template: Kept<Template> = Kept::new(event.template.0.clone());
-        let metrics: Kept<AllocationMetric> = Kept::new(event.metrics.0.clone());
-        let untold: Kept<Report> = Kept::default();
-        let (nothing_given, nobody): (Kept<Given>, Arc<[AllocId]>) = (Kept::default(), Arc::default());
+        let template: LazyDoc<Template> = LazyDoc::new(event.template.0.clone());
+        let metrics: LazyDoc<AllocationMetric> = LazyDoc::new(event.metrics.0.clone());
+        let untold: LazyDoc<Report> = LazyDoc::default();
+        let (nothing_given, nobody): (LazyDoc<Given>, Arc<[AllocId]>) = (LazyDoc::default(), Arc::default());
         let (group, nothing): (Arc<str>, Arc<str>) = (event.group.as_str().into(), "".into());
         let width = template.ports.len();
         for (at_column, id) in event.ids.iter().enumerate() {
@@ -52,7 +52,7 @@ impl State {
                     .given
                     .get(at_column)
                     .filter(|given| !given.is_empty())
-                    .map_or_else(|| nothing_given.clone(), |given| Kept::new(given.0.clone())),
+                    .map_or_else(|| nothing_given.clone(), |given| LazyDoc::new(given.0.clone())),
                 states: Arc::default(),
                 previous,
                 next: None,
@@ -84,7 +84,7 @@ impl State {
         event: &AllocsUpdatedInPlace,
         delta: &mut Delta,
     ) {
-        let template: Kept<Template> = Kept::new(event.template.0.clone());
+        let template: LazyDoc<Template> = LazyDoc::new(event.template.0.clone());
         for row in self.alloc_rows(&event.allocs) {
             let job = self.allocs.get(row).job;
             let version: Arc<JobVersion> =
@@ -176,7 +176,7 @@ impl State {
         }
     }
 
-    /// The node's word moves only what a node knows; what is wanted of the allocation stays.
+    /// A report changes only what a node knows; the desired status stays.
     pub(crate) fn alloc_reported(&mut self, at: Moment, event: &AllocReported, delta: &mut Delta) {
         let row = self.allocs.find(event.alloc).expect("the report names a placed allocation");
         let verdict = self.allocs.get(row).health.healthy;
@@ -187,7 +187,7 @@ impl State {
             }
             alloc.client = event.to;
             alloc.client_description = event.description.as_str().into();
-            alloc.report = Kept::new(event.report.0.clone());
+            alloc.report = LazyDoc::new(event.report.0.clone());
             if let Some(health) = event.health {
                 alloc.health.judge(at, health.healthy, health.time);
             }
@@ -196,7 +196,7 @@ impl State {
             self.count_verdict(at, row, verdict, delta);
         }
         let node = self.allocs.get(row).node;
-        self.nodes.heard_of_allocs(at.index, node);
+        self.nodes.allocs_known_at(at.index, node);
         delta.capacity |= event.to.is_terminal();
     }
 

@@ -73,7 +73,7 @@ impl Policy {
         self.unlimited || self.attempts > 0
     }
 
-    /// RS-1. `failure` is when the allocation failed or was last heard.
+    /// The delay before the next attempt. `failure` is when the allocation failed or was last known to run.
     fn next_delay(&self, past: &[Past], failure: Time) -> Duration {
         let Some(last) = past.last() else { return self.delay };
         let delay = match self.growth {
@@ -94,7 +94,7 @@ impl Policy {
         }
     }
 
-    /// RS-3.
+    /// Whether the policy allows another attempt.
     fn is_eligible(&self, past: &[Past], failure: Time) -> bool {
         if self.unlimited {
             return true;
@@ -103,7 +103,7 @@ impl Policy {
             && (past.is_empty() || self.next_delay(past, failure) < self.interval)
     }
 
-    /// RS-5, where the delay does not matter.
+    /// Whether attempts are left within the interval, whatever the delay.
     fn has_attempts(&self, past: &[Past], failure: Time) -> bool {
         let attempted = past.iter().filter(|event| failure.since(event.time) < self.interval).count();
         self.unlimited || i64::try_from(attempted).unwrap_or(i64::MAX) < self.attempts
@@ -117,7 +117,7 @@ pub fn due(state: &State, alloc: &Alloc, failure: Time) -> Option<Time> {
     policy.is_eligible(&past, failure).then(|| failure.plus(policy.next_delay(&past, failure)))
 }
 
-/// RS-4: for an allocation that ended by itself.
+/// [`due`] for an allocation that ended by itself.
 pub fn due_after_failure(state: &State, alloc: &Alloc) -> Option<Time> {
     let policy = Policy::of(alloc)?;
     let ended = matches!(alloc.client, ClientStatus::Failed | ClientStatus::Lost);
@@ -126,7 +126,7 @@ pub fn due_after_failure(state: &State, alloc: &Alloc) -> Option<Time> {
     wanted.then(|| due(state, alloc, alloc.last_event_time())).flatten()
 }
 
-/// RS-5: whether its failure is worth looking at.
+/// Whether the failure of the allocation is worth an evaluation.
 pub fn may_be_rescheduled(state: &State, alloc: &Alloc) -> bool {
     let policy = Policy::of(alloc).filter(|_| !alloc.version.kind.is_per_node());
     policy.is_some_and(|policy| policy.has_attempts(&past(state, alloc), alloc.last_event_time()))
@@ -163,7 +163,7 @@ fn rescheduled_at(previous: &Alloc, placed: Time) -> Option<Time> {
     (last.status == ClientStatus::Unknown).then_some(last.time)
 }
 
-/// What the contract shows of the attempts that led to the allocation (RS-6); none if it is part of none.
+/// The reschedule attempts that led to the allocation, as Nomad's API shows them; `None` without any.
 pub(super) fn tracker(state: &State, alloc: &Alloc) -> Option<RescheduleTracker> {
     let past = past(state, alloc);
     let successor = alloc.next.and_then(|id| state.allocs.lookup(id));
@@ -177,12 +177,13 @@ pub(super) fn tracker(state: &State, alloc: &Alloc) -> Option<RescheduleTracker>
         prev_node_id: state.nodes.cold(past.node).id.to_string(),
         delay: past.delay.into(),
     };
-    let events = still_told(state, &past).iter().map(event).collect();
+    let events = shown(state, &past).iter().map(event).collect();
     Some(RescheduleTracker { events, last_reschedule: "ok".to_string() })
 }
 
-/// What was told when the newest replacement was made, under the policy of what it replaced.
-fn still_told<'p>(state: &State, past: &'p [Past]) -> &'p [Past] {
+/// The attempts that are shown: those that counted when the newest replacement was made, under the policy of what
+/// it replaced.
+fn shown<'p>(state: &State, past: &'p [Past]) -> &'p [Past] {
     let Some(newest) = past.last() else { return past };
     let policy = state.allocs.lookup(newest.alloc).and_then(Policy::of);
     let older = past.len() - 1;
@@ -196,7 +197,7 @@ fn still_told<'p>(state: &State, past: &'p [Past]) -> &'p [Past] {
     &past[from..]
 }
 
-/// Nodes that speak against themselves for a replacement of `previous`.
+/// Nodes on which a replacement of `previous` gets a score penalty: it or a predecessor failed there.
 pub fn penalties(state: &State, previous: &Alloc) -> Vec<NodeRow> {
     let failed = (previous.client == ClientStatus::Failed).then_some(previous.node);
     let mut rows: Vec<NodeRow> = past(state, previous).iter().map(|past| past.node).chain(failed).collect();

@@ -4,7 +4,7 @@ use base::{IdMap, Index, Time};
 use model::document::AllocationMetric;
 use model::{AllocId, ClientStatus, DeploymentId, Desired, EvalId, Given, NodeId, Report, Template};
 
-use crate::Kept;
+use crate::LazyDoc;
 use crate::job::JobVersion;
 use crate::moment::Moment;
 use crate::node::Amount;
@@ -42,7 +42,7 @@ pub struct Health {
     /// None before there is a verdict.
     pub healthy: Option<bool>,
     pub time: Time,
-    /// Zero if there is nothing to tell.
+    /// Zero if nothing is known.
     pub modified: Index,
 }
 
@@ -69,12 +69,12 @@ pub struct Alloc {
     pub client: ClientStatus,
     pub client_description: Arc<str>,
     pub transition: Transition,
-    pub template: Kept<Template>,
-    pub metrics: Kept<AllocationMetric>,
+    pub template: LazyDoc<Template>,
+    pub metrics: LazyDoc<AllocationMetric>,
     /// Host ports, in the order of the template's.
     pub ports: Arc<[u16]>,
     /// What it was given beyond its template; an in-place update leaves it.
-    pub given: Kept<Given>,
+    pub given: LazyDoc<Given>,
     /// Never shortened, also not when it is stopped.
     pub states: Arc<Vec<KnownState>>,
     pub previous: Option<AllocId>,
@@ -85,7 +85,7 @@ pub struct Alloc {
     pub preempted_by: Option<AllocId>,
     pub deployment: Option<DeploymentId>,
     pub health: Health,
-    pub report: Kept<Report>,
+    pub report: LazyDoc<Report>,
     /// Forgotten with its job.
     pub gone: bool,
     pub created: Index,

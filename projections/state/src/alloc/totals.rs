@@ -39,7 +39,7 @@ fn of_task(task: &AllocatedTaskResources) -> Resources {
     }
 }
 
-/// Every amount is told, also the ones that are none.
+/// Every amount is set, also those that are zero.
 fn nothing(networks: List<NetworkResource>) -> Resources {
     let none = Some(0);
     Resources {

@@ -21,7 +21,7 @@ pub fn requested<'a>(state: &'a State, ids: &[AllocId]) -> (u64, Vec<&'a Alloc>)
     (newest.unwrap_or(state.tables.allocs).0, found)
 }
 
-/// The allocation as the contract shows it.
+/// The allocation as Nomad's API shows it.
 pub fn document(state: &State, alloc: &Alloc) -> Allocation {
     let owner = state.jobs.get(alloc.job);
     let report = &*alloc.report;
@@ -147,7 +147,7 @@ pub fn first_address(node: &Node) -> &str {
     networks.map(|network| network.ip.as_str()).find(|ip| !ip.is_empty()).unwrap_or_default()
 }
 
-/// None while there is nothing to tell.
+/// `None` while nothing is known.
 fn health(alloc: &Alloc) -> Option<AllocDeploymentStatus> {
     let health = alloc.health;
     (health != Health::default()).then(|| AllocDeploymentStatus {

@@ -19,7 +19,7 @@ pub struct GroupProgress {
     /// In the order in which they were placed; ended ones stay.
     pub placed_canaries: Vec<AllocId>,
     pub placed: u32,
-    /// Allocations whose first verdict was good. One that recovers is not counted, as in the contract.
+    /// Allocations whose first verdict was good. One that recovers is not counted, as in Nomad.
     pub healthy: u32,
     pub unhealthy: u32,
     /// Zero while nothing has been placed, and without a limit.

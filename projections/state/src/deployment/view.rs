@@ -3,7 +3,7 @@ use model::document::{Deployment as Document, DeploymentState};
 use super::state::{Deployment, GroupProgress};
 use crate::State;
 
-/// The deployment as the contract shows it.
+/// The deployment as Nomad's API shows it.
 pub fn document(state: &State, deployment: &Deployment) -> Document {
     let key = &state.jobs.get(deployment.job).key;
     let groups = deployment.groups.iter();

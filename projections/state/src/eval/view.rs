@@ -5,7 +5,7 @@ use model::document::Evaluation;
 use super::state::Eval;
 use crate::State;
 
-/// The evaluation as the contract shows it.
+/// The evaluation as Nomad's API shows it.
 pub fn document(eval: &Eval) -> Evaluation {
     let (facts, outcome) = (&eval.facts, &eval.outcome);
     let text = |id: Option<model::EvalId>| id.map(|id| id.to_string()).unwrap_or_default();

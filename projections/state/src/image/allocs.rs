@@ -8,7 +8,7 @@ use super::columns::{Column, Dictionary, Fault, Reader, Writer, at, state, text_
 use super::jobs::{decode_documents, encode_documents};
 use super::pool::Pool;
 use super::versions::{Name, Used, Versions, used};
-use crate::Kept;
+use crate::LazyDoc;
 use crate::alloc::{Alloc, Health, KnownState, Transition};
 use crate::job::JobVersion;
 use crate::row::{JobRow, NodeRow};
@@ -92,11 +92,11 @@ fn encode_shared(to: &mut Writer, rows: &[Arc<Alloc>]) {
     to.u8s(rows.iter().map(|row| deployments.place(&row.deployment, id_hash) as u8));
     to.counts(std::iter::once(deployments.entries().len()));
     to.optional_ids(deployments.entries().iter().map(|id| **id));
-    let mut templates: Dictionary<'_, Kept<Template>> = Dictionary::new();
-    to.u8s(rows.iter().map(|row| templates.place(&row.template, Kept::hash) as u8));
+    let mut templates: Dictionary<'_, LazyDoc<Template>> = Dictionary::new();
+    to.u8s(rows.iter().map(|row| templates.place(&row.template, LazyDoc::hash) as u8));
     encode_documents(to, templates.entries());
-    let mut metrics: Dictionary<'_, Kept<AllocationMetric>> = Dictionary::new();
-    to.u8s(rows.iter().map(|row| metrics.place(&row.metrics, Kept::hash) as u8));
+    let mut metrics: Dictionary<'_, LazyDoc<AllocationMetric>> = Dictionary::new();
+    to.u8s(rows.iter().map(|row| metrics.place(&row.metrics, LazyDoc::hash) as u8));
     encode_documents(to, metrics.entries());
 }
 
@@ -122,10 +122,10 @@ fn health(health: &Health) -> u8 {
 #[derive(Default)]
 pub(super) struct Pools {
     texts: Pool<Arc<str>>,
-    templates: Pool<Kept<Template>>,
-    metrics: Pool<Kept<AllocationMetric>>,
-    untold: Kept<Report>,
-    nothing_given: Kept<Given>,
+    templates: Pool<LazyDoc<Template>>,
+    metrics: Pool<LazyDoc<AllocationMetric>>,
+    untold: LazyDoc<Report>,
+    nothing_given: LazyDoc<Given>,
     nobody: Arc<[AllocId]>,
     no_ports: Arc<[u16]>,
     no_states: Arc<Vec<KnownState>>,
@@ -265,18 +265,18 @@ impl<'a> Own<'a> {
         range.map(|at| AllocId(self.all_preempted.id(at))).collect()
     }
 
-    fn given(&self, row: usize, pools: &Pools) -> Kept<Given> {
+    fn given(&self, row: usize, pools: &Pools) -> LazyDoc<Given> {
         match self.given[row] {
             [] => pools.nothing_given.clone(),
-            given => Kept::new(given.to_vec()),
+            given => LazyDoc::new(given.to_vec()),
         }
     }
 
-    fn report(&self, row: usize, chunk: &Bytes, pools: &Pools) -> Kept<Report> {
+    fn report(&self, row: usize, chunk: &Bytes, pools: &Pools) -> LazyDoc<Report> {
         match self.reports[row] {
             [] => pools.untold.clone(),
             // Not copied: reports are most of an image.
-            report => Kept::new(chunk.slice_ref(report)),
+            report => LazyDoc::new(chunk.slice_ref(report)),
         }
     }
 
@@ -341,8 +341,8 @@ struct Shared<'a> {
     client_descriptions: (&'a [u8], Vec<Arc<str>>),
     evals: (&'a [u8], Vec<EvalId>),
     deployments: (&'a [u8], Vec<Option<DeploymentId>>),
-    templates: (&'a [u8], Vec<Kept<Template>>),
-    metrics: (&'a [u8], Vec<Kept<AllocationMetric>>),
+    templates: (&'a [u8], Vec<LazyDoc<Template>>),
+    metrics: (&'a [u8], Vec<LazyDoc<AllocationMetric>>),
     versions: (&'a [u8], Vec<(JobRow, &'a Arc<JobVersion>)>),
 }
 
@@ -352,8 +352,8 @@ struct SharedOfRow<'a> {
     client_description: &'a Arc<str>,
     eval: EvalId,
     deployment: Option<DeploymentId>,
-    template: &'a Kept<Template>,
-    metrics: &'a Kept<AllocationMetric>,
+    template: &'a LazyDoc<Template>,
+    metrics: &'a LazyDoc<AllocationMetric>,
     version: (JobRow, &'a Arc<JobVersion>),
 }
 

@@ -6,7 +6,7 @@ use model::{JobKey, JobStatus, JobType};
 
 use super::columns::{Column, Dictionary, Fault, Reader, Writer, at, state};
 use super::pool::Pool;
-use crate::Kept;
+use crate::LazyDoc;
 use crate::job::{GroupSummary, JobState, JobVersion, Notes};
 use crate::row::{EvalRow, JobRow};
 
@@ -53,35 +53,35 @@ pub(super) fn encode_old(versions: &[(JobRow, Arc<JobVersion>)]) -> Vec<u8> {
 
 /// Documents stand once, however many versions share them.
 fn encode_versions<'a>(to: &mut Writer, versions: impl Iterator<Item = &'a Arc<JobVersion>> + Clone) {
-    let mut documents: Dictionary<'_, Kept<Job>> = Dictionary::new();
-    let mut submissions: Dictionary<'_, Kept<JobSubmission>> = Dictionary::new();
+    let mut documents: Dictionary<'_, LazyDoc<Job>> = Dictionary::new();
+    let mut submissions: Dictionary<'_, LazyDoc<JobSubmission>> = Dictionary::new();
     to.u64s(versions.clone().map(|version| version.version));
     to.flags(versions.clone().map(|version| version.stop));
     to.u8s(versions.clone().map(|version| version.kind as u8));
     to.indexes(versions.clone().map(|version| version.job_created));
     to.indexes(versions.clone().map(|version| version.registered));
     to.times(versions.clone().map(|version| version.submitted));
-    to.u32s(versions.clone().map(|version| documents.place(&version.job, Kept::hash)));
+    to.u32s(versions.clone().map(|version| documents.place(&version.job, LazyDoc::hash)));
     let submission = |version: &'a Arc<JobVersion>| version.submission.as_ref();
     to.u32s(versions.map(|version| {
-        submission(version).map_or(NO_SUBMISSION, |submission| submissions.place(submission, Kept::hash))
+        submission(version).map_or(NO_SUBMISSION, |submission| submissions.place(submission, LazyDoc::hash))
     }));
     encode_documents(to, documents.entries());
     encode_documents(to, submissions.entries());
 }
 
-pub(super) fn encode_documents<T>(to: &mut Writer, documents: &[&Kept<T>]) {
+pub(super) fn encode_documents<T>(to: &mut Writer, documents: &[&LazyDoc<T>]) {
     to.counts(std::iter::once(documents.len()));
     to.texts(documents.iter().map(|document| document.bytes()));
 }
 
 pub(super) fn decode_documents<T>(
     from: &mut Reader<'_>,
-    pool: &Pool<Kept<T>>,
-) -> Result<Vec<Kept<T>>, Fault> {
+    pool: &Pool<LazyDoc<T>>,
+) -> Result<Vec<LazyDoc<T>>, Fault> {
     let len = from.count()?;
     let kept = |bytes: &[u8]| {
-        let kept: Kept<T> = Kept::new(bytes.to_vec());
+        let kept: LazyDoc<T> = LazyDoc::new(bytes.to_vec());
         pool.share(kept.hash(), kept)
     };
     Ok(from.texts(len)?.into_iter().map(kept).collect())
@@ -90,8 +90,8 @@ pub(super) fn decode_documents<T>(
 /// What versions have in common beyond one chunk.
 #[derive(Default)]
 pub(super) struct Documents {
-    jobs: Pool<Kept<Job>>,
-    submissions: Pool<Kept<JobSubmission>>,
+    jobs: Pool<LazyDoc<Job>>,
+    submissions: Pool<LazyDoc<JobSubmission>>,
 }
 
 /// The jobs, without the lists that follow from other tables.

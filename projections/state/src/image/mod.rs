@@ -116,12 +116,12 @@ pub enum ImageError {
     /// The first chunk is not that of an image.
     NoImage,
     UnknownFormat(u16),
-    /// It is of another index than whoever handed it over says.
+    /// It is of another index than the caller says.
     Index {
         expected: Index,
         found: Index,
     },
-    /// There are more chunks than the contents tell of, or fewer.
+    /// There are more chunks than the contents list, or fewer.
     Chunks {
         expected: usize,
         found: usize,
@@ -154,7 +154,7 @@ impl fmt::Display for ImageError {
                 write!(f, "the image of the state is of index {found}, where that of {expected} was expected")
             }
             ImageError::Chunks { expected, found } => {
-                write!(f, "the image of the state has {found} chunks, but its contents tell of {expected}")
+                write!(f, "the image of the state has {found} chunks, but its contents list {expected}")
             }
             ImageError::Damaged { table, chunk, why } => {
                 write!(f, "the image of the state is damaged in table {table}, chunk {chunk}: {why}")

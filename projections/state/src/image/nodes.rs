@@ -5,7 +5,7 @@ use model::event::NodeMessage;
 use model::{Eligibility, NodeId, NodeStatus};
 
 use super::columns::{Column, Fault, Reader, Writer, state};
-use crate::Kept;
+use crate::LazyDoc;
 use crate::node::{Amount, Class, Drain, NodeCold, NodeHot};
 use crate::row::ClassRow;
 
@@ -103,7 +103,7 @@ fn decode_cold(from: &mut Reader<'_>, len: usize) -> Result<Vec<NodeCold>, Fault
     let drains = decode_drains(from, len)?;
     let row = |((at, messages), drain): ((usize, _), _)| NodeCold {
         id: NodeId(ids.id(at)),
-        document: Kept::new(documents[at].to_vec()),
+        document: LazyDoc::new(documents[at].to_vec()),
         secret_hash: secrets.0[at],
         created: created.index(at),
         status_updated: updated.time(at),

@@ -1,9 +1,9 @@
 use model::{EvalId, RequestId};
 
 use super::columns::{Column, Fault, Reader, Writer};
-use crate::requests::{Named, Remembered};
+use crate::requests::{NamedRequest, Remembered};
 
-pub(super) fn encode(rows: &[Named]) -> Vec<u8> {
+pub(super) fn encode(rows: &[NamedRequest]) -> Vec<u8> {
     let mut to = Writer::default();
     to.ids(rows.iter().map(|(id, _)| *id));
     to.indexes(rows.iter().map(|(_, outcome)| outcome.index));
@@ -11,7 +11,7 @@ pub(super) fn encode(rows: &[Named]) -> Vec<u8> {
     to.0
 }
 
-pub(super) fn decode(bytes: &[u8], len: usize) -> Result<Vec<Named>, Fault> {
+pub(super) fn decode(bytes: &[u8], len: usize) -> Result<Vec<NamedRequest>, Fault> {
     let mut from = Reader(bytes);
     let ids: Column<'_, 16> = from.column(len)?;
     let indexes: Column<'_, 8> = from.column(len)?;

@@ -26,7 +26,7 @@ use crate::volume::Volumes;
 
 /// The state that an image was made of, equal to it in every row and list.
 ///
-/// Whoever hands over the image vouches that the bytes of each chunk are those it was made with. What they say is
+/// The caller guarantees that the bytes of each chunk are those it was made with. What they say is
 /// checked all the same, and in the end the digest.
 ///
 /// # Errors

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::columns::Fault;
 use crate::State;
-use crate::named::Named;
+use crate::names::Named;
 use crate::namespace::Namespaces;
 use crate::operator::Operator;
 use crate::pool::Pools;

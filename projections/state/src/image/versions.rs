@@ -15,7 +15,7 @@ use crate::row::JobRow;
 /// A version some allocation runs, and its job.
 pub(super) type Used = (JobRow, Arc<JobVersion>);
 
-/// What tells a version from all others.
+/// What identifies a version.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Name {
     pub job: JobRow,

@@ -11,7 +11,7 @@ use model::{ClientStatus, EvalStatus, JobKey, JobStatus, JobType};
 
 use super::notes::SCALINGS_KEPT;
 use super::state::{JobState, JobVersion, Jobs, VERSIONS_KEPT};
-use crate::Kept;
+use crate::LazyDoc;
 use crate::deployment::Deployment;
 use crate::moment::Moment;
 use crate::row::JobRow;
@@ -21,7 +21,7 @@ impl Jobs {
     pub(crate) fn registered(&mut self, at: Moment, event: &JobRegistered) -> JobRow {
         let known = self.find(&event.key);
         let row = known.unwrap_or_else(|| self.add(at.index, &event.key));
-        let job: Kept<Job> = Kept::new(event.document.0.clone());
+        let job: LazyDoc<Job> = LazyDoc::new(event.document.0.clone());
         let state = self.get_mut(row);
         let kind =
             job.kind.as_deref().and_then(JobType::from_word).expect("a registered job has a known type");
@@ -36,7 +36,7 @@ impl Jobs {
             job_created: state.created,
             registered: at.index,
             submitted: at.time,
-            submission: (!event.submission.is_empty()).then(|| Kept::new(event.submission.0.clone())),
+            submission: (!event.submission.is_empty()).then(|| LazyDoc::new(event.submission.0.clone())),
         };
         state.add_version(version);
         (state.modified, state.job_modified, state.summary_modified) = (at.index, at.index, at.index);
@@ -103,7 +103,7 @@ impl Jobs {
         state.summary_modified = at.index;
     }
 
-    /// A parent's summary tells how its children are doing.
+    /// A parent's summary counts its children by status.
     fn child_changed(&mut self, at: Moment, child: JobRow) {
         if let Some(parent) = self.get(child).parent().and_then(|parent| self.find(&parent)) {
             self.get_mut(parent).summary_modified = at.index;
@@ -239,7 +239,7 @@ impl State {
     }
 }
 
-/// Source: control-plane reference, versions and submissions.
+/// The status of a job as Nomad derives it from its allocations, evaluations and newest deployment.
 fn status(job: &JobState, deploys: bool) -> JobStatus {
     let wanted = &job.current().job;
     let stays = wanted.periodic.is_some() || wanted.parameterized_job.is_some() && !wanted.dispatched;

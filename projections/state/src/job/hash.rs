@@ -7,7 +7,7 @@ use crate::domain::Domain;
 use crate::eval::Evals;
 use crate::row::{EvalRow, JobRow};
 
-/// The hash of a job's row, with the blocked evaluation that waits for it.
+/// The hash of a job's row, with its blocked evaluation.
 pub(crate) fn row(evals: &Evals) -> impl Fn(u32, &Arc<JobState>) -> u64 {
     |row, job| of_job(row, job, evals.blocked_of(JobRow(row)))
 }

@@ -6,7 +6,7 @@ use model::document::{Job, JobSubmission, JobVersionTag, PeriodicConfig, Scaling
 use model::{ClientStatus, JobKey, JobStatus, JobType};
 
 use super::notes::Notes;
-use crate::Kept;
+use crate::LazyDoc;
 use crate::row::{AllocRow, DeploymentRow, EvalRow, JobRow};
 use crate::rows::Rows;
 
@@ -20,14 +20,14 @@ pub struct JobVersion {
     /// Being stopped is a version too: the same job, not wanted.
     pub stop: bool,
     /// Canonical, as it was registered; what the servers know besides is not in it.
-    pub job: Kept<Job>,
+    pub job: LazyDoc<Job>,
     pub kind: JobType,
     /// When the job itself, this incarnation of its name, was created.
     pub job_created: Index,
     /// The batch that registered this version.
     pub registered: Index,
     pub submitted: Time,
-    pub submission: Option<Kept<JobSubmission>>,
+    pub submission: Option<LazyDoc<JobSubmission>>,
 }
 
 impl JobVersion {
@@ -98,7 +98,7 @@ pub struct JobState {
     pub evals: Arc<Vec<EvalRow>>,
     /// Oldest first.
     pub deployments: Vec<DeploymentRow>,
-    /// Kept versions that are worth going back to.
+    /// LazyDoc versions that are worth going back to.
     pub stable: Vec<u64>,
     pub notes: Option<Arc<Notes>>,
 }

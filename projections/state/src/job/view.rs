@@ -4,7 +4,7 @@ use model::document::Job;
 use super::state::{JobState, JobVersion};
 use crate::job::GroupSummary;
 
-/// A version of the job as the contract shows it.
+/// A version of the job as Nomad's API shows it.
 pub fn document(job: &JobState, version: &JobVersion) -> Job {
     let current = version.version == job.current().version;
     Job {

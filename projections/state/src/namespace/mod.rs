@@ -4,7 +4,7 @@ use model::Doc;
 use model::document::{Bytes, Namespace};
 
 use crate::domain::Domain;
-use crate::named::{DocumentDomain, NamedDocument, NamedTable};
+use crate::names::{DocumentDomain, NamedDocument, NamedTable};
 
 /// Where jobs are that name no namespace.
 pub const DEFAULT: &str = "default";
@@ -16,7 +16,7 @@ impl NamedDocument for Namespace {
     const DOMAIN: DocumentDomain = DocumentDomain(Domain::Namespaces);
 }
 
-/// A namespace as the contract shows it; `None` if there is none of that name.
+/// A namespace as Nomad's API shows it; `None` if there is none of that name.
 pub fn document(namespaces: &Namespaces, name: &str) -> Option<Namespace> {
     let shown = match namespaces.get(name) {
         Some(set) => {

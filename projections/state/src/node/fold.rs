@@ -9,7 +9,7 @@ use model::event::{
 use model::{DrainStatus, Eligibility, NodeId, NodeStatus};
 
 use super::state::{Amount, Class, Drain, NodeCold, NodeHot, NodeLoad, Nodes};
-use crate::Kept;
+use crate::LazyDoc;
 use crate::alloc::Alloc;
 use crate::moment::Moment;
 use crate::row::{AllocRow, ClassRow, NodeRow};
@@ -19,7 +19,7 @@ const MESSAGES_KEPT: usize = 10;
 
 impl Nodes {
     pub(crate) fn registered(&mut self, at: Moment, event: &NodeRegistered) -> NodeRow {
-        let document: Kept<Node> = Kept::new(event.document.0.clone());
+        let document: LazyDoc<Node> = LazyDoc::new(event.document.0.clone());
         let class = self.class(&event.computed_class);
         let row = self.hot.push(NodeHot {
             status: NodeStatus::Initializing,
@@ -53,7 +53,7 @@ impl Nodes {
 
     pub(crate) fn updated(&mut self, at: Moment, event: &NodeUpdated) -> NodeRow {
         let row = self.known(event.node);
-        let document: Kept<Node> = Kept::new(event.document.0.clone());
+        let document: LazyDoc<Node> = LazyDoc::new(event.document.0.clone());
         let class = self.class(&event.computed_class);
         let hot = self.hot_mut(row);
         (hot.class, hot.modified, hot.load_changed) = (class, at.index, at.index);
@@ -65,7 +65,7 @@ impl Nodes {
     }
 
     /// # Panics
-    /// If the log speaks of a node it never registered: the log is damaged, and going on would spread the damage.
+    /// If the log names a node it never registered: the log is damaged, and going on would spread the damage.
     pub(crate) fn status_changed(&mut self, at: Moment, event: &NodeStatusChanged) -> NodeRow {
         let row = self.known(event.node);
         let hot = self.hot_mut(row);
@@ -148,7 +148,7 @@ impl Nodes {
 
     pub(crate) fn allocs_reported(&mut self, at: Moment, event: &NodeAllocsReported) -> NodeRow {
         let row = self.known(event.node);
-        self.heard_of_allocs(at.index, row);
+        self.allocs_known_at(at.index, row);
         row
     }
 
@@ -160,7 +160,7 @@ impl Nodes {
         row
     }
 
-    pub(crate) fn heard_of_allocs(&mut self, index: Index, row: NodeRow) {
+    pub(crate) fn allocs_known_at(&mut self, index: Index, row: NodeRow) {
         self.hot_mut(row).allocs_reported = index;
     }
 

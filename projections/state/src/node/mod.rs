@@ -1,4 +1,4 @@
-//! Nodes: who they are, whether they are heard, and how much of them is taken.
+//! Nodes: who they are, whether the servers are in contact with them, and how much of them is used.
 
 pub(crate) mod fold;
 pub(crate) mod hash;

@@ -8,7 +8,7 @@ use model::{DrainStatus, Eligibility, Given, NodeId, NodeStatus, Template};
 use serde::{Deserialize, Serialize};
 
 use super::ports::PortSet;
-use crate::Kept;
+use crate::LazyDoc;
 use crate::row::{AllocRow, ClassRow, NodeRow};
 use crate::rows::Rows;
 
@@ -73,13 +73,13 @@ pub struct NodeHot {
     pub allocs: u32,
     /// Most allocations at once; 0 means no limit.
     pub allocs_max: u32,
-    /// The last batch that changed the node, in the contract's sense.
+    /// The last batch that changed the node, as Nomad's `ModifyIndex` counts.
     pub modified: Index,
     /// The last batch after which an older placement decision has to be checked again.
     pub load_changed: Index,
-    /// When it fell silent; zero once it is ready again.
+    /// When the servers lost contact with it; zero once it is ready again.
     pub silent_since: Index,
-    /// The last batch in which it told about its allocations.
+    /// The last batch in which it reported its allocations.
     pub allocs_reported: Index,
 }
 
@@ -95,7 +95,7 @@ impl NodeHot {
 pub struct NodeCold {
     pub id: NodeId,
     /// As the node described itself, without its secret.
-    pub document: Kept<Node>,
+    pub document: LazyDoc<Node>,
     pub secret_hash: [u8; 32],
     pub created: Index,
     /// When status or eligibility last changed, or it last registered.

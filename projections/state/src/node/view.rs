@@ -5,7 +5,7 @@ use super::state::{Drain, Nodes};
 use crate::State;
 use crate::row::NodeRow;
 
-/// The node as the contract shows it: without its secret.
+/// The node as Nomad's API shows it: without its secret.
 pub fn document(nodes: &Nodes, row: NodeRow) -> Node {
     let (hot, cold) = (nodes.hot(row), nodes.cold(row));
     Node {

@@ -2,7 +2,7 @@ use model::Algorithm;
 use model::document::NodePool;
 
 use crate::domain::Domain;
-use crate::named::{DocumentDomain, Named, NamedDocument, NamedTable};
+use crate::names::{DocumentDomain, Named, NamedDocument, NamedTable};
 
 /// Where nodes and jobs are that name no pool.
 pub const DEFAULT: &str = "default";

@@ -6,7 +6,7 @@ use super::state::{ALL, DEFAULT, Pools};
 /// How long a node's identity holds where the pool does not say.
 const IDENTITY_TTL: Duration = Duration::from_secs(24 * 3600);
 
-/// A pool as the contract shows it; `None` if there is none of that name.
+/// A pool as Nomad's API shows it; `None` if there is none of that name.
 pub fn document(pools: &Pools, name: &str) -> Option<NodePool> {
     let built_in = match name {
         ALL => Some("Node pool with all nodes in the cluster."),

@@ -17,12 +17,12 @@ impl Volumes {
             modify_time: at.time,
         };
         self.set(&event.volume, Some(volume));
-        // Somebody may wait for it.
+        // A blocked evaluation may wait for it.
         delta.capacity = true;
     }
 
     /// # Panics
-    /// If the log speaks of a volume that is not there: the log is damaged, and going on would spread the damage.
+    /// If the log names a volume that is not there: the log is damaged, and going on would spread the damage.
     pub(crate) fn deregistered(&mut self, event: &VolumeDeregistered) {
         assert!(self.get(&event.volume).is_some(), "a volume that is deregistered was registered");
         self.set(&event.volume, None);

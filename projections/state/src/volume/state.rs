@@ -5,7 +5,7 @@ use base::{Index, Time};
 use model::document::{CSIVolume, HostVolume};
 use model::{VolumeKey, VolumeKind};
 
-use crate::Kept;
+use crate::LazyDoc;
 use crate::domain::Domain;
 
 /// A volume as it was registered last.
@@ -20,15 +20,15 @@ pub struct Registered {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Document {
-    Csi(Kept<CSIVolume>),
-    Host(Kept<HostVolume>),
+    Csi(LazyDoc<CSIVolume>),
+    Host(LazyDoc<HostVolume>),
 }
 
 impl Document {
     pub(crate) fn new(kind: VolumeKind, bytes: Vec<u8>) -> Document {
         match kind {
-            VolumeKind::Csi => Document::Csi(Kept::new(bytes)),
-            VolumeKind::Host => Document::Host(Kept::new(bytes)),
+            VolumeKind::Csi => Document::Csi(LazyDoc::new(bytes)),
+            VolumeKind::Host => Document::Host(LazyDoc::new(bytes)),
         }
     }
 

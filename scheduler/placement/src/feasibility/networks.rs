@@ -108,7 +108,7 @@ mod tests {
         edit(&mut document);
         NodeCold {
             id: NodeId(Uuid::from(1)),
-            document: state::Kept::of(&document),
+            document: state::LazyDoc::of(&document),
             secret_hash: [0; 32],
             created: Index(1),
             status_updated: Time::ZERO,

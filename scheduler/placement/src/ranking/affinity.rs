@@ -65,7 +65,7 @@ mod tests {
     fn the_score_is_the_satisfied_share_of_the_weights() {
         let node = NodeCold {
             id: NodeId(Uuid::from(1)),
-            document: state::Kept::of(&Node { datacenter: "dc1".into(), ..Node::default() }),
+            document: state::LazyDoc::of(&Node { datacenter: "dc1".into(), ..Node::default() }),
             secret_hash: [0; 32],
             created: Index(1),
             status_updated: Time::ZERO,

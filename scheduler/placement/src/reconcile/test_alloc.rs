@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::{Duration, Index, Time, Uuid};
 use model::document::{AllocationMetric, DisconnectStrategy, Job, NodeScoreMeta, TaskGroup, TaskState};
 use model::{AllocId, ClientStatus, Desired, EvalId, JobType, NodeId, Report};
-use state::Kept;
+use state::LazyDoc;
 use state::alloc::{Alloc, Health, KnownState, Transition};
 use state::job::{JobRow, JobVersion};
 use state::node::NodeRow;
@@ -31,7 +31,7 @@ impl TestAlloc {
         let version = JobVersion {
             version: 0,
             stop: false,
-            job: Kept::of(&job),
+            job: LazyDoc::of(&job),
             kind: JobType::Service,
             job_created: Index(1),
             registered: Index(1),
@@ -53,10 +53,10 @@ impl TestAlloc {
                 client: ClientStatus::Pending,
                 client_description: "".into(),
                 transition: Transition::default(),
-                template: Kept::default(),
-                metrics: Kept::default(),
+                template: LazyDoc::default(),
+                metrics: LazyDoc::default(),
                 ports: Arc::from([]),
-                given: Kept::default(),
+                given: LazyDoc::default(),
                 states: Arc::default(),
                 previous: None,
                 next: None,
@@ -65,7 +65,7 @@ impl TestAlloc {
                 preempted_by: None,
                 deployment: None,
                 health: Health::default(),
-                report: Kept::default(),
+                report: LazyDoc::default(),
                 gone: false,
                 created: Index(2),
                 modified: Index(2),
@@ -90,7 +90,8 @@ impl TestAlloc {
     pub fn scored(mut self, score: Option<f64>) -> TestAlloc {
         let shown = score.map(|norm_score| NodeScoreMeta { norm_score, ..NodeScoreMeta::default() });
         let score_meta_data = shown.into_iter().collect();
-        self.alloc.metrics = Kept::of(&AllocationMetric { score_meta_data, ..AllocationMetric::default() });
+        self.alloc.metrics =
+            LazyDoc::of(&AllocationMetric { score_meta_data, ..AllocationMetric::default() });
         self
     }
 
@@ -104,7 +105,7 @@ impl TestAlloc {
         };
         let mut report = Report::clone(&self.alloc.report);
         report.task_states.insert(name.into(), task);
-        self.alloc.report = Kept::of(&report);
+        self.alloc.report = LazyDoc::of(&report);
         self
     }
 }

@@ -123,7 +123,7 @@ mod tests {
         document.meta.insert("empty".into(), String::new());
         NodeCold {
             id: NodeId(Uuid::from(1)),
-            document: state::Kept::of(&document),
+            document: state::LazyDoc::of(&document),
             secret_hash: [0; 32],
             created: Index(1),
             status_updated: Time::ZERO,

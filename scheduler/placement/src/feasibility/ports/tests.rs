@@ -31,7 +31,7 @@ fn cold(addresses: &[(&str, &str, &str)], reserved: &str) -> NodeCold {
     let document = Node { node_resources: Some(resources), reserved_resources: Some(own), ..Node::default() };
     NodeCold {
         id: NodeId(Uuid::from(1)),
-        document: state::Kept::of(&document),
+        document: state::LazyDoc::of(&document),
         secret_hash: [0; 32],
         created: Index(1),
         status_updated: Time::ZERO,

@@ -1,4 +1,4 @@
-//! Names of things and the states they can be in, with the words the contract uses for them.
+//! Names of objects and the states they can be in, with Nomad's words for them.
 
 use std::fmt;
 
@@ -71,7 +71,7 @@ macro_rules! states {
         impl $name {
             pub const ALL: &'static [$name] = &[$($name::$variant),+];
 
-            /// The contract's word.
+            /// Nomad's word.
             pub const fn word(self) -> &'static str {
                 match self { $($name::$variant => $word),+ }
             }
@@ -101,7 +101,7 @@ states!(NodeStatus {
 });
 
 impl NodeStatus {
-    /// Nothing is heard from the node.
+    /// The servers are not in contact with the node.
     pub const fn is_silent(self) -> bool {
         matches!(self, NodeStatus::Down | NodeStatus::Disconnected)
     }
@@ -296,7 +296,7 @@ impl fmt::Display for VolumeKey {
     Clone, Debug, PartialEq, Eq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize,
 )]
 pub enum Actor {
-    /// Nobody proved who they are: access control is off.
+    /// Access control is off.
     Anonymous,
     Node(NodeId),
     /// A controller on the leader, by name.

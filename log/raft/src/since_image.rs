@@ -1,4 +1,4 @@
-//! What was handed over since the image kept last: how much it is, where it stands, and who were members at each entry.
+//! What was applied since the last image: how many bytes, where it is in the log, and the members at each entry.
 
 use std::collections::VecDeque;
 
@@ -15,21 +15,21 @@ pub struct Tail {
     pub bytes: u64,
 }
 
-/// What is kept unless somebody says otherwise: about as much as it takes until the next image.
+/// What is kept by default: about as much as it takes until the next image.
 pub const TAIL: Tail = Tail { entries: 100_000, bytes: 64 << 20 };
 
 /// Between two marks; what lies between is read from the log when it has to be known.
 const MARK_BYTES: u64 = 64 << 10;
 
 #[derive(Default)]
-pub(crate) struct Ledger(Mutex<Inner>);
+pub(crate) struct SinceImage(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
     /// In effect at the image kept last, and since then.
     members: Vec<StoredMembership>,
     marks: VecDeque<Mark>,
-    /// Of all batches handed over.
+    /// Of all batches that were applied.
     bytes: u64,
     /// Of those that the image kept last holds.
     kept: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Mark {
     pub bytes: u64,
 }
 
-impl Ledger {
+impl SinceImage {
     /// Everything before is in an image.
     pub fn restored(&self, members: StoredMembership, index: Index, entry: u64) {
         let mark = Mark { index, entry, bytes: 0 };
@@ -64,7 +64,7 @@ impl Ledger {
         self.0.lock().members.push(members);
     }
 
-    /// Who were members at `entry`.
+    /// The members at `entry`.
     pub fn members_at(&self, entry: u64) -> StoredMembership {
         let inner = self.0.lock();
         let before = |members: &&StoredMembership| members.log_id().is_none_or(|id| id.index <= entry);
@@ -108,34 +108,34 @@ mod tests {
 
     #[test]
     fn what_is_in_no_image_is_counted() {
-        let ledger = Ledger::default();
-        (1..=10).for_each(|index| ledger.batch(Index(index), index, 40 << 10));
-        assert_eq!(ledger.unkept(), 400 << 10);
-        let before = ledger.mark_before(Index(5));
+        let since_image = SinceImage::default();
+        (1..=10).for_each(|index| since_image.batch(Index(index), index, 40 << 10));
+        assert_eq!(since_image.unkept(), 400 << 10);
+        let before = since_image.mark_before(Index(5));
         assert_eq!(before, Mark { index: Index(4), entry: 4, bytes: 160 << 10 });
-        assert_eq!(ledger.kept(Mark { index: Index(5), entry: 5, bytes: 200 << 10 }, TAIL), None);
-        assert_eq!(ledger.unkept(), 200 << 10);
+        assert_eq!(since_image.kept(Mark { index: Index(5), entry: 5, bytes: 200 << 10 }, TAIL), None);
+        assert_eq!(since_image.unkept(), 200 << 10);
     }
 
     #[test]
     fn nothing_before_an_image_is_needed_for_the_next_one() {
-        let ledger = Ledger::default();
-        (1..=3).for_each(|index| ledger.batch(Index(index), index, 30 << 10));
+        let since_image = SinceImage::default();
+        (1..=3).for_each(|index| since_image.batch(Index(index), index, 30 << 10));
         let image = Mark { index: Index(2), entry: 2, bytes: 60 << 10 };
-        ledger.kept(image, TAIL);
-        assert_eq!(ledger.mark_before(Index(2)), image);
-        assert_eq!(ledger.mark_before(Index(3)).index, Index(3));
-        ledger.batch(Index(4), 4, 30 << 10);
-        assert_eq!(ledger.mark_before(Index(4)).index, Index(3));
+        since_image.kept(image, TAIL);
+        assert_eq!(since_image.mark_before(Index(2)), image);
+        assert_eq!(since_image.mark_before(Index(3)).index, Index(3));
+        since_image.batch(Index(4), 4, 30 << 10);
+        assert_eq!(since_image.mark_before(Index(4)).index, Index(3));
     }
 
     #[test]
     fn raft_keeps_a_tail_of_few_entries_or_few_bytes() {
-        let small = Ledger::default();
+        let small = SinceImage::default();
         (1..=150_000).for_each(|index| small.batch(Index(index), index, 100));
         let all = Mark { index: Index(150_000), entry: 150_000, bytes: 15_000_000 };
         assert_eq!(small.kept(all, TAIL), Some(50_000));
-        let large = Ledger::default();
+        let large = SinceImage::default();
         (1..=200).for_each(|index| large.batch(Index(index), index, 1 << 20));
         let all = Mark { index: Index(200), entry: 200, bytes: 200 << 20 };
         assert_eq!(large.kept(all, TAIL), Some(136));

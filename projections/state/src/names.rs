@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::domain::Domain;
 use crate::moment::Moment;
 
-/// What such a table may hold.
+/// A document that such a table may hold.
 pub trait NamedDocument: Clone + PartialEq + Serialize + DeserializeOwned {
     /// Names that came with the cluster, whether or not there is a document of theirs.
     const BUILT_IN: &[&str];
@@ -31,11 +31,11 @@ pub struct Named<D> {
     pub modified: Index,
 }
 
-/// All that were set.
+/// The documents that were set, by name.
 #[derive(Clone, Debug)]
 pub struct NamedTable<D> {
     by_name: Arc<BTreeMap<String, Named<D>>>,
-    /// When one of them last came, changed or went.
+    /// The last batch that created, changed or deleted one.
     pub changed: Index,
     /// Of all of them; `None` when it has to be computed anew.
     hash: Option<u64>,
@@ -95,7 +95,7 @@ impl<D: NamedDocument> NamedTable<D> {
         self.change(at.index).remove(name).expect("the event names a document that was set");
     }
 
-    /// The table is that of another state: whoever waits for a change has one.
+    /// The table now is that of another state: blocking queries on it return.
     pub(crate) fn restored(&mut self, now: Index) {
         self.change(now);
     }
@@ -108,7 +108,7 @@ impl<D: NamedDocument> NamedTable<D> {
         }
     }
 
-    /// Zero for none that ever was.
+    /// Zero while there never was a document.
     pub(crate) fn hash(&self) -> u64 {
         self.hash.unwrap_or_else(|| self.recomputed_hash())
     }

@@ -1,4 +1,4 @@
-//! What this server says when another one asks.
+//! Messages from other servers, and the answers to them.
 
 use bytes::Bytes;
 use openraft::raft::AppendEntriesResponse;
@@ -24,7 +24,7 @@ impl RaftJournal {
             Message::Append(append) => {
                 let answer = self.raft.append_entries(append.into()).await.map_err(refused)?;
                 if !matches!(answer, AppendEntriesResponse::HigherVote(_)) {
-                    *self.heard.lock() = Some(Instant::now());
+                    *self.last_contact.lock() = Some(Instant::now());
                 }
                 Message::Appended(answer)
             }

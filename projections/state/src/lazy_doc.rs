@@ -9,11 +9,11 @@ use serde::de::DeserializeOwned;
 
 use crate::domain::Domain;
 
-/// A document as it was logged, and what it says: read when somebody first looks at it.
+/// A document as it was logged, decoded when its content is first used.
 ///
-/// Most are never looked at: a fold, a restart and an image pass on bytes. A clone shares both. No bytes stand for
+/// Most are never decoded: a fold, a restart and an image pass on bytes. A clone shares both. No bytes stand for
 /// the zero value.
-pub struct Kept<T>(Arc<Inner<T>>);
+pub struct LazyDoc<T>(Arc<Inner<T>>);
 
 struct Inner<T> {
     /// Out of an image they are a part of its chunk, which stays in memory as long as any of them.
@@ -22,13 +22,13 @@ struct Inner<T> {
     read: OnceLock<Box<T>>,
 }
 
-impl<T> Kept<T> {
+impl<T> LazyDoc<T> {
     /// What [`Doc`] holds.
-    pub fn new(bytes: impl Into<Bytes>) -> Kept<T> {
+    pub fn new(bytes: impl Into<Bytes>) -> LazyDoc<T> {
         let bytes = bytes.into();
         let mut hash = StableHash::new(Domain::Document as u64);
         hash.bytes(&bytes);
-        Kept(Arc::new(Inner { hash: hash.finish(), bytes, read: OnceLock::new() }))
+        LazyDoc(Arc::new(Inner { hash: hash.finish(), bytes, read: OnceLock::new() }))
     }
 
     pub fn bytes(&self) -> &[u8] {
@@ -40,19 +40,19 @@ impl<T> Kept<T> {
         self.0.hash
     }
 
-    /// They are one document in memory, not only alike.
-    pub fn is_shared(&self, other: &Kept<T>) -> bool {
+    /// Both are the same document in memory, not only equal.
+    pub fn is_shared(&self, other: &LazyDoc<T>) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl<T: Serialize> Kept<T> {
-    pub fn of(document: &T) -> Kept<T> {
-        Kept::new(Doc::of(document).0)
+impl<T: Serialize> LazyDoc<T> {
+    pub fn of(document: &T) -> LazyDoc<T> {
+        LazyDoc::new(Doc::of(document).0)
     }
 }
 
-impl<T: DeserializeOwned + Default> std::ops::Deref for Kept<T> {
+impl<T: DeserializeOwned + Default> std::ops::Deref for LazyDoc<T> {
     type Target = T;
 
     /// # Panics
@@ -65,26 +65,26 @@ impl<T: DeserializeOwned + Default> std::ops::Deref for Kept<T> {
     }
 }
 
-impl<T> Clone for Kept<T> {
+impl<T> Clone for LazyDoc<T> {
     fn clone(&self) -> Self {
-        Kept(self.0.clone())
+        LazyDoc(self.0.clone())
     }
 }
 
-impl<T> Default for Kept<T> {
+impl<T> Default for LazyDoc<T> {
     fn default() -> Self {
-        Kept::new(Bytes::new())
+        LazyDoc::new(Bytes::new())
     }
 }
 
-impl<T> PartialEq for Kept<T> {
+impl<T> PartialEq for LazyDoc<T> {
     fn eq(&self, other: &Self) -> bool {
         self.is_shared(other) || (self.0.hash == other.0.hash && self.0.bytes == other.0.bytes)
     }
 }
 
-impl<T> fmt::Debug for Kept<T> {
+impl<T> fmt::Debug for LazyDoc<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Kept({} bytes, hash {:016x})", self.0.bytes.len(), self.0.hash)
+        write!(f, "LazyDoc({} bytes, hash {:016x})", self.0.bytes.len(), self.0.hash)
     }
 }

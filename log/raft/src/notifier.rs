@@ -1,6 +1,6 @@
-//! Tells the sink what happened, one thing at a time, on a thread of its own; a task where there are no threads.
+//! Notifies the sink of what happened, one event at a time, on a thread of its own; on a task where there are no threads.
 //!
-//! Leadership and commits come from different corners of openraft. Here they meet: `leading` is told when this
+//! openraft reports leadership and commits in different places. Here they meet: `leading` is called when this
 //! server won a term *and* the blank entry it began the term with has come by, since all it inherited came before.
 
 use std::ops::ControlFlow;
@@ -13,9 +13,9 @@ use journal::{EncodedBatch, Sink};
 use model::Image;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::gate::Gate;
+use crate::proposals::Proposals;
 
-/// News not told yet. When it is full, applying waits: a slow sink slows commits down, it does not pile them up.
+/// Most notifications in the queue. When it is full, applying waits: a slow sink slows commits down.
 const NEWS_MAX: usize = 1024;
 
 pub(crate) enum News {
@@ -39,15 +39,15 @@ pub(crate) struct Standing {
     pub breaks: u64,
 }
 
-pub(crate) struct Teller<S> {
+pub(crate) struct Notifier<S> {
     sink: S,
-    gate: Arc<Gate>,
+    proposals: Arc<Proposals>,
     fatal: Fatal,
     standing: Option<Standing>,
     opened: Option<Term>,
-    /// The term that was told, and how often one had broken.
+    /// The term that the sink was notified of last, and how often one had broken by then.
     leading: Option<(Term, u64)>,
-    /// The leader that was told last.
+    /// The leader that the sink was notified of last.
     leader: Option<u64>,
 }
 
@@ -56,15 +56,15 @@ pub(crate) fn news() -> (Sender<News>, Receiver<News>) {
     channel(NEWS_MAX)
 }
 
-impl<S: Sink> Teller<S> {
-    pub fn new(sink: S, gate: Arc<Gate>, fatal: Fatal) -> Teller<S> {
-        Teller { sink, gate, fatal, standing: None, opened: None, leading: None, leader: None }
+impl<S: Sink> Notifier<S> {
+    pub fn new(sink: S, proposals: Arc<Proposals>, fatal: Fatal) -> Notifier<S> {
+        Notifier { sink, proposals, fatal, standing: None, opened: None, leading: None, leader: None }
     }
 
     /// Until there are no more.
     pub fn run(mut self, mut news: Receiver<News>) {
         while let Some(news) = news.blocking_recv() {
-            if self.hear(news).is_break() {
+            if self.handle(news).is_break() {
                 return;
             }
         }
@@ -73,28 +73,28 @@ impl<S: Sink> Teller<S> {
     /// The same as a task.
     pub async fn run_as_task(mut self, mut news: Receiver<News>) {
         while let Some(news) = news.recv().await {
-            if self.hear(news).is_break() {
+            if self.handle(news).is_break() {
                 return;
             }
         }
     }
 
-    fn hear(&mut self, news: News) -> ControlFlow<()> {
+    fn handle(&mut self, news: News) -> ControlFlow<()> {
         // The fold may run behind the sink. A state that could not take a batch must not serve, and not vote.
-        catch_unwind(AssertUnwindSafe(|| self.tell(news))).unwrap_or_else(|_| {
+        catch_unwind(AssertUnwindSafe(|| self.dispatch(news))).unwrap_or_else(|_| {
             (self.fatal)("what receives committed batches panicked");
             ControlFlow::Break(())
         })
     }
 
-    fn tell(&mut self, news: News) -> ControlFlow<()> {
+    fn dispatch(&mut self, news: News) -> ControlFlow<()> {
         match news {
             News::Committed(batch) => {
-                self.gate.set_committed(batch.index());
+                self.proposals.set_committed(batch.index());
                 self.sink.committed(batch);
             }
             News::Restored(image) => {
-                self.gate.set_committed(image.index);
+                self.proposals.set_committed(image.index);
                 self.sink.restored(image);
             }
             News::Opened(term) => {
@@ -106,12 +106,12 @@ impl<S: Sink> Teller<S> {
                 self.settle();
             }
             News::Halted(why) => {
-                self.gate.close();
+                self.proposals.close();
                 self.sink.halted(why);
                 return ControlFlow::Break(());
             }
             News::Stop => {
-                self.gate.close();
+                self.proposals.close();
                 return ControlFlow::Break(());
             }
         }
@@ -125,14 +125,14 @@ impl<S: Sink> Teller<S> {
         let leader = standing.leader.filter(|_| !standing.mine);
         if self.leading.is_some() && self.leading != entitled {
             self.leading = None;
-            self.gate.close();
+            self.proposals.close();
             self.follow(leader);
         }
         if self.leading.is_none() && leader.is_some() && leader != self.leader {
             self.follow(leader);
         }
         if let (None, Some((term, breaks))) = (self.leading, entitled)
-            && self.gate.open(term, breaks)
+            && self.proposals.open(term, breaks)
         {
             self.leading = entitled;
             self.sink.leading(term);
@@ -154,11 +154,11 @@ mod tests {
     #[test]
     fn leading_waits_for_the_term_to_be_opened() {
         assert_eq!(
-            told([stand(2, Some(1), true), News::Opened(Term(1)), News::Opened(Term(2))]),
+            calls([stand(2, Some(1), true), News::Opened(Term(1)), News::Opened(Term(2))]),
             ["leading 2"]
         );
-        assert_eq!(told([News::Opened(Term(2)), stand(2, Some(1), true)]), ["leading 2"]);
-        assert_eq!(told([stand(2, Some(1), true)]), [""; 0]);
+        assert_eq!(calls([News::Opened(Term(2)), stand(2, Some(1), true)]), ["leading 2"]);
+        assert_eq!(calls([stand(2, Some(1), true)]), [""; 0]);
     }
 
     #[test]
@@ -170,11 +170,11 @@ mod tests {
             stand(3, Some(1), true),
             News::Opened(Term(3)),
         ];
-        assert_eq!(told(news), ["leading 2", "following None", "leading 3"]);
+        assert_eq!(calls(news), ["leading 2", "following None", "leading 3"]);
     }
 
     #[test]
-    fn a_new_leader_is_told_once() {
+    fn a_new_leader_is_announced_once() {
         let news = [
             stand(1, None, false),
             stand(2, Some(7), false),
@@ -182,59 +182,59 @@ mod tests {
             stand(3, None, false),
             stand(4, Some(8), false),
         ];
-        assert_eq!(told(news), ["following Some(7)", "following Some(8)"]);
+        assert_eq!(calls(news), ["following Some(7)", "following Some(8)"]);
     }
 
     #[test]
-    fn losing_leadership_closes_the_gate() {
-        let gate = Arc::new(Gate::new());
+    fn losing_leadership_closes_proposals() {
+        let proposals = Arc::new(Proposals::new());
         let news = [stand(2, Some(1), true), News::Opened(Term(2)), stand(3, Some(7), false)];
-        assert_eq!(tell(news, &gate), ["leading 2", "following Some(7)"]);
+        assert_eq!(calls_with(news, &proposals), ["leading 2", "following Some(7)"]);
         let batch = journal::encode(&batch());
-        let refused = gate.pass(Term(2), &batch, |_| Ok(()));
+        let refused = proposals.pass(Term(2), &batch, |_| Ok(()));
         assert_eq!(refused, Err(journal::ProposeError::NotLeading { term: Term(2) }));
     }
 
     #[test]
     fn a_term_that_broke_ends_even_if_it_is_mended_before_anybody_looks() {
-        let gate = Arc::new(Gate::new());
-        let (heard, all) = mpsc::channel();
-        let mut teller = Teller::new(Heard(heard), gate.clone(), Arc::new(|why| panic!("{why}")));
+        let proposals = Arc::new(Proposals::new());
+        let (calls, all) = mpsc::channel();
+        let mut notifier = Notifier::new(Recorder(calls), proposals.clone(), Arc::new(|why| panic!("{why}")));
         let leads = |breaks| News::Standing(Standing { term: Term(2), leader: Some(1), mine: true, breaks });
         let break_and_mend = || {
-            gate.fail(Term(2));
-            gate.mend(Term(2));
+            proposals.fail(Term(2));
+            proposals.mend(Term(2));
         };
-        assert!(teller.hear(News::Opened(Term(2))).is_continue());
-        assert!(teller.hear(leads(0)).is_continue());
+        assert!(notifier.handle(News::Opened(Term(2))).is_continue());
+        assert!(notifier.handle(leads(0)).is_continue());
         break_and_mend();
-        assert!(teller.hear(leads(1)).is_continue());
+        assert!(notifier.handle(leads(1)).is_continue());
         break_and_mend();
         break_and_mend();
-        // This one is out of date when it is told: the gate stays closed until the next.
-        assert!(teller.hear(leads(2)).is_continue());
-        assert_eq!(gate.term(), None);
-        assert!(teller.hear(leads(3)).is_continue());
-        drop(teller);
-        let heard: Vec<String> = all.iter().collect();
+        // This one is out of date when it is handled: proposals stay closed until the next.
+        assert!(notifier.handle(leads(2)).is_continue());
+        assert_eq!(proposals.term(), None);
+        assert!(notifier.handle(leads(3)).is_continue());
+        drop(notifier);
+        let calls: Vec<String> = all.iter().collect();
         let expected = ["leading 2", "following None", "leading 2", "following None", "leading 2"];
-        assert_eq!(heard, expected);
+        assert_eq!(calls, expected);
     }
 
     fn stand(term: u64, leader: Option<u64>, mine: bool) -> News {
         News::Standing(Standing { term: Term(term), leader, mine, breaks: 0 })
     }
 
-    fn told(news: impl IntoIterator<Item = News>) -> Vec<String> {
-        tell(news, &Arc::new(Gate::new()))
+    fn calls(news: impl IntoIterator<Item = News>) -> Vec<String> {
+        calls_with(news, &Arc::new(Proposals::new()))
     }
 
-    fn tell(news: impl IntoIterator<Item = News>, gate: &Arc<Gate>) -> Vec<String> {
-        let (heard, all) = mpsc::channel();
+    fn calls_with(news: impl IntoIterator<Item = News>, proposals: &Arc<Proposals>) -> Vec<String> {
+        let (calls, all) = mpsc::channel();
         let fatal: Fatal = Arc::new(|why| panic!("{why}"));
-        let mut teller = Teller::new(Heard(heard), gate.clone(), fatal);
-        news.into_iter().for_each(|news| assert!(teller.hear(news).is_continue()));
-        drop(teller);
+        let mut notifier = Notifier::new(Recorder(calls), proposals.clone(), fatal);
+        news.into_iter().for_each(|news| assert!(notifier.handle(news).is_continue()));
+        drop(notifier);
         all.iter().collect()
     }
 
@@ -250,9 +250,9 @@ mod tests {
         }
     }
 
-    struct Heard(mpsc::Sender<String>);
+    struct Recorder(mpsc::Sender<String>);
 
-    impl Sink for Heard {
+    impl Sink for Recorder {
         fn committed(&mut self, batch: EncodedBatch) {
             self.0.send(format!("committed {}", batch.index())).unwrap();
         }

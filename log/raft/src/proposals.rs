@@ -21,12 +21,12 @@ pub const IN_FLIGHT_MAX: usize = 1024;
 /// The same in bytes: two of the largest batches.
 pub const IN_FLIGHT_BYTES_MAX: usize = 2 * journal::frame::BATCH_BYTES_MAX;
 
-/// Open while this server leads and everything before its term was handed over.
+/// Accepts proposals while this server leads and the sink has everything from before its term.
 ///
-/// A term *breaks* when one of its proposals is refused after it was taken, or when no majority has heard from this
-/// leader for too long: what was decided next stands on what may never be. It is *mended*, in the same term, when
+/// A term *breaks* when one of its proposals is refused after it was taken, or when this leader was without contact to a
+/// majority for too long: what was decided next stands on what may never be. It is *mended*, in the same term, when
 /// nothing of it is in flight any more and a majority has confirmed it.
-pub(crate) struct Gate {
+pub(crate) struct Proposals {
     state: Mutex<State>,
     /// The last committed batch.
     committed: AtomicU64,
@@ -45,7 +45,7 @@ pub(crate) struct Breaks {
 #[derive(Default)]
 struct State {
     term: Option<Term>,
-    /// Leadership is being handed over: nothing is taken until that has happened or failed.
+    /// Leadership is being transferred: nothing is taken until that has happened or failed.
     held: bool,
     /// The last batch that was proposed, or committed before.
     last: Index,
@@ -55,22 +55,22 @@ struct State {
 
 /// Stands for one proposal inside openraft; what it reserved is given back when it is dropped.
 pub(crate) struct Ticket {
-    gate: Arc<Gate>,
+    proposals: Arc<Proposals>,
     term: Term,
     bytes: usize,
 }
 
-impl Gate {
-    pub fn new() -> Gate {
+impl Proposals {
+    pub fn new() -> Proposals {
         let ((breaks, _), idle) = (Changes::channel(Breaks::default()), Notify::new());
-        Gate { state: Mutex::default(), committed: AtomicU64::new(0), breaks, idle }
+        Proposals { state: Mutex::default(), committed: AtomicU64::new(0), breaks, idle }
     }
 
     pub fn committed(&self) -> Index {
         Index(self.committed.load(Ordering::Acquire))
     }
 
-    /// What is told again, after an image, was committed before.
+    /// What is sent again after an image was committed before.
     pub fn set_committed(&self, index: Index) {
         self.committed.fetch_max(index.0, Ordering::Release);
     }
@@ -107,7 +107,7 @@ impl Gate {
         if state.term == Some(term) {
             state.term = None;
         }
-        // Under the lock, so that the gate is not opened for a term that has just broken.
+        // Under the lock, so that proposals are not opened for a term that has just broken.
         self.breaks.send_if_modified(|breaks| {
             let newer = breaks.term < Some(term);
             if newer {
@@ -149,7 +149,7 @@ impl Gate {
 
     /// Takes `batch` if it is the next one of the leading term, and `send` takes it too.
     pub fn pass(
-        self: &Arc<Gate>,
+        self: &Arc<Proposals>,
         term: Term,
         batch: &EncodedBatch,
         send: impl FnOnce(Ticket) -> Result<(), ProposeError>,
@@ -171,9 +171,9 @@ impl Gate {
             state.in_flight += 1;
             state.in_flight_bytes += bytes;
         }
-        send(Ticket { gate: self.clone(), term, bytes })?;
+        send(Ticket { proposals: self.clone(), term, bytes })?;
         let mut state = self.state.lock();
-        // Unless the gate moved on meanwhile.
+        // Unless another term began meanwhile.
         if state.term == Some(term) {
             state.last = batch.index();
         }
@@ -183,11 +183,11 @@ impl Gate {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        let mut state = self.gate.state.lock();
+        let mut state = self.proposals.state.lock();
         state.in_flight -= 1;
         state.in_flight_bytes -= self.bytes;
         if state.in_flight == 0 {
-            self.gate.idle.notify_waiters();
+            self.proposals.idle.notify_waiters();
         }
     }
 }
@@ -198,7 +198,7 @@ impl<T: 'static> Responder<Types, T> for Ticket {
         let write = (&result as &dyn Any).downcast_ref::<ClientWriteResult<Types>>();
         if let Some(Err(error)) = write {
             tracing::debug!(term = self.term.0, %error, "a proposal was refused");
-            self.gate.fail(self.term);
+            self.proposals.fail(self.term);
         }
     }
 }
@@ -213,11 +213,11 @@ mod tests {
 
     #[test]
     fn what_is_in_flight_is_bounded_and_given_back() {
-        let gate = Arc::new(Gate::new());
-        assert!(gate.open(Term(1), 0));
+        let proposals = Arc::new(Proposals::new());
+        assert!(proposals.open(Term(1), 0));
         let mut tickets = Vec::new();
         let mut take = |index: u64| {
-            gate.pass(Term(1), &batch(index), |ticket| {
+            proposals.pass(Term(1), &batch(index), |ticket| {
                 tickets.push(ticket);
                 Ok(())
             })
@@ -226,64 +226,66 @@ mod tests {
         let next = IN_FLIGHT_MAX as u64 + 1;
         assert_eq!(take(next), Err(ProposeError::Full));
         tickets.pop();
-        gate.pass(Term(1), &batch(next), |_| Ok(())).unwrap();
+        proposals.pass(Term(1), &batch(next), |_| Ok(())).unwrap();
     }
 
     #[test]
     fn what_was_not_sent_was_not_proposed() {
-        let gate = Arc::new(Gate::new());
-        assert!(gate.open(Term(1), 0));
-        assert_eq!(gate.pass(Term(1), &batch(1), |_| Err(ProposeError::Full)), Err(ProposeError::Full));
-        gate.pass(Term(1), &batch(1), |_| Ok(())).unwrap();
+        let proposals = Arc::new(Proposals::new());
+        assert!(proposals.open(Term(1), 0));
+        assert_eq!(proposals.pass(Term(1), &batch(1), |_| Err(ProposeError::Full)), Err(ProposeError::Full));
+        proposals.pass(Term(1), &batch(1), |_| Ok(())).unwrap();
     }
 
     #[test]
     fn a_refusal_closes_the_gate_at_once_and_is_heard_of() {
-        let gate = Arc::new(Gate::new());
-        let breaks = gate.breaks();
-        assert!(gate.open(Term(4), 0));
+        let proposals = Arc::new(Proposals::new());
+        let breaks = proposals.breaks();
+        assert!(proposals.open(Term(4), 0));
         let mut later = None;
-        gate.pass(Term(4), &batch(1), |ticket| {
-            later = Some(ticket);
-            Ok(())
-        })
-        .unwrap();
+        proposals
+            .pass(Term(4), &batch(1), |ticket| {
+                later = Some(ticket);
+                Ok(())
+            })
+            .unwrap();
         refuse(later.take().unwrap());
         assert_eq!(*breaks.borrow_watched(), Breaks { count: 1, term: Some(Term(4)) });
         assert_eq!(
-            gate.pass(Term(4), &batch(2), |_| Ok(())),
+            proposals.pass(Term(4), &batch(2), |_| Ok(())),
             Err(ProposeError::NotLeading { term: Term(4) })
         );
     }
 
     #[test]
     fn an_old_refusal_does_not_hide_a_newer_one() {
-        let gate = Gate::new();
-        let breaks = gate.breaks();
-        gate.fail(Term(5));
-        gate.fail(Term(4));
-        gate.mend(Term(4));
+        let proposals = Proposals::new();
+        let breaks = proposals.breaks();
+        proposals.fail(Term(5));
+        proposals.fail(Term(4));
+        proposals.mend(Term(4));
         assert_eq!(breaks.borrow_watched().term, Some(Term(5)));
-        gate.mend(Term(5));
+        proposals.mend(Term(5));
         assert_eq!(*breaks.borrow_watched(), Breaks { count: 1, term: None });
-        assert!(!gate.open(Term(5), 0));
-        assert!(gate.open(Term(5), 1));
+        assert!(!proposals.open(Term(5), 0));
+        assert!(proposals.open(Term(5), 1));
     }
 
     #[test]
     fn a_held_gate_takes_nothing_and_waits_for_what_it_took() {
-        let gate = Arc::new(Gate::new());
-        assert_eq!(gate.hold(), None);
-        assert!(gate.open(Term(1), 0));
+        let proposals = Arc::new(Proposals::new());
+        assert_eq!(proposals.hold(), None);
+        assert!(proposals.open(Term(1), 0));
         let mut tickets = Vec::new();
-        gate.pass(Term(1), &batch(1), |ticket| {
-            tickets.push(ticket);
-            Ok(())
-        })
-        .unwrap();
-        assert_eq!((gate.hold(), gate.hold()), (Some(Term(1)), None));
-        assert_eq!(gate.pass(Term(1), &batch(2), |_| Ok(())), Err(ProposeError::Full));
-        let mut idle = Box::pin(gate.idle());
+        proposals
+            .pass(Term(1), &batch(1), |ticket| {
+                tickets.push(ticket);
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!((proposals.hold(), proposals.hold()), (Some(Term(1)), None));
+        assert_eq!(proposals.pass(Term(1), &batch(2), |_| Ok(())), Err(ProposeError::Full));
+        let mut idle = Box::pin(proposals.idle());
         assert!((&mut idle).now_or_never().is_none());
         tickets.clear();
         assert!(idle.now_or_never().is_some());

@@ -104,7 +104,7 @@ fn make(path: &Path, mode: u32) -> io::Result<()> {
 }
 
 fn give_to_nobody(path: &Path) -> io::Result<()> {
-    if !nix::unistd::geteuid().is_root() {
+    if !rustix::process::geteuid().is_root() {
         return Ok(());
     }
     std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY))

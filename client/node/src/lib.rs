@@ -1,7 +1,7 @@
 //! The node agent: describes the host, keeps contact with the servers, runs what they assign.
 //!
-//! Whoever embeds it makes [`Settings`], starts an [`Agent`], and calls [`executor::main`] when its program is
-//! started as an executor. No HTTP lives here, no scheduling, and no rule about jobs beyond what running them
+//! A program that embeds it makes [`Settings`], starts an [`Agent`], and calls [`executor::main`] when it is
+//! itself started as an executor. No HTTP lives here, no scheduling, and no rule about jobs beyond what running them
 //! takes: what the servers decided is done or refused with a reason.
 //!
 //! Read [`agent`] for the whole, then `alloc/runner.rs` and `task/runner.rs` for the life of an allocation.
@@ -14,7 +14,6 @@ pub mod allocs;
 pub mod clock;
 pub mod context;
 pub mod driver;
-pub mod executor;
 pub mod files;
 mod fingerprint;
 mod heartbeat;

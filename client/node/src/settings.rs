@@ -39,7 +39,7 @@ pub struct Settings {
     /// The driver for tests.
     pub mock_driver: bool,
     /// The program, by its absolute path, that becomes an executor when called `<program> executor <directory>`; see
-    /// [`crate::executor::main`].
+    /// [`executor::main`].
     pub executor_program: PathBuf,
     /// Registers as not to be scheduled on.
     pub default_ineligible: bool,

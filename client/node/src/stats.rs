@@ -13,7 +13,7 @@ use crate::alloc::handle::AllocHandle;
 use crate::clock;
 use crate::context::Context;
 use crate::driver::Usage;
-use crate::executor::process::TICKS_PER_SECOND;
+use executor::process::TICKS_PER_SECOND;
 
 /// Between the two looks out of which a share of CPU time is computed.
 const SAMPLE: Duration = Duration::from_millis(250);

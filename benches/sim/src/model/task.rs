@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use base::{Duration, Rng, Time};
+use executor::Exit;
 use model::document::{Allocation, TaskState};
 use node::alloc::status;
-use node::driver::Exit;
 use node::task::events::{self, DEAD, PENDING, RUNNING};
 use node::task::lifecycle::Role;
 use node::task::restart::{Cause, Decision, Policy, Tracker};

@@ -13,8 +13,8 @@ use super::{
     Control, DriverNetwork, Exec, ExecError, Exit, Logs, Outcome, Running, StartError, Started, TaskConfig,
     exec,
 };
-use crate::executor::rotate::Rotator;
-use crate::executor::spec::LogSpec;
+use executor::rotate::Rotator;
+use executor::spec::LogSpec;
 
 /// What a command may have said before anybody listens.
 const OUTPUT_BYTES: usize = 64 * 1024;

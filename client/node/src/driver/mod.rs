@@ -8,6 +8,8 @@ pub mod raw_exec;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use executor::Exit;
+use executor::spec::LogSpec;
 use model::document::{DriverInfo, Timestamp};
 use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
@@ -16,31 +18,7 @@ use tokio::sync::watch;
 
 pub use exec::{Exec, ExecConfig, ExecError};
 
-use crate::executor::spec::LogSpec;
 use crate::layout::TaskDir;
-
-/// How a task ended.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Exit {
-    /// 128 + the signal for a task that a signal ended.
-    pub code: i64,
-    pub signal: i64,
-    pub oom_killed: bool,
-    /// What went wrong, other than in the task itself.
-    pub error: Option<String>,
-}
-
-impl Exit {
-    pub fn is_success(&self) -> bool {
-        self.code == 0 && self.signal == 0 && self.error.is_none()
-    }
-
-    /// The end of a task that nobody saw.
-    pub fn lost(error: String) -> Exit {
-        Exit { code: -1, error: Some(error), ..Exit::default() }
-    }
-}
 
 /// All that a driver needs to start one task once.
 #[derive(Clone, Debug)]

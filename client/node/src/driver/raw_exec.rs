@@ -22,12 +22,11 @@ use tokio::time::timeout;
 
 use super::config::Reader;
 use super::{Control, Exit, Limits, Outcome, Running, StartError, Started, TaskConfig, Usage};
-use crate::executor::process::{self, Identity};
-use crate::executor::spec::{self, Answer, CgroupSpec, Greeting, Request, Spec, State, UserIds};
+use executor::cgroup;
+use executor::process::{self, ProcessIdentity};
+use executor::spec::{self, Answer, CgroupSpec, Greeting, Request, Spec, State, UserIds};
 
 pub use exec::exec;
-
-pub const CGROUP_ROOT: &str = "/sys/fs/cgroup";
 
 /// How long an executor may take to start its task.
 const START_PATIENCE: Duration = Duration::from_secs(30);
@@ -75,7 +74,7 @@ pub struct Handle {
 #[derive(Debug)]
 pub struct Link {
     directory: PathBuf,
-    executor: Identity,
+    executor: ProcessIdentity,
 }
 
 impl RawExec {
@@ -198,7 +197,7 @@ impl RawExec {
 
     fn cgroup(&self, given: Option<String>, stem: &str, limits: Limits) -> Option<CgroupSpec> {
         if let Some(path) = given {
-            let path = Path::new(CGROUP_ROOT).join(path);
+            let path = Path::new(cgroup::ROOT).join(path);
             return Some(CgroupSpec { path, managed: false, ..CgroupSpec::default() });
         }
         let path = self.cgroup_parent.as_ref()?.join(format!("{stem}.scope"));
@@ -325,7 +324,7 @@ fn attach(directory: PathBuf, state: State) -> Running {
 }
 
 /// The exit: from the executor while it lives, from its file afterwards.
-async fn watch_exit(directory: &Path, executor: &Identity) -> Exit {
+async fn watch_exit(directory: &Path, executor: &ProcessIdentity) -> Exit {
     loop {
         // The file is looked at last: an executor writes it before it dies.
         let alive = executor.is_alive();

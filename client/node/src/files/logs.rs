@@ -2,8 +2,8 @@
 
 use super::follow::{Cursor, LOOK_EVERY};
 use super::{Frames, FsError, Origin, Root};
-use crate::executor::rotate;
 use crate::layout::AllocDir;
+use executor::rotate;
 
 /// Which part of which stream.
 #[derive(Clone, Debug)]

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use executor::cgroup;
+
 use super::Attributes;
-use crate::driver::raw_exec::CGROUP_ROOT;
 
 /// The group below which all groups of tasks lie.
 pub const PARENT: &str = "nomad.slice";
@@ -11,10 +12,10 @@ pub const PARENT: &str = "nomad.slice";
 /// Makes the parent of the tasks' groups, with the controllers that limits need. `None` where the host has
 /// other groups, or none for us: then tasks have no limits, and end by what the executor knows of them.
 pub fn prepare() -> Option<PathBuf> {
-    let root = Path::new(CGROUP_ROOT);
+    let root = Path::new(cgroup::ROOT);
     let available = std::fs::read_to_string(root.join("cgroup.controllers")).ok()?;
     let has = |name: &str| available.split_ascii_whitespace().any(|controller| controller == name);
-    if !(has("memory") && has("cpu") && nix::unistd::geteuid().is_root()) {
+    if !(has("memory") && has("cpu") && rustix::process::geteuid().is_root()) {
         return None;
     }
     let share = root.join(PARENT).join("share.slice");

@@ -5,6 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use api::{ExecData, ExecInput, ExecOutput, ExecResult};
+use executor::Exit;
 use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -13,7 +14,7 @@ use wire::{FrameReceiver, FrameSender, Frames, Opening, RpcError};
 
 use super::Endpoints;
 use crate::driver::exec::{Output, Stdin, Terminal};
-use crate::driver::{Exec, ExecConfig, ExecError, Exit};
+use crate::driver::{Exec, ExecConfig, ExecError};
 use crate::task::events::RUNNING;
 
 /// Commands inside all tasks of this node at once; more are refused. Each holds a few descriptors here and two

@@ -4,7 +4,7 @@ use base::{Duration, Time};
 use model::document::{Map, TaskEvent, TaskState, Timestamp};
 
 use super::restart::WITHIN_POLICY;
-use crate::driver::Exit;
+use executor::Exit;
 
 /// Most events kept for one task; the oldest leave first.
 pub const EVENTS_MAX: usize = 10;

@@ -7,8 +7,8 @@ use model::document::{Allocation, Job, Task, TaskGroup};
 
 use super::snappy;
 use crate::driver::{Limits, Logs};
-use crate::executor::spec::LogSpec;
 use crate::layout::{AllocDir, TaskDir};
+use executor::spec::LogSpec;
 
 /// A step that failed, and its words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

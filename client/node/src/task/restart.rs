@@ -4,7 +4,7 @@ use base::{Duration, Rng, Time};
 use model::document::{Job, RestartPolicy, Task};
 
 use super::lifecycle::{Role, Stage};
-use crate::driver::Exit;
+use executor::Exit;
 
 /// What happens when the attempts of one interval are used up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::Rng;
+use executor::Exit;
 use model::document::Allocation;
 use nix::sys::signal::Signal;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -16,7 +17,7 @@ use super::restart::{Cause, Decision, Policy, Tracker};
 use crate::alloc::board::Board;
 use crate::clock;
 use crate::context::Context;
-use crate::driver::{Exit, Outcome, Running, StartError, TaskConfig, signal_named};
+use crate::driver::{Outcome, Running, StartError, TaskConfig, signal_named};
 use crate::layout::AllocDir;
 
 /// How often a driver is told to stop a task that it fails to stop.

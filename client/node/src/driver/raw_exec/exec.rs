@@ -11,9 +11,9 @@ use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 use super::{ANSWER_PATIENCE, Handle};
-use crate::driver::Exit;
 use crate::driver::exec::{Exec, ExecConfig, ExecError, Theirs, streams};
-use crate::executor::spec::{self, Answer, ExecSpec, Request};
+use executor::Exit;
+use executor::spec::{self, Answer, ExecSpec, Request};
 
 /// # Errors
 /// When the executor cannot be reached, or does not run the command.

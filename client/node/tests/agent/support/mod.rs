@@ -1,5 +1,4 @@
 //! Servers that live in memory, and what tests of a whole agent need besides.
-#![allow(dead_code, reason = "each test binary uses its part")]
 
 pub mod listening;
 
@@ -8,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use executor::{process, spec};
 use model::document::{Allocation, Node, TaskState};
 use node::Agent;
 use node::driver::raw_exec::RawExecSettings;
-use node::executor::{process, spec};
 use node::server::{Assigned, Lease, Server, ServerError};
 use node::settings::{Capacity, GcSettings, Reserved, Settings};
 use serde_json::{Value, json};

@@ -1,13 +1,17 @@
-//! The process that stands between the agent and one task, so that the task outlives the agent.
+//! The process between the agent and one task, so that the task outlives the agent.
 //!
 //! It is our own program, started again with hidden arguments (`<program> executor <directory>`). It leaves
-//! the agent's session, starts the task, carries its output into rotated files, answers on a socket, and
-//! writes down how the task ended before it ends itself. No runtime and no log: a few blocking threads, so
-//! that a thousand tasks cost little. [`spec`] holds all that both sides say to each other.
+//! the agent's session, starts the task, copies its output into rotated files, answers requests on a socket, and
+//! writes the task's exit to a file before it exits itself. No async runtime and no logging: a few blocking
+//! threads, so that a thousand tasks cost little.
+//!
+//! Read [`spec`] first: it holds every file and message that agent and executor exchange. What the agent does
+//! with them is not here but in `client/node/src/driver/process`.
 
-mod cgroup;
+pub mod cgroup;
 mod control;
 mod exec;
+mod exit;
 mod launch;
 pub mod process;
 pub mod rotate;
@@ -17,11 +21,13 @@ mod supervisor;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Runs one task to its end; `args` is what follows the word `executor`: the directory with the spec. Or becomes a
-/// command beside a task, for an executor that calls its own program.
+pub use exit::Exit;
+
+/// Runs one task to its end. `args` is what follows the word `executor`: the directory with the spec. An executor
+/// also calls its own program this way to run a command inside its task.
 ///
-/// Whoever embeds the agent calls this when its own first argument is [`spec::SUBCOMMAND`], before anything
-/// else, and exits with the answer: 0 when the task was started, however it ended.
+/// A program that embeds the agent calls this when its own first argument is [`spec::SUBCOMMAND`], before anything
+/// else, and exits with the returned code: 0 when the task was started, however it ended.
 pub fn main(args: impl IntoIterator<Item = String>) -> ExitCode {
     let args: Vec<String> = args.into_iter().collect();
     let directory = match args.as_slice() {

@@ -1,14 +1,12 @@
 //! Commands inside tasks: what they get, how they end, and that nothing of them stays behind.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::listening::{Running, SOON, running};
+use crate::support::*;
 use api::{ExecData, ExecInput, ExecOutput, TtySize};
-use node::executor::process::{descendants, stat};
+use executor::process::{descendants, stat};
 use serde_json::{Value, json};
-use support::listening::{Running, SOON, running};
-use support::*;
 use wire::Frames;
 use wire::messages::{AllocExecRequest, StreamFrameWrapper, method};
 
@@ -249,7 +247,7 @@ fn comm(pid: i32) -> String {
 
 /// The processes below the executors of this agent.
 fn pids(running: &Running) -> Vec<i32> {
-    use node::executor::spec::{STATE_FILE, State, read};
+    use executor::spec::{STATE_FILE, State, read};
     let executors = std::fs::read_dir(running.base.path().join("client/executors")).unwrap().flatten();
     let states = executors.filter_map(|entry| read::<State>(&entry.path(), STATE_FILE).ok()?);
     states.flat_map(|state| descendants(state.executor.pid)).map(|stat| stat.pid).collect()

@@ -1,10 +1,8 @@
 //! A whole agent against servers in memory, with the mock driver.
 
-mod support;
-
+use crate::support::*;
 use node::task::events::DEAD;
 use serde_json::json;
-use support::*;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_allocation_runs_to_its_end_and_is_reported() {

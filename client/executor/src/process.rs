@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// A process that cannot be confused with a later one of the same number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
+pub struct ProcessIdentity {
     pub pid: i32,
     /// When it started, in clock ticks since boot.
     pub start_ticks: u64,
@@ -37,11 +37,11 @@ const KILL_ROUNDS: usize = 100;
 /// Clock ticks in a second, as `/proc` counts them on every Linux of today.
 pub const TICKS_PER_SECOND: u64 = 100;
 
-impl Identity {
+impl ProcessIdentity {
     /// The process of this number that runs now.
-    pub fn of(pid: i32) -> io::Result<Identity> {
+    pub fn of(pid: i32) -> io::Result<ProcessIdentity> {
         let stat = stat(pid).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-        Ok(Identity { pid, start_ticks: stat.start_ticks, boot_id: boot_id() })
+        Ok(ProcessIdentity { pid, start_ticks: stat.start_ticks, boot_id: boot_id() })
     }
 
     /// True while this very process runs; one that only waits to be reaped counts as gone.
@@ -105,7 +105,7 @@ pub fn descendants(root: i32) -> Vec<Stat> {
 
 /// Kills what is left of the session that `leader` led, given that the leader is gone. Its number stands
 /// for no other session as long as a member lives.
-pub fn kill_orphans(leader: &Identity) {
+pub fn kill_orphans(leader: &ProcessIdentity) {
     if leader.boot_id != boot_id() || stat(leader.pid).is_some_and(|stat| stat.state != 'Z') {
         return;
     }
@@ -153,11 +153,11 @@ mod tests {
 
     #[test]
     fn a_process_is_told_from_a_later_one_with_its_number() {
-        let own = Identity::of(std::process::id() as i32).unwrap();
+        let own = ProcessIdentity::of(std::process::id() as i32).unwrap();
         assert!(own.is_alive());
-        let earlier = Identity { start_ticks: own.start_ticks + 1, ..own.clone() };
+        let earlier = ProcessIdentity { start_ticks: own.start_ticks + 1, ..own.clone() };
         assert!(!earlier.is_alive());
-        assert!(!Identity { boot_id: "another".into(), ..own }.is_alive());
+        assert!(!ProcessIdentity { boot_id: "another".into(), ..own }.is_alive());
     }
 
     #[test]

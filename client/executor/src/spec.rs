@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::process::Identity;
-use crate::driver::Exit;
+use crate::Exit;
+use crate::process::ProcessIdentity;
 
 /// The hidden word that turns our program into an executor.
 pub const SUBCOMMAND: &str = "executor";
@@ -79,8 +79,8 @@ pub struct CgroupSpec {
 /// The content of [`STATE_FILE`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct State {
-    pub executor: Identity,
-    pub task: Identity,
+    pub executor: ProcessIdentity,
+    pub task: ProcessIdentity,
 }
 
 /// The one line an executor prints for the agent that started it.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::spec::LogSpec;
+use crate::spec::LogSpec;
 
 /// This close to the limit only whole lines are put into a file: so that a line is not torn apart between
 /// two files, unless it alone is longer than this.
@@ -79,7 +79,7 @@ fn open_from(spec: &LogSpec, mut index: u64) -> io::Result<(u64, File, u64)> {
         };
         if !blocked {
             let mut options = OpenOptions::new();
-            let no_follow = nix::fcntl::OFlag::O_NOFOLLOW.bits();
+            let no_follow = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
             let file = options.append(true).create(true).mode(0o644).custom_flags(no_follow).open(&path)?;
             let size = file.metadata()?.len();
             return Ok((index, file, size));

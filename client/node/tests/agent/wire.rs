@@ -1,11 +1,9 @@
 //! An agent and its servers over the real wire: calls in both directions.
 
-mod support;
-
+use crate::support::listening::{SOON, running};
+use crate::support::*;
 use api::{AllocFileInfo, AllocResourceUsage, HostStats, StreamFrame};
 use serde_json::json;
-use support::listening::{SOON, running};
-use support::*;
 use wire::messages::{
     AllocGetPauseResponse, AllocPauseRequest, AllocRestartRequest, AllocSpecificRequest, AllocStatsRequest,
     AllocStatsResponse, ClientStatsResponse, Empty, FsListResponse, FsLogsRequest, FsPathRequest,

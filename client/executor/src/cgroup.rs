@@ -1,13 +1,16 @@
 //! A control group (version 2) around a task: its limits, and a way to kill all of it at once.
 //!
-//! Failing to write a limit is not an error, as in the reference: which controllers exist is the host's
-//! business. Failing to enter the group is.
+//! Failing to write a limit is not an error, as in Nomad: which controllers exist depends on the host.
+//! Failing to enter the group is an error.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::spec::CgroupSpec;
+use crate::spec::CgroupSpec;
+
+/// Where control groups of version 2 are mounted.
+pub const ROOT: &str = "/sys/fs/cgroup";
 
 /// Makes the group and writes its limits.
 pub fn prepare(spec: &CgroupSpec) -> io::Result<()> {
@@ -30,7 +33,7 @@ pub fn prepare(spec: &CgroupSpec) -> io::Result<()> {
     Ok(())
 }
 
-/// Moves the calling process into the group; what it starts from now on is born there.
+/// Moves the calling process into the group; its children start there too.
 pub fn enter(path: &Path) -> io::Result<()> {
     fs::write(path.join("cgroup.procs"), std::process::id().to_string())
 }

@@ -15,10 +15,10 @@ use std::time::Duration;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
-use super::control::Shared;
-use super::launch::{self, Launch};
-use super::process;
-use super::spec::{Answer, ExecSpec, SUBCOMMAND, Spec};
+use crate::control::Shared;
+use crate::launch::{self, Launch};
+use crate::process;
+use crate::spec::{Answer, ExecSpec, SUBCOMMAND, Spec};
 
 /// Commands beside one task; more are refused. Each takes two threads and one connection.
 pub const EXECS_MAX: usize = 24;

@@ -6,12 +6,11 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-use nix::sys::prctl;
-use nix::sys::signal::Signal;
+use rustix::process::{Signal, set_parent_process_death_signal, setsid};
 use serde::{Deserialize, Serialize};
 
-use super::cgroup;
-use super::spec::UserIds;
+use crate::cgroup;
+use crate::spec::UserIds;
 
 /// The word before the launch in the arguments of an executor's program.
 pub const WORD: &str = "launch";
@@ -59,9 +58,9 @@ fn prepare(launch: &Launch) -> io::Result<()> {
         cgroup::enter(group)?;
     }
     // An executor that is killed cannot end what it has started. Changing the user undoes this.
-    prctl::set_pdeathsig(Signal::SIGKILL)?;
+    set_parent_process_death_signal(Some(Signal::KILL))?;
     // By the session all that the command starts is found again.
-    nix::unistd::setsid()?;
+    setsid()?;
     if launch.tty {
         let terminal = io::stdin();
         rustix::process::ioctl_tiocsctty(&terminal)?;

@@ -1,16 +1,14 @@
 //! Real processes: how they run, how they are ended, and how they outlive the agent.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::support::*;
+use executor::process::{descendants, stat};
+use executor::spec::{STATE_FILE, State, read};
 use model::document::Allocation;
-use node::executor::process::{descendants, stat};
-use node::executor::spec::{STATE_FILE, State, read};
 use node::task::events::DEAD;
 use serde_json::json;
-use support::*;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_runs_and_its_output_and_exit_code_are_kept() {
@@ -52,7 +50,7 @@ async fn logs_are_rotated() {
     let agent = start(settings(base.path()), &servers).await;
     servers.await_status(&alloc_id(1), "complete");
     let logs = base.path().join("alloc").join(alloc_id(1)).join("alloc/logs");
-    let found = node::executor::rotate::indexes(&logs, "t.stdout").unwrap();
+    let found = executor::rotate::indexes(&logs, "t.stdout").unwrap();
     assert!(found.len() == 2 && found[0] > 0, "{found:?}");
     assert!(log(base.path(), 1, &format!("t.stdout.{}", found[0])).ends_with("0\n"), "no line is torn");
     agent.shutdown().await;
@@ -250,7 +248,7 @@ async fn a_task_that_nobody_remembers_is_ended() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_runs_as_its_user_and_without_logs_if_it_wants_none() {
-    if !nix::unistd::geteuid().is_root() {
+    if !rustix::process::geteuid().is_root() {
         return;
     }
     let (base, servers) = (Base::new(), FakeServers::new());
@@ -293,7 +291,7 @@ async fn victim() {
 async fn tasks_survive_a_kill_of_the_agent() {
     let base = Base::new();
     let mut victim = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "victim", "--nocapture"])
+        .args(["--exact", "raw_exec::victim", "--nocapture"])
         .env(VICTIM, base.path())
         .stdout(std::process::Stdio::null())
         .spawn()

@@ -10,10 +10,10 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 
-use super::exec::{self, EXECS_MAX};
-use super::process;
-use super::spec::{Answer, Request, Spec};
-use crate::driver::Exit;
+use crate::Exit;
+use crate::exec::{self, EXECS_MAX};
+use crate::process;
+use crate::spec::{Answer, Request, Spec};
 
 /// Most connections answered at once; more are closed at once, and their callers try again.
 const CONNECTIONS_MAX: usize = 64;

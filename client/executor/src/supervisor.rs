@@ -14,12 +14,12 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::cgroup;
-use super::control::{self, Shared};
-use super::process::{self, Identity};
-use super::rotate::Rotator;
-use super::spec::{self, Greeting, LogSpec, Spec, State};
-use crate::driver::Exit;
+use crate::Exit;
+use crate::cgroup;
+use crate::control::{self, Shared};
+use crate::process::{self, ProcessIdentity};
+use crate::rotate::Rotator;
+use crate::spec::{self, Greeting, LogSpec, Spec, State};
 
 /// How long output may still come after the task ended: somebody else may hold the pipe open.
 const OUTPUT_LINGER: Duration = Duration::from_secs(2);
@@ -39,9 +39,9 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// When the task could not be started, or its end not written down.
 pub fn run(directory: &Path) -> io::Result<()> {
     // Fails only for a process that leads its session already, which is what is wanted.
-    nix::unistd::setsid().ok();
+    rustix::process::setsid().ok();
     // Children of the task whose parents are gone become ours, so that they can be found and killed.
-    nix::sys::prctl::set_child_subreaper(true)?;
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let spec: Spec = spec::read(directory, spec::SPEC_FILE)?
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no spec"))?;
     let spec = Arc::new(spec);
@@ -49,7 +49,8 @@ pub fn run(directory: &Path) -> io::Result<()> {
     let listener = listen(directory)?;
     let mut child = start(&spec)?;
     let pid = child.id() as i32;
-    let state = State { executor: Identity::of(std::process::id() as i32)?, task: Identity::of(pid)? };
+    let state =
+        State { executor: ProcessIdentity::of(std::process::id() as i32)?, task: ProcessIdentity::of(pid)? };
     spec::write(directory, spec::STATE_FILE, &state)?;
     report(&Greeting::Started(state));
 
@@ -97,7 +98,7 @@ fn start(spec: &Spec) -> io::Result<Child> {
     let Some(group) = &spec.cgroup else { return command(spec).spawn() };
     cgroup::prepare(group)?;
     // A child is born into the group of its parent; so the executor enters, starts it, and leaves again.
-    let home = cgroup::current(Path::new(crate::driver::raw_exec::CGROUP_ROOT))?;
+    let home = cgroup::current(Path::new(cgroup::ROOT))?;
     cgroup::enter(&group.path)?;
     let child = command(spec).spawn();
     cgroup::enter(&home).ok();

@@ -10,15 +10,15 @@ use crate::allocs::Allocs;
 use crate::clock;
 use crate::context::{Context, Parts};
 use crate::driver::Drivers;
-use crate::driver::mock::Mock;
-use crate::driver::raw_exec::RawExec;
+use crate::driver::process::Executors;
+use crate::driver::registry::DriverHost;
 use crate::fingerprint;
 use crate::heartbeat::{self, Pulse};
 use crate::identity::Identity;
 use crate::meta;
 use crate::pull;
 use crate::server::Server;
-use crate::settings::Settings;
+use crate::settings::NodeSettings;
 use crate::store::{Store, StoreError};
 use crate::task::environment;
 
@@ -30,6 +30,8 @@ pub enum AgentError {
     Store(#[from] StoreError),
     #[error("fingerprint: {0}")]
     Fingerprint(String),
+    #[error("{0}")]
+    Driver(String),
 }
 
 /// A running node agent. Dropping it stops its loops at once; tasks go on either way.
@@ -54,10 +56,10 @@ impl Agent {
     /// # Errors
     /// When a directory cannot be made, the local state cannot be read, or the node cannot be described.
     pub async fn start<S: Server>(
-        settings: Settings,
+        settings: NodeSettings,
         connect: impl FnOnce(Local) -> Arc<S>,
     ) -> Result<Agent, AgentError> {
-        let context = Arc::new(open(settings)?);
+        let context = Arc::new(open(settings).await?);
         let allocs = Arc::new(Allocs::new(Arc::clone(&context)));
         allocs.restore().await?;
         let server = connect(Local { context: Arc::clone(&context), allocs: Arc::clone(&allocs) });
@@ -67,6 +69,7 @@ impl Agent {
         loops.spawn(pull::run(context.clone(), server.clone(), allocs.clone(), pulse.clone()));
         loops.spawn(pull::send_updates(context.clone(), server));
         loops.spawn(pull::maintain(context.clone(), allocs.clone(), pulse));
+        loops.spawn(watch_drivers(context.clone(), allocs.clone()));
         Ok(Agent { context, allocs, loops })
     }
 
@@ -104,7 +107,11 @@ impl Drop for Agent {
     }
 }
 
-fn open(mut settings: Settings) -> Result<Context, AgentError> {
+async fn watch_drivers(context: Arc<Context>, allocs: Arc<Allocs>) {
+    context.drivers.watch(&context, |event| allocs.add_driver_event(event)).await;
+}
+
+async fn open(mut settings: NodeSettings) -> Result<Context, AgentError> {
     let io = |what| move |source| AgentError::Io { what, source };
     let executors = settings.state_dir.join("executors");
     make(&settings.state_dir, 0o700).map_err(io("make the state directory"))?;
@@ -119,17 +126,18 @@ fn open(mut settings: Settings) -> Result<Context, AgentError> {
         true => Store::forgetful(),
         false => Store::open(&settings.state_dir.join("state.db"))?,
     };
-    let drivers = Drivers {
-        raw_exec: RawExec {
-            settings: settings.raw_exec.clone(),
-            directory: executors,
-            program: settings.executor_program.clone(),
-            open_files: settings.task_open_files,
-            cgroup_parent: fingerprint::cgroup::prepare(),
-        },
-        mock: settings.mock_driver.then_some(Mock),
+    let cgroup_parent = fingerprint::cgroup::prepare();
+    let executors = Executors {
+        directory: executors,
+        program: settings.executor_program.clone(),
+        open_files: settings.task_open_files,
+        cgroup_parent: cgroup_parent.clone(),
     };
-    let mut node = fingerprint::node(&settings, &identity, &drivers).map_err(AgentError::Fingerprint)?;
+    let drivers = Drivers::configured(&settings.drivers, &settings.plugins, &DriverHost { executors });
+    let drivers = drivers.map_err(AgentError::Driver)?;
+    let node = fingerprint::node(&settings, &identity, cgroup_parent.as_deref());
+    let mut node = node.map_err(AgentError::Fingerprint)?;
+    drivers.fingerprint(&mut node, clock::now()).await;
     let dynamic_meta = meta::restored(&settings.meta, store.load_meta()?);
     node.meta.0 = meta::effective(&settings.meta, &dynamic_meta);
     let inherited = environment::inheritable(environment_of_agent());

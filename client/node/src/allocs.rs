@@ -1,7 +1,6 @@
 //! All allocations of this node: taken on, changed, let go, and cleared away.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::Duration;
@@ -12,8 +11,9 @@ use crate::alloc::runner::{AllocRunner, Previous};
 use crate::alloc::status;
 use crate::clock;
 use crate::context::Context;
-use crate::driver::Handle;
+use crate::driver::{DriverEvent, TaskHandle};
 use crate::store::{StoreError, StoredAlloc};
+use crate::task::events;
 
 /// The allocations by id.
 #[derive(Debug)]
@@ -68,9 +68,9 @@ impl Allocs {
     /// When the local state cannot be read.
     pub async fn restore(&self) -> Result<(), StoreError> {
         let stored = self.context.store.load()?;
-        let directories: Vec<PathBuf> =
-            stored.iter().flat_map(|alloc| alloc.tasks.values()).filter_map(directory).collect();
-        self.context.drivers.raw_exec.sweep(&directories).await;
+        let tasks = stored.iter().flat_map(|alloc| alloc.tasks.values());
+        let handles: Vec<TaskHandle> = tasks.filter_map(|task| task.handle.clone()).collect();
+        self.context.drivers.end_unknown(&handles).await;
         for alloc in stored {
             if let Some(acknowledged) = alloc.acknowledged.clone() {
                 self.context.updates.restore(acknowledged);
@@ -146,6 +146,13 @@ impl Allocs {
                 self.context.store.forget(&alloc.id);
                 self.context.updates.put(refusal(&alloc, &error, &self.context.node().id));
             }
+        }
+    }
+
+    /// Adds what a driver says about a task to the events of that task.
+    pub fn add_driver_event(&self, event: DriverEvent) {
+        if let Some(alloc) = self.get(&event.alloc_id) {
+            alloc.tasks.add_event(&event.task, events::driver_message(&event.message));
         }
     }
 
@@ -233,13 +240,6 @@ impl Allocs {
             ending.spawn(async move { handle.destroy().await });
         }
         ending.join_all().await;
-    }
-}
-
-fn directory(task: &crate::store::StoredTask) -> Option<PathBuf> {
-    match task.handle.as_ref()? {
-        Handle::RawExec(handle) => Some(handle.directory.clone()),
-        Handle::Mock(_) => None,
     }
 }
 

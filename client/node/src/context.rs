@@ -10,13 +10,13 @@ use tokio_util::task::TaskTracker;
 
 use crate::driver::Drivers;
 use crate::meta::Dynamic;
-use crate::settings::Settings;
+use crate::settings::NodeSettings;
 use crate::store::Store;
 use crate::updates::Updates;
 
 #[derive(Debug)]
 pub struct Context {
-    pub settings: Settings,
+    pub settings: NodeSettings,
     pub drivers: Drivers,
     pub store: Store,
     pub updates: Updates,
@@ -39,7 +39,7 @@ pub struct Context {
 /// What makes a [`Context`], besides what starts empty.
 #[derive(Debug)]
 pub struct Parts {
-    pub settings: Settings,
+    pub settings: NodeSettings,
     pub drivers: Drivers,
     pub store: Store,
     pub inherited: BTreeMap<String, String>,

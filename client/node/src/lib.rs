@@ -1,6 +1,6 @@
 //! The node agent: describes the host, keeps contact with the servers, runs what they assign.
 //!
-//! A program that embeds it makes [`Settings`], starts an [`Agent`], and calls [`executor::main`] when it is
+//! A program that embeds it makes [`NodeSettings`], starts an [`Agent`], and calls [`executor::main`] when it is
 //! itself started as an executor. No HTTP lives here, no scheduling, and no rule about jobs beyond what running them
 //! takes: what the servers decided is done or refused with a reason.
 //!
@@ -14,6 +14,7 @@ pub mod allocs;
 pub mod clock;
 pub mod context;
 pub mod driver;
+pub mod drivers;
 pub mod files;
 mod fingerprint;
 mod heartbeat;
@@ -33,4 +34,4 @@ pub use agent::{Agent, AgentError, Local};
 pub use heartbeat::{Missed, wait_after_miss};
 pub use identity::node_id;
 pub use rpc::WireServers;
-pub use settings::Settings;
+pub use settings::NodeSettings;

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use monitor::Monitor;
 
-use crate::driver::raw_exec::RawExecSettings;
+use crate::driver::registry::{BuiltinDriver, PluginConfigs};
 
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct NodeSettings {
     /// Identity, local state and executors; made 0700.
     pub state_dir: PathBuf,
     /// One directory an allocation; made 0711.
@@ -35,9 +35,10 @@ pub struct Settings {
     pub max_dynamic_port: u16,
     /// The longest a job may make us wait between asking a task to end and forcing it.
     pub max_kill_timeout: Duration,
-    pub raw_exec: RawExecSettings,
-    /// The driver for tests.
-    pub mock_driver: bool,
+    /// The drivers that this program contains; usually [`crate::drivers::BUILTIN`].
+    pub drivers: Vec<&'static BuiltinDriver>,
+    /// The `config` of each `plugin` block, by driver.
+    pub plugins: PluginConfigs,
     /// The program, by its absolute path, that becomes an executor when called `<program> executor <directory>`; see
     /// [`executor::main`].
     pub executor_program: PathBuf,

@@ -12,7 +12,7 @@ use model::document::{AllocDeploymentStatus, Allocation, TaskState};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::driver::{DriverNetwork, Handle};
+use crate::driver::{DriverNetwork, TaskHandle};
 use crate::meta::Dynamic;
 
 const META: &str = "meta";
@@ -23,7 +23,7 @@ const META: &str = "meta";
 pub struct StoredTask {
     pub state: TaskState,
     /// Set from the start of the task until its end was seen.
-    pub handle: Option<Handle>,
+    pub handle: Option<TaskHandle>,
     pub network: Option<DriverNetwork>,
 }
 

@@ -1,15 +1,13 @@
 //! An allocation as the rest of the agent sees it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::document::Allocation;
 use nix::sys::signal::Signal;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::board::Board;
-use crate::driver::{Meter, Usage};
 use crate::layout::AllocDir;
+use crate::task::states::TaskStates;
 
 /// What waits for one allocation at most; more is refused, or waits where it comes from.
 pub const COMMANDS_MAX: usize = 32;
@@ -54,7 +52,7 @@ pub struct AllocHandle {
     pub commands: mpsc::Sender<Command>,
     pub facts: watch::Receiver<Facts>,
     pub alloc: watch::Receiver<Arc<Allocation>>,
-    pub board: Arc<Board>,
+    pub tasks: Arc<TaskStates>,
     pub dir: AllocDir,
 }
 
@@ -77,16 +75,5 @@ impl AllocHandle {
 
     pub fn is_done(&self) -> bool {
         self.facts.borrow().done
-    }
-
-    /// What each running task uses.
-    pub fn usage(&self) -> BTreeMap<String, Usage> {
-        let mut usage = BTreeMap::new();
-        for name in self.board.states().keys() {
-            if let Some(handle) = self.board.task(name).handle {
-                usage.insert(name.clone(), Meter::of(&handle).read());
-            }
-        }
-        usage
     }
 }

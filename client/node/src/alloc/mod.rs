@@ -1,6 +1,5 @@
-//! One allocation: [`runner`] drives its tasks, [`board`] is where they write down what becomes of them.
+//! One allocation: [`runner`] starts and stops its tasks and reports what becomes of them.
 
-pub mod board;
 pub mod handle;
 pub mod health;
 mod migrate;

@@ -1,7 +1,7 @@
 //! Drives the tasks of one allocation: opens their gates, stops them in order, judges the whole, reports it.
 //!
 //! One loop owns everything. After each thing that happens it looks at the board and does what follows
-//! (`settle`); nothing is remembered that the board does not say, except orders given.
+//! (`settle`); nothing is remembered that the tasks does not say, except orders given.
 
 mod report;
 
@@ -13,7 +13,6 @@ use model::document::{AllocDeploymentStatus, Allocation};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
-use super::board::Board;
 use super::handle::{AllocHandle, COMMANDS_MAX, Command, Facts, Reply};
 use super::health::Watch;
 use super::{migrate, status};
@@ -24,6 +23,7 @@ use crate::store::StoredAlloc;
 use crate::task::events::{self, KillReason, PENDING, RUNNING};
 use crate::task::lifecycle::{self, Coordinator, Role, Roles, Stage};
 use crate::task::runner::{Kill, Request, TaskRunner};
+use crate::task::states::TaskStates;
 
 /// What waits for one task at most.
 const REQUESTS_MAX: usize = 16;
@@ -52,7 +52,7 @@ struct Stopping {
 pub struct AllocRunner {
     context: Arc<Context>,
     dir: AllocDir,
-    board: Arc<Board>,
+    tasks: Arc<TaskStates>,
     alloc: watch::Sender<Arc<Allocation>>,
     roles: Roles,
     coordinator: Coordinator,
@@ -89,9 +89,9 @@ impl AllocRunner {
         let dir = AllocDir::new(&context.settings.alloc_dir, &stored.alloc.id).map_err(|e| e.to_string())?;
         let roles = roles(&stored.alloc)?;
         let restored = !stored.tasks.is_empty();
-        let board = Arc::new(Board::new(&stored.alloc.id, context.store.clone(), stored.tasks));
-        for name in roles.keys().filter(|name| board.state(name).is_none()) {
-            board.change(name, |task| {
+        let tasks = Arc::new(TaskStates::new(&stored.alloc.id, context.store.clone(), stored.tasks));
+        for name in roles.keys().filter(|name| tasks.state(name).is_none()) {
+            tasks.change(name, |task| {
                 events::enter(&mut task.state, PENDING, clock::now());
                 events::append(&mut task.state, events::received(), clock::now());
             });
@@ -101,7 +101,7 @@ impl AllocRunner {
         let runner = AllocRunner {
             context: Arc::clone(context),
             dir: dir.clone(),
-            board: Arc::clone(&board),
+            tasks: Arc::clone(&tasks),
             alloc: watch::Sender::new(Arc::new(stored.alloc)),
             roles,
             coordinator: if restored { Coordinator::restored() } else { Coordinator::fresh() },
@@ -118,7 +118,7 @@ impl AllocRunner {
         };
         let (facts, alloc) = (runner.facts.subscribe(), runner.alloc.subscribe());
         context.tasks.spawn(runner.run(previous));
-        Ok(AllocHandle { commands, facts, alloc, board, dir })
+        Ok(AllocHandle { commands, facts, alloc, tasks, dir })
     }
 
     async fn run(mut self, previous: Option<Previous>) {
@@ -133,7 +133,7 @@ impl AllocRunner {
             let deadline = self.settle();
             tokio::select! {
                 () = shutdown.cancelled() => return self.leave().await,
-                () = self.board.changed() => {}
+                () = self.tasks.changed() => {}
                 Some(ended) = self.loops.join_next() => if let Err(error) = ended {
                     tracing::error!(alloc = self.alloc.borrow().id, %error, "the loop of a task broke");
                 },
@@ -199,7 +199,7 @@ impl AllocRunner {
         let runner = TaskRunner {
             context: Arc::clone(&self.context),
             alloc_dir: self.dir.clone(),
-            board: Arc::clone(&self.board),
+            tasks: Arc::clone(&self.tasks),
             name: name.clone(),
             role,
             alloc: self.alloc.subscribe(),
@@ -218,7 +218,7 @@ impl AllocRunner {
             return None;
         }
         let now = clock::now();
-        let states = self.board.states();
+        let states = self.tasks.states();
         if self.stopping.is_none()
             && let Some(reason) = lifecycle::must_stop(&self.roles, &states)
         {
@@ -260,7 +260,7 @@ impl AllocRunner {
     /// Tells the next tasks in line to end, once the group's delay has passed; until then returns its end.
     fn order_stops(&mut self, now: Time) -> Option<Time> {
         let stopping = self.stopping.as_ref()?;
-        let states = self.board.states();
+        let states = self.tasks.states();
         if now < stopping.from && states.values().any(|state| state.state == RUNNING) {
             return Some(stopping.from);
         }
@@ -295,7 +295,7 @@ impl AllocRunner {
         let alloc = Arc::clone(&self.alloc.borrow());
         let longest = group(&alloc)?.max_run_duration.filter(|longest| longest.0.0 > 0)?;
         let end = Time(alloc.create_time).plus(longest.0);
-        if self.verdict.is_some() || self.board.states().values().all(lifecycle::is_dead) {
+        if self.verdict.is_some() || self.tasks.states().values().all(lifecycle::is_dead) {
             return None;
         }
         if now < end {
@@ -316,7 +316,7 @@ impl AllocRunner {
 
     /// Lets the loops of dead tasks end when no task can run any more.
     fn release(&mut self) {
-        if self.board.states().values().all(lifecycle::is_dead) {
+        if self.tasks.states().values().all(lifecycle::is_dead) {
             for name in self.wires.keys() {
                 self.order_kill(name, &Kill::default());
             }
@@ -372,7 +372,7 @@ impl AllocRunner {
     /// The servers had lost sight of this node and see it again: they hear at once how things are.
     fn reconnect(&mut self) {
         for name in self.roles.keys() {
-            self.board.add_event(name, events::reconnected());
+            self.tasks.add_event(name, events::reconnected());
         }
         self.say_again();
     }
@@ -415,7 +415,7 @@ impl AllocRunner {
         request: impl Fn(oneshot::Sender<Result<(), String>>) -> Request,
         reply: Reply,
     ) {
-        let states = self.board.states();
+        let states = self.tasks.states();
         let wanted = |name: &String| match &task {
             Some(task) => name == task,
             None => dead_too || states.get(name).is_some_and(|state| state.state == RUNNING),

@@ -1,15 +1,17 @@
-//! A command that is run inside a task: its three streams, its terminal if it has one, and its end.
+//! A command that is run inside a task: its three streams, its terminal if it has one, and its exit.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
+use executor::Exit;
 use futures_util::future::BoxFuture;
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{SpecialCodeIndex, Winsize};
-use tokio::io::{AsyncRead, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 
-use super::Exit;
+use super::RunningTask;
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -47,6 +49,58 @@ pub struct Exec {
     pub terminal: Option<Terminal>,
     /// How it ended, or why that is not known.
     pub exit: BoxFuture<'static, Result<Exit, String>>,
+}
+
+/// What a command has written and how it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExecOutput {
+    /// The first [`OUTPUT_BYTES_MAX`] of it; so of the next.
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+    pub exit: Exit,
+}
+
+/// Output of a command that is kept by [`run_once`]; the rest is read and thrown away.
+pub const OUTPUT_BYTES_MAX: u64 = 64 * 1024;
+
+/// Runs a command inside a task to its end, without input.
+///
+/// # Errors
+/// When it cannot be run, or has not ended after `timeout`, which ends it.
+pub async fn run_once(
+    task: &dyn RunningTask,
+    command: Vec<String>,
+    timeout: Duration,
+) -> Result<ExecOutput, ExecError> {
+    let run = async {
+        let Exec { stdin, stdout, stderr, terminal: _, exit } =
+            task.exec(ExecConfig { command, tty: false }).await?;
+        drop(stdin);
+        let stderr = async {
+            match stderr {
+                Some(stderr) => collect(stderr).await,
+                None => Ok(Vec::new()),
+            }
+        };
+        let (stdout, stderr, exit) = tokio::join!(collect(stdout), stderr, exit);
+        let exit = exit.map_err(ExecError::Failed)?;
+        Ok(ExecOutput {
+            stdout: stdout.map_err(ExecError::failed)?,
+            stderr: stderr.map_err(ExecError::failed)?,
+            exit,
+        })
+    };
+    match tokio::time::timeout(timeout, run).await {
+        Ok(output) => output,
+        Err(_) => Err(ExecError::failed("the command did not end in time")),
+    }
+}
+
+async fn collect(mut from: Output) -> io::Result<Vec<u8>> {
+    let mut kept = Vec::new();
+    (&mut from).take(OUTPUT_BYTES_MAX).read_to_end(&mut kept).await?;
+    tokio::io::copy(&mut from, &mut tokio::io::sink()).await?;
+    Ok(kept)
 }
 
 /// Where a command reads from.

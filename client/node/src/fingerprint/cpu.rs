@@ -5,7 +5,7 @@ use std::path::Path;
 use model::document::{List, NumaCore, NumaTopology};
 
 use super::Attributes;
-use crate::settings::Settings;
+use crate::settings::NodeSettings;
 use crate::task::environment::ranges;
 
 /// The speed of a core that tells nobody how fast it is.
@@ -18,7 +18,7 @@ pub struct Totals {
 }
 
 /// Each core with its place and speed.
-pub fn topology(settings: &Settings) -> NumaTopology {
+pub fn topology(settings: &NodeSettings) -> NumaTopology {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let ids = parse_ranges(&read(&format!("{CPUS}/online")));
     let ids =
@@ -36,7 +36,7 @@ pub fn topology(settings: &Settings) -> NumaTopology {
     }
 }
 
-fn core(id: u16, measured: u64, nodes: &[(u8, Vec<u16>)], settings: &Settings) -> NumaCore {
+fn core(id: u16, measured: u64, nodes: &[(u8, Vec<u16>)], settings: &NodeSettings) -> NumaCore {
     let frequency =
         |file: &str| read(&format!("{CPUS}/cpu{id}/cpufreq/{file}")).parse::<u64>().unwrap_or(0) / 1000;
     let (base_speed, max_speed) = (frequency("base_frequency"), frequency("cpuinfo_max_freq"));
@@ -76,7 +76,7 @@ fn distances(node: u8) -> List<u8> {
     if list.is_empty() { vec![10].into() } else { list.into() }
 }
 
-pub fn describe(topology: &NumaTopology, settings: &Settings, attributes: &mut Attributes) -> Totals {
+pub fn describe(topology: &NumaTopology, settings: &NodeSettings, attributes: &mut Attributes) -> Totals {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let mut set = |name: &str, value: String| attributes.insert(name.to_string(), value);
     if let Some(name) = field(&info, "model name") {

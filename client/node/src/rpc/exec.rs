@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use api::{ExecData, ExecInput, ExecOutput, ExecResult};
 use executor::Exit;
+use model::document::Allocation;
 use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -16,6 +17,7 @@ use super::Endpoints;
 use crate::driver::exec::{Output, Stdin, Terminal};
 use crate::driver::{Exec, ExecConfig, ExecError};
 use crate::task::events::RUNNING;
+use crate::task::prestart::Parts;
 
 /// Commands inside all tasks of this node at once; more are refused. Each holds a few descriptors here and two
 /// threads at the executor of its task.
@@ -60,17 +62,27 @@ impl Endpoints {
         if request.cmd.first().is_none_or(String::is_empty) {
             return refused(400, "command is not present".to_string());
         }
-        let Some(state) = alloc.board.state(&task) else {
+        let Some(state) = alloc.tasks.state(&task) else {
             return refused(400, format!("unknown task name \"{task}\""));
         };
-        let handle = alloc.board.task(&task).handle.filter(|_| state.state == RUNNING);
-        let Some(handle) = handle else { return refused(404, format!("task \"{task}\" is not running.")) };
+        let running = alloc.tasks.running(&task).filter(|_| state.state == RUNNING);
+        let Some(running) = running else { return refused(404, format!("task \"{task}\" is not running.")) };
         let config = ExecConfig { command: request.cmd.0, tty: request.tty };
-        self.local.context.drivers.exec(&handle, config).await.map_err(|error| {
+        let driver = driver_of(&alloc.alloc.borrow(), &task);
+        let exec = async {
+            self.local.context.drivers.check_exec(&driver)?;
+            running.exec(config).await
+        };
+        exec.await.map_err(|error| {
             let code = if matches!(error, ExecError::Refused(_)) { 400 } else { 500 };
             StreamFrameWrapper::failure(code, error.to_string())
         })
     }
+}
+
+/// The name of the driver of a task.
+fn driver_of(alloc: &Allocation, task: &str) -> String {
+    Parts::find(alloc, task).map_or(String::new(), |parts| parts.task.driver.clone())
 }
 
 /// Passes frames on until the command has ended or its caller has left, which ends the command.

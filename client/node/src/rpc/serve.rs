@@ -91,7 +91,7 @@ impl Endpoints {
 
     fn check_task(&self, request: &AllocPauseRequest) -> Result<(), String> {
         let (alloc, task) = (self.alloc(&request.alloc_id)?, &request.task);
-        if task.is_empty() || alloc.board.state(task).is_some() {
+        if task.is_empty() || alloc.tasks.state(task).is_some() {
             return Ok(());
         }
         Err(format!("RPC Error:: 400,unknown task name \"{task}\""))
@@ -165,7 +165,7 @@ impl Endpoints {
         if task.is_empty() {
             return Err(StreamFrameWrapper::failure(400, "must provide task name"));
         }
-        match alloc.board.state(&task) {
+        match alloc.tasks.state(&task) {
             None => return Err(StreamFrameWrapper::failure(400, format!("unknown task name \"{task}\""))),
             Some(state) if state.started_at.is_zero() => {
                 let text = format!("task \"{task}\" not started yet. No logs available");

@@ -72,6 +72,11 @@ pub fn driver_failure(error: &str) -> TaskEvent {
     TaskEvent { driver_error: error.into(), ..event("Driver Failure", error, details) }
 }
 
+pub fn driver_message(message: &str) -> TaskEvent {
+    let details = [("driver_message", message.to_string())];
+    TaskEvent { driver_message: message.into(), ..event("Driver", message, details) }
+}
+
 pub fn started() -> TaskEvent {
     event("Started", "Task started by client", [])
 }

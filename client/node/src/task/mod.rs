@@ -8,3 +8,4 @@ pub mod prestart;
 pub mod restart;
 pub mod runner;
 mod snappy;
+pub mod states;

@@ -1,5 +1,6 @@
 //! The life of one task: wait for its turn, start, wait for its end, decide, and again.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use base::Rng;
 use executor::Exit;
 use model::document::Allocation;
 use nix::sys::signal::Signal;
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::environment::{Environment, Sources};
@@ -14,11 +16,11 @@ use super::events::{self, DEAD, KillReason, PENDING, RUNNING};
 use super::lifecycle::Role;
 use super::prestart::{self, HookError, Parts};
 use super::restart::{Cause, Decision, Policy, Tracker};
-use crate::alloc::board::Board;
 use crate::clock;
 use crate::context::Context;
-use crate::driver::{Outcome, Running, StartError, TaskConfig, signal_named};
+use crate::driver::{DriverError, Outcome, RunningTask, StartError, TaskConfig, Values, signal_named};
 use crate::layout::AllocDir;
+use crate::task::states::TaskStates;
 
 /// How often a driver is told to stop a task that it fails to stop.
 const STOP_TRIES: u32 = 5;
@@ -52,7 +54,7 @@ pub enum Request {
 pub struct TaskRunner {
     pub context: Arc<Context>,
     pub alloc_dir: AllocDir,
-    pub board: Arc<Board>,
+    pub tasks: Arc<TaskStates>,
     pub name: String,
     pub role: Role,
     /// The newest version of the allocation.
@@ -106,7 +108,7 @@ impl TaskRunner {
                 if self.settle(stop, &mut tracker).await? {
                     continue;
                 }
-                self.board.enter(&self.name, DEAD);
+                self.tasks.enter(&self.name, DEAD);
             }
             if !self.rest().await? {
                 return Ok(());
@@ -123,23 +125,27 @@ impl TaskRunner {
     }
 
     fn is_dead(&self) -> bool {
-        self.board.state(&self.name).is_some_and(|state| state.state == DEAD)
+        self.tasks.state(&self.name).is_some_and(|state| state.state == DEAD)
     }
 
     /// Finds the task of an earlier agent. A task that cannot be found again starts anew, but not before a
     /// server was heard: it may want the task elsewhere by now.
-    async fn recover(&mut self) -> Result<Option<Running>, Shutdown> {
-        let Some(handle) = self.board.task(&self.name).handle else { return Ok(None) };
+    async fn recover(&mut self) -> Result<Option<Arc<dyn RunningTask>>, Shutdown> {
+        let Some(handle) = self.tasks.task(&self.name).handle else { return Ok(None) };
         match self.context.drivers.recover(&handle).await {
-            Ok(running) => return Ok(Some(running)),
-            Err(error) => tracing::warn!(task = self.name, error, "a task was not found again"),
+            Ok(running) => {
+                self.tasks.set_running(&self.name, Arc::clone(&running));
+                return Ok(Some(running));
+            }
+            Err(error) => tracing::warn!(task = self.name, %error, "a task was not found again"),
         }
-        self.board.change(&self.name, |stored| {
+        self.tasks.change(&self.name, |stored| {
             stored.handle = None;
             events::append(&mut stored.state, events::failed_restoring(), clock::now());
             events::enter(&mut stored.state, PENDING, clock::now());
         });
-        self.context.drivers.destroy(&handle);
+        self.tasks.set_ended(&self.name);
+        self.context.drivers.destroy(&handle).await;
         let mut contacted = self.context.contacted.subscribe();
         tokio::select! {
             _ = contacted.wait_for(|contacted| *contacted) => Ok(None),
@@ -149,11 +155,11 @@ impl TaskRunner {
     }
 
     /// One start to one end.
-    async fn attempt(&mut self, recovered: Option<Running>) -> Result<Stop, Shutdown> {
+    async fn attempt(&mut self, recovered: Option<Arc<dyn RunningTask>>) -> Result<Stop, Shutdown> {
         let running = match recovered {
             Some(running) => running,
             None => {
-                self.board.enter(&self.name, PENDING);
+                self.tasks.enter(&self.name, PENDING);
                 if let Waited::Killed = self.wait_for_turn().await? {
                     return Ok(self.killed_while_idle());
                 }
@@ -178,39 +184,45 @@ impl TaskRunner {
         }
     }
 
-    async fn start(&mut self) -> Result<Running, Stop> {
+    async fn start(&mut self) -> Result<Arc<dyn RunningTask>, Stop> {
         let alloc = Arc::clone(&self.alloc.borrow());
         let Some(parts) = Parts::find(&alloc, &self.name) else {
-            self.board.add_event(&self.name, events::setup_failure("update missing task"));
+            self.tasks.add_event(&self.name, events::setup_failure("update missing task"));
             return Err(Stop::StartFailed { recoverable: false });
         };
-        let config = self.prepare(&alloc, parts).map_err(|error| {
-            self.board.add_event(&self.name, events::hook_failed(&error.to_string()));
+        let (config, block) = self.prepare(&alloc, parts).map_err(|error| {
+            self.tasks.add_event(&self.name, events::hook_failed(&error.to_string()));
             Stop::StartFailed { recoverable: false }
         })?;
-        let started = self.context.drivers.start(&parts.task.driver, config).await.map_err(|error| {
-            let (event, recoverable) = match &error {
-                StartError::Invalid(text) => (events::failed_validation(text), false),
-                StartError::Failed { message, recoverable } => {
-                    (events::driver_failure(message), *recoverable)
-                }
-            };
-            self.board.add_event(&self.name, event);
-            Stop::StartFailed { recoverable }
-        })?;
-        self.board.change(&self.name, |stored| {
-            stored.handle = Some(started.handle);
-            stored.network = started.network;
+        let started =
+            self.context.drivers.start(&parts.task.driver, config, block).await.map_err(|error| {
+                let (event, recoverable) = match &error {
+                    StartError::Invalid(text) => (events::failed_validation(text), false),
+                    StartError::Failed { message, recoverable } => {
+                        (events::driver_failure(message), *recoverable)
+                    }
+                };
+                self.tasks.add_event(&self.name, event);
+                Stop::StartFailed { recoverable }
+            })?;
+        self.tasks.set_running(&self.name, Arc::clone(&started.task));
+        self.tasks.change(&self.name, |stored| {
+            stored.handle = Some(started.handle.clone());
+            stored.network = started.network.clone();
             events::append(&mut stored.state, events::started(), clock::now());
             events::enter(&mut stored.state, RUNNING, clock::now());
         });
-        Ok(started.running)
+        Ok(started.task)
     }
 
     /// Everything that comes before the driver.
-    fn prepare(&self, alloc: &Allocation, parts: Parts<'_>) -> Result<TaskConfig, HookError> {
+    fn prepare(
+        &self,
+        alloc: &Allocation,
+        parts: Parts<'_>,
+    ) -> Result<(TaskConfig, BTreeMap<String, Value>), HookError> {
         prestart::unsupported(parts.task)?;
-        self.board.add_event(&self.name, events::building_directory());
+        self.tasks.add_event(&self.name, events::building_directory());
         let dir = self.alloc_dir.build_task(&self.name);
         let dir = dir.map_err(|error| HookError { hook: "task_dir", message: error.to_string() })?;
         prestart::write_payload(parts, &dir)?;
@@ -226,21 +238,23 @@ impl TaskRunner {
             task_dir: &dir,
             inherited: &self.context.inherited,
         });
-        Ok(TaskConfig {
+        let block = environment.replace_config(&parts.task.config);
+        let config = TaskConfig {
             alloc_id: alloc.id.clone(),
             task: self.name.clone(),
             instance: format!("{:08x}", clock::seed() as u32),
-            config: environment.replace_config(&parts.task.config),
+            config: Values::default(),
             user: environment.replace(&parts.task.user),
             logs: prestart::logs(parts.task, &self.alloc_dir),
             limits: prestart::limits(alloc, &self.name),
             env: environment.variables,
             dir,
-        })
+        };
+        Ok((config, block))
     }
 
     /// Stays with a running task until it has ended.
-    async fn supervise(&mut self, mut running: Running) -> Result<Stop, Shutdown> {
+    async fn supervise(&mut self, mut running: Arc<dyn RunningTask>) -> Result<Stop, Shutdown> {
         loop {
             let happened = tokio::select! {
                 outcome = running.wait() => Happened::Ended(outcome),
@@ -249,35 +263,46 @@ impl TaskRunner {
                 () = self.context.shutdown.cancelled() => return Err(Shutdown),
             };
             match happened {
-                Happened::Ended(Outcome::Exited(exit)) => return Ok(self.ended(exit)),
+                Happened::Ended(Outcome::Exited(exit)) => return Ok(self.ended(exit).await),
                 Happened::Ended(Outcome::DriverLost) => match self.recover().await? {
                     Some(found) => running = found,
                     None => return Ok(Stop::Asked),
                 },
-                Happened::Killed => return Ok(self.end(running).await),
+                Happened::Killed => return Ok(self.end(&*running).await),
                 Happened::Asked(Request::Signal { signal, name, reply }) => {
-                    self.board.add_event(&self.name, events::signaling(&name, ""));
-                    reply.send(running.signal(signal).await).ok();
+                    self.tasks.add_event(&self.name, events::signaling(&name, ""));
+                    reply.send(self.send_signal(&*running, signal).await).ok();
                 }
                 Happened::Asked(Request::Restart { reason, reply, .. }) => {
-                    self.board.add_event(&self.name, events::restart_signaled(&reason));
+                    self.tasks.add_event(&self.name, events::restart_signaled(&reason));
                     reply.send(Ok(())).ok();
-                    self.stop(&mut running).await.ok();
+                    self.stop(&*running).await.ok();
                     return Ok(Stop::Asked);
                 }
             }
         }
     }
 
+    async fn send_signal(&self, running: &dyn RunningTask, signal: Signal) -> Result<(), String> {
+        let alloc = Arc::clone(&self.alloc.borrow());
+        let driver = Parts::find(&alloc, &self.name).map_or("", |parts| parts.task.driver.as_str());
+        let sent = async {
+            self.context.drivers.check_signals(driver)?;
+            running.signal(signal).await
+        };
+        sent.await.map_err(|error| error.to_string())
+    }
+
     /// Writes down an end, and forgets the way to what has ended.
-    fn ended(&self, exit: Exit) -> Stop {
+    async fn ended(&self, exit: Exit) -> Stop {
         let mut handle = None;
-        self.board.change(&self.name, |stored| {
+        self.tasks.change(&self.name, |stored| {
             handle = stored.handle.take();
             events::append(&mut stored.state, events::terminated(&exit), clock::now());
         });
+        self.tasks.set_ended(&self.name);
         if let Some(handle) = handle {
-            self.context.drivers.destroy(&handle);
+            self.context.drivers.destroy(&handle).await;
         }
         Stop::Exited(exit)
     }
@@ -287,64 +312,66 @@ impl TaskRunner {
     }
 
     /// Ends a running task because it was told to.
-    async fn end(&mut self, mut running: Running) -> Stop {
+    async fn end(&mut self, running: &dyn RunningTask) -> Stop {
         let kill = self.kill_order();
         self.announce_end(&kill);
         let delay = self.shutdown_delay();
         if !delay.is_zero() && kill.at_once {
-            self.board.add_event(&self.name, events::skipping_shutdown_delay(delay.into()));
+            self.tasks.add_event(&self.name, events::skipping_shutdown_delay(delay.into()));
         } else if !delay.is_zero() {
-            self.board.add_event(&self.name, events::waiting_for_shutdown_delay(delay.into()));
+            self.tasks.add_event(&self.name, events::waiting_for_shutdown_delay(delay.into()));
             tokio::select! {
                 () = tokio::time::sleep(delay) => {}
                 _ = running.wait() => {}
                 _ = self.kill.wait_for(|kill| kill.as_ref().is_some_and(|kill| kill.at_once)) => {}
             }
         }
-        let error = self.stop(&mut running).await.err();
-        self.board.add_event(&self.name, events::killed(error.as_deref()));
+        let error = self.stop(running).await.err().map(|error| error.to_string());
+        self.tasks.add_event(&self.name, events::killed(error.as_deref()));
         Stop::Killed
     }
 
     fn announce_end(&self, kill: &Kill) {
         let (_, timeout) = self.kill_manner();
         if let Some(event) = events::kill_reason(&kill.reason) {
-            self.board.add_event(&self.name, event);
+            self.tasks.add_event(&self.name, event);
         }
-        self.board.add_event(&self.name, events::killing(&kill.reason, timeout.into()));
+        self.tasks.add_event(&self.name, events::killing(&kill.reason, timeout.into()));
     }
 
     fn killed_while_idle(&self) -> Stop {
         self.announce_end(&self.kill_order());
-        self.board.add_event(&self.name, events::killed(None));
+        self.tasks.add_event(&self.name, events::killed(None));
         Stop::Killed
     }
 
     /// Stops the task and writes down its end; tries again while the driver fails.
-    async fn stop(&self, running: &mut Running) -> Result<(), String> {
+    async fn stop(&self, running: &dyn RunningTask) -> Result<(), DriverError> {
         let (signal, grace) = self.kill_manner();
         let mut pause = Duration::from_secs(5);
         for tried in 1.. {
             match running.stop(signal, grace).await {
-                Ok(Outcome::Exited(exit)) => {
-                    self.ended(exit);
-                    return Ok(());
-                }
-                Ok(Outcome::DriverLost) => return Err("the driver was lost".to_string()),
+                Ok(()) => break,
                 Err(error) if tried == STOP_TRIES => return Err(error),
-                Err(error) => tracing::warn!(task = self.name, error, "a task was not stopped"),
+                Err(error) => tracing::warn!(task = self.name, %error, "a task was not stopped"),
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 4).min(Duration::from_secs(120));
         }
-        unreachable!("the loop returns at its last try")
+        match running.wait().await {
+            Outcome::Exited(exit) => {
+                self.ended(exit).await;
+                Ok(())
+            }
+            Outcome::DriverLost => Err(DriverError::failed("the driver was lost")),
+        }
     }
 
-    /// The signal that asks the task to end, and how long it then has.
-    fn kill_manner(&self) -> (Signal, Duration) {
+    /// The signal that asks the task to end (`None`: the driver's default), and how long it then has.
+    fn kill_manner(&self) -> (Option<Signal>, Duration) {
         let alloc = self.alloc.borrow();
         let task = Parts::find(&alloc, &self.name).map(|parts| parts.task);
-        let signal = task.and_then(|task| signal_named(&task.kill_signal)).unwrap_or(Signal::SIGINT);
+        let signal = task.and_then(|task| signal_named(&task.kill_signal));
         let timeout = task.and_then(|task| task.kill_timeout).map_or(Duration::from_secs(5), |t| t.to_std());
         (signal, timeout.min(self.context.settings.max_kill_timeout))
     }
@@ -365,11 +392,11 @@ impl TaskRunner {
         match tracker.decide(cause, clock::now()) {
             Decision::Killed | Decision::Finished => Ok(false),
             Decision::GiveUp(reason) => {
-                self.board.add_event(&self.name, events::not_restarting(&reason));
+                self.tasks.add_event(&self.name, events::not_restarting(&reason));
                 Ok(false)
             }
             Decision::Restart { after, reason } => {
-                self.board.change(&self.name, |stored| {
+                self.tasks.change(&self.name, |stored| {
                     events::append(&mut stored.state, events::restarting(after, reason), clock::now());
                     events::enter(&mut stored.state, PENDING, clock::now());
                 });
@@ -406,7 +433,7 @@ impl TaskRunner {
                 () = self.context.shutdown.cancelled() => return Err(Shutdown),
                 Some(request) = self.requests.recv() => match request {
                     Request::Restart { reason, revive: true, reply } => {
-                        self.board.change(&self.name, |stored| {
+                        self.tasks.change(&self.name, |stored| {
                             let now = clock::now();
                             events::append(&mut stored.state, events::restart_signaled(&reason), now);
                             events::enter(&mut stored.state, PENDING, now);

@@ -227,8 +227,8 @@ async fn a_newer_version_of_the_job_does_not_restart_the_task() {
     let handle = local.allocs.get(&alloc_id(1)).unwrap();
     let version = || handle.alloc.borrow().job.as_ref().and_then(|job| job.version);
     eventually("the new version", || (version() == Some(7)).then_some(()));
-    assert_eq!(handle.board.state("t").unwrap().restarts, 0);
-    assert_eq!(handle.board.state("t").unwrap().state, "running");
+    assert_eq!(handle.tasks.state("t").unwrap().restarts, 0);
+    assert_eq!(handle.tasks.state("t").unwrap().state, "running");
     agent.shutdown().await;
 }
 
@@ -326,7 +326,7 @@ async fn without_servers_only_what_may_run_alone_goes_on() {
     servers.change(|cluster| cluster.unreachable = true);
     let local = agent.local();
     eventually("the end", || local.allocs.get(&alloc_id(1)).is_none().then_some(()));
-    assert_eq!(local.allocs.get(&alloc_id(2)).unwrap().board.state("t").unwrap().state, "running");
+    assert_eq!(local.allocs.get(&alloc_id(2)).unwrap().tasks.state("t").unwrap().state, "running");
     agent.shutdown().await;
     assert!(!base.path().join("alloc").join(alloc_id(2)).exists(), "in development mode nothing stays");
 }

@@ -177,7 +177,7 @@ async fn tasks_are_found_again_after_the_agent_stopped() {
     let agent = start(settings(base.path()), &first).await;
     let local = agent.local();
     let handle = local.allocs.get(&alloc_id(1)).expect("restored from local state");
-    assert_eq!(handle.board.state("t").unwrap().state, "running");
+    assert_eq!(handle.tasks.state("t").unwrap().state, "running");
     assert_eq!(state(base.path()).unwrap(), before, "the same process");
     let dir = base.path().join("alloc").join(alloc_id(1)).join("t");
     std::fs::write(dir.join("end"), "").unwrap();
@@ -306,7 +306,7 @@ async fn tasks_survive_a_kill_of_the_agent() {
     let servers = FakeServers::new();
     servers.assign(long_lived());
     let agent = start(settings(base.path()), &servers).await;
-    let task = agent.local().allocs.get(&alloc_id(1)).unwrap().board.state("t").unwrap();
+    let task = agent.local().allocs.get(&alloc_id(1)).unwrap().tasks.state("t").unwrap();
     let starts = kinds(&task).iter().filter(|kind| **kind == "Started").count();
     assert_eq!((task.state.as_str(), starts, task.restarts), ("running", 1, 0));
     assert_eq!(state(base.path()).unwrap(), before, "the same process");

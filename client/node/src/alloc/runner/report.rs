@@ -24,12 +24,12 @@ impl AllocRunner {
             self.health = None;
             return None;
         }
-        let healthy = match watch.judge(&self.roles, &self.board.states(), now) {
+        let healthy = match watch.judge(&self.roles, &self.tasks.states(), now) {
             Verdict::Open(at) => return Some(at),
             Verdict::Healthy => true,
             Verdict::Unhealthy(blamed) => {
                 for (task, reason) in blamed {
-                    self.board.add_event(&task, events::alloc_unhealthy(&reason));
+                    self.tasks.add_event(&task, events::alloc_unhealthy(&reason));
                 }
                 false
             }
@@ -64,7 +64,7 @@ impl AllocRunner {
 
     pub(super) fn update(&mut self) -> Allocation {
         let alloc = Arc::clone(&self.alloc.borrow());
-        let mut states = self.board.states();
+        let mut states = self.tasks.states();
         let (client_status, description) = match self.verdict {
             Some(verdict) if states.values().all(lifecycle::is_dead) => verdict,
             _ => status::of(&states),

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use executor::{process, spec};
 use model::document::{Allocation, Node, TaskState};
 use node::Agent;
-use node::driver::raw_exec::RawExecSettings;
+use node::drivers::BUILTIN;
 use node::server::{Assigned, Lease, Server, ServerError};
-use node::settings::{Capacity, GcSettings, Reserved, Settings};
+use node::settings::{Capacity, GcSettings, NodeSettings, Reserved};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -199,8 +199,9 @@ impl Server for FakeServers {
 }
 
 /// Settings of a node below `base`, with short patience. Not in development mode: state is kept.
-pub fn settings(base: &Path) -> Settings {
-    Settings {
+pub fn settings(base: &Path) -> NodeSettings {
+    let enabled = BTreeMap::from([("enabled".to_string(), json!(true))]);
+    NodeSettings {
         state_dir: base.join("client"),
         alloc_dir: base.join("alloc"),
         dev: false,
@@ -218,8 +219,8 @@ pub fn settings(base: &Path) -> Settings {
         min_dynamic_port: 20000,
         max_dynamic_port: 32000,
         max_kill_timeout: Duration::from_secs(30),
-        raw_exec: RawExecSettings { enabled: true, ..RawExecSettings::default() },
-        mock_driver: true,
+        drivers: BUILTIN.to_vec(),
+        plugins: ["raw_exec", "mock_driver"].map(|driver| (driver.to_string(), enabled.clone())).into(),
         executor_program: PathBuf::from(env!("CARGO_BIN_EXE_node-executor")),
         default_ineligible: false,
         node_max_allocs: 0,
@@ -234,7 +235,7 @@ pub fn settings(base: &Path) -> Settings {
     }
 }
 
-pub async fn start(settings: Settings, servers: &Arc<FakeServers>) -> Agent {
+pub async fn start(settings: NodeSettings, servers: &Arc<FakeServers>) -> Agent {
     let servers = Arc::clone(servers);
     Agent::start(settings, |_| servers).await.unwrap()
 }

@@ -1,35 +1,43 @@
-//! Where the tasks of one allocation write down what becomes of them.
+//! The states of the tasks of one allocation, shared by the loops of the tasks and that of the allocation.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::document::{TaskEvent, TaskState};
 use tokio::sync::Notify;
 
+use super::events;
+use super::lifecycle::States;
 use crate::clock;
+use crate::driver::RunningTask;
 use crate::store::{Store, StoredTask};
-use crate::task::events;
-use crate::task::lifecycle::States;
 
-/// The tasks of one allocation by name. Each change is stored, and wakes who watches.
+/// The tasks of one allocation by name. Each change is stored, and wakes the loop of the allocation.
 #[derive(Debug)]
-pub struct Board {
+pub struct TaskStates {
     alloc_id: String,
     store: Store,
     tasks: Mutex<BTreeMap<String, StoredTask>>,
+    running: Mutex<BTreeMap<String, Arc<dyn RunningTask>>>,
     changed: Notify,
 }
 
-impl Board {
-    pub fn new(alloc_id: &str, store: Store, tasks: BTreeMap<String, StoredTask>) -> Board {
-        Board { alloc_id: alloc_id.to_string(), store, tasks: Mutex::new(tasks), changed: Notify::new() }
+impl TaskStates {
+    pub fn new(alloc_id: &str, store: Store, tasks: BTreeMap<String, StoredTask>) -> TaskStates {
+        TaskStates {
+            alloc_id: alloc_id.to_string(),
+            store,
+            tasks: Mutex::new(tasks),
+            running: Mutex::default(),
+            changed: Notify::new(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, StoredTask>> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes one task. A task nobody put here is made.
+    /// Changes the state of one task, which is added if it is new.
     pub fn change(&self, task: &str, change: impl FnOnce(&mut StoredTask)) {
         let mut tasks = self.lock();
         let stored = tasks.entry(task.to_string()).or_default();
@@ -37,7 +45,7 @@ impl Board {
         change(stored);
         for TaskEvent { kind, display_message, time, .. } in stored.state.events.iter() {
             if Some(*time) > before {
-                tracing::info!(alloc = self.alloc_id, task, kind, says = display_message, "task event");
+                tracing::info!(alloc = self.alloc_id, task, kind, message = display_message, "task event");
             }
         }
         self.store.put_task(&self.alloc_id, task, stored);
@@ -65,7 +73,28 @@ impl Board {
         self.lock().iter().map(|(name, stored)| (name.clone(), stored.state.clone())).collect()
     }
 
-    /// Returns after a change; at once when there was one since the last call. For one watcher.
+    fn lock_running(&self) -> MutexGuard<'_, BTreeMap<String, Arc<dyn RunningTask>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The task as its driver has it, while it runs.
+    pub fn running(&self, task: &str) -> Option<Arc<dyn RunningTask>> {
+        self.lock_running().get(task).cloned()
+    }
+
+    pub fn all_running(&self) -> BTreeMap<String, Arc<dyn RunningTask>> {
+        self.lock_running().clone()
+    }
+
+    pub fn set_running(&self, name: &str, task: Arc<dyn RunningTask>) {
+        self.lock_running().insert(name.to_string(), task);
+    }
+
+    pub fn set_ended(&self, name: &str) {
+        self.lock_running().remove(name);
+    }
+
+    /// Returns after a change; at once when there was one since the last call. For one waiter.
     pub async fn changed(&self) {
         self.changed.notified().await;
     }

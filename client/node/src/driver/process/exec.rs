@@ -1,27 +1,27 @@
-//! Commands inside a task of this driver: its executor runs them, their streams are ours.
+//! Commands inside a task with an executor: that runs them, and gets their streams from us.
 
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::path::Path;
 
+use executor::Exit;
+use executor::spec::{self, Answer, ExecSpec, Request};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Interest};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-use super::{ANSWER_PATIENCE, Handle};
+use super::ANSWER_TIMEOUT;
 use crate::driver::exec::{Exec, ExecConfig, ExecError, Theirs, streams};
-use executor::Exit;
-use executor::spec::{self, Answer, ExecSpec, Request};
 
 /// # Errors
 /// When the executor cannot be reached, or does not run the command.
-pub async fn exec(handle: &Handle, config: ExecConfig) -> Result<Exec, ExecError> {
+pub async fn exec(directory: &Path, config: ExecConfig) -> Result<Exec, ExecError> {
     let (ours, theirs) = streams(config.tty).map_err(ExecError::failed)?;
     let wanted = ExecSpec { command: config.command, tty: config.tty };
     let begin = async {
-        let mut executor = ask(&handle.directory, wanted).await?;
+        let mut executor = ask(directory, wanted).await?;
         match answer(&mut executor).await? {
             Answer::Ready => {}
             Answer::Failed(text) => return Err(ExecError::Refused(text)),
@@ -31,7 +31,7 @@ pub async fn exec(handle: &Handle, config: ExecConfig) -> Result<Exec, ExecError
         Ok(executor)
     };
     let late = |_| Err(ExecError::failed("the executor does not answer"));
-    let mut executor = timeout(ANSWER_PATIENCE, begin).await.unwrap_or_else(late)?;
+    let mut executor = timeout(ANSWER_TIMEOUT, begin).await.unwrap_or_else(late)?;
     // Only the command holds them now, so that their end is its end.
     drop(theirs);
     let exit = async move {

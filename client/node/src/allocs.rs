@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use base::Duration;
 use model::document::{AllocDeploymentStatus, Allocation, TaskState, Timestamp};
 
-use crate::alloc::handle::{AllocHandle, Command};
-use crate::alloc::runner::{AllocRunner, Previous};
+use crate::alloc::handle::{AllocCommand, AllocHandle};
+use crate::alloc::hooks::Previous;
+use crate::alloc::runner::AllocRunner;
 use crate::alloc::status;
 use crate::clock;
 use crate::context::Context;
@@ -108,7 +109,7 @@ impl Allocs {
         for alloc in fetched {
             match self.get(&alloc.id) {
                 Some(handle) => {
-                    handle.commands.send(Command::Update(Arc::new(alloc))).await.ok();
+                    handle.commands.send(AllocCommand::Update(Arc::new(alloc))).await.ok();
                 }
                 // It ended here, or on a node that went by this name, and its remains were cleared away.
                 None if status::is_terminal(&alloc.client_status) => {
@@ -131,7 +132,7 @@ impl Allocs {
 
     fn take_on(&self, stored: StoredAlloc) {
         let previous = self.get(&stored.alloc.previous_allocation);
-        let previous = previous.map(|handle| Previous { facts: handle.facts, dir: handle.dir });
+        let previous = previous.map(|handle| Previous { status: handle.status, dir: handle.dir });
         let alloc = stored.alloc.clone();
         let spawned = AllocRunner::spawn(&self.context, stored, previous);
         let mut known = self.lock();
@@ -192,7 +193,7 @@ impl Allocs {
             .running
             .iter()
             .filter(|(_, handle)| handle.is_done())
-            .map(|(id, handle)| (handle.facts.borrow().done_at, id.clone()))
+            .map(|(id, handle)| (handle.status.borrow().done_at, id.clone()))
             .collect();
         ended.sort();
         ended.into_iter().map(|(_, id)| id).collect()

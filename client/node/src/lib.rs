@@ -18,6 +18,7 @@ pub mod drivers;
 pub mod files;
 mod fingerprint;
 mod heartbeat;
+pub mod hook;
 mod identity;
 pub mod layout;
 pub mod meta;
@@ -28,6 +29,8 @@ pub mod settings;
 mod stats;
 pub mod store;
 pub mod task;
+#[cfg(test)]
+mod testing;
 pub mod updates;
 
 pub use agent::{Agent, AgentError, Local};

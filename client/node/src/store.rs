@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::driver::{DriverNetwork, TaskHandle};
+use crate::hook::HookState;
 use crate::meta::Dynamic;
 
 const META: &str = "meta";
@@ -47,7 +48,8 @@ pub enum StoreError {
 
 /// The agent's local state; without a keyspace (in development) it forgets everything.
 ///
-/// Keys: `a/<alloc>`, `d/<alloc>` (deployment status), `k/<alloc>` (acknowledged), `t/<alloc>/<task>`, and `meta`.
+/// Keys: `a/<alloc>`, `d/<alloc>` (deployment status), `k/<alloc>` (acknowledged), `t/<alloc>/<task>`,
+/// `h/<alloc>/<task, or nothing>/<hook>`, and `meta`.
 /// Values are JSON: self-describing, so that older and newer agents can read each other's.
 #[derive(Clone)]
 pub struct Store {
@@ -91,6 +93,26 @@ impl Store {
         self.put(format!("k/{}", update.id), update);
     }
 
+    /// `task` is `None` for a hook of the allocation.
+    pub fn put_hook(&self, alloc_id: &str, task: Option<&str>, hook: &str, state: &HookState) {
+        self.put(hook_key(alloc_id, task, hook), state);
+    }
+
+    /// What an earlier agent has stored of a hook. What cannot be read is reported and counts as nothing: hooks can
+    /// be run again.
+    pub fn load_hook(&self, alloc_id: &str, task: Option<&str>, hook: &str) -> HookState {
+        let Some(keyspace) = &self.keyspace else { return HookState::default() };
+        let key = hook_key(alloc_id, task, hook);
+        let stored = keyspace.get(&key).map_err(StoreError::from);
+        let state = stored.and_then(|bytes| parse_some(&key, bytes.as_deref()));
+        state
+            .unwrap_or_else(|error| {
+                tracing::error!(key, %error, "the state of a hook cannot be read");
+                None
+            })
+            .unwrap_or_default()
+    }
+
     pub fn put_meta(&self, dynamic: &Dynamic) {
         self.put(META.to_string(), dynamic);
     }
@@ -115,8 +137,10 @@ impl Store {
         let Some(keyspace) = &self.keyspace else { return };
         let mut keys: Vec<Vec<u8>> =
             ["a", "d", "k"].iter().map(|kind| format!("{kind}/{alloc_id}").into_bytes()).collect();
-        let tasks = keyspace.prefix(format!("t/{alloc_id}/"));
-        keys.extend(tasks.filter_map(|entry| entry.key().ok()).map(|key| key.to_vec()));
+        for kind in ["t", "h"] {
+            let entries = keyspace.prefix(format!("{kind}/{alloc_id}/"));
+            keys.extend(entries.filter_map(|entry| entry.key().ok()).map(|key| key.to_vec()));
+        }
         for key in keys {
             if let Err(error) = keyspace.remove(key) {
                 tracing::error!(alloc = alloc_id, %error, "local state was not removed");
@@ -141,6 +165,10 @@ impl Store {
         }
         Ok(found)
     }
+}
+
+fn hook_key(alloc_id: &str, task: Option<&str>, hook: &str) -> String {
+    format!("h/{alloc_id}/{}/{hook}", task.unwrap_or_default())
 }
 
 /// The entries under `prefix`, by what follows it.

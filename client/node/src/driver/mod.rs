@@ -298,20 +298,16 @@ pub async fn outcome_of(mut outcome: watch::Receiver<Option<Outcome>>) -> Outcom
 }
 
 /// A stream of readings, the first at once, for as long as `read` returns some.
-pub fn sampled<T: Send + 'static>(
-    interval: Duration,
-    read: impl FnMut() -> Option<T> + Send + 'static,
-) -> BoxStream<'static, T> {
-    let next = move |(mut read, wait): (_, Duration)| async move {
+pub fn sampled<T, F>(interval: Duration, read: F) -> BoxStream<'static, T>
+where
+    T: Send + 'static,
+    F: FnMut() -> Option<T> + Send + 'static,
+{
+    let next = move |(mut read, wait): (F, Duration)| async move {
         tokio::time::sleep(wait).await;
-        let value = take_reading(&mut read)?;
-        Some((value, (read, interval)))
+        Some((read()?, (read, interval)))
     };
     stream::unfold((read, Duration::ZERO), next).boxed()
-}
-
-fn take_reading<T>(read: &mut impl FnMut() -> Option<T>) -> Option<T> {
-    read()
 }
 
 /// The signal of this name, with or without `SIG`.

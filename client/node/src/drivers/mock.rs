@@ -165,7 +165,10 @@ impl RunningTask for MockTask {
 
     fn stop(&self, _: Option<Signal>, _: Duration) -> BoxFuture<'_, Result<(), DriverError>> {
         self.kill.notify_one();
-        Box::pin(async { Ok(drop(self.wait().await)) })
+        Box::pin(async {
+            self.wait().await;
+            Ok(())
+        })
     }
 
     fn signal(&self, _: Signal) -> BoxFuture<'_, Result<(), DriverError>> {

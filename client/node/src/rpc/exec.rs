@@ -17,7 +17,7 @@ use super::Endpoints;
 use crate::driver::exec::{Output, Stdin, Terminal};
 use crate::driver::{Exec, ExecConfig, ExecError};
 use crate::task::events::RUNNING;
-use crate::task::prestart::Parts;
+use crate::task::parts::Parts;
 
 /// Commands inside all tasks of this node at once; more are refused. Each holds a few descriptors here and two
 /// threads at the executor of its task.

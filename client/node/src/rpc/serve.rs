@@ -19,7 +19,7 @@ use wire::messages::{
 use wire::{Connection, Frames, Handler, Opening, RpcError};
 
 use super::exec::EXECS_MAX;
-use crate::alloc::handle::{AllocHandle, Command};
+use crate::alloc::handle::{AllocCommand, AllocHandle};
 use crate::files::{self, FRAMES_MAX, FsError, Origin, Root, logs, stream};
 use crate::{Local, driver, stats};
 
@@ -52,7 +52,7 @@ impl Endpoints {
             return Err("cannot restart all tasks and a single task".to_string());
         }
         let (task, revive) = (some(request.task_name), request.all_tasks);
-        self.alloc(&request.alloc_id)?.ask(|reply| Command::Restart { task, revive, reply }).await?;
+        self.alloc(&request.alloc_id)?.ask(|reply| AllocCommand::Restart { task, revive, reply }).await?;
         Ok(GenericResponse::default())
     }
 
@@ -61,7 +61,7 @@ impl Endpoints {
         let name = if request.signal.is_empty() { "SIGKILL".to_string() } else { request.signal };
         let signal = driver::signal_named(&name).ok_or_else(|| format!("invalid signal: \"{name}\""))?;
         let task = some(request.task);
-        alloc.ask(|reply| Command::Signal { task, signal, name, reply }).await?;
+        alloc.ask(|reply| AllocCommand::Signal { task, signal, name, reply }).await?;
         Ok(GenericResponse::default())
     }
 

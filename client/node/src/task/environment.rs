@@ -1,10 +1,12 @@
 //! The environment of a task, and the variables its texts may name.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use model::document::{Allocation, Job, Map, Node, PortMapping, Task, TaskGroup};
 use serde_json::Value;
 
+use crate::driver::FsIsolation;
 use crate::layout::{AllocDir, TaskDir};
 
 /// What the environment is made of.
@@ -18,12 +20,14 @@ pub struct Sources<'a> {
     pub region: &'a str,
     pub alloc_dir: &'a AllocDir,
     pub task_dir: &'a TaskDir,
+    /// What the task sees of the file system.
+    pub isolation: FsIsolation,
     /// What the task inherits from the agent; everything else overrides it.
     pub inherited: &'a BTreeMap<String, String>,
 }
 
 /// The environment of one start of a task.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Environment {
     pub variables: BTreeMap<String, String>,
     /// `node.*`, `attr.*` and `meta.*`: usable in texts, not handed to the process.
@@ -177,10 +181,14 @@ fn alloc_index(name: &str) -> Option<u64> {
 }
 
 fn directories(variables: &mut BTreeMap<String, String>, sources: &Sources<'_>) {
-    let (shared, dir) = (sources.alloc_dir.shared(), sources.task_dir);
-    for (name, path) in
-        [("NOMAD_ALLOC_DIR", &shared), ("NOMAD_TASK_DIR", &dir.local), ("NOMAD_SECRETS_DIR", &dir.secrets)]
-    {
+    let paths = match sources.isolation {
+        FsIsolation::None => {
+            [sources.alloc_dir.shared(), sources.task_dir.local.clone(), sources.task_dir.secrets.clone()]
+        }
+        // As the task sees them below its own root.
+        FsIsolation::Chroot | FsIsolation::Image => ["/alloc", "/local", "/secrets"].map(PathBuf::from),
+    };
+    for (name, path) in ["NOMAD_ALLOC_DIR", "NOMAD_TASK_DIR", "NOMAD_SECRETS_DIR"].into_iter().zip(paths) {
         variables.insert(name.to_string(), path.display().to_string());
     }
 }
@@ -340,6 +348,7 @@ mod tests {
             region: "global",
             alloc_dir: &alloc_dir,
             task_dir: &alloc_dir.task(&task.name),
+            isolation: FsIsolation::None,
             inherited: &inherited,
         })
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::document::{TaskEvent, TaskState};
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
 use super::events;
 use super::lifecycle::States;
@@ -19,7 +19,7 @@ pub struct TaskStates {
     store: Store,
     tasks: Mutex<BTreeMap<String, StoredTask>>,
     running: Mutex<BTreeMap<String, Arc<dyn RunningTask>>>,
-    changed: Notify,
+    changed: watch::Sender<()>,
 }
 
 impl TaskStates {
@@ -29,7 +29,7 @@ impl TaskStates {
             store,
             tasks: Mutex::new(tasks),
             running: Mutex::default(),
-            changed: Notify::new(),
+            changed: watch::Sender::new(()),
         }
     }
 
@@ -50,7 +50,7 @@ impl TaskStates {
         }
         self.store.put_task(&self.alloc_id, task, stored);
         drop(tasks);
-        self.changed.notify_one();
+        self.changed.send_replace(());
     }
 
     pub fn add_event(&self, task: &str, event: TaskEvent) {
@@ -94,8 +94,8 @@ impl TaskStates {
         self.lock_running().remove(name);
     }
 
-    /// Returns after a change; at once when there was one since the last call. For one waiter.
-    pub async fn changed(&self) {
-        self.changed.notified().await;
+    /// Gets a message after each change.
+    pub fn subscribe(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
     }
 }

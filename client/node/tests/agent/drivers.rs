@@ -158,7 +158,7 @@ async fn a_new_driver_needs_nothing_of_the_agent_but_its_entry() {
     assert_eq!(node.attributes["driver.toy"], "Unhealthy");
 
     let handle = agent.local().allocs.get(&alloc_id(1)).unwrap();
-    let ask = |reply| node::alloc::handle::Command::Signal {
+    let ask = |reply| node::alloc::handle::AllocCommand::Signal {
         task: None,
         signal: Signal::SIGHUP,
         name: "SIGHUP".into(),

@@ -3,6 +3,7 @@
 mod allocs;
 mod drivers;
 mod exec;
+mod hooks;
 mod raw_exec;
 mod support;
 mod wire;

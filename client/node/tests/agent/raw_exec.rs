@@ -131,16 +131,17 @@ async fn a_restart_on_request_is_a_new_process_and_a_signal_reaches_the_old() {
     eventually("output", || log(base.path(), 1, "t.stdout.0").starts_with("up").then_some(()));
     servers.await_status(&alloc_id(1), "running");
     let handle = agent.local().allocs.get(&alloc_id(1)).unwrap();
-    use node::alloc::handle::Command;
+    use node::alloc::handle::AllocCommand;
     let signal = node::driver::signal_named("usr1").unwrap();
-    let ask = |reply| Command::Signal { task: None, signal, name: "SIGUSR1".into(), reply };
+    let ask = |reply| AllocCommand::Signal { task: None, signal, name: "SIGUSR1".into(), reply };
     handle.ask(ask).await.unwrap();
     eventually("the trap", || log(base.path(), 1, "t.stdout.0").contains("usr").then_some(()));
-    handle.ask(|reply| Command::Restart { task: Some("t".into()), revive: false, reply }).await.unwrap();
+    handle.ask(|reply| AllocCommand::Restart { task: Some("t".into()), revive: false, reply }).await.unwrap();
     eventually("a second start", || {
         (log(base.path(), 1, "t.stdout.0").matches("up").count() == 2).then_some(())
     });
-    let other = handle.ask(|reply| Command::Restart { task: Some("x".into()), revive: false, reply }).await;
+    let other =
+        handle.ask(|reply| AllocCommand::Restart { task: Some("x".into()), revive: false, reply }).await;
     assert_eq!(other.unwrap_err(), "Could not find task x");
     agent.shutdown().await;
 }

@@ -1,19 +1,41 @@
-//! Taking over the data of a previous allocation on the same node.
+//! Takes the data of the previous allocation on this node, for groups with a sticky disk.
 
 use std::io;
 use std::path::Path;
 
+use super::{AllocContext, AllocHook, group_of};
+use crate::hook::{HookFuture, HookState, ready};
 use crate::layout::AllocDir;
+
+#[derive(Debug)]
+pub struct MigrateDisk;
+
+impl AllocHook for MigrateDisk {
+    fn name(&self) -> &'static str {
+        "migrate_disk"
+    }
+
+    /// Done once: after that the tasks write there.
+    fn prerun<'a>(&'a self, alloc: &'a AllocContext, state: &'a mut HookState) -> HookFuture<'a> {
+        state.done = true;
+        let newest = alloc.alloc();
+        let disk = group_of(&newest).and_then(|group| group.ephemeral_disk.as_ref());
+        if disk.is_some_and(|disk| disk.sticky == Some(true))
+            && let Some(previous) = &alloc.previous
+            && let Err(error) = take_over(&previous.dir, &alloc.dir, alloc.roles.keys())
+        {
+            // As in Nomad: a replacement without its data is better than none.
+            tracing::warn!(alloc = alloc.id, %error, "data of the previous allocation was not taken over");
+        }
+        ready(Ok(()))
+    }
+}
 
 /// Moves `alloc/data` and each task's `local` out of `from` into `to`, where they must not have content yet.
 ///
 /// # Errors
 /// When a directory cannot be moved; those that were are not moved back.
-pub fn take_over<'a>(
-    from: &AllocDir,
-    to: &AllocDir,
-    tasks: impl Iterator<Item = &'a String>,
-) -> io::Result<()> {
+fn take_over<'a>(from: &AllocDir, to: &AllocDir, tasks: impl Iterator<Item = &'a String>) -> io::Result<()> {
     replace(&from.shared().join("data"), &to.shared().join("data"))?;
     for task in tasks {
         let (old, new) = (from.task(task), to.task(task));

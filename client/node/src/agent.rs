@@ -12,6 +12,7 @@ use crate::context::{Context, Parts};
 use crate::driver::Drivers;
 use crate::driver::process::Executors;
 use crate::driver::registry::DriverHost;
+use crate::driver_watch;
 use crate::fingerprint;
 use crate::heartbeat::{self, Pulse};
 use crate::identity::Identity;
@@ -69,7 +70,7 @@ impl Agent {
         loops.spawn(pull::run(context.clone(), server.clone(), allocs.clone(), pulse.clone()));
         loops.spawn(pull::send_updates(context.clone(), server));
         loops.spawn(pull::maintain(context.clone(), allocs.clone(), pulse));
-        loops.spawn(watch_drivers(context.clone(), allocs.clone()));
+        loops.spawn(driver_watch::run(context.clone(), allocs.clone()));
         Ok(Agent { context, allocs, loops })
     }
 
@@ -105,10 +106,6 @@ impl Drop for Agent {
     fn drop(&mut self) {
         self.context.shutdown.cancel();
     }
-}
-
-async fn watch_drivers(context: Arc<Context>, allocs: Arc<Allocs>) {
-    context.drivers.watch(&context, |event| allocs.add_driver_event(event)).await;
 }
 
 async fn open(mut settings: NodeSettings) -> Result<Context, AgentError> {

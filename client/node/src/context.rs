@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::driver::Drivers;
-use crate::meta::Dynamic;
+use crate::meta::{self, Dynamic, MetaError};
 use crate::settings::NodeSettings;
 use crate::store::Store;
 use crate::updates::Updates;
@@ -74,6 +74,22 @@ impl Context {
     /// What of the node's metadata was changed since it was configured.
     pub fn dynamic_meta(&self) -> MutexGuard<'_, Dynamic> {
         self.dynamic_meta.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the node's metadata, stores that, and has the node registered again.
+    ///
+    /// # Errors
+    /// When there are no changes, or a job could not refer to a key.
+    pub fn change_meta(&self, changes: Dynamic) -> Result<(), MetaError> {
+        {
+            let mut dynamic = self.dynamic_meta();
+            meta::change(&self.settings.meta, &mut dynamic, changes)?;
+            self.store.put_meta(&dynamic);
+            let meta = meta::effective(&self.settings.meta, &dynamic);
+            self.change_node(|node| node.meta.0 = meta);
+        }
+        self.node_changed.notify_one();
+        Ok(())
     }
 
     pub fn change_node(&self, change: impl FnOnce(&mut Node)) {

@@ -14,6 +14,7 @@ pub mod allocs;
 pub mod clock;
 pub mod context;
 pub mod driver;
+mod driver_watch;
 pub mod drivers;
 pub mod files;
 mod fingerprint;

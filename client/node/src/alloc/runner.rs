@@ -27,7 +27,8 @@ use crate::store::StoredAlloc;
 use crate::task::events::{self, KillReason, PENDING};
 use crate::task::hooks::{TaskContext, TaskHooks};
 use crate::task::lifecycle::{self, Coordinator, Role, Roles};
-use crate::task::runner::{Kill, TaskRequest, TaskRunner};
+use crate::task::requests::{Kill, TaskRequest};
+use crate::task::runner::TaskRunner;
 use crate::task::states::TaskStates;
 use stopping::Stopping;
 

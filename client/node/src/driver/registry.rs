@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::Time;
-use futures_util::stream::StreamExt;
+use futures_util::stream::{self, BoxStream, StreamExt};
 use model::document::{DriverInfo, Map, Node, Timestamp};
 use serde_json::Value;
 
@@ -13,7 +13,6 @@ use super::{
     Capabilities, Driver, DriverError, DriverEvent, DriverNetwork, ExecError, Fingerprint, Health,
     RunningTask, Schema, StartError, TaskConfig, TaskHandle, Values,
 };
-use crate::context::Context;
 
 /// The `config` blocks of the agent's `plugin` blocks, by driver.
 pub type PluginConfigs = BTreeMap<String, BTreeMap<String, Value>>;
@@ -171,39 +170,30 @@ impl Drivers {
         }
     }
 
-    /// Watches all drivers until it is dropped: changed fingerprints reach the node and the servers, events are
-    /// given to `on_event`.
-    pub async fn watch(&self, context: &Context, on_event: impl Fn(DriverEvent)) {
-        let fingerprints =
-            self.by_name.iter().map(|(name, driver)| driver.fingerprint().map(|new| (*name, new)).boxed());
-        let mut fingerprints = futures_util::stream::select_all(fingerprints);
-        let mut events =
-            futures_util::stream::select_all(self.by_name.values().map(|driver| driver.events()));
-        loop {
-            tokio::select! {
-                Some((name, fingerprint)) = fingerprints.next() => {
-                    let changed = is_change(&context.node(), name, &fingerprint);
-                    if changed {
-                        tracing::info!(driver = name, description = fingerprint.description, "a driver has changed");
-                        context.change_node(|node| apply(node, name, fingerprint, crate::clock::now()));
-                        context.node_changed.notify_one();
-                    }
-                }
-                Some(event) = events.next() => on_event(event),
-                else => return std::future::pending().await,
-            }
-        }
+    /// The fingerprints of all drivers as they come, with the names of their drivers.
+    pub fn fingerprints(&self) -> BoxStream<'static, (&'static str, Fingerprint)> {
+        let streams = self.by_name.iter().map(|(name, driver)| {
+            let name = *name;
+            driver.fingerprint().map(move |fingerprint| (name, fingerprint)).boxed()
+        });
+        stream::select_all(streams).boxed()
+    }
+
+    /// The messages of all drivers as they come.
+    pub fn events(&self) -> BoxStream<'static, DriverEvent> {
+        stream::select_all(self.by_name.values().map(|driver| driver.events())).boxed()
     }
 }
 
-fn is_change(node: &Node, name: &str, fingerprint: &Fingerprint) -> bool {
+/// True when the fingerprint says something else than `node` does.
+pub fn is_change(node: &Node, name: &str, fingerprint: &Fingerprint) -> bool {
     let known = node.drivers.get(name);
     let info = info(fingerprint.clone(), Time::ZERO);
     known.is_none_or(|known| DriverInfo { update_time: info.update_time, ..known.clone() } != info)
 }
 
 /// Replaces what `node` says about a driver.
-fn apply(node: &mut Node, name: &str, fingerprint: Fingerprint, now: Time) {
+pub fn apply(node: &mut Node, name: &str, fingerprint: Fingerprint, now: Time) {
     let gone = node.drivers.get(name).map(|old| old.attributes.0.clone()).unwrap_or_default();
     node.attributes.0.retain(|key, _| !gone.contains_key(key));
     node.attributes.0.extend(fingerprint.attributes.clone());

@@ -276,7 +276,7 @@ impl Handler for Endpoints {
             method::NODE_META_APPLY => {
                 let request: NodeMetaApplyRequest = decode(&body)?;
                 let changed = self.local.context.change_meta(request.meta.0).map(|()| self.meta());
-                encode(changed.map_err(|text| format!("RPC Error:: 400,{text}")))
+                encode(changed.map_err(|error| format!("RPC Error:: 400,{error}")))
             }
             method::CLIENT_STATS => {
                 let host_stats = Some(stats::of_host(&self.local.context).await);

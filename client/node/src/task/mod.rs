@@ -6,6 +6,7 @@ pub mod events;
 pub mod hooks;
 pub mod lifecycle;
 pub mod parts;
+pub mod requests;
 pub mod restart;
 pub mod runner;
 mod snappy;

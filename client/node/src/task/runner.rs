@@ -14,38 +14,15 @@ use executor::Exit;
 use model::document::Allocation;
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 
-use super::events::{self, DEAD, KillReason, PENDING, RUNNING};
+use super::events::{self, DEAD, PENDING, RUNNING};
 use super::hooks::{StartRequest, TaskContext, TaskHooks};
 use super::parts::Parts;
+use super::requests::TaskRequest;
 use super::restart::{Cause, Decision, Policy, Tracker};
 use crate::clock;
 use crate::driver::{DriverError, Limits, Outcome, RunningTask, StartError, TaskConfig, Values};
-
-/// The order to end for good. It stands once it is given.
-#[derive(Clone, Debug, Default)]
-pub struct Kill {
-    pub reason: KillReason,
-    /// The task's `shutdown_delay` is not waited for.
-    pub at_once: bool,
-}
-
-/// What others may ask of a running task.
-#[derive(Debug)]
-pub enum TaskRequest {
-    /// `revive` also starts a task that has ended.
-    Restart {
-        reason: String,
-        revive: bool,
-        reply: oneshot::Sender<Result<(), String>>,
-    },
-    Signal {
-        signal: Signal,
-        name: String,
-        reply: oneshot::Sender<Result<(), String>>,
-    },
-}
 
 /// The loop of one task. All senders of its channels are held by the allocation.
 #[derive(Debug)]

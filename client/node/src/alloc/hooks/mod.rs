@@ -25,7 +25,7 @@ use crate::hook::{HookError, HookFuture, HookState, log_failure, ready};
 use crate::layout::AllocDir;
 use crate::task::events::KillReason;
 use crate::task::lifecycle::Roles;
-use crate::task::runner::Kill;
+use crate::task::requests::Kill;
 use crate::task::states::TaskStates;
 
 /// The hooks of every allocation, in their order.

@@ -9,7 +9,7 @@ use super::{AllocRunner, Step, roles};
 use crate::alloc::handle::{AllocCommand, Reply};
 use crate::alloc::status;
 use crate::task::events::{self, KillReason, RUNNING};
-use crate::task::runner::{Kill, TaskRequest};
+use crate::task::requests::{Kill, TaskRequest};
 
 impl AllocRunner {
     pub(super) fn obey(&mut self, command: AllocCommand) {

@@ -3,7 +3,7 @@
 use super::{AllocRunner, Step};
 use crate::task::events::KillReason;
 use crate::task::lifecycle::{self, Stage};
-use crate::task::runner::Kill;
+use crate::task::requests::Kill;
 
 /// The order to stop all tasks.
 #[derive(Debug)]

@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, watch};
 use super::environment::Environment;
 use super::lifecycle::Role;
 use super::parts::Parts;
-use super::runner::{Kill, TaskRequest};
+use super::requests::{Kill, TaskRequest};
 use super::states::TaskStates;
 use crate::context::Context;
 use crate::driver::Logs;

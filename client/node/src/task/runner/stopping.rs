@@ -5,11 +5,12 @@ use std::time::Duration;
 use executor::Exit;
 use nix::sys::signal::Signal;
 
-use super::{Kill, Stop, TaskRunner};
+use super::{Stop, TaskRunner};
 use crate::clock;
 use crate::driver::{DriverError, Outcome, RunningTask, signal_named};
 use crate::task::events;
 use crate::task::parts::Parts;
+use crate::task::requests::Kill;
 
 /// How often a driver is told to stop a task that it fails to stop.
 const STOP_TRIES: u32 = 5;

@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 use crate::Exit;
 use crate::exec::{self, EXECS_MAX};
 use crate::process;
-use crate::spec::{Answer, Request, Spec};
+use crate::spec::{ExecutorRequest, ExecutorResponse, ExecutorSpec};
 
 /// Most connections answered at once; more are closed at once, and their callers try again.
 const CONNECTIONS_MAX: usize = 64;
@@ -23,14 +23,14 @@ const REQUEST_BYTES_MAX: u64 = 2 * 1024 * 1024;
 
 /// The task as all threads of the executor see it.
 #[derive(Debug)]
-pub struct Shared {
+pub struct TaskControl {
     pid: i32,
-    inner: Mutex<Inner>,
+    inner: Mutex<ControlState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct ControlState {
     /// The first process is gone: its number must not be signalled any more.
     reaped: bool,
     /// The task has ended altogether and its exit is on disk.
@@ -40,7 +40,7 @@ struct Inner {
     execs: HashMap<i32, Option<Exit>>,
 }
 
-impl Inner {
+impl ControlState {
     fn takes_exec(&self) -> io::Result<()> {
         if self.reaped {
             return Err(io::Error::other("the task has ended"));
@@ -52,12 +52,12 @@ impl Inner {
     }
 }
 
-impl Shared {
-    pub fn new(pid: i32) -> Shared {
-        Shared { pid, inner: Mutex::default(), changed: Condvar::new() }
+impl TaskControl {
+    pub fn new(pid: i32) -> TaskControl {
+        TaskControl { pid, inner: Mutex::default(), changed: Condvar::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, ControlState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -100,7 +100,7 @@ impl Shared {
 
     /// Waits for the end of a command beside the task, and forgets it.
     pub fn exec_ended(&self, pid: i32) -> Exit {
-        let runs = |inner: &mut Inner| inner.execs.get(&pid).is_some_and(Option::is_none);
+        let runs = |inner: &mut ControlState| inner.execs.get(&pid).is_some_and(Option::is_none);
         let inner = self.changed.wait_while(self.lock(), runs);
         let mut inner = inner.unwrap_or_else(PoisonError::into_inner);
         let ended = inner.execs.remove(&pid).flatten();
@@ -148,25 +148,25 @@ impl Shared {
 }
 
 /// Answers for ever; ends with the process.
-pub fn serve(listener: &UnixListener, spec: &Arc<Spec>, shared: &Arc<Shared>) {
+pub fn serve(listener: &UnixListener, spec: &Arc<ExecutorSpec>, task: &Arc<TaskControl>) {
     for connection in listener.incoming() {
         let Ok(connection) = connection else { continue };
-        let mut inner = shared.lock();
+        let mut inner = task.lock();
         if inner.connections >= CONNECTIONS_MAX {
             continue;
         }
         inner.connections += 1;
         drop(inner);
-        let (spec, shared) = (Arc::clone(spec), Arc::clone(shared));
+        let (spec, task) = (Arc::clone(spec), Arc::clone(task));
         std::thread::spawn(move || {
-            answer(connection, &spec, &shared);
-            shared.lock().connections -= 1;
-            shared.changed.notify_all();
+            answer(connection, &spec, &task);
+            task.lock().connections -= 1;
+            task.changed.notify_all();
         });
     }
 }
 
-fn answer(mut connection: UnixStream, spec: &Spec, shared: &Arc<Shared>) {
+fn answer(mut connection: UnixStream, spec: &ExecutorSpec, task: &Arc<TaskControl>) {
     let mut line = String::new();
     // A caller that says nothing must not hold a place for ever.
     connection.set_read_timeout(Some(Duration::from_secs(5))).ok();
@@ -174,26 +174,26 @@ fn answer(mut connection: UnixStream, spec: &Spec, shared: &Arc<Shared>) {
         return;
     }
     let answer = match serde_json::from_str(&line) {
-        Ok(Request::Exec(wanted)) => return exec::serve(connection, &wanted, spec, shared),
-        Ok(request) => perform(request, shared),
-        Err(error) => Answer::Failed(format!("not a request: {error}")),
+        Ok(ExecutorRequest::Exec(wanted)) => return exec::serve(connection, &wanted, spec, task),
+        Ok(request) => perform(request, task),
+        Err(error) => ExecutorResponse::Failed(format!("not a request: {error}")),
     };
     let mut bytes = serde_json::to_vec(&answer).unwrap_or_default();
     bytes.push(b'\n');
     connection.write_all(&bytes).ok();
 }
 
-fn perform(request: Request, shared: &Shared) -> Answer {
+fn perform(request: ExecutorRequest, task: &TaskControl) -> ExecutorResponse {
     match request {
-        Request::Exec(_) => unreachable!("taken by the caller: it needs the connection"),
-        Request::Wait => Answer::Exited(shared.wait()),
-        Request::Signal { number } => match parse(number).and_then(|signal| shared.signal(signal)) {
-            Ok(()) => Answer::Done,
-            Err(error) => Answer::Failed(error),
+        ExecutorRequest::Exec(_) => unreachable!("taken by the caller: it needs the connection"),
+        ExecutorRequest::Wait => ExecutorResponse::Exited(task.wait()),
+        ExecutorRequest::Signal { number } => match parse(number).and_then(|signal| task.signal(signal)) {
+            Ok(()) => ExecutorResponse::Done,
+            Err(error) => ExecutorResponse::Failed(error),
         },
-        Request::Stop { number, grace_ms } => match parse(number) {
-            Ok(signal) => Answer::Exited(stop(signal, Duration::from_millis(grace_ms), shared)),
-            Err(error) => Answer::Failed(error),
+        ExecutorRequest::Stop { number, grace_ms } => match parse(number) {
+            Ok(signal) => ExecutorResponse::Exited(stop(signal, Duration::from_millis(grace_ms), task)),
+            Err(error) => ExecutorResponse::Failed(error),
         },
     }
 }
@@ -203,13 +203,13 @@ fn parse(number: i32) -> Result<Signal, String> {
 }
 
 /// Asks, waits, forces. That the process ended in between is what was wanted.
-fn stop(signal: Signal, grace: Duration, shared: &Shared) -> Exit {
+fn stop(signal: Signal, grace: Duration, task: &TaskControl) -> Exit {
     let asked = Instant::now();
     if !grace.is_zero() {
-        shared.signal(signal).ok();
+        task.signal(signal).ok();
     }
-    if !shared.ended_within(grace.saturating_sub(asked.elapsed())) {
-        shared.signal(Signal::SIGKILL).ok();
+    if !task.ended_within(grace.saturating_sub(asked.elapsed())) {
+        task.signal(Signal::SIGKILL).ok();
     }
-    shared.wait()
+    task.wait()
 }

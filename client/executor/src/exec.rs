@@ -15,10 +15,10 @@ use std::time::Duration;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
-use crate::control::Shared;
+use crate::control::TaskControl;
 use crate::launch::{self, Launch};
 use crate::process;
-use crate::spec::{Answer, ExecSpec, SUBCOMMAND, Spec};
+use crate::spec::{ExecSpec, ExecutorResponse, ExecutorSpec, SUBCOMMAND};
 
 /// Commands beside one task; more are refused. Each takes two threads and one connection.
 pub const EXECS_MAX: usize = 24;
@@ -30,19 +30,24 @@ pub const STREAMS: usize = 3;
 const HANDOVER: Duration = Duration::from_secs(5);
 
 /// Serves one command from its request to its end.
-pub fn serve(connection: UnixStream, wanted: &ExecSpec, spec: &Spec, shared: &Arc<Shared>) {
-    let last = match start(&connection, wanted, spec, shared) {
-        Ok(pid) => return attend(connection, pid, shared),
-        Err(error) => Answer::Failed(error.to_string()),
+pub fn serve(connection: UnixStream, wanted: &ExecSpec, spec: &ExecutorSpec, task: &Arc<TaskControl>) {
+    let last = match start(&connection, wanted, spec, task) {
+        Ok(pid) => return attend(connection, pid, task),
+        Err(error) => ExecutorResponse::Failed(error.to_string()),
     };
     answer(&connection, &last).ok();
 }
 
-fn start(connection: &UnixStream, wanted: &ExecSpec, spec: &Spec, shared: &Shared) -> io::Result<i32> {
+fn start(
+    connection: &UnixStream,
+    wanted: &ExecSpec,
+    spec: &ExecutorSpec,
+    task: &TaskControl,
+) -> io::Result<i32> {
     let launch = launch_of(wanted, spec)?;
     // Asked again when it starts; most callers hear of it before they part with their streams.
-    shared.takes_exec()?;
-    answer(connection, &Answer::Ready)?;
+    task.takes_exec()?;
+    answer(connection, &ExecutorResponse::Ready)?;
     connection.set_read_timeout(Some(HANDOVER))?;
     let [stdin, stdout, stderr] = receive(connection)?;
     connection.set_read_timeout(None)?;
@@ -51,10 +56,10 @@ fn start(connection: &UnixStream, wanted: &ExecSpec, spec: &Spec, shared: &Share
     command.arg(SUBCOMMAND).arg(launch::WORD).arg(serde_json::to_string(&launch)?);
     command.env_clear().envs(&spec.env).current_dir(&spec.work_dir);
     command.stdin(stdin).stdout(stdout).stderr(stderr);
-    shared.start_exec(|| Ok(command.spawn()?.id() as i32))
+    task.start_exec(|| Ok(command.spawn()?.id() as i32))
 }
 
-fn launch_of(wanted: &ExecSpec, spec: &Spec) -> io::Result<Launch> {
+fn launch_of(wanted: &ExecSpec, spec: &ExecutorSpec) -> io::Result<Launch> {
     let missing = || io::Error::new(io::ErrorKind::InvalidInput, "command is not present");
     let (name, args) = wanted.command.split_first().ok_or_else(missing)?;
     Ok(Launch {
@@ -97,27 +102,27 @@ fn receive(connection: &UnixStream) -> io::Result<[Stdio; STREAMS]> {
 }
 
 /// Stays until the command has ended and was told of, or until nobody wants it any more.
-fn attend(connection: UnixStream, pid: i32, shared: &Arc<Shared>) {
+fn attend(connection: UnixStream, pid: i32, task: &Arc<TaskControl>) {
     let Ok(mut listening) = connection.try_clone() else {
         process::kill_session(pid);
-        shared.exec_ended(pid);
+        task.exec_ended(pid);
         return;
     };
-    let waiting = Arc::clone(shared);
+    let waiting = Arc::clone(task);
     let told = std::thread::spawn(move || {
         let exit = waiting.exec_ended(pid);
-        answer(&connection, &Answer::Exited(exit)).ok();
+        answer(&connection, &ExecutorResponse::Exited(exit)).ok();
         // Wakes the reader below.
         connection.shutdown(std::net::Shutdown::Both).ok();
     });
     // The agent says nothing more: what is read is the end of the connection.
     let mut byte = [0];
     while matches!(listening.read(&mut byte), Ok(1..)) {}
-    shared.unless_reaped(pid, || process::kill_session(pid));
+    task.unless_reaped(pid, || process::kill_session(pid));
     told.join().ok();
 }
 
-fn answer(mut connection: &UnixStream, answer: &Answer) -> io::Result<()> {
+fn answer(mut connection: &UnixStream, answer: &ExecutorResponse) -> io::Result<()> {
     let mut line = serde_json::to_vec(answer)?;
     line.push(b'\n');
     connection.write_all(&line)

@@ -41,7 +41,7 @@ pub fn main(args: impl IntoIterator<Item = String>) -> ExitCode {
     match supervisor::run(Path::new(directory)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            supervisor::report(&spec::Greeting::Failed(error.to_string()));
+            supervisor::report(&spec::StartReport::Failed(error.to_string()));
             eprintln!("executor: {error}");
             ExitCode::FAILURE
         }

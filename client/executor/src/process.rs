@@ -20,7 +20,7 @@ pub struct ProcessIdentity {
 
 /// The fields of `/proc/<pid>/stat` that matter here. Times in clock ticks, memory in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stat {
+pub struct ProcessStat {
     pub pid: i32,
     pub state: char,
     pub parent: i32,
@@ -58,17 +58,17 @@ fn boot_id() -> String {
 }
 
 /// `None` when there is no such process.
-pub fn stat(pid: i32) -> Option<Stat> {
+pub fn stat(pid: i32) -> Option<ProcessStat> {
     parse_stat(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
 /// The second field is a name in parentheses that may itself hold spaces and parentheses.
-fn parse_stat(line: &str) -> Option<Stat> {
+fn parse_stat(line: &str) -> Option<ProcessStat> {
     let (head, tail) = (line.split_once(' ')?.0, line.rsplit_once(") ")?.1);
     let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
     // Counted from the third field of proc(5), which is `fields[0]`.
     let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-    Some(Stat {
+    Some(ProcessStat {
         pid: head.parse().ok()?,
         state: fields.first()?.chars().next()?,
         parent: fields.get(1)?.parse().ok()?,
@@ -80,15 +80,15 @@ fn parse_stat(line: &str) -> Option<Stat> {
     })
 }
 
-fn all() -> Vec<Stat> {
+fn all() -> Vec<ProcessStat> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     entries.flatten().filter_map(|entry| stat(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
 /// The children of `root`, their children and so on. Whoever has set itself up as their reaper sees also
 /// those whose parents are gone.
-pub fn descendants(root: i32) -> Vec<Stat> {
-    let mut children: BTreeMap<i32, Vec<Stat>> = BTreeMap::new();
+pub fn descendants(root: i32) -> Vec<ProcessStat> {
+    let mut children: BTreeMap<i32, Vec<ProcessStat>> = BTreeMap::new();
     for stat in all() {
         children.entry(stat.parent).or_default().push(stat);
     }
@@ -118,12 +118,12 @@ pub fn kill_orphans(leader: &ProcessIdentity) {
 /// not have been reaped while nothing of its session was left: another may have its number then.
 pub fn kill_session(leader: i32) {
     for _ in 0..KILL_ROUNDS {
-        let members: Vec<Stat> =
+        let members: Vec<ProcessStat> =
             all().into_iter().filter(|stat| stat.session == leader && stat.state != 'Z').collect();
         if members.is_empty() {
             return;
         }
-        let started: Vec<Stat> = members.iter().flat_map(|member| descendants(member.pid)).collect();
+        let started: Vec<ProcessStat> = members.iter().flat_map(|member| descendants(member.pid)).collect();
         for process in members.iter().chain(&started) {
             signal(process.pid, Signal::SIGKILL).ok();
         }

@@ -29,7 +29,7 @@ pub const OUTPUT_FILE: &str = "executor.out";
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Spec {
+pub struct ExecutorSpec {
     /// Absolute.
     pub command: PathBuf,
     pub args: Vec<String>,
@@ -78,7 +78,7 @@ pub struct CgroupSpec {
 
 /// The content of [`STATE_FILE`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct State {
+pub struct ExecutorProcesses {
     pub executor: ProcessIdentity,
     pub task: ProcessIdentity,
 }
@@ -86,22 +86,22 @@ pub struct State {
 /// The one line an executor prints for the agent that started it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Greeting {
-    Started(State),
+pub enum StartReport {
+    Started(ExecutorProcesses),
     Failed(String),
 }
 
 /// One line to the socket.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Request {
+pub enum ExecutorRequest {
     /// To the task's first process only.
     Signal { number: i32 },
     /// Asks with the signal, then forces after the grace. Answered when the task has ended.
     Stop { number: i32, grace_ms: u64 },
     /// Answered when the task has ended.
     Wait,
-    /// Runs a command beside the task, as a part of it. Answered with [`Answer::Ready`]; then its three streams
+    /// Runs a command beside the task, as a part of it. Answered with [`ExecutorResponse::Ready`]; then its three streams
     /// are handed over as descriptors, and the connection stands for it: whoever ends that ends the command.
     Exec(ExecSpec),
 }
@@ -119,9 +119,9 @@ pub struct ExecSpec {
 /// One line back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum ExecutorResponse {
     Done,
-    /// To [`Request::Exec`]: the streams may come.
+    /// To [`ExecutorRequest::Exec`]: the streams may come.
     Ready,
     Exited(Exit),
     Failed(String),

@@ -16,10 +16,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::Exit;
 use crate::cgroup;
-use crate::control::{self, Shared};
+use crate::control::{self, TaskControl};
 use crate::process::{self, ProcessIdentity};
 use crate::rotate::Rotator;
-use crate::spec::{self, Greeting, LogSpec, Spec, State};
+use crate::spec::{self, ExecutorProcesses, ExecutorSpec, LogSpec, StartReport};
 
 /// How long output may still come after the task ended: somebody else may hold the pipe open.
 const OUTPUT_LINGER: Duration = Duration::from_secs(2);
@@ -42,33 +42,35 @@ pub fn run(directory: &Path) -> io::Result<()> {
     rustix::process::setsid().ok();
     // Children of the task whose parents are gone become ours, so that they can be found and killed.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    let spec: Spec = spec::read(directory, spec::SPEC_FILE)?
+    let spec: ExecutorSpec = spec::read(directory, spec::SPEC_FILE)?
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no spec"))?;
     let spec = Arc::new(spec);
     let logs = [open_log(&spec.stdout)?, open_log(&spec.stderr)?];
     let listener = listen(directory)?;
     let mut child = start(&spec)?;
     let pid = child.id() as i32;
-    let state =
-        State { executor: ProcessIdentity::of(std::process::id() as i32)?, task: ProcessIdentity::of(pid)? };
+    let state = ExecutorProcesses {
+        executor: ProcessIdentity::of(std::process::id() as i32)?,
+        task: ProcessIdentity::of(pid)?,
+    };
     spec::write(directory, spec::STATE_FILE, &state)?;
-    report(&Greeting::Started(state));
+    report(&StartReport::Started(state));
 
-    let shared = Arc::new(Shared::new(pid));
-    let (answering, own) = (Arc::clone(&shared), Arc::clone(&spec));
+    let task = Arc::new(TaskControl::new(pid));
+    let (answering, own) = (Arc::clone(&task), Arc::clone(&spec));
     std::thread::spawn(move || control::serve(&listener, &own, &answering));
     let drained = carry_output(&mut child, logs);
-    let exit = reap_until_gone(pid, &shared);
-    kill_leftovers(&spec, &shared);
+    let exit = reap_until_gone(pid, &task);
+    kill_leftovers(&spec, &task);
     wait_for_output(&drained);
     spec::write(directory, spec::EXIT_FILE, &exit)?;
     std::fs::remove_file(directory.join(spec::SOCKET_FILE)).ok();
-    shared.finish(exit, FAREWELL);
+    task.finish(exit, FAREWELL);
     Ok(())
 }
 
 /// Tells the agent how the start went, once; afterwards nothing of ours is connected to it.
-pub fn report(greeting: &Greeting) {
+pub fn report(greeting: &StartReport) {
     let mut line = serde_json::to_vec(greeting).unwrap_or_default();
     line.push(b'\n');
     // The agent may be gone by now, which changes nothing for the task.
@@ -87,7 +89,7 @@ fn listen(directory: &Path) -> io::Result<UnixListener> {
     UnixListener::bind(path)
 }
 
-fn start(spec: &Spec) -> io::Result<Child> {
+fn start(spec: &ExecutorSpec) -> io::Result<Child> {
     if let Some(adjustment) = spec.oom_score_adj {
         std::fs::write("/proc/self/oom_score_adj", adjustment.to_string())?;
     }
@@ -105,7 +107,7 @@ fn start(spec: &Spec) -> io::Result<Child> {
     child
 }
 
-fn command(spec: &Spec) -> Command {
+fn command(spec: &ExecutorSpec) -> Command {
     let output = |log: &Option<LogSpec>| if log.is_some() { Stdio::piped() } else { Stdio::null() };
     let mut command = Command::new(&spec.command);
     command.args(&spec.args).env_clear().envs(&spec.env).current_dir(&spec.work_dir).process_group(0);
@@ -148,18 +150,18 @@ fn carry(mut from: impl Read + Send + 'static, mut to: Rotator, done: Sender<()>
 }
 
 /// Reaps whatever ends, the task's first process last. Orphans of the task end up here too.
-fn reap_until_gone(pid: i32, shared: &Shared) -> Exit {
+fn reap_until_gone(pid: i32, task: &TaskControl) -> Exit {
     loop {
         // Looked at first and reaped afterwards: until then the number is not given to another process.
         let seen = waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT);
         match seen {
             Ok(status) if status.pid() == Some(Pid::from_raw(pid)) => {
-                shared.reaped(|| {
+                task.reaped(|| {
                     let _ = waitpid(Pid::from_raw(pid), None);
                 });
                 return exit_of(status);
             }
-            Ok(status) => drop(status.pid().map(|other| shared.reap(other.as_raw(), exit_of(status)))),
+            Ok(status) => drop(status.pid().map(|other| task.reap(other.as_raw(), exit_of(status)))),
             Err(nix::errno::Errno::EINTR) => {}
             Err(errno) => return Exit::lost(format!("the task's end was not seen: {errno}")),
         }
@@ -179,14 +181,14 @@ fn exit_of(status: WaitStatus) -> Exit {
 }
 
 /// The task is over with its first process: nothing it started may go on.
-fn kill_leftovers(spec: &Spec, shared: &Shared) {
+fn kill_leftovers(spec: &ExecutorSpec, task: &TaskControl) {
     let deadline = Instant::now() + LEFTOVER_PATIENCE;
     let seen = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT | WaitPidFlag::WNOHANG;
     loop {
         while let Ok(status) = waitid(Id::All, seen)
             && let Some(pid) = status.pid()
         {
-            shared.reap(pid.as_raw(), exit_of(status));
+            task.reap(pid.as_raw(), exit_of(status));
         }
         let left = process::descendants(std::process::id() as i32);
         if left.is_empty() || Instant::now() > deadline {

@@ -8,17 +8,17 @@ use tokio::task::JoinSet;
 
 use crate::allocs::Allocs;
 use crate::clock;
-use crate::context::{Context, Parts};
+use crate::context::{Context, ContextParts};
 use crate::driver::Drivers;
 use crate::driver::process::Executors;
 use crate::driver::registry::DriverHost;
 use crate::driver_watch;
 use crate::fingerprint;
-use crate::heartbeat::{self, Pulse};
-use crate::identity::Identity;
+use crate::heartbeat::{self, ServerContact};
+use crate::identity::NodeIdentity;
 use crate::meta;
 use crate::pull;
-use crate::server::Server;
+use crate::server::ServerClient;
 use crate::settings::NodeSettings;
 use crate::store::{Store, StoreError};
 use crate::task::environment;
@@ -45,7 +45,7 @@ pub struct Agent {
 
 /// What the servers may ask of this node, for whoever connects it with them.
 #[derive(Clone, Debug)]
-pub struct Local {
+pub struct LocalNode {
     pub context: Arc<Context>,
     pub allocs: Arc<Allocs>,
 }
@@ -56,20 +56,20 @@ impl Agent {
     ///
     /// # Errors
     /// When a directory cannot be made, the local state cannot be read, or the node cannot be described.
-    pub async fn start<S: Server>(
+    pub async fn start<S: ServerClient>(
         settings: NodeSettings,
-        connect: impl FnOnce(Local) -> Arc<S>,
+        connect: impl FnOnce(LocalNode) -> Arc<S>,
     ) -> Result<Agent, AgentError> {
         let context = Arc::new(open(settings).await?);
         let allocs = Arc::new(Allocs::new(Arc::clone(&context)));
         allocs.restore().await?;
-        let server = connect(Local { context: Arc::clone(&context), allocs: Arc::clone(&allocs) });
-        let pulse = Arc::new(Pulse::new());
+        let server = connect(LocalNode { context: Arc::clone(&context), allocs: Arc::clone(&allocs) });
+        let contact = Arc::new(ServerContact::new());
         let mut loops = JoinSet::new();
-        loops.spawn(heartbeat::run(context.clone(), server.clone(), pulse.clone()));
-        loops.spawn(pull::run(context.clone(), server.clone(), allocs.clone(), pulse.clone()));
+        loops.spawn(heartbeat::run(context.clone(), server.clone(), contact.clone()));
+        loops.spawn(pull::run(context.clone(), server.clone(), allocs.clone(), contact.clone()));
         loops.spawn(pull::send_updates(context.clone(), server));
-        loops.spawn(pull::maintain(context.clone(), allocs.clone(), pulse));
+        loops.spawn(pull::maintain(context.clone(), allocs.clone(), contact));
         loops.spawn(driver_watch::run(context.clone(), allocs.clone()));
         Ok(Agent { context, allocs, loops })
     }
@@ -85,8 +85,8 @@ impl Agent {
     }
 
     /// What the servers may ask of this node; also for the agent's own HTTP API.
-    pub fn local(&self) -> Local {
-        Local { context: Arc::clone(&self.context), allocs: Arc::clone(&self.allocs) }
+    pub fn local(&self) -> LocalNode {
+        LocalNode { context: Arc::clone(&self.context), allocs: Arc::clone(&self.allocs) }
     }
 
     /// Stops the agent and leaves the tasks running, to be found again by the next one. In development mode
@@ -118,9 +118,9 @@ async fn open(mut settings: NodeSettings) -> Result<Context, AgentError> {
     settings.alloc_dir =
         settings.alloc_dir.canonicalize().map_err(io("find the directory of allocations"))?;
     // In development too: a server beside this node knows it by what stands in the directory.
-    let identity = Identity::load(&settings.state_dir).map_err(io("read the node's identity"))?;
+    let identity = NodeIdentity::load(&settings.state_dir).map_err(io("read the node's identity"))?;
     let store = match settings.dev {
-        true => Store::forgetful(),
+        true => Store::disabled(),
         false => Store::open(&settings.state_dir.join("state.db"))?,
     };
     let cgroup_parent = fingerprint::cgroup::prepare();
@@ -138,7 +138,15 @@ async fn open(mut settings: NodeSettings) -> Result<Context, AgentError> {
     let dynamic_meta = meta::restored(&settings.meta, store.load_meta()?);
     node.meta.0 = meta::effective(&settings.meta, &dynamic_meta);
     let inherited = environment::inheritable(environment_of_agent());
-    Ok(Context::new(Parts { settings, drivers, store, inherited, seed: clock::seed(), node, dynamic_meta }))
+    Ok(Context::new(ContextParts {
+        settings,
+        drivers,
+        store,
+        inherited,
+        seed: clock::seed(),
+        node,
+        dynamic_meta,
+    }))
 }
 
 /// The variables of this process that are text; tasks may inherit them.

@@ -20,23 +20,23 @@ use crate::task::events;
 #[derive(Debug)]
 pub struct Allocs {
     context: Arc<Context>,
-    known: Mutex<Known>,
+    known: Mutex<AllocTable>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct AllocTable {
     running: BTreeMap<String, AllocHandle>,
     /// Those with nothing to run here: they ended before, were cleared away, or could not be taken on. Kept
     /// until the servers take them back, with the index at which they were last changed.
-    settled: BTreeMap<String, u64>,
+    inactive: BTreeMap<String, u64>,
 }
 
-impl Known {
+impl AllocTable {
     /// Nothing runs any more under this id, and nothing shall.
-    fn settle(&mut self, id: &str) -> Option<AllocHandle> {
+    fn deactivate(&mut self, id: &str) -> Option<AllocHandle> {
         let handle = self.running.remove(id)?;
         let index = handle.alloc.borrow().alloc_modify_index;
-        self.settled.insert(id.to_string(), index);
+        self.inactive.insert(id.to_string(), index);
         Some(handle)
     }
 }
@@ -46,7 +46,7 @@ impl Allocs {
         Allocs { context, known: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, AllocTable> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -55,8 +55,8 @@ impl Allocs {
     }
 
     /// It was here, and nothing of it is left.
-    pub fn is_settled(&self, id: &str) -> bool {
-        self.lock().settled.contains_key(id)
+    pub fn is_inactive(&self, id: &str) -> bool {
+        self.lock().inactive.contains_key(id)
     }
 
     pub fn all(&self) -> Vec<(String, AllocHandle)> {
@@ -81,7 +81,7 @@ impl Allocs {
                 self.context.store.forget(&alloc.alloc.id);
                 continue;
             }
-            self.take_on(alloc);
+            self.add(alloc);
         }
         Ok(())
     }
@@ -91,7 +91,7 @@ impl Allocs {
         let known = self.lock();
         let is_wanted = |id: &String, index: u64| match known.running.get(id) {
             Some(handle) => handle.alloc.borrow().alloc_modify_index < index,
-            None => known.settled.get(id).is_none_or(|settled| *settled < index),
+            None => known.inactive.get(id).is_none_or(|inactive| *inactive < index),
         };
         assigned.iter().filter(|(id, index)| is_wanted(id, **index)).map(|(id, _)| id.clone()).collect()
     }
@@ -100,7 +100,7 @@ impl Allocs {
     pub async fn apply(&self, assigned: &BTreeMap<String, u64>, fetched: Vec<Allocation>) {
         let gone: Vec<AllocHandle> = {
             let mut known = self.lock();
-            known.settled.retain(|id, _| assigned.contains_key(id));
+            known.inactive.retain(|id, _| assigned.contains_key(id));
             known.running.extract_if(.., |id, _| !assigned.contains_key(id)).map(|(_, gone)| gone).collect()
         };
         for handle in gone {
@@ -113,13 +113,13 @@ impl Allocs {
                 }
                 // It ended here, or on a node that went by this name, and its remains were cleared away.
                 None if status::is_terminal(&alloc.client_status) => {
-                    self.lock().settled.insert(alloc.id, alloc.alloc_modify_index);
+                    self.lock().inactive.insert(alloc.id, alloc.alloc_modify_index);
                 }
                 // New; or it ended here and was cleared away, and an earlier state of the servers was put back.
                 None => {
-                    self.lock().settled.remove(&alloc.id);
+                    self.lock().inactive.remove(&alloc.id);
                     self.context.store.put_alloc(&alloc);
-                    self.take_on(StoredAlloc {
+                    self.add(StoredAlloc {
                         alloc,
                         tasks: BTreeMap::new(),
                         deployment: None,
@@ -130,7 +130,7 @@ impl Allocs {
         }
     }
 
-    fn take_on(&self, stored: StoredAlloc) {
+    fn add(&self, stored: StoredAlloc) {
         let previous = self.get(&stored.alloc.previous_allocation);
         let previous = previous.map(|handle| Previous { status: handle.status, dir: handle.dir });
         let alloc = stored.alloc.clone();
@@ -142,10 +142,10 @@ impl Allocs {
             }
             Err(error) => {
                 tracing::error!(alloc = alloc.id, error, "an allocation was not taken on");
-                known.settled.insert(alloc.id.clone(), alloc.alloc_modify_index);
+                known.inactive.insert(alloc.id.clone(), alloc.alloc_modify_index);
                 drop(known);
                 self.context.store.forget(&alloc.id);
-                self.context.updates.put(refusal(&alloc, &error, &self.context.node().id));
+                self.context.updates.put(failed_update(&alloc, &error, &self.context.node().id));
             }
         }
     }
@@ -169,7 +169,7 @@ impl Allocs {
                 Some(handle) if !handle.is_done() => return Err("allocation still running".to_string()),
                 Some(_) => {
                     // Still assigned, yet not to be fetched and run again.
-                    known.settle(id)
+                    known.deactivate(id)
                 }
             }
         };
@@ -222,12 +222,12 @@ impl Allocs {
     }
 
     /// Ends the allocations that must not run without contact to the servers for as long as this.
-    pub async fn end_silenced(&self, silent: Duration) {
+    pub async fn stop_disconnected(&self, silent: Duration) {
         for (id, handle) in self.all() {
-            let longest = longest_silence(&handle.alloc.borrow());
+            let longest = stop_after_disconnect(&handle.alloc.borrow());
             if longest.is_some_and(|longest| silent >= longest) && !handle.is_done() {
                 tracing::warn!(alloc = id, "ending an allocation that must not run without servers");
-                self.lock().settle(&id);
+                self.lock().deactivate(&id);
                 handle.destroy().await;
             }
         }
@@ -245,7 +245,7 @@ impl Allocs {
 }
 
 /// `stop_on_client_after` of the allocation's group, under either of its names.
-fn longest_silence(alloc: &Allocation) -> Option<Duration> {
+fn stop_after_disconnect(alloc: &Allocation) -> Option<Duration> {
     let job = alloc.job.as_ref()?;
     let group = job.task_groups.iter().find(|group| group.name.as_ref() == Some(&alloc.task_group))?;
     let newer = group.disconnect.as_ref().and_then(|disconnect| disconnect.stop_on_client_after);
@@ -253,7 +253,7 @@ fn longest_silence(alloc: &Allocation) -> Option<Duration> {
 }
 
 /// What the servers hear about an allocation that cannot be run.
-fn refusal(alloc: &Allocation, error: &str, node_id: &str) -> Allocation {
+fn failed_update(alloc: &Allocation, error: &str, node_id: &str) -> Allocation {
     let now = Timestamp::from(clock::now());
     let job = alloc.job.as_ref();
     let group = job

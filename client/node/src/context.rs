@@ -38,7 +38,7 @@ pub struct Context {
 
 /// What makes a [`Context`], besides what starts empty.
 #[derive(Debug)]
-pub struct Parts {
+pub struct ContextParts {
     pub settings: NodeSettings,
     pub drivers: Drivers,
     pub store: Store,
@@ -49,7 +49,7 @@ pub struct Parts {
 }
 
 impl Context {
-    pub fn new(parts: Parts) -> Context {
+    pub fn new(parts: ContextParts) -> Context {
         Context {
             updates: Updates::new(parts.store.clone()),
             settings: parts.settings,

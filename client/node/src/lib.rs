@@ -34,7 +34,7 @@ pub mod task;
 mod testing;
 pub mod updates;
 
-pub use agent::{Agent, AgentError, Local};
+pub use agent::{Agent, AgentError, LocalNode};
 pub use heartbeat::{Missed, wait_after_miss};
 pub use identity::node_id;
 pub use rpc::WireServers;

@@ -38,7 +38,7 @@ pub enum ServerError {
 
 /// The servers. Calls may be made from many places at once and may take as long as they need; a call that is
 /// dropped is cancelled.
-pub trait Server: Send + Sync + 'static {
+pub trait ServerClient: Send + Sync + 'static {
     fn register(&self, node: &Node) -> impl Future<Output = Result<Lease, ServerError>> + Send;
 
     /// The heartbeat: this node is ready.

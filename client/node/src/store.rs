@@ -60,7 +60,7 @@ pub struct Store {
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Store({})", if self.keyspace.is_some() { "on disk" } else { "forgetful" })
+        write!(f, "Store({})", if self.keyspace.is_some() { "on disk" } else { "disabled" })
     }
 }
 
@@ -73,7 +73,7 @@ impl Store {
         Ok(Store { keyspace: Some(keyspace), _database: Some(database) })
     }
 
-    pub fn forgetful() -> Store {
+    pub fn disabled() -> Store {
         Store { keyspace: None, _database: None }
     }
 

@@ -9,7 +9,7 @@ use model::document::{Allocation, Node};
 use tokio::sync::{mpsc, watch};
 
 use crate::alloc::hooks::AllocContext;
-use crate::context::{Context, Parts};
+use crate::context::{Context, ContextParts};
 use crate::driver::Drivers;
 use crate::layout::AllocDir;
 use crate::settings::{Capacity, GcSettings, NodeSettings, Reserved};
@@ -22,7 +22,7 @@ pub const ALLOC_ID: &str = "5d16e7fe-8a2e-4b44-9c0a-3c7ab13b9f01";
 
 /// A context whose local state is below `base`. Only one at a time can have it.
 pub fn context(base: &Path) -> Arc<Context> {
-    Arc::new(Context::new(Parts {
+    Arc::new(Context::new(ContextParts {
         settings: settings(base),
         drivers: Drivers::default(),
         store: Store::open(&base.join("state.db")).unwrap(),

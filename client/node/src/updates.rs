@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_changed_status_goes_at_once_and_the_rest_within_a_second() {
-        let updates = Updates::new(Store::forgetful());
+        let updates = Updates::new(Store::disabled());
         updates.put(update("failed", ""));
         assert_eq!(ticks_until_sent(&updates), Some(1), "failed, and unknown so far");
         updates.acknowledge(vec![update("running", "")]);
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn what_failed_to_be_sent_gives_way_to_what_is_newer() {
-        let updates = Updates::new(Store::forgetful());
+        let updates = Updates::new(Store::disabled());
         updates.put(update("failed", "old"));
         let batch = updates.take();
         updates.put(update("failed", "new"));

@@ -108,7 +108,7 @@ pub enum Stdin {
     Pipe(pipe::Sender),
     Terminal(pipe::Sender),
     /// Nobody reads what is written.
-    Nowhere,
+    Discarded,
 }
 
 impl Stdin {
@@ -119,7 +119,7 @@ impl Stdin {
     pub async fn write(&mut self, data: &[u8]) -> io::Result<()> {
         match self {
             Stdin::Pipe(to) | Stdin::Terminal(to) => to.write_all(data).await,
-            Stdin::Nowhere => Ok(()),
+            Stdin::Discarded => Ok(()),
         }
     }
 
@@ -133,16 +133,16 @@ impl Stdin {
                 let code = end_of_file(&terminal)?;
                 terminal.write_all(&code).await
             }
-            Stdin::Pipe(_) | Stdin::Nowhere => Ok(()),
+            Stdin::Pipe(_) | Stdin::Discarded => Ok(()),
         }
     }
 }
 
 /// The ends of a command's streams that it gets.
-pub struct Theirs(pub [OwnedFd; 3]);
+pub struct CommandEnds(pub [OwnedFd; 3]);
 
 /// The ends that stay here.
-pub struct Ours {
+pub struct AgentEnds {
     pub stdin: Stdin,
     pub stdout: Output,
     pub stderr: Option<Output>,
@@ -151,37 +151,37 @@ pub struct Ours {
 
 /// # Errors
 /// When the system has no more of them.
-pub fn streams(tty: bool) -> io::Result<(Ours, Theirs)> {
+pub fn streams(tty: bool) -> io::Result<(AgentEnds, CommandEnds)> {
     if tty { terminal() } else { pipes() }
 }
 
-fn pipes() -> io::Result<(Ours, Theirs)> {
+fn pipes() -> io::Result<(AgentEnds, CommandEnds)> {
     let ((stdin, to), (from_out, stdout), (from_err, stderr)) = (io::pipe()?, io::pipe()?, io::pipe()?);
     let receiver =
         |pipe: io::PipeReader| Ok::<Output, io::Error>(Box::new(pipe::Receiver::from_owned_fd(pipe.into())?));
-    let ours = Ours {
+    let ours = AgentEnds {
         stdin: Stdin::Pipe(pipe::Sender::from_owned_fd(to.into())?),
         stdout: receiver(from_out)?,
         stderr: Some(receiver(from_err)?),
         terminal: None,
     };
-    Ok((ours, Theirs([stdin.into(), stdout.into(), stderr.into()])))
+    Ok((ours, CommandEnds([stdin.into(), stdout.into(), stderr.into()])))
 }
 
-fn terminal() -> io::Result<(Ours, Theirs)> {
+fn terminal() -> io::Result<(AgentEnds, CommandEnds)> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let master = openpt(flags)?;
     unlockpt(&master)?;
     let slave = ioctl_tiocgptpeer(&master, flags)?;
     rustix::io::ioctl_fionbio(&master, true)?;
     // A terminal is read and written like a pipe; that its reading fails at the end is an end all the same.
-    let ours = Ours {
+    let ours = AgentEnds {
         stdin: Stdin::Terminal(pipe::Sender::from_owned_fd_unchecked(master.try_clone()?)?),
         stdout: Box::new(pipe::Receiver::from_owned_fd_unchecked(master.try_clone()?)?),
         stderr: None,
         terminal: Some(Terminal(master)),
     };
-    Ok((ours, Theirs([slave.try_clone()?, slave.try_clone()?, slave])))
+    Ok((ours, CommandEnds([slave.try_clone()?, slave.try_clone()?, slave])))
 }
 
 /// A command's terminal as something to be set. It ends for the command when all our ends of it are dropped.

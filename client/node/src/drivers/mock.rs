@@ -63,7 +63,7 @@ const TASK: Schema = Schema(&[
     ],
 ]);
 
-/// Output of a command that is held for a slow reader.
+/// OutputScript of a command that is held for a slow reader.
 const OUTPUT_BYTES: usize = 64 * 1024;
 
 /// The driver itself; it has no settings.
@@ -83,14 +83,14 @@ struct Script {
     plugin_exit_after: Duration,
     exit: Exit,
     signal_error: String,
-    stdout: Output,
-    stderr: Output,
+    stdout: OutputScript,
+    stderr: OutputScript,
 }
 
 /// What is written to one stream: `text`, and again `repeat` times, `pause` apart.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-struct Output {
+struct OutputScript {
     text: String,
     repeat: i64,
     pause: Duration,
@@ -227,7 +227,7 @@ fn network(keys: &Values) -> Result<Option<DriverNetwork>, StartError> {
 
 fn script(keys: &Values) -> Script {
     let text = |key: &str| keys.text(key).unwrap_or_default().to_string();
-    let output = |stream: &str| Output {
+    let output = |stream: &str| OutputScript {
         text: text(&format!("{stream}_string")),
         repeat: keys.number(&format!("{stream}_repeat")).unwrap_or_default(),
         pause: keys.duration(&format!("{stream}_repeat_duration")),
@@ -298,11 +298,11 @@ fn run_command(script: Option<Script>) -> Result<Exec, ExecError> {
         }
     };
     let (stdout, stderr): (exec::Output, exec::Output) = (Box::new(stdout), Box::new(stderr));
-    let stdin = exec::Stdin::Nowhere;
+    let stdin = exec::Stdin::Discarded;
     Ok(Exec { stdin, stdout, stderr: Some(stderr), terminal: None, exit: Box::pin(exit) })
 }
 
-async fn print(mut to: DuplexStream, output: &Output) -> std::io::Result<()> {
+async fn print(mut to: DuplexStream, output: &OutputScript) -> std::io::Result<()> {
     for turn in 0..=output.repeat {
         if turn > 0 {
             sleep(output.pause).await;
@@ -312,11 +312,11 @@ async fn print(mut to: DuplexStream, output: &Output) -> std::io::Result<()> {
     Ok(())
 }
 
-async fn write_outputs(logs: Logs, stdout: Output, stderr: Output) {
+async fn write_outputs(logs: Logs, stdout: OutputScript, stderr: OutputScript) {
     tokio::join!(write_output(logs.stdout, stdout), write_output(logs.stderr, stderr));
 }
 
-async fn write_output(to: LogSpec, output: Output) {
+async fn write_output(to: LogSpec, output: OutputScript) {
     let Ok(mut file) = Rotator::open(to) else { return };
     for turn in 0..=output.repeat {
         if turn > 0 {

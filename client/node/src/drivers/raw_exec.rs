@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use executor::cgroup;
-use executor::spec::{CgroupSpec, Spec};
+use executor::spec::{CgroupSpec, ExecutorSpec};
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use serde_json::Value;
@@ -111,7 +111,7 @@ impl Driver for RawExec {
 }
 
 impl RawExec {
-    fn spec(&self, config: TaskConfig) -> Result<Spec, StartError> {
+    fn spec(&self, config: TaskConfig) -> Result<ExecutorSpec, StartError> {
         let keys = &config.config;
         let work_dir = keys.text("work_dir").map(PathBuf::from);
         if work_dir.as_ref().is_some_and(|path| !path.is_absolute()) {
@@ -129,7 +129,7 @@ impl RawExec {
             ["denied_host_uids", "denied_host_gids"].map(|key| self.config.text(key).unwrap_or_default());
         let user = find_user(&config.user, uids, gids, &mut env)?;
         let command = keys.text("command").expect("the schema requires a command");
-        Ok(Spec {
+        Ok(ExecutorSpec {
             command: find_command(command, &config.dir.root, env.get("PATH").map(String::as_str))?,
             args: keys.texts("args").to_vec(),
             user,

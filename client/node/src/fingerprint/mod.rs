@@ -14,7 +14,7 @@ use model::document::{
     NodeReservedNetworkResources, NodeReservedResources, NodeResources,
 };
 
-use crate::identity::Identity;
+use crate::identity::NodeIdentity;
 use crate::settings::NodeSettings;
 
 /// The release of the reference whose contract this agent keeps.
@@ -30,7 +30,7 @@ pub type Attributes = BTreeMap<String, String>;
 /// When there is no network interface to offer.
 pub fn node(
     settings: &NodeSettings,
-    identity: &Identity,
+    identity: &NodeIdentity,
     cgroup_parent: Option<&Path>,
 ) -> Result<Node, String> {
     let mut attributes = Attributes::new();

@@ -17,7 +17,7 @@ use super::Endpoints;
 use crate::driver::exec::{Output, Stdin, Terminal};
 use crate::driver::{Exec, ExecConfig, ExecError};
 use crate::task::events::RUNNING;
-use crate::task::parts::Parts;
+use crate::task::parts::TaskParts;
 
 /// Commands inside all tasks of this node at once; more are refused. Each holds a few descriptors here and two
 /// threads at the executor of its task.
@@ -82,7 +82,7 @@ impl Endpoints {
 
 /// The name of the driver of a task.
 fn driver_of(alloc: &Allocation, task: &str) -> String {
-    Parts::find(alloc, task).map_or(String::new(), |parts| parts.task.driver.clone())
+    TaskParts::find(alloc, task).map_or(String::new(), |parts| parts.task.driver.clone())
 }
 
 /// Passes frames on until the command has ended or its caller has left, which ends the command.

@@ -21,7 +21,7 @@ use wire::{Connection, Frames, Handler, Opening, RpcError};
 use super::exec::EXECS_MAX;
 use crate::alloc::handle::{AllocCommand, AllocHandle};
 use crate::files::{self, FRAMES_MAX, FsError, Origin, Root, logs, stream};
-use crate::{Local, driver, stats};
+use crate::{LocalNode, driver, stats};
 
 /// A reader hears something at least this often, so that it knows that we live.
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -29,18 +29,18 @@ const HEARTBEAT: Duration = Duration::from_secs(1);
 /// Answers the servers.
 #[derive(Debug)]
 pub struct Endpoints {
-    pub(super) local: Local,
+    pub(super) local: LocalNode,
     /// Places for commands inside tasks.
     pub(super) execs: Semaphore,
 }
 
 impl Endpoints {
-    pub fn new(local: Local) -> Endpoints {
+    pub fn new(local: LocalNode) -> Endpoints {
         Endpoints { local, execs: Semaphore::new(EXECS_MAX) }
     }
 
     pub(super) fn alloc(&self, id: &str) -> Result<AllocHandle, String> {
-        let missing = || match self.local.allocs.is_settled(id) {
+        let missing = || match self.local.allocs.is_inactive(id) {
             true => format!("state for allocation {id} not found on client"),
             false => format!("Unknown allocation \"{id}\""),
         };
@@ -131,10 +131,10 @@ impl Endpoints {
         }
     }
 
-    fn open_file(&self, request: &FsStreamRequest) -> Result<stream::Opened, StreamFrameWrapper> {
+    fn open_file(&self, request: &FsStreamRequest) -> Result<stream::OpenedFile, StreamFrameWrapper> {
         let alloc = self.alloc(&request.alloc_id).map_err(|text| StreamFrameWrapper::failure(404, text))?;
-        let open = || -> Result<stream::Opened, FsError> {
-            let wanted = stream::Request {
+        let open = || -> Result<stream::OpenedFile, FsError> {
+            let wanted = stream::StreamRequest {
                 path: request.path.clone(),
                 offset: request.offset,
                 origin: request.origin.parse()?,
@@ -159,7 +159,7 @@ impl Endpoints {
         }
     }
 
-    fn open_logs(&self, request: &FsLogsRequest) -> Result<logs::Opened, StreamFrameWrapper> {
+    fn open_logs(&self, request: &FsLogsRequest) -> Result<logs::OpenedLogs, StreamFrameWrapper> {
         let alloc = self.alloc(&request.alloc_id).map_err(|text| StreamFrameWrapper::failure(404, text))?;
         let task = request.task.clone();
         if task.is_empty() {
@@ -175,7 +175,7 @@ impl Endpoints {
         }
         let origin: Origin = request.origin.parse().map_err(failure)?;
         let (stream, offset, follow) = (request.log_type.clone(), request.offset, request.follow);
-        logs::open(&alloc.dir, &logs::Request { task, stream, offset, origin, follow }).map_err(failure)
+        logs::open(&alloc.dir, &logs::LogsRequest { task, stream, offset, origin, follow }).map_err(failure)
     }
 }
 

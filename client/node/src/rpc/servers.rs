@@ -20,9 +20,9 @@ use wire::messages::{
 use wire::{Connection, Limits, RpcError};
 
 use super::Endpoints;
-use crate::Local;
+use crate::LocalNode;
 use crate::clock::{self, jitter};
-use crate::server::{Assigned, Lease, Server, ServerError};
+use crate::server::{Assigned, Lease, ServerClient, ServerError};
 
 /// How long a server may take to answer the telephone.
 const DIAL_WITHIN: Duration = Duration::from_secs(5);
@@ -36,7 +36,7 @@ const HOLD: Duration = Duration::from_secs(5);
 /// How long a server is asked to wait for news; it adds up to a sixteenth.
 const NEWS_WITHIN: Duration = Duration::from_secs(5 * 60);
 
-/// Server addresses kept at most; a cluster has a handful.
+/// ServerClient addresses kept at most; a cluster has a handful.
 const SERVERS_MAX: usize = 64;
 
 /// The servers of the region. The head of the list is used until it fails.
@@ -55,7 +55,7 @@ pub struct WireServers {
 
 impl WireServers {
     /// `servers` are `host:port` texts; they are asked in a random order. Nothing is dialed yet.
-    pub fn new(local: Local, servers: Vec<String>) -> Arc<WireServers> {
+    pub fn new(local: LocalNode, servers: Vec<String>) -> Arc<WireServers> {
         let node = local.context.node();
         let mut rng = Rng::stream(clock::seed(), "servers");
         let mut shuffled: Vec<(u64, String)> =
@@ -226,7 +226,7 @@ fn refusal(text: String) -> ServerError {
     }
 }
 
-impl Server for WireServers {
+impl ServerClient for WireServers {
     async fn register(&self, node: &Node) -> Result<Lease, ServerError> {
         let request = NodeRegisterRequest { node: node.clone(), write: self.write(), ..Default::default() };
         let answer = self.call(method::NODE_REGISTER, &request, ANSWER_WITHIN).await?;

@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::events::{self, DEAD, PENDING, RUNNING};
 use super::hooks::{StartRequest, TaskContext, TaskHooks};
-use super::parts::Parts;
+use super::parts::TaskParts;
 use super::requests::TaskRequest;
 use super::restart::{Cause, Decision, Policy, Tracker};
 use crate::clock;
@@ -95,7 +95,7 @@ impl TaskRunner {
     fn policy(&self) -> Policy {
         let alloc = self.task.alloc.borrow();
         let role = self.task.role;
-        match Parts::find(&alloc, &self.task.name) {
+        match TaskParts::find(&alloc, &self.task.name) {
             Some(parts) => Policy::of(parts.job, parts.group.restart_policy.as_ref(), parts.task, role),
             None => Policy::of(&Default::default(), None, &Default::default(), role),
         }
@@ -168,7 +168,7 @@ impl TaskRunner {
         // Versions from here on are updates of what is started now.
         self.task.alloc.mark_unchanged();
         let alloc = self.task.alloc();
-        let Some(parts) = Parts::find(&alloc, &name) else {
+        let Some(parts) = TaskParts::find(&alloc, &name) else {
             self.task.tasks.add_event(&name, events::setup_failure("update missing task"));
             return Err(Stop::StartFailed { recoverable: false });
         };
@@ -200,7 +200,11 @@ impl TaskRunner {
     }
 
     /// What the driver needs, and the `config` block that it still has to check.
-    fn task_config(&self, start: StartRequest, parts: Parts<'_>) -> (TaskConfig, BTreeMap<String, Value>) {
+    fn task_config(
+        &self,
+        start: StartRequest,
+        parts: TaskParts<'_>,
+    ) -> (TaskConfig, BTreeMap<String, Value>) {
         let environment = start.environment;
         let block = environment.replace_config(&parts.task.config);
         let config = TaskConfig {
@@ -252,7 +256,7 @@ impl TaskRunner {
 
     async fn send_signal(&self, running: &dyn RunningTask, signal: Signal) -> Result<(), String> {
         let alloc = self.task.alloc();
-        let driver = Parts::find(&alloc, &self.task.name).map_or("", |parts| parts.task.driver.as_str());
+        let driver = TaskParts::find(&alloc, &self.task.name).map_or("", |parts| parts.task.driver.as_str());
         let sent = async {
             self.task.context.drivers.check_signals(driver)?;
             running.signal(signal).await

@@ -247,9 +247,9 @@ fn comm(pid: i32) -> String {
 
 /// The processes below the executors of this agent.
 fn pids(running: &Running) -> Vec<i32> {
-    use executor::spec::{STATE_FILE, State, read};
+    use executor::spec::{ExecutorProcesses, STATE_FILE, read};
     let executors = std::fs::read_dir(running.base.path().join("client/executors")).unwrap().flatten();
-    let states = executors.filter_map(|entry| read::<State>(&entry.path(), STATE_FILE).ok()?);
+    let states = executors.filter_map(|entry| read::<ExecutorProcesses>(&entry.path(), STATE_FILE).ok()?);
     states.flat_map(|state| descendants(state.executor.pid)).map(|stat| stat.pid).collect()
 }
 

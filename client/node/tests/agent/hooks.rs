@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use executor::spec::{STATE_FILE, State, read};
+use executor::spec::{ExecutorProcesses, STATE_FILE, read};
 use node::alloc::handle::AllocCommand;
 use serde_json::json;
 
@@ -32,7 +32,7 @@ async fn a_payload_is_written_once_and_not_again_after_a_restart_of_task_or_agen
     agent.shutdown().await;
 
     let directory = std::fs::read_dir(base.path().join("client/executors")).unwrap().next().unwrap().unwrap();
-    let state: State = read(&directory.path(), STATE_FILE).unwrap().unwrap();
+    let state: ExecutorProcesses = read(&directory.path(), STATE_FILE).unwrap().unwrap();
     let killed = std::process::Command::new("kill").args(["-9", &state.executor.pid.to_string()]).status();
     assert!(killed.unwrap().success());
     let agent = start(settings(base.path()), &servers).await;

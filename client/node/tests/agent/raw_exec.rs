@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::*;
 use executor::process::{descendants, stat};
-use executor::spec::{STATE_FILE, State, read};
+use executor::spec::{ExecutorProcesses, STATE_FILE, read};
 use model::document::Allocation;
 use node::task::events::DEAD;
 use serde_json::json;
@@ -160,7 +160,7 @@ fn executors(base: &Path) -> Vec<PathBuf> {
     entries.flatten().map(|entry| entry.path()).collect()
 }
 
-fn state(base: &Path) -> Option<State> {
+fn state(base: &Path) -> Option<ExecutorProcesses> {
     read(executors(base).first()?, STATE_FILE).ok()?
 }
 

@@ -6,14 +6,14 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use executor::Exit;
-use executor::spec::{self, Answer, ExecSpec, Request};
+use executor::spec::{self, ExecSpec, ExecutorRequest, ExecutorResponse};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Interest};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 use super::ANSWER_TIMEOUT;
-use crate::driver::exec::{Exec, ExecConfig, ExecError, Theirs, streams};
+use crate::driver::exec::{CommandEnds, Exec, ExecConfig, ExecError, streams};
 
 /// # Errors
 /// When the executor cannot be reached, or does not run the command.
@@ -23,8 +23,8 @@ pub async fn exec(directory: &Path, config: ExecConfig) -> Result<Exec, ExecErro
     let begin = async {
         let mut executor = ask(directory, wanted).await?;
         match answer(&mut executor).await? {
-            Answer::Ready => {}
-            Answer::Failed(text) => return Err(ExecError::Refused(text)),
+            ExecutorResponse::Ready => {}
+            ExecutorResponse::Failed(text) => return Err(ExecError::Refused(text)),
             other => return Err(ExecError::Failed(format!("the executor answered {other:?}"))),
         }
         hand_over(executor.get_ref(), &theirs).await.map_err(ExecError::failed)?;
@@ -36,8 +36,10 @@ pub async fn exec(directory: &Path, config: ExecConfig) -> Result<Exec, ExecErro
     drop(theirs);
     let exit = async move {
         match answer(&mut executor).await {
-            Ok(Answer::Exited(Exit { error: Some(error), .. }) | Answer::Failed(error)) => Err(error),
-            Ok(Answer::Exited(exit)) => Ok(exit),
+            Ok(
+                ExecutorResponse::Exited(Exit { error: Some(error), .. }) | ExecutorResponse::Failed(error),
+            ) => Err(error),
+            Ok(ExecutorResponse::Exited(exit)) => Ok(exit),
             Ok(other) => Err(format!("the executor answered {other:?}")),
             Err(error) => Err(error.to_string()),
         }
@@ -50,13 +52,13 @@ async fn ask(directory: &Path, wanted: ExecSpec) -> Result<BufReader<UnixStream>
     let unreachable = |error| ExecError::Failed(format!("the executor cannot be reached: {error}"));
     let (_handle, path) = spec::socket_path(directory).map_err(unreachable)?;
     let mut stream = UnixStream::connect(path).await.map_err(unreachable)?;
-    let mut line = serde_json::to_vec(&Request::Exec(wanted)).map_err(ExecError::failed)?;
+    let mut line = serde_json::to_vec(&ExecutorRequest::Exec(wanted)).map_err(ExecError::failed)?;
     line.push(b'\n');
     stream.write_all(&line).await.map_err(unreachable)?;
     Ok(BufReader::new(stream))
 }
 
-async fn answer(executor: &mut BufReader<UnixStream>) -> Result<Answer, ExecError> {
+async fn answer(executor: &mut BufReader<UnixStream>) -> Result<ExecutorResponse, ExecError> {
     let mut line = String::new();
     executor.read_line(&mut line).await.map_err(ExecError::failed)?;
     if line.is_empty() {
@@ -66,7 +68,7 @@ async fn answer(executor: &mut BufReader<UnixStream>) -> Result<Answer, ExecErro
 }
 
 /// One byte, and the streams with it.
-async fn hand_over(executor: &UnixStream, Theirs(streams): &Theirs) -> std::io::Result<()> {
+async fn hand_over(executor: &UnixStream, CommandEnds(streams): &CommandEnds) -> std::io::Result<()> {
     let send = || {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
         let mut control = SendAncillaryBuffer::new(&mut space);

@@ -1,7 +1,7 @@
 //! Tasks that are processes below an executor: what all drivers of such tasks share.
 //!
 //! [`Executors`] starts executors and finds them again; [`ExecutorTask`] is the task of one. Nothing here knows how a
-//! driver isolates its tasks: that is in the [`Spec`] which it hands over.
+//! driver isolates its tasks: that is in the [`ExecutorSpec`] which it hands over.
 
 mod command;
 mod exec;
@@ -15,7 +15,9 @@ use std::time::Duration;
 
 use executor::Exit;
 use executor::process::{self, ProcessIdentity};
-use executor::spec::{self, Answer, CgroupSpec, Greeting, Request, Spec, State};
+use executor::spec::{
+    self, CgroupSpec, ExecutorProcesses, ExecutorRequest, ExecutorResponse, ExecutorSpec, StartReport,
+};
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use nix::sys::signal::Signal;
@@ -88,7 +90,7 @@ impl Executors {
         &self,
         alloc_id: &str,
         instance: &str,
-        spec: &Spec,
+        spec: &ExecutorSpec,
     ) -> Result<(ExecutorState, ExecutorTask), StartError> {
         let directory = self.directory.join(format!("{}-{instance}", short(alloc_id)));
         let write = || -> std::io::Result<()> {
@@ -107,7 +109,7 @@ impl Executors {
         }
     }
 
-    async fn launch(&self, directory: &Path) -> Result<State, StartError> {
+    async fn launch(&self, directory: &Path) -> Result<ExecutorProcesses, StartError> {
         let output =
             std::fs::File::create(directory.join(spec::OUTPUT_FILE)).map_err(StartError::transient)?;
         let mut command = tokio::process::Command::new(&self.program);
@@ -125,8 +127,8 @@ impl Executors {
             Err(_) => Err(StartError::transient("the executor did not start the task in time")),
             Ok(Err(error)) => Err(StartError::transient(error)),
             Ok(Ok(_)) => match serde_json::from_str(&line) {
-                Ok(Greeting::Started(state)) => Ok(state),
-                Ok(Greeting::Failed(text)) => {
+                Ok(StartReport::Started(state)) => Ok(state),
+                Ok(StartReport::Failed(text)) => {
                     Err(StartError::fatal(format!("failed to launch command with executor: {text}")))
                 }
                 Err(_) => Err(StartError::transient("the executor ended without an answer")),
@@ -162,7 +164,7 @@ impl Executors {
                 continue;
             }
             tracing::warn!(directory = %directory.display(), "ending a task that no handle names");
-            let stop = Request::Stop { number: Signal::SIGKILL as i32, grace_ms: 0 };
+            let stop = ExecutorRequest::Stop { number: Signal::SIGKILL as i32, grace_ms: 0 };
             request(&directory, &stop, STOP_TIMEOUT).await.ok();
             remove(&ExecutorState { directory });
         }
@@ -180,7 +182,7 @@ fn short(id: &str) -> String {
 /// When there is neither.
 pub fn recover(state: &ExecutorState) -> Result<ExecutorTask, DriverError> {
     let directory = &state.directory;
-    let state: Option<State> = spec::read(directory, spec::STATE_FILE)
+    let state: Option<ExecutorProcesses> = spec::read(directory, spec::STATE_FILE)
         .map_err(|error| DriverError::Failed(format!("executor state: {error}")))?;
     let state = state.ok_or_else(|| DriverError::failed("the executor left no state"))?;
     if !state.executor.is_alive() && !directory.join(spec::EXIT_FILE).exists() {
@@ -199,7 +201,7 @@ pub async fn destroy(state: &ExecutorState, force: bool) -> Result<(), DriverErr
         if !force {
             return Err(DriverError::StillRunning);
         }
-        let stop = Request::Stop { number: Signal::SIGKILL as i32, grace_ms: 0 };
+        let stop = ExecutorRequest::Stop { number: Signal::SIGKILL as i32, grace_ms: 0 };
         request(&state.directory, &stop, STOP_TIMEOUT).await.map_err(DriverError::Failed)?;
     }
     remove(state);
@@ -208,12 +210,12 @@ pub async fn destroy(state: &ExecutorState, force: bool) -> Result<(), DriverErr
 
 /// True while the executor lives and has not written an exit.
 fn is_running(directory: &Path) -> bool {
-    let state = spec::read::<State>(directory, spec::STATE_FILE).ok().flatten();
+    let state = spec::read::<ExecutorProcesses>(directory, spec::STATE_FILE).ok().flatten();
     state.is_some_and(|state| state.executor.is_alive()) && !directory.join(spec::EXIT_FILE).exists()
 }
 
 fn remove(state: &ExecutorState) {
-    if let Ok(Some(processes)) = spec::read::<State>(&state.directory, spec::STATE_FILE) {
+    if let Ok(Some(processes)) = spec::read::<ExecutorProcesses>(&state.directory, spec::STATE_FILE) {
         process::kill_orphans(&processes.executor);
     }
     std::fs::remove_dir_all(&state.directory).ok();
@@ -238,13 +240,13 @@ fn usage(executor: &ProcessIdentity) -> Option<Usage> {
 #[derive(Debug)]
 pub struct ExecutorTask {
     directory: PathBuf,
-    processes: State,
+    processes: ExecutorProcesses,
     outcome: watch::Receiver<Option<Outcome>>,
 }
 
 impl ExecutorTask {
     /// Watches the executor for as long as the task is held.
-    fn attach(directory: PathBuf, processes: State) -> ExecutorTask {
+    fn attach(directory: PathBuf, processes: ExecutorProcesses) -> ExecutorTask {
         let (result, outcome) = watch::channel(None);
         let (watched, executor) = (directory.clone(), processes.executor.clone());
         tokio::spawn(async move {
@@ -259,18 +261,18 @@ impl ExecutorTask {
     }
 
     async fn send_signal(&self, signal: Signal) -> Result<(), DriverError> {
-        let message = Request::Signal { number: signal as i32 };
+        let message = ExecutorRequest::Signal { number: signal as i32 };
         match request(&self.directory, &message, ANSWER_TIMEOUT).await.map_err(DriverError::Failed)? {
-            Answer::Done | Answer::Ready | Answer::Exited(_) => Ok(()),
-            Answer::Failed(text) => Err(DriverError::Failed(text)),
+            ExecutorResponse::Done | ExecutorResponse::Ready | ExecutorResponse::Exited(_) => Ok(()),
+            ExecutorResponse::Failed(text) => Err(DriverError::Failed(text)),
         }
     }
 
     /// Returns when the executor reports the end of the task, or is gone itself.
     async fn end(&self, signal: Signal, grace: Duration) -> Result<(), DriverError> {
-        let message = Request::Stop { number: signal as i32, grace_ms: grace.as_millis() as u64 };
+        let message = ExecutorRequest::Stop { number: signal as i32, grace_ms: grace.as_millis() as u64 };
         match request(&self.directory, &message, grace + STOP_TIMEOUT).await {
-            Ok(Answer::Failed(text)) => Err(DriverError::Failed(text)),
+            Ok(ExecutorResponse::Failed(text)) => Err(DriverError::Failed(text)),
             Ok(_) => Ok(()),
             Err(_) if !self.processes.executor.is_alive() => Ok(()),
             Err(text) => Err(DriverError::Failed(text)),
@@ -325,7 +327,9 @@ async fn watch_exit(directory: &Path, executor: &ProcessIdentity) -> Exit {
             }
             Ok(None) => {}
         }
-        if let Ok(Answer::Exited(exit)) = request(directory, &Request::Wait, Duration::MAX).await {
+        if let Ok(ExecutorResponse::Exited(exit)) =
+            request(directory, &ExecutorRequest::Wait, Duration::MAX).await
+        {
             return exit;
         }
         tokio::time::sleep(RETRY_EVERY).await;
@@ -333,7 +337,11 @@ async fn watch_exit(directory: &Path, executor: &ProcessIdentity) -> Exit {
 }
 
 /// Sends one request and returns the response.
-async fn request(directory: &Path, request: &Request, patience: Duration) -> Result<Answer, String> {
+async fn request(
+    directory: &Path,
+    request: &ExecutorRequest,
+    patience: Duration,
+) -> Result<ExecutorResponse, String> {
     let exchange = async {
         let (_handle, path) = spec::socket_path(directory)?;
         let mut stream = UnixStream::connect(path).await?;

@@ -6,7 +6,7 @@ use std::path::{Component, Path};
 use super::{StartRequest, TaskContext, TaskHook, parts};
 use crate::hook::{HookError, HookFuture, HookState, ready};
 use crate::layout::TaskDir;
-use crate::task::parts::Parts;
+use crate::task::parts::TaskParts;
 use crate::task::snappy;
 
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl TaskHook for DispatchPayload {
 }
 
 /// True when there was a payload to write.
-fn write(parts: Parts<'_>, dir: &TaskDir) -> Result<bool, HookError> {
+fn write(parts: TaskParts<'_>, dir: &TaskDir) -> Result<bool, HookError> {
     let Some(wanted) = &parts.task.dispatch_payload else { return Ok(false) };
     if wanted.file.is_empty() || parts.job.payload.0.is_empty() {
         return Ok(false);
@@ -67,7 +67,7 @@ mod tests {
         let write = |file: &str| {
             let task: Task =
                 serde_json::from_value(serde_json::json!({"DispatchPayload": {"File": file}})).unwrap();
-            super::write(Parts { job: &job, group: &TaskGroup::default(), task: &task }, &dir)
+            super::write(TaskParts { job: &job, group: &TaskGroup::default(), task: &task }, &dir)
         };
         assert!(write("in/put.txt").unwrap());
         assert_eq!(std::fs::read(dir.local.join("in/put.txt")).unwrap(), b"hi");

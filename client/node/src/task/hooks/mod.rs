@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::environment::Environment;
 use super::lifecycle::Role;
-use super::parts::Parts;
+use super::parts::TaskParts;
 use super::requests::{Kill, TaskRequest};
 use super::states::TaskStates;
 use crate::context::Context;
@@ -139,8 +139,13 @@ impl StartRequest {
 ///
 /// # Errors
 /// When the allocation no longer has the task.
-fn parts<'a>(alloc: &'a Allocation, task: &TaskContext, hook: &'static str) -> Result<Parts<'a>, HookError> {
-    Parts::find(alloc, &task.name).ok_or_else(|| HookError::fatal(hook, "the job no longer has this task"))
+fn parts<'a>(
+    alloc: &'a Allocation,
+    task: &TaskContext,
+    hook: &'static str,
+) -> Result<TaskParts<'a>, HookError> {
+    TaskParts::find(alloc, &task.name)
+        .ok_or_else(|| HookError::fatal(hook, "the job no longer has this task"))
 }
 
 /// The hooks of one task with their states.

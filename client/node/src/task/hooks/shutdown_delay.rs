@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{TaskContext, TaskHook};
 use crate::hook::HookFuture;
 use crate::task::events;
-use crate::task::parts::Parts;
+use crate::task::parts::TaskParts;
 
 #[derive(Debug)]
 pub struct ShutdownDelay;
@@ -18,7 +18,7 @@ impl TaskHook for ShutdownDelay {
     fn prekill<'a>(&'a mut self, task: &'a TaskContext) -> HookFuture<'a> {
         Box::pin(async {
             let alloc = task.alloc();
-            let delay = Parts::find(&alloc, &task.name).map(|parts| parts.task.shutdown_delay.to_std());
+            let delay = TaskParts::find(&alloc, &task.name).map(|parts| parts.task.shutdown_delay.to_std());
             if let Some(delay) = delay.filter(|delay| !delay.is_zero()) {
                 wait(task, delay).await;
             }

@@ -9,7 +9,7 @@ use super::{Stop, TaskRunner};
 use crate::clock;
 use crate::driver::{DriverError, Outcome, RunningTask, signal_named};
 use crate::task::events;
-use crate::task::parts::Parts;
+use crate::task::parts::TaskParts;
 use crate::task::requests::Kill;
 
 /// How often a driver is told to stop a task that it fails to stop.
@@ -90,7 +90,7 @@ impl TaskRunner {
     /// The signal that asks the task to end (`None`: the driver's default), and how long it then has.
     fn kill_signal_and_timeout(&self) -> (Option<Signal>, Duration) {
         let alloc = self.task.alloc.borrow();
-        let task = Parts::find(&alloc, &self.task.name).map(|parts| parts.task);
+        let task = TaskParts::find(&alloc, &self.task.name).map(|parts| parts.task);
         let signal = task.and_then(|task| signal_named(&task.kill_signal));
         let timeout =
             task.and_then(|task| task.kill_timeout).map_or(KILL_TIMEOUT, |timeout| timeout.to_std());

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use node::server::{Server, ServerError};
+use node::server::{ServerClient, ServerError};
 use node::{Agent, WireServers};
 use serde::Serialize;
 use wire::messages::{

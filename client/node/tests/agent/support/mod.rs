@@ -11,7 +11,7 @@ use executor::{process, spec};
 use model::document::{Allocation, Node, TaskState};
 use node::Agent;
 use node::drivers::BUILTIN;
-use node::server::{Assigned, Lease, Server, ServerError};
+use node::server::{Assigned, Lease, ServerClient, ServerError};
 use node::settings::{Capacity, GcSettings, NodeSettings, Reserved};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -49,7 +49,8 @@ impl Drop for Base {
     fn drop(&mut self) {
         let executors = std::fs::read_dir(self.path().join("client/executors"));
         for directory in executors.into_iter().flatten().flatten() {
-            if let Ok(Some(state)) = spec::read::<spec::State>(&directory.path(), spec::STATE_FILE)
+            if let Ok(Some(state)) =
+                spec::read::<spec::ExecutorProcesses>(&directory.path(), spec::STATE_FILE)
                 && state.executor.is_alive()
             {
                 // The executor sees its task end, and takes everything else along.
@@ -152,7 +153,7 @@ fn lease() -> Lease {
     Lease { ttl: Duration::from_millis(200), eligibility: "eligible".into() }
 }
 
-impl Server for FakeServers {
+impl ServerClient for FakeServers {
     async fn register(&self, node: &Node) -> Result<Lease, ServerError> {
         self.called("register")?;
         let mut cluster = self.cluster.lock().unwrap();

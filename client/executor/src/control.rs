@@ -36,7 +36,7 @@ struct ControlState {
     /// The task has ended altogether and its exit is on disk.
     exit: Option<Exit>,
     connections: usize,
-    /// Commands beside the task by process, and how those ended that nobody has asked for yet.
+    /// Commands beside the task by process, and the exits that no caller has taken yet.
     execs: HashMap<i32, Option<Exit>>,
 }
 
@@ -98,7 +98,7 @@ impl TaskControl {
         }
     }
 
-    /// Waits for the end of a command beside the task, and forgets it.
+    /// Waits for the exit of a command beside the task, and takes it.
     pub fn exec_ended(&self, pid: i32) -> Exit {
         let runs = |inner: &mut ControlState| inner.execs.get(&pid).is_some_and(Option::is_none);
         let inner = self.changed.wait_while(self.lock(), runs);
@@ -115,13 +115,13 @@ impl TaskControl {
         }
     }
 
-    /// Tells all who wait, and gives them at most `patience` to hear it.
-    pub fn finish(&self, exit: Exit, patience: Duration) {
+    /// Gives the exit to all waiting callers, and waits at most `timeout` until they have received it.
+    pub fn finish(&self, exit: Exit, timeout: Duration) {
         let mut inner = self.lock();
         inner.exit = Some(exit);
         self.changed.notify_all();
-        let heard = self.changed.wait_timeout_while(inner, patience, |inner| inner.connections > 0);
-        drop(heard.unwrap_or_else(PoisonError::into_inner));
+        let waited = self.changed.wait_timeout_while(inner, timeout, |inner| inner.connections > 0);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
     fn signal(&self, signal: Signal) -> Result<(), String> {
@@ -132,10 +132,10 @@ impl TaskControl {
         process::signal(self.pid, signal).map_err(|errno| errno.to_string())
     }
 
-    /// True when the first process ended within `patience`.
-    fn ended_within(&self, patience: Duration) -> bool {
+    /// True when the first process ended within `timeout`.
+    fn ended_within(&self, timeout: Duration) -> bool {
         let guard = self.lock();
-        let waited = self.changed.wait_timeout_while(guard, patience, |inner| !inner.reaped);
+        let waited = self.changed.wait_timeout_while(guard, timeout, |inner| !inner.reaped);
         waited.unwrap_or_else(PoisonError::into_inner).0.reaped
     }
 
@@ -147,7 +147,7 @@ impl TaskControl {
     }
 }
 
-/// Answers for ever; ends with the process.
+/// Answers requests until the process exits.
 pub fn serve(listener: &UnixListener, spec: &Arc<ExecutorSpec>, task: &Arc<TaskControl>) {
     for connection in listener.incoming() {
         let Ok(connection) = connection else { continue };
@@ -168,7 +168,7 @@ pub fn serve(listener: &UnixListener, spec: &Arc<ExecutorSpec>, task: &Arc<TaskC
 
 fn answer(mut connection: UnixStream, spec: &ExecutorSpec, task: &Arc<TaskControl>) {
     let mut line = String::new();
-    // A caller that says nothing must not hold a place for ever.
+    // A caller that sends nothing must not hold a thread for ever.
     connection.set_read_timeout(Some(Duration::from_secs(5))).ok();
     if BufReader::new((&connection).take(REQUEST_BYTES_MAX)).read_line(&mut line).is_err() {
         return;
@@ -202,7 +202,7 @@ fn parse(number: i32) -> Result<Signal, String> {
     Signal::try_from(number).map_err(|_| format!("there is no signal {number}"))
 }
 
-/// Asks, waits, forces. That the process ended in between is what was wanted.
+/// Sends the signal, waits, then kills. That the process ends in between is no error.
 fn stop(signal: Signal, grace: Duration, task: &TaskControl) -> Exit {
     let asked = Instant::now();
     if !grace.is_zero() {

@@ -1,7 +1,7 @@
 //! Commands that are run beside the task, each for one connection of the agent.
 //!
 //! The streams of a command are the agent's own: they come as descriptors and carry data past the executor. The
-//! executor starts the command, reaps it, says how it ended, and ends it when the connection does.
+//! executor starts the command, reaps it, reports its exit, and ends it when the connection ends.
 
 use std::io::{self, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -20,13 +20,13 @@ use crate::launch::{self, Launch};
 use crate::process;
 use crate::spec::{ExecSpec, ExecutorResponse, ExecutorSpec, SUBCOMMAND};
 
-/// Commands beside one task; more are refused. Each takes two threads and one connection.
+/// Commands beside one task; more are rejected. Each takes two threads and one connection.
 pub const EXECS_MAX: usize = 24;
 
 /// Standard input, output and error.
 pub const STREAMS: usize = 3;
 
-/// How long the agent may take to hand over the streams.
+/// How long the agent may take to send the streams.
 const HANDOVER: Duration = Duration::from_secs(5);
 
 /// Serves one command from its request to its end.
@@ -45,7 +45,7 @@ fn start(
     task: &TaskControl,
 ) -> io::Result<i32> {
     let launch = launch_of(wanted, spec)?;
-    // Asked again when it starts; most callers hear of it before they part with their streams.
+    // Checked again at the start; here most callers get the error before they have sent their streams.
     task.takes_exec()?;
     answer(connection, &ExecutorResponse::Ready)?;
     connection.set_read_timeout(Some(HANDOVER))?;
@@ -71,7 +71,7 @@ fn launch_of(wanted: &ExecSpec, spec: &ExecutorSpec) -> io::Result<Launch> {
     })
 }
 
-/// The program of this name: a path as it is, a word in PATH.
+/// The program of this name: a path as it is, anything else from PATH.
 fn find(name: &str, work_dir: &Path, path: &str) -> io::Result<PathBuf> {
     let runnable = |path: &PathBuf| {
         path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
@@ -101,7 +101,7 @@ fn receive(connection: &UnixStream) -> io::Result<[Stdio; STREAMS]> {
     Ok(streams.map(Stdio::from))
 }
 
-/// Stays until the command has ended and was told of, or until nobody wants it any more.
+/// Returns when the command has ended and its exit was sent, or when its caller has disconnected.
 fn attend(connection: UnixStream, pid: i32, task: &Arc<TaskControl>) {
     let Ok(mut listening) = connection.try_clone() else {
         process::kill_session(pid);
@@ -109,17 +109,17 @@ fn attend(connection: UnixStream, pid: i32, task: &Arc<TaskControl>) {
         return;
     };
     let waiting = Arc::clone(task);
-    let told = std::thread::spawn(move || {
+    let reporter = std::thread::spawn(move || {
         let exit = waiting.exec_ended(pid);
         answer(&connection, &ExecutorResponse::Exited(exit)).ok();
         // Wakes the reader below.
         connection.shutdown(std::net::Shutdown::Both).ok();
     });
-    // The agent says nothing more: what is read is the end of the connection.
+    // The agent sends nothing more: what is read is the end of the connection.
     let mut byte = [0];
     while matches!(listening.read(&mut byte), Ok(1..)) {}
     task.unless_reaped(pid, || process::kill_session(pid));
-    told.join().ok();
+    reporter.join().ok();
 }
 
 fn answer(mut connection: &UnixStream, answer: &ExecutorResponse) -> io::Result<()> {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::cgroup;
 use crate::spec::UserIds;
 
-/// The word before the launch in the arguments of an executor's program.
+/// The argument before the launch in the arguments of an executor's program.
 pub const WORD: &str = "launch";
 
 /// What shells exit with when a command was found and cannot be run.

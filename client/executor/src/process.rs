@@ -103,8 +103,8 @@ pub fn descendants(root: i32) -> Vec<ProcessStat> {
     found
 }
 
-/// Kills what is left of the session that `leader` led, given that the leader is gone. Its number stands
-/// for no other session as long as a member lives.
+/// Kills what is left of the session that `leader` led, given that the leader is gone. Its number is
+/// given to no other session as long as a member lives.
 pub fn kill_orphans(leader: &ProcessIdentity) {
     if leader.boot_id != boot_id() || stat(leader.pid).is_some_and(|stat| stat.state != 'Z') {
         return;
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_full_of_parentheses_is_no_trap() {
+    fn a_name_may_hold_parentheses() {
         let line = "42 (a) b (c)) S 7 42 41 0 -1 4194560 1 2 3 4 11 12 0 0 20 0 1 0 5555 1000 99 18446744073709551615";
         let stat = parse_stat(line).unwrap();
         assert_eq!((stat.pid, stat.state, stat.parent, stat.session), (42, 'S', 7, 41));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_told_from_a_later_one_with_its_number() {
+    fn a_process_differs_from_a_later_one_with_its_number() {
         let own = ProcessIdentity::of(std::process::id() as i32).unwrap();
         assert!(own.is_alive());
         let earlier = ProcessIdentity { start_ticks: own.start_ticks + 1, ..own.clone() };

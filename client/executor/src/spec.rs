@@ -1,4 +1,4 @@
-//! What the agent and an executor say to each other: files in one private directory, and lines on a socket.
+//! What the agent and an executor exchange: files in one private directory, and lines on a socket.
 //!
 //! The directory is 0700 in the agent's state directory, not in the task's own: the task could write there,
 //! and its environment may hold secrets. An executor of an older release may still be alive when a newer
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::Exit;
 use crate::process::ProcessIdentity;
 
-/// The hidden word that turns our program into an executor.
+/// The hidden subcommand that turns our program into an executor.
 pub const SUBCOMMAND: &str = "executor";
 
 /// What to run, written by the agent.
@@ -24,7 +24,7 @@ pub const STATE_FILE: &str = "state.json";
 /// How it ended, written by the executor last of all.
 pub const EXIT_FILE: &str = "exit.json";
 pub const SOCKET_FILE: &str = "sock";
-/// What the executor itself has to say, which is little.
+/// Messages of the executor itself, which are few.
 pub const OUTPUT_FILE: &str = "executor.out";
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub struct ExecutorSpec {
     pub work_dir: PathBuf,
     /// None keeps the agent's own user.
     pub user: Option<UserIds>,
-    /// None throws the output away.
+    /// None discards the output.
     pub stdout: Option<LogSpec>,
     pub stderr: Option<LogSpec>,
     pub oom_score_adj: Option<i32>,
@@ -69,7 +69,7 @@ pub struct LogSpec {
 #[serde(default)]
 pub struct CgroupSpec {
     pub path: PathBuf,
-    /// False when somebody else made it and its limits.
+    /// False when it and its limits were made elsewhere.
     pub managed: bool,
     pub memory_max_bytes: Option<u64>,
     pub memory_low_bytes: Option<u64>,
@@ -97,12 +97,12 @@ pub enum StartReport {
 pub enum ExecutorRequest {
     /// To the task's first process only.
     Signal { number: i32 },
-    /// Asks with the signal, then forces after the grace. Answered when the task has ended.
+    /// Sends the signal, then SIGKILL after the grace. Answered when the task has ended.
     Stop { number: i32, grace_ms: u64 },
     /// Answered when the task has ended.
     Wait,
     /// Runs a command beside the task, as a part of it. Answered with [`ExecutorResponse::Ready`]; then its three streams
-    /// are handed over as descriptors, and the connection stands for it: whoever ends that ends the command.
+    /// are sent as descriptors. The end of the connection, from either side, ends the command.
     Exec(ExecSpec),
 }
 

@@ -1,4 +1,4 @@
-//! The life of an executor: leave the agent's session, start the task, carry its output, see it end.
+//! The life of an executor: leave the agent's session, start the task, copy its output, wait for its end.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixListener;
@@ -21,14 +21,14 @@ use crate::process::{self, ProcessIdentity};
 use crate::rotate::Rotator;
 use crate::spec::{self, ExecutorProcesses, ExecutorSpec, LogSpec, StartReport};
 
-/// How long output may still come after the task ended: somebody else may hold the pipe open.
+/// How long output may still come after the task ended: another process may hold the pipe open.
 const OUTPUT_LINGER: Duration = Duration::from_secs(2);
 
 /// How long processes that the task left behind may take to die of SIGKILL.
-const LEFTOVER_PATIENCE: Duration = Duration::from_secs(15);
+const LEFTOVER_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long callers that wait for the exit get to hear of it.
-const FAREWELL: Duration = Duration::from_secs(1);
+/// How long the executor waits for callers to receive the exit.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What is read from the task at once.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -36,7 +36,7 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// Runs the task of `directory` to its end.
 ///
 /// # Errors
-/// When the task could not be started, or its end not written down.
+/// When the task could not be started, or its exit not written.
 pub fn run(directory: &Path) -> io::Result<()> {
     // Fails only for a process that leads its session already, which is what is wanted.
     rustix::process::setsid().ok();
@@ -59,17 +59,17 @@ pub fn run(directory: &Path) -> io::Result<()> {
     let task = Arc::new(TaskControl::new(pid));
     let (answering, own) = (Arc::clone(&task), Arc::clone(&spec));
     std::thread::spawn(move || control::serve(&listener, &own, &answering));
-    let drained = carry_output(&mut child, logs);
+    let drained = copy_output(&mut child, logs);
     let exit = reap_until_gone(pid, &task);
     kill_leftovers(&spec, &task);
     wait_for_output(&drained);
     spec::write(directory, spec::EXIT_FILE, &exit)?;
     std::fs::remove_file(directory.join(spec::SOCKET_FILE)).ok();
-    task.finish(exit, FAREWELL);
+    task.finish(exit, REPORT_TIMEOUT);
     Ok(())
 }
 
-/// Tells the agent how the start went, once; afterwards nothing of ours is connected to it.
+/// Reports the result of the start to the agent, once; afterwards nothing of ours is connected to it.
 pub fn report(greeting: &StartReport) {
     let mut line = serde_json::to_vec(greeting).unwrap_or_default();
     line.push(b'\n');
@@ -118,22 +118,22 @@ fn command(spec: &ExecutorSpec) -> Command {
     command
 }
 
-/// One thread a stream; each says on the channel when its stream has ended.
-fn carry_output(child: &mut Child, [stdout, stderr]: [Option<Rotator>; 2]) -> (Receiver<()>, usize) {
+/// One thread a stream; each sends a message when its stream has ended.
+fn copy_output(child: &mut Child, [stdout, stderr]: [Option<Rotator>; 2]) -> (Receiver<()>, usize) {
     let (done, drained) = mpsc::channel();
     let mut streams = 0;
     if let (Some(from), Some(to)) = (child.stdout.take(), stdout) {
-        carry(from, to, done.clone());
+        copy(from, to, done.clone());
         streams += 1;
     }
     if let (Some(from), Some(to)) = (child.stderr.take(), stderr) {
-        carry(from, to, done);
+        copy(from, to, done);
         streams += 1;
     }
     (drained, streams)
 }
 
-fn carry(mut from: impl Read + Send + 'static, mut to: Rotator, done: Sender<()>) {
+fn copy(mut from: impl Read + Send + 'static, mut to: Rotator, done: Sender<()>) {
     std::thread::spawn(move || {
         let mut chunk = vec![0; CHUNK_BYTES];
         loop {
@@ -180,9 +180,9 @@ fn exit_of(status: WaitStatus) -> Exit {
     }
 }
 
-/// The task is over with its first process: nothing it started may go on.
+/// The task ends with its first process: nothing that it has started may go on.
 fn kill_leftovers(spec: &ExecutorSpec, task: &TaskControl) {
-    let deadline = Instant::now() + LEFTOVER_PATIENCE;
+    let deadline = Instant::now() + LEFTOVER_TIMEOUT;
     let seen = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT | WaitPidFlag::WNOHANG;
     loop {
         while let Ok(status) = waitid(Id::All, seen)

@@ -43,7 +43,7 @@ pub struct Agent {
     loops: JoinSet<()>,
 }
 
-/// What the servers may ask of this node, for whoever connects it with them.
+/// This node as the servers can call it, for the code that connects it with them.
 #[derive(Clone, Debug)]
 pub struct LocalNode {
     pub context: Arc<Context>,
@@ -52,7 +52,7 @@ pub struct LocalNode {
 
 impl Agent {
     /// Starts the agent: identity, fingerprint, tasks of an earlier agent, then the loops. `connect` is
-    /// called once and makes the way to the servers; what they ask of the node is answered by its argument.
+    /// called once and makes the connection to the servers; its argument answers their calls.
     ///
     /// # Errors
     /// When a directory cannot be made, the local state cannot be read, or the node cannot be described.
@@ -79,17 +79,17 @@ impl Agent {
         self.context.node().id.clone()
     }
 
-    /// True once the servers have told this node its allocations.
+    /// True once the servers have sent this node its allocations.
     pub fn is_ready(&self) -> bool {
         *self.context.contacted.borrow()
     }
 
-    /// What the servers may ask of this node; also for the agent's own HTTP API.
+    /// This node as the servers can call it; also for the agent's own HTTP API.
     pub fn local(&self) -> LocalNode {
         LocalNode { context: Arc::clone(&self.context), allocs: Arc::clone(&self.allocs) }
     }
 
-    /// Stops the agent and leaves the tasks running, to be found again by the next one. In development mode
+    /// Stops the agent and leaves the tasks running; the next agent finds them again. In development mode
     /// everything is ended and removed instead.
     pub async fn shutdown(mut self) {
         self.loops.shutdown().await;
@@ -117,7 +117,7 @@ async fn open(mut settings: NodeSettings) -> Result<Context, AgentError> {
     // Tasks see paths below it, whatever the agent's own directory is.
     settings.alloc_dir =
         settings.alloc_dir.canonicalize().map_err(io("find the directory of allocations"))?;
-    // In development too: a server beside this node knows it by what stands in the directory.
+    // In development too: a server in the same process finds the node's id in the directory.
     let identity = NodeIdentity::load(&settings.state_dir).map_err(io("read the node's identity"))?;
     let store = match settings.dev {
         true => Store::disabled(),

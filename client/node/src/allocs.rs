@@ -1,4 +1,4 @@
-//! All allocations of this node: taken on, changed, let go, and cleared away.
+//! All allocations of this node: started, updated, stopped, and garbage collected.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,13 +26,13 @@ pub struct Allocs {
 #[derive(Debug, Default)]
 struct AllocTable {
     running: BTreeMap<String, AllocHandle>,
-    /// Those with nothing to run here: they ended before, were cleared away, or could not be taken on. Kept
-    /// until the servers take them back, with the index at which they were last changed.
+    /// Those with nothing to run here: they ended before, were garbage collected, or could not be started. They stay
+    /// until the servers no longer assign them, with the index at which they were last changed.
     inactive: BTreeMap<String, u64>,
 }
 
 impl AllocTable {
-    /// Nothing runs any more under this id, and nothing shall.
+    /// Nothing runs under this id any more, and nothing will.
     fn deactivate(&mut self, id: &str) -> Option<AllocHandle> {
         let handle = self.running.remove(id)?;
         let index = handle.alloc.borrow().alloc_modify_index;
@@ -54,7 +54,7 @@ impl Allocs {
         self.lock().running.get(id).cloned()
     }
 
-    /// It was here, and nothing of it is left.
+    /// It was here, and nothing is left of it.
     pub fn is_inactive(&self, id: &str) -> bool {
         self.lock().inactive.contains_key(id)
     }
@@ -63,7 +63,7 @@ impl Allocs {
         self.lock().running.iter().map(|(id, handle)| (id.clone(), handle.clone())).collect()
     }
 
-    /// Goes on with what an earlier agent left, and ends what it left without a word.
+    /// Goes on with the tasks of an earlier agent, and ends those that it has not stored.
     ///
     /// # Errors
     /// When the local state cannot be read.
@@ -76,7 +76,7 @@ impl Allocs {
             if let Some(acknowledged) = alloc.acknowledged.clone() {
                 self.context.updates.restore(acknowledged);
             }
-            // Nothing of it ever ran; if it still shall, the servers will say so.
+            // Nothing of it ever ran; if it still should, the servers will send it again.
             if alloc.tasks.is_empty() {
                 self.context.store.forget(&alloc.alloc.id);
                 continue;
@@ -111,11 +111,11 @@ impl Allocs {
                 Some(handle) => {
                     handle.commands.send(AllocCommand::Update(Arc::new(alloc))).await.ok();
                 }
-                // It ended here, or on a node that went by this name, and its remains were cleared away.
+                // It ended here, or on a node that went by this name, and its files were garbage collected.
                 None if status::is_terminal(&alloc.client_status) => {
                     self.lock().inactive.insert(alloc.id, alloc.alloc_modify_index);
                 }
-                // New; or it ended here and was cleared away, and an earlier state of the servers was put back.
+                // New; or it was garbage collected here, and the servers' state was restored from an older one.
                 None => {
                     self.lock().inactive.remove(&alloc.id);
                     self.context.store.put_alloc(&alloc);
@@ -141,7 +141,7 @@ impl Allocs {
                 known.running.insert(alloc.id, handle);
             }
             Err(error) => {
-                tracing::error!(alloc = alloc.id, error, "an allocation was not taken on");
+                tracing::error!(alloc = alloc.id, error, "an allocation was not started");
                 known.inactive.insert(alloc.id.clone(), alloc.alloc_modify_index);
                 drop(known);
                 self.context.store.forget(&alloc.id);
@@ -157,7 +157,7 @@ impl Allocs {
         }
     }
 
-    /// Removes the remains of an allocation whose tasks have ended.
+    /// Garbage collects an allocation whose tasks have ended.
     ///
     /// # Errors
     /// When there is none of this id, or it still runs.
@@ -179,7 +179,7 @@ impl Allocs {
         Ok(())
     }
 
-    /// Removes all remains.
+    /// Garbage collects all allocations that have ended.
     pub async fn collect_all(&self) {
         for id in self.ended() {
             self.collect(&id).await.ok();
@@ -199,13 +199,13 @@ impl Allocs {
         ended.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Removes the oldest remains while the node is too full. Nothing that runs is ended to make room.
+    /// Garbage collects the oldest allocations while the node is too full. Nothing that runs is ended for that.
     pub async fn make_room(&self) {
         for id in self.ended() {
             if !self.is_full() {
                 return;
             }
-            tracing::info!(alloc = id, "removing the remains of an allocation to make room");
+            tracing::info!(alloc = id, "garbage collecting an allocation to make room");
             self.collect(&id).await.ok();
         }
     }
@@ -221,11 +221,11 @@ impl Allocs {
             || used(disk.f_favail, disk.f_files) > u64::from(gc.inode_usage_percent_max)
     }
 
-    /// Ends the allocations that must not run without contact to the servers for as long as this.
-    pub async fn stop_disconnected(&self, silent: Duration) {
+    /// Ends the allocations that must not run without contact to the servers for this long.
+    pub async fn stop_disconnected(&self, disconnected: Duration) {
         for (id, handle) in self.all() {
             let longest = stop_after_disconnect(&handle.alloc.borrow());
-            if longest.is_some_and(|longest| silent >= longest) && !handle.is_done() {
+            if longest.is_some_and(|longest| disconnected >= longest) && !handle.is_done() {
                 tracing::warn!(alloc = id, "ending an allocation that must not run without servers");
                 self.lock().deactivate(&id);
                 handle.destroy().await;
@@ -252,7 +252,7 @@ fn stop_after_disconnect(alloc: &Allocation) -> Option<Duration> {
     newer.or(group.stop_after_client_disconnect).map(|span| span.0).filter(|span| span.0 > 0)
 }
 
-/// What the servers hear about an allocation that cannot be run.
+/// The update for an allocation that cannot be run.
 fn failed_update(alloc: &Allocation, error: &str, node_id: &str) -> Allocation {
     let now = Timestamp::from(clock::now());
     let job = alloc.job.as_ref();

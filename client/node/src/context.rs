@@ -26,11 +26,11 @@ pub struct Context {
     pub seed: u64,
     /// Cancelled when the agent stops; tasks go on.
     pub shutdown: CancellationToken,
-    /// The loops of all allocations; empty once the agent has let go of them.
+    /// The loops of all allocations; empty when the agent has stopped.
     pub tasks: TaskTracker,
-    /// True once the servers have told us our allocations.
+    /// True once the servers have sent this node its allocations.
     pub contacted: watch::Sender<bool>,
-    /// The node is not any more as it was registered.
+    /// Notified when the node differs from what was registered.
     pub node_changed: Notify,
     node: RwLock<Arc<Node>>,
     dynamic_meta: Mutex<Dynamic>,

@@ -1,4 +1,4 @@
-//! Who this node is: an id and a secret, drawn once and kept in the state directory.
+//! Who this node is: an id and a secret, generated once and stored in the state directory.
 
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -20,10 +20,10 @@ impl std::fmt::Debug for NodeIdentity {
 }
 
 impl NodeIdentity {
-    /// Reads the identity of an earlier agent, or draws and keeps one.
+    /// Reads the identity of an earlier agent, or generates and stores one.
     ///
     /// # Errors
-    /// When the files cannot be read or written, or hold no UUID: a node must not come back as another by
+    /// When the files cannot be read or written, or hold no UUID: a node must not register as another one by
     /// accident.
     pub fn load(state_dir: &Path) -> io::Result<NodeIdentity> {
         Ok(NodeIdentity {
@@ -33,7 +33,7 @@ impl NodeIdentity {
     }
 }
 
-/// The id of the node that keeps its state in this directory: known before it starts, for those beside it.
+/// The id of the node with this state directory, before it starts: for a server in the same process.
 ///
 /// # Errors
 /// As [`NodeIdentity::load`]; the directory is made when it is missing.

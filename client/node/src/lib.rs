@@ -2,10 +2,11 @@
 //!
 //! A program that embeds it makes [`NodeSettings`], starts an [`Agent`], and calls [`executor::main`] when it is
 //! itself started as an executor. No HTTP lives here, no scheduling, and no rule about jobs beyond what running them
-//! takes: what the servers decided is done or refused with a reason.
+//! takes: what the servers decided is done or rejected with a reason.
 //!
-//! Read [`agent`] for the whole, then `alloc/runner.rs` and `task/runner.rs` for the life of an allocation.
-//! What they decide with stands beside them without clock and I/O: [`task::restart`], [`task::lifecycle`],
+//! Read [`agent`] for the whole, then `alloc/runner.rs` and `task/runner.rs` for the life of an allocation, and
+//! `alloc/hooks` and `task/hooks` for the steps around it. `DESIGN.md` says how to add a driver or a hook.
+//! The rules that they apply are pure functions beside them: [`task::restart`], [`task::lifecycle`],
 //! [`task::events`], [`task::environment`], [`alloc::status`], [`alloc::health`].
 
 pub mod agent;

@@ -1,4 +1,4 @@
-//! Fetches what the servers assigned to this node, and sends them what became of it.
+//! Fetches the allocations of this node from the servers, and sends them its updates.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const UPDATE_EVERY: Duration = Duration::from_millis(200);
 /// Allocations fetched in one call; with their jobs they may be large.
 const FETCH_MAX: usize = 128;
 
-/// Before asking again after an answer without news: a server that errs must not be asked without pause.
+/// Before the next call after an answer without changes: a server with a bug must not be called in a tight loop.
 const NO_NEWS_PAUSE: Duration = Duration::from_millis(50);
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -41,7 +41,7 @@ pub async fn run<S: ServerClient>(
                 allocs.make_room().await;
             }
             Ok(Pulled::Nothing) => sleep(NO_NEWS_PAUSE).await,
-            // Somebody is between deciding and telling.
+            // A server knows of allocations that it cannot send yet.
             Ok(Pulled::Incomplete) => sleep(2 * SECOND + jitter(&mut rng, 2 * SECOND)).await,
             Err(error) => {
                 tracing::warn!(%error, "allocations were not pulled");
@@ -61,7 +61,7 @@ async fn wait_for_registration(contact: &ServerContact) {
     contact.last_ok.subscribe().wait_for(Option::is_some).await.ok();
 }
 
-/// At most `wait`: the next success of anybody ends it, for then the servers are back.
+/// At most `wait`: the next successful call ends it, because then the servers are back.
 async fn wait_for_contact(contact: &ServerContact, wait: Duration) {
     let mut last_ok = contact.last_ok.subscribe();
     last_ok.mark_unchanged();
@@ -75,7 +75,7 @@ enum Pulled {
     Applied(u64),
     /// The wait of the server was over before anything changed.
     Nothing,
-    /// Some assigned allocations were not to be had yet.
+    /// Some assigned allocations were not available yet.
     Incomplete,
 }
 
@@ -133,7 +133,7 @@ pub async fn send_updates<S: ServerClient>(context: Arc<Context>, server: Arc<S>
     }
 }
 
-/// Clears away until it is dropped: remains when the node is full, and what must not run without servers.
+/// Runs until it is dropped: garbage collects when the node is full, and ends what must not run without servers.
 pub async fn maintain(context: Arc<Context>, allocs: Arc<Allocs>, contact: Arc<ServerContact>) {
     let started = Instant::now();
     let mut collected = started;

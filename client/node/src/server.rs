@@ -1,4 +1,4 @@
-//! What a node asks of the servers, as the rest of this crate sees it; [`crate::rpc`] speaks it over the wire.
+//! The calls of a node to the servers, as the rest of this crate sees them; [`crate::rpc`] makes them over the wire.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -9,9 +9,9 @@ use model::document::{Allocation, Node};
 /// The servers' answer to a registration or a heartbeat.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lease {
-    /// How long the node may be silent.
+    /// How long the node may go without a heartbeat.
     pub ttl: Duration,
-    /// Empty when not told.
+    /// Empty when the server did not send it.
     pub eligibility: String,
 }
 

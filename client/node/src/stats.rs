@@ -16,7 +16,7 @@ use crate::driver::{RunningTask, Usage};
 use executor::process::TICKS_PER_SECOND;
 use futures_util::stream::StreamExt;
 
-/// Between the two looks out of which a share of CPU time is computed.
+/// Between the two readings from which a share of CPU time is computed.
 const SAMPLE: Duration = Duration::from_millis(250);
 
 /// What the running tasks of an allocation use; only `task` if it is not empty.

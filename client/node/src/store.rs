@@ -1,8 +1,8 @@
-//! What the agent must remember over its own death: its allocations, where their tasks run, and what the
+//! What the agent stores to survive its own death: its allocations, where their tasks run, and what the
 //! servers know of them.
 //!
-//! Everything here can be lost without harm to the cluster: the servers tell us our allocations again, and
-//! tasks that nobody remembers are ended. So writes reach the operating system at once, which is enough to
+//! Everything here can be lost without harm to the cluster: the servers send us our allocations again, and
+//! tasks that no stored handle names are ended. So writes reach the operating system at once, which is enough to
 //! survive a kill of the agent, and are not forced to the disk.
 
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::meta::Dynamic;
 
 const META: &str = "meta";
 
-/// What is remembered of one task.
+/// What is stored of one task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StoredTask {
@@ -28,7 +28,7 @@ pub struct StoredTask {
     pub network: Option<DriverNetwork>,
 }
 
-/// What is remembered of one allocation.
+/// What is stored of one allocation.
 #[derive(Clone, Debug)]
 pub struct StoredAlloc {
     pub alloc: Allocation,
@@ -46,7 +46,7 @@ pub enum StoreError {
     Damaged { key: String, source: serde_json::Error },
 }
 
-/// The agent's local state; without a keyspace (in development) it forgets everything.
+/// The agent's local state; without a keyspace (in development) nothing is stored.
 ///
 /// Keys: `a/<alloc>`, `d/<alloc>` (deployment status), `k/<alloc>` (acknowledged), `t/<alloc>/<task>`,
 /// `h/<alloc>/<task, or nothing>/<hook>`, and `meta`.
@@ -124,7 +124,7 @@ impl Store {
         Ok(parse_some(META, keyspace.get(META)?.as_deref())?.unwrap_or_default())
     }
 
-    /// A failed write is not the end of anything that runs; the operator hears of it.
+    /// A failed write ends no task; it is logged.
     fn put(&self, key: String, value: &impl Serialize) {
         let Some(keyspace) = &self.keyspace else { return };
         let bytes = serde_json::to_vec(value).expect("documents have string keys and no failing parts");

@@ -1,6 +1,6 @@
 //! Whether an allocation counts as healthy: for deployments, and for migrations off draining nodes.
 //!
-//! Judged by the states of its tasks. Checks of services are not run by this agent, so an allocation that has
+//! Decided from the states of its tasks. Checks of services are not run by this agent, so an allocation that has
 //! some is judged as if it had none.
 
 use base::{Duration, Time};
@@ -27,7 +27,7 @@ pub enum Verdict {
 }
 
 impl HealthCheck {
-    /// None for an allocation whose health is known already, or nobody asks about.
+    /// None for an allocation whose health is known already or does not matter.
     pub fn of(alloc: &Allocation, now: Time) -> Option<HealthCheck> {
         let known = alloc.deployment_status.as_ref().is_some_and(|status| status.healthy.is_some());
         let job = alloc.job.as_ref()?;
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_to_fail_has_its_words() {
+    fn each_way_to_fail_has_its_text() {
         use Stage::*;
         assert_eq!(judge(&[(Main, PENDING, false, 0)], 59), Verdict::Open(at(60)));
         let cases = [

@@ -25,7 +25,7 @@ pub struct ExecConfig {
 /// Why a command was not run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExecError {
-    /// It cannot be run as it was asked for.
+    /// The request is wrong.
     #[error("{0}")]
     Refused(String),
     #[error("{0}")]
@@ -54,7 +54,7 @@ pub struct Exec {
 /// What a command has written and how it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecOutput {
-    /// The first [`OUTPUT_BYTES_MAX`] of it; so of the next.
+    /// The first [`OUTPUT_BYTES_MAX`] bytes, as of `stderr`.
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
     pub exit: Exit,
@@ -123,7 +123,7 @@ impl Stdin {
         }
     }
 
-    /// Nothing more comes. To a terminal that is said with the character that a user would type.
+    /// Nothing more comes. A terminal gets the character that a user would type.
     ///
     /// # Errors
     /// When nobody reads any more.
@@ -138,10 +138,10 @@ impl Stdin {
     }
 }
 
-/// The ends of a command's streams that it gets.
+/// The ends of a command's streams that the command gets.
 pub struct CommandEnds(pub [OwnedFd; 3]);
 
-/// The ends that stay here.
+/// The ends that the agent has.
 pub struct AgentEnds {
     pub stdin: Stdin,
     pub stdout: Output,
@@ -184,11 +184,11 @@ fn terminal() -> io::Result<(AgentEnds, CommandEnds)> {
     Ok((ours, CommandEnds([slave.try_clone()?, slave.try_clone()?, slave])))
 }
 
-/// A command's terminal as something to be set. It ends for the command when all our ends of it are dropped.
+/// A command's terminal, to change its size. It is closed for the command when all ends of the agent are dropped.
 pub struct Terminal(OwnedFd);
 
 impl Terminal {
-    /// Tells the command how large its window is now.
+    /// Sets the size of the command's window.
     ///
     /// # Errors
     /// When the terminal is gone.
@@ -198,7 +198,7 @@ impl Terminal {
     }
 }
 
-/// What says on a terminal that no more comes: twice, because within a line the first only sends that line off.
+/// The end of input on a terminal: twice, because within a line the first one only sends that line.
 fn end_of_file(terminal: &impl AsFd) -> io::Result<[u8; 2]> {
     let settings = rustix::termios::tcgetattr(terminal)?;
     Ok([settings.special_codes[SpecialCodeIndex::VEOF]; 2])

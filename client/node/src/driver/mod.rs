@@ -91,7 +91,7 @@ pub trait RunningTask: Debug + Send + Sync {
     fn stop(&self, signal: Option<Signal>, grace: Duration) -> BoxFuture<'_, Result<(), DriverError>>;
 
     /// # Errors
-    /// When the task has ended or the driver refuses.
+    /// When the task has ended or the driver rejects it.
     fn signal(&self, signal: Signal) -> BoxFuture<'_, Result<(), DriverError>>;
 
     fn inspect(&self) -> BoxFuture<'_, TaskStatus>;

@@ -230,7 +230,7 @@ mod tests {
     }
 
     fn configured(plugins: Value) -> Result<Drivers, String> {
-        Drivers::configured(&BUILTIN, &serde_json::from_value(plugins).unwrap(), &host())
+        Drivers::configured(BUILTIN, &serde_json::from_value(plugins).unwrap(), &host())
     }
 
     async fn infos(drivers: &Drivers) -> BTreeMap<String, DriverInfo> {

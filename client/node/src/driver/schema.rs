@@ -1,6 +1,6 @@
 //! Configuration blocks of drivers: which keys there are, and of which type.
 //!
-//! A driver declares a [`Schema`]; whoever has a block reads it with [`Values::read`], which rejects unknown keys and
+//! A driver declares a [`Schema`]; [`Values::read`] reads a block and rejects unknown keys and
 //! wrong types by name. Both the `config` block of a task and that of a `plugin` in the agent's configuration are
 //! declared this way.
 

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_runs_as_long_and_ends_as_it_is_told() {
+    async fn it_runs_and_ends_as_configured() {
         let began = Instant::now();
         let config = json!({"run_for": "10s", "exit_code": 3, "exit_signal": 9, "exit_err_msg": "why"});
         let outcome = start(config).await.unwrap().task.wait().await;
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_kill_takes_as_long_as_it_is_told() {
+    async fn a_kill_takes_as_long_as_configured() {
         let began = Instant::now();
         let config = json!({"run_for": "1h", "kill_after": "7s", "signal_error": "deaf"});
         let task = start(config).await.unwrap().task;

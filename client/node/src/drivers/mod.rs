@@ -8,9 +8,9 @@ mod raw_exec;
 use crate::driver::registry::BuiltinDriver;
 
 /// Every driver, whether or not the configuration enables it.
-pub const BUILTIN: [&BuiltinDriver; 2] = [&raw_exec::BUILTIN, &mock::BUILTIN];
+pub const BUILTIN: &[&BuiltinDriver] = &[&raw_exec::BUILTIN, &mock::BUILTIN];
 
 /// The driver of this name, if this program contains it.
 pub fn builtin(name: &str) -> Option<&'static BuiltinDriver> {
-    BUILTIN.into_iter().find(|driver| driver.name == name)
+    BUILTIN.iter().copied().find(|driver| driver.name == name)
 }

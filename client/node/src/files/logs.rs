@@ -28,7 +28,7 @@ pub struct OpenedLogs {
 }
 
 /// # Errors
-/// When there are no logs, or the request makes no sense.
+/// When there are no logs, or the request is invalid.
 pub fn open(dir: &AllocDir, request: &LogsRequest) -> Result<OpenedLogs, FsError> {
     if !matches!(request.stream.as_str(), "stdout" | "stderr") {
         return Err(FsError::Invalid("must provide log type (stdout/stderr)".to_string()));
@@ -59,7 +59,7 @@ fn open_index(root: &Root, stem: &str, index: u64) -> Result<Cursor, FsError> {
     Ok(Cursor::new(root.open_file(&path)?, path, 0))
 }
 
-/// The file and the place in it that lie `offset` bytes into the concatenation of all, or before its end.
+/// The file and the place in it at `offset` bytes into the concatenation of all, or before its end.
 fn place(sizes: &[(u64, u64)], offset: u64, origin: Origin) -> Option<(u64, u64)> {
     let total: u64 = sizes.iter().map(|(_, size)| size).sum();
     let mut left = match origin {
@@ -77,7 +77,7 @@ fn place(sizes: &[(u64, u64)], offset: u64, origin: Origin) -> Option<(u64, u64)
 }
 
 impl OpenedLogs {
-    /// Sends the stream; when following, until the reader leaves.
+    /// Sends the stream; when following, until the reader disconnects.
     ///
     /// # Errors
     /// When reading fails half-way.
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_logs_are_told_from_wrong_requests() {
+    fn missing_logs_differ_from_wrong_requests() {
         let (_base, dir) = logs();
         let other = LogsRequest { task: "db".into(), ..request(0, Origin::Start, false) };
         assert_eq!(open(&dir, &other).unwrap_err().code(), 404);

@@ -25,7 +25,7 @@ pub struct OpenedFile {
 }
 
 /// # Errors
-/// When the file cannot be read, or the request makes no sense.
+/// When the file cannot be read, or the request is invalid.
 pub fn open(root: Root, request: StreamRequest) -> Result<OpenedFile, FsError> {
     if request.path.is_empty() {
         return Err(FsError::Invalid("must provide a file name".to_string()));
@@ -46,7 +46,7 @@ pub fn open(root: Root, request: StreamRequest) -> Result<OpenedFile, FsError> {
 }
 
 impl OpenedFile {
-    /// Sends the file; when following, until the reader leaves or the file does.
+    /// Sends the file; when following, until the reader disconnects or the file is removed.
     ///
     /// # Errors
     /// When reading fails half-way.
@@ -78,7 +78,7 @@ impl OpenedFile {
         }
     }
 
-    /// True when the path leads to another file by now, or nowhere.
+    /// True when the path is another file by now, or none.
     fn is_deleted(&self) -> Result<bool, FsError> {
         let own = self.cursor.file.metadata();
         match (self.root.open_file(&self.request.path).map(|file| file.metadata()), own) {

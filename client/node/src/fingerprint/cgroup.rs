@@ -6,11 +6,11 @@ use executor::cgroup;
 
 use super::Attributes;
 
-/// The group below which all groups of tasks lie.
+/// The parent of all groups of tasks.
 pub const PARENT: &str = "nomad.slice";
 
 /// Makes the parent of the tasks' groups, with the controllers that limits need. `None` where the host has
-/// other groups, or none for us: then tasks have no limits, and end by what the executor knows of them.
+/// other groups, or none for us: then tasks have no limits, and the executor ends them by their process numbers.
 pub fn prepare() -> Option<PathBuf> {
     let root = Path::new(cgroup::ROOT);
     let available = std::fs::read_to_string(root.join("cgroup.controllers")).ok()?;

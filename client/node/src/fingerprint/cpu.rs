@@ -1,4 +1,4 @@
-//! The processors: how many, how fast, and which of them may be given out.
+//! The processors: how many, how fast, and which of them the scheduler may use.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::Attributes;
 use crate::settings::NodeSettings;
 use crate::task::environment::ranges;
 
-/// The speed of a core that tells nobody how fast it is.
+/// The speed of a core that does not report one.
 const GUESSED_MHZ: u64 = 1000;
 
 const CPUS: &str = "/sys/devices/system/cpu";
@@ -17,7 +17,7 @@ pub struct Totals {
     pub mhz: u64,
 }
 
-/// Each core with its place and speed.
+/// Each core with its socket, memory node and speed.
 pub fn topology(settings: &NodeSettings) -> NumaTopology {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let ids = parse_ranges(&read(&format!("{CPUS}/online")));
@@ -45,7 +45,7 @@ fn core(id: u16, measured: u64, nodes: &[(u8, Vec<u16>)], settings: &NodeSetting
         socket_id: read(&format!("{CPUS}/cpu{id}/topology/physical_package_id")).parse().unwrap_or(0),
         node_id: nodes.iter().find(|(_, cores)| cores.contains(&id)).map_or(0, |(node, _)| *node),
         id,
-        // True is the performance grade: a second thread, or no word on who shares what.
+        // True is the performance grade: a second thread, or unknown sharing.
         grade: siblings.len() != 1,
         disable: settings.reserved.cores.contains(&id),
         base_speed,
@@ -54,7 +54,7 @@ fn core(id: u16, measured: u64, nodes: &[(u8, Vec<u16>)], settings: &NodeSetting
     }
 }
 
-/// The speed that counts.
+/// The speed that the scheduler counts with.
 fn mhz(core: &NumaCore) -> u64 {
     [core.base_speed, core.max_speed, core.guess_speed].into_iter().find(|mhz| *mhz > 0).unwrap_or(0)
 }

@@ -17,7 +17,7 @@ use model::document::{
 use crate::identity::NodeIdentity;
 use crate::settings::NodeSettings;
 
-/// The release of the reference whose contract this agent keeps.
+/// The release of Nomad with which this agent is compatible.
 const NOMAD_VERSION: &str = "2.0.0";
 
 const MIB: u64 = 1024 * 1024;

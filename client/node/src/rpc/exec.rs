@@ -1,4 +1,4 @@
-//! `Allocations.Exec`: a command inside a task, and the frames between it and whoever asked for it.
+//! `Allocations.Exec`: a command inside a task, and the frames between it and its caller.
 
 use std::future::Future;
 use std::io;
@@ -19,17 +19,17 @@ use crate::driver::{Exec, ExecConfig, ExecError};
 use crate::task::events::RUNNING;
 use crate::task::parts::TaskParts;
 
-/// Commands inside all tasks of this node at once; more are refused. Each holds a few descriptors here and two
+/// Commands inside all tasks of this node at once; more are rejected. Each holds a few descriptors here and two
 /// threads at the executor of its task.
 pub const EXECS_MAX: usize = 128;
 
 /// Output of one frame at most.
 const CHUNK_BYTES: usize = 32 * 1024;
 
-/// Pieces of input that wait for a command which does not read; then the caller waits too.
+/// Pieces of input that are held for a command which does not read; then the caller waits too.
 const INPUT_MAX: usize = 8;
 
-/// How long output may still come after the command ended: somebody it started may hold the stream open.
+/// How long output may still come after the command ended: a process that it started may hold the stream open.
 const OUTPUT_LINGER: Duration = Duration::from_secs(2);
 
 /// Most output that is passed on after the end of the command. More than a pipe holds, so nothing of its own is
@@ -85,7 +85,7 @@ fn driver_of(alloc: &Allocation, task: &str) -> String {
     TaskParts::find(alloc, task).map_or(String::new(), |parts| parts.task.driver.clone())
 }
 
-/// Passes frames on until the command has ended or its caller has left, which ends the command.
+/// Passes frames on until the command has ended or its caller has disconnected, which ends the command.
 async fn relay(frames: Frames, exec: Exec) -> Result<(), RpcError> {
     let (mut to, from) = frames.split();
     let gone = to.peer_gone();
@@ -108,7 +108,7 @@ async fn relay(frames: Frames, exec: Exec) -> Result<(), RpcError> {
     to.finish().await
 }
 
-/// Gives the command what its caller says, until the caller leaves.
+/// Passes the input of the caller to the command, until the caller disconnects.
 async fn take_input(
     mut from: FrameReceiver,
     stdin: Stdin,
@@ -129,7 +129,7 @@ async fn take_input(
             if let Some(pieces) = &pieces
                 && !data.0.is_empty()
             {
-                // A command that reads no more is not an error of who writes.
+                // A command that reads no more is not an error of its caller.
                 pieces.send(data.0).await.ok();
             }
             if close {
@@ -178,7 +178,7 @@ impl Outputs<'_> {
         let (mut out, mut err) = (vec![0; CHUNK_BYTES], vec![0; CHUNK_BYTES]);
         loop {
             tokio::select! {
-                // What the command has said comes before that it is over.
+                // Output is sent before the exit.
                 biased;
                 read = read(&mut self.stdout, &mut out) => self.send_stdout(read, &out).await?,
                 read = read(&mut self.stderr, &mut err) => self.send_stderr(read, &err).await?,

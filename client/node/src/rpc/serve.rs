@@ -1,7 +1,7 @@
-//! What servers may ask of this node, over the connection the node has made.
+//! Calls of the servers to this node, over the connection that the node has made.
 //!
-//! Who may ask what was judged by the server before it asked: only servers reach these methods, and the node
-//! trusts its servers with more than this.
+//! The server has authorised the caller before: only servers reach these methods, and the node trusts its servers
+//! with more than this.
 
 use std::time::Duration;
 
@@ -23,14 +23,14 @@ use crate::alloc::handle::{AllocCommand, AllocHandle};
 use crate::files::{self, FRAMES_MAX, FsError, Origin, Root, logs, stream};
 use crate::{LocalNode, driver, stats};
 
-/// A reader hears something at least this often, so that it knows that we live.
+/// A reader gets a frame at least this often, so that it knows that the node is alive.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// Answers the servers.
 #[derive(Debug)]
 pub struct Endpoints {
     pub(super) local: LocalNode,
-    /// Places for commands inside tasks.
+    /// Limits the commands that run inside tasks.
     pub(super) execs: Semaphore,
 }
 
@@ -74,7 +74,7 @@ impl Endpoints {
         }
     }
 
-    /// Tasks with a schedule are refused here, so no schedule holds one back.
+    /// Tasks with a schedule are rejected here, so no schedule holds one back.
     fn pause_state(&self, request: &AllocPauseRequest) -> Result<AllocGetPauseResponse, String> {
         self.check_task(request)?;
         Ok(AllocGetPauseResponse::default())
@@ -179,7 +179,7 @@ impl Endpoints {
     }
 }
 
-/// Passes frames on until the reading ends or the reader leaves.
+/// Passes frames on until the reading ends or the reader disconnects.
 async fn send(
     frames: Frames,
     reading: impl Future<Output = Result<(), FsError>>,
@@ -187,7 +187,7 @@ async fn send(
     plain: bool,
 ) -> Result<(), RpcError> {
     let (mut to, mut from) = frames.split();
-    // The file is open: whoever waits may be told so before there is anything to read.
+    // The file is open: the caller gets to know that before there is anything to read.
     to.send(&StreamFrameWrapper::default()).await?;
     let mut reading = std::pin::pin!(reading);
     let mut ended = None;
@@ -201,7 +201,7 @@ async fn send(
             () = tokio::time::sleep(HEARTBEAT), if !plain => {
                 to.send(&StreamFrameWrapper::content(b"{}".to_vec())).await?;
             }
-            // A reader says nothing more; what comes is its end.
+            // A reader sends nothing more; what is received is the end of its connection.
             _ = from.receive_raw() => return Ok(()),
         }
     }
@@ -227,7 +227,7 @@ fn failure(error: FsError) -> StreamFrameWrapper {
     StreamFrameWrapper::failure(error.code(), error.to_string())
 }
 
-/// For calls about what an allocation left, which may have been cleared away.
+/// For calls about the files of an allocation, which may have been garbage collected.
 fn not_found(text: String) -> String {
     format!("RPC Error:: 404,{text}")
 }
@@ -265,7 +265,7 @@ impl Handler for Endpoints {
                 self.local.allocs.collect_all().await;
                 encode(Ok(GenericResponse::default()))
             }
-            // Service checks are not run here, so there is nothing to tell.
+            // Service checks are not run here, so there are no results.
             method::ALLOCATIONS_CHECKS => {
                 let request: AllocSpecificRequest = decode(&body)?;
                 encode(self.alloc(&request.alloc_id).map(|_| AllocChecksResponse::default()))

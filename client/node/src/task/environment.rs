@@ -34,7 +34,7 @@ pub struct Environment {
     node: BTreeMap<String, String>,
 }
 
-/// Names of the agent's own variables that no task inherits.
+/// Variables of the agent that no task inherits: credentials.
 const DENIED: [&str; 18] = [
     "CONSUL_TOKEN",
     "CONSUL_HTTP_TOKEN",
@@ -101,7 +101,7 @@ impl Environment {
         self.expand(text, false)
     }
 
-    /// A driver's configuration with all its texts replaced; `$${` stands for a literal `${` there.
+    /// A driver's configuration with all its texts replaced; `$${` becomes a literal `${` there.
     pub fn replace_config(&self, config: &Map<String, Value>) -> BTreeMap<String, Value> {
         config.iter().map(|(key, value)| (key.clone(), self.replace_value(value))).collect()
     }
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_learns_who_and_where_it_is() {
+    fn a_task_gets_its_identity_and_its_directories() {
         let env = environment(
             serde_json::json!({
                 "Name": "api.web[3]", "JobID": "api", "TaskGroup": "web", "Namespace": "default",

@@ -5,7 +5,7 @@ use tokio::sync::oneshot;
 
 use super::events::KillReason;
 
-/// The order to end for good. It stands once it is given.
+/// The order to end for good. It is never taken back.
 #[derive(Clone, Debug, Default)]
 pub struct Kill {
     pub reason: KillReason,

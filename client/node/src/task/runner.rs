@@ -264,7 +264,7 @@ impl TaskRunner {
         sent.await.map_err(|error: DriverError| error.to_string())
     }
 
-    /// Decides what follows a stop; true when the task shall start again, after the delay of its policy.
+    /// Decides what follows a stop; true when the task is to be started again, after the delay of its policy.
     async fn restart_after(&mut self, stop: Stop, tracker: &mut Tracker) -> Result<bool, Shutdown> {
         let cause = match &stop {
             Stop::Killed => Cause::Killed,

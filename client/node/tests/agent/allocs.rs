@@ -134,7 +134,7 @@ async fn a_failed_task_takes_its_siblings_along() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_honoured_fails_with_a_reason() {
+async fn what_is_not_supported_fails_with_a_reason() {
     let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
     let mut template = mock("t", json!({"run_for": "1h"}));
     template["Templates"] = json!([{"EmbeddedTmpl": "x"}]);
@@ -233,7 +233,7 @@ async fn a_newer_version_of_the_job_does_not_restart_the_task() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deployment_learns_that_its_allocation_is_healthy() {
+async fn a_deployment_gets_the_health_of_its_allocation() {
     let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
     let mut healthy = group_alloc(
         1,
@@ -289,7 +289,7 @@ async fn an_allocation_that_ended_before_is_not_run_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_oldest_remains_make_room_and_what_runs_stays() {
+async fn the_oldest_ended_allocations_make_room_and_running_ones_stay() {
     let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
     let mut settings = settings(base.path());
     settings.gc.allocs_max = 2;

@@ -20,7 +20,7 @@ struct Session(Frames);
 
 /// All that a command said, and how it ended.
 #[derive(Debug, Default, PartialEq)]
-struct Said {
+struct ExecResult {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     code: Option<i64>,
@@ -96,8 +96,8 @@ impl Session {
     }
 
     /// Reads to the end.
-    async fn rest(&mut self) -> Said {
-        let mut said = Said::default();
+    async fn rest(&mut self) -> ExecResult {
+        let mut said = ExecResult::default();
         let (mut ends, mut exited) = (0, false);
         while let Some(output) = self.next().await {
             assert!(!exited, "nothing follows on the exit");
@@ -115,15 +115,15 @@ impl Session {
         said
     }
 
-    async fn refusal(&mut self) -> (i64, String) {
+    async fn failure(&mut self) -> (i64, String) {
         let refusal = self.next().await.unwrap().unwrap_err();
         assert!(self.next().await.is_none());
         refusal
     }
 }
 
-fn said(stdout: &str, stderr: &str, code: i64) -> Said {
-    Said { stdout: stdout.into(), stderr: stderr.into(), code: Some(code) }
+fn result(stdout: &str, stderr: &str, code: i64) -> ExecResult {
+    ExecResult { stdout: stdout.into(), stderr: stderr.into(), code: Some(code) }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -133,15 +133,15 @@ async fn a_command_has_the_tasks_environment_and_directory_and_ends_with_its_cod
     let running = Running::with_task(task).await;
     let mut session = running.shell("echo $WHO $NOMAD_TASK_NAME; pwd; echo no >&2; exit 7").await;
     let dir = running.base.path().canonicalize().unwrap().join("alloc").join(alloc_id(1)).join("web");
-    assert_eq!(session.rest().await, said(&format!("web-0 web\n{}\n", dir.display()), "no\n", 7));
-    assert_eq!(running.shell("kill -KILL $$").await.rest().await, said("", "", 137));
+    assert_eq!(session.rest().await, result(&format!("web-0 web\n{}\n", dir.display()), "no\n", 7));
+    assert_eq!(running.shell("kill -KILL $$").await.rest().await, result("", "", 137));
     let word = running.exec_in("web", &["true"], false).await.rest().await;
-    assert_eq!(word, said("", "", 0), "found in the task's path");
+    assert_eq!(word, result("", "", 0), "found in the task's path");
     running.agent.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_said_to_a_command_arrives_until_its_end() {
+async fn input_reaches_a_command_until_its_end() {
     let running = Running::with_task(shell("web", STAYS)).await;
     let mut session = running.exec_in("web", &["cat"], false).await;
     session.stdin("one ").await;
@@ -149,7 +149,7 @@ async fn what_is_said_to_a_command_arrives_until_its_end() {
     session.say(&ExecInput::default()).await;
     session.stdin("two").await;
     session.end_stdin().await;
-    assert_eq!(session.rest().await, said("two", "", 0));
+    assert_eq!(session.rest().await, result("two", "", 0));
     let mut deaf = running.shell("exec 0<&-; echo deaf; read x").await;
     deaf.until("deaf").await;
     deaf.stdin("nobody reads this").await;
@@ -158,7 +158,7 @@ async fn what_is_said_to_a_command_arrives_until_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_terminal_is_the_commands_own_and_has_the_size_it_is_told() {
+async fn a_terminal_is_the_commands_own_and_has_the_size_of_its_caller() {
     let running = Running::with_task(shell("web", STAYS)).await;
     let script = "trap 'stty size' WINCH; test -t 0 && test -t 1 && test -t 2 && test -c /dev/tty && echo term > /dev/tty; \
                   while :; do read line && echo got $line; done";
@@ -183,7 +183,7 @@ async fn a_terminal_is_the_commands_own_and_has_the_size_it_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_run_is_refused_with_a_reason() {
+async fn what_cannot_be_run_is_rejected_with_a_reason() {
     let running = running().await;
     let tasks = json!([shell("web", STAYS), mock("idle", json!({"run_for": "1h"})), shell("over", "true")]);
     let mut group = alloc(1, "batch", tasks);
@@ -203,7 +203,7 @@ async fn what_cannot_be_run_is_refused_with_a_reason() {
         ("idle", &["true"], 400, "the task has no exec_command"),
     ];
     for (task, command, code, text) in cases {
-        let refusal = running.exec_in(task, command, false).await.refusal().await;
+        let refusal = running.exec_in(task, command, false).await.failure().await;
         assert_eq!(refusal, (code, text.to_string()));
     }
     running.agent.shutdown().await;
@@ -214,7 +214,7 @@ async fn the_mock_driver_plays_its_command() {
     let config = json!({"run_for": "1h", "exec_command": {
         "run_for": "1ms", "exit_code": 3, "stdout_string": "ha", "stdout_repeat": 2, "stderr_string": "no"}});
     let running = Running::with_task(mock("web", config)).await;
-    assert_eq!(running.shell("anything").await.rest().await, said("hahaha", "no", 3));
+    assert_eq!(running.shell("anything").await.rest().await, result("hahaha", "no", 3));
     running.agent.shutdown().await;
 }
 
@@ -296,7 +296,7 @@ async fn a_command_ends_with_its_task_and_with_its_agent() {
     running.servers.stop(&alloc_id(1));
     assert_eq!(session.rest().await.code, Some(137));
     running.servers.await_status(&alloc_id(1), "complete");
-    let refusal = running.shell("true").await.refusal().await;
+    let refusal = running.shell("true").await.failure().await;
     assert_eq!(refusal, (404, "task \"web\" is not running.".to_string()));
     running.agent.shutdown().await;
 }
@@ -305,7 +305,7 @@ async fn a_command_ends_with_its_task_and_with_its_agent() {
 async fn what_a_command_leaves_running_does_not_hold_up_its_end() {
     let running = Running::with_task(shell("web", STAYS)).await;
     let mut session = running.shell("sleep 1000 & echo started").await;
-    assert_eq!(session.rest().await, said("started\n", "", 0));
+    assert_eq!(session.rest().await, result("started\n", "", 0));
     assert_eq!(descendants_named(&running, "sleep"), 1, "it belongs to the task now");
     running.servers.stop(&alloc_id(1));
     running.servers.await_status(&alloc_id(1), "complete");
@@ -327,7 +327,7 @@ async fn commands_beside_one_task_have_a_bound_and_leave_nothing_behind() {
             sessions.push(session);
         }
         if round == 0 {
-            let refusal = running.shell("true").await.refusal().await;
+            let refusal = running.shell("true").await.failure().await;
             assert_eq!(refusal, (400, "24 commands run in this task already".to_string()));
             assert!(descriptors() > before + 24);
         }

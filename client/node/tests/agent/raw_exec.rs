@@ -30,7 +30,7 @@ async fn a_process_runs_and_its_output_and_exit_code_are_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_may_open_as_many_files_as_it_shall() {
+async fn a_task_may_open_as_many_files_as_configured() {
     // The agent of these tests says 777, whatever it has itself.
     let (base, servers) = (Base::new(), FakeServers::new());
     servers.assign(alloc(1, "batch", json!([shell("web", "ulimit -Sn")])));
@@ -57,7 +57,7 @@ async fn logs_are_rotated() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deaf_task_is_killed_after_its_timeout_with_all_it_started() {
+async fn a_task_that_ignores_signals_is_killed_after_its_timeout_with_all_it_started() {
     let (base, servers) = (Base::new(), FakeServers::new());
     let script = "trap '' TERM; setsid sleep 1000 & echo $! > child; echo up; while :; do sleep 0.05; done";
     let mut task = shell("t", script);
@@ -80,7 +80,7 @@ async fn a_deaf_task_is_killed_after_its_timeout_with_all_it_started() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_polite_task_ends_by_the_signal_it_asked_for() {
+async fn a_task_ends_by_the_kill_signal_of_its_job() {
     let (base, servers) = (Base::new(), FakeServers::new());
     let script = "trap 'echo bye; exit 3' USR1; echo up; while :; do sleep 0.05; done";
     let mut task = shell("t", script);
@@ -190,7 +190,7 @@ async fn tasks_are_found_again_after_the_agent_stopped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_exit_while_the_agent_was_away_is_learned() {
+async fn an_exit_while_the_agent_was_away_is_found() {
     let base = Base::new();
     let servers = FakeServers::new();
     servers.assign(long_lived());
@@ -233,7 +233,7 @@ async fn a_task_whose_executor_was_killed_is_ended_and_starts_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_that_nobody_remembers_is_ended() {
+async fn a_task_without_a_stored_handle_is_ended() {
     let (base, servers) = (Base::new(), FakeServers::new());
     servers.assign(long_lived());
     let agent = start(settings(base.path()), &servers).await;

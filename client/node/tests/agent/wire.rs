@@ -51,7 +51,7 @@ async fn an_allocation_runs_over_the_wire_and_its_files_are_served() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refusals_carry_their_status() {
+async fn errors_carry_their_status() {
     let running = running().await;
     running.servers.assign(alloc(1, "batch", json!([shell("web", "true")])));
     running.servers.await_status(&alloc_id(1), "complete");
@@ -176,7 +176,7 @@ async fn a_broken_connection_is_made_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn metadata_is_changed_told_to_the_servers_and_kept() {
+async fn metadata_is_changed_sent_to_the_servers_and_stored() {
     let running = running().await;
     let connection = running.connection().await;
     let change = async |pairs: &[(&str, Option<&str>)]| {

@@ -67,7 +67,7 @@ pub trait AllocHook: Debug + Send + Sync {
         Check::default()
     }
 
-    /// The tasks were ordered to end and have not been told yet.
+    /// All tasks must end, and none has been sent a signal yet.
     fn prekill<'a>(&'a self, _alloc: &'a AllocContext) -> HookFuture<'a> {
         ready(Ok(()))
     }
@@ -83,7 +83,7 @@ pub trait AllocHook: Debug + Send + Sync {
     }
 }
 
-/// What a hook wants after [`AllocHook::check`].
+/// The result of [`AllocHook::check`].
 #[derive(Debug, Default)]
 pub struct Check {
     /// Call again at this time, even if nothing changes.
@@ -212,7 +212,7 @@ impl AllocHooks {
         }
     }
 
-    /// The orders of all hooks, and the first time at which one wants to be called again.
+    /// The orders of all hooks, and the first time at which one must be called again.
     pub fn check(&self, alloc: &AllocContext, now: Time) -> (Vec<StopOrder>, Option<Time>) {
         let checks: Vec<Check> = self.list.iter().map(|hook| hook.check(alloc, now)).collect();
         let again_at = checks.iter().filter_map(|check| check.again_at).min();

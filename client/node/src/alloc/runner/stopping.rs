@@ -16,7 +16,7 @@ pub(super) struct Stopping {
 }
 
 impl AllocRunner {
-    /// Orders the end of all tasks, once: the first reason stands. A later order can still make it urgent.
+    /// Orders the end of all tasks, once: the first reason counts. A later order can still make it urgent.
     pub(super) fn stop(&mut self, reason: KillReason, at_once: bool) {
         let at_once = at_once || self.alloc.alloc().desired_transition.no_shutdown_delay == Some(true);
         let Some(stopping) = &mut self.stopping else {

@@ -12,7 +12,7 @@ use crate::task::events;
 use crate::task::parts::TaskParts;
 use crate::task::requests::Kill;
 
-/// How often a driver is told to stop a task that it fails to stop.
+/// How often a driver that fails to stop a task is asked again.
 const STOP_TRIES: u32 = 5;
 
 /// The pauses between two tries grow from the first to the longest.

@@ -60,7 +60,7 @@ impl Drop for Base {
     }
 }
 
-/// What the servers know and were told.
+/// What the servers know and have received.
 #[derive(Debug, Default)]
 pub struct Cluster {
     pub registered: Vec<Node>,
@@ -69,7 +69,7 @@ pub struct Cluster {
     /// The latest update of each allocation, as it arrived.
     pub updates: BTreeMap<String, Allocation>,
     pub index: u64,
-    /// The servers have forgotten the node.
+    /// The servers do not know the node.
     pub forgotten: bool,
     pub unreachable: bool,
     /// The order of calls, by name.
@@ -131,7 +131,7 @@ impl FakeServers {
         self.cluster.lock().unwrap().updates.get(id).cloned()
     }
 
-    /// Waits until the servers were told this client status.
+    /// Waits until the servers have this client status.
     #[track_caller]
     pub fn await_status(&self, id: &str, status: &str) -> Allocation {
         eventually(&format!("status {status}, last {:?}", self.update(id)), || {
@@ -139,7 +139,7 @@ impl FakeServers {
         })
     }
 
-    /// Waits until the servers were told something about a task.
+    /// Waits until the servers have a state of the task for which `holds`.
     #[track_caller]
     pub fn await_task(&self, id: &str, task: &str, holds: impl Fn(&TaskState) -> bool) -> TaskState {
         eventually(&format!("a state of {task}"), || {

@@ -45,10 +45,8 @@ fn main() -> ExitCode {
     let program = arguments.next().as_deref().map(program_name).unwrap_or_default();
     let arguments: Vec<String> = arguments.collect();
     // The node agent starts this same program once a task, and that one must not become anything else first.
-    if let Some((node::executor::spec::SUBCOMMAND, rest)) =
-        arguments.split_first().map(|(a, b)| (a.as_str(), b))
-    {
-        return node::executor::main(rest.iter().cloned());
+    if let Some((executor::spec::SUBCOMMAND, rest)) = arguments.split_first().map(|(a, b)| (a.as_str(), b)) {
+        return executor::main(rest.iter().cloned());
     }
     ExitCode::from(dispatch(&program, &arguments, Environment::read(std::env::vars_os())))
 }

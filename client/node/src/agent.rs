@@ -8,17 +8,18 @@ use tokio::task::JoinSet;
 
 use crate::allocs::Allocs;
 use crate::clock;
-use crate::context::{Context, Parts};
+use crate::context::{Context, ContextParts};
 use crate::driver::Drivers;
-use crate::driver::mock::Mock;
-use crate::driver::raw_exec::RawExec;
+use crate::driver::process::Executors;
+use crate::driver::registry::DriverHost;
+use crate::driver_watch;
 use crate::fingerprint;
-use crate::heartbeat::{self, Pulse};
-use crate::identity::Identity;
+use crate::heartbeat::{self, ServerContact};
+use crate::identity::NodeIdentity;
 use crate::meta;
 use crate::pull;
-use crate::server::Server;
-use crate::settings::Settings;
+use crate::server::ServerClient;
+use crate::settings::NodeSettings;
 use crate::store::{Store, StoreError};
 use crate::task::environment;
 
@@ -30,6 +31,8 @@ pub enum AgentError {
     Store(#[from] StoreError),
     #[error("fingerprint: {0}")]
     Fingerprint(String),
+    #[error("{0}")]
+    Driver(String),
 }
 
 /// A running node agent. Dropping it stops its loops at once; tasks go on either way.
@@ -40,33 +43,34 @@ pub struct Agent {
     loops: JoinSet<()>,
 }
 
-/// What the servers may ask of this node, for whoever connects it with them.
+/// This node as the servers can call it, for the code that connects it with them.
 #[derive(Clone, Debug)]
-pub struct Local {
+pub struct LocalNode {
     pub context: Arc<Context>,
     pub allocs: Arc<Allocs>,
 }
 
 impl Agent {
     /// Starts the agent: identity, fingerprint, tasks of an earlier agent, then the loops. `connect` is
-    /// called once and makes the way to the servers; what they ask of the node is answered by its argument.
+    /// called once and makes the connection to the servers; its argument answers their calls.
     ///
     /// # Errors
     /// When a directory cannot be made, the local state cannot be read, or the node cannot be described.
-    pub async fn start<S: Server>(
-        settings: Settings,
-        connect: impl FnOnce(Local) -> Arc<S>,
+    pub async fn start<S: ServerClient>(
+        settings: NodeSettings,
+        connect: impl FnOnce(LocalNode) -> Arc<S>,
     ) -> Result<Agent, AgentError> {
-        let context = Arc::new(open(settings)?);
+        let context = Arc::new(open(settings).await?);
         let allocs = Arc::new(Allocs::new(Arc::clone(&context)));
         allocs.restore().await?;
-        let server = connect(Local { context: Arc::clone(&context), allocs: Arc::clone(&allocs) });
-        let pulse = Arc::new(Pulse::new());
+        let server = connect(LocalNode { context: Arc::clone(&context), allocs: Arc::clone(&allocs) });
+        let contact = Arc::new(ServerContact::new());
         let mut loops = JoinSet::new();
-        loops.spawn(heartbeat::run(context.clone(), server.clone(), pulse.clone()));
-        loops.spawn(pull::run(context.clone(), server.clone(), allocs.clone(), pulse.clone()));
+        loops.spawn(heartbeat::run(context.clone(), server.clone(), contact.clone()));
+        loops.spawn(pull::run(context.clone(), server.clone(), allocs.clone(), contact.clone()));
         loops.spawn(pull::send_updates(context.clone(), server));
-        loops.spawn(pull::maintain(context.clone(), allocs.clone(), pulse));
+        loops.spawn(pull::maintain(context.clone(), allocs.clone(), contact));
+        loops.spawn(driver_watch::run(context.clone(), allocs.clone()));
         Ok(Agent { context, allocs, loops })
     }
 
@@ -75,17 +79,17 @@ impl Agent {
         self.context.node().id.clone()
     }
 
-    /// True once the servers have told this node its allocations.
+    /// True once the servers have sent this node its allocations.
     pub fn is_ready(&self) -> bool {
         *self.context.contacted.borrow()
     }
 
-    /// What the servers may ask of this node; also for the agent's own HTTP API.
-    pub fn local(&self) -> Local {
-        Local { context: Arc::clone(&self.context), allocs: Arc::clone(&self.allocs) }
+    /// This node as the servers can call it; also for the agent's own HTTP API.
+    pub fn local(&self) -> LocalNode {
+        LocalNode { context: Arc::clone(&self.context), allocs: Arc::clone(&self.allocs) }
     }
 
-    /// Stops the agent and leaves the tasks running, to be found again by the next one. In development mode
+    /// Stops the agent and leaves the tasks running; the next agent finds them again. In development mode
     /// everything is ended and removed instead.
     pub async fn shutdown(mut self) {
         self.loops.shutdown().await;
@@ -104,7 +108,7 @@ impl Drop for Agent {
     }
 }
 
-fn open(mut settings: Settings) -> Result<Context, AgentError> {
+async fn open(mut settings: NodeSettings) -> Result<Context, AgentError> {
     let io = |what| move |source| AgentError::Io { what, source };
     let executors = settings.state_dir.join("executors");
     make(&settings.state_dir, 0o700).map_err(io("make the state directory"))?;
@@ -113,27 +117,36 @@ fn open(mut settings: Settings) -> Result<Context, AgentError> {
     // Tasks see paths below it, whatever the agent's own directory is.
     settings.alloc_dir =
         settings.alloc_dir.canonicalize().map_err(io("find the directory of allocations"))?;
-    // In development too: a server beside this node knows it by what stands in the directory.
-    let identity = Identity::load(&settings.state_dir).map_err(io("read the node's identity"))?;
+    // In development too: a server in the same process finds the node's id in the directory.
+    let identity = NodeIdentity::load(&settings.state_dir).map_err(io("read the node's identity"))?;
     let store = match settings.dev {
-        true => Store::forgetful(),
+        true => Store::disabled(),
         false => Store::open(&settings.state_dir.join("state.db"))?,
     };
-    let drivers = Drivers {
-        raw_exec: RawExec {
-            settings: settings.raw_exec.clone(),
-            directory: executors,
-            program: settings.executor_program.clone(),
-            open_files: settings.task_open_files,
-            cgroup_parent: fingerprint::cgroup::prepare(),
-        },
-        mock: settings.mock_driver.then_some(Mock),
+    let cgroup_parent = fingerprint::cgroup::prepare();
+    let executors = Executors {
+        directory: executors,
+        program: settings.executor_program.clone(),
+        open_files: settings.task_open_files,
+        cgroup_parent: cgroup_parent.clone(),
     };
-    let mut node = fingerprint::node(&settings, &identity, &drivers).map_err(AgentError::Fingerprint)?;
+    let drivers = Drivers::configured(&settings.drivers, &settings.plugins, &DriverHost { executors });
+    let drivers = drivers.map_err(AgentError::Driver)?;
+    let node = fingerprint::node(&settings, &identity, cgroup_parent.as_deref());
+    let mut node = node.map_err(AgentError::Fingerprint)?;
+    drivers.fingerprint(&mut node, clock::now()).await;
     let dynamic_meta = meta::restored(&settings.meta, store.load_meta()?);
     node.meta.0 = meta::effective(&settings.meta, &dynamic_meta);
     let inherited = environment::inheritable(environment_of_agent());
-    Ok(Context::new(Parts { settings, drivers, store, inherited, seed: clock::seed(), node, dynamic_meta }))
+    Ok(Context::new(ContextParts {
+        settings,
+        drivers,
+        store,
+        inherited,
+        seed: clock::seed(),
+        node,
+        dynamic_meta,
+    }))
 }
 
 /// The variables of this process that are text; tasks may inherit them.

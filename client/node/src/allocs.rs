@@ -1,41 +1,42 @@
-//! All allocations of this node: taken on, changed, let go, and cleared away.
+//! All allocations of this node: started, updated, stopped, and garbage collected.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::Duration;
 use model::document::{AllocDeploymentStatus, Allocation, TaskState, Timestamp};
 
-use crate::alloc::handle::{AllocHandle, Command};
-use crate::alloc::runner::{AllocRunner, Previous};
+use crate::alloc::handle::{AllocCommand, AllocHandle};
+use crate::alloc::hooks::Previous;
+use crate::alloc::runner::AllocRunner;
 use crate::alloc::status;
 use crate::clock;
 use crate::context::Context;
-use crate::driver::Handle;
+use crate::driver::{DriverEvent, TaskHandle};
 use crate::store::{StoreError, StoredAlloc};
+use crate::task::events;
 
 /// The allocations by id.
 #[derive(Debug)]
 pub struct Allocs {
     context: Arc<Context>,
-    known: Mutex<Known>,
+    known: Mutex<AllocTable>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct AllocTable {
     running: BTreeMap<String, AllocHandle>,
-    /// Those with nothing to run here: they ended before, were cleared away, or could not be taken on. Kept
-    /// until the servers take them back, with the index at which they were last changed.
-    settled: BTreeMap<String, u64>,
+    /// Those with nothing to run here: they ended before, were garbage collected, or could not be started. They stay
+    /// until the servers no longer assign them, with the index at which they were last changed.
+    inactive: BTreeMap<String, u64>,
 }
 
-impl Known {
-    /// Nothing runs any more under this id, and nothing shall.
-    fn settle(&mut self, id: &str) -> Option<AllocHandle> {
+impl AllocTable {
+    /// Nothing runs under this id any more, and nothing will.
+    fn deactivate(&mut self, id: &str) -> Option<AllocHandle> {
         let handle = self.running.remove(id)?;
         let index = handle.alloc.borrow().alloc_modify_index;
-        self.settled.insert(id.to_string(), index);
+        self.inactive.insert(id.to_string(), index);
         Some(handle)
     }
 }
@@ -45,7 +46,7 @@ impl Allocs {
         Allocs { context, known: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, AllocTable> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -53,34 +54,34 @@ impl Allocs {
         self.lock().running.get(id).cloned()
     }
 
-    /// It was here, and nothing of it is left.
-    pub fn is_settled(&self, id: &str) -> bool {
-        self.lock().settled.contains_key(id)
+    /// It was here, and nothing is left of it.
+    pub fn is_inactive(&self, id: &str) -> bool {
+        self.lock().inactive.contains_key(id)
     }
 
     pub fn all(&self) -> Vec<(String, AllocHandle)> {
         self.lock().running.iter().map(|(id, handle)| (id.clone(), handle.clone())).collect()
     }
 
-    /// Goes on with what an earlier agent left, and ends what it left without a word.
+    /// Goes on with the tasks of an earlier agent, and ends those that it has not stored.
     ///
     /// # Errors
     /// When the local state cannot be read.
     pub async fn restore(&self) -> Result<(), StoreError> {
         let stored = self.context.store.load()?;
-        let directories: Vec<PathBuf> =
-            stored.iter().flat_map(|alloc| alloc.tasks.values()).filter_map(directory).collect();
-        self.context.drivers.raw_exec.sweep(&directories).await;
+        let tasks = stored.iter().flat_map(|alloc| alloc.tasks.values());
+        let handles: Vec<TaskHandle> = tasks.filter_map(|task| task.handle.clone()).collect();
+        self.context.drivers.end_unknown(&handles).await;
         for alloc in stored {
             if let Some(acknowledged) = alloc.acknowledged.clone() {
                 self.context.updates.restore(acknowledged);
             }
-            // Nothing of it ever ran; if it still shall, the servers will say so.
+            // Nothing of it ever ran; if it still should, the servers will send it again.
             if alloc.tasks.is_empty() {
                 self.context.store.forget(&alloc.alloc.id);
                 continue;
             }
-            self.take_on(alloc);
+            self.add(alloc);
         }
         Ok(())
     }
@@ -90,7 +91,7 @@ impl Allocs {
         let known = self.lock();
         let is_wanted = |id: &String, index: u64| match known.running.get(id) {
             Some(handle) => handle.alloc.borrow().alloc_modify_index < index,
-            None => known.settled.get(id).is_none_or(|settled| *settled < index),
+            None => known.inactive.get(id).is_none_or(|inactive| *inactive < index),
         };
         assigned.iter().filter(|(id, index)| is_wanted(id, **index)).map(|(id, _)| id.clone()).collect()
     }
@@ -99,7 +100,7 @@ impl Allocs {
     pub async fn apply(&self, assigned: &BTreeMap<String, u64>, fetched: Vec<Allocation>) {
         let gone: Vec<AllocHandle> = {
             let mut known = self.lock();
-            known.settled.retain(|id, _| assigned.contains_key(id));
+            known.inactive.retain(|id, _| assigned.contains_key(id));
             known.running.extract_if(.., |id, _| !assigned.contains_key(id)).map(|(_, gone)| gone).collect()
         };
         for handle in gone {
@@ -108,17 +109,17 @@ impl Allocs {
         for alloc in fetched {
             match self.get(&alloc.id) {
                 Some(handle) => {
-                    handle.commands.send(Command::Update(Arc::new(alloc))).await.ok();
+                    handle.commands.send(AllocCommand::Update(Arc::new(alloc))).await.ok();
                 }
-                // It ended here, or on a node that went by this name, and its remains were cleared away.
+                // It ended here, or on a node that went by this name, and its files were garbage collected.
                 None if status::is_terminal(&alloc.client_status) => {
-                    self.lock().settled.insert(alloc.id, alloc.alloc_modify_index);
+                    self.lock().inactive.insert(alloc.id, alloc.alloc_modify_index);
                 }
-                // New; or it ended here and was cleared away, and an earlier state of the servers was put back.
+                // New; or it was garbage collected here, and the servers' state was restored from an older one.
                 None => {
-                    self.lock().settled.remove(&alloc.id);
+                    self.lock().inactive.remove(&alloc.id);
                     self.context.store.put_alloc(&alloc);
-                    self.take_on(StoredAlloc {
+                    self.add(StoredAlloc {
                         alloc,
                         tasks: BTreeMap::new(),
                         deployment: None,
@@ -129,9 +130,9 @@ impl Allocs {
         }
     }
 
-    fn take_on(&self, stored: StoredAlloc) {
+    fn add(&self, stored: StoredAlloc) {
         let previous = self.get(&stored.alloc.previous_allocation);
-        let previous = previous.map(|handle| Previous { facts: handle.facts, dir: handle.dir });
+        let previous = previous.map(|handle| Previous { status: handle.status, dir: handle.dir });
         let alloc = stored.alloc.clone();
         let spawned = AllocRunner::spawn(&self.context, stored, previous);
         let mut known = self.lock();
@@ -140,16 +141,23 @@ impl Allocs {
                 known.running.insert(alloc.id, handle);
             }
             Err(error) => {
-                tracing::error!(alloc = alloc.id, error, "an allocation was not taken on");
-                known.settled.insert(alloc.id.clone(), alloc.alloc_modify_index);
+                tracing::error!(alloc = alloc.id, error, "an allocation was not started");
+                known.inactive.insert(alloc.id.clone(), alloc.alloc_modify_index);
                 drop(known);
                 self.context.store.forget(&alloc.id);
-                self.context.updates.put(refusal(&alloc, &error, &self.context.node().id));
+                self.context.updates.put(failed_update(&alloc, &error, &self.context.node().id));
             }
         }
     }
 
-    /// Removes the remains of an allocation whose tasks have ended.
+    /// Adds what a driver says about a task to the events of that task.
+    pub fn add_driver_event(&self, event: DriverEvent) {
+        if let Some(alloc) = self.get(&event.alloc_id) {
+            alloc.tasks.add_event(&event.task, events::driver_message(&event.message));
+        }
+    }
+
+    /// Garbage collects an allocation whose tasks have ended.
     ///
     /// # Errors
     /// When there is none of this id, or it still runs.
@@ -161,7 +169,7 @@ impl Allocs {
                 Some(handle) if !handle.is_done() => return Err("allocation still running".to_string()),
                 Some(_) => {
                     // Still assigned, yet not to be fetched and run again.
-                    known.settle(id)
+                    known.deactivate(id)
                 }
             }
         };
@@ -171,7 +179,7 @@ impl Allocs {
         Ok(())
     }
 
-    /// Removes all remains.
+    /// Garbage collects all allocations that have ended.
     pub async fn collect_all(&self) {
         for id in self.ended() {
             self.collect(&id).await.ok();
@@ -185,19 +193,19 @@ impl Allocs {
             .running
             .iter()
             .filter(|(_, handle)| handle.is_done())
-            .map(|(id, handle)| (handle.facts.borrow().done_at, id.clone()))
+            .map(|(id, handle)| (handle.status.borrow().done_at, id.clone()))
             .collect();
         ended.sort();
         ended.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Removes the oldest remains while the node is too full. Nothing that runs is ended to make room.
+    /// Garbage collects the oldest allocations while the node is too full. Nothing that runs is ended for that.
     pub async fn make_room(&self) {
         for id in self.ended() {
             if !self.is_full() {
                 return;
             }
-            tracing::info!(alloc = id, "removing the remains of an allocation to make room");
+            tracing::info!(alloc = id, "garbage collecting an allocation to make room");
             self.collect(&id).await.ok();
         }
     }
@@ -213,13 +221,13 @@ impl Allocs {
             || used(disk.f_favail, disk.f_files) > u64::from(gc.inode_usage_percent_max)
     }
 
-    /// Ends the allocations that must not run without contact to the servers for as long as this.
-    pub async fn end_silenced(&self, silent: Duration) {
+    /// Ends the allocations that must not run without contact to the servers for this long.
+    pub async fn stop_disconnected(&self, disconnected: Duration) {
         for (id, handle) in self.all() {
-            let longest = longest_silence(&handle.alloc.borrow());
-            if longest.is_some_and(|longest| silent >= longest) && !handle.is_done() {
+            let longest = stop_after_disconnect(&handle.alloc.borrow());
+            if longest.is_some_and(|longest| disconnected >= longest) && !handle.is_done() {
                 tracing::warn!(alloc = id, "ending an allocation that must not run without servers");
-                self.lock().settle(&id);
+                self.lock().deactivate(&id);
                 handle.destroy().await;
             }
         }
@@ -236,23 +244,16 @@ impl Allocs {
     }
 }
 
-fn directory(task: &crate::store::StoredTask) -> Option<PathBuf> {
-    match task.handle.as_ref()? {
-        Handle::RawExec(handle) => Some(handle.directory.clone()),
-        Handle::Mock(_) => None,
-    }
-}
-
 /// `stop_on_client_after` of the allocation's group, under either of its names.
-fn longest_silence(alloc: &Allocation) -> Option<Duration> {
+fn stop_after_disconnect(alloc: &Allocation) -> Option<Duration> {
     let job = alloc.job.as_ref()?;
     let group = job.task_groups.iter().find(|group| group.name.as_ref() == Some(&alloc.task_group))?;
     let newer = group.disconnect.as_ref().and_then(|disconnect| disconnect.stop_on_client_after);
     newer.or(group.stop_after_client_disconnect).map(|span| span.0).filter(|span| span.0 > 0)
 }
 
-/// What the servers hear about an allocation that cannot be run.
-fn refusal(alloc: &Allocation, error: &str, node_id: &str) -> Allocation {
+/// The update for an allocation that cannot be run.
+fn failed_update(alloc: &Allocation, error: &str, node_id: &str) -> Allocation {
     let now = Timestamp::from(clock::now());
     let job = alloc.job.as_ref();
     let group = job

@@ -1,4 +1,4 @@
-//! The edges where this crate meets the clock and the entropy of the host.
+//! The only uses of the host's clock and entropy in this crate.
 
 use base::{Rng, Time};
 

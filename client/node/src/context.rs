@@ -9,14 +9,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::driver::Drivers;
-use crate::meta::Dynamic;
-use crate::settings::Settings;
+use crate::meta::{self, Dynamic, MetaError};
+use crate::settings::NodeSettings;
 use crate::store::Store;
 use crate::updates::Updates;
 
 #[derive(Debug)]
 pub struct Context {
-    pub settings: Settings,
+    pub settings: NodeSettings,
     pub drivers: Drivers,
     pub store: Store,
     pub updates: Updates,
@@ -26,11 +26,11 @@ pub struct Context {
     pub seed: u64,
     /// Cancelled when the agent stops; tasks go on.
     pub shutdown: CancellationToken,
-    /// The loops of all allocations; empty once the agent has let go of them.
+    /// The loops of all allocations; empty when the agent has stopped.
     pub tasks: TaskTracker,
-    /// True once the servers have told us our allocations.
+    /// True once the servers have sent this node its allocations.
     pub contacted: watch::Sender<bool>,
-    /// The node is not any more as it was registered.
+    /// Notified when the node differs from what was registered.
     pub node_changed: Notify,
     node: RwLock<Arc<Node>>,
     dynamic_meta: Mutex<Dynamic>,
@@ -38,8 +38,8 @@ pub struct Context {
 
 /// What makes a [`Context`], besides what starts empty.
 #[derive(Debug)]
-pub struct Parts {
-    pub settings: Settings,
+pub struct ContextParts {
+    pub settings: NodeSettings,
     pub drivers: Drivers,
     pub store: Store,
     pub inherited: BTreeMap<String, String>,
@@ -49,7 +49,7 @@ pub struct Parts {
 }
 
 impl Context {
-    pub fn new(parts: Parts) -> Context {
+    pub fn new(parts: ContextParts) -> Context {
         Context {
             updates: Updates::new(parts.store.clone()),
             settings: parts.settings,
@@ -74,6 +74,22 @@ impl Context {
     /// What of the node's metadata was changed since it was configured.
     pub fn dynamic_meta(&self) -> MutexGuard<'_, Dynamic> {
         self.dynamic_meta.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the node's metadata, stores that, and has the node registered again.
+    ///
+    /// # Errors
+    /// When there are no changes, or a job could not refer to a key.
+    pub fn change_meta(&self, changes: Dynamic) -> Result<(), MetaError> {
+        {
+            let mut dynamic = self.dynamic_meta();
+            meta::change(&self.settings.meta, &mut dynamic, changes)?;
+            self.store.put_meta(&dynamic);
+            let meta = meta::effective(&self.settings.meta, &dynamic);
+            self.change_node(|node| node.meta.0 = meta);
+        }
+        self.node_changed.notify_one();
+        Ok(())
     }
 
     pub fn change_node(&self, change: impl FnOnce(&mut Node)) {

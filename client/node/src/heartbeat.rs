@@ -1,4 +1,4 @@
-//! Registers the node and keeps it alive in the eyes of the servers.
+//! Registers the node and sends its heartbeats.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,32 +9,32 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::clock::jitter;
 use crate::context::Context;
-use crate::server::{Lease, Server, ServerError};
+use crate::server::{Lease, ServerClient, ServerError};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The first heartbeat comes within this time, so that a fleet that starts together does not beat together.
+/// The first heartbeat is sent within this time, spread so that nodes that start together do not send together.
 const FIRST_BEAT_WITHIN: Duration = Duration::from_secs(10);
 
 /// A changed node is registered again after this time, and up to as much more.
 const CHANGE_WAIT: Duration = Duration::from_secs(5);
 
-/// What the rest of the agent may know about the contact with the servers.
+/// What the rest of the agent knows about the contact with the servers.
 #[derive(Debug)]
-pub struct Pulse {
+pub struct ServerContact {
     /// The moment of the last success; `None` before the first registration.
     pub last_ok: watch::Sender<Option<Instant>>,
-    /// Others found out that the servers do not know this node.
+    /// Notified when another call was answered that the servers do not know this node.
     pub register_again: Notify,
 }
 
-impl Pulse {
-    pub fn new() -> Pulse {
-        Pulse { last_ok: watch::Sender::new(None), register_again: Notify::new() }
+impl ServerContact {
+    pub fn new() -> ServerContact {
+        ServerContact { last_ok: watch::Sender::new(None), register_again: Notify::new() }
     }
 }
 
-/// How things stood when a heartbeat failed.
+/// The situation in which a heartbeat failed.
 #[derive(Clone, Copy, Debug)]
 pub struct Missed {
     pub dev: bool,
@@ -44,7 +44,7 @@ pub struct Missed {
 }
 
 /// How long to wait after a failed heartbeat: soon while the TTL is just over, and ever less urgently, up to
-/// half a minute, the longer nobody has heard from us.
+/// half a minute, the longer the servers have not received anything.
 pub fn wait_after_miss(missed: Missed, rng: &mut Rng) -> Duration {
     let soon = |rng: &mut Rng| SECOND + jitter(rng, SECOND);
     if missed.dev {
@@ -65,7 +65,7 @@ pub fn wait_after_miss(missed: Missed, rng: &mut Rng) -> Duration {
     }
 }
 
-fn wait_after_refused_registration(dev: bool, error: &ServerError, rng: &mut Rng) -> Duration {
+fn wait_after_failed_registration(dev: bool, error: &ServerError, rng: &mut Rng) -> Duration {
     match error {
         _ if dev => SECOND,
         ServerError::Unreachable(_) => SECOND + jitter(rng, SECOND),
@@ -74,26 +74,26 @@ fn wait_after_refused_registration(dev: bool, error: &ServerError, rng: &mut Rng
 }
 
 /// Runs until it is dropped.
-pub async fn run<S: Server>(context: Arc<Context>, server: Arc<S>, pulse: Arc<Pulse>) {
+pub async fn run<S: ServerClient>(context: Arc<Context>, server: Arc<S>, contact: Arc<ServerContact>) {
     let mut rng = Rng::stream(context.seed, "heartbeat");
     let dev = context.settings.dev;
     loop {
         let lease = register(&context, &*server, &mut rng).await;
-        note(&context, &pulse, &lease);
+        record_contact(&context, &contact, &lease);
         let mut ttl = lease.ttl;
-        // A first beat after the TTL would have the node given up before it was ever ready.
+        // A first heartbeat after the TTL would have the node marked as down before it was ever ready.
         let mut wait = if dev { Duration::ZERO } else { jitter(&mut rng, FIRST_BEAT_WITHIN.min(ttl / 2)) };
         let mut register_at = None;
         loop {
             tokio::select! {
                 () = sleep(wait) => {}
-                () = pulse.register_again.notified() => break,
+                () = contact.register_again.notified() => break,
                 () = changed(&context, &mut register_at, &mut rng) => break,
             }
             let node_id = context.node().id.clone();
             wait = match server.update_status(&node_id).await {
                 Ok(lease) => {
-                    note(&context, &pulse, &lease);
+                    record_contact(&context, &contact, &lease);
                     ttl = lease.ttl;
                     lease.ttl
                 }
@@ -103,7 +103,7 @@ pub async fn run<S: Server>(context: Arc<Context>, server: Arc<S>, pulse: Arc<Pu
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a heartbeat failed");
-                    let since = pulse.last_ok.borrow().map(|at| (at.elapsed(), ttl));
+                    let since = contact.last_ok.borrow().map(|at| (at.elapsed(), ttl));
                     let no_leader = error == ServerError::NoLeader;
                     wait_after_miss(Missed { dev, no_leader, since }, &mut rng)
                 }
@@ -112,7 +112,7 @@ pub async fn run<S: Server>(context: Arc<Context>, server: Arc<S>, pulse: Arc<Pu
     }
 }
 
-/// Returns when changes of the node are due to be told: several share one registration. Safe to cancel.
+/// Returns when changes of the node must be registered: several share one registration. Safe to cancel.
 async fn changed(context: &Context, register_at: &mut Option<Instant>, rng: &mut Rng) {
     if register_at.is_none() {
         context.node_changed.notified().await;
@@ -125,7 +125,7 @@ async fn changed(context: &Context, register_at: &mut Option<Instant>, rng: &mut
     }
 }
 
-async fn register<S: Server>(context: &Context, server: &S, rng: &mut Rng) -> Lease {
+async fn register<S: ServerClient>(context: &Context, server: &S, rng: &mut Rng) -> Lease {
     loop {
         let node = context.node();
         match server.register(&node).await {
@@ -135,18 +135,18 @@ async fn register<S: Server>(context: &Context, server: &S, rng: &mut Rng) -> Le
             }
             Err(error) => {
                 tracing::warn!(%error, "registration failed");
-                sleep(wait_after_refused_registration(context.settings.dev, &error, rng)).await;
+                sleep(wait_after_failed_registration(context.settings.dev, &error, rng)).await;
             }
         }
     }
 }
 
-fn note(context: &Context, pulse: &Pulse, lease: &Lease) {
+fn record_contact(context: &Context, contact: &ServerContact, lease: &Lease) {
     let changed = !lease.eligibility.is_empty() && lease.eligibility != context.node().scheduling_eligibility;
     if changed {
         context.change_node(|node| node.scheduling_eligibility = lease.eligibility.clone());
     }
-    pulse.last_ok.send_replace(Some(Instant::now()));
+    contact.last_ok.send_replace(Some(Instant::now()));
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Who this node is: an id and a secret, drawn once and kept in the state directory.
+//! Who this node is: an id and a secret, generated once and stored in the state directory.
 
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -8,50 +8,53 @@ use base::Uuid;
 
 /// The id names the node to everybody; the secret proves it to the servers.
 #[derive(Clone)]
-pub struct Identity {
+pub struct NodeIdentity {
     pub id: Uuid,
     pub secret: Uuid,
 }
 
-impl std::fmt::Debug for Identity {
+impl std::fmt::Debug for NodeIdentity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Identity({})", self.id)
+        write!(f, "NodeIdentity({})", self.id)
     }
 }
 
-impl Identity {
-    /// Reads the identity of an earlier agent, or draws and keeps one.
+impl NodeIdentity {
+    /// Reads the identity of an earlier agent, or generates and stores one.
     ///
     /// # Errors
-    /// When the files cannot be read or written, or hold no UUID: a node must not come back as another by
+    /// When the files cannot be read or written, or hold no UUID: a node must not register as another one by
     /// accident.
-    pub fn load(state_dir: &Path) -> io::Result<Identity> {
-        Ok(Identity { id: keep(&state_dir.join("client-id"))?, secret: keep(&state_dir.join("secret-id"))? })
+    pub fn load(state_dir: &Path) -> io::Result<NodeIdentity> {
+        Ok(NodeIdentity {
+            id: load_or_create(&state_dir.join("client-id"))?,
+            secret: load_or_create(&state_dir.join("secret-id"))?,
+        })
     }
 }
 
-/// The id of the node that keeps its state in this directory: known before it starts, for those beside it.
+/// The id of the node with this state directory, before it starts: for a server in the same process.
 ///
 /// # Errors
-/// As [`Identity::load`]; the directory is made when it is missing.
+/// As [`NodeIdentity::load`]; the directory is made when it is missing.
 pub fn node_id(state_dir: &Path) -> io::Result<Uuid> {
     std::fs::create_dir_all(state_dir)?;
-    Ok(Identity::load(state_dir)?.id)
+    Ok(NodeIdentity::load(state_dir)?.id)
 }
 
-fn draw() -> Uuid {
+fn new_id() -> Uuid {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).expect("the host has entropy");
     Uuid::from_random(bytes)
 }
 
-fn keep(path: &Path) -> io::Result<Uuid> {
+fn load_or_create(path: &Path) -> io::Result<Uuid> {
     match std::fs::read_to_string(path) {
         Ok(text) => text.trim().to_lowercase().parse().map_err(|error| {
             io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", path.display()))
         }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let id = draw();
+            let id = new_id();
             let mut options = std::fs::OpenOptions::new();
             let mut file = options.write(true).create_new(true).mode(0o600).open(path)?;
             file.write_all(id.to_string().as_bytes())?;
@@ -69,12 +72,12 @@ mod tests {
     #[test]
     fn a_node_stays_who_it_is() {
         let dir = tempfile::tempdir().unwrap();
-        let first = Identity::load(dir.path()).unwrap();
-        let again = Identity::load(dir.path()).unwrap();
+        let first = NodeIdentity::load(dir.path()).unwrap();
+        let again = NodeIdentity::load(dir.path()).unwrap();
         assert_eq!((first.id, first.secret), (again.id, again.secret));
         assert_ne!(first.id, first.secret);
         assert!(!format!("{first:?}").contains(&first.secret.to_string()), "a secret is not printed");
         std::fs::write(dir.path().join("client-id"), "broken").unwrap();
-        assert!(Identity::load(dir.path()).is_err());
+        assert!(NodeIdentity::load(dir.path()).is_err());
     }
 }

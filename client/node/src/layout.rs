@@ -1,4 +1,4 @@
-//! Where the files of an allocation lie.
+//! Where the files of an allocation are.
 //!
 //! ```text
 //! <alloc_dir>/<alloc id>/   0755
@@ -73,7 +73,7 @@ impl AllocDir {
     /// Makes the directories of one task.
     ///
     /// # Errors
-    /// Also when the name could lead elsewhere or is that of the shared directory.
+    /// Also when the name could lead out of the directory or is that of the shared one.
     pub fn build_task(&self, name: &str) -> io::Result<TaskDir> {
         if name.is_empty() || name == "alloc" || name.starts_with('.') || name.contains(['/', '\0']) {
             let text = format!("task name \"{name}\" can not name a directory");
@@ -104,7 +104,7 @@ fn make(path: &Path, mode: u32) -> io::Result<()> {
 }
 
 fn give_to_nobody(path: &Path) -> io::Result<()> {
-    if !nix::unistd::geteuid().is_root() {
+    if !rustix::process::geteuid().is_root() {
         return Ok(());
     }
     std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY))
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_lead_elsewhere_are_refused() {
+    fn names_that_lead_elsewhere_are_rejected() {
         let base = tempfile::tempdir().unwrap();
         assert!(AllocDir::new(base.path(), "../etc").is_err());
         let dir = AllocDir::new(base.path(), ID).unwrap();

@@ -1,11 +1,12 @@
 //! The node agent: describes the host, keeps contact with the servers, runs what they assign.
 //!
-//! Whoever embeds it makes [`Settings`], starts an [`Agent`], and calls [`executor::main`] when its program is
-//! started as an executor. No HTTP lives here, no scheduling, and no rule about jobs beyond what running them
-//! takes: what the servers decided is done or refused with a reason.
+//! A program that embeds it makes [`NodeSettings`], starts an [`Agent`], and calls [`executor::main`] when it is
+//! itself started as an executor. No HTTP lives here, no scheduling, and no rule about jobs beyond what running them
+//! takes: what the servers decided is done or rejected with a reason.
 //!
-//! Read [`agent`] for the whole, then `alloc/runner.rs` and `task/runner.rs` for the life of an allocation.
-//! What they decide with stands beside them without clock and I/O: [`task::restart`], [`task::lifecycle`],
+//! Read [`agent`] for the whole, then `alloc/runner.rs` and `task/runner.rs` for the life of an allocation, and
+//! `alloc/hooks` and `task/hooks` for the steps around it. `DESIGN.md` says how to add a driver or a hook.
+//! The rules that they apply are pure functions beside them: [`task::restart`], [`task::lifecycle`],
 //! [`task::events`], [`task::environment`], [`alloc::status`], [`alloc::health`].
 
 pub mod agent;
@@ -14,10 +15,12 @@ pub mod allocs;
 pub mod clock;
 pub mod context;
 pub mod driver;
-pub mod executor;
+mod driver_watch;
+pub mod drivers;
 pub mod files;
 mod fingerprint;
 mod heartbeat;
+pub mod hook;
 mod identity;
 pub mod layout;
 pub mod meta;
@@ -28,10 +31,12 @@ pub mod settings;
 mod stats;
 pub mod store;
 pub mod task;
+#[cfg(test)]
+mod testing;
 pub mod updates;
 
-pub use agent::{Agent, AgentError, Local};
+pub use agent::{Agent, AgentError, LocalNode};
 pub use heartbeat::{Missed, wait_after_miss};
 pub use identity::node_id;
 pub use rpc::WireServers;
-pub use settings::Settings;
+pub use settings::NodeSettings;

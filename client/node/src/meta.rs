@@ -1,10 +1,8 @@
-//! Metadata of the node that is changed while it runs: kept apart from what it was configured with, and laid over it.
+//! Metadata of the node that is changed while it runs: stored apart from the configured metadata, which it overrides.
 
 use std::collections::BTreeMap;
 
-use crate::context::Context;
-
-/// What was changed, by key; `None` where a configured key was taken away.
+/// What was changed, by key; `None` where a configured key was removed.
 pub type Dynamic = BTreeMap<String, Option<String>>;
 
 /// What a job sees.
@@ -19,22 +17,29 @@ pub fn effective(configured: &BTreeMap<String, String>, dynamic: &Dynamic) -> BT
     meta
 }
 
-/// What an earlier agent kept: of keys that are configured no more, nothing needs to be taken away.
+/// What an earlier agent has stored, without removals of keys that are no longer configured.
 pub fn restored(configured: &BTreeMap<String, String>, mut dynamic: Dynamic) -> Dynamic {
     dynamic.retain(|key, value| value.is_some() || configured.contains_key(key));
     dynamic
 }
 
+/// Why metadata cannot be changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MetaError {
+    #[error("missing required Meta object")]
+    Empty,
+    #[error("metadata key \"{0}\" is invalid: each part between dots must be an identifier")]
+    InvalidKey(String),
+}
+
 /// # Errors
-/// When there are no changes, or a key is not one that a job could name.
-pub fn check(changes: &Dynamic) -> Result<(), String> {
+/// When there are no changes, or a job could not refer to a key.
+pub fn check(changes: &Dynamic) -> Result<(), MetaError> {
     if changes.is_empty() {
-        return Err("missing required Meta object".to_string());
+        return Err(MetaError::Empty);
     }
     match changes.keys().find(|key| !key.split('.').all(is_identifier)) {
-        Some(key) => {
-            Err(format!("metadata key \"{key}\" is invalid: each part between dots must be an identifier"))
-        }
+        Some(key) => Err(MetaError::InvalidKey(key.clone())),
         None => Ok(()),
     }
 }
@@ -45,29 +50,23 @@ fn is_identifier(part: &str) -> bool {
         && characters.all(|next| next.is_alphanumeric() || matches!(next, '_' | '-'))
 }
 
-impl Context {
-    /// Makes changes, writes them down, and lets the servers hear of them.
-    ///
-    /// # Errors
-    /// As [`check`] says.
-    pub fn change_meta(&self, changes: Dynamic) -> Result<(), String> {
-        check(&changes)?;
-        let configured = &self.settings.meta;
-        {
-            let mut dynamic = self.dynamic_meta();
-            for (key, value) in changes {
-                match value {
-                    None if !configured.contains_key(&key) => drop(dynamic.remove(&key)),
-                    value => drop(dynamic.insert(key, value)),
-                }
-            }
-            self.store.put_meta(&dynamic);
-            let meta = effective(configured, &dynamic);
-            self.change_node(|node| node.meta.0 = meta);
+/// Lays `changes` over what was changed before.
+///
+/// # Errors
+/// As [`check`] says.
+pub fn change(
+    configured: &BTreeMap<String, String>,
+    dynamic: &mut Dynamic,
+    changes: Dynamic,
+) -> Result<(), MetaError> {
+    check(&changes)?;
+    for (key, value) in changes {
+        match value {
+            None if !configured.contains_key(&key) => drop(dynamic.remove(&key)),
+            value => drop(dynamic.insert(key, value)),
         }
-        self.node_changed.notify_one();
-        Ok(())
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -83,16 +82,16 @@ mod tests {
     }
 
     #[test]
-    fn changes_lie_over_what_was_configured() {
+    fn changes_override_what_was_configured() {
         let configured = texts(&[("rack", "r1"), ("zone", "a")]);
         let dynamic = changes(&[("rack", Some("r2")), ("zone", None), ("new", Some("x"))]);
         assert_eq!(effective(&configured, &dynamic), texts(&[("new", "x"), ("rack", "r2")]));
-        let kept = restored(&texts(&[("rack", "r1")]), dynamic);
-        assert_eq!(kept, changes(&[("new", Some("x")), ("rack", Some("r2"))]));
+        let stored = restored(&texts(&[("rack", "r1")]), dynamic);
+        assert_eq!(stored, changes(&[("new", Some("x")), ("rack", Some("r2"))]));
     }
 
     #[test]
-    fn keys_that_no_job_could_name_are_refused() {
+    fn keys_that_a_job_could_not_refer_to_are_rejected() {
         for key in ["a", "a.b_c", "_x.y-z", "a1"] {
             check(&changes(&[(key, Some("v"))])).unwrap();
         }

@@ -1,4 +1,4 @@
-//! Fetches what the servers assigned to this node, and sends them what became of it.
+//! Fetches the allocations of this node from the servers, and sends them its updates.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use crate::allocs::Allocs;
 use crate::clock::jitter;
 use crate::context::Context;
-use crate::heartbeat::Pulse;
-use crate::server::{Server, ServerError};
+use crate::heartbeat::ServerContact;
+use crate::server::{ServerClient, ServerError};
 
 /// How often updates are looked at.
 const UPDATE_EVERY: Duration = Duration::from_millis(200);
@@ -18,16 +18,21 @@ const UPDATE_EVERY: Duration = Duration::from_millis(200);
 /// Allocations fetched in one call; with their jobs they may be large.
 const FETCH_MAX: usize = 128;
 
-/// Before asking again after an answer without news: a server that errs must not be asked without pause.
+/// Before the next call after an answer without changes: a server with a bug must not be called in a tight loop.
 const NO_NEWS_PAUSE: Duration = Duration::from_millis(50);
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Pulls until it is dropped.
-pub async fn run<S: Server>(context: Arc<Context>, server: Arc<S>, allocs: Arc<Allocs>, pulse: Arc<Pulse>) {
+pub async fn run<S: ServerClient>(
+    context: Arc<Context>,
+    server: Arc<S>,
+    allocs: Arc<Allocs>,
+    contact: Arc<ServerContact>,
+) {
     let mut rng = Rng::stream(context.seed, "pull");
     let mut min_index = 0;
-    wait_for_registration(&pulse).await;
+    wait_for_registration(&contact).await;
     loop {
         match pull(&context, &*server, &allocs, min_index).await {
             Ok(Pulled::Applied(index)) => {
@@ -36,29 +41,29 @@ pub async fn run<S: Server>(context: Arc<Context>, server: Arc<S>, allocs: Arc<A
                 allocs.make_room().await;
             }
             Ok(Pulled::Nothing) => sleep(NO_NEWS_PAUSE).await,
-            // Somebody is between deciding and telling.
+            // A server knows of allocations that it cannot send yet.
             Ok(Pulled::Incomplete) => sleep(2 * SECOND + jitter(&mut rng, 2 * SECOND)).await,
             Err(error) => {
                 tracing::warn!(%error, "allocations were not pulled");
                 if matches!(error, ServerError::NodeUnknown(_)) {
-                    pulse.register_again.notify_one();
+                    contact.register_again.notify_one();
                 }
                 let wait =
                     if context.settings.dev { SECOND } else { 30 * SECOND + jitter(&mut rng, 30 * SECOND) };
-                wait_for_contact(&pulse, wait).await;
+                wait_for_contact(&contact, wait).await;
             }
         }
     }
 }
 
-async fn wait_for_registration(pulse: &Pulse) {
-    // The sender lives as long as the pulse, so the wait cannot fail.
-    pulse.last_ok.subscribe().wait_for(Option::is_some).await.ok();
+async fn wait_for_registration(contact: &ServerContact) {
+    // The sender lives as long as the contact, so the wait cannot fail.
+    contact.last_ok.subscribe().wait_for(Option::is_some).await.ok();
 }
 
-/// At most `wait`: the next success of anybody ends it, for then the servers are back.
-async fn wait_for_contact(pulse: &Pulse, wait: Duration) {
-    let mut last_ok = pulse.last_ok.subscribe();
+/// At most `wait`: the next successful call ends it, because then the servers are back.
+async fn wait_for_contact(contact: &ServerContact, wait: Duration) {
+    let mut last_ok = contact.last_ok.subscribe();
     last_ok.mark_unchanged();
     tokio::select! {
         () = sleep(wait) => {}
@@ -70,11 +75,11 @@ enum Pulled {
     Applied(u64),
     /// The wait of the server was over before anything changed.
     Nothing,
-    /// Some assigned allocations were not to be had yet.
+    /// Some assigned allocations were not available yet.
     Incomplete,
 }
 
-async fn pull<S: Server>(
+async fn pull<S: ServerClient>(
     context: &Context,
     server: &S,
     allocs: &Allocs,
@@ -104,7 +109,7 @@ async fn pull<S: Server>(
 
 /// Sends updates until it is dropped. Nothing is sent before the first pull: until then the servers may know
 /// better what this node should run.
-pub async fn send_updates<S: Server>(context: Arc<Context>, server: Arc<S>) {
+pub async fn send_updates<S: ServerClient>(context: Arc<Context>, server: Arc<S>) {
     let mut rng = Rng::stream(context.seed, "updates");
     context.contacted.subscribe().wait_for(|contacted| *contacted).await.ok();
     let mut ticks = interval(UPDATE_EVERY);
@@ -128,16 +133,16 @@ pub async fn send_updates<S: Server>(context: Arc<Context>, server: Arc<S>) {
     }
 }
 
-/// Clears away until it is dropped: remains when the node is full, and what must not run without servers.
-pub async fn maintain(context: Arc<Context>, allocs: Arc<Allocs>, pulse: Arc<Pulse>) {
+/// Runs until it is dropped: garbage collects when the node is full, and ends what must not run without servers.
+pub async fn maintain(context: Arc<Context>, allocs: Arc<Allocs>, contact: Arc<ServerContact>) {
     let started = Instant::now();
     let mut collected = started;
     let mut ticks = interval(SECOND);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let last_ok = (*pulse.last_ok.borrow()).unwrap_or(started);
-        allocs.end_silenced(last_ok.elapsed().into()).await;
+        let last_ok = (*contact.last_ok.borrow()).unwrap_or(started);
+        allocs.stop_disconnected(last_ok.elapsed().into()).await;
         if collected.elapsed() >= context.settings.gc.interval {
             collected = Instant::now();
             allocs.make_room().await;

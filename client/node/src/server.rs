@@ -1,4 +1,4 @@
-//! What a node asks of the servers, as the rest of this crate sees it; [`crate::rpc`] speaks it over the wire.
+//! The calls of a node to the servers, as the rest of this crate sees them; [`crate::rpc`] makes them over the wire.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -9,9 +9,9 @@ use model::document::{Allocation, Node};
 /// The servers' answer to a registration or a heartbeat.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lease {
-    /// How long the node may be silent.
+    /// How long the node may go without a heartbeat.
     pub ttl: Duration,
-    /// Empty when not told.
+    /// Empty when the server did not send it.
     pub eligibility: String,
 }
 
@@ -38,7 +38,7 @@ pub enum ServerError {
 
 /// The servers. Calls may be made from many places at once and may take as long as they need; a call that is
 /// dropped is cancelled.
-pub trait Server: Send + Sync + 'static {
+pub trait ServerClient: Send + Sync + 'static {
     fn register(&self, node: &Node) -> impl Future<Output = Result<Lease, ServerError>> + Send;
 
     /// The heartbeat: this node is ready.

@@ -1,4 +1,4 @@
-//! What the operator decides about a node. Plain data, read once by whoever embeds the agent.
+//! What the operator decides about a node. Plain data, read once by the program that embeds the agent.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use monitor::Monitor;
 
-use crate::driver::raw_exec::RawExecSettings;
+use crate::driver::registry::{BuiltinDriver, PluginConfigs};
 
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct NodeSettings {
     /// Identity, local state and executors; made 0700.
     pub state_dir: PathBuf,
     /// One directory an allocation; made 0711.
@@ -33,13 +33,14 @@ pub struct Settings {
     pub network_interface: String,
     pub min_dynamic_port: u16,
     pub max_dynamic_port: u16,
-    /// The longest a job may make us wait between asking a task to end and forcing it.
+    /// The longest time that a job may set between the kill signal and SIGKILL.
     pub max_kill_timeout: Duration,
-    pub raw_exec: RawExecSettings,
-    /// The driver for tests.
-    pub mock_driver: bool,
+    /// The drivers that this program contains; usually [`crate::drivers::BUILTIN`].
+    pub drivers: Vec<&'static BuiltinDriver>,
+    /// The `config` of each `plugin` block, by driver.
+    pub plugins: PluginConfigs,
     /// The program, by its absolute path, that becomes an executor when called `<program> executor <directory>`; see
-    /// [`crate::executor::main`].
+    /// [`executor::main`].
     pub executor_program: PathBuf,
     /// Registers as not to be scheduled on.
     pub default_ineligible: bool,
@@ -48,11 +49,11 @@ pub struct Settings {
     pub gc: GcSettings,
     /// Files that a task may have open until it asks for more; `None` for as many as this process.
     pub task_open_files: Option<u64>,
-    /// What this process logs, for whoever may follow it through a server.
+    /// What this process logs, for those who follow it through a server.
     pub log: Monitor,
 }
 
-/// What is kept from the scheduler.
+/// What the scheduler must not use.
 #[derive(Clone, Debug, Default)]
 pub struct Reserved {
     pub cpu_mhz: u64,
@@ -63,7 +64,7 @@ pub struct Reserved {
     pub cores: Vec<u16>,
 }
 
-/// What stands in for a measurement; 0 measures.
+/// Values that replace a measurement; 0 measures.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Capacity {
     pub cpu_mhz: u64,

@@ -12,27 +12,36 @@ use model::document::Map;
 use crate::alloc::handle::AllocHandle;
 use crate::clock;
 use crate::context::Context;
-use crate::driver::Usage;
-use crate::executor::process::TICKS_PER_SECOND;
+use crate::driver::{RunningTask, Usage};
+use executor::process::TICKS_PER_SECOND;
+use futures_util::stream::StreamExt;
 
-/// Between the two looks out of which a share of CPU time is computed.
+/// Between the two readings from which a share of CPU time is computed.
 const SAMPLE: Duration = Duration::from_millis(250);
 
 /// What the running tasks of an allocation use; only `task` if it is not empty.
 pub async fn of_alloc(handle: &AllocHandle, task: &str, core_mhz: f64) -> AllocResourceUsage {
-    let before = handle.usage();
-    tokio::time::sleep(SAMPLE).await;
+    let wanted = handle.tasks.all_running().into_iter().filter(|(name, _)| task.is_empty() || name == task);
+    let readings = wanted.map(|(name, running)| async move { (name, read_twice(&*running).await) });
+    let readings = futures_util::future::join_all(readings).await;
     let timestamp = clock::now().0;
-    let wanted = handle.usage().into_iter().filter(|(name, _)| task.is_empty() || name == task);
-    let tasks: BTreeMap<String, TaskResourceUsage> = wanted
-        .map(|(name, now)| {
-            let usage = share(before.get(&name).copied().unwrap_or(now), now, core_mhz);
-            (name, TaskResourceUsage { resource_usage: Some(usage), timestamp, pids: Map::default() })
+    let tasks: BTreeMap<String, TaskResourceUsage> = readings
+        .into_iter()
+        .filter_map(|(name, reading)| {
+            let (before, now) = reading?;
+            let usage = share(before, now, core_mhz);
+            Some((name, TaskResourceUsage { resource_usage: Some(usage), timestamp, pids: Map::default() }))
         })
         .collect();
     let parts = tasks.values().filter_map(|task| task.resource_usage.as_ref());
     let sum = parts.fold(empty(), add);
     AllocResourceUsage { resource_usage: Some(sum), tasks: Map(tasks), timestamp }
+}
+
+/// Two readings, [`SAMPLE`] apart; `None` for a task that ends in between.
+async fn read_twice(task: &dyn RunningTask) -> Option<(Usage, Usage)> {
+    let mut readings = task.stats(SAMPLE);
+    Some((readings.next().await?, readings.next().await?))
 }
 
 /// Percent of one core; ticks are MHz, as jobs ask for them.

@@ -1,8 +1,8 @@
-//! What the agent must remember over its own death: its allocations, where their tasks run, and what the
+//! What the agent stores to survive its own death: its allocations, where their tasks run, and what the
 //! servers know of them.
 //!
-//! Everything here can be lost without harm to the cluster: the servers tell us our allocations again, and
-//! tasks that nobody remembers are ended. So writes reach the operating system at once, which is enough to
+//! Everything here can be lost without harm to the cluster: the servers send us our allocations again, and
+//! tasks that no stored handle names are ended. So writes reach the operating system at once, which is enough to
 //! survive a kill of the agent, and are not forced to the disk.
 
 use std::path::Path;
@@ -12,22 +12,23 @@ use model::document::{AllocDeploymentStatus, Allocation, TaskState};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::driver::{DriverNetwork, Handle};
+use crate::driver::{DriverNetwork, TaskHandle};
+use crate::hook::HookState;
 use crate::meta::Dynamic;
 
 const META: &str = "meta";
 
-/// What is remembered of one task.
+/// What is stored of one task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StoredTask {
     pub state: TaskState,
     /// Set from the start of the task until its end was seen.
-    pub handle: Option<Handle>,
+    pub handle: Option<TaskHandle>,
     pub network: Option<DriverNetwork>,
 }
 
-/// What is remembered of one allocation.
+/// What is stored of one allocation.
 #[derive(Clone, Debug)]
 pub struct StoredAlloc {
     pub alloc: Allocation,
@@ -45,9 +46,10 @@ pub enum StoreError {
     Damaged { key: String, source: serde_json::Error },
 }
 
-/// The agent's local state; without a keyspace (in development) it forgets everything.
+/// The agent's local state; without a keyspace (in development) nothing is stored.
 ///
-/// Keys: `a/<alloc>`, `d/<alloc>` (deployment status), `k/<alloc>` (acknowledged), `t/<alloc>/<task>`, and `meta`.
+/// Keys: `a/<alloc>`, `d/<alloc>` (deployment status), `k/<alloc>` (acknowledged), `t/<alloc>/<task>`,
+/// `h/<alloc>/<task, or nothing>/<hook>`, and `meta`.
 /// Values are JSON: self-describing, so that older and newer agents can read each other's.
 #[derive(Clone)]
 pub struct Store {
@@ -58,7 +60,7 @@ pub struct Store {
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Store({})", if self.keyspace.is_some() { "on disk" } else { "forgetful" })
+        write!(f, "Store({})", if self.keyspace.is_some() { "on disk" } else { "disabled" })
     }
 }
 
@@ -71,7 +73,7 @@ impl Store {
         Ok(Store { keyspace: Some(keyspace), _database: Some(database) })
     }
 
-    pub fn forgetful() -> Store {
+    pub fn disabled() -> Store {
         Store { keyspace: None, _database: None }
     }
 
@@ -91,6 +93,26 @@ impl Store {
         self.put(format!("k/{}", update.id), update);
     }
 
+    /// `task` is `None` for a hook of the allocation.
+    pub fn put_hook(&self, alloc_id: &str, task: Option<&str>, hook: &str, state: &HookState) {
+        self.put(hook_key(alloc_id, task, hook), state);
+    }
+
+    /// What an earlier agent has stored of a hook. What cannot be read is reported and counts as nothing: hooks can
+    /// be run again.
+    pub fn load_hook(&self, alloc_id: &str, task: Option<&str>, hook: &str) -> HookState {
+        let Some(keyspace) = &self.keyspace else { return HookState::default() };
+        let key = hook_key(alloc_id, task, hook);
+        let stored = keyspace.get(&key).map_err(StoreError::from);
+        let state = stored.and_then(|bytes| parse_some(&key, bytes.as_deref()));
+        state
+            .unwrap_or_else(|error| {
+                tracing::error!(key, %error, "the state of a hook cannot be read");
+                None
+            })
+            .unwrap_or_default()
+    }
+
     pub fn put_meta(&self, dynamic: &Dynamic) {
         self.put(META.to_string(), dynamic);
     }
@@ -102,7 +124,7 @@ impl Store {
         Ok(parse_some(META, keyspace.get(META)?.as_deref())?.unwrap_or_default())
     }
 
-    /// A failed write is not the end of anything that runs; the operator hears of it.
+    /// A failed write ends no task; it is logged.
     fn put(&self, key: String, value: &impl Serialize) {
         let Some(keyspace) = &self.keyspace else { return };
         let bytes = serde_json::to_vec(value).expect("documents have string keys and no failing parts");
@@ -115,8 +137,10 @@ impl Store {
         let Some(keyspace) = &self.keyspace else { return };
         let mut keys: Vec<Vec<u8>> =
             ["a", "d", "k"].iter().map(|kind| format!("{kind}/{alloc_id}").into_bytes()).collect();
-        let tasks = keyspace.prefix(format!("t/{alloc_id}/"));
-        keys.extend(tasks.filter_map(|entry| entry.key().ok()).map(|key| key.to_vec()));
+        for kind in ["t", "h"] {
+            let entries = keyspace.prefix(format!("{kind}/{alloc_id}/"));
+            keys.extend(entries.filter_map(|entry| entry.key().ok()).map(|key| key.to_vec()));
+        }
         for key in keys {
             if let Err(error) = keyspace.remove(key) {
                 tracing::error!(alloc = alloc_id, %error, "local state was not removed");
@@ -141,6 +165,10 @@ impl Store {
         }
         Ok(found)
     }
+}
+
+fn hook_key(alloc_id: &str, task: Option<&str>, hook: &str) -> String {
+    format!("h/{alloc_id}/{}/{hook}", task.unwrap_or_default())
 }
 
 /// The entries under `prefix`, by what follows it.

@@ -1,4 +1,4 @@
-//! What the servers have yet to hear about our allocations: the latest of each, sent in batches.
+//! Updates that the servers have not acknowledged yet: the latest of each allocation, sent in batches.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,8 +7,8 @@ use model::document::Allocation;
 
 use crate::store::Store;
 
-/// Changes that nobody waits for are sent every so many ticks; a changed client status at the next one.
-const UNHURRIED_TICKS: u32 = 5;
+/// Ordinary changes are sent every so many ticks; a changed client status at the next one.
+const TYPICAL_TICKS: u32 = 5;
 
 /// Updates sent in one call; the rest goes with the next tick.
 const BATCH_MAX: usize = 512;
@@ -39,7 +39,7 @@ impl Queue {
             .iter()
             .any(|(id, update)| urgency(update, self.acknowledged.get(id)) == Urgency::Urgent);
         self.ticks += 1;
-        if !urgent && !self.ticks.is_multiple_of(UNHURRIED_TICKS) {
+        if !urgent && !self.ticks.is_multiple_of(TYPICAL_TICKS) {
             return Vec::new();
         }
         let rest = self.waiting.keys().nth(BATCH_MAX).cloned();
@@ -65,7 +65,7 @@ fn urgency(update: &Allocation, acknowledged: Option<&Allocation>) -> Urgency {
     }
 }
 
-/// The queue as the allocations fill it and the sender empties it.
+/// The queue between the allocations and the sender.
 #[derive(Debug)]
 pub struct Updates {
     queue: Mutex<Queue>,
@@ -86,15 +86,15 @@ impl Updates {
         self.lock().waiting.insert(update.id.clone(), update);
     }
 
-    /// Sends at the next tick even what the server acknowledged before: it may have changed its mind.
+    /// Sends at the next tick even what the server acknowledged before: its state may have been restored since.
     pub fn put_again(&self, update: Allocation) {
         let mut queue = self.lock();
         queue.acknowledged.remove(&update.id);
-        queue.ticks = UNHURRIED_TICKS - 1;
+        queue.ticks = TYPICAL_TICKS - 1;
         queue.waiting.insert(update.id.clone(), update);
     }
 
-    /// What an earlier agent was told.
+    /// What was acknowledged to an earlier agent.
     pub fn restore(&self, acknowledged: Allocation) {
         self.lock().acknowledged.insert(acknowledged.id.clone(), acknowledged);
     }
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_changed_status_goes_at_once_and_the_rest_within_a_second() {
-        let updates = Updates::new(Store::forgetful());
+        let updates = Updates::new(Store::disabled());
         updates.put(update("failed", ""));
         assert_eq!(ticks_until_sent(&updates), Some(1), "failed, and unknown so far");
         updates.acknowledge(vec![update("running", "")]);
@@ -153,12 +153,12 @@ mod tests {
         updates.put(update("running", ""));
         assert_eq!(ticks_until_sent(&updates), None, "known");
         updates.put_again(update("running", ""));
-        assert_eq!(ticks_until_sent(&updates), Some(1), "known, and said again");
+        assert_eq!(ticks_until_sent(&updates), Some(1), "known, and sent again");
     }
 
     #[test]
     fn what_failed_to_be_sent_gives_way_to_what_is_newer() {
-        let updates = Updates::new(Store::forgetful());
+        let updates = Updates::new(Store::disabled());
         updates.put(update("failed", "old"));
         let batch = updates.take();
         updates.put(update("failed", "new"));

@@ -116,7 +116,7 @@ impl SimNode {
             fetching: None,
             pull_waits: false,
             settled: BTreeSet::new(),
-            updates: Updates::new(Store::forgetful()),
+            updates: Updates::new(Store::disabled()),
             sending: Vec::new(),
             idle_looks: 0,
             looking: false,
@@ -139,7 +139,7 @@ impl SimNode {
         self.pending.clear();
         self.sending.clear();
         self.settled.clear();
-        self.updates = Updates::new(Store::forgetful());
+        self.updates = Updates::new(Store::disabled());
         for run in self.runs.values_mut() {
             run.agent_ended(with_tasks);
         }

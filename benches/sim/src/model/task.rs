@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use base::{Duration, Rng, Time};
+use executor::Exit;
 use model::document::{AllocDeploymentStatus, Allocation, Task, TaskState};
 use node::alloc::health::{Verdict, Watch};
 use node::alloc::status;
-use node::driver::Exit;
 use node::task::events::{self, DEAD, PENDING, RUNNING};
 use node::task::lifecycle::{Role, Roles};
 use node::task::restart::{Cause, Decision, Policy, Tracker};

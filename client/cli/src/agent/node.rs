@@ -19,10 +19,14 @@ const CONNECT_META: [(&str, &str); 6] = [
 ];
 const ENVOY_IMAGE: &str = "docker.io/envoyproxy/envoy:v${NOMAD_envoy_version}";
 
-pub fn settings(settings: &Settings, process: &Process<'_>, home: &Path) -> anyhow::Result<node::Settings> {
+pub fn settings(
+    settings: &Settings,
+    process: &Process<'_>,
+    home: &Path,
+) -> anyhow::Result<node::NodeSettings> {
     let client = &settings.client;
     let http = advertised(settings.advertise.http.as_deref(), settings.http_ip(), settings.ports.http)?;
-    Ok(node::Settings {
+    Ok(node::NodeSettings {
         state_dir: client.state_dir.clone().unwrap_or_else(|| home.join("client")),
         alloc_dir: client.alloc_dir.clone().unwrap_or_else(|| home.join("alloc")),
         dev: settings.dev,
@@ -54,13 +58,8 @@ pub fn settings(settings: &Settings, process: &Process<'_>, home: &Path) -> anyh
         min_dynamic_port: client.min_dynamic_port,
         max_dynamic_port: client.max_dynamic_port,
         max_kill_timeout: client.max_kill_timeout.to_std(),
-        raw_exec: node::driver::raw_exec::RawExecSettings {
-            enabled: settings.raw_exec.enabled,
-            denied_host_uids: settings.raw_exec.denied_host_uids.clone(),
-            denied_host_gids: settings.raw_exec.denied_host_gids.clone(),
-            denied_envvars: settings.raw_exec.denied_envvars.clone(),
-        },
-        mock_driver: settings.mock_driver,
+        drivers: node::drivers::BUILTIN.to_vec(),
+        plugins: settings.plugins.clone(),
         executor_program: std::env::current_exe().context("this program cannot find itself")?,
         default_ineligible: client.default_ineligible,
         node_max_allocs: client.node_max_allocs,
@@ -87,6 +86,9 @@ mod tests {
         let node = super::settings(&settings, &process, Path::new("/data")).unwrap();
         assert_eq!(node.state_dir, Path::new("/data/client"));
         assert_eq!(node.alloc_dir, Path::new("/elsewhere"));
-        assert_eq!((node.http_address.as_str(), node.raw_exec.enabled), ("127.0.0.1:4646", true));
+        assert_eq!(
+            (node.http_address.as_str(), &node.plugins["raw_exec"]["enabled"]),
+            ("127.0.0.1:4646", &true.into())
+        );
     }
 }

@@ -5,8 +5,7 @@ use jobspec::config::Section;
 
 use super::word::{map, maybe, word};
 use super::{
-    ClientSettings, LimitSettings, RawExecSettings, ReservedSettings, ServerSettings, Settings, cluster,
-    refused,
+    ClientSettings, LimitSettings, ReservedSettings, ServerSettings, Settings, cluster, plugins, refused,
 };
 
 /// Lays a file over the settings.
@@ -33,7 +32,7 @@ pub fn file(settings: &mut Settings, mut top: Section) -> Result<(), Diagnostics
         client(&mut settings.client, section)?;
     }
     for section in top.sections("plugin")? {
-        plugins(settings, section)?;
+        plugins::read(&mut settings.plugins, section)?;
     }
     for section in top.sections("limits")? {
         limits(&mut settings.limits, section)?;
@@ -136,7 +135,7 @@ fn client(client: &mut ClientSettings, mut section: Section) -> Result<(), Diagn
     section.finish()
 }
 
-fn list(section: &mut Section, key: &str, field: &mut Vec<String>) -> Result<(), Diagnostics> {
+pub(super) fn list(section: &mut Section, key: &str, field: &mut Vec<String>) -> Result<(), Diagnostics> {
     if let Some(items) = section.take(key)? {
         *field = items;
     }
@@ -149,45 +148,5 @@ fn reserved(reserved: &mut ReservedSettings, mut section: Section) -> Result<(),
     word(&mut section, "disk", &mut reserved.disk_mib)?;
     word(&mut section, "cores", &mut reserved.cores)?;
     word(&mut section, "reserved_ports", &mut reserved.ports)?;
-    section.finish()
-}
-
-/// The name stands as a label, or in JSON as the one key of an object.
-fn plugins(settings: &mut Settings, mut section: Section) -> Result<(), Diagnostics> {
-    if let Some(name) = section.labels.first().cloned() {
-        return plugin(settings, &name, section);
-    }
-    for name in section.names() {
-        for inner in section.sections(&name)? {
-            plugin(settings, &name, inner)?;
-        }
-    }
-    section.finish()
-}
-
-fn plugin(settings: &mut Settings, name: &str, section: Section) -> Result<(), Diagnostics> {
-    match name {
-        "raw_exec" => raw_exec(&mut settings.raw_exec, section),
-        "mock_driver" => mock_driver(&mut settings.mock_driver, section),
-        _ => Err(section.wrong(format!("the driver \"{name}\" is not part of this build yet"))),
-    }
-}
-
-fn mock_driver(enabled: &mut bool, mut section: Section) -> Result<(), Diagnostics> {
-    for mut config in section.sections("config")? {
-        word(&mut config, "enabled", enabled)?;
-        config.finish()?;
-    }
-    section.finish()
-}
-
-fn raw_exec(raw_exec: &mut RawExecSettings, mut section: Section) -> Result<(), Diagnostics> {
-    for mut config in section.sections("config")? {
-        word(&mut config, "enabled", &mut raw_exec.enabled)?;
-        word(&mut config, "denied_host_uids", &mut raw_exec.denied_host_uids)?;
-        word(&mut config, "denied_host_gids", &mut raw_exec.denied_host_gids)?;
-        list(&mut config, "denied_envvars", &mut raw_exec.denied_envvars)?;
-        config.finish()?;
-    }
     section.finish()
 }

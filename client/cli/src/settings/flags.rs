@@ -9,7 +9,7 @@ use jobspec::config::Section;
 use server::gossip::Key;
 
 use super::word::Word;
-use super::{ServerSettings, Settings, cluster, decode, other_flags};
+use super::{ServerSettings, Settings, cluster, decode, other_flags, plugins};
 use crate::flags::{Args, Flag, switch, value};
 
 /// Most files that one directory may bring in.
@@ -57,7 +57,8 @@ pub fn read(args: &Args) -> anyhow::Result<Settings> {
             lay_over(&mut settings, file)?;
         }
     }
-    options(&mut settings);
+    let notes = plugins::read_options(&mut settings.plugins, &settings.client.options);
+    settings.notes.extend(notes);
     flags(&mut settings, args)?;
     other_flags::check(&mut settings, args)?;
     if settings.name.is_empty() {
@@ -96,16 +97,6 @@ fn lay_over(settings: &mut Settings, file: PathBuf) -> anyhow::Result<()> {
     lay(settings).map_err(|wrong| anyhow::anyhow!("Error loading configuration: {wrong}"))?;
     settings.files.push(file);
     Ok(())
-}
-
-/// The older spelling of driver settings.
-fn options(settings: &mut Settings) {
-    if let Some(enable) = settings.client.options.get("driver.raw_exec.enable") {
-        settings.raw_exec.enabled = api::go_bool(enable).unwrap_or(false);
-    }
-    for option in settings.client.options.keys().filter(|option| *option != "driver.raw_exec.enable") {
-        settings.notes.push(format!("client.options: \"{option}\" has no effect"));
-    }
 }
 
 fn flags(settings: &mut Settings, args: &Args) -> anyhow::Result<()> {
@@ -230,7 +221,7 @@ plugin "raw_exec" {
             (settings.client.reserved.cpu_mhz, settings.client.reserved.ports.as_str()),
             (500, "22,80")
         );
-        assert!(settings.raw_exec.enabled && settings.notes.is_empty());
+        assert!(settings.plugins["raw_exec"]["enabled"] == true && settings.notes.is_empty());
     }
 
     #[test]

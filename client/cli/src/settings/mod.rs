@@ -7,6 +7,7 @@ mod cluster;
 mod decode;
 mod flags;
 mod other_flags;
+mod plugins;
 mod refused;
 mod word;
 
@@ -50,9 +51,8 @@ pub struct Settings {
     pub leave_on_terminate: bool,
     pub leave_on_interrupt: bool,
     pub client: ClientSettings,
-    pub raw_exec: RawExecSettings,
-    /// A driver that only pretends, for trying things out. On in development agents.
-    pub mock_driver: bool,
+    /// The `config` of each `plugin` block, by driver.
+    pub plugins: node::driver::registry::PluginConfigs,
     /// What was said but makes no difference yet, for the operator to read.
     pub notes: Vec<String>,
     /// Files that were read, in order.
@@ -159,16 +159,6 @@ pub struct ReservedSettings {
     pub ports: String,
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct RawExecSettings {
-    pub enabled: bool,
-    /// User and group numbers that no task may run as, like `0,10-15`.
-    pub denied_host_uids: String,
-    pub denied_host_gids: String,
-    /// Patterns of variables that no task gets.
-    pub denied_envvars: Vec<String>,
-}
-
 impl Settings {
     /// What holds when nothing is said.
     pub fn plain() -> Settings {
@@ -203,8 +193,7 @@ impl Settings {
             leave_on_terminate: false,
             leave_on_interrupt: false,
             client: ClientSettings::plain(),
-            raw_exec: RawExecSettings::default(),
-            mock_driver: false,
+            plugins: BTreeMap::new(),
             notes: Vec::new(),
             files: Vec::new(),
         }
@@ -224,8 +213,7 @@ impl Settings {
         settings.client.gc_interval = Duration::from_secs(600);
         settings.client.gc_disk_usage_threshold = 99;
         settings.client.gc_inode_usage_threshold = 99;
-        settings.raw_exec.enabled = true;
-        settings.mock_driver = true;
+        settings.plugins = plugins::of_dev();
         settings
     }
 

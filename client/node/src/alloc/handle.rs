@@ -1,24 +1,22 @@
 //! An allocation as the rest of the agent sees it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::document::Allocation;
 use nix::sys::signal::Signal;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::board::Board;
-use crate::driver::{Meter, Usage};
 use crate::layout::AllocDir;
+use crate::task::states::TaskStates;
 
-/// What waits for one allocation at most; more is refused, or waits where it comes from.
+/// Commands that one allocation has not taken yet; more are rejected, or wait where they come from.
 pub const COMMANDS_MAX: usize = 32;
 
 pub type Reply = oneshot::Sender<Result<(), String>>;
 
-/// What an allocation can be told.
+/// What others can ask of an allocation.
 #[derive(Debug)]
-pub enum Command {
+pub enum AllocCommand {
     Update(Arc<Allocation>),
     /// None for all tasks that run; `revive` for all tasks, ended ones too.
     Restart {
@@ -39,11 +37,11 @@ pub enum Command {
     },
 }
 
-/// What is known of an allocation from outside.
+/// How far an allocation is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct AllocStatus {
     pub client_status: String,
-    /// All task loops have ended.
+    /// All tasks have ended for good, and the last hooks have run.
     pub done: bool,
     /// When that was seen, in nanoseconds; orders garbage collection.
     pub done_at: i64,
@@ -51,17 +49,17 @@ pub struct Facts {
 
 #[derive(Clone, Debug)]
 pub struct AllocHandle {
-    pub commands: mpsc::Sender<Command>,
-    pub facts: watch::Receiver<Facts>,
+    pub commands: mpsc::Sender<AllocCommand>,
+    pub status: watch::Receiver<AllocStatus>,
     pub alloc: watch::Receiver<Arc<Allocation>>,
-    pub board: Arc<Board>,
+    pub tasks: Arc<TaskStates>,
     pub dir: AllocDir,
 }
 
 impl AllocHandle {
     /// # Errors
-    /// In the words of the task, or when the allocation is busy or gone.
-    pub async fn ask(&self, command: impl FnOnce(Reply) -> Command) -> Result<(), String> {
+    /// The error of the task, or when the allocation is busy or gone.
+    pub async fn ask(&self, command: impl FnOnce(Reply) -> AllocCommand) -> Result<(), String> {
         let (reply, answer) = oneshot::channel();
         self.commands.try_send(command(reply)).map_err(|_| "the allocation is busy or gone".to_string())?;
         answer.await.unwrap_or_else(|_| Err("the allocation is gone".to_string()))
@@ -70,23 +68,12 @@ impl AllocHandle {
     /// Returns when the tasks have ended and everything is removed.
     pub async fn destroy(&self) {
         let (done, removed) = oneshot::channel();
-        if self.commands.send(Command::Destroy { done }).await.is_ok() {
+        if self.commands.send(AllocCommand::Destroy { done }).await.is_ok() {
             removed.await.ok();
         }
     }
 
     pub fn is_done(&self) -> bool {
-        self.facts.borrow().done
-    }
-
-    /// What each running task uses.
-    pub fn usage(&self) -> BTreeMap<String, Usage> {
-        let mut usage = BTreeMap::new();
-        for name in self.board.states().keys() {
-            if let Some(handle) = self.board.task(name).handle {
-                usage.insert(name.clone(), Meter::of(&handle).read());
-            }
-        }
-        usage
+        self.status.borrow().done
     }
 }

@@ -1,6 +1,6 @@
 //! Whether an allocation counts as healthy: for deployments, and for migrations off draining nodes.
 //!
-//! Judged by the states of its tasks. Checks of services are not run by this agent, so an allocation that has
+//! Decided from the states of its tasks. Checks of services are not run by this agent, so an allocation that has
 //! some is judged as if it had none.
 
 use base::{Duration, Time};
@@ -11,7 +11,7 @@ use crate::task::lifecycle::{Role, Roles, Stage, States};
 
 /// One allocation under observation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Watch {
+pub struct HealthCheck {
     min_healthy_time: Duration,
     healthy_deadline: Duration,
     until: Time,
@@ -26,9 +26,9 @@ pub enum Verdict {
     Unhealthy(Vec<(String, String)>),
 }
 
-impl Watch {
-    /// None for an allocation whose health is known already, or nobody asks about.
-    pub fn of(alloc: &Allocation, now: Time) -> Option<Watch> {
+impl HealthCheck {
+    /// None for an allocation whose health is known already or does not matter.
+    pub fn of(alloc: &Allocation, now: Time) -> Option<HealthCheck> {
         let known = alloc.deployment_status.as_ref().is_some_and(|status| status.healthy.is_some());
         let job = alloc.job.as_ref()?;
         if known || !matches!(job.kind.as_deref(), None | Some("service" | "system")) {
@@ -46,7 +46,7 @@ impl Watch {
             return None;
         }
         let healthy_deadline = deadline.map_or(Duration::from_secs(300), |span| span.0);
-        Some(Watch {
+        Some(HealthCheck {
             min_healthy_time: min_healthy_time.map_or(Duration::from_secs(10), |span| span.0),
             healthy_deadline,
             until: now.plus(healthy_deadline),
@@ -123,7 +123,7 @@ mod tests {
         Time::from_secs(1_000 + secs)
     }
 
-    fn watch() -> Watch {
+    fn watch() -> HealthCheck {
         let alloc: Allocation = serde_json::from_value(serde_json::json!({
             "TaskGroup": "g", "DeploymentID": "d",
             "Job": {"Type": "service", "TaskGroups": [{"Name": "g", "Update": {
@@ -131,7 +131,7 @@ mod tests {
             }}]}
         }))
         .unwrap();
-        Watch::of(&alloc, at(0)).unwrap()
+        HealthCheck::of(&alloc, at(0)).unwrap()
     }
 
     fn judge(tasks: &[(Stage, &str, bool, i64)], now: i64) -> Verdict {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_to_fail_has_its_words() {
+    fn each_way_to_fail_has_its_text() {
         use Stage::*;
         assert_eq!(judge(&[(Main, PENDING, false, 0)], 59), Verdict::Open(at(60)));
         let cases = [

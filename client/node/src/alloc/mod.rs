@@ -1,8 +1,8 @@
-//! One allocation: [`runner`] drives its tasks, [`board`] is where they write down what becomes of them.
+//! One allocation: [`runner`] starts and stops its tasks and reports what becomes of them; [`hooks`]
+//! are the steps around that.
 
-pub mod board;
 pub mod handle;
 pub mod health;
-mod migrate;
+pub mod hooks;
 pub mod runner;
 pub mod status;

@@ -6,7 +6,7 @@ use model::document::TaskState;
 
 use crate::task::events::{DEAD, PENDING, RUNNING};
 
-/// What the allocation as a whole is said to be: status and description.
+/// The client status of the allocation as a whole, and its description.
 pub fn of(states: &BTreeMap<String, TaskState>) -> (&'static str, &'static str) {
     let any = |wanted: &str| states.values().any(|state| state.state == wanted);
     if states.values().any(|state| state.failed) {
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_worst_or_liveliest_task_speaks_for_all() {
+    fn a_failed_task_decides_then_a_running_one_then_a_pending_one() {
         let cases: [(&[(&str, bool)], &str); 7] = [
             (&[], "pending"),
             (&[(PENDING, false), (DEAD, false)], "pending"),

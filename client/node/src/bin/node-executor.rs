@@ -1,5 +1,5 @@
 //! An executor and nothing else, for the tests of this crate; real agents re-execute their own program.
 
 fn main() -> std::process::ExitCode {
-    node::executor::main(std::env::args().skip(2))
+    executor::main(std::env::args().skip(2))
 }

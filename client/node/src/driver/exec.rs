@@ -1,15 +1,17 @@
-//! A command that is run inside a task: its three streams, its terminal if it has one, and its end.
+//! A command that is run inside a task: its three streams, its terminal if it has one, and its exit.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
+use executor::Exit;
 use futures_util::future::BoxFuture;
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{SpecialCodeIndex, Winsize};
-use tokio::io::{AsyncRead, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 
-use super::Exit;
+use super::RunningTask;
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -23,7 +25,7 @@ pub struct ExecConfig {
 /// Why a command was not run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExecError {
-    /// It cannot be run as it was asked for.
+    /// The request is wrong.
     #[error("{0}")]
     Refused(String),
     #[error("{0}")]
@@ -49,12 +51,64 @@ pub struct Exec {
     pub exit: BoxFuture<'static, Result<Exit, String>>,
 }
 
+/// What a command has written and how it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExecOutput {
+    /// The first [`OUTPUT_BYTES_MAX`] bytes, as of `stderr`.
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+    pub exit: Exit,
+}
+
+/// Output of a command that is kept by [`run_once`]; the rest is read and thrown away.
+pub const OUTPUT_BYTES_MAX: u64 = 64 * 1024;
+
+/// Runs a command inside a task to its end, without input.
+///
+/// # Errors
+/// When it cannot be run, or has not ended after `timeout`, which ends it.
+pub async fn run_once(
+    task: &dyn RunningTask,
+    command: Vec<String>,
+    timeout: Duration,
+) -> Result<ExecOutput, ExecError> {
+    let run = async {
+        let Exec { stdin, stdout, stderr, terminal: _, exit } =
+            task.exec(ExecConfig { command, tty: false }).await?;
+        drop(stdin);
+        let stderr = async {
+            match stderr {
+                Some(stderr) => collect(stderr).await,
+                None => Ok(Vec::new()),
+            }
+        };
+        let (stdout, stderr, exit) = tokio::join!(collect(stdout), stderr, exit);
+        let exit = exit.map_err(ExecError::Failed)?;
+        Ok(ExecOutput {
+            stdout: stdout.map_err(ExecError::failed)?,
+            stderr: stderr.map_err(ExecError::failed)?,
+            exit,
+        })
+    };
+    match tokio::time::timeout(timeout, run).await {
+        Ok(output) => output,
+        Err(_) => Err(ExecError::failed("the command did not end in time")),
+    }
+}
+
+async fn collect(mut from: Output) -> io::Result<Vec<u8>> {
+    let mut kept = Vec::new();
+    (&mut from).take(OUTPUT_BYTES_MAX).read_to_end(&mut kept).await?;
+    tokio::io::copy(&mut from, &mut tokio::io::sink()).await?;
+    Ok(kept)
+}
+
 /// Where a command reads from.
 pub enum Stdin {
     Pipe(pipe::Sender),
     Terminal(pipe::Sender),
     /// Nobody reads what is written.
-    Nowhere,
+    Discarded,
 }
 
 impl Stdin {
@@ -65,11 +119,11 @@ impl Stdin {
     pub async fn write(&mut self, data: &[u8]) -> io::Result<()> {
         match self {
             Stdin::Pipe(to) | Stdin::Terminal(to) => to.write_all(data).await,
-            Stdin::Nowhere => Ok(()),
+            Stdin::Discarded => Ok(()),
         }
     }
 
-    /// Nothing more comes. To a terminal that is said with the character that a user would type.
+    /// Nothing more comes. A terminal gets the character that a user would type.
     ///
     /// # Errors
     /// When nobody reads any more.
@@ -79,16 +133,16 @@ impl Stdin {
                 let code = end_of_file(&terminal)?;
                 terminal.write_all(&code).await
             }
-            Stdin::Pipe(_) | Stdin::Nowhere => Ok(()),
+            Stdin::Pipe(_) | Stdin::Discarded => Ok(()),
         }
     }
 }
 
-/// The ends of a command's streams that it gets.
-pub struct Theirs(pub [OwnedFd; 3]);
+/// The ends of a command's streams that the command gets.
+pub struct CommandEnds(pub [OwnedFd; 3]);
 
-/// The ends that stay here.
-pub struct Ours {
+/// The ends that the agent has.
+pub struct AgentEnds {
     pub stdin: Stdin,
     pub stdout: Output,
     pub stderr: Option<Output>,
@@ -97,44 +151,44 @@ pub struct Ours {
 
 /// # Errors
 /// When the system has no more of them.
-pub fn streams(tty: bool) -> io::Result<(Ours, Theirs)> {
+pub fn streams(tty: bool) -> io::Result<(AgentEnds, CommandEnds)> {
     if tty { terminal() } else { pipes() }
 }
 
-fn pipes() -> io::Result<(Ours, Theirs)> {
+fn pipes() -> io::Result<(AgentEnds, CommandEnds)> {
     let ((stdin, to), (from_out, stdout), (from_err, stderr)) = (io::pipe()?, io::pipe()?, io::pipe()?);
     let receiver =
         |pipe: io::PipeReader| Ok::<Output, io::Error>(Box::new(pipe::Receiver::from_owned_fd(pipe.into())?));
-    let ours = Ours {
+    let ours = AgentEnds {
         stdin: Stdin::Pipe(pipe::Sender::from_owned_fd(to.into())?),
         stdout: receiver(from_out)?,
         stderr: Some(receiver(from_err)?),
         terminal: None,
     };
-    Ok((ours, Theirs([stdin.into(), stdout.into(), stderr.into()])))
+    Ok((ours, CommandEnds([stdin.into(), stdout.into(), stderr.into()])))
 }
 
-fn terminal() -> io::Result<(Ours, Theirs)> {
+fn terminal() -> io::Result<(AgentEnds, CommandEnds)> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let master = openpt(flags)?;
     unlockpt(&master)?;
     let slave = ioctl_tiocgptpeer(&master, flags)?;
     rustix::io::ioctl_fionbio(&master, true)?;
     // A terminal is read and written like a pipe; that its reading fails at the end is an end all the same.
-    let ours = Ours {
+    let ours = AgentEnds {
         stdin: Stdin::Terminal(pipe::Sender::from_owned_fd_unchecked(master.try_clone()?)?),
         stdout: Box::new(pipe::Receiver::from_owned_fd_unchecked(master.try_clone()?)?),
         stderr: None,
         terminal: Some(Terminal(master)),
     };
-    Ok((ours, Theirs([slave.try_clone()?, slave.try_clone()?, slave])))
+    Ok((ours, CommandEnds([slave.try_clone()?, slave.try_clone()?, slave])))
 }
 
-/// A command's terminal as something to be set. It ends for the command when all our ends of it are dropped.
+/// A command's terminal, to change its size. It is closed for the command when all ends of the agent are dropped.
 pub struct Terminal(OwnedFd);
 
 impl Terminal {
-    /// Tells the command how large its window is now.
+    /// Sets the size of the command's window.
     ///
     /// # Errors
     /// When the terminal is gone.
@@ -144,7 +198,7 @@ impl Terminal {
     }
 }
 
-/// What says on a terminal that no more comes: twice, because within a line the first only sends that line off.
+/// The end of input on a terminal: twice, because within a line the first one only sends that line.
 fn end_of_file(terminal: &impl AsFd) -> io::Result<[u8; 2]> {
     let settings = rustix::termios::tcgetattr(terminal)?;
     Ok([settings.special_codes[SpecialCodeIndex::VEOF]; 2])

@@ -1,56 +1,178 @@
-//! What runs tasks. A driver starts one, finds it again after a restart of the agent, and stops it.
+//! What every driver does, and what the agent knows about drivers. The drivers themselves are in [`crate::drivers`].
+//!
+//! [`Driver`] starts tasks and finds them again after a restart of the agent; [`RunningTask`] is one of its tasks.
+//! [`registry`] holds the drivers that the configuration asks for, [`schema`] checks configuration blocks, and
+//! [`process`] is the shared part of all drivers whose tasks are processes below an executor.
 
-pub mod config;
 pub mod exec;
-pub mod mock;
-pub mod raw_exec;
+mod handle;
+pub mod process;
+pub mod registry;
+pub mod schema;
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 
-use model::document::{DriverInfo, Timestamp};
+use executor::Exit;
+use executor::spec::LogSpec;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream, StreamExt};
 use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::watch;
 
 pub use exec::{Exec, ExecConfig, ExecError};
+pub use handle::TaskHandle;
+pub use registry::Drivers;
+pub use schema::{Field, Schema, ValueType, Values};
 
-use crate::executor::spec::LogSpec;
 use crate::layout::TaskDir;
 
-/// How a task ended.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Exit {
-    /// 128 + the signal for a task that a signal ended.
-    pub code: i64,
-    pub signal: i64,
-    pub oom_killed: bool,
-    /// What went wrong, other than in the task itself.
-    pub error: Option<String>,
-}
+/// Starts and finds tasks. One object per driver of a node.
+pub trait Driver: Debug + Send + Sync {
+    /// The name that jobs use.
+    fn name(&self) -> &'static str;
 
-impl Exit {
-    pub fn is_success(&self) -> bool {
-        self.code == 0 && self.signal == 0 && self.error.is_none()
+    /// The key under which its handles are stored. It must never change: handles on disk carry it.
+    fn handle_key(&self) -> &'static str {
+        self.name()
     }
 
-    /// The end of a task that nobody saw.
-    pub fn lost(error: String) -> Exit {
-        Exit { code: -1, error: Some(error), ..Exit::default() }
+    fn capabilities(&self) -> Capabilities;
+
+    /// The keys of the `config` block of its tasks.
+    fn task_schema(&self) -> Schema;
+
+    /// Health and attributes: the first item at once, then one whenever something may have changed.
+    fn fingerprint(&self) -> BoxStream<'static, Fingerprint>;
+
+    /// Returns when the task runs.
+    ///
+    /// # Errors
+    /// When it does not; a recoverable error is tried again under the restart policy of the task.
+    fn start(&self, config: TaskConfig) -> BoxFuture<'_, Result<Started, StartError>>;
+
+    /// Finds the task of an earlier agent. `state` is what [`Started::state`] was.
+    ///
+    /// # Errors
+    /// When neither the task nor a record of its exit can be found.
+    fn recover<'a>(&'a self, state: &'a Value) -> BoxFuture<'a, Result<Arc<dyn RunningTask>, DriverError>>;
+
+    /// Removes what is left of a task. `force` also ends it if it still runs.
+    ///
+    /// # Errors
+    /// [`DriverError::StillRunning`] without `force`.
+    fn destroy<'a>(&'a self, state: &'a Value, force: bool) -> BoxFuture<'a, Result<(), DriverError>>;
+
+    /// Ends tasks that no stored handle names: an agent died after it had started them and before it stored them.
+    /// `known` are the handles of all drivers.
+    fn end_unknown<'a>(&'a self, _known: &'a [TaskHandle]) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    /// Messages about tasks while they start or run, such as the progress of a download.
+    fn events(&self) -> BoxStream<'static, DriverEvent> {
+        stream::pending().boxed()
     }
 }
 
-/// All that a driver needs to start one task once.
+/// One task that a driver has started or found again.
+pub trait RunningTask: Debug + Send + Sync {
+    /// Returns when the task has ended or its driver is lost; at once if that was so before.
+    fn wait(&self) -> BoxFuture<'_, Outcome>;
+
+    /// Asks with `signal` (`None`: the driver's default), kills after `grace`, and returns when the task has ended.
+    ///
+    /// # Errors
+    /// When the task could not be reached; it may still run.
+    fn stop(&self, signal: Option<Signal>, grace: Duration) -> BoxFuture<'_, Result<(), DriverError>>;
+
+    /// # Errors
+    /// When the task has ended or the driver rejects it.
+    fn signal(&self, signal: Signal) -> BoxFuture<'_, Result<(), DriverError>>;
+
+    fn inspect(&self) -> BoxFuture<'_, TaskStatus>;
+
+    /// What the task uses: the first item at once, then one after each interval. Ends with the task.
+    fn stats(&self, interval: Duration) -> BoxStream<'static, Usage>;
+
+    /// Runs a command inside the task with open streams; [`exec::run_once`] collects its output instead.
+    ///
+    /// # Errors
+    /// When the command cannot be run.
+    fn exec(&self, config: ExecConfig) -> BoxFuture<'_, Result<Exec, ExecError>>;
+}
+
+/// What tasks of a driver can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Signals can be sent to its tasks.
+    pub signals: bool,
+    /// Commands can be run inside its tasks.
+    pub exec: bool,
+    pub fs_isolation: FsIsolation,
+}
+
+/// What a task sees of the file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FsIsolation {
+    /// The host's.
+    None,
+    /// Its own directory as the root.
+    Chroot,
+    /// The one of its image.
+    Image,
+}
+
+/// What a driver reports about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fingerprint {
+    pub health: Health,
+    pub description: String,
+    /// Attributes of the node, such as `driver.raw_exec`.
+    pub attributes: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// The driver is not installed or is disabled.
+    Undetected,
+    Unhealthy,
+    Healthy,
+}
+
+impl Fingerprint {
+    pub fn healthy(attributes: impl IntoIterator<Item = (String, String)>) -> Fingerprint {
+        let attributes = attributes.into_iter().collect();
+        Fingerprint { health: Health::Healthy, description: "Healthy".to_string(), attributes }
+    }
+
+    pub fn undetected(description: &str) -> Fingerprint {
+        Fingerprint {
+            health: Health::Undetected,
+            description: description.to_string(),
+            attributes: BTreeMap::new(),
+        }
+    }
+
+    /// For drivers whose fingerprint never changes.
+    pub fn once(self) -> BoxStream<'static, Fingerprint> {
+        stream::iter([self]).boxed()
+    }
+}
+
+/// Everything a driver needs to start a task once.
 #[derive(Clone, Debug)]
 pub struct TaskConfig {
     pub alloc_id: String,
     pub task: String,
     /// 8 hex digits, new for each start.
     pub instance: String,
-    /// The job's `config` block with its texts replaced.
-    pub config: BTreeMap<String, Value>,
+    /// The job's `config` block, interpolated and checked against [`Driver::task_schema`].
+    pub config: Values,
     pub env: BTreeMap<String, String>,
     /// Empty for the driver's own choice.
     pub user: String,
@@ -60,14 +182,14 @@ pub struct TaskConfig {
     pub limits: Limits,
 }
 
-/// Where the two streams of a task go.
+/// Where the two output streams of a task are written.
 #[derive(Clone, Debug)]
 pub struct Logs {
     pub stdout: LogSpec,
     pub stderr: LogSpec,
 }
 
-/// What a task was granted. `memory_max_mb` 0 means none, -1 no hard limit.
+/// The resources of a task. `memory_max_mb` 0 means none, -1 no hard limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
     pub cpu_mhz: i64,
@@ -95,6 +217,26 @@ impl StartError {
     }
 }
 
+/// Why a driver could not do something with a task that was started.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DriverError {
+    #[error("unknown driver")]
+    UnknownDriver,
+    /// The handle is not one of this driver, or is damaged.
+    #[error("unreadable task handle: {0}")]
+    Handle(String),
+    #[error("the task still runs")]
+    StillRunning,
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl DriverError {
+    pub fn failed(error: impl std::fmt::Display) -> DriverError {
+        DriverError::Failed(error.to_string())
+    }
+}
+
 /// The network a driver gave a task, when it gave one of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DriverNetwork {
@@ -103,41 +245,31 @@ pub struct DriverNetwork {
     pub auto_advertise: bool,
 }
 
-/// What is stored to find a running task again. Older agents' handles must stay readable.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Handle {
-    RawExec(raw_exec::Handle),
-    Mock(Box<mock::Handle>),
-}
-
 /// A task that was started.
 #[derive(Debug)]
 pub struct Started {
-    pub handle: Handle,
-    pub running: Running,
+    pub task: Arc<dyn RunningTask>,
+    /// Stored by the agent, and given back to [`Driver::recover`] and [`Driver::destroy`]. Later releases must still
+    /// be able to read it: fields are only ever added.
+    pub state: Value,
     pub network: Option<DriverNetwork>,
 }
 
-/// What a running task came to.
+/// How the watch over a task ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Exited(Exit),
-    /// The driver died, the task may live: recover it by its handle.
+    /// The driver died, the task may live: recover it with its handle.
     DriverLost,
 }
 
-/// A running task under control.
-#[derive(Debug)]
-pub struct Running {
-    outcome: watch::Receiver<Option<Outcome>>,
-    control: Control,
-}
-
-#[derive(Debug)]
-enum Control {
-    RawExec(raw_exec::Link),
-    Mock(mock::Link),
+/// What [`RunningTask::inspect`] returns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskStatus {
+    /// None while the task runs.
+    pub outcome: Option<Outcome>,
+    /// What the driver knows about it besides, for people to read.
+    pub attributes: BTreeMap<String, String>,
 }
 
 /// What a task has used so far (CPU, in clock ticks) and uses now (memory, in bytes).
@@ -149,124 +281,33 @@ pub struct Usage {
     pub processes: u64,
 }
 
-impl Running {
-    /// Returns when the task has ended or its driver is lost; at once if that was so before.
-    pub async fn wait(&mut self) -> Outcome {
-        match self.outcome.wait_for(Option::is_some).await {
-            Ok(outcome) => outcome.clone().expect("waited until there is an outcome"),
-            Err(_) => Outcome::DriverLost,
-        }
-    }
+/// A message of a driver about one of its tasks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriverEvent {
+    pub alloc_id: String,
+    pub task: String,
+    pub message: String,
+}
 
-    /// Asks with `signal`, forces after `grace`, and returns when the task has ended.
-    ///
-    /// # Errors
-    /// When the task could not be told; it may still run.
-    pub async fn stop(&mut self, signal: Signal, grace: Duration) -> Result<Outcome, String> {
-        match &self.control {
-            Control::RawExec(link) => link.stop(signal, grace).await?,
-            Control::Mock(link) => link.stop(),
-        }
-        Ok(self.wait().await)
-    }
-
-    /// # Errors
-    /// The driver's words, when the task has ended or refuses.
-    pub async fn signal(&self, signal: Signal) -> Result<(), String> {
-        match &self.control {
-            Control::RawExec(link) => link.signal(signal).await,
-            Control::Mock(link) => link.signal(),
-        }
+/// The outcome of a task as a channel: for drivers that watch their tasks in the background.
+pub async fn outcome_of(mut outcome: watch::Receiver<Option<Outcome>>) -> Outcome {
+    match outcome.wait_for(Option::is_some).await {
+        Ok(outcome) => outcome.clone().expect("waited until there is an outcome"),
+        Err(_) => Outcome::DriverLost,
     }
 }
 
-/// Reads what a task uses.
-#[derive(Clone, Copy, Debug)]
-pub struct Meter(Option<i32>);
-
-impl Meter {
-    pub fn of(handle: &Handle) -> Meter {
-        match handle {
-            Handle::RawExec(handle) => Meter(raw_exec::executor_pid(handle)),
-            Handle::Mock(_) => Meter(None),
-        }
-    }
-
-    pub fn read(self) -> Usage {
-        self.0.map(raw_exec::usage).unwrap_or_default()
-    }
-}
-
-/// Which drivers this node has, and how they are set.
-#[derive(Debug)]
-pub struct Drivers {
-    pub raw_exec: raw_exec::RawExec,
-    /// None outside of tests and development.
-    pub mock: Option<mock::Mock>,
-}
-
-impl Drivers {
-    /// # Errors
-    /// When there is no such driver here, or it refuses, or fails.
-    pub async fn start(&self, driver: &str, config: TaskConfig) -> Result<Started, StartError> {
-        match (driver, &self.mock) {
-            ("raw_exec", _) => self.raw_exec.start(config).await,
-            ("mock_driver", Some(mock)) => mock.start(config).await,
-            _ => Err(StartError::fatal(format!("failed to get driver \"{driver}\": unknown driver"))),
-        }
-    }
-
-    /// Finds a task that an earlier agent started.
-    ///
-    /// # Errors
-    /// When neither the task nor the record of its end can be found.
-    pub async fn recover(&self, handle: &Handle) -> Result<Running, String> {
-        match (handle, &self.mock) {
-            (Handle::RawExec(handle), _) => raw_exec::recover(handle),
-            (Handle::Mock(handle), Some(mock)) => Ok(mock.recover(handle)),
-            (Handle::Mock(_), None) => Err("unknown driver".to_string()),
-        }
-    }
-
-    /// Runs a command inside a task.
-    ///
-    /// # Errors
-    /// When it cannot be run, or the driver fails.
-    pub async fn exec(&self, handle: &Handle, config: ExecConfig) -> Result<Exec, ExecError> {
-        match handle {
-            Handle::RawExec(handle) => raw_exec::exec(handle, config).await,
-            Handle::Mock(handle) => mock::run_command(handle),
-        }
-    }
-
-    /// Forgets a task that has ended, and ends one that was lost.
-    pub fn destroy(&self, handle: &Handle) {
-        match handle {
-            Handle::RawExec(handle) => raw_exec::destroy(handle),
-            Handle::Mock(_) => {}
-        }
-    }
-
-    /// Each driver by name, as the servers see it.
-    pub fn fingerprint(&self, now: base::Time) -> BTreeMap<String, DriverInfo> {
-        let info = |detected: bool, description: &str, attribute: (&str, &str)| DriverInfo {
-            attributes: detected
-                .then(|| (attribute.0.to_string(), attribute.1.to_string()))
-                .into_iter()
-                .collect(),
-            detected,
-            healthy: detected,
-            health_description: description.to_string(),
-            update_time: Timestamp::from(now),
-        };
-        let enabled = self.raw_exec.settings.enabled;
-        let raw_exec = info(enabled, if enabled { "Healthy" } else { "disabled" }, ("driver.raw_exec", "1"));
-        let mut drivers = BTreeMap::from([("raw_exec".to_string(), raw_exec)]);
-        if self.mock.is_some() {
-            drivers.insert("mock_driver".into(), info(true, "Healthy", ("driver.mock_driver", "1")));
-        }
-        drivers
-    }
+/// A stream of readings, the first at once, for as long as `read` returns some.
+pub fn sampled<T, F>(interval: Duration, read: F) -> BoxStream<'static, T>
+where
+    T: Send + 'static,
+    F: FnMut() -> Option<T> + Send + 'static,
+{
+    let next = move |(mut read, wait): (F, Duration)| async move {
+        tokio::time::sleep(wait).await;
+        Some((read()?, (read, interval)))
+    };
+    stream::unfold((read, Duration::ZERO), next).boxed()
 }
 
 /// The signal of this name, with or without `SIG`.

@@ -14,19 +14,19 @@ use super::{Frames, FsError};
 /// Content of one frame at most.
 const FRAME_BYTES: usize = 64 * 1024;
 
-/// How often a file is looked at for more.
+/// How often a file is checked for more content.
 pub const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A place in an open file.
 #[derive(Clone, Debug)]
 pub struct Cursor {
     pub file: Arc<File>,
-    /// As callers name it.
+    /// As callers wrote it.
     pub name: String,
     pub offset: u64,
 }
 
-/// The reader of the frames has gone; nobody is left to tell.
+/// The reader of the frames has disconnected.
 pub struct Gone;
 
 impl Cursor {
@@ -75,7 +75,7 @@ impl Cursor {
         read.map_err(|error| failed(&self.name, error))
     }
 
-    /// Tells that something happened to the file.
+    /// Sends an event of the file, such as its deletion.
     pub async fn send_event(&self, event: &str, to: &Frames) -> Result<(), Gone> {
         let frame = StreamFrame {
             offset: self.offset as i64,

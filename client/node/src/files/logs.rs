@@ -2,12 +2,12 @@
 
 use super::follow::{Cursor, LOOK_EVERY};
 use super::{Frames, FsError, Origin, Root};
-use crate::executor::rotate;
 use crate::layout::AllocDir;
+use executor::rotate;
 
 /// Which part of which stream.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct LogsRequest {
     pub task: String,
     /// `stdout` or `stderr`.
     pub stream: String,
@@ -18,7 +18,7 @@ pub struct Request {
 
 /// A stream that was found and may be read.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedLogs {
     dir: AllocDir,
     root: Root,
     stem: String,
@@ -28,8 +28,8 @@ pub struct Opened {
 }
 
 /// # Errors
-/// When there are no logs, or the request makes no sense.
-pub fn open(dir: &AllocDir, request: &Request) -> Result<Opened, FsError> {
+/// When there are no logs, or the request is invalid.
+pub fn open(dir: &AllocDir, request: &LogsRequest) -> Result<OpenedLogs, FsError> {
     if !matches!(request.stream.as_str(), "stdout" | "stderr") {
         return Err(FsError::Invalid("must provide log type (stdout/stderr)".to_string()));
     }
@@ -47,7 +47,7 @@ pub fn open(dir: &AllocDir, request: &Request) -> Result<Opened, FsError> {
         .ok_or_else(|| FsError::Missing(format!("log entry for task \"{}\" not found", request.task)))?;
     let mut cursor = open_index(&root, &stem, index)?;
     cursor.offset = offset;
-    Ok(Opened { dir: dir.clone(), root, stem, index, cursor, follow: request.follow })
+    Ok(OpenedLogs { dir: dir.clone(), root, stem, index, cursor, follow: request.follow })
 }
 
 fn indexes(dir: &AllocDir, stem: &str) -> Vec<u64> {
@@ -59,7 +59,7 @@ fn open_index(root: &Root, stem: &str, index: u64) -> Result<Cursor, FsError> {
     Ok(Cursor::new(root.open_file(&path)?, path, 0))
 }
 
-/// The file and the place in it that lie `offset` bytes into the concatenation of all, or before its end.
+/// The file and the place in it at `offset` bytes into the concatenation of all, or before its end.
 fn place(sizes: &[(u64, u64)], offset: u64, origin: Origin) -> Option<(u64, u64)> {
     let total: u64 = sizes.iter().map(|(_, size)| size).sum();
     let mut left = match origin {
@@ -76,8 +76,8 @@ fn place(sizes: &[(u64, u64)], offset: u64, origin: Origin) -> Option<(u64, u64)
     sizes.last().copied()
 }
 
-impl Opened {
-    /// Sends the stream; when following, until the reader leaves.
+impl OpenedLogs {
+    /// Sends the stream; when following, until the reader disconnects.
     ///
     /// # Errors
     /// When reading fails half-way.
@@ -124,8 +124,8 @@ mod tests {
         (base, dir)
     }
 
-    fn request(offset: i64, origin: Origin, follow: bool) -> Request {
-        Request { task: "web".into(), stream: "stdout".into(), offset, origin, follow }
+    fn request(offset: i64, origin: Origin, follow: bool) -> LogsRequest {
+        LogsRequest { task: "web".into(), stream: "stdout".into(), offset, origin, follow }
     }
 
     async fn text(frames: &mut mpsc::Receiver<api::StreamFrame>, wanted: usize) -> String {
@@ -137,7 +137,7 @@ mod tests {
         String::from_utf8(found).unwrap()
     }
 
-    fn send(opened: Opened) -> mpsc::Receiver<api::StreamFrame> {
+    fn send(opened: OpenedLogs) -> mpsc::Receiver<api::StreamFrame> {
         let (to, frames) = mpsc::channel(FRAMES_MAX);
         tokio::spawn(async move { opened.send(&to).await.unwrap() });
         frames
@@ -180,11 +180,11 @@ mod tests {
     }
 
     #[test]
-    fn missing_logs_are_told_from_wrong_requests() {
+    fn missing_logs_differ_from_wrong_requests() {
         let (_base, dir) = logs();
-        let other = Request { task: "db".into(), ..request(0, Origin::Start, false) };
+        let other = LogsRequest { task: "db".into(), ..request(0, Origin::Start, false) };
         assert_eq!(open(&dir, &other).unwrap_err().code(), 404);
-        let wrong = Request { stream: "stdin".into(), ..request(0, Origin::Start, false) };
+        let wrong = LogsRequest { stream: "stdin".into(), ..request(0, Origin::Start, false) };
         assert_eq!(open(&dir, &wrong).unwrap_err().code(), 400);
     }
 }

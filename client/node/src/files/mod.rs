@@ -1,6 +1,6 @@
 //! The files of an allocation, for those who may read them over the API.
 //!
-//! [`Root`] opens paths and lets none escape; [`stream`] and [`logs`] turn files into frames.
+//! [`Root`] opens paths, none outside of the allocation; [`stream`] and [`logs`] turn files into frames.
 
 mod follow;
 pub mod logs;

@@ -11,11 +11,11 @@ use rustix::io::Errno;
 
 use super::FsError;
 
-/// Looked at to tell what a file holds.
+/// Bytes that are read to find out what a file holds.
 const SNIFF_BYTES: usize = 512;
 
 /// The directory of one allocation as seen from outside. Every path is resolved by the kernel below it:
-/// `..` and links may move about inside and never lead out, whatever a task does in the meantime.
+/// `..` and links are followed inside of it and never out of it, whatever a task does in the meantime.
 #[derive(Debug)]
 pub struct Root {
     path: PathBuf,
@@ -47,10 +47,10 @@ impl Root {
         }
     }
 
-    /// Opens a file for reading. Secrets and directories are refused.
+    /// Opens a file for reading. Secrets and directories are rejected.
     ///
     /// # Errors
-    /// As [`FsError`] names them.
+    /// See [`FsError`].
     pub fn open_file(&self, path: &str) -> Result<File, FsError> {
         // A pipe that nobody writes to must not hold up the reader.
         let file = self.open_below(path, OFlags::RDONLY | OFlags::NONBLOCK)?;
@@ -72,7 +72,7 @@ impl Root {
     /// What a directory holds, by name.
     ///
     /// # Errors
-    /// As [`FsError`] names them.
+    /// See [`FsError`].
     pub fn list(&self, path: &str) -> Result<Vec<AllocFileInfo>, FsError> {
         let directory = self.open_below(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
         let entries = std::fs::read_dir(proc_path(&directory)).map_err(|error| failed(path, error))?;
@@ -90,7 +90,7 @@ impl Root {
     /// One file or directory, with a guess at what it contains.
     ///
     /// # Errors
-    /// As [`FsError`] names them.
+    /// See [`FsError`].
     pub fn stat(&self, path: &str) -> Result<AllocFileInfo, FsError> {
         let file = self.open_below(path, OFlags::PATH)?;
         let metadata = file.metadata().map_err(|error| failed(path, error))?;

@@ -7,7 +7,7 @@ use super::{Frames, FsError, Origin, Root};
 
 /// Which part of which file.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct StreamRequest {
     pub path: String,
     pub offset: i64,
     pub origin: Origin,
@@ -18,15 +18,15 @@ pub struct Request {
 
 /// A file that was found and may be read.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedFile {
     root: Root,
-    request: Request,
+    request: StreamRequest,
     cursor: Cursor,
 }
 
 /// # Errors
-/// When the file cannot be read, or the request makes no sense.
-pub fn open(root: Root, request: Request) -> Result<Opened, FsError> {
+/// When the file cannot be read, or the request is invalid.
+pub fn open(root: Root, request: StreamRequest) -> Result<OpenedFile, FsError> {
     if request.path.is_empty() {
         return Err(FsError::Invalid("must provide a file name".to_string()));
     }
@@ -42,11 +42,11 @@ pub fn open(root: Root, request: Request) -> Result<Opened, FsError> {
         Origin::Start => offset,
         Origin::End => cursor.size()?.saturating_sub(offset),
     };
-    Ok(Opened { root, request, cursor })
+    Ok(OpenedFile { root, request, cursor })
 }
 
-impl Opened {
-    /// Sends the file; when following, until the reader leaves or the file does.
+impl OpenedFile {
+    /// Sends the file; when following, until the reader disconnects or the file is removed.
     ///
     /// # Errors
     /// When reading fails half-way.
@@ -78,7 +78,7 @@ impl Opened {
         }
     }
 
-    /// True when the path leads to another file by now, or nowhere.
+    /// True when the path is another file by now, or none.
     fn is_deleted(&self) -> Result<bool, FsError> {
         let own = self.cursor.file.metadata();
         match (self.root.open_file(&self.request.path).map(|file| file.metadata()), own) {
@@ -98,11 +98,11 @@ mod tests {
     use super::*;
     use crate::files::FRAMES_MAX;
 
-    fn request(path: &str, offset: i64, origin: Origin, limit: i64, follow: bool) -> Request {
-        Request { path: path.into(), offset, origin, limit, follow }
+    fn request(path: &str, offset: i64, origin: Origin, limit: i64, follow: bool) -> StreamRequest {
+        StreamRequest { path: path.into(), offset, origin, limit, follow }
     }
 
-    async fn content(dir: &std::path::Path, request: Request) -> Vec<StreamFrame> {
+    async fn content(dir: &std::path::Path, request: StreamRequest) -> Vec<StreamFrame> {
         let (to, mut frames) = mpsc::channel(FRAMES_MAX);
         let opened = open(Root::open(dir).unwrap(), request).unwrap();
         tokio::spawn(async move { opened.send(&to).await.unwrap() });

@@ -2,19 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Attributes;
-use crate::driver::raw_exec::CGROUP_ROOT;
+use executor::cgroup;
 
-/// The group below which all groups of tasks lie.
+use super::Attributes;
+
+/// The parent of all groups of tasks.
 pub const PARENT: &str = "nomad.slice";
 
 /// Makes the parent of the tasks' groups, with the controllers that limits need. `None` where the host has
-/// other groups, or none for us: then tasks have no limits, and end by what the executor knows of them.
+/// other groups, or none for us: then tasks have no limits, and the executor ends them by their process numbers.
 pub fn prepare() -> Option<PathBuf> {
-    let root = Path::new(CGROUP_ROOT);
+    let root = Path::new(cgroup::ROOT);
     let available = std::fs::read_to_string(root.join("cgroup.controllers")).ok()?;
     let has = |name: &str| available.split_ascii_whitespace().any(|controller| controller == name);
-    if !(has("memory") && has("cpu") && nix::unistd::geteuid().is_root()) {
+    if !(has("memory") && has("cpu") && rustix::process::geteuid().is_root()) {
         return None;
     }
     let share = root.join(PARENT).join("share.slice");

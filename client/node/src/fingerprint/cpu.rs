@@ -1,14 +1,14 @@
-//! The processors: how many, how fast, and which of them may be given out.
+//! The processors: how many, how fast, and which of them the scheduler may use.
 
 use std::path::Path;
 
 use model::document::{List, NumaCore, NumaTopology};
 
 use super::Attributes;
-use crate::settings::Settings;
+use crate::settings::NodeSettings;
 use crate::task::environment::ranges;
 
-/// The speed of a core that tells nobody how fast it is.
+/// The speed of a core that does not report one.
 const GUESSED_MHZ: u64 = 1000;
 
 const CPUS: &str = "/sys/devices/system/cpu";
@@ -17,8 +17,8 @@ pub struct Totals {
     pub mhz: u64,
 }
 
-/// Each core with its place and speed.
-pub fn topology(settings: &Settings) -> NumaTopology {
+/// Each core with its socket, memory node and speed.
+pub fn topology(settings: &NodeSettings) -> NumaTopology {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let ids = parse_ranges(&read(&format!("{CPUS}/online")));
     let ids =
@@ -36,7 +36,7 @@ pub fn topology(settings: &Settings) -> NumaTopology {
     }
 }
 
-fn core(id: u16, measured: u64, nodes: &[(u8, Vec<u16>)], settings: &Settings) -> NumaCore {
+fn core(id: u16, measured: u64, nodes: &[(u8, Vec<u16>)], settings: &NodeSettings) -> NumaCore {
     let frequency =
         |file: &str| read(&format!("{CPUS}/cpu{id}/cpufreq/{file}")).parse::<u64>().unwrap_or(0) / 1000;
     let (base_speed, max_speed) = (frequency("base_frequency"), frequency("cpuinfo_max_freq"));
@@ -45,7 +45,7 @@ fn core(id: u16, measured: u64, nodes: &[(u8, Vec<u16>)], settings: &Settings) -
         socket_id: read(&format!("{CPUS}/cpu{id}/topology/physical_package_id")).parse().unwrap_or(0),
         node_id: nodes.iter().find(|(_, cores)| cores.contains(&id)).map_or(0, |(node, _)| *node),
         id,
-        // True is the performance grade: a second thread, or no word on who shares what.
+        // True is the performance grade: a second thread, or unknown sharing.
         grade: siblings.len() != 1,
         disable: settings.reserved.cores.contains(&id),
         base_speed,
@@ -54,7 +54,7 @@ fn core(id: u16, measured: u64, nodes: &[(u8, Vec<u16>)], settings: &Settings) -
     }
 }
 
-/// The speed that counts.
+/// The speed that the scheduler counts with.
 fn mhz(core: &NumaCore) -> u64 {
     [core.base_speed, core.max_speed, core.guess_speed].into_iter().find(|mhz| *mhz > 0).unwrap_or(0)
 }
@@ -76,7 +76,7 @@ fn distances(node: u8) -> List<u8> {
     if list.is_empty() { vec![10].into() } else { list.into() }
 }
 
-pub fn describe(topology: &NumaTopology, settings: &Settings, attributes: &mut Attributes) -> Totals {
+pub fn describe(topology: &NumaTopology, settings: &NodeSettings, attributes: &mut Attributes) -> Totals {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let mut set = |name: &str, value: String| attributes.insert(name.to_string(), value);
     if let Some(name) = field(&info, "model name") {

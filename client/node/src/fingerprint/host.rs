@@ -29,7 +29,7 @@ pub fn describe(attributes: &mut Attributes) {
     attributes.extend(given.map(|(name, value)| (name.to_string(), value)));
 }
 
-/// As Go names it, for job files say it so.
+/// As Go names it: constraints in job files compare with that.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -56,7 +56,7 @@ pub fn disk_bytes(path: &Path) -> u64 {
     rustix::fs::statvfs(path).map_or(0, |disk| disk.f_blocks * disk.f_frsize)
 }
 
-/// What is mounted where `path` lies.
+/// The volume that holds `path`.
 pub fn volume(path: &Path) -> String {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let mut best = ("", "");

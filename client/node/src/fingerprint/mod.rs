@@ -6,6 +6,7 @@ mod host;
 mod network;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use model::document::{
     Map, NetworkResource, Node, NodeCpuResources, NodeDiskResources, NodeMemoryResources,
@@ -13,32 +14,32 @@ use model::document::{
     NodeReservedNetworkResources, NodeReservedResources, NodeResources,
 };
 
-use crate::clock;
-use crate::driver::Drivers;
-use crate::identity::Identity;
-use crate::settings::Settings;
+use crate::identity::NodeIdentity;
+use crate::settings::NodeSettings;
 
-/// The release of the reference whose contract this agent keeps.
+/// The release of Nomad with which this agent is compatible.
 const NOMAD_VERSION: &str = "2.0.0";
 
 const MIB: u64 = 1024 * 1024;
 
 pub type Attributes = BTreeMap<String, String>;
 
-/// The node as it registers.
+/// The node as it registers, without its drivers.
 ///
 /// # Errors
 /// When there is no network interface to offer.
-pub fn node(settings: &Settings, identity: &Identity, drivers: &Drivers) -> Result<Node, String> {
+pub fn node(
+    settings: &NodeSettings,
+    identity: &NodeIdentity,
+    cgroup_parent: Option<&Path>,
+) -> Result<Node, String> {
     let mut attributes = Attributes::new();
     host::describe(&mut attributes);
-    cgroup::describe(drivers.raw_exec.cgroup_parent.as_deref(), &mut attributes);
+    cgroup::describe(cgroup_parent, &mut attributes);
     let network = network::find(&settings.network_interface)?;
     network::describe(&network, &mut attributes);
     versions(settings, &mut attributes);
     let resources = resources(settings, &network, &mut attributes);
-    let drivers = drivers.fingerprint(clock::now());
-    attributes.extend(drivers.values().flat_map(|driver| driver.attributes.0.clone()));
     let hostname = attributes.get("unique.hostname").cloned().unwrap_or_default();
     let named = |name: &String, or: &str| if name.is_empty() { or.to_string() } else { name.clone() };
     Ok(Node {
@@ -54,7 +55,6 @@ pub fn node(settings: &Settings, identity: &Identity, drivers: &Drivers) -> Resu
         meta: Map(settings.meta.clone()),
         node_resources: Some(resources),
         reserved_resources: Some(reserved(settings)),
-        drivers: Map(drivers),
         cgroup_parent: cgroup::PARENT.to_string(),
         node_max_allocs: i64::from(settings.node_max_allocs),
         scheduling_eligibility: if settings.default_ineligible { "ineligible" } else { "eligible" }
@@ -64,7 +64,7 @@ pub fn node(settings: &Settings, identity: &Identity, drivers: &Drivers) -> Resu
     })
 }
 
-fn versions(settings: &Settings, attributes: &mut Attributes) {
+fn versions(settings: &NodeSettings, attributes: &mut Attributes) {
     let address = settings.http_address.rsplit_once(':').map_or("", |(host, _)| host);
     for (name, value) in [
         ("nomad.version", NOMAD_VERSION),
@@ -82,7 +82,7 @@ fn versions(settings: &Settings, attributes: &mut Attributes) {
 }
 
 fn resources(
-    settings: &Settings,
+    settings: &NodeSettings,
     network: &network::Interface,
     attributes: &mut Attributes,
 ) -> NodeResources {
@@ -122,7 +122,7 @@ fn resources(
     }
 }
 
-fn reserved(settings: &Settings) -> NodeReservedResources {
+fn reserved(settings: &NodeSettings) -> NodeReservedResources {
     let own = &settings.reserved;
     NodeReservedResources {
         cpu: NodeReservedCpuResources {

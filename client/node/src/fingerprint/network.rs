@@ -6,7 +6,7 @@ use model::document::{List, NetworkResource, NodeNetworkAddress, NodeNetworkReso
 
 use super::Attributes;
 
-/// The speed of an interface that does not say.
+/// The speed of an interface that does not report one.
 const GUESSED_MBITS: i64 = 1000;
 
 #[derive(Clone, Debug, Default)]

@@ -1,10 +1,12 @@
-//! `Allocations.Exec`: a command inside a task, and the frames between it and whoever asked for it.
+//! `Allocations.Exec`: a command inside a task, and the frames between it and its caller.
 
 use std::future::Future;
 use std::io;
 use std::time::Duration;
 
 use api::{ExecData, ExecInput, ExecOutput, ExecResult};
+use executor::Exit;
+use model::document::Allocation;
 use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -13,20 +15,21 @@ use wire::{FrameReceiver, FrameSender, Frames, Opening, RpcError};
 
 use super::Endpoints;
 use crate::driver::exec::{Output, Stdin, Terminal};
-use crate::driver::{Exec, ExecConfig, ExecError, Exit};
+use crate::driver::{Exec, ExecConfig, ExecError};
 use crate::task::events::RUNNING;
+use crate::task::parts::TaskParts;
 
-/// Commands inside all tasks of this node at once; more are refused. Each holds a few descriptors here and two
+/// Commands inside all tasks of this node at once; more are rejected. Each holds a few descriptors here and two
 /// threads at the executor of its task.
 pub const EXECS_MAX: usize = 128;
 
 /// Output of one frame at most.
 const CHUNK_BYTES: usize = 32 * 1024;
 
-/// Pieces of input that wait for a command which does not read; then the caller waits too.
+/// Pieces of input that are held for a command which does not read; then the caller waits too.
 const INPUT_MAX: usize = 8;
 
-/// How long output may still come after the command ended: somebody it started may hold the stream open.
+/// How long output may still come after the command ended: a process that it started may hold the stream open.
 const OUTPUT_LINGER: Duration = Duration::from_secs(2);
 
 /// Most output that is passed on after the end of the command. More than a pipe holds, so nothing of its own is
@@ -59,20 +62,30 @@ impl Endpoints {
         if request.cmd.first().is_none_or(String::is_empty) {
             return refused(400, "command is not present".to_string());
         }
-        let Some(state) = alloc.board.state(&task) else {
+        let Some(state) = alloc.tasks.state(&task) else {
             return refused(400, format!("unknown task name \"{task}\""));
         };
-        let handle = alloc.board.task(&task).handle.filter(|_| state.state == RUNNING);
-        let Some(handle) = handle else { return refused(404, format!("task \"{task}\" is not running.")) };
+        let running = alloc.tasks.running(&task).filter(|_| state.state == RUNNING);
+        let Some(running) = running else { return refused(404, format!("task \"{task}\" is not running.")) };
         let config = ExecConfig { command: request.cmd.0, tty: request.tty };
-        self.local.context.drivers.exec(&handle, config).await.map_err(|error| {
+        let driver = driver_of(&alloc.alloc.borrow(), &task);
+        let exec = async {
+            self.local.context.drivers.check_exec(&driver)?;
+            running.exec(config).await
+        };
+        exec.await.map_err(|error| {
             let code = if matches!(error, ExecError::Refused(_)) { 400 } else { 500 };
             StreamFrameWrapper::failure(code, error.to_string())
         })
     }
 }
 
-/// Passes frames on until the command has ended or its caller has left, which ends the command.
+/// The name of the driver of a task.
+fn driver_of(alloc: &Allocation, task: &str) -> String {
+    TaskParts::find(alloc, task).map_or(String::new(), |parts| parts.task.driver.clone())
+}
+
+/// Passes frames on until the command has ended or its caller has disconnected, which ends the command.
 async fn relay(frames: Frames, exec: Exec) -> Result<(), RpcError> {
     let (mut to, from) = frames.split();
     let gone = to.peer_gone();
@@ -95,7 +108,7 @@ async fn relay(frames: Frames, exec: Exec) -> Result<(), RpcError> {
     to.finish().await
 }
 
-/// Gives the command what its caller says, until the caller leaves.
+/// Passes the input of the caller to the command, until the caller disconnects.
 async fn take_input(
     mut from: FrameReceiver,
     stdin: Stdin,
@@ -116,7 +129,7 @@ async fn take_input(
             if let Some(pieces) = &pieces
                 && !data.0.is_empty()
             {
-                // A command that reads no more is not an error of who writes.
+                // A command that reads no more is not an error of its caller.
                 pieces.send(data.0).await.ok();
             }
             if close {
@@ -165,7 +178,7 @@ impl Outputs<'_> {
         let (mut out, mut err) = (vec![0; CHUNK_BYTES], vec![0; CHUNK_BYTES]);
         loop {
             tokio::select! {
-                // What the command has said comes before that it is over.
+                // Output is sent before the exit.
                 biased;
                 read = read(&mut self.stdout, &mut out) => self.send_stdout(read, &out).await?,
                 read = read(&mut self.stderr, &mut err) => self.send_stderr(read, &err).await?,

@@ -1,7 +1,7 @@
-//! What servers may ask of this node, over the connection the node has made.
+//! Calls of the servers to this node, over the connection that the node has made.
 //!
-//! Who may ask what was judged by the server before it asked: only servers reach these methods, and the node
-//! trusts its servers with more than this.
+//! The server has authorised the caller before: only servers reach these methods, and the node trusts its servers
+//! with more than this.
 
 use std::time::Duration;
 
@@ -19,28 +19,28 @@ use wire::messages::{
 use wire::{Connection, Frames, Handler, Opening, RpcError};
 
 use super::exec::EXECS_MAX;
-use crate::alloc::handle::{AllocHandle, Command};
+use crate::alloc::handle::{AllocCommand, AllocHandle};
 use crate::files::{self, FRAMES_MAX, FsError, Origin, Root, logs, stream};
-use crate::{Local, driver, stats};
+use crate::{LocalNode, driver, stats};
 
-/// A reader hears something at least this often, so that it knows that we live.
+/// A reader gets a frame at least this often, so that it knows that the node is alive.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// Answers the servers.
 #[derive(Debug)]
 pub struct Endpoints {
-    pub(super) local: Local,
-    /// Places for commands inside tasks.
+    pub(super) local: LocalNode,
+    /// Limits the commands that run inside tasks.
     pub(super) execs: Semaphore,
 }
 
 impl Endpoints {
-    pub fn new(local: Local) -> Endpoints {
+    pub fn new(local: LocalNode) -> Endpoints {
         Endpoints { local, execs: Semaphore::new(EXECS_MAX) }
     }
 
     pub(super) fn alloc(&self, id: &str) -> Result<AllocHandle, String> {
-        let missing = || match self.local.allocs.is_settled(id) {
+        let missing = || match self.local.allocs.is_inactive(id) {
             true => format!("state for allocation {id} not found on client"),
             false => format!("Unknown allocation \"{id}\""),
         };
@@ -52,7 +52,7 @@ impl Endpoints {
             return Err("cannot restart all tasks and a single task".to_string());
         }
         let (task, revive) = (some(request.task_name), request.all_tasks);
-        self.alloc(&request.alloc_id)?.ask(|reply| Command::Restart { task, revive, reply }).await?;
+        self.alloc(&request.alloc_id)?.ask(|reply| AllocCommand::Restart { task, revive, reply }).await?;
         Ok(GenericResponse::default())
     }
 
@@ -61,7 +61,7 @@ impl Endpoints {
         let name = if request.signal.is_empty() { "SIGKILL".to_string() } else { request.signal };
         let signal = driver::signal_named(&name).ok_or_else(|| format!("invalid signal: \"{name}\""))?;
         let task = some(request.task);
-        alloc.ask(|reply| Command::Signal { task, signal, name, reply }).await?;
+        alloc.ask(|reply| AllocCommand::Signal { task, signal, name, reply }).await?;
         Ok(GenericResponse::default())
     }
 
@@ -74,7 +74,7 @@ impl Endpoints {
         }
     }
 
-    /// Tasks with a schedule are refused here, so no schedule holds one back.
+    /// Tasks with a schedule are rejected here, so no schedule holds one back.
     fn pause_state(&self, request: &AllocPauseRequest) -> Result<AllocGetPauseResponse, String> {
         self.check_task(request)?;
         Ok(AllocGetPauseResponse::default())
@@ -91,7 +91,7 @@ impl Endpoints {
 
     fn check_task(&self, request: &AllocPauseRequest) -> Result<(), String> {
         let (alloc, task) = (self.alloc(&request.alloc_id)?, &request.task);
-        if task.is_empty() || alloc.board.state(task).is_some() {
+        if task.is_empty() || alloc.tasks.state(task).is_some() {
             return Ok(());
         }
         Err(format!("RPC Error:: 400,unknown task name \"{task}\""))
@@ -131,10 +131,10 @@ impl Endpoints {
         }
     }
 
-    fn open_file(&self, request: &FsStreamRequest) -> Result<stream::Opened, StreamFrameWrapper> {
+    fn open_file(&self, request: &FsStreamRequest) -> Result<stream::OpenedFile, StreamFrameWrapper> {
         let alloc = self.alloc(&request.alloc_id).map_err(|text| StreamFrameWrapper::failure(404, text))?;
-        let open = || -> Result<stream::Opened, FsError> {
-            let wanted = stream::Request {
+        let open = || -> Result<stream::OpenedFile, FsError> {
+            let wanted = stream::StreamRequest {
                 path: request.path.clone(),
                 offset: request.offset,
                 origin: request.origin.parse()?,
@@ -159,13 +159,13 @@ impl Endpoints {
         }
     }
 
-    fn open_logs(&self, request: &FsLogsRequest) -> Result<logs::Opened, StreamFrameWrapper> {
+    fn open_logs(&self, request: &FsLogsRequest) -> Result<logs::OpenedLogs, StreamFrameWrapper> {
         let alloc = self.alloc(&request.alloc_id).map_err(|text| StreamFrameWrapper::failure(404, text))?;
         let task = request.task.clone();
         if task.is_empty() {
             return Err(StreamFrameWrapper::failure(400, "must provide task name"));
         }
-        match alloc.board.state(&task) {
+        match alloc.tasks.state(&task) {
             None => return Err(StreamFrameWrapper::failure(400, format!("unknown task name \"{task}\""))),
             Some(state) if state.started_at.is_zero() => {
                 let text = format!("task \"{task}\" not started yet. No logs available");
@@ -175,11 +175,11 @@ impl Endpoints {
         }
         let origin: Origin = request.origin.parse().map_err(failure)?;
         let (stream, offset, follow) = (request.log_type.clone(), request.offset, request.follow);
-        logs::open(&alloc.dir, &logs::Request { task, stream, offset, origin, follow }).map_err(failure)
+        logs::open(&alloc.dir, &logs::LogsRequest { task, stream, offset, origin, follow }).map_err(failure)
     }
 }
 
-/// Passes frames on until the reading ends or the reader leaves.
+/// Passes frames on until the reading ends or the reader disconnects.
 async fn send(
     frames: Frames,
     reading: impl Future<Output = Result<(), FsError>>,
@@ -187,7 +187,7 @@ async fn send(
     plain: bool,
 ) -> Result<(), RpcError> {
     let (mut to, mut from) = frames.split();
-    // The file is open: whoever waits may be told so before there is anything to read.
+    // The file is open: the caller gets to know that before there is anything to read.
     to.send(&StreamFrameWrapper::default()).await?;
     let mut reading = std::pin::pin!(reading);
     let mut ended = None;
@@ -201,7 +201,7 @@ async fn send(
             () = tokio::time::sleep(HEARTBEAT), if !plain => {
                 to.send(&StreamFrameWrapper::content(b"{}".to_vec())).await?;
             }
-            // A reader says nothing more; what comes is its end.
+            // A reader sends nothing more; what is received is the end of its connection.
             _ = from.receive_raw() => return Ok(()),
         }
     }
@@ -227,7 +227,7 @@ fn failure(error: FsError) -> StreamFrameWrapper {
     StreamFrameWrapper::failure(error.code(), error.to_string())
 }
 
-/// For calls about what an allocation left, which may have been cleared away.
+/// For calls about the files of an allocation, which may have been garbage collected.
 fn not_found(text: String) -> String {
     format!("RPC Error:: 404,{text}")
 }
@@ -265,7 +265,7 @@ impl Handler for Endpoints {
                 self.local.allocs.collect_all().await;
                 encode(Ok(GenericResponse::default()))
             }
-            // Service checks are not run here, so there is nothing to tell.
+            // Service checks are not run here, so there are no results.
             method::ALLOCATIONS_CHECKS => {
                 let request: AllocSpecificRequest = decode(&body)?;
                 encode(self.alloc(&request.alloc_id).map(|_| AllocChecksResponse::default()))
@@ -276,7 +276,7 @@ impl Handler for Endpoints {
             method::NODE_META_APPLY => {
                 let request: NodeMetaApplyRequest = decode(&body)?;
                 let changed = self.local.context.change_meta(request.meta.0).map(|()| self.meta());
-                encode(changed.map_err(|text| format!("RPC Error:: 400,{text}")))
+                encode(changed.map_err(|error| format!("RPC Error:: 400,{error}")))
             }
             method::CLIENT_STATS => {
                 let host_stats = Some(stats::of_host(&self.local.context).await);

@@ -20,23 +20,23 @@ use wire::messages::{
 use wire::{Connection, Limits, RpcError};
 
 use super::Endpoints;
-use crate::Local;
+use crate::LocalNode;
 use crate::clock::{self, jitter};
-use crate::server::{Assigned, Lease, Server, ServerError};
+use crate::server::{Assigned, Lease, ServerClient, ServerError};
 
-/// How long a server may take to answer the telephone.
+/// How long a server may take to accept a connection.
 const DIAL_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long a server may take to answer a call that waits for nothing.
+/// How long a server may take to answer a call that does not block.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// How long an election is waited out within one call.
+/// How long one call is retried during an election.
 const HOLD: Duration = Duration::from_secs(5);
 
-/// How long a server is asked to wait for news; it adds up to a sixteenth.
+/// How long a blocking query may wait for a change; the server adds up to a sixteenth.
 const NEWS_WITHIN: Duration = Duration::from_secs(5 * 60);
 
-/// Server addresses kept at most; a cluster has a handful.
+/// Most server addresses that are remembered; a cluster has a handful.
 const SERVERS_MAX: usize = 64;
 
 /// The servers of the region. The head of the list is used until it fails.
@@ -48,14 +48,14 @@ pub struct WireServers {
     configured: Vec<String>,
     list: Mutex<VecDeque<String>>,
     connection: AsyncMutex<Option<Connection>>,
-    /// Until the servers know this node, its secret proves nothing to them.
+    /// Whether the servers know this node: before that its secret proves nothing.
     known: AtomicBool,
     rng: Mutex<Rng>,
 }
 
 impl WireServers {
-    /// `servers` are `host:port` texts; they are asked in a random order. Nothing is dialed yet.
-    pub fn new(local: Local, servers: Vec<String>) -> Arc<WireServers> {
+    /// `servers` are `host:port` texts; they are used in a random order. Nothing is connected yet.
+    pub fn new(local: LocalNode, servers: Vec<String>) -> Arc<WireServers> {
         let node = local.context.node();
         let mut rng = Rng::stream(clock::seed(), "servers");
         let mut shuffled: Vec<(u64, String)> =
@@ -90,7 +90,7 @@ impl WireServers {
         }
     }
 
-    /// One call, held over an election.
+    /// One call, retried during an election.
     async fn call<Q, A>(&self, method: &str, request: &Q, within: Duration) -> Result<A, ServerError>
     where
         Q: Serialize + Sync,
@@ -116,7 +116,7 @@ impl WireServers {
         let connection = self.connect().await?;
         match connection.call(method, request, within).await {
             Ok(answer) => Ok(answer),
-            Err(RpcError::Remote(text)) => Err(refusal(text)),
+            Err(RpcError::Remote(text)) => Err(error_of(text)),
             Err(error) => {
                 self.fail(&connection).await;
                 Err(ServerError::Unreachable(error.to_string()))
@@ -158,7 +158,7 @@ impl WireServers {
         Err(last)
     }
 
-    /// Lets go of a connection that failed, and of its server for now.
+    /// Drops a connection that failed, and moves its server to the tail.
     async fn fail(&self, connection: &Connection) {
         let mut held = self.connection.lock().await;
         if held.as_ref().is_some_and(|held| held.is_same(connection)) {
@@ -189,8 +189,8 @@ impl WireServers {
         });
     }
 
-    /// The cluster says which servers it has; the one in use stays the head.
-    fn learn(&self, answer: &NodeUpdateResponse) {
+    /// Takes the list of servers from an answer; the one in use stays the head.
+    fn remember_servers(&self, answer: &NodeUpdateResponse) {
         let advertised = answer.servers.iter().map(|server| &server.rpc_advertise_addr);
         let advertised: Vec<&String> = advertised.filter(|addr| !addr.is_empty()).take(SERVERS_MAX).collect();
         if advertised.is_empty() {
@@ -206,7 +206,7 @@ impl WireServers {
 
     fn lease(&self, answer: &NodeUpdateResponse) -> Lease {
         self.known.store(true, Ordering::Relaxed);
-        self.learn(answer);
+        self.remember_servers(answer);
         Lease {
             ttl: answer.heartbeat_ttl.to_std().max(Duration::from_secs(1)),
             eligibility: answer.scheduling_eligibility.clone(),
@@ -214,8 +214,8 @@ impl WireServers {
     }
 }
 
-/// What the servers' words mean; these phrases are the contract.
-fn refusal(text: String) -> ServerError {
+/// What an error of the servers means; Nomad's node RPC distinguishes them by these texts only.
+fn error_of(text: String) -> ServerError {
     let says = |phrase: &str| text.to_lowercase().contains(phrase);
     if says("node not found") || says("node secret id does not match") {
         ServerError::NodeUnknown(text)
@@ -226,7 +226,7 @@ fn refusal(text: String) -> ServerError {
     }
 }
 
-impl Server for WireServers {
+impl ServerClient for WireServers {
     async fn register(&self, node: &Node) -> Result<Lease, ServerError> {
         let request = NodeRegisterRequest { node: node.clone(), write: self.write(), ..Default::default() };
         let answer = self.call(method::NODE_REGISTER, &request, ANSWER_WITHIN).await?;
@@ -262,7 +262,7 @@ impl Server for WireServers {
         let within = NEWS_WITHIN + NEWS_WITHIN / 16 + ANSWER_WITHIN;
         let answer: AllocsGetResponse = self.call(method::ALLOC_GET_ALLOCS, &request, within).await?;
         let allocs = answer.allocs.0.into_iter().map(|placed| placed.alloc);
-        // Servers of the reference put only this node's own allocations there; others would be a mix-up.
+        // Nomad's servers put only this node's own allocations there; others would be a mix-up.
         let own = allocs.filter(|alloc| alloc.node_id.is_empty() || alloc.node_id == self.node_id);
         Ok((own.collect(), answer.meta.index))
     }

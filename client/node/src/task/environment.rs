@@ -1,10 +1,12 @@
 //! The environment of a task, and the variables its texts may name.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use model::document::{Allocation, Job, Map, Node, PortMapping, Task, TaskGroup};
 use serde_json::Value;
 
+use crate::driver::FsIsolation;
 use crate::layout::{AllocDir, TaskDir};
 
 /// What the environment is made of.
@@ -18,19 +20,21 @@ pub struct Sources<'a> {
     pub region: &'a str,
     pub alloc_dir: &'a AllocDir,
     pub task_dir: &'a TaskDir,
+    /// What the task sees of the file system.
+    pub isolation: FsIsolation,
     /// What the task inherits from the agent; everything else overrides it.
     pub inherited: &'a BTreeMap<String, String>,
 }
 
 /// The environment of one start of a task.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Environment {
     pub variables: BTreeMap<String, String>,
     /// `node.*`, `attr.*` and `meta.*`: usable in texts, not handed to the process.
     node: BTreeMap<String, String>,
 }
 
-/// Names of the agent's own variables that no task inherits.
+/// Variables of the agent that no task inherits: credentials.
 const DENIED: [&str; 18] = [
     "CONSUL_TOKEN",
     "CONSUL_HTTP_TOKEN",
@@ -97,7 +101,7 @@ impl Environment {
         self.expand(text, false)
     }
 
-    /// A driver's configuration with all its texts replaced; `$${` stands for a literal `${` there.
+    /// A driver's configuration with all its texts replaced; `$${` becomes a literal `${` there.
     pub fn replace_config(&self, config: &Map<String, Value>) -> BTreeMap<String, Value> {
         config.iter().map(|(key, value)| (key.clone(), self.replace_value(value))).collect()
     }
@@ -177,10 +181,14 @@ fn alloc_index(name: &str) -> Option<u64> {
 }
 
 fn directories(variables: &mut BTreeMap<String, String>, sources: &Sources<'_>) {
-    let (shared, dir) = (sources.alloc_dir.shared(), sources.task_dir);
-    for (name, path) in
-        [("NOMAD_ALLOC_DIR", &shared), ("NOMAD_TASK_DIR", &dir.local), ("NOMAD_SECRETS_DIR", &dir.secrets)]
-    {
+    let paths = match sources.isolation {
+        FsIsolation::None => {
+            [sources.alloc_dir.shared(), sources.task_dir.local.clone(), sources.task_dir.secrets.clone()]
+        }
+        // As the task sees them below its own root.
+        FsIsolation::Chroot | FsIsolation::Image => ["/alloc", "/local", "/secrets"].map(PathBuf::from),
+    };
+    for (name, path) in ["NOMAD_ALLOC_DIR", "NOMAD_TASK_DIR", "NOMAD_SECRETS_DIR"].into_iter().zip(paths) {
         variables.insert(name.to_string(), path.display().to_string());
     }
 }
@@ -340,12 +348,13 @@ mod tests {
             region: "global",
             alloc_dir: &alloc_dir,
             task_dir: &alloc_dir.task(&task.name),
+            isolation: FsIsolation::None,
             inherited: &inherited,
         })
     }
 
     #[test]
-    fn a_task_learns_who_and_where_it_is() {
+    fn a_task_gets_its_identity_and_its_directories() {
         let env = environment(
             serde_json::json!({
                 "Name": "api.web[3]", "JobID": "api", "TaskGroup": "web", "Namespace": "default",

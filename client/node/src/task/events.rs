@@ -1,12 +1,12 @@
-//! What happened to a task, in the words that people and tools read.
+//! The events of a task, with the texts that people and tools read.
 
 use base::{Duration, Time};
 use model::document::{Map, TaskEvent, TaskState, Timestamp};
 
 use super::restart::WITHIN_POLICY;
-use crate::driver::Exit;
+use executor::Exit;
 
-/// Most events kept for one task; the oldest leave first.
+/// Most events of one task; the oldest are dropped first.
 pub const EVENTS_MAX: usize = 10;
 
 pub const PENDING: &str = "pending";
@@ -72,6 +72,11 @@ pub fn driver_failure(error: &str) -> TaskEvent {
     TaskEvent { driver_error: error.into(), ..event("Driver Failure", error, details) }
 }
 
+pub fn driver_message(message: &str) -> TaskEvent {
+    let details = [("driver_message", message.to_string())];
+    TaskEvent { driver_message: message.into(), ..event("Driver", message, details) }
+}
+
 pub fn started() -> TaskEvent {
     event("Started", "Task started by client", [])
 }
@@ -130,13 +135,13 @@ pub fn signaling(signal: &str, reason: &str) -> TaskEvent {
     }
 }
 
-/// Why a task is told to stop, as far as its events are concerned.
+/// Why a task must stop, as far as its events are concerned.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum KillReason {
     /// The allocation is stopped: nothing more to say.
     #[default]
     Stopped,
-    /// The text stands in the `Killing` event.
+    /// The text is in the `Killing` event.
     Because(String),
     SiblingFailed(String),
     LeaderDead,
@@ -145,7 +150,7 @@ pub enum KillReason {
     Setup(String),
 }
 
-/// The event that says why, before the one that says how.
+/// The event with the reason, before the one with the signal.
 pub fn kill_reason(reason: &KillReason) -> Option<TaskEvent> {
     match reason {
         KillReason::Stopped | KillReason::Because(_) => None,
@@ -218,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_events_leave_first() {
+    fn the_oldest_events_are_dropped_first() {
         let mut state = TaskState::default();
         for code in 0..15 {
             append(&mut state, terminated(&Exit { code, ..Exit::default() }), Time::from_secs(code));

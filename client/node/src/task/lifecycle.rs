@@ -6,7 +6,7 @@ use model::document::{Task, TaskState};
 
 use super::events::{DEAD, KillReason, PENDING, RUNNING};
 
-/// When, in the life of the allocation, a task has its turn.
+/// When a task runs in the life of its allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
     Prestart,
@@ -15,7 +15,7 @@ pub enum Stage {
     Poststop,
 }
 
-/// The part a task plays among its siblings.
+/// The role of a task among its siblings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Role {
     pub stage: Stage,
@@ -77,7 +77,7 @@ impl Coordinator {
         self.phase = Phase::Init;
     }
 
-    /// Goes forward until the states of the tasks hold it.
+    /// Moves forward as far as the states of the tasks allow.
     pub fn advance(&mut self, roles: &Roles, states: &States) {
         let bodies_dead = all(roles, states, |role| role.stage != Stage::Poststop, is_dead);
         let has_body = roles.values().any(|role| role.stage != Stage::Poststop);

@@ -4,7 +4,7 @@ use base::{Duration, Rng, Time};
 use model::document::{Job, RestartPolicy, Task};
 
 use super::lifecycle::{Role, Stage};
-use crate::driver::Exit;
+use executor::Exit;
 
 /// What happens when the attempts of one interval are used up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,7 +24,7 @@ pub struct Policy {
     pub on_success: bool,
 }
 
-/// Why the task stands still.
+/// Why the task does not run.
 #[derive(Clone, Copy, Debug)]
 pub enum Cause<'a> {
     Killed,
@@ -49,7 +49,7 @@ pub enum Decision {
     },
 }
 
-/// The reason that needs no mention: it is what everybody expects.
+/// The usual reason, which events do not repeat.
 pub const WITHIN_POLICY: &str = "Restart within policy";
 
 /// Counts the restarts of one task.

@@ -1,72 +1,44 @@
 //! The life of one task: wait for its turn, start, wait for its end, decide, and again.
+//!
+//! What is done around a start and an end is in the list of [`hooks`]; this loop only runs it, starts the driver and
+//! decides what follows.
 
+mod stopping;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::Rng;
+use executor::Exit;
 use model::document::Allocation;
 use nix::sys::signal::Signal;
-use tokio::sync::{mpsc, oneshot, watch};
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
 
-use super::environment::{Environment, Sources};
-use super::events::{self, DEAD, KillReason, PENDING, RUNNING};
-use super::lifecycle::Role;
-use super::prestart::{self, HookError, Parts};
+use super::events::{self, DEAD, PENDING, RUNNING};
+use super::hooks::{StartRequest, TaskContext, TaskHooks};
+use super::parts::TaskParts;
+use super::requests::TaskRequest;
 use super::restart::{Cause, Decision, Policy, Tracker};
-use crate::alloc::board::Board;
 use crate::clock;
-use crate::context::Context;
-use crate::driver::{Exit, Outcome, Running, StartError, TaskConfig, signal_named};
-use crate::layout::AllocDir;
+use crate::driver::{DriverError, Limits, Outcome, RunningTask, StartError, TaskConfig, Values};
 
-/// How often a driver is told to stop a task that it fails to stop.
-const STOP_TRIES: u32 = 5;
-
-/// The order to end for good. It stands once it is given.
-#[derive(Clone, Debug, Default)]
-pub struct Kill {
-    pub reason: KillReason,
-    /// The task's `shutdown_delay` is not waited for.
-    pub at_once: bool,
-}
-
-/// What others may ask of a running task.
-#[derive(Debug)]
-pub enum Request {
-    /// `revive` also starts a task that has ended.
-    Restart {
-        reason: String,
-        revive: bool,
-        reply: oneshot::Sender<Result<(), String>>,
-    },
-    Signal {
-        signal: Signal,
-        name: String,
-        reply: oneshot::Sender<Result<(), String>>,
-    },
-}
-
-/// What one task is run with. All senders are held by the allocation.
+/// The loop of one task. All senders of its channels are held by the allocation.
 #[derive(Debug)]
 pub struct TaskRunner {
-    pub context: Arc<Context>,
-    pub alloc_dir: AllocDir,
-    pub board: Arc<Board>,
-    pub name: String,
-    pub role: Role,
-    /// The newest version of the allocation.
-    pub alloc: watch::Receiver<Arc<Allocation>>,
+    pub task: TaskContext,
+    pub hooks: TaskHooks,
     /// True while the task may start.
     pub gate: watch::Receiver<bool>,
-    pub kill: watch::Receiver<Option<Kill>>,
-    pub requests: mpsc::Receiver<Request>,
+    pub requests: mpsc::Receiver<TaskRequest>,
 }
 
-/// Why a task stands still.
+/// Why a task does not run.
 #[derive(Debug)]
 enum Stop {
     Killed,
-    Asked,
+    RestartRequested,
     StartFailed { recoverable: bool },
     Exited(Exit),
 }
@@ -78,7 +50,8 @@ struct Shutdown;
 enum Happened {
     Ended(Outcome),
     Killed,
-    Asked(Request),
+    Requested(TaskRequest),
+    Updated,
 }
 
 /// What ended a wait.
@@ -90,69 +63,81 @@ enum Waited {
 impl TaskRunner {
     /// Returns when the task will never run again, or the agent stops.
     pub async fn run(mut self) {
-        // Either way all that must be remembered has been written down.
-        let _ = self.live().await;
+        // When the agent stops, everything that must survive is stored already, and the hooks are left as they are.
+        if self.live().await.is_ok() {
+            self.hooks.stop(&self.task).await;
+        }
     }
 
     async fn live(&mut self) -> Result<(), Shutdown> {
-        let rng = Rng::stream(self.context.seed, &format!("{}/{}", self.alloc.borrow().id, self.name));
+        let stream = format!("{}/{}", self.task.alloc.borrow().id, self.task.name);
+        let rng = Rng::stream(self.task.context.seed, &stream);
         let mut tracker = Tracker::new(self.policy(), rng);
         let mut recovered = self.recover().await?;
+        if recovered.is_some() {
+            self.hooks.restored(&self.task).await;
+        }
         loop {
             if recovered.is_some() || !self.is_dead() {
                 let stop = self.attempt(recovered.take()).await?;
                 tracker.set_policy(self.policy());
-                if self.settle(stop, &mut tracker).await? {
+                if self.restart_after(stop, &mut tracker).await? {
                     continue;
                 }
-                self.board.enter(&self.name, DEAD);
+                self.task.tasks.enter(&self.task.name, DEAD);
             }
-            if !self.rest().await? {
+            if !self.wait_for_revival().await? {
                 return Ok(());
             }
         }
     }
 
     fn policy(&self) -> Policy {
-        let alloc = self.alloc.borrow();
-        match Parts::find(&alloc, &self.name) {
-            Some(parts) => Policy::of(parts.job, parts.group.restart_policy.as_ref(), parts.task, self.role),
-            None => Policy::of(&Default::default(), None, &Default::default(), self.role),
+        let alloc = self.task.alloc.borrow();
+        let role = self.task.role;
+        match TaskParts::find(&alloc, &self.task.name) {
+            Some(parts) => Policy::of(parts.job, parts.group.restart_policy.as_ref(), parts.task, role),
+            None => Policy::of(&Default::default(), None, &Default::default(), role),
         }
     }
 
     fn is_dead(&self) -> bool {
-        self.board.state(&self.name).is_some_and(|state| state.state == DEAD)
+        self.task.tasks.state(&self.task.name).is_some_and(|state| state.state == DEAD)
     }
 
     /// Finds the task of an earlier agent. A task that cannot be found again starts anew, but not before a
-    /// server was heard: it may want the task elsewhere by now.
-    async fn recover(&mut self) -> Result<Option<Running>, Shutdown> {
-        let Some(handle) = self.board.task(&self.name).handle else { return Ok(None) };
-        match self.context.drivers.recover(&handle).await {
-            Ok(running) => return Ok(Some(running)),
-            Err(error) => tracing::warn!(task = self.name, error, "a task was not found again"),
+    /// server was reached: it may want the task elsewhere by now.
+    async fn recover(&mut self) -> Result<Option<Arc<dyn RunningTask>>, Shutdown> {
+        let (context, tasks, name) = (&self.task.context, &self.task.tasks, &self.task.name);
+        let Some(handle) = tasks.task(name).handle else { return Ok(None) };
+        match context.drivers.recover(&handle).await {
+            Ok(running) => {
+                tasks.set_running(name, Arc::clone(&running));
+                return Ok(Some(running));
+            }
+            Err(error) => tracing::warn!(task = name, %error, "a task was not found again"),
         }
-        self.board.change(&self.name, |stored| {
+        tasks.change(name, |stored| {
             stored.handle = None;
             events::append(&mut stored.state, events::failed_restoring(), clock::now());
             events::enter(&mut stored.state, PENDING, clock::now());
         });
-        self.context.drivers.destroy(&handle);
-        let mut contacted = self.context.contacted.subscribe();
+        tasks.set_ended(name);
+        context.drivers.destroy(&handle).await;
+        let (mut contacted, mut kill) = (context.contacted.subscribe(), self.task.kill.clone());
         tokio::select! {
             _ = contacted.wait_for(|contacted| *contacted) => Ok(None),
-            _ = self.kill.wait_for(Option::is_some) => Ok(None),
-            () = self.context.shutdown.cancelled() => Err(Shutdown),
+            _ = kill.wait_for(Option::is_some) => Ok(None),
+            () = context.shutdown.cancelled() => Err(Shutdown),
         }
     }
 
     /// One start to one end.
-    async fn attempt(&mut self, recovered: Option<Running>) -> Result<Stop, Shutdown> {
+    async fn attempt(&mut self, recovered: Option<Arc<dyn RunningTask>>) -> Result<Stop, Shutdown> {
         let running = match recovered {
             Some(running) => running,
             None => {
-                self.board.enter(&self.name, PENDING);
+                self.task.tasks.enter(&self.task.name, PENDING);
                 if let Waited::Killed = self.wait_for_turn().await? {
                     return Ok(self.killed_while_idle());
                 }
@@ -166,209 +151,135 @@ impl TaskRunner {
     }
 
     async fn wait_for_turn(&mut self) -> Result<Waited, Shutdown> {
+        let mut kill = self.task.kill.clone();
         loop {
             tokio::select! {
                 biased;
-                _ = self.kill.wait_for(Option::is_some) => return Ok(Waited::Killed),
-                () = self.context.shutdown.cancelled() => return Err(Shutdown),
+                _ = kill.wait_for(Option::is_some) => return Ok(Waited::Killed),
+                () = self.task.context.shutdown.cancelled() => return Err(Shutdown),
                 _ = self.gate.wait_for(|open| *open) => return Ok(Waited::Done),
                 Some(request) = self.requests.recv() => answer_idle(request),
             }
         }
     }
 
-    async fn start(&mut self) -> Result<Running, Stop> {
-        let alloc = Arc::clone(&self.alloc.borrow());
-        let Some(parts) = Parts::find(&alloc, &self.name) else {
-            self.board.add_event(&self.name, events::setup_failure("update missing task"));
+    async fn start(&mut self) -> Result<Arc<dyn RunningTask>, Stop> {
+        let name = self.task.name.clone();
+        // Versions from here on are updates of what is started now.
+        self.task.alloc.mark_unchanged();
+        let alloc = self.task.alloc();
+        let Some(parts) = TaskParts::find(&alloc, &name) else {
+            self.task.tasks.add_event(&name, events::setup_failure("update missing task"));
             return Err(Stop::StartFailed { recoverable: false });
         };
-        let config = self.prepare(&alloc, parts).map_err(|error| {
-            self.board.add_event(&self.name, events::hook_failed(&error.to_string()));
-            Stop::StartFailed { recoverable: false }
+        let start = self.hooks.prestart(&self.task).await.map_err(|error| {
+            self.task.tasks.add_event(&name, events::hook_failed(&error.to_string()));
+            Stop::StartFailed { recoverable: error.recoverable }
         })?;
-        let started = self.context.drivers.start(&parts.task.driver, config).await.map_err(|error| {
+        let (config, block) = self.task_config(start, parts);
+        let started = self.task.context.drivers.start(&parts.task.driver, config, block).await;
+        let started = started.map_err(|error| {
             let (event, recoverable) = match &error {
                 StartError::Invalid(text) => (events::failed_validation(text), false),
                 StartError::Failed { message, recoverable } => {
                     (events::driver_failure(message), *recoverable)
                 }
             };
-            self.board.add_event(&self.name, event);
+            self.task.tasks.add_event(&name, event);
             Stop::StartFailed { recoverable }
         })?;
-        self.board.change(&self.name, |stored| {
-            stored.handle = Some(started.handle);
-            stored.network = started.network;
+        self.task.tasks.set_running(&name, Arc::clone(&started.task));
+        self.task.tasks.change(&name, |stored| {
+            stored.handle = Some(started.handle.clone());
+            stored.network = started.network.clone();
             events::append(&mut stored.state, events::started(), clock::now());
             events::enter(&mut stored.state, RUNNING, clock::now());
         });
-        Ok(started.running)
+        self.hooks.poststart(&self.task).await;
+        Ok(started.task)
     }
 
-    /// Everything that comes before the driver.
-    fn prepare(&self, alloc: &Allocation, parts: Parts<'_>) -> Result<TaskConfig, HookError> {
-        prestart::unsupported(parts.task)?;
-        self.board.add_event(&self.name, events::building_directory());
-        let dir = self.alloc_dir.build_task(&self.name);
-        let dir = dir.map_err(|error| HookError { hook: "task_dir", message: error.to_string() })?;
-        prestart::write_payload(parts, &dir)?;
-        let node = self.context.node();
-        let environment = Environment::build(&Sources {
-            alloc,
-            job: parts.job,
-            group: parts.group,
-            task: parts.task,
-            node: &node,
-            region: &self.context.settings.region,
-            alloc_dir: &self.alloc_dir,
-            task_dir: &dir,
-            inherited: &self.context.inherited,
-        });
-        Ok(TaskConfig {
-            alloc_id: alloc.id.clone(),
-            task: self.name.clone(),
+    /// What the driver needs, and the `config` block that it still has to check.
+    fn task_config(
+        &self,
+        start: StartRequest,
+        parts: TaskParts<'_>,
+    ) -> (TaskConfig, BTreeMap<String, Value>) {
+        let environment = start.environment;
+        let block = environment.replace_config(&parts.task.config);
+        let config = TaskConfig {
+            alloc_id: start.alloc.id.clone(),
+            task: self.task.name.clone(),
             instance: format!("{:08x}", clock::seed() as u32),
-            config: environment.replace_config(&parts.task.config),
+            config: Values::default(),
             user: environment.replace(&parts.task.user),
-            logs: prestart::logs(parts.task, &self.alloc_dir),
-            limits: prestart::limits(alloc, &self.name),
+            logs: start.logs,
+            limits: limits(&start.alloc, &self.task.name),
             env: environment.variables,
-            dir,
-        })
+            dir: start.dir,
+        };
+        (config, block)
     }
 
     /// Stays with a running task until it has ended.
-    async fn supervise(&mut self, mut running: Running) -> Result<Stop, Shutdown> {
+    async fn supervise(&mut self, mut running: Arc<dyn RunningTask>) -> Result<Stop, Shutdown> {
+        let (mut kill, mut alloc) = (self.task.kill.clone(), self.task.alloc.clone());
         loop {
             let happened = tokio::select! {
                 outcome = running.wait() => Happened::Ended(outcome),
-                _ = self.kill.wait_for(Option::is_some) => Happened::Killed,
-                Some(request) = self.requests.recv() => Happened::Asked(request),
-                () = self.context.shutdown.cancelled() => return Err(Shutdown),
+                _ = kill.wait_for(Option::is_some) => Happened::Killed,
+                Some(request) = self.requests.recv() => Happened::Requested(request),
+                () = self.task.context.shutdown.cancelled() => return Err(Shutdown),
+                Ok(()) = alloc.changed() => Happened::Updated,
             };
             match happened {
-                Happened::Ended(Outcome::Exited(exit)) => return Ok(self.ended(exit)),
+                Happened::Ended(Outcome::Exited(exit)) => return Ok(self.ended(exit).await),
                 Happened::Ended(Outcome::DriverLost) => match self.recover().await? {
                     Some(found) => running = found,
-                    None => return Ok(Stop::Asked),
+                    None => return Ok(Stop::RestartRequested),
                 },
-                Happened::Killed => return Ok(self.end(running).await),
-                Happened::Asked(Request::Signal { signal, name, reply }) => {
-                    self.board.add_event(&self.name, events::signaling(&name, ""));
-                    reply.send(running.signal(signal).await).ok();
+                Happened::Killed => return Ok(self.end(&*running).await),
+                Happened::Requested(TaskRequest::Signal { signal, name, reply }) => {
+                    self.task.tasks.add_event(&self.task.name, events::signaling(&name, ""));
+                    reply.send(self.send_signal(&*running, signal).await).ok();
                 }
-                Happened::Asked(Request::Restart { reason, reply, .. }) => {
-                    self.board.add_event(&self.name, events::restart_signaled(&reason));
+                Happened::Requested(TaskRequest::Restart { reason, reply, .. }) => {
+                    self.task.tasks.add_event(&self.task.name, events::restart_signaled(&reason));
                     reply.send(Ok(())).ok();
-                    self.stop(&mut running).await.ok();
-                    return Ok(Stop::Asked);
+                    self.stop(&*running).await.ok();
+                    return Ok(Stop::RestartRequested);
                 }
+                Happened::Updated => self.hooks.update(&self.task).await,
             }
         }
     }
 
-    /// Writes down an end, and forgets the way to what has ended.
-    fn ended(&self, exit: Exit) -> Stop {
-        let mut handle = None;
-        self.board.change(&self.name, |stored| {
-            handle = stored.handle.take();
-            events::append(&mut stored.state, events::terminated(&exit), clock::now());
-        });
-        if let Some(handle) = handle {
-            self.context.drivers.destroy(&handle);
-        }
-        Stop::Exited(exit)
+    async fn send_signal(&self, running: &dyn RunningTask, signal: Signal) -> Result<(), String> {
+        let alloc = self.task.alloc();
+        let driver = TaskParts::find(&alloc, &self.task.name).map_or("", |parts| parts.task.driver.as_str());
+        let sent = async {
+            self.task.context.drivers.check_signals(driver)?;
+            running.signal(signal).await
+        };
+        sent.await.map_err(|error: DriverError| error.to_string())
     }
 
-    fn kill_order(&self) -> Kill {
-        self.kill.borrow().clone().unwrap_or_default()
-    }
-
-    /// Ends a running task because it was told to.
-    async fn end(&mut self, mut running: Running) -> Stop {
-        let kill = self.kill_order();
-        self.announce_end(&kill);
-        let delay = self.shutdown_delay();
-        if !delay.is_zero() && kill.at_once {
-            self.board.add_event(&self.name, events::skipping_shutdown_delay(delay.into()));
-        } else if !delay.is_zero() {
-            self.board.add_event(&self.name, events::waiting_for_shutdown_delay(delay.into()));
-            tokio::select! {
-                () = tokio::time::sleep(delay) => {}
-                _ = running.wait() => {}
-                _ = self.kill.wait_for(|kill| kill.as_ref().is_some_and(|kill| kill.at_once)) => {}
-            }
-        }
-        let error = self.stop(&mut running).await.err();
-        self.board.add_event(&self.name, events::killed(error.as_deref()));
-        Stop::Killed
-    }
-
-    fn announce_end(&self, kill: &Kill) {
-        let (_, timeout) = self.kill_manner();
-        if let Some(event) = events::kill_reason(&kill.reason) {
-            self.board.add_event(&self.name, event);
-        }
-        self.board.add_event(&self.name, events::killing(&kill.reason, timeout.into()));
-    }
-
-    fn killed_while_idle(&self) -> Stop {
-        self.announce_end(&self.kill_order());
-        self.board.add_event(&self.name, events::killed(None));
-        Stop::Killed
-    }
-
-    /// Stops the task and writes down its end; tries again while the driver fails.
-    async fn stop(&self, running: &mut Running) -> Result<(), String> {
-        let (signal, grace) = self.kill_manner();
-        let mut pause = Duration::from_secs(5);
-        for tried in 1.. {
-            match running.stop(signal, grace).await {
-                Ok(Outcome::Exited(exit)) => {
-                    self.ended(exit);
-                    return Ok(());
-                }
-                Ok(Outcome::DriverLost) => return Err("the driver was lost".to_string()),
-                Err(error) if tried == STOP_TRIES => return Err(error),
-                Err(error) => tracing::warn!(task = self.name, error, "a task was not stopped"),
-            }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 4).min(Duration::from_secs(120));
-        }
-        unreachable!("the loop returns at its last try")
-    }
-
-    /// The signal that asks the task to end, and how long it then has.
-    fn kill_manner(&self) -> (Signal, Duration) {
-        let alloc = self.alloc.borrow();
-        let task = Parts::find(&alloc, &self.name).map(|parts| parts.task);
-        let signal = task.and_then(|task| signal_named(&task.kill_signal)).unwrap_or(Signal::SIGINT);
-        let timeout = task.and_then(|task| task.kill_timeout).map_or(Duration::from_secs(5), |t| t.to_std());
-        (signal, timeout.min(self.context.settings.max_kill_timeout))
-    }
-
-    fn shutdown_delay(&self) -> Duration {
-        let alloc = self.alloc.borrow();
-        Parts::find(&alloc, &self.name).map_or(Duration::ZERO, |parts| parts.task.shutdown_delay.to_std())
-    }
-
-    /// Decides what follows a stop; true when the task shall start again, after the pause it takes.
-    async fn settle(&mut self, stop: Stop, tracker: &mut Tracker) -> Result<bool, Shutdown> {
+    /// Decides what follows a stop; true when the task is to be started again, after the delay of its policy.
+    async fn restart_after(&mut self, stop: Stop, tracker: &mut Tracker) -> Result<bool, Shutdown> {
         let cause = match &stop {
             Stop::Killed => Cause::Killed,
-            Stop::Asked => Cause::Asked,
+            Stop::RestartRequested => Cause::Asked,
             Stop::StartFailed { recoverable } => Cause::StartFailed { recoverable: *recoverable },
             Stop::Exited(exit) => Cause::Exited(exit),
         };
         match tracker.decide(cause, clock::now()) {
             Decision::Killed | Decision::Finished => Ok(false),
             Decision::GiveUp(reason) => {
-                self.board.add_event(&self.name, events::not_restarting(&reason));
+                self.task.tasks.add_event(&self.task.name, events::not_restarting(&reason));
                 Ok(false)
             }
             Decision::Restart { after, reason } => {
-                self.board.change(&self.name, |stored| {
+                self.task.tasks.change(&self.task.name, |stored| {
                     events::append(&mut stored.state, events::restarting(after, reason), clock::now());
                     events::enter(&mut stored.state, PENDING, clock::now());
                 });
@@ -385,11 +296,12 @@ impl TaskRunner {
 
     async fn pause(&mut self, span: Duration) -> Result<Waited, Shutdown> {
         let until = tokio::time::Instant::now() + span;
+        let mut kill = self.task.kill.clone();
         loop {
             tokio::select! {
                 biased;
-                _ = self.kill.wait_for(Option::is_some) => return Ok(Waited::Killed),
-                () = self.context.shutdown.cancelled() => return Err(Shutdown),
+                _ = kill.wait_for(Option::is_some) => return Ok(Waited::Killed),
+                () = self.task.context.shutdown.cancelled() => return Err(Shutdown),
                 () = tokio::time::sleep_until(until) => return Ok(Waited::Done),
                 Some(request) = self.requests.recv() => answer_idle(request),
             }
@@ -397,21 +309,16 @@ impl TaskRunner {
     }
 
     /// A dead task waits to be released, or revived; true for the latter.
-    async fn rest(&mut self) -> Result<bool, Shutdown> {
+    async fn wait_for_revival(&mut self) -> Result<bool, Shutdown> {
+        let mut kill = self.task.kill.clone();
         loop {
             tokio::select! {
                 biased;
-                _ = self.kill.wait_for(Option::is_some) => return Ok(false),
-                () = self.context.shutdown.cancelled() => return Err(Shutdown),
+                _ = kill.wait_for(Option::is_some) => return Ok(false),
+                () = self.task.context.shutdown.cancelled() => return Err(Shutdown),
                 Some(request) = self.requests.recv() => match request {
-                    Request::Restart { reason, revive: true, reply } => {
-                        self.board.change(&self.name, |stored| {
-                            let now = clock::now();
-                            events::append(&mut stored.state, events::restart_signaled(&reason), now);
-                            events::enter(&mut stored.state, PENDING, now);
-                            stored.state.finished_at = Default::default();
-                            stored.state.failed = false;
-                        });
+                    TaskRequest::Restart { reason, revive: true, reply } => {
+                        self.revive(&reason);
                         reply.send(Ok(())).ok();
                         return Ok(true);
                     }
@@ -420,15 +327,34 @@ impl TaskRunner {
             }
         }
     }
+
+    fn revive(&self, reason: &str) {
+        self.task.tasks.change(&self.task.name, |stored| {
+            let now = clock::now();
+            events::append(&mut stored.state, events::restart_signaled(reason), now);
+            events::enter(&mut stored.state, PENDING, now);
+            stored.state.finished_at = Default::default();
+            stored.state.failed = false;
+        });
+    }
 }
 
-/// A task that is not running cannot be signalled or restarted; one that is about to start is as good as
+fn limits(alloc: &Allocation, task: &str) -> Limits {
+    let granted = alloc.allocated_resources.as_ref().and_then(|granted| granted.tasks.get(task));
+    granted.map_or(Limits::default(), |granted| Limits {
+        cpu_mhz: granted.cpu.cpu_shares,
+        memory_mb: granted.memory.memory_mb,
+        memory_max_mb: granted.memory.memory_max_mb,
+    })
+}
+
+/// A task that does not run cannot be signalled or restarted; one that is about to start is as good as
 /// revived.
-fn answer_idle(request: Request) {
+fn answer_idle(request: TaskRequest) {
     let not_running = || Err("Task not running".to_string());
     match request {
-        Request::Restart { revive: true, reply, .. } => reply.send(Ok(())).ok(),
-        Request::Restart { revive: false, reply, .. } => reply.send(not_running()).ok(),
-        Request::Signal { reply, .. } => reply.send(not_running()).ok(),
+        TaskRequest::Restart { revive: true, reply, .. } => reply.send(Ok(())).ok(),
+        TaskRequest::Restart { revive: false, reply, .. } => reply.send(not_running()).ok(),
+        TaskRequest::Signal { reply, .. } => reply.send(not_running()).ok(),
     };
 }

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_blocks_are_refused() {
+    fn damaged_blocks_are_rejected() {
         let cases: [&[u8]; 7] = [
             b"",
             b"\x05\x10hell",

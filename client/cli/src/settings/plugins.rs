@@ -1,0 +1,119 @@
+//! The `plugin` blocks: each driver says which keys its own has.
+
+use std::collections::BTreeMap;
+
+use base::Duration;
+use jobspec::Diagnostics;
+use jobspec::config::Section;
+use node::driver::registry::PluginConfigs;
+use node::driver::{Field, ValueType};
+use node::drivers::{BUILTIN, builtin};
+use serde_json::Value;
+
+use super::decode::list;
+use super::word::{maybe, refuse};
+
+/// What a development agent has without any configuration.
+pub fn of_dev() -> PluginConfigs {
+    let config =
+        |pairs: &[(&str, bool)]| pairs.iter().map(|(key, on)| (key.to_string(), Value::from(*on))).collect();
+    BUILTIN.iter().map(|driver| (driver.name.to_string(), config(driver.dev_config))).collect()
+}
+
+/// Reads a `plugin` block. The name stands as a label, or in JSON as the one key of an object.
+///
+/// # Errors
+/// What is unknown or of a wrong type, with its position.
+pub fn read(plugins: &mut PluginConfigs, mut section: Section) -> Result<(), Diagnostics> {
+    if let Some(name) = section.labels.first().cloned() {
+        return plugin(plugins, &name, section);
+    }
+    for name in section.names() {
+        for inner in section.sections(&name)? {
+            plugin(plugins, &name, inner)?;
+        }
+    }
+    section.finish()
+}
+
+fn plugin(plugins: &mut PluginConfigs, name: &str, mut section: Section) -> Result<(), Diagnostics> {
+    let Some(driver) = builtin(name) else {
+        return Err(section.wrong(format!("the driver \"{name}\" is not part of this build yet")));
+    };
+    let block = plugins.entry(name.to_string()).or_default();
+    for mut config in section.sections("config")? {
+        for field in driver.plugin_schema.fields() {
+            if let Some(value) = value(&mut config, field)? {
+                block.insert(field.key.to_string(), value);
+            }
+        }
+        config.finish()?;
+    }
+    section.finish()
+}
+
+fn value(config: &mut Section, field: &Field) -> Result<Option<Value>, Diagnostics> {
+    fn one<T: super::word::Word + Into<Value>>(
+        config: &mut Section,
+        key: &str,
+    ) -> Result<Option<Value>, Diagnostics> {
+        let mut value: Option<T> = None;
+        maybe(config, key, &mut value)?;
+        Ok(value.map(Into::into))
+    }
+    match field.value {
+        ValueType::Text => one::<String>(config, field.key),
+        ValueType::Boolean => one::<bool>(config, field.key),
+        ValueType::Number => one::<u64>(config, field.key),
+        ValueType::Duration => {
+            let mut value: Option<Duration> = None;
+            maybe(config, field.key, &mut value)?;
+            Ok(value.map(|span| Value::from(span.0)))
+        }
+        ValueType::TextList => {
+            let mut items: Vec<String> = Vec::new();
+            list(config, field.key, &mut items)?;
+            Ok((!items.is_empty()).then(|| Value::from(items)))
+        }
+        ValueType::Block(_) => Ok(config.take::<Value>(field.key)?),
+        ValueType::Unsupported(_) => refuse(config, &[field.key]).map(|()| None),
+    }
+}
+
+/// Applies the older spelling of driver settings, `client.options`; returns notes about those without effect.
+pub fn read_options(plugins: &mut PluginConfigs, options: &BTreeMap<String, String>) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (option, value) in options {
+        let legacy =
+            BUILTIN.iter().flat_map(|driver| driver.legacy_options.iter().map(|entry| (driver.name, entry)));
+        match legacy.into_iter().find(|(_, (name, _))| name == option) {
+            Some((driver, (_, key))) => {
+                let on = api::go_bool(value).unwrap_or(false);
+                plugins.entry(driver.to_string()).or_default().insert(key.to_string(), Value::from(on));
+            }
+            None => notes.push(format!("client.options: \"{option}\" has no effect")),
+        }
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_older_spelling_sets_the_same_key() {
+        let mut plugins = PluginConfigs::new();
+        let options = [("driver.raw_exec.enable", "1"), ("docker.volumes", "1")];
+        let options = options.map(|(key, value)| (key.to_string(), value.to_string())).into();
+        let notes = read_options(&mut plugins, &options);
+        assert_eq!(plugins["raw_exec"]["enabled"], true);
+        assert_eq!(notes, ["client.options: \"docker.volumes\" has no effect"]);
+    }
+
+    #[test]
+    fn a_development_agent_has_both_drivers() {
+        let plugins = of_dev();
+        assert!(plugins["raw_exec"]["enabled"] == true && plugins["mock_driver"]["enabled"] == true);
+    }
+}

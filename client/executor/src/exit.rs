@@ -1,0 +1,26 @@
+//! How a task ended.
+
+use serde::{Deserialize, Serialize};
+
+/// How a task, or a command inside a task, ended. Stored by executors and agents: fields are only ever added.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Exit {
+    /// 128 + the signal for a task that was killed by a signal.
+    pub code: i64,
+    pub signal: i64,
+    pub oom_killed: bool,
+    /// What went wrong outside of the task itself.
+    pub error: Option<String>,
+}
+
+impl Exit {
+    pub fn is_success(&self) -> bool {
+        self.code == 0 && self.signal == 0 && self.error.is_none()
+    }
+
+    /// The end of a task that nobody observed.
+    pub fn lost(error: String) -> Exit {
+        Exit { code: -1, error: Some(error), ..Exit::default() }
+    }
+}

@@ -1,0 +1,212 @@
+//! The life of an executor: leave the agent's session, start the task, copy its output, wait for its end.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
+use nix::unistd::Pid;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::Exit;
+use crate::cgroup;
+use crate::control::{self, TaskControl};
+use crate::process::{self, ProcessIdentity};
+use crate::rotate::Rotator;
+use crate::spec::{self, ExecutorProcesses, ExecutorSpec, LogSpec, StartReport};
+
+/// How long output may still come after the task ended: another process may hold the pipe open.
+const OUTPUT_LINGER: Duration = Duration::from_secs(2);
+
+/// How long processes that the task left behind may take to die of SIGKILL.
+const LEFTOVER_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How long the executor waits for callers to receive the exit.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What is read from the task at once.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// Runs the task of `directory` to its end.
+///
+/// # Errors
+/// When the task could not be started, or its exit not written.
+pub fn run(directory: &Path) -> io::Result<()> {
+    // Fails only for a process that leads its session already, which is what is wanted.
+    rustix::process::setsid().ok();
+    // Children of the task whose parents are gone become ours, so that they can be found and killed.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    let spec: ExecutorSpec = spec::read(directory, spec::SPEC_FILE)?
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no spec"))?;
+    let spec = Arc::new(spec);
+    let logs = [open_log(&spec.stdout)?, open_log(&spec.stderr)?];
+    let listener = listen(directory)?;
+    let mut child = start(&spec)?;
+    let pid = child.id() as i32;
+    let state = ExecutorProcesses {
+        executor: ProcessIdentity::of(std::process::id() as i32)?,
+        task: ProcessIdentity::of(pid)?,
+    };
+    spec::write(directory, spec::STATE_FILE, &state)?;
+    report(&StartReport::Started(state));
+
+    let task = Arc::new(TaskControl::new(pid));
+    let (answering, own) = (Arc::clone(&task), Arc::clone(&spec));
+    std::thread::spawn(move || control::serve(&listener, &own, &answering));
+    let drained = copy_output(&mut child, logs);
+    let exit = reap_until_gone(pid, &task);
+    kill_leftovers(&spec, &task);
+    wait_for_output(&drained);
+    spec::write(directory, spec::EXIT_FILE, &exit)?;
+    std::fs::remove_file(directory.join(spec::SOCKET_FILE)).ok();
+    task.finish(exit, REPORT_TIMEOUT);
+    Ok(())
+}
+
+/// Reports the result of the start to the agent, once; afterwards nothing of ours is connected to it.
+pub fn report(greeting: &StartReport) {
+    let mut line = serde_json::to_vec(greeting).unwrap_or_default();
+    line.push(b'\n');
+    // The agent may be gone by now, which changes nothing for the task.
+    io::stdout().write_all(&line).and_then(|()| io::stdout().flush()).ok();
+    if let Ok(nowhere) = std::fs::File::options().write(true).open("/dev/null") {
+        rustix::stdio::dup2_stdout(nowhere).ok();
+    }
+}
+
+fn open_log(spec: &Option<LogSpec>) -> io::Result<Option<Rotator>> {
+    spec.clone().map(Rotator::open).transpose()
+}
+
+fn listen(directory: &Path) -> io::Result<UnixListener> {
+    let (_handle, path) = spec::socket_path(directory)?;
+    UnixListener::bind(path)
+}
+
+fn start(spec: &ExecutorSpec) -> io::Result<Child> {
+    if let Some(adjustment) = spec.oom_score_adj {
+        std::fs::write("/proc/self/oom_score_adj", adjustment.to_string())?;
+    }
+    if let Some(files) = spec.open_files {
+        let given = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: Some(files), ..given })?;
+    }
+    let Some(group) = &spec.cgroup else { return command(spec).spawn() };
+    cgroup::prepare(group)?;
+    // A child is born into the group of its parent; so the executor enters, starts it, and leaves again.
+    let home = cgroup::current(Path::new(cgroup::ROOT))?;
+    cgroup::enter(&group.path)?;
+    let child = command(spec).spawn();
+    cgroup::enter(&home).ok();
+    child
+}
+
+fn command(spec: &ExecutorSpec) -> Command {
+    let output = |log: &Option<LogSpec>| if log.is_some() { Stdio::piped() } else { Stdio::null() };
+    let mut command = Command::new(&spec.command);
+    command.args(&spec.args).env_clear().envs(&spec.env).current_dir(&spec.work_dir).process_group(0);
+    command.stdin(Stdio::null()).stdout(output(&spec.stdout)).stderr(output(&spec.stderr));
+    if let Some(user) = spec.user {
+        command.uid(user.uid).gid(user.gid);
+    }
+    command
+}
+
+/// One thread a stream; each sends a message when its stream has ended.
+fn copy_output(child: &mut Child, [stdout, stderr]: [Option<Rotator>; 2]) -> (Receiver<()>, usize) {
+    let (done, drained) = mpsc::channel();
+    let mut streams = 0;
+    if let (Some(from), Some(to)) = (child.stdout.take(), stdout) {
+        copy(from, to, done.clone());
+        streams += 1;
+    }
+    if let (Some(from), Some(to)) = (child.stderr.take(), stderr) {
+        copy(from, to, done);
+        streams += 1;
+    }
+    (drained, streams)
+}
+
+fn copy(mut from: impl Read + Send + 'static, mut to: Rotator, done: Sender<()>) {
+    std::thread::spawn(move || {
+        let mut chunk = vec![0; CHUNK_BYTES];
+        loop {
+            match from.read(&mut chunk) {
+                Ok(0) => break,
+                // A full disk must not stop the task: its output is lost until there is room again.
+                Ok(length) => to.write(&chunk[..length]).unwrap_or_default(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        done.send(()).ok();
+    });
+}
+
+/// Reaps whatever ends, the task's first process last. Orphans of the task end up here too.
+fn reap_until_gone(pid: i32, task: &TaskControl) -> Exit {
+    loop {
+        // Looked at first and reaped afterwards: until then the number is not given to another process.
+        let seen = waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT);
+        match seen {
+            Ok(status) if status.pid() == Some(Pid::from_raw(pid)) => {
+                task.reaped(|| {
+                    let _ = waitpid(Pid::from_raw(pid), None);
+                });
+                return exit_of(status);
+            }
+            Ok(status) => drop(status.pid().map(|other| task.reap(other.as_raw(), exit_of(status)))),
+            Err(nix::errno::Errno::EINTR) => {}
+            Err(errno) => return Exit::lost(format!("the task's end was not seen: {errno}")),
+        }
+    }
+}
+
+fn exit_of(status: WaitStatus) -> Exit {
+    match status {
+        WaitStatus::Exited(_, code) => Exit { code: i64::from(code), ..Exit::default() },
+        WaitStatus::Signaled(_, signal, _) => {
+            let number = i64::from(signal as i32);
+            Exit { code: 128 + number, signal: number, ..Exit::default() }
+        }
+        // Only ends are asked for; real-time signals have no name and arrive here.
+        other => Exit::lost(format!("the task ended in an unknown way: {other:?}")),
+    }
+}
+
+/// The task ends with its first process: nothing that it has started may go on.
+fn kill_leftovers(spec: &ExecutorSpec, task: &TaskControl) {
+    let deadline = Instant::now() + LEFTOVER_TIMEOUT;
+    let seen = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT | WaitPidFlag::WNOHANG;
+    loop {
+        while let Ok(status) = waitid(Id::All, seen)
+            && let Some(pid) = status.pid()
+        {
+            task.reap(pid.as_raw(), exit_of(status));
+        }
+        let left = process::descendants(std::process::id() as i32);
+        if left.is_empty() || Instant::now() > deadline {
+            break;
+        }
+        for process in &left {
+            process::signal(process.pid, Signal::SIGKILL).ok();
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    if let Some(group) = &spec.cgroup {
+        cgroup::destroy(group);
+    }
+}
+
+fn wait_for_output((drained, streams): &(Receiver<()>, usize)) {
+    let deadline = Instant::now() + OUTPUT_LINGER;
+    for _ in 0..*streams {
+        drained.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok();
+    }
+}

@@ -1,0 +1,300 @@
+//! The drivers of a node, by name: made from the agent's configuration, found by jobs and by stored handles.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::Time;
+use futures_util::stream::{self, BoxStream, StreamExt};
+use model::document::{DriverInfo, Map, Node, Timestamp};
+use serde_json::Value;
+
+use super::process::Executors;
+use super::{
+    Capabilities, Driver, DriverError, DriverEvent, DriverNetwork, ExecError, Fingerprint, Health,
+    RunningTask, Schema, StartError, TaskConfig, TaskHandle, Values,
+};
+
+/// The `config` blocks of the agent's `plugin` blocks, by driver.
+pub type PluginConfigs = BTreeMap<String, BTreeMap<String, Value>>;
+
+/// A driver that this program contains: one entry in [`crate::drivers::BUILTIN`].
+#[derive(Debug)]
+pub struct BuiltinDriver {
+    pub name: &'static str,
+    /// The keys of `config` in the agent's `plugin "<name>"` block.
+    pub plugin_schema: Schema,
+    /// What a development agent sets in that block unless the operator says otherwise.
+    pub dev_config: &'static [(&'static str, bool)],
+    /// Keys of `client.options` that set a boolean of that block: the older spelling.
+    pub legacy_options: &'static [(&'static str, &'static str)],
+    /// Makes the driver; `None` when its configuration leaves it out altogether.
+    pub make: fn(&Values, &DriverHost) -> Option<Arc<dyn Driver>>,
+}
+
+/// What the agent gives to its drivers.
+#[derive(Clone, Debug)]
+pub struct DriverHost {
+    pub executors: Executors,
+}
+
+/// A task that was started, with the handle to store.
+#[derive(Debug)]
+pub struct StartedTask {
+    pub task: Arc<dyn RunningTask>,
+    pub handle: TaskHandle,
+    pub network: Option<DriverNetwork>,
+}
+
+/// The drivers of this node.
+#[derive(Clone, Debug, Default)]
+pub struct Drivers {
+    by_name: BTreeMap<&'static str, Arc<dyn Driver>>,
+}
+
+impl Drivers {
+    /// The drivers of `builtin` as the configuration asks for them.
+    ///
+    /// # Errors
+    /// When a block does not fit the schema of its driver, or names no driver.
+    pub fn configured(
+        builtin: &[&BuiltinDriver],
+        plugins: &PluginConfigs,
+        host: &DriverHost,
+    ) -> Result<Drivers, String> {
+        if let Some(name) = plugins.keys().find(|name| builtin.iter().all(|driver| driver.name != *name)) {
+            return Err(format!("plugin \"{name}\": unknown driver"));
+        }
+        let mut drivers = Drivers::default();
+        for entry in builtin {
+            let block = plugins.get(entry.name).cloned().unwrap_or_default();
+            let config = Values::read(entry.name, entry.plugin_schema, block)
+                .map_err(|error| format!("plugin \"{}\": {error}", entry.name))?;
+            if let Some(driver) = (entry.make)(&config, host) {
+                drivers.add(driver);
+            }
+        }
+        Ok(drivers)
+    }
+
+    /// Adds a driver; one of the same name is replaced.
+    pub fn add(&mut self, driver: Arc<dyn Driver>) {
+        self.by_name.insert(driver.name(), driver);
+    }
+
+    /// # Errors
+    /// When this node has no such driver.
+    pub fn get(&self, name: &str) -> Result<&Arc<dyn Driver>, StartError> {
+        let missing = || StartError::fatal(format!("failed to get driver \"{name}\": unknown driver"));
+        self.by_name.get(name).ok_or_else(missing)
+    }
+
+    fn of(&self, handle: &TaskHandle) -> Result<&Arc<dyn Driver>, DriverError> {
+        let found = self.by_name.values().find(|driver| driver.handle_key() == handle.key);
+        found.ok_or(DriverError::UnknownDriver)
+    }
+
+    /// Starts a task whose `config` block is `block`.
+    ///
+    /// # Errors
+    /// When there is no such driver here, the block does not fit its schema, or the task does not start.
+    pub async fn start(
+        &self,
+        driver: &str,
+        mut config: TaskConfig,
+        block: BTreeMap<String, Value>,
+    ) -> Result<StartedTask, StartError> {
+        let driver = self.get(driver)?;
+        config.config =
+            Values::read(driver.name(), driver.task_schema(), block).map_err(StartError::Invalid)?;
+        let started = driver.start(config).await?;
+        let handle = TaskHandle { key: driver.handle_key().to_string(), state: started.state };
+        Ok(StartedTask { task: started.task, handle, network: started.network })
+    }
+
+    /// # Errors
+    /// When tasks of this driver cannot be sent signals.
+    pub fn check_signals(&self, driver: &str) -> Result<(), DriverError> {
+        match self.capabilities(driver) {
+            Some(Capabilities { signals: false, .. }) => {
+                Err(DriverError::Failed(format!("driver {driver} does not support sending signals")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// # Errors
+    /// When no commands can be run in tasks of this driver.
+    pub fn check_exec(&self, driver: &str) -> Result<(), ExecError> {
+        match self.capabilities(driver) {
+            Some(Capabilities { exec: false, .. }) => {
+                Err(ExecError::Refused(format!("driver {driver} does not support running commands")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// None for a driver that this node does not have.
+    pub fn capabilities(&self, driver: &str) -> Option<Capabilities> {
+        self.by_name.get(driver).map(|driver| driver.capabilities())
+    }
+
+    /// Finds a task that an earlier agent started.
+    ///
+    /// # Errors
+    /// When neither the task nor a record of its exit can be found.
+    pub async fn recover(&self, handle: &TaskHandle) -> Result<Arc<dyn RunningTask>, DriverError> {
+        self.of(handle)?.recover(&handle.state).await
+    }
+
+    /// Removes what is left of a task, which is ended if it still runs.
+    pub async fn destroy(&self, handle: &TaskHandle) {
+        let Ok(driver) = self.of(handle) else { return };
+        if let Err(error) = driver.destroy(&handle.state, true).await {
+            tracing::warn!(driver = driver.name(), %error, "what a task left was not removed");
+        }
+    }
+
+    /// Ends tasks that none of the stored handles names.
+    pub async fn end_unknown(&self, known: &[TaskHandle]) {
+        for driver in self.by_name.values() {
+            driver.end_unknown(known).await;
+        }
+    }
+
+    /// The current fingerprint of each driver, put into `node`.
+    pub async fn fingerprint(&self, node: &mut Node, now: Time) {
+        for (name, driver) in &self.by_name {
+            if let Some(fingerprint) = driver.fingerprint().next().await {
+                apply(node, name, fingerprint, now);
+            }
+        }
+    }
+
+    /// The fingerprints of all drivers as they come, with the names of their drivers.
+    pub fn fingerprints(&self) -> BoxStream<'static, (&'static str, Fingerprint)> {
+        let streams = self.by_name.iter().map(|(name, driver)| {
+            let name = *name;
+            driver.fingerprint().map(move |fingerprint| (name, fingerprint)).boxed()
+        });
+        stream::select_all(streams).boxed()
+    }
+
+    /// The messages of all drivers as they come.
+    pub fn events(&self) -> BoxStream<'static, DriverEvent> {
+        stream::select_all(self.by_name.values().map(|driver| driver.events())).boxed()
+    }
+}
+
+/// True when the fingerprint says something else than `node` does.
+pub fn is_change(node: &Node, name: &str, fingerprint: &Fingerprint) -> bool {
+    let known = node.drivers.get(name);
+    let info = info(fingerprint.clone(), Time::ZERO);
+    known.is_none_or(|known| DriverInfo { update_time: info.update_time, ..known.clone() } != info)
+}
+
+/// Replaces what `node` says about a driver.
+pub fn apply(node: &mut Node, name: &str, fingerprint: Fingerprint, now: Time) {
+    let gone = node.drivers.get(name).map(|old| old.attributes.0.clone()).unwrap_or_default();
+    node.attributes.0.retain(|key, _| !gone.contains_key(key));
+    node.attributes.0.extend(fingerprint.attributes.clone());
+    node.drivers.0.insert(name.to_string(), info(fingerprint, now));
+}
+
+fn info(fingerprint: Fingerprint, now: Time) -> DriverInfo {
+    DriverInfo {
+        attributes: Map(fingerprint.attributes),
+        detected: fingerprint.health != Health::Undetected,
+        healthy: fingerprint.health == Health::Healthy,
+        health_description: fingerprint.description,
+        update_time: Timestamp::from(now),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::drivers::BUILTIN;
+
+    fn host() -> DriverHost {
+        let executors = Executors {
+            directory: PathBuf::from("/nowhere"),
+            program: PathBuf::from("/nowhere"),
+            open_files: None,
+            cgroup_parent: None,
+        };
+        DriverHost { executors }
+    }
+
+    fn configured(plugins: Value) -> Result<Drivers, String> {
+        Drivers::configured(BUILTIN, &serde_json::from_value(plugins).unwrap(), &host())
+    }
+
+    async fn infos(drivers: &Drivers) -> BTreeMap<String, DriverInfo> {
+        let mut node = Node::default();
+        drivers.fingerprint(&mut node, Time::from_secs(1)).await;
+        node.drivers.0
+    }
+
+    #[tokio::test]
+    async fn the_configuration_says_which_drivers_there_are() {
+        let plain = infos(&configured(json!({})).unwrap()).await;
+        assert_eq!(plain.keys().collect::<Vec<_>>(), ["raw_exec"]);
+        assert_eq!(
+            (plain["raw_exec"].detected, plain["raw_exec"].health_description.as_str()),
+            (false, "disabled")
+        );
+        let both = json!({"raw_exec": {"enabled": true}, "mock_driver": {"enabled": true}});
+        let both = infos(&configured(both).unwrap()).await;
+        assert!(both["raw_exec"].healthy && both["mock_driver"].healthy);
+        assert_eq!(both["raw_exec"].attributes["driver.raw_exec"], "1");
+    }
+
+    #[test]
+    fn mistakes_in_plugin_blocks_are_named() {
+        let error = configured(json!({"docker": {}})).unwrap_err();
+        assert_eq!(error, "plugin \"docker\": unknown driver");
+        let error = configured(json!({"raw_exec": {"enabeld": true}})).unwrap_err();
+        assert_eq!(error, "plugin \"raw_exec\": driver raw_exec has no config key \"enabeld\"");
+    }
+
+    #[tokio::test]
+    async fn an_unknown_driver_and_its_handles_are_errors() {
+        let drivers = configured(json!({})).unwrap();
+        assert_eq!(
+            drivers.get("mock_driver").unwrap_err().to_string(),
+            "failed to get driver \"mock_driver\": unknown driver"
+        );
+        let handle = TaskHandle { key: "mock".to_string(), state: Value::Null };
+        assert_eq!(drivers.recover(&handle).await.unwrap_err(), DriverError::UnknownDriver);
+    }
+
+    /// Written by the first release, byte by byte.
+    #[tokio::test]
+    async fn handles_of_older_agents_are_read() {
+        let drivers = configured(json!({"mock_driver": {"enabled": true}})).unwrap();
+        let mock = r#"{"mock":{"script":{"run_for":{"secs":0,"nanos":1000000},"kill_after":{"secs":0,"nanos":0},
+            "plugin_exit_after":{"secs":0,"nanos":0},"exit":{"code":3,"signal":0,"oom_killed":false,"error":null},
+            "signal_error":"","stdout":{"text":"","repeat":0,"pause":{"secs":0,"nanos":0}},
+            "stderr":{"text":"","repeat":0,"pause":{"secs":0,"nanos":0}}},"exec":null,"started_at":1}}"#;
+        let task = drivers.recover(&serde_json::from_str(mock).unwrap()).await.unwrap();
+        let super::super::Outcome::Exited(exit) = task.wait().await else { panic!("the task was lost") };
+        assert_eq!(exit.code, 3);
+
+        let dir = tempfile::tempdir().unwrap();
+        let state = r#"{"executor":{"pid":1073741823,"start_ticks":1,"boot_id":"x"},"task":{"pid":1073741822,"start_ticks":1,"boot_id":"x"}}"#;
+        std::fs::write(dir.path().join("state.json"), state).unwrap();
+        std::fs::write(
+            dir.path().join("exit.json"),
+            r#"{"code":5,"signal":0,"oom_killed":false,"error":null}"#,
+        )
+        .unwrap();
+        let handle = format!(r#"{{"raw_exec":{{"directory":"{}"}}}}"#, dir.path().display());
+        let task = drivers.recover(&serde_json::from_str(&handle).unwrap()).await.unwrap();
+        let super::super::Outcome::Exited(exit) = task.wait().await else { panic!("the task was lost") };
+        assert_eq!(exit.code, 5);
+    }
+}

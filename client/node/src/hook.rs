@@ -1,0 +1,53 @@
+//! What hooks of allocations and of tasks have in common: their state on disk, and how they fail.
+
+use std::collections::BTreeMap;
+
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+
+/// What a hook remembers across restarts of the agent. Stored as JSON after the hook has run, so that older and newer
+/// agents read each other's: fields are only ever added.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HookState {
+    /// The hook has nothing more to do before a start, not even after a restart of the agent.
+    pub done: bool,
+    /// Variables that the hook adds to the environment of the task, also when it is not run again.
+    pub env: BTreeMap<String, String>,
+    /// Whatever else the hook needs.
+    pub values: BTreeMap<String, String>,
+}
+
+/// A step that failed. Displayed as `<hook>: <message>`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{hook}: {message}")]
+pub struct HookError {
+    pub hook: &'static str,
+    pub message: String,
+    /// The start is tried again under the restart policy of the task.
+    pub recoverable: bool,
+}
+
+impl HookError {
+    pub fn fatal(hook: &'static str, message: impl std::fmt::Display) -> HookError {
+        HookError { hook, message: message.to_string(), recoverable: false }
+    }
+
+    pub fn recoverable(hook: &'static str, message: impl std::fmt::Display) -> HookError {
+        HookError { recoverable: true, ..HookError::fatal(hook, message) }
+    }
+}
+
+pub type HookFuture<'a> = BoxFuture<'a, Result<(), HookError>>;
+
+/// For steps at which a hook has nothing to do, or nothing to wait for.
+pub fn ready<'a>(result: Result<(), HookError>) -> HookFuture<'a> {
+    Box::pin(std::future::ready(result))
+}
+
+/// For steps whose failure stops nobody.
+pub fn log_failure(alloc_id: &str, step: &str, result: Result<(), HookError>) {
+    if let Err(error) = result {
+        tracing::warn!(alloc = alloc_id, step, %error, "a hook failed");
+    }
+}

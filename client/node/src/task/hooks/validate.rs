@@ -1,0 +1,72 @@
+//! Rejects what this agent does not support. Running the task without it would be worse than not running it.
+
+use model::document::Task;
+
+use super::{StartRequest, TaskContext, TaskHook, parts};
+use crate::hook::{HookError, HookFuture, HookState, ready};
+
+#[derive(Debug)]
+pub struct Validate;
+
+impl TaskHook for Validate {
+    fn name(&self) -> &'static str {
+        "validate"
+    }
+
+    /// Never done: a newer version of the job may ask for more.
+    fn prestart<'a>(
+        &'a mut self,
+        task: &'a TaskContext,
+        start: &'a mut StartRequest,
+        _: &'a mut HookState,
+    ) -> HookFuture<'a> {
+        ready(parts(&start.alloc, task, self.name()).and_then(|parts| check(parts.task)))
+    }
+}
+
+/// Names the first block that is not supported, as the hook that Nomad has for it.
+fn check(task: &Task) -> Result<(), HookError> {
+    let identity =
+        task.identity.iter().chain(&task.identities.0).any(|identity| identity.env || identity.file);
+    let blocks = [
+        ("vault", task.vault.is_some()),
+        ("secrets", !task.secrets.is_empty()),
+        ("identity", identity),
+        ("volumes", !task.volume_mounts.is_empty()),
+        ("artifacts", !task.artifacts.is_empty()),
+        ("template", !task.templates.is_empty()),
+        ("csi_plugin_supervisor", task.csi_plugin_config.is_some()),
+        ("pause", task.schedule.is_some()),
+        ("consul_connect", !task.kind.is_empty()),
+        ("devices", task.resources.as_ref().is_some_and(|resources| !resources.devices.is_empty())),
+    ];
+    match blocks.into_iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((hook, _)) => Err(HookError::fatal(hook, "not supported by this node")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn task(value: Value) -> Task {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn blocks_that_are_not_supported_are_rejected_by_name() {
+        check(&task(json!({"Identity": {"Name": "default"}}))).unwrap();
+        for (block, hook) in [
+            (json!({"Templates": [{"EmbeddedTmpl": "x"}]}), "template"),
+            (json!({"Artifacts": [{"GetterSource": "x"}]}), "artifacts"),
+            (json!({"Vault": {}}), "vault"),
+            (json!({"Identity": {"Env": true}}), "identity"),
+        ] {
+            let error = check(&task(block)).unwrap_err();
+            assert_eq!(error.to_string(), format!("{hook}: not supported by this node"));
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Whole agents against servers in memory. One binary: each more would be linked again.
+
+mod allocs;
+mod drivers;
+mod exec;
+mod hooks;
+mod raw_exec;
+mod support;
+mod wire;

@@ -1,0 +1,318 @@
+//! Real processes: how they run, how they are ended, and how they outlive the agent.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::support::*;
+use executor::process::{descendants, stat};
+use executor::spec::{ExecutorProcesses, STATE_FILE, read};
+use model::document::Allocation;
+use node::task::events::DEAD;
+use serde_json::json;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_runs_and_its_output_and_exit_code_are_kept() {
+    let (base, servers) = (Base::new(), FakeServers::new());
+    let script = "echo out $NOMAD_TASK_NAME $NOMAD_META_who; echo err >&2; pwd; exit 7";
+    let mut task = shell("web", script);
+    task["Meta"] = json!({"who": "${node.unique.name}"});
+    servers.assign(alloc(1, "batch", json!([task])));
+    let agent = start(settings(base.path()), &servers).await;
+    let update = servers.await_status(&alloc_id(1), "failed");
+    let events = &update.task_states["web"].events;
+    assert!(events.iter().any(|event| event.display_message == "Exit Code: 7"), "{events:?}");
+    let dir = base.path().canonicalize().unwrap().join("alloc").join(alloc_id(1)).join("web");
+    assert_eq!(log(base.path(), 1, "web.stdout.0"), format!("out web alpha\n{}\n", dir.display()));
+    assert_eq!(log(base.path(), 1, "web.stderr.0"), "err\n");
+    let left = std::fs::read_dir(base.path().join("client/executors")).unwrap().count();
+    assert_eq!(left, 0, "executors leave nothing behind");
+    agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_may_open_as_many_files_as_configured() {
+    // The agent of these tests says 777, whatever it has itself.
+    let (base, servers) = (Base::new(), FakeServers::new());
+    servers.assign(alloc(1, "batch", json!([shell("web", "ulimit -Sn")])));
+    let agent = start(settings(base.path()), &servers).await;
+    servers.await_status(&alloc_id(1), "complete");
+    assert_eq!(log(base.path(), 1, "web.stdout.0"), "777\n");
+    agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn logs_are_rotated() {
+    let (base, servers) = (Base::new(), FakeServers::new());
+    // 3 MiB of lines into files of 1 MiB, of which 2 are kept.
+    let mut task = shell("t", "yes 0123456789012345678901234567890 | head -c 3145728");
+    task["LogConfig"] = json!({"MaxFiles": 2, "MaxFileSizeMB": 1});
+    servers.assign(alloc(1, "batch", json!([task])));
+    let agent = start(settings(base.path()), &servers).await;
+    servers.await_status(&alloc_id(1), "complete");
+    let logs = base.path().join("alloc").join(alloc_id(1)).join("alloc/logs");
+    let found = executor::rotate::indexes(&logs, "t.stdout").unwrap();
+    assert!(found.len() == 2 && found[0] > 0, "{found:?}");
+    assert!(log(base.path(), 1, &format!("t.stdout.{}", found[0])).ends_with("0\n"), "no line is torn");
+    agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_ignores_signals_is_killed_after_its_timeout_with_all_it_started() {
+    let (base, servers) = (Base::new(), FakeServers::new());
+    let script = "trap '' TERM; setsid sleep 1000 & echo $! > child; echo up; while :; do sleep 0.05; done";
+    let mut task = shell("t", script);
+    task["KillSignal"] = json!("SIGTERM");
+    task["KillTimeout"] = json!("300ms");
+    servers.assign(alloc(1, "service", json!([task])));
+    let agent = start(settings(base.path()), &servers).await;
+    eventually("output", || log(base.path(), 1, "t.stdout.0").starts_with("up").then_some(()));
+    let child = base.path().join("alloc").join(alloc_id(1)).join("t/child");
+    let child: i32 = std::fs::read_to_string(child).unwrap().trim().parse().unwrap();
+    assert!(stat(child).is_some());
+    let asked = Instant::now();
+    servers.stop(&alloc_id(1));
+    let task = servers.await_task(&alloc_id(1), "t", |task| task.state == DEAD);
+    assert!(asked.elapsed() >= Duration::from_millis(300));
+    let exit = task.events.iter().find(|event| event.kind == "Terminated").unwrap();
+    assert_eq!((exit.exit_code, exit.signal), (137, 9));
+    assert!(stat(child).is_none(), "not even a session of its own saves a child");
+    agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_ends_by_the_kill_signal_of_its_job() {
+    let (base, servers) = (Base::new(), FakeServers::new());
+    let script = "trap 'echo bye; exit 3' USR1; echo up; while :; do sleep 0.05; done";
+    let mut task = shell("t", script);
+    task["KillSignal"] = json!("SIGUSR1");
+    task["KillTimeout"] = json!("20s");
+    servers.assign(alloc(1, "service", json!([task])));
+    let agent = start(settings(base.path()), &servers).await;
+    eventually("output", || log(base.path(), 1, "t.stdout.0").starts_with("up").then_some(()));
+    servers.stop(&alloc_id(1));
+    let task = servers.await_task(&alloc_id(1), "t", |task| task.state == DEAD);
+    assert!(task.events.iter().any(|event| event.kind == "Terminated" && event.exit_code == 3));
+    assert_eq!(log(base.path(), 1, "t.stdout.0"), "up\nbye\n");
+    agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn configuration_mistakes_and_missing_programs_are_named() {
+    let (base, servers) = (Base::new(), FakeServers::new());
+    let task = |config| json!([{"Name": "t", "Driver": "raw_exec", "Config": config}]);
+    let cases = [
+        (json!({"command": "/bin/true", "comand": "x"}), "driver raw_exec has no config key \"comand\""),
+        (json!({"args": []}), "config key \"command\" is required"),
+        (json!({"command": "no-such"}), "binary \"no-such\" could not be found"),
+        (json!({"command": "/bin/true", "work_dir": "here"}), "work_dir must be an absolute path"),
+        (json!({"command": "/bin/true", "work_dir": "/no/such"}), "failed to launch command with executor"),
+    ];
+    for (id, (config, _)) in (1..).zip(&cases) {
+        servers.assign(alloc(id, "batch", task(config.clone())));
+    }
+    let agent = start(settings(base.path()), &servers).await;
+    for (id, (_, text)) in (1..).zip(&cases) {
+        let update = servers.await_status(&alloc_id(id), "failed");
+        let events = &update.task_states["t"].events;
+        assert!(events.iter().any(|event| event.display_message.starts_with(text)), "{text}: {events:?}");
+    }
+    agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_on_request_is_a_new_process_and_a_signal_reaches_the_old() {
+    let (base, servers) = (Base::new(), FakeServers::new());
+    servers.assign(alloc(
+        1,
+        "service",
+        json!([shell("t", "trap 'echo usr' USR1; echo up; while :; do sleep 0.05; done")]),
+    ));
+    let agent = start(settings(base.path()), &servers).await;
+    eventually("output", || log(base.path(), 1, "t.stdout.0").starts_with("up").then_some(()));
+    servers.await_status(&alloc_id(1), "running");
+    let handle = agent.local().allocs.get(&alloc_id(1)).unwrap();
+    use node::alloc::handle::AllocCommand;
+    let signal = node::driver::signal_named("usr1").unwrap();
+    let ask = |reply| AllocCommand::Signal { task: None, signal, name: "SIGUSR1".into(), reply };
+    handle.ask(ask).await.unwrap();
+    eventually("the trap", || log(base.path(), 1, "t.stdout.0").contains("usr").then_some(()));
+    handle.ask(|reply| AllocCommand::Restart { task: Some("t".into()), revive: false, reply }).await.unwrap();
+    eventually("a second start", || {
+        (log(base.path(), 1, "t.stdout.0").matches("up").count() == 2).then_some(())
+    });
+    let other =
+        handle.ask(|reply| AllocCommand::Restart { task: Some("x".into()), revive: false, reply }).await;
+    assert_eq!(other.unwrap_err(), "Could not find task x");
+    agent.shutdown().await;
+}
+
+/// An allocation of one service task that runs until it is told to end.
+fn long_lived() -> Allocation {
+    alloc(
+        1,
+        "service",
+        json!([shell("t", "echo up; while [ ! -e end ]; do sleep 0.05; done; echo end; exit 5")]),
+    )
+}
+
+fn executors(base: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(base.join("client/executors")).into_iter().flatten();
+    entries.flatten().map(|entry| entry.path()).collect()
+}
+
+fn state(base: &Path) -> Option<ExecutorProcesses> {
+    read(executors(base).first()?, STATE_FILE).ok()?
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_are_found_again_after_the_agent_stopped() {
+    let base = Base::new();
+    let first = FakeServers::new();
+    first.assign(long_lived());
+    let agent = start(settings(base.path()), &first).await;
+    first.await_status(&alloc_id(1), "running");
+    let before = state(base.path()).unwrap();
+    agent.shutdown().await;
+    assert!(before.task.is_alive() && before.executor.is_alive());
+
+    let agent = start(settings(base.path()), &first).await;
+    let local = agent.local();
+    let handle = local.allocs.get(&alloc_id(1)).expect("restored from local state");
+    assert_eq!(handle.tasks.state("t").unwrap().state, "running");
+    assert_eq!(state(base.path()).unwrap(), before, "the same process");
+    let dir = base.path().join("alloc").join(alloc_id(1)).join("t");
+    std::fs::write(dir.join("end"), "").unwrap();
+    let update = first.await_status(&alloc_id(1), "failed");
+    let starts = kinds(&update.task_states["t"]).iter().filter(|kind| **kind == "Started").count();
+    assert_eq!(starts, 1);
+    assert_eq!(log(base.path(), 1, "t.stdout.0"), "up\nend\n", "no output was lost");
+    agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_exit_while_the_agent_was_away_is_found() {
+    let base = Base::new();
+    let servers = FakeServers::new();
+    servers.assign(long_lived());
+    let agent = start(settings(base.path()), &servers).await;
+    servers.await_status(&alloc_id(1), "running");
+    let before = state(base.path()).unwrap();
+    agent.shutdown().await;
+    std::fs::write(base.path().join("alloc").join(alloc_id(1)).join("t/end"), "").unwrap();
+    eventually("the end of the executor", || (!before.executor.is_alive()).then_some(()));
+
+    let agent = start(settings(base.path()), &servers).await;
+    let update = servers.await_status(&alloc_id(1), "failed");
+    let events = &update.task_states["t"].events;
+    assert!(events.iter().any(|event| event.kind == "Terminated" && event.exit_code == 5), "{events:?}");
+    agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_whose_executor_was_killed_is_ended_and_starts_anew() {
+    let base = Base::new();
+    let servers = FakeServers::new();
+    servers.assign(long_lived());
+    let agent = start(settings(base.path()), &servers).await;
+    servers.await_status(&alloc_id(1), "running");
+    let before = state(base.path()).unwrap();
+    agent.shutdown().await;
+    kill(before.executor.pid);
+    eventually("the end of the executor", || (!before.executor.is_alive()).then_some(()));
+    assert!(before.task.is_alive(), "an orphan");
+
+    let agent = start(settings(base.path()), &servers).await;
+    let task = servers.await_task(&alloc_id(1), "t", |task| {
+        kinds(task).contains(&"Failed Restoring Task") && task.state == "running"
+    });
+    assert_eq!(kinds(&task).last(), Some(&"Started"));
+    eventually("the end of the orphan", || (!before.task.is_alive()).then_some(()));
+    servers.stop(&alloc_id(1));
+    servers.await_status(&alloc_id(1), "complete");
+    agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_without_a_stored_handle_is_ended() {
+    let (base, servers) = (Base::new(), FakeServers::new());
+    servers.assign(long_lived());
+    let agent = start(settings(base.path()), &servers).await;
+    servers.await_status(&alloc_id(1), "running");
+    let before = state(base.path()).unwrap();
+    agent.shutdown().await;
+    std::fs::remove_dir_all(base.path().join("client/state.db")).unwrap();
+    let agent = start(settings(base.path()), &FakeServers::new()).await;
+    assert!(!before.task.is_alive() && !before.executor.is_alive());
+    assert!(executors(base.path()).is_empty());
+    agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_runs_as_its_user_and_without_logs_if_it_wants_none() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let (base, servers) = (Base::new(), FakeServers::new());
+    // Others must be able to enter the directory, which is made for its owner alone.
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(base.path(), open).unwrap();
+    let mut task = shell("t", "echo $(id -u) $USER > local/who; echo noise");
+    task["User"] = json!("nobody");
+    task["LogConfig"] = json!({"Disabled": true});
+    servers.assign(alloc(1, "batch", json!([task])));
+    let agent = start(settings(base.path()), &servers).await;
+    servers.await_status(&alloc_id(1), "complete");
+    let dir = base.path().join("alloc").join(alloc_id(1));
+    assert_eq!(std::fs::read_to_string(dir.join("t/local/who")).unwrap(), "65534 nobody\n");
+    assert_eq!(std::fs::read_dir(dir.join("alloc/logs")).unwrap().count(), 0);
+    agent.shutdown().await;
+}
+
+fn kill(pid: i32) {
+    let killed = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
+    assert!(killed.success());
+}
+
+/// Names the directory in which the process started below is an agent.
+const VICTIM: &str = "NODE_TEST_VICTIM";
+
+/// Not a test of its own: the agent that [`tasks_survive_a_kill_of_the_agent`] kills.
+#[tokio::test(flavor = "multi_thread")]
+async fn victim() {
+    let Ok(base) = std::env::var(VICTIM) else { return };
+    let servers = FakeServers::new();
+    servers.assign(long_lived());
+    let _agent = start(settings(Path::new(&base)), &servers).await;
+    servers.await_status(&alloc_id(1), "running");
+    std::fs::write(Path::new(&base).join("running"), "").unwrap();
+    std::future::pending::<()>().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_survive_a_kill_of_the_agent() {
+    let base = Base::new();
+    let mut victim = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "raw_exec::victim", "--nocapture"])
+        .env(VICTIM, base.path())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("a running task", || base.path().join("running").exists().then_some(()));
+    let before = state(base.path()).unwrap();
+    assert!(descendants(victim.id() as i32).iter().any(|child| child.pid == before.task.pid));
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    assert!(before.task.is_alive() && before.executor.is_alive(), "SIGKILL of the agent spares the task");
+
+    let servers = FakeServers::new();
+    servers.assign(long_lived());
+    let agent = start(settings(base.path()), &servers).await;
+    let task = agent.local().allocs.get(&alloc_id(1)).unwrap().tasks.state("t").unwrap();
+    let starts = kinds(&task).iter().filter(|kind| **kind == "Started").count();
+    assert_eq!((task.state.as_str(), starts, task.restarts), ("running", 1, 0));
+    assert_eq!(state(base.path()).unwrap(), before, "the same process");
+    servers.stop(&alloc_id(1));
+    servers.await_status(&alloc_id(1), "complete");
+    eventually("the end of the task", || (!before.task.is_alive()).then_some(()));
+    agent.shutdown().await;
+}

@@ -1,0 +1,143 @@
+//! An agent and its servers over the real wire, as tests of single calls want them.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use node::server::{ServerClient, ServerError};
+use node::{Agent, WireServers};
+use serde::Serialize;
+use wire::messages::{
+    AllocUpdateRequest, AllocsGetRequest, AllocsGetResponse, GenericResponse, NodeClientAllocsResponse,
+    NodeRegisterRequest, NodeSpecificRequest, NodeUpdateResponse, NodeUpdateStatusRequest, PlacedAlloc,
+    QueryMeta, StreamFrameWrapper, method,
+};
+use wire::{Connection, Handler, Limits, Opening, RpcError};
+
+use super::{Base, FakeServers, eventually, settings};
+
+pub const SOON: Duration = Duration::from_secs(10);
+
+/// The servers of [`support`], behind a socket.
+pub struct Listening {
+    servers: Arc<FakeServers>,
+    /// The connection a node was last heard on.
+    node: Mutex<Option<Connection>>,
+    /// The secrets with which calls came.
+    pub tokens: Mutex<Vec<String>>,
+}
+
+fn text(error: ServerError) -> String {
+    match error {
+        ServerError::NodeUnknown(text) => text,
+        other => other.to_string(),
+    }
+}
+
+fn encode(answer: &impl Serialize) -> Result<Vec<u8>, String> {
+    msgpack::to_vec(answer).map_err(|error| error.to_string())
+}
+
+impl Listening {
+    fn lease(&self, connection: &Connection, lease: node::server::Lease) -> Result<Vec<u8>, String> {
+        *self.node.lock().unwrap() = Some(connection.clone());
+        let heartbeat_ttl = base::Duration::from(lease.ttl).into();
+        encode(&NodeUpdateResponse { heartbeat_ttl, ..NodeUpdateResponse::default() })
+    }
+}
+
+impl Handler for Listening {
+    async fn call(&self, connection: &Connection, method: &str, body: Bytes) -> Result<Vec<u8>, String> {
+        let servers = &self.servers;
+        match method {
+            method::NODE_REGISTER => {
+                let request: NodeRegisterRequest = msgpack::from_slice(&body).unwrap();
+                self.tokens.lock().unwrap().push(request.write.auth_token);
+                self.lease(connection, servers.register(&request.node).await.map_err(text)?)
+            }
+            method::NODE_UPDATE_STATUS => {
+                let request: NodeUpdateStatusRequest = msgpack::from_slice(&body).unwrap();
+                assert_eq!(request.status, "ready");
+                self.tokens.lock().unwrap().push(request.write.auth_token);
+                self.lease(connection, servers.update_status(&request.node_id).await.map_err(text)?)
+            }
+            method::NODE_GET_CLIENT_ALLOCS => {
+                let request: NodeSpecificRequest = msgpack::from_slice(&body).unwrap();
+                let (min, stale) = (request.query.min_query_index, request.query.allow_stale);
+                let found = servers.client_allocs(&Default::default(), min, stale).await.map_err(text)?;
+                encode(&NodeClientAllocsResponse {
+                    allocs: found.allocs.into(),
+                    meta: QueryMeta { index: found.index, ..QueryMeta::default() },
+                    ..NodeClientAllocsResponse::default()
+                })
+            }
+            method::ALLOC_GET_ALLOCS => {
+                let request: AllocsGetRequest = msgpack::from_slice(&body).unwrap();
+                let (allocs, index) = servers.allocs(request.alloc_ids.0, 0).await.map_err(text)?;
+                let placed = |alloc| PlacedAlloc { alloc, ..PlacedAlloc::default() };
+                encode(&AllocsGetResponse {
+                    allocs: allocs.into_iter().map(placed).collect(),
+                    meta: QueryMeta { index, ..QueryMeta::default() },
+                })
+            }
+            method::NODE_UPDATE_ALLOC => {
+                let request: AllocUpdateRequest = msgpack::from_slice(&body).unwrap();
+                servers.update_allocs(request.alloc.0).await.map_err(text)?;
+                encode(&GenericResponse::default())
+            }
+            other => Err(format!("rpc: can't find method {other}")),
+        }
+    }
+
+    async fn stream(&self, _: &Connection, _: &str, opening: Opening) -> Result<(), RpcError> {
+        opening.refuse("no streams here").await
+    }
+}
+
+pub struct Running {
+    pub base: Base,
+    pub servers: Arc<FakeServers>,
+    pub listening: Arc<Listening>,
+    pub agent: Agent,
+}
+
+/// An agent that knows its servers by one address that nobody listens on and one that is right.
+pub async fn running() -> Running {
+    let (base, servers) = (Base::new(), FakeServers::new());
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address: SocketAddr = listener.local_addr().unwrap();
+    let listening =
+        Arc::new(Listening { servers: servers.clone(), node: Mutex::default(), tokens: Mutex::default() });
+    tokio::spawn(wire::serve(listener, listening.clone(), Limits::SERVER));
+    let addresses = vec!["127.0.0.1:1".to_string(), address.to_string()];
+    let agent =
+        Agent::start(settings(base.path()), |local| WireServers::new(local, addresses)).await.unwrap();
+    Running { base, servers, listening, agent }
+}
+
+impl Running {
+    pub async fn connection(&self) -> Connection {
+        eventually("a connection", || self.listening.node.lock().unwrap().clone())
+    }
+
+    /// The payloads of a streaming call until it ends, and its error.
+    pub async fn payloads<T: Serialize>(
+        &self,
+        method: &str,
+        request: &T,
+    ) -> (Vec<Vec<u8>>, Option<(i64, String)>) {
+        let mut frames = self.connection().await.open_stream(method, SOON).await.unwrap();
+        frames.send(request).await.unwrap();
+        let (mut payloads, mut failure) = (Vec::new(), None);
+        while let Some(wrapper) = frames.receive::<StreamFrameWrapper>().await.unwrap() {
+            match wrapper.error {
+                Some(error) => failure = Some((error.code.unwrap(), error.message)),
+                // The first says that there is something to read from.
+                None if wrapper.payload.0.is_empty() => {}
+                None => payloads.push(wrapper.payload.0),
+            }
+        }
+        (payloads, failure)
+    }
+}

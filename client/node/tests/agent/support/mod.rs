@@ -1,0 +1,284 @@
+//! Servers that live in memory, and what tests of a whole agent need besides.
+
+pub mod listening;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use executor::{process, spec};
+use model::document::{Allocation, Node, TaskState};
+use node::Agent;
+use node::drivers::BUILTIN;
+use node::server::{Assigned, Lease, ServerClient, ServerError};
+use node::settings::{Capacity, GcSettings, NodeSettings, Reserved};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+/// How long anything may take before a test gives up.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits until `found` finds something.
+#[track_caller]
+pub fn eventually<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "{what} did not happen");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A directory for one node. Tasks outlive agents, so also a failed test's; not this directory's, though.
+pub struct Base(tempfile::TempDir);
+
+impl Base {
+    pub fn new() -> Base {
+        Base(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for Base {
+    fn drop(&mut self) {
+        let executors = std::fs::read_dir(self.path().join("client/executors"));
+        for directory in executors.into_iter().flatten().flatten() {
+            if let Ok(Some(state)) =
+                spec::read::<spec::ExecutorProcesses>(&directory.path(), spec::STATE_FILE)
+                && state.executor.is_alive()
+            {
+                // The executor sees its task end, and takes everything else along.
+                process::signal(state.task.pid, nix::sys::signal::Signal::SIGKILL).ok();
+            }
+        }
+    }
+}
+
+/// What the servers know and have received.
+#[derive(Debug, Default)]
+pub struct Cluster {
+    pub registered: Vec<Node>,
+    pub beats: usize,
+    pub assigned: BTreeMap<String, Allocation>,
+    /// The latest update of each allocation, as it arrived.
+    pub updates: BTreeMap<String, Allocation>,
+    pub index: u64,
+    /// The servers do not know the node.
+    pub forgotten: bool,
+    pub unreachable: bool,
+    /// The order of calls, by name.
+    pub calls: Vec<&'static str>,
+}
+
+#[derive(Debug)]
+pub struct FakeServers {
+    pub cluster: Mutex<Cluster>,
+    changed: watch::Sender<u64>,
+}
+
+impl FakeServers {
+    pub fn new() -> Arc<FakeServers> {
+        let cluster = Cluster { index: 1, ..Cluster::default() };
+        Arc::new(FakeServers { cluster: Mutex::new(cluster), changed: watch::Sender::new(1) })
+    }
+
+    /// Assigns an allocation, or a newer version of it.
+    pub fn assign(&self, mut alloc: Allocation) {
+        self.change(|cluster| {
+            alloc.alloc_modify_index = cluster.index;
+            alloc.modify_index = cluster.index;
+            cluster.assigned.insert(alloc.id.clone(), alloc);
+        });
+    }
+
+    pub fn stop(&self, id: &str) {
+        let mut alloc = self.cluster.lock().unwrap().assigned[id].clone();
+        alloc.desired_status = "stop".into();
+        self.assign(alloc);
+    }
+
+    pub fn forget_alloc(&self, id: &str) {
+        self.change(|cluster| drop(cluster.assigned.remove(id)));
+    }
+
+    pub fn change(&self, change: impl FnOnce(&mut Cluster)) {
+        let index = {
+            let mut cluster = self.cluster.lock().unwrap();
+            cluster.index += 1;
+            change(&mut cluster);
+            cluster.index
+        };
+        // Only now: who waits looks at the cluster while holding what is written to here.
+        self.changed.send_modify(|newest| *newest = index.max(*newest));
+    }
+
+    fn called(&self, name: &'static str) -> Result<(), ServerError> {
+        let mut cluster = self.cluster.lock().unwrap();
+        cluster.calls.push(name);
+        match cluster.unreachable {
+            true => Err(ServerError::Unreachable("cut off".into())),
+            false => Ok(()),
+        }
+    }
+
+    pub fn update(&self, id: &str) -> Option<Allocation> {
+        self.cluster.lock().unwrap().updates.get(id).cloned()
+    }
+
+    /// Waits until the servers have this client status.
+    #[track_caller]
+    pub fn await_status(&self, id: &str, status: &str) -> Allocation {
+        eventually(&format!("status {status}, last {:?}", self.update(id)), || {
+            self.update(id).filter(|update| update.client_status == status)
+        })
+    }
+
+    /// Waits until the servers have a state of the task for which `holds`.
+    #[track_caller]
+    pub fn await_task(&self, id: &str, task: &str, holds: impl Fn(&TaskState) -> bool) -> TaskState {
+        eventually(&format!("a state of {task}"), || {
+            let state = self.update(id)?.task_states.get(task)?.clone();
+            holds(&state).then_some(state)
+        })
+    }
+}
+
+fn lease() -> Lease {
+    Lease { ttl: Duration::from_millis(200), eligibility: "eligible".into() }
+}
+
+impl ServerClient for FakeServers {
+    async fn register(&self, node: &Node) -> Result<Lease, ServerError> {
+        self.called("register")?;
+        let mut cluster = self.cluster.lock().unwrap();
+        cluster.registered.push(node.clone());
+        cluster.forgotten = false;
+        Ok(lease())
+    }
+
+    async fn update_status(&self, _: &str) -> Result<Lease, ServerError> {
+        self.called("update_status")?;
+        let mut cluster = self.cluster.lock().unwrap();
+        if cluster.forgotten {
+            return Err(ServerError::NodeUnknown("node not found".into()));
+        }
+        cluster.beats += 1;
+        Ok(lease())
+    }
+
+    async fn client_allocs(&self, _: &Node, min_index: u64, _: bool) -> Result<Assigned, ServerError> {
+        self.called("client_allocs")?;
+        self.changed.subscribe().wait_for(|index| *index > min_index).await.unwrap();
+        let cluster = self.cluster.lock().unwrap();
+        let allocs = cluster.assigned.iter().map(|(id, alloc)| (id.clone(), alloc.alloc_modify_index));
+        Ok(Assigned { allocs: allocs.collect(), index: cluster.index })
+    }
+
+    async fn allocs(&self, ids: Vec<String>, min_index: u64) -> Result<(Vec<Allocation>, u64), ServerError> {
+        self.called("allocs")?;
+        // As real servers: an answer that is not newer than asked for is waited for.
+        let newest = |cluster: &Cluster| ids.iter().map(|id| cluster.assigned[id].alloc_modify_index).max();
+        let mut changed = self.changed.subscribe();
+        changed.wait_for(|_| newest(&self.cluster.lock().unwrap()) > Some(min_index)).await.unwrap();
+        let cluster = self.cluster.lock().unwrap();
+        let found = ids.iter().filter_map(|id| cluster.assigned.get(id).cloned()).collect();
+        Ok((found, cluster.index))
+    }
+
+    async fn update_allocs(&self, updates: Vec<Allocation>) -> Result<(), ServerError> {
+        self.called("update_allocs")?;
+        let mut cluster = self.cluster.lock().unwrap();
+        cluster.updates.extend(updates.into_iter().map(|update| (update.id.clone(), update)));
+        Ok(())
+    }
+}
+
+/// Settings of a node below `base`, with short patience. Not in development mode: state is kept.
+pub fn settings(base: &Path) -> NodeSettings {
+    let enabled = BTreeMap::from([("enabled".to_string(), json!(true))]);
+    NodeSettings {
+        state_dir: base.join("client"),
+        alloc_dir: base.join("alloc"),
+        dev: false,
+        region: "global".into(),
+        datacenter: "dc1".into(),
+        node_name: "alpha".into(),
+        node_class: String::new(),
+        node_pool: "default".into(),
+        meta: BTreeMap::from([("rack".to_string(), "r7".to_string())]),
+        http_address: "127.0.0.1:4646".into(),
+        tls_http: false,
+        reserved: Reserved::default(),
+        capacity: Capacity { cpu_mhz: 4000, memory_mib: 1024, disk_mib: 1024 },
+        network_interface: "lo".into(),
+        min_dynamic_port: 20000,
+        max_dynamic_port: 32000,
+        max_kill_timeout: Duration::from_secs(30),
+        drivers: BUILTIN.to_vec(),
+        plugins: ["raw_exec", "mock_driver"].map(|driver| (driver.to_string(), enabled.clone())).into(),
+        executor_program: PathBuf::from(env!("CARGO_BIN_EXE_node-executor")),
+        default_ineligible: false,
+        node_max_allocs: 0,
+        gc: GcSettings {
+            interval: Duration::from_secs(60),
+            disk_usage_percent_max: 100,
+            inode_usage_percent_max: 100,
+            allocs_max: 50,
+        },
+        task_open_files: Some(777),
+        log: Default::default(),
+    }
+}
+
+pub async fn start(settings: NodeSettings, servers: &Arc<FakeServers>) -> Agent {
+    let servers = Arc::clone(servers);
+    Agent::start(settings, |_| servers).await.unwrap()
+}
+
+/// An allocation of a job of this type, with these tasks.
+pub fn alloc(id: u8, kind: &str, tasks: Value) -> Allocation {
+    group_alloc(id, kind, json!({"Tasks": tasks}))
+}
+
+pub fn group_alloc(id: u8, kind: &str, mut group: Value) -> Allocation {
+    group["Name"] = json!("g");
+    group["RestartPolicy"] = match group.get("RestartPolicy") {
+        Some(given) => given.clone(),
+        None => json!({"Attempts": 0, "Mode": "fail", "Interval": "1m", "Delay": "1s"}),
+    };
+    serde_json::from_value(json!({
+        "ID": alloc_id(id), "Name": "job.g[0]", "Namespace": "default", "JobID": "job", "TaskGroup": "g",
+        "DesiredStatus": "run", "ClientStatus": "pending",
+        "Job": {"ID": "job", "Name": "job", "Type": kind, "TaskGroups": [group]}
+    }))
+    .unwrap()
+}
+
+pub fn alloc_id(id: u8) -> String {
+    format!("5d16e7fe-8a2e-4b44-9c0a-3c7ab13b9f{id:02x}")
+}
+
+/// A task that runs a shell script.
+pub fn shell(name: &str, script: &str) -> Value {
+    json!({"Name": name, "Driver": "raw_exec", "Config": {"command": "/bin/sh", "args": ["-c", script]}})
+}
+
+/// A task of the mock driver.
+pub fn mock(name: &str, config: Value) -> Value {
+    json!({"Name": name, "Driver": "mock_driver", "Config": config})
+}
+
+pub fn kinds(state: &TaskState) -> Vec<&str> {
+    state.events.iter().map(|event| event.kind.as_str()).collect()
+}
+
+pub fn log(base: &Path, alloc: u8, file: &str) -> String {
+    let path = base.join("alloc").join(alloc_id(alloc)).join("alloc/logs").join(file);
+    std::fs::read_to_string(path).unwrap_or_default()
+}

@@ -26,4 +26,4 @@ pub use feed::{Feed, FeedError, Held, STREAMS_MAX, Source};
 pub use page::{AccessCheck, Cursor, EventFilter, PAGE_BYTES, Page, StreamEvent};
 pub use replay::{CHECKPOINTS_MAX, PARKED_MAX};
 pub use stream::{HEARTBEAT, Subscription};
-pub use tail::TAIL_BATCHES;
+pub use tail::{TAIL_BATCHES, TAIL_BYTES};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use base::Index;
 
-use crate::support::{Log, about, busy, everything, ids, long, read, reader, said, toggle};
+use crate::readers::{about, reader, restarted, said};
+use crate::support::{Log, busy, everything, ids, long, read, toggle};
 use crate::world::node_id;
 use feed::Feed;
 use feed::TAIL_BATCHES;
@@ -66,7 +67,7 @@ async fn a_restart_tells_the_same_bytes() {
         log.extend(step);
         live.extend(read(&feed, from, log.last(), &everything()).await);
     }
-    let again = log.restarted();
+    let again = restarted(&log);
     assert_eq!(read(&Feed::new(again.clone()), START, again.last(), &everything()).await, live);
 }
 
@@ -77,7 +78,7 @@ async fn a_kill_between_any_two_events_loses_and_repeats_nothing() {
     let mut cursor = START;
     for batch in &world.log {
         log.extend(std::slice::from_ref(batch));
-        log = log.restarted();
+        log = restarted(&log);
         let news = read(&Feed::new(log.clone()), cursor, log.last(), &everything()).await;
         cursor = news.last().map_or(cursor, |event| Cursor::after(event.id));
         told.extend(news);
@@ -127,7 +128,7 @@ async fn filters_take_what_they_name_and_nothing_else() {
     assert_eq!(count(about(&["Service"])).await, 0);
     let elsewhere = EventFilter { namespace: Some("prod".to_string()), ..about(&[]) };
     assert_eq!(count(elsewhere).await, 5, "nodes are in no namespace");
-    let denied = EventFilter { may_see: Arc::new(|head| entry.topic != "Node"), ..about(&[]) };
+    let denied = EventFilter { may_see: Arc::new(|entry| entry.topic != "Node"), ..about(&[]) };
     assert_eq!(count(denied).await, 17);
 }
 

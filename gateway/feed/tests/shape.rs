@@ -9,7 +9,7 @@ use state::{Delta, Moment, State};
 use crate::support::{Log, busy, everything, purge, read};
 use crate::world::{World, node_id};
 use feed::Feed;
-use feed::outline;
+use feed::entries;
 use feed::{Cursor, StreamEvent};
 
 /// Ids are promises: a line that changes here breaks readers that stored one.
@@ -19,7 +19,7 @@ fn what_is_told_of_each_batch_stays_as_it_is() {
     let mut state = State::default();
     let mut told = String::new();
     for batch in &world.log {
-        for (ordinal, head) in entries::list(&mut state, batch).unwrap().iter().enumerate() {
+        for (ordinal, entry) in entries::list(&mut state, batch).unwrap().iter().enumerate() {
             let key = if entry.topic == entries::EVALUATION { "eval" } else { &entry.key };
             let key = world_name(&world, key);
             told.push_str(&format!("{}.{ordinal} {} {} {key}\n", batch.index, entry.kind, entry.topic));
@@ -74,7 +74,7 @@ fn every_command_of_a_batch_keeps_its_type() {
         batch.events.extend(decision.events.into_iter().map(logged));
     }
     let entries = entries::list(&mut world.state, &batch).unwrap();
-    let kinds: Vec<_> = entries.iter().map(|head| (entry.kind, entry.key.clone())).collect();
+    let kinds: Vec<_> = entries.iter().map(|entry| (entry.kind, entry.key.clone())).collect();
     let node = node_id(1).to_string();
     // Each changed row once per type, as it is after the whole batch.
     let expected = ["NodeStreamEvent", "NodeEligibility", "NodeDeregistration"];
@@ -129,7 +129,7 @@ fn what_came_and_went_within_a_batch_is_not_told() {
         ..first
     };
     let entries = entries::list(&mut State::default(), &both).unwrap();
-    assert!(entries.iter().all(|head| entry.topic != entries::JOB), "{entries:?}");
+    assert!(entries.iter().all(|entry| entry.topic != entries::JOB), "{entries:?}");
 }
 
 fn json(told: &[StreamEvent], id: &str) -> Value {

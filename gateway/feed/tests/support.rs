@@ -61,13 +61,6 @@ impl Log {
         self.0.journal.forget_before(Index(index));
     }
 
-    /// What a server finds after it was killed: the log.
-    pub fn restarted(&self) -> Log {
-        let batches: Vec<Batch> =
-            self.0.journal.batches().iter().map(|batch| batch.decode().unwrap()).collect();
-        Log::of(&batches)
-    }
-
     pub fn last(&self) -> Index {
         self.0.state.lock().index
     }
@@ -153,11 +146,6 @@ pub fn everything() -> Arc<EventFilter> {
     Arc::new(EventFilter { topics: vec![], namespace: None, may_see: Arc::new(|_| true) })
 }
 
-pub fn about(topics: &[&str]) -> EventFilter {
-    let topics = topics.iter().map(|topic| topic.parse().unwrap()).collect();
-    EventFilter { topics, namespace: None, may_see: Arc::new(|_| true) }
-}
-
 /// All events from a cursor to the end of the log, page by page.
 pub async fn read(feed: &Feed, from: Cursor, last: Index, filter: &Arc<EventFilter>) -> Vec<StreamEvent> {
     let (mut cursor, mut told) = (from, Vec::new());
@@ -172,21 +160,6 @@ pub async fn read(feed: &Feed, from: Cursor, last: Index, filter: &Arc<EventFilt
 
 pub fn ids(told: &[StreamEvent]) -> Vec<EventId> {
     told.iter().map(|event| event.id).collect()
-}
-
-pub fn reader(feed: &Feed, from: u64, filter: EventFilter, messages: bool) -> Subscription {
-    let start = Cursor::at(Index(from));
-    let encoder = if messages { Encoder::messages(start) } else { Encoder::lines() };
-    Subscription::new(feed.clone(), filter, start, encoder, feed.slot().unwrap())
-}
-
-/// What a reader says until it has said `until`.
-pub async fn said(reader: &mut Subscription, until: &str) -> String {
-    let mut text = String::new();
-    while !text.contains(until) {
-        text.push_str(std::str::from_utf8(&reader.next().await.expect("the stream goes on")).unwrap());
-    }
-    text
 }
 
 pub struct Deaf;

@@ -3,7 +3,8 @@
 use base::Index;
 use tokio::time::{Instant, timeout};
 
-use crate::support::{Log, PATIENCE, about, busy, everything, long, read, reader, said, toggle};
+use crate::readers::{about, reader, said};
+use crate::support::{Log, PATIENCE, busy, everything, long, read, toggle};
 use feed::Cursor;
 use feed::HEARTBEAT;
 use feed::TAIL_BATCHES;

@@ -9,6 +9,7 @@ use base::{Time, Uuid};
 use control::Control;
 use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
+use feed::Feed;
 use history::History;
 use http_gateway::events;
 use http_gateway::{AgentInfo, Api};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base::{Duration, Rng, Time};
 use executor::Exit;
 use model::document::{AllocDeploymentStatus, Allocation, Task, TaskState};
-use node::alloc::health::{Verdict, Watch};
+use node::alloc::health::{HealthCheck, Verdict};
 use node::alloc::status;
 use node::task::events::{self, DEAD, PENDING, RUNNING};
 use node::task::lifecycle::{Role, Roles};
@@ -36,7 +36,7 @@ pub struct Run {
     roles: Roles,
     /// Its health, once it is judged, and what judges it until then.
     deployment: Option<AllocDeploymentStatus>,
-    health: Option<Watch>,
+    health: Option<HealthCheck>,
     /// The machine went down with it.
     died: bool,
 }
@@ -61,7 +61,7 @@ impl Run {
             reported: None,
             roles: [("t".to_string(), role(&alloc))].into(),
             deployment: alloc.deployment_status.clone(),
-            health: Watch::of(&alloc, now),
+            health: HealthCheck::of(&alloc, now),
             died: false,
             alloc,
         }
@@ -171,7 +171,7 @@ impl Run {
     ) -> Option<Duration> {
         if newer.deployment_id != self.alloc.deployment_id {
             self.deployment = newer.deployment_status.clone();
-            self.health = Watch::of(&newer, now);
+            self.health = HealthCheck::of(&newer, now);
         }
         self.alloc = newer;
         let stopping = matches!(self.phase, Phase::Stopping | Phase::Done);
@@ -194,7 +194,7 @@ impl Run {
         let died = std::mem::take(&mut self.died);
         self.tracker = tracker(&self.alloc, chance.next());
         let deployment_status = self.deployment.clone();
-        self.health = Watch::of(&Allocation { deployment_status, ..self.alloc.clone() }, now);
+        self.health = HealthCheck::of(&Allocation { deployment_status, ..self.alloc.clone() }, now);
         match self.phase {
             Phase::Running if died => self.exited(chance, &Tasks { failing: 1_000, ..tasks.clone() }, now),
             Phase::Running => self.until_exit(chance, tasks),

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
 use control::{Control, Receipt, Settings};
+use feed::Feed;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, StreamExt};
 use history::History;

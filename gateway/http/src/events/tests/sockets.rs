@@ -16,11 +16,10 @@ use tokio::time::timeout;
 
 use super::super::query::StreamQuery;
 use super::support::{Log, PATIENCE, busy, everything, ids, long, read, toggle};
-use crate::events::replay::PARKED_MAX;
 use crate::events::route::subscribe;
-use crate::events::tail::TAIL_BYTES;
 use feed::Cursor;
 use feed::{Feed, STREAMS_MAX};
+use feed::{PARKED_MAX, TAIL_BYTES};
 
 #[tokio::test]
 async fn what_cannot_be_understood_is_named() {

@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::document::{AllocDeploymentStatus, AllocNetworkStatus, Allocation, Map, TaskState};
 
-/// The part of an allocation that its node knows and nobody else.
+/// The part of an allocation that only its node knows.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Report {

@@ -11,10 +11,7 @@ use state::State;
 use tokio::sync::watch;
 
 use super::world::{self, World, key, node_id};
-use feed::Encoder;
-use feed::Subscription;
-use feed::{Cursor, EventFilter, StreamEvent};
-use feed::{Feed, Source};
+use feed::{Cursor, EventFilter, Feed, Source, StreamEvent};
 
 /// What tests wait at most before they fail.
 pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);

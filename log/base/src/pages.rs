@@ -1,7 +1,7 @@
 //! Copy-on-write pages: a vector whose clones share everything that neither has changed since.
 //!
 //! Two levels: a spine of chunks, each of up to 256 pages of 256 rows. A clone copies one pointer per
-//! 65,536 rows; a write copies the page it touches if somebody else still holds it.
+//! 65,536 rows; a write copies the page it touches if another snapshot still holds it.
 
 use std::fmt;
 use std::ops::Index;

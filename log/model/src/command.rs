@@ -317,7 +317,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Nothing would come of it: without placements nobody makes room for any.
+    /// It changes nothing: without placements nothing is preempted.
     pub fn is_empty(&self) -> bool {
         self.stopped.is_empty()
             && self.placed.is_empty()

@@ -62,7 +62,7 @@ pub struct SchedulerRules {
     /// A task's `memory_max` holds; else its `memory` is all it gets.
     pub memory_oversubscription: bool,
     pub preempting: Preempting,
-    /// Nobody may register, dispatch or scale a job.
+    /// Registering, dispatching and scaling jobs is rejected.
     pub reject_job_registration: bool,
     /// Evaluations are taken in and wait: no worker gets one.
     pub pause_eval_broker: bool,

@@ -37,7 +37,7 @@ pub enum Rejection {
     PoolInUse(String),
     JobUnknown(JobKey),
     JobInvalid(String),
-    /// The scheduler's configuration says that nobody may register, dispatch or scale.
+    /// The scheduler's configuration forbids to register, dispatch or scale.
     RegistrationDisabled,
     /// The job is not at the index the caller insists on.
     JobIndexMismatch(String),

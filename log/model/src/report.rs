@@ -6,7 +6,7 @@ use crate::document::{AllocDeploymentStatus, AllocNetworkStatus, Allocation, Map
 
 compiled_once! { Report }
 
-/// The part of an allocation that its node knows and nobody else.
+/// The part of an allocation that only its node knows.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase", remote = "Self")]
 pub struct Report {

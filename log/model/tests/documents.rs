@@ -146,7 +146,7 @@ impl<'de> Deserializer<'de> for Draw<'_> {
         visitor.visit_map(Fields { names: fields.iter(), draw: self.inner() })
     }
 
-    /// The shapes of the contract say only in words what they are.
+    /// The shapes of Nomad's API say only in words what they are.
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let expected = (&visitor as &dyn serde::de::Expected).to_string();
         match (expected.as_str(), self.rng.below(7)) {

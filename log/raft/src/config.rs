@@ -60,7 +60,7 @@ impl Timings {
             // The log is purged when an image is kept, and not by a rule of the library.
             max_in_snapshot_log_to_keep: u64::MAX,
             enable_pre_vote: Some(true),
-            // A leader that restarts asks for votes like anybody else: its followers may have gone on without it.
+            // A leader that restarts asks for votes like any server: its followers may have gone on without it.
             enable_leader_restore: Some(false),
             ..Config::default()
         };

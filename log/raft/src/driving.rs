@@ -1,4 +1,4 @@
-//! Who does the work that is not a task of openraft's: threads, or in a simulation tasks that take virtual time.
+//! What runs the work that is not a task of openraft: threads, or in a simulation tasks in virtual time.
 
 use std::sync::Arc;
 use std::thread;
@@ -22,7 +22,7 @@ pub struct Driving {
 /// How long a step waits at least while the disk is full: there may be space again.
 const FULL_DELAY: Duration = Duration::from_millis(10);
 
-/// Who calls the sink, and who writes.
+/// What calls the sink, and what writes.
 pub(crate) enum Workers {
     Threads { notifier: thread::JoinHandle<()> },
     Steps { notifier: JoinHandle<()>, disk: JoinHandle<()> },
@@ -44,7 +44,7 @@ pub(crate) struct Life(watch::Sender<bool>);
 pub(crate) struct Tasks(Mutex<Vec<AbortHandle>>);
 
 impl Workers {
-    /// Writes what is queued, and returns when nobody works any more.
+    /// Writes what is queued, and returns when all workers have ended.
     pub async fn end(self, store: Arc<Store>) {
         match self {
             Workers::Threads { notifier } => {

@@ -1,4 +1,4 @@
-//! What raft asks to be remembered, in shapes of our own: the library's may change with every release.
+//! What raft has to store, in formats of our own: the library's may change with every release.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

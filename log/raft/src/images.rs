@@ -182,7 +182,7 @@ impl RaftJournal {
     }
 }
 
-/// Lets openraft know of an image, and forget what lies before it and before a tail that followers may still need.
+/// Informs openraft of an image, and drops what lies before it and before a tail that followers may still need.
 async fn acknowledge(raft: Raft, last: u64, purge: Option<u64>) {
     if raft.trigger().snapshot().await.is_err() {
         return;
@@ -200,7 +200,7 @@ struct Fetcher {
     network: Network,
     store: Arc<Store>,
     blocking: Blocking,
-    /// Before something is asked again.
+    /// The pause before a request is repeated.
     pause: std::time::Duration,
 }
 

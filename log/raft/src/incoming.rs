@@ -12,7 +12,7 @@ impl RaftJournal {
     /// The answer to a message that another server sent with [`crate::Peers::call`].
     ///
     /// # Errors
-    /// [`PeerError::Refused`] when it is malformed or not meant for this server, or when consensus has ended here.
+    /// [`PeerError::Refused`] when it is malformed or not meant for this server, or when this server has left consensus.
     pub async fn answer(&self, message: Bytes) -> Result<Bytes, PeerError> {
         let (from, message) = Message::decode(&message, self.network.node).map_err(refused)?;
         let answer = self.act_on(from, message).await?;

@@ -44,14 +44,14 @@ pub struct Settings {
     pub tail: Tail,
     pub found: Found,
     pub timings: Timings,
-    /// Chance of everything in here that is left to chance: how long this server waits before it asks for votes.
+    /// The seed of all randomness in here: how long this server waits before it starts an election.
     pub seed: u64,
 }
 
-/// What a server does that has no log.
+/// What a server without a log does at its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// It founds a cluster of itself at once.
+    /// It founds a cluster of one server at once.
     Alone,
     /// It waits until [`RaftJournal::bootstrap`] is called, here or elsewhere, or until a leader adds it.
     Wait,
@@ -71,7 +71,7 @@ pub enum OpenError {
     Runtime(#[from] JoinError),
 }
 
-/// A [`Journal`] kept by raft in the segment store. A server that founds a cluster of itself leads it within moments.
+/// A [`Journal`] kept by raft in the segment store. A server that founds a cluster of one leads it within milliseconds.
 pub struct RaftJournal {
     pub(crate) raft: Raft,
     pub(crate) store: Arc<Store>,
@@ -107,7 +107,7 @@ impl RaftJournal {
         self.store.scrub()
     }
 
-    /// Stops taking part, writes what is queued, and lets go of the directory. Proposals in flight may or may not
+    /// Leaves consensus, writes what is queued, and closes the directory. Proposals in flight may or may not
     /// be found committed at the next start.
     pub async fn shutdown(&self) {
         if self.raft.shutdown().await.is_err() {

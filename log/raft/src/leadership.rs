@@ -39,12 +39,12 @@ pub(crate) async fn watch(raft: Raft, proposals: Arc<Proposals>, news: Sender<Ne
         Err(Ended::Stopped) => {}
         // It is gone without having said why.
         Ok(()) | Err(Ended::Panicked) => fatal("consensus panicked"),
-        // Nobody listens any more if this is a shutdown.
+        // The receiver is gone if this is a shutdown.
         Err(Ended::StorageError(why)) => news.send(News::Halted(why.to_string())).await.unwrap_or(()),
     }
 }
 
-/// A leader whose term is broken leads nobody, as far as the proposer is concerned.
+/// A leader whose term is broken does not lead, as far as the proposer is concerned.
 fn standing(votes: &RaftServerMetrics<Types>, node: u64, breaks: Breaks) -> Standing {
     let term = Term(votes.vote.leader_id.term);
     let whole = votes.current_leader != Some(node) || breaks.term != Some(term);

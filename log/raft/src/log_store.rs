@@ -24,9 +24,9 @@ const LONG: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub(crate) struct LogStore {
     store: Arc<Store>,
-    /// False once nobody drives the store any more.
+    /// False once the store is not driven any more.
     alive: watch::Receiver<bool>,
-    /// Told when an image is in place.
+    /// Notified when an image is in place.
     installed: watch::Receiver<()>,
 }
 
@@ -64,7 +64,7 @@ impl LogStore {
         first.max(self.store.purged().map_or(0, |purged| purged.index + 1))..end
     }
 
-    /// Waits until what was asked for is safe.
+    /// Waits until the write is synced.
     async fn wait(&mut self, ask: impl FnOnce(&Store, Done) -> Result<(), StoreError>) -> io::Result<()> {
         let (done, written) = oneshot::channel();
         // The task that asked may be gone by then, with the server.
@@ -166,7 +166,7 @@ impl RaftLogStorage<Types> for LogStore {
     }
 }
 
-/// A proposed batch that does not follow the last one stands on a proposal that was refused: openraft refuses while no
+/// A proposed batch that does not follow the last one was decided on a proposal that was refused: openraft refuses while no
 /// majority is in contact with the leader, and takes again in the same term when one is.
 fn fenced(entry: Entry, last: &mut Index) -> Entry {
     let EntryPayload::Normal(data) = &entry.payload else { return entry };

@@ -34,13 +34,13 @@ pub(crate) struct Snapshot {
     pub chunks: Vec<Chunk>,
 }
 
-/// In memory only: after a restart the image kept last comes by again, and every committed entry after it.
+/// In memory only: after a restart the last image is applied again, and every committed entry after it.
 pub(crate) struct Machine {
     store: Arc<Store>,
     blocking: Blocking,
     news: Sender<News>,
     since_image: Arc<SinceImage>,
-    /// Told when an image is in place.
+    /// Notified when an image is in place.
     installed: watch::Sender<()>,
     applied: Option<LogId>,
     members: StoredMembership,
@@ -70,7 +70,7 @@ impl Machine {
         self.notify(News::Restored(image)).await
     }
 
-    /// Tells `image`, which the applied entries include, and the batches after it once more.
+    /// Sends the sink `image`, which is older than what is applied, and the batches after it once more.
     ///
     /// # Errors
     /// When the log has not all of them any more; the sink is not notified then.

@@ -1,4 +1,4 @@
-//! Who takes part: founding, adding, removing, handing leadership over.
+//! Membership: founding a cluster, adding and removing servers, transferring leadership.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -20,13 +20,13 @@ use crate::status::Member;
 /// A new server gets a vote when it lacks no more entries than this: a leader sends as many in one message.
 const CAUGHT_UP: u64 = 256;
 
-/// Why the members are not what was asked for.
+/// Why a change of the members failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemberError {
     #[error("this server does not lead{}", named(leader))]
     NotLeading { leader: Option<u64> },
     /// Another request changed them first, or is about to.
-    #[error("the members are being changed by somebody else: look at them and ask again")]
+    #[error("the members are being changed by another request: look at them and ask again")]
     Changed,
     #[error("server {0} is not a member")]
     Unknown(u64),
@@ -92,7 +92,7 @@ impl RaftJournal {
         }
     }
 
-    /// Makes `member` take part: it is sent the log, and when it has caught up it gets its vote. A member that is known
+    /// Adds `member`: it is sent the log, and when it has caught up it gets its vote. A member that is known
     /// under another address moves. Only the leader can; asking again goes on where it ended.
     ///
     /// # Errors
@@ -121,7 +121,7 @@ impl RaftJournal {
         within(patience + self.timings.election.end, asked).await
     }
 
-    /// Makes the server `node` a member no more: it is sent nothing, and has no vote. Only the leader can. A leader that
+    /// Removes the server `node`: it is sent nothing, and has no vote. Only the leader can. A leader that
     /// removes itself transfers leadership first, and has its successor do it.
     ///
     /// # Errors
@@ -172,10 +172,10 @@ impl RaftJournal {
         self.change(change, seen).await.map(drop)
     }
 
-    /// Hands leadership over to the server `to`, or to the one that has most of the log, and returns who leads then.
+    /// Transfers leadership to the server `to`, or to the one that has most of the log, and returns who leads then.
     ///
     /// First nothing more is taken ([`journal::ProposeError::Full`]) until everything in flight is committed, and until
-    /// the successor has the whole log: so nothing has an unknown fate. Who proposes waits a few round trips.
+    /// the successor has the whole log: so no proposal has an unknown outcome. Proposers wait a few round trips.
     ///
     /// # Errors
     /// [`MemberError::TimedOut`] or [`MemberError::NoSuccessor`]: `following` is called, and if this server still leads,

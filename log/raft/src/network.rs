@@ -19,7 +19,7 @@ use crate::machine::Snapshot;
 use crate::message::{Message, Offer, Picture};
 use crate::peers::{PeerError, Peers};
 
-/// What every link to another server needs.
+/// What every connection to another server needs.
 #[derive(Clone)]
 pub(crate) struct Network {
     pub node: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Network {
     pub pause: Duration,
 }
 
-/// The way to one of them.
+/// The connection to one of them.
 pub(crate) struct Link {
     network: Network,
     target: u64,
@@ -82,13 +82,13 @@ impl Link {
         Unreachable::from_string(format!("server {} at {}: {why}", self.target, self.address))
     }
 
-    /// The answer is not one to the question.
+    /// The answer does not match the request.
     fn strange(&self) -> Failure {
         Failure::Away(self.unreachable("it gave an answer to another question"))
     }
 }
 
-/// Why there is no answer, as openraft tells failures apart.
+/// Why there is no answer, in the error types of openraft.
 enum Failure {
     Late(Timeout<Types>),
     Away(Unreachable<Types>),
@@ -137,7 +137,7 @@ impl RaftNetworkV2<Types> for Link {
         }
     }
 
-    // Without this, the library takes a missing answer for a yes.
+    // Without this, the library counts a missing answer as success.
     async fn pre_vote(
         &mut self,
         request: VoteRequest<Types>,
@@ -149,7 +149,7 @@ impl RaftNetworkV2<Types> for Link {
         }
     }
 
-    /// The other server fetches what it lacks, in its own time: it is asked again and again what has come of it.
+    /// The other server fetches what it lacks, in its own time: it is polled until it has it.
     async fn full_snapshot(
         &mut self,
         vote: Vote,

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use base::Term;
+use base::{Index, Term};
 use journal::store::Fatal;
 use journal::{EncodedBatch, Sink};
 use model::Image;
@@ -28,7 +28,7 @@ pub(crate) enum News {
     Stop,
 }
 
-/// How the votes stand.
+/// Who leads, as the votes say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Standing {
     pub term: Term,
@@ -49,19 +49,30 @@ pub(crate) struct Notifier<S> {
     leading: Option<(Term, u64)>,
     /// The leader that the sink was notified of last.
     leader: Option<u64>,
+    /// The last batch that the sink got; `None` before the first.
+    committed: Option<Index>,
 }
 
-/// Where news go, and where they come from.
+/// The two ends of the queue.
 pub(crate) fn news() -> (Sender<News>, Receiver<News>) {
     channel(NEWS_MAX)
 }
 
 impl<S: Sink> Notifier<S> {
     pub fn new(sink: S, proposals: Arc<Proposals>, fatal: Fatal) -> Notifier<S> {
-        Notifier { sink, proposals, fatal, standing: None, opened: None, leading: None, leader: None }
+        Notifier {
+            sink,
+            proposals,
+            fatal,
+            standing: None,
+            opened: None,
+            leading: None,
+            leader: None,
+            committed: None,
+        }
     }
 
-    /// Until there are no more.
+    /// Runs until the queue is closed.
     pub fn run(mut self, mut news: Receiver<News>) {
         while let Some(news) = news.blocking_recv() {
             if self.handle(news).is_break() {
@@ -80,7 +91,7 @@ impl<S: Sink> Notifier<S> {
     }
 
     fn handle(&mut self, news: News) -> ControlFlow<()> {
-        // The fold may run behind the sink. A state that could not take a batch must not serve, and not vote.
+        // The sink may fold. A server whose state could not take a batch must not serve and not vote.
         catch_unwind(AssertUnwindSafe(|| self.dispatch(news))).unwrap_or_else(|_| {
             (self.fatal)("what receives committed batches panicked");
             ControlFlow::Break(())
@@ -90,10 +101,14 @@ impl<S: Sink> Notifier<S> {
     fn dispatch(&mut self, news: News) -> ControlFlow<()> {
         match news {
             News::Committed(batch) => {
+                let before = self.committed.replace(batch.index());
+                let follows = before.is_none_or(|before| batch.index() == before.next());
+                assert!(follows, "batch {} follows on the last one, {before:?}", batch.index());
                 self.proposals.set_committed(batch.index());
                 self.sink.committed(batch);
             }
             News::Restored(image) => {
+                self.committed = Some(image.index);
                 self.proposals.set_committed(image.index);
                 self.sink.restored(image);
             }

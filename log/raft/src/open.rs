@@ -108,7 +108,7 @@ impl RaftJournal {
             patience: timings.patience(),
             pause: timings.heartbeat,
         };
-        // Without a vote it has never followed anybody.
+        // Without a vote it has never followed a leader.
         let quiet = if store.vote().is_some() { timings.election.end } else { Duration::ZERO };
         // Servers that are started together should not ask for votes together.
         let spread = (timings.election.end - timings.election.start).as_millis() as u64;
@@ -165,7 +165,7 @@ fn store_settings(settings: &Settings, driving: store::Driving) -> store::Settin
     store::Settings { segment_bytes: settings.segment_bytes, retention: settings.retention, driving }
 }
 
-/// Hands over the image kept last, which everything goes on from.
+/// Passes the last image to the sink: everything continues from there.
 async fn begin(store: Arc<Store>, blocking: Blocking, mut machine: Machine) -> Result<Machine, OpenError> {
     if let Some((meta, image)) = blocking.run(move || store.read_image()).await?? {
         machine.begin(meta, image).await.map_err(consensus)?;
@@ -200,7 +200,7 @@ async fn start(
         return Err(OpenError::OtherServer { node, members: voters });
     }
     if voters == [node] {
-        // Nobody else can be leading, so there is no use in waiting for a heartbeat.
+        // No other server can be leading, so there is no use in waiting for a heartbeat.
         raft.trigger().elect(false).await.map_err(consensus)?;
     }
     Ok(raft)

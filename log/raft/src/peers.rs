@@ -21,7 +21,7 @@ pub trait Peers: Send + Sync + 'static {
     ) -> BoxFuture<'static, Result<Bytes, PeerError>>;
 }
 
-/// What a cluster of one needs: nobody is there.
+/// For a cluster of one server: there are no others.
 #[derive(Clone, Copy, Debug)]
 pub struct NoPeers;
 
@@ -34,7 +34,7 @@ impl Peers for NoPeers {
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PeerError {
-    /// Nobody is there. Trying again at once is of no use.
+    /// The server is not reachable. Trying again at once is of no use.
     #[error("the server cannot be reached: {0}")]
     Unreachable(String),
     #[error("the server did not answer within {0:?}")]

@@ -1,5 +1,5 @@
-//! What a reader must have seen to miss nothing: answered in rounds, so that a thousand readers cost one question to
-//! the other servers.
+//! The index that a consistent read must wait for. Reads are answered in rounds, so that a thousand of them cost one
+//! round trip to the other servers.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl Reads {
 
 async fn serve(raft: Raft, store: Arc<Store>, policy: ReadPolicy, mut asked: Receiver<IndexCallback>) {
     let mut waiting = Vec::new();
-    // Everybody in here asked before the question is put to the others.
+    // Every read in this round came before the round trip begins.
     while asked.recv_many(&mut waiting, READERS_MAX).await > 0 {
         let answer = match raft.get_read_linearizer(policy.clone()).await {
             Ok(sure) => Ok(store.batch_at(sure.read_log_id().index())),

@@ -1,6 +1,6 @@
-//! What openraft runs on: tokio, without what tokio and openraft leave to chance.
+//! The runtime of openraft: tokio, without the randomness of tokio and openraft.
 //!
-//! Every draw comes from [`crate::Settings::seed`], and those who wait for a change are woken in the order of
+//! Every random number comes from [`crate::Settings::seed`], and those who wait for a change are woken in the order of
 //! subscribing, where tokio's own channel draws lots. So the whole journal repeats itself in a simulation; tasks,
 //! timers and the other channels are tokio's, whose order is fixed on one thread.
 

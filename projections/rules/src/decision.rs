@@ -1,4 +1,4 @@
-//! What a rule is given besides the state, and what it answers with.
+//! The input of a rule besides the state, and its output.
 
 use base::{Index, Rng, Time};
 use model::command::{Reply, Verdict};

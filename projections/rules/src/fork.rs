@@ -1,4 +1,4 @@
-//! Forks: states that nobody else sees, which show what a command would lead to.
+//! Forks: private copies of the state, which show what a command would lead to.
 
 use base::Time;
 use model::command::{RegisterJob, Settlement};

@@ -27,7 +27,7 @@ pub(crate) fn collect(state: &State, ctx: &mut Context) -> Result<Decision, Reje
     Ok(Decision::of(events))
 }
 
-/// Nobody wants it, nothing of it runs or waits, and no version of it has a name.
+/// It was stopped or has ended by itself, nothing of it runs or waits, and no version of it has a tag.
 fn is_over(state: &State, job: &JobState) -> bool {
     let wanted = &job.current().job;
     let ends_by_itself = matches!(job.current().kind, JobType::Batch | JobType::Sysbatch)

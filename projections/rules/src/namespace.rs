@@ -91,7 +91,7 @@ fn check(wanted: &Namespace) -> Result<(), Rejection> {
     if wanted.description.len() > DESCRIPTION_MAX {
         return invalid("Description", "at most 256 bytes");
     }
-    // What follows would be accepted and not kept to: another edition keeps to it.
+    // Only the enterprise edition of Nomad acts on these.
     if !wanted.quota.is_empty() {
         return invalid("Quota", "none: quotas are a feature of the enterprise edition");
     }

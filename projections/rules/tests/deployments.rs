@@ -203,7 +203,7 @@ fn what_is_placed_and_how_it_is_is_counted() {
     assert_eq!(deploy.counts(), (2, 1, 1));
     deploy.judge(0, false);
     assert_eq!(deploy.counts(), (2, 0, 2));
-    // The contract counts no recovery.
+    // Nomad counts no recovery.
     deploy.world.check_replay();
 }
 

@@ -7,14 +7,14 @@ use model::{Batch, CommandRecord, Event, LoggedEvent, RequestId};
 
 use crate::moment::Moment;
 use crate::requests::Remembered;
-use crate::{Delta, State};
+use crate::{Delta, State, TableIndexes};
 
-/// The batch was decided on another state than the one here.
+/// Why a batch does not fold here: it was decided on another state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FoldError {
     /// It does not follow on what was folded: two servers decided at once, or a part of the log is missing.
     OutOfOrder { folded: Index, batch: Index, decided_on: Index },
-    /// The same log led to another state on this server. It must not go on, and nobody may read from it.
+    /// The same log led to another state on this server. It must not go on, and must not serve reads.
     Diverged { table: &'static str, index: Index, ours: u64, theirs: u64 },
 }
 
@@ -64,6 +64,11 @@ impl State {
         if let Some((table, ours, theirs)) = self.digest().difference(&batch.digest) {
             return Err(FoldError::Diverged { table, index: self.index, ours, theirs });
         }
+        assert!(
+            batch.time >= self.time,
+            "the time of batch {} is not earlier than that before it",
+            batch.index
+        );
         let at = Moment { index: batch.index, time: batch.time };
         let mut delta = Delta::default();
         let mut rest = &batch.events[..];
@@ -116,7 +121,20 @@ impl State {
         touched(delta.allocs.len(), &mut self.tables.allocs);
         touched(delta.deployments.len(), &mut self.tables.deployments);
         (self.index, self.time) = (at.index, at.time);
+        self.check_tables();
         self.settle_digest();
+    }
+
+    /// What every batch leaves behind, as far as it can be checked without a look at the rows.
+    fn check_tables(&self) {
+        let TableIndexes { nodes, jobs, evals, allocs, deployments } = self.tables;
+        let newest = nodes.max(jobs).max(evals).max(allocs).max(deployments);
+        assert!(newest <= self.index, "no table changed after the last batch");
+        self.nodes.check();
+        assert!(self.jobs.len() <= self.jobs.rows.len(), "each known job has a row of its own");
+        assert!(self.evals.len() <= self.evals.rows.len(), "each known evaluation has a row of its own");
+        assert!(self.evals.blocked.len() <= self.evals.len(), "what is blocked is a known evaluation");
+        assert!(self.allocs.len() <= self.allocs.rows.len(), "each known allocation has a row of its own");
     }
 
     /// What became of a named request, as far as it is remembered.

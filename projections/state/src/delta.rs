@@ -8,9 +8,9 @@ pub struct Delta {
     pub evals: Vec<EvalRow>,
     pub allocs: Vec<AllocRow>,
     pub deployments: Vec<DeploymentRow>,
-    /// Some node class gained room: blocked evaluations may have become runnable.
+    /// Some node class gained free resources: blocked evaluations may have become runnable.
     pub capacity: bool,
-    /// Everything is another: rows stand for others than before.
+    /// A snapshot was restored: row numbers stand for other objects than before.
     pub restored: bool,
 }
 

@@ -1,4 +1,4 @@
-//! States that nobody else sees: what would be true if something were otherwise.
+//! Private copies of the state in which one thing is different.
 
 use std::sync::Arc;
 

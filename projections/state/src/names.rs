@@ -54,7 +54,7 @@ impl<D: PartialEq> PartialEq for NamedTable<D> {
 }
 
 impl<D: NamedDocument> NamedTable<D> {
-    /// One that was set; `None` also for a built-in one that nobody changed.
+    /// A document that was set; `None` also for a built-in one that was never changed.
     pub fn get(&self, name: &str) -> Option<&Named<D>> {
         self.by_name.get(name)
     }

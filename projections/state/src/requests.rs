@@ -8,10 +8,10 @@ use crate::rows::Rows;
 /// commands in a second they last 6 to 13 seconds, longer than servers repeat a command on their own.
 pub const REQUESTS_KEPT: usize = 262_144;
 
-/// NamedRequest requests of one generation: two are kept, so that forgetting is dropping a pointer.
+/// Named requests of one generation: two are kept, so that forgetting is dropping a pointer.
 const GENERATION: usize = REQUESTS_KEPT / 2;
 
-/// What became of a request that was named.
+/// The outcome of a named request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remembered {
     pub index: Index,
@@ -26,7 +26,7 @@ pub struct Requests {
     pub(crate) previous: Generation,
 }
 
-/// A request's name and what became of it.
+/// A request's id and its outcome.
 pub(crate) type NamedRequest = (RequestId, Remembered);
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -74,7 +74,7 @@ impl Generation {
     }
 }
 
-/// Which generation a request is of counts: it says when it is forgotten.
+/// The generation of a request is part of the digest: it decides when the request is forgotten.
 fn combined(current: u64, previous: u64) -> u64 {
     current.wrapping_add(previous.rotate_left(32))
 }

@@ -30,19 +30,19 @@ pub struct State {
     pub deployments: Deployments,
     pub volumes: Volumes,
     pub operator: Operator,
-    /// What is being put in place of all this.
+    /// The pieces of a snapshot that is being restored.
     pub restoring: Restoring,
     pub(crate) requests: Requests,
     pub tables: TableIndexes,
 }
 
 impl State {
-    /// How the leader looks after the servers; `None` before the first leader wrote it down.
+    /// The autopilot configuration; `None` before the first leader stored it.
     pub fn autopilot(&self) -> Option<&Autopilot> {
         self.operator.autopilot.as_ref().map(|configured| &configured.rules)
     }
 
-    /// How the scheduler works; `None` before the cluster was founded.
+    /// The scheduler configuration; `None` before the cluster was founded.
     pub fn scheduler(&self) -> Option<&SchedulerRules> {
         self.operator.scheduler.as_ref().map(|configured| &configured.rules)
     }

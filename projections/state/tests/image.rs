@@ -172,7 +172,7 @@ fn what_is_wrong_is_said() {
     assert_eq!(without, "the image of the state is damaged in table nodes, chunk 0: its bytes are missing");
     let fewer = said(&|image| drop(image.chunks.pop()));
     let (has, tells) = (image.chunks.len() - 2, image.chunks.len() - 1);
-    assert_eq!(fewer, format!("the image of the state has {has} chunks, but its contents tell of {tells}"));
+    assert_eq!(fewer, format!("the image of the state has {has} chunks, but its contents list {tells}"));
     let other = said(&|image| image.index = image.index.next());
     assert_eq!(other, "the image of the state is of index 120, where that of 121 was expected");
     assert_eq!(said(&|image| image.chunks.clear()), "the image of the state has no table of contents");

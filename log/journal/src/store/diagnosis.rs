@@ -1,4 +1,4 @@
-//! What is damaged in a log that nobody has open, and how much of it can be kept.
+//! What is damaged in a log that is not open, and how much of it can be kept.
 //!
 //! A log is a chain: what lies behind damage is lost, unless an image holds its outcome. So there are three ways out.
 //! Damage in segments that an image covers costs their history: the log begins behind it. Other damage costs what

@@ -272,7 +272,7 @@ impl Store {
         drop(contents);
         for name in unneeded {
             if let Err(error) = files.remove(&name) {
-                tracing::warn!(%error, name, "an image that nobody needs is not removed");
+                tracing::warn!(%error, name, "an image that is not needed any more is not removed");
             }
         }
         Ok(position)
@@ -348,7 +348,7 @@ impl Store {
         self.files.lock().clone().ok_or_else(|| KeepError::Failed(StoreError::Stopped.to_string()))
     }
 
-    /// After a failed sync nobody knows what is on the disk: neither an image nor the log can go on.
+    /// After a failed sync it is unknown what is on the disk: neither an image nor the log can go on.
     pub(super) fn synced(&self, sync: io::Result<()>) -> Result<(), KeepError> {
         sync.map_err(|error| {
             let why = format!("sync an image: {error}");

@@ -54,7 +54,7 @@ use writer::{Stop, Writer};
 /// The usual length of a segment: twice the largest batch, and a fraction of a second to fill with zeros.
 pub const SEGMENT_BYTES: u64 = 2 * BATCH_BYTES_MAX as u64;
 
-/// Called, from the writer's thread, when the disk failed in a way that nobody can go on from. What was not
+/// Called, from the writer's thread, when the disk failed for good. What was not
 /// acknowledged by then never is.
 pub type Fatal = Arc<dyn Fn(&str) + Send + Sync>;
 
@@ -195,7 +195,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// The disk failed in a way that nobody can go on from.
+    /// The disk failed for good.
     fn die(&self, why: &str) {
         self.queue.close();
         (self.fatal)(why);

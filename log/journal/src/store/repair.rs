@@ -55,7 +55,7 @@ impl Damage {
     }
 }
 
-/// Tells what is damaged in a log that nobody has open and what a repair would lose; with `accept_loss` does it. Reads
+/// Reports what is damaged in a log that is not open and what a repair would lose; with `accept_loss` does it. Reads
 /// everything.
 ///
 /// Each damaged file is copied to `<name>.damaged-<n>` first, and what is whole but has to go is renamed to

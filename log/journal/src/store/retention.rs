@@ -1,6 +1,6 @@
 //! How much history is kept: sealed segments go when they are too old or too many, the oldest first.
 //!
-//! Only what nobody needs to start again may go: what lies below the older of two images, so that a restart can do
+//! Only what a restart does not need may go: what lies below the older of two images, so that a restart can do
 //! without the newer one, and below what raft has purged. Each removal is synced before the next, so that a crash
 //! leaves a log that begins later, but never one with a gap.
 
@@ -54,7 +54,7 @@ impl Store {
     }
 }
 
-/// Nobody needs the oldest segment to start again, and the next one is there to begin with.
+/// A restart does not need the oldest segment: the next one is there to begin with.
 fn may_go(contents: &Contents, kept: LogId) -> bool {
     let Some(next) = contents.segments.get(1) else { return false };
     let Some(last) = next.start.next.checked_sub(1) else { return false };

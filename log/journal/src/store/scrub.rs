@@ -1,4 +1,4 @@
-//! Finds damage in what nobody reads, before it is needed.
+//! Finds damage in what is rarely read, before it is needed.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ impl Store {
     /// Reads one sealed segment, or one image, and holds every byte of it that matters to its checksum. Returns its name;
     /// `None` when all were read, and the next call begins anew. Blocks, as long as reading a segment takes.
     ///
-    /// An image that a newer one stands before is only spoken of: nobody needs it, and it goes with the next one.
+    /// An image that a newer one stands before is only reported: it is not needed, and the next one removes it.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] where something is not what was written. The next call goes on behind it.

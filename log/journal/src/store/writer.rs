@@ -14,7 +14,7 @@ use super::queue::{Group, Op};
 use super::record::{Chain, Draft, Kind, Spot};
 use super::segment::{self, SPARE, Summary};
 use super::spare::{NoSpare, Spares};
-use super::{Done, Entry, LogId, Shared};
+use super::{Done, Entry, LogId, Payload, Shared};
 
 /// The segment in use.
 pub(super) struct Active {
@@ -171,6 +171,16 @@ impl Writer {
     }
 
     fn put_entry(&mut self, entry: &Entry) -> Result<(), Stop> {
+        let before = self.at.position;
+        assert_eq!(entry.index, before.next, "entries are written in their order, none is left out");
+        assert!(entry.term >= before.term, "the term of an entry is not lower than that before it");
+        if let Payload::Batch(batch) = &entry.payload {
+            assert_eq!(
+                batch.index().0,
+                before.batch + 1,
+                "batches are written in their order, none is left out"
+            );
+        }
         let (active, at, chain) = self.put(&Draft::of(entry))?;
         active.summary.entry(entry, chain);
         self.at.position = active.summary.end;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::compiled_once;
 use crate::document::{Bytes, Duration, List, Map, Timestamp, input};
-use crate::sparse;
+use crate::partial;
 
 compiled_once! { Once Choice Keyed }
 
@@ -175,7 +175,7 @@ fn a_struct_is_written_as_without_the_layer() {
         let once: Once = serde_json::from_str(text).unwrap();
         let twin: Twin = serde_json::from_str(text).unwrap();
         assert_eq!(written(&once), written(&twin), "{text}");
-        assert_eq!(sparse::to_vec(&once).unwrap(), sparse::to_vec(&twin).unwrap(), "{text}");
+        assert_eq!(partial::to_vec(&once).unwrap(), partial::to_vec(&twin).unwrap(), "{text}");
     }
 }
 

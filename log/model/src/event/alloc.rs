@@ -26,7 +26,7 @@ pub struct AllocsPlaced {
     pub canary: bool,
     /// Host ports: as many per allocation as the template names, in its order.
     pub ports: Vec<u16>,
-    /// The [`Given`](crate::Given) of each, empty bytes where there is nothing to say, empty where nobody has one.
+    /// The [`Given`](crate::Given) of each, empty bytes where there is nothing to say, empty where none has one.
     pub given: Vec<Doc>,
 }
 

@@ -1,7 +1,7 @@
 //! What can have happened: facts in the past tense, decided once, folded by everyone for ever.
 //!
-//! The table below names every event once, with what it is about: the frame of a batch, the index of histories and
-//! whoever shows events use that. Each payload is frozen the moment it is logged: a change is a new version beside the
+//! The table below names every event once, with what it is about: the frame of a batch, the history index and
+//! the code that shows events use that. Each payload is frozen the moment it is logged: a change is a new version beside the
 //! old one, with an upcast in the journal. Documents travel as [`Doc`], whose fields may grow.
 
 mod alloc;
@@ -13,18 +13,18 @@ mod job;
 mod node;
 mod subject;
 
-pub use alloc::*;
-pub use cluster::*;
-pub use deployment::*;
+pub use alloc::HealthVerdict;
+pub use deployment::DeploymentGoal;
 pub use doc::Doc;
-pub use eval::*;
-pub use job::*;
-pub use node::*;
+pub use eval::{EvalOutcome, FailedGroups, NewEval, RejectedNode};
+pub use node::{DrainOrder, NodeMessage};
 pub use subject::{Subject, Topic};
 
 /// Declares [`Event`] over the payloads.
 macro_rules! events {
-    ($(($kind:literal, $version:literal) $name:ident: $sort:ident $(($($field:ident).+))?,)+) => {
+    ($(($kind:literal, $version:literal) $file:ident::$name:ident: $sort:ident $(($($field:ident).+))?,)+) => {
+        $(pub use $file::$name;)+
+
         /// Something that happened.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Event { $($name($name),)+ }
@@ -114,54 +114,54 @@ macro_rules! subject {
     };
 }
 
-// (number, version) payload: what it is about (the field that says so). A number is never reused, and the version moves
-// with the payload's shape.
+// (number, version) file::payload: what it is about (the field that says so). A number is never reused, and the version
+// moves with the payload's shape.
 events! {
-    (1, 1) ClusterFounded: Cluster,
-    (10, 1) NodeRegistered: Node(node),
-    (11, 1) NodeUpdated: Node(node),
-    (12, 1) NodeStatusChanged: Node(node),
-    (13, 1) NodeEligibilityChanged: Node(node),
-    (14, 1) NodeMessagesEmitted: Node(node),
-    (15, 1) NodeDeregistered: Node(node),
-    (16, 1) NodeAllocsReported: Node(node),
-    (80, 1) NodeDrainStarted: Node(node),
-    (81, 1) NodeDrainUpdated: Node(node),
-    (82, 1) NodeDrainEnded: Node(node),
-    (18, 1) NodePoolUpserted: Cluster,
-    (19, 1) NodePoolDeleted: Cluster,
-    (20, 1) JobRegistered: Job(key),
-    (21, 1) JobStopped: Job(key),
-    (22, 1) JobPurged: Job(key),
-    (23, 1) JobStabilityChanged: Job(key),
-    (24, 1) JobLaunched: Job(key),
-    (25, 1) JobScaled: Job(key),
-    (26, 1) JobVersionTagged: Job(key),
-    (27, 1) JobVersionUntagged: Job(key),
-    (28, 1) NamespaceUpserted: Cluster,
-    (29, 1) NamespaceDeleted: Cluster,
-    (30, 1) EvalCreated: Eval(eval.id),
-    (31, 1) EvalUpdated: Eval(eval),
-    (32, 1) EvalAcked: Eval(eval),
-    (33, 1) EvalsCanceled: Evals(evals),
-    (40, 1) PlanCommitted: Plan(eval),
-    (41, 1) AllocsPlaced: Allocs(ids),
-    (42, 1) AllocsUpdatedInPlace: Allocs(allocs),
-    (43, 1) AllocsStopped: Allocs(allocs),
-    (44, 1) AllocsMarkedUnknown: Allocs(allocs),
-    (45, 1) AllocsReconnected: Allocs(allocs),
-    (46, 1) AllocReported: Alloc(alloc),
-    (47, 1) AllocTransitionRequested: Allocs(allocs),
-    (48, 1) AllocsPreempted: Allocs(allocs),
-    (70, 1) VolumeRegistered: Cluster,
-    (71, 1) VolumeDeregistered: Cluster,
-    (50, 1) AutopilotConfigured: Cluster,
-    (53, 1) SchedulerConfigured: Cluster,
-    (51, 1) StateChunkGiven: Cluster,
-    (52, 1) StateRestored: Cluster,
-    (60, 1) DeploymentCreated: Deployment(deployment),
-    (61, 1) DeploymentGoalsChanged: Deployment(deployment),
-    (62, 1) DeploymentStatusChanged: Deployment(deployment),
-    (63, 1) DeploymentPromoted: Deployment(deployment),
-    (64, 1) AllocHealthSet: Allocs(allocs),
+    (1, 1) cluster::ClusterFounded: Cluster,
+    (10, 1) node::NodeRegistered: Node(node),
+    (11, 1) node::NodeUpdated: Node(node),
+    (12, 1) node::NodeStatusChanged: Node(node),
+    (13, 1) node::NodeEligibilityChanged: Node(node),
+    (14, 1) node::NodeMessagesEmitted: Node(node),
+    (15, 1) node::NodeDeregistered: Node(node),
+    (16, 1) node::NodeAllocsReported: Node(node),
+    (80, 1) node::NodeDrainStarted: Node(node),
+    (81, 1) node::NodeDrainUpdated: Node(node),
+    (82, 1) node::NodeDrainEnded: Node(node),
+    (18, 1) cluster::NodePoolUpserted: Cluster,
+    (19, 1) cluster::NodePoolDeleted: Cluster,
+    (20, 1) job::JobRegistered: Job(key),
+    (21, 1) job::JobStopped: Job(key),
+    (22, 1) job::JobPurged: Job(key),
+    (23, 1) job::JobStabilityChanged: Job(key),
+    (24, 1) job::JobLaunched: Job(key),
+    (25, 1) job::JobScaled: Job(key),
+    (26, 1) job::JobVersionTagged: Job(key),
+    (27, 1) job::JobVersionUntagged: Job(key),
+    (28, 1) cluster::NamespaceUpserted: Cluster,
+    (29, 1) cluster::NamespaceDeleted: Cluster,
+    (30, 1) eval::EvalCreated: Eval(eval.id),
+    (31, 1) eval::EvalUpdated: Eval(eval),
+    (32, 1) eval::EvalAcked: Eval(eval),
+    (33, 1) eval::EvalsCanceled: Evals(evals),
+    (40, 1) eval::PlanCommitted: Plan(eval),
+    (41, 1) alloc::AllocsPlaced: Allocs(ids),
+    (42, 1) alloc::AllocsUpdatedInPlace: Allocs(allocs),
+    (43, 1) alloc::AllocsStopped: Allocs(allocs),
+    (44, 1) alloc::AllocsMarkedUnknown: Allocs(allocs),
+    (45, 1) alloc::AllocsReconnected: Allocs(allocs),
+    (46, 1) alloc::AllocReported: Alloc(alloc),
+    (47, 1) alloc::AllocTransitionRequested: Allocs(allocs),
+    (48, 1) alloc::AllocsPreempted: Allocs(allocs),
+    (70, 1) cluster::VolumeRegistered: Cluster,
+    (71, 1) cluster::VolumeDeregistered: Cluster,
+    (50, 1) cluster::AutopilotConfigured: Cluster,
+    (53, 1) cluster::SchedulerConfigured: Cluster,
+    (51, 1) cluster::StateChunkGiven: Cluster,
+    (52, 1) cluster::StateRestored: Cluster,
+    (60, 1) deployment::DeploymentCreated: Deployment(deployment),
+    (61, 1) deployment::DeploymentGoalsChanged: Deployment(deployment),
+    (62, 1) deployment::DeploymentStatusChanged: Deployment(deployment),
+    (63, 1) deployment::DeploymentPromoted: Deployment(deployment),
+    (64, 1) alloc::AllocHealthSet: Allocs(allocs),
 }

@@ -1,4 +1,4 @@
-//! What servers say to each other, byte by byte: shapes of our own, since the library's may change with every release.
+//! Messages between servers, byte by byte: formats of our own, since the library's may change with every release.
 //!
 //! Little-endian. A header of 24 bytes, then the fields of the kind in the order they are written below:
 //!
@@ -11,7 +11,7 @@
 //! | 8 | 8 | number of the server that sends |
 //! | 16 | 8 | number of the server it is meant for |
 //!
-//! A vote is its 17 bytes of [`stored`]. An entry's id that may be missing is a byte (0 or 1), and if it is 1, index (8
+//! A vote is its 17 bytes of [`formats`](crate::formats). An entry's id that may be missing is a byte (0 or 1), and if it is 1, index (8
 //! bytes) and term (8). Bytes come after their length (4). What is left over at the end, or missing, is an error.
 
 mod read;

@@ -1,4 +1,4 @@
-//! Messages from bytes. Whatever they are, they are a message or an error.
+//! Reads messages from bytes. Any bytes give a message or an error.
 
 use base::Index;
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use super::{Append, CHUNK_ID, ENTRIES_MAX, Malformed, Message, Offer, Picture, V
 use crate::config::{Data, Entry, LogId, Types, Vote};
 use crate::formats;
 
-/// A log of a million entries a second reaches it after 146,000 years: who says more would have indexes overflow.
+/// A log of a million entries a second reaches it after 146,000 years: a message with a higher index would make indexes overflow.
 const INDEX_MAX: u64 = 1 << 62;
 
 pub(super) fn read(kind: u8, fields: &mut Fields) -> Result<Message, Malformed> {
@@ -70,7 +70,7 @@ fn read_vote_request(fields: &mut Fields) -> Result<VoteRequest<Types>, Malforme
     Ok(VoteRequest { vote, last_log_id, leadership_transfer: fields.bool()? })
 }
 
-/// Refuses also what openraft takes for granted of a leader: terms that never go back and never exceed its own.
+/// Also rejects what openraft assumes a leader never sends: terms that never go back and never exceed its own.
 fn read_append(fields: &mut Fields) -> Result<Append, Malformed> {
     let (vote, previous, committed) = (fields.vote(true)?, fields.id()?, fields.id()?);
     let count = fields.u32()? as usize;

@@ -1,6 +1,6 @@
 use model::document::Node;
 
-/// A name for everything that constraints can see and that nodes of one kind share.
+/// A hash of everything that constraints look at, but for what is unique to a node.
 ///
 /// Two nodes of one class answer every constraint alike, unless it looks at a `unique.` key.
 ///

@@ -182,7 +182,7 @@ fn change_needs_evals(from: NodeStatus, to: NodeStatus) -> bool {
     }
 }
 
-/// One evaluation for each job that has to look at the node again.
+/// One evaluation for each job that the change of the node concerns.
 pub(super) fn node_evals(state: &State, ctx: &mut Context, row: NodeRow, document: &Node) -> Vec<NewEval> {
     let node = state.nodes.cold(row).id;
     let mut jobs: Vec<_> = Vec::new();
@@ -209,7 +209,7 @@ pub(super) fn node_evals(state: &State, ctx: &mut Context, row: NodeRow, documen
     jobs.into_iter().map(|job| eval_for(state.jobs.get(job))).collect()
 }
 
-/// The job's pool and datacenters take the node in.
+/// The node is in the job's pool and in one of its datacenters.
 fn reaches(job: &JobState, node: &Node) -> bool {
     let wanted = &job.current().job;
     let pool = wanted.node_pool.as_deref().unwrap_or("default");

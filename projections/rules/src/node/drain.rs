@@ -22,7 +22,7 @@ use crate::eval::{self, created};
 /// The subsystem that the messages of a drain name in a node's event list.
 const SUBSYSTEM: &str = "Drain";
 
-/// Moved at once of a group that does not say how many.
+/// `max_parallel` of a group without a `migrate` block.
 const MAX_PARALLEL: i64 = 1;
 
 /// Starts a drain, changes the one that is under way, or cancels it.
@@ -99,8 +99,7 @@ fn ended(node: NodeId, drain: &Drain, at_deadline: bool, now: Time) -> NodeDrain
     NodeDrainEnded { node, status, eligible: false, meta: Vec::new(), accessor, message }
 }
 
-/// What may go now: of each group as many as it has healthy ones beyond those that have to stay. What runs to its end
-/// is waited for.
+/// The allocations that may be moved now: of each group as many as `migrate` allows. Batch jobs run to their end.
 fn spared<'s>(state: &'s State, here: &[&'s Alloc]) -> Vec<&'s Alloc> {
     let services = here.iter().filter(|alloc| alloc.version.kind == JobType::Service);
     let mut of_groups: BTreeMap<(JobRow, &str), Vec<&Alloc>> = BTreeMap::new();
@@ -117,7 +116,7 @@ fn spared<'s>(state: &'s State, here: &[&'s Alloc]) -> Vec<&'s Alloc> {
 /// How many of the group may be moved at once, less those that are on their way.
 fn spare(state: &State, job: JobRow, name: &str) -> usize {
     let job = state.jobs.get(job);
-    // What nobody wants any more is stopped without being asked to move.
+    // Allocations of a stopped job or a removed group are stopped by the scheduler anyway.
     let Some(group) = job.current().group(name).filter(|_| !job.is_stopped()) else { return 0 };
     let max_parallel = group.migrate.as_ref().and_then(|migrate| migrate.max_parallel);
     let stay = group.count.unwrap_or(1) - max_parallel.unwrap_or(MAX_PARALLEL);
@@ -132,8 +131,8 @@ fn may_be_asked(alloc: &Alloc) -> bool {
     !alloc.is_stopping() && !alloc.transition.migrate
 }
 
-/// Asks allocations to move, and one evaluation of each of their jobs to see to it. At the deadline nothing takes the
-/// place of what was to run to its end.
+/// Marks the allocations for migration, with one evaluation for each of their jobs. At the deadline allocations of batch
+/// jobs are stopped without a replacement.
 fn moved(state: &State, ctx: &mut Context, allocs: &[&Alloc], forced: bool) -> Vec<Event> {
     let asked = allocs.iter().filter(|alloc| may_be_asked(alloc));
     let (for_good, elsewhere): (Vec<&Alloc>, Vec<&Alloc>) =

@@ -25,7 +25,7 @@ pub fn give(state: &State, restore: Uuid, number: u32, bytes: &[u8]) -> Result<D
     }
     let follows = restoring.restore == restore && restoring.pieces.len() as u64 == u64::from(number);
     if number > 0 && !follows {
-        return invalid("somebody else restores a state at the same time, or a piece is missing: begin anew");
+        return invalid("another restore is under way, or a piece is missing: begin anew");
     }
     if number > 0 && restoring.bytes + bytes.len() as u64 > RESTORED_BYTES_MAX {
         return invalid("the state is larger than what can be restored");

@@ -55,7 +55,7 @@ impl Accepted {
 ///
 /// A node that does not take its placements loses everything the plan had for it, so that the scheduler
 /// decides again on newer facts. So does a node whose own state the plan was wrong about: what was judged
-/// lost or cut off may have come back. Placements of a job that nobody wants any more are dropped without
+/// lost or cut off may have come back. Placements of a job that was stopped meanwhile are dropped without
 /// a word: there is nothing to decide again.
 pub fn check(state: &State, eval: &Eval, plan: &Plan) -> Result<Accepted, Rejection> {
     let is_wanted = state.jobs.get(eval.job).is_wanted();
@@ -202,7 +202,7 @@ fn keep(state: &State, plan: &Plan, placed: &[AllocsPlaced], rejected: BTreeMap<
     let placed = placed.iter().map(|placed| place(state, placed, &rejected));
     let placed: Vec<AllocsPlaced> = placed.filter(|e| !e.ids.is_empty()).collect();
     let ids: BTreeSet<AllocId> = placed.iter().flat_map(|placed| &placed.ids).copied().collect();
-    // Nobody makes room for what is not placed after all.
+    // Nothing is preempted for a placement that was rejected.
     let preempted = plan.preempted.iter().filter(|preempted| ids.contains(&preempted.by));
     let preempted =
         preempted.map(|preempted| AllocsPreempted { allocs: living(&preempted.allocs), ..*preempted });

@@ -27,7 +27,10 @@ impl State {
         let untold: LazyDoc<Report> = LazyDoc::default();
         let (nothing_given, nobody): (LazyDoc<Given>, Arc<[AllocId]>) = (LazyDoc::default(), Arc::default());
         let (group, nothing): (Arc<str>, Arc<str>) = (event.group.as_str().into(), "".into());
-        let width = template.ports.len();
+        let (count, width) = (event.ids.len(), template.ports.len());
+        let columns = [event.nodes.len(), event.names.len()];
+        assert_eq!(columns, [count; 2], "the columns of placements are of one length");
+        assert_eq!(event.ports.len(), count * width, "each placement has the ports of its template");
         for (at_column, id) in event.ids.iter().enumerate() {
             let node_id = event.nodes[at_column];
             let previous = event.previous.get(at_column).copied().filter(|id| *id != AllocId::default());
@@ -102,7 +105,7 @@ impl State {
         }
     }
 
-    /// In another deployment than before it has to prove its health again.
+    /// In another deployment than before its health is unknown again.
     fn join_deployment(
         &mut self,
         at: Moment,
@@ -135,7 +138,7 @@ impl State {
         }
     }
 
-    /// Those that have to go and the one they go for name each other.
+    /// The preempted allocations and the one that preempts them name each other.
     pub(crate) fn allocs_preempted(&mut self, at: Moment, event: &AllocsPreempted, delta: &mut Delta) {
         let description: Arc<str> = format!("Preempted by alloc ID {}", event.by).into();
         for row in self.alloc_rows(&event.allocs) {
@@ -182,6 +185,7 @@ impl State {
         let verdict = self.allocs.get(row).health.healthy;
         self.change_alloc(at, row, delta, |alloc| {
             assert_eq!(alloc.client, event.from, "a report starts from the status before it");
+            assert_eq!(alloc.node_id, event.node, "a node reports its own allocations");
             if alloc.client == ClientStatus::Unknown {
                 alloc.follow_up = None;
             }
@@ -225,7 +229,7 @@ impl State {
             delta.capacity = true;
         }
         if !alloc.is_terminal() {
-            self.jobs.get_mut(alloc.job).live_allocs -= 1;
+            self.jobs.get_mut(alloc.job).one_less_live();
         }
         self.nodes.forget_alloc(alloc.node, row);
         self.allocs.by_id.remove(&alloc.id);
@@ -236,6 +240,7 @@ impl State {
     }
 
     fn add_alloc(&mut self, at: Moment, alloc: Alloc, delta: &mut Delta) {
+        assert!(self.allocs.find(alloc.id).is_none(), "an allocation is placed once");
         let row = AllocRow(self.allocs.rows.len() as u32);
         self.allocs.by_id.insert(alloc.id, row.0);
         self.nodes.host(at.index, alloc.node, row, &alloc);
@@ -275,7 +280,7 @@ impl State {
         delta.capacity |= room && !alloc.takes_room();
         self.jobs.count(at, job, &alloc.group, Some(status), Some(alloc.client));
         match (ended, alloc.is_terminal()) {
-            (false, true) => self.jobs.get_mut(job).live_allocs -= 1,
+            (false, true) => self.jobs.get_mut(job).one_less_live(),
             (true, false) => self.jobs.get_mut(job).live_allocs += 1,
             (true, true) | (false, false) => {}
         }
@@ -289,7 +294,7 @@ impl State {
     }
 }
 
-/// What the servers conclude becomes part of the allocation's states, in their own time.
+/// A client status that the servers set is added to the allocation's states, with the time of the batch.
 fn conclude(alloc: &mut Alloc, at: Moment, status: ClientStatus) {
     alloc.client = status;
     Arc::make_mut(&mut alloc.states).push(KnownState { status, time: at.time });

@@ -18,7 +18,7 @@ pub struct KnownState {
     pub time: Time,
 }
 
-/// What was asked of the scheduler about one allocation.
+/// What operators or servers asked the scheduler to do with an allocation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transition {
     pub migrate: bool,

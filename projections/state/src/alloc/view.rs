@@ -72,7 +72,7 @@ pub fn job_document(state: &State, alloc: &Alloc) -> Job {
     job::document(state.jobs.get(alloc.job), &alloc.version)
 }
 
-/// The line of a list.
+/// The allocation as lists show it.
 pub fn stub(state: &State, alloc: &Alloc) -> AllocationListStub {
     let owner = state.jobs.get(alloc.job);
     let text = |id: Option<AllocId>| id.map(|id| id.to_string()).unwrap_or_default();
@@ -129,7 +129,7 @@ pub fn allocated_resources(state: &State, alloc: &Alloc) -> AllocatedResources {
     resources
 }
 
-/// What its tasks were given of this very node.
+/// The cores and devices of its tasks.
 fn equip(resources: &mut AllocatedResources, given: &Given) {
     for (name, given) in &given.tasks {
         let task = resources.tasks.entry(name.clone()).or_default();

@@ -47,6 +47,7 @@ impl Deployment {
 
 impl State {
     pub(crate) fn deployment_created(&mut self, at: Moment, event: &DeploymentCreated, delta: &mut Delta) {
+        assert!(self.deployments.find(event.deployment).is_none(), "a deployment is created once");
         let job = self.jobs.known(&event.key);
         let owner = self.jobs.get(job);
         let version = owner.version(event.version).expect("a deployment is of a kept version");
@@ -77,7 +78,7 @@ impl State {
         delta.jobs.push(job);
     }
 
-    /// What goes on after a pause has all its time again.
+    /// After a pause the progress deadline starts anew.
     pub(crate) fn deployment_status_changed(
         &mut self,
         at: Moment,
@@ -93,7 +94,7 @@ impl State {
         delta.jobs.push(deployment.job);
     }
 
-    /// Canaries become members like the others, which have all the time again.
+    /// Canaries become ordinary members, and the progress deadline starts anew.
     pub(crate) fn deployment_promoted(&mut self, at: Moment, event: &DeploymentPromoted, delta: &mut Delta) {
         let deployment = self.deployments.change(at, event.deployment, delta);
         let mut canaries = Vec::new();
@@ -132,7 +133,7 @@ impl State {
         self.of_group(at, id, &group, delta, |group| group.gained(member, canary, at.time));
     }
 
-    /// A verdict on the allocation's health came in, after `before`.
+    /// The health of the allocation was set; `before` is what it was.
     pub(crate) fn count_verdict(
         &mut self,
         at: Moment,
@@ -149,7 +150,7 @@ impl State {
         }
     }
 
-    /// A group that was not part of the deployment when it began counts nothing.
+    /// Does nothing for a group that is not part of the deployment.
     fn of_group(
         &mut self,
         at: Moment,

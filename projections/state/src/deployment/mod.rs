@@ -1,4 +1,4 @@
-//! Deployments: versions of jobs on their way to being what runs, group by group.
+//! Deployments: the rollout of a version of a job, group by group.
 
 pub(crate) mod fold;
 pub(crate) mod hash;

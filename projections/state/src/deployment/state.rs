@@ -10,7 +10,7 @@ use crate::job::JobVersion;
 use crate::row::{DeploymentRow, JobRow};
 use crate::rows::Rows;
 
-/// How far one group is.
+/// The progress of one group.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GroupProgress {
@@ -19,7 +19,7 @@ pub struct GroupProgress {
     /// In the order in which they were placed; ended ones stay.
     pub placed_canaries: Vec<AllocId>,
     pub placed: u32,
-    /// Allocations whose first verdict was good. One that recovers is not counted, as in Nomad.
+    /// Allocations whose health was first set to healthy. One that recovers is not counted, as in Nomad.
     pub healthy: u32,
     pub unhealthy: u32,
     /// Zero while nothing has been placed, and without a limit.
@@ -27,7 +27,7 @@ pub struct GroupProgress {
 }
 
 impl GroupProgress {
-    /// Its canaries have to be promoted before anything else of it moves.
+    /// It waits for the promotion of its canaries.
     pub fn is_canarying(&self) -> bool {
         self.goal.desired_canaries > 0 && !self.promoted
     }

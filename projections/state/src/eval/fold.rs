@@ -18,7 +18,9 @@ impl Evals {
     /// A plan for it was decided: the next worker must have seen what it changed.
     pub(crate) fn planned(&mut self, at: Moment, event: &PlanCommitted) -> EvalRow {
         let row = self.known(event.eval);
-        self.get_mut(row).modified = at.index;
+        let eval = self.get_mut(row);
+        assert!(!eval.status.is_terminal(), "a plan is of an evaluation that has not ended");
+        eval.modified = at.index;
         row
     }
 
@@ -34,6 +36,7 @@ impl Evals {
 impl State {
     pub(crate) fn eval_created(&mut self, at: Moment, event: &EvalCreated, delta: &mut Delta) {
         let facts = &event.eval;
+        assert!(self.evals.find(facts.id).is_none(), "an evaluation is created once");
         let job = self.jobs.known(&facts.key);
         let row = EvalRow(self.evals.rows.push(Arc::new(Eval {
             facts: Arc::new(facts.clone()),
@@ -63,6 +66,7 @@ impl State {
     pub(crate) fn eval_updated(&mut self, at: Moment, event: &EvalUpdated, delta: &mut Delta) {
         let row = self.evals.known(event.eval);
         let eval = self.evals.get_mut(row);
+        assert!(!eval.status.is_terminal(), "an evaluation that ended does not change");
         eval.outcome = event.outcome.clone();
         let job = eval.job;
         if event.status.is_terminal() {

@@ -1,4 +1,4 @@
-//! Jobs that others bring forth: who is whose child, and how the children of a job are doing.
+//! Dispatched and launched jobs: which job is their parent, and counts of children by status.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use model::{JobKey, JobStatus};
 use super::state::{JobState, Jobs};
 use crate::row::JobRow;
 
-/// How the children of a job are doing.
+/// The children of a job, counted by status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChildrenSummary {
     pub pending: u32,
@@ -33,7 +33,7 @@ impl Jobs {
         summary
     }
 
-    /// A job came that may have a parent.
+    /// A job was added that may have a parent.
     pub(crate) fn adopt(&mut self, row: JobRow) {
         if let Some(parent) = self.get(row).parent() {
             let children = Arc::make_mut(&mut self.children).entry(parent).or_default();
@@ -41,7 +41,7 @@ impl Jobs {
         }
     }
 
-    /// A job goes that may have a parent.
+    /// A job is removed that may have a parent.
     pub(crate) fn orphan(&mut self, row: JobRow) {
         let Some(parent) = self.get(row).parent() else { return };
         let all = Arc::make_mut(&mut self.children);
@@ -55,7 +55,7 @@ impl Jobs {
 }
 
 impl JobState {
-    /// Whose child it is. Only ids with a slash are looked at: those that are made for children have one.
+    /// The parent of the job. Only ids with a slash are looked at: those that are made for children have one.
     pub fn parent(&self) -> Option<JobKey> {
         if !self.key.id.contains('/') {
             return None;

@@ -25,6 +25,8 @@ impl Jobs {
         let state = self.get_mut(row);
         let kind =
             job.kind.as_deref().and_then(JobType::from_word).expect("a registered job has a known type");
+        let before = state.versions.first();
+        assert!(before.is_none_or(|before| before.version < event.version), "versions of a job only go up");
         for group in &job.task_groups {
             state.groups.entry(group.name.clone().unwrap_or_default()).or_default();
         }
@@ -50,6 +52,7 @@ impl Jobs {
     pub(crate) fn stopped(&mut self, at: Moment, event: &JobStopped) -> JobRow {
         let row = self.known(&event.key);
         let state = self.get_mut(row);
+        assert!(state.current().version < event.version, "versions of a job only go up");
         let stopped = JobVersion {
             version: event.version,
             stop: true,
@@ -91,7 +94,7 @@ impl Jobs {
         }
         let state = self.get_mut(row);
         let counts = state.groups.entry(group.to_string()).or_default();
-        // What failed or completed has been, and stays counted.
+        // Failed and completed allocations stay counted, as in Nomad.
         if let Some(from) = from.filter(|from| !matches!(from, ClientStatus::Failed | ClientStatus::Complete))
         {
             let count = counts.count_mut(from);
@@ -185,7 +188,7 @@ impl JobState {
         self.drop_old_versions();
     }
 
-    /// The newest are kept, and those that have a name.
+    /// Keeps the newest versions, and those that have a tag.
     pub(super) fn drop_old_versions(&mut self) {
         let tagged = |version: &JobVersion| self.tag(version.version).is_some();
         let mut untagged = 0;
@@ -200,7 +203,7 @@ impl JobState {
 }
 
 impl State {
-    /// The job and its allocations are forgotten, and its unfinished evaluations with them ended.
+    /// Removes the job and its allocations, and ends its unfinished evaluations.
     pub(crate) fn job_purged(&mut self, at: Moment, event: &JobPurged, delta: &mut Delta) {
         let row = self.jobs.known(&event.key);
         let allocs = self.jobs.get(row).allocs.clone();
@@ -214,6 +217,9 @@ impl State {
         for deployment in std::mem::take(&mut self.jobs.get_mut(row).deployments) {
             self.deployments.forget(at, deployment, delta);
         }
+        let left = self.jobs.get(row);
+        assert!(left.live_evals.is_empty(), "no evaluation of a purged job goes on");
+        assert_eq!(left.live_allocs, 0, "no allocation of a purged job goes on");
         self.jobs.child_changed(at, row);
         self.jobs.orphan(row);
         let state = self.jobs.get_mut(row);
@@ -223,7 +229,7 @@ impl State {
         delta.jobs.push(row);
     }
 
-    /// Statuses follow from what a batch left behind; they are looked at once, when it is whole.
+    /// Computes job statuses once per batch, at its end.
     pub(crate) fn settle_job_statuses(&mut self, at: Moment, delta: &Delta) {
         let touched: BTreeSet<JobRow> = delta.jobs.iter().copied().collect();
         for row in touched {

@@ -1,4 +1,4 @@
-//! What is known of a job besides its versions. Most jobs have nothing of it.
+//! Launches, scaling history and version tags of a job. Most jobs have none of them.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub struct Notes {
     pub launched: Option<Time>,
     /// Of each group, newest first.
     pub scalings: BTreeMap<String, Vec<ScalingEvent>>,
-    /// Names of versions, at most one each.
+    /// Tags of versions, at most one each.
     pub tags: BTreeMap<u64, JobVersionTag>,
 }
 

@@ -17,7 +17,7 @@ pub const VERSIONS_KEPT: usize = 6;
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobVersion {
     pub version: u64,
-    /// Being stopped is a version too: the same job, not wanted.
+    /// Stopping a job makes a version too: the same job, not wanted.
     pub stop: bool,
     /// Canonical, as it was registered; what the servers know besides is not in it.
     pub job: LazyDoc<Job>,
@@ -81,7 +81,7 @@ pub struct JobState {
     /// Forgotten: the row stays, the job does not.
     pub purged: bool,
     pub status: JobStatus,
-    /// Newest first; the first is what is wanted now.
+    /// Newest first; the first is the current one.
     pub versions: Vec<Arc<JobVersion>>,
     pub created: Index,
     pub modified: Index,
@@ -98,7 +98,7 @@ pub struct JobState {
     pub evals: Arc<Vec<EvalRow>>,
     /// Oldest first.
     pub deployments: Vec<DeploymentRow>,
-    /// LazyDoc versions that are worth going back to.
+    /// Stable versions: those to revert to when a deployment fails.
     pub stable: Vec<u64>,
     pub notes: Option<Arc<Notes>>,
 }
@@ -120,7 +120,7 @@ impl JobState {
         self.stable.contains(&version)
     }
 
-    /// When it is launched, if it is periodic and anybody wants it to be.
+    /// When it is launched, if it is periodic and not stopped.
     pub fn schedule(&self) -> Option<&PeriodicConfig> {
         let version = self.current();
         // A document that has no such block does not have its name either: most are not read for it.
@@ -132,19 +132,19 @@ impl JobState {
         version.job.periodic.as_ref().filter(|_| !is_model)
     }
 
-    /// Wanted, as far as anybody can still want it.
+    /// Neither stopped nor purged.
     pub fn is_wanted(&self) -> bool {
         !self.purged && !self.is_stopped()
     }
 }
 
 impl JobState {
-    /// What the version was named.
+    /// The tag of the version.
     pub fn tag(&self, version: u64) -> Option<&JobVersionTag> {
         self.notes.as_ref()?.tags.get(&version)
     }
 
-    /// The version of that name.
+    /// The version with that tag.
     pub fn tagged(&self, name: &str) -> Option<u64> {
         let tags = &self.notes.as_ref()?.tags;
         tags.iter().find(|(_, tag)| tag.name == name).map(|(version, _)| *version)
@@ -159,6 +159,11 @@ impl JobState {
     pub fn last_launch(&self) -> Time {
         let submitted = self.current().submitted;
         self.notes.as_ref().and_then(|notes| notes.launched).map_or(submitted, |at| at.max(submitted))
+    }
+
+    pub(crate) fn one_less_live(&mut self) {
+        let less = self.live_allocs.checked_sub(1);
+        self.live_allocs = less.expect("a live allocation of a job ends once");
     }
 
     pub(super) fn notes_mut(&mut self) -> &mut Notes {
@@ -196,7 +201,7 @@ impl Jobs {
         self.find(key).map(|row| self.get(row))
     }
 
-    /// Known jobs, in no order that means anything.
+    /// Known jobs, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (JobRow, &JobState)> {
         self.by_key.rows().map(|row| (JobRow(row), self.get(JobRow(row))))
     }

@@ -19,6 +19,7 @@ const MESSAGES_KEPT: usize = 10;
 
 impl Nodes {
     pub(crate) fn registered(&mut self, at: Moment, event: &NodeRegistered) -> NodeRow {
+        assert!(self.find(event.node).is_none(), "a node that is known is updated, not registered again");
         let document: LazyDoc<Node> = LazyDoc::new(event.document.0.clone());
         let class = self.class(&event.computed_class);
         let row = self.hot.push(NodeHot {
@@ -94,6 +95,8 @@ impl Nodes {
     }
 
     pub(crate) fn drain_started(&mut self, at: Moment, event: &NodeDrainStarted) -> NodeRow {
+        let before = self.cold(self.known(event.node)).draining();
+        assert!(before.is_none(), "a drain that is under way is updated, not started again");
         let order = event.order.clone();
         let drain = Drain { status: DrainStatus::Draining, started: at.time, updated: at.time, order };
         self.drain(at, event.node, drain, &event.message)
@@ -130,6 +133,7 @@ impl Nodes {
         let cold = self.cold_mut(row);
         cold.status_updated = at.time;
         let drain = cold.drain.as_mut().expect("only a drain that began ends");
+        assert_eq!(drain.status, DrainStatus::Draining, "a drain ends once");
         (drain.status, drain.updated) = (event.status, at.time);
         drain.order.accessor = event.accessor.clone();
         if !event.meta.is_empty() {
@@ -170,7 +174,7 @@ impl Nodes {
         self.take(index, row, alloc, what);
     }
 
-    /// An allocation takes its room, for the first time or again.
+    /// An allocation takes its resources, for the first time or again.
     pub(crate) fn take(&mut self, index: Index, row: NodeRow, alloc: AllocRow, what: &Alloc) {
         let hot = self.hot_mut(row);
         hot.used = hot.used.plus(what.amount());
@@ -187,7 +191,7 @@ impl Nodes {
         }
     }
 
-    /// An allocation gave its room back.
+    /// An allocation released its resources.
     pub(crate) fn give_back(&mut self, index: Index, row: NodeRow, alloc: AllocRow, what: &Alloc) {
         let hot = self.hot_mut(row);
         hot.used = hot.used.minus(what.amount());
@@ -198,12 +202,14 @@ impl Nodes {
             what.ports.iter().for_each(|port| load.ports.give_back(*port));
         }
         if what.is_equipped() {
-            self.load_mut(row).equipped.retain(|known| *known != alloc);
+            let equipped = &mut self.load_mut(row).equipped;
+            let place = equipped.binary_search(&alloc).expect("what is given back was taken");
+            equipped.remove(place);
         }
         self.may_have_gained_room(index, row);
     }
 
-    /// An allocation now takes another amount.
+    /// An allocation now takes other amounts of resources.
     pub(crate) fn resize(&mut self, index: Index, row: NodeRow, from: Amount, to: Amount) {
         let hot = self.hot_mut(row);
         hot.used = hot.used.minus(from).plus(to);
@@ -226,7 +232,7 @@ impl Nodes {
         ))
     }
 
-    /// There is more to be had on the node than before, if it takes work at all.
+    /// The node has more free resources than before, if it takes work at all.
     fn may_have_gained_room(&mut self, index: Index, row: NodeRow) {
         let hot = self.hot(row);
         if hot.takes_work() {
@@ -248,7 +254,7 @@ impl Nodes {
     }
 }
 
-/// What the node has, less what it keeps for itself.
+/// Total resources less reserved ones.
 fn capacity(document: &Node) -> Amount {
     let amount = |cpu: i64, memory: i64, disk: i64| Amount {
         cpu_mhz: clamped(cpu),

@@ -1,6 +1,6 @@
 /// Host ports in use on a node: sorted, each with how often it was given out.
 ///
-/// A port can be taken twice for a moment: when an allocation that was given up returns.
+/// A port can be taken twice for a while: when an allocation that was given up as lost returns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PortSet(Vec<(u16, u16)>);
 
@@ -32,11 +32,11 @@ impl PortSet {
     }
 
     pub fn give_back(&mut self, port: u16) {
-        if let Ok(at) = self.0.binary_search_by_key(&port, |(taken, _)| *taken) {
-            self.0[at].1 -= 1;
-            if self.0[at].1 == 0 {
-                self.0.remove(at);
-            }
+        let at = self.0.binary_search_by_key(&port, |(taken, _)| *taken);
+        let at = at.expect("a port is given back once for each time it was taken");
+        self.0[at].1 -= 1;
+        if self.0[at].1 == 0 {
+            self.0.remove(at);
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::LazyDoc;
 use crate::row::{AllocRow, ClassRow, NodeRow};
 use crate::rows::Rows;
 
-/// Room on a node.
+/// Amounts of resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
     pub cpu_mhz: u32,
@@ -21,7 +21,7 @@ pub struct Amount {
 }
 
 impl Amount {
-    /// What one placement takes: what its group takes anywhere, and its cores.
+    /// What one placement takes: the resources of its group, and its reserved cores.
     pub fn of(template: &Template, given: &Given) -> Amount {
         let cpu_mhz = template.cpu_mhz.saturating_add(given.cpu_mhz());
         Amount { cpu_mhz, memory_mib: template.memory_mib, disk_mib: template.disk_mib }
@@ -63,9 +63,9 @@ pub struct NodeHot {
     pub status: NodeStatus,
     pub eligibility: Eligibility,
     pub class: ClassRow,
-    /// Forgotten: the row stays, the node does not.
+    /// Deregistered: the row stays, the node does not.
     pub gone: bool,
-    /// Total less what the node keeps for itself.
+    /// Total resources less reserved ones.
     pub capacity: Amount,
     /// Taken by allocations that have not ended on the node.
     pub used: Amount,
@@ -90,7 +90,7 @@ impl NodeHot {
     }
 }
 
-/// Who a node is. Changes rarely.
+/// What changes rarely about a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeCold {
     pub id: NodeId,
@@ -102,29 +102,29 @@ pub struct NodeCold {
     pub status_updated: Time,
     /// The newest messages, oldest first.
     pub messages: Vec<(NodeMessage, Index)>,
-    /// How it is being emptied, or was the last time.
+    /// The drain that is under way, or the last one.
     pub drain: Option<Drain>,
 }
 
 impl NodeCold {
-    /// How it is being emptied now.
+    /// The drain that is under way.
     pub fn draining(&self) -> Option<&Drain> {
         self.drain.as_ref().filter(|drain| drain.status == DrainStatus::Draining)
     }
 }
 
-/// How a node is emptied, and how that went.
+/// A drain: what was ordered, and how far it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Drain {
     pub status: DrainStatus,
     pub started: Time,
-    /// When it was last ordered otherwise, or ended.
+    /// When the order was last changed, or the drain ended.
     pub updated: Time,
     pub order: DrainOrder,
 }
 
 impl Drain {
-    /// What still runs is stopped then; at once if nothing is waited for.
+    /// When what still runs is stopped: `None` without a limit, a time long past if everything is stopped at once.
     pub fn deadline(&self) -> Option<Time> {
         (self.order.deadline != Duration::ZERO).then_some(self.order.force_at)
     }
@@ -163,7 +163,7 @@ pub struct Nodes {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Class {
     pub name: Arc<str>,
-    /// The last batch in which one of them gained room.
+    /// The last batch in which one of them gained free resources.
     pub capacity_since: Index,
 }
 
@@ -175,6 +175,13 @@ impl Nodes {
 
     pub fn is_empty(&self) -> bool {
         self.by_id.is_empty()
+    }
+
+    /// The columns of the table belong to the same rows.
+    pub(crate) fn check(&self) {
+        assert_eq!(self.hot.len(), self.cold.len(), "each node has a hot and a cold row");
+        assert_eq!(self.hot.len(), self.load.len(), "each node has a list of its allocations");
+        assert!(self.by_id.len() <= self.hot.len(), "each known node has a row of its own");
     }
 
     /// Rows ever given out: every row number lies below.
@@ -220,13 +227,12 @@ impl Nodes {
         self.by_id.with_prefix(prefix).map(NodeRow)
     }
 
-    /// Both know the same nodes in the same rows. May answer no although they do.
+    /// Both have the same nodes in the same rows. `false` may be wrong, `true` never is.
     pub fn knows_as_many(&self, other: &Nodes) -> bool {
         self.by_id.is_shared(&other.by_id)
     }
 
-    /// Rows that are not in `other` what they are here, for tables of the same nodes. What neither wrote to since one
-    /// was cloned from the other is not looked at.
+    /// Rows that differ between the two tables, which have the same nodes. Pages that both still share are skipped.
     pub fn differing<'a>(&'a self, other: &'a Nodes) -> impl Iterator<Item = NodeRow> + 'a {
         let pages = (0..self.load.pages()).filter(|page| {
             let shared = self.hot.pages().shares_page(other.hot.pages(), *page)
@@ -264,7 +270,7 @@ impl Nodes {
     }
 }
 
-/// What the log keeps of a node's secret.
+/// The form in which the log stores a node's secret.
 pub fn secret_hash(secret: &str) -> [u8; 32] {
     *blake3::hash(secret.as_bytes()).as_bytes()
 }

@@ -35,7 +35,7 @@ fn strategy(drain: &Drain) -> DrainStrategy {
     }
 }
 
-/// How the drain that goes on began, or the last one went.
+/// The drain that is under way, or the last one.
 pub fn last_drain(drain: &Drain) -> DrainMetadata {
     DrainMetadata {
         started_at: drain.started.into(),

@@ -1,4 +1,4 @@
-//! A whole state that an operator puts in place of what is there: its pieces come through the log like everything else.
+//! Restoring a snapshot: an operator replaces the whole state. Its pieces come through the log like everything else.
 
 use std::sync::Arc;
 
@@ -19,17 +19,24 @@ impl State {
         if event.number == 0 {
             self.restoring = Restoring { restore: event.restore, ..Restoring::default() };
         }
+        assert_eq!(self.restoring.restore, event.restore, "one state is restored at a time");
+        assert_eq!(self.restoring.pieces.len(), event.number as usize, "the pieces of a state come in order");
         self.restoring.bytes += event.bytes.len() as u64;
         self.restoring.last = at.index;
         Arc::make_mut(&mut self.restoring.pieces).push(Bytes::copy_from_slice(&event.bytes));
     }
 
-    /// The cluster stays itself, and remembers the requests it was asked: what it consists of is what was restored.
+    /// Replaces everything but the id of the cluster and the remembered requests.
     pub(crate) fn state_restored(&mut self, at: Moment, event: &StateRestored, delta: &mut Delta) {
+        assert_eq!(
+            self.restoring.restore, event.restore,
+            "the state that is restored is the one that was sent"
+        );
+        assert_eq!(self.restoring.pieces.len(), event.chunks as usize, "all pieces of a state were sent");
         let restored = crate::restore(&self.restoring.image(event.image));
         let mut restored =
             restored.unwrap_or_else(|error| panic!("a state that was decided on restores: {error}"));
-        // Indexes of another log may lie ahead of this one: nothing can have changed later than now.
+        // Indexes of another log may be higher than those of this one: nothing can have changed later than now.
         if restored.index > at.index {
             restored.bring_back_to(at.index);
         }
@@ -39,7 +46,7 @@ impl State {
         restored.tables =
             crate::TableIndexes { nodes: all, jobs: all, evals: all, allocs: all, deployments: all };
         restored.pools.restored(at.index);
-        // Where there never were any, nothing of them changed.
+        // A cluster without namespaces keeps its digest.
         if self.namespaces.hash() != 0 || restored.namespaces.hash() != 0 {
             restored.namespaces.restored(at.index);
         }
@@ -48,7 +55,7 @@ impl State {
         delta.restored = true;
     }
 
-    /// Forgets pieces that nobody goes on with.
+    /// Drops the pieces of an abandoned restore.
     pub(crate) fn forget_old_pieces(&mut self, at: Moment) {
         if !self.restoring.is_empty() && at.index.0 > self.restoring.last.0 + FORGOTTEN_AFTER {
             self.restoring = Restoring::default();
@@ -57,7 +64,7 @@ impl State {
 }
 
 impl State {
-    /// Allocations that have not ended are new to their nodes: these look at them again, and say how they really are.
+    /// Marks allocations that have not ended as changed, so that their nodes fetch them and report their real status.
     fn show_allocs_again(&mut self, now: Index) {
         for row in 0..self.allocs.rows.len() as u32 {
             if !self.allocs.rows[row].client.is_terminal() {

@@ -25,7 +25,7 @@ pub fn sources(
 
 /// The allocations that take room and mount the CSI volume, by id, each with whether it may write.
 ///
-/// Asks every job of the namespace that has allocations: volumes are asked for much more rarely than jobs run.
+/// Scans the allocations of the namespace: that is rare enough to need no index.
 pub fn csi_users<'s>(state: &'s State, namespace: &str, id: &str) -> Vec<(&'s Alloc, bool)> {
     let jobs = state.jobs.iter().map(|(_, job)| job).filter(|job| job.key.namespace == namespace);
     let allocs = jobs.flat_map(|job| job.allocs.iter()).map(|row| state.allocs.get(*row));

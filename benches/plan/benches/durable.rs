@@ -206,7 +206,7 @@ impl Cluster {
                 segment_bytes: 64 << 20,
                 retention: raft::RETENTION,
                 tail: raft::TAIL,
-                found: if count == 1 { Found::NoPeers } else { Found::Wait },
+                found: if count == 1 { Found::Alone } else { Found::Wait },
                 timings: Timings::default(),
                 seed: at as u64,
             };

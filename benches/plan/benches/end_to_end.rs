@@ -31,7 +31,7 @@ fn main() {
         segment_bytes: 64 << 20,
         retention: raft::RETENTION,
         tail: raft::TAIL,
-        found: raft::Found::NoPeers,
+        found: raft::Found::Alone,
         timings: raft::Timings::default(),
         seed: 1,
     };

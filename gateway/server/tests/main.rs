@@ -1,0 +1,4 @@
+//! Servers as they are put together.
+
+mod cluster;
+mod scrub;

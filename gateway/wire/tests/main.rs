@@ -1,0 +1,4 @@
+//! The node RPC, byte by byte.
+
+mod messages;
+mod rpc;

@@ -135,7 +135,7 @@ fn client(client: &mut ClientSettings, mut section: Section) -> Result<(), Diagn
     section.finish()
 }
 
-pub(super) fn list(section: &mut Section, key: &str, field: &mut Vec<String>) -> Result<(), Diagnostics> {
+fn list(section: &mut Section, key: &str, field: &mut Vec<String>) -> Result<(), Diagnostics> {
     if let Some(items) = section.take(key)? {
         *field = items;
     }

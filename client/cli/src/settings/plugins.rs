@@ -10,8 +10,7 @@ use node::driver::{Field, ValueType};
 use node::drivers::{BUILTIN, builtin};
 use serde_json::Value;
 
-use super::decode::list;
-use super::word::{maybe, refuse};
+use super::word::{Word, maybe, refuse};
 
 /// What a development agent has without any configuration.
 pub fn of_dev() -> PluginConfigs {
@@ -20,7 +19,7 @@ pub fn of_dev() -> PluginConfigs {
     BUILTIN.iter().map(|driver| (driver.name.to_string(), config(driver.dev_config))).collect()
 }
 
-/// Reads a `plugin` block. The name stands as a label, or in JSON as the one key of an object.
+/// Reads a `plugin` block. The name is a label, or in JSON the one key of an object.
 ///
 /// # Errors
 /// What is unknown or of a wrong type, with its position.
@@ -52,15 +51,13 @@ fn plugin(plugins: &mut PluginConfigs, name: &str, mut section: Section) -> Resu
     section.finish()
 }
 
+fn one<T: Word + Into<Value>>(config: &mut Section, key: &str) -> Result<Option<Value>, Diagnostics> {
+    let mut value: Option<T> = None;
+    maybe(config, key, &mut value)?;
+    Ok(value.map(Into::into))
+}
+
 fn value(config: &mut Section, field: &Field) -> Result<Option<Value>, Diagnostics> {
-    fn one<T: super::word::Word + Into<Value>>(
-        config: &mut Section,
-        key: &str,
-    ) -> Result<Option<Value>, Diagnostics> {
-        let mut value: Option<T> = None;
-        maybe(config, key, &mut value)?;
-        Ok(value.map(Into::into))
-    }
     match field.value {
         ValueType::Text => one::<String>(config, field.key),
         ValueType::Boolean => one::<bool>(config, field.key),
@@ -70,12 +67,8 @@ fn value(config: &mut Section, field: &Field) -> Result<Option<Value>, Diagnosti
             maybe(config, field.key, &mut value)?;
             Ok(value.map(|span| Value::from(span.0)))
         }
-        ValueType::TextList => {
-            let mut items: Vec<String> = Vec::new();
-            list(config, field.key, &mut items)?;
-            Ok((!items.is_empty()).then(|| Value::from(items)))
-        }
-        ValueType::Block(_) => Ok(config.take::<Value>(field.key)?),
+        ValueType::TextList => Ok(config.take::<Vec<String>>(field.key)?.map(Value::from)),
+        ValueType::Block(_) => config.take(field.key),
         ValueType::Unsupported(_) => refuse(config, &[field.key]).map(|()| None),
     }
 }
@@ -109,6 +102,31 @@ mod tests {
         let notes = read_options(&mut plugins, &options);
         assert_eq!(plugins["raw_exec"]["enabled"], true);
         assert_eq!(notes, ["client.options: \"docker.volumes\" has no effect"]);
+    }
+
+    #[test]
+    fn a_block_is_read_by_the_schema_of_its_driver_and_later_ones_override() {
+        let read_all = |text: &str| -> Result<PluginConfigs, String> {
+            let source = jobspec::Source::new("a.hcl".to_string(), text.to_string());
+            let mut plugins = PluginConfigs::new();
+            let mut top = Section::parse(&source).map_err(|wrong| wrong.to_string())?;
+            for section in top.sections("plugin").map_err(|wrong| wrong.to_string())? {
+                read(&mut plugins, section).map_err(|wrong| wrong.to_string())?;
+            }
+            Ok(plugins)
+        };
+        let block = |config: &str| format!("plugin \"raw_exec\" {{\n config {{\n{config}\n }}\n}}\n");
+        let first = block("denied_envvars = [\"A*\"]\n denied_host_uids = \"0-9\"");
+        let plugins = read_all(&(first + &block("denied_envvars = []\n enabled = \"1\""))).unwrap();
+        let config: BTreeMap<String, Value> = serde_json::from_value(serde_json::json!({
+            "enabled": true, "denied_envvars": [], "denied_host_uids": "0-9"
+        }))
+        .unwrap();
+        assert_eq!(plugins["raw_exec"], config);
+        let unknown = read_all("plugin \"docker\" {}").unwrap_err();
+        assert!(unknown.contains("the driver \"docker\" is not part of this build yet"), "{unknown}");
+        let misspelt = read_all(&block("enabeld = true")).unwrap_err();
+        assert!(misspelt.contains("unexpected key \"enabeld\""), "{misspelt}");
     }
 
     #[test]

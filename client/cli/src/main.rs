@@ -5,6 +5,8 @@
 //! lives here: the program asks servers over `sdk`. Called through a link named `nomad` it is the same
 //! program under that name. Read [`call`] first, then any command.
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
 mod agent;
 mod call;
 mod command;

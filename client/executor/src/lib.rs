@@ -8,6 +8,8 @@
 //! Read [`spec`] first: it holds every file and message that agent and executor exchange. What the agent does
 //! with them is not here but in `client/node/src/driver/process`.
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
 pub mod cgroup;
 mod control;
 mod exec;

@@ -9,6 +9,8 @@
 //! The rules that they apply are pure functions beside them: [`task::restart`], [`task::lifecycle`],
 //! [`task::events`], [`task::environment`], [`alloc::status`], [`alloc::health`].
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
 pub mod agent;
 pub mod alloc;
 pub mod allocs;

@@ -4,6 +4,8 @@
 //! one can block until something changed. Nothing here retries, prints or reads the environment: the caller
 //! decides. Read [`Client`] first, then [`stream`] for logs and events.
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
 mod agent;
 mod allocs;
 mod client;

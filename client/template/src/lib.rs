@@ -6,6 +6,8 @@
 //! Nothing here reads files, the environment or the network; only `sprig_now` reads the clock.
 //! Read [`parse`] next, then [`run`].
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
 mod builtin;
 mod format;
 mod lex;

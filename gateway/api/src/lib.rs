@@ -4,6 +4,8 @@
 //! allocations, evaluations, deployments) live in `model::document`. Nothing here reads state, judges a
 //! request or knows a status code: the server fills these in, `sdk` reads them. Read [`query`] next.
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::disallowed_methods, clippy::iter_over_hash_type))]
+
 pub mod agent;
 pub mod alloc;
 pub mod children;

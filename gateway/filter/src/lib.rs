@@ -9,6 +9,8 @@
 //!
 //! Read `parse.rs` for the grammar, `evaluate.rs` for what operators mean, `schema.rs` for types, `DESIGN.md` for why.
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::disallowed_methods, clippy::iter_over_hash_type))]
+
 mod ast;
 mod coerce;
 mod cursor;

@@ -6,6 +6,8 @@
 //!
 //! Read `server.rs` first, then `routes/nodes.rs` for what a route file looks like, then `error.rs`.
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
 mod answer;
 mod blocking;
 mod cluster_link;

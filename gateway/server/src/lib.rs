@@ -2,6 +2,8 @@
 //!
 //! Read `start.rs` for what a server is made of, and [`rpc`] for how node agents talk to it.
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
 pub mod autopilot;
 pub mod cluster;
 mod consensus;

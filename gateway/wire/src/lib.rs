@@ -7,6 +7,8 @@
 //!
 //! Read `connection.rs` next.
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
 mod connection;
 mod dispatch;
 mod error;

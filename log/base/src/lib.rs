@@ -3,6 +3,8 @@
 //! No domain word lives here, no clock is read and no entropy is drawn. Read [`pages`] next: it is what
 //! state is made of.
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::disallowed_methods, clippy::iter_over_hash_type))]
+
 mod duration;
 mod glob;
 mod hash;

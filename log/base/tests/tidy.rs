@@ -33,8 +33,8 @@ const FLOORS: [(&str, u8); 25] = [
 ];
 
 /// No clock, no chance, no I/O: these crates may not even name a way to it.
-const PURE: [&str; 10] =
-    ["base", "model", "state", "rules", "placement", "api", "filter", "template", "jobspec", "msgpack"];
+const PURE: [&str; 9] =
+    ["base", "model", "state", "rules", "placement", "api", "filter", "jobspec", "msgpack"];
 const POWERS: [&str; 8] = ["tokio", "axum", "openraft", "fjall", "reqwest", "getrandom", "rustix", "nix"];
 
 /// Longest source file. Past it, look for the seam.

@@ -4,6 +4,8 @@
 //! Read [`port`] for what the leader's loops use, [`frame`] for the bytes of a batch, [`store`] for the files
 //! under it, and `log/DESIGN.md` for the reasons.
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
 pub mod frame;
 mod memory;
 pub mod port;

@@ -3,6 +3,8 @@
 //! Nothing here decides or does anything. Read [`object`] for the states things can be in, [`event`] for what
 //! can happen to them, [`document`] for what users write and read.
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::disallowed_methods, clippy::iter_over_hash_type))]
+
 pub mod batch;
 mod codec;
 pub mod command;

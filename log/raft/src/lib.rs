@@ -6,6 +6,8 @@
 //! notified of and in which order, `message` for what servers send each other, `log_store` and `machine` for the two sides
 //! openraft asks for, and `log/DESIGN.md` for the reasons.
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
 mod config;
 mod driving;
 mod formats;

@@ -4,6 +4,8 @@
 //! time, because it is rebuilt from the log. Never here: a decision, a row of current state, a clock that anything
 //! depends on. Read [`History`] first, then `entries.rs` for what is indexed and `transition.rs` for what is shown.
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
 mod entries;
 mod follow;
 mod history;

@@ -6,6 +6,8 @@
 //!
 //! Read [`decide`] first, the table of all commands, then `node/decide.rs` as an example of rules.
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::disallowed_methods, clippy::iter_over_hash_type))]
+
 mod alloc;
 mod decide;
 mod decision;

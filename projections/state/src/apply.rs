@@ -1,5 +1,7 @@
 //! Where all events meet the rows: one line each.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 use std::fmt;
 
 use base::{Index, Time, Uuid};

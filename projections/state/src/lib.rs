@@ -5,6 +5,8 @@
 //! `state.rs` holds its rows, `fold.rs` carries events in, `view.rs` shows it as Nomad's API does. All of them meet
 //! in one dispatch table, `apply.rs`. Read [`State`] first, then `node/`.
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::disallowed_methods, clippy::iter_over_hash_type))]
+
 pub mod alloc;
 mod apply;
 mod delta;

@@ -6,6 +6,8 @@
 //! same machines. No rule about nodes or jobs lives here: those stand in `state` and `placement`. Read [`replica`]
 //! first, then [`sequencer`], [`leader`], [`worker`], then [`Control`].
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::iter_over_hash_type))]
+
 mod driver;
 pub mod lanes;
 pub mod leader;

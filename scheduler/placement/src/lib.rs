@@ -11,6 +11,8 @@
 //! * `pass`: one evaluation of a job from its groups to a plan.
 //! * `explain`: why a plan is what it is, and what would change it.
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::disallowed_methods, clippy::iter_over_hash_type))]
+
 mod descriptions;
 mod explain;
 mod feasibility;

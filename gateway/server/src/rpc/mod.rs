@@ -1,4 +1,4 @@
-//! The node RPC's methods: decode, submit, answer. No rule about nodes or allocations stands here.
+//! The methods of the node RPC: decode, submit, answer. No rule about nodes or allocations stands here.
 
 mod alloc;
 mod node;
@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use state::State;
 use state::node::{NodeRow, secret_hash};
+use wire::messages::method as node_rpc;
 use wire::messages::{QueryMeta, QueryOptions};
 use wire::{Bytes, Connection, Handler, Opening, RpcError};
 
@@ -42,25 +43,27 @@ pub struct Rpc {
 impl Handler for Rpc {
     async fn call(&self, connection: &Connection, method: &str, body: Bytes) -> Result<Vec<u8>, String> {
         match method {
-            "Status.Ping" => answer(&body, status::ping).await,
-            "Status.Leader" => answer(&body, |request| status::leader(self, request)).await,
-            "Status.Peers" => answer(&body, |request| status::peers(self, request)).await,
-            "Node.Register" => answer(&body, |request| node::register(self, connection, request)).await,
-            "Node.UpdateStatus" => {
+            node_rpc::STATUS_PING => answer(&body, status::ping).await,
+            node_rpc::STATUS_LEADER => answer(&body, |request| status::leader(self, request)).await,
+            node_rpc::STATUS_PEERS => answer(&body, |request| status::peers(self, request)).await,
+            node_rpc::NODE_REGISTER => {
+                answer(&body, |request| node::register(self, connection, request)).await
+            }
+            node_rpc::NODE_UPDATE_STATUS => {
                 answer(&body, |request| node::update_status(self, connection, request)).await
             }
-            "Node.GetClientAllocs" => {
+            node_rpc::NODE_GET_CLIENT_ALLOCS => {
                 answer(&body, |request| node::client_allocs(self, connection, request)).await
             }
-            "Node.GetNode" => answer(&body, |request| node::get(self, request)).await,
-            "Node.UpdateAlloc" => answer(&body, |request| node::update_alloc(self, request)).await,
-            "Node.EmitEvents" => answer(&body, |request| node::emit_events(self, request)).await,
-            "Node.UpdateEligibility" => {
+            node_rpc::NODE_GET_NODE => answer(&body, |request| node::get(self, request)).await,
+            node_rpc::NODE_UPDATE_ALLOC => answer(&body, |request| node::update_alloc(self, request)).await,
+            node_rpc::NODE_EMIT_EVENTS => answer(&body, |request| node::emit_events(self, request)).await,
+            node_rpc::NODE_UPDATE_ELIGIBILITY => {
                 answer(&body, |request| node::update_eligibility(self, request)).await
             }
-            "Node.UpdateDrain" => answer(&body, |request| node::update_drain(self, request)).await,
-            "Alloc.GetAllocs" => answer(&body, |request| alloc::get_many(self, request)).await,
-            "Alloc.GetAlloc" => answer(&body, |request| alloc::get(self, request)).await,
+            node_rpc::NODE_UPDATE_DRAIN => answer(&body, |request| node::update_drain(self, request)).await,
+            node_rpc::ALLOC_GET_ALLOCS => answer(&body, |request| alloc::get_many(self, request)).await,
+            node_rpc::ALLOC_GET_ALLOC => answer(&body, |request| alloc::get(self, request)).await,
             method::RAFT => {
                 let message = unwrapped(&body)?;
                 let answer = self.log.answer(message).await.map_err(|error| error.to_string())?;
@@ -76,7 +79,9 @@ impl Handler for Rpc {
             method::WHO => answer(&body, async |question| Ok(self.cluster.answer(&question))).await,
             method::ORDER => answer(&body, async |order| Ok(self.cluster.obey(order).await)).await,
             method::LEADER => answer(&body, async |call| Ok(self.control.answer(call).await)).await,
-            "Alloc.SignIdentities" => answer(&body, |request| alloc::sign_identities(self, request)).await,
+            node_rpc::ALLOC_SIGN_IDENTITIES => {
+                answer(&body, |request| alloc::sign_identities(self, request)).await
+            }
             _ => match method.strip_prefix(method::PASS) {
                 Some(rest) => self.link.pass(rest, &body).await,
                 None => Err(format!("rpc: can't find method {method}")),
@@ -85,7 +90,7 @@ impl Handler for Rpc {
     }
 
     async fn stream(&self, _: &Connection, method: &str, opening: Opening) -> Result<(), RpcError> {
-        if method == wire::messages::method::AGENT_MONITOR {
+        if method == node_rpc::AGENT_MONITOR {
             return monitor::serve(&self.agent_log, opening).await;
         }
         match method.strip_prefix(method::PASS) {

@@ -21,6 +21,8 @@ pub use service::*;
 pub mod method {
     // Node to server.
     pub const STATUS_PING: &str = "Status.Ping";
+    pub const STATUS_LEADER: &str = "Status.Leader";
+    pub const STATUS_PEERS: &str = "Status.Peers";
     pub const NODE_REGISTER: &str = "Node.Register";
     pub const NODE_UPDATE_STATUS: &str = "Node.UpdateStatus";
     pub const NODE_GET_CLIENT_ALLOCS: &str = "Node.GetClientAllocs";

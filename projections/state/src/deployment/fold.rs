@@ -1,3 +1,5 @@
+#![warn(clippy::wildcard_enum_match_arm)]
+
 use std::sync::Arc;
 
 use base::Time;

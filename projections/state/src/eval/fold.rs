@@ -1,3 +1,5 @@
+#![warn(clippy::wildcard_enum_match_arm)]
+
 use std::sync::Arc;
 
 use model::event::{EvalAcked, EvalCreated, EvalUpdated, EvalsCanceled, PlanCommitted};

@@ -1,3 +1,5 @@
+#![warn(clippy::wildcard_enum_match_arm)]
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

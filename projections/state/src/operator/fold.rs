@@ -1,3 +1,5 @@
+#![warn(clippy::wildcard_enum_match_arm)]
+
 use base::Index;
 use model::event::{AutopilotConfigured, SchedulerConfigured};
 

@@ -1,3 +1,5 @@
+#![warn(clippy::wildcard_enum_match_arm)]
+
 use model::event::{VolumeDeregistered, VolumeRegistered};
 
 use super::state::{Document, Registered, Volumes};

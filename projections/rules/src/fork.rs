@@ -1,6 +1,6 @@
 //! Forks: private copies of the state, which show what a command would lead to.
 
-use base::Time;
+use base::{Rng, Time};
 use model::command::{RegisterJob, Settlement};
 use model::event::{EvalCreated, Event};
 use model::{Actor, Command, CommandRecord, EvalId, JobType, Rejection, RequestId, Trigger};
@@ -47,8 +47,9 @@ pub fn with_job(
 pub fn settled(state: &State, settlement: &Settlement, now: Time) -> Result<(State, Decision), Rejection> {
     let mut fork = state.clone();
     let at = moment(&fork, now);
-    // A plan's ids come from its own seed; only evaluations of jobs that make room are named here.
-    let mut ctx = Context::new(at.index, at.time, settlement.plan.seed);
+    // A stream of its own: what was registered in the fork may have taken its ids from the same seed.
+    let seed = Rng::stream(settlement.plan.seed, "settlement in a fork").next();
+    let mut ctx = Context::new(at.index, at.time, seed);
     let decision = plan::decide::settle(state, &mut ctx, settlement)?;
     fold(&mut fork, at, 0, &decision.events);
     Ok((fork, decision))

@@ -241,7 +241,7 @@ fn what_failed_while_it_was_away_is_replaced() {
     }
 }
 
-/// D72, with its fix: a substitute that dies in the same pass must not win against a running original.
+/// D72: unlike in Nomad, a substitute that dies in the same pass must not win against a running original.
 #[test]
 fn a_dying_substitute_does_not_win() {
     let mut world = both_run("keep_replacement");
@@ -267,7 +267,7 @@ fn a_substitute_that_is_cut_off_loses_and_is_not_marked() {
     assert_eq!(world.alloc(substitute).desired, Desired::Stop);
 }
 
-/// D71, with its fix: the whole chain of substitutes is looked at.
+/// D71: unlike in Nomad, the whole chain of substitutes is looked at.
 #[test]
 fn a_later_substitute_is_found_behind_a_failed_one() {
     let mut world = World::running(patient(2, 0).with(reconcile("keep_original")), 4);
@@ -316,7 +316,7 @@ fn a_stopped_job_stops_what_is_unknown_too() {
     assert_eq!(counters(&outcome), "stop 2");
 }
 
-/// D86, D87, with their fixes: any evaluation replaces what is due, and a blocked one too.
+/// D86, D87: unlike in Nomad, any evaluation replaces what is due, and a blocked one too.
 #[test]
 fn a_due_substitute_does_not_depend_on_one_evaluation() {
     for kind in ["service", "batch"] {

@@ -274,7 +274,7 @@ fn a_stopped_job_ends_and_an_unchanged_one_stays() {
     assert!(again.settlement.plan.is_empty());
 }
 
-/// A27, and its fix: follow-ups are stored whatever the evaluation was.
+/// A27: unlike in Nomad, follow-ups are stored whatever the evaluation was.
 #[test]
 fn follow_ups_are_linked_both_ways() {
     let mut world = World::running(job("service", 1), 1);

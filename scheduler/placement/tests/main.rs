@@ -1,4 +1,4 @@
-//! Whole passes over a small cluster: the scheduling cases.
+//! Whole passes over a small cluster: the cases of `docs/behaviour`.
 
 mod canaries;
 mod chaos;

@@ -218,7 +218,7 @@ fn a_cut_off_allocation_is_unknown_until_it_expires_or_returns() {
     assert_eq!(stopped(&world, &outcome)[0].2, Some(ClientStatus::Lost));
 }
 
-/// 8.4: a failed system allocation is placed again, with its predecessor.
+/// G60: a failed system allocation is placed again, with its predecessor.
 #[test]
 fn what_ended_is_placed_again() {
     let mut world = running("system", 2);

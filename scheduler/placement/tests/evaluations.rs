@@ -258,7 +258,7 @@ fn room_that_came_while_the_scheduler_was_looking_elsewhere_wakes_at_once() {
     assert_eq!(placed(&world.settle(blocked)), [1]);
 }
 
-/// A22-A24.
+/// A23, A24.
 #[test]
 fn a_stopped_job_ends_and_an_unchanged_one_stays() {
     let mut world = World::running(job("service", 3), 3);

@@ -98,7 +98,7 @@ fn what_is_cut_off_together_shares_a_follow_up() {
     assert_eq!(world.waiting(), [(300, Trigger::MaxDisconnectTimeout)]);
 }
 
-/// D08-D10, D19.
+/// D08, D09, D19.
 #[test]
 fn without_replacement_the_original_is_waited_for() {
     for change in [
@@ -119,7 +119,7 @@ fn without_replacement_the_original_is_waited_for() {
     }
 }
 
-/// D09, D11.
+/// D11, D12.
 #[test]
 fn what_does_not_run_or_may_not_wait_is_lost() {
     let mut world = World::with_nodes(4);
@@ -136,7 +136,7 @@ fn what_does_not_run_or_may_not_wait_is_lost() {
     assert_eq!((counters(&outcome), world.waiting()), ("ignore 1, place 1, stop 1".to_string(), vec![]));
 }
 
-/// D24-D28: the node goes down before its allocations expired.
+/// D24, D25: the node goes down before its allocations expired.
 #[test]
 fn a_dead_node_loses_what_may_be_replaced() {
     for (replace, expected) in [(true, "ignore 1, place 1, stop 1"), (false, "ignore 2")] {
@@ -184,7 +184,7 @@ fn both_run(strategy: &str) -> World {
     world
 }
 
-/// D38-D40, D47, D50.
+/// D38, D39, D47, D50.
 #[test]
 fn the_strategy_picks_between_original_and_substitute() {
     for (strategy, expected, words) in [
@@ -338,7 +338,7 @@ fn a_due_substitute_does_not_depend_on_one_evaluation() {
     }
 }
 
-/// D65, D13.
+/// D13.
 #[test]
 fn work_that_finished_is_never_lost() {
     let mut world = World::running(job("batch", 2).with(lost_after(300)), 4);

@@ -143,7 +143,7 @@ fn without_nodes_everything_waits() {
     assert_eq!(ended.outcome.blocked, Some(blocked.id));
 }
 
-/// A14, A16, A17.
+/// A14, A17.
 #[test]
 fn a_blocked_evaluation_knows_the_classes_it_saw() {
     let mut world = World::new();

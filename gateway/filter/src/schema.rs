@@ -53,7 +53,7 @@ impl Schema {
         &LOADED
     }
 
-    /// Reads types in the form of `gateway/api/contract`: `{"Name": {"kind": "object", "fields": [{"name": …, "type": …}]}}`
+    /// Reads types as `gateway/api/contract` has them: `{"Name": {"kind": "object", "fields": [{"name": …, "type": …}]}}`
     /// or `{"kind": "alias", "of": …}`. Fields that only clients know are not part of an object.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! `docs/behaviour` and the tests agree: a code that a test names is described there, and a case that is described there
-//! is named by a test or listed as open.
+//! `docs/behaviour` and the tests agree: a code that a test names is described there, and a case that is described
+//! there is named by a test or listed as open.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,6 +1,6 @@
 //! `cargo bench -p plan-bench --bench packing`: how well nodes are filled, looking at all of them and at a part.
 //!
-//! Seeded traces of jobs, each run through the scheduler twice: over all nodes, and sampled as the reference does (its
+//! Seeded traces of jobs, each run through the scheduler twice: over all nodes, and sampled as Nomad does (its
 //! `NodeLimitForFeasibilityChecks`, log2 of the nodes for services and two for batch). Jobs come until so much of the
 //! cluster is asked for, then jobs end and others come as long as it takes to replace as many as there are, then nodes that
 //! run anything are counted; in the end jobs come until one finds no place. Fewer nodes in use and a later failure are better.

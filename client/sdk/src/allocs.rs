@@ -27,7 +27,7 @@ pub struct LogRequest {
     pub from_end: bool,
 }
 
-/// How one check of a service went last: `AllocCheckStatus` of the v1 contract.
+/// How one check of a service went last: `AllocCheckStatus` of Nomad's API.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct AllocCheckStatus {

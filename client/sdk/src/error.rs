@@ -12,10 +12,10 @@ pub enum Error {
     /// The address names no place to connect to.
     #[error("the address \"{address}\" cannot be used: {reason}")]
     Address { address: String, reason: String },
-    /// The server answered with something else than the contract says.
+    /// The server's answer is not what Nomad's API says.
     #[error("the answer of {path} cannot be understood: {source}")]
     Answer { path: String, source: InputError },
-    /// A stream carried something else than the contract says.
+    /// A stream carried something else than Nomad's API says.
     #[error("the stream cannot be understood: {0}")]
     Stream(String),
     /// The server ended a session, in its own words.

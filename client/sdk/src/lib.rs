@@ -1,4 +1,4 @@
-//! A typed client of the v1 contract, for the `sojourn` program and for yours.
+//! A typed client of Nomad's API (v1), for the `sojourn` program and for yours.
 //!
 //! One method a call, grouped by noun; each read answers with the index it is valid for, so that the next
 //! one can block until something changed. Nothing here retries, prints or reads the environment: the caller

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::client::{Answer, Client, Query, segment};
 
-/// What a node calls its own: `NodeMetaResponse` of the v1 contract.
+/// What a node calls its own: `NodeMetaResponse` of Nomad's API.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodeMeta {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::client::{Answer, Client, Query, segment};
 
-/// The services of one namespace: `ServiceRegistrationListStub` of the v1 contract.
+/// The services of one namespace: `ServiceRegistrationListStub` of Nomad's API.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NamespaceServices {
@@ -21,7 +21,7 @@ pub struct ServiceStub {
     pub tags: List<String>,
 }
 
-/// One instance of a service: `ServiceRegistration` of the v1 contract.
+/// One instance of a service: `ServiceRegistration` of Nomad's API.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ServiceInstance {

@@ -5,7 +5,7 @@ use model::document::{Duration, List, Map};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// `AgentSelf` of the v1 contract.
+/// `AgentSelf` of Nomad's API.
 ///
 /// `config` is the agent's configuration by its in-process field names (`Region`, `ACL.Enabled`, …), with secrets
 /// replaced by `<redacted>`.
@@ -20,7 +20,7 @@ pub struct AgentSelf {
     pub stats: Map<String, Map<String, String>>,
 }
 
-/// `AgentMember` of the v1 contract.
+/// `AgentMember` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct AgentMember {
@@ -37,7 +37,7 @@ pub struct AgentMember {
     pub delegate_cur: u8,
 }
 
-/// `ServerMembers` of the v1 contract.
+/// `ServerMembers` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ServerMembers {
@@ -48,7 +48,7 @@ pub struct ServerMembers {
     pub members: List<AgentMember>,
 }
 
-/// `AgentHealthResponse` of the v1 contract.
+/// `AgentHealthResponse` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct AgentHealthResponse {
@@ -58,7 +58,7 @@ pub struct AgentHealthResponse {
     pub server: Option<AgentHealth>,
 }
 
-/// `AgentHealth` of the v1 contract.
+/// `AgentHealth` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct AgentHealth {
@@ -68,7 +68,7 @@ pub struct AgentHealth {
     pub message: String,
 }
 
-/// `SchedulerConfigurationResponse` of the v1 contract.
+/// `SchedulerConfigurationResponse` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct SchedulerConfigurationResponse {
@@ -79,7 +79,7 @@ pub struct SchedulerConfigurationResponse {
     pub next_token: String,
 }
 
-/// `SchedulerConfiguration` of the v1 contract.
+/// `SchedulerConfiguration` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct SchedulerConfiguration {
@@ -93,7 +93,7 @@ pub struct SchedulerConfiguration {
     pub modify_index: u64,
 }
 
-/// `PreemptionConfig` of the v1 contract.
+/// `PreemptionConfig` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct PreemptionConfig {
@@ -103,7 +103,7 @@ pub struct PreemptionConfig {
     pub service_scheduler_enabled: bool,
 }
 
-/// `SchedulerSetConfigurationResponse` of the v1 contract.
+/// `SchedulerSetConfigurationResponse` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct SchedulerSetConfigurationResponse {
@@ -111,15 +111,15 @@ pub struct SchedulerSetConfigurationResponse {
     pub index: u64,
 }
 
-/// Which nodes the scheduler looks at: `all` of them, or a `sample` as the reference does. Ours; only with `sample`
-/// has `NodeLimitForFeasibilityChecks` an effect.
+/// Which nodes the scheduler looks at: `all` of them, or a `sample` as Nomad does. Not in Nomad's API. Only with
+/// `sample` has `NodeLimitForFeasibilityChecks` an effect.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct SchedulerScan {
     pub scan: String,
 }
 
-/// `MetricsSummary` of the v1 contract.
+/// `MetricsSummary` of Nomad's API.
 ///
 /// The answer of `GET /v1/metrics` without a format.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -132,7 +132,7 @@ pub struct MetricsSummary {
     pub samples: List<SampledValue>,
 }
 
-/// `GaugeValue` of the v1 contract.
+/// `GaugeValue` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct GaugeValue {
@@ -141,7 +141,7 @@ pub struct GaugeValue {
     pub labels: Map<String, String>,
 }
 
-/// `PointValue` of the v1 contract.
+/// `PointValue` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct PointValue {
@@ -149,7 +149,7 @@ pub struct PointValue {
     pub points: List<f32>,
 }
 
-/// `SampledValue` of the v1 contract.
+/// `SampledValue` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct SampledValue {

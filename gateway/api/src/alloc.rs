@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::node::DeviceGroupStats;
 
-/// `AllocStopResponse` of the v1 contract.
+/// `AllocStopResponse` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct AllocStopResponse {
@@ -15,7 +15,7 @@ pub struct AllocStopResponse {
     pub index: u64,
 }
 
-/// `AllocationRestartRequest` of the v1 contract.
+/// `AllocationRestartRequest` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct AllocationRestartRequest {
@@ -23,7 +23,7 @@ pub struct AllocationRestartRequest {
     pub all_tasks: bool,
 }
 
-/// `AllocSignalRequest` of the v1 contract.
+/// `AllocSignalRequest` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct AllocSignalRequest {
@@ -31,14 +31,14 @@ pub struct AllocSignalRequest {
     pub signal: String,
 }
 
-/// `GenericResponse` of the v1 contract.
+/// `GenericResponse` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct GenericResponse {
     pub index: u64,
 }
 
-/// `AllocResourceUsage` of the v1 contract.
+/// `AllocResourceUsage` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct AllocResourceUsage {
@@ -47,7 +47,7 @@ pub struct AllocResourceUsage {
     pub timestamp: i64,
 }
 
-/// `TaskResourceUsage` of the v1 contract.
+/// `TaskResourceUsage` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct TaskResourceUsage {
@@ -56,7 +56,7 @@ pub struct TaskResourceUsage {
     pub pids: Map<String, ResourceUsage>,
 }
 
-/// `ResourceUsage` of the v1 contract.
+/// `ResourceUsage` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ResourceUsage {
@@ -65,7 +65,7 @@ pub struct ResourceUsage {
     pub device_stats: List<DeviceGroupStats>,
 }
 
-/// `MemoryStats` of the v1 contract.
+/// `MemoryStats` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct MemoryStats {
@@ -81,7 +81,7 @@ pub struct MemoryStats {
     pub mapped_file: u64,
 }
 
-/// `CpuStats` of the v1 contract.
+/// `CpuStats` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct CpuStats {
@@ -94,7 +94,7 @@ pub struct CpuStats {
     pub measured: List<String>,
 }
 
-/// `AllocFileInfo` of the v1 contract.
+/// `AllocFileInfo` of Nomad's API.
 ///
 /// Only `stat` fills in the content type.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -109,7 +109,7 @@ pub struct AllocFileInfo {
     pub content_type: String,
 }
 
-/// `StreamFrame` of the v1 contract.
+/// `StreamFrame` of Nomad's API.
 ///
 /// `{}` is a heartbeat. Frames follow each other without a separator.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use model::document::shape::is_zero;
 use model::document::{Bytes, Duration, List, Map};
 use serde::{Deserialize, Serialize};
 
-/// `JobDispatchRequest` of the v1 contract.
+/// `JobDispatchRequest` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobDispatchRequest {
@@ -18,7 +18,7 @@ pub struct JobDispatchRequest {
     pub priority: i64,
 }
 
-/// `JobDispatchResponse` of the v1 contract.
+/// `JobDispatchResponse` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobDispatchResponse {
@@ -42,7 +42,7 @@ pub struct PeriodicForceResponse {
     pub index: u64,
 }
 
-/// `TagVersionRequest` of the v1 contract.
+/// `TagVersionRequest` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct TagVersionRequest {
@@ -54,7 +54,7 @@ pub struct TagVersionRequest {
     pub description: String,
 }
 
-/// `JobTagResponse` of the v1 contract.
+/// `JobTagResponse` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobTagResponse {
@@ -68,7 +68,7 @@ pub struct JobTagResponse {
     pub next_token: String,
 }
 
-/// `JobAction` of the v1 contract.
+/// `JobAction` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobAction {

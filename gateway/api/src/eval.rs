@@ -3,7 +3,7 @@
 use model::document::{Duration, List};
 use serde::{Deserialize, Serialize};
 
-/// `EvalCountResponse` of the v1 contract.
+/// `EvalCountResponse` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct EvalCountResponse {
@@ -14,7 +14,7 @@ pub struct EvalCountResponse {
     pub next_token: String,
 }
 
-/// `DeploymentUpdateResponse` of the v1 contract.
+/// `DeploymentUpdateResponse` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct DeploymentUpdateResponse {
@@ -26,7 +26,7 @@ pub struct DeploymentUpdateResponse {
     pub index: u64,
 }
 
-/// `DeploymentPauseRequest` of the v1 contract.
+/// `DeploymentPauseRequest` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct DeploymentPauseRequest {
@@ -35,7 +35,7 @@ pub struct DeploymentPauseRequest {
     pub pause: bool,
 }
 
-/// `DeploymentPromoteRequest` of the v1 contract.
+/// `DeploymentPromoteRequest` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct DeploymentPromoteRequest {
@@ -46,7 +46,7 @@ pub struct DeploymentPromoteRequest {
     pub promoted_at: i64,
 }
 
-/// `DeploymentFailRequest` of the v1 contract.
+/// `DeploymentFailRequest` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct DeploymentFailRequest {
@@ -54,7 +54,7 @@ pub struct DeploymentFailRequest {
     pub deployment_id: String,
 }
 
-/// `DeploymentAllocHealthRequest` of the v1 contract.
+/// `DeploymentAllocHealthRequest` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct DeploymentAllocHealthRequest {

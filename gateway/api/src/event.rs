@@ -8,7 +8,7 @@ use model::document::{List, Map};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// `Events` of the v1 contract.
+/// `Events` of Nomad's API.
 ///
 /// One line of the stream: the matching events of one index. The empty object is a heartbeat.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -18,7 +18,7 @@ pub struct Events {
     pub events: List<Event>,
 }
 
-/// `Event` of the v1 contract.
+/// `Event` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Event {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::JobDiff;
 
-/// `JobListStub` of the v1 contract.
+/// `JobListStub` of Nomad's API.
 ///
 /// `meta` only when asked for with `?meta=true`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub struct JobListStub {
     pub multiregion: Option<Multiregion>,
 }
 
-/// `JobSummary` of the v1 contract.
+/// `JobSummary` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobSummary {
@@ -55,7 +55,7 @@ pub struct JobSummary {
     pub modify_index: u64,
 }
 
-/// `TaskGroupSummary` of the v1 contract.
+/// `TaskGroupSummary` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct TaskGroupSummary {
@@ -68,7 +68,7 @@ pub struct TaskGroupSummary {
     pub unknown: i64,
 }
 
-/// `JobChildrenSummary` of the v1 contract.
+/// `JobChildrenSummary` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobChildrenSummary {
@@ -77,7 +77,7 @@ pub struct JobChildrenSummary {
     pub dead: i64,
 }
 
-/// `JobRegisterRequest` of the v1 contract.
+/// `JobRegisterRequest` of Nomad's API.
 ///
 /// The query string wins over the namespace and region given here, and these over the job's own.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -105,7 +105,7 @@ pub struct JobRegisterRequest {
     pub eval_priority: i64,
 }
 
-/// `JobRegisterResponse` of the v1 contract.
+/// `JobRegisterResponse` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobRegisterResponse {
@@ -120,14 +120,14 @@ pub struct JobRegisterResponse {
     pub next_token: String,
 }
 
-/// `JobValidateRequest` of the v1 contract.
+/// `JobValidateRequest` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobValidateRequest {
     pub job: Option<Job>,
 }
 
-/// `JobValidateResponse` of the v1 contract.
+/// `JobValidateResponse` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobValidateResponse {
@@ -137,7 +137,7 @@ pub struct JobValidateResponse {
     pub warnings: String,
 }
 
-/// `JobsParseRequest` of the v1 contract.
+/// `JobsParseRequest` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobsParseRequest {
@@ -147,7 +147,7 @@ pub struct JobsParseRequest {
     pub canonicalize: bool,
 }
 
-/// `JobDeregisterResponse` of the v1 contract.
+/// `JobDeregisterResponse` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobDeregisterResponse {
@@ -164,7 +164,7 @@ pub struct JobDeregisterResponse {
     pub next_token: String,
 }
 
-/// `JobVersionsResponse` of the v1 contract.
+/// `JobVersionsResponse` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobVersionsResponse {
@@ -176,7 +176,7 @@ pub struct JobVersionsResponse {
     pub next_token: String,
 }
 
-/// `JobEvaluateRequest` of the v1 contract.
+/// `JobEvaluateRequest` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobEvaluateRequest {
@@ -185,14 +185,14 @@ pub struct JobEvaluateRequest {
     pub eval_options: EvalOptions,
 }
 
-/// `EvalOptions` of the v1 contract.
+/// `EvalOptions` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct EvalOptions {
     pub force_reschedule: bool,
 }
 
-/// `JobRevertRequest` of the v1 contract.
+/// `JobRevertRequest` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobRevertRequest {
@@ -202,7 +202,7 @@ pub struct JobRevertRequest {
     pub enforce_prior_version: Option<u64>,
 }
 
-/// `JobStabilityRequest` of the v1 contract.
+/// `JobStabilityRequest` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobStabilityRequest {
@@ -212,7 +212,7 @@ pub struct JobStabilityRequest {
     pub stable: bool,
 }
 
-/// `JobStabilityResponse` of the v1 contract.
+/// `JobStabilityResponse` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobStabilityResponse {

@@ -1,4 +1,4 @@
-//! The public v1 contract, beside its documents: list stubs, requests, answers and query options.
+//! Nomad's public HTTP API (v1), beside its documents: list stubs, requests, answers and query options.
 //!
 //! Field names, nulls and texts are promises to clients that we did not write. Documents (jobs, nodes,
 //! allocations, evaluations, deployments) live in `model::document`. Nothing here reads state, judges a

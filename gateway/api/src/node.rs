@@ -7,7 +7,7 @@ use model::document::{
 };
 use serde::{Deserialize, Serialize};
 
-/// `NodeListStub` of the v1 contract.
+/// `NodeListStub` of Nomad's API.
 ///
 /// The resources are there with `?resources=true`, the attributes (only `os.name`) with `?os=true`; otherwise
 /// both are left out.
@@ -39,7 +39,7 @@ pub struct NodeListStub {
     pub host_volumes: Map<String, HostVolumeInfo>,
 }
 
-/// `NodeUpdateDrainRequest` of the v1 contract.
+/// `NodeUpdateDrainRequest` of Nomad's API.
 ///
 /// Without a `drain_spec` the drain is stopped.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ pub struct NodeUpdateDrainRequest {
     pub meta: Map<String, String>,
 }
 
-/// `DrainSpec` of the v1 contract.
+/// `DrainSpec` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct DrainSpec {
@@ -61,7 +61,7 @@ pub struct DrainSpec {
     pub ignore_system_jobs: bool,
 }
 
-/// `NodeDrainUpdateResponse` of the v1 contract.
+/// `NodeDrainUpdateResponse` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodeDrainUpdateResponse {
@@ -72,7 +72,7 @@ pub struct NodeDrainUpdateResponse {
     pub index: u64,
 }
 
-/// `NodeUpdateEligibilityRequest` of the v1 contract.
+/// `NodeUpdateEligibilityRequest` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodeUpdateEligibilityRequest {
@@ -81,7 +81,7 @@ pub struct NodeUpdateEligibilityRequest {
     pub eligibility: String,
 }
 
-/// `NodeEligibilityUpdateResponse` of the v1 contract.
+/// `NodeEligibilityUpdateResponse` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodeEligibilityUpdateResponse {
@@ -92,7 +92,7 @@ pub struct NodeEligibilityUpdateResponse {
     pub index: u64,
 }
 
-/// `NodePurgeResponse` of the v1 contract.
+/// `NodePurgeResponse` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodePurgeResponse {
@@ -115,7 +115,7 @@ pub struct NodePurgeResponse {
     pub next_token: String,
 }
 
-/// `HostStats` of the v1 contract.
+/// `HostStats` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct HostStats {
@@ -131,7 +131,7 @@ pub struct HostStats {
     pub timestamp: i64,
 }
 
-/// `HostMemoryStats` of the v1 contract.
+/// `HostMemoryStats` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct HostMemoryStats {
@@ -141,7 +141,7 @@ pub struct HostMemoryStats {
     pub free: u64,
 }
 
-/// `HostCPUStats` of the v1 contract.
+/// `HostCPUStats` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct HostCPUStats {
@@ -152,7 +152,7 @@ pub struct HostCPUStats {
     pub idle: f64,
 }
 
-/// `HostDiskStats` of the v1 contract.
+/// `HostDiskStats` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct HostDiskStats {
@@ -165,7 +165,7 @@ pub struct HostDiskStats {
     pub inodes_used_percent: f64,
 }
 
-/// `DeviceGroupStats` of the v1 contract.
+/// `DeviceGroupStats` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct DeviceGroupStats {
@@ -176,7 +176,7 @@ pub struct DeviceGroupStats {
     pub instance_stats: Map<String, DeviceStats>,
 }
 
-/// `DeviceStats` of the v1 contract.
+/// `DeviceStats` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct DeviceStats {
@@ -185,7 +185,7 @@ pub struct DeviceStats {
     pub timestamp: Timestamp,
 }
 
-/// `StatObject` of the v1 contract.
+/// `StatObject` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct StatObject {
@@ -193,7 +193,7 @@ pub struct StatObject {
     pub attributes: Map<String, StatValue>,
 }
 
-/// `StatValue` of the v1 contract.
+/// `StatValue` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct StatValue {
@@ -215,7 +215,7 @@ pub struct StatValue {
     pub desc: String,
 }
 
-/// `NodeServerInfo` of the v1 contract.
+/// `NodeServerInfo` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodeServerInfo {

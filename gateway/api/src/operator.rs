@@ -5,7 +5,7 @@ use model::document::{List, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// `RaftConfiguration` of the v1 contract.
+/// `RaftConfiguration` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct RaftConfiguration {
@@ -13,7 +13,7 @@ pub struct RaftConfiguration {
     pub index: u64,
 }
 
-/// `RaftServer` of the v1 contract.
+/// `RaftServer` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct RaftServer {
@@ -26,7 +26,7 @@ pub struct RaftServer {
     pub raft_protocol: String,
 }
 
-/// `LeadershipTransferResponse` of the v1 contract.
+/// `LeadershipTransferResponse` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct LeadershipTransferResponse {
@@ -37,7 +37,7 @@ pub struct LeadershipTransferResponse {
     pub err: Value,
 }
 
-/// `AutopilotConfiguration` of the v1 contract. Durations are written like `10s`.
+/// `AutopilotConfiguration` of Nomad's API. Durations are written like `10s`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct AutopilotConfiguration {
@@ -53,7 +53,7 @@ pub struct AutopilotConfiguration {
     pub modify_index: u64,
 }
 
-/// `OperatorHealthReply` of the v1 contract, without what only enterprise releases have.
+/// `OperatorHealthReply` of Nomad's API, without what only enterprise releases have.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct OperatorHealthReply {
@@ -64,7 +64,7 @@ pub struct OperatorHealthReply {
     pub voters: List<String>,
 }
 
-/// `ServerHealth` of the v1 contract. `LastContact` is a duration, like `50ms`.
+/// `ServerHealth` of Nomad's API. `LastContact` is a duration, like `50ms`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ServerHealth {

@@ -3,7 +3,7 @@
 use model::document::{AllocationMetric, Evaluation, Job, List, Map, PlanAnnotations, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// `JobPlanRequest` of the v1 contract.
+/// `JobPlanRequest` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobPlanRequest {
@@ -12,7 +12,7 @@ pub struct JobPlanRequest {
     pub policy_override: bool,
 }
 
-/// `JobPlanResponse` of the v1 contract.
+/// `JobPlanResponse` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobPlanResponse {
@@ -27,7 +27,7 @@ pub struct JobPlanResponse {
     pub index: u64,
 }
 
-/// `JobDiff` of the v1 contract.
+/// `JobDiff` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobDiff {
@@ -40,7 +40,7 @@ pub struct JobDiff {
     pub task_groups: List<TaskGroupDiff>,
 }
 
-/// `TaskGroupDiff` of the v1 contract.
+/// `TaskGroupDiff` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct TaskGroupDiff {
@@ -53,7 +53,7 @@ pub struct TaskGroupDiff {
     pub updates: Map<String, u64>,
 }
 
-/// `TaskDiff` of the v1 contract.
+/// `TaskDiff` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct TaskDiff {
@@ -65,7 +65,7 @@ pub struct TaskDiff {
     pub annotations: List<String>,
 }
 
-/// `ObjectDiff` of the v1 contract.
+/// `ObjectDiff` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ObjectDiff {
@@ -76,7 +76,7 @@ pub struct ObjectDiff {
     pub objects: List<ObjectDiff>,
 }
 
-/// `FieldDiff` of the v1 contract.
+/// `FieldDiff` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct FieldDiff {

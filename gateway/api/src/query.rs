@@ -1,4 +1,4 @@
-//! Query parameters that many routes share. Names, defaults and error texts are the contract's.
+//! Query parameters that many routes share. Names, defaults and error texts are Nomad's.
 
 use base::{Duration, Index, Time};
 use model::document::Timestamp;

@@ -7,7 +7,7 @@ pub use model::document::{ScalingEvent, ScalingPolicy};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// `ScalingRequest` of the v1 contract.
+/// `ScalingRequest` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ScalingRequest {
@@ -23,7 +23,7 @@ pub struct ScalingRequest {
     pub job_modify_index: u64,
 }
 
-/// `JobScaleStatusResponse` of the v1 contract.
+/// `JobScaleStatusResponse` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobScaleStatusResponse {
@@ -36,7 +36,7 @@ pub struct JobScaleStatusResponse {
     pub task_groups: BTreeMap<String, TaskGroupScaleStatus>,
 }
 
-/// `TaskGroupScaleStatus` of the v1 contract.
+/// `TaskGroupScaleStatus` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct TaskGroupScaleStatus {
@@ -48,7 +48,7 @@ pub struct TaskGroupScaleStatus {
     pub events: List<ScalingEvent>,
 }
 
-/// `ScalingPolicyListStub` of the v1 contract.
+/// `ScalingPolicyListStub` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct ScalingPolicyListStub {

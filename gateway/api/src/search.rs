@@ -3,7 +3,7 @@
 use model::document::{Duration, List, Map};
 use serde::{Deserialize, Serialize};
 
-/// `SearchRequest` of the v1 contract.
+/// `SearchRequest` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct SearchRequest {
@@ -11,7 +11,7 @@ pub struct SearchRequest {
     pub context: String,
 }
 
-/// `SearchResponse` of the v1 contract.
+/// `SearchResponse` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct SearchResponse {
@@ -23,7 +23,7 @@ pub struct SearchResponse {
     pub next_token: String,
 }
 
-/// `FuzzySearchRequest` of the v1 contract.
+/// `FuzzySearchRequest` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct FuzzySearchRequest {
@@ -31,7 +31,7 @@ pub struct FuzzySearchRequest {
     pub context: String,
 }
 
-/// `FuzzyMatch` of the v1 contract.
+/// `FuzzyMatch` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct FuzzyMatch {
@@ -42,7 +42,7 @@ pub struct FuzzyMatch {
     pub scope: Vec<String>,
 }
 
-/// `FuzzySearchResponse` of the v1 contract.
+/// `FuzzySearchResponse` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct FuzzySearchResponse {

@@ -3,7 +3,7 @@
 use model::document::List;
 use serde::{Deserialize, Serialize};
 
-/// `JobStatusesRequest` of the v1 contract.
+/// `JobStatusesRequest` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobStatusesRequest {
@@ -11,7 +11,7 @@ pub struct JobStatusesRequest {
     pub include_children: bool,
 }
 
-/// `JobStatusesJob` of the v1 contract.
+/// `JobStatusesJob` of Nomad's API.
 ///
 /// `modify_index` is the largest of the job, its allocations, its deployment and its children.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ pub struct JobStatusesJob {
     pub status: String,
 }
 
-/// `JobStatusesAlloc` of the v1 contract.
+/// `JobStatusesAlloc` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobStatusesAlloc {
@@ -59,7 +59,7 @@ pub struct JobStatusesAlloc {
     pub has_paused_task: bool,
 }
 
-/// `JobStatusesDeployment` of the v1 contract.
+/// `JobStatusesDeployment` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobStatusesDeployment {
@@ -67,7 +67,7 @@ pub struct JobStatusesDeployment {
     pub healthy: Option<bool>,
 }
 
-/// `JobStatusesLatestDeployment` of the v1 contract.
+/// `JobStatusesLatestDeployment` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct JobStatusesLatestDeployment {
@@ -81,7 +81,7 @@ pub struct JobStatusesLatestDeployment {
     pub requires_promotion: bool,
 }
 
-/// `NamespacedID` of the v1 contract.
+/// `NamespacedID` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NamespacedID {

@@ -1,4 +1,4 @@
-//! The types of the contract, held against its own description: a field that is renamed, dropped or invented fails here.
+//! The types of Nomad's API, compared with its description: a field that is renamed, dropped or invented fails here.
 //!
 //! `contract/api-types.json` is what other people's clients were written for. A type here may lack a field only if it is
 //! named below, with the reason.
@@ -12,7 +12,7 @@ use serde_json::Value;
 const CONTRACT: &str = include_str!("../contract/api-types.json");
 const ADDITIONS: &str = include_str!("../contract/openapi.json");
 
-/// Fields of the contract that are not there.
+/// Fields of Nomad's API that are not there.
 const ABSENT: &[(&str, &str)] = &[
     // What servers know of volumes besides what was registered: no route shows volumes yet.
     ("CSIVolume", "Allocations"),

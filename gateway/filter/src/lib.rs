@@ -1,7 +1,7 @@
 //! Filter expressions of list requests: `Status == "running" and "web" in Tags`.
 //!
 //! Text becomes a [`Filter`]; a filter says of a document whether it is meant. Documents are JSON with the field names
-//! of the contract. JSON cannot tell an object with fixed fields from a map, nor a number that is a duration from one
+//! of Nomad's API. JSON cannot tell an object with fixed fields from a map, nor a number that is a duration from one
 //! that is not, and zero fields may be left out: so evaluation goes by a [`Schema`], usually [`Schema::contract`].
 //!
 //! Pure, and safe with text from strangers: length, depth and work are bounded ([`LENGTH_MAX`], [`DEPTH_MAX`],

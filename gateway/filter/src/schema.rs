@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde_json::Value as Json;
 use thiserror::Error;
 
-/// The types of the HTTP contract, by name.
+/// The types of Nomad's HTTP API, by name.
 const CONTRACT: &str = include_str!("../../api/contract/api-types.json");
 
 /// Deepest nesting of `list<…>`, `map<…>` and aliases that a type may have.
@@ -27,7 +27,7 @@ pub enum Type {
     /// Whatever the document holds.
     Any,
     List(Box<Type>),
-    /// Keys are text, whatever the contract calls them.
+    /// Keys are text, whatever Nomad's API calls them.
     Map(Box<Type>),
     /// An object with the fields of this type of the schema.
     Object(String),
@@ -44,7 +44,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// The types of the HTTP contract: `Job`, `Allocation`, `Node` and the rest.
+    /// The types of Nomad's HTTP API: `Job`, `Allocation`, `Node` and the rest.
     pub fn contract() -> &'static Schema {
         static LOADED: LazyLock<Schema> = LazyLock::new(|| {
             let document: Json = serde_json::from_str(CONTRACT).expect("the contract is JSON");
@@ -53,8 +53,8 @@ impl Schema {
         &LOADED
     }
 
-    /// Reads types in the contract's form: `{"Name": {"kind": "object", "fields": [{"name": …, "type": …}]}}`, or
-    /// `{"kind": "alias", "of": …}`. Fields that only clients know are not part of an object.
+    /// Reads types as `gateway/api/contract` has them: `{"Name": {"kind": "object", "fields": [{"name": …, "type": …}]}}`
+    /// or `{"kind": "alias", "of": …}`. Fields that only clients know are not part of an object.
     ///
     /// # Errors
     /// When a field is of a type that is neither in the vocabulary nor in `types`, or aliases run in a circle.

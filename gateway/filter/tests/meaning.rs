@@ -1,4 +1,4 @@
-//! What expressions say about documents of the contract.
+//! What expressions say about documents of Nomad's API.
 
 use filter::{EvalError, Filter, STEPS_MAX, Schema};
 use serde_json::{Value, json};

@@ -19,7 +19,7 @@ const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub status: StatusCode,
-    /// Clients look for phrases in it: the contract's own texts stay word for word.
+    /// Clients look for phrases in it: Nomad's own texts stay word for word.
     pub text: String,
 }
 
@@ -54,7 +54,7 @@ impl Failure {
         Failure::new(StatusCode::TOO_MANY_REQUESTS, text)
     }
 
-    /// The same text as 500: how some routes of the contract tell every refusal, whatever its reason.
+    /// The same text as 500: some routes of Nomad answer so to every refusal, whatever its reason.
     pub fn as_internal(self) -> Failure {
         match self.status {
             StatusCode::NOT_FOUND | StatusCode::CONFLICT | StatusCode::BAD_REQUEST => {
@@ -64,7 +64,7 @@ impl Failure {
         }
     }
 
-    /// Says no to a part of the contract that is not built, by its name: nothing is accepted and then ignored.
+    /// Refuses a part of Nomad's API that is not built, by its name: nothing is accepted and then ignored.
     pub fn unsupported(what: impl std::fmt::Display) -> Failure {
         Failure::new(StatusCode::NOT_IMPLEMENTED, format!("{what} not supported by this release"))
     }
@@ -117,9 +117,9 @@ impl From<Rejection> for Failure {
     fn from(rejection: Rejection) -> Failure {
         let status = status(rejection.kind());
         match rejection {
-            // Reading one that is not there has another text in the contract than changing it.
+            // Reading one that is not there has another text in Nomad than changing it.
             Rejection::AllocUnknown(AllocId(_)) => Failure::new(status, "allocation not found"),
-            // What a state machine refuses is a failure of the server to this contract.
+            // What a state machine refuses is a failure of the server in Nomad's API.
             Rejection::DeploymentRefused(why) | Rejection::JobRefused(why) => Failure::internal(why),
             other => Failure::new(status, other.to_string()),
         }

@@ -2,7 +2,7 @@
 //!
 //! Here live reading requests, waiting for newer state, writing answers and the one table that turns refusals
 //! into status codes. What must never live here: a rule about jobs or nodes (those stand in `state`), a socket
-//! or a file (those are opened by `server`), a field name of the contract (those stand in `api` and `model`).
+//! or a file (those are opened by `server`), a field name of Nomad's API (those stand in `api` and `model`).
 //!
 //! Read `server.rs` first, then `routes/nodes.rs` for what a route file looks like, then `error.rs`.
 

@@ -39,7 +39,7 @@ pub struct Read {
 
 impl Read {
     /// The rows that the filter means, all of them without one: only then documents are made of them. `kind` names the
-    /// document's type in the contract.
+    /// document's type in Nomad's API.
     ///
     /// # Errors
     /// 400 if the filter asks for something that such documents do not have.

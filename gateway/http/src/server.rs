@@ -17,7 +17,7 @@ use crate::node_link::NodeLink;
 use crate::request::Write;
 use feed::Feed;
 
-/// The release of the contract that the answers follow, as clients compare it.
+/// The release of Nomad that the answers follow, as clients compare it.
 pub const CONTRACT_VERSION: &str = "2.0.0";
 
 /// What the routes stand on.
@@ -50,10 +50,10 @@ pub struct AgentInfo {
     pub http_addr: String,
     /// `HOST:PORT` that nodes and servers reach this agent at.
     pub rpc_addr: String,
-    /// Our own release; [`CONTRACT_VERSION`] is what the contract's fields say.
+    /// Our own release; [`CONTRACT_VERSION`] is what the fields of Nomad's API say.
     pub version: String,
     pub started: Time,
-    /// The configuration by its field names of the contract. Whoever fills it leaves secrets out.
+    /// The configuration by the field names of Nomad's API. Whoever fills it leaves secrets out.
     pub config: Map<String, Value>,
     /// Metrics are also given in the text form of Prometheus.
     pub prometheus: bool,

@@ -1,4 +1,4 @@
-//! How defaults are merged, and what servers add. `contract.rs` compares each single one with the contract.
+//! How defaults are merged, and what servers add. `contract.rs` compares each single one with Nomad's API.
 
 use jobspec::{apply_defaults, canonicalize, unsupported};
 use model::document::{Duration, Job, UpdateStrategy, input};
@@ -122,7 +122,7 @@ fn servers_show_where_services_belong() {
     assert_eq!(of_task.checks[0].task_name, "t");
 }
 
-/// D90. The scheduling reference has servers take the older spellings in and ignore them; here they mean what they say.
+/// D90. Nomad's servers accept the older spellings and ignore them; here they mean what they say.
 #[test]
 fn older_spellings_of_disconnect_become_the_block() {
     let mut given = smallest("service");

@@ -1,4 +1,4 @@
-//! The canonical form of jobs, compared with the contract type by type: which fields there are, which are null, which
+//! The canonical form of jobs, compared with Nomad's API type by type: which fields there are, which are null, which
 //! are empty, and what each defaults to.
 
 use std::sync::LazyLock;
@@ -116,7 +116,7 @@ fn what_is_written_is_kept_whatever_its_field() {
     assert_eq!(defaulted, written, "nothing that was said is replaced by a default");
 }
 
-/// The smallest service job, canonical as the contract shows it.
+/// The smallest service job, canonical as Nomad's API shows it.
 fn canonical(kind: &str) -> Value {
     CONTRACT["canonical_jobs"][kind].clone()
 }
@@ -131,7 +131,7 @@ fn the_smallest_job_of_each_type_is_the_contracts_to_the_last_field() {
     }
 }
 
-/// Where types of the contract stand in a job.
+/// Where types of Nomad's API stand in a job.
 const PLACES: [(&str, &str); 33] = [
     ("TaskGroup", "/TaskGroups/0"),
     ("Task", "/TaskGroups/0/Tasks/0"),

@@ -1,5 +1,5 @@
-//! Every argument and every block of the language, by the names the contract gives them: written once, each arrives
-//! in the field it is for; misspelt, each is found and suggested.
+//! Every argument and every block of the language, by the names the job specification gives them: written once,
+//! each arrives in the field it is for; misspelt, each is found and suggested.
 
 use jobspec::{NoFiles, Source, Variables, client_form, parse};
 use serde_json::{Map, Value, json};

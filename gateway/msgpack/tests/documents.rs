@@ -1,4 +1,4 @@
-//! The contract's documents through the codec.
+//! The documents of Nomad's API through the codec.
 
 use model::document::{Allocation, Bytes, Duration, Job, List, Map, Node, Task, TaskGroup, Timestamp};
 use msgpack::{from_slice, to_vec};

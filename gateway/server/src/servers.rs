@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Mutex as AsyncMutex;
 use wire::{Bytes, Connection, Handler, Limits, Opening, RpcError};
 
-/// What servers call at each other, besides what nodes call. Names outside the contract's.
+/// What servers call at each other, besides what nodes call. None of Nomad's names.
 pub mod method {
     /// [`control::LeaderCall`] to [`control::LeaderAnswer`].
     pub const LEADER: &str = "Sojourn.Leader";

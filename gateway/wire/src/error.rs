@@ -14,7 +14,7 @@ pub enum RpcError {
     Io(#[from] io::Error),
     #[error("no answer to {method} within {after:?}")]
     Timeout { method: String, after: Duration },
-    /// The peer's own words, which are part of the contract: callers look for phrases in them.
+    /// The peer's own words, which are part of Nomad's node RPC: callers look for phrases in them.
     #[error("{0}")]
     Remote(String),
     #[error("message of at least {least} bytes exceeds the limit of {max}")]

@@ -39,6 +39,7 @@ const MOVED: &str = "a frozen layout moved; tests/museum.rs says what to do";
 
 type Files = BTreeMap<String, Vec<u8>>;
 
+/// I9.
 #[test]
 fn every_exhibit_leads_to_its_digest() {
     if std::env::var_os("NEW_EXHIBIT").is_some() {

@@ -98,7 +98,7 @@ fn a_max_parallel_of_zero_is_no_update_block() {
     assert_eq!(counters(&world.settle(eval)), "destructive 3");
 }
 
-/// B13, B14.
+/// B14.
 #[test]
 fn groups_come_and_go() {
     let mut world = World::running(service(3), 3);
@@ -212,7 +212,7 @@ fn a_batch_job_sheds_ended_allocations_by_name_too() {
     assert_eq!(counters(&outcome), "ignore 1, in-place 5");
 }
 
-/// B08, B17, C03: surplus leaves from the highest name down.
+/// B08, C03: surplus leaves from the highest name down.
 #[test]
 fn surplus_leaves_from_the_highest_name() {
     let mut world = World::running(service(6), 6);
@@ -224,7 +224,7 @@ fn surplus_leaves_from_the_highest_name() {
     assert_eq!(counters(&outcome), "stop 3, in-place 3");
 }
 
-/// C01, C02, C04, C05.
+/// C01, C04.
 #[test]
 fn what_was_lost_is_replaced_under_its_name() {
     for purge in [false, true] {
@@ -352,7 +352,7 @@ fn a_sticky_disk_keeps_its_node_in_spite_of_the_failure() {
     assert_ne!(nodes(&world.work_off()), [home]);
 }
 
-/// C30-C33.
+/// C30, C31, C33.
 #[test]
 fn a_client_that_stops_by_itself_is_waited_for() {
     let waits = |secs| {

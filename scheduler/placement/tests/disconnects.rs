@@ -98,7 +98,7 @@ fn what_is_cut_off_together_shares_a_follow_up() {
     assert_eq!(world.waiting(), [(300, Trigger::MaxDisconnectTimeout)]);
 }
 
-/// D08-D10, D19.
+/// D08, D09, D19.
 #[test]
 fn without_replacement_the_original_is_waited_for() {
     for change in [
@@ -119,7 +119,7 @@ fn without_replacement_the_original_is_waited_for() {
     }
 }
 
-/// D09, D11.
+/// D11, D12.
 #[test]
 fn what_does_not_run_or_may_not_wait_is_lost() {
     let mut world = World::with_nodes(4);
@@ -136,7 +136,7 @@ fn what_does_not_run_or_may_not_wait_is_lost() {
     assert_eq!((counters(&outcome), world.waiting()), ("ignore 1, place 1, stop 1".to_string(), vec![]));
 }
 
-/// D24-D28: the node goes down before its allocations expired.
+/// D24, D25: the node goes down before its allocations expired.
 #[test]
 fn a_dead_node_loses_what_may_be_replaced() {
     for (replace, expected) in [(true, "ignore 1, place 1, stop 1"), (false, "ignore 2")] {
@@ -184,7 +184,7 @@ fn both_run(strategy: &str) -> World {
     world
 }
 
-/// D38-D40, D47, D50.
+/// D38, D39, D47, D50.
 #[test]
 fn the_strategy_picks_between_original_and_substitute() {
     for (strategy, expected, words) in [
@@ -241,7 +241,7 @@ fn what_failed_while_it_was_away_is_replaced() {
     }
 }
 
-/// D72, with its fix: a substitute that dies in the same pass must not win against a running original.
+/// D72: unlike in Nomad, a substitute that dies in the same pass must not win against a running original.
 #[test]
 fn a_dying_substitute_does_not_win() {
     let mut world = both_run("keep_replacement");
@@ -267,7 +267,7 @@ fn a_substitute_that_is_cut_off_loses_and_is_not_marked() {
     assert_eq!(world.alloc(substitute).desired, Desired::Stop);
 }
 
-/// D71, with its fix: the whole chain of substitutes is looked at.
+/// D71: unlike in Nomad, the whole chain of substitutes is looked at.
 #[test]
 fn a_later_substitute_is_found_behind_a_failed_one() {
     let mut world = World::running(patient(2, 0).with(reconcile("keep_original")), 4);
@@ -316,7 +316,7 @@ fn a_stopped_job_stops_what_is_unknown_too() {
     assert_eq!(counters(&outcome), "stop 2");
 }
 
-/// D86, D87, with their fixes: any evaluation replaces what is due, and a blocked one too.
+/// D86, D87: unlike in Nomad, any evaluation replaces what is due, and a blocked one too.
 #[test]
 fn a_due_substitute_does_not_depend_on_one_evaluation() {
     for kind in ["service", "batch"] {
@@ -338,7 +338,7 @@ fn a_due_substitute_does_not_depend_on_one_evaluation() {
     }
 }
 
-/// D65, D13.
+/// D13.
 #[test]
 fn work_that_finished_is_never_lost() {
     let mut world = World::running(job("batch", 2).with(lost_after(300)), 4);

@@ -143,7 +143,7 @@ fn without_nodes_everything_waits() {
     assert_eq!(ended.outcome.blocked, Some(blocked.id));
 }
 
-/// A14, A16, A17.
+/// A14, A17.
 #[test]
 fn a_blocked_evaluation_knows_the_classes_it_saw() {
     let mut world = World::new();
@@ -258,7 +258,7 @@ fn room_that_came_while_the_scheduler_was_looking_elsewhere_wakes_at_once() {
     assert_eq!(placed(&world.settle(blocked)), [1]);
 }
 
-/// A22-A24.
+/// A23, A24.
 #[test]
 fn a_stopped_job_ends_and_an_unchanged_one_stays() {
     let mut world = World::running(job("service", 3), 3);
@@ -274,7 +274,7 @@ fn a_stopped_job_ends_and_an_unchanged_one_stays() {
     assert!(again.settlement.plan.is_empty());
 }
 
-/// A27, and its fix: follow-ups are stored whatever the evaluation was.
+/// A27: unlike in Nomad, follow-ups are stored whatever the evaluation was.
 #[test]
 fn follow_ups_are_linked_both_ways() {
     let mut world = World::running(job("service", 1), 1);

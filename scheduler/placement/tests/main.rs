@@ -1,7 +1,6 @@
-//! Whole passes over a small cluster: the scheduling cases.
+//! Whole passes over a small cluster: the cases of `docs/behaviour`.
 
 mod canaries;
-mod cases;
 mod chaos;
 mod choice;
 mod counts;

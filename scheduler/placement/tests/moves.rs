@@ -232,7 +232,7 @@ fn a_sticky_disk_stays_behind_where_its_node_or_its_job_moved_on() {
     assert!(!nodes(&outcome).contains(&world.node_of(failed)), "it failed there, and nothing draws it back");
 }
 
-/// B16. A purged job is deleted with its allocations: its nodes get an empty list, and stop what they run.
+/// A22, B16: a purged job is deleted with its allocations: its nodes get an empty list, and stop what they run.
 #[test]
 fn a_purged_job_leaves_nothing_behind() {
     let mut world = World::running(service(10), 10);

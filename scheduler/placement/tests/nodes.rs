@@ -31,7 +31,7 @@ fn settle(world: &mut World, job: Job) -> placement::Outcome {
     world.settle(eval)
 }
 
-/// H23, H66: the reason of the first of a class is the reason of all.
+/// H23.
 #[test]
 fn one_to_a_host_and_no_more() {
     let mut world = World::with_nodes(2);
@@ -108,7 +108,7 @@ fn racks(world: &mut World, racks: &[&str]) {
     }
 }
 
-/// H28-H30, H32-H34.
+/// H28-H30, H32, H34.
 #[test]
 fn a_property_has_at_most_so_many_per_value() {
     let distinct = |count: &str| constraint("${meta.rack}", "distinct_property", count);
@@ -165,7 +165,7 @@ fn a_unique_property_keeps_hosts_apart() {
     assert_eq!(nodes(&outcome), [1, 2, 3]);
 }
 
-/// H36, H38, H68.
+/// H36, H66, H68: the reason of the first of a class is the reason of all.
 #[test]
 fn a_missing_driver_filters_and_unique_attributes_are_asked_of_each_node() {
     let mut world = World::with_nodes(2);
@@ -246,7 +246,7 @@ fn pools_datacenters_and_readiness_make_the_candidates() {
     assert_eq!(failed(&outcome).nodes_available["dc2"], 1);
 }
 
-/// I18, I46, E27: the fullest node that fits, best scores first.
+/// I46, E27: the fullest node that fits, best scores first.
 #[test]
 fn work_goes_where_it_fills_most() {
     let mut world = World::with_nodes(7);

@@ -85,7 +85,7 @@ impl Asked {
             && self.per_rack.is_none_or(|most| site.rack.is_some() && of_rack < most)
     }
 
-    /// The mean of what is said (12.1), and how much was.
+    /// The mean of the scores that apply, and how many there are.
     fn score(&self, site: &Site, sites: &[Site]) -> (f64, f64) {
         let free = |at: usize| 1.0 - (site.used[at] + self.amount[at]) / site.capacity[at];
         let fit = (20.0 - 10_f64.powf(free(0)) - 10_f64.powf(free(1))).clamp(0.0, 18.0) / 18.0;

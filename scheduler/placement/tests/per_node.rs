@@ -188,7 +188,7 @@ fn what_was_asked_to_leave_a_node_that_died_leaves_it_as_asked() {
     assert_eq!(stopped(&world, &outcome), [(0, "alloc not needed as node is tainted".to_string(), None)]);
 }
 
-/// G45-G50.
+/// G45, G47-G50.
 #[test]
 fn a_cut_off_allocation_is_unknown_until_it_expires_or_returns() {
     let waits = job("system", 1).with(lost_after(300));
@@ -218,7 +218,7 @@ fn a_cut_off_allocation_is_unknown_until_it_expires_or_returns() {
     assert_eq!(stopped(&world, &outcome)[0].2, Some(ClientStatus::Lost));
 }
 
-/// 8.4: a failed system allocation is placed again, with its predecessor.
+/// G60: a failed system allocation is placed again, with its predecessor.
 #[test]
 fn what_ended_is_placed_again() {
     let mut world = running("system", 2);
@@ -230,7 +230,7 @@ fn what_ended_is_placed_again() {
     assert!(successor.is_some());
 }
 
-/// G51-G55, G59.
+/// G52-G55.
 #[test]
 fn a_sysbatch_job_runs_once_per_node_and_version() {
     for status in [ClientStatus::Complete, ClientStatus::Failed] {

@@ -36,7 +36,7 @@ fn a_failed_allocation_waits_for_its_delay() {
     assert_eq!(world.alloc(world.named(1)).previous, Some(failed));
 }
 
-/// E03, E05.
+/// E03.
 #[test]
 fn what_is_due_within_a_second_is_due() {
     let mut world = World::running(job("service", 1), 3);
@@ -64,7 +64,7 @@ fn neighbours_in_time_share_a_follow_up() {
     assert_eq!(world.waiting(), [(10, Trigger::AllocFailure)], "it is still covered");
 }
 
-/// E07, E40: what no policy covers stays as it is.
+/// E07: what no policy covers stays as it is.
 #[test]
 fn without_a_policy_a_failure_stays() {
     let mut world = World::running(with_policy("service", 2, 0, 0, 0), 4);
@@ -318,7 +318,7 @@ fn a_replaced_failure_is_not_replaced_again() {
     }
 }
 
-/// E46, E48.
+/// E46.
 #[test]
 fn a_stopped_batch_allocation_leaves_its_place() {
     let mut world = World::running(job("batch", 1), 4);

@@ -1,5 +1,5 @@
 //! A node is given up only after it was silent for as long as it was granted, by the clock of the leader that
-//! granted it. Source: design §7 (heartbeats).
+//! granted it. See `scheduler/DESIGN.md`, time to live.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 //! What is counted agrees with what is there: room, numbers of living allocations, waiting evaluations.
-//! Source: design §5 (derived rows are projections).
+//! The state keeps such sums beside its rows; nothing else may change them.
 
 use model::EvalStatus;
 use state::State;

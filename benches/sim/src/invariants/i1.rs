@@ -1,4 +1,4 @@
-//! I1: a batch was decided on the fold of all earlier ones. Source: core-design C0.
+//! I1: a batch was decided on the fold of all earlier ones.
 //!
 //! A leader publishes the state it decided on and changed as it went; whoever folds the bytes must get the same.
 

@@ -1,4 +1,4 @@
-//! I2: indexes are dense, and time never runs backwards in them. Source: core-design C0; design §4.
+//! I2: indexes are dense, and time never runs backwards in them.
 
 use base::{Index, Time};
 

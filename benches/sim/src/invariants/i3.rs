@@ -1,4 +1,4 @@
-//! I3: at equal indexes all servers have equal states. Source: core-design C0.
+//! I3: at equal indexes all servers have equal states.
 //!
 //! Each server is compared with the witness: the digests at every step, all rows now and then and in the end.
 

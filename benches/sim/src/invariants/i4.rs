@@ -1,4 +1,4 @@
-//! I4: nothing is published that is not committed, and no server goes back. Source: core-design C0.
+//! I4: nothing is published that is not committed, and no server goes back.
 
 use std::collections::BTreeMap;
 

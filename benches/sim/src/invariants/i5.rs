@@ -1,4 +1,4 @@
-//! I5: what is committed stays committed, with the same bytes on every server. Source: core-design C0 (I5, I11).
+//! I5: what is committed stays committed, with the same bytes on every server.
 //!
 //! That no acknowledged write is missing from it is what `oracles/jobs.rs` sees.
 

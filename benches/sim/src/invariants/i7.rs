@@ -1,4 +1,4 @@
-//! I7: the past, folded again, is what was published then. Source: core-design C0.
+//! I7: the past, folded again, is what was published then.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

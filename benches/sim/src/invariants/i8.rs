@@ -1,4 +1,4 @@
-//! I8: an image gives back the state it was made of. Source: core-design C0.
+//! I8: an image gives back the state it was made of.
 //!
 //! That what is folded after it is the same as without it follows from I3, which goes on watching the server.
 

@@ -1,5 +1,5 @@
 //! A periodic job is launched at most once for each moment of its schedule, and never backwards.
-//! Source: design §6 (periodic launches are facts).
+//! See `projections/DESIGN.md`, families of jobs: a launch is a fact of its own.
 
 use model::Event;
 

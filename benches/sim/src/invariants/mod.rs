@@ -1,4 +1,6 @@
 //! What must hold at every step, one file each, whatever happens and in whatever order.
+//!
+//! Those with a code stand in `docs/behaviour/invariants.md`.
 
 mod beats;
 mod books;

@@ -1,5 +1,4 @@
 //! P1: after a disconnect, nothing is replaced once the first word of its return is in, if it still runs.
-//! Source: design §7; core-design B3.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,4 @@
 //! P2: a node that was silent is not given work before it has told what it runs; registering sets no status.
-//! Source: design §7; core-design B3.
 
 use model::{Event, NodeStatus};
 use state::State;

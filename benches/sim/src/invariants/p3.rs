@@ -1,4 +1,4 @@
-//! P3: what a silent node says about its allocations is refused and writes nothing. Source: design §7.
+//! P3: what a silent node says about its allocations is refused and writes nothing.
 
 use model::{Event, NodeId};
 

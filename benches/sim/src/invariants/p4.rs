@@ -1,4 +1,4 @@
-//! P4: a return is recognised from what the servers know, and recorded once. Source: design §7.
+//! P4: a return is recognised from what the servers know, and recorded once.
 
 use crate::fact::{Check, Fact, Rest};
 use crate::witness::Witness;

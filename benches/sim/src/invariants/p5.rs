@@ -1,4 +1,4 @@
-//! P5: what is wanted to stop never reconnects. Source: design §7.
+//! P5: what is wanted to stop never reconnects.
 
 use model::Event;
 

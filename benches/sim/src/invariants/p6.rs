@@ -1,4 +1,4 @@
-//! P6: no worker schedules on a state older than its evaluation. Source: design §7; core-design B3.
+//! P6: no worker schedules on a state older than its evaluation.
 
 use model::Event;
 

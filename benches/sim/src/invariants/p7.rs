@@ -1,5 +1,4 @@
 //! P7: the end of an evaluation cancels what it made superfluous, once, where everybody sees it.
-//! Source: design §7; core-design B3.
 
 use base::Time;
 use model::{EvalStatus, Event};

@@ -1,4 +1,4 @@
-//! Every plan holds on the state it was made on. Source: design §6 (a checker of plans runs over every plan).
+//! Every plan holds on the state it was made on. The checker is `placement::lint`.
 
 use crate::fact::{Check, Fact};
 use crate::witness::Witness;

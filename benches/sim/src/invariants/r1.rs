@@ -1,5 +1,5 @@
 //! R1: a reader that asks what it must have seen misses nothing that was acknowledged to anybody before, and sees no less
-//! than readers before it. Source: core-design C11; `Journal::read_index`.
+//! than readers before it. What it asks is `Journal::read_index`.
 
 use std::collections::BTreeMap;
 

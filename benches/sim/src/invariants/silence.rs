@@ -1,5 +1,5 @@
 //! A node that is silent for much longer than it may be is not ready any more, under a leader that has led for long
-//! enough to know. Source: design §7 (a dead node is known within a bounded time, also after a fail-over).
+//! enough to know: a dead node is noticed within a bounded time, also after a fail-over.
 
 use std::collections::BTreeMap;
 

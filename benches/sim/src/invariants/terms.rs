@@ -1,4 +1,4 @@
-//! A term has one leader. Source: core-design B5 (openraft's invariants: election safety).
+//! A term has one leader. It is what raft calls election safety.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 //! I5 and the register: an acknowledged write is in the log for ever and once, a refused one never, and one of
-//! unknown fate may be either. Source: core-design C0 (I5), B5 (client oracle); design §4.
+//! unknown fate may be either.
 //!
 //! Each job is a register: its value is a mark in the job's `Meta`. The order of writes is the log's; the oracle
 //! keeps the registers by what clients asked, not by what events say.

@@ -1,5 +1,5 @@
 //! I6: the stream is exactly the committed prefix, once, in order, the same bytes from every server, wherever a
-//! reader resumes. Source: core-design C0, B5 (stream oracle); design §8.
+//! reader resumes.
 
 use std::collections::BTreeMap;
 

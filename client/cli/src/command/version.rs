@@ -1,7 +1,7 @@
 use crate::call::{Call, Command, Outcome, Run};
 use crate::output::write_out;
 
-/// The level of the contract that this program keeps to. What asks `nomad` for its version asks for this.
+/// The release of Nomad that this program is compatible with. What asks `nomad` for its version asks for this.
 pub const CONTRACT: &str = "2.0.0";
 
 /// When and of what this program was built, if the build said so.

@@ -1,4 +1,4 @@
-//! Keys of the contract that this release does not honour.
+//! Keys of Nomad's agent configuration that this release does not honour.
 
 use jobspec::Diagnostics;
 use jobspec::config::Section;
@@ -105,7 +105,7 @@ const CLIENT: [&str; 32] = [
     "users",
 ];
 
-/// Enterprise parts: the contract says to accept and ignore them.
+/// Enterprise parts: Nomad's community edition accepts and ignores them.
 const ENTERPRISE: [&str; 3] = ["audit", "reporting", "sentinel"];
 
 /// What may be said of telemetry: none of it changes what a cluster does.

@@ -21,7 +21,7 @@ pub enum Detail {
 const MAPS: [&str; 8] =
     ["Meta", "Env", "CanaryMeta", "TaggedAddresses", "Header", "GetterOptions", "GetterHeaders", "Args"];
 
-/// Lists and maps of objects under the names that the contract tells their members by.
+/// Lists and maps of objects under the names that Nomad's API has for one of their members.
 const LABELS: [(&str, &str); 22] = [
     ("Constraints", "Constraint"),
     ("Affinities", "Affinity"),

@@ -1,9 +1,9 @@
 //! What is different between two versions of a job.
 //!
-//! Told from the JSON of the contract, so that a field that is added to a document is compared from then on: what is
+//! Told from the JSON of Nomad's API, so that a field that is added to a document is compared from then on: what is
 //! a text, a number or a truth value there is a field, all else an object. Fields compare as texts.
 //!
-//! Source: scheduling reference, diff and its annotations.
+//! Source: `PUT /v1/job/:id/plan`; the annotations are the cases K11 to K19 of `docs/behaviour/plans.md`.
 
 mod annotate;
 mod compare;

@@ -1,4 +1,4 @@
-//! Parts of the contract that this release does not have. They say so; nothing answers as if it had worked.
+//! Parts of Nomad's API that this release does not have. They say so; nothing answers as if it had worked.
 
 use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
@@ -10,7 +10,7 @@ use crate::answer;
 use crate::error::Failure;
 use crate::server::Server;
 
-/// Known to the contract, not built.
+/// Known to Nomad's API, not built.
 const UNSUPPORTED: &[&str] = &[
     "/v1/job/{id}/action",
     "/v1/vars",

@@ -143,7 +143,7 @@ async fn set_pause(
     Ok(answer::json(&api::GenericResponse { index: reply.meta.index }))
 }
 
-/// `AllocPauseRequest` of the contract.
+/// `AllocPauseRequest` of Nomad's API.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 struct PauseRequest {
@@ -151,7 +151,7 @@ struct PauseRequest {
     schedule_state: String,
 }
 
-/// `AllocGetPauseResponse` of the contract.
+/// `AllocGetPauseResponse` of Nomad's API.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct PauseState {

@@ -156,7 +156,7 @@ fn file_name(params: &Params) -> Result<String, Failure> {
     path.map(str::to_string).ok_or_else(|| Failure::invalid("must provide a file name"))
 }
 
-/// What the contract says of numbers that are none, everywhere here but in logs.
+/// Nomad's answer to invalid numbers, everywhere here but in logs.
 fn unreadable(error: QueryError) -> Failure {
     Failure::internal(error.to_string())
 }

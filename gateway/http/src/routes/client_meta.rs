@@ -20,7 +20,7 @@ pub fn router() -> Router<Server> {
     Router::new().route("/v1/client/metadata", get(read).post(apply)).layer(map_response(open_to_all_origins))
 }
 
-/// `NodeMetaResponse` of the contract. Empty parts are empty, not null.
+/// `NodeMetaResponse` of Nomad's API. Empty parts are empty, not null.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Shown {
@@ -36,7 +36,7 @@ impl From<NodeMetaResponse> for Shown {
     }
 }
 
-/// `NodeMetaApplyRequest` of the contract.
+/// `NodeMetaApplyRequest` of Nomad's API.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 struct Changes {

@@ -35,7 +35,7 @@ pub fn router() -> Router<Server> {
 
 async fn list(With(server): With<Server>, mut read: Read) -> Answer {
     let extras = Extras { resources: read.params.boolean("resources")?, os: read.params.boolean("os")? };
-    // The contract has one order for nodes.
+    // Nomad has one order for nodes.
     read.options.reverse = false;
     let view =
         move |state: &State, read: &Read| Ok(nodes(state, read)?.map(|row| stub(&state.nodes, row, extras)));

@@ -1,4 +1,4 @@
-//! What we add to the contract, described for programs.
+//! What we add to Nomad's API, described for programs.
 
 use axum::Router;
 use axum::http::header;

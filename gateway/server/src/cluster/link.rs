@@ -61,7 +61,7 @@ impl ClusterLink for Cluster {
     fn force_leave(&self, name: String, prune: bool) -> BoxFuture<'_, Result<(), ClusterError>> {
         async move {
             let Some(gossip) = &self.0.inner.gossip else {
-                // A name that nobody has is no mistake to the contract, and alone there is nobody else.
+                // A name that nobody has is no error in Nomad, and alone there is nobody else.
                 if self.0.inner.consensus.status().peers.len() <= 1 {
                     return Ok(());
                 }

@@ -151,7 +151,7 @@ impl Default for Timings {
         Timings {
             look: Duration::from_secs(1),
             health: Duration::from_secs(2),
-            // The reference takes 10 seconds. A step is one change, so a few servers would take a minute.
+            // Nomad takes 10 seconds. A step is one change, so a few servers would take a minute.
             step: Duration::from_secs(2),
             catch_up: Duration::from_secs(120),
         }

@@ -72,7 +72,7 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// As the contract spells it.
+    /// As Nomad's API spells it.
     pub const fn word(self) -> &'static str {
         match self {
             Standing::Alive => "alive",

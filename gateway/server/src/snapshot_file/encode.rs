@@ -32,7 +32,7 @@ impl Encoded {
         self.parts.is_empty()
     }
 
-    /// As the contract tells it in a header.
+    /// As Nomad's `Digest` header has it.
     pub fn digest(&self) -> String {
         format!("sha-256={}", STANDARD.encode(self.sha256))
     }

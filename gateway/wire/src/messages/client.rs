@@ -45,7 +45,7 @@ pub struct AllocStatsRequest {
     pub query: QueryOptions,
 }
 
-/// Answer of `Allocations.Stats`. `S` is the contract's `AllocResourceUsage`.
+/// Answer of `Allocations.Stats`. `S` is Nomad's `AllocResourceUsage`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct AllocStatsResponse<S> {
@@ -54,7 +54,7 @@ pub struct AllocStatsResponse<S> {
     pub meta: QueryMeta,
 }
 
-/// Answer of `ClientStats.Stats`, which is asked with a [`super::NodeSpecificRequest`]. `S` is the contract's
+/// Answer of `ClientStats.Stats`, which is asked with a [`super::NodeSpecificRequest`]. `S` is Nomad's
 /// `HostStats`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -75,7 +75,7 @@ pub struct FsPathRequest {
     pub query: QueryOptions,
 }
 
-/// Answer of `FileSystem.List`. `F` is the contract's `AllocFileInfo`.
+/// Answer of `FileSystem.List`. `F` is Nomad's `AllocFileInfo`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct FsListResponse<F> {
@@ -85,7 +85,7 @@ pub struct FsListResponse<F> {
     pub meta: QueryMeta,
 }
 
-/// Answer of `FileSystem.Stat`. `F` is the contract's `AllocFileInfo`.
+/// Answer of `FileSystem.Stat`. `F` is Nomad's `AllocFileInfo`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct FsStatResponse<F> {

@@ -2,7 +2,7 @@
 //!
 //! Fields that Go embeds stand flattened in their parent: [`QueryOptions`] in reads, [`WriteRequest`] in
 //! writes, [`QueryMeta`] and [`WriteMeta`] in answers. A missing field is a zero field. Documents inside keep
-//! the names of [`model::document`]. Where a payload is a document of the HTTP contract, which lives in a
+//! the names of [`model::document`]. Where a payload is a document of Nomad's HTTP API, which lives in a
 //! neighbouring crate, the message leaves its type open.
 
 mod alloc;

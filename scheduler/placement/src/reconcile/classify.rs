@@ -141,7 +141,7 @@ mod tests {
 
     const NOW: Time = Time::from_secs(1_000_000);
 
-    /// All node conditions with all client statuses; U is unknown and not expired, E expired.
+    /// C05, D24-D30, D65: all node conditions with all client statuses; U is unknown and not expired, E expired.
     #[test]
     fn classes_follow_node_and_client_status() {
         use Class::*;

@@ -2,7 +2,8 @@
 //!
 //! Serde compiles the code of a type again for every format and in every crate that reads it. Documents are large and
 //! are read from five formats, so that a third of the program was copies. Here the code of a document is compiled for
-//! one deserializer and one serializer only, [`Reader`] and [`Writer`], which call the format's own through `dyn`. Bytes and error texts stay the same.
+//! one deserializer and one serializer only, [`Reader`] and [`Writer`], which call the format's own through `dyn`. Bytes
+//! and error texts are the same as without.
 //!
 //! A type takes part by `#[serde(remote = "Self")]`, which makes the derived code a function of the type, and an entry
 //! in a [`compiled_once`] list, which implements the trait. List the types that are read by themselves: their parts are

@@ -169,6 +169,30 @@ fn a_struct_is_read_and_refused_as_without_the_layer() {
     assert!(serde_json::from_str::<Once>(GOOD).is_ok());
 }
 
+/// Keys that are bytes, numbers and no UTF-8, structs that are lists, and more.
+#[test]
+fn odd_msgpack_is_read_and_refused_as_without_the_layer() {
+    let odd: [&[u8]; 9] = [
+        b"\x81\xc4\x04Name\xa1a",
+        b"\x81\xa1\xff\x01",
+        b"\x81\xc4\x01\xff\x01",
+        b"\x81\x00\xa1a",
+        b"\x81\xff\xa1a",
+        b"\x81\xc0\xa1a",
+        b"\x92\xa1a\x07",
+        b"\x81\xa5Parts\x91\x81\xc4\x02id\x05",
+        b"\x81\xa5Parts\x91\x81\xa1\xff\x05",
+    ];
+    let mut read = 0;
+    for bytes in odd {
+        let once = rmp_serde::from_slice::<Once>(bytes).map_err(|error| error.to_string());
+        let twin = rmp_serde::from_slice::<Twin>(bytes).map_err(|error| error.to_string());
+        assert_eq!(format!("{once:?}"), format!("{twin:?}").replace("Twin", "Once"), "{bytes:?}");
+        read += usize::from(once.is_ok());
+    }
+    assert!((1..odd.len()).contains(&read), "{read} are read");
+}
+
 #[test]
 fn a_struct_is_written_as_without_the_layer() {
     for text in [GOOD, "{}"] {

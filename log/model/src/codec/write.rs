@@ -1,4 +1,4 @@
-//! Serializers behind `dyn`: [`Sink`] is a serializer of a format, [`Value`] a part that is to be written.
+//! Serializers behind `dyn`: [`Sink`] is a serializer of a format, [`Value`] a part that is written.
 
 use serde::ser::{
     Serialize, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant, SerializeTuple,
@@ -61,7 +61,7 @@ pub enum Part<'a> {
     Skipped(&'static str),
 }
 
-/// Either `scalar` or `wrapper` is called, or `begin`, `part` for each part and `end`.
+/// A serializer. Either `scalar` or `wrapper` is called, or `begin`, `part` for each part and `end`.
 pub trait Sink {
     fn is_human_readable(&self) -> bool;
     fn scalar(&mut self, value: Scalar<'_>) -> Result<(), Error>;
@@ -71,6 +71,7 @@ pub trait Sink {
     fn end(&mut self) -> Result<(), Error>;
 }
 
+/// A value of any type.
 pub trait Value {
     fn write(&self, to: &mut dyn Sink) -> Result<(), Error>;
 }
@@ -90,7 +91,7 @@ pub fn write<S: Serializer, T>(
     }
 }
 
-// Of the format: its serializers behind `dyn`.
+// What belongs to the format: its serializers behind `dyn`.
 
 struct Erased<S: Serializer> {
     stage: Stage<S>,
@@ -241,7 +242,7 @@ impl Serialize for Shim<'_> {
     }
 }
 
-// Of the type: its parts behind `dyn`, and what it sees of the format.
+// What belongs to the type: its parts behind `dyn`, and the serializer that it sees.
 
 struct Whole<'a, T: ?Sized>(&'a T);
 

@@ -2,7 +2,8 @@
 //!
 //! Serde calls a type with a deserializer, which calls the type's visitor, which calls an access for its parts, which
 //! calls the parts with deserializers again. Each of these calls passes through a trait object here: [`Source`] is a
-//! deserializer, [`Target`] a visitor, [`Seq`], [`Fields`] and [`Variant`] are accesses, [`Seed`] is a part.
+//! deserializer, [`Target`] a visitor, [`Seq`], [`Fields`] and [`Variant`] are accesses, [`Seed`] is a part. `format`
+//! puts the format's types behind them, `document` the document's.
 
 mod document;
 mod format;
@@ -67,6 +68,7 @@ pub enum Scalar<'a, 'de> {
     Unit,
 }
 
+/// A deserializer. It is read once.
 pub trait Source<'de> {
     fn is_human_readable(&self) -> bool;
     fn read(&mut self, hint: Hint, to: &mut dyn Target<'de>) -> Result<(), Error>;
@@ -112,12 +114,14 @@ pub trait Seed<'de> {
     fn read(&mut self, from: &mut dyn Source<'de>) -> Result<(), Error>;
 }
 
+/// The items of a list.
 pub trait Seq<'de> {
     /// False at the end.
     fn next(&mut self, to: &mut dyn Seed<'de>) -> Result<bool, Error>;
     fn size_hint(&self) -> Option<usize>;
 }
 
+/// The entries of a map, or the fields of a struct.
 pub trait Fields<'de> {
     /// False at the end.
     fn next_key(&mut self, to: &mut dyn Seed<'de>) -> Result<bool, Error>;
@@ -125,7 +129,7 @@ pub trait Fields<'de> {
     fn size_hint(&self) -> Option<usize>;
 }
 
-/// `name` is called first, then one of the others.
+/// A variant of an enum. `name` is called first, then one of the others.
 pub trait Variant<'de> {
     fn name(&mut self, to: &mut dyn Seed<'de>) -> Result<(), Error>;
     fn unit(&mut self) -> Result<(), Error>;

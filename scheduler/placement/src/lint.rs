@@ -224,11 +224,11 @@ impl Placement<'_> {
 /// No other live allocation has the name of a placement. Stopped, terminal and unknown ones do not count, and a canary
 /// may have the name of the allocation that it will replace.
 fn names_are_unique(state: &State, stopped: &[AllocId], placed: &[Placement], found: &mut Vec<String>) {
-    let mut holders = BTreeMap::new();
+    let mut holders: BTreeMap<_, Vec<AllocId>> = BTreeMap::new();
     for placement in placed {
         let node = placement.version.kind.is_per_node().then_some(placement.node);
         let name = (placement.job, placement.group.clone(), placement.name, node, placement.canary);
-        *holders.entry(name).or_insert(0) += 1;
+        holders.entry(name).or_default().push(placement.id);
     }
     for (_, alloc) in state.allocs.iter() {
         let counts = !alloc.is_terminal() && alloc.client != ClientStatus::Unknown;
@@ -242,10 +242,11 @@ fn names_are_unique(state: &State, stopped: &[AllocId], placed: &[Placement], fo
             && !stopped.contains(&alloc.id)
             && let Some(held) = holders.get_mut(&name)
         {
-            *held += 1;
+            held.push(alloc.id);
         }
     }
-    for ((_, group, index, ..), held) in holders.into_iter().filter(|(_, held)| *held > 1) {
-        found.push(format!("the name {group}[{index}] is held {held} times"));
+    for ((_, group, index, ..), held) in holders.into_iter().filter(|(_, held)| held.len() > 1) {
+        let held: Vec<String> = held.iter().map(ToString::to_string).collect();
+        found.push(format!("the name {group}[{index}] is held by {}", held.join(" and ")));
     }
 }

@@ -250,6 +250,23 @@ fn what_found_no_room_while_canaries_are_tried_out_is_not_forgotten() {
     assert_eq!((placements(&outcome)[0].0, placed(&outcome)), (0, vec![2]));
 }
 
+/// One that has to move while there is no room for it is stopped; it is replaced as soon as there is room.
+#[test]
+fn what_moved_without_room_while_canaries_are_tried_out_is_not_forgotten() {
+    let mut world = World::with_nodes(4);
+    world.run(service(3).with(rolling(3, 0)));
+    world.deploy();
+    world.run(service(3).with(rolling(1, 1)).with(destructive));
+    let moved = member(&world, 2);
+    world.eligible(world.node_of(moved), model::Eligibility::Ineligible);
+    world.stop_alloc(moved, false);
+    assert!(!is_placed_in_full(&world.work_off()));
+    world.node(9, |_| {});
+    let blocked = world.unblocked();
+    let outcome = world.settle(blocked[0]);
+    assert_eq!((placements(&outcome)[0].0, placed(&outcome)), (0, vec![2]));
+}
+
 /// The node of a lost allocation comes back and reports that it ended: the group is short all the same.
 #[test]
 fn what_was_lost_without_room_is_replaced_also_if_its_node_reports_its_end() {

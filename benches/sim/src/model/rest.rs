@@ -2,10 +2,12 @@
 
 use base::{Duration, Index, Time};
 use model::{
-    ClientStatus, Command, DeploymentStatus, Desired, EvalStatus, JobType, NodeStatus, SchedulerRules,
+    AllocId, ClientStatus, Command, DeploymentStatus, Desired, EvalStatus, JobType, NodeStatus,
+    SchedulerRules,
 };
 use state::State;
-use state::deployment::Deployment;
+use state::alloc::Alloc;
+use state::deployment::{Deployment, GroupProgress};
 
 use super::world::{Event, World};
 use crate::fact::Violation;
@@ -109,7 +111,7 @@ impl World {
             return Some(Command::SetNodeDrain { node: node.id, drain: None, mark_eligible: true, meta });
         }
         let deployments = state.deployments.iter().map(|(_, deployment)| deployment);
-        deployments.filter(|deployment| deployment.is_active() && !deployment.gone).find_map(next_push)
+        deployments.filter(|one| one.is_active() && !one.gone).find_map(|one| next_push(state, one))
     }
 
     fn launches_were_watched(&self) -> bool {
@@ -252,25 +254,40 @@ impl World {
 }
 
 /// What an operator does so that a deployment can go on.
-fn next_push(deployment: &Deployment) -> Option<Command> {
+fn next_push(state: &State, deployment: &Deployment) -> Option<Command> {
     let id = deployment.id;
     if deployment.status == DeploymentStatus::Paused {
         return Some(Command::ResumeDeployment { deployment: id });
     }
     let mut canaries = deployment.groups.values().filter(|group| group.is_canarying());
-    let proved = canaries.all(|group| group.healthy >= group.goal.desired_canaries);
+    let lives = |id: &&AllocId| state.allocs.lookup(**id).is_some_and(is_proven);
+    let proved = canaries.all(|group| {
+        let proven = group.placed_canaries.iter().filter(lives).count();
+        proven >= group.goal.desired_canaries as usize
+    });
     let promotes = deployment.needs_promotion() && proved;
     promotes.then(|| Command::PromoteDeployment { deployment: id, groups: Vec::new() })
+}
+
+fn is_proven(alloc: &Alloc) -> bool {
+    !alloc.is_terminal() && alloc.health.healthy == Some(true)
+}
+
+/// A group is short of what its deployment wants of it, or of canaries that were well once and are gone.
+fn is_short(state: &State, group: &GroupProgress) -> bool {
+    let live = |id: &&AllocId| state.allocs.lookup(**id).is_some_and(is_proven);
+    let canaries = group.placed_canaries.iter().filter(live).count();
+    group.is_short() || group.is_canarying() && canaries < group.goal.desired_canaries as usize
 }
 
 /// None waits for an operator or for a deadline, and none stays open that has all it wants.
 fn deployments_are_over(state: &State) -> Result<(), String> {
     for (_, deployment) in state.deployments.iter().filter(|(_, one)| one.is_active() && !one.gone) {
         let waits = state::deployment::next_deadline(deployment).is_some();
-        let short = deployment.groups.values().any(|group| group.is_short());
+        let short = deployment.groups.values().any(|group| is_short(state, group));
         // A group that finds no place keeps it open, also if the group is not a part of it.
         let stuck = short || state.evals.blocked_of(deployment.job).is_some();
-        if waits || !stuck || next_push(deployment).is_some() {
+        if waits || !stuck || next_push(state, deployment).is_some() {
             return Err(format!("deployment {} is {}", deployment.id, deployment.status));
         }
     }

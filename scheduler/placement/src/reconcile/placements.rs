@@ -8,7 +8,7 @@ use model::{ClientStatus, DeploymentId};
 use state::alloc::Alloc;
 use state::job::JobVersion;
 
-use super::alloc_set::{AllocSet, order};
+use super::alloc_set::AllocSet;
 use super::deployment::proven;
 use super::group::{GroupPlan, PlacementRequest, Stop};
 use super::reconciler::{Reconciler, has_substitute};
@@ -109,15 +109,21 @@ impl<'a> Reconciler<'a, '_> {
         plan.places.push(PlacementRequest { instead_of, ..self.request(name_index, Some(alloc)) });
     }
 
-    /// Requests replacements for what was lost since the deployment began and could not be placed then.
+    /// Requests replacements for what was lost or had to move since the deployment began and could not be placed then.
     fn place_what_had_no_room(&mut self, plan: &mut GroupPlan<'a>, allocs: &[&'a Alloc], most: usize) {
         let Some(current) = self.cx.rollout.current else { return };
         let waits = |alloc: &&&Alloc| {
-            let lost = alloc.is_stopping() && alloc.was_lost() && alloc.next.is_none();
-            lost && alloc.alloc_modified >= current.created && !self.cx.rollout.holds(alloc)
+            let moved = alloc.transition.migrate && !alloc.transition.disable_placement;
+            let gone = alloc.is_stopping() && (alloc.was_lost() || moved) && alloc.next.is_none();
+            gone && alloc.alloc_modified >= current.created && !self.cx.rollout.holds(alloc)
         };
         let mut waiting: Vec<&Alloc> = allocs.iter().filter(waits).copied().collect();
-        waiting.sort_by_key(|alloc| order(alloc));
+        waiting.sort_by_key(|alloc| (alloc.name_index, std::cmp::Reverse((alloc.created, alloc.id))));
+        // A name that somebody else has by now is not missing, and one that was lost again and again is missing once.
+        let live = allocs.iter().filter(|alloc| !alloc.is_stopping() && !alloc.is_terminal());
+        let mut held: BTreeSet<u32> =
+            live.filter(|alloc| !alloc.health.canary).map(|alloc| alloc.name_index).collect();
+        waiting.retain(|alloc| held.insert(alloc.name_index));
         waiting.truncate(most);
         waiting.into_iter().for_each(|alloc| self.place_again(plan, Missing::Lost, alloc));
     }

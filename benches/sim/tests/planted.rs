@@ -8,6 +8,9 @@ use sim::planted::Bug;
 /// Seeds within which each planted bug must be found.
 const SEEDS_MAX: u64 = 200;
 
+/// Seeds that found much when all were searched last: tried first, so that the gate takes little time.
+const TRIED_FIRST: [u64; 4] = [0, 19, 192, 45];
+
 fn violated(layer: Layer, seed: u64, bug: Option<Bug>) -> Option<String> {
     let verdict = layer.run(Run { bug, ..Run::of(seed) });
     verdict.violation.map(|violation| violation.to_string())
@@ -19,7 +22,8 @@ fn all_are_found(layer: Layer, bugs: &[Bug]) {
     let mut found: BTreeMap<u64, Vec<Bug>> = BTreeMap::new();
     let mut missed = Vec::new();
     for bug in bugs {
-        match (0..SEEDS_MAX).find_map(|seed| violated(layer, seed, Some(*bug)).map(|how| (seed, how))) {
+        let mut seeds = TRIED_FIRST.into_iter().chain(0..SEEDS_MAX);
+        match seeds.find_map(|seed| violated(layer, seed, Some(*bug)).map(|how| (seed, how))) {
             Some((seed, how)) => {
                 println!("{bug:?}: seed {seed}: {how}");
                 found.entry(seed).or_default().push(*bug);

@@ -5,7 +5,7 @@ use std::process::Command;
 use sim::layer::{Layer, Run};
 
 /// Seeds run on every change; more run by hand.
-const MODEL_SEEDS: u64 = 120;
+const MODEL_SEEDS: u64 = 60;
 const LOG_SEEDS: u64 = 40;
 
 fn everything_holds(layer: Layer, seeds: u64) {

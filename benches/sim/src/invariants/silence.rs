@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use base::{Duration, Time};
-use model::{NodeId, NodeStatus};
+use model::{Event, NodeId, NodeStatus};
 
 use crate::fact::{Check, Fact};
 use crate::witness::Witness;
 
-/// The longest time to live, a fail-over's, with its grace, a leader that is paused, a log that is stalled, and room.
-const NOTICED_WITHIN: Duration = Duration::from_secs(180);
+/// The longest time to live is a fail-over's, 30 s; a leader may be paused for 15 s; and room.
+const NOTICED_WITHIN: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
 pub struct SilenceIsNoticed {
@@ -32,7 +32,8 @@ impl Check for SilenceIsNoticed {
             Fact::CountsAnew { server, at } => {
                 self.counts_since.insert(*server, *at);
                 if self.leader == Some(*server) {
-                    self.heard.clear();
+                    // Its clock was moved: deadlines that it had set come as much later or earlier.
+                    self.leader = None;
                 }
             }
             Fact::Leads { server, .. } => {
@@ -44,6 +45,9 @@ impl Check for SilenceIsNoticed {
                 self.heard.insert(*node, *at);
             }
             Fact::Committed(batch) => {
+                // A node that comes back is counted by its leader only once its report is committed.
+                let reported = batch.events.iter().filter_map(|logged| reported_by(&logged.event));
+                self.heard.extend(reported.map(|node| (node, batch.time)));
                 let Some(server) = self.leader else { return Ok(()) };
                 let since = self.counts_since.get(&server).copied().unwrap_or(batch.time);
                 return self.nobody_is_overdue(server, since, batch.time, witness);
@@ -51,6 +55,16 @@ impl Check for SilenceIsNoticed {
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// The node, if the event follows from what it sent.
+fn reported_by(event: &Event) -> Option<NodeId> {
+    match event {
+        Event::NodeRegistered(e) => Some(e.node),
+        Event::NodeUpdated(e) => Some(e.node),
+        Event::NodeStatusChanged(e) if !e.to.is_silent() => Some(e.node),
+        _ => None,
     }
 }
 

@@ -132,7 +132,7 @@ impl World {
     }
 
     fn cut(&mut self, node: usize) {
-        let span = World::up_to(&mut self.fault_chance, Duration::from_secs(90));
+        let span = World::up_to(&mut self.fault_chance, Duration::from_secs(180));
         self.tell(format_args!("node {node} is cut off for {} ms", span.as_millis()));
         self.cut.insert(node);
         self.agenda.after(span, Event::Mend(node));

@@ -92,7 +92,7 @@ impl World {
         if state.scheduler().is_some_and(|rules| rules.pause_eval_broker) {
             return Some(Command::SetScheduler { rules: SchedulerRules::default(), only_at: None });
         }
-        if let Some((_, job)) = self.periodic_jobs().filter(|_| self.launches_were_watched()).next() {
+        if let Some((_, job)) = self.periodic_jobs().next().filter(|_| self.launches_were_watched()) {
             let (key, purge) = (job.key.clone(), false);
             return Some(Command::DeregisterJob {
                 key,
@@ -259,7 +259,15 @@ fn next_push(state: &State, deployment: &Deployment) -> Option<Command> {
     if deployment.status == DeploymentStatus::Paused {
         return Some(Command::ResumeDeployment { deployment: id });
     }
+    let gave_up = |id: &AllocId| {
+        let alloc = state.allocs.lookup(*id);
+        alloc.is_some_and(|alloc| alloc.client == ClientStatus::Failed && alloc.next.is_none())
+    };
     let mut canaries = deployment.groups.values().filter(|group| group.is_canarying());
+    if canaries.clone().any(|group| group.placed_canaries.iter().any(gave_up)) {
+        // It was well once, so the deployment did not fail by itself, and its policy allows no other one.
+        return Some(Command::FailDeployment { deployment: id });
+    }
     let lives = |id: &&AllocId| state.allocs.lookup(**id).is_some_and(is_proven);
     let proved = canaries.all(|group| {
         let proven = group.placed_canaries.iter().filter(lives).count();

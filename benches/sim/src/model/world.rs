@@ -341,7 +341,7 @@ fn settings(options: &Options, bug: Option<Bug>) -> ServerSettings {
         heartbeats: HeartbeatSettings {
             min_ttl: Duration::from_secs(10),
             grace: Duration::from_secs(10),
-            failover_ttl: Duration::from_secs(60),
+            failover_ttl: Duration::from_secs(30),
         },
         broker: BrokerSettings {
             nack_timeout: Duration::from_secs(60),

@@ -78,7 +78,7 @@ impl Workload {
         let deadline = match rng.below(5) {
             0 => Duration(-1),
             1 => Duration::ZERO,
-            _ => Duration::from_secs(5 + rng.below(90) as i64),
+            _ => Duration::from_secs(5 + rng.below(250) as i64),
         };
         let wish = DrainWish { deadline, ignore_system_jobs: rng.below(3) == 0 };
         let drain = (!draining || rng.below(4) == 0).then_some(wish);

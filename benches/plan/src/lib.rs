@@ -23,7 +23,7 @@ use state::State;
 /// If the command is refused: a bench asks only for what is possible.
 pub fn submit(state: &mut State, command: &Command) -> (Decision, Batch) {
     let index = state.index.next();
-    let time = Time::from_secs(1_000_000).plus(base::Duration(index.0 as i64));
+    let time = Time::from_secs(1_000_000).plus(base::Duration(index.0 as i64)).max(state.time);
     let mut ctx = Context::new(index, time, index.0);
     let decision =
         decide(state, &mut ctx, &Actor::Anonymous, command).expect("a bench asks for what is possible");

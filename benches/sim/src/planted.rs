@@ -34,6 +34,8 @@ pub enum Bug {
     NobodyUnblocks,
     /// A new leader's controller of that name does not know what there is.
     LeadsBlind(&'static str),
+    /// The controller of that name forgets what it has to watch, with each batch.
+    Forgets(&'static str),
     /// A worker brings its plan twice.
     SettledTwice,
     /// What a silent node reports is taken.
@@ -99,9 +101,9 @@ impl Bug {
     pub const CONTROLLERS: [Bug; 5] = [
         Bug::LeadsBlind("broker"),
         Bug::LeadsBlind("heartbeats"),
-        Bug::LeadsBlind("deployments"),
-        Bug::LeadsBlind("drains"),
         Bug::LeadsBlind("launches"),
+        Bug::Forgets("deployments"),
+        Bug::Forgets("drains"),
     ];
 
     /// Those that sit in the rules.

@@ -9,7 +9,7 @@ use sim::planted::Bug;
 const SEEDS_MAX: u64 = 200;
 
 /// Seeds that found much when all were searched last: tried first, so that the gate takes little time.
-const TRIED_FIRST: [u64; 4] = [0, 19, 192, 45];
+const TRIED_FIRST: [u64; 4] = [0, 2, 19, 45];
 
 fn violated(layer: Layer, seed: u64, bug: Option<Bug>) -> Option<String> {
     let verdict = layer.run(Run { bug, ..Run::of(seed) });

@@ -7,6 +7,7 @@ use base::{Duration, Index, Rng, Term, Time, Uuid};
 use control::broker::{BrokerSettings, Delivery};
 use control::heartbeats::HeartbeatSettings;
 use control::lanes::{Lane, Lanes};
+use control::leader::controller::Controller;
 use control::leader::{Leader, Order};
 use control::replica::{Effect, Notice, Replica};
 use control::sequencer::{Published, Submission};
@@ -278,12 +279,17 @@ impl Server {
         let clock = self.clock(now);
         let orders = self.leader.lead(state, clock);
         if let Some(Bug::LeadsBlind(name)) = self.settings.bug {
-            let blind = self.leader.controllers_mut().find(|controller| controller.name() == name);
-            blind.expect("the bug names a controller").lead(&State::default(), clock);
+            self.controller(name).lead(&State::default(), clock);
         }
         self.out.push(Out::CountsAnew { at: clock });
         self.submit_orders(orders);
         self.out.push(Out::Leads(term));
+    }
+
+    /// For bugs that are planted in one.
+    fn controller(&mut self, name: &str) -> &mut dyn Controller {
+        let found = self.leader.controllers_mut().find(|controller| controller.name() == name);
+        found.expect("the bug names a controller")
     }
 
     fn stop_leading(&mut self) {
@@ -305,6 +311,9 @@ impl Server {
             bug.overlook(&mut delta);
         }
         self.leader.observe(&state, &delta, clock);
+        if let Some(Bug::Forgets(name)) = self.settings.bug {
+            self.controller(name).follow();
+        }
         self.shown.publish(&state);
         if self.settings.image_every > 0 && state.index.0 >= self.images.index().0 + self.settings.image_every
         {

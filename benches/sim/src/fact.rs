@@ -25,7 +25,7 @@ pub enum Fact<'a> {
         server: usize,
         batch: &'a EncodedBatch,
     },
-    /// A server is told that it may propose in a term.
+    /// A server is notified that it may propose in a term.
     Leads {
         server: usize,
         term: Term,

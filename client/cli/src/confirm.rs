@@ -5,7 +5,7 @@ use std::io::{self, BufRead};
 use crate::call::Failure;
 use crate::output::{write_err, write_out};
 
-/// Asks `question`. Only an exact `y` is a yes; whoever says no is told `canceled`.
+/// Asks `question`. Only an exact `y` is a yes; anything else prints `canceled`.
 ///
 /// # Errors
 /// When the answer is neither.

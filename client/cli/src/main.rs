@@ -1,7 +1,7 @@
 //! The `sojourn` program: every command, and the agent.
 //!
 //! A command is declared and run in one file under `command`; `layout` turns views into text and knows no
-//! connection; `output` knows no domain; `settings` reads what the agent is told. No rule of the cluster
+//! connection; `output` knows no domain; `settings` reads the agent's configuration. No rule of the cluster
 //! lives here: the program asks servers over `sdk`. Called through a link named `nomad` it is the same
 //! program under that name. Read [`call`] first, then any command.
 

@@ -23,7 +23,7 @@ pub fn prefix<'a>(id: &'a str, short: &str) -> Result<&'a str, Failure> {
     if digits % 2 == 0 || !id.is_ascii() { Ok(id) } else { Ok(&id[..id.len() - 1]) }
 }
 
-/// What a prefix matched: more than one thing, or nothing, is told apart by the caller.
+/// What a prefix matched: the caller decides what more than one match, or none, means.
 pub enum Match<T> {
     One(T),
     Many(Vec<T>),

@@ -1,4 +1,4 @@
-//! A command inside a task: what it is told and what it says, over a WebSocket.
+//! A command inside a task: its input and output, over a WebSocket.
 
 use api::{ExecData, ExecInput, ExecOutput, TtySize};
 use futures_util::stream::{SplitSink, SplitStream};

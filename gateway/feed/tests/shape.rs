@@ -1,4 +1,4 @@
-//! What is told of a batch, and how.
+//! What the stream shows of a batch, and how.
 
 use base::Index;
 use model::{Actor, Batch, Command, CommandRecord, LoggedEvent, NodeStatus, RequestId};

@@ -57,7 +57,7 @@ pub fn written<T: Serialize>(index: Index, value: &T) -> Answer {
 /// Puts the headers of a read on its answer, failures included.
 pub fn with_meta(mut response: Response, meta: &Meta) -> Response {
     let headers = response.headers_mut();
-    // A client that is told 0 would ask for 0, and not wait: there is nothing before 1.
+    // A client that got 0 would ask for 0, and not wait: there is nothing before 1.
     headers.insert(INDEX, HeaderValue::from(meta.index.0.max(1)));
     headers.insert(LAST_CONTACT, HeaderValue::from(0));
     let known = if meta.known_leader { "true" } else { "false" };

@@ -14,7 +14,7 @@ use wire::{Opening, RpcError};
 
 use crate::{FOLLOWERS_MAX, LINES_WAITING_MAX, Monitor, line};
 
-/// A reader hears something at least this often, so that it knows that we live.
+/// A reader gets something at least this often, so that it knows that the stream lives.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// What somebody wants to hear, and how.

@@ -15,7 +15,7 @@ use crate::line::{Said, json, text};
 use crate::{Monitor, worthwhile};
 
 impl Monitor {
-    /// What hears the events of the whole process.
+    /// Receives the log lines of the whole process.
     pub fn layer<S: Subscriber + for<'span> LookupSpan<'span>>(&self) -> impl Layer<S> + use<S> {
         Listening(self.clone()).with_filter(Listening(self.clone()))
     }

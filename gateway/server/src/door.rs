@@ -1,4 +1,4 @@
-//! The door for HTTP: how many may come in, and how long somebody may take to say what they want.
+//! The listener for HTTP: how many connections it accepts, and how long a request may take to arrive.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub const HEAD_PATIENCE: Duration = Duration::from_secs(60);
 /// After a connection could not be taken, for want of descriptors.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// What one connection too many of an address hears.
+/// The answer to one connection too many of an address.
 const TOO_MANY: &str =
     "too many connections from this address at the same time (limits.http_max_conns_per_client)\n";
 

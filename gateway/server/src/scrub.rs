@@ -24,7 +24,7 @@ pub struct Scrub {
 impl Scrub {
     /// Begins a pass over the whole log now, and another one each time that `every` has gone by since the last began.
     ///
-    /// `report` is called with the damage that was found, and says what is told of it. It ends the reading: a server
+    /// `report` is called with the damage that was found, and returns what to report. It ends the reading: a server
     /// does not go on with a damaged log.
     ///
     /// # Errors

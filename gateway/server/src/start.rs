@@ -51,7 +51,7 @@ pub struct Settings {
     pub data_dir: PathBuf,
     pub http: SocketAddr,
     pub rpc: SocketAddr,
-    /// `HOST:PORT` that others are told; unset means the bound address.
+    /// `HOST:PORT` that is advertised to others; unset means the bound address.
     pub advertise_http: Option<String>,
     pub advertise_rpc: Option<String>,
     /// The node this agent runs besides the server, if it does.
@@ -106,7 +106,7 @@ pub struct ClusterSettings {
 #[derive(Clone, Debug)]
 pub struct GossipSettings {
     pub address: SocketAddr,
-    /// What others are told; the port 0 stands for the one that was bound.
+    /// What is advertised to others; the port 0 stands for the one that was bound.
     pub advertise: SocketAddr,
     pub key: Option<gossip::Key>,
 }

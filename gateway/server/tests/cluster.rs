@@ -58,7 +58,7 @@ async fn the_log_of_a_server_is_followed_through_another() {
     let of_one = |nth: usize| cluster.get(nth, "/v1/agent/monitor?server_id=server-1&plain=true");
     assert_eq!(of_one(0).await, "HTTP/1.1 200 OK");
     let wanted = Follow { level: LevelFilter::INFO, json: false, location: false, plain: true };
-    // Whoever asks a server whose seats are all taken hears that from it.
+    // A server whose connection slots are all taken says so to its callers.
     let mut taken = Vec::new();
     while taken.len() < FOLLOWERS_MAX {
         match cluster.logs[1].follow(&wanted) {

@@ -1,4 +1,4 @@
-//! Each byte of segments and images flipped: what is read is what was written, or the damage is told, and a repair
+//! Each byte of segments and images flipped: what is read is what was written, or the damage is reported, and a repair
 //! keeps what can be kept.
 
 use crate::support::*;

@@ -18,7 +18,7 @@ struct State {
 }
 
 impl State {
-    /// What the sink makes of what it hears.
+    /// What the sink makes of what it is notified of.
     fn hear(&mut self, heard: &Heard) {
         match heard {
             Heard::Committed(batch) => {

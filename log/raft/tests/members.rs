@@ -141,7 +141,7 @@ async fn leadership_is_handed_over_with_nothing_in_doubt() {
         assert!(to.is_none_or(|to| to == next));
         assert_ne!(next, leader);
         let last = load.stop().await;
-        // Everything that was taken is committed before the end is told.
+        // Everything that was accepted is committed before the end is reported.
         while !matches!(heard.last(), Some(Heard::Following(_))) {
             heard.push(cluster.server(leader).heard().await);
         }

@@ -30,7 +30,7 @@ fn goal() -> DeploymentGoal {
     }
 }
 
-/// A job whose specification is told apart by its priority.
+/// A job whose versions differ by priority.
 fn job(priority: i64, attempts: i64) -> Job {
     let policy = ReschedulePolicy {
         attempts: Some(attempts),

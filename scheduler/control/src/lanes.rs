@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use model::Command;
 
-/// Commands waiting in one lane at most. A full lane refuses: the caller is told to come back later.
+/// Commands waiting in one lane at most. A full lane rejects: the caller may try again later.
 pub const LANE_MAX: usize = 16_384;
 
 /// Kinds of commands that must not wait behind each other.

@@ -90,7 +90,7 @@ impl Worker {
     }
 
     /// The first need, and again after the worker was interrupted: what it was at is left to the leader, which takes
-    /// the evaluation back when it hears no more of it.
+    /// the evaluation back when the worker stays silent.
     pub fn begin(&mut self) -> Need {
         self.stage = Stage::Idle;
         Need::Dequeue

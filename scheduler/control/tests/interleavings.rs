@@ -14,7 +14,7 @@ use state::alloc::Alloc;
 /// What can happen, in any order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// The leader hears nothing from node 1.
+    /// The leader receives nothing from node 1.
     Expiry,
     /// Node 1 says that it is ready.
     UpdateStatus,
@@ -214,7 +214,7 @@ impl Run {
         self.report_node(1)
     }
 
-    /// The node does what it is told to: what is wanted runs, what is not has ended.
+    /// The node has done what is desired of it: what is wanted runs, what is not has ended.
     fn report_node(&mut self, number: u128) -> Result<Decision, Rejection> {
         let state = &self.world.state;
         let Some(row) = state.nodes.find(node_id(number)) else { return Err(Rejection::NoUpdates) };

@@ -10,7 +10,7 @@ use crate::planted::Bug;
 use crate::words;
 
 impl World {
-    /// A majority is up and hears.
+    /// A quorum is up and not paused.
     fn has_quorum(&self) -> bool {
         let well = self.servers.iter().filter(|server| server.up && !server.paused).count();
         well * 2 > self.servers.len()
@@ -58,7 +58,7 @@ impl World {
         }
     }
 
-    /// A server is told what was committed, in order; and that it leads, once it knows all that came before.
+    /// A server is notified of what was committed, in order; and that it leads, once it knows all that came before.
     pub fn learn(&mut self, server: usize) -> Result<(), Violation> {
         self.learn_due[server] = false;
         if !self.servers[server].up {
@@ -89,7 +89,7 @@ impl World {
         self.flush(server)
     }
 
-    /// A server that was told that it leads is told that it does not.
+    /// A server that was notified that it leads is notified that it does not.
     fn depose(&mut self, server: usize) {
         if self.servers[server].notified.take().is_some() {
             self.servers[server].notices.push_back(Notice::Following(None));
@@ -104,7 +104,7 @@ impl World {
         Ok(())
     }
 
-    /// Who leads loses it, and hears of it some time later. Somebody else is elected, or the same.
+    /// The leader loses leadership, and is notified some time later. Somebody else is elected, or the same.
     pub fn lose_leader(&mut self, hears_within: Duration) {
         if let Some(server) = self.log.leader() {
             let span = World::up_to(&mut self.log_chance, hears_within);

@@ -1,4 +1,4 @@
-//! The first layer: a whole cluster on one thread, over a log that delays, commits and loses as it is told.
+//! The first layer: a whole cluster on one thread, over a log that delays, commits and loses as the seed says.
 //!
 //! Read `world.rs` first, then `server.rs` for what is real in a server, `log.rs` for what is not.
 

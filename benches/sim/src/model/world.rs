@@ -34,9 +34,9 @@ const START: Time = Time::from_secs(1_000_000);
 pub(super) enum Event {
     /// Some of what is in flight is committed.
     Commit,
-    /// A server hears of commits.
+    /// A server is notified of commits.
     Learn(usize),
-    /// A server hears that it leads no more.
+    /// A server is notified that it leads no more.
     HearDeposed(usize, u64),
     Elect,
     Turn(usize, u64),

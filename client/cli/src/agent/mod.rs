@@ -1,4 +1,4 @@
-//! Starts what the settings ask for, waits until it is told to end, and ends it in order. Nothing is decided here.
+//! Starts what the settings ask for, waits for a signal to end, and ends it in order. Nothing is decided here.
 
 mod node;
 mod server;
@@ -17,7 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::settings::Settings;
 
-/// Runs the agent until it is told to end; calls `started` when everything runs.
+/// Runs the agent until a signal ends it; calls `started` when everything runs.
 ///
 /// # Errors
 /// What kept it from starting.
@@ -128,7 +128,7 @@ async fn start_node(settings: &Settings, process: &Process<'_>, home: &Path) -> 
     Agent::start(node::settings(settings, process, home)?, connect).await.context("the node cannot start")
 }
 
-/// Why the server cannot go on. An agent without one never hears of it.
+/// Why the server cannot go on. Stays pending in an agent without a server.
 async fn halted(server: Option<&Server>) -> Halted {
     match server {
         Some(server) => server.halted().await,
@@ -194,7 +194,7 @@ fn with_port(host: &str, port: u16) -> String {
     }
 }
 
-/// What others are told to reach a port of this agent at.
+/// The address that is advertised for a port of this agent.
 fn advertised(given: Option<&str>, ip: IpAddr, port: u16) -> anyhow::Result<String> {
     match given {
         Some(given) => Ok(with_port(given, port)),

@@ -102,7 +102,7 @@ async fn converse(manner: Manner, writer: ExecWriter, reader: ExecReader) -> Out
     let input = async {
         match tell(manner, writer).await {
             Ok(()) => Ok(0),
-            // Why, is what the reader hears.
+            // The reader gets the reason.
             Err(_) => std::future::pending().await,
         }
     };

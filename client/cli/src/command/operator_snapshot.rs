@@ -144,7 +144,7 @@ fn described(file: &Read) -> Value {
     })
 }
 
-/// `20260102-030405-1767323045`: sorts by time and is told apart from the next one.
+/// `20260102-030405-1767323045`: sorts by time and differs from the next one.
 fn file_time(now: Time) -> String {
     let stamp = jiff::Timestamp::from_nanosecond(i128::from(now.0)).unwrap_or_default();
     format!("{}-{}", stamp.strftime("%Y%m%d-%H%M%S"), stamp.as_second())

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 
 use crate::environment::Environment;
 
-/// A file of a shell, and what stands in it once it is told.
+/// A shell's configuration file, and the line that completion adds to it.
 struct Place {
     path: PathBuf,
     text: String,

@@ -46,7 +46,7 @@ pub const AGENT_FLAGS: &[Flag] = &[
     switch("log-json", "Log one JSON object a line."),
 ];
 
-/// Puts together what the agent is told.
+/// Puts the agent's settings together.
 ///
 /// # Errors
 /// A file that cannot be read or taken, a flag of a wrong kind, or settings that cannot work together.

@@ -1,4 +1,4 @@
-//! What an agent is told: by `-dev`, then by files in the order given, then by flags. Later words win.
+//! An agent's settings: from `-dev`, then from files in the order given, then from flags. The last one wins.
 //!
 //! [`Settings`] is plain data. Keys that this release does not honour are refused where they stand, or, where
 //! nothing would be different without them, named in [`Settings::notes`]: nothing is ignored in silence.
@@ -23,7 +23,7 @@ pub use cluster::JoinSettings;
 pub use flags::{AGENT_FLAGS, read};
 pub use other_flags::OTHER_FLAGS;
 
-/// Everything an agent is told.
+/// All settings of an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// State lives in memory or a temporary directory, and ends with the agent.
@@ -47,7 +47,7 @@ pub struct Settings {
     pub server: ServerSettings,
     /// What the leader's autopilot begins with; from then on the log has it.
     pub autopilot: Autopilot,
-    /// Whether a server says goodbye when it is told to end, so that nobody waits for it to come back.
+    /// Whether a server leaves its cluster when it is stopped, so that nobody waits for it to come back.
     pub leave_on_terminate: bool,
     pub leave_on_interrupt: bool,
     pub client: ClientSettings,

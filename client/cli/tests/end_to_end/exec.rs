@@ -24,7 +24,7 @@ fn exec(agent: &Agent, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs a command that is told this and then nothing more.
+/// Runs a command that gets this as its input and then the end of it.
 fn told(agent: &Agent, arguments: &[&str], input: &str) -> Ran {
     let mut child = exec(agent, arguments).spawn().unwrap();
     let (mut stdin, input) = (child.stdin.take().unwrap(), input.to_string());
@@ -146,7 +146,7 @@ fn many_clients_that_go_away_leave_nothing_behind() {
     }
 }
 
-/// A connection on which something was asked for, and that hears a first word of the answer.
+/// A connection on which something was asked for and the answer has begun.
 struct Raw(#[expect(dead_code, reason = "it is only kept open")] std::net::TcpStream);
 
 impl Raw {

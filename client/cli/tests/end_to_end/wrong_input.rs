@@ -140,7 +140,7 @@ fn a_job_no_node_can_run_says_why() {
     register_wrong_config(&agent);
 }
 
-/// The driver is known, but what it is told makes no sense to it: the task fails and says so.
+/// The driver is known, but its configuration makes no sense: the task fails and says so.
 fn register_wrong_config(agent: &Agent) {
     let mut wrong = job("wrong-config", json!({"comand": "/bin/true"}));
     wrong["TaskGroups"][0]["RestartPolicy"] = json!({"Attempts": 0, "Mode": "fail"});

@@ -146,7 +146,7 @@ async fn a_restart_on_request_is_a_new_process_and_a_signal_reaches_the_old() {
     agent.shutdown().await;
 }
 
-/// An allocation of one service task that runs until it is told to end.
+/// An allocation of one service task that runs until it is stopped.
 fn long_lived() -> Allocation {
     alloc(
         1,

@@ -1,5 +1,5 @@
-//! What the differences lead to, as a person is told. An approximation by the names of what changed: the scheduler
-//! looks more closely, and may do in place what is told as destructive here.
+//! What the differences lead to, as a person sees it. An approximation by the names of what changed: the scheduler
+//! looks more closely, and may do in place what is shown as destructive here.
 
 use model::document::{DesiredUpdates, Map};
 

@@ -8,7 +8,7 @@ use crate::plan::{FieldDiff, ObjectDiff};
 
 pub(super) type Object = Map<String, Value>;
 
-/// How much is told of an object that changed.
+/// How much is shown of an object that changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// Its changes.
@@ -116,7 +116,7 @@ fn object(label: &str, old: Option<&Object>, new: Option<&Object>, detail: Detai
     })
 }
 
-/// What a driver is told: flat, with the way to each text as its name.
+/// A driver's configuration: flat, with the path to each text as its name.
 fn config(old: &Value, new: &Value, detail: Detail) -> Option<ObjectDiff> {
     let flat = |value: &Value| {
         let mut texts = BTreeMap::new();

@@ -118,7 +118,7 @@ fn a_changed_restart_policy_is_told_with_what_stays() {
         "None Mode \"fail\" \"fail\"",
     ];
     assert_eq!(fields, expected);
-    // A task's own policy is canonical from the group's, so that there the change is told as destructive.
+    // A task's own policy is canonical from the group's, so that there the change is shown as destructive.
     let mut old = web();
     old["TaskGroups"][0]["Tasks"][0]["RestartPolicy"] = json!({"Attempts": 2});
     let mut new = old.clone();

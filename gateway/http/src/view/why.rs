@@ -19,9 +19,9 @@ use feed::{Feed, FeedError};
 
 /// Batches that are folded at most to come to the state of a decision: about a second of folding.
 pub const RECOMPUTED_BATCHES_MAX: u64 = 1_000_000;
-/// Allocations of a chain that are told of, on each side.
+/// Allocations of a chain that are shown, on each side.
 const CHAIN_MAX: usize = 16;
-/// Things waited for that are told of.
+/// Things waited for that are shown.
 const WAITS_MAX: usize = 16;
 
 pub fn job(feed: &Feed, state: &State, row: JobRow) -> JobWhy {

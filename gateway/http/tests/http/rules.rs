@@ -112,7 +112,7 @@ async fn every_route_that_is_described_as_ours_is_there() {
     let document = cluster.get("/v1/openapi.json").await.json();
     for (path, methods) in document["paths"].as_object().unwrap() {
         for method in methods.as_object().unwrap().keys() {
-            // A stream would not end: whether it is there is told by what it refuses.
+            // A stream would not end: what it rejects shows whether it is there.
             let path = path.replace("{id}", "none").replace("/stream", "/stream?index=x");
             let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
             let got = cluster.send(request(method.clone(), &path, Body::from("{}"))).await;

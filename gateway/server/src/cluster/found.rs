@@ -31,7 +31,7 @@ pub async fn found(inner: Arc<Inner>) {
     }
 }
 
-/// Whoever hears of a log does not found another one.
+/// Whoever learns of a log does not found another one.
 async fn tell(inner: &Inner) {
     if let Some(gossip) = &inner.gossip
         && gossip.tell_log().await.is_err()

@@ -208,7 +208,7 @@ impl World {
         (cluster, serf)
     }
 
-    /// As a kill would: nobody hears of it.
+    /// As a kill would: nobody is notified.
     fn kill(&self, n: u8, cluster: Cluster) {
         self.clusters.lock().remove(&rpc(n));
         drop(cluster);

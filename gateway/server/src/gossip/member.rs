@@ -1,4 +1,4 @@
-//! A server as the others are told of it, and how that is written into a packet.
+//! A server as gossip describes it, and how that is written into a packet.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

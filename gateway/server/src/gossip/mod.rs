@@ -2,7 +2,7 @@
 //!
 //! [`Gossip`] is the handle; `driver.rs` owns the socket and the clock; [`Pool`] is everything else and has neither.
 //! `seal.rs` and `sessions.rs` say which packets are looked into at all, `greeting.rs` how a server comes in,
-//! `member.rs` what is told of one.
+//! `member.rs` what gossip says of one.
 
 mod driver;
 mod greeting;
@@ -117,7 +117,7 @@ impl Gossip {
         self.0.sightings.borrow().clone()
     }
 
-    /// The time in which [`Sighting::since`] is told.
+    /// The clock of [`Sighting::since`].
     pub fn running_for(&self) -> Duration {
         self.0.began.elapsed()
     }

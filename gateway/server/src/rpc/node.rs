@@ -116,7 +116,7 @@ fn changed(receipt: &control::Receipt) -> NodeChangeResponse {
     }
 }
 
-/// Everything a node is told after it registered or beat. A beat that changed nothing has index 0.
+/// The answer to a registration or a heartbeat. A heartbeat that changed nothing has index 0.
 async fn update_response(rpc: &Rpc, node: model::NodeId, receipt: &control::Receipt) -> NodeUpdateResponse {
     let state = rpc.state();
     let row = state.nodes.find(node);

@@ -112,7 +112,7 @@ impl Cluster {
         logs
     }
 
-    /// Checks that besides every server hears each of them, once and in order, since it was started.
+    /// Also checks that every server is notified of each of them, once and in order, since it was started.
     pub async fn agree(&mut self, last: u64) {
         for (node, log) in self.same_logs(last).await {
             let mut heard = Vec::new();

@@ -1,4 +1,4 @@
-//! A server in a directory, and what its sink hears.
+//! A server in a directory, and what its sink is notified of.
 
 pub mod cluster;
 pub mod simulation;

@@ -112,7 +112,7 @@ impl Cluster {
         let all: Vec<Host> = (0..3).map(at).collect();
         let places: Vec<Place> =
             (0..3).map(|nth| Place::member(directory, &format!("server-{nth}"), &all[nth], &all)).collect();
-        // None is ready before it hears of the others, so none is waited for on its own.
+        // None is ready before it knows the others, so none is waited for on its own.
         let agents = places.iter().map(|place| Some(place.launch())).collect();
         let cluster = Cluster { hosts, places, agents };
         cluster.until_whole();

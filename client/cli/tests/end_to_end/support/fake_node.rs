@@ -35,7 +35,7 @@ impl Handler for Deaf {
     }
 }
 
-/// A node that says what it is told to say.
+/// A node that reports what a test wants it to.
 #[derive(Clone)]
 pub struct FakeNode {
     node: Node,
@@ -69,7 +69,7 @@ impl FakeNode {
         self.connection.call(method::NODE_UPDATE_STATUS, &request, CALL_MAX).await
     }
 
-    /// Beats until it is told to be silent.
+    /// Sends heartbeats until it is silenced.
     pub fn keep_beating(&self) -> Beating {
         let node = self.clone();
         Beating(tokio::spawn(async move {

@@ -1,7 +1,7 @@
 //! A node: the agent's loops as a machine, over the agent's own update queue, restart policy and statuses.
 //!
 //! It follows `client/node/src/{heartbeat,pull,allocs}.rs`: registers, beats, pulls what it is assigned, runs it and
-//! tells what became of it. Tasks are in `task.rs`.
+//! reports what became of it. Tasks are in `task.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -35,7 +35,7 @@ pub enum Need {
     /// Whether the leader still counts on this worker: [`Outcome::Held`].
     Touch(Delivery),
     /// The plan, to be decided by the leader: [`Outcome::Submitted`].
-    Submit(Delivery, Box<Settlement>),
+    Submit(Box<Settlement>),
     /// The evaluation is done: [`Outcome::Done`], also if nobody could be told.
     Ack(Delivery),
     /// The evaluation is given back: [`Outcome::Done`], also if nobody could be told.
@@ -118,8 +118,8 @@ impl Worker {
                 Need::Nack(delivery)
             }
             (Stage::Touching { delivery, attempts, settlement }, Outcome::Held(true)) => {
-                self.stage = Stage::Submitting { delivery: delivery.clone(), attempts };
-                Need::Submit(delivery, settlement)
+                self.stage = Stage::Submitting { delivery, attempts };
+                Need::Submit(settlement)
             }
             (Stage::Touching { delivery, .. }, Outcome::Held(false)) => Need::Ack(delivery),
             (Stage::Submitting { delivery, attempts }, Outcome::Submitted(outcome)) => {

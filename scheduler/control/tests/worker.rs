@@ -55,7 +55,7 @@ fn submitted(world: &World, worker: &mut Worker, delivery: &Delivery) -> Box<Set
     let need = step(worker, Outcome::State(Arc::new(world.state.clone())));
     assert!(matches!(&need, Need::Touch(touched) if touched == delivery), "{need:?}");
     match step(worker, Outcome::Held(true)) {
-        Need::Submit(_, settlement) => settlement,
+        Need::Submit(settlement) => settlement,
         other => panic!("{other:?}"),
     }
 }

@@ -160,7 +160,7 @@ impl SimWorker {
             }
             Need::State { index, limit } => self.await_state(index, limit, view),
             Need::Touch(delivery) => self.think(delivery, view),
-            Need::Submit(_, settlement) => self.submit(settlement),
+            Need::Submit(settlement) => self.submit(settlement),
             Need::Ack(Delivery { eval, token, .. }) => {
                 self.ask(Asked::Anything, LeaderCall::Ack { eval, token });
             }

@@ -79,7 +79,7 @@ impl WorkerThread {
                 self.set(WorkerStatus::Submitting);
                 Outcome::Held(shared.still_holds(&delivery))
             }
-            Need::Submit(_, settlement) => {
+            Need::Submit(settlement) => {
                 Outcome::Submitted(shared.submit_and_wait(Command::SettleEval(settlement), "worker"))
             }
             Need::Ack(delivery) => {

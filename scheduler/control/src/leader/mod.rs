@@ -48,10 +48,6 @@ impl Leader {
         }
     }
 
-    pub fn leads(&self) -> bool {
-        self.leading
-    }
-
     /// This server leads from now on: everything before its term is folded into `state`.
     pub fn lead(&mut self, state: &State, now: Time) -> Vec<Order> {
         self.leading = true;

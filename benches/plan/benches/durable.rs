@@ -171,6 +171,7 @@ fn batch(index: u64, events: usize) -> EncodedBatch {
     let event = NodeMessagesEmitted { node: node_id(0), messages: vec![message] };
     let event = LoggedEvent { command: 0, event: event.into() };
     journal::encode(&Batch {
+        epoch: model::EPOCH,
         index: Index(index),
         previous: Index(index - 1),
         time: Time(index as i64),

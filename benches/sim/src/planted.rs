@@ -48,6 +48,8 @@ pub enum Bug {
     ReturnRecordedAgain,
     /// What is replaced is replaced twice.
     TwoSubstitutes,
+    /// An original of an older version is stopped when it returns, also while canaries are tried out.
+    OldReturnsEnd,
     /// A disk says that it has synced, and has not.
     SkippedSync,
     /// The same for the names of files.
@@ -107,12 +109,13 @@ impl Bug {
     ];
 
     /// Those that sit in the rules.
-    pub const RULES: [Bug; 5] = [
+    pub const RULES: [Bug; 6] = [
         Bug::SilentNodeAccepted,
         Bug::RegisterSetsReady,
         Bug::AckCancelsNothing,
         Bug::ReturnRecordedAgain,
         Bug::TwoSubstitutes,
+        Bug::OldReturnsEnd,
     ];
 
     /// What the controllers of a server that has the bug do not see of a batch.

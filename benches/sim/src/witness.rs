@@ -41,7 +41,7 @@ impl Witness {
             let (index, previous, head) = (batch.index, batch.previous, self.head());
             return Err(format!("batch {index}, decided on {previous}, follows {head}"));
         }
-        let at = Moment { index: batch.index, time: batch.time };
+        let at = Moment { index: batch.index, time: batch.time, epoch: batch.epoch };
         let mut delta = Delta::default();
         let mut after = self.state.clone();
         for (number, record) in batch.commands.iter().enumerate() {

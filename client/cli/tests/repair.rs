@@ -150,6 +150,7 @@ fn entry(index: u64) -> Entry {
 fn batch(index: u64) -> Batch {
     let node = NodeId(Uuid::from(u128::from(index)));
     Batch {
+        epoch: model::EPOCH,
         index: Index(index),
         previous: Index(index - 1),
         digest: Digest::default(),

@@ -84,6 +84,7 @@ fn kind(command: u16, event: &Event) -> Option<&'static str> {
         Event::NodeAllocsReported(_) | Event::AllocReported(_) => Some("AllocationUpdated"),
         Event::JobRegistered(_) => Some("JobRegistered"),
         Event::JobStopped(_) | Event::JobPurged(_) => Some("JobDeregistered"),
+        Event::AllocsStopped(_) if command == Some(CommandKind::DeregisterJob) => Some("JobDeregistered"),
         Event::PlanCommitted(_)
         | Event::AllocsPlaced(_)
         | Event::AllocsUpdatedInPlace(_)

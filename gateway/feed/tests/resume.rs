@@ -20,7 +20,7 @@ async fn every_event_of_the_log_is_told_once_in_order() {
     let log = Log::of(&world.log);
     let told = ids(&read(&Feed::new(log.clone()), START, log.last(), &everything()).await);
     assert!(told.is_sorted_by(|a, b| a < b));
-    assert_eq!((told.len(), told.last().map(ToString::to_string)), (22, Some("11.0".to_string())));
+    assert_eq!((told.len(), told.last().map(ToString::to_string)), (24, Some("11.0".to_string())));
 }
 
 #[tokio::test]
@@ -123,13 +123,13 @@ async fn filters_take_what_they_name_and_nothing_else() {
     let count = async |filter: EventFilter| read(&feed, START, log.last(), &Arc::new(filter)).await.len();
     assert_eq!(count(about(&["Node"])).await, 5);
     assert_eq!(count(about(&["Job:web", "Job:db"])).await, 3);
-    assert_eq!(count(about(&["Allocation:web"])).await, 7, "a job's allocations are found by its id");
-    assert_eq!(count(about(&["*:web"])).await, 17);
+    assert_eq!(count(about(&["Allocation:web"])).await, 9, "a job's allocations are found by its id");
+    assert_eq!(count(about(&["*:web"])).await, 19);
     assert_eq!(count(about(&["Service"])).await, 0);
     let elsewhere = EventFilter { namespace: Some("prod".to_string()), ..about(&[]) };
     assert_eq!(count(elsewhere).await, 5, "nodes are in no namespace");
     let denied = EventFilter { may_see: Arc::new(|entry| entry.topic != "Node"), ..about(&[]) };
-    assert_eq!(count(denied).await, 17);
+    assert_eq!(count(denied).await, 19);
 }
 
 #[tokio::test]

@@ -47,7 +47,9 @@ fn what_is_told_of_each_batch_stays_as_it_is() {
          8.3 EvaluationUpdated Evaluation eval\n\
          9.0 NodeEligibility Node n1\n\
          10.0 JobDeregistered Evaluation eval\n\
-         10.1 JobDeregistered Job web\n\
+         10.1 JobDeregistered Allocation web[1]\n\
+         10.2 JobDeregistered Allocation web[0]'\n\
+         10.3 JobDeregistered Job web\n\
          11.0 NodeDeregistration Node n1\n"
     );
 }
@@ -67,7 +69,7 @@ fn every_command_of_a_batch_keeps_its_type() {
         let decision = decide(&working, &mut context, &Actor::Anonymous, command).unwrap();
         let record =
             CommandRecord { request: RequestId::default(), kind: command.kind(), actor: Actor::Anonymous };
-        let at = Moment { index: batch.index, time: batch.time };
+        let at = Moment { index: batch.index, time: batch.time, epoch: batch.epoch };
         working.absorb(at, &record, decision.events.iter(), &mut Delta::default());
         batch.commands.push(record);
         let logged = |event| LoggedEvent { command: number as u16, event };
@@ -110,7 +112,7 @@ async fn events_have_the_shape_of_the_contract() {
     assert_eq!((&document["ClientStatus"], &document["ModifyIndex"]), (&"pending".into(), &5.into()));
     assert_eq!(json("8.1")["Payload"]["Allocation"]["NextAllocation"], json("8.2")["Key"]);
 
-    let purged = json("10.1");
+    let purged = json("10.3");
     assert_eq!(purged["Payload"]["Deleted"], true);
     assert_eq!(purged["Payload"]["Job"]["ID"], "web");
     assert_eq!(json("11.0")["Payload"]["Node"]["ID"], node["Key"]);

@@ -377,6 +377,7 @@ mod tests {
 
     fn batch(index: u64) -> EncodedBatch {
         crate::encode(&Batch {
+            epoch: model::EPOCH,
             index: Index(index),
             previous: Index(index - 1),
             digest: model::Digest::default(),

@@ -68,6 +68,8 @@ model::for_each_event!(kinds);
 
 fn batch_of(events: Vec<Event>) -> Batch {
     Batch {
+        // The payloads have not changed since the first.
+        epoch: 1,
         index: Index(42),
         previous: Index(41),
         digest: Digest {

@@ -190,6 +190,9 @@ pub fn samples(name: &str) -> Vec<Event> {
             AllocsMarkedUnknown { allocs: vec![], follow_up: None }.into(),
             AllocsMarkedUnknown { allocs: vec![alloc()], follow_up: Some(EvalId(id(5))) }.into(),
         ],
+        "AllocsCollected" => {
+            vec![AllocsCollected { allocs: vec![] }.into(), AllocsCollected { allocs: vec![alloc()] }.into()]
+        }
         "AllocsReconnected" => {
             vec![
                 AllocsReconnected { allocs: vec![] }.into(),

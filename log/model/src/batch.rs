@@ -6,9 +6,19 @@ use crate::digest::Digest;
 use crate::event::Event;
 use crate::object::{Actor, RequestId};
 
+/// What the batches of this release mean. Each batch says in which epoch it was decided, and a fold whose meaning changed
+/// asks: what is in the log keeps the meaning it had when it was written.
+///
+/// | epoch | since then |
+/// |---|---|
+/// | 2 | a purge leaves allocations that have not ended, until they have; the newest stable version of a job is kept |
+pub const EPOCH: u16 = 2;
+
 /// What was decided together. Folding it moves the state from `previous` to `index`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
+    /// See [`EPOCH`].
+    pub epoch: u16,
     pub index: Index,
     /// The index it was decided on. Fold compares it: the third fence against two deciders.
     pub previous: Index,

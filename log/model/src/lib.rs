@@ -20,7 +20,7 @@ mod rejection;
 mod report;
 mod template;
 
-pub use batch::{Batch, CommandRecord, LoggedEvent};
+pub use batch::{Batch, CommandRecord, EPOCH, LoggedEvent};
 pub use command::{Command, CommandKind, Reply, Request};
 pub use digest::Digest;
 pub use event::{Doc, Event, Subject, Topic};

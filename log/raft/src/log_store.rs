@@ -231,6 +231,7 @@ mod tests {
             |index, payload| Entry { log_id: formats::log_id(store::LogId { index, term: 1 }), payload };
         let batch = |index: u64| {
             journal::encode(&model::Batch {
+                epoch: model::EPOCH,
                 digest: model::Digest::default(),
                 index: Index(index),
                 previous: Index(index - 1),

@@ -255,6 +255,7 @@ mod tests {
 
     fn batch() -> model::Batch {
         model::Batch {
+            epoch: model::EPOCH,
             index: base::Index(1),
             previous: base::Index(0),
             digest: model::Digest::default(),

@@ -300,6 +300,7 @@ mod tests {
 
     fn batch(index: u64) -> EncodedBatch {
         journal::encode(&model::Batch {
+            epoch: model::EPOCH,
             index: Index(index),
             previous: Index(index - 1),
             digest: model::Digest::default(),

@@ -100,7 +100,10 @@ impl Walk {
                 let verdict = if e.healthy { "healthy" } else { "unhealthy" };
                 (format!("deployment {}", e.deployment), format!("said to be {verdict}"))
             }
-            Event::JobPurged(e) => (format!("job {} purged", e.key), "forgotten with its job".to_string()),
+            Event::JobPurged(e) => {
+                (format!("job {} purged", e.key), "forgotten once it has ended".to_string())
+            }
+            Event::AllocsCollected(_) => ("garbage collection".to_string(), "forgotten".to_string()),
             other => (other.name().to_string(), String::new()),
         })
     }

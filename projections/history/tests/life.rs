@@ -30,7 +30,7 @@ fn a_life_is_told_from_placement_to_purge() {
          run/running -> run/running by anonymous, operator-stop: asked for: migrate\n\
          run/running -> stop/running by anonymous, evaluation: by the story\n\
          stop/running -> stop/complete by node:{node}, report of node {node}: \n\
-         stop/complete -> stop/complete by anonymous, job default/web purged: forgotten with its job\n"
+         stop/complete -> stop/complete by anonymous, job default/web purged: forgotten once it has ended\n"
     );
     assert_eq!(told.iter().map(line).collect::<String>(), expected);
     assert!(told.is_sorted_by_key(|transition| (transition.index, transition.ordinal)));

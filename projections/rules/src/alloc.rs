@@ -40,8 +40,7 @@ pub fn report(
         events.push(NodeAllocsReported { node }.into());
     }
     for (job, trigger) in reported.jobs {
-        let eval = eval::for_job(ctx, state.jobs.get(job), trigger);
-        events.push(EvalCreated { eval }.into());
+        events.extend(eval::created(eval::unless_pending(state, ctx, job, trigger)));
     }
     if !reported.canceled.is_empty() {
         let cause = "allocs reconnected".to_string();
@@ -59,6 +58,10 @@ pub fn stop(
     reschedule: bool,
 ) -> Result<Decision, Rejection> {
     let alloc = state.allocs.lookup(id).ok_or(Rejection::AllocUnknown(id))?;
+    // It is being stopped already, and nothing is placed again.
+    if state.jobs.get(alloc.job).purged {
+        return Ok(Decision::nothing());
+    }
     let requested = AllocTransitionRequested {
         allocs: vec![id],
         migrate: true,

@@ -2,7 +2,7 @@ use base::{Index, Time};
 use model::event::{EvalAcked, EvalCreated, EvalUpdated, Event, NewEval};
 use model::{EvalId, EvalStatus, JobKey, JobType, Rejection, Trigger};
 use state::State;
-use state::job::JobState;
+use state::job::{JobRow, JobState};
 
 use crate::decision::{Context, Decision};
 
@@ -32,6 +32,22 @@ pub fn fail(
     events.push(EvalAcked { eval: id }.into());
     events.extend(created(follow_up));
     Ok(Decision::of(events))
+}
+
+/// [`for_job`], unless an evaluation of the job was created in this very batch: nobody can have taken that one yet, and
+/// whoever does will see everything in the batch.
+pub(crate) fn unless_pending(
+    state: &State,
+    ctx: &mut Context,
+    row: JobRow,
+    trigger: Trigger,
+) -> Option<NewEval> {
+    let job = state.jobs.get(row);
+    let mut live = job.live_evals.iter().map(|eval| state.evals.get(*eval));
+    let pending = live.any(|eval| {
+        eval.created == ctx.index && eval.status == EvalStatus::Pending && eval.facts.wait_until == Time::ZERO
+    });
+    (!pending && !job.purged).then(|| for_job(ctx, job, trigger))
 }
 
 /// A pending evaluation of a job as it is wanted now.

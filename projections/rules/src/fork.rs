@@ -3,7 +3,7 @@
 use base::{Rng, Time};
 use model::command::{RegisterJob, Settlement};
 use model::event::{EvalCreated, Event};
-use model::{Actor, Command, CommandRecord, EvalId, JobType, Rejection, RequestId, Trigger};
+use model::{Actor, Command, CommandRecord, EPOCH, EvalId, JobType, Rejection, RequestId, Trigger};
 use state::{Delta, Moment, State};
 
 use crate::decision::{Context, Decision};
@@ -69,7 +69,7 @@ pub fn after(state: &State, command: &Command, now: Time, seed: u64) -> Result<S
 }
 
 fn moment(state: &State, now: Time) -> Moment {
-    Moment { index: state.index.next(), time: now.max(state.time) }
+    Moment { index: state.index.next(), time: now.max(state.time), epoch: EPOCH }
 }
 
 fn fold(fork: &mut State, at: Moment, kind: u16, events: &[Event]) {

@@ -1,8 +1,9 @@
-//! Garbage collection: jobs that ended for good with all they owned, and nodes that left.
+//! Garbage collection: jobs that ended for good with all they owned, what purged jobs left running, and nodes that left.
 
-use model::event::{Event, JobPurged};
-use model::{JobType, NodeStatus, Rejection};
+use model::event::{AllocsCollected, Event, JobPurged};
+use model::{AllocId, JobType, NodeStatus, Rejection};
 use state::State;
+use state::alloc::Alloc;
 use state::job::JobState;
 use state::node::NodeRow;
 
@@ -12,6 +13,9 @@ use crate::node;
 /// Most jobs, and most nodes, that one command collects: it bounds the pause. The rest waits for the next command.
 pub const COLLECTED_MAX: usize = 256;
 
+/// Most allocations of purged jobs that one command collects.
+const ALLOCS_MAX: usize = 4096;
+
 /// Forgets what can be forgotten, at most [`COLLECTED_MAX`] jobs and as many nodes.
 pub(crate) fn collect(state: &State, ctx: &mut Context) -> Result<Decision, Rejection> {
     let mut ended: Vec<&JobState> =
@@ -20,6 +24,14 @@ pub(crate) fn collect(state: &State, ctx: &mut Context) -> Result<Decision, Reje
     ended.sort_by(|a, b| a.key.cmp(&b.key));
     let purged = ended.into_iter().take(COLLECTED_MAX).map(|job| JobPurged { key: job.key.clone() }.into());
     let mut events: Vec<Event> = purged.collect();
+    let of_purged = state.jobs.purged().flat_map(|job| job.allocs.iter().map(|row| state.allocs.get(*row)));
+    let mut outlived: Vec<AllocId> =
+        of_purged.filter(|alloc| has_ended(state, alloc)).map(|alloc| alloc.id).collect();
+    outlived.sort_unstable();
+    outlived.truncate(ALLOCS_MAX);
+    if !outlived.is_empty() {
+        events.push(AllocsCollected { allocs: outlived }.into());
+    }
     let left = state.nodes.rows().filter(|row| has_left(state, *row)).take(COLLECTED_MAX);
     for row in left {
         events.extend(node::decide::deregister(state, ctx, state.nodes.cold(row).id)?.events);
@@ -42,6 +54,10 @@ fn is_over(state: &State, job: &JobState) -> bool {
         && job.live_evals.is_empty()
         && !is_tagged
         && !runs()
+}
+
+fn has_ended(state: &State, alloc: &Alloc) -> bool {
+    alloc.client.is_terminal() || state.nodes.hot(alloc.node).gone
 }
 
 fn has_left(state: &State, row: NodeRow) -> bool {

@@ -360,6 +360,24 @@ fn a_failed_deployment_goes_back_to_what_was_stable() {
     deploy.world.check_replay();
 }
 
+/// F49: however many registrations come in between, the newest stable version is not forgotten.
+#[test]
+fn the_newest_stable_version_is_kept() {
+    let reverts = DeploymentGoal { auto_revert: true, ..goal() };
+    let mut deploy = Deploy::of(reverts.clone(), 0);
+    succeed(&mut deploy);
+    for priority in 60..68 {
+        deploy.begin(job(priority, 0), reverts.clone());
+    }
+    let versions = &deploy.world.state.jobs.lookup(&key("web")).unwrap().versions;
+    assert_eq!(versions.iter().map(|kept| kept.version).collect::<Vec<_>>(), [8, 7, 6, 5, 4, 0]);
+    deploy.judge(16, false);
+    deploy.advance();
+    let why = "Failed due to unhealthy allocations - rolling back to job version 0";
+    assert_eq!(deploy.outcome(), (DeploymentStatus::Failed, why));
+    deploy.world.check_replay();
+}
+
 /// F50.
 #[test]
 fn without_another_stable_version_it_stays_where_it_is() {

@@ -131,9 +131,17 @@ fn children_overlap_only_where_they_may_or_somebody_insists() {
     launch(&mut world, Time::from_secs(1_000_060), false).unwrap();
     assert!(launch(&mut world, Time::from_secs(1_000_120), false).unwrap().events.is_empty());
     assert!(!launch(&mut world, Time::from_secs(1_000_120), true).unwrap().events.is_empty());
+    let mut off = periodic(false);
+    off.periodic.as_mut().unwrap().enabled = Some(false);
+    register(&mut world, off);
+    let why = launch(&mut world, Time::from_secs(1_000_180), true).unwrap_err().to_string();
+    assert_eq!(why, "can't force run non-tracked job \"tick\" (default): its periodic block is not enabled");
     register(&mut world, job_document("web", "batch", Duration::ZERO));
     let why = world.submit(Command::LaunchJob { key: key("web"), at: world.now, forced: true });
-    assert_eq!(why.unwrap_err().to_string(), "can't launch job \"web\": it is not periodic");
+    assert_eq!(
+        why.unwrap_err().to_string(),
+        "can't force run non-tracked job \"web\" (default): it is not periodic"
+    );
     world.check_replay();
 }
 

@@ -6,9 +6,10 @@ use base::Duration;
 use model::command::{Plan, RegisterJob};
 use model::document::{Job, NodePool, ReschedulePolicy};
 use model::event::AllocsStopped;
-use model::{Command, Event, NodeStatus, Rejection, Trigger};
-use rules::Decision;
-use state::alloc::reschedule::RESCHEDULED;
+use model::{Command, CommandRecord, EPOCH, Event, NodeStatus, Rejection, RequestId, Trigger};
+use rules::{Context, Decision, decide};
+use state::alloc::endings::RESCHEDULED;
+use state::{Delta, Moment};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -226,6 +227,23 @@ fn a_failure_is_looked_at_once_while_attempts_are_left() {
 
     let mut story = replaceable("service", 0);
     assert_eq!(looks(&story.report(1, &[("web[0]", "failed")]).unwrap()), []);
+}
+
+/// Two calls of its node, decided in one batch.
+#[test]
+fn failures_that_are_decided_together_are_looked_at_once() {
+    let story = replaceable("service", 1);
+    let calls = ["web[0]", "web[1]"].map(|name| story.reported(1, &[(name, "failed")]));
+    let mut working = story.world.state.clone();
+    let at = Moment { index: working.index.next(), time: story.world.now, epoch: EPOCH };
+    let decided = calls.map(|(actor, command)| {
+        let decision = decide(&working, &mut Context::new(at.index, at.time, 1), &actor, &command).unwrap();
+        let record = CommandRecord { request: RequestId::default(), kind: command.kind(), actor };
+        working.absorb(at, &record, decision.events.iter(), &mut Delta::default());
+        decision
+    });
+    let looked: Vec<_> = decided.iter().flat_map(looks).collect();
+    assert_eq!(looked, [("web", Trigger::AllocFailure)]);
 }
 
 /// E51.

@@ -5,7 +5,7 @@
 use std::fmt;
 
 use base::{Index, Time, Uuid};
-use model::{Batch, CommandRecord, Event, LoggedEvent, RequestId};
+use model::{Batch, CommandRecord, EPOCH, Event, LoggedEvent, RequestId};
 
 use crate::moment::Moment;
 use crate::requests::Remembered;
@@ -41,6 +41,7 @@ impl State {
     /// The batch that may follow, still empty.
     pub fn next_batch(&self, time: Time, proposer: Uuid) -> Batch {
         Batch {
+            epoch: EPOCH,
             index: self.index.next(),
             previous: self.index,
             digest: self.digest(),
@@ -71,7 +72,7 @@ impl State {
             "the time of batch {} is not earlier than that before it",
             batch.index
         );
-        let at = Moment { index: batch.index, time: batch.time };
+        let at = Moment { index: batch.index, time: batch.time, epoch: batch.epoch };
         let mut delta = Delta::default();
         let mut rest = &batch.events[..];
         for (number, record) in batch.commands.iter().enumerate() {
@@ -166,6 +167,7 @@ impl State {
             Event::JobRegistered(e) => delta.jobs.push(self.jobs.registered(at, e)),
             Event::JobStopped(e) => delta.jobs.push(self.jobs.stopped(at, e)),
             Event::JobPurged(e) => self.job_purged(at, e, delta),
+            Event::AllocsCollected(e) => self.allocs_collected(at, e, delta),
             Event::JobStabilityChanged(e) => delta.jobs.push(self.jobs.stability_changed(at, e)),
             Event::JobLaunched(e) => delta.jobs.push(self.jobs.launched(at, e)),
             Event::JobScaled(e) => delta.jobs.push(self.jobs.scaled(at, e)),

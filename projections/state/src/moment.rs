@@ -5,4 +5,6 @@ use base::{Index, Time};
 pub struct Moment {
     pub index: Index,
     pub time: Time,
+    /// Of the batch: it says what its events mean.
+    pub epoch: u16,
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use base::{Index, Rng, Term, Time, Uuid};
 use journal::{EncodedBatch, FrameError, Freshness, Journal, NotLeading, ProposeError};
 use model::command::Reply;
-use model::{Actor, Batch, Command, CommandRecord, Digest, LoggedEvent, Rejection, Request};
+use model::{Actor, Batch, Command, CommandRecord, Digest, EPOCH, LoggedEvent, Rejection, Request};
 use rules::{Context, Decision};
 use serde::{Deserialize, Serialize};
 use state::{Delta, FoldError, Moment, State};
@@ -272,7 +272,7 @@ impl Sequencer {
         // Time never runs backwards in the log, whatever the clock does.
         let time = now.max(self.working.time);
         Filling {
-            at: Moment { index: self.working.index.next(), time },
+            at: Moment { index: self.working.index.next(), time, epoch: EPOCH },
             previous: self.working.index,
             digest: self.working.digest(),
             commands: Vec::new(),
@@ -325,6 +325,7 @@ impl Sequencer {
         }
         self.working.seal(filling.at, &filling.delta);
         let batch = Batch {
+            epoch: EPOCH,
             index: filling.at.index,
             previous: filling.previous,
             digest: filling.digest,

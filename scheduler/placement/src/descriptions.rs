@@ -1,11 +1,8 @@
 //! Status descriptions. Clients compare some of them, so they are the same as Nomad's.
 
-pub use state::alloc::reschedule::RESCHEDULED;
+pub use state::alloc::endings::{MIGRATING, NOT_NEEDED, RESCHEDULED, UPDATING};
 
-pub const NOT_NEEDED: &str = "alloc not needed due to job update";
 pub const ORIGINAL_BACK: &str = "alloc not needed due to disconnected client reconnect";
-pub const MIGRATING: &str = "alloc is being migrated";
-pub const UPDATING: &str = "alloc is being updated due to job update";
 pub const LOST: &str = "alloc is lost since its node is down";
 pub const TAINTED: &str = "alloc not needed as node is tainted";
 

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     fn with(state: &mut State, command: Command) {
-        let at = Moment { index: state.index.next(), time: Time::ZERO };
+        let at = Moment { index: state.index.next(), time: Time::ZERO, epoch: model::EPOCH };
         let decided =
             rules::decide(state, &mut Context::new(at.index, at.time, 1), &Actor::Anonymous, &command);
         let (mut delta, events) = (Delta::default(), decided.unwrap().events);

@@ -13,6 +13,7 @@ mod explain;
 mod moves;
 mod nodes;
 mod oracle;
+mod outages;
 mod per_node;
 mod per_node_deployments;
 mod preemption;

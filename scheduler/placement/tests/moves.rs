@@ -5,7 +5,7 @@ use crate::support::*;
 use base::Duration;
 use model::document::{EphemeralDisk, Job};
 use model::event::AllocTransitionRequested;
-use model::{AllocId, ClientStatus, Eligibility, NodeStatus};
+use model::{AllocId, ClientStatus, Command, Eligibility, NodeStatus};
 
 fn service(count: i64) -> Job {
     job("service", count)
@@ -232,17 +232,40 @@ fn a_sticky_disk_stays_behind_where_its_node_or_its_job_moved_on() {
     assert!(!nodes(&outcome).contains(&world.node_of(failed)), "it failed there, and nothing draws it back");
 }
 
-/// A22, B16: a purged job is deleted with its allocations: its nodes get an empty list, and stop what they run.
+/// A22, B16: what a purged job runs is stopped, and keeps its room until its node has ended it.
 #[test]
-fn a_purged_job_leaves_nothing_behind() {
-    let mut world = World::running(service(10), 10);
+fn a_purged_job_leaves_its_nodes_when_they_have_ended_it() {
+    let large = |job: &mut Job| {
+        let resources = task(job).resources.get_or_insert_default();
+        (resources.cpu, resources.memory_mb) = (Some(3900), Some(256));
+    };
+    let mut world = World::with_nodes(1);
+    world.run(service(1).with(large));
+    world.all_run();
+    let before = world.named(0);
     world.deregister(true);
     assert!(world.pending().is_empty() && world.wanted().is_empty());
-    let has_some = |node: &u128| {
-        let row = world.state.nodes.find(node_id(*node)).unwrap();
-        !world.state.nodes.load(row).allocs.is_empty()
-    };
-    assert_eq!((1..=20).filter(has_some).count(), 0);
+    assert_eq!(&*world.alloc(before).desired_description, "alloc not needed due to job update");
+
+    let outcome = world.run(service(1).with(large));
+    assert!(placed(&outcome).is_empty(), "the node still runs what was purged");
+    // Nothing that happens to it is a matter of the new job.
+    world.silence(1);
+    world.heartbeat(1);
+    world.report(before, ClientStatus::Running);
+    world.heartbeat(1);
+    while !world.pending().is_empty() {
+        world.work_off();
+    }
+    world.submit(Command::CollectGarbage);
+    assert!(world.state.allocs.lookup(before).is_some(), "it has not ended");
+
+    world.report(before, ClientStatus::Complete);
+    let woken = world.unblocked();
+    assert_eq!(placed(&world.settle(woken[0])), [0]);
+    assert_eq!(world.alloc(before).client, ClientStatus::Complete);
+    world.submit(Command::CollectGarbage);
+    assert!(world.state.allocs.lookup(before).is_none());
 }
 
 /// B18.

@@ -19,6 +19,7 @@ mod p4;
 mod p5;
 mod p6;
 mod p7;
+mod p8;
 mod plans;
 mod r1;
 mod silence;
@@ -43,6 +44,7 @@ pub fn all() -> Vec<Box<dyn Check>> {
         Box::<p5::StoppedNeverReconnect>::default(),
         Box::<p6::NoOldState>::default(),
         Box::<p7::AckCancels>::default(),
+        Box::<p8::OldVersionServes>::default(),
         Box::<r1::ReadsAreFresh>::default(),
         Box::<terms::OneLeaderATerm>::default(),
         Box::<beats::GrantsAreKept>::default(),

@@ -1,9 +1,10 @@
 //! Rules with a bug in them, in place of `rules::decide`.
 
 use control::sequencer::Rules;
-use model::event::{AllocsReconnected, Event, NodeStatusChanged};
-use model::{Actor, Command, CommandRecord, NodeId, NodeStatus, Rejection};
+use model::event::{AllocsReconnected, AllocsStopped, Event, NodeStatusChanged};
+use model::{Actor, AllocId, Command, CommandRecord, Desired, NodeId, NodeStatus, Rejection};
 use rules::{Context, Decision, decide};
+use state::alloc::endings::NOT_NEEDED;
 use state::{Moment, State};
 
 use super::Bug;
@@ -17,6 +18,7 @@ impl Bug {
             Bug::AckCancelsNothing => Some(ack_cancels_nothing),
             Bug::ReturnRecordedAgain => Some(record_again),
             Bug::TwoSubstitutes => Some(two_substitutes),
+            Bug::OldReturnsEnd => Some(end_old_returns),
             _ => None,
         }
     }
@@ -37,7 +39,7 @@ fn accept_silent(state: &State, ctx: &mut Context, actor: &Actor, command: &Comm
 /// As if the node had another status.
 fn with_status(state: &State, ctx: &Context, node: NodeId, from: NodeStatus, to: NodeStatus) -> State {
     let mut other = state.clone();
-    let at = Moment { index: ctx.index, time: ctx.time };
+    let at = Moment { index: ctx.index, time: ctx.time, epoch: model::EPOCH };
     let record = CommandRecord { request: Default::default(), kind: 0, actor: Actor::Anonymous };
     let changed = Event::from(NodeStatusChanged { node, from, to, message: None });
     other.absorb(at, &record, std::iter::once(&changed), &mut Default::default());
@@ -91,5 +93,24 @@ fn two_substitutes(state: &State, ctx: &mut Context, actor: &Actor, command: &Co
     });
     let again: Vec<Event> = again.collect();
     decision.events.extend(again);
+    Ok(decision)
+}
+
+fn end_old_returns(state: &State, ctx: &mut Context, actor: &Actor, command: &Command) -> Judged {
+    let mut decision = decide(state, ctx, actor, command)?;
+    for event in &mut decision.events {
+        let Event::AllocsReconnected(back) = &event else { continue };
+        let is_old = |id: &AllocId| {
+            let alloc = state.allocs.lookup(*id);
+            alloc.is_some_and(|alloc| alloc.version.version < state.jobs.get(alloc.job).current().version)
+        };
+        let (old, current): (Vec<AllocId>, Vec<AllocId>) = back.allocs.iter().copied().partition(is_old);
+        if current.is_empty() && !old.is_empty() {
+            let description = NOT_NEEDED.to_string();
+            let desired = Desired::Stop;
+            *event =
+                AllocsStopped { allocs: old, desired, description, client: None, follow_up: None }.into();
+        }
+    }
     Ok(decision)
 }

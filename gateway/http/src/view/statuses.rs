@@ -3,6 +3,7 @@ use base::Index;
 use model::document::List;
 use state::State;
 use state::alloc::Alloc;
+use state::alloc::reschedule::follow_up;
 use state::deployment::Deployment;
 use state::job::JobState;
 
@@ -30,7 +31,7 @@ pub fn line(state: &State, job: &JobState) -> JobStatusesJob {
         version: current.version,
         submit_time: current.submitted.0,
         modify_index: changed(state, job).0,
-        allocs: allocs(state, job).map(alloc).collect::<Vec<_>>().into(),
+        allocs: allocs(state, job).map(|one| alloc(state, one)).collect::<Vec<_>>().into(),
         group_count_sum: wanted.task_groups.iter().filter_map(|group| group.count).sum(),
         child_statuses: children.map(|child| child.status.to_string()).collect::<List<_>>(),
         parent_id: wanted.parent_id.clone().unwrap_or_default(),
@@ -49,7 +50,7 @@ fn latest<'a>(state: &'a State, job: &JobState) -> Option<&'a Deployment> {
     job.deployments.last().map(|row| state.deployments.get(*row))
 }
 
-fn alloc(alloc: &Alloc) -> JobStatusesAlloc {
+fn alloc(state: &State, alloc: &Alloc) -> JobStatusesAlloc {
     JobStatusesAlloc {
         id: alloc.id.to_string(),
         group: alloc.group.to_string(),
@@ -60,7 +61,7 @@ fn alloc(alloc: &Alloc) -> JobStatusesAlloc {
             healthy: alloc.health.healthy,
         },
         job_version: alloc.version.version,
-        followup_eval_id: alloc.follow_up.map(|eval| eval.to_string()).unwrap_or_default(),
+        followup_eval_id: follow_up(state, alloc).map(|eval| eval.to_string()).unwrap_or_default(),
         has_paused_task: false,
     }
 }

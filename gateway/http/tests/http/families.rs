@@ -72,7 +72,7 @@ async fn a_periodic_job_is_launched_by_hand() {
     assert_eq!(children[0]["ParentID"], "tick");
     registered(&cluster, "web", |_| ()).await;
     let got = cluster.put("/v1/job/web/periodic/force", &json!({})).await;
-    got.refused(500, "can't launch job \"web\": it is not periodic");
+    got.refused(500, "can't force run non-tracked job \"web\" (default): it is not periodic");
     cluster.put("/v1/job/none/periodic/force", &json!({})).await.refused(500, "job not found");
 }
 

@@ -5,7 +5,7 @@
 //! | at | size | header field |
 //! |---|---|---|
 //! | 0 | 2 | codec, [`CODEC`] |
-//! | 2 | 2 | schema epoch, [`EPOCH`] |
+//! | 2 | 2 | epoch, at most [`EPOCH`] |
 //! | 4 | 2 | number of events |
 //! | 6 | 2 | number of commands |
 //! | 8 | 8 | index the batch was decided on |
@@ -24,7 +24,7 @@ mod table;
 
 use base::{Index, Time, Uuid};
 use bytes::Bytes;
-use model::{Batch, CommandRecord, Digest, Event, LoggedEvent};
+use model::{Batch, CommandRecord, Digest, EPOCH, Event, LoggedEvent};
 use rkyv::util::AlignedVec;
 
 use crate::registry;
@@ -32,8 +32,6 @@ pub use table::Row;
 
 /// The layout described above, with rkyv 0.8 payloads.
 pub const CODEC: u16 = 1;
-/// Raised only when every server can read what the next epoch may hold.
-pub const EPOCH: u16 = 1;
 /// Events in a batch: what their number's field can say.
 pub const EVENTS_MAX: usize = u16::MAX as usize;
 /// Commands in a batch: what their number's field can say.
@@ -90,7 +88,7 @@ pub fn encode(batch: &Batch) -> EncodedBatch {
 
 fn write_header(header: &mut [u8], batch: &Batch, commands_len: u32, len: u32) {
     header[0..2].copy_from_slice(&CODEC.to_le_bytes());
-    header[2..4].copy_from_slice(&EPOCH.to_le_bytes());
+    header[2..4].copy_from_slice(&batch.epoch.to_le_bytes());
     header[4..6].copy_from_slice(&(batch.events.len() as u16).to_le_bytes());
     header[6..8].copy_from_slice(&(batch.commands.len() as u16).to_le_bytes());
     header[8..16].copy_from_slice(&batch.previous.0.to_le_bytes());
@@ -117,7 +115,7 @@ impl EncodedBatch {
         }
         let batch = EncodedBatch(bytes);
         match (batch.u16(0), batch.u16(2)) {
-            (CODEC, EPOCH) => {}
+            (CODEC, 1..=EPOCH) => {}
             (CODEC, epoch) => return Err(FrameError::UnknownEpoch(epoch)),
             (codec, _) => return Err(FrameError::UnknownCodec(codec)),
         }
@@ -132,6 +130,10 @@ impl EncodedBatch {
             row.check(payloads, batch.0.len(), batch.command_count())?;
         }
         Ok(batch)
+    }
+
+    pub fn epoch(&self) -> u16 {
+        self.u16(2)
     }
 
     pub fn index(&self) -> Index {
@@ -187,6 +189,7 @@ impl EncodedBatch {
     pub fn decode(&self) -> Result<Batch, FrameError> {
         let logged = |row: Row| Ok(LoggedEvent { command: row.command, event: self.event(&row)? });
         Ok(Batch {
+            epoch: self.epoch(),
             index: self.index(),
             previous: self.previous(),
             digest: self.digest(),
@@ -321,6 +324,7 @@ mod tests {
         };
         let gone = NodeDeregistered { node: NodeId(Uuid::from(1)) };
         Batch {
+            epoch: 1,
             index: Index(7),
             previous: Index(6),
             digest: Digest {

@@ -106,6 +106,7 @@ pub fn encoded(index: u64, text: usize) -> EncodedBatch {
     let node = NodeId(Uuid::from(u128::from(index)));
     let messages = vec![NodeMessage::new("Test", &text, Time(index as i64))];
     journal::encode(&Batch {
+        epoch: model::EPOCH,
         index: Index(index),
         previous: Index(index - 1),
         digest: model::Digest::default(),

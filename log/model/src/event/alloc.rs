@@ -113,3 +113,9 @@ pub struct HealthVerdict {
     /// By the node's clock.
     pub time: Time,
 }
+
+/// Allocations that have ended, and whose job was purged before, are forgotten.
+#[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
+pub struct AllocsCollected {
+    pub allocs: Vec<AllocId>,
+}

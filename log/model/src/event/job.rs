@@ -20,7 +20,7 @@ pub struct JobStopped {
     pub version: u64,
 }
 
-/// The job and everything it owned is forgotten.
+/// The job and everything it owned is forgotten, but for allocations that have not ended: those stay until they have.
 #[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
 pub struct JobPurged {
     pub key: JobKey,

@@ -153,6 +153,7 @@ events! {
     (46, 1) alloc::AllocReported: Alloc(alloc),
     (47, 1) alloc::AllocTransitionRequested: Allocs(allocs),
     (48, 1) alloc::AllocsPreempted: Allocs(allocs),
+    (49, 1) alloc::AllocsCollected: Allocs(allocs),
     (70, 1) cluster::VolumeRegistered: Cluster,
     (71, 1) cluster::VolumeDeregistered: Cluster,
     (50, 1) cluster::AutopilotConfigured: Cluster,

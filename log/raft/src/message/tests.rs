@@ -146,6 +146,7 @@ fn members() -> crate::config::Membership {
 
 fn append() -> Append {
     let batch = journal::encode(&model::Batch {
+        epoch: model::EPOCH,
         digest: model::Digest::default(),
         index: Index(1),
         previous: Index(0),

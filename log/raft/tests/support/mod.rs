@@ -167,6 +167,7 @@ pub fn batch_of(proposer: u64, index: u64, events: u64, text: usize) -> Batch {
     let messages = vec![NodeMessage::new("Test", &"x".repeat(text), Time(index as i64))];
     let event = LoggedEvent { command: 0, event: NodeMessagesEmitted { node, messages }.into() };
     Batch {
+        epoch: model::EPOCH,
         index: Index(index),
         previous: Index(index - 1),
         digest: model::Digest::default(),

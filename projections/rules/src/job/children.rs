@@ -64,7 +64,12 @@ pub fn launch(
     forced: bool,
 ) -> Result<Decision, Rejection> {
     let parent = known(state, key)?;
-    let refused = |why: &str| Err(Rejection::JobRefused(format!("can't launch job {:?}: {why}", key.id)));
+    // Of Nomad's words its clients look for these.
+    let refused = |why: &str| {
+        let JobKey { namespace, id } = key;
+        let refusal = format!("can't force run non-tracked job {id:?} ({namespace}): {why}");
+        Err(Rejection::JobRefused(refusal))
+    };
     let current = &parent.current().job;
     let Some(schedule) = current.periodic.as_ref() else { return refused("it is not periodic") };
     if current.parameterized_job.is_some() && !current.dispatched {
@@ -72,6 +77,9 @@ pub fn launch(
     }
     if parent.is_stopped() {
         return refused("it is stopped");
+    }
+    if forced && schedule.enabled == Some(false) {
+        return refused("its periodic block is not enabled");
     }
     let overlaps = || schedule.prohibit_overlap == Some(true) && has_live_child(state, key);
     let is_over = at <= parent.last_launch() || schedule.enabled == Some(false);

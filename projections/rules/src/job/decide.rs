@@ -1,11 +1,12 @@
 use model::command::RegisterJob;
 use model::document::Job;
 use model::event::{
-    AllocTransitionRequested, EvalCreated, Event, JobPurged, JobRegistered, JobStabilityChanged, JobStopped,
-    NewEval,
+    AllocTransitionRequested, AllocsStopped, EvalCreated, Event, JobPurged, JobRegistered,
+    JobStabilityChanged, JobStopped, NewEval,
 };
-use model::{ClientStatus, Doc, JobKey, JobType, Rejection, Trigger};
+use model::{ClientStatus, Desired, Doc, JobKey, JobType, Rejection, Trigger};
 use state::State;
+use state::alloc::endings::NOT_NEEDED;
 use state::job::{JobState, JobVersion};
 use state::pool::DEFAULT;
 
@@ -67,11 +68,11 @@ pub fn deregister(
     let Some(row) = state.jobs.find(key) else { return Ok(Decision::nothing()) };
     let job = state.jobs.get(row);
     let mut events: Vec<Event> = Vec::new();
-    let hurried: Vec<_> = job.allocs.iter().map(|alloc| state.allocs.get(*alloc)).collect();
-    let hurried: Vec<_> = hurried.iter().filter(|alloc| !alloc.is_terminal()).map(|alloc| alloc.id).collect();
-    if how.no_shutdown_delay && !hurried.is_empty() && !how.purge {
+    let allocs = job.allocs.iter().map(|row| state.allocs.get(*row));
+    let running: Vec<_> = allocs.filter(|alloc| !alloc.is_terminal()).map(|alloc| alloc.id).collect();
+    if how.no_shutdown_delay && !running.is_empty() {
         events.push(Event::AllocTransitionRequested(AllocTransitionRequested {
-            allocs: hurried,
+            allocs: running.clone(),
             migrate: false,
             reschedule: false,
             no_shutdown_delay: true,
@@ -90,6 +91,18 @@ pub fn deregister(
         events.push(EvalCreated { eval: NewEval { job_modify: ctx.index, ..eval } }.into());
     }
     if how.purge {
+        // Their nodes have to stop them before their room is free.
+        if !running.is_empty() {
+            let description = NOT_NEEDED.to_string();
+            let stopped = AllocsStopped {
+                allocs: running,
+                desired: Desired::Stop,
+                description,
+                client: None,
+                follow_up: None,
+            };
+            events.push(stopped.into());
+        }
         // Last: the evaluation above still finds its job, and ends with it.
         events.push(JobPurged { key: key.clone() }.into());
     }

@@ -193,7 +193,7 @@ pub(super) fn node_evals(state: &State, ctx: &mut Context, row: NodeRow, documen
             JobType::Batch => !alloc.client.is_terminal(),
             JobType::System | JobType::Sysbatch => false,
         };
-        if concerns && !jobs.contains(&alloc.job) {
+        if concerns && !jobs.contains(&alloc.job) && !state.jobs.get(alloc.job).purged {
             jobs.push(alloc.job);
         }
     }

@@ -153,7 +153,9 @@ fn moved(state: &State, ctx: &mut Context, allocs: &[&Alloc], forced: bool) -> V
     };
     let requests = [request(&elsewhere, false), request(&for_good, true)];
     let jobs: BTreeSet<JobRow> = elsewhere.iter().chain(&for_good).map(|alloc| alloc.job).collect();
-    let evals: Vec<NewEval> =
-        jobs.into_iter().map(|job| eval::for_job(ctx, state.jobs.get(job), Trigger::NodeDrain)).collect();
+    let evals: Vec<NewEval> = jobs
+        .into_iter()
+        .filter_map(|job| eval::unless_pending(state, ctx, job, Trigger::NodeDrain))
+        .collect();
     requests.into_iter().flatten().chain(created(evals)).collect()
 }

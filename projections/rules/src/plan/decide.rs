@@ -6,8 +6,9 @@ use model::event::{
     DeploymentStatusChanged, EvalAcked, EvalCreated, EvalUpdated, EvalsCanceled, Event, JobStabilityChanged,
     NewEval, PlanCommitted,
 };
-use model::{DeploymentStatus, EvalId, EvalStatus, Rejection, Trigger};
+use model::{ClientStatus, DeploymentStatus, EvalId, EvalStatus, Rejection, Trigger};
 use state::State;
+use state::alloc::Alloc;
 use state::eval::{Eval, EvalRow};
 use state::job::JobRow;
 
@@ -31,10 +32,11 @@ pub fn settle(state: &State, ctx: &mut Context, settlement: &Settlement) -> Resu
         rejected: accepted.rejected.clone(),
     };
     let victims = victims(state, ctx, &accepted);
+    let aimless = aimless(state, row, eval, &accepted);
     let mut events = plan_events(state, eval, &settlement.plan, accepted);
     events.extend(victims.into_iter().map(|eval| EvalCreated { eval }.into()));
     if let Some(end) = settlement.end.as_ref().filter(|_| verdict.full) {
-        events.extend(end_events(state, row, eval, end));
+        events.extend(end_events(state, row, eval, end, aimless));
     }
     Ok(Decision { events, verdict: Some(verdict), ..Decision::default() })
 }
@@ -74,7 +76,7 @@ fn plan_events(state: &State, eval: &Eval, plan: &Plan, accepted: Accepted) -> V
 fn victims(state: &State, ctx: &mut Context, accepted: &Accepted) -> Vec<NewEval> {
     let allocs = accepted.preempted.iter().flat_map(|preempted| &preempted.allocs);
     let jobs: BTreeSet<JobRow> = allocs.filter_map(|id| state.allocs.lookup(*id)).map(|a| a.job).collect();
-    jobs.into_iter().map(|job| eval::for_job(ctx, state.jobs.get(job), Trigger::Preemption)).collect()
+    jobs.into_iter().filter_map(|job| eval::unless_pending(state, ctx, job, Trigger::Preemption)).collect()
 }
 
 /// What was deployed successfully is worth going back to.
@@ -86,7 +88,7 @@ fn stability(state: &State, eval: &Eval, changed: &DeploymentStatusChanged) -> O
     succeeded.then(|| JobStabilityChanged { key: job.key.clone(), version, stable: true }.into())
 }
 
-fn end_events(state: &State, row: EvalRow, eval: &Eval, end: &EvalEnd) -> Vec<Event> {
+fn end_events(state: &State, row: EvalRow, eval: &Eval, end: &EvalEnd, aimless: Vec<EvalId>) -> Vec<Event> {
     let mut events = Vec::new();
     let blocked = state.evals.blocked_of(eval.job).filter(|blocked| *blocked != row);
     if let Some(new) = &end.blocked {
@@ -109,7 +111,32 @@ fn end_events(state: &State, row: EvalRow, eval: &Eval, end: &EvalEnd) -> Vec<Ev
     if !superseded.is_empty() {
         events.push(canceled(superseded, "canceled after more recent eval was processed".to_string()));
     }
+    if !aimless.is_empty() {
+        events.push(canceled(aimless, "nothing is left to wait for".to_string()));
+    }
     events
+}
+
+/// Evaluations that wait for a time at which there will be nothing to do: all of a job that is stopped, and those that
+/// would give up unknown allocations, once none is unknown. They would keep the job from being dead.
+fn aimless(state: &State, row: EvalRow, eval: &Eval, accepted: &Accepted) -> Vec<EvalId> {
+    let job = state.jobs.get(eval.job);
+    let waits = |other: &&Eval| other.status == EvalStatus::Pending && other.facts.wait_until > state.time;
+    let others = job.live_evals.iter().filter(|other| **other != row).map(|other| state.evals.get(*other));
+    let mut waiting = others.filter(waits).peekable();
+    if waiting.peek().is_none() {
+        return Vec::new();
+    }
+    let stopped: BTreeSet<_> = accepted.stopped.iter().flat_map(|stopped| &stopped.allocs).collect();
+    let is_unknown = |alloc: &Alloc| alloc.client == ClientStatus::Unknown && !alloc.is_stopping();
+    let mut allocs = job.allocs.iter().map(|row| state.allocs.get(*row));
+    let unknown =
+        !accepted.unknown.is_empty() || allocs.any(|alloc| is_unknown(alloc) && !stopped.contains(&alloc.id));
+    // A job that runs on every node has them under the trigger of its nodes.
+    let gives_up =
+        |other: &Eval| matches!(other.facts.trigger, Trigger::MaxDisconnectTimeout | Trigger::NodeUpdate);
+    let idle = |other: &&Eval| !job.is_wanted() || !unknown && gives_up(other);
+    waiting.filter(idle).map(Eval::id).collect()
 }
 
 /// Of the job's evaluations that wait their turn only the best is still worth running.

@@ -110,6 +110,11 @@ impl Story {
     }
 
     pub fn report(&mut self, node: u128, allocs: &[(&str, &str)]) -> Result<Decision, Rejection> {
+        let (actor, command) = self.reported(node, allocs);
+        self.world.submit_as(actor, command)
+    }
+
+    pub fn reported(&self, node: u128, allocs: &[(&str, &str)]) -> (Actor, Command) {
         // `running/1` also says that its task runs, having been started again once.
         let update = |(name, told): &(&str, &str)| {
             let (status, restarts) = told.split_once('/').unwrap_or((*told, ""));
@@ -124,8 +129,7 @@ impl Story {
             }
         };
         let updates = allocs.iter().map(update).collect();
-        self.world
-            .submit_as(Actor::Node(node_id(node)), Command::UpdateAllocs { node: node_id(node), updates })
+        (Actor::Node(node_id(node)), Command::UpdateAllocs { node: node_id(node), updates })
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use base::Index;
 use model::document::AllocationMetric;
 use model::event::{
-    AllocReported, AllocTransitionRequested, AllocsMarkedUnknown, AllocsPlaced, AllocsPreempted,
-    AllocsReconnected, AllocsStopped, AllocsUpdatedInPlace,
+    AllocReported, AllocTransitionRequested, AllocsCollected, AllocsMarkedUnknown, AllocsPlaced,
+    AllocsPreempted, AllocsReconnected, AllocsStopped, AllocsUpdatedInPlace,
 };
 use model::{AllocId, ClientStatus, DeploymentId, Desired, Given, Report, Template};
 
@@ -221,6 +221,14 @@ impl State {
                 alloc.transition.disable_placement |= event.disable_placement;
                 alloc.alloc_modified = at.index;
             });
+        }
+    }
+
+    pub(crate) fn allocs_collected(&mut self, at: Moment, event: &AllocsCollected, delta: &mut Delta) {
+        for row in self.alloc_rows(&event.allocs) {
+            self.forget_alloc(at, row, delta);
+            let job = self.jobs.get_mut(self.allocs.get(row).job);
+            Arc::make_mut(&mut job.allocs).retain(|kept| *kept != row);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Allocations: what was placed where, what is wanted of it and what is known of it.
 
+pub mod endings;
 pub(crate) mod fold;
 pub(crate) mod hash;
 pub mod reschedule;

@@ -4,14 +4,16 @@
 
 use base::{Duration, Time};
 use model::document::{RescheduleEvent, ReschedulePolicy, RescheduleTracker};
-use model::{AllocId, ClientStatus, Desired};
+use model::{AllocId, ClientStatus, Desired, EvalId};
 
+use super::endings::{MIGRATING, RESCHEDULED, UPDATING};
 use super::state::Alloc;
 use crate::State;
+use crate::eval::Eval;
 use crate::row::NodeRow;
 
-/// Why a failed allocation ends whose successor was placed.
-pub const RESCHEDULED: &str = "alloc was rescheduled because it failed";
+/// Due times closer than this to the first of them share a follow-up evaluation.
+pub const WINDOW: Duration = Duration::from_secs(5);
 
 /// Most predecessors that are looked at. Delays reach any sensible maximum long before.
 const CHAIN_MAX: usize = 32;
@@ -126,6 +128,17 @@ pub fn due_after_failure(state: &State, alloc: &Alloc) -> Option<Time> {
     wanted.then(|| due(state, alloc, alloc.last_event_time())).flatten()
 }
 
+/// The evaluation that the allocation waits for. A failed one does not store it: it follows from when it is due.
+pub fn follow_up(state: &State, alloc: &Alloc) -> Option<EvalId> {
+    if alloc.follow_up.is_some() || alloc.client != ClientStatus::Failed || alloc.is_stopping() {
+        return alloc.follow_up;
+    }
+    let due = due_after_failure(state, alloc).filter(|_| alloc.next.is_none())?;
+    let live = state.jobs.get(alloc.job).live_evals.iter().map(|row| state.evals.get(*row));
+    let mut waiting = live.filter(|eval| eval.reschedules_at(due));
+    waiting.next().map(Eval::id)
+}
+
 /// Whether the failure of the allocation is worth an evaluation.
 pub fn may_be_rescheduled(state: &State, alloc: &Alloc) -> bool {
     let policy = Policy::of(alloc).filter(|_| !alloc.version.kind.is_per_node());
@@ -141,7 +154,7 @@ pub fn past(state: &State, alloc: &Alloc) -> Vec<Past> {
     let mut successor = alloc;
     while chain.len() < CHAIN_MAX {
         let Some(previous) = successor.previous.and_then(|id| state.allocs.lookup(id)) else { break };
-        let Some(failure) = rescheduled_at(previous, successor.create_time) else { break };
+        let Some(failure) = rescheduled_at(previous, successor) else { break };
         chain.push((successor.create_time, failure, previous));
         successor = previous;
     }
@@ -153,12 +166,16 @@ pub fn past(state: &State, alloc: &Alloc) -> Vec<Past> {
     past
 }
 
-/// When the predecessor failed or was cut off, if that is why its successor was placed at `placed`.
-fn rescheduled_at(previous: &Alloc, placed: Time) -> Option<Time> {
+/// When the predecessor failed or was cut off, if that is why its successor was placed.
+fn rescheduled_at(previous: &Alloc, successor: &Alloc) -> Option<Time> {
+    let made_room = [UPDATING, MIGRATING].contains(&&*previous.desired_description);
+    if made_room && previous.alloc_modified <= successor.created {
+        return None;
+    }
     if previous.client == ClientStatus::Failed && &*previous.desired_description == RESCHEDULED {
         return Some(previous.last_event_time());
     }
-    let until_then = previous.states.iter().take_while(|known| known.time <= placed);
+    let until_then = previous.states.iter().take_while(|known| known.time <= successor.create_time);
     let last = until_then.last()?;
     (last.status == ClientStatus::Unknown).then_some(last.time)
 }
@@ -167,7 +184,7 @@ fn rescheduled_at(previous: &Alloc, placed: Time) -> Option<Time> {
 pub(super) fn tracker(state: &State, alloc: &Alloc) -> Option<RescheduleTracker> {
     let past = past(state, alloc);
     let successor = alloc.next.and_then(|id| state.allocs.lookup(id));
-    let replaced = successor.is_some_and(|next| rescheduled_at(alloc, next.create_time).is_some());
+    let replaced = successor.is_some_and(|next| rescheduled_at(alloc, next).is_some());
     if past.is_empty() && !replaced {
         return None;
     }

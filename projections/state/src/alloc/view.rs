@@ -6,7 +6,7 @@ use model::document::{
 };
 use model::{AllocId, Given};
 
-use super::reschedule::tracker;
+use super::reschedule::{follow_up, tracker};
 use super::state::{Alloc, Health};
 use super::totals;
 use crate::State;
@@ -52,7 +52,7 @@ pub fn document(state: &State, alloc: &Alloc) -> Allocation {
         deployment_status: health(alloc),
         network_status: report.network_status.clone(),
         reschedule_tracker: tracker(state, alloc),
-        followup_eval_id: alloc.follow_up.map(|id| id.to_string()).unwrap_or_default(),
+        followup_eval_id: follow_up(state, alloc).map(|id| id.to_string()).unwrap_or_default(),
         previous_allocation: text(alloc.previous),
         next_allocation: text(alloc.next),
         preempted_allocations: alloc.preempted.iter().map(ToString::to_string).collect(),
@@ -95,7 +95,7 @@ pub fn stub(state: &State, alloc: &Alloc) -> AllocationListStub {
         task_states: alloc.report.task_states.clone(),
         deployment_status: health(alloc),
         reschedule_tracker: tracker(state, alloc),
-        followup_eval_id: alloc.follow_up.map(|id| id.to_string()).unwrap_or_default(),
+        followup_eval_id: follow_up(state, alloc).map(|id| id.to_string()).unwrap_or_default(),
         next_allocation: text(alloc.next),
         create_index: alloc.created.0,
         modify_index: alloc.modified.0,

@@ -147,7 +147,8 @@ impl State {
         let (Some(id), Some(healthy)) = (alloc.deployment, alloc.health.healthy) else { return };
         let (group, time) = (alloc.group.clone(), alloc.health.time);
         self.of_group(at, id, &group, delta, |group| group.judged(before, healthy, time));
-        if healthy && before != Some(true) {
+        // Its job may have been purged, with the deployment.
+        if healthy && before != Some(true) && self.deployments.lookup(id).is_some() {
             self.deployments.change(at, id, delta).progressed = at.index;
         }
     }

@@ -3,8 +3,9 @@ use std::sync::Arc;
 
 use base::{IdMap, Index, Time};
 use model::event::{EvalOutcome, NewEval};
-use model::{EvalId, EvalStatus};
+use model::{EvalId, EvalStatus, Trigger};
 
+use crate::alloc::reschedule::WINDOW;
 use crate::row::{EvalRow, JobRow};
 use crate::rows::Rows;
 
@@ -29,6 +30,14 @@ pub struct Eval {
 impl Eval {
     pub fn id(&self) -> EvalId {
         self.facts.id
+    }
+
+    /// It waits for the time at which what failed is replaced, or for one just before it.
+    pub fn reschedules_at(&self, due: Time) -> bool {
+        let (trigger, until) = (self.facts.trigger, self.facts.wait_until);
+        let made_for_it = matches!(trigger, Trigger::RescheduleLater | Trigger::AllocFailure);
+        let covers = until != Time::ZERO && until <= due && due.since(until) < WINDOW;
+        self.status == EvalStatus::Pending && made_for_it && covers
     }
 }
 

@@ -16,7 +16,7 @@ use super::state::{JobState, JobVersion, Jobs, VERSIONS_KEPT};
 use crate::LazyDoc;
 use crate::deployment::Deployment;
 use crate::moment::Moment;
-use crate::row::JobRow;
+use crate::row::{AllocRow, JobRow};
 use crate::{Delta, State};
 
 impl Jobs {
@@ -42,7 +42,7 @@ impl Jobs {
             submitted: at.time,
             submission: (!event.submission.is_empty()).then(|| LazyDoc::new(event.submission.0.clone())),
         };
-        state.add_version(version);
+        state.add_version(at, version);
         (state.modified, state.job_modified, state.summary_modified) = (at.index, at.index, at.index);
         if known.is_none() {
             self.adopt(row);
@@ -62,7 +62,7 @@ impl Jobs {
             submitted: at.time,
             ..JobVersion::clone(state.current())
         };
-        state.add_version(stopped);
+        state.add_version(at, stopped);
         (state.modified, state.job_modified) = (at.index, at.index);
         row
     }
@@ -172,7 +172,7 @@ impl Jobs {
     pub(crate) fn version_untagged(&mut self, at: Moment, event: &JobVersionUntagged) -> JobRow {
         let (row, job) = self.noted(at, &event.key);
         job.notes_mut().tags.retain(|_, tag| tag.name != event.name);
-        job.drop_old_versions();
+        job.drop_old_versions(at);
         row
     }
 
@@ -185,18 +185,24 @@ impl Jobs {
 }
 
 impl JobState {
-    fn add_version(&mut self, version: JobVersion) {
+    fn add_version(&mut self, at: Moment, version: JobVersion) {
         self.versions.insert(0, Arc::new(version));
-        self.drop_old_versions();
+        self.drop_old_versions(at);
     }
 
-    /// Keeps the newest versions, and those that have a tag.
-    pub(super) fn drop_old_versions(&mut self) {
-        let tagged = |version: &JobVersion| self.tag(version.version).is_some();
-        let mut untagged = 0;
+    /// Keeps the newest versions, those that have a tag, and the newest stable one: it is what a failed deployment
+    /// goes back to.
+    fn drop_old_versions(&mut self, at: Moment) {
+        let stable = self.stable.iter().max().copied().filter(|_| at.epoch >= 2);
+        let pinned =
+            |version: &JobVersion| self.tag(version.version).is_some() || stable == Some(version.version);
+        // The newest stable version is one of those that are kept, not one more.
+        let untagged_stable = stable.filter(|stable| self.tag(*stable).is_none());
+        let others_kept = VERSIONS_KEPT - usize::from(untagged_stable.is_some());
+        let mut others = 0;
         let kept = self.versions.iter().filter(|version| {
-            untagged += usize::from(!tagged(version));
-            untagged <= VERSIONS_KEPT || tagged(version)
+            others += usize::from(!pinned(version));
+            others <= others_kept || pinned(version)
         });
         self.versions = kept.cloned().collect();
         let versions = &self.versions;
@@ -205,13 +211,14 @@ impl JobState {
 }
 
 impl State {
-    /// Removes the job and its allocations, and ends its unfinished evaluations.
+    /// Removes the job and the allocations that have ended, and ends its unfinished evaluations.
     pub(crate) fn job_purged(&mut self, at: Moment, event: &JobPurged, delta: &mut Delta) {
         let row = self.jobs.known(&event.key);
         let allocs = self.jobs.get(row).allocs.clone();
-        for alloc in allocs.iter() {
-            self.forget_alloc(at, *alloc, delta);
-        }
+        // What runs keeps its room until its node has stopped it.
+        let stays = |alloc: &AllocRow| at.epoch >= 2 && self.allocs.get(*alloc).takes_room();
+        let (stay, go): (Vec<AllocRow>, Vec<AllocRow>) = allocs.iter().copied().partition(stays);
+        go.into_iter().for_each(|alloc| self.forget_alloc(at, alloc, delta));
         for eval in self.jobs.get(row).live_evals.clone() {
             let description = format!("job {:?} deleted", event.key.id);
             self.end_eval(at, eval, EvalStatus::Complete, description, delta);
@@ -225,7 +232,7 @@ impl State {
         self.jobs.child_changed(at, row);
         self.jobs.orphan(row);
         let state = self.jobs.get_mut(row);
-        (state.purged, state.modified, state.allocs) = (true, at.index, Arc::default());
+        (state.purged, state.modified, state.allocs) = (true, at.index, Arc::new(stay));
         state.notes = None;
         self.jobs.by_key.remove(&event.key);
         delta.jobs.push(row);

@@ -204,10 +204,23 @@ fn of_jobs(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
             let job = job(state, rng)?;
             JobStopped { key: job.key.clone(), version: job.current().version + 1 }.into()
         }
-        19..21 => JobPurged { key: job(state, rng)?.key.clone() }.into(),
+        19..21 => return Some(purged(state, job(state, rng)?)),
         _ => noted(job(state, rng)?, rng),
     };
     Some(vec![event])
+}
+
+fn purged(state: &State, job: &JobState) -> Vec<Event> {
+    let allocs = job.allocs.iter().map(|row| state.allocs.get(*row));
+    let running: Vec<AllocId> = allocs.filter(|alloc| !alloc.is_terminal()).map(|alloc| alloc.id).collect();
+    let stopped = AllocsStopped {
+        allocs: running,
+        desired: Desired::Stop,
+        description: "its job is purged".to_string(),
+        client: None,
+        follow_up: None,
+    };
+    vec![stopped.into(), JobPurged { key: job.key.clone() }.into()]
 }
 
 fn noted(job: &JobState, rng: &mut Rng) -> Event {
@@ -370,9 +383,13 @@ fn template(rng: &mut Rng, ports: usize) -> Doc {
 
 fn of_allocs(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
     let drawn = alloc(state, rng)?;
+    if state.jobs.get(drawn.job).purged {
+        return Some(vec![AllocsCollected { allocs: vec![drawn.id] }.into()]);
+    }
     let mut allocs = vec![drawn.id];
     if rng.below(3) == 0 {
-        allocs.extend(alloc(state, rng).map(|alloc| alloc.id).filter(|id| *id != drawn.id));
+        let other = alloc(state, rng).filter(|alloc| !state.jobs.get(alloc.job).purged);
+        allocs.extend(other.map(|alloc| alloc.id).filter(|id| *id != drawn.id));
     }
     let follow_up = (rng.below(3) == 0).then(|| EvalId(rng.uuid()));
     let event = match rng.below(20) {

@@ -27,7 +27,7 @@ impl History {
     pub fn step(&mut self) {
         let time = Time(1_000_000_000 * (self.log.len() as i64 + 1));
         let mut batch = self.state.next_batch(time, Uuid::from(1));
-        let at = Moment { index: batch.index, time };
+        let at = Moment { index: batch.index, time, epoch: batch.epoch };
         let (mut working, mut delta) = (self.state.clone(), Delta::default());
         for number in 0..=self.rng.below(4) as u16 {
             let events = if working.cluster.is_nil() {

@@ -4,9 +4,9 @@ use base::{Index, Rng, Time};
 use model::event::NewEval;
 use model::{AllocId, EvalId, EvalStatus, Trigger};
 use state::alloc::Alloc;
+use state::alloc::reschedule::WINDOW;
 
 use super::PassContext;
-use super::rescheduling::WINDOW;
 use crate::descriptions;
 
 /// Evaluations that this pass creates for a later time.
@@ -102,9 +102,7 @@ pub type Assigned = BTreeMap<AllocId, EvalId>;
 
 /// An evaluation of the job already waits for that time, or for one just before it.
 pub fn is_covered(cx: &PassContext, time: Time) -> bool {
-    let reschedules = |trigger| matches!(trigger, Trigger::RescheduleLater | Trigger::AllocFailure);
-    let waits = |until: Time| until <= time && time.since(until) < WINDOW;
-    find(cx, |eval| reschedules(eval.facts.trigger) && waits(eval.facts.wait_until)).is_some()
+    find(cx, |eval| eval.reschedules_at(time)).is_some()
 }
 
 fn find(cx: &PassContext, holds: impl Fn(&state::eval::Eval) -> bool) -> Option<EvalId> {

@@ -125,10 +125,12 @@ pub fn reconcile<'a>(
     let has_run = members.iter().any(|alloc| cx.is_current(&alloc.version));
     let mut classes = Classes::of(cx, members.into_iter());
     plan.desired.ignore += (old.len() + classes.ignore.len()) as u64;
-    reconnect::resolve(cx, &mut classes, &mut plan);
+    reconnect::resolve(cx, &group_deployment, &mut classes, &mut plan);
     classes.lost.append(std::mem::take(&mut classes.expiring));
+    let stopped = plan.stops.iter().map(|stop| stop.alloc.id);
+    let leaving = stopped.chain(classes.lost.iter().map(|alloc| alloc.id)).collect();
 
-    let mut reconciler = Reconciler::new(cx, name, count, group_deployment, canaries, classes);
+    let mut reconciler = Reconciler::new(cx, name, count, group_deployment, canaries, classes, leaving);
     reconciler.disconnect(&mut plan, follow_ups);
     let waits = reconciler.stop_lost(allocs, &mut plan, follow_ups);
     reconciler.stop_surplus(&mut plan);
@@ -189,5 +191,8 @@ fn split_off_canaries<'a>(
         leaving.append(lost);
     }
     let members = members.into_iter().filter(|alloc| !leaving.contains(alloc)).collect();
-    (members, classes.untainted)
+    // One that is cut off may return: it needs no other in its stead.
+    let mut staying = classes.untainted;
+    [classes.disconnecting, classes.reconnecting].into_iter().for_each(|set| staying.append(set));
+    (members, staying)
 }

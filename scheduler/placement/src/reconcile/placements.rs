@@ -11,7 +11,7 @@ use state::job::JobVersion;
 use super::alloc_set::AllocSet;
 use super::deployment::proven;
 use super::group::{GroupPlan, PlacementRequest, Stop};
-use super::reconciler::{Reconciler, has_substitute};
+use super::reconciler::Reconciler;
 use super::rescheduling::is_replaced;
 use crate::descriptions;
 
@@ -57,8 +57,9 @@ impl<'a> Reconciler<'a, '_> {
         let mut held = self.untainted.clone();
         held.append(self.migrate.clone());
         held.append(self.now.clone());
-        let missing = self.count.saturating_sub(held.len());
-        let unreplaced = |alloc: &&Alloc| !is_replaced(self.cx, alloc, &self.lost);
+        let places = held.iter().filter(|alloc| !self.has_substitute(alloc)).count();
+        let missing = self.count.saturating_sub(places);
+        let unreplaced = |alloc: &&Alloc| !is_replaced(self.cx, alloc, &self.leaving);
         let again: AllocSet = self.lost.iter().filter(unreplaced).take(missing).collect();
         // The names of lost allocations that are not replaced are freed before new names are chosen.
         let forgone: Vec<&Alloc> = self.lost.iter().filter(|alloc| !again.contains(alloc)).collect();
@@ -169,7 +170,7 @@ impl<'a> Reconciler<'a, '_> {
             // For batch allocations that are rescheduled, the reschedule policy has decided already.
             let decided = self.cx.job.current().kind.is_batch() && alloc.transition.reschedule;
             let unwanted = alloc.transition.disable_placement;
-            if decided || unwanted || has_substitute(self.cx, alloc, &self.lost) {
+            if decided || unwanted || self.has_substitute(alloc) {
                 continue;
             }
             let name_index = self.name_for(alloc);

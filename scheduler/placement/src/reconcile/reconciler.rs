@@ -13,7 +13,7 @@ use super::deployment::GroupDeployment;
 use super::follow_up::{FollowUps, is_covered};
 use super::group::{GroupPlan, Stop, Update};
 use super::names::Names;
-use super::rescheduling::{Rescheduling, is_replaced};
+use super::rescheduling::{Leaving, Rescheduling, is_replaced};
 use crate::descriptions;
 
 /// The default kill timeout.
@@ -36,6 +36,8 @@ pub struct Reconciler<'a, 'c> {
     /// Rescheduled in this pass.
     pub now: AllocSet<'a>,
     pub later: Vec<(Time, &'a Alloc)>,
+    /// What was lost or stopped before this pass came to replacements.
+    pub leaving: Leaving,
     pub names: Names,
 }
 
@@ -47,9 +49,10 @@ impl<'a, 'c> Reconciler<'a, 'c> {
         group_deployment: GroupDeployment,
         canaries: AllocSet<'a>,
         classes: Classes<'a>,
+        leaving: Leaving,
     ) -> Reconciler<'a, 'c> {
-        let due = Rescheduling::of(cx, &classes.untainted, &classes.lost);
-        let moving = Rescheduling::of(cx, &classes.migrate, &classes.lost);
+        let due = Rescheduling::of(cx, &classes.untainted, &leaving);
+        let moving = Rescheduling::of(cx, &classes.migrate, &leaving);
         let cut_off = Rescheduling::of_disconnecting(cx, &classes.disconnecting);
         let (mut untainted, mut now) = (due.untainted, due.now);
         now.append(moving.now);
@@ -62,7 +65,7 @@ impl<'a, 'c> Reconciler<'a, 'c> {
         // An unknown original has the same name as its replacement, and a canary the same as the allocation that it
         // will replace: neither is a duplicate.
         let apart = |alloc: &&'a Alloc| group_deployment.is_canarying() && canaries.contains(alloc);
-        let alone = |alloc: &&'a Alloc| !has_substitute(cx, alloc, &lost) && !apart(alloc);
+        let alone = |alloc: &&'a Alloc| !has_substitute(cx, alloc, &leaving) && !apart(alloc);
         let names = Names::new(count, held.iter().filter(alone));
         Reconciler {
             cx,
@@ -77,6 +80,7 @@ impl<'a, 'c> Reconciler<'a, 'c> {
             disconnecting: classes.disconnecting,
             now,
             later,
+            leaving,
             names,
         }
     }
@@ -102,9 +106,10 @@ impl<'a, 'c> Reconciler<'a, 'c> {
         }
     }
 
-    /// The evaluation that the allocation waits for is still pending.
+    /// The evaluation that the unknown allocation waits for is still pending. What failed does not store which it is.
     fn is_awaiting(&self, alloc: &Alloc) -> bool {
-        let named = alloc.follow_up.and_then(|id| self.cx.state.evals.lookup(id));
+        let unknown = alloc.client == ClientStatus::Unknown;
+        let named = alloc.follow_up.filter(|_| unknown).and_then(|id| self.cx.state.evals.lookup(id));
         named.is_some_and(|eval| !eval.status.is_terminal() && eval.facts.wait_until > self.cx.now)
     }
 
@@ -134,7 +139,8 @@ impl<'a, 'c> Reconciler<'a, 'c> {
     }
 
     /// Stops allocations above the count: after a promotion first those that the canaries replace, then migrating ones
-    /// with the highest names, then those with the highest names, then duplicates. Unknown ones do not count.
+    /// with the highest names, then one of two with the same name, then those with the highest names. Unknown ones do
+    /// not count.
     pub fn stop_surplus(&mut self, plan: &mut GroupPlan<'a>) {
         let mut working = self.untainted.clone();
         if self.group_deployment.is_canarying() {
@@ -167,6 +173,15 @@ impl<'a, 'c> Reconciler<'a, 'c> {
             plan.stop(Stop::new(alloc, descriptions::NOT_NEEDED));
             surplus -= 1;
         }
+        let shared = by_preference(working.iter().collect());
+        for alloc in shared.into_iter().filter(|alloc| !has_substitute(self.cx, alloc, &self.leaving)) {
+            if surplus > 0 && self.names.is_shared(alloc.name_index) && self.untainted.remove(alloc) {
+                working.remove(alloc);
+                self.names.free(alloc.name_index);
+                plan.stop(Stop::new(alloc, descriptions::NOT_NEEDED));
+                surplus -= 1;
+            }
+        }
         let highest = self.names.highest(surplus);
         let rest: Vec<&Alloc> = working.iter().collect();
         let first = named(&working, &highest);
@@ -187,7 +202,7 @@ impl<'a, 'c> Reconciler<'a, 'c> {
         let mut destructive = Vec::new();
         let mut changed = 0;
         for alloc in self.untainted.iter() {
-            let substituted = has_substitute(self.cx, alloc, &self.lost);
+            let substituted = self.has_substitute(alloc);
             match update_of(alloc) {
                 Update::Ignore => plan.desired.ignore += 1,
                 Update::InPlace => {
@@ -216,9 +231,13 @@ impl<'a, 'c> Reconciler<'a, 'c> {
         }
     }
 
+    pub fn has_substitute(&self, alloc: &Alloc) -> bool {
+        has_substitute(self.cx, alloc, &self.leaving)
+    }
+
     pub fn free_name(&mut self, alloc: &'a Alloc) {
         // What has a replacement was never counted.
-        if !has_substitute(self.cx, alloc, &self.lost) {
+        if !self.has_substitute(alloc) {
             self.names.free(alloc.name_index);
         }
     }
@@ -245,9 +264,9 @@ fn by_preference<'a>(mut allocs: Vec<&'a Alloc>) -> Vec<&'a Alloc> {
     allocs
 }
 
-/// It is unknown, and a replacement runs that this pass does not mark as lost.
-pub fn has_substitute<'a>(cx: &PassContext<'a>, alloc: &'a Alloc, lost: &AllocSet<'a>) -> bool {
-    alloc.client == ClientStatus::Unknown && is_replaced(cx, alloc, lost)
+/// It is unknown, and a replacement stays that has the same name: the two are one place of the group.
+fn has_substitute(cx: &PassContext, alloc: &Alloc, leaving: &Leaving) -> bool {
+    alloc.client == ClientStatus::Unknown && is_replaced(cx, alloc, leaving)
 }
 
 /// When the client of a lost allocation will have stopped it by itself, if that is in the future.

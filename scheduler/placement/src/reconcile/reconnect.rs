@@ -10,12 +10,18 @@ use state::alloc::Alloc;
 
 use super::PassContext;
 use super::classify::Classes;
+use super::deployment::GroupDeployment;
 use super::group::{GroupPlan, Stop};
 use super::rescheduling::successors;
 use crate::descriptions;
 
 /// Decides every reconnecting allocation. Those that stay join the untainted; what is stopped is removed from all sets.
-pub fn resolve<'a>(cx: &PassContext<'a>, classes: &mut Classes<'a>, plan: &mut GroupPlan<'a>) {
+pub fn resolve<'a>(
+    cx: &PassContext<'a>,
+    group_deployment: &GroupDeployment,
+    classes: &mut Classes<'a>,
+    plan: &mut GroupPlan<'a>,
+) {
     let returning = std::mem::take(&mut classes.reconnecting);
     let mut stopped: BTreeSet<AllocId> = BTreeSet::new();
     for original in returning.iter() {
@@ -24,11 +30,12 @@ pub fn resolve<'a>(cx: &PassContext<'a>, classes: &mut Classes<'a>, plan: &mut G
             continue;
         }
         let decided = plan.stops.len();
-        match verdict(cx, classes, plan, &stopped, original) {
+        match verdict(cx, group_deployment, classes, plan, &stopped, original) {
             Some(stop) => plan.stop(stop),
             None => {
                 classes.untainted.insert(original);
-                if is_back(cx, original) {
+                // Its node reported that it runs, so the reconnect has to be recorded.
+                if original.client == ClientStatus::Running {
                     plan.reconnected.push(original);
                 }
             }
@@ -52,23 +59,27 @@ pub fn resolve<'a>(cx: &PassContext<'a>, classes: &mut Classes<'a>, plan: &mut G
 /// The stop of the original, unless it stays. Replacements that are not preferred are stopped here.
 fn verdict<'a>(
     cx: &PassContext<'a>,
+    group_deployment: &GroupDeployment,
     classes: &Classes<'a>,
     plan: &mut GroupPlan<'a>,
     stopped: &BTreeSet<AllocId>,
     original: &'a Alloc,
 ) -> Option<Stop<'a>> {
+    let stands = |alloc: &&Alloc| !alloc.is_stopping() && !stopped.contains(&alloc.id);
+    let mut substitutes = successors(cx, original).filter(stands).peekable();
     if original.client == ClientStatus::Failed {
+        // Without a replacement the policy decides, as for any failure.
+        substitutes.peek()?;
         let stop = Stop::new(original, descriptions::RESCHEDULED);
         return Some(Stop { client: Some(ClientStatus::Failed), ..stop });
     }
     let not_needed = Stop::new(original, descriptions::NOT_NEEDED);
-    let transition = original.transition;
-    if original.desired != Desired::Run || transition.is_asked_to_leave() || cx.is_older(&original.version) {
+    let outdated = cx.is_older(&original.version) && !is_paced(cx, group_deployment, original);
+    if original.desired != Desired::Run || original.transition.is_asked_to_leave() || outdated {
         return Some(not_needed);
     }
     let mut loses = false;
-    let stands = |alloc: &&Alloc| !alloc.is_stopping() && !stopped.contains(&alloc.id);
-    for substitute in successors(cx, original).filter(stands) {
+    for substitute in substitutes {
         if survives(classes, substitute) && prefers_substitute(cx, original, substitute) {
             loses = true;
         } else {
@@ -78,11 +89,11 @@ fn verdict<'a>(
     loses.then_some(not_needed)
 }
 
-/// Its node reported that it runs, so the reconnect has to be recorded.
-fn is_back(cx: &PassContext, alloc: &Alloc) -> bool {
-    let transition = alloc.transition;
-    let stays = !transition.is_asked_to_leave() && cx.is_current(&alloc.version);
-    alloc.desired == Desired::Run && alloc.client == ClientStatus::Running && stays
+/// Its older version is replaced at the pace of an update, if at all: until a canary is promoted it is what serves.
+/// Nomad stops whatever returns with an older version, all at once.
+fn is_paced(cx: &PassContext, group_deployment: &GroupDeployment, alloc: &Alloc) -> bool {
+    let same_job = alloc.version.job_created == cx.job.current().job_created;
+    same_job && group_deployment.max_parallel().is_some()
 }
 
 /// A replacement that is terminal, or that this pass stops, must not be preferred: then neither would run (P1).

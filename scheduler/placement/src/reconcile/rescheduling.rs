@@ -1,19 +1,18 @@
 //! Which allocations are rescheduled, now or later.
 
+use std::collections::BTreeSet;
+
 use base::{Duration, Time};
-use model::{ClientStatus, Trigger};
+use model::{AllocId, ClientStatus, Trigger};
 use state::alloc::Alloc;
 
 use super::PassContext;
 use super::alloc_set::AllocSet;
 use super::classify::{NodeCondition, node_condition, replaces};
-use crate::reschedule;
+use crate::reschedule::{self, WINDOW};
 
 /// The tolerance for clocks that differ: what is due this soon is due now.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(1);
-
-/// Due times closer than this to the first of them share a follow-up evaluation.
-pub const WINDOW: Duration = Duration::from_secs(5);
 
 /// A set of allocations, divided by when they are rescheduled.
 #[derive(Debug, Default)]
@@ -33,14 +32,12 @@ enum Decision {
 
 impl<'a> Rescheduling<'a> {
     /// For allocations on connected nodes, and for unknown ones whose node stays disconnected.
-    ///
-    /// `lost` are the allocations that this pass marks as lost: they count as replacements no more.
-    pub fn of(cx: &PassContext<'a>, set: &AllocSet<'a>, lost: &AllocSet<'a>) -> Rescheduling<'a> {
+    pub fn of(cx: &PassContext<'a>, set: &AllocSet<'a>, leaving: &Leaving) -> Rescheduling<'a> {
         Rescheduling::split(cx, set, |alloc| {
-            if alloc.next.is_some() && alloc.is_terminal() {
+            if is_superseded(cx, alloc, leaving) {
                 Decision::Skip
             } else if alloc.client == ClientStatus::Unknown && !alloc.is_stopping() {
-                of_unknown(cx, alloc, lost)
+                of_unknown(cx, alloc, leaving)
             } else if cx.job.current().kind.is_batch() {
                 of_batch(cx, alloc)
             } else {
@@ -95,13 +92,13 @@ fn is_member(cx: &PassContext, alloc: &Alloc) -> bool {
 
 /// Nomad replaces an unknown allocation only in the one evaluation that was created for it. Here any evaluation does,
 /// so that nothing is lost if that evaluation found no room or was canceled.
-fn of_unknown<'a>(cx: &PassContext<'a>, alloc: &'a Alloc, lost: &AllocSet<'a>) -> Decision {
+fn of_unknown(cx: &PassContext, alloc: &Alloc, leaving: &Leaving) -> Decision {
     let since = alloc.last_unknown();
     // P1: once its node is connected again, the original goes on.
     if node_condition(cx.state, alloc) == NodeCondition::Present
         || !replaces(alloc)
         || since == Time::ZERO
-        || is_replaced(cx, alloc, lost)
+        || is_replaced(cx, alloc, leaving)
     {
         return Decision::Stays;
     }
@@ -145,15 +142,24 @@ fn is_awaited(cx: &PassContext, time: Time) -> bool {
     made_for_it && facts.wait_until != Time::ZERO && time.since(facts.wait_until) < WINDOW
 }
 
-/// Some successor, however far down the chain, is neither being stopped nor marked as lost.
-pub fn is_replaced<'a>(cx: &PassContext<'a>, alloc: &'a Alloc, lost: &AllocSet<'a>) -> bool {
-    successors(cx, alloc).any(|successor| !successor.is_stopping() && !lost.contains(successor))
+/// It has ended, and a successor took its place. Not so an original that reconnected and was kept: its replacement was
+/// stopped, and when it ends later it counts like any other.
+fn is_superseded(cx: &PassContext, alloc: &Alloc, leaving: &Leaving) -> bool {
+    alloc.next.is_some() && (alloc.is_stopping() || alloc.is_terminal() && is_replaced(cx, alloc, leaving))
+}
+
+/// Allocations that this pass has already stopped or marked as lost: they replace nothing any more.
+pub type Leaving = BTreeSet<AllocId>;
+
+/// Some successor, however far down the chain, is neither being stopped nor leaving.
+pub fn is_replaced(cx: &PassContext, alloc: &Alloc, leaving: &Leaving) -> bool {
+    successors(cx, alloc).any(|successor| !successor.is_stopping() && !leaving.contains(&successor.id))
 }
 
 /// The allocations that replaced one, nearest first.
-pub fn successors<'a>(cx: &PassContext<'a>, alloc: &'a Alloc) -> impl Iterator<Item = &'a Alloc> {
+pub fn successors<'a>(cx: &PassContext<'a>, alloc: &Alloc) -> impl Iterator<Item = &'a Alloc> {
     let state = cx.state;
-    let next = move |alloc: &&'a Alloc| alloc.next.and_then(|id| state.allocs.lookup(id));
+    let next = move |alloc: &Alloc| alloc.next.and_then(|id| state.allocs.lookup(id));
     // A chain cannot be longer than the job has allocations. The bound only guards against a damaged log.
-    std::iter::successors(next(&alloc), next).take(cx.job.allocs.len())
+    std::iter::successors(next(alloc), move |alloc| next(alloc)).take(cx.job.allocs.len())
 }

@@ -68,7 +68,9 @@ impl PortRequest {
         self.ports.iter().filter(|port| !port.may_collide).filter_map(|port| u16::try_from(port.number?).ok())
     }
 
-    /// A number and an address for each port, on the first address of its host network where it is free.
+    /// A number and an address for each port, on the first address of its host network where it is free. A static port
+    /// keeps to the address family of the first: the other family is not a second host, and a program that listens on
+    /// every address would find its port taken.
     ///
     /// A dynamic port is the first free one from a random start upwards, wrapping around at the end of the range. So a
     /// port that was just released is not the first to be used again.
@@ -121,9 +123,10 @@ impl WantedPort {
         };
         let alias = self.alias(node);
         let mut places = on.places(&alias).peekable();
-        if places.peek().is_none() {
+        let Some(first) = places.peek().copied() else {
             return Err(format!("network: no addresses available for {alias} network"));
-        }
+        };
+        let mut places = places.filter(|at| on.is_v6(*at) == on.is_v6(first));
         let free = places.find(|at| self.may_collide || !on.is_taken(*at, port));
         free.map(|at| (at, port)).ok_or_else(|| format!("network: reserved port collision {label}={number}"))
     }
@@ -244,6 +247,10 @@ impl<'a> Addresses<'a> {
             addresses.taken = Taken::On(addresses.ports_by_address(first_address(node), held())?);
         }
         Ok(addresses)
+    }
+
+    fn is_v6(&self, at: usize) -> bool {
+        self.list[at].ip.contains(':')
     }
 
     fn ports_by_address<'h>(

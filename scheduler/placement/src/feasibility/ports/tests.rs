@@ -118,6 +118,15 @@ fn dynamic_ports_are_free_and_differ() {
     assert!(offer(&node, &ask(vec![], three("private")), &held).is_ok());
 }
 
+#[test]
+fn another_address_family_is_not_a_second_host() {
+    let loopback = cold(&[("default", "127.0.0.1", ""), ("default", "::1", "")], "");
+    let web = ask(vec![port("web", 80, "")], vec![]);
+    assert_eq!(offer(&loopback, &web, &[]), Ok(given(&[80], &[])));
+    let taken = Err("network: reserved port collision web=80".to_string());
+    assert_eq!(offer(&loopback, &web, &[on("127.0.0.1", 80)]), taken);
+}
+
 /// J25, the part that concerns the node itself.
 #[test]
 fn a_node_on_which_two_have_one_port_is_full() {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::Duration;
 use model::document::{AllocDeploymentStatus, Allocation, TaskState, Timestamp};
+use wire::RemoteError;
 
 use crate::alloc::handle::{AllocCommand, AllocHandle};
 use crate::alloc::hooks::Previous;
@@ -161,12 +162,12 @@ impl Allocs {
     ///
     /// # Errors
     /// When there is none of this id, or it still runs.
-    pub async fn collect(&self, id: &str) -> Result<(), String> {
+    pub async fn collect(&self, id: &str) -> Result<(), RemoteError> {
         let handle = {
             let mut known = self.lock();
             match known.running.get(id) {
-                None => return Err(format!("Unknown allocation \"{id}\"")),
-                Some(handle) if !handle.is_done() => return Err("allocation still running".to_string()),
+                None => return Err(RemoteError::unknown_alloc(id)),
+                Some(handle) if !handle.is_done() => return Err("allocation still running".into()),
                 Some(_) => {
                     // Still assigned, yet not to be fetched and run again.
                     known.deactivate(id)

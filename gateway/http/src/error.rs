@@ -7,7 +7,7 @@ use model::RejectionKind;
 use model::document::input::InputError;
 use model::{AllocId, Rejection};
 use tokio::task::JoinError;
-use wire::RpcError;
+use wire::{RemoteError, RemoteErrorKind, RpcError};
 
 use crate::cluster_link::ClusterError;
 use crate::node_link::NodeLinkError;
@@ -68,39 +68,6 @@ impl Failure {
     pub fn unsupported(what: impl std::fmt::Display) -> Failure {
         Failure::new(StatusCode::NOT_IMPLEMENTED, format!("{what} not supported by this release"))
     }
-
-    /// What a node or another server said. The text may bring its own code: `RPC Error:: CODE,MESSAGE`.
-    fn remote(text: &str) -> Failure {
-        if let Some((code, message)) = coded(text) {
-            return Failure::new(code, message);
-        }
-        if text.ends_with("Permission denied") {
-            return Failure::new(StatusCode::FORBIDDEN, "Permission denied");
-        }
-        let absent = ["Unknown allocation", "Unknown node", "No path to node"];
-        if absent.iter().any(|phrase| text.contains(phrase)) || text.contains("no such file or directory") {
-            return Failure::not_found(text);
-        }
-        Failure::internal(text)
-    }
-
-    /// An error within a stream that a node sends.
-    pub(crate) fn of_frame(error: &wire::messages::StreamError) -> Failure {
-        let code = error.code.and_then(|code| u16::try_from(code).ok());
-        match code.and_then(|code| StatusCode::from_u16(code).ok()) {
-            Some(status) if status.is_client_error() || status.is_server_error() => {
-                Failure::new(status, &error.message)
-            }
-            _ => Failure::remote(&error.message),
-        }
-    }
-}
-
-fn coded(text: &str) -> Option<(StatusCode, &str)> {
-    let (_, rest) = text.split_once("RPC Error:: ")?;
-    let (code, message) = rest.split_once(',')?;
-    let status = StatusCode::from_bytes(code.trim().as_bytes()).ok()?;
-    Some((status, message))
 }
 
 impl IntoResponse for Failure {
@@ -181,29 +148,20 @@ impl From<NodeLinkError> for Failure {
 impl From<RpcError> for Failure {
     fn from(error: RpcError) -> Failure {
         match error {
-            RpcError::Remote(text) => Failure::remote(&text),
+            RpcError::Remote(error) => error.into(),
             other => Failure::internal(other.to_string()),
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_with_a_code_gets_that_code() {
-        let failure = Failure::remote("rpc error: RPC Error:: 404,Unknown allocation \"x\"");
-        assert_eq!(failure, Failure::not_found("Unknown allocation \"x\""));
-        assert_eq!(Failure::remote("boom").status, StatusCode::INTERNAL_SERVER_ERROR);
-        assert_eq!(Failure::remote("rpc error: Permission denied").status, StatusCode::FORBIDDEN);
-    }
-
-    #[test]
-    fn an_error_in_a_stream_keeps_its_code_only_if_it_is_one_of_an_error() {
-        let error = |code| wire::messages::StreamError { message: "gone".to_string(), code };
-        assert_eq!(Failure::of_frame(&error(Some(404))), Failure::not_found("gone"));
-        assert_eq!(Failure::of_frame(&error(Some(200))), Failure::internal("gone"));
-        assert_eq!(Failure::of_frame(&error(None)), Failure::internal("gone"));
+impl From<RemoteError> for Failure {
+    fn from(RemoteError { kind, message }: RemoteError) -> Failure {
+        let status = match kind {
+            RemoteErrorKind::Status(status) => StatusCode::from_u16(status).ok(),
+            RemoteErrorKind::NotFound => Some(StatusCode::NOT_FOUND),
+            RemoteErrorKind::PermissionDenied => Some(StatusCode::FORBIDDEN),
+            RemoteErrorKind::NodeUnknown | RemoteErrorKind::NoLeader | RemoteErrorKind::Other => None,
+        };
+        Failure::new(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), message)
     }
 }

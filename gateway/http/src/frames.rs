@@ -3,6 +3,7 @@
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
+use wire::RemoteError;
 use wire::messages::StreamFrameWrapper;
 
 use crate::error::Failure;
@@ -48,7 +49,7 @@ fn payload(message: &[u8]) -> Result<Bytes, Failure> {
     let frame: StreamFrameWrapper =
         msgpack::from_slice(message).map_err(|e| Failure::internal(format!("a frame of the node: {e}")))?;
     match frame.error {
-        Some(error) => Err(Failure::of_frame(&error)),
+        Some(error) => Err(RemoteError::from(error).into()),
         None => Ok(Bytes::from(frame.payload.0)),
     }
 }

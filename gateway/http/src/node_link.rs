@@ -2,7 +2,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use model::NodeId;
-use wire::{FrameReceiver, FrameSender, Frames, RpcError};
+use wire::{FrameReceiver, FrameSender, Frames, RemoteError, RemoteErrorKind, RpcError};
 
 /// Encoded messages of a streaming call, as they come from a node.
 pub type FrameStream = BoxStream<'static, Result<Bytes, RpcError>>;
@@ -59,6 +59,16 @@ pub enum NodeLinkError {
     NoPath(NodeId),
     #[error(transparent)]
     Rpc(#[from] RpcError),
+}
+
+/// For a server that called on behalf of another one.
+impl From<NodeLinkError> for RemoteError {
+    fn from(error: NodeLinkError) -> RemoteError {
+        match error {
+            NodeLinkError::NoPath(_) => RemoteError::new(RemoteErrorKind::NotFound, error),
+            NodeLinkError::Rpc(error) => error.into(),
+        }
+    }
 }
 
 /// What a peer sends in a streaming call. The sending half is kept as long: letting it go would end the call.

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use http_gateway::{FrameStream, NodeLink, NodeLinkError};
 use model::NodeId;
 use raft::RaftJournal;
-use wire::{Bytes, Connection, FrameReceiver, FrameSender, Frames, Opening, RpcError};
+use wire::{Bytes, Connection, FrameReceiver, FrameSender, Frames, Opening, RemoteError, RpcError};
 
 use crate::Sessions;
 use crate::servers::{Servers, method};
@@ -52,10 +52,9 @@ impl Link {
     ///
     /// # Errors
     /// What the other server is to read.
-    pub async fn pass(&self, rest: &str, body: &[u8]) -> Result<Vec<u8>, String> {
+    pub async fn pass(&self, rest: &str, body: &[u8]) -> Result<Vec<u8>, RemoteError> {
         let (connection, method) = self.here(rest)?;
-        let answer = connection.call_raw(method, body, ANSWER_MAX).await;
-        answer.map(|bytes| bytes.to_vec()).map_err(|error| error.to_string())
+        Ok(connection.call_raw(method, body, ANSWER_MAX).await?.to_vec())
     }
 
     /// As [`Link::pass`], for a streaming call.
@@ -68,7 +67,7 @@ impl Link {
             Err(why) => return opening.refuse(why).await,
         };
         match frames {
-            Err(error) => opening.refuse(error.to_string()).await,
+            Err(error) => opening.refuse(error).await,
             Ok(there) => {
                 let ((to_node, from_node), (mut to_server, from_server)) =
                     (there.split(), opening.accept().await?.split());
@@ -85,10 +84,10 @@ impl Link {
         }
     }
 
-    fn here<'a>(&self, rest: &'a str) -> Result<(Connection, &'a str), String> {
+    fn here<'a>(&self, rest: &'a str) -> Result<(Connection, &'a str), RemoteError> {
         let (node, method) = rest.split_once('/').ok_or("a passed call names its node and its method")?;
-        let node: NodeId = node.parse().map_err(|error: base::IdError| error.to_string())?;
-        let connection = self.sessions.find(node).ok_or_else(|| NodeLinkError::NoPath(node).to_string())?;
+        let node: NodeId = node.parse().map_err(RemoteError::other)?;
+        let connection = self.sessions.find(node).ok_or(NodeLinkError::NoPath(node))?;
         Ok((connection, method))
     }
 }

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Mutex as AsyncMutex;
-use wire::{Bytes, Connection, Handler, Limits, Opening, RpcError};
+use wire::{Bytes, Connection, Handler, Limits, Opening, RemoteError, RpcError};
 
 /// What servers call at each other, besides what nodes call. None of Nomad's names.
 pub mod method {
@@ -175,8 +175,8 @@ impl LeaderClient for Servers {
 struct Refusing;
 
 impl Handler for Refusing {
-    async fn call(&self, _: &Connection, method: &str, _: Bytes) -> Result<Vec<u8>, String> {
-        Err(format!("rpc: can't find method {method}"))
+    async fn call(&self, _: &Connection, method: &str, _: Bytes) -> Result<Vec<u8>, RemoteError> {
+        Err(format!("rpc: can't find method {method}").into())
     }
 
     async fn stream(&self, _: &Connection, method: &str, opening: Opening) -> Result<(), RpcError> {

@@ -17,7 +17,7 @@ use crate::frames::{self, Frames};
 use crate::protocol::{MUX_V2, RPC, RequestHeader, ResponseHeader, STREAMING};
 use crate::values::Values;
 use crate::yamux::{Mux, Role, Stream};
-use crate::{HEADER_MAX, Limits, RpcError};
+use crate::{HEADER_MAX, Limits, RemoteError, RpcError};
 
 /// A connection to a peer, seen from either end; clones are handles of the same.
 ///
@@ -93,7 +93,7 @@ impl Connection {
     /// Calls a method at the peer and waits for its answer.
     ///
     /// # Errors
-    /// [`RpcError::Remote`] with the peer's words when it refuses, [`RpcError::Timeout`] after `wait`,
+    /// [`RpcError::Remote`] when the peer answered with an error, [`RpcError::Timeout`] after `wait`,
     /// [`RpcError::OneWay`] when the peer takes no calls on this connection; otherwise the connection failed
     /// and the call may or may not have had its effect.
     pub async fn call<Req, Resp>(&self, method: &str, request: &Req, wait: Duration) -> Result<Resp, RpcError>
@@ -200,7 +200,7 @@ impl Connection {
             (Err(error), Err(_)) | (Ok(()), Err(error)) => return Err(error),
         };
         self.put_back(values);
-        if error.is_empty() { Ok(reply) } else { Err(RpcError::Remote(error)) }
+        if error.is_empty() { Ok(reply) } else { Err(RemoteError::read(&error).into()) }
     }
 
     /// An idle stream, or a new one with the byte that has to come first on it.

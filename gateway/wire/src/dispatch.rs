@@ -11,12 +11,12 @@ use crate::frames::{self, Duplex, Opening};
 use crate::protocol::{NO_BODY, RPC, RequestHeader, ResponseHeader, STREAMING};
 use crate::values::Values;
 use crate::yamux::{Incoming, Stream};
-use crate::{Connection, HEADER_MAX, RpcError};
+use crate::{Connection, HEADER_MAX, RemoteError, RpcError};
 
 /// Answers calls. Its futures are dropped when the caller hangs up or the connection ends, so what must not
 /// stop half-way belongs in a task of its own.
 pub trait Handler: Send + Sync + 'static {
-    /// Answers one call: an encoded request in, an encoded response out, or an error text for the caller.
+    /// Answers one call: an encoded request in, an encoded response out.
     ///
     /// An unknown method is the handler's to refuse.
     fn call(
@@ -24,7 +24,7 @@ pub trait Handler: Send + Sync + 'static {
         connection: &Connection,
         method: &str,
         body: Bytes,
-    ) -> impl Future<Output = Result<Vec<u8>, String>> + Send;
+    ) -> impl Future<Output = Result<Vec<u8>, RemoteError>> + Send;
 
     /// Answers one streaming call, which ends when the future does. Its error goes to the log.
     fn stream(
@@ -106,7 +106,7 @@ where
         let body = match values.expect(body_max).await {
             Err(error @ RpcError::TooLarge { .. }) => {
                 // The rest of the body cannot be skipped cheaply, so the stream ends with the refusal.
-                reply(&mut values, header, Err(error.to_string()), body_max).await?;
+                reply(&mut values, header, Err(error.to_string().into()), body_max).await?;
                 return Err(error);
             }
             body => body?,
@@ -123,14 +123,13 @@ where
 async fn reply<S: AsyncWrite + Unpin>(
     values: &mut Values<S>,
     request: RequestHeader,
-    answer: Result<Vec<u8>, String>,
+    answer: Result<Vec<u8>, RemoteError>,
     body_max: usize,
 ) -> Result<(), RpcError> {
     let (error, body) = match answer {
         Ok(body) if body.len() <= body_max => (String::new(), body),
         Ok(body) => (RpcError::TooLarge { least: body.len() as u64, max: body_max }.to_string(), Vec::new()),
-        Err(error) if error.is_empty() => ("unknown error".to_string(), Vec::new()),
-        Err(error) => (error, Vec::new()),
+        Err(error) => (error.to_string(), Vec::new()),
     };
     let body = if error.is_empty() { &body[..] } else { &NO_BODY };
     let RequestHeader { service_method, seq } = request;

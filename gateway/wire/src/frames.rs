@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use crate::protocol::{StreamAck, StreamHeader};
 use crate::values::Values;
 use crate::yamux::{Gone, Stream};
-use crate::{HEADER_MAX, RpcError, STREAM_VALUE_MAX};
+use crate::{HEADER_MAX, RemoteError, RpcError, STREAM_VALUE_MAX};
 
 /// What carries a streaming call.
 pub(crate) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {
@@ -164,8 +164,8 @@ impl Opening {
     ///
     /// # Errors
     /// When the peer has left.
-    pub async fn refuse(mut self, reason: impl Into<String>) -> Result<(), RpcError> {
-        self.0.send(&StreamAck { error: reason.into() }).await?;
+    pub async fn refuse(mut self, reason: impl Into<RemoteError>) -> Result<(), RpcError> {
+        self.0.send(&StreamAck { error: reason.into().to_string() }).await?;
         self.0.sender.finish().await
     }
 }
@@ -178,7 +178,7 @@ where
     let header = msgpack::to_vec(&StreamHeader { method: method.to_string() })?;
     values.write(&[&header]).await?;
     let ack: StreamAck = msgpack::from_slice(&values.expect(HEADER_MAX).await?)?;
-    if ack.error.is_empty() { Ok(Frames::new(values)) } else { Err(RpcError::Remote(ack.error)) }
+    if ack.error.is_empty() { Ok(Frames::new(values)) } else { Err(RemoteError::read(&ack.error).into()) }
 }
 
 /// Reads what streaming call the peer asks for.

@@ -23,7 +23,7 @@ pub mod yamux;
 pub use bytes::Bytes;
 pub use connection::{Connection, dial};
 pub use dispatch::Handler;
-pub use error::RpcError;
+pub use error::{RemoteError, RemoteErrorKind, RpcError};
 pub use frames::{FrameReceiver, FrameSender, Frames, Opening, PeerGone};
 pub use limits::{HEADER_MAX, Limits, STREAM_VALUE_MAX};
 pub use listener::{Place, Places, serve};

@@ -13,7 +13,7 @@ use wire::messages::{
     Empty, FsLogsRequest, GenericResponse, NodeUpdateStatusRequest, StreamFrameWrapper, method,
 };
 use wire::yamux::{Mux, Role};
-use wire::{Bytes, Connection, Handler, Limits, Opening, RpcError, dial, serve};
+use wire::{Bytes, Connection, Handler, Limits, Opening, RemoteError, RpcError, dial, serve};
 
 /// Long enough for a loaded machine; no test waits for it when it passes.
 const WAIT: Duration = Duration::from_secs(20);
@@ -69,7 +69,7 @@ async fn error_texts_arrive_word_for_word_and_leave_the_stream_usable() {
     let (_server, node) = connected(SMALL).await;
     for _ in 0..3 {
         let error = node.call::<_, Empty>("No.Such", &Empty {}, WAIT).await.unwrap_err();
-        assert!(matches!(&error, RpcError::Remote(text) if text == "rpc: can't find method No.Such"));
+        assert!(matches!(&error, RpcError::Remote(e) if e.message == "rpc: can't find method No.Such"));
         let _: Empty = node.call(method::STATUS_PING, &Empty {}, WAIT).await.unwrap();
     }
 }
@@ -144,7 +144,7 @@ async fn an_oversized_request_is_refused_at_both_ends() {
     assert!(matches!(kept, RpcError::TooLarge { max: 10_000, .. }));
     let generous = dial(server.addr, Arc::new(Peer::quiet("node")), Limits::NODE, WAIT).await.unwrap();
     let refused = generous.call::<_, Text>("Echo.Text", &large, WAIT).await.unwrap_err();
-    assert!(matches!(&refused, RpcError::Remote(text) if text.contains("exceeds the limit of 10000")));
+    assert!(matches!(&refused, RpcError::Remote(e) if e.message.contains("exceeds the limit of 10000")));
     let _: Empty = generous.call(method::STATUS_PING, &Empty {}, WAIT).await.unwrap();
 }
 
@@ -301,14 +301,14 @@ impl Drop for Dropped {
 }
 
 impl Handler for Peer {
-    async fn call(&self, connection: &Connection, method: &str, body: Bytes) -> Result<Vec<u8>, String> {
+    async fn call(&self, connection: &Connection, method: &str, body: Bytes) -> Result<Vec<u8>, RemoteError> {
         let _ = self.seen.send(connection.clone());
         let encoded = match method {
             "Status.Ping" => msgpack::to_vec(&Empty {}),
             "Echo.Text" => Ok(body.to_vec()),
             "Echo.Index" => {
                 let request: NodeUpdateStatusRequest =
-                    msgpack::from_slice(&body).map_err(|e| e.to_string())?;
+                    msgpack::from_slice(&body).map_err(RemoteError::other)?;
                 let index = if request.node_id == "n1" { 42 } else { 0 };
                 let meta = wire::messages::WriteMeta { index };
                 msgpack::to_vec(&GenericResponse { meta })
@@ -318,9 +318,9 @@ impl Handler for Peer {
                 let _dropped = Dropped(self.drops.clone(), method.to_string());
                 std::future::pending().await
             }
-            _ => return Err(format!("rpc: can't find method {method}")),
+            _ => return Err(format!("rpc: can't find method {method}").into()),
         };
-        encoded.map_err(|e| e.to_string())
+        encoded.map_err(RemoteError::other)
     }
 
     async fn stream(&self, _: &Connection, method: &str, opening: Opening) -> Result<(), RpcError> {

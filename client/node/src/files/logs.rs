@@ -183,8 +183,8 @@ mod tests {
     fn missing_logs_differ_from_wrong_requests() {
         let (_base, dir) = logs();
         let other = LogsRequest { task: "db".into(), ..request(0, Origin::Start, false) };
-        assert_eq!(open(&dir, &other).unwrap_err().code(), 404);
+        assert_eq!(open(&dir, &other).unwrap_err().status(), 404);
         let wrong = LogsRequest { stream: "stdin".into(), ..request(0, Origin::Start, false) };
-        assert_eq!(open(&dir, &wrong).unwrap_err().code(), 400);
+        assert_eq!(open(&dir, &wrong).unwrap_err().status(), 400);
     }
 }

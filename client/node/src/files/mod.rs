@@ -27,7 +27,7 @@ pub enum FsError {
 }
 
 impl FsError {
-    pub fn code(&self) -> i64 {
+    pub fn status(&self) -> u16 {
         match self {
             FsError::Escapes | FsError::Invalid(_) => 400,
             FsError::Secret(_) => 403,

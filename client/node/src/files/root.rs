@@ -219,7 +219,7 @@ mod tests {
         for path in ["web/secrets/token", "web/local/inner", "/web/local/../secrets/token"] {
             let error = root.open_file(path).unwrap_err();
             assert_eq!(error.to_string(), format!("Reading secret file prohibited: {path}"));
-            assert_eq!(error.code(), 403);
+            assert_eq!(error.status(), 403);
         }
     }
 
@@ -235,7 +235,7 @@ mod tests {
         assert!(root.stat("web").unwrap().file_mode.starts_with("drwx"));
         assert!(root.stat("").unwrap().is_dir);
         assert_eq!(root.stat("alloc/logs/web.stdout.0").unwrap().content_type, "text/plain; charset=utf-8");
-        assert_eq!(root.stat("nope").unwrap_err().code(), 404);
-        assert_eq!(root.open_file("web").unwrap_err().code(), 400);
+        assert_eq!(root.stat("nope").unwrap_err().status(), 404);
+        assert_eq!(root.open_file("web").unwrap_err().status(), 400);
     }
 }

@@ -11,7 +11,7 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use wire::messages::{AllocExecRequest, StreamFrameWrapper};
-use wire::{FrameReceiver, FrameSender, Frames, Opening, RpcError};
+use wire::{FrameReceiver, FrameSender, Frames, Opening, RemoteError, RemoteErrorKind, RpcError};
 
 use super::Endpoints;
 use crate::driver::exec::{Output, Stdin, Terminal};
@@ -39,9 +39,8 @@ const AFTER_EXIT_BYTES_MAX: usize = 1024 * 1024;
 impl Endpoints {
     pub(super) async fn exec(&self, opening: Opening) -> Result<(), RpcError> {
         let Ok(_place) = self.execs.try_acquire() else {
-            return opening
-                .refuse(format!("RPC Error:: 429,this node runs {EXECS_MAX} commands already"))
-                .await;
+            let text = format!("this node runs {EXECS_MAX} commands already");
+            return opening.refuse(RemoteError::new(RemoteErrorKind::Status(429), text)).await;
         };
         let mut frames = opening.accept().await?;
         let Some(request) = frames.receive::<AllocExecRequest>().await? else { return Ok(()) };
@@ -54,7 +53,7 @@ impl Endpoints {
     async fn start_exec(&self, request: AllocExecRequest) -> Result<Exec, StreamFrameWrapper> {
         let refused = |code, text: String| Err(StreamFrameWrapper::failure(code, text));
         let alloc = self.alloc(&request.alloc_id);
-        let alloc = alloc.map_err(|text| StreamFrameWrapper::failure(404, text))?;
+        let alloc = alloc.map_err(|error| StreamFrameWrapper::failure(404, error.message))?;
         let task = request.task;
         if task.is_empty() {
             return refused(400, "task name is not present".to_string());

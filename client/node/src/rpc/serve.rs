@@ -16,7 +16,7 @@ use wire::messages::{
     FsLogsRequest, FsPathRequest, FsStatResponse, FsStreamRequest, GenericResponse, NodeMetaApplyRequest,
     NodeMetaResponse, QueryMeta, StreamFrameWrapper, method,
 };
-use wire::{Connection, Frames, Handler, Opening, RpcError};
+use wire::{Connection, Frames, Handler, Opening, RemoteError, RemoteErrorKind, RpcError};
 
 use super::exec::EXECS_MAX;
 use crate::alloc::handle::{AllocCommand, AllocHandle};
@@ -39,24 +39,24 @@ impl Endpoints {
         Endpoints { local, execs: Semaphore::new(EXECS_MAX) }
     }
 
-    pub(super) fn alloc(&self, id: &str) -> Result<AllocHandle, String> {
+    pub(super) fn alloc(&self, id: &str) -> Result<AllocHandle, RemoteError> {
         let missing = || match self.local.allocs.is_inactive(id) {
-            true => format!("state for allocation {id} not found on client"),
-            false => format!("Unknown allocation \"{id}\""),
+            true => format!("state for allocation {id} not found on client").into(),
+            false => RemoteError::unknown_alloc(id),
         };
         self.local.allocs.get(id).ok_or_else(missing)
     }
 
-    async fn restart(&self, request: AllocRestartRequest) -> Result<GenericResponse, String> {
+    async fn restart(&self, request: AllocRestartRequest) -> Result<GenericResponse, RemoteError> {
         if request.all_tasks && !request.task_name.is_empty() {
-            return Err("cannot restart all tasks and a single task".to_string());
+            return Err("cannot restart all tasks and a single task".into());
         }
         let (task, revive) = (some(request.task_name), request.all_tasks);
         self.alloc(&request.alloc_id)?.ask(|reply| AllocCommand::Restart { task, revive, reply }).await?;
         Ok(GenericResponse::default())
     }
 
-    async fn signal(&self, request: AllocSignalRequest) -> Result<GenericResponse, String> {
+    async fn signal(&self, request: AllocSignalRequest) -> Result<GenericResponse, RemoteError> {
         let alloc = self.alloc(&request.alloc_id)?;
         let name = if request.signal.is_empty() { "SIGKILL".to_string() } else { request.signal };
         let signal = driver::signal_named(&name).ok_or_else(|| format!("invalid signal: \"{name}\""))?;
@@ -75,44 +75,44 @@ impl Endpoints {
     }
 
     /// Tasks with a schedule are rejected here, so no schedule holds one back.
-    fn pause_state(&self, request: &AllocPauseRequest) -> Result<AllocGetPauseResponse, String> {
+    fn pause_state(&self, request: &AllocPauseRequest) -> Result<AllocGetPauseResponse, RemoteError> {
         self.check_task(request)?;
         Ok(AllocGetPauseResponse::default())
     }
 
-    fn set_pause_state(&self, request: &AllocPauseRequest) -> Result<GenericResponse, String> {
+    fn set_pause_state(&self, request: &AllocPauseRequest) -> Result<GenericResponse, RemoteError> {
         self.check_task(request)?;
         match request.task.as_str() {
             // Every task with a schedule, of which there are none.
             "" => Ok(GenericResponse::default()),
-            task => Err(format!("task \"{task}\" has no schedule")),
+            task => Err(format!("task \"{task}\" has no schedule").into()),
         }
     }
 
-    fn check_task(&self, request: &AllocPauseRequest) -> Result<(), String> {
+    fn check_task(&self, request: &AllocPauseRequest) -> Result<(), RemoteError> {
         let (alloc, task) = (self.alloc(&request.alloc_id)?, &request.task);
         if task.is_empty() || alloc.tasks.state(task).is_some() {
             return Ok(());
         }
-        Err(format!("RPC Error:: 400,unknown task name \"{task}\""))
+        Err(invalid(format!("unknown task name \"{task}\"")))
     }
 
     async fn alloc_stats(
         &self,
         request: AllocStatsRequest,
-    ) -> Result<AllocStatsResponse<api::AllocResourceUsage>, String> {
+    ) -> Result<AllocStatsResponse<api::AllocResourceUsage>, RemoteError> {
         let alloc = self.alloc(&request.alloc_id)?;
         let usage = stats::of_alloc(&alloc, &request.task, stats::core_mhz(&self.local.context)).await;
         Ok(AllocStatsResponse { stats: Some(usage), meta: QueryMeta::default() })
     }
 
-    fn list(&self, request: &FsPathRequest) -> Result<FsListResponse<api::AllocFileInfo>, String> {
+    fn list(&self, request: &FsPathRequest) -> Result<FsListResponse<api::AllocFileInfo>, RemoteError> {
         let alloc = self.alloc(&request.alloc_id).map_err(not_found)?;
         let files = Root::open(alloc.dir.root()).and_then(|root| root.list(&request.path)).map_err(coded)?;
         Ok(FsListResponse { files: files.into(), meta: QueryMeta::default() })
     }
 
-    fn stat(&self, request: &FsPathRequest) -> Result<FsStatResponse<api::AllocFileInfo>, String> {
+    fn stat(&self, request: &FsPathRequest) -> Result<FsStatResponse<api::AllocFileInfo>, RemoteError> {
         let alloc = self.alloc(&request.alloc_id).map_err(not_found)?;
         let info = Root::open(alloc.dir.root()).and_then(|root| root.stat(&request.path)).map_err(coded)?;
         Ok(FsStatResponse { info: Some(info), meta: QueryMeta::default() })
@@ -132,7 +132,8 @@ impl Endpoints {
     }
 
     fn open_file(&self, request: &FsStreamRequest) -> Result<stream::OpenedFile, StreamFrameWrapper> {
-        let alloc = self.alloc(&request.alloc_id).map_err(|text| StreamFrameWrapper::failure(404, text))?;
+        let alloc =
+            self.alloc(&request.alloc_id).map_err(|error| StreamFrameWrapper::failure(404, error.message))?;
         let open = || -> Result<stream::OpenedFile, FsError> {
             let wanted = stream::StreamRequest {
                 path: request.path.clone(),
@@ -160,7 +161,8 @@ impl Endpoints {
     }
 
     fn open_logs(&self, request: &FsLogsRequest) -> Result<logs::OpenedLogs, StreamFrameWrapper> {
-        let alloc = self.alloc(&request.alloc_id).map_err(|text| StreamFrameWrapper::failure(404, text))?;
+        let alloc =
+            self.alloc(&request.alloc_id).map_err(|error| StreamFrameWrapper::failure(404, error.message))?;
         let task = request.task.clone();
         if task.is_empty() {
             return Err(StreamFrameWrapper::failure(400, "must provide task name"));
@@ -224,33 +226,36 @@ pub(super) async fn refuse(mut frames: Frames, wrapper: StreamFrameWrapper) -> R
 }
 
 fn failure(error: FsError) -> StreamFrameWrapper {
-    StreamFrameWrapper::failure(error.code(), error.to_string())
+    StreamFrameWrapper::failure(error.status().into(), error.to_string())
 }
 
 /// For calls about the files of an allocation, which may have been garbage collected.
-fn not_found(text: String) -> String {
-    format!("RPC Error:: 404,{text}")
+fn not_found(error: RemoteError) -> RemoteError {
+    RemoteError { kind: RemoteErrorKind::Status(404), ..error }
 }
 
-/// The form in which an error carries an HTTP status through a call.
-fn coded(error: files::FsError) -> String {
-    format!("RPC Error:: {},{error}", error.code())
+fn invalid(message: impl ToString) -> RemoteError {
+    RemoteError::new(RemoteErrorKind::Status(400), message)
+}
+
+fn coded(error: files::FsError) -> RemoteError {
+    RemoteError::new(RemoteErrorKind::Status(error.status()), error)
 }
 
 fn some(text: String) -> Option<String> {
     Some(text).filter(|text| !is_zero(text))
 }
 
-fn decode<T: DeserializeOwned>(body: &Bytes) -> Result<T, String> {
-    msgpack::from_slice(body).map_err(|error| format!("malformed request: {error}"))
+fn decode<T: DeserializeOwned>(body: &Bytes) -> Result<T, RemoteError> {
+    msgpack::from_slice(body).map_err(|error| format!("malformed request: {error}").into())
 }
 
-fn encode<T: Serialize>(answer: Result<T, String>) -> Result<Vec<u8>, String> {
-    msgpack::to_vec(&answer?).map_err(|error| error.to_string())
+fn encode<T: Serialize>(answer: Result<T, RemoteError>) -> Result<Vec<u8>, RemoteError> {
+    msgpack::to_vec(&answer?).map_err(RemoteError::other)
 }
 
 impl Handler for Endpoints {
-    async fn call(&self, _: &Connection, method: &str, body: Bytes) -> Result<Vec<u8>, String> {
+    async fn call(&self, _: &Connection, method: &str, body: Bytes) -> Result<Vec<u8>, RemoteError> {
         match method {
             method::ALLOCATIONS_RESTART => encode(self.restart(decode(&body)?).await),
             method::ALLOCATIONS_SIGNAL => encode(self.signal(decode(&body)?).await),
@@ -276,7 +281,7 @@ impl Handler for Endpoints {
             method::NODE_META_APPLY => {
                 let request: NodeMetaApplyRequest = decode(&body)?;
                 let changed = self.local.context.change_meta(request.meta.0).map(|()| self.meta());
-                encode(changed.map_err(|error| format!("RPC Error:: 400,{error}")))
+                encode(changed.map_err(invalid))
             }
             method::CLIENT_STATS => {
                 let host_stats = Some(stats::of_host(&self.local.context).await);
@@ -284,7 +289,7 @@ impl Handler for Endpoints {
             }
             method::FILE_SYSTEM_LIST => encode(self.list(&decode(&body)?)),
             method::FILE_SYSTEM_STAT => encode(self.stat(&decode(&body)?)),
-            other => Err(format!("rpc: can't find method {other}")),
+            other => Err(format!("rpc: can't find method {other}").into()),
         }
     }
 

@@ -17,7 +17,7 @@ use wire::messages::{
     NodeRegisterRequest, NodeSpecificRequest, NodeUpdateResponse, NodeUpdateStatusRequest, QueryOptions,
     WriteRequest, method,
 };
-use wire::{Connection, Limits, RpcError};
+use wire::{Connection, Limits, RemoteError, RemoteErrorKind, RpcError};
 
 use super::Endpoints;
 use crate::LocalNode;
@@ -116,7 +116,7 @@ impl WireServers {
         let connection = self.connect().await?;
         match connection.call(method, request, within).await {
             Ok(answer) => Ok(answer),
-            Err(RpcError::Remote(text)) => Err(error_of(text)),
+            Err(RpcError::Remote(error)) => Err(error_of(error)),
             Err(error) => {
                 self.fail(&connection).await;
                 Err(ServerError::Unreachable(error.to_string()))
@@ -215,14 +215,11 @@ impl WireServers {
 }
 
 /// What an error of the servers means; Nomad's node RPC distinguishes them by these texts only.
-fn error_of(text: String) -> ServerError {
-    let says = |phrase: &str| text.to_lowercase().contains(phrase);
-    if says("node not found") || says("node secret id does not match") {
-        ServerError::NodeUnknown(text)
-    } else if says("no cluster leader") {
-        ServerError::NoLeader
-    } else {
-        ServerError::Refused(text)
+fn error_of(error: RemoteError) -> ServerError {
+    match error.kind {
+        RemoteErrorKind::NodeUnknown => ServerError::NodeUnknown(error.message),
+        RemoteErrorKind::NoLeader => ServerError::NoLeader,
+        _ => ServerError::Refused(error.message),
     }
 }
 

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, interval_at, timeout};
 use wire::messages::{AllocExecRequest, StreamFrameWrapper, method};
-use wire::{FrameReceiver, FrameSender};
+use wire::{FrameReceiver, FrameSender, RemoteError};
 
 use api::{ExecHandshake, Params};
 
@@ -272,7 +272,7 @@ async fn pass_output(mut from_node: FrameReceiver, to: &mut ToCaller) -> End {
 fn output(frame: Result<Option<StreamFrameWrapper>, wire::RpcError>) -> Result<Option<String>, Failure> {
     let Some(frame) = frame? else { return Ok(None) };
     if let Some(error) = frame.error {
-        return Err(Failure::of_frame(&error));
+        return Err(RemoteError::from(error).into());
     }
     let text = String::from_utf8(frame.payload.0);
     text.map(Some).map_err(|_| Failure::internal("the node sent something else than text"))

@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tower::ServiceExt;
 use wire::messages::StreamFrameWrapper;
-use wire::{Frames, RpcError};
+use wire::{Frames, RemoteError, RpcError};
 
 use crate::operator::FakeServers;
 
@@ -283,7 +283,7 @@ impl NodeLink for FakeLink {
         async move {
             match answer {
                 None => Err(NodeLinkError::NoPath(node)),
-                Some(Err(text)) => Err(RpcError::Remote(text).into()),
+                Some(Err(text)) => Err(RpcError::Remote(RemoteError::read(&text)).into()),
                 Some(Ok(bytes)) => Ok(Bytes::from(bytes)),
             }
         }
@@ -314,7 +314,7 @@ impl NodeLink for FakeLink {
     ) -> BoxFuture<'a, Result<FrameStream, RpcError>> {
         *self.server_asked.lock() = Some(address.to_string());
         async move {
-            self.stream(node_id(0), method, first).await.map_err(|error| RpcError::Remote(error.to_string()))
+            self.stream(node_id(0), method, first).await.map_err(|error| RemoteError::from(error).into())
         }
         .boxed()
     }

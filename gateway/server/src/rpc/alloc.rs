@@ -1,5 +1,6 @@
 use model::AllocId;
 use state::State;
+use wire::RemoteError;
 use wire::messages::{
     AllocIdentitiesRequest, AllocIdentitiesResponse, AllocSpecificRequest, AllocsGetRequest,
     AllocsGetResponse, PlacedAlloc, SingleAllocResponse, WorkloadIdentityRejection,
@@ -8,8 +9,8 @@ use wire::messages::{
 use super::Rpc;
 
 /// Whole allocations, with their jobs, as nodes run them.
-pub async fn get_many(rpc: &Rpc, request: AllocsGetRequest) -> Result<AllocsGetResponse, String> {
-    let ids = request.alloc_ids.iter().map(|id| id.parse::<AllocId>().map_err(|error| error.to_string()));
+pub async fn get_many(rpc: &Rpc, request: AllocsGetRequest) -> Result<AllocsGetResponse, RemoteError> {
+    let ids = request.alloc_ids.iter().map(|id| id.parse::<AllocId>().map_err(RemoteError::other));
     let ids = ids.collect::<Result<Vec<_>, _>>()?;
     let look = |state: &State| {
         let (index, found) = state::alloc::requested(state, &ids);
@@ -19,8 +20,8 @@ pub async fn get_many(rpc: &Rpc, request: AllocsGetRequest) -> Result<AllocsGetR
     Ok(AllocsGetResponse { allocs, meta })
 }
 
-pub async fn get(rpc: &Rpc, request: AllocSpecificRequest) -> Result<SingleAllocResponse, String> {
-    let id: AllocId = request.alloc_id.parse().map_err(|error: base::IdError| error.to_string())?;
+pub async fn get(rpc: &Rpc, request: AllocSpecificRequest) -> Result<SingleAllocResponse, RemoteError> {
+    let id: AllocId = request.alloc_id.parse().map_err(RemoteError::other)?;
     let look = |state: &State| {
         let alloc = state.allocs.lookup(id);
         let index = alloc.map_or(state.tables.allocs, |alloc| alloc.modified);
@@ -34,7 +35,7 @@ pub async fn get(rpc: &Rpc, request: AllocSpecificRequest) -> Result<SingleAlloc
 pub async fn sign_identities(
     rpc: &Rpc,
     request: AllocIdentitiesRequest,
-) -> Result<AllocIdentitiesResponse, String> {
+) -> Result<AllocIdentitiesResponse, RemoteError> {
     let refuse = |request: wire::messages::WorkloadIdentityRequest| WorkloadIdentityRejection {
         request,
         reason: "this server does not sign workload identities".to_string(),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use control::{Control, Leadership, Receipt, SubmitError};
-use model::{Actor, Command, NodeId, Request, RequestId};
+use model::{Actor, Command, NodeId, Rejection, Request, RequestId};
 use monitor::Monitor;
 use raft::RaftJournal;
 use serde::Serialize;
@@ -18,7 +18,7 @@ use state::State;
 use state::node::{NodeRow, secret_hash};
 use wire::messages::method as node_rpc;
 use wire::messages::{QueryMeta, QueryOptions};
-use wire::{Bytes, Connection, Handler, Opening, RpcError};
+use wire::{Bytes, Connection, Handler, Opening, RemoteError, RemoteErrorKind, RpcError};
 
 use crate::cluster::Cluster;
 use crate::link::Link;
@@ -41,7 +41,7 @@ pub struct Rpc {
 }
 
 impl Handler for Rpc {
-    async fn call(&self, connection: &Connection, method: &str, body: Bytes) -> Result<Vec<u8>, String> {
+    async fn call(&self, connection: &Connection, method: &str, body: Bytes) -> Result<Vec<u8>, RemoteError> {
         match method {
             node_rpc::STATUS_PING => answer(&body, status::ping).await,
             node_rpc::STATUS_LEADER => answer(&body, |request| status::leader(self, request)).await,
@@ -66,12 +66,12 @@ impl Handler for Rpc {
             node_rpc::ALLOC_GET_ALLOC => answer(&body, |request| alloc::get(self, request)).await,
             method::RAFT => {
                 let message = unwrapped(&body)?;
-                let answer = self.log.answer(message).await.map_err(|error| error.to_string())?;
+                let answer = self.log.answer(message).await.map_err(RemoteError::other)?;
                 Ok(wrapped(&answer))
             }
             method::HAS_NODE => {
                 answer(&body, async |node: String| {
-                    let node: NodeId = node.parse().map_err(|error: base::IdError| error.to_string())?;
+                    let node: NodeId = node.parse().map_err(RemoteError::other)?;
                     Ok(self.link.sessions.find(node).is_some())
                 })
                 .await
@@ -84,7 +84,7 @@ impl Handler for Rpc {
             }
             _ => match method.strip_prefix(method::PASS) {
                 Some(rest) => self.link.pass(rest, &body).await,
-                None => Err(format!("rpc: can't find method {method}")),
+                None => Err(format!("rpc: can't find method {method}").into()),
             },
         }
     }
@@ -101,23 +101,35 @@ impl Handler for Rpc {
 }
 
 /// Decodes a request, has it worked on, encodes the answer.
-async fn answer<Req, Resp, Work, Answering>(body: &[u8], work: Work) -> Result<Vec<u8>, String>
+async fn answer<Req, Resp, Work, Answering>(body: &[u8], work: Work) -> Result<Vec<u8>, RemoteError>
 where
     Req: DeserializeOwned,
     Resp: Serialize,
     Work: FnOnce(Req) -> Answering,
-    Answering: Future<Output = Result<Resp, String>>,
+    Answering: Future<Output = Result<Resp, RemoteError>>,
 {
     let request = msgpack::from_slice(body).map_err(|error| format!("cannot decode the request: {error}"))?;
     let response = work(request).await?;
-    msgpack::to_vec(&response).map_err(|error| format!("cannot encode the answer: {error}"))
+    msgpack::to_vec(&response).map_err(|error| format!("cannot encode the answer: {error}").into())
+}
+
+/// Why a command was not executed, as nodes read it.
+fn refused(error: SubmitError) -> RemoteError {
+    let kind = match &error {
+        SubmitError::Rejected(Rejection::NodeUnknown(_) | Rejection::NodeSecretMismatch(_)) => {
+            RemoteErrorKind::NodeUnknown
+        }
+        SubmitError::NotLeading => RemoteErrorKind::NoLeader,
+        _ => RemoteErrorKind::Other,
+    };
+    RemoteError::new(kind, error)
 }
 
 impl Rpc {
     /// Has a node's command decided.
-    async fn submit(&self, node: NodeId, command: Command) -> Result<Receipt, String> {
+    async fn submit(&self, node: NodeId, command: Command) -> Result<Receipt, RemoteError> {
         let request = Request { id: RequestId::default(), actor: Actor::Node(node), command };
-        self.control.submit(request).await.map_err(|error: SubmitError| error.to_string())
+        self.control.submit(request).await.map_err(refused)
     }
 
     /// The state with everything the receipt speaks of: it was published before the receipt was given.
@@ -126,12 +138,20 @@ impl Rpc {
     }
 
     /// The node a caller says it is, if it proves that.
-    fn authenticate(&self, state: &State, node_id: &str, token: &str) -> Result<(NodeId, NodeRow), String> {
-        let node: NodeId = node_id.parse().map_err(|_| "missing or malformed node ID".to_string())?;
-        let row = state.nodes.find(node).ok_or_else(|| "node not found".to_string())?;
+    fn authenticate(
+        &self,
+        state: &State,
+        node_id: &str,
+        token: &str,
+    ) -> Result<(NodeId, NodeRow), RemoteError> {
+        let node: NodeId = node_id.parse().map_err(|_| "missing or malformed node ID")?;
+        let row = state
+            .nodes
+            .find(node)
+            .ok_or_else(|| refused(SubmitError::Rejected(Rejection::NodeUnknown(node))))?;
         // Only digests are compared: the time it takes says nothing about the secret.
         if state.nodes.cold(row).secret_hash != secret_hash(token) {
-            return Err("Permission denied".to_string());
+            return Err(RemoteError::permission_denied());
         }
         Ok((node, row))
     }
@@ -140,8 +160,8 @@ impl Rpc {
     async fn wait_for_news<T>(
         &self,
         query: &QueryOptions,
-        mut look: impl FnMut(&State) -> Result<(u64, T), String>,
-    ) -> Result<(QueryMeta, T), String> {
+        mut look: impl FnMut(&State) -> Result<(u64, T), RemoteError>,
+    ) -> Result<(QueryMeta, T), RemoteError> {
         let mut news = self.control.watch();
         let wait = match query.max_query_time.to_std() {
             Duration::ZERO => QUERY_TIME_MAX,

@@ -3,13 +3,13 @@ use model::document::{List, NodeEvent};
 use model::event::NodeMessage;
 use model::{Command, Eligibility, NodeStatus};
 use state::State;
-use wire::Connection;
 use wire::messages::{
     AllocUpdateRequest, EmitNodeEventsRequest, GenericResponse, NodeChangeResponse, NodeClientAllocsResponse,
     NodeRegisterRequest, NodeServerInfo, NodeSpecificRequest, NodeUpdateDrainRequest,
     NodeUpdateEligibilityRequest, NodeUpdateResponse, NodeUpdateStatusRequest, QueryMeta, SingleNodeResponse,
     WriteMeta,
 };
+use wire::{Connection, RemoteError};
 
 use super::Rpc;
 
@@ -17,8 +17,8 @@ pub async fn register(
     rpc: &Rpc,
     connection: &Connection,
     request: NodeRegisterRequest,
-) -> Result<NodeUpdateResponse, String> {
-    let node = request.node.id.parse().map_err(|_| "invalid node: ID: expected a UUID".to_string())?;
+) -> Result<NodeUpdateResponse, RemoteError> {
+    let node = request.node.id.parse().map_err(|_| "invalid node: ID: expected a UUID")?;
     let receipt = rpc.submit(node, Command::RegisterNode { document: Box::new(request.node) }).await?;
     rpc.link.sessions.bind(node, connection, request.write.forwarded);
     emit(rpc, node, request.node_event.into_iter()).await?;
@@ -29,7 +29,7 @@ pub async fn update_status(
     rpc: &Rpc,
     connection: &Connection,
     request: NodeUpdateStatusRequest,
-) -> Result<NodeUpdateResponse, String> {
+) -> Result<NodeUpdateResponse, RemoteError> {
     let (node, _) = rpc.authenticate(&rpc.state(), &request.node_id, &request.write.auth_token)?;
     let claimed = NodeStatus::from_word(&request.status).ok_or_else(|| {
         format!("invalid status {:?} for node: expected initializing, ready or down", request.status)
@@ -45,21 +45,21 @@ pub async fn client_allocs(
     rpc: &Rpc,
     connection: &Connection,
     request: NodeSpecificRequest,
-) -> Result<NodeClientAllocsResponse, String> {
+) -> Result<NodeClientAllocsResponse, RemoteError> {
     let token = if request.secret_id.is_empty() { &request.query.auth_token } else { &request.secret_id };
     if let Some(node) = request.node_id.parse().ok().filter(|node| rpc.state().nodes.find(*node).is_some()) {
         rpc.authenticate(&rpc.state(), &request.node_id, token)?;
         rpc.link.sessions.bind(node, connection, request.query.forwarded);
     }
-    let node = request.node_id.parse().map_err(|_| "missing or malformed node ID".to_string())?;
+    let node = request.node_id.parse().map_err(|_| "missing or malformed node ID")?;
     let mut known = None;
     let look = |state: &State| Ok(state::node::assigned(state, node, &mut known));
     let (meta, allocs) = rpc.wait_for_news(&request.query, look).await?;
     Ok(NodeClientAllocsResponse { allocs, meta, ..Default::default() })
 }
 
-pub async fn get(rpc: &Rpc, request: NodeSpecificRequest) -> Result<SingleNodeResponse, String> {
-    let node = request.node_id.parse().map_err(|_| "missing or malformed node ID".to_string())?;
+pub async fn get(rpc: &Rpc, request: NodeSpecificRequest) -> Result<SingleNodeResponse, RemoteError> {
+    let node = request.node_id.parse().map_err(|_| "missing or malformed node ID")?;
     let look = |state: &State| {
         let row = state.nodes.find(node);
         let index = row.map_or(state.tables.nodes, |row| state.nodes.hot(row).modified);
@@ -69,14 +69,14 @@ pub async fn get(rpc: &Rpc, request: NodeSpecificRequest) -> Result<SingleNodeRe
     Ok(SingleNodeResponse { node, meta })
 }
 
-pub async fn update_alloc(rpc: &Rpc, request: AllocUpdateRequest) -> Result<GenericResponse, String> {
-    let first = request.alloc.first().ok_or_else(|| "must update at least one allocation".to_string())?;
+pub async fn update_alloc(rpc: &Rpc, request: AllocUpdateRequest) -> Result<GenericResponse, RemoteError> {
+    let first = request.alloc.first().ok_or("must update at least one allocation")?;
     let (node, _) = rpc.authenticate(&rpc.state(), &first.node_id, &request.write.auth_token)?;
     let receipt = rpc.submit(node, Command::UpdateAllocs { node, updates: request.alloc.0 }).await?;
     Ok(GenericResponse { meta: WriteMeta { index: receipt.index.0 } })
 }
 
-pub async fn emit_events(rpc: &Rpc, request: EmitNodeEventsRequest) -> Result<GenericResponse, String> {
+pub async fn emit_events(rpc: &Rpc, request: EmitNodeEventsRequest) -> Result<GenericResponse, RemoteError> {
     let mut index = 0;
     for (node_id, events) in &request.node_events {
         let (node, _) = rpc.authenticate(&rpc.state(), node_id, &request.write.auth_token)?;
@@ -88,14 +88,17 @@ pub async fn emit_events(rpc: &Rpc, request: EmitNodeEventsRequest) -> Result<Ge
 pub async fn update_eligibility(
     rpc: &Rpc,
     request: NodeUpdateEligibilityRequest,
-) -> Result<NodeChangeResponse, String> {
+) -> Result<NodeChangeResponse, RemoteError> {
     let (node, _) = rpc.authenticate(&rpc.state(), &request.node_id, &request.write.auth_token)?;
     let to = Eligibility::from_word(&request.eligibility)
         .ok_or_else(|| format!("invalid scheduling eligibility {:?}", request.eligibility))?;
     Ok(changed(&rpc.submit(node, Command::SetNodeEligibility { node, to }).await?))
 }
 
-pub async fn update_drain(rpc: &Rpc, request: NodeUpdateDrainRequest) -> Result<NodeChangeResponse, String> {
+pub async fn update_drain(
+    rpc: &Rpc,
+    request: NodeUpdateDrainRequest,
+) -> Result<NodeChangeResponse, RemoteError> {
     let (node, _) = rpc.authenticate(&rpc.state(), &request.node_id, &request.write.auth_token)?;
     let drain = request.drain_strategy.map(|wanted| DrainWish {
         deadline: wanted.deadline.0,
@@ -144,7 +147,7 @@ async fn emit(
     rpc: &Rpc,
     node: model::NodeId,
     events: impl Iterator<Item = NodeEvent>,
-) -> Result<u64, String> {
+) -> Result<u64, RemoteError> {
     let message = |event: NodeEvent| NodeMessage {
         text: event.message,
         subsystem: event.subsystem,

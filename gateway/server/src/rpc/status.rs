@@ -1,16 +1,17 @@
+use wire::RemoteError;
 use wire::messages::{Empty, QueryOptions};
 
 use super::Rpc;
 
-pub async fn ping(_: Empty) -> Result<Empty, String> {
+pub async fn ping(_: Empty) -> Result<Empty, RemoteError> {
     Ok(Empty {})
 }
 
 /// The leader's address; empty while there is none.
-pub async fn leader(rpc: &Rpc, _: QueryOptions) -> Result<String, String> {
+pub async fn leader(rpc: &Rpc, _: QueryOptions) -> Result<String, RemoteError> {
     Ok(rpc.leader_address())
 }
 
-pub async fn peers(rpc: &Rpc, _: QueryOptions) -> Result<Vec<String>, String> {
+pub async fn peers(rpc: &Rpc, _: QueryOptions) -> Result<Vec<String>, RemoteError> {
     Ok(rpc.addresses())
 }

@@ -15,7 +15,7 @@ use wire::messages::{
     AllocUpdateRequest, GenericResponse, NodeClientAllocsResponse, NodeRegisterRequest, NodeSpecificRequest,
     NodeUpdateResponse, NodeUpdateStatusRequest, WriteRequest, method,
 };
-use wire::{Bytes, Connection, Handler, Limits, Opening, RpcError};
+use wire::{Bytes, Connection, Handler, Limits, Opening, RemoteError, RpcError};
 
 const CALL_MAX: Duration = Duration::from_secs(10);
 
@@ -26,8 +26,8 @@ const BEAT_EVERY: Duration = Duration::from_millis(200);
 struct Deaf;
 
 impl Handler for Deaf {
-    async fn call(&self, _: &Connection, method: &str, _: Bytes) -> Result<Vec<u8>, String> {
-        Err(format!("{method} was not expected"))
+    async fn call(&self, _: &Connection, method: &str, _: Bytes) -> Result<Vec<u8>, RemoteError> {
+        Err(format!("{method} was not expected").into())
     }
 
     async fn stream(&self, _: &Connection, method: &str, opening: Opening) -> Result<(), RpcError> {

@@ -13,7 +13,7 @@ use wire::messages::{
     NodeRegisterRequest, NodeSpecificRequest, NodeUpdateResponse, NodeUpdateStatusRequest, PlacedAlloc,
     QueryMeta, StreamFrameWrapper, method,
 };
-use wire::{Connection, Handler, Limits, Opening, RpcError};
+use wire::{Connection, Handler, Limits, Opening, RemoteError, RemoteErrorKind, RpcError};
 
 use super::{Base, FakeServers, eventually, settings};
 
@@ -28,19 +28,20 @@ pub struct Listening {
     pub tokens: Mutex<Vec<String>>,
 }
 
-fn text(error: ServerError) -> String {
+fn refused(error: ServerError) -> RemoteError {
     match error {
-        ServerError::NodeUnknown(text) => text,
-        other => other.to_string(),
+        ServerError::NodeUnknown(text) => RemoteError::new(RemoteErrorKind::NodeUnknown, text),
+        ServerError::NoLeader => RemoteError::new(RemoteErrorKind::NoLeader, "No cluster leader"),
+        other => RemoteError::other(other),
     }
 }
 
-fn encode(answer: &impl Serialize) -> Result<Vec<u8>, String> {
-    msgpack::to_vec(answer).map_err(|error| error.to_string())
+fn encode(answer: &impl Serialize) -> Result<Vec<u8>, RemoteError> {
+    msgpack::to_vec(answer).map_err(RemoteError::other)
 }
 
 impl Listening {
-    fn lease(&self, connection: &Connection, lease: node::server::Lease) -> Result<Vec<u8>, String> {
+    fn lease(&self, connection: &Connection, lease: node::server::Lease) -> Result<Vec<u8>, RemoteError> {
         *self.node.lock().unwrap() = Some(connection.clone());
         let heartbeat_ttl = base::Duration::from(lease.ttl).into();
         encode(&NodeUpdateResponse { heartbeat_ttl, ..NodeUpdateResponse::default() })
@@ -48,24 +49,24 @@ impl Listening {
 }
 
 impl Handler for Listening {
-    async fn call(&self, connection: &Connection, method: &str, body: Bytes) -> Result<Vec<u8>, String> {
+    async fn call(&self, connection: &Connection, method: &str, body: Bytes) -> Result<Vec<u8>, RemoteError> {
         let servers = &self.servers;
         match method {
             method::NODE_REGISTER => {
                 let request: NodeRegisterRequest = msgpack::from_slice(&body).unwrap();
                 self.tokens.lock().unwrap().push(request.write.auth_token);
-                self.lease(connection, servers.register(&request.node).await.map_err(text)?)
+                self.lease(connection, servers.register(&request.node).await.map_err(refused)?)
             }
             method::NODE_UPDATE_STATUS => {
                 let request: NodeUpdateStatusRequest = msgpack::from_slice(&body).unwrap();
                 assert_eq!(request.status, "ready");
                 self.tokens.lock().unwrap().push(request.write.auth_token);
-                self.lease(connection, servers.update_status(&request.node_id).await.map_err(text)?)
+                self.lease(connection, servers.update_status(&request.node_id).await.map_err(refused)?)
             }
             method::NODE_GET_CLIENT_ALLOCS => {
                 let request: NodeSpecificRequest = msgpack::from_slice(&body).unwrap();
                 let (min, stale) = (request.query.min_query_index, request.query.allow_stale);
-                let found = servers.client_allocs(&Default::default(), min, stale).await.map_err(text)?;
+                let found = servers.client_allocs(&Default::default(), min, stale).await.map_err(refused)?;
                 encode(&NodeClientAllocsResponse {
                     allocs: found.allocs.into(),
                     meta: QueryMeta { index: found.index, ..QueryMeta::default() },
@@ -74,7 +75,7 @@ impl Handler for Listening {
             }
             method::ALLOC_GET_ALLOCS => {
                 let request: AllocsGetRequest = msgpack::from_slice(&body).unwrap();
-                let (allocs, index) = servers.allocs(request.alloc_ids.0, 0).await.map_err(text)?;
+                let (allocs, index) = servers.allocs(request.alloc_ids.0, 0).await.map_err(refused)?;
                 let placed = |alloc| PlacedAlloc { alloc, ..PlacedAlloc::default() };
                 encode(&AllocsGetResponse {
                     allocs: allocs.into_iter().map(placed).collect(),
@@ -83,10 +84,10 @@ impl Handler for Listening {
             }
             method::NODE_UPDATE_ALLOC => {
                 let request: AllocUpdateRequest = msgpack::from_slice(&body).unwrap();
-                servers.update_allocs(request.alloc.0).await.map_err(text)?;
+                servers.update_allocs(request.alloc.0).await.map_err(refused)?;
                 encode(&GenericResponse::default())
             }
-            other => Err(format!("rpc: can't find method {other}")),
+            other => Err(format!("rpc: can't find method {other}").into()),
         }
     }
 

@@ -119,7 +119,7 @@ impl Rules for Control {
         self.state().autopilot().cloned()
     }
 
-    fn begin_autopilot(&self, rules: Autopilot) -> BoxFuture<'_, Result<(), String>> {
+    fn begin_autopilot(&self, rules: Autopilot) -> BoxFuture<'_, Result<(), SubmitError>> {
         let request = Request {
             id: RequestId::default(),
             actor: Actor::Server("autopilot".to_string()),
@@ -129,7 +129,7 @@ impl Rules for Control {
             match self.submit(request).await {
                 // Somebody was faster.
                 Ok(_) | Err(SubmitError::Rejected(_)) => Ok(()),
-                Err(error) => Err(error.to_string()),
+                Err(error) => Err(error),
             }
         }
         .boxed()

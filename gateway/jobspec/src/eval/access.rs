@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::convert::{to_int, to_text};
-use super::{Evaluator, Value};
+use super::{Evaluator, Value, ValueError};
 use crate::diagnostic::{Fault, Span};
 use crate::hcl::{Expr, ExprKind, Name, Splat, Step};
 
@@ -97,21 +97,21 @@ fn attribute(value: Value, name: &Name) -> Result<Value, Fault> {
     }
 }
 
-pub(super) fn element(value: Value, index: &Value) -> Result<Value, String> {
+pub(super) fn element(value: Value, index: &Value) -> Result<Value, ValueError> {
     match value {
         Value::List(mut items) => {
             let at = to_int(index)?;
             let held = items.len();
             match usize::try_from(at).ok().filter(|at| *at < held) {
                 Some(at) => Ok(items.swap_remove(at)),
-                None => Err(format!("there is no element {at} in a list of {held}")),
+                None => Err(format!("there is no element {at} in a list of {held}").into()),
             }
         }
         Value::Object(entries) => entry(entries, &to_text(index)?),
-        other => Err(format!("cannot take an element of {}", other.describe())),
+        other => Err(format!("cannot take an element of {}", other.describe()).into()),
     }
 }
 
-fn entry(mut entries: BTreeMap<String, Value>, key: &str) -> Result<Value, String> {
-    entries.remove(key).ok_or_else(|| format!("this object has no \"{key}\""))
+fn entry(mut entries: BTreeMap<String, Value>, key: &str) -> Result<Value, ValueError> {
+    entries.remove(key).ok_or_else(|| format!("this object has no \"{key}\"").into())
 }

@@ -5,7 +5,7 @@
 
 mod access;
 mod convert;
-
+mod error;
 mod function;
 mod operator;
 mod set;
@@ -18,6 +18,7 @@ use crate::diagnostic::{Fault, Source, Span};
 use crate::hcl::{Expr, ExprKind, Key, NESTING_MAX};
 
 pub(crate) use convert::{to_bool, to_int, to_number, to_text};
+pub(crate) use error::ValueError;
 pub(crate) use set::set;
 pub(crate) use value::Value;
 

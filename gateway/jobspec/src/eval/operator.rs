@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use super::convert::{to_bool, to_f64, to_number, to_text};
-use super::{Evaluator, Value};
+use super::{Evaluator, Value, ValueError};
 use crate::diagnostic::{Fault, Span};
 use crate::hcl::{Expr, For, Operator};
 
@@ -145,10 +145,10 @@ fn float(value: &Value) -> f64 {
     to_f64(value).unwrap_or(f64::NAN)
 }
 
-fn arithmetic(operator: Operator, left: &Value, right: &Value) -> Result<Value, String> {
+fn arithmetic(operator: Operator, left: &Value, right: &Value) -> Result<Value, ValueError> {
     let divides = matches!(operator, Operator::Divide | Operator::Modulo);
     if divides && float(right) == 0.0 {
-        return Err("cannot divide by zero".to_string());
+        return Err("cannot divide by zero".into());
     }
     if let (Value::Int(a), Value::Int(b)) = (left, right) {
         let exact = match operator {
@@ -170,7 +170,7 @@ fn arithmetic(operator: Operator, left: &Value, right: &Value) -> Result<Value, 
         Operator::Divide => a / b,
         _ => a % b,
     };
-    Value::from_f64(rounded(number)).ok_or_else(|| "the result is too large".to_string())
+    Value::from_f64(rounded(number)).ok_or_else(|| "the result is too large".into())
 }
 
 /// The language computes with more digits than a float has: `0.1 + 0.2` is `0.3` there. So the last bits, which only

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use super::convert::to_text;
+use super::error::ValueError;
 use super::value::Value;
 
 /// Most elements of a set; removing repetitions compares each with each.
@@ -12,9 +13,9 @@ const SET_MAX: usize = 4096;
 ///
 /// # Errors
 /// When there are too many to compare.
-pub(crate) fn set(items: Vec<Value>) -> Result<Vec<Value>, String> {
+pub(crate) fn set(items: Vec<Value>) -> Result<Vec<Value>, ValueError> {
     if items.len() > SET_MAX {
-        return Err(format!("a set of more than {SET_MAX} elements"));
+        return Err(format!("a set of more than {SET_MAX} elements").into());
     }
     let mut kept: Vec<Value> = Vec::new();
     for item in of_one_type(items) {

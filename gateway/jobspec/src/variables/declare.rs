@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::types::Type;
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Fault, Source, Span};
-use crate::eval::{Evaluator, Files, Value, to_bool, to_text};
+use crate::eval::{Evaluator, Files, Value, ValueError, to_bool, to_text};
 use crate::hcl::{Attribute, Block, Body, Expr, Label};
 
 /// A rule a variable's value must keep.
@@ -21,7 +21,7 @@ pub(super) struct Declaration {
 
 impl Declaration {
     /// Sets the value, in the declared type.
-    pub fn assign(&mut self, value: Value) -> Result<(), String> {
+    pub fn assign(&mut self, value: Value) -> Result<(), ValueError> {
         let kind = self.kind.as_ref().unwrap_or(&Type::Any);
         self.value = Some(kind.convert(value)?);
         Ok(())

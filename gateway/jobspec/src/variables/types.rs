@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use crate::diagnostic::{Fault, nearest};
-use crate::eval::{Value, set, to_bool, to_number, to_text};
+use crate::eval::{Value, ValueError, set, to_bool, to_number, to_text};
 use crate::hcl::{Expr, ExprKind, Key};
 
 /// The type of a variable.
@@ -81,7 +81,7 @@ impl Type {
     }
 
     /// The value in this type; `null` belongs to every type.
-    pub fn convert(&self, value: Value) -> Result<Value, String> {
+    pub fn convert(&self, value: Value) -> Result<Value, ValueError> {
         if value == Value::Null {
             return Ok(value);
         }
@@ -107,51 +107,51 @@ fn unknown(expr: &Expr, name: &str) -> Fault {
     }
 }
 
-fn items(value: Value) -> Result<Vec<Value>, String> {
+fn items(value: Value) -> Result<Vec<Value>, ValueError> {
     match value {
         Value::List(items) => Ok(items),
-        other => Err(format!("expected a list, found {}", other.describe())),
+        other => Err(format!("expected a list, found {}", other.describe()).into()),
     }
 }
 
-fn fields(value: Value) -> Result<BTreeMap<String, Value>, String> {
+fn fields(value: Value) -> Result<BTreeMap<String, Value>, ValueError> {
     match value {
         Value::Object(entries) => Ok(entries),
-        other => Err(format!("expected an object, found {}", other.describe())),
+        other => Err(format!("expected an object, found {}", other.describe()).into()),
     }
 }
 
-fn convert_list(value: Value, inner: &Type) -> Result<Vec<Value>, String> {
+fn convert_list(value: Value, inner: &Type) -> Result<Vec<Value>, ValueError> {
     let converted = items(value)?
         .into_iter()
         .enumerate()
-        .map(|(at, item)| inner.convert(item).map_err(|why| format!("element {at}: {why}")));
+        .map(|(at, item)| inner.convert(item).map_err(|why| why.within(format!("element {at}"))));
     converted.collect()
 }
 
-fn convert_map(value: Value, inner: &Type) -> Result<Value, String> {
+fn convert_map(value: Value, inner: &Type) -> Result<Value, ValueError> {
     let converted = fields(value)?.into_iter().map(|(key, item)| {
-        let item = inner.convert(item).map_err(|why| format!("\"{key}\": {why}"))?;
+        let item = inner.convert(item).map_err(|why| why.within(format!("\"{key}\"")))?;
         Ok((key, item))
     });
-    converted.collect::<Result<_, String>>().map(Value::Object)
+    converted.collect::<Result<_, ValueError>>().map(Value::Object)
 }
 
-fn convert_tuple(value: Value, types: &[Type]) -> Result<Value, String> {
+fn convert_tuple(value: Value, types: &[Type]) -> Result<Value, ValueError> {
     let items = items(value)?;
     if items.len() != types.len() {
-        return Err(format!("expected {} elements, found {}", types.len(), items.len()));
+        return Err(format!("expected {} elements, found {}", types.len(), items.len()).into());
     }
     let converted = items.into_iter().zip(types).map(|(item, inner)| inner.convert(item));
     converted.collect::<Result<_, _>>().map(Value::List)
 }
 
-fn convert_object(value: Value, types: &BTreeMap<String, Type>) -> Result<Value, String> {
+fn convert_object(value: Value, types: &BTreeMap<String, Type>) -> Result<Value, ValueError> {
     let mut given = fields(value)?;
     let mut object = BTreeMap::new();
     for (name, inner) in types {
         let value = given.remove(name).ok_or_else(|| format!("\"{name}\" is missing"))?;
-        object.insert(name.clone(), inner.convert(value).map_err(|why| format!("\"{name}\": {why}"))?);
+        object.insert(name.clone(), inner.convert(value).map_err(|why| why.within(format!("\"{name}\"")))?);
     }
     Ok(Value::Object(object))
 }

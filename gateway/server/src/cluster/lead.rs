@@ -88,8 +88,8 @@ impl Inner {
             return rules;
         }
         let first = self.settings.autopilot.clone();
-        if let Err(why) = self.rules.begin_autopilot(first.clone()).await {
-            tracing::warn!(why, "the autopilot's configuration is not written down yet");
+        if let Err(error) = self.rules.begin_autopilot(first.clone()).await {
+            tracing::warn!(%error, "the autopilot's configuration is not written down yet");
         }
         first
     }

@@ -15,7 +15,7 @@ use super::order::{Done, Order};
 use super::roster::Known;
 use super::{Cluster, ConsensusError, Inner, Status};
 use crate::autopilot::{Peer, ServerHealth};
-use crate::gossip::{Member, Sighting, Standing};
+use crate::gossip::{GossipError, Member, Sighting, Standing};
 
 /// Addresses that one call may join.
 const JOINS_MAX: usize = 64;
@@ -68,7 +68,11 @@ impl ClusterLink for Cluster {
                 let why = "this server does not gossip: remove the peer from raft instead";
                 return Err(ClusterError::Invalid(why.to_string()));
             };
-            gossip.force_leave(&name, prune).await.map(|_| ()).map_err(ClusterError::Invalid)
+            match gossip.force_leave(&name, prune).await {
+                Ok(_) => Ok(()),
+                Err(error @ GossipError::Alive(_)) => Err(ClusterError::Invalid(error.to_string())),
+                Err(error) => Err(ClusterError::Failed(error.to_string())),
+            }
         }
         .boxed()
     }

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Term, Uuid};
+use control::SubmitError;
 use futures_util::future::BoxFuture;
 use http_gateway::ClusterError;
 use model::Autopilot;
@@ -130,7 +131,7 @@ pub trait Rules: Send + Sync + 'static {
     fn autopilot(&self) -> Option<Autopilot>;
 
     /// Sets it if none is set. Only the leader asks; it asks again if this fails.
-    fn begin_autopilot(&self, rules: Autopilot) -> BoxFuture<'_, Result<(), String>>;
+    fn begin_autopilot(&self, rules: Autopilot) -> BoxFuture<'_, Result<(), SubmitError>>;
 }
 
 /// How often things are looked at. Shorter reacts sooner.

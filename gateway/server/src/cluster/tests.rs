@@ -130,7 +130,7 @@ impl Rules for World {
         self.rules.lock().clone()
     }
 
-    fn begin_autopilot(&self, rules: Autopilot) -> BoxFuture<'_, Result<(), String>> {
+    fn begin_autopilot(&self, rules: Autopilot) -> BoxFuture<'_, Result<(), SubmitError>> {
         *self.rules.lock() = Some(rules);
         async { Ok(()) }.boxed()
     }

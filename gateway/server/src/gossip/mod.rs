@@ -46,10 +46,12 @@ pub struct Settings {
     pub seed: u64,
 }
 
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GossipError {
     #[error("this server's {field} is empty or longer than {TEXT_MAX} bytes: others cannot be told of it")]
     Text { field: &'static str },
+    #[error("server \"{0}\" is alive: only a server that failed can be made to leave")]
+    Alive(String),
     #[error("gossip has ended")]
     Ended,
 }
@@ -63,6 +65,8 @@ pub enum JoinError {
     Refused(SocketAddr, String),
     #[error("this server itself listens at {0}")]
     Ourselves(SocketAddr),
+    #[error("server \"{0}\" is alive: only a server that failed can be made to leave")]
+    Alive(String),
     #[error("gossip has ended")]
     Ended,
 }
@@ -157,12 +161,12 @@ impl Gossip {
     /// that name.
     ///
     /// # Errors
-    /// The sentence for the operator, if the server lives.
-    pub async fn force_leave(&self, name: &str, prune: bool) -> Result<bool, String> {
+    /// [`GossipError::Alive`] or [`GossipError::Ended`].
+    pub async fn force_leave(&self, name: &str, prune: bool) -> Result<bool, GossipError> {
         let (answer, answered) = oneshot::channel();
         let ask = Ask::ForceLeave { name: name.to_string(), prune, answer };
-        self.ask(ask).await.map_err(|error| error.to_string())?;
-        answered.await.unwrap_or_else(|_| Err(GossipError::Ended.to_string()))
+        self.ask(ask).await?;
+        answered.await.unwrap_or(Err(GossipError::Ended))
     }
 
     /// Says goodbye, gives it time to spread, and ends. Called a second time it returns at once.

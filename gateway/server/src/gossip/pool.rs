@@ -12,6 +12,7 @@ use base::{Rng, Uuid};
 use foca::{Foca, Timer};
 use parking_lot::Mutex;
 
+use super::GossipError;
 use super::greeting::{Hello, Refused};
 use super::member::{Codec, Identity, Member, Parting};
 use super::notice::{Counts, Notice, Notices};
@@ -282,15 +283,12 @@ impl Pool {
     /// Has a failed server count as one that left. False if no server has that name.
     ///
     /// # Errors
-    /// The sentence for the operator, if the server lives.
-    pub fn force_leave(&mut self, name: &str, prune: bool) -> Result<bool, String> {
+    /// [`GossipError::Alive`].
+    pub fn force_leave(&mut self, name: &str, prune: bool) -> Result<bool, GossipError> {
         let named = |seen: &&Sighting| seen.member.name == name || seen.member.full_name() == name;
         let found: Vec<Sighting> = self.sightings().filter(named).cloned().collect();
         if let Some(live) = found.iter().find(|seen| seen.standing.is_live()) {
-            let name = live.member.full_name();
-            return Err(format!(
-                "server \"{name}\" is alive: only a server that failed can be made to leave"
-            ));
+            return Err(GossipError::Alive(live.member.full_name()));
         }
         for seen in &found {
             let parting = if prune { Parting::Pruned } else { Parting::Leaving };

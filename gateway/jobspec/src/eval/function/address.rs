@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use crate::eval::Value;
 use crate::eval::convert::{to_int, to_text};
+use crate::eval::{Value, ValueError};
 
 /// A range: its first address as a number, the bits that all its addresses share, and the bits of an address.
 #[derive(Clone, Copy)]
@@ -14,7 +14,7 @@ struct Range {
 }
 
 impl Range {
-    fn read(text: &str) -> Result<Range, String> {
+    fn read(text: &str) -> Result<Range, ValueError> {
         let wrong = || format!("\"{text}\" is not a range of addresses such as 10.0.0.0/8");
         let (address, fixed) = text.split_once('/').ok_or_else(wrong)?;
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
@@ -28,13 +28,13 @@ impl Range {
     }
 
     /// The range of `fixed + more` bits with this number in it.
-    fn part(self, more: u32, number: u128) -> Result<Range, String> {
+    fn part(self, more: u32, number: u128) -> Result<Range, ValueError> {
         let fixed = self.fixed + more;
         if fixed > self.bits {
-            return Err(format!("{more} more bits do not fit behind /{}", self.fixed));
+            return Err(format!("{more} more bits do not fit behind /{}", self.fixed).into());
         }
         if more < u128::BITS && number >> more != 0 {
-            return Err(format!("{more} bits do not hold the number {number}"));
+            return Err(format!("{more} bits do not hold the number {number}").into());
         }
         let offset = number.checked_shl(self.bits - fixed).unwrap_or(0);
         Ok(Range { first: self.first | offset, fixed, bits: self.bits })
@@ -54,13 +54,13 @@ fn address(number: u128, bits: u32) -> IpAddr {
     if bits == 32 { IpAddr::V4((number as u32).into()) } else { IpAddr::V6(number.into()) }
 }
 
-fn more_bits(value: &Value) -> Result<u32, String> {
+fn more_bits(value: &Value) -> Result<u32, ValueError> {
     let bits = to_int(value)?;
-    u32::try_from(bits).ok().filter(|bits| *bits <= 128).ok_or_else(|| format!("{bits} more bits"))
+    u32::try_from(bits).ok().filter(|bits| *bits <= 128).ok_or_else(|| format!("{bits} more bits").into())
 }
 
 /// The address with a number in a range; negative numbers count from the end.
-pub(super) fn cidrhost(a: &[Value]) -> Result<Value, String> {
+pub(super) fn cidrhost(a: &[Value]) -> Result<Value, ValueError> {
     let (range, number) = (Range::read(&to_text(&a[0])?)?, to_int(&a[1])?);
     let free = range.bits - range.fixed;
     let beyond = || format!("{} has no address {number}", range.text());
@@ -70,20 +70,20 @@ pub(super) fn cidrhost(a: &[Value]) -> Result<Value, String> {
         _ => held.checked_sub(number.unsigned_abs().into()).ok_or_else(beyond)?,
     };
     if offset >= held {
-        return Err(beyond());
+        return Err(beyond().into());
     }
     Ok(Value::Text(address(range.first | offset, range.bits).to_string()))
 }
 
-pub(super) fn cidrnetmask(a: &[Value]) -> Result<Value, String> {
+pub(super) fn cidrnetmask(a: &[Value]) -> Result<Value, ValueError> {
     let range = Range::read(&to_text(&a[0])?)?;
     if range.bits != 32 {
-        return Err("only ranges of IPv4 have a netmask".to_string());
+        return Err("only ranges of IPv4 have a netmask".into());
     }
     Ok(Value::Text(address(mask(range.bits, range.fixed), range.bits).to_string()))
 }
 
-pub(super) fn cidrsubnet(a: &[Value]) -> Result<Value, String> {
+pub(super) fn cidrsubnet(a: &[Value]) -> Result<Value, ValueError> {
     let range = Range::read(&to_text(&a[0])?)?;
     let number =
         u128::try_from(to_int(&a[2])?).map_err(|_| "the number of a subnet is not negative".to_string())?;
@@ -91,7 +91,7 @@ pub(super) fn cidrsubnet(a: &[Value]) -> Result<Value, String> {
 }
 
 /// Ranges that follow on each other, each with so many bits more than the whole.
-pub(super) fn cidrsubnets(a: &[Value]) -> Result<Value, String> {
+pub(super) fn cidrsubnets(a: &[Value]) -> Result<Value, ValueError> {
     let whole = Range::read(&to_text(&a[0])?)?;
     let last = whole.first | !mask(whole.bits, whole.fixed) & mask(whole.bits, whole.bits);
     let mut next = Some(whole.first);
@@ -99,7 +99,9 @@ pub(super) fn cidrsubnets(a: &[Value]) -> Result<Value, String> {
     for more in &a[1..] {
         let fixed = whole.fixed + more_bits(more)?;
         if fixed > whole.bits || fixed == whole.fixed {
-            return Err(format!("a subnet has 1 to {} bits more than its range", whole.bits - whole.fixed));
+            return Err(
+                format!("a subnet has 1 to {} bits more than its range", whole.bits - whole.fixed).into()
+            );
         }
         let size = 1_u128 << (whole.bits - fixed);
         let full = || format!("{} has no room for a /{fixed} after the others", whole.text());

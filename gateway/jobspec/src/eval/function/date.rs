@@ -4,27 +4,27 @@ use jiff::fmt::temporal::Pieces;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-use crate::eval::Value;
 use crate::eval::convert::to_text;
+use crate::eval::{Value, ValueError};
 
 /// A moment, in the offset that its text names.
-fn moment(text: &str) -> Result<Zoned, String> {
+fn moment(text: &str) -> Result<Zoned, ValueError> {
     let wrong = || format!("\"{text}\" is not an RFC 3339 time such as 2006-01-02T15:04:05Z");
     let instant: Timestamp = text.parse().map_err(|_| wrong())?;
     let offset = Pieces::parse(text).ok().and_then(|pieces| pieces.to_numeric_offset()).ok_or_else(wrong)?;
     Ok(instant.to_zoned(TimeZone::fixed(offset)))
 }
 
-pub(super) fn timeadd(a: &[Value]) -> Result<Value, String> {
+pub(super) fn timeadd(a: &[Value]) -> Result<Value, ValueError> {
     let (time, span) = (moment(&to_text(&a[0])?)?, to_text(&a[1])?);
     let span: base::Duration = span.parse().map_err(|why: base::DurationError| why.to_string())?;
     let moved = time.checked_add(jiff::SignedDuration::from_nanos(span.0));
-    let moved = moved.map_err(|_| "the time is out of range".to_string())?;
+    let moved = moved.map_err(|_| "the time is out of range")?;
     Ok(Value::Text(format!("{}{}", moved.strftime("%Y-%m-%dT%H:%M:%S"), offset(&moved, true, true))))
 }
 
 /// Times in a form given by runs of letters: `YYYY-MM-DD'T'hh:mm`.
-pub(super) fn formatdate(a: &[Value]) -> Result<Value, String> {
+pub(super) fn formatdate(a: &[Value]) -> Result<Value, ValueError> {
     let (form, time) = (to_text(&a[0])?, moment(&to_text(&a[1])?)?);
     let mut text = String::new();
     let mut rest = form.as_str();
@@ -47,7 +47,7 @@ pub(super) fn formatdate(a: &[Value]) -> Result<Value, String> {
 }
 
 /// Text in quotes stands for itself; two quotes in it are one. Gives how long it was.
-fn quoted(rest: &str, text: &mut String) -> Result<usize, String> {
+fn quoted(rest: &str, text: &mut String) -> Result<usize, ValueError> {
     let mut at = 1;
     loop {
         let end = rest[at..].find('\'').ok_or("a quote in the form is never closed")?;
@@ -61,7 +61,7 @@ fn quoted(rest: &str, text: &mut String) -> Result<usize, String> {
     }
 }
 
-fn verb(run: &str, time: &Zoned) -> Result<String, String> {
+fn verb(run: &str, time: &Zoned) -> Result<String, ValueError> {
     let twelve = match time.hour() % 12 {
         0 => 12,
         hour => hour,
@@ -94,7 +94,7 @@ fn verb(run: &str, time: &Zoned) -> Result<String, String> {
         "ZZZ" if time.offset().is_zero() => "UTC".to_string(),
         "ZZZ" => offset(time, false, false),
         "Z" => offset(time, true, true),
-        _ => return Err(format!("\"{run}\" is no part of a date; text goes in single quotes")),
+        _ => return Err(format!("\"{run}\" is no part of a date; text goes in single quotes").into()),
     })
 }
 

@@ -5,27 +5,27 @@ use sha1::Sha1;
 use sha2::digest::Digest;
 use sha2::{Sha256, Sha512};
 
-use crate::eval::Value;
 use crate::eval::convert::to_text;
+use crate::eval::{Value, ValueError};
 
-fn hex<D: Digest>(a: &[Value]) -> Result<Value, String> {
+fn hex<D: Digest>(a: &[Value]) -> Result<Value, ValueError> {
     let bytes = D::digest(to_text(&a[0])?.as_bytes());
     Ok(Value::Text(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
 }
 
-pub(super) fn md5(a: &[Value]) -> Result<Value, String> {
+pub(super) fn md5(a: &[Value]) -> Result<Value, ValueError> {
     hex::<Md5>(a)
 }
 
-pub(super) fn sha1(a: &[Value]) -> Result<Value, String> {
+pub(super) fn sha1(a: &[Value]) -> Result<Value, ValueError> {
     hex::<Sha1>(a)
 }
 
-pub(super) fn sha256(a: &[Value]) -> Result<Value, String> {
+pub(super) fn sha256(a: &[Value]) -> Result<Value, ValueError> {
     hex::<Sha256>(a)
 }
 
-pub(super) fn sha512(a: &[Value]) -> Result<Value, String> {
+pub(super) fn sha512(a: &[Value]) -> Result<Value, ValueError> {
     hex::<Sha512>(a)
 }
 
@@ -42,15 +42,15 @@ const COST_ZERO: usize = 2048;
 ///
 /// # Errors
 /// For costs that are too low to protect anything, or high enough to stop a server.
-pub(super) fn bcrypt_cost(given: Option<&Value>) -> Result<(u32, usize), String> {
+pub(super) fn bcrypt_cost(given: Option<&Value>) -> Result<(u32, usize), ValueError> {
     let cost = given.map_or(Ok(COST), crate::eval::convert::to_int)?;
     if !COSTS.contains(&cost) {
-        return Err(format!("the cost is a number from {} to {}", COSTS.start(), COSTS.end()));
+        return Err(format!("the cost is a number from {} to {}", COSTS.start(), COSTS.end()).into());
     }
     Ok((cost as u32, COST_ZERO << cost))
 }
 
-pub(super) fn bcrypt(password: &str, cost: u32, salt: [u8; 16]) -> Result<Value, String> {
+pub(super) fn bcrypt(password: &str, cost: u32, salt: [u8; 16]) -> Result<Value, ValueError> {
     let parts = bcrypt::non_truncating_hash_with_salt(password, cost, salt);
     let parts = parts.map_err(|why| format!("the password cannot be hashed: {why}"))?;
     // The mark that Go's library writes; the newer ones mean the same.
@@ -65,7 +65,7 @@ const NAMESPACES: [(&str, &str); 4] = [
     ("x500", "6ba7b814-9dad-11d1-80b4-00c04fd430c8"),
 ];
 
-pub(super) fn uuidv5(a: &[Value]) -> Result<Value, String> {
+pub(super) fn uuidv5(a: &[Value]) -> Result<Value, ValueError> {
     let (space, name) = (to_text(&a[0])?, to_text(&a[1])?);
     let known = NAMESPACES.iter().find(|(known, _)| *known == space).map_or(space.as_str(), |(_, id)| id);
     let space: base::Uuid =

@@ -5,7 +5,7 @@ use base::Uuid;
 use super::{digest, encode, glob, text};
 use crate::diagnostic::{Fault, Span};
 use crate::eval::convert::to_text;
-use crate::eval::{Evaluator, Value};
+use crate::eval::{Evaluator, Value, ValueError};
 use crate::hcl::Name;
 
 /// The functions of this module, by name, with the number of their arguments.
@@ -22,21 +22,24 @@ pub(super) const NAMES: [(&str, usize); 8] = [
 
 impl Evaluator<'_> {
     pub(super) fn file(&mut self, name: &Name, arguments: &[Value], span: Span) -> Result<Value, Fault> {
-        let failed = |why: String| Fault::new(span, format!("{}: {why}", name.text));
+        let failed = |why: ValueError| Fault::new(span, why.within(&name.text));
         let wanted = NAMES.iter().find(|(known, _)| *known == name.text).map_or(1, |(_, count)| *count);
         if arguments.len() != wanted {
-            return Err(failed(format!("takes {wanted} arguments, found {}", arguments.len())));
+            return Err(failed(format!("takes {wanted} arguments, found {}", arguments.len()).into()));
         }
         if !self.files.allowed() {
-            return Err(failed("filesystem function disabled".to_string()));
+            return Err(failed("filesystem function disabled".into()));
         }
         let path = to_text(&arguments[0]).map_err(failed)?;
         let result = match name.text.as_str() {
-            "abspath" => self.files.absolute(&path).map(Value::Text),
+            "abspath" => self.files.absolute(&path).map(Value::Text).map_err(ValueError::new),
             "basename" => text::basename(arguments),
             "dirname" => text::dirname(arguments),
             "fileexists" => Ok(Value::Bool(self.files.read(&path).is_ok())),
-            "filebase64" => self.files.read(&path).map(|content| Value::Text(encode::base64(&content))),
+            "filebase64" => {
+                let content = self.files.read(&path).map_err(ValueError::new);
+                content.map(|content| Value::Text(encode::base64(&content)))
+            }
             "fileset" => self.file_set(&path, &arguments[1]),
             "pathexpand" => self.expanded(path).map(Value::Text),
             _ => return self.content(&path, span),
@@ -53,7 +56,7 @@ impl Evaluator<'_> {
         self.made(Value::Text(text), span)
     }
 
-    fn file_set(&self, folder: &str, pattern: &Value) -> Result<Value, String> {
+    fn file_set(&self, folder: &str, pattern: &Value) -> Result<Value, ValueError> {
         let patterns = glob::alternatives(&to_text(pattern)?)?;
         let mut paths = self.files.list(folder)?;
         paths.retain(|path| patterns.iter().any(|pattern| glob::fits(pattern, path)));
@@ -62,7 +65,7 @@ impl Evaluator<'_> {
     }
 
     /// `~` alone or as the first part of a path is the user's own directory.
-    fn expanded(&self, path: String) -> Result<String, String> {
+    fn expanded(&self, path: String) -> Result<String, ValueError> {
         match path.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => {
                 Ok(format!("{}{rest}", self.files.home().ok_or("there is no home directory")?))
@@ -76,9 +79,9 @@ impl Evaluator<'_> {
     }
 
     pub(super) fn bcrypt(&mut self, arguments: &[Value], span: Span) -> Result<Value, Fault> {
-        let failed = |why: String| Fault::new(span, format!("bcrypt: {why}"));
+        let failed = |why: ValueError| Fault::new(span, why.within("bcrypt"));
         if !(1..=2).contains(&arguments.len()) {
-            return Err(failed(format!("takes 1 to 2 arguments, found {}", arguments.len())));
+            return Err(failed(format!("takes 1 to 2 arguments, found {}", arguments.len()).into()));
         }
         let password = to_text(&arguments[0]).map_err(failed)?;
         let (cost, weight) = digest::bcrypt_cost(arguments.get(1)).map_err(failed)?;

@@ -1,7 +1,7 @@
 //! `format` and `formatlist`: the verbs of the language for text, numbers and any value.
 
 use crate::eval::convert::{to_bool, to_f64, to_number, to_text};
-use crate::eval::{RESULT_MAX, Value};
+use crate::eval::{RESULT_MAX, Value, ValueError};
 
 /// Widest field and longest fraction: a small template must not make large text.
 const WIDTH_MAX: usize = 1024;
@@ -19,12 +19,12 @@ struct Spec {
     precision: Option<usize>,
 }
 
-pub(super) fn format(a: &[Value]) -> Result<Value, String> {
+pub(super) fn format(a: &[Value]) -> Result<Value, ValueError> {
     render(&to_text(&a[0])?, &a[1..]).map(Value::Text)
 }
 
 /// `format` once for every element of the lists among the arguments.
-pub(super) fn formatlist(a: &[Value]) -> Result<Value, String> {
+pub(super) fn formatlist(a: &[Value]) -> Result<Value, ValueError> {
     let lengths = a[1..].iter().filter_map(|value| match value {
         Value::List(items) => Some(items.len()),
         _ => None,
@@ -32,7 +32,7 @@ pub(super) fn formatlist(a: &[Value]) -> Result<Value, String> {
     let lengths: Vec<usize> = lengths.collect();
     let rows = lengths.first().copied().unwrap_or(1);
     if lengths.iter().any(|length| *length != rows) {
-        return Err("the lists differ in length".to_string());
+        return Err("the lists differ in length".into());
     }
     let template = to_text(&a[0])?;
     let mut total = 0;
@@ -45,14 +45,14 @@ pub(super) fn formatlist(a: &[Value]) -> Result<Value, String> {
         let line = render(&template, &of_row.collect::<Vec<_>>())?;
         total += line.len();
         if total > RESULT_MAX {
-            return Err(format!("the result grows beyond {RESULT_MAX} bytes"));
+            return Err(format!("the result grows beyond {RESULT_MAX} bytes").into());
         }
         lines.push(Value::Text(line));
     }
     Ok(Value::List(lines))
 }
 
-fn render(template: &str, arguments: &[Value]) -> Result<String, String> {
+fn render(template: &str, arguments: &[Value]) -> Result<String, ValueError> {
     let mut out = String::new();
     let mut rest = template;
     let mut next = 0;
@@ -71,17 +71,17 @@ fn render(template: &str, arguments: &[Value]) -> Result<String, String> {
         let argument = arguments.get(position).ok_or_else(|| format!("there is no argument for %{verb}"))?;
         out.push_str(&field(&spec, verb, argument)?);
         if out.len() > RESULT_MAX {
-            return Err(format!("the result grows beyond {RESULT_MAX} bytes"));
+            return Err(format!("the result grows beyond {RESULT_MAX} bytes").into());
         }
     }
     out.push_str(rest);
     if used < arguments.len() {
-        return Err(format!("{} arguments, but the text uses {used}", arguments.len()));
+        return Err(format!("{} arguments, but the text uses {used}", arguments.len()).into());
     }
     Ok(out)
 }
 
-fn spec(text: &str) -> Result<(Spec, char, &str), String> {
+fn spec(text: &str) -> Result<(Spec, char, &str), ValueError> {
     let mut spec = Spec::default();
     let mut rest = text;
     loop {
@@ -110,14 +110,14 @@ fn spec(text: &str) -> Result<(Spec, char, &str), String> {
     Ok((spec, verb, &rest[verb.len_utf8()..]))
 }
 
-fn digits(text: &str) -> Result<(usize, &str), String> {
+fn digits(text: &str) -> Result<(usize, &str), ValueError> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, rest) = text.split_at(end);
     let number = if number.is_empty() { Some(0) } else { number.parse().ok().filter(|n| *n <= WIDTH_MAX) };
     Ok((number.ok_or_else(|| format!("a width beyond {WIDTH_MAX}"))?, rest))
 }
 
-fn field(spec: &Spec, verb: char, value: &Value) -> Result<String, String> {
+fn field(spec: &Spec, verb: char, value: &Value) -> Result<String, ValueError> {
     let text = match verb {
         's' => cut(spec, to_text(value)?),
         'q' => Value::Text(cut(spec, to_text(value)?)).into_json().to_string(),
@@ -141,7 +141,7 @@ fn field(spec: &Spec, verb: char, value: &Value) -> Result<String, String> {
             .to_uppercase(),
         'g' => signed(spec, to_f64(value)?, |number| Ok(shorter(number, spec.precision)))?,
         'G' => signed(spec, to_f64(value)?, |number| Ok(shorter(number, spec.precision)))?.to_uppercase(),
-        other => return Err(format!("there is no %{other}")),
+        other => return Err(format!("there is no %{other}").into()),
     };
     let numeric = "dboxXfFeEgG".contains(verb);
     Ok(padded(spec, text, numeric))
@@ -154,7 +154,7 @@ fn cut(spec: &Spec, text: String) -> String {
     }
 }
 
-fn hex(spec: &Spec, value: &Value) -> Result<String, String> {
+fn hex(spec: &Spec, value: &Value) -> Result<String, ValueError> {
     match value {
         Value::Text(text) => Ok(text.bytes().map(|byte| format!("{byte:02x}")).collect()),
         _ => signed(spec, to_f64(value)?, |_| {
@@ -168,12 +168,12 @@ fn mark<'m>(spec: &Spec, mark: &'m str) -> &'m str {
 }
 
 /// The whole part of a number, without its sign.
-fn magnitude(value: &Value) -> Result<u128, String> {
+fn magnitude(value: &Value) -> Result<u128, ValueError> {
     match to_number(value)? {
         Value::Int(whole) => Ok(whole.unsigned_abs()),
         other => {
             let number = to_f64(&other)?.trunc().abs();
-            if number < 3e38 { Ok(number as u128) } else { Err("the number is too large".to_string()) }
+            if number < 3e38 { Ok(number as u128) } else { Err("the number is too large".into()) }
         }
     }
 }
@@ -203,8 +203,8 @@ fn shorter(number: f64, precision: Option<usize>) -> String {
 fn signed(
     spec: &Spec,
     number: f64,
-    magnitude: impl Fn(f64) -> Result<String, String>,
-) -> Result<String, String> {
+    magnitude: impl Fn(f64) -> Result<String, ValueError>,
+) -> Result<String, ValueError> {
     let sign = match number < 0.0 {
         true => "-",
         false if spec.plus => "+",

@@ -1,5 +1,7 @@
 //! Patterns of paths for `fileset`.
 
+use crate::eval::ValueError;
+
 /// Most alternatives that the braces of a pattern make.
 const ALTERNATIVES_MAX: usize = 256;
 
@@ -7,7 +9,7 @@ const ALTERNATIVES_MAX: usize = 256;
 ///
 /// # Errors
 /// When a brace is never closed, or there are too many alternatives.
-pub(super) fn alternatives(pattern: &str) -> Result<Vec<String>, String> {
+pub(super) fn alternatives(pattern: &str) -> Result<Vec<String>, ValueError> {
     let mut open = vec![pattern.to_string()];
     let mut flat = Vec::new();
     while let Some(pattern) = open.pop() {
@@ -19,7 +21,7 @@ pub(super) fn alternatives(pattern: &str) -> Result<Vec<String>, String> {
         let rest = &pattern[start + 1 + end..];
         open.extend(choices.iter().map(|choice| format!("{}{choice}{rest}", &pattern[..start])));
         if open.len() + flat.len() > ALTERNATIVES_MAX {
-            return Err(format!("the pattern has more than {ALTERNATIVES_MAX} alternatives"));
+            return Err(format!("the pattern has more than {ALTERNATIVES_MAX} alternatives").into());
         }
     }
     Ok(flat)

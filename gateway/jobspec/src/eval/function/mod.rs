@@ -14,7 +14,7 @@ mod table;
 mod text;
 mod yaml;
 
-use super::{Evaluator, Value};
+use super::{Evaluator, Value, ValueError};
 use crate::diagnostic::{Fault, Span};
 use crate::hcl::{Expr, Name};
 use crate::variables::Type;
@@ -24,7 +24,7 @@ struct Function {
     name: &'static str,
     least: usize,
     most: usize,
-    run: fn(&[Value]) -> Result<Value, String>,
+    run: fn(&[Value]) -> Result<Value, ValueError>,
 }
 
 /// For functions that take any number of arguments.
@@ -34,7 +34,7 @@ const fn function(
     name: &'static str,
     least: usize,
     most: usize,
-    run: fn(&[Value]) -> Result<Value, String>,
+    run: fn(&[Value]) -> Result<Value, ValueError>,
 ) -> Function {
     Function { name, least, most, run }
 }
@@ -146,8 +146,7 @@ impl Evaluator<'_> {
             return Err(unknown(name));
         };
         check_count(function, arguments.len()).map_err(|why| Fault::new(span, why))?;
-        let result =
-            (function.run)(&arguments).map_err(|why| Fault::new(span, format!("{}: {why}", name.text)))?;
+        let result = (function.run)(&arguments).map_err(|why| Fault::new(span, why.within(&name.text)))?;
         self.made(result, span)
     }
 
@@ -185,7 +184,7 @@ impl Evaluator<'_> {
         };
         let kind = Type::read(kind)?;
         let converted = kind.convert(self.value(value)?);
-        converted.map_err(|why| Fault::new(span, format!("convert: {why}")))
+        converted.map_err(|why| Fault::new(span, why.within("convert")))
     }
 }
 
@@ -195,7 +194,7 @@ fn unknown(name: &Name) -> Fault {
     Fault::new(name.span, format!("there is no function \"{}\"", name.text)).suggest(&name.text, known)
 }
 
-fn check_count(function: &Function, given: usize) -> Result<(), String> {
+fn check_count(function: &Function, given: usize) -> Result<(), ValueError> {
     if (function.least..=function.most).contains(&given) {
         return Ok(());
     }
@@ -204,5 +203,5 @@ fn check_count(function: &Function, given: usize) -> Result<(), String> {
         (least, ANY) => format!("at least {least}"),
         (least, most) => format!("{least} to {most}"),
     };
-    Err(format!("{} takes {wanted} arguments, found {given}", function.name))
+    Err(format!("{} takes {wanted} arguments, found {given}", function.name).into())
 }

@@ -7,8 +7,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use num_bigint::BigUint;
 
-use crate::eval::Value;
 use crate::eval::convert::to_text;
+use crate::eval::{Value, ValueError};
 
 /// Longest modulus, in bytes: the work grows with its cube.
 const MODULUS_MAX: usize = 512;
@@ -16,7 +16,7 @@ const MODULUS_MAX: usize = 512;
 /// Fewest bytes of padding that the standard knows.
 const PADDING_MIN: usize = 8;
 
-pub(super) fn rsadecrypt(a: &[Value]) -> Result<Value, String> {
+pub(super) fn rsadecrypt(a: &[Value]) -> Result<Value, ValueError> {
     let secret = STANDARD.decode(to_text(&a[0])?).map_err(|why| format!("not base64: {why}"))?;
     let key = to_text(&a[1])?;
     let (modulus, exponent) =
@@ -24,13 +24,13 @@ pub(super) fn rsadecrypt(a: &[Value]) -> Result<Value, String> {
     let size = (modulus.bits() as usize).div_ceil(8);
     let number = BigUint::from_bytes_be(&secret);
     if size > MODULUS_MAX || secret.len() > size || number >= modulus {
-        return Err(format!("the text does not fit a key of at most {} bits", MODULUS_MAX * 8));
+        return Err(format!("the text does not fit a key of at most {} bits", MODULUS_MAX * 8).into());
     }
     let plain = number.modpow(&exponent, &modulus).to_bytes_be();
     let text = unpadded(&plain, size).ok_or("the text was not encrypted for this key")?;
     String::from_utf8(text.to_vec())
         .map(Value::Text)
-        .map_err(|_| "what was encrypted is not UTF-8 text".to_string())
+        .map_err(|_| "what was encrypted is not UTF-8 text".into())
 }
 
 /// `00 02`, padding without zeroes, `00`, the message. The number has lost its leading zero.

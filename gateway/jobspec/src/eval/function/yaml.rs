@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, HashMap};
 use saphyr_parser::{Event, Parser, ScalarStyle, StrInput};
 
 use crate::eval::convert::to_text;
-use crate::eval::{RESULT_MAX, VALUE_DEPTH_MAX, Value};
+use crate::eval::{RESULT_MAX, VALUE_DEPTH_MAX, Value, ValueError};
 
-pub(super) fn yamldecode(a: &[Value]) -> Result<Value, String> {
+pub(super) fn yamldecode(a: &[Value]) -> Result<Value, ValueError> {
     let text = to_text(&a[0])?;
     let parser = Parser::new_from_str(&text);
     let mut reader = Reader { parser, anchors: HashMap::new(), made: 0 };
     let document = reader.document()?;
     match reader.next()? {
         Event::StreamEnd => Ok(document),
-        _ => Err("more than one document".to_string()),
+        _ => Err("more than one document".into()),
     }
 }
 
@@ -26,15 +26,15 @@ struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    fn next(&mut self) -> Result<Event<'t>, String> {
+    fn next(&mut self) -> Result<Event<'t>, ValueError> {
         match self.parser.next_event() {
             Some(Ok((event, _))) => Ok(event),
-            Some(Err(why)) => Err(format!("not YAML: {why}")),
+            Some(Err(why)) => Err(format!("not YAML: {why}").into()),
             None => Ok(Event::StreamEnd),
         }
     }
 
-    fn document(&mut self) -> Result<Value, String> {
+    fn document(&mut self) -> Result<Value, ValueError> {
         loop {
             match self.next()? {
                 Event::StreamStart | Event::DocumentStart(_) | Event::Nothing => {}
@@ -43,16 +43,16 @@ impl<'t> Reader<'t> {
                     let value = self.node(first, 0)?;
                     return match self.next()? {
                         Event::DocumentEnd => Ok(value),
-                        _ => Err("not YAML: a second value".to_string()),
+                        _ => Err("not YAML: a second value".into()),
                     };
                 }
             }
         }
     }
 
-    fn node(&mut self, event: Event<'t>, depth: usize) -> Result<Value, String> {
+    fn node(&mut self, event: Event<'t>, depth: usize) -> Result<Value, ValueError> {
         if depth > VALUE_DEPTH_MAX {
-            return Err(format!("nested more than {VALUE_DEPTH_MAX} levels deep"));
+            return Err(format!("nested more than {VALUE_DEPTH_MAX} levels deep").into());
         }
         let (anchor, value) = match event {
             Event::Scalar(text, style, anchor, tag) => {
@@ -65,11 +65,11 @@ impl<'t> Reader<'t> {
                 let value = self.anchors.get(&anchor).cloned();
                 (0, value.ok_or("an alias of what is not complete")?)
             }
-            _ => return Err("not YAML: a value is missing".to_string()),
+            _ => return Err("not YAML: a value is missing".into()),
         };
         self.made += value.weigh(VALUE_DEPTH_MAX).ok_or("nested too deep")?;
         if self.made > RESULT_MAX {
-            return Err(format!("the result grows beyond {RESULT_MAX} bytes"));
+            return Err(format!("the result grows beyond {RESULT_MAX} bytes").into());
         }
         if anchor != 0 {
             self.anchors.insert(anchor, value.clone());
@@ -77,7 +77,7 @@ impl<'t> Reader<'t> {
         Ok(value)
     }
 
-    fn list(&mut self, depth: usize) -> Result<Value, String> {
+    fn list(&mut self, depth: usize) -> Result<Value, ValueError> {
         let mut items = Vec::new();
         loop {
             match self.next()? {
@@ -87,7 +87,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn object(&mut self, depth: usize) -> Result<Value, String> {
+    fn object(&mut self, depth: usize) -> Result<Value, ValueError> {
         let mut entries = BTreeMap::new();
         let mut merged = Vec::new();
         loop {
@@ -95,13 +95,13 @@ impl<'t> Reader<'t> {
                 Event::MappingEnd => break,
                 event => self.node(event, depth + 1)?,
             };
-            let key = to_text(&key).map_err(|why| format!("a key of an object: {why}"))?;
+            let key = to_text(&key).map_err(|why| why.within("a key of an object"))?;
             let event = self.next()?;
             let value = self.node(event, depth + 1)?;
             if key == "<<" {
                 merged.push(value);
             } else if entries.insert(key.clone(), value).is_some() {
-                return Err(format!("the key \"{key}\" stands twice"));
+                return Err(format!("the key \"{key}\" stands twice").into());
             }
         }
         for value in merged {
@@ -112,7 +112,7 @@ impl<'t> Reader<'t> {
 }
 
 /// `<<: *other`: the entries of another object, where there are none of that name.
-fn merge(entries: &mut BTreeMap<String, Value>, from: Value) -> Result<(), String> {
+fn merge(entries: &mut BTreeMap<String, Value>, from: Value) -> Result<(), ValueError> {
     match from {
         Value::Object(other) => {
             for (key, value) in other {
@@ -121,12 +121,12 @@ fn merge(entries: &mut BTreeMap<String, Value>, from: Value) -> Result<(), Strin
             Ok(())
         }
         Value::List(others) => others.into_iter().try_for_each(|other| merge(entries, other)),
-        _ => Err("<< takes an object or a list of objects".to_string()),
+        _ => Err("<< takes an object or a list of objects".into()),
     }
 }
 
-fn scalar(text: &str, style: ScalarStyle, tag: Option<&str>) -> Result<Value, String> {
-    let wrong = |kind: &str| format!("{text:?} is not {kind}");
+fn scalar(text: &str, style: ScalarStyle, tag: Option<&str>) -> Result<Value, ValueError> {
+    let wrong = |kind: &str| ValueError::new(format!("{text:?} is not {kind}"));
     match tag {
         Some("str" | "binary" | "timestamp" | "!") => return Ok(Value::Text(text.to_string())),
         Some("int" | "float") => return number(text).ok_or_else(|| wrong("a number")),
@@ -164,7 +164,7 @@ fn number(text: &str) -> Option<Value> {
     if numeric { Value::number(text.strip_prefix('+').unwrap_or(text)) } else { None }
 }
 
-pub(super) fn yamlencode(a: &[Value]) -> Result<Value, String> {
+pub(super) fn yamlencode(a: &[Value]) -> Result<Value, ValueError> {
     let mut text = String::new();
     match &a[0] {
         value if is_block(value) => block(value, 0, &mut text)?,
@@ -185,7 +185,7 @@ fn is_block(value: &Value) -> bool {
 }
 
 /// A list or an object, one line for each element; the first continues the line that was begun.
-fn block(value: &Value, indent: usize, text: &mut String) -> Result<(), String> {
+fn block(value: &Value, indent: usize, text: &mut String) -> Result<(), ValueError> {
     let pad = " ".repeat(indent);
     let start = |at: usize, text: &mut String| {
         if at > 0 {
@@ -215,11 +215,15 @@ fn block(value: &Value, indent: usize, text: &mut String) -> Result<(), String> 
         }
         _ => {}
     }
-    if text.len() > RESULT_MAX { Err(format!("the result grows beyond {RESULT_MAX} bytes")) } else { Ok(()) }
+    if text.len() > RESULT_MAX {
+        Err(format!("the result grows beyond {RESULT_MAX} bytes").into())
+    } else {
+        Ok(())
+    }
 }
 
 /// What stands after a key: lists at its own indentation, objects two further in.
-fn entry(value: &Value, indent: usize, text: &mut String) -> Result<(), String> {
+fn entry(value: &Value, indent: usize, text: &mut String) -> Result<(), ValueError> {
     if !is_block(value) {
         text.push(' ');
         inline(value, indent + 2, text);

@@ -46,16 +46,9 @@ const ABSENT: &[(&str, &str)] = &[
 /// Catches the names of the fields that a type reads.
 struct Catch<'a>(&'a mut BTreeSet<String>);
 
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("the names are known now")]
 struct Caught;
-
-impl fmt::Display for Caught {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the names are known now")
-    }
-}
-
-impl std::error::Error for Caught {}
 
 impl de::Error for Caught {
     fn custom<T: fmt::Display>(_: T) -> Self {

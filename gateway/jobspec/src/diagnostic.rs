@@ -142,7 +142,8 @@ impl fmt::Display for Diagnostic {
 pub const DIAGNOSTICS_MAX: usize = 20;
 
 /// What is wrong with a file; never empty, at most [`DIAGNOSTICS_MAX`]. `Display` shows source lines and carets.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", shown(.0))]
 pub struct Diagnostics(pub Vec<Diagnostic>);
 
 impl Diagnostics {
@@ -158,20 +159,13 @@ impl From<Diagnostic> for Diagnostics {
     }
 }
 
-impl fmt::Display for Diagnostics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, problem) in self.0.iter().enumerate() {
-            let gap = if at == 0 { "" } else { "\n\n" };
-            write!(f, "{gap}{problem}")?;
-        }
-        match self.0.len() {
-            DIAGNOSTICS_MAX.. => write!(f, "\n\nno more than {DIAGNOSTICS_MAX} problems are shown"),
-            _ => Ok(()),
-        }
+fn shown(problems: &[Diagnostic]) -> String {
+    let mut shown: Vec<String> = problems.iter().map(Diagnostic::to_string).collect();
+    if problems.len() >= DIAGNOSTICS_MAX {
+        shown.push(format!("no more than {DIAGNOSTICS_MAX} problems are shown"));
     }
+    shown.join("\n\n")
 }
-
-impl std::error::Error for Diagnostics {}
 
 /// Longest name for which a suggestion is looked for; the comparison is quadratic in it.
 const SUGGESTION_NAME_MAX: usize = 64;

@@ -45,7 +45,7 @@ pub struct Schema {
 
 impl Schema {
     /// The types of Nomad's HTTP API: `Job`, `Allocation`, `Node` and the rest.
-    pub fn contract() -> &'static Schema {
+    pub fn nomad() -> &'static Schema {
         static LOADED: LazyLock<Schema> = LazyLock::new(|| {
             let document: Json = serde_json::from_str(CONTRACT).expect("the contract is JSON");
             Schema::read(&document["types"]).expect("the contract names only types it has")
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_contract_loads_and_names_jobs_nodes_and_allocations() {
-        let schema = Schema::contract();
+        let schema = Schema::nomad();
         assert_eq!(schema.field("Job", "Status"), Some(&Type::Text));
         assert_eq!(schema.field("Job", "Meta"), Some(&Type::Map(Box::new(Type::Text))));
         let groups = Type::List(Box::new(Type::Object("TaskGroup".to_string())));

@@ -73,7 +73,7 @@ fn quoted_text_has_the_escapes_of_go_and_backticks_have_none() {
         let filter =
             Filter::parse(&format!("Status == {written}")).unwrap_or_else(|why| panic!("{written}: {why}"));
         let job = json!({"Status": meant});
-        assert_eq!(filter.matches(Schema::contract(), "Job", &job), Ok(true), "{written}");
+        assert_eq!(filter.matches(Schema::nomad(), "Job", &job), Ok(true), "{written}");
     }
 }
 
@@ -93,7 +93,7 @@ fn length_and_depth_are_bounded() {
     // Chains are flat.
     let chain = vec!["Status == a"; 3000].join(" or ");
     let job = json!({"Status": "b"});
-    assert_eq!(Filter::parse(&chain).unwrap().matches(Schema::contract(), "Job", &job), Ok(false));
+    assert_eq!(Filter::parse(&chain).unwrap().matches(Schema::nomad(), "Job", &job), Ok(false));
     let patterns = vec!["Status matches a"; 100].join(" or ");
     assert!(Filter::parse(&patterns).unwrap_err().message.contains("patterns"));
 }
@@ -148,7 +148,7 @@ proptest! {
         let text = words.join(if glue { " " } else { "" });
         let job = json!({"Status": "a", "Meta": {"x": "1"}, "TaskGroups": [{"Name": "g"}]});
         match Filter::parse(&text) {
-            Ok(filter) => drop(filter.matches(Schema::contract(), "Job", &job)),
+            Ok(filter) => drop(filter.matches(Schema::nomad(), "Job", &job)),
             Err(why) => prop_assert!(why.column <= text.chars().count() + 1),
         }
     }

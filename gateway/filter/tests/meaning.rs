@@ -22,7 +22,7 @@ fn job() -> Value {
 
 fn ask(text: &str) -> Result<bool, EvalError> {
     let filter = Filter::parse(text).unwrap_or_else(|why| panic!("{text}: {why}"));
-    filter.matches(Schema::contract(), "Job", &job())
+    filter.matches(Schema::nomad(), "Job", &job())
 }
 
 fn yes(texts: &[&str]) {
@@ -75,7 +75,7 @@ fn values_are_compared_as_what_the_field_holds() {
 fn a_duration_in_text_is_compared_by_its_nanoseconds() {
     let method = json!({"Name": "sso", "MaxTokenTTL": "1m30s"});
     let filter = Filter::parse("MaxTokenTTL == 90000000000").unwrap();
-    assert_eq!(filter.matches(Schema::contract(), "ACLAuthMethod", &method), Ok(true));
+    assert_eq!(filter.matches(Schema::nomad(), "ACLAuthMethod", &method), Ok(true));
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn an_unknown_field_is_a_mistake_and_names_are_case_sensitive() {
     refused("TaskGroups.7.Name == 1", "the list has 2 elements, none at 7");
     refused("TaskGroups.99999999999999999999.Name == 1", "use a number");
     let filter = Filter::parse("A == 1").unwrap();
-    let why = filter.matches(Schema::contract(), "Nobody", &json!({})).unwrap_err();
+    let why = filter.matches(Schema::nomad(), "Nobody", &json!({})).unwrap_err();
     assert_eq!(why, EvalError::UnknownType("Nobody".to_string()));
 }
 
@@ -289,7 +289,7 @@ fn nested_collections_end_when_they_take_too_long() {
     for depth in 0..4 {
         text = format!("any TaskGroups as x{depth} {{ {text} }}");
     }
-    let why = Filter::parse(&text).unwrap().matches(Schema::contract(), "Job", &job).unwrap_err();
+    let why = Filter::parse(&text).unwrap().matches(Schema::nomad(), "Job", &job).unwrap_err();
     assert_eq!(why, EvalError::TooMuchWork);
     assert!(why.to_string().contains(&STEPS_MAX.to_string()));
 }

@@ -12,10 +12,10 @@ use state::State;
 use tokio::time::{Duration, Instant, timeout_at};
 
 use crate::answer::{self, Answer, Meta};
+use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::Page;
 use crate::request::{self, Read};
-use crate::server::Server;
 
 /// Reads that may wait at the same time; one more is answered 429. Each takes a few kilobytes and, for every
 /// committed batch, one look at an index.
@@ -27,7 +27,7 @@ pub const RENDERS_MAX: usize = 4;
 /// A wait is up to this part longer than asked for, so that clients who began together do not return together.
 const JITTER: u32 = 16;
 
-impl Server {
+impl AppState {
     /// Answers with one object.
     ///
     /// `index` tells how new the object is: its own last change, or that of its table while it does not exist.

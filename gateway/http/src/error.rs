@@ -9,8 +9,8 @@ use model::{AllocId, Rejection};
 use tokio::task::JoinError;
 use wire::{RemoteError, RemoteErrorKind, RpcError};
 
-use crate::cluster_link::ClusterError;
-use crate::node_link::NodeLinkError;
+use crate::cluster_admin::ClusterError;
+use crate::node_rpc::NodeRpcError;
 
 /// What a full queue tells its callers to wait.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
@@ -136,11 +136,11 @@ impl From<JoinError> for Failure {
     }
 }
 
-impl From<NodeLinkError> for Failure {
-    fn from(error: NodeLinkError) -> Failure {
+impl From<NodeRpcError> for Failure {
+    fn from(error: NodeRpcError) -> Failure {
         match error {
-            NodeLinkError::NoPath(_) => Failure::not_found(error.to_string()),
-            NodeLinkError::Rpc(error) => error.into(),
+            NodeRpcError::NoPath(_) => Failure::not_found(error.to_string()),
+            NodeRpcError::Rpc(error) => error.into(),
         }
     }
 }

@@ -7,7 +7,7 @@ use wire::RemoteError;
 use wire::messages::StreamFrameWrapper;
 
 use crate::error::Failure;
-use crate::node_link::FrameStream;
+use crate::node_rpc::FrameStream;
 
 /// A stream that has begun well.
 pub struct Frames {

@@ -9,22 +9,22 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod answer;
+mod app_state;
 mod blocking;
-mod cluster_link;
+mod cluster_admin;
 mod error;
 pub mod events;
 mod frames;
-mod node_link;
+mod node_rpc;
 mod page;
 mod path;
 mod request;
 mod routes;
-mod server;
 mod view;
 
+pub use app_state::{AgentInfo, Api, NOMAD_VERSION};
 pub use blocking::WAITING_READS_MAX;
-pub use cluster_link::{ClusterError, ClusterLink, FileStream, PeerName, SnapshotFile, Snapshots};
+pub use cluster_admin::{ClusterAdmin, ClusterError, FileStream, PeerName, SnapshotFile, Snapshots};
 pub use error::Failure;
-pub use node_link::{FrameStream, NodeLink, NodeLinkError, frames};
+pub use node_rpc::{FrameStream, NodeRpc, NodeRpcError, frames};
 pub use routes::router;
-pub use server::{AgentInfo, Api, CONTRACT_VERSION};

@@ -17,8 +17,8 @@ use serde_json::Value;
 
 use api::{Params, ReadOptions};
 
+use crate::app_state::AppState;
 use crate::error::Failure;
-use crate::server::Server;
 
 /// Largest body of a request. A job of ten thousand groups takes a third of it.
 pub const BODY_MAX: usize = 16 * 1024 * 1024;
@@ -50,7 +50,7 @@ impl Read {
         document: impl Fn(&R) -> Value,
     ) -> Result<Vec<R>, Failure> {
         let Some(filter) = &self.filter else { return Ok(rows.collect()) };
-        let is_meant = |row: R| match filter.matches(Schema::contract(), kind, &document(&row)) {
+        let is_meant = |row: R| match filter.matches(Schema::nomad(), kind, &document(&row)) {
             Ok(true) => Some(Ok(row)),
             Ok(false) => None,
             Err(why) => Some(Err(Failure::invalid(format!("failed to read result page: {why}")))),
@@ -106,10 +106,10 @@ pub struct Json<T>(pub T);
 /// The document in the body; without a body, one that says nothing.
 pub struct OptionalJson<T>(pub T);
 
-impl FromRequestParts<Server> for Read {
+impl FromRequestParts<AppState> for Read {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, server: &Server) -> Result<Read, Failure> {
+    async fn from_request_parts(parts: &mut Parts, server: &AppState) -> Result<Read, Failure> {
         let params = params(parts)?;
         let options = params.read_options()?;
         server.check_region(&options.region)?;
@@ -124,20 +124,20 @@ impl FromRequestParts<Server> for Read {
     }
 }
 
-impl FromRequestParts<Server> for Call {
+impl FromRequestParts<AppState> for Call {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, server: &Server) -> Result<Call, Failure> {
+    async fn from_request_parts(parts: &mut Parts, server: &AppState) -> Result<Call, Failure> {
         let params = params(parts)?;
         server.check_region(params.get("region").unwrap_or_default())?;
         Ok(Call { params })
     }
 }
 
-impl FromRequestParts<Server> for Write {
+impl FromRequestParts<AppState> for Write {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, server: &Server) -> Result<Write, Failure> {
+    async fn from_request_parts(parts: &mut Parts, server: &AppState) -> Result<Write, Failure> {
         let Call { params } = Call::from_request_parts(parts, server).await?;
         let named = parts.headers.get(REQUEST_ID).map(|value| value.to_str().unwrap_or_default());
         let named = named.filter(|id| !id.is_empty());
@@ -149,10 +149,10 @@ impl FromRequestParts<Server> for Write {
     }
 }
 
-impl<T: DeserializeOwned> FromRequest<Server> for Json<T> {
+impl<T: DeserializeOwned> FromRequest<AppState> for Json<T> {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, server: &Server) -> Result<Json<T>, Failure> {
+    async fn from_request(request: Request, server: &AppState) -> Result<Json<T>, Failure> {
         let body = body(request, server).await?;
         if body.is_empty() {
             return Err(Failure::invalid("Request body is empty"));
@@ -161,10 +161,10 @@ impl<T: DeserializeOwned> FromRequest<Server> for Json<T> {
     }
 }
 
-impl<T: DeserializeOwned + Default> FromRequest<Server> for OptionalJson<T> {
+impl<T: DeserializeOwned + Default> FromRequest<AppState> for OptionalJson<T> {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, server: &Server) -> Result<OptionalJson<T>, Failure> {
+    async fn from_request(request: Request, server: &AppState) -> Result<OptionalJson<T>, Failure> {
         let body = body(request, server).await?;
         Ok(OptionalJson(if body.is_empty() { T::default() } else { document(&body)? }))
     }
@@ -182,7 +182,7 @@ pub fn params(parts: &Parts) -> Result<Params, Failure> {
     pairs.map(|Query(pairs)| Params::new(pairs)).map_err(|e| Failure::invalid(e.body_text()))
 }
 
-async fn body(request: Request, server: &Server) -> Result<Bytes, Failure> {
+async fn body(request: Request, server: &AppState) -> Result<Bytes, Failure> {
     let read = tokio::time::timeout(BODY_PATIENCE, Bytes::from_request(request, server)).await;
     let late = |_| {
         let text = format!("the request body did not come within {} seconds", BODY_PATIENCE.as_secs());

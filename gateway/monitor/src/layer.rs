@@ -11,13 +11,13 @@ use tracing_subscriber::layer::{Context, Filter, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::follow::Follower;
-use crate::line::{Said, json, text};
+use crate::line::{LogRecord, json, text};
 use crate::{Monitor, worthwhile};
 
 impl Monitor {
     /// Receives the log lines of the whole process.
     pub fn layer<S: Subscriber + for<'span> LookupSpan<'span>>(&self) -> impl Layer<S> + use<S> {
-        Listening(self.clone()).with_filter(Listening(self.clone()))
+        MonitorLayer(self.clone()).with_filter(MonitorLayer(self.clone()))
     }
 
     /// What the most curious follower wants to hear of.
@@ -26,9 +26,9 @@ impl Monitor {
     }
 }
 
-struct Listening(Monitor);
+struct MonitorLayer(Monitor);
 
-impl Listening {
+impl MonitorLayer {
     fn wants(&self, meta: &Metadata<'_>) -> bool {
         wanted(self.0.level(), meta)
     }
@@ -39,7 +39,7 @@ fn wanted(level: LevelFilter, meta: &Metadata<'_>) -> bool {
 }
 
 /// Asked once for each place that logs, and again whenever followers come or go.
-impl<S> Filter<S> for Listening {
+impl<S> Filter<S> for MonitorLayer {
     fn enabled(&self, meta: &Metadata<'_>, _: &Context<'_, S>) -> bool {
         self.wants(meta)
     }
@@ -53,18 +53,18 @@ impl<S> Filter<S> for Listening {
     }
 }
 
-impl<S: Subscriber + for<'span> LookupSpan<'span>> Layer<S> for Listening {
+impl<S: Subscriber + for<'span> LookupSpan<'span>> Layer<S> for MonitorLayer {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let Some(span) = context.span(id) else { return };
-        let mut said = Said::default();
-        attributes.record(&mut said);
-        span.extensions_mut().insert(said);
+        let mut record = LogRecord::default();
+        attributes.record(&mut record);
+        span.extensions_mut().insert(record);
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
         let Some(span) = context.span(id) else { return };
-        if let Some(said) = span.extensions_mut().get_mut::<Said>() {
-            values.record(said);
+        if let Some(record) = span.extensions_mut().get_mut::<LogRecord>() {
+            values.record(record);
         }
     }
 
@@ -75,16 +75,16 @@ impl<S: Subscriber + for<'span> LookupSpan<'span>> Layer<S> for Listening {
         if !followers.iter().any(|follower| concerned(&follower)) {
             return;
         }
-        let mut said = Said::default();
-        event.record(&mut said);
+        let mut record = LogRecord::default();
+        event.record(&mut record);
         for span in context.event_scope(event).into_iter().flatten() {
-            if let Some(outer) = span.extensions().get::<Said>() {
-                said.within(outer);
+            if let Some(outer) = span.extensions().get::<LogRecord>() {
+                record.within(outer);
             }
         }
         for follower in followers.iter().filter(concerned) {
             let form = if follower.json { json } else { text };
-            follower.take(form(at, meta, &said, follower.location));
+            follower.take(form(at, meta, &record, follower.location));
         }
     }
 }

@@ -19,7 +19,7 @@ pub use follow::{Follow, FollowError, Lines, serve};
 /// Followers of one agent; one more is refused.
 pub const FOLLOWERS_MAX: usize = 32;
 
-/// Lines that wait for a slow follower. What comes when it is full is left out, and how much is said.
+/// Lines that wait for a slow follower. What comes when it is full is left out, and counted.
 pub const LINES_WAITING_MAX: usize = 512;
 
 /// All that an agent logs. A clone is a handle of the same.

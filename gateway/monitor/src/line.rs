@@ -9,14 +9,14 @@ use tracing::{Level, Metadata};
 
 /// What an event or a span says: its message, and what it names.
 #[derive(Clone, Debug, Default)]
-pub struct Said {
+pub struct LogRecord {
     message: String,
     fields: Vec<(&'static str, Value)>,
 }
 
-impl Said {
+impl LogRecord {
     /// Adds what the spans around an event name.
-    pub fn within(&mut self, span: &Said) {
+    pub fn within(&mut self, span: &LogRecord) {
         self.fields.extend(span.fields.iter().cloned());
     }
 
@@ -28,7 +28,7 @@ impl Said {
     }
 }
 
-impl Visit for Said {
+impl Visit for LogRecord {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.put(field, Value::String(format!("{value:?}")));
     }
@@ -55,15 +55,15 @@ impl Visit for Said {
 }
 
 /// `TIME [LEVEL] where: message: name=value`.
-pub fn text(at: Timestamp, meta: &Metadata<'_>, said: &Said, location: bool) -> String {
+pub fn text(at: Timestamp, meta: &Metadata<'_>, record: &LogRecord, location: bool) -> String {
     let mut line = format!("{at:.3} {:<7} ", format!("[{}]", meta.level()));
     if let (true, Some(file), Some(number)) = (location, meta.file(), meta.line()) {
         let _never_fails = write!(line, "{file}:{number}: ");
     }
     line.push_str(meta.target());
     line.push_str(": ");
-    line.push_str(&said.message);
-    for (at, (name, value)) in said.fields.iter().enumerate() {
+    line.push_str(&record.message);
+    for (at, (name, value)) in record.fields.iter().enumerate() {
         let before = if at == 0 { ":" } else { "" };
         let _never_fails = match value {
             Value::String(text) if is_plain(text) => write!(line, "{before} {name}={text}"),
@@ -75,16 +75,16 @@ pub fn text(at: Timestamp, meta: &Metadata<'_>, said: &Said, location: bool) -> 
 }
 
 /// One object; what is not named by the event has an `@` before its name.
-pub fn json(at: Timestamp, meta: &Metadata<'_>, said: &Said, location: bool) -> String {
+pub fn json(at: Timestamp, meta: &Metadata<'_>, record: &LogRecord, location: bool) -> String {
     let mut object = Map::new();
     object.insert("@level".to_string(), meta.level().as_str().to_lowercase().into());
-    object.insert("@message".to_string(), said.message.as_str().into());
+    object.insert("@message".to_string(), record.message.as_str().into());
     object.insert("@module".to_string(), meta.target().into());
     object.insert("@timestamp".to_string(), format!("{at:.6}").into());
     if let (true, Some(file), Some(number)) = (location, meta.file(), meta.line()) {
         object.insert("@caller".to_string(), format!("{file}:{number}").into());
     }
-    for (name, value) in &said.fields {
+    for (name, value) in &record.fields {
         object.insert((*name).to_string(), value.clone());
     }
     format!("{}\n", Value::Object(object))

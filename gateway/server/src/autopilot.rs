@@ -13,7 +13,7 @@ pub const UNKNOWN_GRACE: Duration = Duration::from_secs(60);
 
 /// Who answered the leader this lately is not dead, whatever gossip says: right after a cut, a suspicion may run out
 /// before its denial arrives. Shorter than any suspicion, so that nobody who is really gone stays for it.
-pub const HEARD_LATELY: Duration = Duration::from_secs(2);
+pub const RECENT_CONTACT: Duration = Duration::from_secs(2);
 
 /// A member of the raft cluster, as the leader sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Peer {
 
 /// A server of this region that is known, in raft or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Server {
+pub struct ServerInfo {
     pub number: u64,
     pub name: String,
     /// Its RPC address, as it says itself.
@@ -42,7 +42,7 @@ pub struct Server {
 
 /// Everything the rules look at.
 #[derive(Clone, Debug)]
-pub struct Scene {
+pub struct ClusterView {
     /// The leader.
     pub own: u64,
     pub term: u64,
@@ -50,11 +50,11 @@ pub struct Scene {
     pub last_entry: u64,
     pub leading_for: Duration,
     pub peers: Vec<Peer>,
-    pub servers: Vec<Server>,
+    pub servers: Vec<ServerInfo>,
 }
 
-impl Scene {
-    pub fn server(&self, number: u64) -> Option<&Server> {
+impl ClusterView {
+    pub fn server(&self, number: u64) -> Option<&ServerInfo> {
         self.servers.iter().find(|server| server.number == number)
     }
 
@@ -95,61 +95,61 @@ pub enum Step {
 }
 
 /// What is to be done next, if anything.
-pub fn next_step(rules: &Autopilot, scene: &Scene) -> Option<Step> {
-    remove_left(scene).or_else(|| readdress(scene)).or_else(|| match candidates(scene).next() {
+pub fn next_step(rules: &Autopilot, view: &ClusterView) -> Option<Step> {
+    remove_left(view).or_else(|| readdress(view)).or_else(|| match candidates(view).next() {
         // Who is about to come in replaces whom is about to be removed: first the one, then the other, and no
         // majority is ever smaller than it has to be.
-        Some(_) => add(rules, scene),
-        None => remove_dead(rules, scene),
+        Some(_) => add(rules, view),
+        None => remove_dead(rules, view),
     })
 }
 
-fn remove_left(scene: &Scene) -> Option<Step> {
+fn remove_left(view: &ClusterView) -> Option<Step> {
     let left = |peer: &&Peer| {
-        peer.number != scene.own
-            && scene.server(peer.number).is_some_and(|server| server.standing == Standing::Left)
+        peer.number != view.own
+            && view.server(peer.number).is_some_and(|server| server.standing == Standing::Left)
     };
-    let left = scene.peers.iter().find(left)?;
+    let left = view.peers.iter().find(left)?;
     Some(Step::Remove { number: left.number, why: "it left" })
 }
 
-fn readdress(scene: &Scene) -> Option<Step> {
-    let moved = |server: &&Server| {
+fn readdress(view: &ClusterView) -> Option<Step> {
+    let moved = |server: &&ServerInfo| {
         server.standing == Standing::Alive
-            && scene.peer(server.number).is_some_and(|peer| peer.address != server.address)
+            && view.peer(server.number).is_some_and(|peer| peer.address != server.address)
     };
-    let moved = scene.servers.iter().find(moved)?;
+    let moved = view.servers.iter().find(moved)?;
     Some(Step::Readdress { number: moved.number, address: moved.address.clone() })
 }
 
 /// Servers that live and do not vote yet, whoever has waited longest first.
-fn candidates(scene: &Scene) -> impl Iterator<Item = &Server> {
-    let twin = |server: &Server| {
-        let voting = |other: &&Server| scene.is_voter(other.number) && other.standing.is_live();
-        scene.servers.iter().filter(voting).any(|other| other.name == server.name)
+fn candidates(view: &ClusterView) -> impl Iterator<Item = &ServerInfo> {
+    let twin = |server: &ServerInfo| {
+        let voting = |other: &&ServerInfo| view.is_voter(other.number) && other.standing.is_live();
+        view.servers.iter().filter(voting).any(|other| other.name == server.name)
     };
-    let is_candidate = move |server: &&Server| {
-        server.standing == Standing::Alive && !scene.is_voter(server.number) && !twin(server)
+    let is_candidate = move |server: &&ServerInfo| {
+        server.standing == Standing::Alive && !view.is_voter(server.number) && !twin(server)
     };
-    let mut found: Vec<&Server> = scene.servers.iter().filter(is_candidate).collect();
+    let mut found: Vec<&ServerInfo> = view.servers.iter().filter(is_candidate).collect();
     found.sort_by_key(|server| (std::cmp::Reverse(server.for_how_long), server.number));
     found.into_iter()
 }
 
-fn add(rules: &Autopilot, scene: &Scene) -> Option<Step> {
-    let stable = |server: &&Server| server.for_how_long >= rules.server_stabilization_time();
-    let server = candidates(scene).find(stable)?;
+fn add(rules: &Autopilot, view: &ClusterView) -> Option<Step> {
+    let stable = |server: &&ServerInfo| server.for_how_long >= rules.server_stabilization_time();
+    let server = candidates(view).find(stable)?;
     Some(Step::Add { number: server.number, address: server.address.clone() })
 }
 
-fn remove_dead(rules: &Autopilot, scene: &Scene) -> Option<Step> {
-    let dead = |peer: &&Peer| match scene.server(peer.number) {
-        _ if peer.number == scene.own || peer.last_contact.is_some_and(|ago| ago <= HEARD_LATELY) => false,
+fn remove_dead(rules: &Autopilot, view: &ClusterView) -> Option<Step> {
+    let dead = |peer: &&Peer| match view.server(peer.number) {
+        _ if peer.number == view.own || peer.last_contact.is_some_and(|ago| ago <= RECENT_CONTACT) => false,
         Some(server) => server.standing == Standing::Failed,
         // Where it was a living voter is now: it need not be waited for.
-        None => scene.leading_for >= UNKNOWN_GRACE || is_replaced(scene, peer),
+        None => view.leading_for >= UNKNOWN_GRACE || is_replaced(view, peer),
     };
-    let dead: Vec<&Peer> = scene.peers.iter().filter(dead).collect();
+    let dead: Vec<&Peer> = view.peers.iter().filter(dead).collect();
     // Who does not vote is missed by nobody.
     let silent = dead.iter().find(|peer| !peer.voter && rules.cleanup_dead_servers);
     let step = |number, why| Some(Step::Remove { number, why });
@@ -157,14 +157,14 @@ fn remove_dead(rules: &Autopilot, scene: &Scene) -> Option<Step> {
         return step(silent.number, "it failed before it could vote");
     }
     let dead: Vec<&Peer> = dead.into_iter().filter(|peer| peer.voter).collect();
-    let voters = scene.voters().count();
-    let live = scene.voters().filter(|voter| scene.is_live(voter.number)).count();
+    let voters = view.voters().count();
+    let live = view.voters().filter(|voter| view.is_live(voter.number)).count();
     let left = voters.saturating_sub(1);
     let is_safe = dead.len() <= left / 2 && left >= rules.min_quorum as usize && live > left / 2;
     if !is_safe {
         return None;
     }
-    if let Some(replaced) = dead.iter().find(|peer| is_replaced(scene, peer)) {
+    if let Some(replaced) = dead.iter().find(|peer| is_replaced(view, peer)) {
         return step(replaced.number, "another server has taken its place");
     }
     let first = dead.first().filter(|_| rules.cleanup_dead_servers)?;
@@ -172,10 +172,10 @@ fn remove_dead(rules: &Autopilot, scene: &Scene) -> Option<Step> {
 }
 
 /// A voter that lives has its name or its address: it cannot come back as it was.
-fn is_replaced(scene: &Scene, dead: &Peer) -> bool {
-    let name = scene.server(dead.number).map(|server| &server.name);
-    let heirs = scene.servers.iter().filter(|server| {
-        server.number != dead.number && server.standing.is_live() && scene.is_voter(server.number)
+fn is_replaced(view: &ClusterView, dead: &Peer) -> bool {
+    let name = view.server(dead.number).map(|server| &server.name);
+    let heirs = view.servers.iter().filter(|server| {
+        server.number != dead.number && server.standing.is_live() && view.is_voter(server.number)
     });
     heirs.into_iter().any(|heir| Some(&heir.name) == name || heir.address == dead.address)
 }
@@ -205,12 +205,12 @@ pub struct Health {
 
 /// Since when each server is as healthy as it is.
 #[derive(Clone, Debug, Default)]
-pub struct Record(BTreeMap<u64, (bool, Time)>);
+pub struct HealthHistory(BTreeMap<u64, (bool, Time)>);
 
 /// Judges every member of the raft cluster.
-pub fn health(rules: &Autopilot, scene: &Scene, record: &mut Record, now: Time) -> Health {
-    record.0.retain(|number, _| scene.peer(*number).is_some());
-    let servers: Vec<_> = scene.peers.iter().map(|peer| judge(rules, scene, record, now, peer)).collect();
+pub fn health(rules: &Autopilot, view: &ClusterView, history: &mut HealthHistory, now: Time) -> Health {
+    history.0.retain(|number, _| view.peer(*number).is_some());
+    let servers: Vec<_> = view.peers.iter().map(|peer| assess(rules, view, history, now, peer)).collect();
     let voters = servers.iter().filter(|server| server.voter).count();
     let healthy = servers.iter().filter(|server| server.voter && server.healthy).count();
     Health {
@@ -220,15 +220,21 @@ pub fn health(rules: &Autopilot, scene: &Scene, record: &mut Record, now: Time) 
     }
 }
 
-fn judge(rules: &Autopilot, scene: &Scene, record: &mut Record, now: Time, peer: &Peer) -> ServerHealth {
-    let leader = peer.number == scene.own;
-    let standing = scene.server(peer.number).map(|server| server.standing);
-    let last_index = if leader { scene.last_entry } else { peer.matched.unwrap_or(0) };
+fn assess(
+    rules: &Autopilot,
+    view: &ClusterView,
+    history: &mut HealthHistory,
+    now: Time,
+    peer: &Peer,
+) -> ServerHealth {
+    let leader = peer.number == view.own;
+    let standing = view.server(peer.number).map(|server| server.standing);
+    let last_index = if leader { view.last_entry } else { peer.matched.unwrap_or(0) };
     let in_touch = peer.last_contact.is_some_and(|silent| silent <= rules.last_contact_threshold());
-    let trails = scene.last_entry.saturating_sub(last_index);
+    let trails = view.last_entry.saturating_sub(last_index);
     let keeps_up = peer.matched.is_some() && trails <= rules.max_trailing_logs;
     let healthy = leader || (standing == Some(Standing::Alive) && in_touch && keeps_up);
-    let (was, since) = record.0.entry(peer.number).or_insert((healthy, now));
+    let (was, since) = history.0.entry(peer.number).or_insert((healthy, now));
     if *was != healthy {
         (*was, *since) = (healthy, now);
     }

@@ -13,20 +13,21 @@ use wire::Bytes;
 
 use crate::autopilot::Peer;
 use crate::cluster::{
-    Answer, AskError, AskPeer, Consensus, ConsensusError, Obeyed, Order, Question, Rules, Status,
+    AdminRequest, AdminResult, AutopilotStore, Consensus, ConsensusError, PeerCallError, PeerClient,
+    PeerInfo, PeerQuery, Status,
 };
-use crate::servers::{Servers, method};
+use crate::server_connections::{ServerConnections, method};
 
 /// How long another server may take to say who it is.
-const ASK_MAX: Duration = Duration::from_secs(3);
+const PEER_INFO_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long the leader may take to remove a server, or to hand over.
-const ORDER_MAX: Duration = Duration::from_secs(15);
+const ADMIN_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The log's members.
-pub struct Log(pub Arc<RaftJournal>);
+pub struct RaftConsensus(pub Arc<RaftJournal>);
 
-impl Consensus for Log {
+impl Consensus for RaftConsensus {
     fn status(&self) -> Status {
         let status = self.0.status();
         let peers = status.members.iter().map(|member| {
@@ -73,7 +74,7 @@ fn failed(error: MemberError) -> ConsensusError {
 }
 
 /// The log's messages go the way of all other calls between servers.
-impl raft::Peers for Servers {
+impl raft::Peers for ServerConnections {
     fn call(
         &self,
         _: u64,
@@ -83,7 +84,7 @@ impl raft::Peers for Servers {
     ) -> BoxFuture<'static, Result<Bytes, PeerError>> {
         let (servers, address) = (self.clone(), address.to_string());
         let carried = async move {
-            match servers.carry(&address, method::RAFT, &message, patience).await {
+            match servers.call_bytes(&address, method::RAFT, &message, patience).await {
                 Ok(answer) => Ok(answer),
                 Err(CallError::NotSent(why)) => Err(PeerError::Unreachable(why)),
                 // What it said itself is in there as well; consensus tries again in either case.
@@ -94,27 +95,35 @@ impl raft::Peers for Servers {
     }
 }
 
-impl AskPeer for Servers {
-    fn ask(&self, address: String, question: Question) -> BoxFuture<'static, Result<Answer, AskError>> {
+impl PeerClient for ServerConnections {
+    fn query(
+        &self,
+        address: String,
+        query: PeerQuery,
+    ) -> BoxFuture<'static, Result<PeerInfo, PeerCallError>> {
         let servers = self.clone();
         let asked = async move {
-            let answer = servers.call(&address, method::WHO, &question, ASK_MAX).await;
-            answer.map_err(|error| AskError(error.to_string()))
+            let answer = servers.call(&address, method::PEER_INFO, &query, PEER_INFO_TIMEOUT).await;
+            answer.map_err(|error| PeerCallError(error.to_string()))
         };
         asked.boxed()
     }
 
-    fn order(&self, address: String, order: Order) -> BoxFuture<'static, Result<Obeyed, AskError>> {
+    fn admin(
+        &self,
+        address: String,
+        request: AdminRequest,
+    ) -> BoxFuture<'static, Result<AdminResult, PeerCallError>> {
         let servers = self.clone();
         let ordered = async move {
-            let answer = servers.call(&address, method::ORDER, &order, ORDER_MAX).await;
-            answer.map_err(|error| AskError(error.to_string()))
+            let answer = servers.call(&address, method::ADMIN, &request, ADMIN_TIMEOUT).await;
+            answer.map_err(|error| PeerCallError(error.to_string()))
         };
         ordered.boxed()
     }
 }
 
-impl Rules for Control {
+impl AutopilotStore for Control {
     fn autopilot(&self) -> Option<Autopilot> {
         self.state().autopilot().cloned()
     }

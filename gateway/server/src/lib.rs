@@ -7,17 +7,17 @@
 pub mod autopilot;
 pub mod cluster;
 mod consensus;
-mod door;
 pub mod gossip;
 mod identity;
-mod link;
+mod listener;
+mod node_connections;
+mod node_router;
+mod published_state;
 pub mod rpc;
 mod scrub;
-pub mod servers;
-mod sessions;
+pub mod server_connections;
 pub mod snapshot_file;
 mod start;
-mod states;
 
-pub use sessions::Sessions;
+pub use node_connections::NodeConnections;
 pub use start::{ClusterSettings, GossipSettings, Halted, Limits, Server, Settings, StartError, log_dir};

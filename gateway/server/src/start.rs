@@ -24,17 +24,17 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::cluster::{self, Cluster, Joins};
-use crate::consensus::Log;
-use crate::door;
+use crate::consensus::RaftConsensus;
 use crate::gossip::{self, Gossip};
 use crate::identity;
-use crate::link::Link;
+use crate::listener;
+use crate::node_connections::NodeConnections;
+use crate::node_router::NodeRouter;
+use crate::published_state::PublishedState;
 use crate::rpc::Rpc;
 use crate::scrub::Scrub;
-use crate::servers::Servers;
-use crate::sessions::Sessions;
+use crate::server_connections::ServerConnections;
 use crate::snapshot_file;
-use crate::states::Published;
 
 /// How long open answers may take to end when the server stops.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
@@ -193,10 +193,10 @@ impl Server {
         let data = |source| StartError::Data { path: dir.clone(), source };
         let server = identity::server_id(&dir).map_err(data)?;
         let starting = control::prepare(control_settings(&settings, server));
-        let (runtime, servers) = (Handle::current(), Servers::default());
+        let (runtime, servers) = (Handle::current(), ServerConnections::default());
         let address = advertised(settings.advertise_rpc.as_ref(), &rpc);
         let log = open_log(&settings, &dir, address, &servers, &starting.inbox).await?;
-        servers.find_by(Box::new({
+        servers.lookup_by(Box::new({
             let log = Arc::downgrade(&log);
             move |number| {
                 let members = log.upgrade()?.status().members;
@@ -207,10 +207,10 @@ impl Server {
         tokio::spawn(refetch(control.clone(), log.clone()));
         let cluster = cluster(&settings, server, (&http, &rpc), &log, &control, &servers).await?;
         let history = History::open(Some(dir.join("history")), log.clone())?;
-        let sessions = Sessions::default();
+        let connections = NodeConnections::default();
         let version = settings.version.clone();
-        let states = Arc::new(Published { control: control.clone(), log: log.clone(), version });
-        let link = Link { sessions, servers: servers.clone(), log: Arc::downgrade(&log) };
+        let states = Arc::new(PublishedState { control: control.clone(), log: log.clone(), version });
+        let nodes = NodeRouter { connections, servers: servers.clone(), log: Arc::downgrade(&log) };
         let events = events::feed(control.clone());
         let (stop, stopping) = watch::channel(false);
         let addresses = (bound(&http), bound(&rpc));
@@ -218,9 +218,9 @@ impl Server {
         let (scrub, has_others) = (scrub(&settings, log.clone())?, settings.cluster.has_others());
         let api = Api {
             control: control.clone(),
-            node_link: Arc::new(link.clone()),
+            node_rpc: Arc::new(nodes.clone()),
             cluster: Arc::new(cluster.clone()),
-            snapshots: Arc::new(snapshot_file::Files(states)),
+            snapshots: Arc::new(snapshot_file::SnapshotFiles(states)),
             events: events.clone(),
             history: history.clone(),
             log: settings.log.clone(),
@@ -229,7 +229,7 @@ impl Server {
         let limits = settings.limits;
         let handler = Rpc {
             control: control.clone(),
-            link,
+            nodes,
             log: log.clone(),
             cluster: cluster.clone(),
             datacenter: settings.datacenter,
@@ -237,10 +237,10 @@ impl Server {
             agent_log: settings.log,
         };
         let rpc_task = tokio::spawn(wire::serve(rpc, Arc::new(handler), limits.rpc));
-        let http_task = tokio::spawn(door::serve(
+        let http_task = tokio::spawn(listener::serve(
             http,
             http_gateway::router(api),
-            door::HEAD_PATIENCE,
+            listener::HEADER_TIMEOUT,
             limits.http_places_max,
             stopping,
         ));
@@ -364,7 +364,7 @@ async fn open_log(
     settings: &Settings,
     dir: &Path,
     address: String,
-    servers: &Servers,
+    servers: &ServerConnections,
     inbox: &control::Inbox,
 ) -> Result<Arc<RaftJournal>, StartError> {
     let data = |source| StartError::Data { path: dir.to_path_buf(), source };
@@ -480,7 +480,7 @@ async fn cluster(
     (http, rpc): (&TcpListener, &TcpListener),
     log: &Arc<RaftJournal>,
     control: &Control,
-    servers: &Servers,
+    servers: &ServerConnections,
 ) -> Result<Cluster, StartError> {
     let ClusterSettings { bootstrap_expect, gossip, joins, peers, autopilot, .. } = settings.cluster.clone();
     let socket = match &gossip {
@@ -522,7 +522,7 @@ async fn cluster(
     };
     let timings = cluster::Timings::default();
     let looks = cluster::Settings { own, joins, peers, autopilot, timings };
-    let consensus = Arc::new(Log(log.clone()));
+    let consensus = Arc::new(RaftConsensus(log.clone()));
     Ok(Cluster::start(looks, consensus, Arc::new(servers.clone()), Arc::new(control.clone()), gossip))
 }
 

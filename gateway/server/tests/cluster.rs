@@ -11,7 +11,7 @@ use base::{Index, Time, Uuid};
 use control::Receipt;
 use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
-use http_gateway::ClusterLink;
+use http_gateway::ClusterAdmin;
 use journal::Freshness;
 use journal::store::{Directory, Driving, ImageMeta, RETENTION, Store};
 use model::command::RegisterJob;

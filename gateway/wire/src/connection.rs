@@ -29,13 +29,13 @@ pub struct Connection(Arc<Inner>);
 struct Inner {
     peer: SocketAddr,
     limits: Limits,
-    link: Link,
+    transport: Transport,
     /// Streams between two calls, the last used one last.
     idle: Mutex<Vec<Values<Stream>>>,
     seq: AtomicU64,
 }
 
-enum Link {
+enum Transport {
     /// Both ends may call.
     TwoWay(Mux),
     /// Multiplexed the old way: only the dialer calls.
@@ -74,20 +74,20 @@ pub async fn dial<H: Handler>(
 
 impl Connection {
     pub(crate) fn two_way(peer: SocketAddr, limits: Limits, mux: Mux) -> Connection {
-        Connection::new(peer, limits, Link::TwoWay(mux))
+        Connection::new(peer, limits, Transport::TwoWay(mux))
     }
 
     pub(crate) fn old_mux(peer: SocketAddr, limits: Limits, mux: Mux) -> Connection {
-        Connection::new(peer, limits, Link::OldMux(mux))
+        Connection::new(peer, limits, Transport::OldMux(mux))
     }
 
     pub(crate) fn plain(peer: SocketAddr, limits: Limits) -> Connection {
-        Connection::new(peer, limits, Link::Plain(watch::Sender::new(false)))
+        Connection::new(peer, limits, Transport::Plain(watch::Sender::new(false)))
     }
 
-    fn new(peer: SocketAddr, limits: Limits, link: Link) -> Connection {
+    fn new(peer: SocketAddr, limits: Limits, transport: Transport) -> Connection {
         let (idle, seq) = (Mutex::new(Vec::new()), AtomicU64::new(0));
-        Connection(Arc::new(Inner { peer, limits, link, idle, seq }))
+        Connection(Arc::new(Inner { peer, limits, transport, idle, seq }))
     }
 
     /// Calls a method at the peer and waits for its answer.
@@ -145,17 +145,17 @@ impl Connection {
     }
 
     pub fn is_closed(&self) -> bool {
-        match &self.0.link {
-            Link::TwoWay(mux) | Link::OldMux(mux) => mux.ended().is_some(),
-            Link::Plain(ended) => *ended.borrow(),
+        match &self.0.transport {
+            Transport::TwoWay(mux) | Transport::OldMux(mux) => mux.ended().is_some(),
+            Transport::Plain(ended) => *ended.borrow(),
         }
     }
 
     /// Waits until the connection has ended, for whatever reason.
     pub async fn closed(&self) {
-        match &self.0.link {
-            Link::TwoWay(mux) | Link::OldMux(mux) => mux.closed().await,
-            Link::Plain(ended) => {
+        match &self.0.transport {
+            Transport::TwoWay(mux) | Transport::OldMux(mux) => mux.closed().await,
+            Transport::Plain(ended) => {
                 // The sender lives in `self`, so waiting cannot fail.
                 let _ = ended.subscribe().wait_for(|ended| *ended).await;
             }
@@ -164,9 +164,9 @@ impl Connection {
 
     /// Ends the connection: calls in both directions fail from here on.
     pub fn close(&self) {
-        match &self.0.link {
-            Link::TwoWay(mux) | Link::OldMux(mux) => mux.close(),
-            Link::Plain(ended) => {
+        match &self.0.transport {
+            Transport::TwoWay(mux) | Transport::OldMux(mux) => mux.close(),
+            Transport::Plain(ended) => {
                 ended.send_replace(true);
             }
         }
@@ -177,9 +177,9 @@ impl Connection {
     }
 
     fn two_way_mux(&self) -> Result<&Mux, RpcError> {
-        match &self.0.link {
-            Link::TwoWay(mux) => Ok(mux),
-            Link::OldMux(_) | Link::Plain(_) => Err(RpcError::OneWay),
+        match &self.0.transport {
+            Transport::TwoWay(mux) => Ok(mux),
+            Transport::OldMux(_) | Transport::Plain(_) => Err(RpcError::OneWay),
         }
     }
 

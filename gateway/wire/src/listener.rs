@@ -21,8 +21,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves node RPC on a port, for ever. Dropping the future ends every connection.
 pub async fn serve<H: Handler>(listener: TcpListener, handler: Arc<H>, limits: Limits) {
-    let places = Places::default();
-    // Bounded by the places of each address, and by descriptors.
+    let counts = ConnectionCounts::default();
+    // Bounded by the connections of each address, and by descriptors.
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -30,12 +30,12 @@ pub async fn serve<H: Handler>(listener: TcpListener, handler: Arc<H>, limits: L
             Some(_) = connections.join_next() => continue,
         };
         match accepted {
-            Ok((socket, peer)) => match places.take(peer.ip(), limits.connections_per_ip) {
-                Some(place) => {
+            Ok((socket, peer)) => match counts.acquire(peer.ip(), limits.connections_per_ip) {
+                Some(slot) => {
                     let handler = Arc::clone(&handler);
                     connections.spawn(async move {
-                        let _place = place;
-                        welcome(socket, peer, handler, limits).await;
+                        let _slot = slot;
+                        serve_connection(socket, peer, handler, limits).await;
                     });
                 }
                 None => tracing::warn!(%peer, max = limits.connections_per_ip, "too many rpc connections"),
@@ -50,40 +50,45 @@ pub async fn serve<H: Handler>(listener: TcpListener, handler: Arc<H>, limits: L
 
 /// How many connections each address has.
 #[derive(Clone, Default)]
-pub struct Places(Arc<Mutex<HashMap<IpAddr, usize>>>);
+pub struct ConnectionCounts(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
-impl Places {
-    /// A place for one more connection, given back when it is dropped. `None` when the address has `max` of them; 0 is
+impl ConnectionCounts {
+    /// A slot for one more connection, given back when it is dropped. `None` when the address has `max` of them; 0 is
     /// no bound.
-    pub fn take(&self, ip: IpAddr, max: usize) -> Option<Place> {
-        let mut taken = self.0.lock();
-        let count = taken.entry(ip).or_default();
+    pub fn acquire(&self, ip: IpAddr, max: usize) -> Option<ConnectionSlot> {
+        let mut counts = self.0.lock();
+        let count = counts.entry(ip).or_default();
         if max > 0 && *count >= max {
             return None;
         }
         *count += 1;
-        Some(Place { ip, places: self.clone() })
+        Some(ConnectionSlot { ip, counts: self.clone() })
     }
 }
 
-pub struct Place {
+pub struct ConnectionSlot {
     ip: IpAddr,
-    places: Places,
+    counts: ConnectionCounts,
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut taken = self.places.0.lock();
-        if let Some(count) = taken.get_mut(&self.ip) {
+        let mut counts = self.counts.0.lock();
+        if let Some(count) = counts.get_mut(&self.ip) {
             *count -= 1;
             if *count == 0 {
-                taken.remove(&self.ip);
+                counts.remove(&self.ip);
             }
         }
     }
 }
 
-async fn welcome<H: Handler>(mut socket: TcpStream, peer: SocketAddr, handler: Arc<H>, limits: Limits) {
+async fn serve_connection<H: Handler>(
+    mut socket: TcpStream,
+    peer: SocketAddr,
+    handler: Arc<H>,
+    limits: Limits,
+) {
     let first = match timeout(limits.handshake, socket.read_u8()).await {
         Ok(Ok(first)) => first,
         Ok(Err(error)) => {

@@ -19,20 +19,20 @@ use model::AllocId;
 
 use super::query::StreamQuery;
 use crate::answer::{self, Answer, Meta};
+use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::request;
-use crate::server::Server;
 
 const OLDEST: HeaderName = HeaderName::from_static("x-sojourn-oldest-index");
 
 /// How long a reader of a history waits until it has what the state shows already.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-pub(crate) fn router() -> Router<Server> {
+pub(crate) fn router() -> Router<AppState> {
     Router::new().route("/v1/event/stream", get(stream)).route("/v1/allocation/{id}/history", get(life))
 }
 
-async fn stream(With(server): With<Server>, parts: Parts) -> Answer {
+async fn stream(With(server): With<AppState>, parts: Parts) -> Answer {
     let params = request::params(&parts)?;
     server.check_region(params.get("region").unwrap_or_default())?;
     // Access control is off: everybody may see everything.
@@ -82,7 +82,7 @@ fn gone(index: Index, oldest: Index) -> Response {
     (StatusCode::GONE, [(OLDEST, HeaderValue::from(oldest.0))], text).into_response()
 }
 
-async fn life(With(server): With<Server>, Path(id): Path<String>, parts: Parts) -> Answer {
+async fn life(With(server): With<AppState>, Path(id): Path<String>, parts: Parts) -> Answer {
     server.check_region(request::params(&parts)?.get("region").unwrap_or_default())?;
     let unknown = || Failure::not_found("alloc not found");
     let alloc: AllocId = id.parse().map_err(|_| unknown())?;

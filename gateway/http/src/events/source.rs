@@ -9,12 +9,12 @@ use tokio::sync::watch;
 
 /// The stream of a running server.
 pub fn feed(control: Control) -> Feed {
-    Feed::new(Published(control))
+    Feed::new(ControlSource(control))
 }
 
-struct Published(Control);
+struct ControlSource(Control);
 
-impl Source for Published {
+impl Source for ControlSource {
     fn journal(&self) -> &Arc<dyn Journal> {
         self.0.journal()
     }

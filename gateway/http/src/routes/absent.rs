@@ -7,8 +7,8 @@ use axum::routing::{any, get};
 use serde_json::json;
 
 use crate::answer;
+use crate::app_state::AppState;
 use crate::error::Failure;
-use crate::server::Server;
 
 /// Known to Nomad's API, not built.
 const UNSUPPORTED: &[&str] = &[
@@ -50,7 +50,7 @@ const ENTERPRISE: &[&str] = &[
     "/v1/operator/utilization",
 ];
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     let routes = Router::new()
         .route("/v1/acl/{*rest}", any(async || Failure::invalid("ACL support disabled")))
         .route("/v1/acl/token/self", get(own_token));

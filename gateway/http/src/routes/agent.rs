@@ -12,11 +12,11 @@ use api::{AgentHealth, AgentHealthResponse, AgentMember, AgentSelf, ServerMember
 
 use super::write;
 use crate::answer::{self, Answer};
+use crate::app_state::{AgentInfo, AppState, NOMAD_VERSION, now};
 use crate::error::Failure;
 use crate::request::{Call, Read};
-use crate::server::{AgentInfo, CONTRACT_VERSION, Server, now};
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/agent/self", get(own))
         .route("/v1/agent/members", get(members))
@@ -27,7 +27,7 @@ pub fn router() -> Router<Server> {
         .route("/v1/agent/schedulers", get(schedulers))
 }
 
-async fn own(With(server): With<Server>) -> Answer {
+async fn own(With(server): With<AppState>) -> Answer {
     let mut config = server.agent.config.clone();
     for (name, value) in shown_config(&server.agent) {
         config.entry(name).or_insert(value);
@@ -36,7 +36,7 @@ async fn own(With(server): With<Server>) -> Answer {
     Ok(answer::json(&AgentSelf { config, member: member(&server), stats: stats(&server) }))
 }
 
-async fn members(With(server): With<Server>, _: Read) -> Answer {
+async fn members(With(server): With<AppState>, _: Read) -> Answer {
     let agent = &server.agent;
     Ok(answer::json(&ServerMembers {
         server_name: agent.name.clone(),
@@ -47,7 +47,7 @@ async fn members(With(server): With<Server>, _: Read) -> Answer {
 }
 
 /// Also 200 when nobody could be joined: the answer says why.
-async fn join(With(server): With<Server>, call: Call) -> Answer {
+async fn join(With(server): With<AppState>, call: Call) -> Answer {
     let addresses: Vec<String> = call.params.all("address").map(str::to_string).collect();
     if addresses.is_empty() {
         return Err(Failure::invalid("missing address to join"));
@@ -55,7 +55,7 @@ async fn join(With(server): With<Server>, call: Call) -> Answer {
     Ok(answer::json(&server.cluster.join(addresses).await))
 }
 
-async fn force_leave(With(server): With<Server>, call: Call) -> Result<(), Failure> {
+async fn force_leave(With(server): With<AppState>, call: Call) -> Result<(), Failure> {
     let name = call.params.get("node").filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| Failure::invalid("missing node to force leave"))?;
     let prune = call.params.boolean("prune").map_err(|_| Failure::invalid("invalid prune value"))?;
@@ -63,7 +63,7 @@ async fn force_leave(With(server): With<Server>, call: Call) -> Result<(), Failu
 }
 
 /// The servers that the node of this agent can turn to.
-async fn servers(With(server): With<Server>, _: Call) -> Answer {
+async fn servers(With(server): With<AppState>, _: Call) -> Answer {
     if server.agent.node.is_none() {
         return Err(Failure::new(StatusCode::NOT_IMPLEMENTED, "Invalid method"));
     }
@@ -72,7 +72,7 @@ async fn servers(With(server): With<Server>, _: Call) -> Answer {
 
 /// Where the node looks for servers until the next answer to its heartbeat, which names those there are. A node beside a
 /// server has that answer already: there is nothing left for the list to do, and it is only looked at.
-async fn change_servers(With(server): With<Server>, call: Call) -> Result<(), Failure> {
+async fn change_servers(With(server): With<AppState>, call: Call) -> Result<(), Failure> {
     if server.agent.node.is_none() {
         return Err(Failure::new(StatusCode::NOT_IMPLEMENTED, "Invalid method"));
     }
@@ -88,7 +88,7 @@ async fn change_servers(With(server): With<Server>, call: Call) -> Result<(), Fa
 }
 
 /// Without a type: both, as far as this agent is both. A part that is asked for and not there is not healthy.
-async fn health(With(server): With<Server>, read: Read) -> Answer {
+async fn health(With(server): With<AppState>, read: Read) -> Answer {
     let asked: Vec<&str> = read.params.all("type").collect();
     let wants = |kind: &str| asked.is_empty() || asked.contains(&kind);
     let has_client = server.agent.node.is_some();
@@ -104,7 +104,7 @@ async fn health(With(server): With<Server>, read: Read) -> Answer {
     Ok(Failure::internal(text).into_response())
 }
 
-async fn schedulers(With(server): With<Server>) -> Answer {
+async fn schedulers(With(server): With<AppState>) -> Answer {
     let types: Vec<&str> = JobType::ALL.iter().map(|kind| kind.word()).collect();
     let started = Timestamp::from(server.agent.started).to_string();
     let line = |worker: control::WorkerInfo| {
@@ -130,14 +130,14 @@ fn workload(status: WorkerStatus) -> &'static str {
     }
 }
 
-fn server_health(server: &Server) -> AgentHealth {
+fn server_health(server: &AppState) -> AgentHealth {
     let why = server.control.halted().borrow().clone();
     let why = why.or_else(|| (!server.known_leader()).then(|| "No cluster leader".to_string()));
     AgentHealth { ok: why.is_none(), message: why.unwrap_or_else(|| "ok".to_string()) }
 }
 
 /// What the servers know of the node this agent runs.
-fn client_health(server: &Server) -> AgentHealth {
+fn client_health(server: &AppState) -> AgentHealth {
     let Some(node) = server.agent.node else {
         return AgentHealth { ok: false, message: "client not enabled".to_string() };
     };
@@ -154,7 +154,7 @@ fn client_health(server: &Server) -> AgentHealth {
 /// What clients read from the configuration, where the agent's own does not say it.
 fn shown_config(agent: &AgentInfo) -> [(String, Value); 8] {
     let version = json!({
-        "Version": CONTRACT_VERSION,
+        "Version": NOMAD_VERSION,
         "VersionPrerelease": "",
         "VersionMetadata": "",
         "Revision": agent.version,
@@ -173,13 +173,13 @@ fn shown_config(agent: &AgentInfo) -> [(String, Value); 8] {
 }
 
 /// This server, as the others see it.
-fn member(server: &Server) -> AgentMember {
+fn member(server: &AppState) -> AgentMember {
     let id = server.agent.server.to_string();
     let is_own = |member: &AgentMember| member.tags.get("id") == Some(&id);
     server.cluster.members().into_iter().find(is_own).unwrap_or_default()
 }
 
-fn stats(server: &Server) -> Map<String, Map<String, String>> {
+fn stats(server: &AppState) -> Map<String, Map<String, String>> {
     let (agent, control) = (&server.agent, &server.control);
     let state = control.state();
     let nomad = [

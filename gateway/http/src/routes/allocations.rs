@@ -10,12 +10,12 @@ use api::AllocStopResponse;
 
 use super::write;
 use crate::answer::{Answer, written};
+use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::{Creation, Page, id_prefix, page};
 use crate::request::{Read, Write, as_json};
-use crate::server::Server;
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/allocations", get(list))
         .route("/v1/allocation/{id}", get(read))
@@ -23,7 +23,7 @@ pub fn router() -> Router<Server> {
         .route("/v1/allocation/{id}/{*other}", any(async || Failure::not_found("resource not found")))
 }
 
-async fn list(With(server): With<Server>, read: Read) -> Answer {
+async fn list(With(server): With<AppState>, read: Read) -> Answer {
     let with_resources = read.params.boolean("resources")?;
     let without_tasks = read.params.get("task_states").is_some() && !read.params.boolean("task_states")?;
     let view = move |state: &State, read: &Read| {
@@ -40,7 +40,7 @@ async fn list(With(server): With<Server>, read: Read) -> Answer {
     server.list(read, |state| state.tables.allocs, view).await
 }
 
-async fn read(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+async fn read(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
     let find = |state: &State| id.parse().ok().and_then(|id: AllocId| state.allocs.find(id));
     let index = |state: &State| match find(state) {
         Some(row) => state.allocs.get(row).modified,
@@ -53,7 +53,7 @@ async fn read(With(server): With<Server>, Path(id): Path<String>, read: Read) ->
     server.read(&read, index, view).await
 }
 
-async fn stop(With(server): With<Server>, Path(id): Path<String>, write: Write) -> Answer {
+async fn stop(With(server): With<AppState>, Path(id): Path<String>, write: Write) -> Answer {
     let command = Command::StopAlloc {
         alloc: id.parse().map_err(|_| Failure::not_found("allocation not found"))?,
         no_shutdown_delay: write.params.boolean("no_shutdown_delay")?,

@@ -9,11 +9,11 @@ use model::{Autopilot, Command, Rejection};
 use state::operator::Configured;
 
 use crate::answer::{self, Answer};
+use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::request::{Json, Read, Write};
-use crate::server::Server;
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     let invalid = async || Failure::not_found("Invalid method");
     Router::new()
         .route("/v1/operator/autopilot/configuration", get(configuration).put(configure).fallback(invalid))
@@ -21,7 +21,7 @@ pub fn router() -> Router<Server> {
 }
 
 /// Before the first leader wrote it down: what holds anyway.
-async fn configuration(With(server): With<Server>, read: Read) -> Answer {
+async fn configuration(With(server): With<AppState>, read: Read) -> Answer {
     server.fresh(read.options.consistency, read.options.min_index).await?;
     let state = server.control.state();
     let unset = Configured { rules: Autopilot::default(), created: Index::ZERO, modified: Index::ZERO };
@@ -30,7 +30,7 @@ async fn configuration(With(server): With<Server>, read: Read) -> Answer {
 
 /// The whole configuration is replaced. `cas` that does not match is no failure: the answer is `false`.
 async fn configure(
-    With(server): With<Server>,
+    With(server): With<AppState>,
     write: Write,
     Json(wanted): Json<AutopilotConfiguration>,
 ) -> Answer {
@@ -47,7 +47,7 @@ async fn configure(
 }
 
 /// 429 while some server is not healthy, with the same body.
-async fn health(With(server): With<Server>, _: Read) -> Answer {
+async fn health(With(server): With<AppState>, _: Read) -> Answer {
     let health = server.cluster.health().await?;
     let status = if health.healthy { StatusCode::OK } else { StatusCode::TOO_MANY_REQUESTS };
     Ok((status, answer::json(&health)).into_response())

@@ -14,11 +14,11 @@ use api::{
 use super::jobs::{self, key};
 use super::write;
 use crate::answer::{self, Answer, written};
+use crate::app_state::{AppState, now};
 use crate::error::Failure;
 use crate::request::{Json, OptionalJson, Write};
-use crate::server::{Server, now};
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/job/{id}/dispatch", write(dispatch))
         .route("/v1/job/{id}/dispatch/payload", write(dispatch_payload))
@@ -27,7 +27,7 @@ pub fn router() -> Router<Server> {
 }
 
 async fn dispatch(
-    server: With<Server>,
+    server: With<AppState>,
     Path(id): Path<String>,
     write: Write,
     OptionalJson(request): OptionalJson<JobDispatchRequest>,
@@ -48,7 +48,7 @@ async fn dispatch(
 
 /// The body is the payload itself.
 async fn dispatch_payload(
-    server: With<Server>,
+    server: With<AppState>,
     Path(id): Path<String>,
     write: Write,
     payload: Bytes,
@@ -66,7 +66,7 @@ fn token(write: &Write) -> String {
     write.params.get("idempotency_token").unwrap_or_default().to_string()
 }
 
-async fn dispatched(server: &Server, write: &Write, command: DispatchJob) -> Answer {
+async fn dispatched(server: &AppState, write: &Write, command: DispatchJob) -> Answer {
     let namespace = command.key.namespace.clone();
     let submitted = server.submit(write, Command::DispatchJob(Box::new(command))).await;
     let receipt = submitted.map_err(|failure| match failure == Failure::not_found(jobs::NOT_FOUND) {
@@ -87,7 +87,7 @@ async fn dispatched(server: &Server, write: &Write, command: DispatchJob) -> Ans
     written(receipt.index, &response)
 }
 
-async fn force(With(server): With<Server>, Path(id): Path<String>, write: Write) -> Answer {
+async fn force(With(server): With<AppState>, Path(id): Path<String>, write: Write) -> Answer {
     let command = Command::LaunchJob { key: key(&write.params, &id), at: now(), forced: true };
     let receipt = server.submit(&write, command).await.map_err(Failure::as_internal)?;
     let response = PeriodicForceResponse {
@@ -99,7 +99,7 @@ async fn force(With(server): With<Server>, Path(id): Path<String>, write: Write)
 }
 
 async fn tag(
-    With(server): With<Server>,
+    With(server): With<AppState>,
     Path((id, name)): Path<(String, String)>,
     write: Write,
     Json(request): Json<TagVersionRequest>,
@@ -124,7 +124,11 @@ async fn tag(
     }))
 }
 
-async fn untag(With(server): With<Server>, Path((id, name)): Path<(String, String)>, write: Write) -> Answer {
+async fn untag(
+    With(server): With<AppState>,
+    Path((id, name)): Path<(String, String)>,
+    write: Write,
+) -> Answer {
     let command = Command::UntagJobVersion { key: key(&write.params, &id), name };
     let receipt = server.submit(&write, command).await.map_err(Failure::as_internal)?;
     Ok(answer::json(&JobTagResponse { index: receipt.index.0, ..JobTagResponse::default() }))

@@ -20,11 +20,11 @@ use api::{AllocResourceUsage, AllocSignalRequest, AllocationRestartRequest, Host
 
 use super::write;
 use crate::answer::{self, Answer};
+use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::request::{Call, OptionalJson};
-use crate::server::Server;
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     let absent = async |Path((_, verb)): Path<(String, String)>| {
         Failure::unsupported(format_args!("`client/allocation/:id/{verb}` is"))
     };
@@ -48,21 +48,21 @@ pub async fn open_to_all_origins(mut response: Response) -> Response {
     response
 }
 
-async fn node_stats(With(server): With<Server>, call: Call) -> Answer {
+async fn node_stats(With(server): With<AppState>, call: Call) -> Answer {
     let node = named_node(&server, call.params.get("node_id").unwrap_or_default())?;
     let request = NodeSpecificRequest { node_id: node.to_string(), ..NodeSpecificRequest::default() };
     let reply: ClientStatsResponse<HostStats> = server.ask(node, method::CLIENT_STATS, &request).await?;
     Ok(answer::json(&reply.host_stats))
 }
 
-async fn collect_all(With(server): With<Server>, call: Call) -> Answer {
+async fn collect_all(With(server): With<AppState>, call: Call) -> Answer {
     let node = named_node(&server, call.params.get("node_id").unwrap_or_default())?;
     let request = NodeSpecificRequest { node_id: node.to_string(), ..NodeSpecificRequest::default() };
     let _: Empty = server.ask(node, method::ALLOCATIONS_GARBAGE_COLLECT_ALL, &request).await?;
     Ok(answer::json(&Empty {}))
 }
 
-async fn stats(With(server): With<Server>, Path(id): Path<String>, call: Call) -> Answer {
+async fn stats(With(server): With<AppState>, Path(id): Path<String>, call: Call) -> Answer {
     let (alloc, node) = server.running(&id)?;
     let task = call.params.get("task").unwrap_or_default().to_string();
     let request =
@@ -73,7 +73,7 @@ async fn stats(With(server): With<Server>, Path(id): Path<String>, call: Call) -
 }
 
 async fn restart(
-    With(server): With<Server>,
+    With(server): With<AppState>,
     Path(id): Path<String>,
     OptionalJson(request): OptionalJson<AllocationRestartRequest>,
 ) -> Answer {
@@ -86,7 +86,7 @@ async fn restart(
 }
 
 async fn signal(
-    With(server): With<Server>,
+    With(server): With<AppState>,
     Path(id): Path<String>,
     OptionalJson(request): OptionalJson<AllocSignalRequest>,
 ) -> Answer {
@@ -102,14 +102,14 @@ async fn signal(
     Ok(answer::json(&api::GenericResponse { index: reply.meta.index }))
 }
 
-async fn collect(With(server): With<Server>, Path(id): Path<String>) -> Answer {
+async fn collect(With(server): With<AppState>, Path(id): Path<String>) -> Answer {
     let (alloc, node) = server.running(&id)?;
     let request = AllocSpecificRequest { alloc_id: alloc.to_string(), query: query(&server) };
     let _: Empty = server.ask(node, method::ALLOCATIONS_GARBAGE_COLLECT, &request).await?;
     Ok(answer::json(&Empty {}))
 }
 
-async fn checks(With(server): With<Server>, Path(id): Path<String>) -> Answer {
+async fn checks(With(server): With<AppState>, Path(id): Path<String>) -> Answer {
     let (alloc, node) = server.running(&id)?;
     let request = AllocSpecificRequest { alloc_id: alloc.to_string(), query: query(&server) };
     let reply: AllocChecksResponse = server.ask(node, method::ALLOCATIONS_CHECKS, &request).await?;
@@ -117,7 +117,7 @@ async fn checks(With(server): With<Server>, Path(id): Path<String>) -> Answer {
     Ok(answer::json(&reply.results.0))
 }
 
-async fn pause(With(server): With<Server>, Path(id): Path<String>, call: Call) -> Answer {
+async fn pause(With(server): With<AppState>, Path(id): Path<String>, call: Call) -> Answer {
     let (alloc, node) = server.running(&id)?;
     let task = call.params.get("task").unwrap_or_default().to_string();
     let request =
@@ -128,7 +128,7 @@ async fn pause(With(server): With<Server>, Path(id): Path<String>, call: Call) -
 }
 
 async fn set_pause(
-    With(server): With<Server>,
+    With(server): With<AppState>,
     Path(id): Path<String>,
     OptionalJson(request): OptionalJson<PauseRequest>,
 ) -> Answer {
@@ -158,7 +158,7 @@ struct PauseState {
     schedule_state: String,
 }
 
-impl Server {
+impl AppState {
     /// Makes a call to a node.
     ///
     /// # Errors
@@ -170,7 +170,7 @@ impl Server {
         request: &Q,
     ) -> Result<A, Failure> {
         let body = encode(request)?;
-        let reply = self.node_link.call(node, method, body).await?;
+        let reply = self.node_rpc.call(node, method, body).await?;
         msgpack::from_slice(&reply).map_err(|e| Failure::internal(format!("{method} of node {node}: {e}")))
     }
 
@@ -191,13 +191,13 @@ pub fn encode<Q: Serialize>(request: &Q) -> Result<Vec<u8>, Failure> {
 }
 
 /// What nodes want to be told with each call.
-pub fn query(server: &Server) -> QueryOptions {
+pub fn query(server: &AppState) -> QueryOptions {
     let region = server.agent.region.clone();
     QueryOptions { region, namespace: "default".to_string(), ..QueryOptions::default() }
 }
 
 /// The node that was named, or the one this agent runs.
-pub fn named_node(server: &Server, id: &str) -> Result<NodeId, Failure> {
+pub fn named_node(server: &AppState, id: &str) -> Result<NodeId, Failure> {
     if id.is_empty() {
         let own = server.agent.node;
         return own.ok_or_else(|| Failure::invalid("No local Node and node_id not provided"));

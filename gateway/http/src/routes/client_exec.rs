@@ -22,8 +22,8 @@ use wire::{FrameReceiver, FrameSender, RemoteError};
 use api::{ExecHandshake, Params};
 
 use super::client_alloc::{open_to_all_origins, query};
+use crate::app_state::AppState;
 use crate::error::Failure;
-use crate::server::Server;
 
 /// Sessions of one server at once; more are refused. Each holds at most one message in each direction besides what
 /// the sockets hold.
@@ -52,25 +52,25 @@ const HEARTBEAT: &[u8] = b"{}";
 type ToCaller = SplitSink<WebSocket, Message>;
 type FromCaller = SplitStream<WebSocket>;
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/client/allocation/{id}/exec", get(upgrade))
-        .layer(Extension(Places(Arc::new(Semaphore::new(SESSIONS_MAX)))))
+        .layer(Extension(SessionSlots(Arc::new(Semaphore::new(SESSIONS_MAX)))))
         .layer(map_response(open_to_all_origins))
 }
 
 #[derive(Clone)]
-struct Places(Arc<Semaphore>);
+struct SessionSlots(Arc<Semaphore>);
 
 /// What was asked for, as it was written.
-struct Ask {
+struct ExecQuery {
     alloc: String,
     uri: Uri,
     token: Option<String>,
 }
 
 /// Why a session is over.
-enum End {
+enum SessionEnd {
     /// The command has ended, and its caller was told how.
     Done,
     /// The caller has left: there is nobody to tell.
@@ -80,23 +80,23 @@ enum End {
     Failed(Failure),
 }
 
-impl From<Failure> for End {
-    fn from(failure: Failure) -> End {
-        End::Failed(failure)
+impl From<Failure> for SessionEnd {
+    fn from(failure: Failure) -> SessionEnd {
+        SessionEnd::Failed(failure)
     }
 }
 
-impl From<wire::RpcError> for End {
-    fn from(error: wire::RpcError) -> End {
-        End::Failed(error.into())
+impl From<wire::RpcError> for SessionEnd {
+    fn from(error: wire::RpcError) -> SessionEnd {
+        SessionEnd::Failed(error.into())
     }
 }
 
 /// Everything is judged after the upgrade: a browser sees no other answer.
 async fn upgrade(
-    With(server): With<Server>,
+    With(server): With<AppState>,
     Path(alloc): Path<String>,
-    Extension(places): Extension<Places>,
+    Extension(slots): Extension<SessionSlots>,
     (uri, headers): (Uri, HeaderMap),
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
@@ -105,23 +105,23 @@ async fn upgrade(
         Err(rejection) => return Failure::invalid(rejection.body_text()).into_response(),
     };
     let token = headers.get(TOKEN).and_then(|token| token.to_str().ok()).map(str::to_string);
-    let ask = Ask { alloc, uri, token };
-    upgrade.on_upgrade(async move |socket| attend(server, places, ask, socket).await)
+    let ask = ExecQuery { alloc, uri, token };
+    upgrade.on_upgrade(async move |socket| attend(server, slots, ask, socket).await)
 }
 
-async fn attend(server: Server, Places(places): Places, ask: Ask, socket: WebSocket) {
+async fn attend(server: AppState, SessionSlots(slots): SessionSlots, ask: ExecQuery, socket: WebSocket) {
     let (mut to, mut from) = socket.split();
     let mut stopping = server.events.closed();
-    let end = match places.try_acquire() {
+    let end = match slots.try_acquire() {
         Err(_) => Failure::too_many("too many commands are run through this server").into(),
-        Ok(_place) => tokio::select! {
+        Ok(_slot) => tokio::select! {
             end = session(&server, &ask, &mut to, &mut from) => end,
-            _ = stopping.wait_for(|stop| *stop) => End::Stopping,
+            _ = stopping.wait_for(|stop| *stop) => SessionEnd::Stopping,
         },
     };
     // The way to the node ends with the server: that is not what the caller shall hear of it.
-    let fails = matches!(end, End::Failed(_)) && *stopping.borrow();
-    let Some(last) = last_word(if fails { End::Stopping } else { end }) else { return };
+    let fails = matches!(end, SessionEnd::Failed(_)) && *stopping.borrow();
+    let Some(last) = last_word(if fails { SessionEnd::Stopping } else { end }) else { return };
     let farewell = async {
         // Read on until the caller has closed too: what is still unread would take the last word back.
         if to.send(Message::Close(Some(last))).await.is_ok() {
@@ -132,21 +132,21 @@ async fn attend(server: Server, Places(places): Places, ask: Ask, socket: WebSoc
     let _answered = timeout(CLOSE_MAX, farewell).await;
 }
 
-fn last_word(end: End) -> Option<CloseFrame> {
+fn last_word(end: SessionEnd) -> Option<CloseFrame> {
     let (code, reason) = match &end {
-        End::Done => (close_code::NORMAL, ""),
-        End::Left => return None,
-        End::Stopping => (close_code::AWAY, "the server is shutting down"),
-        End::Failed(Failure { status: StatusCode::INTERNAL_SERVER_ERROR, text }) => {
+        SessionEnd::Done => (close_code::NORMAL, ""),
+        SessionEnd::Left => return None,
+        SessionEnd::Stopping => (close_code::AWAY, "the server is shutting down"),
+        SessionEnd::Failed(Failure { status: StatusCode::INTERNAL_SERVER_ERROR, text }) => {
             (close_code::ERROR, text.as_str())
         }
-        End::Failed(failure) => (close_code::POLICY, failure.text.as_str()),
+        SessionEnd::Failed(failure) => (close_code::POLICY, failure.text.as_str()),
     };
     let reason = &reason[..reason.floor_char_boundary(REASON_BYTES_MAX)];
     Some(CloseFrame { code, reason: reason.into() })
 }
 
-async fn session(server: &Server, ask: &Ask, to: &mut ToCaller, from: &mut FromCaller) -> End {
+async fn session(server: &AppState, ask: &ExecQuery, to: &mut ToCaller, from: &mut FromCaller) -> SessionEnd {
     let (to_node, from_node) = match begin(server, ask, from).await {
         Ok(halves) => halves,
         Err(end) => return end,
@@ -159,10 +159,10 @@ async fn session(server: &Server, ask: &Ask, to: &mut ToCaller, from: &mut FromC
 
 /// From the parameters to the running command.
 async fn begin(
-    server: &Server,
-    ask: &Ask,
+    server: &AppState,
+    ask: &ExecQuery,
     from: &mut FromCaller,
-) -> Result<(FrameSender, FrameReceiver), End> {
+) -> Result<(FrameSender, FrameReceiver), SessionEnd> {
     let pairs = Query::<Vec<(String, String)>>::try_from_uri(&ask.uri);
     let params = pairs.map(|Query(pairs)| Params::new(pairs)).map_err(|e| Failure::invalid(e.body_text()))?;
     server.check_region(params.get("region").unwrap_or_default())?;
@@ -178,7 +178,7 @@ async fn begin(
     let (alloc, node) = server.running(&ask.alloc)?;
     let request =
         AllocExecRequest { alloc_id: alloc.to_string(), task, tty, cmd: cmd.into(), query: query(server) };
-    let frames = server.node_link.open(node, method::ALLOCATIONS_EXEC).await.map_err(Failure::from)?;
+    let frames = server.node_rpc.open(node, method::ALLOCATIONS_EXEC).await.map_err(Failure::from)?;
     let (mut to_node, from_node) = frames.split();
     to_node.send(&request).await?;
     Ok((to_node, from_node))
@@ -191,10 +191,10 @@ fn command(text: &str) -> Result<Vec<String>, Failure> {
 }
 
 /// Browsers cannot set headers: their token comes in a first message.
-async fn handshake(header: Option<&str>, from: &mut FromCaller) -> Result<(), End> {
+async fn handshake(header: Option<&str>, from: &mut FromCaller) -> Result<(), SessionEnd> {
     let first = timeout(HANDSHAKE_MAX, next(from)).await;
     let late = |_| Failure::invalid("the handshake did not come in time");
-    let Some(first) = first.map_err(late)?? else { return Err(End::Left) };
+    let Some(first) = first.map_err(late)?? else { return Err(SessionEnd::Left) };
     let handshake: ExecHandshake = serde_json::from_slice(&first)
         .map_err(|error| Failure::invalid(format!("malformed handshake: {error}")))?;
     if handshake.version != HANDSHAKE_VERSION {
@@ -223,11 +223,11 @@ async fn next(from: &mut FromCaller) -> Result<Option<bytes::Bytes>, Failure> {
 }
 
 /// One message after the other: while the node takes no more, the caller is not read.
-async fn pass_input(from: &mut FromCaller, mut to_node: FrameSender) -> End {
+async fn pass_input(from: &mut FromCaller, mut to_node: FrameSender) -> SessionEnd {
     loop {
         let words = match next(from).await {
             Ok(Some(words)) => words,
-            Ok(None) => return End::Left,
+            Ok(None) => return SessionEnd::Left,
             Err(failure) => return failure.into(),
         };
         if words == HEARTBEAT {
@@ -243,28 +243,28 @@ async fn pass_input(from: &mut FromCaller, mut to_node: FrameSender) -> End {
 /// The part of an output that matters here.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Last {
+struct OutputStatus {
     exited: bool,
 }
 
-async fn pass_output(mut from_node: FrameReceiver, to: &mut ToCaller) -> End {
+async fn pass_output(mut from_node: FrameReceiver, to: &mut ToCaller) -> SessionEnd {
     let mut pings = interval_at(Instant::now() + PING_EVERY, PING_EVERY);
     let mut exited = false;
     loop {
         let message = tokio::select! {
             frame = from_node.receive::<StreamFrameWrapper>() => match output(frame) {
                 Ok(Some(text)) => {
-                    exited |= serde_json::from_str::<Last>(&text).is_ok_and(|last| last.exited);
+                    exited |= serde_json::from_str::<OutputStatus>(&text).is_ok_and(|last| last.exited);
                     Message::Text(text.into())
                 }
-                Ok(None) if exited => return End::Done,
+                Ok(None) if exited => return SessionEnd::Done,
                 Ok(None) => return Failure::internal("the node ended the session").into(),
                 Err(failure) => return failure.into(),
             },
             _ = pings.tick() => Message::Ping(bytes::Bytes::new()),
         };
         if to.send(message).await.is_err() {
-            return End::Left;
+            return SessionEnd::Left;
         }
     }
 }
@@ -285,10 +285,10 @@ mod tests {
     #[test]
     fn the_last_word_says_whose_fault_it_was_and_fits_its_frame() {
         let word = |end| last_word(end).map(|word| (word.code, word.reason.to_string()));
-        assert_eq!(word(End::Done), Some((1000, String::new())));
+        assert_eq!(word(SessionEnd::Done), Some((1000, String::new())));
         assert_eq!(word(Failure::internal("boom").into()), Some((1011, "boom".to_string())));
         assert_eq!(word(Failure::not_found("gone").into()), Some((1008, "gone".to_string())));
-        assert_eq!(word(End::Left), None);
+        assert_eq!(word(SessionEnd::Left), None);
         let (_, long) = word(Failure::invalid("ä".repeat(100)).into()).unwrap();
         assert_eq!(long, "ä".repeat(61));
     }

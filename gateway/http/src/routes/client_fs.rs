@@ -12,10 +12,10 @@ use api::{AllocFileInfo, Params, QueryError};
 
 use super::client_alloc::{encode, open_to_all_origins, query};
 use crate::answer::{self, Answer};
+use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::frames::Frames;
 use crate::request::Call;
-use crate::server::Server;
 
 /// What tasks have written is nobody's page: browsers must not run it.
 const UNTRUSTED: [(HeaderName, HeaderValue); 3] = [
@@ -27,7 +27,7 @@ const UNTRUSTED: [(HeaderName, HeaderValue); 3] = [
 pub(super) const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const BINARY: HeaderValue = HeaderValue::from_static("application/octet-stream");
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     let no_alloc = async || Failure::invalid("must provide a valid alloc id");
     Router::new()
         .route("/v1/client/fs/ls/{alloc}", any(list))
@@ -42,7 +42,7 @@ pub fn router() -> Router<Server> {
         .layer(map_response(open_to_all_origins))
 }
 
-async fn list(With(server): With<Server>, Path(alloc): Path<String>, call: Call) -> Answer {
+async fn list(With(server): With<AppState>, Path(alloc): Path<String>, call: Call) -> Answer {
     let (alloc, node) = server.running(&alloc)?;
     let path = call.params.get("path").filter(|path| !path.is_empty()).unwrap_or("/").to_string();
     let request = FsPathRequest { alloc_id: alloc.to_string(), path, query: query(&server) };
@@ -50,7 +50,7 @@ async fn list(With(server): With<Server>, Path(alloc): Path<String>, call: Call)
     Ok(answer::json(&reply.files.0))
 }
 
-async fn stat(With(server): With<Server>, Path(alloc): Path<String>, call: Call) -> Answer {
+async fn stat(With(server): With<AppState>, Path(alloc): Path<String>, call: Call) -> Answer {
     let (alloc, node) = server.running(&alloc)?;
     let path = file_name(&call.params)?;
     let request = FsPathRequest { alloc_id: alloc.to_string(), path, query: query(&server) };
@@ -58,11 +58,11 @@ async fn stat(With(server): With<Server>, Path(alloc): Path<String>, call: Call)
     Ok(answer::json(&reply.info))
 }
 
-async fn cat(With(server): With<Server>, Path(alloc): Path<String>, call: Call) -> Answer {
+async fn cat(With(server): With<AppState>, Path(alloc): Path<String>, call: Call) -> Answer {
     content(&server, &alloc, file_name(&call.params)?, 0, 0).await
 }
 
-async fn read_at(With(server): With<Server>, Path(alloc): Path<String>, call: Call) -> Answer {
+async fn read_at(With(server): With<AppState>, Path(alloc): Path<String>, call: Call) -> Answer {
     let path = file_name(&call.params)?;
     let missing = || Failure::invalid("must provide an offset");
     let offset = call.params.number("offset").map_err(unreadable)?.ok_or_else(missing)?;
@@ -70,7 +70,7 @@ async fn read_at(With(server): With<Server>, Path(alloc): Path<String>, call: Ca
     content(&server, &alloc, path, offset, limit).await
 }
 
-async fn follow(With(server): With<Server>, Path(alloc): Path<String>, call: Call) -> Answer {
+async fn follow(With(server): With<AppState>, Path(alloc): Path<String>, call: Call) -> Answer {
     let params = &call.params;
     let request = FsStreamRequest {
         alloc_id: alloc.clone(),
@@ -86,7 +86,7 @@ async fn follow(With(server): With<Server>, Path(alloc): Path<String>, call: Cal
     Ok(([(header::CONTENT_TYPE, TEXT)], frames.into_body()).into_response())
 }
 
-async fn logs(With(server): With<Server>, Path(alloc): Path<String>, call: Call) -> Answer {
+async fn logs(With(server): With<AppState>, Path(alloc): Path<String>, call: Call) -> Answer {
     let params = &call.params;
     let task = params.get("task").unwrap_or_default();
     if task.is_empty() {
@@ -110,7 +110,7 @@ async fn logs(With(server): With<Server>, Path(alloc): Path<String>, call: Call)
 }
 
 /// A file's bytes, from `offset` on, at most `limit` of them; 0 for all.
-async fn content(server: &Server, alloc: &str, path: String, offset: i64, limit: i64) -> Answer {
+async fn content(server: &AppState, alloc: &str, path: String, offset: i64, limit: i64) -> Answer {
     let request = FsStreamRequest {
         alloc_id: alloc.to_string(),
         path,
@@ -128,7 +128,7 @@ async fn content(server: &Server, alloc: &str, path: String, offset: i64, limit:
     Ok((headers, frames.into_body()).into_response())
 }
 
-impl Server {
+impl AppState {
     /// Opens a stream of an allocation's node and waits for its first word.
     ///
     /// # Errors
@@ -141,7 +141,7 @@ impl Server {
         follow: bool,
     ) -> Result<Frames, Failure> {
         let (_, node) = self.running(alloc)?;
-        Frames::begin(self.node_link.stream(node, method, encode(request)?).await?, follow).await
+        Frames::begin(self.node_rpc.stream(node, method, encode(request)?).await?, follow).await
     }
 }
 

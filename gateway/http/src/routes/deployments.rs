@@ -13,12 +13,12 @@ use api::{
 
 use super::write;
 use crate::answer::{Answer, written};
+use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::{Creation, Page, id_prefix, page};
 use crate::request::{Json, OptionalJson, Read, Write, as_json};
-use crate::server::Server;
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/deployments", get(list))
         .route("/v1/deployment/{id}", get(read))
@@ -33,14 +33,14 @@ pub fn router() -> Router<Server> {
         )
 }
 
-async fn list(With(server): With<Server>, read: Read) -> Answer {
+async fn list(With(server): With<AppState>, read: Read) -> Answer {
     let view = |state: &State, read: &Read| {
         Ok(deployments(state, read)?.map(|deployment| document(state, deployment)))
     };
     server.list(read, |state| state.tables.deployments, view).await
 }
 
-async fn read(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+async fn read(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
     let find = |state: &State| id.parse().ok().and_then(|id: DeploymentId| state.deployments.find(id));
     let index = |state: &State| match find(state) {
         Some(row) => state.deployments.get(row).modified,
@@ -53,7 +53,7 @@ async fn read(With(server): With<Server>, Path(id): Path<String>, read: Read) ->
     server.read(&read, index, view).await
 }
 
-async fn allocations(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+async fn allocations(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
     read.without_filter()?;
     let id: Option<DeploymentId> = id.parse().ok();
     let view = move |state: &State, _: &Read| {
@@ -66,7 +66,7 @@ async fn allocations(With(server): With<Server>, Path(id): Path<String>, read: R
 }
 
 async fn promote(
-    With(server): With<Server>,
+    With(server): With<AppState>,
     Path(id): Path<String>,
     write: Write,
     Json(request): Json<DeploymentPromoteRequest>,
@@ -80,7 +80,7 @@ async fn promote(
 }
 
 async fn fail(
-    With(server): With<Server>,
+    With(server): With<AppState>,
     Path(id): Path<String>,
     write: Write,
     OptionalJson(request): OptionalJson<DeploymentFailRequest>,
@@ -91,7 +91,7 @@ async fn fail(
 }
 
 async fn pause(
-    With(server): With<Server>,
+    With(server): With<AppState>,
     Path(id): Path<String>,
     write: Write,
     Json(request): Json<DeploymentPauseRequest>,
@@ -105,7 +105,7 @@ async fn pause(
 }
 
 async fn set_health(
-    With(server): With<Server>,
+    With(server): With<AppState>,
     Path(id): Path<String>,
     write: Write,
     Json(request): Json<DeploymentAllocHealthRequest>,
@@ -116,7 +116,7 @@ async fn set_health(
     change(&server, &write, deployment, Command::SetAllocHealth { deployment, healthy, unhealthy }).await
 }
 
-async fn change(server: &Server, write: &Write, deployment: DeploymentId, command: Command) -> Answer {
+async fn change(server: &AppState, write: &Write, deployment: DeploymentId, command: Command) -> Answer {
     let receipt = server.submit(write, command).await?;
     let eval = receipt.reply.evals.first();
     let state = server.control.state();

@@ -8,13 +8,13 @@ use state::eval::{Eval, EvalRow, document};
 use api::EvalCountResponse;
 
 use crate::answer::Answer;
+use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::{Creation, Page, id_prefix, page};
 use crate::request::{Read, as_json};
-use crate::server::Server;
 use crate::view::eval::with_related;
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     let deletion = async || Failure::unsupported("deleting evaluations is");
     Router::new()
         .route("/v1/evaluations", get(list).merge(delete(deletion)))
@@ -23,12 +23,12 @@ pub fn router() -> Router<Server> {
         .route("/v1/evaluation/{id}/allocations", get(allocations))
 }
 
-async fn list(With(server): With<Server>, read: Read) -> Answer {
+async fn list(With(server): With<AppState>, read: Read) -> Answer {
     let view = |state: &State, read: &Read| Ok(evaluations(state, read)?.map(document));
     server.list(read, |state| state.tables.evals, view).await
 }
 
-async fn count(With(server): With<Server>, read: Read) -> Answer {
+async fn count(With(server): With<AppState>, read: Read) -> Answer {
     id_prefix(&read.options.prefix)?;
     let known_leader = server.known_leader();
     let view = |state: &State| {
@@ -44,7 +44,7 @@ async fn count(With(server): With<Server>, read: Read) -> Answer {
     server.read(&read, |state| state.tables.evals, view).await
 }
 
-async fn read(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+async fn read(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
     let related = read.params.boolean("related")?;
     let index = |state: &State| match find(state, &id) {
         Some(row) => state.evals.get(row).modified,
@@ -58,7 +58,7 @@ async fn read(With(server): With<Server>, Path(id): Path<String>, read: Read) ->
     server.read(&read, index, view).await
 }
 
-async fn allocations(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+async fn allocations(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
     read.without_filter()?;
     let view = move |state: &State, _: &Read| {
         let eval = find(state, &id).map(|row| state.evals.get(row));

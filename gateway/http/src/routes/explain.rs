@@ -13,23 +13,23 @@ use state::State;
 
 use super::jobs;
 use crate::answer::{self, Answer};
+use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::events::transition;
 use crate::request::Read;
-use crate::server::Server;
 use crate::view::why;
 
 /// How long an answer waits until the history is indexed; without it only the transitions are left out.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/job/{id}/explain", get(job))
         .route("/v1/evaluation/{id}/explain", get(evaluation))
         .route("/v1/allocation/{id}/explain", get(allocation))
 }
 
-async fn job(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+async fn job(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
     let key = jobs::key(&read.params, &id);
     answered(server, &read, move |server, state| {
         let row = state.jobs.find(&key).ok_or_else(|| Failure::not_found(jobs::NOT_FOUND))?;
@@ -38,7 +38,7 @@ async fn job(With(server): With<Server>, Path(id): Path<String>, read: Read) -> 
     .await
 }
 
-async fn evaluation(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+async fn evaluation(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
     answered(server, &read, move |server, state| {
         let eval = id.parse().ok().and_then(|id: EvalId| state.evals.lookup(id));
         let eval = eval.ok_or_else(|| Failure::not_found("eval not found"))?;
@@ -47,7 +47,7 @@ async fn evaluation(With(server): With<Server>, Path(id): Path<String>, read: Re
     .await
 }
 
-async fn allocation(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+async fn allocation(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
     answered(server, &read, move |server, state| {
         let row = id.parse().ok().and_then(|id: AllocId| state.allocs.find(id));
         let alloc = state.allocs.get(row.ok_or_else(|| Failure::not_found("alloc not found"))?);
@@ -63,9 +63,9 @@ async fn allocation(With(server): With<Server>, Path(id): Path<String>, read: Re
 
 /// Deciding again is work for a processor: as many at once as lists are rendered; others wait for their turn.
 async fn answered<T: Serialize + Send + 'static>(
-    server: Server,
+    server: AppState,
     read: &Read,
-    explain: impl FnOnce(&Server, &Arc<State>) -> Result<T, Failure> + Send + 'static,
+    explain: impl FnOnce(&AppState, &Arc<State>) -> Result<T, Failure> + Send + 'static,
 ) -> Answer {
     let known_leader = server.fresh(read.options.consistency, read.options.min_index).await?;
     let state = server.control.state();

@@ -14,9 +14,9 @@ use state::job::JobState;
 use super::search::{matching, newest};
 use super::write;
 use crate::answer::Answer;
+use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::request::{Json, Read};
-use crate::server::Server;
 
 /// Shortest text that is searched for, in characters.
 const TEXT_MIN: usize = 2;
@@ -42,13 +42,13 @@ const FUZZY: [&str; 11] = [
 /// What has an id instead of a name is found by its start.
 const BY_PREFIX: [&str; 6] = ["deployment", "evals", "host_volumes", "plugins", "scaling_policy", "volumes"];
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     Router::new().route("/v1/search/fuzzy", write(search))
 }
 
 /// Never waits.
 async fn search(
-    With(server): With<Server>,
+    With(server): With<AppState>,
     mut read: Read,
     Json(request): Json<FuzzySearchRequest>,
 ) -> Answer {
@@ -59,7 +59,7 @@ async fn search(
         let text = format!("fuzzy search query must be at least {TEXT_MIN} characters, got {length}");
         return Err(Failure::internal(text));
     }
-    let wanted = Wanted::of(&request.context)?;
+    let wanted = Contexts::of(&request.context)?;
     let known_leader = server.known_leader();
     let namespace = read.options.namespace.clone();
     let view = |state: &State| {
@@ -80,19 +80,19 @@ async fn search(
     server.read(&read, newest, view).await
 }
 
-struct Wanted(Vec<&'static str>);
+struct Contexts(Vec<&'static str>);
 
-impl Wanted {
-    fn of(context: &str) -> Result<Wanted, Failure> {
+impl Contexts {
+    fn of(context: &str) -> Result<Contexts, Failure> {
         let all = || FUZZY.iter().chain(&BY_PREFIX).copied();
         match context {
-            "" | "all" => Ok(Wanted(all().collect())),
+            "" | "all" => Ok(Contexts(all().collect())),
             // The parts of a job are looked for together with it.
             "jobs" => {
-                Ok(Wanted(vec!["jobs", "groups", "tasks", "services", "images", "commands", "classes"]))
+                Ok(Contexts(vec!["jobs", "groups", "tasks", "services", "images", "commands", "classes"]))
             }
             one => match all().find(|known| *known == one) {
-                Some(known) => Ok(Wanted(vec![known])),
+                Some(known) => Ok(Contexts(vec![known])),
                 None => Err(Failure::unsupported(format_args!("searching for {one:?} is"))),
             },
         }
@@ -102,10 +102,10 @@ impl Wanted {
 fn found(
     state: &State,
     text: &str,
-    wanted: &Wanted,
+    wanted: &Contexts,
     namespace: &str,
 ) -> BTreeMap<&'static str, Vec<FuzzyMatch>> {
-    let mut found = Found { text: text.to_lowercase(), wanted, ranked: BTreeMap::new() };
+    let mut found = Matches { text: text.to_lowercase(), wanted, ranked: BTreeMap::new() };
     let in_namespace = |name: &str| namespace == "*" || namespace == name;
     for (_, job) in state.jobs.iter().filter(|(_, job)| in_namespace(&job.key.namespace)) {
         found.job(job);
@@ -133,13 +133,13 @@ fn found(
 }
 
 /// Matches with what they are sorted by: where the text stands, how long the name is, and the name.
-struct Found<'a> {
+struct Matches<'a> {
     text: String,
-    wanted: &'a Wanted,
+    wanted: &'a Contexts,
     ranked: BTreeMap<&'static str, Vec<(usize, usize, FuzzyMatch)>>,
 }
 
-impl Found<'_> {
+impl Matches<'_> {
     fn add(&mut self, context: &'static str, name: &str, scope: &[&str]) {
         if !self.wanted.0.contains(&context) {
             return;

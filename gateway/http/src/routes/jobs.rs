@@ -16,15 +16,15 @@ use api::{
 
 use super::write;
 use crate::answer::{Answer, written};
+use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::{Page, page};
 use crate::request::{self, Json, OptionalJson, Read, Write};
-use crate::server::Server;
 use crate::view;
 
 pub const NOT_FOUND: &str = "job not found";
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/job/{id}/summary", get(summary))
         .route("/v1/job/{id}/allocations", get(allocations))
@@ -39,7 +39,7 @@ pub fn router() -> Router<Server> {
         .route("/v1/job/{id}/stable", write(set_stability))
 }
 
-pub async fn list(With(server): With<Server>, read: Read) -> Answer {
+pub async fn list(With(server): With<AppState>, read: Read) -> Answer {
     let with_meta = read.params.boolean("meta")?;
     let view = move |state: &State, read: &Read| {
         Ok(jobs(state, read)?.map(|job| view::job::stub(state, job, with_meta)))
@@ -47,14 +47,14 @@ pub async fn list(With(server): With<Server>, read: Read) -> Answer {
     server.list(read, index, view).await
 }
 
-pub async fn read(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+pub async fn read(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
     let key = key(&read.params, &id);
     let index = |state: &State| own_index(state, &key, |job| job.modified);
     let view = |state: &State| find(state, &key).map(|job| state::job::document(job, job.current()));
     server.read(&read, index, view).await
 }
 
-pub async fn deregister(With(server): With<Server>, Path(id): Path<String>, write: Write) -> Answer {
+pub async fn deregister(With(server): With<AppState>, Path(id): Path<String>, write: Write) -> Answer {
     let key = key(&write.params, &id);
     // One region: stopping it here is stopping it everywhere.
     write.params.boolean("global")?;
@@ -78,7 +78,7 @@ pub async fn deregister(With(server): With<Server>, Path(id): Path<String>, writ
 }
 
 async fn evaluate(
-    With(server): With<Server>,
+    With(server): With<AppState>,
     Path(id): Path<String>,
     write: Write,
     OptionalJson(request): OptionalJson<JobEvaluateRequest>,
@@ -92,13 +92,13 @@ async fn evaluate(
     written(receipt.index, &evaluated(&receipt, job_modify_index(&server, &key), String::new()))
 }
 
-async fn summary(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+async fn summary(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
     let key = key(&read.params, &id);
     let index = |state: &State| own_index(state, &key, |job| job.summary_modified);
     server.read(&read, index, |state| Ok(view::job::summary(state, find(state, &key)?))).await
 }
 
-async fn allocations(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+async fn allocations(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
     read.without_filter()?;
     let key = key(&read.params, &id);
     let all = read.params.boolean("all")?;
@@ -114,7 +114,7 @@ async fn allocations(With(server): With<Server>, Path(id): Path<String>, read: R
     server.list(read, |state| state.tables.allocs, view).await
 }
 
-async fn evaluations(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+async fn evaluations(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
     read.without_filter()?;
     let key = key(&read.params, &id);
     let view = move |state: &State, _: &Read| {
@@ -125,7 +125,7 @@ async fn evaluations(With(server): With<Server>, Path(id): Path<String>, read: R
     server.list(read, |state| state.tables.evals, view).await
 }
 
-async fn deployments(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+async fn deployments(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
     read.without_filter()?;
     let key = key(&read.params, &id);
     // A job that was purged took its deployments with it: all there are belong to this one.
@@ -136,7 +136,7 @@ async fn deployments(With(server): With<Server>, Path(id): Path<String>, read: R
     server.list(read, |state| state.tables.deployments, view).await
 }
 
-async fn deployment(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+async fn deployment(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
     let key = key(&read.params, &id);
     let index = |state: &State| {
         deployments_of(state, &key).next_back().map_or(state.tables.deployments, |known| known.modified)
@@ -158,7 +158,7 @@ fn deployments_of<'a>(
 }
 
 async fn revert(
-    With(server): With<Server>,
+    With(server): With<AppState>,
     Path(id): Path<String>,
     write: Write,
     Json(request): Json<JobRevertRequest>,
@@ -174,7 +174,7 @@ async fn revert(
 }
 
 async fn set_stability(
-    With(server): With<Server>,
+    With(server): With<AppState>,
     Path(id): Path<String>,
     write: Write,
     Json(request): Json<JobStabilityRequest>,
@@ -198,7 +198,7 @@ fn named(params: &Params, path: &str, body: &str) -> Result<JobKey, Failure> {
     Ok(key(params, path))
 }
 
-async fn versions(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+async fn versions(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
     let key = key(&read.params, &id);
     let wants_diffs = read.params.boolean("diffs")?;
     let given = |name| read.params.get(name).filter(|value: &&str| !value.is_empty()).map(str::to_string);
@@ -241,13 +241,13 @@ fn against(versions: &[Job], number: Option<u64>, named: &str) -> Result<Vec<Job
 }
 
 /// What its tasks can be told to do, by name.
-async fn actions(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+async fn actions(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
     let key = key(&read.params, &id);
     let index = |state: &State| own_index(state, &key, |job| job.modified);
     server.read(&read, index, |state| Ok(view::job::actions(find(state, &key)?))).await
 }
 
-async fn submission(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+async fn submission(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
     let key = key(&read.params, &id);
     let unreadable = || Failure::invalid("Unable to parse job submission version parameter");
     let number: u64 = read.params.get("version").and_then(|v| v.parse().ok()).ok_or_else(unreadable)?;
@@ -302,7 +302,7 @@ pub fn key(params: &Params, id: &str) -> JobKey {
 }
 
 /// The job's index after a write; zero when it is not there any more.
-pub fn job_modify_index(server: &Server, key: &JobKey) -> u64 {
+pub fn job_modify_index(server: &AppState, key: &JobKey) -> u64 {
     server.control.state().jobs.lookup(key).map_or(0, |job| job.job_modified.0)
 }
 

@@ -14,19 +14,19 @@ use state::job::GroupSummary;
 use api::{GaugeValue, MetricsSummary};
 
 use crate::answer::{self, Answer};
+use crate::app_state::{AppState, now};
 use crate::blocking::WAITING_READS_MAX;
 use crate::error::Failure;
 use crate::request::Read;
-use crate::server::{Server, now};
 
 const PROMETHEUS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     Router::new().route("/v1/metrics", get(metrics))
 }
 
 /// Read off the state when asked: nothing is counted beside it.
-async fn metrics(With(server): With<Server>, read: Read) -> Answer {
+async fn metrics(With(server): With<AppState>, read: Read) -> Answer {
     let prometheus = read.params.get("format") == Some("prometheus");
     if prometheus && !server.agent.prometheus {
         return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Prometheus is not enabled"));
@@ -57,7 +57,7 @@ fn count(name: impl Into<String>, help: &'static str, value: usize) -> Gauge {
     gauge(name, help, value as f64)
 }
 
-fn gauges(server: &Server) -> Vec<Gauge> {
+fn gauges(server: &AppState) -> Vec<Gauge> {
     let control = &server.control;
     let state = control.state();
     let broker = control.broker_stats();

@@ -41,10 +41,10 @@ use tower::Layer;
 use tower::util::MapRequestLayer;
 
 use crate::answer;
+use crate::app_state::{Api, AppState};
 use crate::error::Failure;
 use crate::path::whole_ids;
 use crate::request::BODY_MAX;
-use crate::server::{Api, Server};
 
 /// The whole API.
 pub fn router(api: Api) -> Router {
@@ -84,7 +84,7 @@ pub fn router(api: Api) -> Router {
         .method_not_allowed_fallback(async || Failure::new(StatusCode::METHOD_NOT_ALLOWED, "Invalid method"))
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(from_fn(answer::finish))
-        .with_state(Server::new(api));
+        .with_state(AppState::new(api));
     // Paths are put in shape before anything is routed, so the routes stand behind a router without any.
     Router::new().fallback_service(MapRequestLayer::new(whole_ids).layer(routes))
 }
@@ -94,9 +94,9 @@ async fn home() -> &'static str {
 }
 
 /// Writes take PUT and POST alike.
-fn write<H, T>(handler: H) -> MethodRouter<Server>
+fn write<H, T>(handler: H) -> MethodRouter<AppState>
 where
-    H: Handler<T, Server>,
+    H: Handler<T, AppState>,
     T: 'static,
 {
     put(handler.clone()).post(handler)

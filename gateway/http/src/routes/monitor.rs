@@ -13,26 +13,26 @@ use wire::messages::{AgentMonitorRequest, method};
 use super::client_alloc::{encode, named_node, query};
 use super::client_fs::TEXT;
 use crate::answer::Answer;
+use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::frames::Frames;
 use crate::request::Call;
-use crate::server::Server;
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     Router::new().route("/v1/agent/monitor", get(follow))
 }
 
-async fn follow(With(server): With<Server>, call: Call) -> Answer {
+async fn follow(With(server): With<AppState>, call: Call) -> Answer {
     let request = request(&server, &call)?;
     let wanted = Follow::try_from(&request)?;
-    let body = match way(&server, &request)? {
-        Way::Here => local(server.log.follow(&wanted)?),
-        Way::Node(node) => {
-            let frames = server.node_link.stream(node, method::AGENT_MONITOR, encode(&request)?).await?;
+    let body = match log_source(&server, &request)? {
+        LogSource::Here => local(server.log.follow(&wanted)?),
+        LogSource::Node(node) => {
+            let frames = server.node_rpc.stream(node, method::AGENT_MONITOR, encode(&request)?).await?;
             Frames::begin(frames, true).await?.into_body()
         }
-        Way::Server(address) => {
-            let link = &server.node_link;
+        LogSource::Server(address) => {
+            let link = &server.node_rpc;
             let frames = link.stream_of_server(&address, method::AGENT_MONITOR, encode(&request)?).await?;
             Frames::begin(frames, true).await?.into_body()
         }
@@ -41,27 +41,27 @@ async fn follow(With(server): With<Server>, call: Call) -> Answer {
 }
 
 /// Whose log.
-enum Way {
+enum LogSource {
     Here,
     Node(model::NodeId),
     /// By its RPC address.
     Server(String),
 }
 
-fn way(server: &Server, request: &AgentMonitorRequest) -> Result<Way, Failure> {
+fn log_source(server: &AppState, request: &AgentMonitorRequest) -> Result<LogSource, Failure> {
     match (request.node_id.as_str(), request.server_id.as_str()) {
-        ("", "") => Ok(Way::Here),
-        (node, "") => Ok(Way::Node(named_node(server, node)?)),
+        ("", "") => Ok(LogSource::Here),
+        (node, "") => Ok(LogSource::Node(named_node(server, node)?)),
         ("", name) => {
             let unknown = || Failure::not_found(format!("unknown Nomad server {name}"));
             let address = server.cluster.find(name).ok_or_else(unknown)?;
-            Ok(if address == server.agent.rpc_addr { Way::Here } else { Way::Server(address) })
+            Ok(if address == server.agent.rpc_addr { LogSource::Here } else { LogSource::Server(address) })
         }
         _ => Err(Failure::invalid("Cannot target node and server simultaneously")),
     }
 }
 
-fn request(server: &Server, call: &Call) -> Result<AgentMonitorRequest, Failure> {
+fn request(server: &AppState, call: &Call) -> Result<AgentMonitorRequest, Failure> {
     let text = |name| call.params.get(name).unwrap_or_default().to_string();
     let switch = |name| {
         let unknown = |error| Failure::invalid(format!("Unknown option for {name}: {error}"));

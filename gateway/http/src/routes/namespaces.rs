@@ -9,19 +9,19 @@ use state::State;
 
 use super::write;
 use crate::answer::Answer;
+use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::Page;
 use crate::request::{Json, Read, Write};
-use crate::server::Server;
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/namespaces", get(list))
         .route("/v1/namespace", write(upsert))
         .route("/v1/namespace/{name}", get(read).merge(write(upsert_named)).delete(remove))
 }
 
-async fn list(With(server): With<Server>, read: Read) -> Answer {
+async fn list(With(server): With<AppState>, read: Read) -> Answer {
     read.without_filter()?;
     let view = |state: &State, read: &Read| {
         let names = state.namespaces.names().into_iter();
@@ -31,7 +31,7 @@ async fn list(With(server): With<Server>, read: Read) -> Answer {
     server.list(read, changed, view).await
 }
 
-async fn read(With(server): With<Server>, Path(name): Path<String>, read: Read) -> Answer {
+async fn read(With(server): With<AppState>, Path(name): Path<String>, read: Read) -> Answer {
     let index = |state: &State| match state.namespaces.get(&name) {
         Some(set) => set.modified,
         None => changed(state),
@@ -42,7 +42,7 @@ async fn read(With(server): With<Server>, Path(name): Path<String>, read: Read) 
 }
 
 async fn upsert(
-    With(server): With<Server>,
+    With(server): With<AppState>,
     write: Write,
     Json(wanted): Json<Namespace>,
 ) -> Result<(), Failure> {
@@ -51,7 +51,7 @@ async fn upsert(
 }
 
 async fn upsert_named(
-    server: With<Server>,
+    server: With<AppState>,
     Path(name): Path<String>,
     write: Write,
     Json(wanted): Json<Namespace>,
@@ -62,7 +62,7 @@ async fn upsert_named(
     upsert(server, write, Json(wanted)).await
 }
 
-async fn remove(With(server): With<Server>, Path(name): Path<String>, write: Write) -> Result<(), Failure> {
+async fn remove(With(server): With<AppState>, Path(name): Path<String>, write: Write) -> Result<(), Failure> {
     server.submit(&write, Command::DeleteNamespace { name }).await.map(drop).map_err(Failure::as_internal)
 }
 

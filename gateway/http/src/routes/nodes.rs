@@ -16,13 +16,13 @@ use api::{
 
 use super::write;
 use crate::answer::{Answer, written};
+use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::{Page, id_prefix, page};
 use crate::request::{Json, OptionalJson, Read, Write, as_json};
-use crate::server::Server;
 use crate::view::node::{Extras, stub};
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/nodes", get(list))
         .route("/v1/node/{id}", get(read))
@@ -33,7 +33,7 @@ pub fn router() -> Router<Server> {
         .route("/v1/node/{id}/purge", write(purge))
 }
 
-async fn list(With(server): With<Server>, mut read: Read) -> Answer {
+async fn list(With(server): With<AppState>, mut read: Read) -> Answer {
     let extras = Extras { resources: read.params.boolean("resources")?, os: read.params.boolean("os")? };
     // Nomad has one order for nodes.
     read.options.reverse = false;
@@ -42,7 +42,7 @@ async fn list(With(server): With<Server>, mut read: Read) -> Answer {
     server.list(read, |state| state.tables.nodes, view).await
 }
 
-async fn read(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+async fn read(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
     let index = |state: &State| match find(state, &id) {
         Ok(row) => state.nodes.hot(row).modified,
         Err(_) => state.tables.nodes,
@@ -50,7 +50,7 @@ async fn read(With(server): With<Server>, Path(id): Path<String>, read: Read) ->
     server.read(&read, index, |state| Ok(state::node::document(&state.nodes, find(state, &id)?))).await
 }
 
-async fn allocations(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+async fn allocations(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
     read.without_filter()?;
     let watched = id.clone();
     let index = move |state: &State| {
@@ -66,7 +66,7 @@ async fn allocations(With(server): With<Server>, Path(id): Path<String>, read: R
 }
 
 async fn set_eligibility(
-    With(server): With<Server>,
+    With(server): With<AppState>,
     Path(id): Path<String>,
     write: Write,
     Json(request): Json<NodeUpdateEligibilityRequest>,
@@ -84,7 +84,7 @@ async fn set_eligibility(
 }
 
 async fn drain(
-    With(server): With<Server>,
+    With(server): With<AppState>,
     Path(id): Path<String>,
     write: Write,
     OptionalJson(request): OptionalJson<Option<NodeUpdateDrainRequest>>,
@@ -113,13 +113,13 @@ fn in_parameters(write: &Write) -> Result<NodeUpdateDrainRequest, Failure> {
     Ok(NodeUpdateDrainRequest { drain_spec, ..NodeUpdateDrainRequest::default() })
 }
 
-async fn evaluate(With(server): With<Server>, Path(id): Path<String>, write: Write) -> Answer {
+async fn evaluate(With(server): With<AppState>, Path(id): Path<String>, write: Write) -> Answer {
     let node = parse(&id)?;
     let receipt = server.submit(&write, Command::EvaluateNode { node }).await?;
     written(receipt.index, &changed(&server, node, &receipt))
 }
 
-async fn purge(With(server): With<Server>, Path(id): Path<String>, write: Write) -> Answer {
+async fn purge(With(server): With<AppState>, Path(id): Path<String>, write: Write) -> Answer {
     let node = parse(&id)?;
     let receipt = server.submit(&write, Command::DeregisterNode { node }).await?;
     written(receipt.index, &changed(&server, node, &receipt))
@@ -146,7 +146,7 @@ fn not_found() -> Failure {
 }
 
 /// The answer to whatever had jobs look at a node again.
-fn changed(server: &Server, node: NodeId, receipt: &Receipt) -> NodePurgeResponse {
+fn changed(server: &AppState, node: NodeId, receipt: &Receipt) -> NodePurgeResponse {
     let state = server.control.state();
     let modified = state.nodes.find(node).map_or(receipt.index, |row| state.nodes.hot(row).modified);
     let evals: Vec<String> = receipt.reply.evals.iter().map(ToString::to_string).collect();

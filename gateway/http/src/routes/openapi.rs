@@ -5,11 +5,11 @@ use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::get;
 
-use crate::server::Server;
+use crate::app_state::AppState;
 
 const DOCUMENT: &str = include_str!("../../../api/contract/openapi.json");
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     Router::new().route("/v1/openapi.json", get(document))
 }
 

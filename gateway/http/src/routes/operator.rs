@@ -8,12 +8,12 @@ use futures_util::StreamExt;
 
 use super::write;
 use crate::answer::{self, Answer, INDEX};
-use crate::cluster_link::PeerName;
+use crate::app_state::AppState;
+use crate::cluster_admin::PeerName;
 use crate::error::Failure;
 use crate::request::{Call, Read};
-use crate::server::Server;
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     let invalid = async || Failure::not_found("Invalid method");
     Router::new()
         .route("/v1/operator/raft/configuration", get(raft_configuration))
@@ -24,15 +24,15 @@ pub fn router() -> Router<Server> {
         .route("/v1/operator/license", get(async || StatusCode::NO_CONTENT))
 }
 
-async fn raft_configuration(With(server): With<Server>, _: Read) -> Answer {
+async fn raft_configuration(With(server): With<AppState>, _: Read) -> Answer {
     Ok(answer::json(&server.cluster.raft_configuration()))
 }
 
-async fn remove_peer(With(server): With<Server>, call: Call) -> Result<(), Failure> {
+async fn remove_peer(With(server): With<AppState>, call: Call) -> Result<(), Failure> {
     Ok(server.cluster.remove_peer(peer_name(&call)?).await?)
 }
 
-async fn transfer_leadership(With(server): With<Server>, call: Call) -> Answer {
+async fn transfer_leadership(With(server): With<AppState>, call: Call) -> Answer {
     Ok(answer::json(&server.cluster.transfer(peer_name(&call)?).await?))
 }
 
@@ -48,7 +48,7 @@ fn peer_name(call: &Call) -> Result<PeerName, Failure> {
     }
 }
 
-async fn save_snapshot(With(server): With<Server>, read: Read) -> Answer {
+async fn save_snapshot(With(server): With<AppState>, read: Read) -> Answer {
     server.fresh(read.options.consistency, read.options.min_index).await?;
     let file = server.snapshots.save().await?;
     let mut headers = HeaderMap::from_iter([
@@ -62,7 +62,7 @@ async fn save_snapshot(With(server): With<Server>, read: Read) -> Answer {
 }
 
 /// The whole body is read and checked before anything changes; it may be of any size.
-async fn restore_snapshot(With(server): With<Server>, _: Call, body: Body) -> Result<(), Failure> {
+async fn restore_snapshot(With(server): With<AppState>, _: Call, body: Body) -> Result<(), Failure> {
     let file = body.into_data_stream().map(|chunk| chunk.map_err(std::io::Error::other));
     Ok(server.snapshots.restore(file.boxed()).await?)
 }

@@ -13,16 +13,16 @@ use api::{Consistency, JobPlanRequest, JobPlanResponse, JobRegisterRequest};
 use super::register::{Registration, registration, warning_text};
 use super::write;
 use crate::answer::{self, Answer};
+use crate::app_state::{AppState, now};
 use crate::error::Failure;
 use crate::request::{Call, Json, random};
-use crate::server::{Server, now};
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     Router::new().route("/v1/job/{id}/plan", write(plan))
 }
 
 async fn plan(
-    With(server): With<Server>,
+    With(server): With<AppState>,
     Path(id): Path<String>,
     call: Call,
     Json(request): Json<JobPlanRequest>,

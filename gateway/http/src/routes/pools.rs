@@ -12,14 +12,14 @@ use state::pool::{ALL, DEFAULT};
 
 use super::write;
 use crate::answer::Answer;
+use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::page;
 use crate::request::{Json, Read, Write, as_json};
-use crate::server::Server;
 use crate::view;
 use crate::view::node::{Extras, stub};
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/node/pools", get(list).merge(write(upsert)))
         .route("/v1/node/pool/{name}", get(read).merge(write(upsert_named)).delete(remove))
@@ -27,7 +27,7 @@ pub fn router() -> Router<Server> {
         .route("/v1/node/pool/{name}/jobs", get(jobs))
 }
 
-async fn list(With(server): With<Server>, read: Read) -> Answer {
+async fn list(With(server): With<AppState>, read: Read) -> Answer {
     let view = |state: &State, read: &Read| {
         let names = state.pools.names().into_iter().filter(|name| name.starts_with(&read.options.prefix));
         let all = names.filter_map(|name| state::pool::document(&state.pools, name));
@@ -37,7 +37,7 @@ async fn list(With(server): With<Server>, read: Read) -> Answer {
     server.list(read, changed, view).await
 }
 
-async fn read(With(server): With<Server>, Path(name): Path<String>, read: Read) -> Answer {
+async fn read(With(server): With<AppState>, Path(name): Path<String>, read: Read) -> Answer {
     let index = |state: &State| match state.pools.get(&name) {
         Some(pool) => pool.modified,
         None => changed(state),
@@ -47,7 +47,7 @@ async fn read(With(server): With<Server>, Path(name): Path<String>, read: Read) 
 }
 
 async fn upsert(
-    With(server): With<Server>,
+    With(server): With<AppState>,
     write: Write,
     Json(wanted): Json<NodePool>,
 ) -> Result<(), Failure> {
@@ -55,7 +55,7 @@ async fn upsert(
 }
 
 async fn upsert_named(
-    With(server): With<Server>,
+    With(server): With<AppState>,
     Path(name): Path<String>,
     write: Write,
     Json(wanted): Json<NodePool>,
@@ -66,11 +66,11 @@ async fn upsert_named(
     server.submit(&write, Command::UpsertNodePool(Box::new(wanted))).await.map(drop)
 }
 
-async fn remove(With(server): With<Server>, Path(name): Path<String>, write: Write) -> Result<(), Failure> {
+async fn remove(With(server): With<AppState>, Path(name): Path<String>, write: Write) -> Result<(), Failure> {
     server.submit(&write, Command::DeleteNodePool { name }).await.map(drop).map_err(Failure::as_internal)
 }
 
-async fn nodes(With(server): With<Server>, Path(name): Path<String>, read: Read) -> Answer {
+async fn nodes(With(server): With<AppState>, Path(name): Path<String>, read: Read) -> Answer {
     no_prefix(&read)?;
     let extras = Extras { resources: read.params.boolean("resources")?, os: read.params.boolean("os")? };
     let view = move |state: &State, read: &Read| {
@@ -83,7 +83,7 @@ async fn nodes(With(server): With<Server>, Path(name): Path<String>, read: Read)
     server.list(read, |state| state.tables.nodes, view).await
 }
 
-async fn jobs(With(server): With<Server>, Path(name): Path<String>, read: Read) -> Answer {
+async fn jobs(With(server): With<AppState>, Path(name): Path<String>, read: Read) -> Answer {
     no_prefix(&read)?;
     let with_meta = read.params.boolean("meta")?;
     let view = move |state: &State, read: &Read| {

@@ -13,14 +13,14 @@ use api::{JobRegisterRequest, JobValidateRequest, JobValidateResponse, JobsParse
 
 use super::{jobs, write};
 use crate::answer::{self, Answer, written};
+use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::request::{Call, Json, Write};
-use crate::server::Server;
 
 /// Largest source text that is kept with a job; a longer one is left out, with a warning.
 const SOURCE_MAX: usize = 1_000_000;
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/jobs", get(jobs::list).merge(write(register)))
         .route("/v1/job/{id}", get(jobs::read).delete(jobs::deregister).merge(write(register_named)))
@@ -29,7 +29,7 @@ pub fn router() -> Router<Server> {
 }
 
 async fn register(
-    With(server): With<Server>,
+    With(server): With<AppState>,
     write: Write,
     Json(request): Json<JobRegisterRequest>,
 ) -> Answer {
@@ -40,7 +40,7 @@ async fn register(
 }
 
 async fn register_named(
-    server: With<Server>,
+    server: With<AppState>,
     Path(id): Path<String>,
     write: Write,
     Json(request): Json<JobRegisterRequest>,
@@ -57,7 +57,11 @@ async fn parse(Json(request): Json<JobsParseRequest>) -> Answer {
     Ok(answer::json(&tokio::task::spawn_blocking(move || parsed(request)).await??))
 }
 
-async fn validate(With(server): With<Server>, call: Call, Json(request): Json<JobValidateRequest>) -> Answer {
+async fn validate(
+    With(server): With<AppState>,
+    call: Call,
+    Json(request): Json<JobValidateRequest>,
+) -> Answer {
     let mut job = request.job.ok_or_else(|| Failure::invalid("Job must be specified"))?;
     let mut warnings = jobspec::unsupported(&job);
     complete(&server, &call.params, &JobRegisterRequest::default(), &mut job)?;
@@ -88,7 +92,7 @@ pub struct Registration {
 /// # Errors
 /// 400 with what is wrong with it.
 pub fn registration(
-    server: &Server,
+    server: &AppState,
     params: &Params,
     request: JobRegisterRequest,
 ) -> Result<Registration, Failure> {
@@ -123,7 +127,7 @@ pub fn registration(
 
 /// Settles where the job belongs, then fills in what it leaves open.
 fn complete(
-    server: &Server,
+    server: &AppState,
     params: &Params,
     request: &JobRegisterRequest,
     job: &mut Job,

@@ -15,13 +15,13 @@ use api::{ScalingPolicy, ScalingPolicyListStub, ScalingRequest};
 
 use super::{jobs, write};
 use crate::answer::{Answer, written};
+use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::Page;
 use crate::request::{Json, Read, Write};
-use crate::server::Server;
 use crate::view;
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/job/{id}/scale", get(status).merge(write(scale)))
         .route("/v1/scaling/policies", get(policies))
@@ -29,7 +29,7 @@ pub fn router() -> Router<Server> {
         .route("/v1/scaling/policy/{id}", get(policy))
 }
 
-async fn status(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+async fn status(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
     let key = jobs::key(&read.params, &id);
     let index = |state: &State| {
         let job = state.jobs.lookup(&key);
@@ -42,7 +42,7 @@ async fn status(With(server): With<Server>, Path(id): Path<String>, read: Read) 
 }
 
 async fn scale(
-    With(server): With<Server>,
+    With(server): With<AppState>,
     Path(id): Path<String>,
     write: Write,
     Json(request): Json<ScalingRequest>,
@@ -75,7 +75,7 @@ async fn scale(
     written(receipt.index, &jobs::evaluated(&receipt, index, String::new()))
 }
 
-async fn policies(With(server): With<Server>, read: Read) -> Answer {
+async fn policies(With(server): With<AppState>, read: Read) -> Answer {
     read.without_filter()?;
     let wanted = |name| read.params.get(name).unwrap_or_default().to_string();
     let (job_id, kind) = (wanted("job"), wanted("type"));
@@ -95,7 +95,7 @@ async fn policies(With(server): With<Server>, read: Read) -> Answer {
     server.list(read, |state| state.tables.jobs, view).await
 }
 
-async fn policy(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+async fn policy(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
     let find = |state: &State| {
         let mut all = state.jobs.iter().flat_map(|(_, job)| of_job(job));
         all.find(|policy| policy.id == id)

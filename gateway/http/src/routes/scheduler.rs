@@ -16,17 +16,17 @@ use api::{
 
 use super::write;
 use crate::answer::{self, Answer};
+use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::request::{Json, Read, Write};
-use crate::server::Server;
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/operator/scheduler/configuration", get(read).merge(write(configure)))
         .route("/v1/operator/scheduler/scan", get(scan).merge(write(set_scan)))
 }
 
-async fn read(With(server): With<Server>, read: Read) -> Answer {
+async fn read(With(server): With<AppState>, read: Read) -> Answer {
     let known_leader = server.known_leader();
     let view = |state: &State| {
         Ok(SchedulerConfigurationResponse {
@@ -41,7 +41,7 @@ async fn read(With(server): With<Server>, read: Read) -> Answer {
 
 /// The whole configuration is replaced. `cas` that does not match is no failure: the answer says `Updated: false`.
 async fn configure(
-    With(server): With<Server>,
+    With(server): With<AppState>,
     write: Write,
     Json(wanted): Json<SchedulerConfiguration>,
 ) -> Answer {
@@ -60,7 +60,7 @@ async fn configure(
     }
 }
 
-async fn scan(With(server): With<Server>, read: Read) -> Answer {
+async fn scan(With(server): With<AppState>, read: Read) -> Answer {
     let view = |state: &State| {
         let sampled = state.scheduler().is_some_and(|rules| rules.sampled);
         Ok(SchedulerScan { scan: (if sampled { SAMPLE } else { ALL }).to_string() })
@@ -68,7 +68,7 @@ async fn scan(With(server): With<Server>, read: Read) -> Answer {
     server.read(&read, index, view).await
 }
 
-async fn set_scan(With(server): With<Server>, write: Write, Json(wanted): Json<SchedulerScan>) -> Answer {
+async fn set_scan(With(server): With<AppState>, write: Write, Json(wanted): Json<SchedulerScan>) -> Answer {
     let sampled = match wanted.scan.as_str() {
         ALL => false,
         SAMPLE => true,

@@ -11,10 +11,10 @@ use api::{SearchRequest, SearchResponse};
 
 use super::write;
 use crate::answer::Answer;
+use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::id_prefix;
 use crate::request::{Json, Read};
-use crate::server::Server;
 
 /// Most names of one kind in an answer.
 const MATCHES_MAX: usize = 20;
@@ -34,12 +34,12 @@ pub const CONTEXTS: [&str; 11] = [
     "volumes",
 ];
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     Router::new().route("/v1/search", write(search))
 }
 
 /// By the start of a name; never waits.
-async fn search(With(server): With<Server>, mut read: Read, Json(request): Json<SearchRequest>) -> Answer {
+async fn search(With(server): With<AppState>, mut read: Read, Json(request): Json<SearchRequest>) -> Answer {
     read.without_filter()?;
     read.options.index = Index::ZERO;
     let contexts = contexts(&request.context)?;

@@ -10,12 +10,12 @@ use state::State;
 
 use super::jobs;
 use crate::answer::Answer;
+use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::Page;
 use crate::request::Read;
-use crate::server::Server;
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/services", get(none))
         .route("/v1/service/{name}", get(instances))
@@ -27,11 +27,11 @@ pub fn router() -> Router<Server> {
         .route("/v1/allocation/{id}/services", get(of_alloc))
 }
 
-async fn none(With(server): With<Server>, read: Read) -> Answer {
+async fn none(With(server): With<AppState>, read: Read) -> Answer {
     server.list(read, unchanged, nothing).await
 }
 
-async fn instances(With(server): With<Server>, Path(_): Path<String>, read: Read) -> Answer {
+async fn instances(With(server): With<AppState>, Path(_): Path<String>, read: Read) -> Answer {
     if let Some(choose) = read.params.get("choose") {
         let count = choose.split_once('|').and_then(|(count, key)| Some((count.parse::<u32>().ok()?, key)));
         if count.is_none_or(|(_, key)| key.is_empty()) {
@@ -41,7 +41,7 @@ async fn instances(With(server): With<Server>, Path(_): Path<String>, read: Read
     server.list(read, unchanged, nothing).await
 }
 
-async fn of_job(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+async fn of_job(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
     let key = jobs::key(&read.params, &id);
     let view = move |state: &State, _: &Read| match state.jobs.find(&key) {
         Some(_) => Ok(Page::<Value>::whole(std::iter::empty())),
@@ -50,7 +50,7 @@ async fn of_job(With(server): With<Server>, Path(id): Path<String>, read: Read) 
     server.list(read, |state| state.tables.jobs, view).await
 }
 
-async fn of_alloc(With(server): With<Server>, Path(id): Path<String>, read: Read) -> Answer {
+async fn of_alloc(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
     let view = move |state: &State, _: &Read| {
         let known = id.parse().ok().and_then(|id: AllocId| state.allocs.find(id));
         known.ok_or_else(|| Failure::not_found("allocation not found"))?;

@@ -12,26 +12,26 @@ use state::job::JobState;
 
 use super::jobs;
 use crate::answer::Answer;
+use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::{Changed, page};
 use crate::request::{Json, Read};
-use crate::server::Server;
 use crate::view;
 
 /// Jobs that one request may name.
 const NAMED_MAX: usize = 1_000;
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     Router::new().route("/v1/jobs/statuses", get(list).post(named))
 }
 
-async fn list(With(server): With<Server>, read: Read) -> Answer {
+async fn list(With(server): With<AppState>, read: Read) -> Answer {
     let with_children = read.params.boolean("include_children")?;
     answer(&server, read, None, with_children).await
 }
 
 async fn named(
-    With(server): With<Server>,
+    With(server): With<AppState>,
     mut read: Read,
     Json(request): Json<JobStatusesRequest>,
 ) -> Answer {
@@ -53,7 +53,7 @@ async fn named(
 }
 
 async fn answer(
-    server: &Server,
+    server: &AppState,
     mut read: Read,
     keys: Option<BTreeSet<JobKey>>,
     with_children: bool,

@@ -5,21 +5,21 @@ use axum::extract::State as With;
 use model::Command;
 
 use super::write;
+use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::request::{Write, random};
-use crate::server::Server;
 
 /// Rounds of collection for one call: each forgets some hundreds of jobs.
 const ROUNDS_MAX: usize = 1_000;
 
-pub fn router() -> Router<Server> {
+pub fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/system/gc", write(collect))
         .route("/v1/system/reconcile/summaries", write(reconcile))
 }
 
 /// Forgets jobs that ended for good, with all they owned, and nodes that left.
-async fn collect(With(server): With<Server>, mut write: Write) -> Result<(), Failure> {
+async fn collect(With(server): With<AppState>, mut write: Write) -> Result<(), Failure> {
     for _ in 0..ROUNDS_MAX {
         if !server.submit(&write, Command::CollectGarbage).await?.wrote {
             break;

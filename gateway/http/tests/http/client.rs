@@ -25,12 +25,12 @@ async fn a_log_is_passed_on_as_the_node_frames_it() {
     let (cluster, alloc) = placed().await;
     let frames = [r#"{"Offset":5,"Data":"aGVsbG8=","File":"alloc/logs/server.stdout.0"}"#, "{}"];
     let frames = frames.map(|frame| StreamFrameWrapper::content(frame.as_bytes().to_vec()));
-    cluster.link.streams(method::FILE_SYSTEM_LOGS, frames.to_vec());
+    cluster.nodes.streams(method::FILE_SYSTEM_LOGS, frames.to_vec());
     let got = cluster.get(&format!("/v1/client/fs/logs/{alloc}?task=server&type=stdout&follow=true")).await;
     // Nothing stands between the frames: readers split where one object ends.
     assert_eq!(got.text(), r#"{"Offset":5,"Data":"aGVsbG8=","File":"alloc/logs/server.stdout.0"}{}"#);
     assert_eq!(got.header("access-control-allow-origin"), "*");
-    let (node, _, asked): (_, _, FsLogsRequest) = cluster.link.last();
+    let (node, _, asked): (_, _, FsLogsRequest) = cluster.nodes.last();
     assert_eq!((node, asked.task.as_str(), asked.log_type.as_str()), (node_id(1), "server", "stdout"));
     assert_eq!(
         (asked.origin.as_str(), asked.follow, asked.plain_text, asked.offset),
@@ -42,11 +42,11 @@ async fn a_log_is_passed_on_as_the_node_frames_it() {
 async fn a_plain_log_is_its_bytes() {
     let (cluster, alloc) = placed().await;
     let pieces = ["one\n", "", "two\n"].map(|text| StreamFrameWrapper::content(text.into()));
-    cluster.link.streams(method::FILE_SYSTEM_LOGS, pieces.to_vec());
+    cluster.nodes.streams(method::FILE_SYSTEM_LOGS, pieces.to_vec());
     let query = "task=server&type=stderr&plain=true&origin=end&offset=8";
     let got = cluster.get(&format!("/v1/client/fs/logs/{alloc}?{query}")).await;
     assert_eq!((got.status.as_u16(), got.text()), (200, "one\ntwo\n"));
-    let (_, _, asked): (_, _, FsLogsRequest) = cluster.link.last();
+    let (_, _, asked): (_, _, FsLogsRequest) = cluster.nodes.last();
     assert_eq!((asked.origin.as_str(), asked.offset, asked.plain_text), ("end", 8, true));
 }
 
@@ -54,7 +54,7 @@ async fn a_plain_log_is_its_bytes() {
 async fn an_error_before_the_first_byte_keeps_its_status() {
     let (cluster, alloc) = placed().await;
     let text = "task \"server\" not started yet. No logs available";
-    cluster.link.streams(method::FILE_SYSTEM_LOGS, vec![StreamFrameWrapper::failure(404, text)]);
+    cluster.nodes.streams(method::FILE_SYSTEM_LOGS, vec![StreamFrameWrapper::failure(404, text)]);
     let path = format!("/v1/client/fs/logs/{alloc}?task=server&type=stdout");
     cluster.get(&path).await.refused(404, text);
 }
@@ -92,17 +92,17 @@ async fn files_are_listed_and_looked_at() {
     let (cluster, alloc) = placed().await;
     let file = AllocFileInfo { name: "out.txt".to_string(), size: 3, ..AllocFileInfo::default() };
     let files = FsListResponse { files: vec![file].into(), meta: QueryMeta::default() };
-    cluster.link.answers(method::FILE_SYSTEM_LIST, &files);
+    cluster.nodes.answers(method::FILE_SYSTEM_LIST, &files);
     let list = cluster.get(&format!("/v1/client/fs/ls/{alloc}")).await.json();
     assert_holds(&list, &json!([{"Name": "out.txt", "IsDir": false, "Size": 3}]));
     assert_eq!(list[0].get("ContentType"), None);
-    let (_, _, asked): (_, _, FsPathRequest) = cluster.link.last();
+    let (_, _, asked): (_, _, FsPathRequest) = cluster.nodes.last();
     assert_eq!((asked.path.as_str(), asked.alloc_id.as_str()), ("/", alloc.as_str()));
 
-    cluster.link.answers(method::FILE_SYSTEM_LIST, &FsListResponse::<AllocFileInfo>::default());
+    cluster.nodes.answers(method::FILE_SYSTEM_LIST, &FsListResponse::<AllocFileInfo>::default());
     assert_eq!(cluster.get(&format!("/v1/client/fs/ls/{alloc}?path=empty")).await.json(), json!([]));
     cluster.get(&format!("/v1/client/fs/stat/{alloc}")).await.refused(400, "must provide a file name");
-    cluster.link.refuses(method::FILE_SYSTEM_STAT, "stat x: no such file or directory");
+    cluster.nodes.refuses(method::FILE_SYSTEM_STAT, "stat x: no such file or directory");
     let missing = cluster.get(&format!("/v1/client/fs/stat/{alloc}?path=x")).await;
     missing.refused(404, "stat x: no such file or directory");
 }
@@ -111,7 +111,7 @@ async fn files_are_listed_and_looked_at() {
 async fn content_of_strangers_is_never_shown_as_a_page() {
     let (cluster, alloc) = placed().await;
     let page = b"<html><script>alert(1)</script>".to_vec();
-    cluster.link.streams(method::FILE_SYSTEM_STREAM, vec![StreamFrameWrapper::content(page.clone())]);
+    cluster.nodes.streams(method::FILE_SYSTEM_STREAM, vec![StreamFrameWrapper::content(page.clone())]);
     let got = cluster.get(&format!("/v1/client/fs/cat/{alloc}?path=index.html")).await;
     assert_eq!(got.body, page);
     assert_eq!(got.header("content-type"), "text/plain; charset=utf-8");
@@ -119,14 +119,14 @@ async fn content_of_strangers_is_never_shown_as_a_page() {
     assert!(got.header("content-security-policy").contains("sandbox"));
 
     let cut = "naïve".as_bytes()[..3].to_vec();
-    cluster.link.streams(method::FILE_SYSTEM_STREAM, vec![StreamFrameWrapper::content(cut)]);
+    cluster.nodes.streams(method::FILE_SYSTEM_STREAM, vec![StreamFrameWrapper::content(cut)]);
     let got = cluster.get(&format!("/v1/client/fs/cat/{alloc}?path=a")).await;
     assert_eq!(got.header("content-type"), "text/plain; charset=utf-8", "a character may be cut in two");
     let bytes = vec![0x7f, b'E', b'L', b'F', 0, 0xff];
-    cluster.link.streams(method::FILE_SYSTEM_STREAM, vec![StreamFrameWrapper::content(bytes.clone())]);
+    cluster.nodes.streams(method::FILE_SYSTEM_STREAM, vec![StreamFrameWrapper::content(bytes.clone())]);
     let got = cluster.get(&format!("/v1/client/fs/readat/{alloc}?path=bin&offset=4&limit=2")).await;
     assert_eq!((got.header("content-type"), got.body.to_vec()), ("application/octet-stream", bytes));
-    let (_, _, asked): (_, _, FsStreamRequest) = cluster.link.last();
+    let (_, _, asked): (_, _, FsStreamRequest) = cluster.nodes.last();
     assert_eq!((asked.offset, asked.limit, asked.plain_text, asked.follow), (4, 2, true, false));
 }
 
@@ -151,23 +151,23 @@ async fn numbers_that_are_none_are_told_as_the_contract_has_it() {
 async fn who_follows_is_answered_before_anything_was_written() {
     let (cluster, alloc) = placed().await;
     let mut frames = vec![StreamFrameWrapper::default()];
-    cluster.link.streams(method::FILE_SYSTEM_LOGS, frames.clone());
+    cluster.nodes.streams(method::FILE_SYSTEM_LOGS, frames.clone());
     let query = "task=server&type=stdout&plain=true&follow=true";
     let path = format!("/v1/client/fs/logs/{alloc}?{query}");
     assert_eq!((cluster.get(&path).await.status.as_u16(), cluster.get(&path).await.text()), (200, ""));
     frames.push(StreamFrameWrapper::content(b"x".to_vec()));
-    cluster.link.streams(method::FILE_SYSTEM_LOGS, frames);
+    cluster.nodes.streams(method::FILE_SYSTEM_LOGS, frames);
     assert_eq!(cluster.get(&path).await.text(), "x");
 }
 
 #[tokio::test]
 async fn a_file_is_followed_unless_asked_otherwise() {
     let (cluster, alloc) = placed().await;
-    cluster.link.streams(method::FILE_SYSTEM_STREAM, Vec::new());
+    cluster.nodes.streams(method::FILE_SYSTEM_STREAM, Vec::new());
     for (query, follows) in [("", true), ("&follow=", true), ("&follow=false", false)] {
         let got = cluster.get(&format!("/v1/client/fs/stream/{alloc}?path=a{query}")).await;
         assert_eq!((got.status.as_u16(), got.text()), (200, ""));
-        let (_, _, asked): (_, _, FsStreamRequest) = cluster.link.last();
+        let (_, _, asked): (_, _, FsStreamRequest) = cluster.nodes.last();
         assert_eq!((asked.follow, asked.plain_text), (follows, false), "{query}");
     }
 }
@@ -175,13 +175,13 @@ async fn a_file_is_followed_unless_asked_otherwise() {
 #[tokio::test]
 async fn tasks_are_restarted_and_signalled_through_their_node() {
     let (cluster, alloc) = placed().await;
-    cluster.link.answers(method::ALLOCATIONS_RESTART, &GenericResponse::default());
+    cluster.nodes.answers(method::ALLOCATIONS_RESTART, &GenericResponse::default());
     let restarted =
         cluster.put(&format!("/v1/client/allocation/{alloc}/restart"), &json!({"taskname": "server"})).await;
     assert_eq!(restarted.json(), json!({"Index": 0}));
-    let (_, _, asked): (_, _, AllocRestartRequest) = cluster.link.last();
+    let (_, _, asked): (_, _, AllocRestartRequest) = cluster.nodes.last();
     assert_eq!((asked.task_name.as_str(), asked.all_tasks), ("server", false));
-    cluster.link.refuses(method::ALLOCATIONS_SIGNAL, "invalid signal \"SIGFOO\"");
+    cluster.nodes.refuses(method::ALLOCATIONS_SIGNAL, "invalid signal \"SIGFOO\"");
     let signal = json!({"Task": "", "Signal": "SIGFOO"});
     let signalled = cluster.put(&format!("/v1/client/allocation/{alloc}/signal"), &signal).await;
     signalled.refused(500, "invalid signal \"SIGFOO\"");
@@ -196,7 +196,7 @@ async fn the_use_of_one_task_is_told_apart() {
     let tasks: Map<_, _> = [("a".to_string(), task(1)), ("b".to_string(), task(2))].into_iter().collect();
     let usage = AllocResourceUsage { tasks, timestamp: 5, ..AllocResourceUsage::default() };
     let answer = AllocStatsResponse { stats: Some(usage), meta: QueryMeta::default() };
-    cluster.link.answers(method::ALLOCATIONS_STATS, &answer);
+    cluster.nodes.answers(method::ALLOCATIONS_STATS, &answer);
     let tasks = async |query: &str| {
         let stats = cluster.get(&format!("/v1/client/allocation/{alloc}/stats{query}")).await.json();
         stats["Tasks"].as_object().map_or(0, |tasks| tasks.len())
@@ -213,7 +213,7 @@ async fn a_nodes_own_numbers_are_asked_of_the_node_that_is_named() {
     unknown.refused(404, &format!("Unknown node \"{}\"", node_id(9)));
     let stats = HostStats { uptime: 7, ..HostStats::default() };
     let answer = ClientStatsResponse { host_stats: Some(stats), meta: QueryMeta::default() };
-    cluster.link.answers(method::CLIENT_STATS, &answer);
+    cluster.nodes.answers(method::CLIENT_STATS, &answer);
     let got: Value = cluster.get(&format!("/v1/client/stats?node_id={}", node_id(1))).await.json();
     assert_eq!(got["Uptime"], 7);
 }
@@ -231,19 +231,19 @@ async fn the_metadata_of_a_node_is_read_and_changed_on_it() {
             .collect(),
         configured: texts(&[("rack", "r1"), ("zone", "a")]),
     };
-    cluster.link.answers(method::NODE_META_READ, &reply);
-    cluster.link.answers(method::NODE_META_APPLY, &reply);
+    cluster.nodes.answers(method::NODE_META_READ, &reply);
+    cluster.nodes.answers(method::NODE_META_APPLY, &reply);
     let path = format!("/v1/client/metadata?node_id={}", node_id(1));
     let shown = json!({"Meta": {"rack": "r2"}, "Dynamic": {"rack": "r2", "zone": null},
         "Static": {"rack": "r1", "zone": "a"}});
     assert_eq!(cluster.get(&path).await.json(), shown);
-    cluster.link.answers(method::NODE_META_READ, &NodeMetaResponse::default());
+    cluster.nodes.answers(method::NODE_META_READ, &NodeMetaResponse::default());
     assert_eq!(cluster.get(&path).await.json(), json!({"Meta": {}, "Dynamic": {}, "Static": {}}));
     let changes = json!({"NodeID": node_id(1).to_string(), "Meta": {"rack": "r2", "zone": null}});
     let changed =
         cluster.send(request(Method::POST, "/v1/client/metadata", changes.to_string().into())).await;
     assert_eq!(changed.json(), shown);
-    let (node, _, asked): (_, _, NodeMetaApplyRequest) = cluster.link.last();
+    let (node, _, asked): (_, _, NodeMetaApplyRequest) = cluster.nodes.last();
     assert_eq!((node, &asked.meta), (node_id(1), &reply.dynamic));
     let empty = cluster.send(request(Method::POST, &path, "{}".into())).await;
     empty.refused(400, "missing required Meta object");
@@ -254,14 +254,14 @@ async fn the_metadata_of_a_node_is_read_and_changed_on_it() {
 #[tokio::test]
 async fn checks_and_schedules_are_asked_of_the_node() {
     let (cluster, alloc) = placed().await;
-    cluster.link.answers(method::ALLOCATIONS_CHECKS, &AllocChecksResponse::default());
+    cluster.nodes.answers(method::ALLOCATIONS_CHECKS, &AllocChecksResponse::default());
     for path in [format!("/v1/client/allocation/{alloc}/checks"), format!("/v1/allocation/{alloc}/checks")] {
         assert_eq!(cluster.get(&path).await.json(), json!({}));
     }
-    cluster.link.answers(method::ALLOCATIONS_GET_PAUSE_STATE, &AllocGetPauseResponse::default());
+    cluster.nodes.answers(method::ALLOCATIONS_GET_PAUSE_STATE, &AllocGetPauseResponse::default());
     let path = format!("/v1/client/allocation/{alloc}/pause");
     assert_eq!(cluster.get(&format!("{path}?task=server")).await.json(), json!({"ScheduleState": ""}));
-    cluster.link.answers(method::ALLOCATIONS_SET_PAUSE_STATE, &GenericResponse::default());
+    cluster.nodes.answers(method::ALLOCATIONS_SET_PAUSE_STATE, &GenericResponse::default());
     assert_eq!(cluster.put(&path, &json!({"ScheduleState": "pause"})).await.json(), json!({"Index": 0}));
     let wrong = cluster.put(&path, &json!({"Task": "server", "ScheduleState": "later"})).await;
     wrong.refused(400, "Not a valid task schedule state");

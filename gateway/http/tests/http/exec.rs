@@ -50,7 +50,7 @@ impl Server {
 
     /// A session that has begun, and the node's end of it.
     async fn begun(&self, query: &str) -> (Socket, Frames, AllocExecRequest) {
-        let mut node = self.cluster.link.expects_call();
+        let mut node = self.cluster.nodes.expects_call();
         let socket = self.dial(query, None).await;
         let request = heard(&mut node).await;
         (socket, node, request)
@@ -143,7 +143,7 @@ async fn what_goes_wrong_is_the_reason_of_the_end() {
 async fn a_handshake_comes_first_where_it_was_announced() {
     let server = Server::start().await;
     let query = format!("{ECHO}&ws_handshake=true");
-    let mut node = server.cluster.link.expects_call();
+    let mut node = server.cluster.nodes.expects_call();
     let mut socket = server.dial(&query, Some("secret")).await;
     say(&mut socket, r#"{"version":1,"auth_token":"secret"}"#).await;
     let _: AllocExecRequest = heard(&mut node).await;

@@ -57,17 +57,17 @@ async fn the_log_of_nodes_and_servers_comes_from_there() {
     let cluster = Cluster::start().await;
     let node = cluster.node(1).await;
     let frames = ["", r#"{"Data":"YQ=="}"#, "{}"].map(|text| StreamFrameWrapper::content(text.into()));
-    cluster.link.streams(method::AGENT_MONITOR, frames.to_vec());
+    cluster.nodes.streams(method::AGENT_MONITOR, frames.to_vec());
     let got = cluster.get(&format!("/v1/agent/monitor?node_id={node}&log_level=debug&log_json=true")).await;
     assert_eq!(got.text(), r#"{"Data":"YQ=="}{}"#);
-    let (of, method, request): (_, _, AgentMonitorRequest) = cluster.link.last();
+    let (of, method, request): (_, _, AgentMonitorRequest) = cluster.nodes.last();
     assert_eq!((of, method.as_str(), request.log_level.as_str()), (node, method::AGENT_MONITOR, "debug"));
     assert!(request.log_json && !request.plain_text);
 
     let got = cluster.get("/v1/agent/monitor?server_id=two").await;
     assert_eq!(got.text(), r#"{"Data":"YQ=="}{}"#);
-    assert_eq!(cluster.link.server_asked.lock().take().unwrap(), "10.0.0.8:4647");
+    assert_eq!(cluster.nodes.server_asked.lock().take().unwrap(), "10.0.0.8:4647");
     let refusal = StreamFrameWrapper::failure(429, "full");
-    cluster.link.streams(method::AGENT_MONITOR, vec![refusal]);
+    cluster.nodes.streams(method::AGENT_MONITOR, vec![refusal]);
     cluster.get("/v1/agent/monitor?server_id=two").await.refused(429, "full");
 }

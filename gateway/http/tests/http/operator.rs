@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt};
-use http_gateway::{ClusterError, ClusterLink, FileStream, PeerName, SnapshotFile, Snapshots};
+use http_gateway::{ClusterAdmin, ClusterError, FileStream, PeerName, SnapshotFile, Snapshots};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ impl FakeServers {
 
 const LEADER: &str = "10.0.0.9:4647";
 
-impl ClusterLink for FakeServers {
+impl ClusterAdmin for FakeServers {
     fn members(&self) -> Vec<AgentMember> {
         let tags = [
             ("id", Uuid::from_random([9; 16]).to_string()),

@@ -14,7 +14,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, StreamExt};
 use history::History;
 use http_gateway::events;
-use http_gateway::{AgentInfo, Api, FrameStream, NodeLink, NodeLinkError};
+use http_gateway::{AgentInfo, Api, FrameStream, NodeRpc, NodeRpcError};
 use journal::{EncodedBatch, MemoryJournal};
 use model::command::{EvalEnd, Plan, RegisterJob, Settlement};
 use model::document::{AllocationMetric, Job, Node, NodeResources, Task, TaskGroup};
@@ -37,7 +37,7 @@ pub struct Cluster {
     pub app: Router,
     pub control: Control,
     pub journal: Arc<MemoryJournal>,
-    pub link: Arc<FakeLink>,
+    pub nodes: Arc<FakeNodes>,
     pub servers: Arc<FakeServers>,
     pub events: Feed,
     history: Arc<History>,
@@ -54,7 +54,7 @@ pub struct Got {
 
 /// Nodes that answer what a test told them to. The test also sees what they were asked.
 #[derive(Default)]
-pub struct FakeLink {
+pub struct FakeNodes {
     pub calls: Mutex<BTreeMap<String, Result<Vec<u8>, String>>>,
     pub streams: Mutex<BTreeMap<String, Vec<StreamFrameWrapper>>>,
     pub asked: Mutex<Vec<(NodeId, String, Vec<u8>)>>,
@@ -83,7 +83,7 @@ impl Cluster {
         let journal = Arc::new(MemoryJournal::with(log, starting.inbox.clone()));
         let control =
             starting.start(journal.clone(), Arc::new(control::leader_client::NoPeers), &Handle::current());
-        let link = Arc::new(FakeLink::default());
+        let nodes = Arc::new(FakeNodes::default());
         let servers = Arc::new(FakeServers::default());
         let mut agent = agent();
         change(&mut agent);
@@ -92,7 +92,7 @@ impl Cluster {
         let log = Monitor::default();
         let api = Api {
             control: control.clone(),
-            node_link: link.clone(),
+            node_rpc: nodes.clone(),
             cluster: servers.clone(),
             snapshots: servers.clone(),
             agent,
@@ -101,7 +101,7 @@ impl Cluster {
             log: log.clone(),
         };
         let app = http_gateway::router(api);
-        let cluster = Cluster { app, control, journal, link, servers, events, history, log };
+        let cluster = Cluster { app, control, journal, nodes, servers, events, history, log };
         // The first batch founds the cluster.
         let mut published = cluster.control.watch();
         published.wait_for(|index| *index >= Index(1)).await.unwrap();
@@ -237,7 +237,7 @@ impl Got {
     }
 }
 
-impl FakeLink {
+impl FakeNodes {
     pub fn answers<T: serde::Serialize>(&self, method: &str, answer: &T) {
         self.calls.lock().insert(method.to_string(), Ok(msgpack::to_vec(answer).unwrap()));
     }
@@ -257,7 +257,7 @@ impl FakeLink {
     }
 }
 
-impl FakeLink {
+impl FakeNodes {
     /// The node's end of the next call in which both speak.
     pub fn expects_call(&self) -> Frames {
         let (server, node) = Frames::pair(1024);
@@ -266,10 +266,10 @@ impl FakeLink {
     }
 }
 
-impl NodeLink for FakeLink {
-    fn open<'a>(&'a self, node: NodeId, _: &'a str) -> BoxFuture<'a, Result<Frames, NodeLinkError>> {
+impl NodeRpc for FakeNodes {
+    fn open<'a>(&'a self, node: NodeId, _: &'a str) -> BoxFuture<'a, Result<Frames, NodeRpcError>> {
         let frames = self.opens.lock().pop();
-        async move { frames.ok_or(NodeLinkError::NoPath(node)) }.boxed()
+        async move { frames.ok_or(NodeRpcError::NoPath(node)) }.boxed()
     }
 
     fn call<'a>(
@@ -277,12 +277,12 @@ impl NodeLink for FakeLink {
         node: NodeId,
         method: &'a str,
         body: Vec<u8>,
-    ) -> BoxFuture<'a, Result<Bytes, NodeLinkError>> {
+    ) -> BoxFuture<'a, Result<Bytes, NodeRpcError>> {
         self.asked.lock().push((node, method.to_string(), body));
         let answer = self.calls.lock().get(method).cloned();
         async move {
             match answer {
-                None => Err(NodeLinkError::NoPath(node)),
+                None => Err(NodeRpcError::NoPath(node)),
                 Some(Err(text)) => Err(RpcError::Remote(RemoteError::read(&text)).into()),
                 Some(Ok(bytes)) => Ok(Bytes::from(bytes)),
             }
@@ -295,11 +295,11 @@ impl NodeLink for FakeLink {
         node: NodeId,
         method: &'a str,
         first: Vec<u8>,
-    ) -> BoxFuture<'a, Result<FrameStream, NodeLinkError>> {
+    ) -> BoxFuture<'a, Result<FrameStream, NodeRpcError>> {
         self.asked.lock().push((node, method.to_string(), first));
         let frames = self.streams.lock().get(method).cloned();
         async move {
-            let frames = frames.ok_or(NodeLinkError::NoPath(node))?;
+            let frames = frames.ok_or(NodeRpcError::NoPath(node))?;
             let encoded = frames.into_iter().map(|frame| Ok(Bytes::from(msgpack::to_vec(&frame).unwrap())));
             Ok(stream::iter(encoded.collect::<Vec<_>>()).boxed())
         }

@@ -11,5 +11,5 @@ fuzz_target!(|text: &str| {
         "Status": "running", "Priority": 50, "Datacenters": ["a", "b"], "Meta": {"x": "1", "my.key": ""},
         "TaskGroups": [{"Name": "g", "Tasks": [{"Name": "t", "Config": {"any": [1, true, null, {"deep": 1.5}]}}]}],
     });
-    let _ = filter.matches(Schema::contract(), "Job", &job);
+    let _ = filter.matches(Schema::nomad(), "Job", &job);
 });

@@ -1,10 +1,10 @@
 use model::document::{Job, RequestedDevice, Resources, TaskGroup};
 
-use super::policy::{self, Kind};
+use super::policy::{self, JobKind};
 use super::{fill, fill_text, service, task};
 
 pub(super) fn apply_defaults(job: &mut Job) {
-    let kind = Kind::of(job);
+    let kind = JobKind::of(job);
     let owner = job.name.clone().unwrap_or_default();
     for group in &mut job.task_groups {
         fill(&mut group.name, "");

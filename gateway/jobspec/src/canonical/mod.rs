@@ -17,7 +17,7 @@ use model::document::Job;
 
 pub use client_form::client_form;
 pub(crate) use expose::{is_exposable, local_port};
-use policy::Kind;
+use policy::JobKind;
 pub(crate) use policy::{DEFAULT_STAGGER, is_zero_update};
 pub(crate) use server::complete_identity;
 
@@ -93,7 +93,7 @@ fn fill_empty(slot: &mut Option<String>, value: &str) {
 }
 
 fn complete_blocks(job: &mut Job) {
-    let kind = Kind::of(job);
+    let kind = JobKind::of(job);
     policy::complete_job_update(job, kind);
     job.affinities.iter_mut().for_each(|affinity| fill(&mut affinity.weight, 50_i8));
     job.spreads.iter_mut().for_each(|spread| fill(&mut spread.weight, 50_i8));

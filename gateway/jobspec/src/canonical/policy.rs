@@ -8,20 +8,20 @@ use super::overlay;
 
 /// The type of a job; what is none of the four defaults as a service and is refused by validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum JobKind {
     Service,
     Batch,
     System,
     Sysbatch,
 }
 
-impl Kind {
-    pub fn of(job: &Job) -> Kind {
+impl JobKind {
+    pub fn of(job: &Job) -> JobKind {
         match job.kind.as_deref() {
-            Some("batch") => Kind::Batch,
-            Some("system") => Kind::System,
-            Some("sysbatch") => Kind::Sysbatch,
-            _ => Kind::Service,
+            Some("batch") => JobKind::Batch,
+            Some("system") => JobKind::System,
+            Some("sysbatch") => JobKind::Sysbatch,
+            _ => JobKind::Service,
         }
     }
 }
@@ -79,8 +79,8 @@ pub(crate) fn is_zero_update(update: &UpdateStrategy) -> bool {
         && !update.auto_promote.unwrap_or(false)
 }
 
-pub(super) fn complete_job_update(job: &mut Job, kind: Kind) {
-    if job.update.is_none() && matches!(kind, Kind::Service | Kind::System) {
+pub(super) fn complete_job_update(job: &mut Job, kind: JobKind) {
+    if job.update.is_none() && matches!(kind, JobKind::Service | JobKind::System) {
         job.update = Some(UpdateStrategy::default());
     }
     if let Some(update) = job.update.as_mut().filter(|update| !is_shown_empty(update)) {
@@ -106,8 +106,8 @@ pub(super) fn complete_update(group: &mut TaskGroup, of_job: Option<&UpdateStrat
     }
 }
 
-pub(super) fn complete_migrate(group: &mut TaskGroup, of_job: Option<&MigrateStrategy>, kind: Kind) {
-    if group.migrate.is_none() && (of_job.is_some() || kind == Kind::Service) {
+pub(super) fn complete_migrate(group: &mut TaskGroup, of_job: Option<&MigrateStrategy>, kind: JobKind) {
+    if group.migrate.is_none() && (of_job.is_some() || kind == JobKind::Service) {
         group.migrate = Some(MigrateStrategy::default());
     }
     let default = MigrateStrategy {
@@ -123,11 +123,11 @@ pub(super) fn complete_migrate(group: &mut TaskGroup, of_job: Option<&MigrateStr
     }
 }
 
-fn reschedule_default(kind: Kind) -> ReschedulePolicy {
+fn reschedule_default(kind: JobKind) -> ReschedulePolicy {
     let (attempts, interval, delay, function, max_delay, unlimited) = match kind {
-        Kind::Service => (0, 0, 30, "exponential", HOUR, true),
-        Kind::Batch => (1, 24 * HOUR, 5, "constant", 0, false),
-        Kind::System | Kind::Sysbatch => (0, 0, 0, "", 0, false),
+        JobKind::Service => (0, 0, 30, "exponential", HOUR, true),
+        JobKind::Batch => (1, 24 * HOUR, 5, "constant", 0, false),
+        JobKind::System | JobKind::Sysbatch => (0, 0, 0, "", 0, false),
     };
     ReschedulePolicy {
         attempts: Some(attempts),
@@ -139,8 +139,8 @@ fn reschedule_default(kind: Kind) -> ReschedulePolicy {
     }
 }
 
-pub(super) fn complete_reschedule(group: &mut TaskGroup, of_job: Option<&ReschedulePolicy>, kind: Kind) {
-    let defaulted = matches!(kind, Kind::Service | Kind::Batch);
+pub(super) fn complete_reschedule(group: &mut TaskGroup, of_job: Option<&ReschedulePolicy>, kind: JobKind) {
+    let defaulted = matches!(kind, JobKind::Service | JobKind::Batch);
     if group.reschedule_policy.is_none() && (of_job.is_some() || defaulted) {
         group.reschedule_policy = Some(ReschedulePolicy::default());
     }
@@ -152,10 +152,10 @@ pub(super) fn complete_reschedule(group: &mut TaskGroup, of_job: Option<&Resched
     overlay!(policy, default, attempts, interval, delay, delay_function, max_delay, unlimited);
 }
 
-pub(super) fn restart_default(kind: Kind) -> RestartPolicy {
+pub(super) fn restart_default(kind: JobKind) -> RestartPolicy {
     let (attempts, interval) = match kind {
-        Kind::Service | Kind::System => (2, 30 * MINUTE),
-        Kind::Batch | Kind::Sysbatch => (3, 24 * HOUR),
+        JobKind::Service | JobKind::System => (2, 30 * MINUTE),
+        JobKind::Batch | JobKind::Sysbatch => (3, 24 * HOUR),
     };
     RestartPolicy {
         interval: secs(interval),

@@ -20,7 +20,7 @@ use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Fault, Span};
 use crate::eval::{Evaluator, Value};
 use crate::hcl::{Attribute, Block, Body, Name};
 use dynamic::Dynamic;
-use schema::{Kind, Label, Many, Nested, Object, Schema};
+use schema::{FieldKind, Label, Many, Nested, Object, Schema};
 
 pub(crate) use json_syntax::body as body_of_json;
 
@@ -214,12 +214,12 @@ impl Decoder<'_, '_> {
     }
 
     /// A block whose names are the user's own, such as `env` or `config`.
-    fn open_block(&mut self, kind: Kind, block: &Block) -> Option<Json> {
+    fn open_block(&mut self, kind: FieldKind, block: &Block) -> Option<Json> {
         if let Some(label) = block.labels.first() {
             self.wrong.push(Fault::new(label.span, format!("a {} block takes no label", block.kind.text)));
             return None;
         }
-        if kind != Kind::Free
+        if kind != FieldKind::Free
             && let Some(inner) = block.body.blocks.first()
         {
             let message = format!("{} holds only name = value, not blocks", block.kind.text);

@@ -9,7 +9,7 @@ pub(super) type Object = Map<String, Json>;
 
 /// The shape of one attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FieldKind {
     Text,
     Bool,
     /// A whole number within these bounds.
@@ -27,10 +27,10 @@ pub(super) enum Kind {
     Free,
 }
 
-impl Kind {
+impl FieldKind {
     /// True for the kinds that may also be written as a block.
     pub fn takes_block(self) -> bool {
-        matches!(self, Kind::TextMap | Kind::TextsMap | Kind::Free)
+        matches!(self, FieldKind::TextMap | FieldKind::TextsMap | FieldKind::Free)
     }
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Field {
     pub hcl: &'static str,
     /// Name in the document. Names that start with `~` are consumed by the schema's `finish`.
     pub json: &'static str,
-    pub kind: Kind,
+    pub kind: FieldKind,
     pub required: bool,
 }
 
@@ -50,48 +50,48 @@ impl Field {
     }
 }
 
-const fn field(hcl: &'static str, json: &'static str, kind: Kind) -> Field {
+const fn field(hcl: &'static str, json: &'static str, kind: FieldKind) -> Field {
     Field { hcl, json, kind, required: false }
 }
 
 pub(super) const fn text(hcl: &'static str, json: &'static str) -> Field {
-    field(hcl, json, Kind::Text)
+    field(hcl, json, FieldKind::Text)
 }
 
 pub(super) const fn bool(hcl: &'static str, json: &'static str) -> Field {
-    field(hcl, json, Kind::Bool)
+    field(hcl, json, FieldKind::Bool)
 }
 
 pub(super) const fn int(hcl: &'static str, json: &'static str) -> Field {
-    field(hcl, json, Kind::Int(i64::MIN, i64::MAX))
+    field(hcl, json, FieldKind::Int(i64::MIN, i64::MAX))
 }
 
 pub(super) const fn int_in(hcl: &'static str, json: &'static str, least: i64, most: i64) -> Field {
-    field(hcl, json, Kind::Int(least, most))
+    field(hcl, json, FieldKind::Int(least, most))
 }
 
 pub(super) const fn duration(hcl: &'static str, json: &'static str) -> Field {
-    field(hcl, json, Kind::Duration)
+    field(hcl, json, FieldKind::Duration)
 }
 
 pub(super) const fn texts(hcl: &'static str, json: &'static str) -> Field {
-    field(hcl, json, Kind::Texts)
+    field(hcl, json, FieldKind::Texts)
 }
 
 pub(super) const fn ints_in(hcl: &'static str, json: &'static str, least: i64, most: i64) -> Field {
-    field(hcl, json, Kind::Ints(least, most))
+    field(hcl, json, FieldKind::Ints(least, most))
 }
 
 pub(super) const fn text_map(hcl: &'static str, json: &'static str) -> Field {
-    field(hcl, json, Kind::TextMap)
+    field(hcl, json, FieldKind::TextMap)
 }
 
 pub(super) const fn texts_map(hcl: &'static str, json: &'static str) -> Field {
-    field(hcl, json, Kind::TextsMap)
+    field(hcl, json, FieldKind::TextsMap)
 }
 
 pub(super) const fn free(hcl: &'static str, json: &'static str) -> Field {
-    field(hcl, json, Kind::Free)
+    field(hcl, json, FieldKind::Free)
 }
 
 /// How often a block may stand in its parent, and where it goes.

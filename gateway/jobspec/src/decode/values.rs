@@ -1,23 +1,23 @@
 use serde_json::{Value as Json, json};
 
-use super::schema::Kind;
+use super::schema::FieldKind;
 use crate::eval::{Value, ValueError, to_bool, to_int, to_text};
 
 /// The JSON of a value in the shape its field asks for; null stays null.
-pub(super) fn decode(kind: Kind, value: Value) -> Result<Json, ValueError> {
+pub(super) fn decode(kind: FieldKind, value: Value) -> Result<Json, ValueError> {
     if value == Value::Null {
         return Ok(Json::Null);
     }
     match kind {
-        Kind::Text => text(&value),
-        Kind::Bool => to_bool(&value).map(Json::from),
-        Kind::Int(least, most) => int(&value, least, most),
-        Kind::Duration => duration(&value),
-        Kind::Texts => list(value, |item| text(&item)),
-        Kind::Ints(least, most) => list(value, |item| int(&item, least, most)),
-        Kind::TextMap => map(value, |item| text(&item)),
-        Kind::TextsMap => map(value, |item| list(item, |item| text(&item))),
-        Kind::Free => match value {
+        FieldKind::Text => text(&value),
+        FieldKind::Bool => to_bool(&value).map(Json::from),
+        FieldKind::Int(least, most) => int(&value, least, most),
+        FieldKind::Duration => duration(&value),
+        FieldKind::Texts => list(value, |item| text(&item)),
+        FieldKind::Ints(least, most) => list(value, |item| int(&item, least, most)),
+        FieldKind::TextMap => map(value, |item| text(&item)),
+        FieldKind::TextsMap => map(value, |item| list(item, |item| text(&item))),
+        FieldKind::Free => match value {
             Value::Object(_) => Ok(value.into_json()),
             other => Err(format!("expected an object, found {}", other.describe()).into()),
         },

@@ -1,8 +1,8 @@
 use super::*;
 
 /// `1 v alive 60`: number, voter / learner / outside, standing (or `unknown`), seconds.
-fn scene(lines: &[&str]) -> Scene {
-    let mut scene = Scene {
+fn view(lines: &[&str]) -> ClusterView {
+    let mut view = ClusterView {
         own: 1,
         term: 3,
         last_entry: 1_000,
@@ -18,7 +18,7 @@ fn scene(lines: &[&str]) -> Scene {
             let silent = words[2] == "failed" || words[2] == "unknown";
             let last_contact = Some(Duration::from_millis(if silent { 5_000 } else { 50 }));
             let (voter, matched) = (words[1] == "v", Some(1_000));
-            scene.peers.push(Peer { number, address: address.clone(), voter, last_contact, matched });
+            view.peers.push(Peer { number, address: address.clone(), voter, last_contact, matched });
         }
         let standing = match words[2] {
             "alive" => Standing::Alive,
@@ -28,9 +28,9 @@ fn scene(lines: &[&str]) -> Scene {
             _ => continue,
         };
         let for_how_long = Duration::from_secs(words[3].parse().unwrap());
-        scene.servers.push(Server { number, name: format!("s{number}"), address, standing, for_how_long });
+        view.servers.push(ServerInfo { number, name: format!("s{number}"), address, standing, for_how_long });
     }
-    scene
+    view
 }
 
 fn says(step: Option<Step>) -> String {
@@ -72,25 +72,25 @@ fn one_step_at_a_time() {
         (&["1 v alive 60", "2 v alive 60", "3 v unknown"], "nothing"),
     ];
     for (lines, expected) in cases {
-        assert_eq!(says(next_step(&Autopilot::default(), &scene(lines))), *expected, "{lines:?}");
+        assert_eq!(says(next_step(&Autopilot::default(), &view(lines))), *expected, "{lines:?}");
     }
 }
 
 #[test]
 fn a_voter_nobody_heard_of_is_given_up_after_a_while() {
-    let mut scene = scene(&["1 v alive 60", "2 v alive 60", "3 v unknown"]);
-    scene.leading_for = UNKNOWN_GRACE;
-    assert_eq!(says(next_step(&Autopilot::default(), &scene)), "remove 3");
+    let mut view = view(&["1 v alive 60", "2 v alive 60", "3 v unknown"]);
+    view.leading_for = UNKNOWN_GRACE;
+    assert_eq!(says(next_step(&Autopilot::default(), &view)), "remove 3");
 }
 
 #[test]
 fn who_answers_the_leader_is_not_dead() {
-    let mut scene = scene(&["1 v alive 60", "2 v alive 60", "3 v failed 1"]);
-    scene.peers[2].last_contact = Some(HEARD_LATELY);
-    assert_eq!(says(next_step(&Autopilot::default(), &scene)), "nothing");
+    let mut view = view(&["1 v alive 60", "2 v alive 60", "3 v failed 1"]);
+    view.peers[2].last_contact = Some(RECENT_CONTACT);
+    assert_eq!(says(next_step(&Autopilot::default(), &view)), "nothing");
     for silent in [Some(Duration::from_millis(2_001)), None] {
-        scene.peers[2].last_contact = silent;
-        assert_eq!(says(next_step(&Autopilot::default(), &scene)), "remove 3");
+        view.peers[2].last_contact = silent;
+        assert_eq!(says(next_step(&Autopilot::default(), &view)), "remove 3");
     }
 }
 
@@ -98,28 +98,28 @@ fn who_answers_the_leader_is_not_dead() {
 fn cleaning_up_can_be_switched_off_and_bounded() {
     let lines = ["1 v alive 60", "2 v alive 60", "3 v alive 60", "4 v failed 1", "5 l failed 1"];
     let off = Autopilot { cleanup_dead_servers: false, ..Autopilot::default() };
-    assert_eq!(says(next_step(&off, &scene(&lines))), "nothing");
+    assert_eq!(says(next_step(&off, &view(&lines))), "nothing");
     let bounded = |min_quorum| Autopilot { min_quorum, ..Autopilot::default() };
     let lines = &lines[..4];
-    assert_eq!(says(next_step(&bounded(4), &scene(lines))), "nothing");
-    assert_eq!(says(next_step(&bounded(3), &scene(lines))), "remove 4");
+    assert_eq!(says(next_step(&bounded(4), &view(lines))), "nothing");
+    assert_eq!(says(next_step(&bounded(3), &view(lines))), "remove 4");
 }
 
 #[test]
 fn a_server_that_was_set_up_anew_takes_the_place_of_its_former_self() {
     let off = Autopilot { cleanup_dead_servers: false, ..Autopilot::default() };
     let lines = ["1 v alive 60", "2 v alive 60", "3 v failed 60", "4 v alive 20"];
-    let mut by_name = scene(&lines);
+    let mut by_name = view(&lines);
     by_name.servers[3].name = "s3".to_string();
     assert_eq!(says(next_step(&off, &by_name)), "remove 3");
-    let mut by_address = scene(&lines);
+    let mut by_address = view(&lines);
     by_address.servers[3].address = "10.0.0.3:4647".to_string();
     by_address.peers[3].address = "10.0.0.3:4647".to_string();
     assert_eq!(says(next_step(&off, &by_address)), "remove 3");
     // Also if nobody has heard of what stood there before: it need not be waited for.
     by_address.servers.retain(|server| server.number != 3);
     assert_eq!(says(next_step(&off, &by_address)), "remove 3");
-    assert_eq!(says(next_step(&off, &scene(&lines))), "nothing");
+    assert_eq!(says(next_step(&off, &view(&lines))), "nothing");
 }
 
 #[test]
@@ -133,14 +133,14 @@ fn the_dead_are_never_so_many_that_the_rest_is_no_majority() {
                 .map(|n| format!("{} v {} 60", n + 1, if is_dead(n) { "failed" } else { "alive" }))
                 .collect();
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-            let mut scene = scene(&lines);
-            while let Some(step) = next_step(&Autopilot::default(), &scene) {
+            let mut view = view(&lines);
+            while let Some(step) = next_step(&Autopilot::default(), &view) {
                 let Step::Remove { number, .. } = step else { panic!("nobody is new") };
                 assert!(is_dead(number as u32 - 1));
-                let live = scene.voters().filter(|peer| scene.is_live(peer.number)).count();
-                assert!(live > scene.voters().count() / 2, "a change needs a majority before");
-                scene.peers.retain(|peer| peer.number != number);
-                assert!(live > scene.voters().count() / 2, "and after");
+                let live = view.voters().filter(|peer| view.is_live(peer.number)).count();
+                assert!(live > view.voters().count() / 2, "a change needs a majority before");
+                view.peers.retain(|peer| peer.number != number);
+                assert!(live > view.voters().count() / 2, "and after");
             }
         }
     }
@@ -148,7 +148,7 @@ fn the_dead_are_never_so_many_that_the_rest_is_no_majority() {
 
 #[test]
 fn a_server_that_moved_gets_its_new_address() {
-    let mut moved = scene(&["1 v alive 60", "2 v alive 60"]);
+    let mut moved = view(&["1 v alive 60", "2 v alive 60"]);
     moved.servers[1].address = "10.0.9.9:4647".to_string();
     assert_eq!(says(next_step(&Autopilot::default(), &moved)), "readdress 2 10.0.9.9:4647");
     moved.servers[1].standing = Standing::Failed;
@@ -157,7 +157,7 @@ fn a_server_that_moved_gets_its_new_address() {
 
 #[test]
 fn a_name_that_votes_already_is_not_added_again() {
-    let mut twins = scene(&["1 v alive 60", "2 v alive 60", "3 - alive 60"]);
+    let mut twins = view(&["1 v alive 60", "2 v alive 60", "3 - alive 60"]);
     twins.servers[2].name = "s2".to_string();
     assert_eq!(says(next_step(&Autopilot::default(), &twins)), "nothing");
 }
@@ -165,7 +165,7 @@ fn a_name_that_votes_already_is_not_added_again() {
 #[test]
 fn health_is_contact_and_keeping_up() {
     let rules = Autopilot::default();
-    type Change = fn(&mut Scene);
+    type Change = fn(&mut ClusterView);
     let cases: &[(Change, &str)] = &[
         (|_| (), "true 1 [true, true, true]"),
         (|s| s.servers[2].standing = Standing::Failed, "false 0 [true, true, false]"),
@@ -180,9 +180,9 @@ fn health_is_contact_and_keeping_up() {
         (|s| s.peers[0].last_contact = None, "true 1 [true, true, true]"),
     ];
     for (number, (change, expected)) in cases.iter().enumerate() {
-        let mut scene = scene(&["1 v alive 60", "2 v alive 60", "3 v alive 60"]);
-        change(&mut scene);
-        let health = health(&rules, &scene, &mut Record::default(), Time::ZERO);
+        let mut view = view(&["1 v alive 60", "2 v alive 60", "3 v alive 60"]);
+        change(&mut view);
+        let health = health(&rules, &view, &mut HealthHistory::default(), Time::ZERO);
         let each: Vec<bool> = health.servers.iter().map(|server| server.healthy).collect();
         let found = format!("{} {} {each:?}", health.healthy, health.failure_tolerance);
         assert_eq!(found, *expected, "case {number}");
@@ -191,11 +191,11 @@ fn health_is_contact_and_keeping_up() {
 
 #[test]
 fn stable_means_without_a_break() {
-    let (rules, mut record) = (Autopilot::default(), Record::default());
-    let well = scene(&["1 v alive 60", "2 v alive 60"]);
-    let ill = scene(&["1 v alive 60", "2 v failed 60"]);
-    let mut since = |scene: &Scene, secs| {
-        let health = health(&rules, scene, &mut record, Time::from_secs(secs));
+    let (rules, mut history) = (Autopilot::default(), HealthHistory::default());
+    let well = view(&["1 v alive 60", "2 v alive 60"]);
+    let ill = view(&["1 v alive 60", "2 v failed 60"]);
+    let mut since = |view: &ClusterView, secs| {
+        let health = health(&rules, view, &mut history, Time::from_secs(secs));
         health.servers.iter().map(|server| server.stable_since.0 / 1_000_000_000).collect::<Vec<_>>()
     };
     assert_eq!(since(&well, 10), [10, 10]);

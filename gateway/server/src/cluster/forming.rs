@@ -9,7 +9,7 @@ use std::time::Duration;
 use base::Uuid;
 
 /// How long a server keeps its word. Longer than any founder takes from asking to founding.
-pub const WORD: Duration = Duration::from_secs(30);
+pub const PROMISE: Duration = Duration::from_secs(30);
 
 /// A server of this region, as far as founding goes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,17 +67,17 @@ pub fn forming(own: &Candidate, others: &[Candidate]) -> Forming {
 
 /// Whom a server has given its word.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Word(Option<(u64, Duration)>);
+pub struct FounderPromise(Option<(u64, Duration)>);
 
-impl Word {
+impl FounderPromise {
     /// Agrees to a founder, unless another one was agreed to lately. `founder` is who it should be, by what is seen
     /// here. True if it is agreed.
-    pub fn give(&mut self, asked: u64, founder: Option<u64>, now: Duration) -> bool {
+    pub fn agree(&mut self, asked: u64, founder: Option<u64>, now: Duration) -> bool {
         let bound = self.0.filter(|(_, until)| now < *until);
         if founder != Some(asked) || bound.is_some_and(|(other, _)| other != asked) {
             return false;
         }
-        self.0 = Some((asked, now + WORD));
+        self.0 = Some((asked, now + PROMISE));
         true
     }
 }
@@ -140,18 +140,18 @@ mod tests {
 
     #[test]
     fn a_word_is_kept() {
-        let (mut word, at) = (Word::default(), Duration::from_secs);
-        assert!(!word.give(2, Some(1), at(0)), "it sees a smaller one");
-        assert!(!word.give(2, None, at(0)), "it is not all there");
-        assert!(word.give(2, Some(2), at(0)));
-        assert!(word.give(2, Some(2), at(10)), "again is no other");
-        assert!(!word.give(1, Some(1), at(39)), "the second word began at 10");
-        assert!(word.give(1, Some(1), at(40)));
+        let (mut promise, at) = (FounderPromise::default(), Duration::from_secs);
+        assert!(!promise.agree(2, Some(1), at(0)), "it sees a smaller one");
+        assert!(!promise.agree(2, None, at(0)), "it is not all there");
+        assert!(promise.agree(2, Some(2), at(0)));
+        assert!(promise.agree(2, Some(2), at(10)), "again is no other");
+        assert!(!promise.agree(1, Some(1), at(39)), "the second promise began at 10");
+        assert!(promise.agree(1, Some(1), at(40)));
     }
 
     #[test]
     fn two_who_see_different_parts_are_not_both_agreed_on() {
-        // Four servers that wait for three, and every way in which each may miss others: whoever founds had the word
+        // Four servers that wait for three, and every way in which each may miss others: whoever founds had the promise
         // of all it founds with, so two founders would have to share nobody.
         let all: Vec<Candidate> = (1..=4).map(|n| server(n, 3)).collect();
         let mut founded_sometimes = false;
@@ -164,7 +164,7 @@ mod tests {
                 let seen = (0..4).filter(|whom| *whom != who && sees(who, *whom));
                 forming(&all[who], &seen.map(|whom| all[whom].clone()).collect::<Vec<_>>())
             };
-            let mut words = [Word::default(); 4];
+            let mut words = [FounderPromise::default(); 4];
             let mut founders: Vec<Vec<u64>> = Vec::new();
             for who in [3, 2, 1, 0] {
                 let Forming::Founds(members) = view(who) else { continue };
@@ -175,7 +175,7 @@ mod tests {
                         Forming::Follows(founder) => Some(founder),
                         _ => None,
                     };
-                    words[at].give(who as u64 + 1, founder, Duration::ZERO)
+                    words[at].agree(who as u64 + 1, founder, Duration::ZERO)
                 };
                 if members.iter().map(agrees).collect::<Vec<_>>().iter().all(|agreed| *agreed) {
                     founders.push(members.iter().map(|member| member.number).collect());

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use super::forming::{Candidate, Forming, WORD};
-use super::{Answer, Inner, Question};
+use super::forming::{Candidate, Forming, PROMISE};
+use super::{Inner, PeerInfo, PeerQuery};
 
 /// Longest time the others may take to agree. Then their word holds for long enough to found.
 const AGREE_PATIENCE: Duration = Duration::from_secs(5);
@@ -16,7 +16,7 @@ pub async fn found(inner: Arc<Inner>) {
     let mut said = None;
     loop {
         if inner.consensus.status().has_log {
-            tell(&inner).await;
+            announce_log(&inner).await;
             return;
         }
         let forming = inner.forming();
@@ -27,14 +27,14 @@ pub async fn found(inner: Arc<Inner>) {
         if let Forming::Founds(members) = forming {
             found_with(&inner, &members).await;
         }
-        tokio::time::sleep(inner.settings.timings.look).await;
+        tokio::time::sleep(inner.settings.timings.discovery).await;
     }
 }
 
 /// Whoever learns of a log does not found another one.
-async fn tell(inner: &Inner) {
+async fn announce_log(inner: &Inner) {
     if let Some(gossip) = &inner.gossip
-        && gossip.tell_log().await.is_err()
+        && gossip.announce_log().await.is_err()
     {
         tracing::debug!("gossip has ended before it could tell of the log");
     }
@@ -49,8 +49,8 @@ async fn found_with(inner: &Inner, members: &[Candidate]) {
     let others: Vec<&Candidate> = members.iter().filter(|member| member.number != own).collect();
     let asker = inner.introduction(&inner.own());
     let ask = |member: &Candidate| {
-        let question = Question { asker: Some(asker.clone()), founder: own };
-        tokio::time::timeout(AGREE_PATIENCE, inner.peers.ask(member.address.clone(), question))
+        let query = PeerQuery { asker: Some(asker.clone()), founder: own };
+        tokio::time::timeout(AGREE_PATIENCE, inner.peers.query(member.address.clone(), query))
     };
     let answers = join_all(others.iter().map(|member| ask(member))).await;
     for (member, answer) in others.iter().zip(answers) {
@@ -64,7 +64,7 @@ async fn found_with(inner: &Inner, members: &[Candidate]) {
         }
     }
     // A process may stand still for any time: a word that was given long ago binds nobody.
-    if inner.now().saturating_sub(began) > WORD / 2 {
+    if inner.now().saturating_sub(began) > PROMISE / 2 {
         return;
     }
     let all = members.iter().map(|member| raft::Member {
@@ -82,7 +82,7 @@ async fn found_with(inner: &Inner, members: &[Candidate]) {
 }
 
 /// Whether this is the server that was meant, and it agrees.
-fn agreed(member: &Candidate, answer: Result<Answer, String>) -> Result<(), String> {
+fn agreed(member: &Candidate, answer: Result<PeerInfo, String>) -> Result<(), String> {
     let answer = answer?;
     if answer.id != member.id.to_string() || answer.number != member.number {
         return Err(format!("at its address {} answers \"{}\"", member.address, answer.name));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::net::lookup_host;
 
-use super::{Inner, Question};
+use super::{Inner, PeerQuery};
 use crate::gossip::{Gossip, JoinError, Standing};
 
 /// Addresses tried for one name: a name may stand for every server.
@@ -133,16 +133,16 @@ pub async fn ask_the_list(inner: Arc<Inner>) {
     loop {
         let introduction = inner.introduction(&inner.own());
         let asks = inner.settings.peers.iter().map(|address| {
-            let question = Question { asker: Some(introduction.clone()), founder: 0 };
-            tokio::time::timeout(ANSWER_PATIENCE, inner.peers.ask(address.clone(), question))
+            let query = PeerQuery { asker: Some(introduction.clone()), founder: 0 };
+            tokio::time::timeout(ANSWER_PATIENCE, inner.peers.query(address.clone(), query))
         });
         for (address, answer) in inner.settings.peers.iter().zip(futures_util::future::join_all(asks).await) {
             match answer {
-                Ok(Ok(answer)) => inner.heard(&answer),
+                Ok(Ok(answer)) => inner.remember(&answer),
                 Ok(Err(error)) => tracing::debug!(address, %error, "a server on the list does not answer"),
                 Err(_) => tracing::debug!(address, "a server on the list takes too long"),
             }
         }
-        tokio::time::sleep(inner.settings.timings.look).await;
+        tokio::time::sleep(inner.settings.timings.discovery).await;
     }
 }

@@ -7,30 +7,30 @@ use base::Time;
 use model::Autopilot;
 use tokio::time::Instant;
 
-use super::roster::{Known, as_span};
+use super::roster::{RegionServer, as_span};
 use super::{Inner, Status};
-use crate::autopilot::{self, Record, Scene, Step, next_step};
+use crate::autopilot::{self, ClusterView, HealthHistory, Step, next_step};
 use crate::gossip::Standing;
 
 /// How long a server that goes waits for another leader, and until it no longer votes.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How often it looks whether that is so.
-const LEAVE_LOOK: Duration = Duration::from_millis(100);
+const LEAVE_POLL: Duration = Duration::from_millis(100);
 
 /// Judges the servers while this one leads.
 pub async fn watch(inner: Arc<Inner>) {
-    let mut record = Record::default();
+    let mut history = HealthHistory::default();
     loop {
         tokio::time::sleep(inner.settings.timings.health).await;
         let status = inner.consensus.status();
         if !status.leads() {
-            record = Record::default();
+            history = HealthHistory::default();
             *inner.health.lock() = None;
             continue;
         }
-        let (rules, scene) = (inner.rules().await, inner.scene(&status, Duration::ZERO));
-        *inner.health.lock() = Some(autopilot::health(&rules, &scene, &mut record, clock()));
+        let (rules, view) = (inner.rules().await, inner.view(&status, Duration::ZERO));
+        *inner.health.lock() = Some(autopilot::health(&rules, &view, &mut history, clock()));
     }
 }
 
@@ -46,7 +46,7 @@ pub async fn lead(inner: Arc<Inner>) {
         }
         let since = *leading.get_or_insert_with(Instant::now);
         let rules = inner.rules().await;
-        if let Some(step) = next_step(&rules, &inner.scene(&status, since.elapsed())) {
+        if let Some(step) = next_step(&rules, &inner.view(&status, since.elapsed())) {
             inner.follow(step).await;
         }
     }
@@ -60,20 +60,20 @@ fn clock() -> Time {
 
 impl Inner {
     /// Everything the autopilot looks at.
-    pub fn scene(&self, status: &Status, leading_for: Duration) -> Scene {
-        Scene {
+    pub fn view(&self, status: &Status, leading_for: Duration) -> ClusterView {
+        ClusterView {
             own: status.own,
             term: status.term.0,
             last_entry: status.last_entry,
             leading_for: as_span(leading_for),
             peers: status.peers.clone(),
-            servers: self.others().iter().map(Known::server).chain([self.own_server()]).collect(),
+            servers: self.others().iter().map(RegionServer::server).chain([self.own_server()]).collect(),
         }
     }
 
-    fn own_server(&self) -> autopilot::Server {
+    fn own_server(&self) -> autopilot::ServerInfo {
         let own = &self.settings.own;
-        autopilot::Server {
+        autopilot::ServerInfo {
             number: own.number,
             name: own.name.clone(),
             address: own.rpc.clone(),
@@ -137,7 +137,7 @@ impl Inner {
         }
         let removed = async {
             while self.consensus.status().peers.iter().any(|peer| peer.number == own) {
-                tokio::time::sleep(LEAVE_LOOK).await;
+                tokio::time::sleep(LEAVE_POLL).await;
             }
         };
         if tokio::time::timeout(LEAVE_PATIENCE, removed).await.is_err() {

@@ -2,15 +2,15 @@
 //! leader does about those who come and go.
 //!
 //! `forming.rs` and [`crate::autopilot`] hold the rules, without a clock. `join.rs` looks for servers, `found.rs`
-//! founds, `lead.rs` follows the autopilot while this server leads, `link.rs` answers operators, with
-//! the leader's help where `order.rs` says so.
+//! founds, `lead.rs` follows the autopilot while this server leads, `admin.rs` answers operators, with
+//! the leader's help where `admin_request.rs` says so.
 
+mod admin;
+mod admin_request;
 mod forming;
 mod found;
 mod join;
 mod lead;
-mod link;
-mod order;
 mod roster;
 #[cfg(test)]
 mod tests;
@@ -32,10 +32,10 @@ use tokio::time::Instant;
 
 use crate::autopilot::{self, Health};
 use crate::gossip::{Gossip, Member};
-use forming::Word;
+pub use admin_request::{AdminRequest, AdminResponse};
+use forming::FounderPromise;
 pub use join::{AddressError, Joins, resolve};
-pub use order::{Done, Order};
-use roster::Answered;
+use roster::ContactedServer;
 
 /// What the cluster asks of consensus.
 pub trait Consensus: Send + Sync + 'static {
@@ -81,26 +81,31 @@ impl Status {
 }
 
 /// What became of an order.
-pub type Obeyed = Result<Done, ClusterError>;
+pub type AdminResult = Result<AdminResponse, ClusterError>;
 
-/// Carries a question to a server's RPC address.
-pub trait AskPeer: Send + Sync + 'static {
-    fn ask(&self, address: String, question: Question) -> BoxFuture<'static, Result<Answer, AskError>>;
+/// Carries a query to a server's RPC address.
+pub trait PeerClient: Send + Sync + 'static {
+    fn query(&self, address: String, query: PeerQuery)
+    -> BoxFuture<'static, Result<PeerInfo, PeerCallError>>;
 
     /// The inner result is what that server says.
-    fn order(&self, address: String, order: Order) -> BoxFuture<'static, Result<Obeyed, AskError>>;
+    fn admin(
+        &self,
+        address: String,
+        request: AdminRequest,
+    ) -> BoxFuture<'static, Result<AdminResult, PeerCallError>>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct AskError(pub String);
+pub struct PeerCallError(pub String);
 
 /// "Who are you, and may I found a cluster with you?"
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
-pub struct Question {
+pub struct PeerQuery {
     /// Who asks, so that a server on a static list is known to those it asks.
-    pub asker: Option<Answer>,
+    pub asker: Option<PeerInfo>,
     /// The number of whoever wants to found; 0 only asks who this is.
     pub founder: u64,
 }
@@ -108,7 +113,7 @@ pub struct Question {
 /// "This is who I am."
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
-pub struct Answer {
+pub struct PeerInfo {
     #[serde(rename = "ID")]
     pub id: String,
     pub number: u64,
@@ -126,7 +131,7 @@ pub struct Answer {
 }
 
 /// The autopilot's configuration: a fact in the log.
-pub trait Rules: Send + Sync + 'static {
+pub trait AutopilotStore: Send + Sync + 'static {
     /// `None` before anybody set one.
     fn autopilot(&self) -> Option<Autopilot>;
 
@@ -138,7 +143,7 @@ pub trait Rules: Send + Sync + 'static {
 #[derive(Clone, Debug)]
 pub struct Timings {
     /// Whether a cluster can be founded, and servers on the static list.
-    pub look: Duration,
+    pub discovery: Duration,
     /// Health of the servers.
     pub health: Duration,
     /// One step of the autopilot.
@@ -150,7 +155,7 @@ pub struct Timings {
 impl Default for Timings {
     fn default() -> Timings {
         Timings {
-            look: Duration::from_secs(1),
+            discovery: Duration::from_secs(1),
             health: Duration::from_secs(2),
             // Nomad takes 10 seconds. A step is one change, so a few servers would take a minute.
             step: Duration::from_secs(2),
@@ -182,13 +187,13 @@ struct Handle {
 struct Inner {
     settings: Settings,
     consensus: Arc<dyn Consensus>,
-    peers: Arc<dyn AskPeer>,
-    rules: Arc<dyn Rules>,
+    peers: Arc<dyn PeerClient>,
+    rules: Arc<dyn AutopilotStore>,
     gossip: Option<Gossip>,
     began: Instant,
     /// Servers on the static list, and those that asked this one. Bounded by [`roster::ANSWERED_MAX`].
-    answered: Mutex<BTreeMap<Uuid, Answered>>,
-    word: Mutex<Word>,
+    answered: Mutex<BTreeMap<Uuid, ContactedServer>>,
+    promise: Mutex<FounderPromise>,
     /// As of the last look, while this server leads.
     health: Mutex<Option<Health>>,
     /// Why looking for servers was given up.
@@ -208,8 +213,8 @@ impl Cluster {
     pub fn start(
         settings: Settings,
         consensus: Arc<dyn Consensus>,
-        peers: Arc<dyn AskPeer>,
-        rules: Arc<dyn Rules>,
+        peers: Arc<dyn PeerClient>,
+        rules: Arc<dyn AutopilotStore>,
         gossip: Option<Gossip>,
     ) -> Cluster {
         let inner = Arc::new(Inner {
@@ -220,7 +225,7 @@ impl Cluster {
             gossip,
             began: Instant::now(),
             answered: Mutex::default(),
-            word: Mutex::default(),
+            promise: Mutex::default(),
             health: Mutex::default(),
             given_up: watch::Sender::new(None),
         });
@@ -234,9 +239,9 @@ impl Cluster {
         Cluster(Arc::new(Handle { inner, loops: Mutex::new(loops) }))
     }
 
-    /// Answers another server's question.
-    pub fn answer(&self, question: &Question) -> Answer {
-        self.0.inner.answer(question)
+    /// Answers another server's query.
+    pub fn answer(&self, query: &PeerQuery) -> PeerInfo {
+        self.0.inner.answer(query)
     }
 
     /// Ends with the sentence for the operator if no server could be joined as often as was allowed.

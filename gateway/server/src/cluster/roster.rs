@@ -5,19 +5,19 @@ use std::time::Duration;
 use base::Uuid;
 
 use super::forming::{Candidate, Forming, forming};
-use super::{Answer, Inner, Question};
-use crate::autopilot::Server;
+use super::{Inner, PeerInfo, PeerQuery};
+use crate::autopilot::ServerInfo;
 use crate::gossip::Standing;
 
 /// Most servers known by what they answered. More are not remembered: a list has a handful.
 pub const ANSWERED_MAX: usize = 64;
 
 /// Looks in which a server on the list may be silent before it counts as failed.
-const SILENT_LOOKS: u32 = 5;
+const SILENT_ROUNDS: u32 = 5;
 
 /// A server that was asked, or asked, without gossip.
-pub struct Answered {
-    pub answer: Answer,
+pub struct ContactedServer {
+    pub answer: PeerInfo,
     /// In time since this server began.
     pub first: Duration,
     pub last: Duration,
@@ -25,7 +25,7 @@ pub struct Answered {
 
 /// A server of this region.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct RegionServer {
     pub id: Uuid,
     pub candidate: Candidate,
     pub datacenter: String,
@@ -34,9 +34,9 @@ pub struct Known {
     pub for_how_long: Duration,
 }
 
-impl Known {
-    pub fn server(&self) -> Server {
-        Server {
+impl RegionServer {
+    pub fn server(&self) -> ServerInfo {
+        ServerInfo {
             number: self.candidate.number,
             name: self.candidate.name.clone(),
             address: self.candidate.address.clone(),
@@ -65,14 +65,14 @@ impl Inner {
     }
 
     /// The other servers of this region. What gossip says of one counts before what it answered itself.
-    pub fn others(&self) -> Vec<Known> {
+    pub fn others(&self) -> Vec<RegionServer> {
         let (own, now) = (&self.settings.own, self.now());
-        let mut known: Vec<Known> = Vec::new();
+        let mut known: Vec<RegionServer> = Vec::new();
         if let Some(gossip) = &self.gossip {
             let running = gossip.running_for();
             let others = gossip.sightings();
             let others = others.iter().filter(|seen| seen.member.region == own.region);
-            known.extend(others.filter(|seen| seen.member.id != own.id).map(|seen| Known {
+            known.extend(others.filter(|seen| seen.member.id != own.id).map(|seen| RegionServer {
                 id: seen.member.id,
                 candidate: Candidate {
                     number: seen.member.number,
@@ -88,14 +88,14 @@ impl Inner {
                 for_how_long: running.saturating_sub(seen.since),
             }));
         }
-        let silent = self.settings.timings.look * SILENT_LOOKS;
+        let silent = self.settings.timings.discovery * SILENT_ROUNDS;
         for (id, answered) in self.answered.lock().iter() {
             if known.iter().any(|known| known.id == *id) {
                 continue;
             }
             let is_live = now.saturating_sub(answered.last) <= silent;
             let since = if is_live { answered.first } else { answered.last };
-            known.push(Known {
+            known.push(RegionServer {
                 id: *id,
                 candidate: answered.answer.candidate(*id),
                 datacenter: answered.answer.datacenter.clone(),
@@ -113,13 +113,13 @@ impl Inner {
         forming(&self.own(), &live.map(|known| known.candidate).collect::<Vec<_>>())
     }
 
-    pub fn answer(&self, question: &Question) -> Answer {
-        if let Some(asker) = &question.asker {
-            self.heard(asker);
+    pub fn answer(&self, query: &PeerQuery) -> PeerInfo {
+        if let Some(asker) = &query.asker {
+            self.remember(asker);
         }
         let own = self.own();
-        let agrees = question.founder != 0 && !own.has_log && self.agree(question.founder);
-        Answer { agrees, ..self.introduction(&own) }
+        let agrees = query.founder != 0 && !own.has_log && self.agree(query.founder);
+        PeerInfo { agrees, ..self.introduction(&own) }
     }
 
     /// Gives this server's word to a founder, if it is the right one.
@@ -129,12 +129,12 @@ impl Inner {
             Forming::Follows(founder) => Some(founder),
             Forming::Joins | Forming::Founded(_) | Forming::Unequal(_) | Forming::Waits { .. } => None,
         };
-        self.word.lock().give(founder, right, self.now())
+        self.promise.lock().agree(founder, right, self.now())
     }
 
-    pub fn introduction(&self, own: &Candidate) -> Answer {
+    pub fn introduction(&self, own: &Candidate) -> PeerInfo {
         let member = &self.settings.own;
-        Answer {
+        PeerInfo {
             id: member.id.to_string(),
             number: own.number,
             name: own.name.clone(),
@@ -150,24 +150,24 @@ impl Inner {
     }
 
     /// Remembers a server that answered or asked. Those of other regions and this one itself are nobody.
-    pub fn heard(&self, answer: &Answer) {
+    pub fn remember(&self, answer: &PeerInfo) {
         let Ok(id) = answer.id.parse::<Uuid>() else { return };
         if answer.region != self.settings.own.region || id == self.settings.own.id {
             return;
         }
         let now = self.now();
-        let silent = self.settings.timings.look * SILENT_LOOKS;
+        let silent = self.settings.timings.discovery * SILENT_ROUNDS;
         let mut answered = self.answered.lock();
         if answered.len() >= ANSWERED_MAX && !answered.contains_key(&id) {
             return;
         }
         let first = answered.get(&id).filter(|known| now.saturating_sub(known.last) <= silent);
         let first = first.map_or(now, |known| known.first);
-        answered.insert(id, Answered { answer: answer.clone(), first, last: now });
+        answered.insert(id, ContactedServer { answer: answer.clone(), first, last: now });
     }
 }
 
-impl Answer {
+impl PeerInfo {
     fn candidate(&self, id: Uuid) -> Candidate {
         Candidate {
             number: self.number,

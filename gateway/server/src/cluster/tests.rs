@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use http_gateway::{ClusterError, ClusterLink, PeerName};
+use http_gateway::{ClusterAdmin, ClusterError, PeerName};
 use tokio::net::UdpSocket;
 
 use super::*;
@@ -105,27 +105,35 @@ impl Consensus for Fake {
     }
 }
 
-impl AskPeer for World {
-    fn ask(&self, address: String, question: Question) -> BoxFuture<'static, Result<Answer, AskError>> {
+impl PeerClient for World {
+    fn query(
+        &self,
+        address: String,
+        query: PeerQuery,
+    ) -> BoxFuture<'static, Result<PeerInfo, PeerCallError>> {
         let peer = self.clusters.lock().get(&address).cloned();
         async move {
-            let peer = peer.ok_or_else(|| AskError(format!("nobody listens at {address}")))?;
-            Ok(peer.answer(&question))
+            let peer = peer.ok_or_else(|| PeerCallError(format!("nobody listens at {address}")))?;
+            Ok(peer.answer(&query))
         }
         .boxed()
     }
 
-    fn order(&self, address: String, order: Order) -> BoxFuture<'static, Result<Obeyed, AskError>> {
+    fn admin(
+        &self,
+        address: String,
+        request: AdminRequest,
+    ) -> BoxFuture<'static, Result<AdminResult, PeerCallError>> {
         let peer = self.clusters.lock().get(&address).cloned();
         async move {
-            let peer = peer.ok_or_else(|| AskError(format!("nobody listens at {address}")))?;
-            Ok(peer.obey(order).await)
+            let peer = peer.ok_or_else(|| PeerCallError(format!("nobody listens at {address}")))?;
+            Ok(peer.execute(request).await)
         }
         .boxed()
     }
 }
 
-impl Rules for World {
+impl AutopilotStore for World {
     fn autopilot(&self) -> Option<Autopilot> {
         self.rules.lock().clone()
     }
@@ -138,7 +146,7 @@ impl Rules for World {
 
 fn quick() -> Timings {
     let tick = Duration::from_millis(20);
-    Timings { look: tick, health: tick, step: tick, catch_up: Duration::from_secs(5) }
+    Timings { discovery: tick, health: tick, step: tick, catch_up: Duration::from_secs(5) }
 }
 
 fn quick_gossip() -> gossip::Timings {
@@ -275,7 +283,7 @@ async fn nobody_founds_while_the_numbers_differ() {
         let expected = vec![("s1".to_string(), 2), ("s2".to_string(), 3)];
         assert_eq!(cluster.0.inner.forming(), forming::Forming::Unequal(expected));
     }
-    assert!(!two.answer(&Question { asker: None, founder: 1 }).agrees);
+    assert!(!two.answer(&PeerQuery { asker: None, founder: 1 }).agrees);
     assert!(world.raft.lock().founded.is_empty());
 }
 
@@ -286,11 +294,11 @@ async fn a_founder_waits_for_the_word_of_all() {
     // The second one knows of nobody, so it does not agree.
     let (_two, _) = world.start(Spec { gossip: false, ..spec(2, 2) }).await;
     let two = world.clusters.lock()[&rpc(2)].clone();
-    assert!(!two.answer(&Question { asker: None, founder: 1 }).agrees);
+    assert!(!two.answer(&PeerQuery { asker: None, founder: 1 }).agrees);
     // Once the first one has asked it, it knows.
     let (one, _) = world.start(Spec { gossip: false, peers: list, ..spec(1, 2) }).await;
     world.until("founded", |raft| raft.founded == [[1, 2]]).await;
-    let asked = Question { asker: Some(one.answer(&Question::default())), founder: 1 };
+    let asked = PeerQuery { asker: Some(one.answer(&PeerQuery::default())), founder: 1 };
     let answer = two.answer(&asked);
     assert!(answer.has_log && !answer.agrees, "{answer:?}");
 }
@@ -314,12 +322,12 @@ async fn operators_see_and_change_the_cluster() {
         assert!(joined.error.contains("\"no host:1\" is no HOST or HOST:PORT"), "{joined:?}");
     }
     world.until("founded", |raft| raft.founded == [[1, 2, 3]]).await;
-    let judged = async {
+    let health_reply = async {
         while one.health().await.is_err() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, judged).await.unwrap();
+    tokio::time::timeout(PATIENCE, health_reply).await.unwrap();
     let health = one.health().await.unwrap();
     assert!(health.healthy && health.failure_tolerance == 1, "{health:?}");
     assert_eq!(health.leader, Uuid::from(1).to_string());
@@ -333,7 +341,7 @@ async fn operators_see_and_change_the_cluster() {
         let unknown = asked.remove_peer(PeerName::Id("x".to_string())).await.unwrap_err();
         assert_eq!(unknown.to_string(), "no server \"x\" is in the raft cluster");
     }
-    let passed_on = two.obey(Order::Health).await;
+    let passed_on = two.execute(AdminRequest::Health).await;
     assert_eq!(passed_on, Err(ClusterError::NotLeading { leader: Some(rpc(1)) }));
     let itself = one.transfer(PeerName::Address(rpc(1))).await.unwrap();
     assert!(itself.noop && itself.from.id == itself.to.id);

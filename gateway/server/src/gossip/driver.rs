@@ -27,9 +27,9 @@ const BUFFER: usize = 2_048;
 const READ_RETRY: Duration = Duration::from_millis(100);
 
 /// What the handle asks for.
-pub enum Ask {
+pub enum GossipRequest {
     Join { address: SocketAddr, answer: oneshot::Sender<Result<Arc<Member>, JoinError>> },
-    TellLog,
+    AnnounceLog,
     ForceLeave { name: String, prune: bool, answer: oneshot::Sender<Result<bool, GossipError>> },
     Leave { answer: oneshot::Sender<()> },
 }
@@ -37,7 +37,7 @@ pub enum Ask {
 pub struct Driver {
     pool: Pool,
     socket: UdpSocket,
-    asked: mpsc::Receiver<Ask>,
+    requests: mpsc::Receiver<GossipRequest>,
     began: Instant,
     sightings: watch::Sender<Sightings>,
     counts: watch::Sender<Counts>,
@@ -59,14 +59,14 @@ impl Driver {
     pub fn new(
         pool: Pool,
         socket: UdpSocket,
-        asked: mpsc::Receiver<Ask>,
+        requests: mpsc::Receiver<GossipRequest>,
         began: Instant,
         joined: u64,
     ) -> (Driver, watch::Receiver<Sightings>, watch::Receiver<Counts>) {
         let (sightings, seen) = watch::channel(list(&pool));
         let (counts, counted) = watch::channel(Counts::default());
         let (joins, leaving) = (BTreeMap::new(), None);
-        (Driver { pool, socket, asked, began, sightings, counts, joins, joined, leaving }, seen, counted)
+        (Driver { pool, socket, requests, began, sightings, counts, joins, joined, leaving }, seen, counted)
     }
 
     /// Until it has left, or nobody holds a handle any more.
@@ -80,8 +80,8 @@ impl Driver {
             let due = self.due();
             tokio::select! {
                 read = self.socket.recv_from(&mut buffer) => self.read(read, &buffer).await,
-                ask = self.asked.recv() => match ask {
-                    Some(ask) => self.take(ask),
+                request = self.requests.recv() => match request {
+                    Some(request) => self.handle(request),
                     None => return,
                 },
                 () = tokio::time::sleep_until(due) => {}
@@ -110,20 +110,20 @@ impl Driver {
         }
     }
 
-    fn take(&mut self, ask: Ask) {
-        match ask {
-            Ask::Join { address, answer } => {
+    fn handle(&mut self, request: GossipRequest) {
+        match request {
+            GossipRequest::Join { address, answer } => {
                 self.joined = self.joined.wrapping_add(1);
                 let now = Instant::now();
                 let join = Join { address, again: now, until: now + GREETING_PATIENCE, answer };
                 self.joins.insert(self.joined, join);
             }
-            Ask::TellLog => self.pool.describe(|own| own.has_log = true),
-            Ask::ForceLeave { name, prune, answer } => {
+            GossipRequest::AnnounceLog => self.pool.describe(|own| own.has_log = true),
+            GossipRequest::ForceLeave { name, prune, answer } => {
                 // A caller that has gone does not wait for the answer.
                 let _ = answer.send(self.pool.force_leave(&name, prune));
             }
-            Ask::Leave { answer } => {
+            GossipRequest::Leave { answer } => {
                 self.pool.describe(|own| own.parting = Parting::Leaving);
                 self.leaving = Some((Instant::now() + LEAVE_SPREAD, answer));
             }

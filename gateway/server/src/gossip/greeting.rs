@@ -3,20 +3,20 @@
 use bytes::{Buf, BufMut};
 
 use super::member::{self, CodecError, Member, get_bytes};
-use super::sessions::Visa;
+use super::replay::Cookie;
 
 /// Longest reason for a refusal, in bytes.
 const WHY_MAX: usize = 400;
 
-/// "This is who I am": answered in kind, until both have shown the other's visa.
+/// "This is who I am": answered in kind, until both have shown the other's cookie.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
     /// The number whoever began drew for it; 0 if nobody waits.
     pub number: u64,
-    /// The recipient's visa, once it is known.
-    pub visa: Option<Visa>,
+    /// The recipient's cookie, once it is known.
+    pub cookie: Option<Cookie>,
     /// What the recipient is to show.
-    pub own_visa: Visa,
+    pub own_cookie: Cookie,
     /// The recipient is let in.
     pub welcome: bool,
     /// It is to be answered.
@@ -29,8 +29,8 @@ pub struct Hello {
 /// "You may not come in."
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// The recipient's visa: so this was said just now.
-    pub visa: Visa,
+    /// The recipient's cookie: so this was said just now.
+    pub cookie: Cookie,
     pub number: u64,
     pub why: String,
 }
@@ -39,9 +39,9 @@ impl Hello {
     pub fn encode(&self) -> Vec<u8> {
         let mut to = Vec::with_capacity(256);
         to.put_u64_le(self.number);
-        to.put_slice(&self.visa.unwrap_or_default());
-        to.put_slice(&self.own_visa);
-        to.put_u8(u8::from(self.visa.is_some()) | u8::from(self.asks) << 1 | u8::from(self.welcome) << 2);
+        to.put_slice(&self.cookie.unwrap_or_default());
+        to.put_slice(&self.own_cookie);
+        to.put_u8(u8::from(self.cookie.is_some()) | u8::from(self.asks) << 1 | u8::from(self.welcome) << 2);
         to.put_u64_le(self.known_generation);
         member::encode(&self.member, &mut to);
         to
@@ -51,23 +51,23 @@ impl Hello {
     /// [`CodecError`] if the bytes are no greeting.
     pub fn decode(mut from: &[u8]) -> Result<Hello, CodecError> {
         let number = from.try_get_u64_le()?;
-        let (visa, own_visa) = (get_bytes(&mut from)?, get_bytes(&mut from)?);
+        let (cookie, own_cookie) = (get_bytes(&mut from)?, get_bytes(&mut from)?);
         let flags = from.try_get_u8()?;
         let known_generation = from.try_get_u64_le()?;
         let member = member::decode(&mut from)?;
         if flags > 7 || from.has_remaining() {
             return Err(CodecError::Unknown(flags, "greeting"));
         }
-        let visa = (flags & 1 != 0).then_some(visa);
+        let cookie = (flags & 1 != 0).then_some(cookie);
         let (asks, welcome) = (flags & 2 != 0, flags & 4 != 0);
-        Ok(Hello { number, visa, own_visa, welcome, asks, known_generation, member })
+        Ok(Hello { number, cookie, own_cookie, welcome, asks, known_generation, member })
     }
 }
 
 impl Refused {
     pub fn encode(&self) -> Vec<u8> {
         let mut to = Vec::with_capacity(64 + self.why.len());
-        to.put_slice(&self.visa);
+        to.put_slice(&self.cookie);
         to.put_u64_le(self.number);
         to.put_slice(&self.why.as_bytes()[..self.why.floor_char_boundary(WHY_MAX)]);
         to
@@ -76,10 +76,10 @@ impl Refused {
     /// # Errors
     /// [`CodecError`] if the bytes are no refusal.
     pub fn decode(mut from: &[u8]) -> Result<Refused, CodecError> {
-        let (visa, number) = (get_bytes(&mut from)?, from.try_get_u64_le()?);
+        let (cookie, number) = (get_bytes(&mut from)?, from.try_get_u64_le()?);
         let why = std::str::from_utf8(from).map_err(|_| CodecError::Text)?;
         // It goes to a log: what steers terminals stays out.
         let why = why.chars().take(WHY_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect();
-        Ok(Refused { visa, number, why })
+        Ok(Refused { cookie, number, why })
     }
 }

@@ -1,7 +1,7 @@
 //! How servers find each other: SWIM over UDP, sealed when there is a key.
 //!
 //! [`Gossip`] is the handle; `driver.rs` owns the socket and the clock; [`Pool`] is everything else and has neither.
-//! `seal.rs` and `sessions.rs` say which packets are looked into at all, `greeting.rs` how a server comes in,
+//! `seal.rs` and `replay.rs` say which packets are looked into at all, `greeting.rs` how a server comes in,
 //! `member.rs` what gossip says of one.
 
 mod driver;
@@ -9,8 +9,8 @@ mod greeting;
 mod member;
 mod notice;
 mod pool;
+mod replay;
 mod seal;
-mod sessions;
 mod swim;
 #[cfg(test)]
 mod tests;
@@ -24,14 +24,14 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use driver::Ask;
+use driver::GossipRequest;
 pub use member::{Member, Parting, TEXT_MAX};
 pub use notice::{Counts, Notice};
 pub use pool::{MEMBERS_MAX, Pool, Sighting, Standing, Timings};
 pub use seal::{Key, KeyError};
 
 /// Calls that may wait for the driver. It takes one within microseconds; a caller waits while it is full.
-const ASKS_MAX: usize = 64;
+const REQUESTS_MAX: usize = 64;
 
 /// How long whoever is greeted may take to answer.
 const GREETING_PATIENCE: Duration = Duration::from_secs(3);
@@ -79,7 +79,7 @@ pub type Sightings = Arc<Vec<Sighting>>;
 pub struct Gossip(Arc<Inner>);
 
 struct Inner {
-    asks: mpsc::Sender<Ask>,
+    requests: mpsc::Sender<GossipRequest>,
     sightings: watch::Receiver<Sightings>,
     counts: watch::Receiver<Counts>,
     address: SocketAddr,
@@ -104,12 +104,12 @@ impl Gossip {
         }
         let address = socket.local_addr().unwrap_or(settings.own.serf);
         let pool = Pool::new(settings.own, settings.key.as_ref(), settings.timings, settings.seed);
-        let (asks, asked) = mpsc::channel(ASKS_MAX);
+        let (requests, received) = mpsc::channel(REQUESTS_MAX);
         let joined = base::Rng::stream(settings.seed, "greetings").next();
         let began = Instant::now();
-        let (driver, sightings, counts) = driver::Driver::new(pool, socket, asked, began, joined);
+        let (driver, sightings, counts) = driver::Driver::new(pool, socket, received, began, joined);
         let task = tokio::spawn(driver.run());
-        Ok(Gossip(Arc::new(Inner { asks, sightings, counts, address, began, task })))
+        Ok(Gossip(Arc::new(Inner { requests, sightings, counts, address, began, task })))
     }
 
     /// Where it listens.
@@ -142,7 +142,7 @@ impl Gossip {
     /// [`JoinError`]; joining again is harmless.
     pub async fn join(&self, address: SocketAddr) -> Result<Arc<Member>, JoinError> {
         let (answer, answered) = oneshot::channel();
-        self.ask(Ask::Join { address, answer }).await.map_err(|_| JoinError::Ended)?;
+        self.send(GossipRequest::Join { address, answer }).await.map_err(|_| JoinError::Ended)?;
         match tokio::time::timeout(GREETING_PATIENCE, answered).await {
             Err(_) => Err(JoinError::Silent(address)),
             Ok(answered) => answered.unwrap_or(Err(JoinError::Ended)),
@@ -153,8 +153,8 @@ impl Gossip {
     ///
     /// # Errors
     /// [`GossipError::Ended`].
-    pub async fn tell_log(&self) -> Result<(), GossipError> {
-        self.ask(Ask::TellLog).await
+    pub async fn announce_log(&self) -> Result<(), GossipError> {
+        self.send(GossipRequest::AnnounceLog).await
     }
 
     /// Has a failed server count as one that left; `prune` also takes it off the list. False if there is none of
@@ -164,21 +164,21 @@ impl Gossip {
     /// [`GossipError::Alive`] or [`GossipError::Ended`].
     pub async fn force_leave(&self, name: &str, prune: bool) -> Result<bool, GossipError> {
         let (answer, answered) = oneshot::channel();
-        let ask = Ask::ForceLeave { name: name.to_string(), prune, answer };
-        self.ask(ask).await?;
+        let request = GossipRequest::ForceLeave { name: name.to_string(), prune, answer };
+        self.send(request).await?;
         answered.await.unwrap_or(Err(GossipError::Ended))
     }
 
     /// Says goodbye, gives it time to spread, and ends. Called a second time it returns at once.
     pub async fn leave(&self) {
         let (answer, answered) = oneshot::channel();
-        if self.ask(Ask::Leave { answer }).await.is_ok() {
+        if self.send(GossipRequest::Leave { answer }).await.is_ok() {
             // Gone already is gone.
             let _ = answered.await;
         }
     }
 
-    async fn ask(&self, ask: Ask) -> Result<(), GossipError> {
-        self.0.asks.send(ask).await.map_err(|_| GossipError::Ended)
+    async fn send(&self, request: GossipRequest) -> Result<(), GossipError> {
+        self.0.requests.send(request).await.map_err(|_| GossipError::Ended)
     }
 }

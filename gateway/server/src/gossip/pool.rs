@@ -16,8 +16,8 @@ use super::GossipError;
 use super::greeting::{Hello, Refused};
 use super::member::{Codec, Identity, Member, Parting};
 use super::notice::{Counts, Notice, Notices};
+use super::replay::{Cookie, PacketCheck, ReplayGuard};
 use super::seal::{Key, SealError, Sealer};
-use super::sessions::{Entry, Sessions, Visa};
 use super::swim::{Chance, Effects, Swim, config, room};
 
 /// Most servers of all regions. What tells of one more is dropped and counted.
@@ -111,7 +111,7 @@ pub struct Pool {
     swim: Swim,
     effects: Effects,
     sealer: Sealer,
-    sessions: Sessions,
+    sessions: ReplayGuard,
     timings: Timings,
     rng: Rng,
     now: Duration,
@@ -145,7 +145,7 @@ impl Pool {
             swim,
             effects: Effects::default(),
             sealer: Sealer::new(key, session),
-            sessions: Sessions::new(drawn(&mut rng)),
+            sessions: ReplayGuard::new(drawn(&mut rng)),
             timings,
             rng,
             now: Duration::ZERO,
@@ -239,9 +239,9 @@ impl Pool {
         }
         let entry = self.sessions.take(&opened.session, opened.number, self.now);
         match (kind, entry) {
-            (_, Entry::Repeated) => self.counts.repeated += 1,
-            (&SWIM, Entry::New) => self.swim_with(|swim, effects| swim.handle_data(content, effects)),
-            (&SWIM, Entry::Stranger) => self.greet_stranger(from, 0),
+            (_, PacketCheck::Repeated) => self.counts.repeated += 1,
+            (&SWIM, PacketCheck::New) => self.swim_with(|swim, effects| swim.handle_data(content, effects)),
+            (&SWIM, PacketCheck::UnknownSession) => self.greet_stranger(from, 0),
             (&HELLO, _) => match Hello::decode(content) {
                 Ok(hello) => self.hello(from, (opened.session, opened.number), entry, hello),
                 Err(_) => self.counts.malformed += 1,
@@ -346,22 +346,22 @@ impl Pool {
         }
     }
 
-    /// A greeting: whoever shows our visa lives now, and comes in unless it takes another server's place.
-    fn hello(&mut self, from: SocketAddr, packet: ([u8; 16], u64), entry: Entry, hello: Hello) {
+    /// A greeting: whoever shows our cookie lives now, and comes in unless it takes another server's place.
+    fn hello(&mut self, from: SocketAddr, packet: ([u8; 16], u64), entry: PacketCheck, hello: Hello) {
         let (session, number) = packet;
-        if entry == Entry::Stranger && hello.visa != Some(self.sessions.visa()) {
+        if entry == PacketCheck::UnknownSession && hello.cookie != Some(self.sessions.cookie()) {
             // It may be a recording: it has to show that it can read what is said now.
             return self.answer(from, &hello, false);
         }
         if let Some(why) = self.objection(&hello.member) {
             self.notices
                 .add(self.now, Notice::Refusing { from, name: hello.member.full_name(), why: why.clone() });
-            let refused = Refused { visa: hello.own_visa, number: hello.number, why: why.clone() };
+            let refused = Refused { cookie: hello.own_cookie, number: hello.number, why: why.clone() };
             self.counts.refused += 1;
             self.greeted.push((hello.number, Greeted::Refused(why)));
             return self.send(from, REFUSED, &refused.encode());
         }
-        if entry == Entry::Stranger {
+        if entry == PacketCheck::UnknownSession {
             let next = drawn(&mut self.rng);
             self.sessions.admit(session, number, hello.member.id, self.now, next);
         }
@@ -384,12 +384,12 @@ impl Pool {
         }
     }
 
-    /// Answers a greeting with the visa it needs. It goes on until both were told that they are let in.
+    /// Answers a greeting with the cookie it needs. It goes on until both were told that they are let in.
     fn answer(&mut self, to: SocketAddr, hello: &Hello, welcome: bool) {
         if !welcome && !self.may_greet() {
             return;
         }
-        let mut answer = self.own_hello(hello.number, Some(hello.own_visa));
+        let mut answer = self.own_hello(hello.number, Some(hello.own_cookie));
         (answer.welcome, answer.asks) = (welcome, !hello.welcome);
         answer.known_generation = self.known_generation(hello.member.id);
         self.send(to, HELLO, &answer.encode());
@@ -408,9 +408,9 @@ impl Pool {
         may
     }
 
-    fn own_hello(&self, number: u64, visa: Option<Visa>) -> Hello {
-        let (own_visa, member) = (self.sessions.visa(), Member::clone(self.own()));
-        Hello { number, visa, own_visa, welcome: false, asks: true, known_generation: 0, member }
+    fn own_hello(&self, number: u64, cookie: Option<Cookie>) -> Hello {
+        let (own_cookie, member) = (self.sessions.cookie(), Member::clone(self.own()));
+        Hello { number, cookie, own_cookie, welcome: false, asks: true, known_generation: 0, member }
     }
 
     fn known_generation(&self, id: Uuid) -> u64 {
@@ -440,7 +440,7 @@ impl Pool {
     }
 
     fn refused(&mut self, from: SocketAddr, refused: Refused) {
-        if refused.visa != self.sessions.visa() {
+        if refused.cookie != self.sessions.cookie() {
             self.counts.repeated += 1;
             return;
         }

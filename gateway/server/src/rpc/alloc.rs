@@ -12,22 +12,22 @@ use super::Rpc;
 pub async fn get_many(rpc: &Rpc, request: AllocsGetRequest) -> Result<AllocsGetResponse, RemoteError> {
     let ids = request.alloc_ids.iter().map(|id| id.parse::<AllocId>().map_err(RemoteError::other));
     let ids = ids.collect::<Result<Vec<_>, _>>()?;
-    let look = |state: &State| {
+    let read = |state: &State| {
         let (index, found) = state::alloc::requested(state, &ids);
         Ok((index, found.into_iter().map(|alloc| placed(state, alloc)).collect()))
     };
-    let (meta, allocs) = rpc.wait_for_news(&request.query, look).await?;
+    let (meta, allocs) = rpc.wait_for_change(&request.query, read).await?;
     Ok(AllocsGetResponse { allocs, meta })
 }
 
 pub async fn get(rpc: &Rpc, request: AllocSpecificRequest) -> Result<SingleAllocResponse, RemoteError> {
     let id: AllocId = request.alloc_id.parse().map_err(RemoteError::other)?;
-    let look = |state: &State| {
+    let read = |state: &State| {
         let alloc = state.allocs.lookup(id);
         let index = alloc.map_or(state.tables.allocs, |alloc| alloc.modified);
         Ok((index.0, alloc.map(|alloc| placed(state, alloc))))
     };
-    let (meta, alloc) = rpc.wait_for_news(&request.query, look).await?;
+    let (meta, alloc) = rpc.wait_for_change(&request.query, read).await?;
     Ok(SingleAllocResponse { alloc, meta })
 }
 

@@ -21,8 +21,8 @@ use wire::messages::{QueryMeta, QueryOptions};
 use wire::{Bytes, Connection, Handler, Opening, RemoteError, RemoteErrorKind, RpcError};
 
 use crate::cluster::Cluster;
-use crate::link::Link;
-use crate::servers::{method, unwrapped, wrapped};
+use crate::node_router::NodeRouter;
+use crate::server_connections::{method, unwrapped, wrapped};
 
 /// Longest a read may wait for news.
 const QUERY_TIME_MAX: Duration = Duration::from_secs(300);
@@ -30,7 +30,7 @@ const QUERY_TIME_MAX: Duration = Duration::from_secs(300);
 /// Answers the node RPC of this server.
 pub struct Rpc {
     pub control: Control,
-    pub link: Link,
+    pub nodes: NodeRouter,
     pub log: Arc<RaftJournal>,
     pub cluster: Cluster,
     pub datacenter: String,
@@ -72,18 +72,18 @@ impl Handler for Rpc {
             method::HAS_NODE => {
                 answer(&body, async |node: String| {
                     let node: NodeId = node.parse().map_err(RemoteError::other)?;
-                    Ok(self.link.sessions.find(node).is_some())
+                    Ok(self.nodes.connections.find(node).is_some())
                 })
                 .await
             }
-            method::WHO => answer(&body, async |question| Ok(self.cluster.answer(&question))).await,
-            method::ORDER => answer(&body, async |order| Ok(self.cluster.obey(order).await)).await,
+            method::PEER_INFO => answer(&body, async |query| Ok(self.cluster.answer(&query))).await,
+            method::ADMIN => answer(&body, async |request| Ok(self.cluster.execute(request).await)).await,
             method::LEADER => answer(&body, async |call| Ok(self.control.answer(call).await)).await,
             node_rpc::ALLOC_SIGN_IDENTITIES => {
                 answer(&body, |request| alloc::sign_identities(self, request)).await
             }
             _ => match method.strip_prefix(method::PASS) {
-                Some(rest) => self.link.pass(rest, &body).await,
+                Some(rest) => self.nodes.pass(rest, &body).await,
                 None => Err(format!("rpc: can't find method {method}").into()),
             },
         }
@@ -94,7 +94,7 @@ impl Handler for Rpc {
             return monitor::serve(&self.agent_log, opening).await;
         }
         match method.strip_prefix(method::PASS) {
-            Some(rest) => self.link.pass_stream(rest, opening).await,
+            Some(rest) => self.nodes.pass_stream(rest, opening).await,
             None => opening.refuse(format!("unknown rpc method: {method:?}")).await,
         }
     }
@@ -157,10 +157,10 @@ impl Rpc {
     }
 
     /// Works on every newly published state until the answer is newer than the caller's, or time is up.
-    async fn wait_for_news<T>(
+    async fn wait_for_change<T>(
         &self,
         query: &QueryOptions,
-        mut look: impl FnMut(&State) -> Result<(u64, T), RemoteError>,
+        mut read: impl FnMut(&State) -> Result<(u64, T), RemoteError>,
     ) -> Result<(QueryMeta, T), RemoteError> {
         let mut news = self.control.watch();
         let wait = match query.max_query_time.to_std() {
@@ -170,7 +170,7 @@ impl Rpc {
         let deadline = tokio::time::Instant::now() + wait;
         loop {
             news.borrow_and_update();
-            let (index, found) = look(&self.state())?;
+            let (index, found) = read(&self.state())?;
             let known = query.min_query_index;
             let over = known == 0 || index > known;
             if over || !matches!(tokio::time::timeout_at(deadline, news.changed()).await, Ok(Ok(()))) {

@@ -20,7 +20,7 @@ pub async fn register(
 ) -> Result<NodeUpdateResponse, RemoteError> {
     let node = request.node.id.parse().map_err(|_| "invalid node: ID: expected a UUID")?;
     let receipt = rpc.submit(node, Command::RegisterNode { document: Box::new(request.node) }).await?;
-    rpc.link.sessions.bind(node, connection, request.write.forwarded);
+    rpc.nodes.connections.bind(node, connection, request.write.forwarded);
     emit(rpc, node, request.node_event.into_iter()).await?;
     Ok(update_response(rpc, node, &receipt).await)
 }
@@ -35,7 +35,7 @@ pub async fn update_status(
         format!("invalid status {:?} for node: expected initializing, ready or down", request.status)
     })?;
     let receipt = rpc.submit(node, Command::UpdateNodeStatus { node, claimed }).await?;
-    rpc.link.sessions.bind(node, connection, request.write.forwarded);
+    rpc.nodes.connections.bind(node, connection, request.write.forwarded);
     emit(rpc, node, request.node_event.into_iter()).await?;
     Ok(update_response(rpc, node, &receipt).await)
 }
@@ -49,23 +49,23 @@ pub async fn client_allocs(
     let token = if request.secret_id.is_empty() { &request.query.auth_token } else { &request.secret_id };
     if let Some(node) = request.node_id.parse().ok().filter(|node| rpc.state().nodes.find(*node).is_some()) {
         rpc.authenticate(&rpc.state(), &request.node_id, token)?;
-        rpc.link.sessions.bind(node, connection, request.query.forwarded);
+        rpc.nodes.connections.bind(node, connection, request.query.forwarded);
     }
     let node = request.node_id.parse().map_err(|_| "missing or malformed node ID")?;
     let mut known = None;
-    let look = |state: &State| Ok(state::node::assigned(state, node, &mut known));
-    let (meta, allocs) = rpc.wait_for_news(&request.query, look).await?;
+    let read = |state: &State| Ok(state::node::assigned(state, node, &mut known));
+    let (meta, allocs) = rpc.wait_for_change(&request.query, read).await?;
     Ok(NodeClientAllocsResponse { allocs, meta, ..Default::default() })
 }
 
 pub async fn get(rpc: &Rpc, request: NodeSpecificRequest) -> Result<SingleNodeResponse, RemoteError> {
     let node = request.node_id.parse().map_err(|_| "missing or malformed node ID")?;
-    let look = |state: &State| {
+    let read = |state: &State| {
         let row = state.nodes.find(node);
         let index = row.map_or(state.tables.nodes, |row| state.nodes.hot(row).modified);
         Ok((index.0, row.map(|row| state::node::document(&state.nodes, row))))
     };
-    let (meta, node) = rpc.wait_for_news(&request.query, look).await?;
+    let (meta, node) = rpc.wait_for_change(&request.query, read).await?;
     Ok(SingleNodeResponse { node, meta })
 }
 

@@ -73,7 +73,7 @@ impl Meta {
 }
 
 /// Where files come from and go to.
-pub trait States: Send + Sync + 'static {
+pub trait StateImages: Send + Sync + 'static {
     /// A complete image of everything that is committed here.
     fn image(&self) -> BoxFuture<'_, Result<(Meta, Image), ClusterError>>;
 
@@ -84,10 +84,10 @@ pub trait States: Send + Sync + 'static {
     fn install(&self, meta: Meta, image: Image) -> BoxFuture<'_, Result<(), ClusterError>>;
 }
 
-/// Snapshot files of some [`States`].
-pub struct Files(pub Arc<dyn States>);
+/// Snapshot files of some [`StateImages`].
+pub struct SnapshotFiles(pub Arc<dyn StateImages>);
 
-impl Snapshots for Files {
+impl Snapshots for SnapshotFiles {
     fn save(&self) -> BoxFuture<'_, Result<SnapshotFile, ClusterError>> {
         async move {
             let (meta, image) = self.0.image().await?;

@@ -110,9 +110,9 @@ fn an_image_without_all_its_bytes_is_not_written() {
 
 /// Keeps what was installed.
 #[derive(Default)]
-struct Shelf(Mutex<Vec<(Meta, Image)>>);
+struct MemoryImages(Mutex<Vec<(Meta, Image)>>);
 
-impl States for Shelf {
+impl StateImages for MemoryImages {
     fn image(&self) -> BoxFuture<'_, Result<(Meta, Image), ClusterError>> {
         async { Ok((meta(), image())) }.boxed()
     }
@@ -125,8 +125,8 @@ impl States for Shelf {
 
 #[tokio::test]
 async fn a_saved_state_is_restored_and_a_broken_file_changes_nothing() {
-    let shelf = Arc::new(Shelf::default());
-    let files = Files(shelf.clone());
+    let shelf = Arc::new(MemoryImages::default());
+    let files = SnapshotFiles(shelf.clone());
     let saved = files.save().await.unwrap();
     assert_eq!(saved.index, 42);
     let parts: Vec<Bytes> = saved.stream.map(Result::unwrap).collect().await;

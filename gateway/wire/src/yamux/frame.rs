@@ -10,7 +10,7 @@ pub(super) const FIN: u16 = 4;
 pub(super) const RST: u16 = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FrameKind {
     Data,
     WindowUpdate,
     Ping,
@@ -21,7 +21,7 @@ pub(super) enum Kind {
 /// for a go-away. Only data has a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
-    pub kind: Kind,
+    pub kind: FrameKind,
     pub flags: u16,
     pub stream: u32,
     pub length: u32,
@@ -33,16 +33,16 @@ impl Header {
     }
 
     pub fn body_len(&self) -> u32 {
-        if self.kind == Kind::Data { self.length } else { 0 }
+        if self.kind == FrameKind::Data { self.length } else { 0 }
     }
 
     pub fn encode(&self) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
         bytes[1] = match self.kind {
-            Kind::Data => 0,
-            Kind::WindowUpdate => 1,
-            Kind::Ping => 2,
-            Kind::GoAway => 3,
+            FrameKind::Data => 0,
+            FrameKind::WindowUpdate => 1,
+            FrameKind::Ping => 2,
+            FrameKind::GoAway => 3,
         };
         bytes[2..4].copy_from_slice(&self.flags.to_be_bytes());
         bytes[4..8].copy_from_slice(&self.stream.to_be_bytes());
@@ -58,10 +58,10 @@ impl Header {
             return Err(MuxError::Protocol("unknown version"));
         }
         let kind = match kind {
-            0 => Kind::Data,
-            1 => Kind::WindowUpdate,
-            2 => Kind::Ping,
-            3 => Kind::GoAway,
+            0 => FrameKind::Data,
+            1 => FrameKind::WindowUpdate,
+            2 => FrameKind::Ping,
+            3 => FrameKind::GoAway,
             _ => return Err(MuxError::Protocol("unknown frame type")),
         };
         Ok(Header {
@@ -79,7 +79,8 @@ mod tests {
 
     #[test]
     fn headers_are_twelve_bytes_big_endian() {
-        let header = Header { kind: Kind::WindowUpdate, flags: SYN | FIN, stream: 3, length: 0x0004_0000 };
+        let header =
+            Header { kind: FrameKind::WindowUpdate, flags: SYN | FIN, stream: 3, length: 0x0004_0000 };
         let bytes = [0, 1, 0, 5, 0, 0, 0, 3, 0, 4, 0, 0];
         assert_eq!(header.encode(), bytes);
         assert_eq!(Header::decode(bytes), Ok(header));

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::BytesMut;
 
-use super::frame::{ACK, FIN, Header, Kind, RST, SYN};
+use super::frame::{ACK, FIN, FrameKind, Header, RST, SYN};
 use super::{MuxError, Role};
 
 /// What a stream may have in flight: the protocol's fixed initial window.
@@ -151,20 +151,20 @@ impl State {
     /// Takes in a frame. Returns the stream it opened, if any.
     pub fn receive(&mut self, header: Header, body: &[u8]) -> Result<Option<u32>, MuxError> {
         match header.kind {
-            Kind::Data | Kind::WindowUpdate => self.stream_frame(header, body),
-            Kind::Ping if header.has(SYN) => {
+            FrameKind::Data | FrameKind::WindowUpdate => self.stream_frame(header, body),
+            FrameKind::Ping if header.has(SYN) => {
                 self.push(Header { flags: ACK, ..header });
                 Ok(None)
             }
-            Kind::Ping => {
+            FrameKind::Ping => {
                 self.pings.answered = self.pings.answered.max(header.length);
                 Ok(None)
             }
-            Kind::GoAway if header.length == GO_AWAY_NORMAL => {
+            FrameKind::GoAway if header.length == GO_AWAY_NORMAL => {
                 self.refused = true;
                 Ok(None)
             }
-            Kind::GoAway => Err(MuxError::GoAway(header.length)),
+            FrameKind::GoAway => Err(MuxError::GoAway(header.length)),
         }
     }
 
@@ -181,7 +181,7 @@ impl State {
         slot.fin_received |= header.has(FIN);
         slot.reset |= header.has(RST);
         match header.kind {
-            Kind::WindowUpdate => {
+            FrameKind::WindowUpdate => {
                 let window = slot.send_window.checked_add(header.length);
                 slot.send_window = window.ok_or(MuxError::Protocol("window overflow"))?;
             }
@@ -243,7 +243,7 @@ impl State {
         }
         let length = data.len().min(FRAME_MAX).min(slot.send_window as usize);
         slot.send_window -= length as u32;
-        self.push(Header { kind: Kind::Data, flags: 0, stream: id, length: length as u32 });
+        self.push(Header { kind: FrameKind::Data, flags: 0, stream: id, length: length as u32 });
         self.out.extend_from_slice(&data[..length]);
         Poll::Ready(Ok(length))
     }
@@ -295,7 +295,7 @@ impl State {
     /// Returns the number its answer will carry.
     pub fn ping(&mut self) -> u32 {
         self.pings.sent += 1;
-        self.push(Header { kind: Kind::Ping, flags: SYN, stream: 0, length: self.pings.sent });
+        self.push(Header { kind: FrameKind::Ping, flags: SYN, stream: 0, length: self.pings.sent });
         self.pings.sent
     }
 
@@ -310,7 +310,7 @@ impl State {
         }
         self.closing = Some(why);
         let code = if matches!(why, MuxError::Protocol(_)) { GO_AWAY_PROTOCOL } else { GO_AWAY_NORMAL };
-        self.push(Header { kind: Kind::GoAway, flags: 0, stream: 0, length: code });
+        self.push(Header { kind: FrameKind::GoAway, flags: 0, stream: 0, length: code });
     }
 
     pub fn end(&mut self, why: MuxError) {
@@ -340,7 +340,7 @@ impl State {
     }
 
     fn window_update(&mut self, stream: u32, flags: u16, length: u32) {
-        self.push(Header { kind: Kind::WindowUpdate, flags, stream, length });
+        self.push(Header { kind: FrameKind::WindowUpdate, flags, stream, length });
     }
 
     fn push(&mut self, header: Header) {

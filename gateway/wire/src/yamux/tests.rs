@@ -1,7 +1,7 @@
 use tokio::io::DuplexStream;
 use tokio::time::Instant;
 
-use super::frame::{ACK, FIN, Kind, RST, SYN};
+use super::frame::{ACK, FIN, FrameKind, RST, SYN};
 use super::*;
 
 /// Larger than any window, so that flow control must turn over several times.
@@ -174,32 +174,32 @@ async fn an_idle_connection_stays_up() {
 #[tokio::test]
 async fn a_window_update_with_syn_opens_a_stream_and_is_acknowledged() {
     let ((_server, mut at_server), mut io) = one_end(Role::Server);
-    send(&mut io, Kind::WindowUpdate, SYN, 1, 1_000, b"").await;
-    send(&mut io, Kind::Data, FIN, 1, 2, b"hi").await;
+    send(&mut io, FrameKind::WindowUpdate, SYN, 1, 1_000, b"").await;
+    send(&mut io, FrameKind::Data, FIN, 1, 2, b"hi").await;
     let mut stream = at_server.accept().await.unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).await.unwrap();
     assert_eq!(text, "hi");
-    let ack = Header { kind: Kind::WindowUpdate, flags: ACK, stream: 1, length: 0 };
+    let ack = Header { kind: FrameKind::WindowUpdate, flags: ACK, stream: 1, length: 0 };
     assert_eq!(next(&mut io).await, ack);
-    send(&mut io, Kind::Ping, SYN, 0, 99, b"").await;
-    assert_eq!(next(&mut io).await, Header { kind: Kind::Ping, flags: ACK, stream: 0, length: 99 });
+    send(&mut io, FrameKind::Ping, SYN, 0, 99, b"").await;
+    assert_eq!(next(&mut io).await, Header { kind: FrameKind::Ping, flags: ACK, stream: 0, length: 99 });
 }
 
 #[tokio::test]
 async fn a_peer_that_breaks_the_protocol_is_told_and_left() {
     let beyond = WINDOW + 1;
-    let cases: [(Kind, u16, u32, u32); 4] = [
-        (Kind::Data, SYN, 1, beyond),
-        (Kind::WindowUpdate, SYN, 2, 0),
-        (Kind::WindowUpdate, SYN, 0, 0),
-        (Kind::WindowUpdate, SYN, 1, u32::MAX),
+    let cases: [(FrameKind, u16, u32, u32); 4] = [
+        (FrameKind::Data, SYN, 1, beyond),
+        (FrameKind::WindowUpdate, SYN, 2, 0),
+        (FrameKind::WindowUpdate, SYN, 0, 0),
+        (FrameKind::WindowUpdate, SYN, 1, u32::MAX),
     ];
     for (kind, flags, stream, length) in cases {
         let ((server, _at_server), mut io) = one_end(Role::Server);
         send(&mut io, kind, flags, stream, length, b"").await;
         let goodbye = next(&mut io).await;
-        assert_eq!((goodbye.kind, goodbye.length), (Kind::GoAway, 1));
+        assert_eq!((goodbye.kind, goodbye.length), (FrameKind::GoAway, 1));
         server.closed().await;
         assert!(matches!(server.ended(), Some(MuxError::Protocol(_))));
     }
@@ -209,10 +209,13 @@ async fn a_peer_that_breaks_the_protocol_is_told_and_left() {
 async fn streams_beyond_the_backlog_are_reset() {
     let ((_server, _at_server), mut io) = one_end(Role::Server);
     for n in 0..=BACKLOG_MAX as u32 {
-        send(&mut io, Kind::WindowUpdate, SYN, 2 * n + 1, 0, b"").await;
+        send(&mut io, FrameKind::WindowUpdate, SYN, 2 * n + 1, 0, b"").await;
     }
     let last = 2 * BACKLOG_MAX as u32 + 1;
-    assert_eq!(next(&mut io).await, Header { kind: Kind::WindowUpdate, flags: RST, stream: last, length: 0 });
+    assert_eq!(
+        next(&mut io).await,
+        Header { kind: FrameKind::WindowUpdate, flags: RST, stream: last, length: 0 }
+    );
 }
 
 #[tokio::test]
@@ -237,7 +240,7 @@ fn one_end(role: Role) -> (End, DuplexStream) {
     (Mux::start(near, role), far)
 }
 
-async fn send(io: &mut DuplexStream, kind: Kind, flags: u16, stream: u32, length: u32, body: &[u8]) {
+async fn send(io: &mut DuplexStream, kind: FrameKind, flags: u16, stream: u32, length: u32, body: &[u8]) {
     io.write_all(&Header { kind, flags, stream, length }.encode()).await.unwrap();
     io.write_all(body).await.unwrap();
 }

@@ -59,7 +59,7 @@ async fn servers_join_fail_and_leave() {
     for server in [&one, &two, &three] {
         sees(server, "s1 alive, s2 alive, s3 alive").await;
     }
-    one.tell_log().await.unwrap();
+    one.announce_log().await.unwrap();
     let mut watch = three.watch();
     watch.wait_for(|list| list[0].member.has_log).await.unwrap();
 
@@ -72,7 +72,7 @@ async fn servers_join_fail_and_leave() {
     three.leave().await;
     three.leave().await;
     sees(&one, "s1 alive, s2 left, s3 left").await;
-    assert!(matches!(three.tell_log().await, Err(GossipError::Ended)));
+    assert!(matches!(three.announce_log().await, Err(GossipError::Ended)));
 }
 
 #[tokio::test]

@@ -22,38 +22,38 @@ pub mod method {
     pub const HAS_NODE: &str = "Sojourn.HasNode";
     /// Followed by a node's id, a slash and a method: a call for that node, as it would arrive there.
     pub const PASS: &str = "Sojourn.Pass/";
-    /// [`crate::cluster::Question`] to [`crate::cluster::Answer`].
-    pub const WHO: &str = "Sojourn.Who";
-    /// [`crate::cluster::Order`] to [`crate::cluster::Obeyed`].
-    pub const ORDER: &str = "Sojourn.Order";
+    /// [`crate::cluster::PeerQuery`] to [`crate::cluster::PeerInfo`].
+    pub const PEER_INFO: &str = "Sojourn.Who";
+    /// [`crate::cluster::AdminRequest`] to [`crate::cluster::AdminResult`].
+    pub const ADMIN: &str = "Sojourn.Order";
 }
 
 /// How long a connection may take to be made: longer than a packet that is sent a second time, and shorter than
 /// an election.
 const DIAL_MAX: Duration = Duration::from_secs(1);
 
-/// Servers that are connected at once; one more is refused. Far more than a cluster has.
+/// Servers that are connected at once; one more is rejected. Far more than a cluster has.
 const SERVERS_MAX: usize = 64;
 
 /// Finds the address of the server with a number.
-pub type Find = Box<dyn Fn(u64) -> Option<String> + Send + Sync>;
+pub type AddressLookup = Box<dyn Fn(u64) -> Option<String> + Send + Sync>;
 
 /// A clone is a handle of the same.
 #[derive(Clone, Default)]
-pub struct Servers(Arc<Inner>);
+pub struct ServerConnections(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
     /// Set once the log is open, which knows who takes part.
-    find: OnceLock<Find>,
+    lookup: OnceLock<AddressLookup>,
     /// By address. A slot is locked while its connection is made, so that nobody makes a second one.
     slots: Mutex<BTreeMap<String, Arc<AsyncMutex<Option<Connection>>>>>,
 }
 
-impl Servers {
+impl ServerConnections {
     /// Says how servers are found by their numbers. Only the first call counts.
-    pub fn find_by(&self, find: Find) {
-        let _set_before = self.0.find.set(find);
+    pub fn lookup_by(&self, lookup: AddressLookup) {
+        let _set_before = self.0.lookup.set(lookup);
     }
 
     /// Calls a method with its body as it is on the wire.
@@ -77,7 +77,7 @@ impl Servers {
         answer.map_err(|error| CallError::NoAnswer(error.to_string()))
     }
 
-    /// As [`Servers::call_raw`], for messages that are maps by their fields' names.
+    /// As [`ServerConnections::call_raw`], for messages that are maps by their fields' names.
     pub async fn call<Req: Serialize, Resp: DeserializeOwned>(
         &self,
         address: &str,
@@ -90,11 +90,11 @@ impl Servers {
         msgpack::from_slice(&answer).map_err(|error| CallError::NoAnswer(error.to_string()))
     }
 
-    /// As [`Servers::call_raw`], for messages that are bytes.
+    /// As [`ServerConnections::call_raw`], for messages that are bytes.
     ///
     /// # Errors
     /// As there.
-    pub async fn carry(
+    pub async fn call_bytes(
         &self,
         address: &str,
         method: &str,
@@ -126,7 +126,7 @@ impl Servers {
         }
         let found = tokio::net::lookup_host(address).await?.next();
         let found = found.ok_or_else(|| std::io::Error::other(format!("{address} has no address")))?;
-        let connection = wire::dial(found, Arc::new(Refusing), Limits::SERVER, DIAL_MAX).await?;
+        let connection = wire::dial(found, Arc::new(NoCalls), Limits::SERVER, DIAL_MAX).await?;
         Ok(slot.insert(connection).clone())
     }
 }
@@ -159,11 +159,11 @@ pub fn unwrapped(value: &Bytes) -> Result<Bytes, &'static str> {
     }
 }
 
-impl LeaderClient for Servers {
+impl LeaderClient for ServerConnections {
     fn call(&self, leader: u64, call: LeaderCall, patience: base::Duration) -> Answering {
         let servers = self.clone();
         Box::pin(async move {
-            let address = servers.0.find.get().and_then(|find| find(leader));
+            let address = servers.0.lookup.get().and_then(|lookup| lookup(leader));
             let address =
                 address.ok_or_else(|| CallError::NotSent(format!("server {leader} is not known")))?;
             servers.call::<_, LeaderAnswer>(&address, method::LEADER, &call, patience.to_std()).await
@@ -172,9 +172,9 @@ impl LeaderClient for Servers {
 }
 
 /// Servers call over connections they made themselves.
-struct Refusing;
+struct NoCalls;
 
-impl Handler for Refusing {
+impl Handler for NoCalls {
     async fn call(&self, _: &Connection, method: &str, _: Bytes) -> Result<Vec<u8>, RemoteError> {
         Err(format!("rpc: can't find method {method}").into())
     }

@@ -8,11 +8,11 @@ use api::{
 use base::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use http_gateway::{CONTRACT_VERSION, ClusterError, ClusterLink, PeerName};
+use http_gateway::{ClusterAdmin, ClusterError, NOMAD_VERSION, PeerName};
 
+use super::admin_request::{AdminRequest, AdminResponse};
 use super::join::join_all;
-use super::order::{Done, Order};
-use super::roster::Known;
+use super::roster::RegionServer;
 use super::{Cluster, ConsensusError, Inner, Status};
 use crate::autopilot::{Peer, ServerHealth};
 use crate::gossip::{GossipError, Member, Sighting, Standing};
@@ -20,7 +20,7 @@ use crate::gossip::{GossipError, Member, Sighting, Standing};
 /// Addresses that one call may join.
 const JOINS_MAX: usize = 64;
 
-impl ClusterLink for Cluster {
+impl ClusterAdmin for Cluster {
     fn members(&self) -> Vec<AgentMember> {
         self.0.inner.members()
     }
@@ -45,7 +45,7 @@ impl ClusterLink for Cluster {
             return self.leader();
         }
         let name = server.strip_suffix(&format!(".{}", inner.settings.own.region)).unwrap_or(server);
-        let is_meant = |known: &Known| known.candidate.name == name || known.id.to_string() == server;
+        let is_meant = |known: &RegionServer| known.candidate.name == name || known.id.to_string() == server;
         inner.names().into_iter().find(is_meant).map(|known| known.candidate.address)
     }
 
@@ -85,14 +85,14 @@ impl ClusterLink for Cluster {
     }
 
     fn remove_peer(&self, peer: PeerName) -> BoxFuture<'_, Result<(), ClusterError>> {
-        async move { self.0.inner.order(Order::Remove(peer)).await.map(|_| ()) }.boxed()
+        async move { self.0.inner.admin(AdminRequest::Remove(peer)).await.map(|_| ()) }.boxed()
     }
 
     fn transfer(&self, to: PeerName) -> BoxFuture<'_, Result<LeadershipTransferResponse, ClusterError>> {
         async move {
-            match self.0.inner.order(Order::Transfer(to)).await? {
-                Done::Transferred(how) => Ok(how),
-                other => Err(unasked(&other)),
+            match self.0.inner.admin(AdminRequest::Transfer(to)).await? {
+                AdminResponse::Transferred(how) => Ok(how),
+                other => Err(unexpected(&other)),
             }
         }
         .boxed()
@@ -100,9 +100,9 @@ impl ClusterLink for Cluster {
 
     fn health(&self) -> BoxFuture<'_, Result<OperatorHealthReply, ClusterError>> {
         async move {
-            match self.0.inner.order(Order::Health).await? {
-                Done::Health(health) => Ok(health),
-                other => Err(unasked(&other)),
+            match self.0.inner.admin(AdminRequest::Health).await? {
+                AdminResponse::Health(health) => Ok(health),
+                other => Err(unexpected(&other)),
             }
         }
         .boxed()
@@ -110,7 +110,7 @@ impl ClusterLink for Cluster {
 }
 
 /// The leader runs another release.
-fn unasked(done: &Done) -> ClusterError {
+fn unexpected(done: &AdminResponse) -> ClusterError {
     ClusterError::Failed(format!("the leader answered what it was not asked: {done:?}"))
 }
 
@@ -144,14 +144,14 @@ impl Inner {
             .iter()
             .map(|Sighting { member, standing, .. }| agent_member(member, *standing))
             .collect();
-        let gossiped = |known: &Known| sightings.iter().any(|seen| seen.member.id == known.id);
+        let gossiped = |known: &RegionServer| sightings.iter().any(|seen| seen.member.id == known.id);
         let others = self.others().into_iter().filter(|known| !gossiped(known));
         members.extend(others.map(|known| self.by_answer(known)));
         members
     }
 
     /// A server that is known by its RPC only.
-    fn by_answer(&self, known: Known) -> AgentMember {
+    fn by_answer(&self, known: RegionServer) -> AgentMember {
         let member = Member {
             id: known.id,
             number: known.candidate.number,
@@ -171,9 +171,9 @@ impl Inner {
     }
 
     /// Everybody of this region, this server included.
-    pub(super) fn names(&self) -> Vec<Known> {
+    pub(super) fn names(&self) -> Vec<RegionServer> {
         let own = &self.settings.own;
-        let own = Known {
+        let own = RegionServer {
             id: own.id,
             candidate: self.own(),
             datacenter: own.datacenter.clone(),
@@ -206,12 +206,12 @@ pub(super) fn failed(error: ConsensusError) -> ClusterError {
     ClusterError::Failed(error.0)
 }
 
-fn named(names: &[Known], number: u64) -> Option<&Known> {
+fn named(names: &[RegionServer], number: u64) -> Option<&RegionServer> {
     names.iter().find(|known| known.candidate.number == number)
 }
 
 /// A server nobody has told of goes by its number.
-pub(super) fn raft_server(status: &Status, names: &[Known], peer: &Peer) -> RaftServer {
+pub(super) fn raft_server(status: &Status, names: &[RegionServer], peer: &Peer) -> RaftServer {
     let known = named(names, peer.number);
     RaftServer {
         id: known.map_or_else(|| peer.number.to_string(), |known| known.id.to_string()),
@@ -223,7 +223,11 @@ pub(super) fn raft_server(status: &Status, names: &[Known], peer: &Peer) -> Raft
     }
 }
 
-pub(super) fn server_health(status: &Status, names: &[Known], server: &ServerHealth) -> api::ServerHealth {
+pub(super) fn server_health(
+    status: &Status,
+    names: &[RegionServer],
+    server: &ServerHealth,
+) -> api::ServerHealth {
     let known = named(names, server.number);
     let peer = status.peers.iter().find(|peer| peer.number == server.number);
     let text = |text: Option<String>| text.unwrap_or_default();
@@ -251,7 +255,7 @@ pub(crate) fn agent_member(member: &Member, standing: Standing) -> AgentMember {
         ("role", "nomad".to_string()),
         ("region", member.region.clone()),
         ("dc", member.datacenter.clone()),
-        ("build", CONTRACT_VERSION.to_string()),
+        ("build", NOMAD_VERSION.to_string()),
         ("port", port.to_string()),
         ("rpc_addr", host.to_string()),
         ("raft_vsn", "3".to_string()),

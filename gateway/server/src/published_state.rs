@@ -11,16 +11,16 @@ use model::{Actor, Command, Image, Request, RequestId};
 use raft::RaftJournal;
 use state::State;
 
-use crate::snapshot_file::{Content, Meta, States};
+use crate::snapshot_file::{Content, Meta, StateImages};
 
-pub struct Published {
+pub struct PublishedState {
     pub control: Control,
     pub log: Arc<RaftJournal>,
     /// Our release.
     pub version: String,
 }
 
-impl States for Published {
+impl StateImages for PublishedState {
     fn image(&self) -> BoxFuture<'_, Result<(Meta, Image), ClusterError>> {
         let (state, term) = (self.control.state(), self.log.status().term);
         let release = self.version.clone();
@@ -54,7 +54,7 @@ impl States for Published {
     }
 }
 
-impl Published {
+impl PublishedState {
     async fn ask(&self, command: Command) -> Result<(), ClusterError> {
         let request = Request { id: RequestId::default(), actor: Actor::Anonymous, command };
         match self.control.submit(request).await {

@@ -10,11 +10,11 @@ use wire::Connection;
 /// Bounded by the nodes that are connected: a connection that ended is dropped when it is next looked at, or
 /// when its node comes by another one.
 #[derive(Clone, Default)]
-pub struct Sessions {
+pub struct NodeConnections {
     newest: Arc<Mutex<BTreeMap<NodeId, Connection>>>,
 }
 
-impl Sessions {
+impl NodeConnections {
     /// The node spoke on this connection itself: the newest one counts.
     pub fn bind(&self, node: NodeId, connection: &Connection, forwarded: bool) {
         if forwarded || !connection.takes_calls() {

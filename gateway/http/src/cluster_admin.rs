@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The servers of all regions, and the raft cluster of this one.
 ///
 /// What only the leader can do or tell it is asked for, and fails with [`ClusterError::NotLeading`] while there is none.
-pub trait ClusterLink: Send + Sync + 'static {
+pub trait ClusterAdmin: Send + Sync + 'static {
     /// Every server that is known, this one included.
     fn members(&self) -> Vec<AgentMember>;
 

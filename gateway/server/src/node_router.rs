@@ -3,13 +3,13 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use http_gateway::{FrameStream, NodeLink, NodeLinkError};
+use http_gateway::{FrameStream, NodeRpc, NodeRpcError};
 use model::NodeId;
 use raft::RaftJournal;
 use wire::{Bytes, Connection, FrameReceiver, FrameSender, Frames, Opening, RemoteError, RpcError};
 
-use crate::Sessions;
-use crate::servers::{Servers, method};
+use crate::NodeConnections;
+use crate::server_connections::{ServerConnections, method};
 
 /// How long a node may take to answer a call.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
@@ -19,30 +19,30 @@ const FIND_MAX: Duration = Duration::from_secs(3);
 
 /// Reaches nodes over the connections they made, here or at another server.
 #[derive(Clone)]
-pub struct Link {
-    pub sessions: Sessions,
-    pub servers: Servers,
+pub struct NodeRouter {
+    pub connections: NodeConnections,
+    pub servers: ServerConnections,
     /// Knows the other servers.
     pub log: Weak<RaftJournal>,
 }
 
-impl Link {
+impl NodeRouter {
     /// The connection to a node: its own, or that of the server which has it. With the method to call there.
-    async fn way(&self, node: NodeId, method: &str) -> Result<(Connection, String), NodeLinkError> {
-        if let Some(connection) = self.sessions.find(node) {
+    async fn route(&self, node: NodeId, method: &str) -> Result<(Connection, String), NodeRpcError> {
+        if let Some(connection) = self.connections.find(node) {
             return Ok((connection, method.to_string()));
         }
-        let Some(log) = self.log.upgrade() else { return Err(NodeLinkError::NoPath(node)) };
+        let Some(log) = self.log.upgrade() else { return Err(NodeRpcError::NoPath(node)) };
         let status = log.status();
         let others = status.members.into_iter().filter(|member| member.node != status.node);
-        let asked = others.map(|member| self.ask(member.address, node));
+        let asked = others.map(|member| self.connection_of(member.address, node));
         let found = futures_util::future::join_all(asked).await.into_iter().flatten().next();
-        let server = found.ok_or(NodeLinkError::NoPath(node))?;
+        let server = found.ok_or(NodeRpcError::NoPath(node))?;
         Ok((server, format!("{}{node}/{method}", method::PASS)))
     }
 
     /// The connection to a server, if the node is connected there.
-    async fn ask(&self, address: String, node: NodeId) -> Option<Connection> {
+    async fn connection_of(&self, address: String, node: NodeId) -> Option<Connection> {
         let has: bool =
             self.servers.call(&address, method::HAS_NODE, &node.to_string(), FIND_MAX).await.ok()?;
         if has { self.servers.connection(&address).await.ok() } else { None }
@@ -53,16 +53,16 @@ impl Link {
     /// # Errors
     /// What the other server is to read.
     pub async fn pass(&self, rest: &str, body: &[u8]) -> Result<Vec<u8>, RemoteError> {
-        let (connection, method) = self.here(rest)?;
+        let (connection, method) = self.local(rest)?;
         Ok(connection.call_raw(method, body, ANSWER_MAX).await?.to_vec())
     }
 
-    /// As [`Link::pass`], for a streaming call.
+    /// As [`NodeRouter::pass`], for a streaming call.
     ///
     /// # Errors
     /// One of the two ends failed.
     pub async fn pass_stream(&self, rest: &str, opening: Opening) -> Result<(), RpcError> {
-        let frames = match self.here(rest) {
+        let frames = match self.local(rest) {
             Ok((connection, method)) => connection.open_stream(method, ANSWER_MAX).await,
             Err(why) => return opening.refuse(why).await,
         };
@@ -84,10 +84,10 @@ impl Link {
         }
     }
 
-    fn here<'a>(&self, rest: &'a str) -> Result<(Connection, &'a str), RemoteError> {
+    fn local<'a>(&self, rest: &'a str) -> Result<(Connection, &'a str), RemoteError> {
         let (node, method) = rest.split_once('/').ok_or("a passed call names its node and its method")?;
         let node: NodeId = node.parse().map_err(RemoteError::other)?;
-        let connection = self.sessions.find(node).ok_or(NodeLinkError::NoPath(node))?;
+        let connection = self.connections.find(node).ok_or(NodeRpcError::NoPath(node))?;
         Ok((connection, method))
     }
 }
@@ -99,15 +99,15 @@ async fn pump(mut from: FrameReceiver, mut to: FrameSender) -> Result<(), RpcErr
     to.finish().await
 }
 
-impl NodeLink for Link {
+impl NodeRpc for NodeRouter {
     fn call<'a>(
         &'a self,
         node: NodeId,
         method: &'a str,
         body: Vec<u8>,
-    ) -> BoxFuture<'a, Result<Bytes, NodeLinkError>> {
+    ) -> BoxFuture<'a, Result<Bytes, NodeRpcError>> {
         async move {
-            let (connection, method) = self.way(node, method).await?;
+            let (connection, method) = self.route(node, method).await?;
             Ok(connection.call_raw(&method, &body, ANSWER_MAX).await?)
         }
         .boxed()
@@ -118,7 +118,7 @@ impl NodeLink for Link {
         node: NodeId,
         method: &'a str,
         first: Vec<u8>,
-    ) -> BoxFuture<'a, Result<FrameStream, NodeLinkError>> {
+    ) -> BoxFuture<'a, Result<FrameStream, NodeRpcError>> {
         async move {
             let (mut sender, receiver) = self.open(node, method).await?.split();
             sender.send_raw(&first).await?;
@@ -127,9 +127,9 @@ impl NodeLink for Link {
         .boxed()
     }
 
-    fn open<'a>(&'a self, node: NodeId, method: &'a str) -> BoxFuture<'a, Result<Frames, NodeLinkError>> {
+    fn open<'a>(&'a self, node: NodeId, method: &'a str) -> BoxFuture<'a, Result<Frames, NodeRpcError>> {
         async move {
-            let (connection, method) = self.way(node, method).await?;
+            let (connection, method) = self.route(node, method).await?;
             Ok(connection.open_stream(&method, ANSWER_MAX).await?)
         }
         .boxed()

@@ -11,22 +11,22 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use crate::blocking::{RENDERS_MAX, WAITING_READS_MAX};
-use crate::cluster_link::{ClusterLink, Snapshots};
+use crate::cluster_admin::{ClusterAdmin, Snapshots};
 use crate::error::Failure;
-use crate::node_link::NodeLink;
+use crate::node_rpc::NodeRpc;
 use crate::request::Write;
 use feed::Feed;
 
 /// The release of Nomad that the answers follow, as clients compare it.
-pub const CONTRACT_VERSION: &str = "2.0.0";
+pub const NOMAD_VERSION: &str = "2.0.0";
 
 /// What the routes stand on.
 pub struct Api {
     pub control: Control,
     /// The way to nodes that are connected.
-    pub node_link: Arc<dyn NodeLink>,
+    pub node_rpc: Arc<dyn NodeRpc>,
     /// The other servers, and the raft cluster.
-    pub cluster: Arc<dyn ClusterLink>,
+    pub cluster: Arc<dyn ClusterAdmin>,
     pub snapshots: Arc<dyn Snapshots>,
     pub agent: AgentInfo,
     /// What all event streams share. Whoever starts the server closes it before the end.
@@ -50,7 +50,7 @@ pub struct AgentInfo {
     pub http_addr: String,
     /// `HOST:PORT` that nodes and servers reach this agent at.
     pub rpc_addr: String,
-    /// Our own release; [`CONTRACT_VERSION`] is what the fields of Nomad's API say.
+    /// Our own release; [`NOMAD_VERSION`] is what the fields of Nomad's API say.
     pub version: String,
     pub started: Time,
     /// The configuration by the field names of Nomad's API. Whoever fills it leaves secrets out.
@@ -61,7 +61,7 @@ pub struct AgentInfo {
 
 /// The shared state of all routes; a clone is a pointer copy.
 #[derive(Clone)]
-pub struct Server(Arc<Inner>);
+pub struct AppState(Arc<Inner>);
 
 pub struct Inner {
     api: Api,
@@ -69,10 +69,10 @@ pub struct Inner {
     pub(crate) renders: Arc<Semaphore>,
 }
 
-impl Server {
-    pub fn new(api: Api) -> Server {
+impl AppState {
+    pub fn new(api: Api) -> AppState {
         let waiting_reads = Semaphore::new(WAITING_READS_MAX);
-        Server(Arc::new(Inner { api, waiting_reads, renders: Arc::new(Semaphore::new(RENDERS_MAX)) }))
+        AppState(Arc::new(Inner { api, waiting_reads, renders: Arc::new(Semaphore::new(RENDERS_MAX)) }))
     }
 
     /// Has a command decided, in the name of whoever wrote.
@@ -95,7 +95,7 @@ impl Server {
     }
 }
 
-impl Deref for Server {
+impl Deref for AppState {
     type Target = Inner;
 
     fn deref(&self) -> &Inner {

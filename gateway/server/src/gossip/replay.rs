@@ -1,6 +1,6 @@
 //! Which packets are new: what was recorded and is sent again does nothing.
 //!
-//! A process is one session, and numbers its packets. A session is let in once it shows our visa, which nobody can
+//! A process is one session, and numbers its packets. A session is let in once it shows our cookie, which nobody can
 //! have recorded before this process began; from then on each number counts once.
 
 use std::collections::BTreeMap;
@@ -14,17 +14,17 @@ use super::seal::Session;
 pub const SESSIONS_MAX: usize = 1_024;
 
 /// What must be shown to be let in.
-pub type Visa = [u8; 16];
+pub type Cookie = [u8; 16];
 
 /// Packets that may come late and still count, behind the newest one of their session.
 const WINDOW: u64 = 128;
 
-pub struct Sessions {
-    visa: Visa,
-    known: BTreeMap<Session, Known>,
+pub struct ReplayGuard {
+    cookie: Cookie,
+    known: BTreeMap<Session, KnownSession>,
 }
 
-struct Known {
+struct KnownSession {
     who: Uuid,
     heard: Duration,
     newest: u64,
@@ -34,26 +34,26 @@ struct Known {
 
 /// What a packet's head says about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum PacketCheck {
     New,
     /// It came before, or is too old to tell.
     Repeated,
     /// Its session is not let in.
-    Stranger,
+    UnknownSession,
 }
 
-impl Sessions {
-    pub fn new(visa: Visa) -> Sessions {
-        Sessions { visa, known: BTreeMap::new() }
+impl ReplayGuard {
+    pub fn new(cookie: Cookie) -> ReplayGuard {
+        ReplayGuard { cookie, known: BTreeMap::new() }
     }
 
     /// What strangers have to show.
-    pub fn visa(&self) -> Visa {
-        self.visa
+    pub fn cookie(&self) -> Cookie {
+        self.cookie
     }
 
-    pub fn take(&mut self, session: &Session, number: u64, now: Duration) -> Entry {
-        let Some(known) = self.known.get_mut(session) else { return Entry::Stranger };
+    pub fn take(&mut self, session: &Session, number: u64, now: Duration) -> PacketCheck {
+        let Some(known) = self.known.get_mut(session) else { return PacketCheck::UnknownSession };
         if number > known.newest {
             let shift = number - known.newest;
             known.seen = if shift < WINDOW { known.seen << shift | 1 } else { 1 };
@@ -61,25 +61,25 @@ impl Sessions {
         } else {
             let behind = known.newest - number;
             if behind >= WINDOW || known.seen & (1 << behind) != 0 {
-                return Entry::Repeated;
+                return PacketCheck::Repeated;
             }
             known.seen |= 1 << behind;
         }
         known.heard = now;
-        Entry::New
+        PacketCheck::New
     }
 
-    /// Lets a session in that showed the visa. `next_visa` replaces the visa if a session had to be forgotten:
+    /// Lets a session in that showed the cookie. `next_cookie` replaces the cookie if a session had to be forgotten:
     /// otherwise its recorded packets would let it in again.
-    pub fn admit(&mut self, session: Session, number: u64, who: Uuid, now: Duration, next_visa: Visa) {
+    pub fn admit(&mut self, session: Session, number: u64, who: Uuid, now: Duration, next_cookie: Cookie) {
         if self.known.len() >= SESSIONS_MAX
             && let Some(silent) = self.known.iter().min_by_key(|(_, known)| known.heard).map(|(id, _)| *id)
         {
             self.known.remove(&silent);
-            self.visa = next_visa;
+            self.cookie = next_cookie;
         }
         // What came before it was let in was not taken then, and is not later.
-        self.known.insert(session, Known { who, heard: now, newest: number, seen: u128::MAX });
+        self.known.insert(session, KnownSession { who, heard: now, newest: number, seen: u128::MAX });
     }
 
     /// Whether some process of this server was let in.
@@ -94,8 +94,8 @@ mod tests {
 
     const NOW: Duration = Duration::ZERO;
 
-    fn one(number: u64) -> Sessions {
-        let mut sessions = Sessions::new([7; 16]);
+    fn one(number: u64) -> ReplayGuard {
+        let mut sessions = ReplayGuard::new([7; 16]);
         sessions.admit([1; 16], number, Uuid::NIL, NOW, [8; 16]);
         sessions
     }
@@ -104,32 +104,36 @@ mod tests {
     fn each_number_counts_once_in_any_order() {
         let mut sessions = one(10);
         let mut take = |number| sessions.take(&[1; 16], number, NOW);
-        assert_eq!([take(10), take(9), take(1)], [Entry::Repeated; 3], "from before it was let in");
-        assert_eq!([take(13), take(11), take(12)], [Entry::New; 3]);
-        assert_eq!([take(11), take(12), take(13)], [Entry::Repeated; 3]);
-        assert_eq!(take(13 + WINDOW), Entry::New);
-        assert_eq!([take(13), take(1)], [Entry::Repeated; 2], "too old to tell");
-        assert_eq!(take(14), Entry::New, "the oldest one that can be told");
-        assert_eq!(take(u64::MAX), Entry::New);
-        assert_eq!(take(u64::MAX), Entry::Repeated);
+        assert_eq!([take(10), take(9), take(1)], [PacketCheck::Repeated; 3], "from before it was let in");
+        assert_eq!([take(13), take(11), take(12)], [PacketCheck::New; 3]);
+        assert_eq!([take(11), take(12), take(13)], [PacketCheck::Repeated; 3]);
+        assert_eq!(take(13 + WINDOW), PacketCheck::New);
+        assert_eq!([take(13), take(1)], [PacketCheck::Repeated; 2], "too old to tell");
+        assert_eq!(take(14), PacketCheck::New, "the oldest one that can be told");
+        assert_eq!(take(u64::MAX), PacketCheck::New);
+        assert_eq!(take(u64::MAX), PacketCheck::Repeated);
     }
 
     #[test]
-    fn strangers_stay_outside() {
-        assert_eq!(one(1).take(&[2; 16], 5, NOW), Entry::Stranger);
+    fn packets_of_unknown_sessions_are_rejected() {
+        assert_eq!(one(1).take(&[2; 16], 5, NOW), PacketCheck::UnknownSession);
     }
 
     #[test]
-    fn a_forgotten_session_needs_a_new_visa() {
+    fn a_forgotten_session_needs_a_new_cookie() {
         let mut sessions = one(1);
         for n in 1..SESSIONS_MAX {
             let session = (n as u128 + 1_000).to_le_bytes();
             sessions.admit(session, 1, Uuid::NIL, Duration::from_secs(n as u64), [8; 16]);
         }
-        assert_eq!(sessions.visa(), [7; 16]);
+        assert_eq!(sessions.cookie(), [7; 16]);
         sessions.admit([9; 16], 1, Uuid::from(3), Duration::from_secs(5_000), [8; 16]);
-        assert_eq!(sessions.take(&[1; 16], 2, NOW), Entry::Stranger, "the one silent for longest has gone");
-        assert_eq!(sessions.visa(), [8; 16]);
+        assert_eq!(
+            sessions.take(&[1; 16], 2, NOW),
+            PacketCheck::UnknownSession,
+            "the one silent for longest has gone"
+        );
+        assert_eq!(sessions.cookie(), [8; 16]);
         assert!(sessions.knows(Uuid::from(3)) && sessions.known.len() == SESSIONS_MAX);
     }
 }

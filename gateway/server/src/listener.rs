@@ -9,7 +9,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
-use wire::Places;
+use wire::ConnectionCounts;
 
 /// Connections at the same time: every read that may wait, and as many streams and calls besides. One more waits to be
 /// let in, with the system's own queue behind it.
@@ -17,88 +17,88 @@ pub const CONNECTIONS_MAX: usize = 2 * http_gateway::WAITING_READS_MAX;
 
 /// How long the head of a request may take, from the connection or the answer before it: an idle connection ends then,
 /// and so does one that only pretends to ask.
-pub const HEAD_PATIENCE: Duration = Duration::from_secs(60);
+pub const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// After a connection could not be taken, for want of descriptors.
-const AGAIN: Duration = Duration::from_millis(100);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The answer to one connection too many of an address.
 const TOO_MANY: &str =
     "too many connections from this address at the same time (limits.http_max_conns_per_client)\n";
 
 /// How long somebody may take to hear that there is no place.
-const REFUSAL_MAX: Duration = Duration::from_secs(1);
+const REJECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Serves until told to stop, and then until every answer that was begun is given. An address has at most
-/// `places_max` connections; 0 is no bound.
+/// `connections_per_ip` connections; 0 is no bound.
 pub async fn serve(
     listener: TcpListener,
     router: axum::Router,
-    patience: Duration,
-    places_max: usize,
+    header_timeout: Duration,
+    connections_per_ip: usize,
     mut stopping: watch::Receiver<bool>,
 ) {
-    let (seats, places) = (Arc::new(Semaphore::new(CONNECTIONS_MAX)), Places::default());
+    let (slots, counts) = (Arc::new(Semaphore::new(CONNECTIONS_MAX)), ConnectionCounts::default());
     loop {
-        let come_in = async {
-            let seat = seats.clone().acquire_owned().await.expect("nobody closes the semaphore");
-            (seat, listener.accept().await)
+        let next_connection = async {
+            let slot = slots.clone().acquire_owned().await.expect("nobody closes the semaphore");
+            (slot, listener.accept().await)
         };
         // A dropped sender is a server that is gone.
-        let (seat, accepted) = tokio::select! {
+        let (slot, accepted) = tokio::select! {
             _ = stopping.wait_for(|stop| *stop) => break,
-            came = come_in => came,
+            accepted = next_connection => accepted,
         };
         match accepted {
-            Ok((stream, peer)) => match places.take(peer.ip(), places_max) {
-                Some(place) => {
-                    let talking = talk(stream, router.clone(), patience, stopping.clone());
+            Ok((stream, peer)) => match counts.acquire(peer.ip(), connections_per_ip) {
+                Some(counted) => {
+                    let serving = serve_connection(stream, router.clone(), header_timeout, stopping.clone());
                     tokio::spawn(async move {
-                        let _until_it_ends = (seat, place);
-                        talking.await;
+                        let _until_it_ends = (slot, counted);
+                        serving.await;
                     });
                 }
                 None => {
                     tokio::spawn(async move {
-                        let _until_it_ends = seat;
-                        refuse(stream).await;
+                        let _until_it_ends = slot;
+                        reject(stream).await;
                     });
                 }
             },
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be taken");
-                tokio::time::sleep(AGAIN).await;
+                tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
     }
     drop(listener);
-    let _all = seats.acquire_many(CONNECTIONS_MAX as u32).await;
+    let _all = slots.acquire_many(CONNECTIONS_MAX as u32).await;
 }
 
 /// Says no without looking at what is asked. What is sent is read for a moment: a connection that is closed before
 /// takes back what was said.
-async fn refuse(mut stream: TcpStream) {
+async fn reject(mut stream: TcpStream) {
     let answer = format!(
         "HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
          Connection: close\r\n\r\n{TOO_MANY}",
         TOO_MANY.len()
     );
-    let said = async {
+    let write = async {
         stream.write_all(answer.as_bytes()).await?;
         stream.shutdown().await?;
         let mut unread = [0; 1024];
         while stream.read(&mut unread).await? > 0 {}
         std::io::Result::Ok(())
     };
-    if let Ok(Err(error)) = tokio::time::timeout(REFUSAL_MAX, said).await {
+    if let Ok(Err(error)) = tokio::time::timeout(REJECT_TIMEOUT, write).await {
         tracing::debug!(%error, "a connection was refused");
     }
 }
 
-async fn talk(
+async fn serve_connection(
     stream: TcpStream,
     router: axum::Router,
-    patience: Duration,
+    header_timeout: Duration,
     mut stopping: watch::Receiver<bool>,
 ) {
     // Small answers go out at once.
@@ -106,7 +106,7 @@ async fn talk(
         return;
     }
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(patience);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(header_timeout);
     let service = TowerToHyperService::new(router);
     let mut connection =
         std::pin::pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
@@ -134,22 +134,26 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(20);
 
-    struct Open {
+    struct TestServer {
         address: std::net::SocketAddr,
         stop: watch::Sender<bool>,
         task: tokio::task::JoinHandle<()>,
     }
 
-    async fn open(patience: Duration) -> Open {
-        open_for(patience, 0).await
+    async fn start(header_timeout: Duration) -> TestServer {
+        start_with(header_timeout, 0).await
     }
 
-    async fn open_for(patience: Duration, places_max: usize) -> Open {
+    async fn start_with(header_timeout: Duration, connections_per_ip: usize) -> TestServer {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopping) = watch::channel(false);
         let router = axum::Router::new().route("/", get(async || "hello"));
-        Open { address, stop, task: tokio::spawn(serve(listener, router, patience, places_max, stopping)) }
+        TestServer {
+            address,
+            stop,
+            task: tokio::spawn(serve(listener, router, header_timeout, connections_per_ip, stopping)),
+        }
     }
 
     async fn all_of(stream: &mut TcpStream) -> String {
@@ -159,22 +163,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_never_finishes_a_request_is_shown_out() {
-        let open = open(Duration::from_millis(50)).await;
-        let mut slow = TcpStream::connect(open.address).await.unwrap();
+    async fn a_request_that_never_ends_is_closed() {
+        let server = start(Duration::from_millis(50)).await;
+        let mut slow = TcpStream::connect(server.address).await.unwrap();
         slow.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow").await.unwrap();
-        let said = all_of(&mut slow).await;
-        assert!(!said.contains("hello"), "{said}");
-        let mut quick = TcpStream::connect(open.address).await.unwrap();
+        let answer = all_of(&mut slow).await;
+        assert!(!answer.contains("hello"), "{answer}");
+        let mut quick = TcpStream::connect(server.address).await.unwrap();
         quick.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.unwrap();
         assert!(all_of(&mut quick).await.ends_with("hello"));
     }
 
     #[tokio::test]
-    async fn one_connection_too_many_of_an_address_is_told_so() {
-        let open = open_for(HEAD_PATIENCE, 2).await;
+    async fn one_connection_too_many_of_an_address_gets_429() {
+        let server = start_with(HEADER_TIMEOUT, 2).await;
         let ask = async || {
-            let mut stream = TcpStream::connect(open.address).await.unwrap();
+            let mut stream = TcpStream::connect(server.address).await.unwrap();
             stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
             let mut some = [0; 12];
             stream.read_exact(&mut some).await.unwrap();
@@ -188,13 +192,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn idle_connections_do_not_keep_the_door_open() {
-        let open = open(HEAD_PATIENCE).await;
-        let mut idle = TcpStream::connect(open.address).await.unwrap();
+    async fn idle_connections_do_not_delay_the_end() {
+        let server = start(HEADER_TIMEOUT).await;
+        let mut idle = TcpStream::connect(server.address).await.unwrap();
         idle.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
         let mut some = [0; 15];
         idle.read_exact(&mut some).await.unwrap();
-        open.stop.send_replace(true);
-        tokio::time::timeout(LIMIT, open.task).await.unwrap().unwrap();
+        server.stop.send_replace(true);
+        tokio::time::timeout(LIMIT, server.task).await.unwrap().unwrap();
     }
 }

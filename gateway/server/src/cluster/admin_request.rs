@@ -4,19 +4,19 @@ use api::{LeadershipTransferResponse, OperatorHealthReply};
 use http_gateway::{ClusterError, PeerName};
 use serde::{Deserialize, Serialize};
 
-use super::link::{failed, raft_server, server_health};
+use super::admin::{failed, raft_server, server_health};
 use super::{Cluster, Inner, Status};
 use crate::autopilot::Peer;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Order {
+pub enum AdminRequest {
     Remove(PeerName),
     Transfer(PeerName),
     Health,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Done {
+pub enum AdminResponse {
     Removed,
     Transferred(LeadershipTransferResponse),
     Health(OperatorHealthReply),
@@ -27,8 +27,8 @@ impl Cluster {
     ///
     /// # Errors
     /// [`ClusterError`].
-    pub async fn obey(&self, order: Order) -> Result<Done, ClusterError> {
-        self.0.inner.obey(order).await
+    pub async fn execute(&self, request: AdminRequest) -> Result<AdminResponse, ClusterError> {
+        self.0.inner.execute(request).await
     }
 }
 
@@ -37,27 +37,27 @@ impl Inner {
     ///
     /// # Errors
     /// [`ClusterError`].
-    pub(super) async fn order(&self, order: Order) -> Result<Done, ClusterError> {
+    pub(super) async fn admin(&self, request: AdminRequest) -> Result<AdminResponse, ClusterError> {
         let status = self.consensus.status();
         if status.leads() {
-            return self.obey(order).await;
+            return self.execute(request).await;
         }
         let leader = self.leader_of(&status).ok_or(ClusterError::NotLeading { leader: None })?;
-        let answer = self.peers.order(leader.clone(), order).await;
+        let answer = self.peers.admin(leader.clone(), request).await;
         answer.map_err(|error| {
             ClusterError::Failed(format!("the leader at {leader} did not answer: {error}"))
         })?
     }
 
-    async fn obey(&self, order: Order) -> Result<Done, ClusterError> {
+    async fn execute(&self, request: AdminRequest) -> Result<AdminResponse, ClusterError> {
         let status = self.consensus.status();
         if !status.leads() {
             return Err(ClusterError::NotLeading { leader: self.leader_of(&status) });
         }
-        match order {
-            Order::Remove(peer) => self.remove(&status, &peer).await.map(|()| Done::Removed),
-            Order::Transfer(to) => self.transfer(&status, &to).await.map(Done::Transferred),
-            Order::Health => self.judged(&status).map(Done::Health),
+        match request {
+            AdminRequest::Remove(peer) => self.remove(&status, &peer).await.map(|()| AdminResponse::Removed),
+            AdminRequest::Transfer(to) => self.transfer(&status, &to).await.map(AdminResponse::Transferred),
+            AdminRequest::Health => self.health_reply(&status).map(AdminResponse::Health),
         }
     }
 
@@ -90,7 +90,7 @@ impl Inner {
     }
 
     /// How the servers are, as of the last look.
-    fn judged(&self, status: &Status) -> Result<OperatorHealthReply, ClusterError> {
+    fn health_reply(&self, status: &Status) -> Result<OperatorHealthReply, ClusterError> {
         let names = self.names();
         let health = self.health.lock().clone();
         let health = health.ok_or_else(|| {

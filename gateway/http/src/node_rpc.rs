@@ -10,36 +10,36 @@ pub type FrameStream = BoxStream<'static, Result<Bytes, RpcError>>;
 /// The way to nodes: each has made a connection to some server, over which it can be called. And to servers.
 ///
 /// Implementations bound how long a node may take to answer, and answer [`RpcError::Timeout`] then.
-pub trait NodeLink: Send + Sync + 'static {
+pub trait NodeRpc: Send + Sync + 'static {
     /// Makes one call; both bodies are msgpack.
     ///
     /// # Errors
-    /// [`NodeLinkError`].
+    /// [`NodeRpcError`].
     fn call<'a>(
         &'a self,
         node: NodeId,
         method: &'a str,
         body: Vec<u8>,
-    ) -> BoxFuture<'a, Result<Bytes, NodeLinkError>>;
+    ) -> BoxFuture<'a, Result<Bytes, NodeRpcError>>;
 
     /// Opens a streaming call and sends its first message. Dropping the stream ends the call.
     ///
     /// # Errors
-    /// [`NodeLinkError`].
+    /// [`NodeRpcError`].
     fn stream<'a>(
         &'a self,
         node: NodeId,
         method: &'a str,
         first: Vec<u8>,
-    ) -> BoxFuture<'a, Result<FrameStream, NodeLinkError>>;
+    ) -> BoxFuture<'a, Result<FrameStream, NodeRpcError>>;
 
     /// Opens a streaming call that both ends speak in. Dropping both halves ends it.
     ///
     /// # Errors
-    /// [`NodeLinkError`].
-    fn open<'a>(&'a self, node: NodeId, method: &'a str) -> BoxFuture<'a, Result<Frames, NodeLinkError>>;
+    /// [`NodeRpcError`].
+    fn open<'a>(&'a self, node: NodeId, method: &'a str) -> BoxFuture<'a, Result<Frames, NodeRpcError>>;
 
-    /// As [`NodeLink::stream`], to the server with this RPC address.
+    /// As [`NodeRpc::stream`], to the server with this RPC address.
     ///
     /// # Errors
     /// The connection's.
@@ -53,7 +53,7 @@ pub trait NodeLink: Send + Sync + 'static {
 
 /// Why a node could not be asked, or what it answered instead.
 #[derive(Debug, thiserror::Error)]
-pub enum NodeLinkError {
+pub enum NodeRpcError {
     /// The node is not connected.
     #[error("No path to node \"{0}\"")]
     NoPath(NodeId),
@@ -62,11 +62,11 @@ pub enum NodeLinkError {
 }
 
 /// For a server that called on behalf of another one.
-impl From<NodeLinkError> for RemoteError {
-    fn from(error: NodeLinkError) -> RemoteError {
+impl From<NodeRpcError> for RemoteError {
+    fn from(error: NodeRpcError) -> RemoteError {
         match error {
-            NodeLinkError::NoPath(_) => RemoteError::new(RemoteErrorKind::NotFound, error),
-            NodeLinkError::Rpc(error) => error.into(),
+            NodeRpcError::NoPath(_) => RemoteError::new(RemoteErrorKind::NotFound, error),
+            NodeRpcError::Rpc(error) => error.into(),
         }
     }
 }

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_registration_says_only_what_was_asked() {
+    fn a_registration_has_only_the_given_fields() {
         let request = serde_json::to_value(JobRegisterRequest::default()).unwrap();
         assert_eq!(request, json!({"Submission": null, "Job": null}));
     }

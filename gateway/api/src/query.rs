@@ -63,7 +63,7 @@ pub struct ReadOptions {
     /// Within [`WAIT_MAX`]; the server adds its jitter.
     pub wait: Duration,
     pub consistency: Consistency,
-    /// The answer has to be at least this new: what a writer was told elsewhere. 0 asks for nothing.
+    /// The answer has to be at least this new: the index of a write at another server. 0 accepts any.
     pub min_index: Index,
     /// `default` unless given; `*` means every namespace, on lists.
     pub namespace: String,

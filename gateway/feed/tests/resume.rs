@@ -15,16 +15,16 @@ use feed::{Cursor, EventFilter, PAGE_BYTES};
 const START: Cursor = Cursor { index: Index(1), ordinal: 0 };
 
 #[tokio::test]
-async fn every_event_of_the_log_is_told_once_in_order() {
+async fn every_event_of_the_log_is_sent_once_in_order() {
     let world = busy();
     let log = Log::of(&world.log);
-    let told = ids(&read(&Feed::new(log.clone()), START, log.last(), &everything()).await);
-    assert!(told.is_sorted_by(|a, b| a < b));
-    assert_eq!((told.len(), told.last().map(ToString::to_string)), (24, Some("11.0".to_string())));
+    let events = ids(&read(&Feed::new(log.clone()), START, log.last(), &everything()).await);
+    assert!(events.is_sorted_by(|a, b| a < b));
+    assert_eq!((events.len(), events.last().map(ToString::to_string)), (24, Some("11.0".to_string())));
 }
 
 #[tokio::test]
-async fn resuming_after_any_event_tells_exactly_the_rest() {
+async fn resuming_after_any_event_sends_exactly_the_rest() {
     let world = busy();
     let log = Log::of(&world.log);
     let feed = Feed::new(log.clone());
@@ -37,7 +37,7 @@ async fn resuming_after_any_event_tells_exactly_the_rest() {
 
 /// Longer than the tail: what is old is folded again, from a checkpoint or from where another reader stopped.
 #[tokio::test]
-async fn resuming_in_the_far_past_tells_exactly_the_rest() {
+async fn resuming_in_the_far_past_sends_exactly_the_rest() {
     let world = long(7, TAIL_BATCHES * 3);
     let log = Log::of(&world.log);
     let feed = Feed::new(log.clone());
@@ -56,11 +56,11 @@ async fn resuming_in_the_far_past_tells_exactly_the_rest() {
 }
 
 #[tokio::test]
-async fn a_restart_tells_the_same_bytes() {
+async fn a_restart_sends_the_same_bytes() {
     let world = long(3, TAIL_BATCHES + 500);
     let log = Log::of(&world.log[..200]);
     let feed = Feed::new(log.clone());
-    // Followed live in uneven steps, and told again by a server that finds the whole log.
+    // Followed live in uneven steps, and sent again by a server that reads the whole log.
     let mut live = read(&feed, START, log.last(), &everything()).await;
     for step in world.log[200..].chunks(37) {
         let from = Cursor::at(log.last().next());
@@ -74,17 +74,17 @@ async fn a_restart_tells_the_same_bytes() {
 #[tokio::test]
 async fn a_kill_between_any_two_events_loses_and_repeats_nothing() {
     let world = busy();
-    let (mut log, mut told) = (Log::new(), Vec::new());
+    let (mut log, mut events) = (Log::new(), Vec::new());
     let mut cursor = START;
     for batch in &world.log {
         log.extend(std::slice::from_ref(batch));
         log = restarted(&log);
         let news = read(&Feed::new(log.clone()), cursor, log.last(), &everything()).await;
         cursor = news.last().map_or(cursor, |event| Cursor::after(event.id));
-        told.extend(news);
+        events.extend(news);
     }
     let whole = read(&Feed::new(log.clone()), START, log.last(), &everything()).await;
-    assert_eq!(told, whole);
+    assert_eq!(events, whole);
 }
 
 #[tokio::test]
@@ -133,7 +133,7 @@ async fn filters_take_what_they_name_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_filtered_reader_is_told_where_it_stands() {
+async fn a_filtered_reader_gets_its_position() {
     let world = long(2, 1_000);
     let log = Log::of(&world.log);
     let feed = Feed::new(log.clone());

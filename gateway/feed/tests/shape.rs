@@ -14,19 +14,19 @@ use feed::{Cursor, StreamEvent};
 
 /// Ids are promises: a line that changes here breaks readers that stored one.
 #[test]
-fn what_is_told_of_each_batch_stays_as_it_is() {
+fn what_is_sent_of_each_batch_stays_as_it_is() {
     let world = busy();
     let mut state = State::default();
-    let mut told = String::new();
+    let mut events = String::new();
     for batch in &world.log {
         for (ordinal, entry) in entries::list(&mut state, batch).unwrap().iter().enumerate() {
             let key = if entry.topic == entries::EVALUATION { "eval" } else { &entry.key };
             let key = world_name(&world, key);
-            told.push_str(&format!("{}.{ordinal} {} {} {key}\n", batch.index, entry.kind, entry.topic));
+            events.push_str(&format!("{}.{ordinal} {} {} {key}\n", batch.index, entry.kind, entry.topic));
         }
     }
     assert_eq!(
-        told,
+        events,
         "2.0 NodeRegistration Node n1\n\
          3.0 NodeStreamEvent Node n1\n\
          4.0 JobRegistered Job web\n\
@@ -84,11 +84,11 @@ fn every_command_of_a_batch_keeps_its_type() {
 }
 
 #[tokio::test]
-async fn events_have_the_shape_of_the_contract() {
+async fn events_have_nomads_shape() {
     let world = busy();
     let log = Log::of(&world.log);
-    let told = read(&Feed::new(log.clone()), Cursor::at(Index(1)), log.last(), &everything()).await;
-    let json = |id: &str| json(&told, id);
+    let events = read(&Feed::new(log.clone()), Cursor::at(Index(1)), log.last(), &everything()).await;
+    let json = |id: &str| json(&events, id);
 
     let node = json("2.0");
     assert_eq!((&node["Topic"], &node["Type"]), (&"Node".into(), &"NodeRegistration".into()));
@@ -119,7 +119,7 @@ async fn events_have_the_shape_of_the_contract() {
 }
 
 #[test]
-fn what_came_and_went_within_a_batch_is_not_told() {
+fn what_came_and_went_within_a_batch_is_not_sent() {
     let mut world = World::new();
     world.register_job("web", "service", base::Duration::ZERO).unwrap();
     world.submit(purge("web")).unwrap();
@@ -134,8 +134,8 @@ fn what_came_and_went_within_a_batch_is_not_told() {
     assert!(entries.iter().all(|entry| entry.topic != entries::JOB), "{entries:?}");
 }
 
-fn json(told: &[StreamEvent], id: &str) -> Value {
-    let event = told.iter().find(|event| event.id.to_string() == id).unwrap();
+fn json(events: &[StreamEvent], id: &str) -> Value {
+    let event = events.iter().find(|event| event.id.to_string() == id).unwrap();
     serde_json::from_slice(&event.body).unwrap()
 }
 

@@ -145,18 +145,18 @@ pub fn everything() -> Arc<EventFilter> {
 
 /// All events from a cursor to the end of the log, page by page.
 pub async fn read(feed: &Feed, from: Cursor, last: Index, filter: &Arc<EventFilter>) -> Vec<StreamEvent> {
-    let (mut cursor, mut told) = (from, Vec::new());
+    let (mut cursor, mut events) = (from, Vec::new());
     while cursor.index <= last {
         let page = feed.page(cursor, filter).await.unwrap();
         assert!(page.next > cursor, "a page moves its reader on");
         cursor = page.next;
-        told.extend(page.events);
+        events.extend(page.events);
     }
-    told
+    events
 }
 
-pub fn ids(told: &[StreamEvent]) -> Vec<EventId> {
-    told.iter().map(|event| event.id).collect()
+pub fn ids(events: &[StreamEvent]) -> Vec<EventId> {
+    events.iter().map(|event| event.id).collect()
 }
 
 pub struct Deaf;

@@ -36,7 +36,7 @@ async fn a_quiet_stream_shows_that_it_lives() {
         assert_eq!(lines.next().await.unwrap(), b"{}\n");
         assert_eq!(start.elapsed().as_secs(), beat * HEARTBEAT.as_secs());
     }
-    // One that wanted nothing of all this learns with the heartbeat where it stands.
+    // A reader whose filter matches none of this gets its position with the heartbeat.
     let mut messages = reader(&feed, 1, about(&["Service"]), true);
     let text = said(&mut messages, "checkpoint").await;
     assert_eq!(text, "retry: 1000\n\n: heartbeat\n\nid: 11.0\nevent: checkpoint\ndata: {\"Index\":11}\n\n");
@@ -75,7 +75,7 @@ async fn what_lies_below_the_horizon_is_never_skipped_silently() {
 
 /// Nobody read for long, and the log has lost what followed on the state that was read last.
 #[tokio::test]
-async fn whoever_begins_at_the_oldest_there_is_misses_nothing_that_follows() {
+async fn a_reader_from_the_oldest_event_misses_nothing_that_follows() {
     let mut world = long(2, 300);
     let log = Log::of(&world.log);
     let feed = Feed::new(log.clone());
@@ -84,8 +84,8 @@ async fn whoever_begins_at_the_oldest_there_is_misses_nothing_that_follows() {
     toggle(&mut world, 1);
     toggle(&mut world, 2);
     log.extend(&world.log[300..]);
-    let told = read(&feed, Cursor::at(oldest), log.last(), &everything()).await;
-    assert_eq!(told.iter().map(|told| told.id.index.0).collect::<Vec<_>>(), [301, 302]);
+    let events = read(&feed, Cursor::at(oldest), log.last(), &everything()).await;
+    assert_eq!(events.iter().map(|events| events.id.index.0).collect::<Vec<_>>(), [301, 302]);
 }
 
 #[tokio::test]

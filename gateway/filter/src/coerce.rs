@@ -42,7 +42,7 @@ pub fn of_document<'a>(kind: &Type, value: &'a Json) -> Result<Scalar<'a>, Strin
 /// Reads `text` as the kind of value that `other` is.
 ///
 /// # Errors
-/// When it is none.
+/// When it cannot be read as that kind.
 pub fn like<'a>(other: &Scalar, kind: &Type, text: &'a str) -> Result<Scalar<'a>, String> {
     let (value, wanted) = match other {
         Scalar::Text(_) => (Some(Scalar::Text(text)), "text"),

@@ -19,7 +19,7 @@ const BYTES_A_STEP: usize = 256;
 /// Why an expression says nothing about a document.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum EvalError {
-    #[error("the contract has no object {0:?}")]
+    #[error("Nomad's API has no object {0:?}")]
     UnknownType(String),
     #[error("{selector}: {kind} has no field {field:?}")]
     UnknownField { selector: String, kind: String, field: String },

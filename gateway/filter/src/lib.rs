@@ -1,10 +1,10 @@
 //! Filter expressions of list requests: `Status == "running" and "web" in Tags`.
 //!
 //! Text becomes a [`Filter`]; a filter says of a document whether it is meant. Documents are JSON with the field names
-//! of Nomad's API. JSON cannot tell an object with fixed fields from a map, nor a number that is a duration from one
-//! that is not, and zero fields may be left out: so evaluation goes by a [`Schema`], usually [`Schema::contract`].
+//! of Nomad's API. JSON does not distinguish an object with fixed fields from a map, nor a duration from another
+//! number, and zero fields may be left out: so evaluation goes by a [`Schema`], usually [`Schema::nomad`].
 //!
-//! Pure, and safe with text from strangers: length, depth and work are bounded ([`LENGTH_MAX`], [`DEPTH_MAX`],
+//! Pure, and safe with untrusted text: length, depth and work are bounded ([`LENGTH_MAX`], [`DEPTH_MAX`],
 //! [`STEPS_MAX`]). Nothing here knows of lists, pages or permissions; the HTTP gateway does.
 //!
 //! Read `parse.rs` for the grammar, `evaluate.rs` for what operators mean, `schema.rs` for types, `DESIGN.md` for why.

@@ -352,7 +352,7 @@ impl Parser<'_> {
             }
         }
         self.cursor.at += 1;
-        // Byte escapes can spell anything; documents hold only text, so what is none can equal none of it.
+        // Byte escapes can spell anything; documents hold only text, which such bytes never equal.
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use thiserror::Error;
 
 /// The types of Nomad's HTTP API, by name.
-const CONTRACT: &str = include_str!("../../api/contract/api-types.json");
+const NOMAD_API: &str = include_str!("../../api/nomad/api-types.json");
 
 /// Deepest nesting of `list<…>`, `map<…>` and aliases that a type may have.
 const TYPE_DEPTH_MAX: u8 = 16;
@@ -34,7 +34,7 @@ pub enum Type {
 }
 
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("the contract has no usable type {0:?}")]
+#[error("Nomad's API has no usable type {0:?}")]
 pub struct SchemaError(pub String);
 
 /// Types by name.
@@ -47,13 +47,13 @@ impl Schema {
     /// The types of Nomad's HTTP API: `Job`, `Allocation`, `Node` and the rest.
     pub fn nomad() -> &'static Schema {
         static LOADED: LazyLock<Schema> = LazyLock::new(|| {
-            let document: Json = serde_json::from_str(CONTRACT).expect("the contract is JSON");
-            Schema::read(&document["types"]).expect("the contract names only types it has")
+            let document: Json = serde_json::from_str(NOMAD_API).expect("the description of the API is JSON");
+            Schema::read(&document["types"]).expect("the description of the API names only types it has")
         });
         &LOADED
     }
 
-    /// Reads types as `gateway/api/contract` has them: `{"Name": {"kind": "object", "fields": [{"name": …, "type": …}]}}`
+    /// Reads types as `gateway/api/nomad` has them: `{"Name": {"kind": "object", "fields": [{"name": …, "type": …}]}}`
     /// or `{"kind": "alias", "of": …}`. Fields that only clients know are not part of an object.
     ///
     /// # Errors
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_contract_loads_and_names_jobs_nodes_and_allocations() {
+    fn nomads_types_load_and_name_jobs_nodes_and_allocations() {
         let schema = Schema::nomad();
         assert_eq!(schema.field("Job", "Status"), Some(&Type::Text));
         assert_eq!(schema.field("Job", "Meta"), Some(&Type::Map(Box::new(Type::Text))));

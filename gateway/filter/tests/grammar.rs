@@ -1,4 +1,4 @@
-//! What is an expression, and what is said of what is none.
+//! Which texts are expressions, and the errors for those that are not.
 
 use filter::{DEPTH_MAX, Filter, LENGTH_MAX, Schema};
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ fn wrong(text: &str, column: usize, message: &str) {
 }
 
 #[test]
-fn messages_tell_the_place_and_what_was_expected() {
+fn messages_name_the_position_and_what_was_expected() {
     wrong("", 1, "expected a selector or a value, found the end");
     wrong("   ", 4, "found the end");
     wrong("Status", 7, "expected an operator: ==");

@@ -25,10 +25,10 @@ const NEXT_TOKEN: HeaderName = HeaderName::from_static("x-nomad-nexttoken");
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// Shorter answers are not compressed: it costs more than it saves, and no client can tell.
+/// Shorter answers are not compressed: it costs more than it saves, and no client can see the difference.
 const GZIP_MIN: usize = 1024;
 
-/// Larger answers are indented and compressed off the threads that serve everybody (measured in tens of
+/// Larger answers are indented and compressed off the threads that serve all requests (measured in tens of
 /// megabytes a second: this is about a millisecond).
 const INLINE_MAX: usize = 64 * 1024;
 
@@ -43,7 +43,7 @@ pub struct Meta {
 
 /// The value as JSON, without a newline at the end.
 pub fn json<T: Serialize + ?Sized>(value: &T) -> Response {
-    let bytes = serde_json::to_vec(value).expect("types of the contract have a JSON form");
+    let bytes = serde_json::to_vec(value).expect("types of the HTTP API have a JSON form");
     ([(header::CONTENT_TYPE, JSON)], bytes).into_response()
 }
 

@@ -20,7 +20,7 @@ use feed::Feed;
 /// The release of Nomad that the answers follow, as clients compare it.
 pub const NOMAD_VERSION: &str = "2.0.0";
 
-/// What the routes stand on.
+/// Everything that the routes use.
 pub struct Api {
     pub control: Control,
     /// The way to nodes that are connected.
@@ -29,7 +29,7 @@ pub struct Api {
     pub cluster: Arc<dyn ClusterAdmin>,
     pub snapshots: Arc<dyn Snapshots>,
     pub agent: AgentInfo,
-    /// What all event streams share. Whoever starts the server closes it before the end.
+    /// What all event streams share. The owner of the server closes it before the end.
     pub events: Feed,
     pub history: Arc<History>,
     /// What this process logs.
@@ -53,7 +53,7 @@ pub struct AgentInfo {
     /// Our own release; [`NOMAD_VERSION`] is what the fields of Nomad's API say.
     pub version: String,
     pub started: Time,
-    /// The configuration by the field names of Nomad's API. Whoever fills it leaves secrets out.
+    /// The configuration by the field names of Nomad's API. It is filled without secrets.
     pub config: Map<String, Value>,
     /// Metrics are also given in the text form of Prometheus.
     pub prometheus: bool,
@@ -75,12 +75,12 @@ impl AppState {
         AppState(Arc::new(Inner { api, waiting_reads, renders: Arc::new(Semaphore::new(RENDERS_MAX)) }))
     }
 
-    /// Has a command decided, in the name of whoever wrote.
+    /// Submits a command in the name of the caller.
     ///
     /// # Errors
-    /// The refusal, word for word, or why the outcome is not known.
+    /// The rejection, or why the outcome is not known.
     pub(crate) async fn submit(&self, write: &Write, command: Command) -> Result<Receipt, Failure> {
-        // Access control is off: nobody proves who they are.
+        // Access control is off: callers are anonymous.
         let request = Request { id: write.request, actor: Actor::Anonymous, command };
         Ok(self.control.submit(request).await?)
     }

@@ -30,7 +30,7 @@ const JITTER: u32 = 16;
 impl AppState {
     /// Answers with one object.
     ///
-    /// `index` tells how new the object is: its own last change, or that of its table while it does not exist.
+    /// `index` is how new the object is: its own last change, or that of its table while it does not exist.
     pub(crate) async fn read<T: Serialize>(
         &self,
         read: &Read,
@@ -44,7 +44,7 @@ impl AppState {
         Ok(answer::with_meta(response, &meta))
     }
 
-    /// Answers with a list, which may be large: it is rendered off the threads that serve everybody.
+    /// Answers with a list, which may be large: it is rendered off the threads that serve all requests.
     pub(crate) async fn list<T: Serialize>(
         &self,
         read: Read,
@@ -73,7 +73,7 @@ impl AppState {
     ) -> Result<(Arc<State>, bool), Failure> {
         let known_leader = self.fresh(options.consistency, options.min_index).await?;
         let mut published = self.control.watch();
-        // An index is never told as less than 1.
+        // An index below 1 is never sent.
         let is_newer = |state: &State| index(state).0.max(1) > options.index.0;
         let state = self.control.state();
         if options.index == Index::ZERO || is_newer(&state) {
@@ -95,7 +95,7 @@ impl AppState {
         }
     }
 
-    /// Waits until this server's state is as new as asked for; tells whether somebody leads.
+    /// Waits until this server's state is as new as requested; true if there is a leader.
     ///
     /// # Errors
     /// `No cluster leader`, unless any server may answer; and when the state does not come to `min_index`.
@@ -120,7 +120,7 @@ impl AppState {
         Ok(self.known_leader())
     }
 
-    /// Somebody leads, as far as this server knows.
+    /// There is a leader, as far as this server knows.
     pub(crate) fn known_leader(&self) -> bool {
         self.control.leadership_now() != Leadership::Unknown
     }

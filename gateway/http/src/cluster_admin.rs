@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// The servers of all regions, and the raft cluster of this one.
 ///
-/// What only the leader can do or tell it is asked for, and fails with [`ClusterError::NotLeading`] while there is none.
+/// What only the leader can do or knows is requested from it, and fails with [`ClusterError::NotLeading`] while there is none.
 pub trait ClusterAdmin: Send + Sync + 'static {
     /// Every server that is known, this one included.
     fn members(&self) -> Vec<AgentMember>;
@@ -75,9 +75,9 @@ pub enum ClusterError {
 /// A snapshot file on its way. An error ends it, and the file is of no use.
 pub type FileStream = BoxStream<'static, io::Result<Bytes>>;
 
-/// A snapshot file that was made, and what can be said before it is sent.
+/// A snapshot file that was made, and what is known before it is sent.
 pub struct SnapshotFile {
-    /// SHA-256 or another digest of the whole file, as the `Digest` header says it, like `sha-256=…`.
+    /// SHA-256 or another digest of the whole file, in the form of the `Digest` header, like `sha-256=…`.
     pub digest: String,
     pub bytes: u64,
     pub index: u64,

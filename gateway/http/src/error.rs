@@ -1,4 +1,4 @@
-//! Every way a call can fail, as the caller sees it. The only place that knows status codes of refusals.
+//! Every way a call can fail, as the caller sees it. The only place that knows the status codes of rejections.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -12,7 +12,7 @@ use wire::{RemoteError, RemoteErrorKind, RpcError};
 use crate::cluster_admin::ClusterError;
 use crate::node_rpc::NodeRpcError;
 
-/// What a full queue tells its callers to wait.
+/// How long a rejected caller shall wait before it tries again, in seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
 /// A call that gets a text instead of what it asked for.
@@ -23,7 +23,7 @@ pub struct Failure {
     pub text: String,
 }
 
-/// The status of a refusal.
+/// The status of a rejection.
 pub const fn status(kind: RejectionKind) -> StatusCode {
     match kind {
         RejectionKind::NotFound => StatusCode::NOT_FOUND,
@@ -54,7 +54,7 @@ impl Failure {
         Failure::new(StatusCode::TOO_MANY_REQUESTS, text)
     }
 
-    /// The same text as 500: some routes of Nomad answer so to every refusal, whatever its reason.
+    /// The same text as 500: some routes of Nomad answer so to every rejection, whatever its reason.
     pub fn as_internal(self) -> Failure {
         match self.status {
             StatusCode::NOT_FOUND | StatusCode::CONFLICT | StatusCode::BAD_REQUEST => {

@@ -11,14 +11,14 @@ use crate::node_rpc::FrameStream;
 
 /// A stream that has begun well.
 pub struct Frames {
-    /// Empty when the stream ended without a word.
+    /// Empty when the stream ended without content.
     first: Bytes,
     rest: FrameStream,
 }
 
 impl Frames {
-    /// Waits for the first word: after that, no status can be told. Who follows hears that something is there before
-    /// there is anything to tell of it; the other end says that with a word that is empty.
+    /// Waits for the first message: after that, the status is sent. A reader that follows gets its status before there is
+    /// any content: the other end then sends an empty message first.
     ///
     /// # Errors
     /// The other end's own, with its code.
@@ -36,7 +36,7 @@ impl Frames {
         &self.first
     }
 
-    /// What follows on the first word. An error ends the connection: that is all a reader can be told.
+    /// The whole stream. An error in it ends the connection: its status was sent before.
     pub fn into_body(self) -> Body {
         let rest = self.rest.map(|message| payload(&message?));
         let rest = rest.map(|piece| piece.map_err(|failure| std::io::Error::other(failure.text)));

@@ -1,8 +1,8 @@
 //! The HTTP API, version 1: routes over a running [`control::Control`].
 //!
-//! Here live reading requests, waiting for newer state, writing answers and the one table that turns refusals
-//! into status codes. What must never live here: a rule about jobs or nodes (those stand in `state`), a socket
-//! or a file (those are opened by `server`), a field name of Nomad's API (those stand in `api` and `model`).
+//! Here live reading requests, waiting for newer state, writing answers and the one table that turns rejections
+//! into status codes. What must never live here: a rule about jobs or nodes (those are in `state`), a socket
+//! or a file (those are opened by `server`), a field name of Nomad's API (those are in `api` and `model`).
 //!
 //! Read `server.rs` first, then `routes/nodes.rs` for what a route file looks like, then `error.rs`.
 

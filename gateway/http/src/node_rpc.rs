@@ -7,7 +7,7 @@ use wire::{FrameReceiver, FrameSender, Frames, RemoteError, RemoteErrorKind, Rpc
 /// Encoded messages of a streaming call, as they come from a node.
 pub type FrameStream = BoxStream<'static, Result<Bytes, RpcError>>;
 
-/// The way to nodes: each has made a connection to some server, over which it can be called. And to servers.
+/// Calls to nodes, over the connections that they made to some server, and to servers.
 ///
 /// Implementations bound how long a node may take to answer, and answer [`RpcError::Timeout`] then.
 pub trait NodeRpc: Send + Sync + 'static {
@@ -33,7 +33,7 @@ pub trait NodeRpc: Send + Sync + 'static {
         first: Vec<u8>,
     ) -> BoxFuture<'a, Result<FrameStream, NodeRpcError>>;
 
-    /// Opens a streaming call that both ends speak in. Dropping both halves ends it.
+    /// Opens a streaming call in which both ends send. Dropping both halves ends it.
     ///
     /// # Errors
     /// [`NodeRpcError`].

@@ -17,7 +17,7 @@ pub trait Token: Ord + Sized {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Creation(pub Index, pub Uuid);
 
-/// The order of changes; jobs that changed together stand by their names.
+/// The order of changes; jobs that changed in the same batch are ordered by name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Changed(pub Index, pub JobKey);
 
@@ -132,7 +132,7 @@ impl Token for Changed {
         format!("{}.{}", self.0, self.1.text())
     }
 
-    /// An index alone stands before every job that changed there.
+    /// An index alone sorts before every job that changed at it.
     fn read(text: &str) -> Option<Changed> {
         let (index, key) = text.split_once('.').unwrap_or((text, "."));
         Some(Changed(Index(index.parse().ok()?), JobKey::read(key)?))

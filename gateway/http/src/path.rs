@@ -1,6 +1,6 @@
 //! Names with slashes in paths.
 //!
-//! Nomad takes a path as decoded text: what stands between `/v1/job/` and a known last part is the job's
+//! Nomad takes a path as decoded text: the text between `/v1/job/` and a known last part is the job's
 //! id, however many slashes it has, escaped or not. The router wants one segment a name, so paths are put into
 //! that form before they are routed.
 

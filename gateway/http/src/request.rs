@@ -84,7 +84,7 @@ fn unreadable(why: filter::ParseError) -> Failure {
 
 /// A document as filters look at it.
 pub fn as_json<T: Serialize>(document: &T) -> Value {
-    serde_json::to_value(document).expect("types of the contract have a JSON form")
+    serde_json::to_value(document).expect("types of the HTTP API have a JSON form")
 }
 
 /// A call that neither reads this server's state nor changes it: its parameters, as they were given.
@@ -103,7 +103,7 @@ pub struct Write {
 /// The document in the body.
 pub struct Json<T>(pub T);
 
-/// The document in the body; without a body, one that says nothing.
+/// The document in the body; the default one without a body.
 pub struct OptionalJson<T>(pub T);
 
 impl FromRequestParts<AppState> for Read {
@@ -170,7 +170,7 @@ impl<T: DeserializeOwned + Default> FromRequest<AppState> for OptionalJson<T> {
     }
 }
 
-/// Bytes that nobody can foretell.
+/// Unpredictable bytes.
 pub fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the system has entropy");

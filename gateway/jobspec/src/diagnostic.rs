@@ -93,7 +93,7 @@ fn excerpt(line: &str) -> String {
     line.chars().take(EXCERPT_MAX).map(|c| if c == '\t' { ' ' } else { printable(c) }).collect()
 }
 
-/// A stranger's file must not move the cursor of whoever reads what is wrong with it.
+/// Control characters of an untrusted file must not reach the terminal that shows its errors.
 fn printable(c: char) -> char {
     if c.is_control() && c != '\n' { char::REPLACEMENT_CHARACTER } else { c }
 }

@@ -2,7 +2,7 @@
 //! wrong with it; and what this release does not execute yet.
 //!
 //! Pure: no file, clock, network or randomness. Files named by a job file come from the caller ([`Files`]). Text from
-//! strangers is bounded in size, depth and work before anything else is done with it.
+//! untrusted sources is bounded in size, depth and work before anything else is done with it.
 //!
 //! Read [`parse`] for files, then [`canonicalize`] and [`validate`] for what servers do with the result.
 //! [`config`] reads agent configuration files with the same parser.

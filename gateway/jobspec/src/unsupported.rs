@@ -55,7 +55,7 @@ impl Names {
         }
     }
 
-    /// They take effect, but nobody should learn them any more.
+    /// They take effect, but new job files should not use them.
     fn older_spelling(&mut self, written: &[(&str, &str, bool)]) {
         for (older, newer, _) in written.iter().filter(|(.., written)| *written) {
             self.found

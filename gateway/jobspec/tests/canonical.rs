@@ -1,4 +1,4 @@
-//! How defaults are merged, and what servers add. `contract.rs` compares each single one with Nomad's API.
+//! How defaults are merged, and what servers add. `nomad_api.rs` compares each single one with Nomad's API.
 
 use jobspec::{apply_defaults, canonicalize, unsupported};
 use model::document::{Duration, Job, UpdateStrategy, input};
@@ -54,7 +54,7 @@ fn groups_take_what_they_leave_open_from_the_job() {
     canonicalize(&mut given);
     let group = &given.task_groups[0];
     let reschedule = group.reschedule_policy.as_ref().unwrap();
-    // The default of services stands next to what was said: validation tells the author that the two disagree.
+    // The default of services stands next to what was written: validation reports that the two disagree.
     assert_eq!((reschedule.attempts, reschedule.unlimited), (Some(3), Some(true)));
     assert_eq!(reschedule.delay, Some(Duration::from_secs(30)));
     assert_eq!(group.migrate.as_ref().unwrap().max_parallel, Some(2));

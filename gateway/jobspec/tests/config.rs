@@ -44,7 +44,7 @@ fn templates_mean_nothing_here() {
 }
 
 #[test]
-fn a_key_nobody_asked_for_is_an_error_with_position_and_suggestion() {
+fn an_unknown_key_is_an_error_with_position_and_suggestion() {
     let mut top = section("a.hcl", "data_dir = \"/x\"\n  dta_dir = \"/y\"\n");
     top.take::<String>("data_dir").unwrap();
     let wrong = top.finish().unwrap_err().to_string();

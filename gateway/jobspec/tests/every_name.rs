@@ -4,7 +4,7 @@
 use jobspec::{NoFiles, Source, Variables, client_form, parse};
 use serde_json::{Map, Value, json};
 
-use super::contract::{fields, text};
+use super::nomad_api::{fields, text};
 
 /// A body in the language, and the object it stands for.
 struct Written {
@@ -138,7 +138,7 @@ fn read(text: &str) -> Result<Value, String> {
 }
 
 #[test]
-fn each_name_of_the_contract_is_read_into_its_field() {
+fn each_name_of_nomads_api_is_read_into_its_field() {
     let (source, expected) = whole();
     assert!(source.lines().count() > 500, "{} lines", source.lines().count());
     let found = read(&source).unwrap_or_else(|wrong| panic!("{wrong}"));
@@ -149,7 +149,7 @@ fn each_name_of_the_contract_is_read_into_its_field() {
 const AT_ONCE: usize = 8;
 
 #[test]
-fn each_name_of_the_contract_is_suggested_when_a_letter_is_missing() {
+fn each_name_of_nomads_api_is_suggested_when_a_letter_is_missing() {
     let (source, _) = whole();
     let lines: Vec<&str> = source.lines().collect();
     let mut open = Vec::new();

@@ -374,7 +374,7 @@ group "g" {
 }
 
 #[test]
-fn what_nobody_has_is_refused_before_it_is_summed_up() {
+fn absurd_amounts_are_rejected_before_they_are_summed_up() {
     let most = i64::from(i32::MAX);
     for (field, written) in [("CPU", "cpu"), ("MemoryMB", "memory"), ("Cores", "cores")] {
         let wrong = errors(&with_task(&format!("resources {{\n {written} = {}\n}}", most + 1)));
@@ -414,7 +414,7 @@ fn port_labels_of_json_jobs_are_judged_too() {
 }
 
 #[test]
-fn distinct_hosts_takes_other_values_for_true_and_says_so() {
+fn distinct_hosts_takes_other_values_for_true_and_warns() {
     let body = with_group("constraint {\n operator = \"distinct_hosts\"\n value = \"3\"\n}");
     assert_eq!(errors(&body), [""; 0]);
     let warnings = validate(&parsed(&body)).warnings;
@@ -442,7 +442,7 @@ fn more_rules_of_tasks_and_schedules_are_kept() {
 }
 
 #[test]
-fn the_local_time_zone_is_utc_and_its_author_is_told() {
+fn the_local_time_zone_is_utc_with_a_warning() {
     let schedule = "periodic {\n cron = \"@daily\"\n time_zone = \"Local\"\n}\n";
     let body = format!("type = \"batch\"\n{schedule}{}", with_group(""));
     assert_eq!(errors(&body), [""; 0]);

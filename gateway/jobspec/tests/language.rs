@@ -112,7 +112,7 @@ fn locals_are_evaluated_in_the_order_they_need() {
 }
 
 #[test]
-fn what_cannot_be_evaluated_says_why() {
+fn what_cannot_be_evaluated_gives_a_reason() {
     let cases = [
         ("local.nothing", "there is no local \"nothing\""),
         ("var.nothing", "there is no variable \"nothing\""),

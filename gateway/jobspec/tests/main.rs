@@ -3,7 +3,6 @@
 mod bounds;
 mod canonical;
 mod config;
-mod contract;
 mod decode;
 mod dynamic;
 mod errors;
@@ -16,5 +15,6 @@ mod judge;
 mod language;
 mod mesh;
 mod mutated;
+mod nomad_api;
 mod variables;
 mod wrong_types;

@@ -216,7 +216,7 @@ fn only_what_a_proxy_in_a_bridge_can_let_through_is_exposed() {
         ("bridge", "", "9001", HTTP, "expose needs a service with sidecar_service"),
         ("bridge", PROXY, "9001", "type = \"tcp\"", "only http and grpc checks are exposed"),
         ("host", PROXY, "9001", HTTP, "exactly one network, of mode \"bridge\""),
-        ("bridge", PROXY, "http", HTTP, "cannot be told from its port \"http\""),
+        ("bridge", PROXY, "http", HTTP, "cannot be determined from its port \"http\""),
     ] {
         let errors = errors(&with_check(mode, behind, port, check));
         assert!(errors.iter().any(|wrong| wrong.contains(message)), "{message}: {errors:?}");

@@ -90,7 +90,7 @@ fn validation_answers_with_its_own_message() {
 }
 
 #[test]
-fn wrong_declarations_and_values_say_where() {
+fn wrong_declarations_and_values_are_reported_with_position() {
     let cases = [
         (
             "variable \"x\" {\n type = strng\n}\n",

@@ -5,7 +5,7 @@ use jobspec::{NoFiles, Source, Variables, parse_json};
 use model::document::{Job, input};
 use serde_json::{Value, json};
 
-use super::contract::{full, one_of_each};
+use super::nomad_api::{full, one_of_each};
 
 /// A place in a document, as steps and as messages write it.
 type Place = (Vec<String>, String);
@@ -94,7 +94,7 @@ fn is_acceptance(original: &Value, wrong: &Value, path: &str) -> bool {
 }
 
 #[test]
-fn the_path_is_shown_to_whoever_gave_the_file() {
+fn errors_show_the_path_of_the_file() {
     for (field, value) in [
         ("/TaskGroups/0/Tasks/0/Resources/CPU", json!("much")),
         ("/TaskGroups/0/Services/0/Checks/0/Interval", json!([])),

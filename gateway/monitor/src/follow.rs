@@ -17,7 +17,7 @@ use crate::{FOLLOWERS_MAX, LINES_WAITING_MAX, Monitor, line};
 /// A reader gets something at least this often, so that it knows that the stream lives.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-/// What somebody wants to hear, and how.
+/// Which lines a follower wants, and in which form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Follow {
     pub level: LevelFilter,
@@ -190,12 +190,12 @@ pub async fn serve(monitor: &Monitor, opening: Opening) -> Result<(), RpcError> 
             return to.finish().await;
         }
     };
-    // It stands: whoever waits may be told so before anything was logged.
+    // The call is open: the reader can see that before anything was logged.
     to.send(&StreamFrameWrapper::default()).await?;
     loop {
         tokio::select! {
             piece = lines.next() => to.send(&StreamFrameWrapper::content(piece)).await?,
-            // A reader says nothing more; what comes is its end.
+            // A reader sends nothing more: what is received is the end of its connection.
             _ = from.receive_raw() => return Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! Where events come in.
+//! Receives the events of this process from `tracing`.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ impl Monitor {
         MonitorLayer(self.clone()).with_filter(MonitorLayer(self.clone()))
     }
 
-    /// What the most curious follower wants to hear of.
+    /// The most detailed level that a follower wants.
     pub(crate) fn level(&self) -> LevelFilter {
         self.0.load().iter().map(|follower| follower.level).max().unwrap_or(LevelFilter::OFF)
     }

@@ -26,7 +26,7 @@ pub const LINES_WAITING_MAX: usize = 512;
 #[derive(Clone, Debug, Default)]
 pub struct Monitor(Arc<ArcSwap<Vec<Arc<follow::Follower>>>>);
 
-/// What is worth a line at a level: the parts under us speak of their own affairs below warnings; ours is the
+/// What is worth a line at a level: the libraries log their own affairs below warnings; ours is the
 /// cluster. Consensus warns of what is normal when a server starts: its vote changes.
 pub fn worthwhile(level: LevelFilter) -> Targets {
     let quiet =

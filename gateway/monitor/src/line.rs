@@ -105,7 +105,7 @@ pub fn dropped(at: Timestamp, count: u64, json: bool) -> String {
     format!("{at:.3} {:<7} monitor: {message}\n", format!("[{}]", Level::WARN))
 }
 
-/// Needs no quotes to be told from what follows.
+/// Needs no quotes to be separate from what follows.
 fn is_plain(text: &str) -> bool {
     !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '"' || c == '=')
 }

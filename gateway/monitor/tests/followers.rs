@@ -10,11 +10,11 @@ use wire::messages::AgentMonitorRequest;
 
 const PLAIN: Follow = Follow { level: LevelFilter::INFO, json: false, location: false, plain: true };
 
-/// Has this thread's events told to the monitor.
+/// Sends this thread's events to the monitor.
 fn listening() -> (Monitor, tracing::subscriber::DefaultGuard) {
     let monitor = Monitor::default();
-    let heard = tracing::subscriber::set_default(tracing_subscriber::registry().with(monitor.layer()));
-    (monitor, heard)
+    let guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(monitor.layer()));
+    (monitor, guard)
 }
 
 async fn text(lines: &mut Lines) -> String {
@@ -30,7 +30,7 @@ fn untimed(line: &str) -> &str {
 }
 
 #[tokio::test]
-async fn each_follower_hears_its_level_from_when_it_came() {
+async fn each_follower_gets_its_level_from_its_start() {
     let (monitor, _heard) = listening();
     tracing::error!("before anybody listened");
     let mut info = monitor.follow(&PLAIN).unwrap();
@@ -54,7 +54,7 @@ async fn an_event_names_what_the_spans_around_it_name() {
 }
 
 #[tokio::test]
-async fn lines_may_be_objects_and_say_where_they_come_from() {
+async fn lines_may_be_objects_with_their_location() {
     let (monitor, _heard) = listening();
     let mut lines = monitor.follow(&Follow { json: true, location: true, ..PLAIN }).unwrap();
     tracing::warn!(target: "node", error = %"no way", "lost");
@@ -78,21 +78,21 @@ async fn frames_carry_lines_and_heartbeats() {
 }
 
 #[tokio::test]
-async fn a_slow_follower_is_told_how_much_it_missed() {
+async fn a_slow_follower_gets_the_number_of_missed_lines() {
     let (monitor, _heard) = listening();
     let mut lines = monitor.follow(&PLAIN).unwrap();
     for number in 0..LINES_WAITING_MAX + 7 {
         tracing::info!("number {number}");
     }
     let piece = text(&mut lines).await;
-    let told: Vec<_> = piece.lines().map(untimed).collect();
-    assert_eq!(told.len(), LINES_WAITING_MAX + 1);
-    assert!(told[LINES_WAITING_MAX - 1].ends_with(&format!("number {}", LINES_WAITING_MAX - 1)));
-    assert_eq!(told[LINES_WAITING_MAX], "[WARN]  monitor: Monitor dropped 7 logs during monitor request");
+    let lines: Vec<_> = piece.lines().map(untimed).collect();
+    assert_eq!(lines.len(), LINES_WAITING_MAX + 1);
+    assert!(lines[LINES_WAITING_MAX - 1].ends_with(&format!("number {}", LINES_WAITING_MAX - 1)));
+    assert_eq!(lines[LINES_WAITING_MAX], "[WARN]  monitor: Monitor dropped 7 logs during monitor request");
 }
 
 #[tokio::test]
-async fn whoever_leaves_makes_room() {
+async fn a_follower_that_leaves_makes_room() {
     let (monitor, _heard) = listening();
     let followers: Vec<_> = (0..FOLLOWERS_MAX).map(|_| monitor.follow(&PLAIN).unwrap()).collect();
     assert_eq!(monitor.follow(&PLAIN).unwrap_err(), FollowError::Full);
@@ -101,7 +101,7 @@ async fn whoever_leaves_makes_room() {
 }
 
 #[tokio::test]
-async fn the_parts_below_speak_only_when_it_matters() {
+async fn libraries_log_warnings_only() {
     let (monitor, _heard) = listening();
     let mut lines = monitor.follow(&Follow { level: LevelFilter::TRACE, ..PLAIN }).unwrap();
     tracing::debug!(target: "hyper::proto", "flushed");

@@ -5,7 +5,7 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
 
 #[test]
-fn nothing_is_made_that_nobody_follows() {
+fn without_followers_no_line_is_made() {
     let monitor = Monitor::default();
     let _heard = tracing::subscriber::set_default(tracing_subscriber::registry().with(monitor.layer()));
     let follow =

@@ -1,4 +1,4 @@
-//! MessagePack as the node RPC speaks it: structs are maps keyed by field name, text and bytes share the old
+//! MessagePack as the node RPC uses it: structs are maps keyed by field name, text and bytes share the old
 //! raw family, integers take their shortest form, nil stands for the zero value.
 //!
 //! Never here: sockets, framing, message types. Decoding borrows no more memory than its input justifies and

@@ -136,7 +136,7 @@ impl Block<'_> {
         self.item(value)
     }
 
-    /// The head goes before content of unknown length only now: flattened structs cannot tell earlier.
+    /// The head goes before content of unknown length only now: flattened structs do not know it earlier.
     fn close(self) -> Result<(), Error> {
         if self.declared == Some(self.count) {
             return Ok(());

@@ -79,7 +79,7 @@ fn text_that_is_not_utf8_is_mended() {
 }
 
 #[test]
-fn lists_and_maps_say_their_length_first() {
+fn lists_and_maps_begin_with_their_length() {
     assert_eq!(to_vec(&[1, 2]).unwrap(), [0x92, 1, 2]);
     assert_eq!(to_vec(&vec![0_u8; 16]).unwrap()[..3], [0xdc, 0, 16]);
     let map: BTreeMap<&str, bool> = [("a", true), ("b", false)].into();

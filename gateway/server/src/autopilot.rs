@@ -1,5 +1,5 @@
-//! How the leader looks after the servers: who is healthy, who comes in, who is let go of. Rules only: the loop that
-//! follows them stands in `cluster/lead.rs`.
+//! How the leader manages the servers: which are healthy, which to add, which to remove. Rules only: the loop that
+//! follows them is in `cluster/lead.rs`.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use model::Autopilot;
 
 use crate::gossip::Standing;
 
-/// How long a voter that gossip never heard of is waited for: a leader that has just started knows nobody yet.
+/// How long a voter that gossip does not know is waited for: a leader that has just started knows no server yet.
 pub const UNKNOWN_GRACE: Duration = Duration::from_secs(60);
 
-/// Who answered the leader this lately is not dead, whatever gossip says: right after a cut, a suspicion may run out
-/// before its denial arrives. Shorter than any suspicion, so that nobody who is really gone stays for it.
+/// A server that answered the leader this recently is not dead, whatever gossip reports: right after a cut, a suspicion may run out
+/// before its denial arrives. Shorter than any suspicion, so that no server that is really gone is kept by it.
 pub const RECENT_CONTACT: Duration = Duration::from_secs(2);
 
 /// A member of the raft cluster, as the leader sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     pub number: u64,
-    /// Its RPC address, as the log says.
+    /// Its RPC address, from the log.
     pub address: String,
     pub voter: bool,
     /// How long ago it last answered the leader; `None` if it never did. Zero for the leader itself.
@@ -33,7 +33,7 @@ pub struct Peer {
 pub struct ServerInfo {
     pub number: u64,
     pub name: String,
-    /// Its RPC address, as it says itself.
+    /// Its RPC address, from the server itself.
     pub address: String,
     pub standing: Standing,
     /// How long it has been standing so.
@@ -97,7 +97,7 @@ pub enum Step {
 /// What is to be done next, if anything.
 pub fn next_step(rules: &Autopilot, view: &ClusterView) -> Option<Step> {
     remove_left(view).or_else(|| readdress(view)).or_else(|| match candidates(view).next() {
-        // Who is about to come in replaces whom is about to be removed: first the one, then the other, and no
+        // A server about to be added replaces one about to be removed: first the one, then the other, and no
         // majority is ever smaller than it has to be.
         Some(_) => add(rules, view),
         None => remove_dead(rules, view),
@@ -122,7 +122,7 @@ fn readdress(view: &ClusterView) -> Option<Step> {
     Some(Step::Readdress { number: moved.number, address: moved.address.clone() })
 }
 
-/// Servers that live and do not vote yet, whoever has waited longest first.
+/// Servers that live and do not vote yet, the one that has waited longest first.
 fn candidates(view: &ClusterView) -> impl Iterator<Item = &ServerInfo> {
     let twin = |server: &ServerInfo| {
         let voting = |other: &&ServerInfo| view.is_voter(other.number) && other.standing.is_live();
@@ -150,7 +150,7 @@ fn remove_dead(rules: &Autopilot, view: &ClusterView) -> Option<Step> {
         None => view.leading_for >= UNKNOWN_GRACE || is_replaced(view, peer),
     };
     let dead: Vec<&Peer> = view.peers.iter().filter(dead).collect();
-    // Who does not vote is missed by nobody.
+    // Removing a server that does not vote risks nothing.
     let silent = dead.iter().find(|peer| !peer.voter && rules.cleanup_dead_servers);
     let step = |number, why| Some(Step::Remove { number, why });
     if let Some(silent) = silent {

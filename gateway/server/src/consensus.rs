@@ -21,7 +21,7 @@ use crate::server_connections::{ServerConnections, method};
 /// How long another server may take to say who it is.
 const PEER_INFO_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long the leader may take to remove a server, or to hand over.
+/// How long the leader may take to remove a server, or to transfer leadership.
 const ADMIN_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The log's members.
@@ -87,7 +87,7 @@ impl raft::Peers for ServerConnections {
             match servers.call_bytes(&address, method::RAFT, &message, patience).await {
                 Ok(answer) => Ok(answer),
                 Err(CallError::NotSent(why)) => Err(PeerError::Unreachable(why)),
-                // What it said itself is in there as well; consensus tries again in either case.
+                // Includes errors that the peer answered itself; consensus tries again in either case.
                 Err(CallError::NoAnswer(why)) => Err(PeerError::Refused(why)),
             }
         };
@@ -136,7 +136,7 @@ impl AutopilotStore for Control {
         };
         async move {
             match self.submit(request).await {
-                // Somebody was faster.
+                // Another server was faster.
                 Ok(_) | Err(SubmitError::Rejected(_)) => Ok(()),
                 Err(error) => Err(error),
             }

@@ -22,11 +22,11 @@ pub fn server_id(dir: &Path) -> io::Result<Uuid> {
 /// # Errors
 /// As for [`server_id`].
 pub fn raft_number(dir: &Path) -> io::Result<u64> {
-    // Clients read numbers as floating-point ones: 53 bits survive that. Zero means nobody.
+    // Clients read numbers as floating-point ones: 53 bits survive that. Zero means no server.
     kept(dir, NUMBER, || Ok((u64::from_le_bytes(entropy()?) >> 11).max(1)))
 }
 
-/// Puts the log aside, for whoever wants to look at it, and forgets the number that goes with it. Returns where the
+/// Puts the log aside for examination and forgets the number that goes with it. Returns where the
 /// log is now.
 ///
 /// # Errors
@@ -34,7 +34,7 @@ pub fn raft_number(dir: &Path) -> io::Result<u64> {
 pub fn begin_anew(dir: &Path) -> io::Result<PathBuf> {
     let aside = (1..).map(|nth| dir.join(format!("log.damaged-{nth}"))).find(|path| !path.exists());
     let aside = aside.expect("numbers do not end");
-    // The number first: without it nobody votes in the name of the server that lost its log.
+    // The number first: without it no server votes in the name of the one that lost its log.
     match std::fs::remove_file(dir.join(NUMBER)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => sync(dir)?,
@@ -63,7 +63,7 @@ pub fn trust(dir: &Path) -> io::Result<()> {
     sync(dir)
 }
 
-/// A seed that nobody can foretell.
+/// An unpredictable seed.
 ///
 /// # Errors
 /// The system has no entropy.
@@ -104,7 +104,7 @@ fn sync(dir: &Path) -> io::Result<()> {
     std::fs::File::open(dir)?.sync_all()
 }
 
-/// Bytes that nobody can foretell.
+/// Unpredictable bytes.
 ///
 /// # Errors
 /// The system has no entropy.
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_none_is_refused() {
+    fn an_invalid_number_is_rejected() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(NUMBER), "one").unwrap();
         let error = raft_number(dir.path()).unwrap_err();

@@ -11,25 +11,25 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use wire::ConnectionCounts;
 
-/// Connections at the same time: every read that may wait, and as many streams and calls besides. One more waits to be
-/// let in, with the system's own queue behind it.
+/// Connections at the same time: every read that may wait, and as many streams and calls besides. Further ones wait
+/// in the system's accept queue.
 pub const CONNECTIONS_MAX: usize = 2 * http_gateway::WAITING_READS_MAX;
 
 /// How long the head of a request may take, from the connection or the answer before it: an idle connection ends then,
-/// and so does one that only pretends to ask.
+/// and so does one that never completes its request.
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// After a connection could not be taken, for want of descriptors.
+/// Pause after a connection could not be accepted: the process is out of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The answer to one connection too many of an address.
 const TOO_MANY: &str =
     "too many connections from this address at the same time (limits.http_max_conns_per_client)\n";
 
-/// How long somebody may take to hear that there is no place.
+/// How long sending the 429 may take.
 const REJECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Serves until told to stop, and then until every answer that was begun is given. An address has at most
+/// Serves until `stopping` is true, and then until every answer that was begun is sent. An address has at most
 /// `connections_per_ip` connections; 0 is no bound.
 pub async fn serve(
     listener: TcpListener,
@@ -66,7 +66,7 @@ pub async fn serve(
                 }
             },
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be taken");
+                tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -75,8 +75,8 @@ pub async fn serve(
     let _all = slots.acquire_many(CONNECTIONS_MAX as u32).await;
 }
 
-/// Says no without looking at what is asked. What is sent is read for a moment: a connection that is closed before
-/// takes back what was said.
+/// Answers 429 without reading the request first. Then reads on for a moment: closing a socket with unread bytes resets
+/// the connection, and the answer with it.
 async fn reject(mut stream: TcpStream) {
     let answer = format!(
         "HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
@@ -91,7 +91,7 @@ async fn reject(mut stream: TcpStream) {
         std::io::Result::Ok(())
     };
     if let Ok(Err(error)) = tokio::time::timeout(REJECT_TIMEOUT, write).await {
-        tracing::debug!(%error, "a connection was refused");
+        tracing::debug!(%error, "a connection was rejected");
     }
 }
 
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!([&*first.1, &second.1, &third.1], ["HTTP/1.1 200", "HTTP/1.1 200", "HTTP/1.1 429"]);
         drop(first);
         let freed = async { while ask().await.1 != "HTTP/1.1 200" {} };
-        tokio::time::timeout(LIMIT, freed).await.expect("whoever left has made room");
+        tokio::time::timeout(LIMIT, freed).await.expect("a closed connection makes room");
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use model::NodeId;
 use parking_lot::Mutex;
 use wire::Connection;
 
-/// Which connection reaches which node: the way back to nodes that nobody can dial.
+/// Which connection reaches which node: nodes cannot be dialed, they can only be called over it.
 ///
 /// Bounded by the nodes that are connected: a connection that ended is dropped when it is next looked at, or
 /// when its node comes by another one.
@@ -15,7 +15,7 @@ pub struct NodeConnections {
 }
 
 impl NodeConnections {
-    /// The node spoke on this connection itself: the newest one counts.
+    /// Records that the node itself has called on this connection: the newest one counts.
     pub fn bind(&self, node: NodeId, connection: &Connection, forwarded: bool) {
         if forwarded || !connection.takes_calls() {
             return;

@@ -51,7 +51,7 @@ impl NodeRouter {
     /// Passes a call of another server on to a node that is connected here.
     ///
     /// # Errors
-    /// What the other server is to read.
+    /// For the other server.
     pub async fn pass(&self, rest: &str, body: &[u8]) -> Result<Vec<u8>, RemoteError> {
         let (connection, method) = self.local(rest)?;
         Ok(connection.call_raw(method, body, ANSWER_MAX).await?.to_vec())
@@ -73,11 +73,11 @@ impl NodeRouter {
                     (there.split(), opening.accept().await?.split());
                 let gone = to_server.peer_gone();
                 tokio::select! {
-                    // Who ends its half may still listen; who fails ends both.
+                    // A side that ends its half may still read; one that fails ends both.
                     passed = async { tokio::try_join!(pump(from_server, to_node), pump(from_node, to_server)) } => {
                         passed.map(|_| ())
                     }
-                    // A server says to the last that it listens, and leaves also while the node takes no more.
+                    // A server reads until its end, and may leave while the node reads no more.
                     () = gone.wait() => Ok(()),
                 }
             }

@@ -65,7 +65,7 @@ impl PublishedState {
     }
 }
 
-/// What `operator snapshot inspect` tells.
+/// What `operator snapshot inspect` shows.
 fn contents(state: &State) -> Vec<Content> {
     let counts = [
         ("Nodes", state.nodes.len()),

@@ -1,4 +1,4 @@
-//! Reads the log again in the background, a little at a time: damage is found while somebody else still has what is
+//! Reads the log again in the background, a little at a time: damage is found while another server still has what is
 //! damaged, and not when it is needed.
 
 use std::io;
@@ -34,17 +34,17 @@ impl Scrub {
         every: Duration,
         report: impl FnOnce(StoreError) -> String + Send + 'static,
     ) -> io::Result<Scrub> {
-        let ((stop, stopped), (tell, found)) = (channel(), watch::channel(None));
+        let ((stop, stopped), (report_damage, found)) = (channel(), watch::channel(None));
         let work = move || {
             if let Some(damage) = read_until_damaged(|| log.scrub(), every, &stopped) {
-                tell.send_replace(Some(report(damage)));
+                report_damage.send_replace(Some(report(damage)));
             }
         };
         let thread = std::thread::Builder::new().name("log-scrub".into()).spawn(work)?;
         Ok(Scrub { stop, thread, found })
     }
 
-    /// Waits for damage, and tells what was reported of it.
+    /// Waits for damage, and returns what was reported of it.
     pub async fn damage(&self) -> String {
         let mut found = self.found.clone();
         match found.wait_for(Option::is_some).await {

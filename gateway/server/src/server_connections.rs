@@ -1,4 +1,4 @@
-//! The way to other servers: one connection to each, made when it is needed.
+//! Connections to other servers: one to each, made when it is needed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -46,12 +46,12 @@ pub struct ServerConnections(Arc<Inner>);
 struct Inner {
     /// Set once the log is open, which knows who takes part.
     lookup: OnceLock<AddressLookup>,
-    /// By address. A slot is locked while its connection is made, so that nobody makes a second one.
+    /// By address. A slot is locked while its connection is made, so that there is no second one.
     slots: Mutex<BTreeMap<String, Arc<AsyncMutex<Option<Connection>>>>>,
 }
 
 impl ServerConnections {
-    /// Says how servers are found by their numbers. Only the first call counts.
+    /// Sets how servers are found by their numbers. Only the first call counts.
     pub fn lookup_by(&self, lookup: AddressLookup) {
         let _set_before = self.0.lookup.set(lookup);
     }

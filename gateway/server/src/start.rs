@@ -260,7 +260,7 @@ impl Server {
         })
     }
 
-    /// Waits until the server cannot go on, and says why.
+    /// Waits until the server cannot go on, and returns why.
     pub async fn halted(&self) -> Halted {
         let mut halted = self.control.halted();
         let stopped = async {
@@ -331,7 +331,7 @@ fn agent_info(settings: &Settings, server: Uuid, (http, rpc): (&TcpListener, &Tc
     }
 }
 
-/// Connections that wait to be taken, as far as the system allows (`net.core.somaxconn`). One more finds nobody there
+/// Connections that wait to be accepted, as far as the system allows (`net.core.somaxconn`). One more gets no answer
 /// and tries again a second later: thousands of nodes come at the same time when a server returns.
 const BACKLOG: u32 = 4_096;
 

@@ -1,4 +1,4 @@
-//! Three servers in one process, over real connections and real disks: what they tell each other, and what becomes
+//! Three servers in one process, over real connections and real disks: what they send each other, and what becomes
 //! of one whose log or state is not what it should be.
 
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SEGMENT_BYTES: u64 = 64 << 10;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_one_server_took_every_other_can_tell() {
+async fn a_write_at_one_server_is_read_at_every_other() {
     let cluster = Cluster::start().await;
     for nth in 0..3 {
         let id = RequestId(Uuid::from_random([nth as u8 + 1; 16]));
@@ -76,7 +76,7 @@ async fn the_log_of_a_server_is_followed_through_another() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_differs_says_where_and_gets_the_clusters_state() {
+async fn a_server_whose_digest_differs_gets_the_clusters_state() {
     let mut cluster = Cluster::start().await;
     cluster.register(0, "before").await;
     let odd = cluster.follower().await;

@@ -44,13 +44,13 @@ enum Transport {
     Plain(watch::Sender<bool>),
 }
 
-/// Connects to a server and speaks the multiplexed protocol with it.
+/// Connects to a server with the multiplexed protocol.
 ///
 /// Calls that the server makes over this connection are answered by `handler`, in tasks of their own, for as
 /// long as the connection lives.
 ///
 /// # Errors
-/// [`RpcError::Dial`] when nobody answers within `wait`.
+/// [`RpcError::Dial`] when there is no answer within `wait`.
 pub async fn dial<H: Handler>(
     addr: SocketAddr,
     handler: Arc<H>,
@@ -195,7 +195,7 @@ impl Connection {
         let written = values.write(&[first, &header, body]).await;
         let reply = read_reply(&mut values, seq, max).await;
         let (error, reply) = match (written, reply) {
-            // A peer that refuses a call half-way says why before it stops listening.
+            // A peer that rejects a call half-way sends the reason before it stops reading.
             (_, Ok(reply)) => reply,
             (Err(error), Err(_)) | (Ok(()), Err(error)) => return Err(error),
         };

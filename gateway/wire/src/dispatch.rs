@@ -18,7 +18,7 @@ use crate::{Connection, HEADER_MAX, RemoteError, RpcError};
 pub trait Handler: Send + Sync + 'static {
     /// Answers one call: an encoded request in, an encoded response out.
     ///
-    /// An unknown method is the handler's to refuse.
+    /// The handler rejects unknown methods.
     fn call(
         &self,
         connection: &Connection,
@@ -105,7 +105,7 @@ where
         let header: RequestHeader = msgpack::from_slice(&header)?;
         let body = match values.expect(body_max).await {
             Err(error @ RpcError::TooLarge { .. }) => {
-                // The rest of the body cannot be skipped cheaply, so the stream ends with the refusal.
+                // The rest of the body cannot be skipped cheaply, so the stream ends with the error.
                 reply(&mut values, header, Err(error.to_string().into()), body_max).await?;
                 return Err(error);
             }

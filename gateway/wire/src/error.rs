@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_of_another_agent_may_stand_behind_its_own_words() {
+    fn the_text_of_another_agent_may_have_a_prefix() {
         let denied = RemoteError::read("rpc error: Permission denied");
         assert_eq!(denied, RemoteError::permission_denied());
         let coded = RemoteError::read("rpc error: RPC Error:: 404,gone");

@@ -13,7 +13,7 @@ use crate::{HEADER_MAX, RemoteError, RpcError, STREAM_VALUE_MAX};
 
 /// What carries a streaming call.
 pub(crate) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {
-    /// Tells when the peer has left, where that is known before everything it sent was read.
+    /// Resolves when the peer has left, where that is known before everything it sent was read.
     fn gone(&self) -> Option<Gone> {
         None
     }
@@ -45,12 +45,12 @@ pub struct FrameSender {
     gone: Option<Gone>,
 }
 
-/// Tells when the peer of a streaming call has finished or left.
+/// Resolves when the peer of a streaming call has finished or left.
 pub struct PeerGone(Option<Gone>);
 
 impl PeerGone {
     /// Returns then, also while what the peer sent before is still unread: for those who cannot read on. Never on a
-    /// connection that is not multiplexed, where only reading tells.
+    /// connection that is not multiplexed, where only reading shows it.
     pub async fn wait(&self) {
         match &self.0 {
             Some(gone) => gone.wait().await,
@@ -88,7 +88,7 @@ impl Frames {
         self.receiver.receive().await
     }
 
-    /// Both halves, for talking and listening at once.
+    /// Both halves, for sending and receiving at the same time.
     pub fn split(self) -> (FrameSender, FrameReceiver) {
         (self.sender, self.receiver)
     }
@@ -141,17 +141,17 @@ impl FrameSender {
         Ok(self.io.shutdown().await?)
     }
 
-    /// Tells when the peer has left. To be asked for once.
+    /// Resolves when the peer has left. To be called once.
     pub fn peer_gone(&mut self) -> PeerGone {
         PeerGone(self.gone.take())
     }
 }
 
-/// A streaming call that the peer asked for, not yet granted. Dropping it ends the stream without a word.
+/// A streaming call that the peer asked for, not yet accepted. Dropping it ends the stream without an answer.
 pub struct Opening(Frames);
 
 impl Opening {
-    /// Grants it.
+    /// Accepts it.
     ///
     /// # Errors
     /// When the peer has left.
@@ -160,7 +160,7 @@ impl Opening {
         Ok(self.0)
     }
 
-    /// Refuses it with a reason that the peer's caller sees.
+    /// Rejects it with a reason that the peer's caller sees.
     ///
     /// # Errors
     /// When the peer has left.

@@ -1,9 +1,9 @@
-//! The node RPC: what node agents and servers say to each other, over one TCP connection, in both directions.
+//! The node RPC: calls between node agents and servers, over one TCP connection, in both directions.
 //!
 //! From the outside in: `listener` reads a connection's first byte, [`yamux`] makes many streams of it,
 //! `dispatch` answers the calls on each, [`Connection`] makes calls the other way, [`messages`] are what
-//! calls carry. Nothing here knows what a call means: that is the [`Handler`]'s part. There is no TLS and no
-//! raft on this port; both are refused by name.
+//! calls carry. Nothing here knows what a call means: the [`Handler`] does. There is no TLS and no
+//! raft on this port; both are rejected by name.
 //!
 //! Read `connection.rs` next.
 

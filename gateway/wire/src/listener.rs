@@ -1,4 +1,4 @@
-//! Takes connections in: counts them, asks what they are, and hands them on.
+//! Accepts connections: counts them by address, reads their first byte, and serves them accordingly.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -107,7 +107,9 @@ async fn serve_connection<H: Handler>(
         MUX_V1 | MUX_V2 => serve_mux(socket, peer, handler, limits, first).await,
         RPC | STREAMING => serve_plain(socket, peer, handler, limits, first).await,
         TLS => tracing::warn!(%peer, "rpc connection refused: it wants TLS, which is not offered"),
-        RAFT => tracing::warn!(%peer, "rpc connection refused: it wants raft, which is not spoken here"),
+        RAFT => {
+            tracing::warn!(%peer, "rpc connection refused: it wants raft, which this port does not serve")
+        }
         other => tracing::warn!(%peer, first = other, "rpc connection refused: unknown first byte"),
     }
 }
@@ -149,7 +151,7 @@ async fn serve_plain<H: Handler>(
     }
 }
 
-/// Whoever holds a handle must learn that the connection is no longer served.
+/// Everyone who holds a handle has to see that the connection is no longer served.
 struct CloseOnDrop(Connection);
 
 impl Drop for CloseOnDrop {

@@ -89,7 +89,7 @@ fn frames_carry_raw_payloads_or_an_error() {
 }
 
 #[test]
-fn payloads_of_the_http_contract_fit_into_the_open_answers() {
+fn documents_of_the_http_api_fit_into_the_open_answers() {
     let files: FsListResponse<Map<String, Value>> = FsListResponse::default();
     assert_eq!(from_slice::<FsListResponse<Map<String, Value>>>(&to_vec(&files).unwrap()).unwrap(), files);
     let stats: AllocStatsResponse<Value> = from_slice(b"\x82\xa5Stats\x81\xa1k\x01\xa5Index\x09").unwrap();

@@ -65,7 +65,7 @@ async fn calls_on_one_connection_do_not_wait_for_each_other() {
 }
 
 #[tokio::test]
-async fn error_texts_arrive_word_for_word_and_leave_the_stream_usable() {
+async fn error_texts_arrive_unchanged_and_leave_the_stream_usable() {
     let (_server, node) = connected(SMALL).await;
     for _ in 0..3 {
         let error = node.call::<_, Empty>("No.Such", &Empty {}, WAIT).await.unwrap_err();
@@ -102,7 +102,7 @@ async fn streaming_calls_go_both_ways_from_both_ends() {
 }
 
 #[tokio::test]
-async fn a_refused_stream_says_why() {
+async fn a_rejected_stream_has_a_reason() {
     let (_server, node) = connected(SMALL).await;
     let refused = node.open_stream("No.Stream", WAIT).await.err().unwrap();
     assert_eq!(refused.to_string(), "unknown streaming method No.Stream");
@@ -149,7 +149,7 @@ async fn an_oversized_request_is_refused_at_both_ends() {
 }
 
 #[tokio::test]
-async fn a_connection_that_says_nothing_is_closed() {
+async fn a_connection_that_sends_nothing_is_closed() {
     let server = Server::start(Limits { handshake: Duration::from_millis(20), ..SMALL }).await;
     let mut socket = TcpStream::connect(server.addr).await.unwrap();
     assert_eq!(socket.read(&mut [0; 8]).await.unwrap(), 0);

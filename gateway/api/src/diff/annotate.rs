@@ -41,8 +41,8 @@ fn updates(desired: &DesiredUpdates) -> Map<String, u64> {
         ("in-place update", desired.in_place_update),
         ("create/destroy update", desired.destructive_update),
     ];
-    let told = named.into_iter().filter(|(_, count)| *count > 0);
-    told.map(|(name, count)| (name.to_string(), count)).collect()
+    let counts = named.into_iter().filter(|(_, count)| *count > 0);
+    counts.map(|(name, count)| (name.to_string(), count)).collect()
 }
 
 fn count_change(count: &FieldDiff) -> Option<&'static str> {

@@ -86,10 +86,10 @@ pub(super) fn objects(
         keys.into_iter().filter(|key| !ignored.contains(&key.as_str()) && !MAPS.contains(&key.as_str()));
     let value =
         |of: Option<&Object>, key: &String| of.and_then(|of| of.get(key)).cloned().unwrap_or_default();
-    let told = keys.flat_map(|key| child(key, &value(old, key), &value(new, key), detail));
-    let mut told: Vec<ObjectDiff> = told.collect();
-    told.sort_by(|a, b| (&a.name, &a.kind).cmp(&(&b.name, &b.kind)));
-    told
+    let changes = keys.flat_map(|key| child(key, &value(old, key), &value(new, key), detail));
+    let mut changes: Vec<ObjectDiff> = changes.collect();
+    changes.sort_by(|a, b| (&a.name, &a.kind).cmp(&(&b.name, &b.kind)));
+    changes
 }
 
 fn child(key: &str, old: &Value, new: &Value, detail: Detail) -> Vec<ObjectDiff> {
@@ -104,14 +104,14 @@ fn child(key: &str, old: &Value, new: &Value, detail: Detail) -> Vec<ObjectDiff>
 
 /// `None` when nothing is different.
 fn object(label: &str, old: Option<&Object>, new: Option<&Object>, detail: Detail) -> Option<ObjectDiff> {
-    let told = fields(old, new, &[], detail);
+    let changes = fields(old, new, &[], detail);
     let objects = objects(old, new, &[], detail);
-    let changed = told.iter().any(|field| field.kind != NONE) || !objects.is_empty();
+    let changed = changes.iter().any(|field| field.kind != NONE) || !objects.is_empty();
     let kind = verdict(old, new, changed);
     (changed || old.is_some() != new.is_some()).then(|| ObjectDiff {
         kind,
         name: label.to_string(),
-        fields: told.into(),
+        fields: changes.into(),
         objects: objects.into(),
     })
 }
@@ -126,8 +126,8 @@ fn config(old: &Value, new: &Value, detail: Detail) -> Option<ObjectDiff> {
         texts
     };
     let (before, after) = (flat(old), flat(new));
-    let told = of_texts(&before, &after, detail);
-    told.iter().any(|field| field.kind != NONE).then(|| ObjectDiff {
+    let changes = of_texts(&before, &after, detail);
+    changes.iter().any(|field| field.kind != NONE).then(|| ObjectDiff {
         kind: (if before.is_empty() {
             ADDED
         } else if after.is_empty() {
@@ -137,7 +137,7 @@ fn config(old: &Value, new: &Value, detail: Detail) -> Option<ObjectDiff> {
         })
         .to_string(),
         name: "Config".to_string(),
-        fields: told.into(),
+        fields: changes.into(),
         objects: Default::default(),
     })
 }
@@ -163,8 +163,8 @@ fn of_map(label: &str, old: Option<&Object>, new: Option<&Object>, detail: Detai
     let member = |of: Option<&Object>, name: &String| {
         of.and_then(|of| of.get(name)).and_then(Value::as_object).cloned()
     };
-    let told = names.into_iter().map(|name| (member(old, name), member(new, name)));
-    told.filter_map(|(old, new)| object(label, old.as_ref(), new.as_ref(), detail)).collect()
+    let changes = names.into_iter().map(|name| (member(old, name), member(new, name)));
+    changes.filter_map(|(old, new)| object(label, old.as_ref(), new.as_ref(), detail)).collect()
 }
 
 fn members(list: &Value) -> &[Value] {
@@ -179,20 +179,20 @@ fn list(label: &str, old: &[Value], new: &[Value], detail: Detail) -> Vec<Object
         old.iter().filter_map(Value::as_object).collect(),
         new.iter().filter_map(Value::as_object).collect(),
     );
-    let mut told = Vec::new();
+    let mut changes = Vec::new();
     for likeness in likenesses(label) {
         let mut rest = Vec::new();
         for before in old {
             match new.iter().position(|after| likeness(before, after)) {
-                Some(at) => told.extend(object(label, Some(before), Some(new.remove(at)), detail)),
+                Some(at) => changes.extend(object(label, Some(before), Some(new.remove(at)), detail)),
                 None => rest.push(before),
             }
         }
         old = rest;
     }
-    told.extend(old.into_iter().filter_map(|gone| object(label, Some(gone), None, detail)));
-    told.extend(new.into_iter().filter_map(|come| object(label, None, Some(come), detail)));
-    told
+    changes.extend(old.into_iter().filter_map(|gone| object(label, Some(gone), None, detail)));
+    changes.extend(new.into_iter().filter_map(|come| object(label, None, Some(come), detail)));
+    changes
 }
 
 type Likeness = fn(&Object, &Object) -> bool;
@@ -220,19 +220,19 @@ fn set(label: &str, old: &[Value], new: &[Value], detail: Detail) -> Option<Obje
     if old == new {
         return None;
     }
-    let told = old.union(&new).filter_map(|member| {
+    let changes = old.union(&new).filter_map(|member| {
         let side = |set: &BTreeSet<String>| set.get(member).cloned().unwrap_or_default();
         field(label.to_string(), side(&old), side(&new), detail)
     });
-    let mut told: Vec<FieldDiff> = told.collect();
-    sort(&mut told);
+    let mut changes: Vec<FieldDiff> = changes.collect();
+    sort(&mut changes);
     let kind = match (old.is_empty(), new.is_empty()) {
         (true, _) => ADDED,
         (_, true) => DELETED,
         _ => EDITED,
     };
     let (kind, name) = (kind.to_string(), label.to_string());
-    Some(ObjectDiff { kind, name, fields: told.into(), objects: Default::default() })
+    Some(ObjectDiff { kind, name, fields: changes.into(), objects: Default::default() })
 }
 
 fn texts(object: Option<&Object>, ignored: &[&str]) -> BTreeMap<String, String> {
@@ -258,11 +258,11 @@ fn of_texts(
 ) -> Vec<FieldDiff> {
     let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     let side = |of: &BTreeMap<String, String>, name: &String| of.get(name).cloned().unwrap_or_default();
-    let told =
+    let changes =
         names.into_iter().filter_map(|name| field(name.clone(), side(old, name), side(new, name), detail));
-    let mut told: Vec<FieldDiff> = told.collect();
-    sort(&mut told);
-    told
+    let mut changes: Vec<FieldDiff> = changes.collect();
+    sort(&mut changes);
+    changes
 }
 
 fn sort(fields: &mut [FieldDiff]) {

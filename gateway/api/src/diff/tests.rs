@@ -107,7 +107,7 @@ fn what_a_change_of_a_task_forces_follows_from_its_names() {
 
 /// K16: the group's policy changes, and no task does.
 #[test]
-fn a_changed_restart_policy_is_told_with_what_stays() {
+fn a_changed_restart_policy_is_shown_with_what_stays() {
     let diff = changed(&[("/TaskGroups/0/RestartPolicy/Attempts", json!(3))]);
     let policy = &diff.task_groups[0].objects[0];
     assert_eq!((policy.name.as_str(), policy.kind.as_str()), ("RestartPolicy", EDITED));

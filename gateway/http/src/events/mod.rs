@@ -1,4 +1,4 @@
-//! The event stream over HTTP, and the history of an allocation. What is in the stream, and where a reader stands, is
+//! The event stream over HTTP, and the history of an allocation. What is in the stream, and the position of a reader, is
 //! `gateway/feed`.
 
 mod query;

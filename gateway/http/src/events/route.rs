@@ -35,7 +35,7 @@ pub(crate) fn router() -> Router<AppState> {
 async fn stream(With(server): With<AppState>, parts: Parts) -> Answer {
     let params = request::params(&parts)?;
     server.check_region(params.get("region").unwrap_or_default())?;
-    // Access control is off: everybody may see everything.
+    // Access control is off: every caller may see everything.
     let query = StreamQuery::read(&params, &parts.headers, Arc::new(|_| true))?;
     subscribe(&server.events, query)
 }
@@ -76,7 +76,7 @@ fn body(subscription: Subscription) -> Body {
     Body::from_stream(stream::unfold(subscription, next))
 }
 
-/// Never a silent gap: who asks for what is gone gets the oldest index there is.
+/// Never a silent gap: a reader that asks for what is gone gets the oldest index there is.
 fn gone(index: Index, oldest: Index) -> Response {
     let text = format!("index {index} is no longer kept: the oldest is {oldest}");
     (StatusCode::GONE, [(OLDEST, HeaderValue::from(oldest.0))], text).into_response()

@@ -66,7 +66,7 @@ fn enterprise() -> Failure {
     Failure::new(StatusCode::NOT_IMPLEMENTED, "Nomad Enterprise only endpoint")
 }
 
-/// Who everybody is while access control is off.
+/// The token of every caller while access control is off.
 async fn own_token() -> Response {
     let token = json!({
         "AccessorID": "acls-disabled",

@@ -46,7 +46,7 @@ async fn members(With(server): With<AppState>, _: Read) -> Answer {
     }))
 }
 
-/// Also 200 when nobody could be joined: the answer says why.
+/// Also 200 when no server could be joined: the answer says why.
 async fn join(With(server): With<AppState>, call: Call) -> Answer {
     let addresses: Vec<String> = call.params.all("address").map(str::to_string).collect();
     if addresses.is_empty() {
@@ -100,7 +100,7 @@ async fn health(With(server): With<AppState>, read: Read) -> Answer {
     if response.client.iter().chain(&response.server).all(|part| part.ok) {
         return Ok(answer::json(&response));
     }
-    let text = serde_json::to_string(&response).expect("types of the contract have a JSON form");
+    let text = serde_json::to_string(&response).expect("types of the HTTP API have a JSON form");
     Ok(Failure::internal(text).into_response())
 }
 

@@ -162,7 +162,7 @@ impl AppState {
     /// Makes a call to a node.
     ///
     /// # Errors
-    /// That it is not connected, what it refused, or that it answered something else.
+    /// That it is not connected, its error, or that it answered something else.
     pub(crate) async fn ask<Q: Serialize, A: DeserializeOwned>(
         &self,
         node: NodeId,
@@ -190,7 +190,7 @@ pub fn encode<Q: Serialize>(request: &Q) -> Result<Vec<u8>, Failure> {
     msgpack::to_vec(request).map_err(|e| Failure::internal(e.to_string()))
 }
 
-/// What nodes want to be told with each call.
+/// The options that nodes expect with each call.
 pub fn query(server: &AppState) -> QueryOptions {
     let region = server.agent.region.clone();
     QueryOptions { region, namespace: "default".to_string(), ..QueryOptions::default() }

@@ -1,4 +1,4 @@
-//! A command inside a task, over a WebSocket. What is said is passed on; the node that runs the task understands it.
+//! A command inside a task, over a WebSocket. Messages are forwarded; the node that runs the task interprets them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use super::client_alloc::{open_to_all_origins, query};
 use crate::app_state::AppState;
 use crate::error::Failure;
 
-/// Sessions of one server at once; more are refused. Each holds at most one message in each direction besides what
+/// Sessions of one server at once; more are rejected. Each holds at most one message in each direction besides what
 /// the sockets hold.
 pub const SESSIONS_MAX: usize = 512;
 
@@ -35,11 +35,11 @@ const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 /// How long a caller who announced a first message may take to send it.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
-/// A caller that is written to is found to be gone, also while nothing it says is read because the command does not
+/// A caller that is written to is found to be gone, also while nothing it sends is read because the command does not
 /// read.
 const PING_EVERY: Duration = Duration::from_secs(5);
 
-/// How long the last word may take to be taken and answered.
+/// How long the close frame may take to be sent and answered.
 const CLOSE_MAX: Duration = Duration::from_secs(2);
 
 /// Longest reason that a close frame holds.
@@ -71,9 +71,9 @@ struct ExecQuery {
 
 /// Why a session is over.
 enum SessionEnd {
-    /// The command has ended, and its caller was told how.
+    /// The command has ended, and its exit code was sent.
     Done,
-    /// The caller has left: there is nobody to tell.
+    /// The caller has disconnected: nothing more is sent.
     Left,
     /// This server stops.
     Stopping,
@@ -92,7 +92,7 @@ impl From<wire::RpcError> for SessionEnd {
     }
 }
 
-/// Everything is judged after the upgrade: a browser sees no other answer.
+/// Everything is checked after the upgrade: a browser shows no other answer.
 async fn upgrade(
     With(server): With<AppState>,
     Path(alloc): Path<String>,
@@ -119,9 +119,9 @@ async fn attend(server: AppState, SessionSlots(slots): SessionSlots, ask: ExecQu
             _ = stopping.wait_for(|stop| *stop) => SessionEnd::Stopping,
         },
     };
-    // The way to the node ends with the server: that is not what the caller shall hear of it.
+    // The connection to the node ends with the server: the caller gets that reason, not the error that follows from it.
     let fails = matches!(end, SessionEnd::Failed(_)) && *stopping.borrow();
-    let Some(last) = last_word(if fails { SessionEnd::Stopping } else { end }) else { return };
+    let Some(last) = close_frame(if fails { SessionEnd::Stopping } else { end }) else { return };
     let farewell = async {
         // Read on until the caller has closed too: what is still unread would take the last word back.
         if to.send(Message::Close(Some(last))).await.is_ok() {
@@ -132,7 +132,7 @@ async fn attend(server: AppState, SessionSlots(slots): SessionSlots, ask: ExecQu
     let _answered = timeout(CLOSE_MAX, farewell).await;
 }
 
-fn last_word(end: SessionEnd) -> Option<CloseFrame> {
+fn close_frame(end: SessionEnd) -> Option<CloseFrame> {
     let (code, reason) = match &end {
         SessionEnd::Done => (close_code::NORMAL, ""),
         SessionEnd::Left => return None,
@@ -193,7 +193,7 @@ fn command(text: &str) -> Result<Vec<String>, Failure> {
 /// Browsers cannot set headers: their token comes in a first message.
 async fn handshake(header: Option<&str>, from: &mut FromCaller) -> Result<(), SessionEnd> {
     let first = timeout(HANDSHAKE_MAX, next(from)).await;
-    let late = |_| Failure::invalid("the handshake did not come in time");
+    let late = |_| Failure::invalid("the handshake did not arrive in time");
     let Some(first) = first.map_err(late)?? else { return Err(SessionEnd::Left) };
     let handshake: ExecHandshake = serde_json::from_slice(&first)
         .map_err(|error| Failure::invalid(format!("malformed handshake: {error}")))?;
@@ -216,7 +216,7 @@ async fn next(from: &mut FromCaller) -> Result<Option<bytes::Bytes>, Failure> {
             Some(Ok(Message::Binary(bytes))) => return Ok(Some(bytes)),
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
             Some(Ok(Message::Close(_))) | None => return Ok(None),
-            // Also a message that is too long, of which the caller shall hear.
+            // Also a message that is too long: the caller gets the reason.
             Some(Err(error)) => return Err(Failure::invalid(error.to_string())),
         }
     }
@@ -234,7 +234,7 @@ async fn pass_input(from: &mut FromCaller, mut to_node: FrameSender) -> SessionE
             continue;
         }
         if to_node.send(&StreamFrameWrapper::content(words.to_vec())).await.is_err() {
-            // Why, is what the node says, or how its side of the stream ends.
+            // The reason is in what the node sends, or in how its side of the stream ends.
             return std::future::pending().await;
         }
     }
@@ -283,8 +283,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_word_says_whose_fault_it_was_and_fits_its_frame() {
-        let word = |end| last_word(end).map(|word| (word.code, word.reason.to_string()));
+    fn the_close_frame_has_the_matching_code_and_fits() {
+        let word = |end| close_frame(end).map(|word| (word.code, word.reason.to_string()));
         assert_eq!(word(SessionEnd::Done), Some((1000, String::new())));
         assert_eq!(word(Failure::internal("boom").into()), Some((1011, "boom".to_string())));
         assert_eq!(word(Failure::not_found("gone").into()), Some((1008, "gone".to_string())));

@@ -17,7 +17,7 @@ use crate::error::Failure;
 use crate::frames::Frames;
 use crate::request::Call;
 
-/// What tasks have written is nobody's page: browsers must not run it.
+/// Content that tasks have written is not trusted: browsers must not run it.
 const UNTRUSTED: [(HeaderName, HeaderValue); 3] = [
     (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox")),
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),

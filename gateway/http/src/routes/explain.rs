@@ -53,8 +53,10 @@ async fn allocation(With(server): With<AppState>, Path(id): Path<String>, read: 
         let alloc = state.allocs.get(row.ok_or_else(|| Failure::not_found("alloc not found"))?);
         let mut why = why::allocation(&server.events, state, alloc);
         match server.history.transitions(alloc.id, state.index, PATIENCE) {
-            Ok(told) => why.transitions = told.iter().map(transition).collect::<Vec<_>>().into(),
-            Err(error) => why.decision.note.push_str(&format!("transitions are not told: {error}")),
+            Ok(transitions) => {
+                why.transitions = transitions.iter().map(transition).collect::<Vec<_>>().into()
+            }
+            Err(error) => why.decision.note.push_str(&format!("transitions are not known: {error}")),
         }
         Ok(why)
     })

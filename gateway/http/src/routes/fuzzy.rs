@@ -1,4 +1,4 @@
-//! Search for a part of a name, wherever it stands.
+//! Search for a part of a name, at any position.
 
 use std::collections::BTreeMap;
 
@@ -132,7 +132,7 @@ fn found(
     sorted
 }
 
-/// Matches with what they are sorted by: where the text stands, how long the name is, and the name.
+/// Matches with what they are sorted by: the position of the text, how long the name is, and the name.
 struct Matches<'a> {
     text: String,
     wanted: &'a Contexts,

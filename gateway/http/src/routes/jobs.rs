@@ -240,7 +240,7 @@ fn against(versions: &[Job], number: Option<u64>, named: &str) -> Result<Vec<Job
     Ok(others.map(|job| diff::jobs(Some(reference), job, Detail::Contextual)).collect())
 }
 
-/// What its tasks can be told to do, by name.
+/// The actions of its tasks, by name.
 async fn actions(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
     let key = key(&read.params, &id);
     let index = |state: &State| own_index(state, &key, |job| job.modified);

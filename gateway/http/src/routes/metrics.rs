@@ -42,7 +42,7 @@ async fn metrics(With(server): With<AppState>, read: Read) -> Answer {
 #[derive(Debug)]
 struct Gauge {
     name: String,
-    /// What it counts, for whoever finds it on a dashboard.
+    /// What it counts, for people who see it on a dashboard.
     help: &'static str,
     labels: Vec<(&'static str, String)>,
     value: f64,

@@ -85,7 +85,7 @@ pub fn router(api: Api) -> Router {
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(from_fn(answer::finish))
         .with_state(AppState::new(api));
-    // Paths are put in shape before anything is routed, so the routes stand behind a router without any.
+    // Paths are put in shape before anything is routed, so the routes are behind a router without any.
     Router::new().fallback_service(MapRequestLayer::new(whole_ids).layer(routes))
 }
 

@@ -7,7 +7,7 @@ use axum::routing::get;
 
 use crate::app_state::AppState;
 
-const DOCUMENT: &str = include_str!("../../../api/contract/openapi.json");
+const DOCUMENT: &str = include_str!("../../../api/nomad/openapi.json");
 
 pub fn router() -> Router<AppState> {
     Router::new().route("/v1/openapi.json", get(document))

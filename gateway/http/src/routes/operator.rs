@@ -20,7 +20,7 @@ pub fn router() -> Router<AppState> {
         .route("/v1/operator/raft/peer", delete(remove_peer).fallback(invalid))
         .route("/v1/operator/raft/transfer-leadership", write(transfer_leadership))
         .route("/v1/operator/snapshot", get(save_snapshot).merge(write(restore_snapshot)))
-        // No licence is needed, and nobody has to ask for one.
+        // No licence is needed.
         .route("/v1/operator/license", get(async || StatusCode::NO_CONTENT))
 }
 

@@ -37,7 +37,7 @@ async fn plan(
     let registration = registration(&server, &call.params, asked)?;
     server.fresh(Consistency::Leased, Index::ZERO).await?;
     let state = server.control.state();
-    // Pure work for a processor, and nobody else is to wait for it: as many at once as lists are rendered.
+    // Pure work for a processor, which must not delay other requests: as many at once as lists are rendered.
     let turn = server.renders.clone().acquire_owned().await.expect("nobody closes the semaphore");
     let answered = tokio::task::spawn_blocking(move || {
         let _turn = turn;

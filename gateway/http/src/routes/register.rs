@@ -1,4 +1,4 @@
-//! How a job comes in: parsed, completed, judged, registered.
+//! The registration of jobs: parsed, completed with defaults, validated, registered.
 
 use axum::Router;
 use axum::extract::{Path, State as With};
@@ -52,7 +52,7 @@ async fn register_named(
     register(server, write, Json(request)).await
 }
 
-/// Answered without looking at any state. Work on strangers' text, so not on a thread that serves everybody.
+/// Answered without looking at any state. Parsing untrusted text takes time, so not on a thread that serves other requests.
 async fn parse(Json(request): Json<JobsParseRequest>) -> Answer {
     Ok(answer::json(&tokio::task::spawn_blocking(move || parsed(request)).await??))
 }
@@ -146,7 +146,7 @@ fn complete(
     Ok(())
 }
 
-/// What the job files of strangers may take from a server: chance, for `uuidv4` and `bcrypt`, and no file.
+/// What untrusted job files may take from a server: random bytes, for `uuidv4` and `bcrypt`, and no file.
 struct NoDisk;
 
 impl Files for NoDisk {

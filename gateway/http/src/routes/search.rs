@@ -144,7 +144,7 @@ fn ids(
     }
 }
 
-/// An odd last digit is left out, and found again by whoever asked. What starts no id matches none.
+/// An odd last digit is left out, and the caller compares it. What starts no id matches none.
 fn whole_bytes(prefix: &str) -> Option<String> {
     id_prefix(prefix).ok().or_else(|| {
         let shorter = prefix.char_indices().next_back().map(|(at, _)| &prefix[..at])?;

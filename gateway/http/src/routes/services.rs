@@ -1,4 +1,4 @@
-//! Services. None is registered by this release, so there is none to be found: lists of them are empty, and stay so.
+//! Services. None is registered by this release, so lists of them are always empty.
 
 use axum::Router;
 use axum::extract::{Path, State as With};

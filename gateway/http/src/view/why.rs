@@ -53,7 +53,7 @@ pub fn job(feed: &Feed, state: &State, row: JobRow) -> JobWhy {
     }
 }
 
-/// What waits for room tells most; else what was looked at last.
+/// An evaluation that waits for room explains most; else the last one that was processed.
 fn newest_decision(state: &State, row: JobRow) -> Option<&Eval> {
     if let Some(blocked) = state.evals.blocked_of(row) {
         return Some(state.evals.get(blocked));
@@ -154,7 +154,7 @@ pub fn allocation(feed: &Feed, state: &State, alloc: &Alloc) -> AllocWhy {
 fn again(feed: &Feed, eval: EvalId, snapshot: Index, seed: u64, now: base::Time) -> Result<Reasons, String> {
     let state = feed.state_at(snapshot, RECOMPUTED_BATCHES_MAX).map_err(|error| match error {
         FeedError::Gone => {
-            format!("the log no longer reaches back to index {snapshot}: only what was stored is told")
+            format!("the log no longer reaches back to index {snapshot}: only what was stored is shown")
         }
         other => format!("the state at index {snapshot} cannot be made again: {other}"),
     })?;
@@ -166,12 +166,12 @@ fn again(feed: &Feed, eval: EvalId, snapshot: Index, seed: u64, now: base::Time)
 /// The verdict on the plan that placed an allocation.
 fn placement_of(feed: &Feed, alloc: &Alloc) -> Result<model::event::PlanCommitted, String> {
     let gone = |_| {
-        format!("the log no longer reaches back to index {}: only what was stored is told", alloc.created)
+        format!("the log no longer reaches back to index {}: only what was stored is shown", alloc.created)
     };
     let batch = feed.batch(alloc.created).map_err(gone)?;
     let plans = plans(&batch)?;
     let plan = plans.into_iter().find(|(plan, placed)| plan.eval == alloc.eval && placed.contains(&alloc.id));
-    plan.map(|(plan, _)| plan).ok_or_else(|| "the log does not tell which plan placed it".to_string())
+    plan.map(|(plan, _)| plan).ok_or_else(|| "the log does not say which plan placed it".to_string())
 }
 
 /// The plans of a batch, each with the allocations it placed.
@@ -192,7 +192,7 @@ fn plans(batch: &EncodedBatch) -> Result<Vec<(model::event::PlanCommitted, BTree
     Ok(plans)
 }
 
-/// Whether the plan came out as the log has it; `None` when the log does not tell.
+/// Whether the plan came out as the log has it; `None` when the log does not say.
 fn as_logged(feed: &Feed, at: Index, eval: EvalId, seed: u64, outcome: &Outcome) -> Option<bool> {
     let plan = &outcome.settlement.plan;
     let plans = plans(&feed.batch(at).ok()?).ok()?;
@@ -253,7 +253,7 @@ fn alloc_waits(state: &State, alloc: &Alloc) -> Vec<Wait> {
     };
     if alloc.client == ClientStatus::Unknown && !alloc.is_stopping() {
         let until = alloc.last_unknown().plus(alloc.lost_after());
-        wait(format!("node {name:?} to be heard of again; given up then"), Some(until.into()));
+        wait(format!("node {name:?} to connect again; given up then"), Some(until.into()));
     } else if hot.status.is_silent() && !alloc.client.is_terminal() {
         wait(format!("node {name:?}, which is {}", hot.status), None);
     } else if alloc.client == ClientStatus::Pending && alloc.desired == Desired::Run {

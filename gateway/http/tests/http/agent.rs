@@ -3,7 +3,7 @@ use serde_json::json;
 use crate::support::{Cluster, assert_holds, node_id};
 
 #[tokio::test]
-async fn the_agent_tells_what_clients_look_for() {
+async fn the_agent_shows_what_clients_look_for() {
     let cluster = Cluster::start_with(|agent| agent.node = Some(node_id(1))).await;
     let own = cluster.get("/v1/agent/self").await.json();
     let expected = json!({
@@ -83,7 +83,7 @@ async fn there_is_one_namespace_and_no_access_control() {
 }
 
 #[tokio::test]
-async fn what_is_not_built_says_so_by_name() {
+async fn what_is_not_built_is_rejected_by_name() {
     let cluster = Cluster::start().await;
     cluster.get("/v1/vars").await.refused(501, "GET /v1/vars is not supported by this release");
     cluster.get("/v1/quotas").await.refused(501, "Nomad Enterprise only endpoint");

@@ -108,7 +108,7 @@ async fn files_are_listed_and_looked_at() {
 }
 
 #[tokio::test]
-async fn content_of_strangers_is_never_shown_as_a_page() {
+async fn untrusted_content_is_never_shown_as_a_page() {
     let (cluster, alloc) = placed().await;
     let page = b"<html><script>alert(1)</script>".to_vec();
     cluster.nodes.streams(method::FILE_SYSTEM_STREAM, vec![StreamFrameWrapper::content(page.clone())]);
@@ -131,7 +131,7 @@ async fn content_of_strangers_is_never_shown_as_a_page() {
 }
 
 #[tokio::test]
-async fn numbers_that_are_none_are_told_as_the_contract_has_it() {
+async fn invalid_numbers_get_nomads_errors() {
     let (cluster, alloc) = placed().await;
     let cases = [
         ("readat", "path=a&offset=x", 500, "\"x\" is not a whole number, for `offset`"),
@@ -190,7 +190,7 @@ async fn tasks_are_restarted_and_signalled_through_their_node() {
 }
 
 #[tokio::test]
-async fn the_use_of_one_task_is_told_apart() {
+async fn usage_can_be_limited_to_one_task() {
     let (cluster, alloc) = placed().await;
     let task = |pids| TaskResourceUsage { timestamp: pids, ..TaskResourceUsage::default() };
     let tasks: Map<_, _> = [("a".to_string(), task(1)), ("b".to_string(), task(2))].into_iter().collect();

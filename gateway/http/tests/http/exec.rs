@@ -52,14 +52,14 @@ impl Server {
     async fn begun(&self, query: &str) -> (Socket, Frames, AllocExecRequest) {
         let mut node = self.cluster.nodes.expects_call();
         let socket = self.dial(query, None).await;
-        let request = heard(&mut node).await;
+        let request = receive(&mut node).await;
         (socket, node, request)
     }
 }
 
 const ECHO: &str = "task=server&command=%5B%22echo%22%2C%22a%20b%22%5D";
 
-async fn heard<T: serde::de::DeserializeOwned>(node: &mut Frames) -> T {
+async fn receive<T: serde::de::DeserializeOwned>(node: &mut Frames) -> T {
     timeout(PATIENCE, node.receive()).await.expect("something comes").unwrap().expect("the call goes on")
 }
 
@@ -96,7 +96,7 @@ async fn a_session_is_passed_on_both_ways_until_the_command_has_ended() {
     assert_eq!(request.cmd.0, ["echo", "a b"]);
     say(&mut socket, "{}").await;
     say(&mut socket, r#"{"tty_size":{"height":4,"width":5}}"#).await;
-    let passed: StreamFrameWrapper = heard(&mut node).await;
+    let passed: StreamFrameWrapper = receive(&mut node).await;
     assert_eq!(passed.payload.0, br#"{"tty_size":{"height":4,"width":5}}"#, "heartbeats stay here");
     answer(&mut node, json!({"stdout": {"data": "YQ=="}})).await;
     assert_eq!(seen(&mut socket).await, Ok(json!({"stdout": {"data": "YQ=="}})));
@@ -146,7 +146,7 @@ async fn a_handshake_comes_first_where_it_was_announced() {
     let mut node = server.cluster.nodes.expects_call();
     let mut socket = server.dial(&query, Some("secret")).await;
     say(&mut socket, r#"{"version":1,"auth_token":"secret"}"#).await;
-    let _: AllocExecRequest = heard(&mut node).await;
+    let _: AllocExecRequest = receive(&mut node).await;
     let cases = [
         (r#"{"version":1,"auth_token":"other"}"#, "the tokens of header and handshake differ"),
         (r#"{"version":2}"#, "unsupported handshake version 2"),
@@ -191,7 +191,7 @@ async fn without_an_upgrade_there_is_no_session() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_says_so() {
+async fn a_server_that_stops_sends_that_reason() {
     let server = Server::start().await;
     let (mut socket, _node, _) = server.begun(ECHO).await;
     server.cluster.events.close();

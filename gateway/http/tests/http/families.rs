@@ -77,7 +77,7 @@ async fn a_periodic_job_is_launched_by_hand() {
 }
 
 #[tokio::test]
-async fn a_group_is_scaled_and_says_how_it_is() {
+async fn a_group_is_scaled_and_shows_its_status() {
     let cluster = Cluster::start().await;
     registered(&cluster, "web", |job| {
         job["TaskGroups"][0]["Scaling"] = json!({"Min": 1, "Max": 4, "Enabled": true});
@@ -232,7 +232,7 @@ async fn namespaces_hold_jobs_apart() {
 }
 
 #[tokio::test]
-async fn a_part_of_a_name_finds_it_and_says_where_it_is() {
+async fn a_part_of_a_name_finds_it_and_its_scope() {
     let cluster = Cluster::start().await;
     registered(&cluster, "frontweb", |_| ()).await;
     registered(&cluster, "web", |_| ()).await;
@@ -246,7 +246,7 @@ async fn a_part_of_a_name_finds_it_and_says_where_it_is() {
 }
 
 #[tokio::test]
-async fn there_are_no_services_and_the_lists_say_so() {
+async fn lists_of_services_are_empty() {
     let cluster = Cluster::start().await;
     registered(&cluster, "web", |_| ()).await;
     for path in ["/v1/services", "/v1/service/web", "/v1/job/web/services"] {

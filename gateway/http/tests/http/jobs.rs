@@ -12,7 +12,7 @@ async fn a_registered_job_can_be_read_with_its_defaults() {
     let index = registered.index();
     assert_holds(&answer, &json!({"EvalCreateIndex": index, "JobModifyIndex": index, "Index": index}));
     assert_eq!(answer["EvalID"].as_str().unwrap().len(), 36);
-    assert_eq!(registered.header("x-nomad-knownleader"), "", "writes tell the index alone");
+    assert_eq!(registered.header("x-nomad-knownleader"), "", "writes have only the index header");
 
     let read = cluster.get("/v1/job/web").await;
     let expected = json!({

@@ -159,7 +159,7 @@ async fn servers_are_joined_and_made_to_leave() {
 }
 
 #[tokio::test]
-async fn an_agent_with_a_node_tells_the_servers_it_can_turn_to() {
+async fn an_agent_with_a_node_lists_its_servers() {
     let server = Cluster::start().await;
     server.get("/v1/agent/servers").await.refused(501, "Invalid method");
     server.put_nothing("/v1/agent/servers?address=a").await.refused(501, "Invalid method");

@@ -1,4 +1,4 @@
-//! What callers get wrong: told with a 4xx that names it, and the log stays as it is.
+//! Wrong requests: answered with a 4xx that names the mistake, and the log stays as it is.
 
 use std::time::Duration;
 

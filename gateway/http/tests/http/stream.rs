@@ -72,7 +72,7 @@ async fn a_stream_of_registrations_survives_kills() {
         last = got.last().map(|message: &Message| message.id.clone());
         cluster = cluster.restarted().await;
     }
-    // What a stream tells that was never cut off: each job and its evaluation, and then what comes next.
+    // What a stream sends that was never cut off: each job and its evaluation, and then what follows.
     cluster.job("last").await;
     let mut stream = Messages::open(&cluster, "", last.as_deref()).await;
     let mut whole = Messages::open(&cluster, "", None).await;

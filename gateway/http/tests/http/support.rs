@@ -52,13 +52,13 @@ pub struct Got {
     pub body: Bytes,
 }
 
-/// Nodes that answer what a test told them to. The test also sees what they were asked.
+/// Nodes that answer as a test sets them up. The test also sees what was called.
 #[derive(Default)]
 pub struct FakeNodes {
     pub calls: Mutex<BTreeMap<String, Result<Vec<u8>, String>>>,
     pub streams: Mutex<BTreeMap<String, Vec<StreamFrameWrapper>>>,
     pub asked: Mutex<Vec<(NodeId, String, Vec<u8>)>>,
-    /// The node's ends of calls in which both speak, to be given out in order.
+    /// The node's ends of calls in which both ends send, in the order in which they are taken.
     pub opens: Mutex<Vec<Frames>>,
     /// The address of the server that was asked last.
     pub server_asked: Mutex<Option<String>>,
@@ -258,7 +258,7 @@ impl FakeNodes {
 }
 
 impl FakeNodes {
-    /// The node's end of the next call in which both speak.
+    /// The node's end of the next call in which both ends send.
     pub fn expects_call(&self) -> Frames {
         let (server, node) = Frames::pair(1024);
         self.opens.lock().insert(0, server);

@@ -106,7 +106,7 @@ async fn a_leader_that_comes_in_time_answers() {
 }
 
 #[tokio::test]
-async fn one_waiting_read_too_many_is_told_to_come_back() {
+async fn one_waiting_read_too_many_gets_429() {
     let cluster = Cluster::start().await;
     let read = || {
         let request =

@@ -40,14 +40,14 @@ async fn register(cluster: &Cluster, job: &Value) -> EvalId {
 
 /// K11, K17: over the route.
 #[tokio::test]
-async fn a_dry_run_tells_what_would_change_and_stores_nothing() {
+async fn a_dry_run_shows_what_would_change_and_stores_nothing() {
     let cluster = Cluster::start().await;
     able_node(&cluster, 1).await;
     let before = cluster.control.state().index;
     let asked = json!({"Job": job_json("web"), "Diff": true});
-    let told = cluster.put("/v1/job/web/plan", &asked).await.json();
+    let plan = cluster.put("/v1/job/web/plan", &asked).await.json();
     assert_holds(
-        &told,
+        &plan,
         &json!({
             "JobModifyIndex": 0, "Index": 0, "CreatedEvals": null, "FailedTGAllocs": null,
             "Diff": {"Type": "Added", "ID": "web", "TaskGroups": [{"Type": "Added", "Updates": {"create": 2}}]},
@@ -79,13 +79,13 @@ async fn a_dry_run_tells_what_would_change_and_stores_nothing() {
 
 /// K20.
 #[tokio::test]
-async fn a_dry_run_of_a_periodic_job_tells_its_next_launch() {
+async fn a_dry_run_of_a_periodic_job_shows_its_next_launch() {
     let cluster = Cluster::start().await;
     let mut job = job_json("web");
     job["Type"] = json!("batch");
     job["Periodic"] = json!({"Enabled": true, "Spec": "0 0 1 1 *", "SpecType": "cron"});
-    let told = cluster.put("/v1/job/web/plan", &json!({"Job": job})).await.json();
-    let launch = told["NextPeriodicLaunch"].as_str().unwrap();
+    let plan = cluster.put("/v1/job/web/plan", &json!({"Job": job})).await.json();
+    let launch = plan["NextPeriodicLaunch"].as_str().unwrap();
     assert!(launch.starts_with("20") && launch.ends_with("-01-01T00:00:00Z"), "{launch}");
     let plain = cluster.put("/v1/job/web/plan", &json!({"Job": job_json("web")})).await.json();
     assert_eq!(plain["NextPeriodicLaunch"], "0001-01-01T00:00:00Z");
@@ -124,7 +124,7 @@ async fn a_decision_is_made_again_from_the_log_and_held_against_it() {
 }
 
 #[tokio::test]
-async fn a_plan_that_does_not_follow_from_what_the_log_says_is_told() {
+async fn a_plan_that_does_not_follow_from_the_log_is_reported() {
     let cluster = Cluster::start().await;
     able_node(&cluster, 1).await;
     let eval = register(&cluster, &job_json("web")).await;
@@ -134,7 +134,7 @@ async fn a_plan_that_does_not_follow_from_what_the_log_says_is_told() {
 }
 
 #[tokio::test]
-async fn a_job_without_a_place_is_told_why_and_what_would_help() {
+async fn a_job_without_room_is_explained_with_what_would_help() {
     let cluster = Cluster::start().await;
     able_node(&cluster, 1).await;
     let eval = register(&cluster, &large(10_000)).await;
@@ -163,7 +163,7 @@ async fn a_job_without_a_place_is_told_why_and_what_would_help() {
 }
 
 #[tokio::test]
-async fn a_paused_broker_is_told_to_who_waits() {
+async fn a_paused_broker_is_shown_as_the_reason_to_wait() {
     let cluster = Cluster::start().await;
     register(&cluster, &job_json("web")).await;
     cluster.put("/v1/operator/scheduler/configuration", &json!({"PauseEvalBroker": true})).await;

@@ -7,7 +7,7 @@ type Object = Map<String, Json>;
 ///
 /// What `job run -output` shows and `POST /v1/jobs/parse` answers. Servers keep and send the document itself.
 ///
-/// What is added are the fields with `omitempty` or `side` in `gateway/api/contract/api-types.json`; a test walks
+/// What is added are the fields with `omitempty` or `side` in `gateway/api/nomad/api-types.json`; a test walks
 /// all of them.
 pub fn client_form(job: &Job) -> Json {
     let mut form = serde_json::to_value(job).expect("a job is JSON");

@@ -36,7 +36,7 @@ pub(super) fn add_port(network: &mut NetworkResource, label: &str) {
     }
 }
 
-/// A service that speaks the mesh's protocol itself belongs to the one task there is, unless it names another.
+/// A service that implements the mesh's protocol itself belongs to the one task there is, unless it names another.
 fn native(group: &mut TaskGroup) {
     let TaskGroup { services, tasks, .. } = group;
     for service in services.iter_mut() {

@@ -17,7 +17,7 @@ pub(super) fn expose(group: &mut TaskGroup) {
     }
 }
 
-/// Whether the proxy can tell the calls of this check from others: by their path.
+/// Whether the proxy can distinguish the calls of this check from others: by their path.
 pub(crate) fn is_exposable(check: &ServiceCheck) -> bool {
     protocol(check).is_some() && check.path.starts_with('/')
 }
@@ -52,7 +52,7 @@ fn expose_service(network: &mut NetworkResource, service: &mut Service, local_pa
     }
 }
 
-/// What the proxy speaks on the port of the check; `None` for checks that have no paths.
+/// The protocol of the proxy on the port of the check; `None` for checks that have no paths.
 fn protocol(check: &ServiceCheck) -> Option<&'static str> {
     match check.kind.to_lowercase().as_str() {
         "http" => Some("http"),
@@ -61,7 +61,7 @@ fn protocol(check: &ServiceCheck) -> Option<&'static str> {
     }
 }
 
-/// Six hexadecimal digits that tell the checks of a group apart, the same at every registration: another label would be
+/// Six hexadecimal digits that distinguish the checks of a group, the same at every registration: another label would be
 /// another network, and the group would be replaced for it. So only what a check is goes in, not how often it runs.
 fn mark(service_port: &str, check: &ServiceCheck) -> String {
     let parts = [service_port, &check.name, &check.kind, &check.path];

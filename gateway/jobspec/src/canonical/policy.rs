@@ -6,7 +6,7 @@ use model::document::{
 
 use super::overlay;
 
-/// The type of a job; what is none of the four defaults as a service and is refused by validation.
+/// The type of a job; any other text gets the defaults of a service and is rejected by validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JobKind {
     Service,
@@ -166,7 +166,7 @@ pub(super) fn restart_default(kind: JobKind) -> RestartPolicy {
     }
 }
 
-/// `policy` where it speaks, else `under`.
+/// The fields of `policy` that are set, else those of `under`.
 pub(super) fn overlay_restart(policy: Option<&RestartPolicy>, under: &RestartPolicy) -> RestartPolicy {
     let mut merged = policy.cloned().unwrap_or_default();
     overlay!(merged, under, interval, attempts, delay, mode, render_templates);

@@ -13,7 +13,7 @@ const DEFAULT_NODE_POOL: &str = "default";
 /// The Consul that is meant where none is named, and where a service goes there.
 const DEFAULT_CLUSTER: &str = "default";
 const DEFAULT_CONSUL_NAMESPACE: &str = "default";
-/// Whom the identity of every task speaks to.
+/// The audience of the identity of every task.
 const DEFAULT_AUDIENCE: &str = "nomadproject.io";
 
 pub(super) fn complete(job: &mut Job) {

@@ -59,9 +59,9 @@ pub trait Files {
     /// The path from the root, without `.` and `..`.
     ///
     /// # Errors
-    /// A sentence for the user: why it cannot be told.
+    /// A sentence for the user: why it is not known.
     fn absolute(&self, path: &str) -> Result<String, String> {
-        Err(format!("where {path} lies cannot be told here"))
+        Err(format!("where {path} lies is not known here"))
     }
 
     /// The user's own directory.

@@ -174,7 +174,7 @@ fn arithmetic(operator: Operator, left: &Value, right: &Value) -> Result<Value, 
 }
 
 /// The language computes with more digits than a float has: `0.1 + 0.2` is `0.3` there. So the last bits, which only
-/// tell of the rounding, are dropped where a shorter number is as near.
+/// come from rounding, are dropped where a shorter number is as near.
 fn rounded(number: f64) -> f64 {
     let shorter: f64 = format!("{number:.14e}").parse().unwrap_or(number);
     if (shorter - number).abs() <= 2.0 * f64::EPSILON * number.abs() { shorter } else { number }

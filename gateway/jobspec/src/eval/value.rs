@@ -37,7 +37,7 @@ impl Value {
         }
     }
 
-    /// `a list`, `the number 3`: how messages speak of it.
+    /// `a list`, `the number 3`: how messages name it.
     pub fn describe(&self) -> String {
         match self {
             Value::Null => "null".to_string(),

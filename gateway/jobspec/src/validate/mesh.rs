@@ -72,8 +72,10 @@ fn exposed(report: &mut Report, group: &TaskGroup, service: &Service, check: &Se
         return report.warn("without a path that starts with / the check is not exposed");
     }
     if local_port(network, &service.port_label).is_none() {
-        let message =
-            format!("where the service listens cannot be told from its port \"{}\"", service.port_label);
+        let message = format!(
+            "where the service listens cannot be determined from its port \"{}\"",
+            service.port_label
+        );
         report.error("Expose", message);
     }
 }

@@ -64,11 +64,11 @@ fn one_step_at_a_time() {
         (&["1 v alive 60", "2 v alive 60", "3 v failed 1", "4 v failed 1"], "nothing"),
         (&["1 v alive 60", "2 v alive 60", "3 v alive 60", "4 v failed 1", "5 v failed 1"], "remove 4"),
         (&["1 v alive 60", "2 l failed 1"], "remove 2"),
-        // Its successor comes in first.
+        // Its successor is added first.
         (&["1 v alive 60", "2 v alive 60", "3 v failed 60", "4 - alive 5"], "nothing"),
         (&["1 v alive 60", "2 v alive 60", "3 v failed 60", "4 - alive 10"], "add 4"),
         (&["1 v alive 60", "2 v alive 60", "3 v failed 60", "4 v alive 10"], "remove 3"),
-        // Nobody heard of it: perhaps not yet.
+        // Gossip does not know it: perhaps not yet.
         (&["1 v alive 60", "2 v alive 60", "3 v unknown"], "nothing"),
     ];
     for (lines, expected) in cases {
@@ -77,7 +77,7 @@ fn one_step_at_a_time() {
 }
 
 #[test]
-fn a_voter_nobody_heard_of_is_given_up_after_a_while() {
+fn a_voter_that_gossip_does_not_know_is_removed_after_a_while() {
     let mut view = view(&["1 v alive 60", "2 v alive 60", "3 v unknown"]);
     view.leading_for = UNKNOWN_GRACE;
     assert_eq!(says(next_step(&Autopilot::default(), &view)), "remove 3");
@@ -116,7 +116,7 @@ fn a_server_that_was_set_up_anew_takes_the_place_of_its_former_self() {
     by_address.servers[3].address = "10.0.0.3:4647".to_string();
     by_address.peers[3].address = "10.0.0.3:4647".to_string();
     assert_eq!(says(next_step(&off, &by_address)), "remove 3");
-    // Also if nobody has heard of what stood there before: it need not be waited for.
+    // Also if gossip does not know what was there before: it need not be waited for.
     by_address.servers.retain(|server| server.number != 3);
     assert_eq!(says(next_step(&off, &by_address)), "remove 3");
     assert_eq!(says(next_step(&off, &view(&lines))), "nothing");

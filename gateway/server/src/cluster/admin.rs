@@ -61,7 +61,7 @@ impl ClusterAdmin for Cluster {
     fn force_leave(&self, name: String, prune: bool) -> BoxFuture<'_, Result<(), ClusterError>> {
         async move {
             let Some(gossip) = &self.0.inner.gossip else {
-                // A name that nobody has is no error in Nomad, and alone there is nobody else.
+                // An unknown name is no error in Nomad, and a single server has no others.
                 if self.0.inner.consensus.status().peers.len() <= 1 {
                     return Ok(());
                 }
@@ -164,13 +164,13 @@ impl Inner {
             ..self.settings.own.clone()
         };
         let mut shown = agent_member(&member, known.standing);
-        // It has no gossip port to tell.
+        // Its gossip port is not known.
         let (host, port) = host_and_port(&member.rpc);
         (shown.addr, shown.port) = (host.to_string(), port);
         shown
     }
 
-    /// Everybody of this region, this server included.
+    /// All servers of this region, this one included.
     pub(super) fn names(&self) -> Vec<RegionServer> {
         let own = &self.settings.own;
         let own = RegionServer {
@@ -210,7 +210,7 @@ fn named(names: &[RegionServer], number: u64) -> Option<&RegionServer> {
     names.iter().find(|known| known.candidate.number == number)
 }
 
-/// A server nobody has told of goes by its number.
+/// A server that is not known is shown by its number.
 pub(super) fn raft_server(status: &Status, names: &[RegionServer], peer: &Peer) -> RaftServer {
     let known = named(names, peer.number);
     RaftServer {
@@ -238,7 +238,7 @@ pub(super) fn server_health(
         serf_status: server.standing.map_or("none", Standing::word).to_string(),
         version: text(known.map(|known| known.version.clone())),
         leader: server.leader,
-        // Never heard of: as long ago as can be said.
+        // Never contacted: the longest duration there is.
         last_contact: server.last_contact.unwrap_or(Duration(i64::MAX)).to_string(),
         last_term: status.term.0,
         last_index: server.last_index,

@@ -1,4 +1,4 @@
-//! What only the leader can do or tell about the servers. Any other server asks it.
+//! What only the leader can do or knows about the servers. Any other server forwards the request to it.
 
 use api::{LeadershipTransferResponse, OperatorHealthReply};
 use http_gateway::{ClusterError, PeerName};
@@ -23,7 +23,7 @@ pub enum AdminResponse {
 }
 
 impl Cluster {
-    /// Answers another server. What needs a leader is refused unless this server leads: nothing is passed on twice.
+    /// Answers another server. What needs a leader is rejected unless this server leads: nothing is forwarded twice.
     ///
     /// # Errors
     /// [`ClusterError`].

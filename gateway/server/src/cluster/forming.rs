@@ -1,14 +1,14 @@
-//! When a cluster is founded, and by whom.
+//! When a cluster is founded, and by which server.
 //!
 //! The servers of a region that wait for the same number of servers have one founder: the one with the smallest
-//! number in raft. It founds when all of them agree that it is the one. Who agreed keeps its word for a while, so two
+//! number in raft. It founds when all of them agree that it is the one. A server that agreed keeps its promise for a while, so two
 //! servers that see different parts of the region cannot both be agreed on by a majority.
 
 use std::time::Duration;
 
 use base::Uuid;
 
-/// How long a server keeps its word. Longer than any founder takes from asking to founding.
+/// How long a server keeps its promise to a founder. Longer than any founder takes from asking to founding.
 pub const PROMISE: Duration = Duration::from_secs(30);
 
 /// A server of this region, as far as founding goes.
@@ -29,9 +29,9 @@ pub struct Candidate {
 pub enum Forming {
     /// It never founds one: it waits until it is added.
     Joins,
-    /// A cluster is there, and will add this server: who said so.
+    /// There is a cluster, and it will add this server. Known from the server of this name.
     Founded(String),
-    /// Servers wait for different numbers of servers: nobody founds before that is mended.
+    /// Servers wait for different numbers of servers: no cluster is founded before that is corrected.
     Unequal(Vec<(String, u32)>),
     /// Not all are there.
     Waits { here: usize, expect: u32 },
@@ -65,7 +65,7 @@ pub fn forming(own: &Candidate, others: &[Candidate]) -> Forming {
     }
 }
 
-/// Whom a server has given its word.
+/// Which founder a server has agreed to, and until when.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FounderPromise(Option<(u64, Duration)>);
 
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_kept() {
+    fn a_promise_is_kept() {
         let (mut promise, at) = (FounderPromise::default(), Duration::from_secs);
         assert!(!promise.agree(2, Some(1), at(0)), "it sees a smaller one");
         assert!(!promise.agree(2, None, at(0)), "it is not all there");
@@ -150,9 +150,9 @@ mod tests {
     }
 
     #[test]
-    fn two_who_see_different_parts_are_not_both_agreed_on() {
-        // Four servers that wait for three, and every way in which each may miss others: whoever founds had the promise
-        // of all it founds with, so two founders would have to share nobody.
+    fn two_founders_that_see_different_parts_are_not_both_agreed_on() {
+        // Four servers that wait for three, and every way in which each may miss others: a founder has the promise
+        // of all it founds with, so two founders would have to share no server.
         let all: Vec<Candidate> = (1..=4).map(|n| server(n, 3)).collect();
         let mut founded_sometimes = false;
         for pattern in 0..(1_u32 << 12) {

@@ -11,18 +11,18 @@ use super::{Inner, PeerInfo, PeerQuery};
 /// Longest time the others may take to agree. Then their word holds for long enough to found.
 const AGREE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Until this server has a log: founded here, or sent by whoever added it.
+/// Until this server has a log: founded here, or sent by the leader that added it.
 pub async fn found(inner: Arc<Inner>) {
-    let mut said = None;
+    let mut logged = None;
     loop {
         if inner.consensus.status().has_log {
             announce_log(&inner).await;
             return;
         }
         let forming = inner.forming();
-        if said.as_ref() != Some(&forming) {
-            say(&forming);
-            said = Some(forming.clone());
+        if logged.as_ref() != Some(&forming) {
+            log_state(&forming);
+            logged = Some(forming.clone());
         }
         if let Forming::Founds(members) = forming {
             found_with(&inner, &members).await;
@@ -31,12 +31,12 @@ pub async fn found(inner: Arc<Inner>) {
     }
 }
 
-/// Whoever learns of a log does not found another one.
+/// A server that knows of a log does not found another one.
 async fn announce_log(inner: &Inner) {
     if let Some(gossip) = &inner.gossip
         && gossip.announce_log().await.is_err()
     {
-        tracing::debug!("gossip has ended before it could tell of the log");
+        tracing::debug!("gossip has ended before it could announce the log");
     }
 }
 
@@ -63,7 +63,7 @@ async fn found_with(inner: &Inner, members: &[Candidate]) {
             return;
         }
     }
-    // A process may stand still for any time: a word that was given long ago binds nobody.
+    // A process may be paused for any time: promises that were given long ago have expired.
     if inner.now().saturating_sub(began) > PROMISE / 2 {
         return;
     }
@@ -93,7 +93,7 @@ fn agreed(member: &Candidate, answer: Result<PeerInfo, String>) -> Result<(), St
     if answer.agrees { Ok(()) } else { Err("it does not see the same servers yet".to_string()) }
 }
 
-fn say(forming: &Forming) {
+fn log_state(forming: &Forming) {
     match forming {
         Forming::Joins => tracing::info!("bootstrap_expect is not set: waiting to be added to a cluster"),
         Forming::Founded(by) => {

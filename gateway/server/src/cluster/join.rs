@@ -100,7 +100,7 @@ pub async fn look_for_servers(inner: Arc<Inner>) {
     }
     let (mut rounds, mut found_once) = (0, false);
     loop {
-        // Who has others around needs nobody: they know everybody.
+        // With one live server known, all others become known through it.
         if is_alone(&inner, &gossip) {
             let (joined, failures) = join_all(&gossip, &joins.retry, joins.port).await;
             rounds += 1;

@@ -122,7 +122,7 @@ impl Inner {
         let own = status.own;
         let voters = status.peers.iter().filter(|peer| peer.voter).count();
         if status.leads() && voters > 1 {
-            // The new leader removes this server when it learns that it leaves.
+            // The new leader removes this server when it sees that it leaves.
             match tokio::time::timeout(LEAVE_PATIENCE, self.consensus.transfer(None)).await {
                 Ok(Ok(leader)) => tracing::info!(leader, "another server leads now"),
                 Ok(Err(error)) => tracing::warn!(%error, "leaving as the leader: nobody took over"),

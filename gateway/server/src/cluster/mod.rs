@@ -3,7 +3,7 @@
 //!
 //! `forming.rs` and [`crate::autopilot`] hold the rules, without a clock. `join.rs` looks for servers, `found.rs`
 //! founds, `lead.rs` follows the autopilot while this server leads, `admin.rs` answers operators, with
-//! the leader's help where `admin_request.rs` says so.
+//! the leader's help where that is needed (`admin_request.rs`).
 
 mod admin;
 mod admin_request;
@@ -88,7 +88,7 @@ pub trait PeerClient: Send + Sync + 'static {
     fn query(&self, address: String, query: PeerQuery)
     -> BoxFuture<'static, Result<PeerInfo, PeerCallError>>;
 
-    /// The inner result is what that server says.
+    /// The inner result is what that server answered.
     fn admin(
         &self,
         address: String,
@@ -106,7 +106,7 @@ pub struct PeerCallError(pub String);
 pub struct PeerQuery {
     /// Who asks, so that a server on a static list is known to those it asks.
     pub asker: Option<PeerInfo>,
-    /// The number of whoever wants to found; 0 only asks who this is.
+    /// The number of the server that wants to found; 0 only asks for a description.
     pub founder: u64,
 }
 
@@ -249,7 +249,7 @@ impl Cluster {
         self.0.inner.given_up.subscribe()
     }
 
-    /// Leaves for good: somebody else leads, this server no longer votes, and the others do not take it for a
+    /// Leaves for good: another server leads, this server no longer votes, and the others do not take it for a
     /// failure. Takes some seconds at most, whatever happens.
     pub async fn leave(&self) {
         self.0.inner.leave().await;

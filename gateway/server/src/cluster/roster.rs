@@ -1,4 +1,4 @@
-//! Everybody this server knows, wherever it knows them from.
+//! All servers that this one knows, from gossip or from their answers.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::gossip::Standing;
 /// Most servers known by what they answered. More are not remembered: a list has a handful.
 pub const ANSWERED_MAX: usize = 64;
 
-/// Looks in which a server on the list may be silent before it counts as failed.
+/// Rounds in which a server on the list may be silent before it counts as failed.
 const SILENT_ROUNDS: u32 = 5;
 
 /// A server that was asked, or asked, without gossip.
@@ -51,7 +51,7 @@ impl Inner {
         self.began.elapsed()
     }
 
-    /// Who this server is, as it says now.
+    /// How this server describes itself now.
     pub fn own(&self) -> Candidate {
         let own = &self.settings.own;
         Candidate {
@@ -64,7 +64,7 @@ impl Inner {
         }
     }
 
-    /// The other servers of this region. What gossip says of one counts before what it answered itself.
+    /// The other servers of this region. What gossip knows of one takes precedence over what it answered itself.
     pub fn others(&self) -> Vec<RegionServer> {
         let (own, now) = (&self.settings.own, self.now());
         let mut known: Vec<RegionServer> = Vec::new();
@@ -149,7 +149,7 @@ impl Inner {
         }
     }
 
-    /// Remembers a server that answered or asked. Those of other regions and this one itself are nobody.
+    /// Remembers a server that answered or asked. Those of other regions and this one itself are ignored.
     pub fn remember(&self, answer: &PeerInfo) {
         let Ok(id) = answer.id.parse::<Uuid>() else { return };
         if answer.region != self.settings.own.region || id == self.settings.own.id {

@@ -15,7 +15,7 @@ use crate::gossip::{self, Parting};
 /// Far beyond what anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One raft for everybody: what is founded is at once everywhere, and somebody chosen by the test leads.
+/// One raft for all servers: what is founded is at once everywhere, and the test chooses the leader.
 #[derive(Default)]
 struct World {
     raft: Mutex<Raft>,
@@ -160,7 +160,7 @@ fn quick_gossip() -> gossip::Timings {
     }
 }
 
-/// What a test says about one server.
+/// How a test describes one server.
 struct Spec {
     n: u8,
     expect: u32,
@@ -233,7 +233,7 @@ async fn three_servers_found_each_other_grow_and_shrink() {
     let (three, _) = world.start(Spec { retry: join(), ..spec(3, 3) }).await;
     world.until("founded", |raft| raft.founded == [[1, 2, 3]]).await;
 
-    // A fourth one comes in once it has been there for a while.
+    // A fourth one is added once it has been there for a while.
     let (_four, _) = world.start(Spec { retry: join(), ..spec(4, 3) }).await;
     world.until("four voters", |raft| raft.members.len() == 4).await;
     assert_eq!(world.raft.lock().founded.len(), 1);
@@ -263,7 +263,7 @@ async fn servers_on_a_list_need_no_gossip() {
         servers.push(world.start(Spec { gossip: false, peers: list.clone(), ..spec(n, 3) }).await.0);
     }
     world.until("founded", |raft| raft.founded == [[1, 2, 3]]).await;
-    // One that is on nobody's list makes itself known by asking.
+    // One that is on no list makes itself known by asking.
     let (_four, _) = world.start(Spec { gossip: false, peers: list, ..spec(4, 0) }).await;
     world.until("four voters", |raft| raft.members.len() == 4).await;
     let dead = servers.pop().unwrap();
@@ -273,7 +273,7 @@ async fn servers_on_a_list_need_no_gossip() {
 }
 
 #[tokio::test]
-async fn nobody_founds_while_the_numbers_differ() {
+async fn no_cluster_is_founded_while_the_numbers_differ() {
     let world = Arc::new(World::default());
     let (one, seed) = world.start(spec(1, 2)).await;
     let (two, _) = world.start(Spec { retry: vec![seed.to_string()], ..spec(2, 3) }).await;
@@ -288,10 +288,10 @@ async fn nobody_founds_while_the_numbers_differ() {
 }
 
 #[tokio::test]
-async fn a_founder_waits_for_the_word_of_all() {
+async fn a_founder_waits_for_the_promise_of_all() {
     let world = Arc::new(World::default());
     let list: Vec<String> = [1, 2].map(rpc).to_vec();
-    // The second one knows of nobody, so it does not agree.
+    // The second one knows no other server, so it does not agree.
     let (_two, _) = world.start(Spec { gossip: false, ..spec(2, 2) }).await;
     let two = world.clusters.lock()[&rpc(2)].clone();
     assert!(!two.answer(&PeerQuery { asker: None, founder: 1 }).agrees);
@@ -304,7 +304,7 @@ async fn a_founder_waits_for_the_word_of_all() {
 }
 
 #[tokio::test]
-async fn one_server_that_waits_for_nobody_founds_alone() {
+async fn one_server_that_expects_no_other_founds_alone() {
     let world = Arc::new(World::default());
     let (_one, _) = world.start(spec(7, 1)).await;
     world.until("founded", |raft| raft.founded == [[7]]).await;
@@ -322,12 +322,12 @@ async fn operators_see_and_change_the_cluster() {
         assert!(joined.error.contains("\"no host:1\" is no HOST or HOST:PORT"), "{joined:?}");
     }
     world.until("founded", |raft| raft.founded == [[1, 2, 3]]).await;
-    let health_reply = async {
+    let judged = async {
         while one.health().await.is_err() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, health_reply).await.unwrap();
+    tokio::time::timeout(PATIENCE, judged).await.unwrap();
     let health = one.health().await.unwrap();
     assert!(health.healthy && health.failure_tolerance == 1, "{health:?}");
     assert_eq!(health.leader, Uuid::from(1).to_string());
@@ -335,7 +335,7 @@ async fn operators_see_and_change_the_cluster() {
     assert_eq!(raft.servers[1].node, "s2");
     assert!(raft.servers[0].leader && !raft.servers[1].leader);
 
-    // Whoever is asked, it is the leader who knows and acts.
+    // Any server may be asked: it is the leader that knows and acts.
     assert_eq!(two.health().await.unwrap().leader, health.leader);
     for asked in [&one, &two] {
         let unknown = asked.remove_peer(PeerName::Id("x".to_string())).await.unwrap_err();

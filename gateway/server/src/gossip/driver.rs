@@ -17,7 +17,7 @@ use super::{Counts, GREETING_PATIENCE, GossipError, JoinError, Sightings};
 /// How often a greeting without an answer is sent again: packets get lost.
 const GREETING_REPEAT: Duration = Duration::from_millis(500);
 
-/// How long a goodbye may spread before the server is gone.
+/// How long the news of a leaving server may spread before it is gone.
 const LEAVE_SPREAD: Duration = Duration::from_secs(1);
 
 /// Longer packets than ours are cut, and do not authenticate.
@@ -69,7 +69,7 @@ impl Driver {
         (Driver { pool, socket, requests, began, sightings, counts, joins, joined, leaving }, seen, counted)
     }
 
-    /// Until it has left, or nobody holds a handle any more.
+    /// Until it has left, or there is no handle any more.
     pub async fn run(mut self) {
         let mut buffer = vec![0; BUFFER];
         loop {

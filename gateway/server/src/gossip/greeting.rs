@@ -1,23 +1,23 @@
-//! What two processes say to each other before they gossip.
+//! The messages by which two processes accept each other before they gossip.
 
 use bytes::{Buf, BufMut};
 
 use super::member::{self, CodecError, Member, get_bytes};
 use super::replay::Cookie;
 
-/// Longest reason for a refusal, in bytes.
+/// Longest reason for a rejection, in bytes.
 const WHY_MAX: usize = 400;
 
 /// "This is who I am": answered in kind, until both have shown the other's cookie.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// The number whoever began drew for it; 0 if nobody waits.
+    /// The number that the initiator drew for it; 0 if no caller waits.
     pub number: u64,
     /// The recipient's cookie, once it is known.
     pub cookie: Option<Cookie>,
     /// What the recipient is to show.
     pub own_cookie: Cookie,
-    /// The recipient is let in.
+    /// The recipient is accepted.
     pub welcome: bool,
     /// It is to be answered.
     pub asks: bool,
@@ -26,10 +26,10 @@ pub struct Hello {
     pub member: Member,
 }
 
-/// "You may not come in."
+/// The answer to a greeting of a server that is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// The recipient's cookie: so this was said just now.
+    /// The recipient's cookie: so this is no recording.
     pub cookie: Cookie,
     pub number: u64,
     pub why: String,
@@ -74,7 +74,7 @@ impl Refused {
     }
 
     /// # Errors
-    /// [`CodecError`] if the bytes are no refusal.
+    /// [`CodecError`] if the bytes are no rejection.
     pub fn decode(mut from: &[u8]) -> Result<Refused, CodecError> {
         let (cookie, number) = (get_bytes(&mut from)?, from.try_get_u64_le()?);
         let why = std::str::from_utf8(from).map_err(|_| CodecError::Text)?;

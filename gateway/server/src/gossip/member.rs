@@ -9,12 +9,12 @@ use bytes::{Buf, BufMut};
 /// Longest name or address in bytes. Two whole members and two references still fit into one packet.
 pub const TEXT_MAX: usize = 96;
 
-/// What a server says about itself.
+/// What a server sends about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     /// Drawn once for a data directory. A server that lost its directory comes back as another one.
     pub id: Uuid,
-    /// Grows whenever the server starts or says something new about itself: the highest one counts.
+    /// Grows whenever the server starts or changes its description: the highest one counts.
     pub generation: u64,
     /// Its number in raft.
     pub number: u64,
@@ -30,7 +30,7 @@ pub struct Member {
     pub version: String,
     /// Servers it waits for before a cluster is founded; 0 never founds one.
     pub bootstrap_expect: u32,
-    /// Its log is not empty: a cluster was founded, here or by whoever sent the log.
+    /// Its log is not empty: a cluster was founded, here or by the server that sent the log.
     pub has_log: bool,
     pub parting: Parting,
 }
@@ -38,7 +38,7 @@ pub struct Member {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parting {
     Staying,
-    /// Means to go, or was told so by an operator: what follows is no failure.
+    /// Is about to leave, or was made to by an operator: what follows is no failure.
     Leaving,
     /// As `Leaving`, and no longer shown once it has gone.
     Pruned,
@@ -87,7 +87,7 @@ const HAS_LOG: u8 = 1;
 const LEAVING: u8 = 2;
 const PRUNED: u8 = 4;
 
-/// A member as gossip tells members apart: by server and generation.
+/// A member as gossip identifies members: by server and generation.
 #[derive(Clone, Debug)]
 pub struct Identity(pub Arc<Member>);
 
@@ -102,7 +102,7 @@ impl Eq for Identity {}
 impl foca::Identity for Identity {
     type Addr = Uuid;
 
-    /// Whoever was taken for dead comes back as a newer self, unless it is leaving.
+    /// A server that was taken for dead comes back with a newer generation, unless it is leaving.
     fn renew(&self) -> Option<Identity> {
         if self.0.parting != Parting::Staying {
             return None;
@@ -178,7 +178,7 @@ pub(super) fn encode(member: &Member, to: &mut impl BufMut) {
 }
 
 /// # Errors
-/// [`CodecError`] if the bytes are no member; texts longer than [`TEXT_MAX`] are none.
+/// [`CodecError`] if the bytes are no member, or a text is longer than [`TEXT_MAX`].
 pub(super) fn decode(from: &mut impl Buf) -> Result<Member, CodecError> {
     let id = get_id(from)?;
     let (generation, number) = (from.try_get_u64_le()?, from.try_get_u64_le()?);
@@ -236,7 +236,7 @@ fn get_address(from: &mut impl Buf) -> Result<SocketAddr, CodecError> {
     Ok(SocketAddr::new(ip, from.try_get_u16_le()?))
 }
 
-/// Whoever puts has looked at the length: [`Member::unfit`].
+/// The caller has checked the length: [`Member::unfit`].
 pub(super) fn put_text(to: &mut impl BufMut, text: &str) {
     to.put_u8(u8::try_from(text.len()).expect("texts were found short enough"));
     to.put_slice(text.as_bytes());
@@ -265,7 +265,7 @@ pub(super) fn get_bytes<const N: usize>(from: &mut impl Buf) -> Result<[u8; N], 
     Ok(bytes)
 }
 
-/// Writes and reads what foca sends. Only the sender and those it tells of stand there whole.
+/// Writes and reads what foca sends. Only the sender and the members that changed are sent whole.
 ///
 /// Header: sender, incarnation (2), recipient's reference, message kind (1), probe number (1) and a reference where
 /// the kind has them. Member: member, incarnation (2), state (1).
@@ -381,7 +381,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_was_taken_for_dead_comes_back_unless_it_leaves() {
+    fn a_server_taken_for_dead_comes_back_unless_it_leaves() {
         let mut own = Identity::reference(Uuid::from(1), 7, SocketAddr::from(([10, 0, 0, 1], 4648)));
         let newer = own.renew().unwrap();
         assert!(newer.win_addr_conflict(&own) && newer != own && newer.0.generation == 8);

@@ -1,8 +1,8 @@
 //! How servers find each other: SWIM over UDP, sealed when there is a key.
 //!
 //! [`Gossip`] is the handle; `driver.rs` owns the socket and the clock; [`Pool`] is everything else and has neither.
-//! `seal.rs` and `replay.rs` say which packets are looked into at all, `greeting.rs` how a server comes in,
-//! `member.rs` what gossip says of one.
+//! `seal.rs` and `replay.rs` say which packets are read at all, `greeting.rs` how a server is accepted,
+//! `member.rs` what gossip sends about one.
 
 mod driver;
 mod greeting;
@@ -33,7 +33,7 @@ pub use seal::{Key, KeyError};
 /// Calls that may wait for the driver. It takes one within microseconds; a caller waits while it is full.
 const REQUESTS_MAX: usize = 64;
 
-/// How long whoever is greeted may take to answer.
+/// How long a greeted server may take to answer.
 const GREETING_PATIENCE: Duration = Duration::from_secs(3);
 
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ pub struct Settings {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GossipError {
-    #[error("this server's {field} is empty or longer than {TEXT_MAX} bytes: others cannot be told of it")]
+    #[error("this server's {field} is empty or longer than {TEXT_MAX} bytes: others cannot be sent it")]
     Text { field: &'static str },
     #[error("server \"{0}\" is alive: only a server that failed can be made to leave")]
     Alive(String),
@@ -74,7 +74,7 @@ pub enum JoinError {
 /// All servers that are known, by the order of their ids; this one included.
 pub type Sightings = Arc<Vec<Sighting>>;
 
-/// This server's part in the gossip. Dropping the last handle ends it without a word: the others see a failure.
+/// This server's part in the gossip. Dropping the last handle ends it without leaving: the others see a failure.
 #[derive(Clone)]
 pub struct Gossip(Arc<Inner>);
 
@@ -94,10 +94,10 @@ impl Drop for Inner {
 }
 
 impl Gossip {
-    /// Begins to listen. Nobody is known yet: see [`Gossip::join`].
+    /// Begins to listen. No server is known yet: see [`Gossip::join`].
     ///
     /// # Errors
-    /// [`GossipError::Text`] if others could not be told of this server.
+    /// [`GossipError::Text`] if this server's description cannot be sent.
     pub fn start(settings: Settings, socket: UdpSocket) -> Result<Gossip, GossipError> {
         if let Some(field) = settings.own.unfit() {
             return Err(GossipError::Text { field });
@@ -136,7 +136,7 @@ impl Gossip {
         *self.0.counts.borrow()
     }
 
-    /// Greets a server, and with it everybody it knows. Waits for its answer, at most three seconds.
+    /// Greets a server, and with it all that it knows. Waits for its answer, at most three seconds.
     ///
     /// # Errors
     /// [`JoinError`]; joining again is harmless.
@@ -169,7 +169,7 @@ impl Gossip {
         answered.await.unwrap_or(Err(GossipError::Ended))
     }
 
-    /// Says goodbye, gives it time to spread, and ends. Called a second time it returns at once.
+    /// Announces that this server leaves, gives that time to spread, and ends. Called a second time it returns at once.
     pub async fn leave(&self) {
         let (answer, answered) = oneshot::channel();
         if self.send(GossipRequest::Leave { answer }).await.is_ok() {

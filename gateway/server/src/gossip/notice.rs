@@ -1,4 +1,4 @@
-//! What gossip tells operators: never more than a line a minute about the same thing.
+//! Warnings of gossip for operators: at most one line a minute about the same thing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use super::seal::SealError;
 
-/// How long the same thing about the same host is not said again.
+/// How long the same notice about the same host is not repeated.
 const QUIET: Duration = Duration::from_secs(60);
 
-/// Things remembered as said. When full, nothing new is said until some are old enough to be forgotten.
+/// Notices remembered as logged. When full, nothing new is logged until some are old enough to be forgotten.
 const SAID_MAX: usize = 256;
 
 /// Packets that were not taken, by the reason.
@@ -20,11 +20,11 @@ pub struct Counts {
     pub unauthentic: u64,
     /// In the clear where there is a key, or sealed where there is none.
     pub mixed: u64,
-    /// Came before, or are too old to tell.
+    /// Received before, or too old to know.
     pub repeated: u64,
-    /// From a process that was not let in yet.
-    pub strangers: u64,
-    /// Greetings of servers that may not come in.
+    /// From a process that was not accepted yet.
+    pub unknown_sessions: u64,
+    /// Greetings of servers that are rejected.
     pub refused: u64,
     /// Of no known form.
     pub malformed: u64,
@@ -69,7 +69,7 @@ impl fmt::Display for Notice {
     }
 }
 
-/// Collects notices, and leaves out what was said lately.
+/// Collects notices, and leaves out those that were logged recently.
 #[derive(Default)]
 pub struct Notices {
     said: BTreeMap<(IpAddr, u8), Duration>,

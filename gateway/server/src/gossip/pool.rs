@@ -1,6 +1,6 @@
-//! The servers that know each other, without a socket or a clock: packets and the time come in, packets go out.
+//! The servers that know each other, without a socket or a clock: packets and the time are inputs, packets are outputs.
 //!
-//! SWIM itself is foca's. Around it stand the greeting, by which two processes make sure that the other one lives
+//! SWIM itself is foca's. Around it are the greeting, by which two processes make sure that the other one lives
 //! now and may come in, and the list of servers as operators see it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -20,13 +20,13 @@ use super::replay::{Cookie, PacketCheck, ReplayGuard};
 use super::seal::{Key, SealError, Sealer};
 use super::swim::{Chance, Effects, Swim, config, room};
 
-/// Most servers of all regions. What tells of one more is dropped and counted.
+/// Most servers of all regions. Messages about one more are dropped and counted.
 pub const MEMBERS_MAX: usize = 512;
 
 /// Packets on their way out. More at a time are dropped, as a network would.
 const OUTBOX_MAX: usize = 4_096;
 
-/// Greetings sent in a second to whoever asks for nothing: strangers' packets are answered with one.
+/// Greetings sent in a second without being asked for: packets of unknown sessions are answered with one.
 const GREETINGS_MAX: u32 = 64;
 
 /// How often is looked for what is due: servers to forget, servers to greet.
@@ -94,7 +94,7 @@ impl Standing {
 pub struct Sighting {
     pub member: Arc<Member>,
     pub standing: Standing,
-    /// When it came to stand so, in time since the pool began.
+    /// When its standing last changed, in time since the pool began.
     pub since: Duration,
 }
 
@@ -241,7 +241,7 @@ impl Pool {
         match (kind, entry) {
             (_, PacketCheck::Repeated) => self.counts.repeated += 1,
             (&SWIM, PacketCheck::New) => self.swim_with(|swim, effects| swim.handle_data(content, effects)),
-            (&SWIM, PacketCheck::UnknownSession) => self.greet_stranger(from, 0),
+            (&SWIM, PacketCheck::UnknownSession) => self.greet_unknown(from, 0),
             (&HELLO, _) => match Hello::decode(content) {
                 Ok(hello) => self.hello(from, (opened.session, opened.number), entry, hello),
                 Err(_) => self.counts.malformed += 1,
@@ -255,7 +255,7 @@ impl Pool {
         self.look();
     }
 
-    /// Greets whoever listens at an address. The number comes back from [`Pool::greeted`], if anything does: draw it
+    /// Greets the server that listens at an address. The number comes back from [`Pool::greeted`], if anything does: draw it
     /// at random, because others draw theirs.
     pub fn greet(&mut self, address: SocketAddr, number: u64) {
         let hello = self.own_hello(number, None);
@@ -346,11 +346,11 @@ impl Pool {
         }
     }
 
-    /// A greeting: whoever shows our cookie lives now, and comes in unless it takes another server's place.
+    /// A greeting: its sender is alive if it has our cookie, and is accepted unless it conflicts with another server.
     fn hello(&mut self, from: SocketAddr, packet: ([u8; 16], u64), entry: PacketCheck, hello: Hello) {
         let (session, number) = packet;
         if entry == PacketCheck::UnknownSession && hello.cookie != Some(self.sessions.cookie()) {
-            // It may be a recording: it has to show that it can read what is said now.
+            // It may be a recording: the sender has to prove that it reads what is sent now.
             return self.answer(from, &hello, false);
         }
         if let Some(why) = self.objection(&hello.member) {
@@ -366,7 +366,7 @@ impl Pool {
             self.sessions.admit(session, number, hello.member.id, self.now, next);
         }
         if hello.known_generation > self.own().generation {
-            // They remember a newer self, from a clock that was ahead: what this one says would not count.
+            // They remember a newer self, from a clock that was ahead: messages of this one would not count.
             let generation = hello.known_generation + 1;
             self.become_newer(Member { generation, ..Member::clone(self.own()) });
         }
@@ -377,14 +377,14 @@ impl Pool {
             return;
         }
         self.greeted.push((hello.number, Greeted::Welcome(Arc::new(hello.member.clone()))));
-        // Joining is asked for until SWIM has the other's newest self; its answer tells of all others.
+        // Joining is asked for until SWIM has the other's newest self; its answer names all others.
         let peer = Identity(Arc::new(hello.member));
         if !self.swim.iter_members().any(|member| *member.id() == peer) {
             self.swim_with(|swim, effects| swim.announce(peer, effects));
         }
     }
 
-    /// Answers a greeting with the cookie it needs. It goes on until both were told that they are let in.
+    /// Answers a greeting with the cookie it needs. It goes on until both know that they are accepted.
     fn answer(&mut self, to: SocketAddr, hello: &Hello, welcome: bool) {
         if !welcome && !self.may_greet() {
             return;
@@ -395,8 +395,8 @@ impl Pool {
         self.send(to, HELLO, &answer.encode());
     }
 
-    fn greet_stranger(&mut self, from: SocketAddr, number: u64) {
-        self.counts.strangers += 1;
+    fn greet_unknown(&mut self, from: SocketAddr, number: u64) {
+        self.counts.unknown_sessions += 1;
         if self.may_greet() {
             self.greet(from, number);
         }
@@ -417,7 +417,7 @@ impl Pool {
         self.sightings.get(&id).map_or(0, |seen| seen.member.generation)
     }
 
-    /// Why a server may not come in: somebody who lives has its name, its number or its id.
+    /// Why a server is rejected: a live one has its name, its number or its id.
     fn objection(&self, new: &Member) -> Option<String> {
         if let Some(field) = new.unfit() {
             return Some(format!("its {field} is empty or too long"));
@@ -464,7 +464,7 @@ impl Pool {
         *self.roll.lock() = held.chain([self.own().id]).collect();
     }
 
-    /// Servers that others told of are greeted, so that the first word to them is not lost.
+    /// Servers that are known from others are greeted, so that the first message to them is not lost.
     fn greet_unmet(&mut self) {
         let own = self.own().id;
         let unmet = |seen: &&Sighting| {

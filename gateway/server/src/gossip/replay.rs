@@ -1,6 +1,6 @@
 //! Which packets are new: what was recorded and is sent again does nothing.
 //!
-//! A process is one session, and numbers its packets. A session is let in once it shows our cookie, which nobody can
+//! A process is one session, and numbers its packets. A session is accepted once it sends our cookie, which nobody can
 //! have recorded before this process began; from then on each number counts once.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use super::seal::Session;
 /// Most processes remembered at a time. The one that was silent for longest is forgotten for a new one.
 pub const SESSIONS_MAX: usize = 1_024;
 
-/// What must be shown to be let in.
+/// What a new session has to send to be accepted.
 pub type Cookie = [u8; 16];
 
 /// Packets that may come late and still count, behind the newest one of their session.
@@ -26,7 +26,7 @@ pub struct ReplayGuard {
 
 struct KnownSession {
     who: Uuid,
-    heard: Duration,
+    last_received: Duration,
     newest: u64,
     /// Bit n: the packet n before the newest one has come.
     seen: u128,
@@ -36,9 +36,9 @@ struct KnownSession {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketCheck {
     New,
-    /// It came before, or is too old to tell.
+    /// It was received before, or is too old to know.
     Repeated,
-    /// Its session is not let in.
+    /// Its session was not accepted.
     UnknownSession,
 }
 
@@ -47,7 +47,7 @@ impl ReplayGuard {
         ReplayGuard { cookie, known: BTreeMap::new() }
     }
 
-    /// What strangers have to show.
+    /// What an unknown session has to send.
     pub fn cookie(&self) -> Cookie {
         self.cookie
     }
@@ -65,24 +65,25 @@ impl ReplayGuard {
             }
             known.seen |= 1 << behind;
         }
-        known.heard = now;
+        known.last_received = now;
         PacketCheck::New
     }
 
-    /// Lets a session in that showed the cookie. `next_cookie` replaces the cookie if a session had to be forgotten:
-    /// otherwise its recorded packets would let it in again.
+    /// Accepts a session that sent the cookie. `next_cookie` replaces the cookie if a session had to be forgotten:
+    /// otherwise its recorded packets would have it accepted again.
     pub fn admit(&mut self, session: Session, number: u64, who: Uuid, now: Duration, next_cookie: Cookie) {
         if self.known.len() >= SESSIONS_MAX
-            && let Some(silent) = self.known.iter().min_by_key(|(_, known)| known.heard).map(|(id, _)| *id)
+            && let Some(silent) =
+                self.known.iter().min_by_key(|(_, known)| known.last_received).map(|(id, _)| *id)
         {
             self.known.remove(&silent);
             self.cookie = next_cookie;
         }
-        // What came before it was let in was not taken then, and is not later.
-        self.known.insert(session, KnownSession { who, heard: now, newest: number, seen: u128::MAX });
+        // Packets from before it was accepted are rejected now as they were then.
+        self.known.insert(session, KnownSession { who, last_received: now, newest: number, seen: u128::MAX });
     }
 
-    /// Whether some process of this server was let in.
+    /// Whether some process of this server was accepted.
     pub fn knows(&self, who: Uuid) -> bool {
         self.known.values().any(|known| known.who == who)
     }
@@ -104,12 +105,12 @@ mod tests {
     fn each_number_counts_once_in_any_order() {
         let mut sessions = one(10);
         let mut take = |number| sessions.take(&[1; 16], number, NOW);
-        assert_eq!([take(10), take(9), take(1)], [PacketCheck::Repeated; 3], "from before it was let in");
+        assert_eq!([take(10), take(9), take(1)], [PacketCheck::Repeated; 3], "from before it was accepted");
         assert_eq!([take(13), take(11), take(12)], [PacketCheck::New; 3]);
         assert_eq!([take(11), take(12), take(13)], [PacketCheck::Repeated; 3]);
         assert_eq!(take(13 + WINDOW), PacketCheck::New);
-        assert_eq!([take(13), take(1)], [PacketCheck::Repeated; 2], "too old to tell");
-        assert_eq!(take(14), PacketCheck::New, "the oldest one that can be told");
+        assert_eq!([take(13), take(1)], [PacketCheck::Repeated; 2], "too old to know");
+        assert_eq!(take(14), PacketCheck::New, "the oldest one that is in the window");
         assert_eq!(take(u64::MAX), PacketCheck::New);
         assert_eq!(take(u64::MAX), PacketCheck::Repeated);
     }

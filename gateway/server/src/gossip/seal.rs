@@ -9,7 +9,7 @@
 //! | 8 | number of the packet in its session, little-endian |
 //! | n | content; if sealed, XChaCha20-Poly1305 over it with all before as associated data |
 //!
-//! Session and number are the nonce, so none is ever used twice under one key, whoever sends.
+//! Session and number are the nonce, so none is ever used twice under one key, by any sender.
 
 use std::fmt;
 
@@ -103,7 +103,7 @@ impl Sealer {
     }
 
     /// # Panics
-    /// If there is more content than [`CONTENT_MAX`]: whoever fills it keeps to that.
+    /// If there is more content than [`CONTENT_MAX`]: the caller respects that.
     pub fn seal(&mut self, content: &[u8]) -> Vec<u8> {
         assert!(content.len() <= CONTENT_MAX, "content was made to fit a packet");
         self.sent += 1;
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn mixed_clusters_are_told_apart() {
+    fn mixed_clusters_are_detected() {
         let (one, other) = (key(1, 32), key(2, 32));
         let sealed = Sealer::new(Some(&one), [1; 16]).seal(b"x");
         let plain = Sealer::new(None, [1; 16]).seal(b"x");

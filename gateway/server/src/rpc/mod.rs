@@ -1,4 +1,4 @@
-//! The methods of the node RPC: decode, submit, answer. No rule about nodes or allocations stands here.
+//! The methods of the node RPC: decode, submit, answer. No rule about nodes or allocations is here.
 
 mod alloc;
 mod node;
@@ -132,7 +132,7 @@ impl Rpc {
         self.control.submit(request).await.map_err(refused)
     }
 
-    /// The state with everything the receipt speaks of: it was published before the receipt was given.
+    /// The published state. It includes every batch for which there is a receipt.
     fn state(&self) -> std::sync::Arc<State> {
         self.control.state()
     }

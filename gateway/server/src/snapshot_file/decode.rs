@@ -27,7 +27,7 @@ pub enum FileError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
     Everything,
-    /// Chunks are checked and let go of.
+    /// Chunks are checked and dropped.
     Description,
 }
 
@@ -123,7 +123,7 @@ impl Decoder {
             Stage::Prefix => prefix(&part),
             Stage::Table(length) => {
                 let (table, mut checksum) = part.split_at(length);
-                // The table's checksum also covers what stands before it.
+                // The table's checksum also covers the bytes before it.
                 let before = crc32c::crc32c(&prefix_of(length));
                 if crc32c::crc32c_append(before, table) != checksum.get_u32_le() {
                     return Err(FileError::Damaged("its table does not match its checksum".to_string()));
@@ -153,7 +153,7 @@ impl Decoder {
     }
 }
 
-/// What stands before a table of this length.
+/// The bytes before a table of this length.
 fn prefix_of(length: usize) -> [u8; PREFIX] {
     let mut prefix = [0; PREFIX];
     prefix[..8].copy_from_slice(&MAGIC);
@@ -186,7 +186,7 @@ fn read_table(table: &[u8]) -> Result<(Meta, Vec<Entry>), FileError> {
     Ok((meta, entries))
 }
 
-/// The table is shorter or longer than it says, or has a text that is none.
+/// The table is shorter or longer than it says, or has invalid text.
 struct Malformed;
 
 impl From<TryGetError> for Malformed {

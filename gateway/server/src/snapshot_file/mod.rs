@@ -66,7 +66,7 @@ pub struct Content {
 }
 
 impl Meta {
-    /// The name that people tell snapshots by: `term-index-milliseconds`.
+    /// The name of a snapshot as Nomad writes it: `term-index-milliseconds`.
     pub fn id(&self) -> String {
         format!("{}-{}-{}", self.term.0, self.index.0, self.created.0 / 1_000_000)
     }

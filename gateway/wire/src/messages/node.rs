@@ -32,7 +32,7 @@ pub struct NodeUpdateStatusRequest {
     pub write: WriteRequest,
 }
 
-/// What a node learns from registering and from every heartbeat.
+/// The answer to a registration and to every heartbeat.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodeUpdateResponse {
@@ -78,7 +78,7 @@ pub struct NodeSpecificRequest {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NodeClientAllocsResponse {
-    /// Every allocation of the node, with the index of the last change it has to hear of.
+    /// Every allocation of the node, with the index of the last change that concerns it.
     pub allocs: Map<String, u64>,
     pub migrate_tokens: Map<String, String>,
     #[serde(flatten)]

@@ -12,7 +12,7 @@ use super::{MuxError, Role};
 /// What a stream may have in flight: the protocol's fixed initial window.
 pub(super) const WINDOW: u32 = 256 * 1024;
 
-/// Streams opened but not yet accepted, in each direction. More are reset by the acceptor; the opener refuses
+/// Streams opened but not yet accepted, in each direction. More are reset by the acceptor; the opener rejects
 /// to ask. The protocol's customary number.
 pub const BACKLOG_MAX: usize = 256;
 
@@ -171,7 +171,7 @@ impl State {
     fn stream_frame(&mut self, header: Header, body: &[u8]) -> Result<Option<u32>, MuxError> {
         let opened = if header.has(SYN) { self.opened_by_peer(header.stream)? } else { None };
         let Some(slot) = self.slots.get_mut(&header.stream) else {
-            // We let go of the stream, but the peer still writes: tell it.
+            // The stream was dropped here, but the peer still writes: reset it.
             if !body.is_empty() && !header.has(RST) {
                 self.reset(header.stream);
             }
@@ -275,7 +275,7 @@ impl State {
         self.ended.is_none() && !self.refused && self.slots.get(&id).is_some_and(open)
     }
 
-    /// The stream was dropped. Its peer hears of it as an end, but as a reset when it was never taken up, or
+    /// The stream was dropped. Its peer sees it as an end, but as a reset when it was never taken up, or
     /// when the peer may be waiting for a window that will never open again.
     pub fn release(&mut self, id: u32) {
         let Some(mut slot) = self.slots.remove(&id) else { return };
@@ -303,7 +303,7 @@ impl State {
         self.pings.answered >= ping
     }
 
-    /// Says goodbye; the connection ends when that was sent.
+    /// Sends a go-away; the connection ends when that was sent.
     pub fn close(&mut self, why: MuxError) {
         if self.closing.is_some() || self.ended.is_some() {
             return;

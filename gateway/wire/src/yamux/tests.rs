@@ -50,7 +50,7 @@ async fn a_writer_stops_at_the_window_until_the_reader_reads() {
         stream
     });
     let mut reader = at_server.accept().await.unwrap();
-    // Virtual time passes only when everybody waits.
+    // Virtual time passes only when all tasks wait.
     sleep(Duration::from_secs(1)).await;
     assert!(!writing.is_finished());
     assert_eq!(reader.shared.state.lock().unread(reader.id), WINDOW as usize);
@@ -131,7 +131,7 @@ async fn a_vanished_peer_wakes_every_reader_and_writer() {
 }
 
 #[tokio::test]
-async fn closing_says_goodbye_after_what_was_written() {
+async fn closing_sends_go_away_after_what_was_written() {
     let ((client, _at_client), (server, mut at_server)) = pair();
     let mut stream = client.open().unwrap();
     stream.write_all(b"last words").await.unwrap();
@@ -187,7 +187,7 @@ async fn a_window_update_with_syn_opens_a_stream_and_is_acknowledged() {
 }
 
 #[tokio::test]
-async fn a_peer_that_breaks_the_protocol_is_told_and_left() {
+async fn a_peer_that_breaks_the_protocol_gets_a_go_away() {
     let beyond = WINDOW + 1;
     let cases: [(FrameKind, u16, u32, u32); 4] = [
         (FrameKind::Data, SYN, 1, beyond),

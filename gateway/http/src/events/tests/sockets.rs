@@ -120,24 +120,24 @@ async fn curl_reads_lines() {
         .unwrap();
     let mut lines = BufReader::new(curl.stdout.unwrap()).lines();
     let mut head = Vec::new();
-    let mut told = Vec::new();
-    while told.len() < 3 {
+    let mut received = Vec::new();
+    while received.len() < 3 {
         let line = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().expect("the stream goes on");
         match line.starts_with("{\"Index\"") {
-            true => told.push(serde_json::from_str::<api::Events>(&line).unwrap()),
+            true => received.push(serde_json::from_str::<api::Events>(&line).unwrap()),
             false => head.push(line.to_lowercase()),
         }
     }
-    assert_eq!(told.iter().map(|events| events.index).collect::<Vec<_>>(), [4, 5, 10]);
+    assert_eq!(received.iter().map(|events| events.index).collect::<Vec<_>>(), [4, 5, 10]);
     assert_eq!(head.last().unwrap(), "{}", "the first heartbeat comes before anything else");
     for header in ["content-type: application/json", "cache-control: no-cache", "connection: close"] {
         assert!(head.iter().any(|line| line == header), "{header} in {head:?}");
     }
 }
 
-/// Many that asked for everything and read nothing hold no more than one, and nobody else waits for them.
+/// Many readers that subscribe to everything and read nothing need no more memory than one, and delay no other reader.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn readers_that_do_not_read_hold_nothing_and_hinder_nobody() {
+async fn readers_that_do_not_read_cost_no_memory_and_delay_no_other() {
     let mut world = long(3, 4_000);
     let log = Log::of(&world.log);
     let feed = Feed::new(log.clone());
@@ -163,7 +163,7 @@ async fn readers_that_do_not_read_hold_nothing_and_hinder_nobody() {
     assert_eq!(got, ids(&expected).iter().map(ToString::to_string).collect::<Vec<_>>());
     let kept = feed.held();
     assert!(kept.bytes <= TAIL_BYTES && kept.parked <= PARKED_MAX, "{kept:?}");
-    // They were not cut off: whoever begins to read now reads from the beginning.
+    // They were not cut off: one that begins to read now reads from the beginning.
     let mut first = String::new();
     let mut reader = BufReader::new(stuck.pop().unwrap());
     while !first.starts_with("{\"Index\":1,") {

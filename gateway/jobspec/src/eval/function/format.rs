@@ -178,7 +178,7 @@ fn magnitude(value: &Value) -> Result<u128, ValueError> {
     }
 }
 
-/// The digits that tell a number from its neighbours, with an exponent when it is very large or very small.
+/// The shortest digits that identify a number, with an exponent when it is very large or very small.
 fn shorter(number: f64, precision: Option<usize>) -> String {
     let digits = match precision {
         None => format!("{number:e}"),

@@ -53,7 +53,7 @@ impl Network {
         self.deliver();
     }
 
-    /// Hands a packet to whoever listens there.
+    /// Delivers a packet to the server that listens there.
     pub fn inject(&mut self, from: SocketAddr, to: SocketAddr, packet: &[u8]) {
         let now = self.now;
         if let Some(pool) = self.pools.get_mut(&to) {

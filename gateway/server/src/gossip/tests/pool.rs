@@ -32,7 +32,7 @@ fn servers_that_know_one_know_all() {
             let mut own = network.greeted.iter().filter(|(who, _)| *who == address(n));
             assert!(own.all(|(_, greeted)| matches!(greeted, Greeted::Welcome(_))));
         }
-        assert_eq!(network.greeted.len(), 8, "both sides hear of each greeting");
+        assert_eq!(network.greeted.len(), 8, "both sides receive each greeting");
         network.pass(120 * SECOND);
         network.all_see("s1 alive, s2 alive, s3 alive, s4 alive, s5 alive");
         assert!(network.notices.is_empty());
@@ -53,7 +53,7 @@ fn a_server_that_stops_is_found_failed_and_comes_back() {
 }
 
 #[test]
-fn a_server_whose_clock_went_back_is_still_let_in() {
+fn a_server_whose_clock_went_back_is_still_accepted() {
     let mut network = Network::default();
     for n in 1..=3 {
         // Milliseconds since 1970, as servers take them.
@@ -87,7 +87,7 @@ fn a_server_that_leaves_is_no_failure() {
 }
 
 #[test]
-fn what_a_server_says_of_itself_reaches_all() {
+fn the_description_of_a_server_reaches_all() {
     let mut network = joined(3, Some(KEY));
     network.pool(1).describe(|own| own.has_log = true);
     network.pass(2 * SECOND);
@@ -139,7 +139,7 @@ fn a_cut_heals_by_itself() {
     assert_eq!(network.seen_by(1), "s1 alive, s2 alive, s3 failed");
     assert_eq!(network.seen_by(3), "s1 failed, s2 failed, s3 alive");
     network.cut.clear();
-    // Who is alone asks nobody, but the others ask whether it is back.
+    // A server that is alone asks no other, but the others ask whether it is back.
     network.pass(40 * SECOND);
     network.all_see("s1 alive, s2 alive, s3 alive");
 }
@@ -201,7 +201,7 @@ fn a_copied_data_directory_is_noticed() {
 }
 
 #[test]
-fn keys_keep_strangers_out_and_both_sides_say_so() {
+fn a_server_with_another_key_is_rejected_and_both_sides_warn() {
     let mut network = joined(2, Some(KEY));
     network.start(member(3, address(3)), key(OTHER_KEY));
     network.start(member(4, address(4)), None);
@@ -236,7 +236,7 @@ fn what_was_recorded_does_nothing_when_it_is_sent_again() {
     network.pool(2).leave();
     network.deliver();
     network.kill(2);
-    // Long after it was forgotten, everything anybody said is said again.
+    // Long after it was forgotten, every packet that was ever sent is sent again.
     network.pass(FORGET + 20 * SECOND);
     network.all_see("s1 alive, s3 alive");
     let recorded = network.sent.iter().filter(|(from, ..)| *from == address(2)).cloned().collect::<Vec<_>>();
@@ -278,7 +278,7 @@ fn garbage_of_every_kind_is_survived() {
     let mut rng = base::Rng::new(7);
     for packet in packets.iter().cycle().take(20_000) {
         let mut garbage = packet.clone();
-        // A stranger's session, so that numbers do not protect.
+        // An unknown session, so that numbers do not protect.
         garbage[28] = rng.next() as u8;
         let at = 29 + rng.below(garbage.len() as u64 - 29) as usize;
         garbage[at] = rng.next() as u8;

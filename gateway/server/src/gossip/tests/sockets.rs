@@ -76,15 +76,15 @@ async fn servers_join_fail_and_leave() {
 }
 
 #[tokio::test]
-async fn nobody_is_joined_who_does_not_answer_or_refuses() {
+async fn a_server_that_does_not_answer_or_rejects_is_not_joined() {
     let one = start(1, Some(KEY), |_| ()).await;
     assert_eq!(one.join(one.address()).await, Err(JoinError::Ourselves(one.address())));
     let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let nobody = silent.local_addr().unwrap();
-    let stranger = start(2, Some(OTHER_KEY), |_| ()).await;
-    let (nobody, stranger) = tokio::join!(one.join(nobody), stranger.join(one.address()));
-    assert!(matches!(nobody, Err(JoinError::Silent(_))));
-    assert!(matches!(stranger, Err(JoinError::Silent(_))));
+    let silent = silent.local_addr().unwrap();
+    let other_key = start(2, Some(OTHER_KEY), |_| ()).await;
+    let (silent, other_key) = tokio::join!(one.join(silent), other_key.join(one.address()));
+    assert!(matches!(silent, Err(JoinError::Silent(_))));
+    assert!(matches!(other_key, Err(JoinError::Silent(_))));
     let mut counts = one.0.counts.clone();
     counts.wait_for(|counts| counts.unauthentic > 0).await.unwrap();
 
@@ -95,7 +95,7 @@ async fn nobody_is_joined_who_does_not_answer_or_refuses() {
 }
 
 #[tokio::test]
-async fn a_server_nobody_could_be_told_of_does_not_start() {
+async fn a_server_whose_description_cannot_be_sent_does_not_start() {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let mut own = member(1, socket.local_addr().unwrap());
     own.datacenter = "d".repeat(97);

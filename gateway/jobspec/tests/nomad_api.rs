@@ -8,7 +8,7 @@ use model::document::{Job, input};
 use serde_json::{Map, Value, json};
 
 static CONTRACT: LazyLock<Value> =
-    LazyLock::new(|| serde_json::from_str(include_str!("../../api/contract/api-types.json")).unwrap());
+    LazyLock::new(|| serde_json::from_str(include_str!("../../api/nomad/api-types.json")).unwrap());
 
 /// A fully written job: each list and map has an element, each object is there, each scalar is what `scalar` gives.
 pub fn full(kind: &str, scalar: &dyn Fn(&str) -> Value) -> Value {
@@ -122,7 +122,7 @@ fn canonical(kind: &str) -> Value {
 }
 
 #[test]
-fn the_smallest_job_of_each_type_is_the_contracts_to_the_last_field() {
+fn the_smallest_job_of_each_type_is_nomads_to_the_last_field() {
     for kind in ["service", "batch", "system", "sysbatch"] {
         let group = json!({ "Name": "g", "Tasks": [{ "Name": "t", "Driver": "raw_exec" }] });
         let mut smallest = job(json!({ "ID": "example", "Type": kind, "TaskGroups": [group] }));
@@ -169,7 +169,7 @@ const PLACES: [(&str, &str); 33] = [
 ];
 
 #[test]
-fn every_default_of_the_contract_is_what_an_empty_object_gets() {
+fn every_default_of_nomad_is_what_an_empty_object_gets() {
     let mut compared = 0;
     for (kind, place) in PLACES {
         let mut given = job(placed(place));

@@ -1,6 +1,6 @@
 //! The types of Nomad's API, compared with its description: a field that is renamed, dropped or invented fails here.
 //!
-//! `contract/api-types.json` is what other people's clients were written for. A type here may lack a field only if it is
+//! `nomad/api-types.json` is what other people's clients were written for. A type here may lack a field only if it is
 //! named below, with the reason.
 
 use std::collections::BTreeSet;
@@ -9,8 +9,8 @@ use std::fmt;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde_json::Value;
 
-const CONTRACT: &str = include_str!("../contract/api-types.json");
-const ADDITIONS: &str = include_str!("../contract/openapi.json");
+const NOMAD_API: &str = include_str!("../nomad/api-types.json");
+const ADDITIONS: &str = include_str!("../nomad/openapi.json");
 
 /// Fields of Nomad's API that are not there.
 const ABSENT: &[(&str, &str)] = &[
@@ -87,9 +87,9 @@ fn own<'de, T: Deserialize<'de>>() -> BTreeSet<String> {
 }
 
 /// The fields of a type: those that servers and clients exchange, and all that its description names.
-fn described(contract: &Value, name: &str) -> (BTreeSet<String>, BTreeSet<String>) {
-    let kind = &contract["types"][name];
-    let fields = kind["fields"].as_array().unwrap_or_else(|| panic!("{name} is no type of the contract"));
+fn described(description: &Value, name: &str) -> (BTreeSet<String>, BTreeSet<String>) {
+    let kind = &description["types"][name];
+    let fields = kind["fields"].as_array().unwrap_or_else(|| panic!("{name} is no type of the description"));
     let named = |field: &Value| field["name"].as_str().unwrap().to_string();
     let exchanged = fields.iter().filter(|field| field["side"] != "client_only").map(named).collect();
     let envelope = kind["also_accepts"].as_array().into_iter().flatten();
@@ -178,11 +178,11 @@ held! {
 }
 
 #[test]
-fn every_field_is_the_contracts() {
-    let contract: Value = serde_json::from_str(CONTRACT).unwrap();
+fn every_field_is_one_of_nomads() {
+    let description: Value = serde_json::from_str(NOMAD_API).unwrap();
     let mut wrong = Vec::new();
     for (name, own) in types() {
-        let (exchanged, named) = described(&contract, name);
+        let (exchanged, named) = described(&description, name);
         let absent = excused(name);
         let missing = exchanged.difference(&own).filter(|field| !absent.contains(*field));
         wrong.extend(missing.map(|field| format!("{name} lacks {field}")));

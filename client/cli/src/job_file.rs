@@ -117,6 +117,21 @@ pub fn read_source(path: &str) -> anyhow::Result<Source> {
     Ok(Source::new(path, text))
 }
 
+/// Writes a file that is not there yet.
+///
+/// # Errors
+/// When it is there, or cannot be written.
+pub fn write_new(path: &str, text: &str) -> Result<(), Failure> {
+    use std::io::Write;
+    let file = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
+    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => anyhow::anyhow!("{path} is there already: name another file"),
+        _ => anyhow::anyhow!("{path} cannot be written: {error}"),
+    })?;
+    Ok(())
+}
+
 fn variables(call: &Call) -> anyhow::Result<Variables> {
     let flags = call.args.values("var").iter().map(|given| {
         let (name, value) =

@@ -9,6 +9,8 @@ use crate::flags::value;
 use crate::layout;
 use crate::output::{Table, write_out};
 
+pub const COMMANDS: &[&Command] = &[&LIST, &INFO, &DELETE];
+
 pub static LIST: Command = Command {
     name: "service list",
     aliases: &[],

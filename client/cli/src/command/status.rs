@@ -2,9 +2,7 @@ use std::collections::BTreeMap;
 
 use api::SearchRequest;
 
-use super::{
-    alloc_status, deployment, eval_status, job_status, namespace, node_pool, node_status, scaling_policy,
-};
+use super::{alloc, deployment, eval, job, namespace, node, node_pool, scaling};
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, UI_FLAGS, VERBOSE_FLAGS};
 use crate::flags::Args;
 
@@ -20,20 +18,20 @@ pub static COMMAND: Command = Command {
 
 /// Who shows the things of a search context, and what they are called.
 const CONTEXTS: [(&str, &str, &Command); 8] = [
-    ("allocs", "Allocations", &alloc_status::COMMAND),
-    ("deployment", "Deployments", &deployment::STATUS),
-    ("evals", "Evaluations", &eval_status::COMMAND),
-    ("jobs", "Jobs", &job_status::COMMAND),
-    ("namespaces", "Namespaces", &namespace::STATUS),
-    ("node_pools", "Node Pools", &node_pool::INFO),
-    ("nodes", "Nodes", &node_status::COMMAND),
-    ("scaling_policy", "Scaling Policies", &scaling_policy::INFO),
+    ("allocs", "Allocations", &alloc::status::COMMAND),
+    ("deployment", "Deployments", &deployment::status::COMMAND),
+    ("evals", "Evaluations", &eval::status::COMMAND),
+    ("jobs", "Jobs", &job::status::COMMAND),
+    ("namespaces", "Namespaces", &namespace::show::STATUS),
+    ("node_pools", "Node Pools", &node_pool::show::INFO),
+    ("nodes", "Nodes", &node::status::COMMAND),
+    ("scaling_policy", "Scaling Policies", &scaling::INFO),
 ];
 
 async fn run(call: Call) -> Outcome {
     let (client, look) = (call.client()?, call.look());
     let Some(given) = call.optional_argument()?.map(str::to_string) else {
-        return job_status::list(&call, &client, &look).await;
+        return job::status::list(&call, &client, &look).await;
     };
     let request = SearchRequest { prefix: given.clone(), context: "all".to_string() };
     let found = client.search(&request).await;

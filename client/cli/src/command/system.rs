@@ -1,5 +1,7 @@
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run};
 
+pub const COMMANDS: &[&Command] = &[&GC, &RECONCILE];
+
 pub static GC: Command = Command {
     name: "system gc",
     aliases: &[],

@@ -10,6 +10,8 @@ const DETAILS: &str = "Nothing of it is stored: the decision is made again from 
 
 const JSON: &[Flag] = &[switch("json", "Print everything that is known, as JSON.")];
 
+pub const COMMANDS: &[&Command] = &[&JOB, &EVAL, &ALLOC];
+
 pub static JOB: Command = Command {
     name: "why job",
     aliases: &[],

@@ -2,6 +2,7 @@ use base::{Duration, Index};
 use model::document::Deployment;
 use sdk::{Client, Query};
 
+use super::list::all;
 use crate::call::{
     CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, UI_FLAGS, VERBOSE_FLAGS, now,
 };
@@ -9,22 +10,7 @@ use crate::flags::{switch, value};
 use crate::output::{Look, write_out};
 use crate::{hint, layout, resolve};
 
-pub static LIST: Command = Command {
-    name: "deployment list",
-    aliases: &[],
-    arguments: "",
-    summary: "List deployments.",
-    details: "",
-    flags: &[
-        &[value("filter", "EXPR", "Show only what this expression is true of.")],
-        VERBOSE_FLAGS,
-        OBJECT_FLAGS,
-        CLIENT_FLAGS,
-    ],
-    run: Run::Task(|call| Box::pin(list(call))),
-};
-
-pub static STATUS: Command = Command {
+pub static COMMAND: Command = Command {
     name: "deployment status",
     aliases: &[],
     arguments: "[<deployment id>]",
@@ -45,25 +31,6 @@ pub static STATUS: Command = Command {
 
 /// How long one question for a change waits unless told.
 const WAIT: Duration = Duration::from_secs(2);
-
-async fn list(call: Call) -> Outcome {
-    call.no_arguments()?;
-    all(&call).await
-}
-
-async fn all(call: &Call) -> Outcome {
-    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
-    let query = Query::new().with("filter", call.args.value("filter").unwrap_or_default());
-    let deployments = client.deployments(query).await.doing("retrieving deployments")?.value;
-    if let Some(objects) = objects {
-        return objects.print(&deployments);
-    }
-    write_out(match deployments.as_slice() {
-        [] => "No deployments found\n".to_string(),
-        deployments => layout::deployment::table(&look, deployments),
-    });
-    Ok(0)
-}
 
 async fn status(call: Call) -> Outcome {
     let Some(given) = call.optional_argument()? else { return all(&call).await };

@@ -1,15 +1,15 @@
 //! What operators do to a deployment: go on with it, hold it, give it up.
 
 use model::document::Deployment;
-use sdk::{Client, Query};
+use sdk::Client;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE_FLAGS};
 use crate::flags::{Flag, switch, value};
 use crate::output::{Look, write_out};
 use crate::{monitor, resolve};
 
-const DETACH: Flag = switch("detach", "Return at once, with the id of the evaluation.");
-const GROUP: Flag = value("group", "NAME", "Promote only this group; may be given several times.");
+pub const DETACH: Flag = switch("detach", "Return at once, with the id of the evaluation.");
+pub const GROUP: Flag = value("group", "NAME", "Promote only this group; may be given several times.");
 
 pub static PROMOTE: Command = Command {
     name: "deployment promote",
@@ -19,16 +19,6 @@ pub static PROMOTE: Command = Command {
     details: "The rest of the allocations follow. Without -group all groups that have canaries are promoted.",
     flags: &[&[DETACH, GROUP], VERBOSE_FLAGS, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(promote(call))),
-};
-
-pub static PROMOTE_JOB: Command = Command {
-    name: "job promote",
-    aliases: &[],
-    arguments: "<job>",
-    summary: "Promote the canaries of a job's latest deployment.",
-    details: "The rest of the allocations follow. Without -group all groups that have canaries are promoted.",
-    flags: &[&[DETACH, GROUP], VERBOSE_FLAGS, CLIENT_FLAGS],
-    run: Run::Task(|call| Box::pin(promote_job(call))),
 };
 
 pub static FAIL: Command = Command {
@@ -72,18 +62,7 @@ async fn promote(call: Call) -> Outcome {
     promoted(&call, &client, &look, &deployment).await
 }
 
-async fn promote_job(call: Call) -> Outcome {
-    let (client, look) = (call.client()?, call.look());
-    let (namespace, id) = resolve::job(&client, &look, call.one_argument()?).await?;
-    let query = Query::new().namespace(&namespace);
-    let latest = client.job_deployment(&id, query).await.doing("retrieving deployment")?.value;
-    let Some(deployment) = latest else {
-        return Err(anyhow::anyhow!("job \"{id}\" has no deployment to promote").into());
-    };
-    promoted(&call, &client, &look, &deployment).await
-}
-
-async fn promoted(call: &Call, client: &Client, look: &Look, deployment: &Deployment) -> Outcome {
+pub async fn promoted(call: &Call, client: &Client, look: &Look, deployment: &Deployment) -> Outcome {
     let groups = call.args.values("group");
     let answer = client.promote_deployment(&deployment.id, groups).await.doing("promoting deployment")?;
     follow(call, client, look, &answer.eval_id).await

@@ -1,7 +1,7 @@
 use sdk::{Client, Query};
 
-use super::deployment_change::follow;
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE_FLAGS};
+use crate::command::deployment::change::follow;
 use crate::flags::switch;
 use crate::resolve;
 

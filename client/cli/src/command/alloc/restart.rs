@@ -1,6 +1,4 @@
-//! What operators do to the tasks of an allocation.
-
-use api::{AllocSignalRequest, AllocationRestartRequest};
+use api::AllocationRestartRequest;
 use model::document::{Allocation, TaskGroup};
 use sdk::{Client, Query};
 
@@ -8,9 +6,9 @@ use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VER
 use crate::flags::{Flag, switch, value};
 use crate::resolve;
 
-const TASK: Flag = value("task", "NAME", "The task.");
+pub(super) const TASK: Flag = value("task", "NAME", "The task.");
 
-pub static RESTART: Command = Command {
+pub static COMMAND: Command = Command {
     name: "alloc restart",
     aliases: &[],
     arguments: "<allocation> [<task>]",
@@ -23,19 +21,6 @@ pub static RESTART: Command = Command {
     ],
     run: Run::Task(|call| Box::pin(restart(call))),
 };
-
-pub static SIGNAL: Command = Command {
-    name: "alloc signal",
-    aliases: &[],
-    arguments: "<allocation> [<task>]",
-    summary: "Send a signal to the tasks of an allocation.",
-    details: "Without a task all tasks get it.",
-    flags: &[&[TASK, value("s", "SIGNAL", "The signal; SIGKILL unless given.")], VERBOSE_FLAGS, CLIENT_FLAGS],
-    run: Run::Task(|call| Box::pin(signal(call))),
-};
-
-/// What is sent unless something else is asked for.
-const SIGNAL_DEFAULT: &str = "SIGKILL";
 
 async fn restart(call: Call) -> Outcome {
     let all_tasks = call.args.switch("all-tasks");
@@ -50,17 +35,8 @@ async fn restart(call: Call) -> Outcome {
     Ok(0)
 }
 
-async fn signal(call: Call) -> Outcome {
-    let (given, task) = named(&call)?;
-    let (client, alloc, query) = found(&call, given, task).await?;
-    let signal = call.args.value("s").unwrap_or(SIGNAL_DEFAULT).to_string();
-    let request = AllocSignalRequest { task: task.unwrap_or_default().to_string(), signal };
-    client.signal_allocation(&alloc.id, &request, query).await.doing("signalling allocation")?;
-    Ok(0)
-}
-
 /// The allocation and the task, as they were given.
-fn named(call: &Call) -> Result<(&str, Option<&str>), Failure> {
+pub(super) fn named(call: &Call) -> Result<(&str, Option<&str>), Failure> {
     match call.args.words.as_slice() {
         [alloc] => Ok((alloc, call.args.value("task").filter(|task| !task.is_empty()))),
         [alloc, task] => Ok((alloc, Some(task))),
@@ -68,7 +44,11 @@ fn named(call: &Call) -> Result<(&str, Option<&str>), Failure> {
     }
 }
 
-async fn found(call: &Call, given: &str, task: Option<&str>) -> Result<(Client, Allocation, Query), Failure> {
+pub(super) async fn found(
+    call: &Call,
+    given: &str,
+    task: Option<&str>,
+) -> Result<(Client, Allocation, Query), Failure> {
     let (client, look) = (call.client()?, call.look());
     let stub = resolve::allocation(&client, &look, given).await?;
     let query = || Query::new().namespace(&stub.namespace);

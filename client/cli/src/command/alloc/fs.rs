@@ -1,6 +1,6 @@
 use sdk::{Client, FileRequest, Query};
 
-use super::alloc_logs::newest_running;
+use super::logs::newest_running;
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE_FLAGS};
 use crate::flags::{switch, value};
 use crate::output::write_out;

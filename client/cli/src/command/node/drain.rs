@@ -1,11 +1,9 @@
-//! What operators do to a node: empty it, and say whether it takes work.
-
 use api::DrainSpec;
 use base::Duration;
 use model::document::Map;
 use sdk::Client;
 
-use super::node_status::own_node;
+use super::status::own_node;
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE_FLAGS};
 use crate::confirm::confirmed;
 use crate::flags::{Flag, switch, value};
@@ -17,10 +15,10 @@ const DEADLINE: Duration = Duration::from_secs(3600);
 /// Everything goes at once.
 const FORCE: Duration = Duration(-1_000_000_000);
 
-const SELF: Flag = switch("self", "The node of the agent that is asked.");
-const YES: Flag = switch("yes", "Ask nothing.");
+pub(super) const SELF: Flag = switch("self", "The node of the agent that is asked.");
+pub(super) const YES: Flag = switch("yes", "Ask nothing.");
 
-pub static DRAIN: Command = Command {
+pub static COMMAND: Command = Command {
     name: "node drain",
     aliases: &["node-drain"],
     arguments: "<node>",
@@ -47,20 +45,6 @@ pub static DRAIN: Command = Command {
         CLIENT_FLAGS,
     ],
     run: Run::Task(|call| Box::pin(drain(call))),
-};
-
-pub static ELIGIBILITY: Command = Command {
-    name: "node eligibility",
-    aliases: &[],
-    arguments: "<node>",
-    summary: "Say whether a node takes new work.",
-    details: "",
-    flags: &[
-        &[switch("enable", "It does."), switch("disable", "It does not; what runs there stays."), SELF, YES],
-        VERBOSE_FLAGS,
-        CLIENT_FLAGS,
-    ],
-    run: Run::Task(|call| Box::pin(eligibility(call))),
 };
 
 async fn drain(call: Call) -> Outcome {
@@ -99,28 +83,8 @@ async fn drain(call: Call) -> Outcome {
     drain_monitor::drain(&client, &look, &id).await
 }
 
-async fn eligibility(call: Call) -> Outcome {
-    let on = |flag| call.args.switch(flag);
-    if on("enable") == on("disable") {
-        return Err(call.usage("Either the '-enable' or '-disable' flag must be set"));
-    }
-    let (client, look) = (call.client()?, call.look());
-    let eligible = on("enable");
-    let (word, question) = match eligible {
-        true => ("eligible", "mark as eligible"),
-        false => ("ineligible", "mark as ineligible"),
-    };
-    let canceled = "Canceling scheduling eligibility toggle";
-    let Some(id) = chosen(&call, &client, &look, Some(question), "change", canceled).await? else {
-        return Ok(0);
-    };
-    client.set_eligibility(&id, word).await.doing("updating scheduling eligibility")?;
-    write_out(format!("Node \"{id}\" scheduling eligibility set: {word} for scheduling\n"));
-    Ok(0)
-}
-
 /// The node that is meant; `None` if its name was shortened and whoever was asked said no.
-async fn chosen(
+pub(super) async fn chosen(
     call: &Call,
     client: &Client,
     look: &Look,

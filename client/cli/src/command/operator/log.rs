@@ -9,7 +9,7 @@ use crate::flags::switch;
 use crate::layout;
 use crate::output::{self, write_err, write_out};
 
-pub static REPAIR: Command = Command {
+pub static COMMAND: Command = Command {
     name: "operator log repair",
     aliases: &[],
     arguments: "<data_dir>",

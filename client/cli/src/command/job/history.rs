@@ -1,7 +1,7 @@
 use model::document::Job;
 use sdk::Query;
 
-use super::job_inspect::versioned;
+use super::inspect::versioned;
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run};
 use crate::flags::{switch, value};
 use crate::output::{Look, fields, json, write_out};

@@ -5,6 +5,8 @@ use crate::flags::value;
 use crate::layout;
 use crate::output::write_out;
 
+pub const COMMANDS: &[&Command] = &[&LIST, &INFO];
+
 pub static LIST: Command = Command {
     name: "scaling policy list",
     aliases: &[],

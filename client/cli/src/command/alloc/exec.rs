@@ -8,7 +8,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval_at};
 
-use super::alloc_logs::{choose_task, newest_running};
+use super::logs::{choose_task, newest_running};
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
 use crate::flags::{switch, value};
 use crate::resolve;

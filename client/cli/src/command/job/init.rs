@@ -1,6 +1,6 @@
-use super::node_pool::write_new;
 use crate::call::{Call, Command, Outcome, Run};
 use crate::flags::{switch, value};
+use crate::job_file::write_new;
 use crate::output::write_out;
 
 pub static COMMAND: Command = Command {
@@ -19,8 +19,8 @@ pub static COMMAND: Command = Command {
 };
 
 const NAME: &str = "example.nomad.hcl";
-const EXAMPLE: &str = include_str!("../examples/job.nomad.hcl");
-const EXAMPLE_SHORT: &str = include_str!("../examples/job-short.nomad.hcl");
+const EXAMPLE: &str = include_str!("../../examples/job.nomad.hcl");
+const EXAMPLE_SHORT: &str = include_str!("../../examples/job-short.nomad.hcl");
 
 fn run(call: Call) -> Outcome {
     let path = call.optional_argument()?.unwrap_or(NAME);

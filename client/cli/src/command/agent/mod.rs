@@ -1,0 +1,18 @@
+//! The agent itself, and what it logs.
+
+mod check;
+mod config_validate;
+mod info;
+mod monitor;
+mod run;
+
+use crate::call::Command;
+
+pub const COMMANDS: &[&Command] = &[
+    &check::COMMAND,
+    &config_validate::COMMAND,
+    &info::COMMAND,
+    &monitor::COMMAND,
+    &monitor::EXPORT,
+    &run::COMMAND,
+];

@@ -1,0 +1,40 @@
+use sdk::Query;
+
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, VERBOSE_FLAGS};
+use crate::flags::value;
+use crate::layout;
+use crate::output::write_out;
+
+pub static COMMAND: Command = Command {
+    name: "deployment list",
+    aliases: &[],
+    arguments: "",
+    summary: "List deployments.",
+    details: "",
+    flags: &[
+        &[value("filter", "EXPR", "Show only what this expression is true of.")],
+        VERBOSE_FLAGS,
+        OBJECT_FLAGS,
+        CLIENT_FLAGS,
+    ],
+    run: Run::Task(|call| Box::pin(list(call))),
+};
+
+async fn list(call: Call) -> Outcome {
+    call.no_arguments()?;
+    all(&call).await
+}
+
+pub(super) async fn all(call: &Call) -> Outcome {
+    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
+    let query = Query::new().with("filter", call.args.value("filter").unwrap_or_default());
+    let deployments = client.deployments(query).await.doing("retrieving deployments")?.value;
+    if let Some(objects) = objects {
+        return objects.print(&deployments);
+    }
+    write_out(match deployments.as_slice() {
+        [] => "No deployments found\n".to_string(),
+        deployments => layout::deployment::table(&look, deployments),
+    });
+    Ok(0)
+}

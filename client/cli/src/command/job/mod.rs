@@ -1,0 +1,47 @@
+//! Jobs and job files.
+
+mod allocs;
+mod deployments;
+mod dispatch;
+mod eval;
+mod history;
+mod init;
+mod inspect;
+mod periodic_force;
+mod plan;
+mod promote;
+mod restart;
+mod revert;
+mod run;
+mod scale;
+mod start;
+pub mod status;
+mod stop;
+mod tag;
+mod validate;
+
+use crate::call::Command;
+
+pub const COMMANDS: &[&Command] = &[
+    &allocs::COMMAND,
+    &deployments::COMMAND,
+    &dispatch::COMMAND,
+    &eval::COMMAND,
+    &history::COMMAND,
+    &init::COMMAND,
+    &inspect::COMMAND,
+    &periodic_force::COMMAND,
+    &plan::COMMAND,
+    &promote::COMMAND,
+    &restart::COMMAND,
+    &revert::COMMAND,
+    &run::COMMAND,
+    &scale::SCALE,
+    &scale::EVENTS,
+    &start::COMMAND,
+    &status::COMMAND,
+    &stop::COMMAND,
+    &tag::APPLY,
+    &tag::UNSET,
+    &validate::COMMAND,
+];

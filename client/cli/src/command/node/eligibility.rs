@@ -1,0 +1,38 @@
+use super::drain::{SELF, YES, chosen};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run, VERBOSE_FLAGS};
+use crate::flags::switch;
+use crate::output::write_out;
+
+pub static COMMAND: Command = Command {
+    name: "node eligibility",
+    aliases: &[],
+    arguments: "<node>",
+    summary: "Say whether a node takes new work.",
+    details: "",
+    flags: &[
+        &[switch("enable", "It does."), switch("disable", "It does not; what runs there stays."), SELF, YES],
+        VERBOSE_FLAGS,
+        CLIENT_FLAGS,
+    ],
+    run: Run::Task(|call| Box::pin(eligibility(call))),
+};
+
+async fn eligibility(call: Call) -> Outcome {
+    let on = |flag| call.args.switch(flag);
+    if on("enable") == on("disable") {
+        return Err(call.usage("Either the '-enable' or '-disable' flag must be set"));
+    }
+    let (client, look) = (call.client()?, call.look());
+    let eligible = on("enable");
+    let (word, question) = match eligible {
+        true => ("eligible", "mark as eligible"),
+        false => ("ineligible", "mark as ineligible"),
+    };
+    let canceled = "Canceling scheduling eligibility toggle";
+    let Some(id) = chosen(&call, &client, &look, Some(question), "change", canceled).await? else {
+        return Ok(0);
+    };
+    client.set_eligibility(&id, word).await.doing("updating scheduling eligibility")?;
+    write_out(format!("Node \"{id}\" scheduling eligibility set: {word} for scheduling\n"));
+    Ok(0)
+}

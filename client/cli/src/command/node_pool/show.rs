@@ -1,0 +1,95 @@
+use crate::call::{
+    CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, PAGE_FLAGS, Run, VERBOSE_FLAGS,
+};
+use crate::layout;
+use crate::layout::node::Columns;
+use crate::output::write_out;
+
+pub static LIST: Command = Command {
+    name: "node pool list",
+    aliases: &[],
+    arguments: "",
+    summary: "List node pools.",
+    details: "",
+    flags: &[PAGE_FLAGS, OBJECT_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(list(call))),
+};
+
+pub static INFO: Command = Command {
+    name: "node pool info",
+    aliases: &[],
+    arguments: "<node-pool>",
+    summary: "Show a node pool.",
+    details: "",
+    flags: &[OBJECT_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(info(call))),
+};
+
+pub static NODES: Command = Command {
+    name: "node pool nodes",
+    aliases: &[],
+    arguments: "<node-pool>",
+    summary: "List the nodes of a pool.",
+    details: "",
+    flags: &[PAGE_FLAGS, VERBOSE_FLAGS, OBJECT_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(nodes(call))),
+};
+
+pub static JOBS: Command = Command {
+    name: "node pool jobs",
+    aliases: &[],
+    arguments: "<node-pool>",
+    summary: "List the jobs of a pool.",
+    details: "",
+    flags: &[PAGE_FLAGS, OBJECT_FLAGS, CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(jobs(call))),
+};
+
+async fn list(call: Call) -> Outcome {
+    call.no_arguments()?;
+    let objects = call.objects()?;
+    let answer = call.client()?.node_pools(call.page()?).await.doing("querying node pools")?;
+    if let Some(objects) = objects {
+        return objects.print(&answer.value);
+    }
+    write_out(layout::pool::table(&answer.value) + &call.next_page(answer.next_token.as_deref()));
+    Ok(0)
+}
+
+async fn info(call: Call) -> Outcome {
+    let (name, objects) = (call.one_argument()?, call.objects()?);
+    let pool = call.client()?.node_pool(name).await.doing("querying node pool")?;
+    if let Some(objects) = objects {
+        return objects.print(&pool);
+    }
+    write_out(layout::pool::block(&call.look(), &pool));
+    Ok(0)
+}
+
+async fn nodes(call: Call) -> Outcome {
+    let (name, objects) = (call.one_argument()?, call.objects()?);
+    let answer = call.client()?.node_pool_nodes(name, call.page()?).await.doing("querying node pool")?;
+    if let Some(objects) = objects {
+        return objects.print(&answer.value);
+    }
+    let text = match answer.value.as_slice() {
+        [] => "No nodes\n".to_string(),
+        nodes => layout::node::table(&call.look(), nodes, &Columns::default()),
+    };
+    write_out(text + &call.next_page(answer.next_token.as_deref()));
+    Ok(0)
+}
+
+async fn jobs(call: Call) -> Outcome {
+    let (name, objects) = (call.one_argument()?, call.objects()?);
+    let answer = call.client()?.node_pool_jobs(name, call.page()?).await.doing("querying node pool")?;
+    if let Some(objects) = objects {
+        return objects.print(&answer.value);
+    }
+    let text = match answer.value.as_slice() {
+        [] => "No jobs\n".to_string(),
+        jobs => layout::job::table(&call.look(), jobs, call.namespace() == "*"),
+    };
+    write_out(text + &call.next_page(answer.next_token.as_deref()));
+    Ok(0)
+}

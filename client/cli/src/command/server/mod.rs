@@ -1,0 +1,9 @@
+//! Servers and the gossip between them.
+
+mod force_leave;
+mod join;
+mod members;
+
+use crate::call::Command;
+
+pub const COMMANDS: &[&Command] = &[&force_leave::COMMAND, &join::COMMAND, &members::COMMAND];

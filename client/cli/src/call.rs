@@ -11,7 +11,7 @@ use model::document::Job;
 use sdk::{Builder, Client, Query};
 
 use crate::environment::{ADDRESS_DEFAULT, Environment};
-use crate::flags::{Args, Flag, FlagError, switch, value};
+use crate::flags::{Args, Completion, Flag, FlagError, FlagList, FlagSpec, specs};
 use crate::output::Look;
 
 /// One command of the program.
@@ -26,8 +26,16 @@ pub struct Command {
     pub summary: &'static str,
     /// What the help page says beyond that; may be empty.
     pub details: &'static str,
-    pub flags: &'static [&'static [Flag]],
+    /// In the order of the help page.
+    pub flags: &'static [FlagList],
     pub run: Run,
+}
+
+impl Command {
+    /// All flags it takes.
+    pub fn flag_specs(&self) -> impl Iterator<Item = &'static FlagSpec> + Clone {
+        specs(self.flags)
+    }
 }
 
 /// How a command runs.
@@ -77,48 +85,65 @@ impl<T> Doing<T> for Result<T, sdk::Error> {
     }
 }
 
-/// Flags of every command that talks to an agent.
-pub const CLIENT_FLAGS: &[Flag] = &[
-    value("address", "ADDR", "Where the agent listens. Also NOMAD_ADDR; http://127.0.0.1:4646 unless given."),
-    value("region", "NAME", "The region to ask. Also NOMAD_REGION."),
-    value(
-        "namespace",
-        "NAME",
-        "The namespace to ask in; * means all, where things are listed. Also NOMAD_NAMESPACE.",
-    ),
-    value("token", "SECRET", "The token to ask with. Also NOMAD_TOKEN."),
-    switch("no-color", "No colours. Also NOMAD_CLI_NO_COLOR."),
-    switch("force-color", "Colours even when the output is no terminal. Also NOMAD_CLI_FORCE_COLOR."),
-    value("ca-cert", "FILE", "Certificates to trust. Also NOMAD_CACERT. This build speaks no TLS."),
-    value("ca-path", "DIR", "The same, in a directory. Also NOMAD_CAPATH."),
-    value("client-cert", "FILE", "The certificate to show. Also NOMAD_CLIENT_CERT."),
-    value("client-key", "FILE", "Its key. Also NOMAD_CLIENT_KEY."),
-    value("tls-server-name", "NAME", "The name to expect. Also NOMAD_TLS_SERVER_NAME."),
-    switch("tls-skip-verify", "Trust any certificate. Also NOMAD_SKIP_VERIFY."),
-    switch("insecure", "The same as -tls-skip-verify."),
+const ADDRESS: Flag<String> = Flag::value(
+    "address",
+    "ADDR",
+    "Where the agent listens. Also NOMAD_ADDR; http://127.0.0.1:4646 unless given.",
+);
+const REGION: Flag<String> = Flag::value("region", "NAME", "The region to ask. Also NOMAD_REGION.");
+const NAMESPACE: Flag<String> = Flag::value(
+    "namespace",
+    "NAME",
+    "The namespace to ask in; * means all, where things are listed. Also NOMAD_NAMESPACE.",
+)
+.completed_by(Completion::Ids("namespaces"));
+const TOKEN: Flag<String> = Flag::value("token", "SECRET", "The token to ask with. Also NOMAD_TOKEN.");
+const NO_COLOR: Flag<bool> = Flag::switch("no-color", "No colours. Also NOMAD_CLI_NO_COLOR.");
+const FORCE_COLOR: Flag<bool> =
+    Flag::switch("force-color", "Colours even when the output is no terminal. Also NOMAD_CLI_FORCE_COLOR.");
+
+/// Flags of every command that talks to an agent. Those about TLS are accepted and change nothing.
+pub const CLIENT_FLAGS: FlagList = &[
+    &ADDRESS,
+    &REGION,
+    &NAMESPACE,
+    &TOKEN,
+    &NO_COLOR,
+    &FORCE_COLOR,
+    &Flag::value("ca-cert", "FILE", "Certificates to trust. Also NOMAD_CACERT. This build speaks no TLS.")
+        .completed_by(Completion::Files),
+    &Flag::value("ca-path", "DIR", "The same, in a directory. Also NOMAD_CAPATH.")
+        .completed_by(Completion::Files),
+    &Flag::value("client-cert", "FILE", "The certificate to show. Also NOMAD_CLIENT_CERT.")
+        .completed_by(Completion::Files),
+    &Flag::value("client-key", "FILE", "Its key. Also NOMAD_CLIENT_KEY.").completed_by(Completion::Files),
+    &Flag::value("tls-server-name", "NAME", "The name to expect. Also NOMAD_TLS_SERVER_NAME."),
+    &Flag::switch("tls-skip-verify", "Trust any certificate. Also NOMAD_SKIP_VERIFY."),
+    &Flag::switch("insecure", "The same as -tls-skip-verify."),
 ];
+
+pub const JSON: Flag<bool> = Flag::switch("json", "Print the objects as JSON.");
+/// Objects in a form of the caller's own.
+pub const TEMPLATE: Flag<String> = Flag::value("t", "TEMPLATE", "A Go template to print the objects with.");
 
 /// Flags of every command that can show its objects as they are.
-pub const OBJECT_FLAGS: &[Flag] = &[switch("json", "Print the objects as JSON."), TEMPLATE_FLAG];
+pub const OBJECT_FLAGS: FlagList = &[&JSON, &TEMPLATE];
 
-/// Objects in a form of the caller's own.
-pub const TEMPLATE_FLAG: Flag = value("t", "TEMPLATE", "A Go template to print the objects with.");
-
-/// Flags of every command whose objects can be looked at in the web UI.
-pub const UI_FLAGS: &[Flag] = &[switch("ui", "Open the web UI there, if the agent has one.")];
+const FILTER: Flag<String> = Flag::value("filter", "EXPR", "List only what this expression is true of.");
+const PER_PAGE: Flag<u32> = Flag::number("per-page", "N", "Entries a page.");
+const PAGE_TOKEN: Flag<String> = Flag::value("page-token", "TOKEN", "The page to begin with.");
 
 /// Flags of every list that comes in pages.
-pub const PAGE_FLAGS: &[Flag] = &[
-    value("filter", "EXPR", "List only what this expression is true of."),
-    value("per-page", "N", "Entries a page."),
-    value("page-token", "TOKEN", "The page to begin with."),
-];
+pub const PAGE_FLAGS: FlagList = &[&FILTER, &PER_PAGE, &PAGE_TOKEN];
 
-/// Flags of every command that makes an evaluation and follows it.
-pub const DETACH_FLAGS: &[Flag] = &[switch("detach", "Return at once, with the id of the evaluation.")];
+/// For commands whose objects can be looked at in the web UI.
+pub const UI: Flag<bool> = Flag::switch("ui", "Open the web UI there, if the agent has one.");
 
-/// Flags of every command that shows ids.
-pub const VERBOSE_FLAGS: &[Flag] = &[switch("verbose", "Print whole ids, exact times and more detail.")];
+/// For commands that make an evaluation and follow it.
+pub const DETACH: Flag<bool> = Flag::switch("detach", "Return at once, with the id of the evaluation.");
+
+/// For commands that show ids.
+pub const VERBOSE: Flag<bool> = Flag::switch("verbose", "Print whole ids, exact times and more detail.");
 
 /// One invocation of a command.
 pub struct Call {
@@ -146,15 +171,15 @@ impl Call {
         let builder = Builder {
             address: self.address().to_string(),
             basic_auth: self.environment.http_auth.clone(),
-            token: self.setting("token", &self.environment.token, "").to_string(),
-            region: self.setting("region", &self.environment.region, "").to_string(),
+            token: self.setting(&TOKEN, &self.environment.token, "").to_string(),
+            region: self.setting(&REGION, &self.environment.region, "").to_string(),
             namespace: namespace.to_string(),
         };
         builder.build().doing("initializing client")
     }
 
     fn address(&self) -> &str {
-        self.setting("address", &self.environment.address, ADDRESS_DEFAULT)
+        self.setting(&ADDRESS, &self.environment.address, ADDRESS_DEFAULT)
     }
 
     /// Where a browser reaches the agent: a socket has no web page, so then the usual place.
@@ -165,7 +190,7 @@ impl Call {
 
     /// The namespace asked in; empty means the server's default.
     pub fn namespace(&self) -> &str {
-        self.setting("namespace", &self.environment.namespace, "")
+        self.setting(&NAMESPACE, &self.environment.namespace, "")
     }
 
     /// Where a job belongs: as flags and environment say, else as the job itself says.
@@ -176,17 +201,17 @@ impl Call {
         }
     }
 
-    fn setting<'a>(&'a self, flag: &'static str, environment: &'a str, default: &'a str) -> &'a str {
+    fn setting<'a>(&'a self, flag: &Flag<String>, environment: &'a str, default: &'a str) -> &'a str {
         let given = self.args.value(flag).unwrap_or(environment);
         if given.is_empty() { default } else { given }
     }
 
     pub fn look(&self) -> Look {
-        let wanted = self.args.switch("force-color") || self.environment.force_color;
-        let unwanted = self.args.switch("no-color") || self.environment.no_color;
+        let wanted = self.args.switch(&FORCE_COLOR) || self.environment.force_color;
+        let unwanted = self.args.switch(&NO_COLOR) || self.environment.no_color;
         Look {
             colour: wanted || (!unwanted && io::stdout().is_terminal()),
-            verbose: self.args.switch("verbose"),
+            verbose: self.args.switch(&VERBOSE),
             now: now(),
             zone: TimeZone::system(),
         }
@@ -197,12 +222,12 @@ impl Call {
     /// # Errors
     /// When `-per-page` is no number.
     pub fn page(&self) -> Result<Query, Failure> {
-        let text = |name| self.args.value(name).unwrap_or_default();
-        let size = self.args.number::<u32>("per-page")?.filter(|size| *size > 0);
+        let text = |flag| self.args.value(flag).unwrap_or_default();
+        let size = self.args.parsed(&PER_PAGE)?.filter(|size| *size > 0);
         Ok(Query::new()
-            .with("filter", text("filter"))
+            .with("filter", text(&FILTER))
             .with("per_page", size.map(|size| size.to_string()).unwrap_or_default())
-            .with("next_token", text("page-token")))
+            .with("next_token", text(&PAGE_TOKEN)))
     }
 
     /// How to ask for the rest of a list; empty when this is all.
@@ -210,7 +235,7 @@ impl Call {
         let Some(token) = token else { return String::new() };
         let mut line = format!("{} {}", self.program, self.command.name);
         // The token is a secret, and what a terminal shows is read by others.
-        let shown = |(name, _): &(&str, &str)| !matches!(*name, "page-token" | "token");
+        let shown = |(name, _): &(&str, &str)| ![PAGE_TOKEN.name(), TOKEN.name()].contains(name);
         for (name, value) in self.args.given().filter(shown) {
             match value {
                 "true" => line.push_str(&format!(" -{name}")),
@@ -260,10 +285,12 @@ impl Call {
     ///
     /// # Errors
     /// When it was given.
-    pub fn refuse_enterprise(&self, flag: &'static str) -> Result<(), Failure> {
+    pub fn refuse_enterprise(&self, flag: &Flag<String>) -> Result<(), Failure> {
         match self.args.value(flag) {
             None | Some("") => Ok(()),
-            Some(_) => Err(anyhow::anyhow!("-{flag} is only of enterprise releases: leave it out").into()),
+            Some(_) => {
+                Err(anyhow::anyhow!("-{} is only of enterprise releases: leave it out", flag.name()).into())
+            }
         }
     }
 

@@ -3,7 +3,11 @@
 use std::io::{self, BufRead};
 
 use crate::call::Failure;
+use crate::flags::Flag;
 use crate::output::{write_err, write_out};
+
+/// For commands that ask nothing when it is given.
+pub const YES: Flag<bool> = Flag::switch("yes", "Ask nothing.");
 
 /// Asks `question`. Only an exact `y` is a yes; anything else prints `canceled`.
 ///

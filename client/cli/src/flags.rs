@@ -1,14 +1,29 @@
 //! Flags the way Go programs read them: `-name`, `--name`, `-name=value`, `-name value`. Parsing stops at the
 //! first argument that is no flag, or after `--`.
+//!
+//! A flag is a constant: commands list it and read it by that constant, so a misspelt name does not compile.
 
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::str::FromStr;
 
-/// One flag of a command, and its line on the help page.
+/// One flag of a command. `T` is what it is read as: `bool` for a switch, `String` for a value, `Vec<String>` for a
+/// value that may be repeated, any other type for a value that is parsed.
 #[derive(Debug)]
-pub struct Flag {
+pub struct Flag<T> {
+    spec: FlagSpec,
+    /// What a value has to be, for error messages.
+    expected: &'static str,
+    read_as: PhantomData<fn() -> T>,
+}
+
+/// What parsing, help pages and completion know of a flag.
+#[derive(Debug)]
+pub struct FlagSpec {
     pub name: &'static str,
     pub takes: Takes,
     pub help: &'static str,
+    pub completion: Completion,
 }
 
 /// What follows the name of a flag.
@@ -20,12 +35,81 @@ pub enum Takes {
     Value(&'static str),
 }
 
-pub const fn switch(name: &'static str, help: &'static str) -> Flag {
-    Flag { name, takes: Takes::Switch, help }
+/// What a shell offers where a value or an argument is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completion {
+    Nothing,
+    Files,
+    /// Ids of this search context.
+    Ids(&'static str),
 }
 
-pub const fn value(name: &'static str, what: &'static str, help: &'static str) -> Flag {
-    Flag { name, takes: Takes::Value(what), help }
+/// A flag of any type, as a command lists it.
+pub trait AnyFlag: Sync {
+    fn spec(&self) -> &FlagSpec;
+}
+
+/// Flags that commands share, or one command's own.
+pub type FlagList = &'static [&'static dyn AnyFlag];
+
+/// The flags of several lists, in their order.
+pub fn specs(lists: &'static [FlagList]) -> impl Iterator<Item = &'static FlagSpec> + Clone {
+    lists.iter().copied().flatten().map(|flag| flag.spec())
+}
+
+impl<T> AnyFlag for Flag<T> {
+    fn spec(&self) -> &FlagSpec {
+        &self.spec
+    }
+}
+
+impl Flag<bool> {
+    pub const fn switch(name: &'static str, help: &'static str) -> Flag<bool> {
+        Flag::new(name, Takes::Switch, "true or false", help)
+    }
+}
+
+impl Flag<String> {
+    pub const fn value(name: &'static str, what: &'static str, help: &'static str) -> Flag<String> {
+        Flag::new(name, Takes::Value(what), "a text", help)
+    }
+}
+
+impl Flag<Vec<String>> {
+    pub const fn values(name: &'static str, what: &'static str, help: &'static str) -> Flag<Vec<String>> {
+        Flag::new(name, Takes::Value(what), "a text", help)
+    }
+}
+
+impl<T: FromStr> Flag<T> {
+    pub const fn number(name: &'static str, what: &'static str, help: &'static str) -> Flag<T> {
+        Flag::new(name, Takes::Value(what), "a number", help)
+    }
+
+    pub const fn parsed(
+        name: &'static str,
+        what: &'static str,
+        expected: &'static str,
+        help: &'static str,
+    ) -> Flag<T> {
+        Flag::new(name, Takes::Value(what), expected, help)
+    }
+}
+
+impl<T> Flag<T> {
+    const fn new(name: &'static str, takes: Takes, expected: &'static str, help: &'static str) -> Flag<T> {
+        let spec = FlagSpec { name, takes, help, completion: Completion::Nothing };
+        Flag { spec, expected, read_as: PhantomData }
+    }
+
+    /// The same flag, with what a shell offers for its value.
+    pub const fn completed_by(self, completion: Completion) -> Flag<T> {
+        Flag { spec: FlagSpec { completion, ..self.spec }, ..self }
+    }
+
+    pub const fn name(&self) -> &'static str {
+        self.spec.name
+    }
 }
 
 /// What was given to a command.
@@ -58,8 +142,8 @@ pub enum FlagError {
 ///
 /// # Errors
 /// The first argument that makes no sense.
-pub fn parse<'a>(
-    declared: impl Iterator<Item = &'a Flag> + Clone,
+pub fn parse(
+    declared: impl Iterator<Item = &'static FlagSpec> + Clone,
     arguments: &[String],
 ) -> Result<Args, FlagError> {
     let mut args = Args::default();
@@ -124,45 +208,53 @@ impl Args {
     }
 
     /// A switch that is off unless given.
-    pub fn switch(&self, name: &'static str) -> bool {
-        self.value(name) == Some("true")
+    pub fn switch(&self, flag: &Flag<bool>) -> bool {
+        self.given_switch(flag) == Some(true)
     }
 
     /// Whether a switch was given, either way.
-    pub fn given_switch(&self, name: &'static str) -> Option<bool> {
-        self.value(name).map(|value| value == "true")
+    pub fn given_switch(&self, flag: &Flag<bool>) -> Option<bool> {
+        self.last(flag).map(|value| value == "true")
     }
 
     /// The last value given.
-    pub fn value(&self, name: &'static str) -> Option<&str> {
-        self.values(name).last().map(String::as_str)
+    pub fn value(&self, flag: &Flag<String>) -> Option<&str> {
+        self.last(flag)
     }
 
     /// Every value given, in order.
-    pub fn values(&self, name: &'static str) -> &[String] {
-        self.given.get(name).map_or(&[], Vec::as_slice)
+    pub fn values(&self, flag: &Flag<Vec<String>>) -> &[String] {
+        self.given.get(flag.name()).map_or(&[], Vec::as_slice)
     }
 
-    /// The last value given, as a number.
+    /// The last value given, as what the flag is read as.
     ///
     /// # Errors
-    /// [`FlagError::Value`] when it is none.
-    pub fn number<T: std::str::FromStr>(&self, name: &'static str) -> Result<Option<T>, FlagError> {
-        self.parsed(name, "a number")
-    }
-
-    /// The last value given, as whatever `T` reads; `expected` says what that is.
-    ///
-    /// # Errors
-    /// [`FlagError::Value`] when it cannot be read.
-    pub fn parsed<T: std::str::FromStr>(
-        &self,
-        name: &'static str,
-        expected: &'static str,
-    ) -> Result<Option<T>, FlagError> {
-        let Some(value) = self.value(name) else { return Ok(None) };
+    /// [`FlagError::Value`] when it cannot be parsed.
+    pub fn parsed<T: FromStr>(&self, flag: &Flag<T>) -> Result<Option<T>, FlagError> {
+        let Some(value) = self.last(flag) else { return Ok(None) };
+        let (name, expected) = (flag.name(), flag.expected);
         let wrong = |_| FlagError::Value { name, value: value.to_string(), expected };
         value.parse().map(Some).map_err(wrong)
+    }
+
+    /// The last value given, which has to be `true` or `false`: for flags that are no switches.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn boolean(&self, flag: &Flag<String>) -> anyhow::Result<Option<bool>> {
+        let Some(value) = self.last(flag) else { return Ok(None) };
+        match api::go_bool(value) {
+            Some(on) => Ok(Some(on)),
+            None => {
+                anyhow::bail!("invalid value \"{value}\" for flag -{}: expected true or false", flag.name())
+            }
+        }
+    }
+
+    /// The last value given to a flag of any type, as text; `true` or `false` for a switch.
+    pub fn last(&self, flag: &dyn AnyFlag) -> Option<&str> {
+        self.given.get(flag.spec().name)?.last().map(String::as_str)
     }
 }
 
@@ -170,12 +262,16 @@ impl Args {
 mod tests {
     use super::*;
 
-    const FLAGS: [Flag; 4] =
-        [switch("json", ""), switch("detach", ""), value("address", "ADDR", ""), value("var", "K=V", "")];
+    const JSON: Flag<bool> = Flag::switch("json", "");
+    const DETACH: Flag<bool> = Flag::switch("detach", "");
+    const ADDRESS: Flag<String> = Flag::value("address", "ADDR", "");
+    const VAR: Flag<Vec<String>> = Flag::values("var", "K=V", "");
+    const COUNT: Flag<u32> = Flag::number("count", "N", "");
+    const FLAGS: FlagList = &[&JSON, &DETACH, &ADDRESS, &VAR, &COUNT];
 
     fn read(line: &str) -> Result<Args, FlagError> {
         let words: Vec<String> = line.split_whitespace().map(str::to_string).collect();
-        parse(FLAGS.iter(), &words)
+        parse(specs(&[FLAGS]), &words)
     }
 
     #[test]
@@ -195,15 +291,15 @@ mod tests {
         ];
         for (line, json, address, words) in cases {
             let args = read(line).unwrap();
-            assert_eq!(args.switch("json"), json, "{line}");
-            assert_eq!(args.value("address"), address, "{line}");
+            assert_eq!(args.switch(&JSON), json, "{line}");
+            assert_eq!(args.value(&ADDRESS), address, "{line}");
             assert_eq!(args.words.join(" "), words, "{line}");
         }
     }
 
     #[test]
     fn repeated_values_are_kept_in_order() {
-        assert_eq!(read("-var a=1 -var=b=2").unwrap().values("var"), ["a=1", "b=2"]);
+        assert_eq!(read("-var a=1 -var=b=2").unwrap().values(&VAR), ["a=1", "b=2"]);
     }
 
     #[test]
@@ -224,9 +320,9 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_none_names_its_flag() {
-        let error = read("-var ten").unwrap().number::<u32>("var").unwrap_err();
-        assert_eq!(error.to_string(), "invalid value \"ten\" for flag -var: expected a number");
-        assert_eq!(read("-var 10").unwrap().number::<u32>("var"), Ok(Some(10)));
+    fn an_invalid_number_is_reported_with_its_flag() {
+        let error = read("-count ten").unwrap().parsed(&COUNT).unwrap_err();
+        assert_eq!(error.to_string(), "invalid value \"ten\" for flag -count: expected a number");
+        assert_eq!(read("-count 10").unwrap().parsed(&COUNT), Ok(Some(10)));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::call::Command;
 use crate::complete::HIDDEN;
-use crate::flags::{Flag, Takes};
+use crate::flags::{FlagSpec, Takes};
 
 /// What a newcomer needs first.
 const COMMON: [&str; 7] = ["run", "stop", "status", "alloc", "job", "node", "agent"];
@@ -81,7 +81,7 @@ pub fn page(program: &str, command: &Command) -> String {
         text.push_str(&format!("\n  Also: {}\n", command.aliases.join(", ")));
     }
     // What has no word of help is known only to be refused by name.
-    let flags = command.flags.iter().copied().flatten().filter(|flag| !flag.help.is_empty());
+    let flags = command.flag_specs().filter(|flag| !flag.help.is_empty());
     let flags: Vec<_> = flags.map(flag_line).collect();
     if !flags.is_empty() {
         text.push_str(&format!("\nFlags:\n{}", columns(&flags)));
@@ -102,7 +102,7 @@ pub fn usage(program: &str, command: &Command) -> String {
     text
 }
 
-fn flag_line(flag: &Flag) -> (String, String) {
+fn flag_line(flag: &FlagSpec) -> (String, String) {
     let name = match flag.takes {
         Takes::Switch => format!("-{}", flag.name),
         Takes::Value(what) => format!("-{} {what}", flag.name),

@@ -5,14 +5,14 @@ use std::process::{Command, Stdio};
 use model::document::Job;
 use serde_json::Value;
 
-use crate::call::Call;
+use crate::call::{Call, UI};
 use crate::output::{Look, Paint, write_err};
 
 /// Says where in the web UI to look, or opens it there with `-ui`.
 ///
 /// An agent without a web UI, or one that does not answer, is no reason to say anything: the result stands already.
 pub async fn show(call: &Call, look: &Look, what: &str, path: &str) {
-    let opens = call.args.switch("ui");
+    let opens = call.args.switch(&UI);
     if !opens && call.environment.hide_hints {
         return;
     }

@@ -8,15 +8,22 @@ use jobspec::{Files, Parsed, Source, Variables};
 use model::document::{JobSubmission, Map};
 
 use crate::call::{Call, Doing, Failure};
-use crate::flags::{Flag, switch, value};
+use crate::flags::{Completion, Flag, FlagList};
+
+const JSON: Flag<bool> =
+    Flag::switch("json", "The file is JSON: a job as the API takes it, or HCL in its JSON form.");
+pub const HCL2_STRICT: Flag<bool> = Flag::switch(
+    "hcl2-strict",
+    "Refuse values for variables that the file does not declare; on unless =false.",
+);
+pub const VAR: Flag<Vec<String>> =
+    Flag::values("var", "NAME=VALUE", "The value of a variable; may be repeated. Also NOMAD_VAR_name.");
+pub const VAR_FILE: Flag<Vec<String>> =
+    Flag::values("var-file", "FILE", "A file with values of variables; may be repeated.")
+        .completed_by(Completion::Files);
 
 /// Flags of every command that reads a job file.
-pub const JOB_FILE_FLAGS: &[Flag] = &[
-    switch("json", "The file is JSON: a job as the API takes it, or HCL in its JSON form."),
-    switch("hcl2-strict", "Refuse values for variables that the file does not declare; on unless =false."),
-    value("var", "NAME=VALUE", "The value of a variable; may be repeated. Also NOMAD_VAR_name."),
-    value("var-file", "FILE", "A file with values of variables; may be repeated."),
-];
+pub const JOB_FILE_FLAGS: FlagList = &[&JSON, &HCL2_STRICT, &VAR, &VAR_FILE];
 
 /// A job, and where it came from.
 pub struct JobFile {
@@ -88,7 +95,7 @@ pub async fn load(call: &Call, path: &str) -> Result<JobFile, Failure> {
         }
     };
     let variables = variables(call)?;
-    let json = call.args.switch("json")
+    let json = call.args.switch(&JSON)
         || Path::new(path.split('?').next().unwrap_or(path)).extension().is_some_and(|kind| kind == "json");
     let parse = if json { jobspec::parse_json } else { jobspec::parse };
     let parsed = parse(&source, &variables, &Disk)
@@ -133,12 +140,12 @@ pub fn write_new(path: &str, text: &str) -> Result<(), Failure> {
 }
 
 fn variables(call: &Call) -> anyhow::Result<Variables> {
-    let flags = call.args.values("var").iter().map(|given| {
+    let flags = call.args.values(&VAR).iter().map(|given| {
         let (name, value) =
             given.split_once('=').with_context(|| format!("-var {given}: expected NAME=VALUE"))?;
         Ok((name.trim().to_string(), value.to_string()))
     });
-    let files = call.args.values("var-file").iter().map(PathBuf::from).map(|path| {
+    let files = call.args.values(&VAR_FILE).iter().map(PathBuf::from).map(|path| {
         let text =
             std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         Ok(Source::new(path.display().to_string(), text))
@@ -150,7 +157,7 @@ fn variables(call: &Call) -> anyhow::Result<Variables> {
         files: files.collect::<anyhow::Result<_>>()?,
         env: call.environment.variables.iter().map(prefixed).collect(),
         text: None,
-        strict: call.args.given_switch("hcl2-strict").unwrap_or(true),
+        strict: call.args.given_switch(&HCL2_STRICT).unwrap_or(true),
     })
 }
 
@@ -183,7 +190,7 @@ job "web" {
 
     fn call(arguments: &[&str]) -> Call {
         let arguments: Vec<String> = arguments.iter().map(|word| word.to_string()).collect();
-        let args = flags::parse(JOB_FILE_FLAGS.iter(), &arguments).unwrap();
+        let args = flags::parse(flags::specs(&[JOB_FILE_FLAGS]), &arguments).unwrap();
         let mut environment = Environment::default();
         environment.variables.insert("image".into(), "from-environment".into());
         let command = &crate::command::version::COMMAND;

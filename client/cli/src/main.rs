@@ -138,8 +138,7 @@ fn is_help(word: &str) -> bool {
 }
 
 fn run(program: &str, command: &'static Command, arguments: &[String], environment: Environment) -> u8 {
-    let declared = command.flags.iter().copied().flatten();
-    let outcome = match flags::parse(declared, arguments) {
+    let outcome = match flags::parse(command.flag_specs(), arguments) {
         Ok(args) => start(Call { program: program.to_string(), command, args, environment }),
         Err(error) => Err(Failure::Flag(error)),
     };
@@ -233,7 +232,7 @@ mod tests {
         for command in command::all() {
             let page = help::page("sojourn", command);
             assert!(page.starts_with(&format!("Usage: sojourn {}", command.name)), "{page}");
-            let mut flags: Vec<_> = command.flags.iter().copied().flatten().map(|flag| flag.name).collect();
+            let mut flags: Vec<_> = command.flag_specs().map(|flag| flag.name).collect();
             let count = flags.len();
             flags.sort_unstable();
             flags.dedup();

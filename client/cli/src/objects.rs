@@ -4,7 +4,8 @@ use anyhow::Context;
 use serde::Serialize;
 use template::Template;
 
-use crate::call::{Call, Failure, Outcome};
+use crate::call::{Call, Failure, JSON, Outcome, TEMPLATE};
+use crate::flags::Flag;
 use crate::output::{json, write_out};
 
 /// How objects are printed, when they are asked for as they are.
@@ -19,15 +20,15 @@ impl Call {
     /// # Errors
     /// When both forms are asked for, or the template makes no sense.
     pub fn objects(&self) -> Result<Option<Objects>, Failure> {
-        self.objects_by("json")
+        self.objects_by(&JSON)
     }
 
     /// As [`Call::objects`], where `-json` means something else.
     ///
     /// # Errors
     /// When both forms are asked for, or the template makes no sense.
-    pub fn objects_by(&self, json: &'static str) -> Result<Option<Objects>, Failure> {
-        match (self.args.switch(json), self.args.value("t").filter(|text| !text.is_empty())) {
+    pub fn objects_by(&self, json: &Flag<bool>) -> Result<Option<Objects>, Failure> {
+        match (self.args.switch(json), self.args.value(&TEMPLATE).filter(|text| !text.is_empty())) {
             (true, Some(_)) => {
                 Err(anyhow::anyhow!("Both json and template formatting are not allowed").into())
             }

@@ -1,6 +1,11 @@
 //! Where the end of a file or log begins, by lines or bytes.
 
 use crate::call::{Call, Failure};
+use crate::flags::Flag;
+
+pub const TAIL: Flag<bool> = Flag::switch("tail", "Print only the end: 10 lines, or what -n or -c say.");
+pub const LINES: Flag<u64> = Flag::number("n", "N", "Lines of the end to print.");
+pub const BYTES: Flag<u64> = Flag::number("c", "N", "Bytes of the end to print.");
 
 /// Lines that `-tail` prints unless told otherwise.
 const TAIL_LINES: u64 = 10;
@@ -27,11 +32,11 @@ pub async fn start(
     call: &Call,
     last: impl AsyncFn(u64) -> Result<Vec<u8>, Failure>,
 ) -> Result<From, Failure> {
-    let (lines, bytes) = (call.args.number::<u64>("n")?, call.args.number::<u64>("c")?);
+    let (lines, bytes) = (call.args.parsed(&LINES)?, call.args.parsed(&BYTES)?);
     match (lines, bytes) {
         (Some(_), Some(_)) => Err(call.usage("Both -n and -c are not allowed")),
         (None, Some(bytes)) => Ok(From::End(bytes)),
-        (None, None) if !call.args.switch("tail") => Ok(From::Start),
+        (None, None) if !call.args.switch(&TAIL) => Ok(From::Start),
         (lines, None) => last_lines(lines.unwrap_or(TAIL_LINES), last).await,
     }
 }

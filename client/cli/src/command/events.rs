@@ -4,8 +4,16 @@ use api::Event;
 use sdk::{EventQuery, Message, Subscription};
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
-use crate::flags::{switch, value};
+use crate::flags::Flag;
 use crate::output::{write_err, write_out};
+
+const TOPIC: Flag<Vec<String>> =
+    Flag::values("topic", "TOPIC[:KEY]", "Only this topic, like Job or Allocation:ID; may be repeated.");
+const INDEX: Flag<u64> =
+    Flag::number("index", "N", "Begin at this index; 0 is the oldest event that is kept.");
+const AFTER: Flag<api::EventId> =
+    Flag::parsed("after", "ID", "an event id, like 42.0", "Begin right after this event, like 42.0.");
+const JSON: Flag<bool> = Flag::switch("json", "Print each event as a line of JSON.");
 
 pub static COMMAND: Command = Command {
     name: "events",
@@ -14,15 +22,7 @@ pub static COMMAND: Command = Command {
     summary: "Follow what happens in the cluster.",
     details: "Prints one line an event: its id, topic, type, key and namespace. When the server is lost the\n\
               stream goes on right after the last event as soon as one answers, without gap or repeat.",
-    flags: &[
-        &[
-            value("topic", "TOPIC[:KEY]", "Only this topic, like Job or Allocation:ID; may be repeated."),
-            value("index", "N", "Begin at this index; 0 is the oldest event that is kept."),
-            value("after", "ID", "Begin right after this event, like 42.0."),
-            switch("json", "Print each event as a line of JSON."),
-        ],
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&TOPIC, &INDEX, &AFTER, &JSON], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
@@ -34,15 +34,15 @@ async fn run(call: Call) -> Outcome {
     call.no_arguments()?;
     let client = call.client()?;
     let query = EventQuery {
-        topics: call.args.values("topic").to_vec(),
-        index: call.args.number("index")?.unwrap_or(0),
+        topics: call.args.values(&TOPIC).to_vec(),
+        index: call.args.parsed(&INDEX)?.unwrap_or(0),
         namespace: String::new(),
     };
-    let after = call.args.parsed::<api::EventId>("after", "an event id, like 42.0")?;
+    let after = call.args.parsed(&AFTER)?;
     let after = after.map(|id| id.to_string()).unwrap_or_default();
     let subscription = client.subscribe(query, &after);
     tokio::select! {
-        ended = follow(subscription, call.args.switch("json")) => ended.map(|never| match never {}),
+        ended = follow(subscription, call.args.switch(&JSON)) => ended.map(|never| match never {}),
         _ = tokio::signal::ctrl_c() => Ok(0),
     }
 }

@@ -4,9 +4,14 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use crate::call::{Call, Command, Failure, Outcome, Run};
-use crate::flags::switch;
+use crate::flags::Flag;
 use crate::hcl_format::format;
 use crate::output::write_out;
+
+const CHECK: Flag<bool> = Flag::switch("check", "Only say what would change.");
+const WRITE: Flag<bool> = Flag::switch("write", "Write the files; on unless =false.");
+const LIST: Flag<bool> = Flag::switch("list", "Name the files that change; on unless =false.");
+const RECURSIVE: Flag<bool> = Flag::switch("recursive", "Look into directories within directories too.");
 
 pub static COMMAND: Command = Command {
     name: "fmt",
@@ -15,12 +20,7 @@ pub static COMMAND: Command = Command {
     summary: "Bring job files and configurations into their usual form.",
     details: "The paths are files or directories; the current directory unless given. - is standard input, whose\n\
               form is printed. With -check nothing is written, and the end is 1 when something would be.",
-    flags: &[&[
-        switch("check", "Only say what would change."),
-        switch("write", "Write the files; on unless =false."),
-        switch("list", "Name the files that change; on unless =false."),
-        switch("recursive", "Look into directories within directories too."),
-    ]],
+    flags: &[&[&CHECK, &WRITE, &LIST, &RECURSIVE]],
     run: Run::Process(run),
 };
 
@@ -28,9 +28,9 @@ pub static COMMAND: Command = Command {
 const DEPTH_MAX: usize = 64;
 
 fn run(call: Call) -> Outcome {
-    let check = call.args.switch("check");
-    let writes = call.args.given_switch("write").unwrap_or(true) && !check;
-    let lists = call.args.given_switch("list").unwrap_or(true);
+    let check = call.args.switch(&CHECK);
+    let writes = call.args.given_switch(&WRITE).unwrap_or(true) && !check;
+    let lists = call.args.given_switch(&LIST).unwrap_or(true);
     if call.args.words.as_slice() == ["-"] {
         return from_standard_input(check);
     }
@@ -38,7 +38,7 @@ fn run(call: Call) -> Outcome {
     let paths = if call.args.words.is_empty() { &here[..] } else { &call.args.words[..] };
     let mut files = Vec::new();
     for path in paths {
-        find(Path::new(path), call.args.switch("recursive"), 0, &mut files)?;
+        find(Path::new(path), call.args.switch(&RECURSIVE), 0, &mut files)?;
     }
     let mut changed = 0;
     for file in files {

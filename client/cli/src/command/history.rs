@@ -1,4 +1,4 @@
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, VERBOSE_FLAGS};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, VERBOSE};
 use crate::output::write_out;
 use crate::{layout, resolve};
 
@@ -8,7 +8,7 @@ pub static COMMAND: Command = Command {
     arguments: "<allocation>",
     summary: "Print every transition an allocation ever made, with who caused it and why.",
     details: "Allocations that were collected are found by their whole id.",
-    flags: &[VERBOSE_FLAGS, OBJECT_FLAGS, CLIENT_FLAGS],
+    flags: &[&[&VERBOSE], OBJECT_FLAGS, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 

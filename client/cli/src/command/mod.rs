@@ -51,3 +51,78 @@ pub fn all() -> Vec<&'static Command> {
     all.sort_by_key(|command| command.name);
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::{Path, PathBuf};
+
+    /// What reads flags on behalf of a command, and what the command has to list for it.
+    const HELPERS: [(&str, &str); 8] = [
+        ("call.client", "CLIENT_FLAGS"),
+        ("call.page(", "PAGE_FLAGS"),
+        ("call.objects()", "TEMPLATE"),
+        ("hint::show(", "UI"),
+        ("job_file::load(", "JOB_FILE_FLAGS"),
+        ("tail::start(", "TAIL"),
+        ("newest_running(", "GROUP"),
+        ("follow(&call, ", "DETACH"),
+    ];
+
+    /// Groups of flags of which commands read single ones.
+    const GROUPS: [(&str, &[&str]); 2] =
+        [("OBJECT_FLAGS", &["JSON", "TEMPLATE"]), ("JOB_FILE_FLAGS", &["VAR", "VAR_FILE", "HCL2_STRICT"])];
+
+    /// Every source file of a command, up to its tests.
+    fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
+        let mut found = Vec::new();
+        for entry in folder.read_dir().unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                found.extend(sources(&path));
+            } else if !path.ends_with("mod.rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                found.push((path, text.split("#[cfg(test)]").next().unwrap().to_string()));
+            }
+        }
+        found
+    }
+
+    /// The constants in the flag lists of a file's commands.
+    fn listed(text: &str) -> BTreeSet<&str> {
+        let lists = text.split("    flags: &[").skip(1).map(|rest| rest.split("    run: ").next().unwrap());
+        let lists =
+            lists.chain(text.split(": FlagList = &[").skip(1).map(|rest| rest.split("];").next().unwrap()));
+        let mut names: BTreeSet<&str> = lists.flat_map(|list| list.split(|c: char| !is_name(c))).collect();
+        for (group, members) in GROUPS {
+            if names.contains(group) {
+                names.extend(members);
+            }
+        }
+        names
+    }
+
+    /// The constants that are passed by reference as the first argument, as flags are where they are read.
+    fn read(text: &str) -> BTreeSet<&str> {
+        let arguments =
+            text.split("(&").skip(1).map(|rest| rest.split(|c: char| !is_name(c)).next().unwrap());
+        arguments.filter(|name| name.len() > 1 && name.chars().all(|c| !c.is_ascii_lowercase())).collect()
+    }
+
+    fn is_name(c: char) -> bool {
+        c.is_ascii_alphanumeric() || c == '_'
+    }
+
+    #[test]
+    fn every_flag_that_a_command_reads_is_listed_by_it() {
+        let sources = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/command"));
+        assert!(sources.len() > 60, "{}", sources.len());
+        for (path, text) in sources {
+            let listed = listed(&text);
+            let helpers = HELPERS.iter().filter(|(call, _)| text.contains(call)).map(|(_, flag)| *flag);
+            let missing: Vec<_> =
+                read(&text).into_iter().chain(helpers).filter(|flag| !listed.contains(flag)).collect();
+            assert!(missing.is_empty(), "{}: {missing:?} are read and not listed", path.display());
+        }
+    }
+}

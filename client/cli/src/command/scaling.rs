@@ -1,11 +1,15 @@
 use sdk::Query;
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run, VERBOSE_FLAGS};
-use crate::flags::value;
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run, VERBOSE};
+use crate::flags::{Completion, Flag};
 use crate::layout;
 use crate::output::write_out;
 
 pub const COMMANDS: &[&Command] = &[&LIST, &INFO];
+
+const JOB: Flag<String> =
+    Flag::value("job", "NAME", "List only policies of this job.").completed_by(Completion::Ids("jobs"));
+const TYPE: Flag<String> = Flag::value("type", "TYPE", "List only policies of this type, like horizontal.");
 
 pub static LIST: Command = Command {
     name: "scaling policy list",
@@ -13,15 +17,7 @@ pub static LIST: Command = Command {
     arguments: "",
     summary: "List what autoscalers are told.",
     details: "",
-    flags: &[
-        &[
-            value("job", "NAME", "List only policies of this job."),
-            value("type", "TYPE", "List only policies of this type, like horizontal."),
-        ],
-        VERBOSE_FLAGS,
-        OBJECT_FLAGS,
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&JOB, &TYPE, &VERBOSE], OBJECT_FLAGS, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(list(call))),
 };
 
@@ -31,15 +27,15 @@ pub static INFO: Command = Command {
     arguments: "<policy_id>",
     summary: "Show what autoscalers are told about one group.",
     details: "",
-    flags: &[VERBOSE_FLAGS, OBJECT_FLAGS, CLIENT_FLAGS],
+    flags: &[&[&VERBOSE], OBJECT_FLAGS, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(info(call))),
 };
 
 async fn list(call: Call) -> Outcome {
     call.no_arguments()?;
     let (client, objects) = (call.client()?, call.objects()?);
-    let text = |name| call.args.value(name).unwrap_or_default();
-    let query = Query::new().with("job", text("job")).with("type", text("type"));
+    let text = |flag| call.args.value(flag).unwrap_or_default();
+    let query = Query::new().with("job", text(&JOB)).with("type", text(&TYPE));
     let policies = client.scaling_policies(query).await.doing("listing scaling policies")?.value;
     if let Some(objects) = objects {
         return objects.print(&policies);

@@ -2,14 +2,14 @@ use std::collections::BTreeSet;
 
 use sdk::Query;
 
-use crate::call::{
-    CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, PAGE_FLAGS, Run, VERBOSE_FLAGS,
-};
-use crate::flags::value;
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, PAGE_FLAGS, Run, VERBOSE};
+use crate::flags::Flag;
 use crate::layout;
 use crate::output::{Table, write_out};
 
 pub const COMMANDS: &[&Command] = &[&LIST, &INFO, &DELETE];
+
+const NAME: Flag<String> = Flag::value("name", "NAME", "List only this one.");
 
 pub static LIST: Command = Command {
     name: "service list",
@@ -17,7 +17,7 @@ pub static LIST: Command = Command {
     arguments: "",
     summary: "List the services that the cluster itself keeps.",
     details: "",
-    flags: &[&[value("name", "NAME", "List only this one.")], OBJECT_FLAGS, CLIENT_FLAGS],
+    flags: &[&[&NAME], OBJECT_FLAGS, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(list(call))),
 };
 
@@ -27,7 +27,7 @@ pub static INFO: Command = Command {
     arguments: "<service_name>",
     summary: "List where a service is reached.",
     details: "",
-    flags: &[PAGE_FLAGS, VERBOSE_FLAGS, OBJECT_FLAGS, CLIENT_FLAGS],
+    flags: &[PAGE_FLAGS, &[&VERBOSE], OBJECT_FLAGS, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(info(call))),
 };
 
@@ -45,7 +45,7 @@ async fn list(call: Call) -> Outcome {
     call.no_arguments()?;
     let (client, objects) = (call.client()?, call.objects()?);
     let mut found = client.services(Query::new()).await.doing("listing service registrations")?.value;
-    if let Some(name) = call.args.value("name") {
+    if let Some(name) = call.args.value(&NAME) {
         for namespace in &mut found {
             namespace.services.retain(|service| service.service_name == name);
         }

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use api::SearchRequest;
 
 use super::{alloc, deployment, eval, job, namespace, node, node_pool, scaling};
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, UI_FLAGS, VERBOSE_FLAGS};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, UI, VERBOSE};
 use crate::flags::Args;
 
 pub static COMMAND: Command = Command {
@@ -12,7 +12,7 @@ pub static COMMAND: Command = Command {
     arguments: "[<identifier>]",
     summary: "Show the status of whatever has this name or id; list jobs without one.",
     details: "The start of a name or id is enough if it means only one thing.",
-    flags: &[VERBOSE_FLAGS, UI_FLAGS, CLIENT_FLAGS],
+    flags: &[&[&VERBOSE, &UI], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
@@ -71,7 +71,7 @@ fn choose(given: &str, matches: &BTreeMap<String, Vec<String>>) -> Result<String
 
 /// The same call of the command that knows the thing.
 async fn hand_over(call: Call, command: &'static Command) -> Outcome {
-    let known = |name: &str| command.flags.iter().copied().flatten().any(|flag| flag.name == name);
+    let known = |name: &str| command.flag_specs().any(|flag| flag.name == name);
     let args = Args::taking(&call.args, known);
     let Run::Task(run) = command.run else { unreachable!("what shows a thing asks a server") };
     run(Call { command, args, ..call }).await

@@ -1,9 +1,13 @@
 use sdk::Client;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
-use crate::flags::switch;
+use crate::flags::Flag;
 use crate::hint;
 use crate::output::write_out;
+
+const AUTHENTICATE: Flag<bool> =
+    Flag::switch("authenticate", "Be known there by a token that is good for once.");
+const SHOW_URL: Flag<bool> = Flag::switch("show-url", "Only print the address.");
 
 pub static COMMAND: Command = Command {
     name: "ui",
@@ -11,13 +15,7 @@ pub static COMMAND: Command = Command {
     arguments: "[<identifier>]",
     summary: "Open the web UI, at a job, allocation or node if one is named.",
     details: "",
-    flags: &[
-        &[
-            switch("authenticate", "Be known there by a token that is good for once."),
-            switch("show-url", "Only print the address."),
-        ],
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&AUTHENTICATE, &SHOW_URL], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
@@ -31,12 +29,12 @@ async fn run(call: Call) -> Outcome {
         url.push_str(&format!("?namespace={}", hint::segment(call.namespace())));
     }
     let mut with = "";
-    if call.args.switch("authenticate") {
+    if call.args.switch(&AUTHENTICATE) {
         let secret = client.one_time_token().await.doing("getting a one-time token")?;
         url.push_str(&format!("{}ott={secret}", if url.contains('?') { '&' } else { '?' }));
         with = " with one-time token";
     }
-    if call.args.switch("show-url") {
+    if call.args.switch(&SHOW_URL) {
         write_out(format!("URL for web UI: {url}\n"));
         return Ok(0);
     }

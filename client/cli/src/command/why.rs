@@ -1,16 +1,16 @@
 use sdk::Query;
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run, VERBOSE_FLAGS};
-use crate::flags::{Flag, switch};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run, VERBOSE};
+use crate::flags::Flag;
 use crate::output::{json, write_out};
 use crate::{layout, resolve};
 
 const DETAILS: &str = "Nothing of it is stored: the decision is made again from the log, on the state it was made on. \
     Each \"would fit if\" was tried out on a copy of that state.";
 
-const JSON: &[Flag] = &[switch("json", "Print everything that is known, as JSON.")];
-
 pub const COMMANDS: &[&Command] = &[&JOB, &EVAL, &ALLOC];
+
+const JSON: Flag<bool> = Flag::switch("json", "Print everything that is known, as JSON.");
 
 pub static JOB: Command = Command {
     name: "why job",
@@ -18,7 +18,7 @@ pub static JOB: Command = Command {
     arguments: "<job>",
     summary: "Say why a job's allocations are where they are, or nowhere, and what it waits for.",
     details: DETAILS,
-    flags: &[JSON, VERBOSE_FLAGS, CLIENT_FLAGS],
+    flags: &[&[&JSON, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(job(call))),
 };
 
@@ -28,7 +28,7 @@ pub static EVAL: Command = Command {
     arguments: "<evaluation>",
     summary: "Say what an evaluation found out.",
     details: DETAILS,
-    flags: &[JSON, VERBOSE_FLAGS, CLIENT_FLAGS],
+    flags: &[&[&JSON, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(eval(call))),
 };
 
@@ -38,7 +38,7 @@ pub static ALLOC: Command = Command {
     arguments: "<allocation>",
     summary: "Say why an allocation is on its node, what it replaced, and what became of it.",
     details: DETAILS,
-    flags: &[JSON, VERBOSE_FLAGS, CLIENT_FLAGS],
+    flags: &[&[&JSON, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(alloc(call))),
 };
 
@@ -46,7 +46,7 @@ async fn job(call: Call) -> Outcome {
     let (client, look) = (call.client()?, call.look());
     let (namespace, id) = resolve::job(&client, &look, call.one_argument()?).await?;
     let why = client.explain_job(&id, Query::new().namespace(&namespace)).await.doing("explaining job")?;
-    write_out(if call.args.switch("json") { json(&why) } else { layout::why::job(&look, &why) });
+    write_out(if call.args.switch(&JSON) { json(&why) } else { layout::why::job(&look, &why) });
     Ok(0)
 }
 
@@ -54,7 +54,7 @@ async fn eval(call: Call) -> Outcome {
     let (client, look) = (call.client()?, call.look());
     let id = resolve::evaluation(&client, &look, call.one_argument()?).await?.id;
     let why = client.explain_evaluation(&id).await.doing("explaining evaluation")?;
-    write_out(if call.args.switch("json") { json(&why) } else { layout::why::eval(&look, &why) });
+    write_out(if call.args.switch(&JSON) { json(&why) } else { layout::why::eval(&look, &why) });
     Ok(0)
 }
 
@@ -62,6 +62,6 @@ async fn alloc(call: Call) -> Outcome {
     let (client, look) = (call.client()?, call.look());
     let id = resolve::allocation(&client, &look, call.one_argument()?).await?.id;
     let why = client.explain_allocation(&id).await.doing("explaining allocation")?;
-    write_out(if call.args.switch("json") { json(&why) } else { layout::why::alloc(&look, &why) });
+    write_out(if call.args.switch(&JSON) { json(&why) } else { layout::why::alloc(&look, &why) });
     Ok(0)
 }

@@ -12,7 +12,7 @@ use api::SearchRequest;
 
 use crate::call::{Call, Command};
 use crate::environment::Environment;
-use crate::flags::{self, Takes};
+use crate::flags::{self, Completion, FlagSpec, Takes};
 
 /// Whoever waits for a list while typing does not wait long.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -80,67 +80,45 @@ fn of_command(
     last: &str,
     environment: &Environment,
 ) -> Vec<String> {
-    let declared = || command.flags.iter().copied().flatten();
     if last.starts_with('-') {
-        return declared().map(|flag| format!("-{}", flag.name)).collect();
+        return command.flag_specs().map(|flag| format!("-{}", flag.name)).collect();
     }
     let open = words.last().and_then(|word| word.strip_prefix('-')).map(|word| word.trim_start_matches('-'));
-    let takes = |flag: &&flags::Flag| Some(flag.name) == open && flag.takes != Takes::Switch;
-    let what = match declared().find(takes) {
-        Some(flag) => of_flag(flag.name),
+    let takes = |flag: &&FlagSpec| Some(flag.name) == open && flag.takes != Takes::Switch;
+    let completion = match command.flag_specs().find(takes) {
+        Some(flag) => flag.completion,
         None => of_arguments(command.arguments),
     };
-    let given = flags::parse(declared(), words).unwrap_or_default();
-    match what {
-        Kind::Nothing => Vec::new(),
-        Kind::Files => files(last),
-        Kind::Of(context) => {
+    let given = flags::parse(command.flag_specs(), words).unwrap_or_default();
+    match completion {
+        Completion::Nothing => Vec::new(),
+        Completion::Files => files(last),
+        Completion::Ids(context) => {
             let environment = environment.clone();
             named(&Call { program: program.to_string(), command, args: given, environment }, context, last)
         }
     }
 }
 
-/// What a word names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Nothing,
-    Files,
-    /// Things of a search context.
-    Of(&'static str),
-}
-
-fn of_flag(name: &str) -> Kind {
-    match name {
-        "var-file" | "ca-cert" | "ca-path" | "client-cert" | "client-key" | "config" | "data-dir" => {
-            Kind::Files
-        }
-        "namespace" => Kind::Of("namespaces"),
-        "node-id" => Kind::Of("nodes"),
-        "job" => Kind::Of("jobs"),
-        _ => Kind::Nothing,
-    }
-}
-
-fn of_arguments(arguments: &str) -> Kind {
-    const KINDS: [(&str, Kind); 14] = [
-        ("<allocation>", Kind::Of("allocs")),
-        ("<deployment id>", Kind::Of("deployment")),
-        ("<evaluation>", Kind::Of("evals")),
-        ("<identifier>", Kind::Of("all")),
-        ("<job", Kind::Of("jobs")),
-        ("<parameterized job>", Kind::Of("jobs")),
-        ("<name> or <file>", Kind::Of("namespaces")),
-        ("<namespace>", Kind::Of("namespaces")),
-        ("<node-pool>", Kind::Of("node_pools")),
-        ("<node>", Kind::Of("nodes")),
-        ("<policy_id>", Kind::Of("scaling_policy")),
-        ("<path>", Kind::Files),
-        ("<input>", Kind::Files),
-        ("<file", Kind::Files),
+fn of_arguments(arguments: &str) -> Completion {
+    const ARGUMENTS: [(&str, Completion); 14] = [
+        ("<allocation>", Completion::Ids("allocs")),
+        ("<deployment id>", Completion::Ids("deployment")),
+        ("<evaluation>", Completion::Ids("evals")),
+        ("<identifier>", Completion::Ids("all")),
+        ("<job", Completion::Ids("jobs")),
+        ("<parameterized job>", Completion::Ids("jobs")),
+        ("<name> or <file>", Completion::Ids("namespaces")),
+        ("<namespace>", Completion::Ids("namespaces")),
+        ("<node-pool>", Completion::Ids("node_pools")),
+        ("<node>", Completion::Ids("nodes")),
+        ("<policy_id>", Completion::Ids("scaling_policy")),
+        ("<path>", Completion::Files),
+        ("<input>", Completion::Files),
+        ("<file", Completion::Files),
     ];
-    let starts = |(text, _): &&(&str, Kind)| arguments.trim_start_matches('[').starts_with(text);
-    KINDS.iter().find(starts).map_or(Kind::Nothing, |(_, kind)| *kind)
+    let starts = |(text, _): &&(&str, Completion)| arguments.trim_start_matches('[').starts_with(text);
+    ARGUMENTS.iter().find(starts).map_or(Completion::Nothing, |(_, completion)| *completion)
 }
 
 /// Things whose names begin with the word, as a server finds them. Nobody who types wants to read why there is none.
@@ -212,10 +190,10 @@ mod tests {
 
     #[test]
     fn every_argument_is_known_for_what_it_names() {
-        assert_eq!(of_arguments("<job> [<group>] <count>"), Kind::Of("jobs"));
-        assert_eq!(of_arguments("[<job>]"), Kind::Of("jobs"));
-        assert_eq!(of_arguments("<allocation> [<task>]"), Kind::Of("allocs"));
-        assert_eq!(of_arguments("<path>"), Kind::Files);
-        assert_eq!(of_arguments(""), Kind::Nothing);
+        assert_eq!(of_arguments("<job> [<group>] <count>"), Completion::Ids("jobs"));
+        assert_eq!(of_arguments("[<job>]"), Completion::Ids("jobs"));
+        assert_eq!(of_arguments("<allocation> [<task>]"), Completion::Ids("allocs"));
+        assert_eq!(of_arguments("<path>"), Completion::Files);
+        assert_eq!(of_arguments(""), Completion::Nothing);
     }
 }

@@ -1,5 +1,6 @@
 //! The flags of `agent`, and the order in which everything that is said is laid over each other.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -10,40 +11,86 @@ use server::gossip::Key;
 
 use super::word::Word;
 use super::{ServerSettings, Settings, cluster, decode, other_flags, plugins};
-use crate::flags::{Args, Flag, switch, value};
+use crate::flags::{Args, Completion, Flag, FlagList};
 
 /// Most files that one directory may bring in.
 const FILES_MAX: usize = 1000;
 
-pub const AGENT_FLAGS: &[Flag] = &[
-    value("config", "PATH", "A configuration file, or a directory of them; may be repeated. Later ones win."),
-    switch("dev", "Server and node in one process, on 127.0.0.1; nothing is kept."),
-    switch("server", "Be a server."),
-    switch("client", "Be a node."),
-    value("bootstrap-expect", "N", "Servers to wait for before a cluster is founded."),
-    value("encrypt", "KEY", "Seals what servers gossip: base64 of 16, 24 or 32 bytes."),
-    value("join", "HOST[:PORT]", "A server to join at the start; may be repeated. At least one must answer."),
-    value("retry-join", "HOST[:PORT]", "As -join, but tried until one answers; may be repeated."),
-    value("retry-interval", "DURATION", "The time between two rounds of -retry-join; 30s unless given."),
-    value(
-        "retry-max",
-        "N",
-        "Rounds of -retry-join before it is given up; 0, which is for ever, unless given.",
-    ),
-    value("bind", "IP", "The address to listen on."),
-    value("region", "NAME", "The region of the agent."),
-    value("dc", "NAME", "The datacenter of the agent."),
-    value("node", "NAME", "The name of the agent; the host's name unless given."),
-    value("data-dir", "PATH", "Where state is kept."),
-    value("state-dir", "PATH", "Where the node keeps its state."),
-    value("alloc-dir", "PATH", "Where the node keeps directories of allocations."),
-    value("node-class", "NAME", "The class of the node."),
-    value("node-pool", "NAME", "The pool of the node."),
-    value("meta", "KEY=VALUE", "Metadata of the node; may be repeated."),
-    value("network-interface", "NAME", "The interface whose address tasks are reached at."),
-    value("servers", "HOST:PORT,…", "Servers for the node to register with."),
-    value("log-level", "LEVEL", "TRACE, DEBUG, INFO, WARN or ERROR."),
-    switch("log-json", "Log one JSON object a line."),
+const CONFIG: Flag<Vec<String>> = Flag::values(
+    "config",
+    "PATH",
+    "A configuration file, or a directory of them; may be repeated. Later ones win.",
+)
+.completed_by(Completion::Files);
+const DEV: Flag<bool> = Flag::switch("dev", "Server and node in one process, on 127.0.0.1; nothing is kept.");
+const SERVER: Flag<bool> = Flag::switch("server", "Be a server.");
+const CLIENT: Flag<bool> = Flag::switch("client", "Be a node.");
+const BOOTSTRAP_EXPECT: Flag<u32> =
+    Flag::number("bootstrap-expect", "N", "Servers to wait for before a cluster is founded.");
+const ENCRYPT: Flag<String> =
+    Flag::value("encrypt", "KEY", "Seals what servers gossip: base64 of 16, 24 or 32 bytes.");
+const JOIN: Flag<Vec<String>> = Flag::values(
+    "join",
+    "HOST[:PORT]",
+    "A server to join at the start; may be repeated. At least one must answer.",
+);
+const RETRY_JOIN: Flag<Vec<String>> =
+    Flag::values("retry-join", "HOST[:PORT]", "As -join, but tried until one answers; may be repeated.");
+const RETRY_INTERVAL: Flag<Duration> = Flag::parsed(
+    "retry-interval",
+    "DURATION",
+    Duration::WHAT,
+    "The time between two rounds of -retry-join; 30s unless given.",
+);
+const RETRY_MAX: Flag<u32> = Flag::number(
+    "retry-max",
+    "N",
+    "Rounds of -retry-join before it is given up; 0, which is for ever, unless given.",
+);
+const BIND: Flag<IpAddr> = Flag::parsed("bind", "IP", "an IP address", "The address to listen on.");
+const REGION: Flag<String> = Flag::value("region", "NAME", "The region of the agent.");
+const DC: Flag<String> = Flag::value("dc", "NAME", "The datacenter of the agent.");
+const NODE: Flag<String> =
+    Flag::value("node", "NAME", "The name of the agent; the host's name unless given.");
+const DATA_DIR: Flag<String> =
+    Flag::value("data-dir", "PATH", "Where state is kept.").completed_by(Completion::Files);
+const STATE_DIR: Flag<String> = Flag::value("state-dir", "PATH", "Where the node keeps its state.");
+const ALLOC_DIR: Flag<String> =
+    Flag::value("alloc-dir", "PATH", "Where the node keeps directories of allocations.");
+const NODE_CLASS: Flag<String> = Flag::value("node-class", "NAME", "The class of the node.");
+const NODE_POOL: Flag<String> = Flag::value("node-pool", "NAME", "The pool of the node.");
+const META: Flag<Vec<String>> = Flag::values("meta", "KEY=VALUE", "Metadata of the node; may be repeated.");
+const NETWORK_INTERFACE: Flag<String> =
+    Flag::value("network-interface", "NAME", "The interface whose address tasks are reached at.");
+const SERVERS: Flag<String> = Flag::value("servers", "HOST:PORT,…", "Servers for the node to register with.");
+const LOG_LEVEL: Flag<String> = Flag::value("log-level", "LEVEL", "TRACE, DEBUG, INFO, WARN or ERROR.");
+const LOG_JSON: Flag<bool> = Flag::switch("log-json", "Log one JSON object a line.");
+
+pub const AGENT_FLAGS: FlagList = &[
+    &CONFIG,
+    &DEV,
+    &SERVER,
+    &CLIENT,
+    &BOOTSTRAP_EXPECT,
+    &ENCRYPT,
+    &JOIN,
+    &RETRY_JOIN,
+    &RETRY_INTERVAL,
+    &RETRY_MAX,
+    &BIND,
+    &REGION,
+    &DC,
+    &NODE,
+    &DATA_DIR,
+    &STATE_DIR,
+    &ALLOC_DIR,
+    &NODE_CLASS,
+    &NODE_POOL,
+    &META,
+    &NETWORK_INTERFACE,
+    &SERVERS,
+    &LOG_LEVEL,
+    &LOG_JSON,
 ];
 
 /// Puts the agent's settings together.
@@ -51,8 +98,8 @@ pub const AGENT_FLAGS: &[Flag] = &[
 /// # Errors
 /// A file that cannot be read or taken, a flag of a wrong kind, or settings that cannot work together.
 pub fn read(args: &Args) -> anyhow::Result<Settings> {
-    let mut settings = if args.switch("dev") { Settings::dev() } else { Settings::plain() };
-    for path in args.values("config") {
+    let mut settings = if args.switch(&DEV) { Settings::dev() } else { Settings::plain() };
+    for path in args.values(&CONFIG) {
         for file in files(Path::new(path))? {
             lay_over(&mut settings, file)?;
         }
@@ -100,36 +147,36 @@ fn lay_over(settings: &mut Settings, file: PathBuf) -> anyhow::Result<()> {
 }
 
 fn flags(settings: &mut Settings, args: &Args) -> anyhow::Result<()> {
-    let text = |name, field: &mut String| {
-        if let Some(value) = args.value(name) {
+    let text = |flag, field: &mut String| {
+        if let Some(value) = args.value(flag) {
             *field = value.to_string();
         }
     };
-    let path = |name| args.value(name).map(PathBuf::from);
-    text("region", &mut settings.region);
-    text("dc", &mut settings.datacenter);
-    text("node", &mut settings.name);
-    text("node-class", &mut settings.client.node_class);
-    text("node-pool", &mut settings.client.node_pool);
-    text("network-interface", &mut settings.client.network_interface);
-    settings.data_dir = path("data-dir").or(settings.data_dir.take());
-    settings.client.state_dir = path("state-dir").or(settings.client.state_dir.take());
-    settings.client.alloc_dir = path("alloc-dir").or(settings.client.alloc_dir.take());
-    settings.bind_addr = args.parsed("bind", "an IP address")?.unwrap_or(settings.bind_addr);
-    settings.server.enabled = args.given_switch("server").unwrap_or(settings.server.enabled);
-    settings.client.enabled = args.given_switch("client").unwrap_or(settings.client.enabled);
-    settings.log.json = args.given_switch("log-json").unwrap_or(settings.log.json);
-    let expect = args.number("bootstrap-expect")?;
+    let path = |flag| args.value(flag).map(PathBuf::from);
+    text(&REGION, &mut settings.region);
+    text(&DC, &mut settings.datacenter);
+    text(&NODE, &mut settings.name);
+    text(&NODE_CLASS, &mut settings.client.node_class);
+    text(&NODE_POOL, &mut settings.client.node_pool);
+    text(&NETWORK_INTERFACE, &mut settings.client.network_interface);
+    settings.data_dir = path(&DATA_DIR).or(settings.data_dir.take());
+    settings.client.state_dir = path(&STATE_DIR).or(settings.client.state_dir.take());
+    settings.client.alloc_dir = path(&ALLOC_DIR).or(settings.client.alloc_dir.take());
+    settings.bind_addr = args.parsed(&BIND)?.unwrap_or(settings.bind_addr);
+    settings.server.enabled = args.given_switch(&SERVER).unwrap_or(settings.server.enabled);
+    settings.client.enabled = args.given_switch(&CLIENT).unwrap_or(settings.client.enabled);
+    settings.log.json = args.given_switch(&LOG_JSON).unwrap_or(settings.log.json);
+    let expect = args.parsed(&BOOTSTRAP_EXPECT)?;
     settings.server.bootstrap_expect = expect.unwrap_or(settings.server.bootstrap_expect);
     joins(&mut settings.server, args)?;
-    if let Some(level) = args.value("log-level") {
+    if let Some(level) = args.value(&LOG_LEVEL) {
         settings.log.level = Word::read(level)
             .with_context(|| format!("-log-level {level}: expected {}", tracing::Level::WHAT))?;
     }
-    if let Some(servers) = args.value("servers") {
+    if let Some(servers) = args.value(&SERVERS) {
         settings.client.servers = servers.split(',').map(|server| server.trim().to_string()).collect();
     }
-    for given in args.values("meta") {
+    for given in args.values(&META) {
         let (key, value) =
             given.split_once('=').with_context(|| format!("-meta {given}: expected KEY=VALUE"))?;
         settings.client.meta.insert(key.to_string(), value.to_string());
@@ -138,12 +185,12 @@ fn flags(settings: &mut Settings, args: &Args) -> anyhow::Result<()> {
 }
 
 fn joins(server: &mut ServerSettings, args: &Args) -> anyhow::Result<()> {
-    server.join.start_join.extend_from_slice(args.values("join"));
-    server.join.retry_join.extend_from_slice(args.values("retry-join"));
-    let interval = args.parsed("retry-interval", Duration::WHAT)?;
+    server.join.start_join.extend_from_slice(args.values(&JOIN));
+    server.join.retry_join.extend_from_slice(args.values(&RETRY_JOIN));
+    let interval = args.parsed(&RETRY_INTERVAL)?;
     server.join.retry_interval = interval.unwrap_or(server.join.retry_interval);
-    server.join.retry_max = args.number("retry-max")?.unwrap_or(server.join.retry_max);
-    if let Some(key) = args.value("encrypt") {
+    server.join.retry_max = args.parsed(&RETRY_MAX)?.unwrap_or(server.join.retry_max);
+    if let Some(key) = args.value(&ENCRYPT) {
         // The key is not repeated: what stands on a terminal is read by others.
         server.encrypt = Some(Key::read(key).with_context(|| format!("-encrypt: expected {}", Key::WHAT))?);
     }
@@ -153,7 +200,7 @@ fn joins(server: &mut ServerSettings, args: &Args) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::parse;
+    use crate::flags::{parse, specs};
 
     /// Files by name and content, then flags, as one agent would read them.
     fn told(files: &[(&str, &str)], flags: &[&str]) -> Result<Settings, String> {
@@ -165,7 +212,7 @@ mod tests {
             words.push(format!("-config={}", path.display()));
         }
         words.extend(flags.iter().map(|flag| flag.to_string()));
-        let settings = read(&parse(AGENT_FLAGS.iter(), &words).unwrap());
+        let settings = read(&parse(specs(&[AGENT_FLAGS]), &words).unwrap());
         let place = format!("{}/", directory.path().display());
         settings.map_err(|error| format!("{error:#}").replace(&place, ""))
     }
@@ -437,7 +484,7 @@ leave_on_terminate = true
             std::fs::write(directory.path().join(name), text).unwrap();
         }
         let words = ["-dev".to_string(), format!("-config={}", directory.path().display())];
-        let settings = read(&parse(AGENT_FLAGS.iter(), &words).unwrap()).unwrap();
+        let settings = read(&parse(specs(&[AGENT_FLAGS]), &words).unwrap()).unwrap();
         assert_eq!((settings.region.as_str(), settings.files.len()), ("two", 2));
     }
 }

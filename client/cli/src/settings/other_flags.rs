@@ -2,89 +2,90 @@
 //! pen is told apart from a part that is missing; help pages leave them out.
 
 use super::Settings;
-use crate::flags::{Args, Flag, Takes, switch, value};
+use crate::flags::{AnyFlag, Args, Flag, FlagList, Takes};
 
-const fn text(name: &'static str) -> Flag {
-    value(name, "TEXT", "")
+const fn text(name: &'static str) -> Flag<String> {
+    Flag::value(name, "TEXT", "")
 }
 
-const fn yes(name: &'static str) -> Flag {
-    switch(name, "")
+const fn yes(name: &'static str) -> Flag<bool> {
+    Flag::switch(name, "")
 }
 
 /// Without them nothing would be different: they are named in the settings' notes.
-const HARMLESS: &[Flag] = &[
-    text("alloc-mounts-dir"),
-    text("eventlog-level"),
-    text("host-volume-plugin-dir"),
-    text("host-volumes-dir"),
-    text("network-speed"),
-    text("plugin-dir"),
-    text("raft-protocol"),
-    yes("eventlog"),
-    yes("log-include-location"),
-    yes("rejoin"),
+const HARMLESS: FlagList = &[
+    &text("alloc-mounts-dir"),
+    &text("eventlog-level"),
+    &text("host-volume-plugin-dir"),
+    &text("host-volumes-dir"),
+    &text("network-speed"),
+    &text("plugin-dir"),
+    &text("raft-protocol"),
+    &yes("eventlog"),
+    &yes("log-include-location"),
+    &yes("rejoin"),
 ];
 
 /// What was asked for would be missing.
-const REFUSED: &[Flag] = &[
-    text("acl-replication-token"),
-    text("client-intro-token"),
-    text("consul-address"),
-    text("consul-auth"),
-    text("consul-ca-file"),
-    text("consul-cert-file"),
-    text("consul-client-failures-before-critical"),
-    text("consul-client-failures-before-warning"),
-    text("consul-client-http-check-name"),
-    text("consul-client-service-name"),
-    text("consul-key-file"),
-    text("consul-server-failures-before-critical"),
-    text("consul-server-failures-before-warning"),
-    text("consul-server-http-check-name"),
-    text("consul-server-rpc-check-name"),
-    text("consul-server-serf-check-name"),
-    text("consul-server-service-name"),
-    text("consul-token"),
-    text("preferred-address-family"),
-    text("vault-address"),
-    text("vault-ca-file"),
-    text("vault-ca-path"),
-    text("vault-cert-file"),
-    text("vault-create-from-role"),
-    text("vault-key-file"),
-    text("vault-namespace"),
-    text("vault-tls-server-name"),
-    yes("acl-enabled"),
-    yes("consul-auto-advertise"),
-    yes("consul-checks-use-advertise"),
-    yes("consul-client-auto-join"),
-    yes("consul-server-auto-join"),
-    yes("consul-ssl"),
-    yes("consul-verify-ssl"),
-    yes("dev-connect"),
-    yes("dev-consul"),
-    yes("dev-vault"),
-    yes("vault-enabled"),
-    yes("vault-tls-skip-verify"),
+const REFUSED: FlagList = &[
+    &text("acl-replication-token"),
+    &text("client-intro-token"),
+    &text("consul-address"),
+    &text("consul-auth"),
+    &text("consul-ca-file"),
+    &text("consul-cert-file"),
+    &text("consul-client-failures-before-critical"),
+    &text("consul-client-failures-before-warning"),
+    &text("consul-client-http-check-name"),
+    &text("consul-client-service-name"),
+    &text("consul-key-file"),
+    &text("consul-server-failures-before-critical"),
+    &text("consul-server-failures-before-warning"),
+    &text("consul-server-http-check-name"),
+    &text("consul-server-rpc-check-name"),
+    &text("consul-server-serf-check-name"),
+    &text("consul-server-service-name"),
+    &text("consul-token"),
+    &text("preferred-address-family"),
+    &text("vault-address"),
+    &text("vault-ca-file"),
+    &text("vault-ca-path"),
+    &text("vault-cert-file"),
+    &text("vault-create-from-role"),
+    &text("vault-key-file"),
+    &text("vault-namespace"),
+    &text("vault-tls-server-name"),
+    &yes("acl-enabled"),
+    &yes("consul-auto-advertise"),
+    &yes("consul-checks-use-advertise"),
+    &yes("consul-client-auto-join"),
+    &yes("consul-server-auto-join"),
+    &yes("consul-ssl"),
+    &yes("consul-verify-ssl"),
+    &yes("dev-connect"),
+    &yes("dev-consul"),
+    &yes("dev-vault"),
+    &yes("vault-enabled"),
+    &yes("vault-tls-skip-verify"),
 ];
 
-pub const OTHER_FLAGS: &[&[Flag]] = &[HARMLESS, REFUSED];
+pub const OTHER_FLAGS: &[FlagList] = &[HARMLESS, REFUSED];
 
 /// Names what makes no difference, and refuses what would.
 ///
 /// # Errors
 /// The first flag that asks for something that is not there.
 pub fn check(settings: &mut Settings, args: &Args) -> anyhow::Result<()> {
-    for flag in HARMLESS.iter().filter(|flag| args.value(flag.name).is_some()) {
-        settings.notes.push(format!("-{} has no effect", flag.name));
+    for flag in HARMLESS.iter().filter(|flag| args.last(**flag).is_some()) {
+        settings.notes.push(format!("-{} has no effect", flag.spec().name));
     }
-    let asks = |flag: &&Flag| match flag.takes {
-        Takes::Switch => args.switch(flag.name),
-        Takes::Value(_) => args.value(flag.name).is_some_and(|value| !value.is_empty()),
+    let asks = |flag: &&&dyn AnyFlag| match (args.last(**flag), &flag.spec().takes) {
+        (None, _) => false,
+        (Some(value), Takes::Switch) => value == "true",
+        (Some(value), Takes::Value(_)) => !value.is_empty(),
     };
     match REFUSED.iter().find(asks) {
-        Some(flag) => anyhow::bail!("-{} is not supported by this release: leave it out", flag.name),
+        Some(flag) => anyhow::bail!("-{} is not supported by this release: leave it out", flag.spec().name),
         None => Ok(()),
     }
 }
@@ -92,11 +93,11 @@ pub fn check(settings: &mut Settings, args: &Args) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::parse;
+    use crate::flags::{parse, specs};
 
     fn told(words: &[&str]) -> Result<Vec<String>, String> {
         let words: Vec<String> = words.iter().map(ToString::to_string).collect();
-        let args = parse(OTHER_FLAGS.iter().copied().flatten(), &words).unwrap();
+        let args = parse(specs(OTHER_FLAGS), &words).unwrap();
         let mut settings = Settings::dev();
         settings.notes.clear();
         check(&mut settings, &args).map_err(|error| error.to_string())?;

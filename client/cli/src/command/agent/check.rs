@@ -1,7 +1,12 @@
 use sdk::Client;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
-use crate::flags::value;
+use crate::flags::Flag;
+
+const MIN_PEERS: Flag<usize> =
+    Flag::number("min-peers", "N", "A server needs so many others; 0 unless given.");
+const MIN_SERVERS: Flag<usize> =
+    Flag::number("min-servers", "N", "A node agent needs so many servers; 1 unless given.");
 
 pub static COMMAND: Command = Command {
     name: "check",
@@ -9,20 +14,14 @@ pub static COMMAND: Command = Command {
     arguments: "",
     summary: "Say by the exit code whether the agent is well.",
     details: "0 if it is, 1 if it is not, 2 if it cannot be asked so.",
-    flags: &[
-        &[
-            value("min-peers", "N", "A server needs so many others; 0 unless given."),
-            value("min-servers", "N", "A node agent needs so many servers; 1 unless given."),
-        ],
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&MIN_PEERS, &MIN_SERVERS], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
 async fn run(call: Call) -> Outcome {
     call.no_arguments()?;
-    let peers = call.args.number("min-peers")?.unwrap_or(0);
-    let servers = call.args.number("min-servers")?.unwrap_or(1);
+    let peers = call.args.parsed(&MIN_PEERS)?.unwrap_or(0);
+    let servers = call.args.parsed(&MIN_SERVERS)?.unwrap_or(1);
     let client = call.client()?;
     match judge(&client, peers, servers).await? {
         None => Ok(0),

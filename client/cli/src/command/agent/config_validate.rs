@@ -1,5 +1,5 @@
 use crate::call::{Call, Command, Outcome, Run};
-use crate::flags::parse;
+use crate::flags::{parse, specs};
 use crate::output::{Look, Paint, write_err, write_out};
 use crate::settings;
 
@@ -18,7 +18,7 @@ fn run(call: Call) -> Outcome {
         return Err(call.usage("Must specify at least one config file or directory"));
     }
     let flags: Vec<String> = call.args.words.iter().map(|path| format!("-config={path}")).collect();
-    let args = parse(settings::AGENT_FLAGS.iter(), &flags)?;
+    let args = parse(specs(&[settings::AGENT_FLAGS]), &flags)?;
     let settings = settings::read(&args)?;
     for note in &settings.notes {
         write_err(note);

@@ -1,9 +1,29 @@
 use sdk::{Client, Frames, Query};
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
-use crate::flags::{switch, value};
+use crate::flags::{Completion, Flag};
 use crate::output::write_out;
 use crate::resolve;
+
+const LOG_LEVEL: Flag<String> =
+    Flag::value("log-level", "LEVEL", "Show this level and worse: trace, debug, info, warn or error.");
+const LOG_INCLUDE_LOCATION: Flag<bool> =
+    Flag::switch("log-include-location", "Say where in the program each line comes from.");
+const NODE_ID: Flag<String> =
+    Flag::value("node-id", "NODE", "The agent of this node.").completed_by(Completion::Ids("nodes"));
+const SERVER_ID: Flag<String> =
+    Flag::value("server-id", "SERVER", "The agent of this server: its name, or leader.");
+const JSON: Flag<bool> = Flag::switch("json", "Print the lines as JSON.");
+const LOGS_SINCE: Flag<base::Duration> = Flag::parsed(
+    "logs-since",
+    "DURATION",
+    "a duration, like 72h",
+    "With -service-name: how far to look back; 72h unless given.",
+);
+const SERVICE_NAME: Flag<String> =
+    Flag::value("service-name", "NAME", "The unit of the system that the agent runs as.");
+const ON_DISK: Flag<bool> = Flag::switch("on-disk", "Read the agent's own log file.");
+const FOLLOW: Flag<bool> = Flag::switch("follow", "With -service-name: stay and print what comes.");
 
 pub static COMMAND: Command = Command {
     name: "monitor",
@@ -11,16 +31,7 @@ pub static COMMAND: Command = Command {
     arguments: "",
     summary: "Follow the log of an agent.",
     details: "The agent that is asked, or the one of a node or server.",
-    flags: &[
-        &[
-            value("log-level", "LEVEL", "Show this level and worse: trace, debug, info, warn or error."),
-            switch("log-include-location", "Say where in the program each line comes from."),
-            value("node-id", "NODE", "The agent of this node."),
-            value("server-id", "SERVER", "The agent of this server: its name, or leader."),
-            switch("json", "Print the lines as JSON."),
-        ],
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&LOG_LEVEL, &LOG_INCLUDE_LOCATION, &NODE_ID, &SERVER_ID, &JSON], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
@@ -30,35 +41,25 @@ pub static EXPORT: Command = Command {
     arguments: "",
     summary: "Print what an agent has logged before.",
     details: "From its log file with -on-disk, or from the journal of the system with -service-name.",
-    flags: &[
-        &[
-            value("node-id", "NODE", "The agent of this node."),
-            value("server-id", "SERVER", "The agent of this server: its name, or leader."),
-            value("logs-since", "DURATION", "With -service-name: how far to look back; 72h unless given."),
-            value("service-name", "NAME", "The unit of the system that the agent runs as."),
-            switch("on-disk", "Read the agent's own log file."),
-            switch("follow", "With -service-name: stay and print what comes."),
-        ],
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&NODE_ID, &SERVER_ID, &LOGS_SINCE, &SERVICE_NAME, &ON_DISK, &FOLLOW], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(export(call))),
 };
 
 async fn export(call: Call) -> Outcome {
     call.no_arguments()?;
     let client = call.client()?;
-    let since: Option<base::Duration> = call.args.parsed("logs-since", "a duration, like 72h")?;
-    let text = |name| call.args.value(name).unwrap_or_default();
-    let (on_disk, service) = (call.args.switch("on-disk"), !text("service-name").is_empty());
+    let since: Option<base::Duration> = call.args.parsed(&LOGS_SINCE)?;
+    let text = |flag| call.args.value(flag).unwrap_or_default();
+    let (on_disk, service) = (call.args.switch(&ON_DISK), !text(&SERVICE_NAME).is_empty());
     if on_disk == service {
         return Err(call.usage("One of -service-name or -on-disk must be given"));
     }
     let query = Query::new()
         .with("logs_since", since.map(|since| since.to_string()).unwrap_or_default())
-        .with("service_name", text("service-name"))
+        .with("service_name", text(&SERVICE_NAME))
         .flag("on_disk", on_disk)
-        .flag("follow", call.args.switch("follow"))
-        .with("server_id", text("server-id"))
+        .flag("follow", call.args.switch(&FOLLOW))
+        .with("server_id", text(&SERVER_ID))
         .with("node_id", node(&call, &client).await?);
     let frames = client.monitor_export(query).await.doing("starting monitor export")?;
     tokio::select! {
@@ -70,12 +71,12 @@ async fn export(call: Call) -> Outcome {
 async fn run(call: Call) -> Outcome {
     call.no_arguments()?;
     let client = call.client()?;
-    let text = |name| call.args.value(name).unwrap_or_default();
+    let text = |flag| call.args.value(flag).unwrap_or_default();
     let query = Query::new()
-        .with("log_level", text("log-level"))
-        .flag("log_json", call.args.switch("json"))
-        .flag("log_include_location", call.args.switch("log-include-location"))
-        .with("server_id", text("server-id"))
+        .with("log_level", text(&LOG_LEVEL))
+        .flag("log_json", call.args.switch(&JSON))
+        .flag("log_include_location", call.args.switch(&LOG_INCLUDE_LOCATION))
+        .with("server_id", text(&SERVER_ID))
         .with("node_id", node(&call, &client).await?);
     tokio::select! {
         ended = follow(&client, query) => ended,
@@ -84,7 +85,7 @@ async fn run(call: Call) -> Outcome {
 }
 
 async fn node(call: &Call, client: &Client) -> Result<String, Failure> {
-    match call.args.value("node-id").filter(|id| !id.is_empty()) {
+    match call.args.value(&NODE_ID).filter(|id| !id.is_empty()) {
         Some(id) => Ok(resolve::node(client, &call.look(), id).await?.id),
         None => Ok(String::new()),
     }

@@ -1,6 +1,6 @@
 use sdk::Query;
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, VERBOSE_FLAGS};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, VERBOSE};
 use crate::output::write_out;
 use crate::{layout, resolve};
 
@@ -10,7 +10,7 @@ pub static COMMAND: Command = Command {
     arguments: "<allocation>",
     summary: "Show how the checks of an allocation's services go.",
     details: "Only checks of services that the cluster itself keeps.",
-    flags: &[VERBOSE_FLAGS, OBJECT_FLAGS, CLIENT_FLAGS],
+    flags: &[&[&VERBOSE], OBJECT_FLAGS, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 

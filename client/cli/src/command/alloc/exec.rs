@@ -8,10 +8,17 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval_at};
 
-use super::logs::{choose_task, newest_running};
+use super::logs::{GROUP, JOB, choose_task, newest_running};
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
-use crate::flags::{switch, value};
+use crate::flags::Flag;
 use crate::resolve;
+
+const STDIN: Flag<bool> = Flag::switch("i", "Pass standard input on; the default.");
+const TTY: Flag<bool> =
+    Flag::switch("t", "Run the command on a terminal; the default when this is run on one.");
+const ESCAPE: Flag<String> =
+    Flag::value("e", "CHAR", "The escape character of a terminal; ~ unless given, none for none.");
+const TASK: Flag<String> = Flag::value("task", "NAME", "The task; needed when the allocation has several.");
 
 pub static COMMAND: Command = Command {
     name: "alloc exec",
@@ -20,17 +27,7 @@ pub static COMMAND: Command = Command {
     summary: "Run a command inside a task.",
     details: "The command has the environment, the directory and the limits of the task, and its exit code is the\n\
               exit code of this program. On a terminal, ~. at the beginning of a line ends the session.",
-    flags: &[
-        &[
-            switch("i", "Pass standard input on; the default."),
-            switch("t", "Run the command on a terminal; the default when this is run on one."),
-            value("e", "CHAR", "The escape character of a terminal; ~ unless given, none for none."),
-            value("task", "NAME", "The task; needed when the allocation has several."),
-            switch("job", "The argument is a job: its newest running allocation is taken."),
-            value("group", "NAME", "With -job: only allocations of this task group."),
-        ],
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&STDIN, &TTY, &ESCAPE, &TASK, &JOB, &GROUP], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
@@ -55,13 +52,13 @@ async fn run(call: Call) -> Outcome {
         return Err(call.usage("A command is required"));
     }
     let manner = Manner::of(&call)?;
-    let id = if call.args.switch("job") {
+    let id = if call.args.switch(&JOB) {
         newest_running(&call, &client, &look, id).await?
     } else {
         resolve::allocation(&client, &look, id).await?.id
     };
     let alloc = client.allocation(&id, Query::new()).await.doing("querying allocation")?.value;
-    let task = choose_task(&alloc, call.args.value("task"))?;
+    let task = choose_task(&alloc, call.args.value(&TASK))?;
     let request = ExecRequest { task, command: command.to_vec(), tty: manner.tty };
     let (writer, reader) = client.exec(&id, &request).await.doing("running the command")?;
     converse(manner, writer, reader).await
@@ -76,13 +73,13 @@ struct Manner {
 
 impl Manner {
     fn of(call: &Call) -> Result<Manner, Failure> {
-        let input = call.args.given_switch("i").unwrap_or(true);
+        let input = call.args.given_switch(&STDIN).unwrap_or(true);
         let on_terminal = || io::stdin().is_terminal() && io::stdout().is_terminal();
-        let tty = call.args.given_switch("t").unwrap_or_else(|| input && on_terminal());
+        let tty = call.args.given_switch(&TTY).unwrap_or_else(|| input && on_terminal());
         if tty && !input {
             return Err(call.usage("-i must be enabled if running with tty"));
         }
-        let escape = match call.args.value("e").unwrap_or("~") {
+        let escape = match call.args.value(&ESCAPE).unwrap_or("~") {
             NO_ESCAPE | "" => None,
             one if one.len() == 1 => one.bytes().next(),
             other => {

@@ -1,11 +1,15 @@
 use sdk::{Client, FileRequest, Query};
 
-use super::logs::newest_running;
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE_FLAGS};
-use crate::flags::{switch, value};
+use super::logs::{GROUP, JOB, newest_running};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE};
+use crate::flags::Flag;
 use crate::output::write_out;
-use crate::tail::{self, From};
+use crate::tail::{self, BYTES, From, LINES, TAIL};
 use crate::{layout, resolve};
+
+const HUMAN: Flag<bool> = Flag::switch("H", "Print sizes in units.");
+const STAT: Flag<bool> = Flag::switch("stat", "Print only what the file is.");
+const FOLLOW: Flag<bool> = Flag::switch("f", "Stay and print what is added, until interrupted.");
 
 pub static COMMAND: Command = Command {
     name: "alloc fs",
@@ -13,20 +17,7 @@ pub static COMMAND: Command = Command {
     arguments: "<allocation> [<path>]",
     summary: "Show the files of an allocation.",
     details: "A directory is listed, a file is printed. The path begins in the allocation's directory.",
-    flags: &[
-        &[
-            switch("H", "Print sizes in units."),
-            switch("stat", "Print only what the file is."),
-            switch("f", "Stay and print what is added, until interrupted."),
-            switch("tail", "Print only the end: 10 lines, or what -n or -c say."),
-            value("n", "N", "Lines of the end to print."),
-            value("c", "N", "Bytes of the end to print."),
-            switch("job", "The argument is a job: its newest running allocation is taken."),
-            value("group", "NAME", "With -job: only allocations of this task group."),
-        ],
-        VERBOSE_FLAGS,
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&HUMAN, &STAT, &FOLLOW, &TAIL, &LINES, &BYTES, &JOB, &GROUP, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
@@ -36,20 +27,20 @@ async fn run(call: Call) -> Outcome {
         [id, path] => (id, path.as_str()),
         _ => return Err(call.usage("This command takes one or two arguments: <allocation> [<path>]")),
     };
-    if call.args.value("group").is_some() && !call.args.switch("job") {
+    if call.args.value(&GROUP).is_some() && !call.args.switch(&JOB) {
         return Err(call.usage("-group needs -job"));
     }
     let (client, look) = (call.client()?, call.look());
-    let named = match call.args.switch("job") {
+    let named = match call.args.switch(&JOB) {
         true => &newest_running(&call, &client, &look, id).await?,
         false => id,
     };
     let stub = resolve::allocation(&client, &look, named).await?;
     let query = Query::new().namespace(&stub.namespace);
     let alloc = client.allocation(&stub.id, query).await.doing("querying allocation")?.value;
-    let units = call.args.switch("H");
+    let units = call.args.switch(&HUMAN);
     let file = client.stat_file(&alloc.id, path).await.doing("querying file")?;
-    if call.args.switch("stat") {
+    if call.args.switch(&STAT) {
         write_out(layout::files::stat(&look, &file, units));
         return Ok(0);
     }
@@ -65,7 +56,7 @@ async fn run(call: Call) -> Outcome {
 }
 
 async fn print(call: &Call, client: &Client, id: &str, path: &str) -> Outcome {
-    let follow = call.args.switch("f");
+    let follow = call.args.switch(&FOLLOW);
     let from = tail::start(call, async |window| last(client, id, path, window).await).await?;
     if !follow && from == From::Start {
         let mut body = client.read_file(id, path).await.doing("reading file")?;

@@ -4,11 +4,20 @@ use std::time::Duration;
 use model::document::Allocation;
 use sdk::{Client, Frames, LogRequest, LogSource, Query};
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE_FLAGS};
-use crate::flags::{switch, value};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE};
+use crate::flags::Flag;
 use crate::output::{Look, write_out};
 use crate::resolve;
-use crate::tail::{self, From};
+use crate::tail::{self, BYTES, From, LINES, TAIL};
+
+const FOLLOW: Flag<bool> = Flag::switch("f", "Stay and print what comes, until interrupted.");
+const STDERR: Flag<bool> = Flag::switch("stderr", "Print the error stream.");
+const STDOUT: Flag<bool> = Flag::switch("stdout", "Print the output stream; the default.");
+const TASK: Flag<String> = Flag::value("task", "NAME", "The task.");
+pub(super) const JOB: Flag<bool> =
+    Flag::switch("job", "The argument is a job: its newest running allocation is taken.");
+pub(super) const GROUP: Flag<String> =
+    Flag::value("group", "NAME", "With -job: only allocations of this task group.");
 
 pub static COMMAND: Command = Command {
     name: "alloc logs",
@@ -18,18 +27,7 @@ pub static COMMAND: Command = Command {
     details: "The task may be left out when the allocation has only one. With -f both streams are followed,\n\
               unless one is named.",
     flags: &[
-        &[
-            switch("f", "Stay and print what comes, until interrupted."),
-            switch("tail", "Print only the end: 10 lines, or what -n or -c say."),
-            value("n", "N", "Lines of the end to print."),
-            value("c", "N", "Bytes of the end to print."),
-            switch("stderr", "Print the error stream."),
-            switch("stdout", "Print the output stream; the default."),
-            value("task", "NAME", "The task."),
-            switch("job", "The argument is a job: its newest running allocation is taken."),
-            value("group", "NAME", "With -job: only allocations of this task group."),
-        ],
-        VERBOSE_FLAGS,
+        &[&FOLLOW, &TAIL, &LINES, &BYTES, &STDERR, &STDOUT, &TASK, &JOB, &GROUP, &VERBOSE],
         CLIENT_FLAGS,
     ],
     run: Run::Task(|call| Box::pin(run(call))),
@@ -41,11 +39,11 @@ const POLL: Duration = Duration::from_secs(1);
 async fn run(call: Call) -> Outcome {
     let (client, look) = (call.client()?, call.look());
     let (id, task) = match call.args.words.as_slice() {
-        [id] => (id, call.args.value("task")),
+        [id] => (id, call.args.value(&TASK)),
         [id, task] => (id, Some(task.as_str())),
         _ => return Err(call.usage("This command takes one or two arguments: <allocation> [<task>]")),
     };
-    let named = match call.args.switch("job") {
+    let named = match call.args.switch(&JOB) {
         true => &newest_running(&call, &client, &look, id).await?,
         false => id,
     };
@@ -69,7 +67,7 @@ pub(super) async fn newest_running(
     let (namespace, job) = resolve::job(client, look, job).await?;
     let query = Query::new().namespace(&namespace);
     let mut allocs = client.job_allocations(&job, query).await.doing("querying allocations")?.value;
-    let group = call.args.value("group");
+    let group = call.args.value(&GROUP);
     allocs.retain(|alloc| {
         alloc.client_status == "running" && group.is_none_or(|group| alloc.task_group == group)
     });
@@ -99,9 +97,9 @@ pub(super) fn choose_task(alloc: &Allocation, given: Option<&str>) -> Result<Str
 }
 
 async fn print(call: &Call, client: &Client, id: &str, task: &str) -> Outcome {
-    let follow = call.args.switch("f");
-    let both = follow && !call.args.switch("stderr") && !call.args.switch("stdout");
-    let source = if call.args.switch("stderr") { LogSource::Stderr } else { LogSource::Stdout };
+    let follow = call.args.switch(&FOLLOW);
+    let both = follow && !call.args.switch(&STDERR) && !call.args.switch(&STDOUT);
+    let source = if call.args.switch(&STDERR) { LogSource::Stderr } else { LogSource::Stdout };
     let request = |source| LogRequest { task: task.to_string(), source, follow, offset: 0, from_end: false };
     if both {
         let (out, err) = (request(LogSource::Stdout), request(LogSource::Stderr));

@@ -2,11 +2,12 @@ use api::AllocationRestartRequest;
 use model::document::{Allocation, TaskGroup};
 use sdk::{Client, Query};
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE_FLAGS};
-use crate::flags::{Flag, switch, value};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE};
+use crate::flags::Flag;
 use crate::resolve;
 
-pub(super) const TASK: Flag = value("task", "NAME", "The task.");
+pub(super) const TASK: Flag<String> = Flag::value("task", "NAME", "The task.");
+const ALL_TASKS: Flag<bool> = Flag::switch("all-tasks", "Restart all tasks, also those that have ended.");
 
 pub static COMMAND: Command = Command {
     name: "alloc restart",
@@ -14,16 +15,12 @@ pub static COMMAND: Command = Command {
     arguments: "<allocation> [<task>]",
     summary: "Start the tasks of an allocation again, where they are.",
     details: "Without a task all tasks that run are restarted.",
-    flags: &[
-        &[TASK, switch("all-tasks", "Restart all tasks, also those that have ended.")],
-        VERBOSE_FLAGS,
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&TASK, &ALL_TASKS, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(restart(call))),
 };
 
 async fn restart(call: Call) -> Outcome {
-    let all_tasks = call.args.switch("all-tasks");
+    let all_tasks = call.args.switch(&ALL_TASKS);
     let (given, task) = named(&call)?;
     if all_tasks && task.is_some() {
         return Err(call.usage("The -all-tasks option is not allowed when restarting a specific task"));
@@ -38,7 +35,7 @@ async fn restart(call: Call) -> Outcome {
 /// The allocation and the task, as they were given.
 pub(super) fn named(call: &Call) -> Result<(&str, Option<&str>), Failure> {
     match call.args.words.as_slice() {
-        [alloc] => Ok((alloc, call.args.value("task").filter(|task| !task.is_empty()))),
+        [alloc] => Ok((alloc, call.args.value(&TASK).filter(|task| !task.is_empty()))),
         [alloc, task] => Ok((alloc, Some(task))),
         _ => Err(call.usage("This command takes one or two arguments: <allocation> [<task>]")),
     }

@@ -1,8 +1,10 @@
 use api::AllocSignalRequest;
 
 use super::restart::{TASK, found, named};
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run, VERBOSE_FLAGS};
-use crate::flags::value;
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run, VERBOSE};
+use crate::flags::Flag;
+
+const SIGNAL: Flag<String> = Flag::value("s", "SIGNAL", "The signal; SIGKILL unless given.");
 
 pub static COMMAND: Command = Command {
     name: "alloc signal",
@@ -10,7 +12,7 @@ pub static COMMAND: Command = Command {
     arguments: "<allocation> [<task>]",
     summary: "Send a signal to the tasks of an allocation.",
     details: "Without a task all tasks get it.",
-    flags: &[&[TASK, value("s", "SIGNAL", "The signal; SIGKILL unless given.")], VERBOSE_FLAGS, CLIENT_FLAGS],
+    flags: &[&[&TASK, &SIGNAL, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(signal(call))),
 };
 
@@ -20,7 +22,7 @@ const SIGNAL_DEFAULT: &str = "SIGKILL";
 async fn signal(call: Call) -> Outcome {
     let (given, task) = named(&call)?;
     let (client, alloc, query) = found(&call, given, task).await?;
-    let signal = call.args.value("s").unwrap_or(SIGNAL_DEFAULT).to_string();
+    let signal = call.args.value(&SIGNAL).unwrap_or(SIGNAL_DEFAULT).to_string();
     let request = AllocSignalRequest { task: task.unwrap_or_default().to_string(), signal };
     client.signal_allocation(&alloc.id, &request, query).await.doing("signalling allocation")?;
     Ok(0)

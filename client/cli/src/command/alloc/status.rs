@@ -2,11 +2,14 @@ use api::AllocResourceUsage;
 use model::document::{Allocation, Map};
 use sdk::{Client, Query};
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, UI_FLAGS, VERBOSE_FLAGS};
-use crate::flags::switch;
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, UI, VERBOSE};
+use crate::flags::Flag;
 use crate::output::{Look, write_err, write_out};
 use crate::resolve::{self, Match};
 use crate::{hint, layout};
+
+const SHORT: Flag<bool> = Flag::switch("short", "Print only the states of the tasks.");
+const STATS: Flag<bool> = Flag::switch("stats", "Print everything that was measured.");
 
 pub static COMMAND: Command = Command {
     name: "alloc status",
@@ -14,16 +17,7 @@ pub static COMMAND: Command = Command {
     arguments: "<allocation>",
     summary: "Show an allocation, its tasks and what happened to them.",
     details: "With -json or -t the allocation may be left out: then all are printed.",
-    flags: &[
-        &[
-            switch("short", "Print only the states of the tasks."),
-            switch("stats", "Print everything that was measured."),
-        ],
-        VERBOSE_FLAGS,
-        OBJECT_FLAGS,
-        UI_FLAGS,
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&SHORT, &STATS, &VERBOSE], OBJECT_FLAGS, &[&UI], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
@@ -45,10 +39,10 @@ async fn run(call: Call) -> Outcome {
     if let Some(objects) = objects {
         return objects.print(&alloc);
     }
-    if call.args.switch("short") {
+    if call.args.switch(&SHORT) {
         write_out(layout::alloc::short(&look, &alloc));
     } else {
-        write_out(full(&client, &look, &alloc, call.args.switch("stats")).await);
+        write_out(full(&client, &look, &alloc, call.args.switch(&STATS)).await);
     }
     hint::show(&call, &look, "this allocation", &format!("allocations/{}", alloc.id)).await;
     Ok(0)

@@ -1,9 +1,12 @@
 use sdk::Query;
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run, VERBOSE_FLAGS};
-use crate::flags::switch;
+use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Outcome, Run, VERBOSE};
+use crate::flags::Flag;
 use crate::output::write_out;
 use crate::{monitor, resolve};
+
+const NO_SHUTDOWN_DELAY: Flag<bool> =
+    Flag::switch("no-shutdown-delay", "Do not wait before the tasks are told to end.");
 
 pub static COMMAND: Command = Command {
     name: "alloc stop",
@@ -11,14 +14,7 @@ pub static COMMAND: Command = Command {
     arguments: "<allocation>",
     summary: "Stop an allocation and place it again.",
     details: "",
-    flags: &[
-        &[
-            switch("detach", "Return at once, with the id of the evaluation."),
-            switch("no-shutdown-delay", "Do not wait before the tasks are told to end."),
-        ],
-        VERBOSE_FLAGS,
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&DETACH, &NO_SHUTDOWN_DELAY, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
@@ -27,9 +23,9 @@ async fn run(call: Call) -> Outcome {
     let alloc = resolve::allocation(&client, &look, call.one_argument()?).await?;
     let query = Query::new()
         .namespace(&alloc.namespace)
-        .flag("no_shutdown_delay", call.args.switch("no-shutdown-delay"));
+        .flag("no_shutdown_delay", call.args.switch(&NO_SHUTDOWN_DELAY));
     let stopped = client.stop_allocation(&alloc.id, query).await.doing("stopping allocation")?;
-    if call.args.switch("detach") {
+    if call.args.switch(&DETACH) {
         write_out(format!("{}\n", stopped.eval_id));
         return Ok(0);
     }

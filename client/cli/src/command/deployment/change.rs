@@ -3,13 +3,13 @@
 use model::document::Deployment;
 use sdk::Client;
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE_FLAGS};
-use crate::flags::{Flag, switch, value};
+use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Failure, Outcome, Run, VERBOSE};
+use crate::flags::Flag;
 use crate::output::{Look, write_out};
 use crate::{monitor, resolve};
 
-pub const DETACH: Flag = switch("detach", "Return at once, with the id of the evaluation.");
-pub const GROUP: Flag = value("group", "NAME", "Promote only this group; may be given several times.");
+pub const GROUP: Flag<Vec<String>> =
+    Flag::values("group", "NAME", "Promote only this group; may be given several times.");
 
 pub static PROMOTE: Command = Command {
     name: "deployment promote",
@@ -17,7 +17,7 @@ pub static PROMOTE: Command = Command {
     arguments: "<deployment id>",
     summary: "Promote the canaries of a deployment.",
     details: "The rest of the allocations follow. Without -group all groups that have canaries are promoted.",
-    flags: &[&[DETACH, GROUP], VERBOSE_FLAGS, CLIENT_FLAGS],
+    flags: &[&[&DETACH, &GROUP, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(promote(call))),
 };
 
@@ -27,7 +27,7 @@ pub static FAIL: Command = Command {
     arguments: "<deployment id>",
     summary: "Give a deployment up.",
     details: "A job that is to revert itself goes back to its last stable version.",
-    flags: &[&[DETACH], VERBOSE_FLAGS, CLIENT_FLAGS],
+    flags: &[&[&DETACH, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(fail(call))),
 };
 
@@ -37,7 +37,7 @@ pub static PAUSE: Command = Command {
     arguments: "<deployment id>",
     summary: "Hold a deployment: nothing more is placed or replaced for it.",
     details: "",
-    flags: &[VERBOSE_FLAGS, CLIENT_FLAGS],
+    flags: &[&[&VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(pause(call))),
 };
 
@@ -47,7 +47,7 @@ pub static RESUME: Command = Command {
     arguments: "<deployment id>",
     summary: "Go on with a deployment that was paused.",
     details: "",
-    flags: &[&[DETACH], VERBOSE_FLAGS, CLIENT_FLAGS],
+    flags: &[&[&DETACH, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(resume(call))),
 };
 
@@ -63,7 +63,7 @@ async fn promote(call: Call) -> Outcome {
 }
 
 pub async fn promoted(call: &Call, client: &Client, look: &Look, deployment: &Deployment) -> Outcome {
-    let groups = call.args.values("group");
+    let groups = call.args.values(&GROUP);
     let answer = client.promote_deployment(&deployment.id, groups).await.doing("promoting deployment")?;
     follow(call, client, look, &answer.eval_id).await
 }
@@ -96,7 +96,7 @@ pub async fn follow(call: &Call, client: &Client, look: &Look, eval: &str) -> Ou
     if eval.is_empty() {
         return Ok(0);
     }
-    if call.args.switch("detach") {
+    if call.args.switch(&DETACH) {
         write_out(format!("Evaluation ID: {eval}\n"));
         return Ok(0);
     }

@@ -1,9 +1,11 @@
 use sdk::Query;
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, VERBOSE_FLAGS};
-use crate::flags::value;
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, VERBOSE};
+use crate::flags::Flag;
 use crate::layout;
 use crate::output::write_out;
+
+const FILTER: Flag<String> = Flag::value("filter", "EXPR", "Show only what this expression is true of.");
 
 pub static COMMAND: Command = Command {
     name: "deployment list",
@@ -11,12 +13,7 @@ pub static COMMAND: Command = Command {
     arguments: "",
     summary: "List deployments.",
     details: "",
-    flags: &[
-        &[value("filter", "EXPR", "Show only what this expression is true of.")],
-        VERBOSE_FLAGS,
-        OBJECT_FLAGS,
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&FILTER, &VERBOSE], OBJECT_FLAGS, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(list(call))),
 };
 
@@ -27,7 +24,7 @@ async fn list(call: Call) -> Outcome {
 
 pub(super) async fn all(call: &Call) -> Outcome {
     let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
-    let query = Query::new().with("filter", call.args.value("filter").unwrap_or_default());
+    let query = Query::new().with("filter", call.args.value(&FILTER).unwrap_or_default());
     let deployments = client.deployments(query).await.doing("retrieving deployments")?.value;
     if let Some(objects) = objects {
         return objects.print(&deployments);

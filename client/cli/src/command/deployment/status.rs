@@ -3,12 +3,18 @@ use model::document::Deployment;
 use sdk::{Client, Query};
 
 use super::list::all;
-use crate::call::{
-    CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, UI_FLAGS, VERBOSE_FLAGS, now,
-};
-use crate::flags::{switch, value};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, UI, VERBOSE, now};
+use crate::flags::Flag;
 use crate::output::{Look, write_out};
 use crate::{hint, layout, resolve};
+
+const MONITOR: Flag<bool> = Flag::switch("monitor", "Stay and show every change until it is over.");
+const WAIT: Flag<Duration> = Flag::parsed(
+    "wait",
+    "DURATION",
+    "a duration, like 2s",
+    "With -monitor: how long one question waits; 2s unless given.",
+);
 
 pub static COMMAND: Command = Command {
     name: "deployment status",
@@ -16,35 +22,26 @@ pub static COMMAND: Command = Command {
     arguments: "[<deployment id>]",
     summary: "Show how far a deployment has come.",
     details: "Without an id all deployments are listed.",
-    flags: &[
-        &[
-            switch("monitor", "Stay and show every change until it is over."),
-            value("wait", "DURATION", "With -monitor: how long one question waits; 2s unless given."),
-        ],
-        VERBOSE_FLAGS,
-        OBJECT_FLAGS,
-        UI_FLAGS,
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&MONITOR, &WAIT, &VERBOSE], OBJECT_FLAGS, &[&UI], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(status(call))),
 };
 
 /// How long one question for a change waits unless told.
-const WAIT: Duration = Duration::from_secs(2);
+const WAIT_DEFAULT: Duration = Duration::from_secs(2);
 
 async fn status(call: Call) -> Outcome {
     let Some(given) = call.optional_argument()? else { return all(&call).await };
     let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
-    let wait: Option<Duration> = call.args.parsed("wait", "a duration, like 2s")?;
-    if call.args.switch("monitor") && objects.is_some() {
+    let wait: Option<Duration> = call.args.parsed(&WAIT)?;
+    if call.args.switch(&MONITOR) && objects.is_some() {
         return Err(call.usage("The monitor flag cannot be used with the '-json' or '-t' flags"));
     }
     let deployment = resolve::deployment(&client, &look, given).await?;
     if let Some(objects) = objects {
         return objects.print(&deployment);
     }
-    if call.args.switch("monitor") {
-        return monitor(&client, &look, &deployment.id, wait.unwrap_or(WAIT)).await;
+    if call.args.switch(&MONITOR) {
+        return monitor(&client, &look, &deployment.id, wait.unwrap_or(WAIT_DEFAULT)).await;
     }
     write_out(layout::deployment::view(&look, &deployment));
     let place = format!("jobs/{}@{}/deployments", hint::segment(&deployment.job_id), deployment.namespace);

@@ -1,10 +1,12 @@
 use sdk::{EvalDeleteRequest, Query};
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run};
-use crate::confirm::confirmed;
-use crate::flags::{switch, value};
+use crate::confirm::{YES, confirmed};
+use crate::flags::Flag;
 use crate::output::write_out;
 use crate::resolve;
+
+const FILTER: Flag<String> = Flag::value("filter", "EXPR", "Delete those that this expression is true of.");
 
 pub static COMMAND: Command = Command {
     name: "eval delete",
@@ -13,18 +15,12 @@ pub static COMMAND: Command = Command {
     summary: "Delete an evaluation, or those that an expression is true of.",
     details: "Evaluations must not be handed out meanwhile:\n\
               `operator scheduler set-config -pause-eval-broker=true` holds them.",
-    flags: &[
-        &[
-            value("filter", "EXPR", "Delete those that this expression is true of."),
-            switch("yes", "Ask nothing."),
-        ],
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&FILTER, &YES], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(delete(call))),
 };
 
 async fn delete(call: Call) -> Outcome {
-    let filter = call.args.value("filter").filter(|filter| !filter.is_empty());
+    let filter = call.args.value(&FILTER).filter(|filter| !filter.is_empty());
     let (client, look) = (call.client()?, call.look());
     let request = match (call.optional_argument()?, filter) {
         (Some(id), None) => {
@@ -44,7 +40,7 @@ async fn delete(call: Call) -> Outcome {
         }
     };
     let question = format!("Are you sure you want to delete {count} evaluation(s)?");
-    let agreed = count == 0 || call.args.switch("yes");
+    let agreed = count == 0 || call.args.switch(&YES);
     if !agreed && !confirmed(&question, "eval delete", "Cancelling eval deletion")? {
         return Ok(0);
     }

@@ -1,9 +1,12 @@
-use crate::call::{
-    CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, PAGE_FLAGS, Run, UI_FLAGS, VERBOSE_FLAGS,
-};
-use crate::flags::value;
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, PAGE_FLAGS, Run, UI, VERBOSE};
+use crate::flags::{Completion, Flag};
 use crate::output::write_out;
 use crate::{hint, layout};
+
+const JOB: Flag<String> =
+    Flag::value("job", "NAME", "List only those of this job.").completed_by(Completion::Ids("jobs"));
+const STATUS: Flag<String> =
+    Flag::value("status", "STATUS", "List only those with this status, like blocked.");
 
 pub static COMMAND: Command = Command {
     name: "eval list",
@@ -11,25 +14,15 @@ pub static COMMAND: Command = Command {
     arguments: "",
     summary: "List evaluations.",
     details: "",
-    flags: &[
-        &[
-            value("job", "NAME", "List only those of this job."),
-            value("status", "STATUS", "List only those with this status, like blocked."),
-        ],
-        PAGE_FLAGS,
-        VERBOSE_FLAGS,
-        OBJECT_FLAGS,
-        UI_FLAGS,
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&JOB, &STATUS], PAGE_FLAGS, &[&VERBOSE], OBJECT_FLAGS, &[&UI], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(list(call))),
 };
 
 async fn list(call: Call) -> Outcome {
     call.no_arguments()?;
     let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
-    let text = |name| call.args.value(name).unwrap_or_default();
-    let query = call.page()?.with("job", text("job")).with("status", text("status"));
+    let text = |flag| call.args.value(flag).unwrap_or_default();
+    let query = call.page()?.with("job", text(&JOB)).with("status", text(&STATUS));
     let answer = client.evaluations(query).await.doing("querying evaluations")?;
     if let Some(objects) = objects {
         return objects.print(&answer.value);

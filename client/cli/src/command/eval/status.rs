@@ -1,9 +1,11 @@
 use sdk::Query;
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, UI_FLAGS, VERBOSE_FLAGS};
-use crate::flags::switch;
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, UI, VERBOSE};
+use crate::flags::Flag;
 use crate::output::write_out;
 use crate::{hint, layout, monitor, resolve};
+
+const MONITOR: Flag<bool> = Flag::switch("monitor", "Follow it until it is decided.");
 
 pub static COMMAND: Command = Command {
     name: "eval status",
@@ -11,23 +13,17 @@ pub static COMMAND: Command = Command {
     arguments: "<evaluation>",
     summary: "Show what an evaluation placed, and what it could not.",
     details: "",
-    flags: &[
-        &[switch("monitor", "Follow it until it is decided.")],
-        VERBOSE_FLAGS,
-        OBJECT_FLAGS,
-        UI_FLAGS,
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&MONITOR, &VERBOSE], OBJECT_FLAGS, &[&UI], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
 async fn run(call: Call) -> Outcome {
     let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
-    if call.args.switch("monitor") && objects.is_some() {
+    if call.args.switch(&MONITOR) && objects.is_some() {
         return Err(call.usage("-monitor cannot be used with -json or -t"));
     }
     let found = resolve::evaluation(&client, &look, call.one_argument()?).await?;
-    if call.args.switch("monitor") {
+    if call.args.switch(&MONITOR) {
         return monitor::evaluation(&client, &look, &found.id).await;
     }
     let query = || Query::new().namespace(&found.namespace);

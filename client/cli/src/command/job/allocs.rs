@@ -1,9 +1,11 @@
 use sdk::Query;
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, VERBOSE_FLAGS};
-use crate::flags::switch;
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, VERBOSE};
+use crate::flags::Flag;
 use crate::output::write_out;
 use crate::{layout, resolve};
+
+const ALL: Flag<bool> = Flag::switch("all", "List allocations of earlier jobs of that name too.");
 
 pub static COMMAND: Command = Command {
     name: "job allocs",
@@ -11,19 +13,14 @@ pub static COMMAND: Command = Command {
     arguments: "<job>",
     summary: "List the allocations of a job.",
     details: "",
-    flags: &[
-        &[switch("all", "List allocations of earlier jobs of that name too.")],
-        VERBOSE_FLAGS,
-        OBJECT_FLAGS,
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&ALL, &VERBOSE], OBJECT_FLAGS, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
 async fn run(call: Call) -> Outcome {
     let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
     let (namespace, id) = resolve::job(&client, &look, call.one_argument()?).await?;
-    let query = Query::new().namespace(&namespace).flag("all", call.args.switch("all"));
+    let query = Query::new().namespace(&namespace).flag("all", call.args.switch(&ALL));
     let allocs = client.job_allocations(&id, query).await.doing("querying allocations")?.value;
     if let Some(objects) = objects {
         return objects.print(&allocs);

@@ -1,9 +1,12 @@
 use sdk::Query;
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, VERBOSE_FLAGS};
-use crate::flags::switch;
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, VERBOSE};
+use crate::flags::Flag;
 use crate::output::write_out;
 use crate::{layout, resolve};
+
+const LATEST: Flag<bool> = Flag::switch("latest", "Show only the latest one.");
+const ALL: Flag<bool> = Flag::switch("all", "List deployments of earlier jobs of that name too.");
 
 pub static COMMAND: Command = Command {
     name: "job deployments",
@@ -11,15 +14,7 @@ pub static COMMAND: Command = Command {
     arguments: "<job>",
     summary: "List the deployments of a job.",
     details: "",
-    flags: &[
-        &[
-            switch("latest", "Show only the latest one."),
-            switch("all", "List deployments of earlier jobs of that name too."),
-        ],
-        VERBOSE_FLAGS,
-        OBJECT_FLAGS,
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&LATEST, &ALL, &VERBOSE], OBJECT_FLAGS, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
@@ -29,7 +24,7 @@ async fn run(call: Call) -> Outcome {
     let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
     let (namespace, id) = resolve::job(&client, &look, call.one_argument()?).await?;
     let query = Query::new().namespace(&namespace);
-    if call.args.switch("latest") {
+    if call.args.switch(&LATEST) {
         let latest = client.job_deployment(&id, query).await.doing("retrieving deployments")?.value;
         return match (objects, latest) {
             (Some(objects), latest) => objects.print(&latest),
@@ -40,7 +35,7 @@ async fn run(call: Call) -> Outcome {
             }
         };
     }
-    let query = query.flag("all", call.args.switch("all"));
+    let query = query.flag("all", call.args.switch(&ALL));
     let deployments = client.job_deployments(&id, query).await.doing("retrieving deployments")?.value;
     if let Some(objects) = objects {
         return objects.print(&deployments);

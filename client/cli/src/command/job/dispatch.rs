@@ -6,12 +6,19 @@ use api::JobDispatchRequest;
 use model::document::{Bytes, Map};
 use sdk::{Client, Query};
 
-use crate::call::{
-    CLIENT_FLAGS, Call, Command, DETACH_FLAGS, Doing, Failure, Outcome, Run, UI_FLAGS, VERBOSE_FLAGS,
-};
-use crate::flags::{switch, value};
+use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Failure, Outcome, Run, UI, VERBOSE};
+use crate::flags::Flag;
 use crate::output::{fields, write_out};
 use crate::{hint, monitor, resolve};
+
+const META: Flag<Vec<String>> =
+    Flag::values("meta", "KEY=VALUE", "Metadata of this run; may be given several times.");
+const WAIT: Flag<bool> = Flag::switch("wait", "Stay until the dispatched job has ended.");
+const IDEMPOTENCY_TOKEN: Flag<String> =
+    Flag::value("idempotency-token", "TEXT", "Dispatch at most once with this token.");
+const ID_PREFIX_TEMPLATE: Flag<String> =
+    Flag::value("id-prefix-template", "TEXT", "Goes into the name of the dispatched job.");
+const PRIORITY: Flag<i64> = Flag::number("priority", "N", "Priority of the dispatched job: 1 to 100.");
 
 pub static COMMAND: Command = Command {
     name: "job dispatch",
@@ -20,16 +27,7 @@ pub static COMMAND: Command = Command {
     summary: "Start a parameterized job with a payload and metadata.",
     details: "The input source is a file, or - for standard input.",
     flags: &[
-        &[
-            value("meta", "KEY=VALUE", "Metadata of this run; may be given several times."),
-            switch("wait", "Stay until the dispatched job has ended."),
-            value("idempotency-token", "TEXT", "Dispatch at most once with this token."),
-            value("id-prefix-template", "TEXT", "Goes into the name of the dispatched job."),
-            value("priority", "N", "Priority of the dispatched job: 1 to 100."),
-        ],
-        DETACH_FLAGS,
-        VERBOSE_FLAGS,
-        UI_FLAGS,
+        &[&META, &WAIT, &IDEMPOTENCY_TOKEN, &ID_PREFIX_TEMPLATE, &PRIORITY, &DETACH, &VERBOSE, &UI],
         CLIENT_FLAGS,
     ],
     run: Run::Task(|call| Box::pin(run(call))),
@@ -58,11 +56,11 @@ async fn run(call: Call) -> Outcome {
         job_id: id,
         payload: Bytes(payload),
         meta,
-        id_prefix_template: call.args.value("id-prefix-template").unwrap_or_default().to_string(),
-        priority: call.args.number("priority")?.unwrap_or(0),
+        id_prefix_template: call.args.value(&ID_PREFIX_TEMPLATE).unwrap_or_default().to_string(),
+        priority: call.args.parsed(&PRIORITY)?.unwrap_or(0),
     };
     let query = || Query::new().namespace(&namespace);
-    let token = call.args.value("idempotency-token").unwrap_or_default();
+    let token = call.args.value(&IDEMPOTENCY_TOKEN).unwrap_or_default();
     let dispatched = client.dispatch(&request, query().with("idempotency_token", token)).await;
     let dispatched = dispatched.doing("dispatching job")?;
     let mut entries = vec![("Dispatched Job ID", dispatched.dispatched_job_id.clone())];
@@ -72,12 +70,12 @@ async fn run(call: Call) -> Outcome {
     write_out(fields(&entries));
     let place = format!("jobs/{}@{namespace}", hint::segment(&dispatched.dispatched_job_id));
     hint::show(&call, &look, "this dispatched job", &place).await;
-    if call.args.switch("detach") || dispatched.eval_id.is_empty() {
+    if call.args.switch(&DETACH) || dispatched.eval_id.is_empty() {
         return Ok(0);
     }
     write_out("\n");
     let placed = monitor::evaluation(&client, &look, &dispatched.eval_id).await?;
-    if placed == 0 && call.args.switch("wait") {
+    if placed == 0 && call.args.switch(&WAIT) {
         return ended(&client, &dispatched.dispatched_job_id, query).await;
     }
     Ok(placed)
@@ -104,7 +102,7 @@ fn meta(call: &Call) -> Result<Map<String, String>, Failure> {
         Some((key, value)) => Ok((key.to_string(), value.to_string())),
         None => Err(call.usage(&format!("Error parsing meta value: -meta {given}: expected KEY=VALUE"))),
     };
-    call.args.values("meta").iter().map(split).collect()
+    call.args.values(&META).iter().map(split).collect()
 }
 
 /// Waits until the job is dead. Ends with 1 when something of it failed.

@@ -2,10 +2,18 @@ use model::document::Job;
 use sdk::Query;
 
 use super::inspect::versioned;
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run};
-use crate::flags::{switch, value};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, JSON, OBJECT_FLAGS, Outcome, Run, TEMPLATE};
+use crate::flags::{AnyFlag, Flag};
 use crate::output::{Look, fields, json, write_out};
 use crate::{layout, resolve};
+
+const DIFFS: Flag<bool> = Flag::switch("p", "Show what each version changed.");
+const FULL: Flag<bool> = Flag::switch("full", "Show each version whole.");
+const VERSION: Flag<String> = Flag::value("version", "N", "Show only this version, by its number or tag.");
+const DIFF_VERSION: Flag<u64> =
+    Flag::number("diff-version", "N", "Show what is different from this version.");
+const DIFF_TAG: Flag<String> =
+    Flag::value("diff-tag", "NAME", "Show what is different from the version with this tag.");
 
 pub static COMMAND: Command = Command {
     name: "job history",
@@ -13,17 +21,7 @@ pub static COMMAND: Command = Command {
     arguments: "<job>",
     summary: "List the versions of a job, newest first.",
     details: "",
-    flags: &[
-        &[
-            switch("p", "Show what each version changed."),
-            switch("full", "Show each version whole."),
-            value("version", "N", "Show only this version, by its number or tag."),
-            value("diff-version", "N", "Show what is different from this version."),
-            value("diff-tag", "NAME", "Show what is different from the version with this tag."),
-        ],
-        OBJECT_FLAGS,
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&DIFFS, &FULL, &VERSION, &DIFF_VERSION, &DIFF_TAG], OBJECT_FLAGS, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
@@ -31,8 +29,8 @@ async fn run(call: Call) -> Outcome {
     let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
     check(&call)?;
     let (namespace, id) = resolve::job(&client, &look, call.one_argument()?).await?;
-    let (version, tag) = (call.args.number::<u64>("diff-version")?, call.args.value("diff-tag"));
-    let differences = call.args.switch("p") || version.is_some() || tag.is_some();
+    let (version, tag) = (call.args.parsed(&DIFF_VERSION)?, call.args.value(&DIFF_TAG));
+    let differences = call.args.switch(&DIFFS) || version.is_some() || tag.is_some();
     let query = Query::new()
         .namespace(&namespace)
         .flag("diffs", differences)
@@ -41,7 +39,7 @@ async fn run(call: Call) -> Outcome {
     let answer = client.job_versions(&id, query).await.doing("retrieving job versions")?.value;
     let versions = answer.versions.0;
     let diffs = if differences { answer.diffs.0 } else { Vec::new() };
-    if let Some(wanted) = call.args.value("version") {
+    if let Some(wanted) = call.args.value(&VERSION) {
         let job = versioned(&id, versions.clone(), wanted)?;
         let at = versions.iter().position(|known| known.version == job.version);
         return match objects {
@@ -62,12 +60,12 @@ async fn run(call: Call) -> Outcome {
 
 /// Flags that say different things about the same.
 fn check(call: &Call) -> Result<(), Failure> {
-    let given = |flag| call.args.value(flag).is_some();
-    let differences = call.args.switch("p") || given("diff-version") || given("diff-tag");
-    if differences && (call.args.switch("json") || given("t")) {
+    let given = |flag: &dyn AnyFlag| call.args.last(flag).is_some();
+    let differences = call.args.switch(&DIFFS) || given(&DIFF_VERSION) || given(&DIFF_TAG);
+    if differences && (call.args.switch(&JSON) || given(&TEMPLATE)) {
         return Err(call.usage("-json and -t are exclusive with -p, -diff-version and -diff-tag"));
     }
-    if given("diff-version") && given("diff-tag") {
+    if given(&DIFF_VERSION) && given(&DIFF_TAG) {
         return Err(call.usage("Either -diff-tag or -diff-version can be given, but not both"));
     }
     Ok(())
@@ -79,7 +77,7 @@ fn block(call: &Call, look: &Look, job: &Job, diff: Option<&api::JobDiff>) -> St
     if let Some(diff) = diff {
         entries.push(("Diff", format!("\n{}", layout::plan::differences(look, diff).trim_end())));
     }
-    if call.args.switch("full") {
+    if call.args.switch(&FULL) {
         entries.push(("Full", format!("\n{}", json(job).trim_end())));
     }
     fields(&entries)

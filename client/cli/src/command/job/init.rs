@@ -1,7 +1,15 @@
 use crate::call::{Call, Command, Outcome, Run};
-use crate::flags::{switch, value};
+use crate::flags::Flag;
 use crate::job_file::write_new;
 use crate::output::write_out;
+
+const SHORT: Flag<bool> = Flag::switch("short", "Without explanations.");
+const CONNECT: Flag<bool> =
+    Flag::switch("connect", "A job in a service mesh. Only with Consul, which is not there.");
+const TEMPLATE: Flag<String> =
+    Flag::value("template", "PATH", "A template among the variables. Variables are not there yet.");
+const LIST_TEMPLATES: Flag<bool> =
+    Flag::switch("list-templates", "List such templates. Variables are not there yet.");
 
 pub static COMMAND: Command = Command {
     name: "job init",
@@ -9,12 +17,7 @@ pub static COMMAND: Command = Command {
     arguments: "[<filename>]",
     summary: "Write an example of a job file.",
     details: "The file is example.nomad.hcl unless another one is named. Nothing is written over.",
-    flags: &[&[
-        switch("short", "Without explanations."),
-        switch("connect", "A job in a service mesh. Only with Consul, which is not there."),
-        value("template", "PATH", "A template among the variables. Variables are not there yet."),
-        switch("list-templates", "List such templates. Variables are not there yet."),
-    ]],
+    flags: &[&[&SHORT, &CONNECT, &TEMPLATE, &LIST_TEMPLATES]],
     run: Run::Process(run),
 };
 
@@ -24,16 +27,16 @@ const EXAMPLE_SHORT: &str = include_str!("../../examples/job-short.nomad.hcl");
 
 fn run(call: Call) -> Outcome {
     let path = call.optional_argument()?.unwrap_or(NAME);
-    if call.args.switch("connect") {
+    if call.args.switch(&CONNECT) {
         return Err(anyhow::anyhow!("-connect needs Consul, which this cluster does not work with").into());
     }
-    if call.args.switch("list-templates") || call.args.value("template").is_some() {
+    if call.args.switch(&LIST_TEMPLATES) || call.args.value(&TEMPLATE).is_some() {
         return Err(anyhow::anyhow!(
             "templates are kept in variables, which this cluster does not have: leave -template out"
         )
         .into());
     }
-    write_new(path, if call.args.switch("short") { EXAMPLE_SHORT } else { EXAMPLE })?;
+    write_new(path, if call.args.switch(&SHORT) { EXAMPLE_SHORT } else { EXAMPLE })?;
     write_out(format!("Example job file written to {path}\n"));
     Ok(0)
 }

@@ -3,10 +3,15 @@ use sdk::Query;
 use serde::Serialize;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run};
-use crate::flags::{switch, value};
+use crate::flags::Flag;
 use crate::objects::Objects;
 use crate::output::write_out;
 use crate::resolve;
+
+const HCL: Flag<bool> = Flag::switch("hcl", "Print the source of the job.");
+const WITH_VARS: Flag<bool> = Flag::switch("with-vars", "With -hcl: print the values of its variables too.");
+const VERSION: Flag<String> =
+    Flag::value("version", "N", "The version to print, by its number or tag; the newest unless given.");
 
 pub static COMMAND: Command = Command {
     name: "job inspect",
@@ -14,15 +19,7 @@ pub static COMMAND: Command = Command {
     arguments: "<job>",
     summary: "Print a job as JSON, or the file it was registered with.",
     details: "",
-    flags: &[
-        &[
-            switch("hcl", "Print the source of the job."),
-            switch("with-vars", "With -hcl: print the values of its variables too."),
-            value("version", "N", "The version to print, by its number or tag; the newest unless given."),
-        ],
-        OBJECT_FLAGS,
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&HCL, &WITH_VARS, &VERSION], OBJECT_FLAGS, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
@@ -36,7 +33,7 @@ pub struct Wrapped<'a> {
 async fn run(call: Call) -> Outcome {
     let (client, look) = (call.client()?, call.look());
     let objects = call.objects()?;
-    let (hcl, with_variables) = (call.args.switch("hcl"), call.args.switch("with-vars"));
+    let (hcl, with_variables) = (call.args.switch(&HCL), call.args.switch(&WITH_VARS));
     if hcl && objects.is_some() {
         return Err(call.usage("-hcl cannot be used with -json or -t"));
     }
@@ -45,7 +42,7 @@ async fn run(call: Call) -> Outcome {
     }
     let (namespace, id) = resolve::job(&client, &look, call.one_argument()?).await?;
     let query = || Query::new().namespace(&namespace);
-    let job = match call.args.value("version") {
+    let job = match call.args.value(&VERSION) {
         None => client.job(&id, query()).await.doing("inspecting job")?.value,
         Some(version) => {
             let versions = client.job_versions(&id, query()).await.doing("inspecting job")?.value.versions;

@@ -1,6 +1,6 @@
 use sdk::Query;
 
-use crate::call::{CLIENT_FLAGS, Call, Command, DETACH_FLAGS, Doing, Outcome, Run, VERBOSE_FLAGS};
+use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Outcome, Run, VERBOSE};
 use crate::output::write_out;
 use crate::{monitor, resolve};
 
@@ -10,7 +10,7 @@ pub static COMMAND: Command = Command {
     arguments: "<job id>",
     summary: "Launch a periodic job now.",
     details: "The clock launches it as before besides.",
-    flags: &[DETACH_FLAGS, VERBOSE_FLAGS, CLIENT_FLAGS],
+    flags: &[&[&DETACH, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
@@ -23,7 +23,7 @@ async fn run(call: Call) -> Outcome {
     let query = Query::new().namespace(&namespace);
     let launch = client.force_periodic(&id, query).await;
     let launch = launch.doing(&format!("forcing periodic job \"{id}\""))?;
-    if call.args.switch("detach") {
+    if call.args.switch(&DETACH) {
         write_out(format!("Force periodic successful\nEvaluation ID: {}\n", launch.eval_id));
         return Ok(0);
     }

@@ -1,10 +1,16 @@
 use api::{JobPlanRequest, JobPlanResponse};
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Failure, Outcome, Run, TEMPLATE_FLAG, VERBOSE_FLAGS};
-use crate::flags::{switch, value};
-use crate::job_file::{self, JOB_FILE_FLAGS};
+use crate::call::{CLIENT_FLAGS, Call, Command, Failure, Outcome, Run, TEMPLATE, VERBOSE};
+use crate::flags::Flag;
+use crate::job_file::{self, HCL2_STRICT, JOB_FILE_FLAGS, VAR, VAR_FILE};
 use crate::layout;
 use crate::output::write_out;
+
+const DIFF: Flag<bool> =
+    Flag::switch("diff", "Show what is different from the stored job; on unless =false.");
+const POLICY_OVERRIDE: Flag<bool> = Flag::switch("policy-override", "Only of enterprise releases.");
+const JSON_OUTPUT: Flag<bool> = Flag::switch("json-output", "Print the answer as JSON.");
+const VAULT_NAMESPACE: Flag<String> = Flag::value("vault-namespace", "NAME", "Only of enterprise releases.");
 
 pub static COMMAND: Command = Command {
     name: "job plan",
@@ -14,15 +20,9 @@ pub static COMMAND: Command = Command {
     details: "The path is a job file, or - for standard input. Ends with 0 when no allocations would be made or ended, \
         with 1 when some would, with 255 when it cannot be told.",
     flags: &[
-        &[
-            switch("diff", "Show what is different from the stored job; on unless =false."),
-            switch("policy-override", "Only of enterprise releases."),
-            switch("json-output", "Print the answer as JSON."),
-            value("vault-namespace", "NAME", "Only of enterprise releases."),
-            TEMPLATE_FLAG,
-        ],
+        &[&DIFF, &POLICY_OVERRIDE, &JSON_OUTPUT, &VAULT_NAMESPACE, &TEMPLATE],
         JOB_FILE_FLAGS,
-        VERBOSE_FLAGS,
+        &[&VERBOSE],
         CLIENT_FLAGS,
     ],
     run: Run::Task(|call| Box::pin(run(call))),
@@ -40,8 +40,8 @@ async fn run(call: Call) -> Outcome {
 }
 
 async fn plan(call: &Call) -> Outcome {
-    call.refuse_enterprise("vault-namespace")?;
-    let objects = call.objects_by("json-output")?;
+    call.refuse_enterprise(&VAULT_NAMESPACE)?;
+    let objects = call.objects_by(&JSON_OUTPUT)?;
     let look = call.look();
     let path = call.one_argument()?;
     let job = job_file::load(call, path).await?.parsed.job;
@@ -49,8 +49,8 @@ async fn plan(call: &Call) -> Outcome {
     let client = call.client_in(&call.namespace_of(&job))?;
     let request = JobPlanRequest {
         job: Some(job.clone()),
-        diff: call.args.given_switch("diff").unwrap_or(true),
-        policy_override: call.args.switch("policy-override"),
+        diff: call.args.given_switch(&DIFF).unwrap_or(true),
+        policy_override: call.args.switch(&POLICY_OVERRIDE),
     };
     let answer = client.plan(&id, &request).await;
     let answer = answer.map_err(|error| anyhow::anyhow!("Error during plan: {error}"))?;
@@ -74,13 +74,13 @@ fn moves_allocations(answer: &JobPlanResponse) -> bool {
 /// How to register exactly what was looked at.
 fn again(call: &Call, path: &str, index: u64) -> String {
     let mut flags = format!("-check-index {index}");
-    for name in ["var", "var-file"] {
-        flags.extend(call.args.values(name).iter().map(|given| format!(" -{name}={given}")));
+    for flag in [&VAR, &VAR_FILE] {
+        flags.extend(call.args.values(flag).iter().map(|given| format!(" -{}={given}", flag.name())));
     }
     if !call.namespace().is_empty() {
         flags.push_str(&format!(" -namespace={}", call.namespace()));
     }
-    if call.args.given_switch("hcl2-strict") == Some(false) {
+    if call.args.given_switch(&HCL2_STRICT) == Some(false) {
         flags.push_str(" -hcl2-strict=false");
     }
     format!("{} job run {flags} {path}", call.program)

@@ -1,7 +1,7 @@
 use sdk::Query;
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run, VERBOSE_FLAGS};
-use crate::command::deployment::change::{DETACH, GROUP, promoted};
+use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Outcome, Run, VERBOSE};
+use crate::command::deployment::change::{GROUP, promoted};
 use crate::resolve;
 
 pub static COMMAND: Command = Command {
@@ -10,7 +10,7 @@ pub static COMMAND: Command = Command {
     arguments: "<job>",
     summary: "Promote the canaries of a job's latest deployment.",
     details: "The rest of the allocations follow. Without -group all groups that have canaries are promoted.",
-    flags: &[&[DETACH, GROUP], VERBOSE_FLAGS, CLIENT_FLAGS],
+    flags: &[&[&DETACH, &GROUP, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(promote_job(call))),
 };
 

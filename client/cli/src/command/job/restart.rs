@@ -1,4 +1,5 @@
 use std::io::{self, IsTerminal};
+use std::str::FromStr;
 use std::time::Duration;
 
 use api::AllocationRestartRequest;
@@ -6,11 +7,33 @@ use futures_util::future::join_all;
 use model::document::AllocationListStub;
 use sdk::{Client, Query};
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE_FLAGS};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE};
 use crate::confirm::confirmed;
-use crate::flags::{switch, value};
+use crate::flags::Flag;
 use crate::output::{Look, Paint, write_err, write_out};
 use crate::{monitor, resolve};
+
+const ALL_TASKS: Flag<bool> = Flag::switch("all-tasks", "Restart all tasks, also those that have ended.");
+const BATCH_SIZE: Flag<String> =
+    Flag::value("batch-size", "N|N%", "How many allocations at a time; 1 unless given.");
+const BATCH_WAIT: Flag<Wait> = Flag::parsed(
+    "batch-wait",
+    "DURATION|ask",
+    "a duration, like 10s, or ask",
+    "How long to wait between two batches; 0s unless given.",
+);
+const ON_ERROR: Flag<String> = Flag::value(
+    "on-error",
+    "ask|fail",
+    "What to do when an allocation cannot be restarted; ask unless given.",
+);
+const GROUP: Flag<Vec<String>> =
+    Flag::values("group", "NAME", "Only allocations of this group; may be given several times.");
+const TASK: Flag<Vec<String>> = Flag::values("task", "NAME", "Only this task; may be given several times.");
+const RESCHEDULE: Flag<bool> = Flag::switch("reschedule", "Stop the allocations and place them again.");
+const NO_SHUTDOWN_DELAY: Flag<bool> =
+    Flag::switch("no-shutdown-delay", "With -reschedule: do not wait before the tasks are told to end.");
+const YES: Flag<bool> = Flag::switch("yes", "Ask nothing: go on whatever happens.");
 
 pub static COMMAND: Command = Command {
     name: "job restart",
@@ -20,21 +43,17 @@ pub static COMMAND: Command = Command {
     details: "Tasks are restarted where they are; with -reschedule allocations are stopped and placed again.",
     flags: &[
         &[
-            switch("all-tasks", "Restart all tasks, also those that have ended."),
-            value("batch-size", "N|N%", "How many allocations at a time; 1 unless given."),
-            value("batch-wait", "DURATION|ask", "How long to wait between two batches; 0s unless given."),
-            value(
-                "on-error",
-                "ask|fail",
-                "What to do when an allocation cannot be restarted; ask unless given.",
-            ),
-            value("group", "NAME", "Only allocations of this group; may be given several times."),
-            value("task", "NAME", "Only this task; may be given several times."),
-            switch("reschedule", "Stop the allocations and place them again."),
-            switch("no-shutdown-delay", "With -reschedule: do not wait before the tasks are told to end."),
-            switch("yes", "Ask nothing: go on whatever happens."),
+            &ALL_TASKS,
+            &BATCH_SIZE,
+            &BATCH_WAIT,
+            &ON_ERROR,
+            &GROUP,
+            &TASK,
+            &RESCHEDULE,
+            &NO_SHUTDOWN_DELAY,
+            &YES,
+            &VERBOSE,
         ],
-        VERBOSE_FLAGS,
         CLIENT_FLAGS,
     ],
     run: Run::Task(|call| Box::pin(run(call))),
@@ -69,6 +88,14 @@ enum Wait {
     Ask,
 }
 
+impl FromStr for Wait {
+    type Err = <base::Duration as FromStr>::Err;
+
+    fn from_str(text: &str) -> Result<Wait, Self::Err> {
+        if text == "ask" { Ok(Wait::Ask) } else { text.parse().map(Wait::For) }
+    }
+}
+
 async fn run(call: Call) -> Outcome {
     let (given, way) = (call.one_argument()?, way(&call)?);
     let (client, look) = (call.client()?, call.look());
@@ -96,8 +123,8 @@ async fn run(call: Call) -> Outcome {
 
 fn way(call: &Call) -> Result<Way, Failure> {
     let on = |flag| call.args.switch(flag);
-    let yes = on("yes");
-    let fails = match call.args.value("on-error") {
+    let yes = on(&YES);
+    let fails = match call.args.value(&ON_ERROR) {
         None => !yes && !io::stdin().is_terminal(),
         Some("ask") => false,
         Some("fail") => true,
@@ -107,14 +134,14 @@ fn way(call: &Call) -> Result<Way, Failure> {
     };
     let way = Way {
         size: size(call)?,
-        wait: wait(call)?,
+        wait: call.args.parsed(&BATCH_WAIT)?.unwrap_or(Wait::For(base::Duration::ZERO)),
         fails,
         yes,
-        groups: call.args.values("group").to_vec(),
-        tasks: call.args.values("task").to_vec(),
-        all_tasks: on("all-tasks"),
-        reschedule: on("reschedule"),
-        no_shutdown_delay: on("no-shutdown-delay"),
+        groups: call.args.values(&GROUP).to_vec(),
+        tasks: call.args.values(&TASK).to_vec(),
+        all_tasks: on(&ALL_TASKS),
+        reschedule: on(&RESCHEDULE),
+        no_shutdown_delay: on(&NO_SHUTDOWN_DELAY),
     };
     if !way.tasks.is_empty() && (way.all_tasks || way.reschedule) {
         return Err(call.usage("The -task option cannot be used with -all-tasks or -reschedule"));
@@ -129,22 +156,11 @@ fn way(call: &Call) -> Result<Way, Failure> {
 }
 
 fn size(call: &Call) -> Result<Size, Failure> {
-    let given = call.args.value("batch-size").unwrap_or("1");
+    let given = call.args.value(&BATCH_SIZE).unwrap_or("1");
     let (digits, percent) = given.strip_suffix('%').map_or((given, false), |digits| (digits, true));
     match digits.parse::<usize>() {
         Ok(count) if count > 0 => Ok(if percent { Size::Percent(count) } else { Size::Count(count) }),
         _ => Err(call.usage(&format!("Invalid -batch-size value \"{given}\": expected N or N%, above 0"))),
-    }
-}
-
-fn wait(call: &Call) -> Result<Wait, Failure> {
-    match call.args.value("batch-wait") {
-        Some("ask") => Ok(Wait::Ask),
-        Some(_) => {
-            let span = call.args.parsed("batch-wait", "a duration, like 10s, or ask")?;
-            Ok(Wait::For(span.unwrap_or(base::Duration::ZERO)))
-        }
-        None => Ok(Wait::For(base::Duration::ZERO)),
     }
 }
 

@@ -1,8 +1,7 @@
 use sdk::{Client, Query};
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE_FLAGS};
+use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Failure, Outcome, Run, VERBOSE};
 use crate::command::deployment::change::follow;
-use crate::flags::switch;
 use crate::resolve;
 
 pub static COMMAND: Command = Command {
@@ -11,11 +10,7 @@ pub static COMMAND: Command = Command {
     arguments: "<job> <version|tag>",
     summary: "Go back to an earlier version of a job.",
     details: "It becomes the newest version. `job history` lists the versions that are known.",
-    flags: &[
-        &[switch("detach", "Return at once, with the id of the evaluation.")],
-        VERBOSE_FLAGS,
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&DETACH, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 

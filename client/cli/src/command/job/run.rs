@@ -1,13 +1,25 @@
 use api::JobRegisterRequest;
 use model::document::Job;
 
-use crate::call::{
-    CLIENT_FLAGS, Call, Command, DETACH_FLAGS, Doing, Failure, Outcome, Run, UI_FLAGS, VERBOSE_FLAGS,
-};
-use crate::flags::{FlagError, switch, value};
+use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Failure, Outcome, Run, UI, VERBOSE};
+use crate::flags::{Flag, FlagError};
 use crate::job_file::{self, JOB_FILE_FLAGS};
 use crate::output::{Look, Paint, json, write_err, write_out};
 use crate::{hint, launch, layout, monitor};
+
+const OUTPUT: Flag<bool> = Flag::switch("output", "Print the job as JSON, and register nothing.");
+const CHECK_INDEX: Flag<u64> =
+    Flag::number("check-index", "N", "Register only if the job's JobModifyIndex is N; 0 if it is new.");
+const EVAL_PRIORITY: Flag<i64> = Flag::number("eval-priority", "N", "Priority of the evaluation: 1 to 100.");
+const PRESERVE_COUNTS: Flag<bool> =
+    Flag::switch("preserve-counts", "Keep the counts of the running version.");
+const PRESERVE_RESOURCES: Flag<bool> =
+    Flag::switch("preserve-resources", "Keep the task resources of the running version.");
+const POLICY_OVERRIDE: Flag<bool> =
+    Flag::switch("policy-override", "Override soft policies. Only of enterprise releases.");
+const CONSUL_NAMESPACE: Flag<String> =
+    Flag::value("consul-namespace", "NAME", "Only of enterprise releases.");
+const VAULT_NAMESPACE: Flag<String> = Flag::value("vault-namespace", "NAME", "Only of enterprise releases.");
 
 pub static COMMAND: Command = Command {
     name: "job run",
@@ -17,19 +29,18 @@ pub static COMMAND: Command = Command {
     details: "The path is a job file, or - for standard input. Ends with 2 when something found no place.",
     flags: &[
         &[
-            switch("output", "Print the job as JSON, and register nothing."),
-            value("check-index", "N", "Register only if the job's JobModifyIndex is N; 0 if it is new."),
-            value("eval-priority", "N", "Priority of the evaluation: 1 to 100."),
-            switch("preserve-counts", "Keep the counts of the running version."),
-            switch("preserve-resources", "Keep the task resources of the running version."),
-            switch("policy-override", "Override soft policies. Only of enterprise releases."),
-            value("consul-namespace", "NAME", "Only of enterprise releases."),
-            value("vault-namespace", "NAME", "Only of enterprise releases."),
+            &OUTPUT,
+            &CHECK_INDEX,
+            &EVAL_PRIORITY,
+            &PRESERVE_COUNTS,
+            &PRESERVE_RESOURCES,
+            &POLICY_OVERRIDE,
+            &CONSUL_NAMESPACE,
+            &VAULT_NAMESPACE,
+            &DETACH,
         ],
-        DETACH_FLAGS,
         JOB_FILE_FLAGS,
-        VERBOSE_FLAGS,
-        UI_FLAGS,
+        &[&VERBOSE, &UI],
         CLIENT_FLAGS,
     ],
     run: Run::Task(|call| Box::pin(run(call))),
@@ -40,14 +51,14 @@ const ENFORCED: &str = "Enforcing job modify index";
 
 async fn run(call: Call) -> Outcome {
     let look = call.look();
-    call.refuse_enterprise("consul-namespace")?;
-    call.refuse_enterprise("vault-namespace")?;
+    call.refuse_enterprise(&CONSUL_NAMESPACE)?;
+    call.refuse_enterprise(&VAULT_NAMESPACE)?;
     let file = job_file::load(&call, call.one_argument()?).await?;
     for warning in &file.parsed.warnings {
         write_err(look.paint(Paint::Yellow, &format!("Warning: {warning}")));
     }
     let job = file.parsed.job;
-    if call.args.switch("output") {
+    if call.args.switch(&OUTPUT) {
         write_out(json(&serde_json::json!({ "Job": jobspec::client_form(&job) })));
         return Ok(0);
     }
@@ -66,7 +77,7 @@ async fn run(call: Call) -> Outcome {
             look.paint(Paint::Warning, &format!("Job Warnings:\n{}", registered.warnings.trim_end()));
         write_out(format!("{warnings}\n\n"));
     }
-    if registered.eval_id.is_empty() || call.args.switch("detach") {
+    if registered.eval_id.is_empty() || call.args.switch(&DETACH) {
         write_out(detached(&look, &job, &registered.eval_id));
         if layout::job::is_periodic(&job) {
             write_out(launch::approximate(&client, &look, &job).await);
@@ -80,15 +91,15 @@ async fn run(call: Call) -> Outcome {
 }
 
 fn request(call: &Call, job: Job) -> Result<JobRegisterRequest, FlagError> {
-    let check_index: Option<u64> = call.args.number("check-index")?;
+    let check_index: Option<u64> = call.args.parsed(&CHECK_INDEX)?;
     Ok(JobRegisterRequest {
         job: Some(job),
         enforce_index: check_index.is_some(),
         job_modify_index: check_index.unwrap_or(0),
-        eval_priority: call.args.number("eval-priority")?.unwrap_or(0),
-        preserve_counts: call.args.switch("preserve-counts"),
-        preserve_resources: call.args.switch("preserve-resources"),
-        policy_override: call.args.switch("policy-override"),
+        eval_priority: call.args.parsed(&EVAL_PRIORITY)?.unwrap_or(0),
+        preserve_counts: call.args.switch(&PRESERVE_COUNTS),
+        preserve_resources: call.args.switch(&PRESERVE_RESOURCES),
+        policy_override: call.args.switch(&POLICY_OVERRIDE),
         ..JobRegisterRequest::default()
     })
 }

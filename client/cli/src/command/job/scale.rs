@@ -2,10 +2,13 @@ use api::{JobScaleStatusResponse, ScalingRequest};
 use model::document::Job;
 use sdk::{Client, Query};
 
-use crate::call::{CLIENT_FLAGS, Call, Command, DETACH_FLAGS, Doing, Failure, Outcome, Run, VERBOSE_FLAGS};
-use crate::flags::value;
+use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Failure, Outcome, Run, VERBOSE};
+use crate::flags::Flag;
 use crate::output::{Look, Paint, write_out};
 use crate::{launch, layout, monitor, resolve};
+
+const CHECK_INDEX: Flag<u64> =
+    Flag::number("check-index", "N", "Scale only if the job's JobModifyIndex is N.");
 
 pub static SCALE: Command = Command {
     name: "job scale",
@@ -13,12 +16,7 @@ pub static SCALE: Command = Command {
     arguments: "<job> [<group>] <count>",
     summary: "Set how many allocations a group has.",
     details: "The group may be left out when the job has only one.",
-    flags: &[
-        &[value("check-index", "N", "Scale only if the job's JobModifyIndex is N.")],
-        DETACH_FLAGS,
-        VERBOSE_FLAGS,
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&CHECK_INDEX, &DETACH, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(scale(call))),
 };
 
@@ -28,7 +26,7 @@ pub static EVENTS: Command = Command {
     arguments: "<job>",
     summary: "List the latest changes of counts, and tries of such.",
     details: "",
-    flags: &[VERBOSE_FLAGS, CLIENT_FLAGS],
+    flags: &[&[&VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(events(call))),
 };
 
@@ -43,7 +41,7 @@ async fn scale(call: Call) -> Outcome {
     };
     let wrong = |_| anyhow::anyhow!("Failed to convert count string to int: \"{count}\" is no number");
     let count: i64 = count.parse().map_err(wrong)?;
-    let check_index: Option<u64> = call.args.number("check-index")?;
+    let check_index: Option<u64> = call.args.parsed(&CHECK_INDEX)?;
     let (client, look) = (call.client()?, call.look());
     let (namespace, id) = resolve::job(&client, &look, job).await?;
     let query = || Query::new().namespace(&namespace);
@@ -61,7 +59,7 @@ async fn scale(call: Call) -> Outcome {
         let warnings = format!("Job Warnings:\n{}", scaled.warnings.trim_end());
         write_out(look.paint(Paint::Warning, &warnings) + "\n\n");
     }
-    if call.args.switch("detach") || scaled.eval_id.is_empty() {
+    if call.args.switch(&DETACH) || scaled.eval_id.is_empty() {
         write_out(detached(&client, &look, &job, &scaled.eval_id).await);
         return Ok(0);
     }

@@ -2,7 +2,7 @@ use api::JobRegisterRequest;
 use model::document::Job;
 use sdk::{Client, Query};
 
-use crate::call::{CLIENT_FLAGS, Call, Command, DETACH_FLAGS, Doing, Outcome, Run, VERBOSE_FLAGS};
+use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Outcome, Run, VERBOSE};
 use crate::output::{Paint, write_out};
 use crate::{layout, monitor, resolve};
 
@@ -12,7 +12,7 @@ pub static COMMAND: Command = Command {
     arguments: "<job>",
     summary: "Start a stopped job again.",
     details: "It goes on as it was: with its newest version and the source it was registered with.",
-    flags: &[DETACH_FLAGS, VERBOSE_FLAGS, CLIENT_FLAGS],
+    flags: &[&[&DETACH, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
@@ -31,7 +31,7 @@ async fn run(call: Call) -> Outcome {
     let started = client.register(&again(&client, &namespace, job.clone()).await).await;
     let started = started.doing("starting job")?;
     let now_runs = !layout::job::is_periodic(&job) && !layout::job::is_parameterized(&job);
-    if call.args.switch("detach") || started.eval_id.is_empty() {
+    if call.args.switch(&DETACH) || started.eval_id.is_empty() {
         let mut text = look.paint(Paint::Green, "Job start successful") + "\n";
         if now_runs && !started.eval_id.is_empty() {
             text.push_str(&format!("Evaluation ID: {}\n", started.eval_id));

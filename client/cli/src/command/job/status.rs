@@ -5,12 +5,15 @@ use model::document::{AllocationListStub, Deployment, Evaluation, Job};
 use sdk::{Client, Query};
 use serde::Serialize;
 
-use crate::call::{
-    CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run, UI_FLAGS, VERBOSE_FLAGS,
-};
-use crate::flags::switch;
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run, UI, VERBOSE};
+use crate::flags::Flag;
 use crate::output::{Look, write_out};
 use crate::{hint, launch, layout, resolve};
+
+const SHORT: Flag<bool> = Flag::switch("short", "Print only what the job is.");
+const EVALS: Flag<bool> = Flag::switch("evals", "Print the job's evaluations too.");
+const ALL_ALLOCS: Flag<bool> =
+    Flag::switch("all-allocs", "Print allocations of earlier jobs of that name too.");
 
 pub static COMMAND: Command = Command {
     name: "job status",
@@ -18,17 +21,7 @@ pub static COMMAND: Command = Command {
     arguments: "[<job>]",
     summary: "List jobs, or show how one is doing.",
     details: "",
-    flags: &[
-        &[
-            switch("short", "Print only what the job is."),
-            switch("evals", "Print the job's evaluations too."),
-            switch("all-allocs", "Print allocations of earlier jobs of that name too."),
-        ],
-        VERBOSE_FLAGS,
-        OBJECT_FLAGS,
-        UI_FLAGS,
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&SHORT, &EVALS, &ALL_ALLOCS, &VERBOSE], OBJECT_FLAGS, &[&UI], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
@@ -83,7 +76,7 @@ pub async fn list(call: &Call, client: &Client, look: &Look) -> Outcome {
 
 async fn read(call: &Call, client: &Client, namespace: &str, id: &str) -> Result<Status, Failure> {
     let query = || Query::new().namespace(namespace);
-    let all = query().flag("all", call.args.switch("all-allocs"));
+    let all = query().flag("all", call.args.switch(&ALL_ALLOCS));
     Ok(Status {
         summary: client.job_summary(id, query()).await.doing("querying job summary")?.value,
         allocations: client.job_allocations(id, all).await.doing("querying job allocations")?.value,
@@ -100,7 +93,7 @@ async fn show(call: &Call, client: &Client, look: &Look, namespace: &str, id: &s
     let job = client.job(id, Query::new().namespace(namespace)).await.doing("querying job")?.value;
     let launch = if layout::job::is_periodic(&job) { launch::next(client, &job).await } else { None };
     let mut text = layout::job::block(look, &job, launch);
-    if call.args.switch("short") {
+    if call.args.switch(&SHORT) {
         write_out(text);
         return Ok(());
     }
@@ -130,7 +123,7 @@ fn details(
     follow_ups: &BTreeMap<String, Evaluation>,
 ) -> String {
     let mut text = String::new();
-    if look.verbose || call.args.switch("evals") {
+    if look.verbose || call.args.switch(&EVALS) {
         text.push_str(&layout::job::evaluations(look, &status.evaluations));
     }
     text.push_str(&layout::job::placement_failure(look, &status.evaluations));

@@ -1,11 +1,17 @@
 use futures_util::future::join_all;
 use sdk::{Client, Query};
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run, VERBOSE_FLAGS};
-use crate::confirm::confirmed;
-use crate::flags::{switch, value};
+use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Outcome, Run, VERBOSE};
+use crate::confirm::{YES, confirmed};
+use crate::flags::Flag;
 use crate::output::{Look, write_out};
 use crate::{monitor, resolve};
+
+const PURGE: Flag<bool> = Flag::switch("purge", "Forget the jobs too.");
+const GLOBAL: Flag<bool> = Flag::switch("global", "Stop a multi-region job in all its regions.");
+const NO_SHUTDOWN_DELAY: Flag<bool> =
+    Flag::switch("no-shutdown-delay", "Do not wait before the tasks are told to end.");
+const EVAL_PRIORITY: Flag<u32> = Flag::number("eval-priority", "N", "Priority of the evaluation: 1 to 100.");
 
 pub static COMMAND: Command = Command {
     name: "job stop",
@@ -13,18 +19,7 @@ pub static COMMAND: Command = Command {
     arguments: "<job>...",
     summary: "Stop jobs.",
     details: "The start of a job's name is enough if it means only one; that is asked about first.",
-    flags: &[
-        &[
-            switch("detach", "Return at once, with the id of the evaluation."),
-            switch("purge", "Forget the jobs too."),
-            switch("global", "Stop a multi-region job in all its regions."),
-            switch("no-shutdown-delay", "Do not wait before the tasks are told to end."),
-            switch("yes", "Ask nothing."),
-            value("eval-priority", "N", "Priority of the evaluation: 1 to 100."),
-        ],
-        VERBOSE_FLAGS,
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&DETACH, &PURGE, &GLOBAL, &NO_SHUTDOWN_DELAY, &YES, &EVAL_PRIORITY, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
@@ -37,7 +32,7 @@ async fn run(call: Call) -> Outcome {
     for word in &call.args.words {
         let (namespace, id) = resolve::job(&client, &look, word).await?;
         let prefix = *word != id;
-        if prefix && call.args.words.len() == 1 && !call.args.switch("yes") {
+        if prefix && call.args.words.len() == 1 && !call.args.switch(&YES) {
             let question = format!("Are you sure you want to stop job \"{id}\"?");
             if !confirmed(&question, "job stop", "Cancelling job stop")? {
                 return Ok(0);
@@ -53,17 +48,17 @@ async fn run(call: Call) -> Outcome {
 async fn stop(call: &Call, client: &Client, look: &Look, namespace: &str, id: &str) -> Outcome {
     let mut query = Query::new()
         .namespace(namespace)
-        .flag("purge", call.args.switch("purge"))
-        .flag("global", call.args.switch("global"))
-        .flag("no_shutdown_delay", call.args.switch("no-shutdown-delay"));
-    if let Some(priority) = call.args.number::<u32>("eval-priority")? {
+        .flag("purge", call.args.switch(&PURGE))
+        .flag("global", call.args.switch(&GLOBAL))
+        .flag("no_shutdown_delay", call.args.switch(&NO_SHUTDOWN_DELAY));
+    if let Some(priority) = call.args.parsed(&EVAL_PRIORITY)? {
         query = query.with("eval_priority", priority);
     }
     let stopped = client.deregister(id, query).await.doing("deregistering job")?;
     if stopped.eval_id.is_empty() {
         return Ok(0);
     }
-    if call.args.switch("detach") {
+    if call.args.switch(&DETACH) {
         write_out(format!("{}\n", stopped.eval_id));
         return Ok(0);
     }

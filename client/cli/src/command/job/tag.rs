@@ -2,9 +2,13 @@ use api::TagVersionRequest;
 use sdk::Query;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
-use crate::flags::value;
+use crate::flags::Flag;
 use crate::output::write_out;
 use crate::resolve;
+
+const NAME: Flag<String> = Flag::value("name", "NAME", "The name of the version.");
+const DESCRIPTION: Flag<String> = Flag::value("description", "TEXT", "What it is, for others to read.");
+const VERSION: Flag<u64> = Flag::number("version", "N", "The version; the newest unless given.");
 
 pub static APPLY: Command = Command {
     name: "job tag apply",
@@ -12,14 +16,7 @@ pub static APPLY: Command = Command {
     arguments: "<job>",
     summary: "Name a version of a job, so that it is kept and found again.",
     details: "",
-    flags: &[
-        &[
-            value("name", "NAME", "The name of the version."),
-            value("description", "TEXT", "What it is, for others to read."),
-            value("version", "N", "The version; the newest unless given."),
-        ],
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&NAME, &DESCRIPTION, &VERSION], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(apply(call))),
 };
 
@@ -29,13 +26,13 @@ pub static UNSET: Command = Command {
     arguments: "<job>",
     summary: "Take the name of a version back.",
     details: "",
-    flags: &[&[value("name", "NAME", "The name of the version.")], CLIENT_FLAGS],
+    flags: &[&[&NAME], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(unset(call))),
 };
 
 async fn apply(call: Call) -> Outcome {
     let given = call.one_argument()?;
-    let (name, version) = (name(&call)?, call.args.number::<u64>("version")?);
+    let (name, version) = (name(&call)?, call.args.parsed(&VERSION)?);
     let (client, look) = (call.client()?, call.look());
     let (namespace, id) = resolve::job(&client, &look, given).await?;
     let query = || Query::new().namespace(&namespace);
@@ -43,7 +40,7 @@ async fn apply(call: Call) -> Outcome {
         Some(version) => version,
         None => client.job(&id, query()).await.doing("querying job")?.value.version.unwrap_or(0),
     };
-    let description = call.args.value("description").unwrap_or_default().to_string();
+    let description = call.args.value(&DESCRIPTION).unwrap_or_default().to_string();
     let tag = TagVersionRequest { version: Some(version), latest: false, description };
     client.tag_version(&id, name, &tag, query()).await.doing("tagging job version")?;
     write_out(format!("Job version {version} tagged with name \"{name}\"\n"));
@@ -62,6 +59,6 @@ async fn unset(call: Call) -> Outcome {
 }
 
 fn name(call: &Call) -> Result<&str, Failure> {
-    let name = call.args.value("name").filter(|name| !name.is_empty());
+    let name = call.args.value(&NAME).filter(|name| !name.is_empty());
     name.ok_or_else(|| call.usage("A version tag name must be specified using the -name flag"))
 }

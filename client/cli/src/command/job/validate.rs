@@ -2,9 +2,11 @@ use api::JobValidateResponse;
 use model::document::Job;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Failure, Outcome, Run};
-use crate::flags::value;
+use crate::flags::Flag;
 use crate::job_file::{self, JOB_FILE_FLAGS};
 use crate::output::{Paint, write_err, write_out};
+
+const VAULT_NAMESPACE: Flag<String> = Flag::value("vault-namespace", "NAME", "Only of enterprise releases.");
 
 pub static COMMAND: Command = Command {
     name: "job validate",
@@ -13,11 +15,7 @@ pub static COMMAND: Command = Command {
     summary: "Check a job file without registering it.",
     details: "The servers are asked too, when one answers. Ends with 1 when the job is not valid, and with 255\n\
               when it could not be checked.",
-    flags: &[
-        &[value("vault-namespace", "NAME", "Only of enterprise releases.")],
-        JOB_FILE_FLAGS,
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&VAULT_NAMESPACE], JOB_FILE_FLAGS, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
@@ -26,7 +24,7 @@ const NOT_CHECKED: u8 = 255;
 
 async fn run(call: Call) -> Outcome {
     let look = call.look();
-    if let Err(Failure::Failed(error)) = call.refuse_enterprise("vault-namespace") {
+    if let Err(Failure::Failed(error)) = call.refuse_enterprise(&VAULT_NAMESPACE) {
         return Err(Failure::Code(NOT_CHECKED, error.to_string()));
     }
     let path = call.one_argument()?;

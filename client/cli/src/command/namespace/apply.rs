@@ -8,9 +8,13 @@ use model::document::Map;
 use sdk::Client;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
-use crate::flags::{switch, value};
+use crate::flags::Flag;
 use crate::job_file;
 use crate::output::write_out;
+
+const JSON: Flag<bool> = Flag::switch("json", "The file is JSON: a namespace as the API takes it.");
+const DESCRIPTION: Flag<String> = Flag::value("description", "TEXT", "What it is for.");
+const QUOTA: Flag<String> = Flag::value("quota", "NAME", "Only of enterprise releases.");
 
 pub static COMMAND: Command = Command {
     name: "namespace apply",
@@ -19,26 +23,19 @@ pub static COMMAND: Command = Command {
     summary: "Make a namespace, or change it.",
     details: "The argument is its name, a file that describes it, or - for standard input. A name changes only what\n\
               the flags say.",
-    flags: &[
-        &[
-            switch("json", "The file is JSON: a namespace as the API takes it."),
-            value("description", "TEXT", "What it is for."),
-            value("quota", "NAME", "Only of enterprise releases."),
-        ],
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&JSON, &DESCRIPTION, &QUOTA], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(apply(call))),
 };
 
 async fn apply(call: Call) -> Outcome {
     let given = call.one_argument()?;
     let client = call.client()?;
-    let is_file = given == "-" || call.args.switch("json") || std::path::Path::new(given).is_file();
+    let is_file = given == "-" || call.args.switch(&JSON) || std::path::Path::new(given).is_file();
     let mut namespace = if is_file { in_file(&call, given)? } else { named(&client, given).await? };
-    if let Some(description) = call.args.value("description") {
+    if let Some(description) = call.args.value(&DESCRIPTION) {
         namespace.description = description.to_string();
     }
-    if let Some(quota) = call.args.value("quota") {
+    if let Some(quota) = call.args.value(&QUOTA) {
         namespace.quota = quota.to_string();
     }
     client.apply_namespace(&namespace).await.doing("applying namespace")?;
@@ -58,7 +55,7 @@ async fn named(client: &Client, name: &str) -> Result<Namespace, Failure> {
 
 fn in_file(call: &Call, path: &str) -> Result<Namespace, Failure> {
     let source = job_file::read_source(path)?;
-    let namespace = if call.args.switch("json") {
+    let namespace = if call.args.switch(&JSON) {
         model::document::input::from_slice(source.text.as_bytes())
             .map_err(|wrong| anyhow::anyhow!("the namespace's file is not valid: {wrong}"))?
     } else {

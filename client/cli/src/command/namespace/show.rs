@@ -1,7 +1,7 @@
 use api::Namespace;
 use sdk::{Client, Query};
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run, TEMPLATE_FLAG};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run, TEMPLATE};
 use crate::layout;
 use crate::objects::Objects;
 use crate::output::write_out;
@@ -32,7 +32,7 @@ pub static INSPECT: Command = Command {
     arguments: "<namespace>",
     summary: "Print a namespace as JSON.",
     details: "",
-    flags: &[&[TEMPLATE_FLAG], CLIENT_FLAGS],
+    flags: &[&[&TEMPLATE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(inspect(call))),
 };
 

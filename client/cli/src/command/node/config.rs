@@ -1,6 +1,9 @@
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run};
-use crate::flags::switch;
+use crate::flags::Flag;
 use crate::output::write_out;
+
+const SERVERS: Flag<bool> = Flag::switch("servers", "List the servers, one a line.");
+const UPDATE_SERVERS: Flag<bool> = Flag::switch("update-servers", "Talk to the named servers from now on.");
 
 pub static COMMAND: Command = Command {
     name: "node config",
@@ -8,18 +11,12 @@ pub static COMMAND: Command = Command {
     arguments: "[<server>...]",
     summary: "Show or change which servers a client agent talks to.",
     details: "With -update-servers the arguments are HOST:PORT of the servers.",
-    flags: &[
-        &[
-            switch("servers", "List the servers, one a line."),
-            switch("update-servers", "Talk to the named servers from now on."),
-        ],
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&SERVERS, &UPDATE_SERVERS], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
 async fn run(call: Call) -> Outcome {
-    let (shows, changes) = (call.args.switch("servers"), call.args.switch("update-servers"));
+    let (shows, changes) = (call.args.switch(&SERVERS), call.args.switch(&UPDATE_SERVERS));
     if shows == changes {
         return Err(call.usage("Either '-servers' or '-update-servers' must be given"));
     }

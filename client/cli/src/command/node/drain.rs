@@ -4,19 +4,32 @@ use model::document::Map;
 use sdk::Client;
 
 use super::status::own_node;
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE_FLAGS};
-use crate::confirm::confirmed;
-use crate::flags::{Flag, switch, value};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE};
+use crate::confirm::{YES, confirmed};
+use crate::flags::{Flag, FlagList};
 use crate::output::{Look, write_out};
 use crate::{drain_monitor, resolve};
 
 /// How long a drain waits if nobody says.
-const DEADLINE: Duration = Duration::from_secs(3600);
+const DEADLINE_DEFAULT: Duration = Duration::from_secs(3600);
 /// Everything goes at once.
-const FORCE: Duration = Duration(-1_000_000_000);
+const DEADLINE_AT_ONCE: Duration = Duration(-1_000_000_000);
 
-pub(super) const SELF: Flag = switch("self", "The node of the agent that is asked.");
-pub(super) const YES: Flag = switch("yes", "Ask nothing.");
+pub(super) const SELF: Flag<bool> = Flag::switch("self", "The node of the agent that is asked.");
+const ENABLE: Flag<bool> = Flag::switch("enable", "Empty the node, or empty it otherwise than before.");
+const DISABLE: Flag<bool> = Flag::switch("disable", "Stop emptying the node.");
+const DEADLINE: Flag<Duration> =
+    Flag::parsed("deadline", "DURATION", "a duration, like 30m", "How long to wait; 1h unless told.");
+const FORCE: Flag<bool> = Flag::switch("force", "Wait for nobody: everything is stopped at once.");
+const NO_DEADLINE: Flag<bool> = Flag::switch("no-deadline", "Wait for ever.");
+const IGNORE_SYSTEM: Flag<bool> = Flag::switch("ignore-system", "Leave system jobs where they are.");
+const KEEP_INELIGIBLE: Flag<bool> =
+    Flag::switch("keep-ineligible", "With -disable: the node still takes nothing new.");
+const MESSAGE: Flag<String> = Flag::value("m", "TEXT", "Why, for others to read.");
+const META: Flag<Vec<String>> =
+    Flag::values("meta", "KEY=VALUE", "Kept with the drain; may be given several times.");
+const DETACH: Flag<bool> = Flag::switch("detach", "Return at once.");
+const MONITOR: Flag<bool> = Flag::switch("monitor", "Only watch a drain that goes on.");
 
 pub static COMMAND: Command = Command {
     name: "node drain",
@@ -27,21 +40,21 @@ pub static COMMAND: Command = Command {
         jobs run to their end, system jobs go last. What still runs at the deadline is stopped.",
     flags: &[
         &[
-            switch("enable", "Empty the node, or empty it otherwise than before."),
-            switch("disable", "Stop emptying the node."),
-            value("deadline", "DURATION", "How long to wait; 1h unless told."),
-            switch("force", "Wait for nobody: everything is stopped at once."),
-            switch("no-deadline", "Wait for ever."),
-            switch("ignore-system", "Leave system jobs where they are."),
-            switch("keep-ineligible", "With -disable: the node still takes nothing new."),
-            value("m", "TEXT", "Why, for others to read."),
-            value("meta", "KEY=VALUE", "Kept with the drain; may be given several times."),
-            switch("detach", "Return at once."),
-            switch("monitor", "Only watch a drain that goes on."),
-            SELF,
-            YES,
+            &ENABLE,
+            &DISABLE,
+            &DEADLINE,
+            &FORCE,
+            &NO_DEADLINE,
+            &IGNORE_SYSTEM,
+            &KEEP_INELIGIBLE,
+            &MESSAGE,
+            &META,
+            &DETACH,
+            &MONITOR,
+            &SELF,
+            &YES,
+            &VERBOSE,
         ],
-        VERBOSE_FLAGS,
         CLIENT_FLAGS,
     ],
     run: Run::Task(|call| Box::pin(drain(call))),
@@ -49,18 +62,18 @@ pub static COMMAND: Command = Command {
 
 async fn drain(call: Call) -> Outcome {
     let on = |flag| call.args.switch(flag);
-    let (enable, disable) = (on("enable"), on("disable"));
-    let watches = !enable && !disable && on("monitor");
+    let (enable, disable) = (on(&ENABLE), on(&DISABLE));
+    let watches = !enable && !disable && on(&MONITOR);
     if enable == disable && !watches {
         return Err(
             call.usage("Either the '-enable' or '-disable' flag must be set, unless using '-monitor'")
         );
     }
-    let orders = ["deadline", "force", "no-deadline", "ignore-system"];
-    if let Some(order) = orders.into_iter().find(|order| !enable && call.args.value(order).is_some()) {
-        return Err(call.usage(&format!("The '-{order}' flag needs '-enable'")));
+    let with_enable: FlagList = &[&DEADLINE, &FORCE, &NO_DEADLINE, &IGNORE_SYSTEM];
+    if let Some(flag) = with_enable.iter().find(|flag| !enable && call.args.last(**flag).is_some()) {
+        return Err(call.usage(&format!("The '-{}' flag needs '-enable'", flag.spec().name)));
     }
-    if on("keep-ineligible") && !disable {
+    if on(&KEEP_INELIGIBLE) && !disable {
         return Err(call.usage("The '-keep-ineligible' flag needs '-disable'"));
     }
     let (spec, meta) = (spec(&call)?, meta(&call)?);
@@ -73,9 +86,9 @@ async fn drain(call: Call) -> Outcome {
     if watches {
         return drain_monitor::drain(&client, &look, &id).await;
     }
-    let (spec, mark_eligible) = (enable.then_some(spec), disable && !on("keep-ineligible"));
+    let (spec, mark_eligible) = (enable.then_some(spec), disable && !on(&KEEP_INELIGIBLE));
     client.drain(&id, spec, mark_eligible, meta).await.doing("updating drain specification")?;
-    if disable || on("detach") {
+    if disable || on(&DETACH) {
         write_out(format!("Node \"{id}\" drain strategy {}\n", if enable { "set" } else { "unset" }));
         return Ok(0);
     }
@@ -93,13 +106,13 @@ pub(super) async fn chosen(
     canceled: &str,
 ) -> Result<Option<String>, Failure> {
     let given = call.optional_argument()?;
-    let given = match (given, call.args.switch("self")) {
+    let given = match (given, call.args.switch(&SELF)) {
         (None, true) => return own_node(client).await.map(Some),
         (Some(given), false) => given,
         _ => return Err(call.usage("This command takes one argument, <node>, or the '-self' flag")),
     };
     let node = resolve::node(client, look, given).await?.id;
-    let asks = question.filter(|_| node != given && !call.args.switch("yes"));
+    let asks = question.filter(|_| node != given && !call.args.switch(&YES));
     let agreed = asks.map_or(Ok(true), |question| {
         confirmed(&format!("Are you sure you want to {question} for node \"{node}\"?"), what, canceled)
     });
@@ -107,8 +120,8 @@ pub(super) async fn chosen(
 }
 
 fn spec(call: &Call) -> Result<DrainSpec, Failure> {
-    let given: Option<Duration> = call.args.parsed("deadline", "a duration, like 30m")?;
-    let (force, never) = (call.args.switch("force"), call.args.switch("no-deadline"));
+    let given: Option<Duration> = call.args.parsed(&DEADLINE)?;
+    let (force, never) = (call.args.switch(&FORCE), call.args.switch(&NO_DEADLINE));
     if given.is_some() && (force || never) {
         return Err(call.usage("The '-deadline' flag excludes '-force' and '-no-deadline'"));
     }
@@ -118,22 +131,22 @@ fn spec(call: &Call) -> Result<DrainSpec, Failure> {
             return Err(call.usage("A positive duration must be given as the '-deadline'"));
         }
         (Some(given), ..) => given,
-        (None, true, false) => FORCE,
+        (None, true, false) => DEADLINE_AT_ONCE,
         (None, false, true) => Duration::ZERO,
-        (None, false, false) => DEADLINE,
+        (None, false, false) => DEADLINE_DEFAULT,
     };
-    Ok(DrainSpec { deadline: deadline.into(), ignore_system_jobs: call.args.switch("ignore-system") })
+    Ok(DrainSpec { deadline: deadline.into(), ignore_system_jobs: call.args.switch(&IGNORE_SYSTEM) })
 }
 
 fn meta(call: &Call) -> Result<Map<String, String>, Failure> {
     let mut meta = Map::default();
-    for given in call.args.values("meta") {
+    for given in call.args.values(&META) {
         let Some((key, value)) = given.split_once('=').filter(|(key, _)| !key.is_empty()) else {
             return Err(call.usage(&format!("-meta {given:?}: expected KEY=VALUE")));
         };
         meta.insert(key.to_string(), value.to_string());
     }
-    if let Some(message) = call.args.value("m") {
+    if let Some(message) = call.args.value(&MESSAGE) {
         meta.insert("message".to_string(), message.to_string());
     }
     Ok(meta)

@@ -1,7 +1,11 @@
-use super::drain::{SELF, YES, chosen};
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run, VERBOSE_FLAGS};
-use crate::flags::switch;
+use super::drain::{SELF, chosen};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run, VERBOSE};
+use crate::confirm::YES;
+use crate::flags::Flag;
 use crate::output::write_out;
+
+const ENABLE: Flag<bool> = Flag::switch("enable", "It does.");
+const DISABLE: Flag<bool> = Flag::switch("disable", "It does not; what runs there stays.");
 
 pub static COMMAND: Command = Command {
     name: "node eligibility",
@@ -9,21 +13,17 @@ pub static COMMAND: Command = Command {
     arguments: "<node>",
     summary: "Say whether a node takes new work.",
     details: "",
-    flags: &[
-        &[switch("enable", "It does."), switch("disable", "It does not; what runs there stays."), SELF, YES],
-        VERBOSE_FLAGS,
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&ENABLE, &DISABLE, &SELF, &YES, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(eligibility(call))),
 };
 
 async fn eligibility(call: Call) -> Outcome {
     let on = |flag| call.args.switch(flag);
-    if on("enable") == on("disable") {
+    if on(&ENABLE) == on(&DISABLE) {
         return Err(call.usage("Either the '-enable' or '-disable' flag must be set"));
     }
     let (client, look) = (call.client()?, call.look());
-    let eligible = on("enable");
+    let eligible = on(&ENABLE);
     let (word, question) = match eligible {
         true => ("eligible", "mark as eligible"),
         false => ("ineligible", "mark as ineligible"),

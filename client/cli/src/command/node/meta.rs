@@ -2,11 +2,14 @@ use model::document::Map;
 use sdk::Client;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run};
-use crate::flags::{Flag, value};
+use crate::flags::{Completion, Flag};
 use crate::output::{Look, fields, write_out};
 use crate::resolve;
 
-const NODE: Flag = value("node-id", "NODE", "The node; the one of the agent that is asked unless given.");
+const NODE_ID: Flag<String> =
+    Flag::value("node-id", "NODE", "The node; the one of the agent that is asked unless given.")
+        .completed_by(Completion::Ids("nodes"));
+const UNSET: Flag<String> = Flag::value("unset", "KEY,...", "Keys to take back, divided by commas.");
 
 pub static APPLY: Command = Command {
     name: "node meta apply",
@@ -14,7 +17,7 @@ pub static APPLY: Command = Command {
     arguments: "<key>=<value>...",
     summary: "Change what a node calls its own, while it runs.",
     details: "",
-    flags: &[&[NODE, value("unset", "KEY,...", "Keys to take back, divided by commas.")], CLIENT_FLAGS],
+    flags: &[&[&NODE_ID, &UNSET], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(apply(call))),
 };
 
@@ -24,7 +27,7 @@ pub static READ: Command = Command {
     arguments: "",
     summary: "Show what a node calls its own.",
     details: "",
-    flags: &[&[NODE], OBJECT_FLAGS, CLIENT_FLAGS],
+    flags: &[&[&NODE_ID], OBJECT_FLAGS, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(read(call))),
 };
 
@@ -44,7 +47,7 @@ fn changes(call: &Call) -> Result<Map<String, Option<String>>, Failure> {
         };
         changes.insert(key.to_string(), Some(value.to_string()));
     }
-    let unset = call.args.value("unset").unwrap_or_default();
+    let unset = call.args.value(&UNSET).unwrap_or_default();
     for key in unset.split(',').map(str::trim).filter(|key| !key.is_empty()) {
         changes.insert(key.to_string(), None);
     }
@@ -83,7 +86,7 @@ fn section(look: &Look, title: &str, entries: Vec<(String, String)>) -> String {
 
 /// The node that was named; empty for the one of the agent.
 async fn node(call: &Call, client: &Client) -> Result<String, Failure> {
-    match call.args.value("node-id").filter(|id| !id.is_empty()) {
+    match call.args.value(&NODE_ID).filter(|id| !id.is_empty()) {
         Some(id) => Ok(resolve::node(client, &call.look(), id).await?.id),
         None => Ok(String::new()),
     }

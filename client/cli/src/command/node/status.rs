@@ -3,14 +3,20 @@ use model::document::{Allocation, Node};
 use sdk::{Client, Query};
 
 use crate::call::{
-    CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, PAGE_FLAGS, Run, UI_FLAGS,
-    VERBOSE_FLAGS,
+    CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, PAGE_FLAGS, Run, UI, VERBOSE,
 };
-use crate::flags::switch;
+use crate::flags::Flag;
 use crate::layout::node::Columns;
 use crate::objects::Objects;
 use crate::output::{Look, write_err, write_out};
 use crate::{hint, layout, resolve};
+
+const SHORT: Flag<bool> = Flag::switch("short", "Print only what the node is, and its allocations.");
+const OS: Flag<bool> = Flag::switch("os", "List operating systems too.");
+const QUIET: Flag<bool> = Flag::switch("quiet", "List ids only.");
+const ALLOCS: Flag<bool> = Flag::switch("allocs", "List counts of running allocations too.");
+const SELF: Flag<bool> = Flag::switch("self", "Show the node of the agent that is asked.");
+const STATS: Flag<bool> = Flag::switch("stats", "Print everything that was measured.");
 
 pub static COMMAND: Command = Command {
     name: "node status",
@@ -19,18 +25,11 @@ pub static COMMAND: Command = Command {
     summary: "List nodes, or show what one has and runs.",
     details: "",
     flags: &[
-        &[
-            switch("short", "Print only what the node is, and its allocations."),
-            switch("os", "List operating systems too."),
-            switch("quiet", "List ids only."),
-            switch("allocs", "List counts of running allocations too."),
-            switch("self", "Show the node of the agent that is asked."),
-            switch("stats", "Print everything that was measured."),
-        ],
+        &[&SHORT, &OS, &QUIET, &ALLOCS, &SELF, &STATS],
         PAGE_FLAGS,
-        VERBOSE_FLAGS,
+        &[&VERBOSE],
         OBJECT_FLAGS,
-        UI_FLAGS,
+        &[&UI],
         CLIENT_FLAGS,
     ],
     run: Run::Task(|call| Box::pin(run(call))),
@@ -39,7 +38,7 @@ pub static COMMAND: Command = Command {
 async fn run(call: Call) -> Outcome {
     let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
     let given = call.optional_argument()?;
-    if given.is_none() && !call.args.switch("self") {
+    if given.is_none() && !call.args.switch(&SELF) {
         return list(&call, &client, &look, objects).await;
     }
     let id = match given {
@@ -63,11 +62,11 @@ pub async fn own_node(client: &Client) -> Result<String, Failure> {
 }
 
 async fn list(call: &Call, client: &Client, look: &Look, objects: Option<Objects>) -> Outcome {
-    let quiet = call.args.switch("quiet");
+    let quiet = call.args.switch(&QUIET);
     if quiet && (look.verbose || objects.is_some()) {
         return Err(call.usage("-quiet cannot be used with -verbose, -json or -t"));
     }
-    let query = call.page()?.flag("os", call.args.switch("os"));
+    let query = call.page()?.flag("os", call.args.switch(&OS));
     let answer = client.nodes(query).await.doing("querying node status")?;
     let nodes = answer.value;
     if let Some(objects) = objects {
@@ -81,8 +80,8 @@ async fn list(call: &Call, client: &Client, look: &Look, objects: Option<Objects
         write_out("No nodes registered\n");
         return Ok(0);
     }
-    let running = if call.args.switch("allocs") { Some(running(client, &nodes).await?) } else { None };
-    let columns = Columns { os: call.args.switch("os"), running };
+    let running = if call.args.switch(&ALLOCS) { Some(running(client, &nodes).await?) } else { None };
+    let columns = Columns { os: call.args.switch(&OS), running };
     let next = call.next_page(answer.next_token.as_deref());
     write_out(layout::node::table(look, &nodes, &columns) + &next);
     hint::show(call, look, "and manage Nomad clients", "clients").await;
@@ -100,7 +99,7 @@ async fn running(client: &Client, nodes: &[NodeListStub]) -> Result<Vec<usize>, 
 }
 
 async fn show(call: &Call, client: &Client, look: &Look, node: &Node) -> Result<String, Failure> {
-    let short = call.args.switch("short");
+    let short = call.args.switch(&SHORT);
     let allocs =
         client.node_allocations(&node.id, Query::new()).await.doing("querying node allocations")?.value;
     let stubs: Vec<_> = allocs.iter().map(stub).collect();
@@ -125,7 +124,7 @@ async fn show(call: &Call, client: &Client, look: &Look, node: &Node) -> Result<
         text.push_str(&layout::usage::allocations(look, node, &used));
         text.push_str(&layout::usage::host(look, node, stats));
         text.push_str(&layout::devices::usage("Device Resource Utilization", &stats.device_stats));
-        if call.args.switch("stats") {
+        if call.args.switch(&STATS) {
             text.push_str(&layout::usage::details(look, stats));
         }
     }

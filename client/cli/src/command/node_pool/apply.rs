@@ -3,9 +3,11 @@ use jobspec::{Diagnostics, Source};
 use model::document::{Duration, Map, NodePool, NodePoolSchedulerConfiguration};
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
-use crate::flags::switch;
+use crate::flags::Flag;
 use crate::job_file;
 use crate::output::write_out;
+
+const JSON: Flag<bool> = Flag::switch("json", "The file is JSON: a node pool as the API takes it.");
 
 pub static COMMAND: Command = Command {
     name: "node pool apply",
@@ -13,14 +15,14 @@ pub static COMMAND: Command = Command {
     arguments: "<input>",
     summary: "Make a node pool, or change it.",
     details: "The input is a file with a node_pool block, or - for standard input.",
-    flags: &[&[switch("json", "The file is JSON: a node pool as the API takes it.")], CLIENT_FLAGS],
+    flags: &[&[&JSON], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(apply(call))),
 };
 
 async fn apply(call: Call) -> Outcome {
     let path = call.one_argument()?;
     let source = job_file::read_source(path)?;
-    let pool = if call.args.switch("json") {
+    let pool = if call.args.switch(&JSON) {
         model::document::input::from_slice(source.text.as_bytes())
             .map_err(|wrong| anyhow::anyhow!("the node pool's file is not valid: {wrong}"))?
     } else {

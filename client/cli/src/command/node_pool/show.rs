@@ -1,6 +1,4 @@
-use crate::call::{
-    CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, PAGE_FLAGS, Run, VERBOSE_FLAGS,
-};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, PAGE_FLAGS, Run, VERBOSE};
 use crate::layout;
 use crate::layout::node::Columns;
 use crate::output::write_out;
@@ -31,7 +29,7 @@ pub static NODES: Command = Command {
     arguments: "<node-pool>",
     summary: "List the nodes of a pool.",
     details: "",
-    flags: &[PAGE_FLAGS, VERBOSE_FLAGS, OBJECT_FLAGS, CLIENT_FLAGS],
+    flags: &[PAGE_FLAGS, &[&VERBOSE], OBJECT_FLAGS, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(nodes(call))),
 };
 

@@ -4,8 +4,15 @@ use anyhow::Context;
 use sdk::ApiRequest;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
-use crate::flags::{switch, value};
+use crate::flags::Flag;
 use crate::output::{write_err, write_out};
+
+const METHOD: Flag<String> = Flag::value("X", "METHOD", "The method.");
+const HEADERS: Flag<Vec<String>> = Flag::values("H", "NAME: VALUE", "A header; may be repeated.");
+const FILTER: Flag<String> = Flag::value("filter", "EXPR", "Ask only for what this expression is true of.");
+const DRYRUN: Flag<bool> = Flag::switch("dryrun", "Print the call as a curl command instead.");
+const VERBOSE: Flag<bool> =
+    Flag::switch("verbose", "Print status and headers of the answer to standard error.");
 
 pub static COMMAND: Command = Command {
     name: "operator api",
@@ -14,29 +21,20 @@ pub static COMMAND: Command = Command {
     summary: "Call any path of the API and print the answer.",
     details: "The path may leave out /v1/. The body is the second argument, the content of @FILE, or what is\n\
               piped in. Without -X the method is GET, or PUT when there is a body.",
-    flags: &[
-        &[
-            value("X", "METHOD", "The method."),
-            value("H", "NAME: VALUE", "A header; may be repeated."),
-            value("filter", "EXPR", "Ask only for what this expression is true of."),
-            switch("dryrun", "Print the call as a curl command instead."),
-            switch("verbose", "Print status and headers of the answer to standard error."),
-        ],
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&METHOD, &HEADERS, &FILTER, &DRYRUN, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
 async fn run(call: Call) -> Outcome {
     let client = call.client()?;
     let request = request(&call)?;
-    if call.args.switch("dryrun") {
+    if call.args.switch(&DRYRUN) {
         write_out(curl(client.address(), &request));
         return Ok(0);
     }
     let mut response = client.call_raw(request).await.doing("making request")?;
     let status = response.status();
-    if call.args.switch("verbose") {
+    if call.args.switch(&VERBOSE) {
         write_err(format!("< {:?} {status}", response.version()));
         for (name, value) in response.headers() {
             write_err(format!("< {name}: {}", value.to_str().unwrap_or("(not text)")));
@@ -57,15 +55,15 @@ fn request(call: &Call) -> Result<ApiRequest, Failure> {
         [path, body] => (path, Some(read_body(body)?)),
         _ => return Err(call.usage("This command takes one or two arguments: <path> [body]")),
     };
-    let method = call.args.value("X").unwrap_or(if body.is_some() { "PUT" } else { "GET" });
-    let headers = call.args.values("H").iter().map(|header| {
+    let method = call.args.value(&METHOD).unwrap_or(if body.is_some() { "PUT" } else { "GET" });
+    let headers = call.args.values(&HEADERS).iter().map(|header| {
         let (name, value) = header.split_once(':').with_context(|| format!("\"{header}\" is no header"))?;
         Ok((name.trim().to_string(), value.trim().to_string()))
     });
     Ok(ApiRequest {
         method: method.to_string(),
         path: absolute(path),
-        filter: call.args.value("filter").unwrap_or_default().to_string(),
+        filter: call.args.value(&FILTER).unwrap_or_default().to_string(),
         headers: headers.collect::<anyhow::Result<_>>()?,
         body: body.unwrap_or_default().into(),
     })

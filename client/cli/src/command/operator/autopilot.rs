@@ -1,10 +1,35 @@
 use api::AutopilotConfiguration;
 use base::Duration;
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run};
-use crate::flags::{switch, value};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, JSON, OBJECT_FLAGS, Outcome, Run};
+use crate::flags::Flag;
 use crate::layout;
 use crate::output::{json, write_out};
+
+const CLEANUP_DEAD_SERVERS: Flag<String> =
+    Flag::value("cleanup-dead-servers", "BOOL", "Remove servers that failed, as far as that is safe.");
+const MAX_TRAILING_LOGS: Flag<u64> =
+    Flag::number("max-trailing-logs", "N", "Entries that a healthy server may be behind.");
+const LAST_CONTACT_THRESHOLD: Flag<Duration> = Flag::parsed(
+    "last-contact-threshold",
+    "DURATION",
+    "a duration, like 10s",
+    "How long the leader may not have heard from a server.",
+);
+const SERVER_STABILIZATION_TIME: Flag<Duration> = Flag::parsed(
+    "server-stabilization-time",
+    "DURATION",
+    "a duration, like 10s",
+    "How long a new server has to live before it votes.",
+);
+const MIN_QUORUM: Flag<u32> =
+    Flag::number("min-quorum", "N", "Voters that are left at least when servers are removed.");
+const ENABLE_REDUNDANCY_ZONES: Flag<String> =
+    Flag::value("enable-redundancy-zones", "BOOL", "Only of enterprise releases.");
+const DISABLE_UPGRADE_MIGRATION: Flag<String> =
+    Flag::value("disable-upgrade-migration", "BOOL", "Only of enterprise releases.");
+const ENABLE_CUSTOM_UPGRADES: Flag<String> =
+    Flag::value("enable-custom-upgrades", "BOOL", "Only of enterprise releases.");
 
 pub static GET_CONFIG: Command = Command {
     name: "operator autopilot get-config",
@@ -24,22 +49,14 @@ pub static SET_CONFIG: Command = Command {
     details: "What is not given stays as it is.",
     flags: &[
         &[
-            value("cleanup-dead-servers", "BOOL", "Remove servers that failed, as far as that is safe."),
-            value("max-trailing-logs", "N", "Entries that a healthy server may be behind."),
-            value(
-                "last-contact-threshold",
-                "DURATION",
-                "How long the leader may not have heard from a server.",
-            ),
-            value(
-                "server-stabilization-time",
-                "DURATION",
-                "How long a new server has to live before it votes.",
-            ),
-            value("min-quorum", "N", "Voters that are left at least when servers are removed."),
-            value("enable-redundancy-zones", "BOOL", "Only of enterprise releases."),
-            value("disable-upgrade-migration", "BOOL", "Only of enterprise releases."),
-            value("enable-custom-upgrades", "BOOL", "Only of enterprise releases."),
+            &CLEANUP_DEAD_SERVERS,
+            &MAX_TRAILING_LOGS,
+            &LAST_CONTACT_THRESHOLD,
+            &SERVER_STABILIZATION_TIME,
+            &MIN_QUORUM,
+            &ENABLE_REDUNDANCY_ZONES,
+            &DISABLE_UPGRADE_MIGRATION,
+            &ENABLE_CUSTOM_UPGRADES,
         ],
         CLIENT_FLAGS,
     ],
@@ -52,7 +69,7 @@ pub static HEALTH: Command = Command {
     arguments: "",
     summary: "Show how the servers do.",
     details: "",
-    flags: &[&[switch("json", "Print the objects as JSON.")], CLIENT_FLAGS],
+    flags: &[&[&JSON], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(health(call))),
 };
 
@@ -83,35 +100,30 @@ async fn set_config(call: Call) -> Outcome {
 
 fn changed(call: &Call, mut config: AutopilotConfiguration) -> Result<AutopilotConfiguration, Failure> {
     for (flag, field) in [
-        ("cleanup-dead-servers", &mut config.cleanup_dead_servers),
-        ("enable-redundancy-zones", &mut config.enable_redundancy_zones),
-        ("disable-upgrade-migration", &mut config.disable_upgrade_migration),
-        ("enable-custom-upgrades", &mut config.enable_custom_upgrades),
+        (&CLEANUP_DEAD_SERVERS, &mut config.cleanup_dead_servers),
+        (&ENABLE_REDUNDANCY_ZONES, &mut config.enable_redundancy_zones),
+        (&DISABLE_UPGRADE_MIGRATION, &mut config.disable_upgrade_migration),
+        (&ENABLE_CUSTOM_UPGRADES, &mut config.enable_custom_upgrades),
     ] {
-        if let Some(given) = call.args.value(flag) {
-            let wrong =
-                || anyhow::anyhow!("invalid value \"{given}\" for flag -{flag}: expected true or false");
-            *field = api::go_bool(given).ok_or_else(wrong)?;
-        }
+        *field = call.args.boolean(flag)?.unwrap_or(*field);
     }
     for (flag, field) in [
-        ("last-contact-threshold", &mut config.last_contact_threshold),
-        ("server-stabilization-time", &mut config.server_stabilization_time),
+        (&LAST_CONTACT_THRESHOLD, &mut config.last_contact_threshold),
+        (&SERVER_STABILIZATION_TIME, &mut config.server_stabilization_time),
     ] {
-        let given: Option<Duration> = call.args.parsed(flag, "a duration, like 10s")?;
-        if let Some(given) = given {
+        if let Some(given) = call.args.parsed(flag)? {
             *field = given.to_string();
         }
     }
-    config.max_trailing_logs = call.args.number("max-trailing-logs")?.unwrap_or(config.max_trailing_logs);
-    config.min_quorum = call.args.number("min-quorum")?.unwrap_or(config.min_quorum);
+    config.max_trailing_logs = call.args.parsed(&MAX_TRAILING_LOGS)?.unwrap_or(config.max_trailing_logs);
+    config.min_quorum = call.args.parsed(&MIN_QUORUM)?.unwrap_or(config.min_quorum);
     Ok(config)
 }
 
 async fn health(call: Call) -> Outcome {
     call.no_arguments()?;
     let health = call.client()?.autopilot_health().await.doing("querying autopilot health")?;
-    let as_json = call.args.switch("json");
+    let as_json = call.args.switch(&JSON);
     write_out(if as_json { json(&health) } else { layout::operator::health(&call.look(), &health) });
     Ok(0)
 }

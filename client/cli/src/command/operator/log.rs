@@ -5,9 +5,13 @@ use journal::store::{Directory, Repair, StoreError, repair};
 use serde_json::{Value, json};
 
 use crate::call::{Call, Command, Outcome, Run};
-use crate::flags::switch;
+use crate::flags::Flag;
 use crate::layout;
 use crate::output::{self, write_err, write_out};
+
+const ACCEPT_LOSS: Flag<bool> =
+    Flag::switch("accept-loss", "Repair the log and give up what is told as lost.");
+const JSON: Flag<bool> = Flag::switch("json", "Print what was found as JSON.");
 
 pub static COMMAND: Command = Command {
     name: "operator log repair",
@@ -19,16 +23,13 @@ pub static COMMAND: Command = Command {
               with 1 when -accept-loss would be needed. What is damaged or has to go stays in the log's directory \
               under another name. The server must not run. One that has others must not be repaired: it gets \
               everything from them when it starts.",
-    flags: &[&[
-        switch("accept-loss", "Repair the log and give up what is told as lost."),
-        switch("json", "Print what was found as JSON."),
-    ]],
+    flags: &[&[&ACCEPT_LOSS, &JSON]],
     run: Run::Process(run),
 };
 
 fn run(call: Call) -> Outcome {
     let data_dir = call.one_argument()?;
-    let (accept_loss, as_json) = (call.args.switch("accept-loss"), call.args.switch("json"));
+    let (accept_loss, as_json) = (call.args.switch(&ACCEPT_LOSS), call.args.switch(&JSON));
     let log = server::log_dir(Path::new(data_dir));
     let found = look(&log, accept_loss)?;
     write_out(match as_json {

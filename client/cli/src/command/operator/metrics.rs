@@ -1,9 +1,12 @@
 use sdk::Query;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run};
-use crate::flags::{switch, value};
+use crate::flags::Flag;
 use crate::objects::Objects;
 use crate::output::write_out;
+
+const PRETTY: Flag<bool> = Flag::switch("pretty", "Print it for people: indented.");
+const FORMAT: Flag<String> = Flag::value("format", "FORM", "Another form, like prometheus.");
 
 pub static COMMAND: Command = Command {
     name: "operator metrics",
@@ -11,22 +14,15 @@ pub static COMMAND: Command = Command {
     arguments: "",
     summary: "Print what the agent has measured of itself.",
     details: "",
-    flags: &[
-        &[
-            switch("pretty", "Print it for people: indented."),
-            value("format", "FORM", "Another form, like prometheus."),
-        ],
-        OBJECT_FLAGS,
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&PRETTY, &FORMAT], OBJECT_FLAGS, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
 async fn run(call: Call) -> Outcome {
     call.no_arguments()?;
     let objects = call.objects()?;
-    let format = call.args.value("format").unwrap_or_default();
-    let query = Query::new().with("format", format).flag("pretty", call.args.switch("pretty"));
+    let format = call.args.value(&FORMAT).unwrap_or_default();
+    let query = Query::new().with("format", format).flag("pretty", call.args.switch(&PRETTY));
     let text = call.client()?.metrics(query).await.doing("querying metrics")?;
     match objects {
         Some(template @ Objects::Template(_)) => {

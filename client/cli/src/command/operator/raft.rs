@@ -1,9 +1,15 @@
 use sdk::RaftPeer;
 
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
-use crate::flags::{Flag, switch, value};
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, JSON, Outcome, Run};
+use crate::flags::{Flag, FlagList};
 use crate::layout;
 use crate::output::{json, write_out};
+
+const STALE: Flag<bool> = Flag::switch("stale", "Ask any server, also while none leads.");
+const PEER_ID: Flag<String> = Flag::value("peer-id", "ID", "The server's id, as list-peers shows it.");
+const PEER_ADDRESS: Flag<String> = Flag::value("peer-address", "HOST:PORT", "The server's RPC address.");
+
+const PEER: FlagList = &[&PEER_ID, &PEER_ADDRESS];
 
 pub static LIST_PEERS: Command = Command {
     name: "operator raft list-peers",
@@ -11,13 +17,7 @@ pub static LIST_PEERS: Command = Command {
     arguments: "",
     summary: "List the servers that keep the log together.",
     details: "",
-    flags: &[
-        &[
-            switch("stale", "Ask any server, also while none leads."),
-            switch("json", "Print the objects as JSON."),
-        ],
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&STALE, &JSON], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(list_peers(call))),
 };
 
@@ -41,16 +41,11 @@ pub static TRANSFER_LEADERSHIP: Command = Command {
     run: Run::Task(|call| Box::pin(transfer_leadership(call))),
 };
 
-const PEER: &[Flag] = &[
-    value("peer-id", "ID", "The server's id, as list-peers shows it."),
-    value("peer-address", "HOST:PORT", "The server's RPC address."),
-];
-
 async fn list_peers(call: Call) -> Outcome {
     call.no_arguments()?;
-    let raft = call.client()?.raft_configuration(call.args.switch("stale")).await;
+    let raft = call.client()?.raft_configuration(call.args.switch(&STALE)).await;
     let raft = raft.doing("retrieving raft configuration")?;
-    write_out(if call.args.switch("json") { json(&raft) } else { layout::operator::raft_peers(&raft) });
+    write_out(if call.args.switch(&JSON) { json(&raft) } else { layout::operator::raft_peers(&raft) });
     Ok(0)
 }
 
@@ -74,8 +69,8 @@ async fn transfer_leadership(call: Call) -> Outcome {
 /// Exactly one of the flags.
 fn peer(call: &Call) -> Result<RaftPeer, Failure> {
     call.no_arguments()?;
-    let given = |name| call.args.value(name).filter(|value| !value.is_empty()).map(str::to_string);
-    match (given("peer-id"), given("peer-address")) {
+    let given = |flag| call.args.value(flag).filter(|value| !value.is_empty()).map(str::to_string);
+    match (given(&PEER_ID), given(&PEER_ADDRESS)) {
         (Some(id), None) => Ok(RaftPeer::Id(id)),
         (None, Some(address)) => Ok(RaftPeer::Address(address)),
         (None, None) => Err(call.usage("This command needs -peer-id or -peer-address")),

@@ -1,9 +1,37 @@
 use api::{SchedulerConfiguration, SchedulerScan};
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run};
-use crate::flags::value;
+use crate::flags::Flag;
 use crate::layout;
 use crate::output::{write_err, write_out};
+
+const CHECK_INDEX: Flag<u64> = Flag::number("check-index", "N", "Change it only if its modify index is N.");
+const SCHEDULER_ALGORITHM: Flag<String> = Flag::value(
+    "scheduler-algorithm",
+    "NAME",
+    "Which nodes are good: binpack fills them, spread spares them.",
+);
+const MEMORY_OVERSUBSCRIPTION: Flag<String> =
+    Flag::value("memory-oversubscription", "BOOL", "Tasks may use up to their memory_max.");
+const REJECT_JOB_REGISTRATION: Flag<String> =
+    Flag::value("reject-job-registration", "BOOL", "Refuse to register, dispatch and scale jobs.");
+const PAUSE_EVAL_BROKER: Flag<String> =
+    Flag::value("pause-eval-broker", "BOOL", "Let evaluations wait; nothing is scheduled.");
+const PREEMPT_BATCH_SCHEDULER: Flag<String> =
+    Flag::value("preempt-batch-scheduler", "BOOL", "Batch jobs may take the place of others.");
+const PREEMPT_SERVICE_SCHEDULER: Flag<String> =
+    Flag::value("preempt-service-scheduler", "BOOL", "Service jobs may take the place of others.");
+const PREEMPT_SYSBATCH_SCHEDULER: Flag<String> =
+    Flag::value("preempt-sysbatch-scheduler", "BOOL", "Sysbatch jobs may take the place of others.");
+const PREEMPT_SYSTEM_SCHEDULER: Flag<String> =
+    Flag::value("preempt-system-scheduler", "BOOL", "System jobs may take the place of others.");
+const NODE_LIMIT_FOR_FEASIBILITY_CHECKS: Flag<u64> = Flag::number(
+    "node-limit-for-feasibility-checks",
+    "N",
+    "Nodes that are scored at most, with -scan=sample.",
+);
+const SCAN: Flag<String> =
+    Flag::value("scan", "all|sample", "Look at all nodes, or at a sample as the reference does.");
 
 pub static GET_CONFIG: Command = Command {
     name: "operator scheduler get-config",
@@ -23,25 +51,17 @@ pub static SET_CONFIG: Command = Command {
     details: "What is not given stays as it is.",
     flags: &[
         &[
-            value("check-index", "N", "Change it only if its modify index is N."),
-            value(
-                "scheduler-algorithm",
-                "NAME",
-                "Which nodes are good: binpack fills them, spread spares them.",
-            ),
-            value("memory-oversubscription", "BOOL", "Tasks may use up to their memory_max."),
-            value("reject-job-registration", "BOOL", "Refuse to register, dispatch and scale jobs."),
-            value("pause-eval-broker", "BOOL", "Let evaluations wait; nothing is scheduled."),
-            value("preempt-batch-scheduler", "BOOL", "Batch jobs may take the place of others."),
-            value("preempt-service-scheduler", "BOOL", "Service jobs may take the place of others."),
-            value("preempt-sysbatch-scheduler", "BOOL", "Sysbatch jobs may take the place of others."),
-            value("preempt-system-scheduler", "BOOL", "System jobs may take the place of others."),
-            value(
-                "node-limit-for-feasibility-checks",
-                "N",
-                "Nodes that are scored at most, with -scan=sample.",
-            ),
-            value("scan", "all|sample", "Look at all nodes, or at a sample as the reference does."),
+            &CHECK_INDEX,
+            &SCHEDULER_ALGORITHM,
+            &MEMORY_OVERSUBSCRIPTION,
+            &REJECT_JOB_REGISTRATION,
+            &PAUSE_EVAL_BROKER,
+            &PREEMPT_BATCH_SCHEDULER,
+            &PREEMPT_SERVICE_SCHEDULER,
+            &PREEMPT_SYSBATCH_SCHEDULER,
+            &PREEMPT_SYSTEM_SCHEDULER,
+            &NODE_LIMIT_FOR_FEASIBILITY_CHECKS,
+            &SCAN,
         ],
         CLIENT_FLAGS,
     ],
@@ -65,8 +85,8 @@ async fn get_config(call: Call) -> Outcome {
 
 async fn set_config(call: Call) -> Outcome {
     call.no_arguments()?;
-    let scan = call.args.value("scan").map(|scan| SchedulerScan { scan: scan.to_string() });
-    let expected: Option<u64> = call.args.number("check-index")?;
+    let scan = call.args.value(&SCAN).map(|scan| SchedulerScan { scan: scan.to_string() });
+    let expected: Option<u64> = call.args.parsed(&CHECK_INDEX)?;
     let client = call.client()?;
     let seen = client.scheduler().await.doing("querying scheduler configuration")?;
     let seen = seen.scheduler_config.unwrap_or_default();
@@ -96,24 +116,20 @@ async fn set_config(call: Call) -> Outcome {
 fn changed(call: &Call, mut config: SchedulerConfiguration) -> Result<SchedulerConfiguration, Failure> {
     let preemption = &mut config.preemption_config;
     for (flag, field) in [
-        ("memory-oversubscription", &mut config.memory_oversubscription_enabled),
-        ("reject-job-registration", &mut config.reject_job_registration),
-        ("pause-eval-broker", &mut config.pause_eval_broker),
-        ("preempt-batch-scheduler", &mut preemption.batch_scheduler_enabled),
-        ("preempt-service-scheduler", &mut preemption.service_scheduler_enabled),
-        ("preempt-sysbatch-scheduler", &mut preemption.sys_batch_scheduler_enabled),
-        ("preempt-system-scheduler", &mut preemption.system_scheduler_enabled),
+        (&MEMORY_OVERSUBSCRIPTION, &mut config.memory_oversubscription_enabled),
+        (&REJECT_JOB_REGISTRATION, &mut config.reject_job_registration),
+        (&PAUSE_EVAL_BROKER, &mut config.pause_eval_broker),
+        (&PREEMPT_BATCH_SCHEDULER, &mut preemption.batch_scheduler_enabled),
+        (&PREEMPT_SERVICE_SCHEDULER, &mut preemption.service_scheduler_enabled),
+        (&PREEMPT_SYSBATCH_SCHEDULER, &mut preemption.sys_batch_scheduler_enabled),
+        (&PREEMPT_SYSTEM_SCHEDULER, &mut preemption.system_scheduler_enabled),
     ] {
-        if let Some(given) = call.args.value(flag) {
-            let wrong =
-                || anyhow::anyhow!("invalid value \"{given}\" for flag -{flag}: expected true or false");
-            *field = api::go_bool(given).ok_or_else(wrong)?;
-        }
+        *field = call.args.boolean(flag)?.unwrap_or(*field);
     }
-    if let Some(algorithm) = call.args.value("scheduler-algorithm") {
+    if let Some(algorithm) = call.args.value(&SCHEDULER_ALGORITHM) {
         config.scheduler_algorithm = algorithm.to_string();
     }
-    let limit = call.args.number("node-limit-for-feasibility-checks")?;
+    let limit = call.args.parsed(&NODE_LIMIT_FOR_FEASIBILITY_CHECKS)?;
     config.node_limit_for_feasibility_checks = limit.unwrap_or(config.node_limit_for_feasibility_checks);
     Ok(config)
 }

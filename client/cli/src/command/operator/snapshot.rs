@@ -8,12 +8,16 @@ use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, now};
-use crate::flags::switch;
+use crate::flags::Flag;
 use crate::layout;
 use crate::output::{self, write_out};
 
 /// Read and written at a time.
 const PIECE: usize = 256 * 1024;
+
+const STALE: Flag<bool> = Flag::switch("stale", "Ask any server, also while none leads.");
+const REDACT: Flag<bool> = Flag::switch("redact", "Leave secrets out. Not supported.");
+const JSON: Flag<bool> = Flag::switch("json", "Print it as JSON.");
 
 pub static SAVE: Command = Command {
     name: "operator snapshot save",
@@ -21,13 +25,7 @@ pub static SAVE: Command = Command {
     arguments: "[<file>]",
     summary: "Write the state of the whole cluster into a file.",
     details: "The file is checked before it gets its name. Without one it is called sojourn-state-TIME.snap.",
-    flags: &[
-        &[
-            switch("stale", "Ask any server, also while none leads."),
-            switch("redact", "Leave secrets out. Not supported."),
-        ],
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&STALE, &REDACT], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(save(call))),
 };
 
@@ -37,7 +35,7 @@ pub static INSPECT: Command = Command {
     arguments: "<file>",
     summary: "Check a snapshot file and tell what is in it.",
     details: "Needs no agent.",
-    flags: &[&[switch("json", "Print it as JSON.")]],
+    flags: &[&[&JSON]],
     run: Run::Task(|call| Box::pin(inspect(call))),
 };
 
@@ -56,14 +54,14 @@ async fn save(call: Call) -> Outcome {
         Some(name) => PathBuf::from(name),
         None => PathBuf::from(format!("sojourn-state-{}.snap", file_time(now()))),
     };
-    if call.args.switch("redact") {
+    if call.args.switch(&REDACT) {
         return Err(anyhow::anyhow!("leaving secrets out of a snapshot (-redact) is not supported").into());
     }
     let shown = name.display().to_string();
     if name.exists() {
         return Err(anyhow::anyhow!("Error writing snapshot: {shown} is there already").into());
     }
-    let response = call.client()?.save_snapshot(call.args.switch("stale")).await.doing("getting snapshot")?;
+    let response = call.client()?.save_snapshot(call.args.switch(&STALE)).await.doing("getting snapshot")?;
     let draft = name.with_extension("unverified");
     let written = download(response, &draft).await;
     if written.is_err() {
@@ -91,7 +89,7 @@ async fn download(mut response: sdk::Response, path: &Path) -> anyhow::Result<()
 
 async fn inspect(call: Call) -> Outcome {
     let file = checked(call.one_argument()?).await?;
-    write_out(if call.args.switch("json") {
+    write_out(if call.args.switch(&JSON) {
         output::json(&described(&file))
     } else {
         layout::operator::snapshot(&call.look(), &file)

@@ -1,7 +1,9 @@
-use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, UI_FLAGS, VERBOSE_FLAGS};
-use crate::flags::switch;
+use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, UI, VERBOSE};
+use crate::flags::Flag;
 use crate::output::{write_err, write_out};
 use crate::{hint, layout};
+
+const DETAILED: Flag<bool> = Flag::switch("detailed", "The same as -verbose.");
 
 pub static COMMAND: Command = Command {
     name: "server members",
@@ -9,20 +11,14 @@ pub static COMMAND: Command = Command {
     arguments: "",
     summary: "List the servers and which of them leads.",
     details: "",
-    flags: &[
-        &[switch("detailed", "The same as -verbose.")],
-        VERBOSE_FLAGS,
-        OBJECT_FLAGS,
-        UI_FLAGS,
-        CLIENT_FLAGS,
-    ],
+    flags: &[&[&DETAILED, &VERBOSE], OBJECT_FLAGS, &[&UI], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
 async fn run(call: Call) -> Outcome {
     call.no_arguments()?;
     let (client, mut look, objects) = (call.client()?, call.look(), call.objects()?);
-    look.verbose |= call.args.switch("detailed");
+    look.verbose |= call.args.switch(&DETAILED);
     let members = client.members().await.doing("querying servers")?.members;
     if let Some(objects) = objects {
         return objects.print(&members.0);

@@ -12,7 +12,7 @@ use sdk::{Builder, Client, Query};
 
 use crate::environment::{ADDRESS_DEFAULT, Environment};
 use crate::flags::{Args, Completion, Flag, FlagError, FlagList, FlagSpec, specs};
-use crate::output::Look;
+use crate::output::OutputStyle;
 
 /// One command of the program.
 pub struct Command {
@@ -206,10 +206,10 @@ impl Call {
         if given.is_empty() { default } else { given }
     }
 
-    pub fn look(&self) -> Look {
+    pub fn style(&self) -> OutputStyle {
         let wanted = self.args.switch(&FORCE_COLOR) || self.environment.force_color;
         let unwanted = self.args.switch(&NO_COLOR) || self.environment.no_color;
-        Look {
+        OutputStyle {
             colour: wanted || (!unwanted && io::stdout().is_terminal()),
             verbose: self.args.switch(&VERBOSE),
             now: now(),

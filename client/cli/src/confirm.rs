@@ -17,7 +17,7 @@ pub fn confirmed(question: &str, what: &str, canceled: &str) -> Result<bool, Fai
     write_out(format!("{question} [y/N] "));
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).map_err(anyhow::Error::from)?;
-    judge(answer.trim_end_matches(['\n', '\r']), what).inspect(|yes| {
+    parse_answer(answer.trim_end_matches(['\n', '\r']), what).inspect(|yes| {
         if !yes {
             write_err(canceled);
         }
@@ -25,7 +25,7 @@ pub fn confirmed(question: &str, what: &str, canceled: &str) -> Result<bool, Fai
 }
 
 /// `y` is a yes; nothing and whatever begins with `n` a no; the rest is a mistake.
-fn judge(answer: &str, what: &str) -> Result<bool, Failure> {
+fn parse_answer(answer: &str, what: &str) -> Result<bool, Failure> {
     match answer {
         "y" => Ok(true),
         "" => Ok(false),
@@ -43,11 +43,11 @@ mod tests {
 
     #[test]
     fn only_an_exact_y_is_a_yes() {
-        assert!(matches!(judge("y", "job stop"), Ok(true)));
+        assert!(matches!(parse_answer("y", "job stop"), Ok(true)));
         for answer in ["", "n", "N", "no"] {
-            assert!(matches!(judge(answer, "job stop"), Ok(false)), "{answer}");
+            assert!(matches!(parse_answer(answer, "job stop"), Ok(false)), "{answer}");
         }
-        assert!(matches!(judge("yes", "job stop"), Err(Failure::Code(0, _))));
-        assert!(matches!(judge("sure", "job stop"), Err(Failure::Failed(_))));
+        assert!(matches!(parse_answer("yes", "job stop"), Err(Failure::Code(0, _))));
+        assert!(matches!(parse_answer("sure", "job stop"), Err(Failure::Failed(_))));
     }
 }

@@ -7,14 +7,14 @@ use model::document::{Allocation, Node};
 use sdk::{Client, Query};
 
 use crate::call::{Doing, Outcome, now};
-use crate::output::{Look, write_out};
+use crate::output::{OutputStyle, write_out};
 
 /// How often the node and its allocations are read.
 const POLL: Duration = Duration::from_secs(1);
 
-pub fn begin(look: &Look, id: &str) {
-    say(look, "Ctrl-C to stop monitoring: will not cancel the node drain");
-    say(look, &format!("Node \"{id}\" drain strategy set"));
+pub fn begin(style: &OutputStyle, id: &str) {
+    print_line(style, "Ctrl-C to stop monitoring: will not cancel the node drain");
+    print_line(style, &format!("Node \"{id}\" drain strategy set"));
 }
 
 /// Says what happens to the node's allocations. Ends with 0 once the drain is complete and what it stops has ended;
@@ -22,25 +22,25 @@ pub fn begin(look: &Look, id: &str) {
 ///
 /// # Errors
 /// When the server cannot be asked.
-pub async fn drain(client: &Client, look: &Look, id: &str) -> Outcome {
+pub async fn drain(client: &Client, style: &OutputStyle, id: &str) -> Outcome {
     let mut watch = Watch::default();
     let mut drained = false;
     loop {
         let node = client.node(id, Query::new()).await.doing("reading node")?.value;
         let allocs = client.node_allocations(id, Query::new()).await.doing("reading allocations")?.value;
-        watch.update(&allocs).iter().for_each(|line| say(look, line));
+        watch.update(&allocs).iter().for_each(|line| print_line(style, line));
         if node.drain_strategy.is_none() && !drained {
             match how_it_ended(&node) {
-                Ok(line) => say(look, &line),
+                Ok(line) => print_line(style, &line),
                 Err(line) => {
-                    say(look, &line);
+                    print_line(style, &line);
                     return Ok(1);
                 }
             }
             drained = true;
         }
         if drained && allocs.iter().all(|alloc| has_ended(alloc) || stays(alloc)) {
-            say(look, &format!("All allocations on node \"{id}\" have stopped"));
+            print_line(style, &format!("All allocations on node \"{id}\" have stopped"));
             return Ok(0);
         }
         tokio::time::sleep(POLL).await;
@@ -114,8 +114,8 @@ impl Watch {
     }
 }
 
-fn say(look: &Look, line: &str) {
-    write_out(format!("{}: {line}\n", look.time(now().0)));
+fn print_line(style: &OutputStyle, line: &str) {
+    write_out(format!("{}: {line}\n", style.time(now().0)));
 }
 
 #[cfg(test)]

@@ -6,12 +6,12 @@ use model::document::Job;
 use serde_json::Value;
 
 use crate::call::{Call, UI};
-use crate::output::{Look, Paint, write_err};
+use crate::output::{OutputStyle, Paint, write_err};
 
 /// Says where in the web UI to look, or opens it there with `-ui`.
 ///
 /// An agent without a web UI, or one that does not answer, is no reason to say anything: the result stands already.
-pub async fn show(call: &Call, look: &Look, what: &str, path: &str) {
+pub async fn show(call: &Call, style: &OutputStyle, what: &str, path: &str) {
     let opens = call.args.switch(&UI);
     if !opens && call.environment.hide_hints {
         return;
@@ -22,28 +22,28 @@ pub async fn show(call: &Call, look: &Look, what: &str, path: &str) {
         Err(_) if !opens => return,
         Err(error) => return write_err(format!("The web UI cannot be opened: {error}")),
     };
-    let told = |key: &str| config.get("UI").and_then(|ui| ui.get(key)).and_then(Value::as_bool);
-    if told("Enabled") != Some(true) {
+    let setting = |key: &str| config.get("UI").and_then(|ui| ui.get(key)).and_then(Value::as_bool);
+    if setting("Enabled") != Some(true) {
         if opens {
             write_err("The web UI cannot be opened: the agent that was asked has none");
         }
         return;
     }
-    if !opens && told("ShowCLIHints") == Some(false) {
+    if !opens && setting("ShowCLIHints") == Some(false) {
         return;
     }
     let url = format!("{}/ui/{path}", call.web_address());
-    write_err(look.paint(Paint::Bold, &format!("\n==> View {what} in the Web UI: {url}")));
+    write_err(style.paint(Paint::Bold, &format!("\n==> View {what} in the Web UI: {url}")));
     if opens && let Err(error) = open(&url) {
         write_err(format!("The browser cannot be opened: {error}"));
     }
 }
 
 /// Points at a job.
-pub async fn job(call: &Call, look: &Look, job: &Job) {
+pub async fn job(call: &Call, style: &OutputStyle, job: &Job) {
     let id = segment(job.id.as_deref().unwrap_or_default());
     let namespace = job.namespace.as_deref().filter(|name| !name.is_empty()).unwrap_or("default");
-    show(call, look, "this job", &format!("jobs/{id}@{namespace}")).await;
+    show(call, style, "this job", &format!("jobs/{id}@{namespace}")).await;
 }
 
 /// Opens a page in the browser of the desktop.

@@ -6,7 +6,7 @@ use sdk::{Client, Query};
 
 use crate::call::{Doing, Failure};
 use crate::layout;
-use crate::output::Look;
+use crate::output::OutputStyle;
 
 /// How many jobs of a prefix are asked for: enough to choose from.
 const JOBS_MAX: u32 = 20;
@@ -65,10 +65,14 @@ pub async fn allocations(client: &Client, id: &str) -> Result<Match<AllocationLi
 ///
 /// # Errors
 /// When there are none or several, or the server refuses.
-pub async fn allocation(client: &Client, look: &Look, id: &str) -> Result<AllocationListStub, Failure> {
+pub async fn allocation(
+    client: &Client,
+    style: &OutputStyle,
+    id: &str,
+) -> Result<AllocationListStub, Failure> {
     match allocations(client, id).await? {
         Match::One(alloc) => Ok(alloc),
-        Match::Many(found) => ambiguous("allocations", &layout::alloc::table(look, &found)),
+        Match::Many(found) => ambiguous("allocations", &layout::alloc::table(style, &found)),
     }
 }
 
@@ -76,13 +80,13 @@ pub async fn allocation(client: &Client, look: &Look, id: &str) -> Result<Alloca
 ///
 /// # Errors
 /// When there are none or several, or the server refuses.
-pub async fn node(client: &Client, look: &Look, id: &str) -> Result<NodeListStub, Failure> {
+pub async fn node(client: &Client, style: &OutputStyle, id: &str) -> Result<NodeListStub, Failure> {
     let prefix = prefix(id, "Identifier")?;
     let found = client.nodes(Query::new().prefix(prefix)).await.doing("querying node info")?;
     match narrow(found.value, "node", id, |node| &node.id)? {
         Match::One(node) => Ok(node),
         Match::Many(found) => {
-            ambiguous("nodes", &layout::node::table(look, &found, &layout::node::Columns::default()))
+            ambiguous("nodes", &layout::node::table(style, &found, &layout::node::Columns::default()))
         }
     }
 }
@@ -91,12 +95,12 @@ pub async fn node(client: &Client, look: &Look, id: &str) -> Result<NodeListStub
 ///
 /// # Errors
 /// When there are none or several, or the server refuses.
-pub async fn evaluation(client: &Client, look: &Look, id: &str) -> Result<Evaluation, Failure> {
+pub async fn evaluation(client: &Client, style: &OutputStyle, id: &str) -> Result<Evaluation, Failure> {
     let prefix = prefix(id, "Identifier")?;
     let found = client.evaluations(Query::new().prefix(prefix)).await.doing("querying evaluation")?;
     match narrow(found.value, "evaluation", id, |eval| &eval.id)? {
         Match::One(eval) => Ok(eval),
-        Match::Many(found) => ambiguous("evaluations", &layout::eval::table(look, &found)),
+        Match::Many(found) => ambiguous("evaluations", &layout::eval::table(style, &found)),
     }
 }
 
@@ -104,7 +108,7 @@ pub async fn evaluation(client: &Client, look: &Look, id: &str) -> Result<Evalua
 ///
 /// # Errors
 /// When there are none or several, or the server refuses.
-pub async fn deployment(client: &Client, look: &Look, id: &str) -> Result<Deployment, Failure> {
+pub async fn deployment(client: &Client, style: &OutputStyle, id: &str) -> Result<Deployment, Failure> {
     if id.len() == 36 {
         return Ok(client.deployment(id, Query::new()).await.doing("retrieving deployment")?.value);
     }
@@ -117,7 +121,7 @@ pub async fn deployment(client: &Client, look: &Look, id: &str) -> Result<Deploy
     match found.len() {
         0 => Err(anyhow::anyhow!("Deployment ID \"{id}\" matched no deployments").into()),
         1 => Ok(found.remove(0)),
-        _ => ambiguous("deployments", &layout::deployment::table(look, &found)),
+        _ => ambiguous("deployments", &layout::deployment::table(style, &found)),
     }
 }
 
@@ -126,8 +130,8 @@ pub async fn deployment(client: &Client, look: &Look, id: &str) -> Result<Deploy
 /// # Errors
 /// When there are none or several, or the server refuses. A token that may not list jobs may still know the
 /// name of one, so then the name is taken as it is.
-pub async fn job(client: &Client, look: &Look, id: &str) -> Result<(String, String), Failure> {
-    job_that(client, look, id, "").await
+pub async fn job(client: &Client, style: &OutputStyle, id: &str) -> Result<(String, String), Failure> {
+    job_that(client, style, id, "").await
 }
 
 /// As [`job`], among those that `filter` is true of.
@@ -136,7 +140,7 @@ pub async fn job(client: &Client, look: &Look, id: &str) -> Result<(String, Stri
 /// As [`job`].
 pub async fn job_that(
     client: &Client,
-    look: &Look,
+    style: &OutputStyle,
     id: &str,
     filter: &str,
 ) -> Result<(String, String), Failure> {
@@ -157,7 +161,7 @@ pub async fn job_that(
             1,
             format!(
                 "Prefix \"{id}\" matched multiple jobs\n\n{}\n(results may be truncated)",
-                layout::job::table(look, found, client.namespace() == "*").trim_end()
+                layout::job::table(style, found, client.namespace() == "*").trim_end()
             ),
         ),
     })

@@ -18,7 +18,7 @@ const TAIL_BYTES_MAX: u64 = 16 << 20;
 
 /// Where to begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum From {
+pub enum StartAt {
     Start,
     /// This many bytes before the end.
     End(u64),
@@ -31,12 +31,12 @@ pub enum From {
 pub async fn start(
     call: &Call,
     last: impl AsyncFn(u64) -> Result<Vec<u8>, Failure>,
-) -> Result<From, Failure> {
+) -> Result<StartAt, Failure> {
     let (lines, bytes) = (call.args.parsed(&LINES)?, call.args.parsed(&BYTES)?);
     match (lines, bytes) {
         (Some(_), Some(_)) => Err(call.usage("Both -n and -c are not allowed")),
-        (None, Some(bytes)) => Ok(From::End(bytes)),
-        (None, None) if !call.args.switch(&TAIL) => Ok(From::Start),
+        (None, Some(bytes)) => Ok(StartAt::End(bytes)),
+        (None, None) if !call.args.switch(&TAIL) => Ok(StartAt::Start),
         (lines, None) => last_lines(lines.unwrap_or(TAIL_LINES), last).await,
     }
 }
@@ -45,15 +45,15 @@ pub async fn start(
 async fn last_lines(
     lines: u64,
     last: impl AsyncFn(u64) -> Result<Vec<u8>, Failure>,
-) -> Result<From, Failure> {
+) -> Result<StartAt, Failure> {
     let mut window = (lines.max(1) * BYTES_PER_LINE).min(TAIL_BYTES_MAX);
     loop {
         let end = last(window).await?;
         let whole = (end.len() as u64) < window;
         match tail_length(&end, lines) {
-            Some(length) => return Ok(From::End(length)),
-            None if whole => return Ok(From::Start),
-            None if window == TAIL_BYTES_MAX => return Ok(From::End(window)),
+            Some(length) => return Ok(StartAt::End(length)),
+            None if whole => return Ok(StartAt::Start),
+            None if window == TAIL_BYTES_MAX => return Ok(StartAt::End(window)),
             None => window = (window * 2).min(TAIL_BYTES_MAX),
         }
     }

@@ -17,12 +17,12 @@ const DAMAGED: &str = "00000000000000000003.seg";
 
 #[test]
 fn the_price_is_told_and_nothing_is_changed_before_it_is_accepted() {
-    let place = Place::damaged();
-    let before = place.files();
-    let told = place.repair(&[]);
-    assert_eq!(told.code, 1, "{}", told.stdout);
-    assert!(told.stdout.contains(&format!("\n{DAMAGED}  ")), "{}", told.stdout);
-    let json = place.repair(&["-json"]);
+    let log = DamagedLog::create();
+    let before = log.files();
+    let reported = log.repair(&[]);
+    assert_eq!(reported.code, 1, "{}", reported.stdout);
+    assert!(reported.stdout.contains(&format!("\n{DAMAGED}  ")), "{}", reported.stdout);
+    let json = log.repair(&["-json"]);
     assert_eq!((json.code, json.stderr.as_str()), (1, ""));
     let found: Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!((&found["Damage"][0]["File"], &found["Repaired"]), (&DAMAGED.into(), &false.into()));
@@ -34,46 +34,46 @@ fn the_price_is_told_and_nothing_is_changed_before_it_is_accepted() {
         kept + 1,
         BATCHES - kept
     );
-    assert!(told.stdout.ends_with(&price), "{}", told.stdout);
+    assert!(reported.stdout.ends_with(&price), "{}", reported.stdout);
     let again = format!(
         "Nothing was changed. To repair the log and accept the loss: sojourn operator log repair -accept-loss {}\n",
-        place.data_dir()
+        log.data_dir()
     );
-    assert_eq!(told.stderr, again);
-    assert_eq!(place.files(), before);
+    assert_eq!(reported.stderr, again);
+    assert_eq!(log.files(), before);
 }
 
 #[test]
 fn an_accepted_loss_is_all_that_is_lost() {
-    let place = Place::damaged();
-    let damaged = place.files()[DAMAGED].clone();
-    let found: Value = serde_json::from_str(&place.repair(&["-json"]).stdout).unwrap();
-    let done = place.repair(&["-accept-loss"]);
+    let log = DamagedLog::create();
+    let segment = log.files()[DAMAGED].clone();
+    let found: Value = serde_json::from_str(&log.repair(&["-json"]).stdout).unwrap();
+    let done = log.repair(&["-accept-loss"]);
     assert_eq!((done.code, done.stderr.as_str()), (0, ""));
     let aside = format!("\nThe log is repaired. Put aside in its directory:\n    {DAMAGED}.damaged-1\n");
     assert!(done.stdout.contains(&aside), "{}", done.stdout);
-    assert_eq!(place.files()[&format!("{DAMAGED}.damaged-1")], damaged);
-    let store = open(&place.log).unwrap();
+    assert_eq!(log.files()[&format!("{DAMAGED}.damaged-1")], segment);
+    let store = open(&log.path).unwrap();
     assert_eq!(store.batch_at(u64::MAX - 1).0, found["LastKept"]);
     drop(store);
-    let healthy = place.repair(&[]);
-    let nothing = format!("Nothing in the log in {} is damaged.\n", place.log.display());
+    let healthy = log.repair(&[]);
+    let nothing = format!("Nothing in the log in {} is damaged.\n", log.path.display());
     assert_eq!((healthy.code, healthy.stdout), (0, nothing));
 }
 
 #[test]
 fn a_log_that_is_open_or_none_is_left_alone() {
-    let place = Place::damaged();
-    let before = place.files();
-    let held = Directory::open(&place.log).unwrap();
-    let refused = place.repair(&["-accept-loss"]);
+    let log = DamagedLog::create();
+    let before = log.files();
+    let held = Directory::open(&log.path).unwrap();
+    let refused = log.repair(&["-accept-loss"]);
     let why = format!(
         "Error repairing log: the server has to be stopped first: the log in {} is in use by another process\n",
-        place.log.display()
+        log.path.display()
     );
     assert_eq!((refused.code, refused.stderr), (1, why));
     drop(held);
-    assert_eq!(place.files(), before);
+    assert_eq!(log.files(), before);
     let elsewhere = tempfile::tempdir().unwrap();
     let refused = run(&["operator", "log", "repair", elsewhere.path().to_str().unwrap()]);
     assert_eq!(refused.code, 1);
@@ -84,44 +84,44 @@ fn a_log_that_is_open_or_none_is_left_alone() {
 }
 
 /// A process that a test begins holds the locks of the others for a moment.
-static ALONE: Mutex<()> = Mutex::new(());
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// A data directory.
-struct Place {
+struct DamagedLog {
     dir: tempfile::TempDir,
-    log: PathBuf,
-    _alone: MutexGuard<'static, ()>,
+    path: PathBuf,
+    _turn: MutexGuard<'static, ()>,
 }
 
-impl Place {
+impl DamagedLog {
     /// One byte in the middle of a segment is not what was written.
-    fn damaged() -> Place {
-        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    fn create() -> DamagedLog {
+        let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let dir = tempfile::tempdir().unwrap();
-        let log = dir.path().join("server").join("log");
-        let store = open(&log).unwrap();
+        let path = dir.path().join("server").join("log");
+        let store = open(&path).unwrap();
         for index in 0..=BATCHES {
-            let (tell, told) = mpsc::channel();
-            store.append(vec![entry(index)], Box::new(move || tell.send(()).unwrap())).unwrap();
-            told.recv().unwrap();
+            let (done, appended) = mpsc::channel();
+            store.append(vec![entry(index)], Box::new(move || done.send(()).unwrap())).unwrap();
+            appended.recv().unwrap();
         }
         drop(store);
-        let place = Place { dir, log, _alone };
-        let mut bytes = place.files().remove(DAMAGED).expect("there are several segments");
+        let log = DamagedLog { dir, path, _turn };
+        let mut bytes = log.files().remove(DAMAGED).expect("there are several segments");
         bytes[300] ^= 0x20;
-        fs::write(place.log.join(DAMAGED), bytes).unwrap();
-        match open(&place.log).map(|_| ()) {
+        fs::write(log.path.join(DAMAGED), bytes).unwrap();
+        match open(&log.path).map(|_| ()) {
             Err(StoreError::Damaged { file, .. }) => assert_eq!(file, DAMAGED),
             other => panic!("{other:?}"),
         }
-        place
+        log
     }
 
     fn data_dir(&self) -> &str {
         self.dir.path().to_str().unwrap()
     }
 
-    fn repair(&self, flags: &[&str]) -> Ran {
+    fn repair(&self, flags: &[&str]) -> CommandOutput {
         run(&[&["operator", "log", "repair"], flags, &[self.data_dir()]].concat())
     }
 
@@ -130,7 +130,7 @@ impl Place {
             let entry = entry.unwrap();
             (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())
         };
-        fs::read_dir(&self.log).unwrap().map(read).collect()
+        fs::read_dir(&self.path).unwrap().map(read).collect()
     }
 }
 
@@ -161,16 +161,16 @@ fn batch(index: u64) -> Batch {
     }
 }
 
-struct Ran {
+struct CommandOutput {
     code: i32,
     stdout: String,
     stderr: String,
 }
 
-fn run(arguments: &[&str]) -> Ran {
+fn run(arguments: &[&str]) -> CommandOutput {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sojourn"));
     let output = command.env_clear().stdin(Stdio::null()).args(arguments).output().unwrap();
-    Ran {
+    CommandOutput {
         code: output.status.code().unwrap(),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),

@@ -15,34 +15,34 @@ use monitor::Monitor;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::settings::Settings;
+use crate::settings::AgentSettings;
 
 /// Runs the agent until a signal ends it; calls `started` when everything runs.
 ///
 /// # Errors
 /// What kept it from starting.
-pub fn run(settings: &Settings, log: &Monitor, started: impl FnOnce()) -> anyhow::Result<()> {
-    let home = Home::make(settings)?;
-    let process = Process { log, open_files: raise_open_files() };
+pub fn run(settings: &AgentSettings, log: &Monitor, started: impl FnOnce()) -> anyhow::Result<()> {
+    let home = DataDir::make(settings)?;
+    let process = ProcessContext { log, open_files: raise_open_files() };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let end = runtime.block_on(serve(settings, &process, &home.path, started))?;
     drop((runtime, home));
     match end {
-        End::Told { .. } => Ok(()),
-        End::Again => Err(start_again()),
+        Ending::Stopped { .. } => Ok(()),
+        Ending::Restart => Err(restart()),
     }
 }
 
 /// How an agent ends that nothing went wrong with.
-enum End {
+enum Ending {
     /// It was told to; it leaves the other servers for good if it shall.
-    Told { leave: bool },
+    Stopped { leave: bool },
     /// The server needs a new beginning.
-    Again,
+    Restart,
 }
 
 /// Becomes what the process was when it began, with the same number for whoever watches it. Returns only why not.
-fn start_again() -> anyhow::Error {
+fn restart() -> anyhow::Error {
     let own = match std::env::current_exe() {
         Ok(own) => own,
         Err(error) => return anyhow::Error::new(error).context("cannot start again"),
@@ -52,7 +52,7 @@ fn start_again() -> anyhow::Error {
 }
 
 /// What there is once in a process.
-struct Process<'a> {
+struct ProcessContext<'a> {
     log: &'a Monitor,
     /// Files that could be open when it began.
     open_files: Option<u64>,
@@ -68,15 +68,15 @@ fn raise_open_files() -> Option<u64> {
 }
 
 async fn serve(
-    settings: &Settings,
-    process: &Process<'_>,
+    settings: &AgentSettings,
+    process: &ProcessContext<'_>,
     home: &Path,
     started: impl FnOnce(),
-) -> anyhow::Result<End> {
+) -> anyhow::Result<Ending> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let server = match settings.server.enabled {
-        true => Some(Server::start(server::settings(settings, process.log, home)?).await?),
+        true => Some(Server::start(server::server_settings(settings, process.log, home)?).await?),
         false => None,
     };
     let node = match settings.client.enabled {
@@ -84,27 +84,27 @@ async fn serve(
         false => None,
     };
     started();
-    let told = |leave| Ok(End::Told { leave });
+    let stopped = |leave| Ok(Ending::Stopped { leave });
     let outcome = tokio::select! {
         _ = interrupt.recv() => {
             tracing::info!("interrupted: ending");
-            told(settings.leave_on_interrupt)
+            stopped(settings.leave_on_interrupt)
         }
         _ = terminate.recv() => {
             tracing::info!("told to end: ending");
-            told(settings.leave_on_terminate)
+            stopped(settings.leave_on_terminate)
         }
         halted = halted(server.as_ref()) => match halted {
             Halted { why, again: true } => {
                 tracing::error!("the server stopped, and starts again: {why}");
-                Ok(End::Again)
+                Ok(Ending::Restart)
             }
             Halted { why, again: false } => Err(anyhow::anyhow!("the server stopped: {why}")),
         },
         why = given_up(server.as_ref()) => Err(anyhow::anyhow!("{why}")),
     };
     let end = async {
-        if let (Ok(End::Told { leave: true }), Some(server)) = (&outcome, &server) {
+        if let (Ok(Ending::Stopped { leave: true }), Some(server)) = (&outcome, &server) {
             server.cluster.leave().await;
         }
         if let Some(node) = node {
@@ -122,10 +122,16 @@ async fn serve(
     outcome
 }
 
-async fn start_node(settings: &Settings, process: &Process<'_>, home: &Path) -> anyhow::Result<Agent> {
+async fn start_node(
+    settings: &AgentSettings,
+    process: &ProcessContext<'_>,
+    home: &Path,
+) -> anyhow::Result<Agent> {
     let servers = servers(settings);
     let connect = |local| WireServers::new(local, servers);
-    Agent::start(node::settings(settings, process, home)?, connect).await.context("the node cannot start")
+    Agent::start(node::node_settings(settings, process, home)?, connect)
+        .await
+        .context("the node cannot start")
 }
 
 /// Why the server cannot go on. Stays pending in an agent without a server.
@@ -146,13 +152,13 @@ async fn given_up(server: Option<&Server>) -> String {
 }
 
 /// Where state is kept. One that only a development agent has is removed with it.
-struct Home {
+struct DataDir {
     path: PathBuf,
     temporary: bool,
 }
 
-impl Home {
-    fn make(settings: &Settings) -> anyhow::Result<Home> {
+impl DataDir {
+    fn make(settings: &AgentSettings) -> anyhow::Result<DataDir> {
         let (path, temporary) = match &settings.data_dir {
             Some(path) => (path.clone(), false),
             None => (std::env::temp_dir().join(format!("sojourn-dev-{}", std::process::id())), true),
@@ -160,11 +166,11 @@ impl Home {
         // Tasks that run as other users must reach their directories below it.
         let made = std::fs::DirBuilder::new().mode(0o711).recursive(!temporary).create(&path);
         made.with_context(|| format!("cannot make the directory {}", path.display()))?;
-        Ok(Home { path, temporary })
+        Ok(DataDir { path, temporary })
     }
 }
 
-impl Drop for Home {
+impl Drop for DataDir {
     fn drop(&mut self) {
         if self.temporary
             && let Err(error) = std::fs::remove_dir_all(&self.path)
@@ -175,14 +181,14 @@ impl Drop for Home {
 }
 
 /// Where the node finds servers: those it was told, or the one in this process.
-fn servers(settings: &Settings) -> Vec<String> {
-    let told = &settings.client.servers;
-    if told.is_empty() {
+fn servers(settings: &AgentSettings) -> Vec<String> {
+    let given = &settings.client.servers;
+    if given.is_empty() {
         let ip = settings.rpc_ip();
         let ip = if ip.is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { ip };
         return vec![SocketAddr::new(ip, settings.ports.rpc).to_string()];
     }
-    told.iter().map(|server| with_port(server, 4647)).collect()
+    given.iter().map(|server| with_port(server, 4647)).collect()
 }
 
 /// `HOST` or `HOST:PORT`, with the port it lacks. An IPv6 address alone has colons too.
@@ -234,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_node_beside_a_server_asks_that_one() {
-        let mut settings = Settings::dev();
+        let mut settings = AgentSettings::dev();
         assert_eq!(servers(&settings), ["127.0.0.1:4647"]);
         settings.bind_addr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         assert_eq!(servers(&settings), ["127.0.0.1:4647"]);
@@ -244,7 +250,7 @@ mod tests {
 
     #[test]
     fn the_directory_of_a_development_agent_goes_with_it() {
-        let home = Home::make(&Settings::dev()).unwrap();
+        let home = DataDir::make(&AgentSettings::dev()).unwrap();
         let path = home.path.clone();
         assert!(path.is_dir());
         drop(home);

@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::Context;
 use node::settings::{Capacity, GcSettings, Reserved};
 
-use super::{Process, advertised};
-use crate::settings::Settings;
+use super::{ProcessContext, advertised};
+use crate::settings::AgentSettings;
 
 /// What the proxies of Connect are run with where the operator says nothing else; jobs read it as `${meta.connect.…}`.
 const CONNECT_META: [(&str, &str); 6] = [
@@ -19,9 +19,9 @@ const CONNECT_META: [(&str, &str); 6] = [
 ];
 const ENVOY_IMAGE: &str = "docker.io/envoyproxy/envoy:v${NOMAD_envoy_version}";
 
-pub fn settings(
-    settings: &Settings,
-    process: &Process<'_>,
+pub fn node_settings(
+    settings: &AgentSettings,
+    process: &ProcessContext<'_>,
     home: &Path,
 ) -> anyhow::Result<node::NodeSettings> {
     let client = &settings.client;
@@ -80,10 +80,10 @@ mod tests {
 
     #[test]
     fn directories_lie_below_the_data_directory_unless_told_otherwise() {
-        let mut settings = Settings::dev();
+        let mut settings = AgentSettings::dev();
         settings.client.alloc_dir = Some("/elsewhere".into());
-        let process = Process { log: &monitor::Monitor::default(), open_files: Some(9) };
-        let node = super::settings(&settings, &process, Path::new("/data")).unwrap();
+        let process = ProcessContext { log: &monitor::Monitor::default(), open_files: Some(9) };
+        let node = super::node_settings(&settings, &process, Path::new("/data")).unwrap();
         assert_eq!(node.state_dir, Path::new("/data/client"));
         assert_eq!(node.alloc_dir, Path::new("/elsewhere"));
         assert_eq!(

@@ -14,14 +14,18 @@ use server::cluster::Joins;
 use server::{ClusterSettings, GossipSettings, Limits};
 
 use super::{advertised, with_port};
-use crate::settings::{LimitSettings, Settings};
+use crate::settings::{AgentSettings, LimitSettings};
 
 /// Segments of the log on disk.
 const SEGMENT_BYTES: u64 = 64 << 20;
 
 /// # Errors
 /// What is missing on this host.
-pub fn settings(settings: &Settings, log: &Monitor, home: &Path) -> anyhow::Result<server::Settings> {
+pub fn server_settings(
+    settings: &AgentSettings,
+    log: &Monitor,
+    home: &Path,
+) -> anyhow::Result<server::Settings> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = settings.server.num_schedulers.map_or(cores, |number| number as usize);
     let (http_ip, rpc_ip) = (settings.http_ip(), settings.rpc_ip());
@@ -52,7 +56,7 @@ pub fn settings(settings: &Settings, log: &Monitor, home: &Path) -> anyhow::Resu
         scrub_every: Some(settings.server.scrub_interval.to_std()).filter(|every| !every.is_zero()),
         cluster: cluster(settings)?,
         version: env!("CARGO_PKG_VERSION").to_string(),
-        config: shown(settings, home),
+        config: config_json(settings, home),
         log: log.clone(),
         limits: limits(&settings.limits),
         prometheus: settings.prometheus_metrics,
@@ -71,7 +75,7 @@ fn limits(limits: &LimitSettings) -> Limits {
 }
 
 /// How it finds other servers. A development agent is alone, and may be one of several on a host.
-fn cluster(settings: &Settings) -> anyhow::Result<ClusterSettings> {
+fn cluster(settings: &AgentSettings) -> anyhow::Result<ClusterSettings> {
     let alone = ClusterSettings { autopilot: settings.autopilot.clone(), ..ClusterSettings::alone() };
     if settings.dev {
         return Ok(alone);
@@ -103,7 +107,7 @@ fn cluster(settings: &Settings) -> anyhow::Result<ClusterSettings> {
 }
 
 /// The node beside the server, which has its name before it starts.
-fn own_node(settings: &Settings, home: &Path) -> anyhow::Result<Option<NodeId>> {
+fn own_node(settings: &AgentSettings, home: &Path) -> anyhow::Result<Option<NodeId>> {
     if !settings.client.enabled {
         return Ok(None);
     }
@@ -114,8 +118,8 @@ fn own_node(settings: &Settings, home: &Path) -> anyhow::Result<Option<NodeId>> 
 }
 
 /// The configuration as `agent/self` shows it.
-fn shown(settings: &Settings, home: &Path) -> Map<String, Value> {
-    let shown = json!({
+fn config_json(settings: &AgentSettings, home: &Path) -> Map<String, Value> {
+    let config_json = json!({
         "Region": settings.region,
         "Datacenter": settings.datacenter,
         "NodeName": settings.name,
@@ -135,7 +139,7 @@ fn shown(settings: &Settings, home: &Path) -> Map<String, Value> {
         "ACL": {"Enabled": false},
         "Files": settings.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
     });
-    match shown {
+    match config_json {
         Value::Object(fields) => fields,
         other => unreachable!("an object literal is an object, not {other}"),
     }

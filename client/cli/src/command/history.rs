@@ -16,17 +16,17 @@ pub static COMMAND: Command = Command {
 const WHOLE_ID: usize = 36;
 
 async fn run(call: Call) -> Outcome {
-    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
+    let (client, style, format) = (call.client()?, call.style(), call.object_format()?);
     let given = call.one_argument()?;
     let id = if given.len() == WHOLE_ID {
         given.to_string()
     } else {
-        resolve::allocation(&client, &look, given).await?.id
+        resolve::allocation(&client, &style, given).await?.id
     };
     let history = client.allocation_history(&id).await.doing("querying allocation history")?.value;
-    if let Some(objects) = objects {
-        return objects.print(&history);
+    if let Some(format) = format {
+        return format.print(&history);
     }
-    write_out(layout::history::table(&look, &history));
+    write_out(layout::history::table(&style, &history));
     Ok(0)
 }

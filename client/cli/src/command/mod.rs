@@ -61,7 +61,7 @@ mod tests {
     const HELPERS: [(&str, &str); 8] = [
         ("call.client", "CLIENT_FLAGS"),
         ("call.page(", "PAGE_FLAGS"),
-        ("call.objects()", "TEMPLATE"),
+        ("call.object_format()", "TEMPLATE"),
         ("hint::show(", "UI"),
         ("job_file::load(", "JOB_FILE_FLAGS"),
         ("tail::start(", "TAIL"),

@@ -33,23 +33,23 @@ pub static INFO: Command = Command {
 
 async fn list(call: Call) -> Outcome {
     call.no_arguments()?;
-    let (client, objects) = (call.client()?, call.objects()?);
+    let (client, format) = (call.client()?, call.object_format()?);
     let text = |flag| call.args.value(flag).unwrap_or_default();
     let query = Query::new().with("job", text(&JOB)).with("type", text(&TYPE));
     let policies = client.scaling_policies(query).await.doing("listing scaling policies")?.value;
-    if let Some(objects) = objects {
-        return objects.print(&policies);
+    if let Some(format) = format {
+        return format.print(&policies);
     }
     write_out(match policies.as_slice() {
         [] => "No policies found\n".to_string(),
-        policies => layout::scaling::policies(&call.look(), policies),
+        policies => layout::scaling::policies(&call.style(), policies),
     });
     Ok(0)
 }
 
 async fn info(call: Call) -> Outcome {
-    let (given, objects) = (call.one_argument()?, call.objects()?);
-    let (client, look) = (call.client()?, call.look());
+    let (given, format) = (call.one_argument()?, call.object_format()?);
+    let (client, style) = (call.client()?, call.style());
     let prefix = crate::resolve::prefix(given, "Identifier")?;
     let mut found =
         client.scaling_policies(Query::new().prefix(prefix)).await.doing("querying scaling policy")?.value;
@@ -58,15 +58,15 @@ async fn info(call: Call) -> Outcome {
         [] => return Err(anyhow::anyhow!("No scaling policies with prefix or id \"{given}\" found").into()),
         [policy] => &policy.id,
         several => {
-            let table = layout::scaling::policies(&look, several);
+            let table = layout::scaling::policies(&style, several);
             let text = format!("Prefix matched multiple scaling policies\n\n{}", table.trim_end());
             return Err(Failure::Code(1, text));
         }
     };
     let policy = client.scaling_policy(id).await.doing("querying scaling policy")?;
-    if let Some(objects) = objects {
-        return objects.print(&policy);
+    if let Some(format) = format {
+        return format.print(&policy);
     }
-    write_out(layout::scaling::policy(&look, &policy));
+    write_out(layout::scaling::policy(&style, &policy));
     Ok(0)
 }

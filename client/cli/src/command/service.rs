@@ -43,7 +43,7 @@ pub static DELETE: Command = Command {
 
 async fn list(call: Call) -> Outcome {
     call.no_arguments()?;
-    let (client, objects) = (call.client()?, call.objects()?);
+    let (client, format) = (call.client()?, call.object_format()?);
     let mut found = client.services(Query::new()).await.doing("listing service registrations")?.value;
     if let Some(name) = call.args.value(&NAME) {
         for namespace in &mut found {
@@ -51,8 +51,8 @@ async fn list(call: Call) -> Outcome {
         }
         found.retain(|namespace| !namespace.services.is_empty());
     }
-    if let Some(objects) = objects {
-        return objects.print(&found);
+    if let Some(format) = format {
+        return format.print(&found);
     }
     if found.iter().all(|namespace| namespace.services.is_empty()) {
         write_out("No service registrations found\n");
@@ -74,17 +74,17 @@ async fn list(call: Call) -> Outcome {
 }
 
 async fn info(call: Call) -> Outcome {
-    let (name, objects) = (call.one_argument()?, call.objects()?);
-    let (client, look) = (call.client()?, call.look());
+    let (name, format) = (call.one_argument()?, call.object_format()?);
+    let (client, style) = (call.client()?, call.style());
     let answer = client.service(name, call.page()?).await.doing("reading service registration")?;
-    if let Some(objects) = objects {
-        return objects.print(&answer.value);
+    if let Some(format) = format {
+        return format.print(&answer.value);
     }
     if answer.value.is_empty() {
         write_out("No service registrations found\n");
         return Ok(0);
     }
-    write_out(layout::service::instances(&look, &answer.value));
+    write_out(layout::service::instances(&style, &answer.value));
     write_out(call.next_page(answer.next_token.as_deref()));
     Ok(0)
 }

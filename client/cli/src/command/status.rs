@@ -29,9 +29,9 @@ const CONTEXTS: [(&str, &str, &Command); 8] = [
 ];
 
 async fn run(call: Call) -> Outcome {
-    let (client, look) = (call.client()?, call.look());
+    let (client, style) = (call.client()?, call.style());
     let Some(given) = call.optional_argument()?.map(str::to_string) else {
-        return job::status::list(&call, &client, &look).await;
+        return job::status::list(&call, &client, &style).await;
     };
     let request = SearchRequest { prefix: given.clone(), context: "all".to_string() };
     let found = client.search(&request).await;
@@ -44,7 +44,7 @@ async fn run(call: Call) -> Outcome {
         .collect();
     let context = choose(&given, &matches)?;
     match CONTEXTS.iter().find(|(name, ..)| *name == context) {
-        Some((_, _, command)) => hand_over(call, command).await,
+        Some((_, _, command)) => run_command(call, command).await,
         None => Err(anyhow::anyhow!("\"{given}\" is one of the {context}, which have no status").into()),
     }
 }
@@ -70,7 +70,7 @@ fn choose(given: &str, matches: &BTreeMap<String, Vec<String>>) -> Result<String
 }
 
 /// The same call of the command that knows the thing.
-async fn hand_over(call: Call, command: &'static Command) -> Outcome {
+async fn run_command(call: Call, command: &'static Command) -> Outcome {
     let known = |name: &str| command.flag_specs().any(|flag| flag.name == name);
     let args = Args::taking(&call.args, known);
     let Run::Task(run) = command.run else { unreachable!("what shows a thing asks a server") };

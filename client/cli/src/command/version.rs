@@ -2,7 +2,7 @@ use crate::call::{Call, Command, Outcome, Run};
 use crate::output::write_out;
 
 /// The release of Nomad that this program is compatible with. What asks `nomad` for its version asks for this.
-pub const CONTRACT: &str = "2.0.0";
+pub const NOMAD_VERSION: &str = "2.0.0";
 
 /// When and of what this program was built, if the build said so.
 const BUILD_DATE: Option<&str> = option_env!("SOJOURN_BUILD_DATE");
@@ -28,8 +28,8 @@ fn run(call: Call) -> Outcome {
 pub fn text(program: &str) -> String {
     let own = env!("CARGO_PKG_VERSION");
     let mut text = match program {
-        "nomad" => format!("Nomad v{CONTRACT}+sojourn.{own}\n"),
-        _ => format!("Sojourn v{own} (contract {CONTRACT})\n"),
+        "nomad" => format!("Nomad v{NOMAD_VERSION}+sojourn.{own}\n"),
+        _ => format!("Sojourn v{own} (contract {NOMAD_VERSION})\n"),
     };
     if let Some(date) = BUILD_DATE {
         text.push_str(&format!("BuildDate {date}\n"));

@@ -43,25 +43,25 @@ pub static ALLOC: Command = Command {
 };
 
 async fn job(call: Call) -> Outcome {
-    let (client, look) = (call.client()?, call.look());
-    let (namespace, id) = resolve::job(&client, &look, call.one_argument()?).await?;
+    let (client, style) = (call.client()?, call.style());
+    let (namespace, id) = resolve::job(&client, &style, call.one_argument()?).await?;
     let why = client.explain_job(&id, Query::new().namespace(&namespace)).await.doing("explaining job")?;
-    write_out(if call.args.switch(&JSON) { json(&why) } else { layout::why::job(&look, &why) });
+    write_out(if call.args.switch(&JSON) { json(&why) } else { layout::why::job(&style, &why) });
     Ok(0)
 }
 
 async fn eval(call: Call) -> Outcome {
-    let (client, look) = (call.client()?, call.look());
-    let id = resolve::evaluation(&client, &look, call.one_argument()?).await?.id;
+    let (client, style) = (call.client()?, call.style());
+    let id = resolve::evaluation(&client, &style, call.one_argument()?).await?.id;
     let why = client.explain_evaluation(&id).await.doing("explaining evaluation")?;
-    write_out(if call.args.switch(&JSON) { json(&why) } else { layout::why::eval(&look, &why) });
+    write_out(if call.args.switch(&JSON) { json(&why) } else { layout::why::eval(&style, &why) });
     Ok(0)
 }
 
 async fn alloc(call: Call) -> Outcome {
-    let (client, look) = (call.client()?, call.look());
-    let id = resolve::allocation(&client, &look, call.one_argument()?).await?.id;
+    let (client, style) = (call.client()?, call.style());
+    let id = resolve::allocation(&client, &style, call.one_argument()?).await?.id;
     let why = client.explain_allocation(&id).await.doing("explaining allocation")?;
-    write_out(if call.args.switch(&JSON) { json(&why) } else { layout::why::alloc(&look, &why) });
+    write_out(if call.args.switch(&JSON) { json(&why) } else { layout::why::alloc(&style, &why) });
     Ok(0)
 }

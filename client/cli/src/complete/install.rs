@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use crate::environment::Environment;
 
 /// A shell's configuration file, and the line that completion adds to it.
-struct Place {
+struct ShellConfig {
     path: PathBuf,
     text: String,
     /// The whole file is ours.
@@ -20,21 +20,21 @@ struct Place {
 /// # Errors
 /// When there is none, a file cannot be changed, or all were told before.
 pub fn install(program: &str, environment: &Environment) -> anyhow::Result<Vec<PathBuf>> {
-    let mut told = Vec::new();
-    let places = places(program, environment)?;
-    for place in &places {
-        let before = read(&place.path)?;
-        if before.contains(place.text.trim_end()) {
+    let mut changed = Vec::new();
+    let shell_configs = shell_configs(program, environment)?;
+    for config in &shell_configs {
+        let before = read(&config.path)?;
+        if before.contains(config.text.trim_end()) {
             continue;
         }
         let gap = if before.is_empty() || before.ends_with('\n') { "" } else { "\n" };
-        write(&place.path, &format!("{before}{gap}{}", place.text))?;
-        told.push(place.path.clone());
+        write(&config.path, &format!("{before}{gap}{}", config.text))?;
+        changed.push(config.path.clone());
     }
-    if told.is_empty() {
+    if changed.is_empty() {
         bail!("autocompletion is installed already: -autocomplete-uninstall takes it back");
     }
-    Ok(told)
+    Ok(changed)
 }
 
 /// Takes it back.
@@ -42,27 +42,27 @@ pub fn install(program: &str, environment: &Environment) -> anyhow::Result<Vec<P
 /// # Errors
 /// When there is nothing to take back, or a file cannot be changed.
 pub fn uninstall(program: &str, environment: &Environment) -> anyhow::Result<Vec<PathBuf>> {
-    let mut freed = Vec::new();
-    for place in places(program, environment)? {
-        let before = read(&place.path)?;
-        if !before.contains(&place.text) {
+    let mut changed = Vec::new();
+    for config in shell_configs(program, environment)? {
+        let before = read(&config.path)?;
+        if !before.contains(&config.text) {
             continue;
         }
-        if place.own {
-            fs::remove_file(&place.path)
-                .with_context(|| format!("cannot remove {}", place.path.display()))?;
+        if config.own {
+            fs::remove_file(&config.path)
+                .with_context(|| format!("cannot remove {}", config.path.display()))?;
         } else {
-            write(&place.path, &before.replace(&place.text, ""))?;
+            write(&config.path, &before.replace(&config.text, ""))?;
         }
-        freed.push(place.path);
+        changed.push(config.path);
     }
-    if freed.is_empty() {
+    if changed.is_empty() {
         bail!("autocompletion is not installed");
     }
-    Ok(freed)
+    Ok(changed)
 }
 
-fn places(program: &str, environment: &Environment) -> anyhow::Result<Vec<Place>> {
+fn shell_configs(program: &str, environment: &Environment) -> anyhow::Result<Vec<ShellConfig>> {
     if environment.home.is_empty() {
         bail!("HOME is not set: the shells' settings cannot be found");
     }
@@ -70,26 +70,26 @@ fn places(program: &str, environment: &Environment) -> anyhow::Result<Vec<Place>
     let own = std::env::current_exe().context("the program does not know where it is")?;
     let own = own.display();
     let bash = format!("complete -C {own} {program}\n");
-    let mut places = Vec::new();
+    let mut shell_configs = Vec::new();
     for name in [".bashrc", ".bash_profile"] {
-        places.push(Place { path: home.join(name), text: bash.clone(), own: false });
+        shell_configs.push(ShellConfig { path: home.join(name), text: bash.clone(), own: false });
     }
     let zsh =
         format!("autoload -U +X bashcompinit && bashcompinit\ncomplete -o nospace -C {own} {program}\n");
-    places.push(Place { path: home.join(".zshrc"), text: zsh, own: false });
-    places.retain(|place| place.path.is_file());
+    shell_configs.push(ShellConfig { path: home.join(".zshrc"), text: zsh, own: false });
+    shell_configs.retain(|config| config.path.is_file());
     let config = match environment.config_home.as_str() {
         "" => home.join(".config"),
         given => PathBuf::from(given),
     };
     if config.join("fish").is_dir() {
         let path = config.join("fish/completions").join(format!("{program}.fish"));
-        places.push(Place { path, text: fish(program, &own.to_string()), own: true });
+        shell_configs.push(ShellConfig { path, text: fish(program, &own.to_string()), own: true });
     }
-    if places.is_empty() {
+    if shell_configs.is_empty() {
         bail!("no settings of a shell were found: .bashrc, .bash_profile, .zshrc or fish's");
     }
-    Ok(places)
+    Ok(shell_configs)
 }
 
 fn fish(program: &str, own: &str) -> String {
@@ -124,8 +124,8 @@ mod tests {
         fs::write(&bashrc, "alias l=ls").unwrap();
         fs::create_dir_all(home.path().join(".config/fish")).unwrap();
         let environment = Environment { home: home.path().display().to_string(), ..Environment::default() };
-        let told = install("nomad", &environment).unwrap();
-        assert_eq!(told.len(), 2);
+        let changed = install("nomad", &environment).unwrap();
+        assert_eq!(changed.len(), 2);
         let text = fs::read_to_string(&bashrc).unwrap();
         assert!(text.starts_with("alias l=ls\ncomplete -C /") && text.ends_with(" nomad\n"), "{text}");
         assert!(install("nomad", &environment).unwrap_err().to_string().contains("installed already"));

@@ -15,7 +15,7 @@ use crate::environment::Environment;
 use crate::flags::{self, Completion, FlagSpec, Takes};
 
 /// Whoever waits for a list while typing does not wait long.
-const PATIENCE: Duration = Duration::from_secs(2);
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Flags of the program itself.
 const OWN_FLAGS: [&str; 4] = ["-autocomplete-install", "-autocomplete-uninstall", "-help", "-version"];
@@ -48,8 +48,8 @@ pub fn candidates(
     if words.is_empty() {
         found.extend(OWN_FLAGS.map(str::to_string));
     }
-    if let Some((command, rest)) = meant(commands, &words) {
-        found.extend(of_command(program, command, rest, &last, environment));
+    if let Some((command, rest)) = find_command(commands, &words) {
+        found.extend(candidates_of(program, command, rest, &last, environment));
     }
     // Flags are shown to those who begin one.
     let wanted = |word: &String| word.starts_with(&last) && (last.starts_with('-') || !word.starts_with('-'));
@@ -68,12 +68,15 @@ fn next_words(commands: &[&'static Command], words: &[String]) -> impl Iterator<
 }
 
 /// The command with the longest name that the words begin with, and the words after that.
-fn meant<'a>(commands: &[&'static Command], words: &'a [String]) -> Option<(&'static Command, &'a [String])> {
+fn find_command<'a>(
+    commands: &[&'static Command],
+    words: &'a [String],
+) -> Option<(&'static Command, &'a [String])> {
     let (command, length) = crate::find(commands, words)?;
     Some((command, &words[length..]))
 }
 
-fn of_command(
+fn candidates_of(
     program: &str,
     command: &'static Command,
     words: &[String],
@@ -87,7 +90,7 @@ fn of_command(
     let takes = |flag: &&FlagSpec| Some(flag.name) == open && flag.takes != Takes::Switch;
     let completion = match command.flag_specs().find(takes) {
         Some(flag) => flag.completion,
-        None => of_arguments(command.arguments),
+        None => argument_completion(command.arguments),
     };
     let given = flags::parse(command.flag_specs(), words).unwrap_or_default();
     match completion {
@@ -95,12 +98,16 @@ fn of_command(
         Completion::Files => files(last),
         Completion::Ids(context) => {
             let environment = environment.clone();
-            named(&Call { program: program.to_string(), command, args: given, environment }, context, last)
+            search_ids(
+                &Call { program: program.to_string(), command, args: given, environment },
+                context,
+                last,
+            )
         }
     }
 }
 
-fn of_arguments(arguments: &str) -> Completion {
+fn argument_completion(arguments: &str) -> Completion {
     const ARGUMENTS: [(&str, Completion); 14] = [
         ("<allocation>", Completion::Ids("allocs")),
         ("<deployment id>", Completion::Ids("deployment")),
@@ -122,13 +129,14 @@ fn of_arguments(arguments: &str) -> Completion {
 }
 
 /// Things whose names begin with the word, as a server finds them. Nobody who types wants to read why there is none.
-fn named(call: &Call, context: &str, last: &str) -> Vec<String> {
+fn search_ids(call: &Call, context: &str, last: &str) -> Vec<String> {
     let Ok(client) = call.client() else { return Vec::new() };
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return Vec::new();
     };
     let request = SearchRequest { prefix: last.to_string(), context: context.to_string() };
-    let found = runtime.block_on(async { tokio::time::timeout(PATIENCE, client.search(&request)).await });
+    let found =
+        runtime.block_on(async { tokio::time::timeout(SEARCH_TIMEOUT, client.search(&request)).await });
     let Ok(Ok(found)) = found else { return Vec::new() };
     found.matches.0.into_values().flat_map(|ids| ids.0).collect()
 }
@@ -190,10 +198,10 @@ mod tests {
 
     #[test]
     fn every_argument_is_known_for_what_it_names() {
-        assert_eq!(of_arguments("<job> [<group>] <count>"), Completion::Ids("jobs"));
-        assert_eq!(of_arguments("[<job>]"), Completion::Ids("jobs"));
-        assert_eq!(of_arguments("<allocation> [<task>]"), Completion::Ids("allocs"));
-        assert_eq!(of_arguments("<path>"), Completion::Files);
-        assert_eq!(of_arguments(""), Completion::Nothing);
+        assert_eq!(argument_completion("<job> [<group>] <count>"), Completion::Ids("jobs"));
+        assert_eq!(argument_completion("[<job>]"), Completion::Ids("jobs"));
+        assert_eq!(argument_completion("<allocation> [<task>]"), Completion::Ids("allocs"));
+        assert_eq!(argument_completion("<path>"), Completion::Files);
+        assert_eq!(argument_completion(""), Completion::Nothing);
     }
 }

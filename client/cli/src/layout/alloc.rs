@@ -5,13 +5,13 @@ use model::document::{
 };
 
 use super::{cell, metrics};
-use crate::output::{Look, Table, fields};
+use crate::output::{OutputStyle, Table, fields};
 
 /// The list of allocations, newest first.
-pub fn table(look: &Look, allocs: &[AllocationListStub]) -> String {
+pub fn table(style: &OutputStyle, allocs: &[AllocationListStub]) -> String {
     let mut allocs: Vec<_> = allocs.iter().collect();
     allocs.sort_by(|a, b| b.create_index.cmp(&a.create_index).then_with(|| a.name.cmp(&b.name)));
-    let verbose = |name| look.verbose.then_some(name);
+    let verbose = |name| style.verbose.then_some(name);
     let head = ["ID"]
         .into_iter()
         .chain(verbose("Eval ID"))
@@ -20,17 +20,17 @@ pub fn table(look: &Look, allocs: &[AllocationListStub]) -> String {
         .chain(["Task Group", "Version", "Desired", "Status", "Created", "Modified"]);
     let mut table = Table::new(head);
     for alloc in allocs {
-        let mut row = vec![look.id(&alloc.id)];
-        row.extend(look.verbose.then(|| alloc.eval_id.clone()));
-        row.push(look.id(&alloc.node_id));
-        row.extend(look.verbose.then(|| alloc.node_name.clone()));
+        let mut row = vec![style.id(&alloc.id)];
+        row.extend(style.verbose.then(|| alloc.eval_id.clone()));
+        row.push(style.id(&alloc.node_id));
+        row.extend(style.verbose.then(|| alloc.node_name.clone()));
         row.extend([
             alloc.task_group.clone(),
             cell(alloc.job_version),
             alloc.desired_status.clone(),
             alloc.client_status.clone(),
-            look.when(alloc.create_time),
-            look.when(alloc.modify_time),
+            style.when(alloc.create_time),
+            style.when(alloc.modify_time),
         ]);
         table.row(row);
     }
@@ -38,42 +38,42 @@ pub fn table(look: &Look, allocs: &[AllocationListStub]) -> String {
 }
 
 /// The list of allocations of several jobs.
-pub fn with_jobs(look: &Look, allocs: &[AllocationListStub]) -> String {
+pub fn with_jobs(style: &OutputStyle, allocs: &[AllocationListStub]) -> String {
     let head =
         ["ID", "Job ID", "Node ID", "Task Group", "Version", "Desired", "Status", "Created", "Modified"];
     let mut table = Table::new(head);
     for alloc in allocs {
         table.row([
-            look.id(&alloc.id),
+            style.id(&alloc.id),
             alloc.job_id.clone(),
-            look.id(&alloc.node_id),
+            style.id(&alloc.node_id),
             alloc.task_group.clone(),
             cell(alloc.job_version),
             alloc.desired_status.clone(),
             alloc.client_status.clone(),
-            look.when(alloc.create_time),
-            look.when(alloc.modify_time),
+            style.when(alloc.create_time),
+            style.when(alloc.modify_time),
         ]);
     }
     table.render()
 }
 
 /// The section `Allocations` of a job or a node.
-pub fn section(look: &Look, allocs: &[AllocationListStub]) -> String {
+pub fn section(style: &OutputStyle, allocs: &[AllocationListStub]) -> String {
     if allocs.is_empty() {
-        return look.section("Allocations", "No allocations placed\n");
+        return style.section("Allocations", "No allocations placed\n");
     }
-    look.section("Allocations", &table(look, allocs))
+    style.section("Allocations", &table(style, allocs))
 }
 
 /// The block of one allocation.
-pub fn block(look: &Look, alloc: &Allocation) -> String {
+pub fn block(style: &OutputStyle, alloc: &Allocation) -> String {
     let version = alloc.job.as_ref().and_then(|job| job.version).unwrap_or(0);
     let mut entries = vec![
-        ("ID", look.id(&alloc.id)),
-        ("Eval ID", look.id(&alloc.eval_id)),
+        ("ID", style.id(&alloc.id)),
+        ("Eval ID", style.id(&alloc.eval_id)),
         ("Name", alloc.name.clone()),
-        ("Node ID", look.id(&alloc.node_id)),
+        ("Node ID", style.id(&alloc.node_id)),
         ("Node Name", alloc.node_name.clone()),
         ("Job ID", alloc.job_id.clone()),
         ("Job Version", cell(version)),
@@ -81,14 +81,14 @@ pub fn block(look: &Look, alloc: &Allocation) -> String {
         ("Client Description", alloc.client_description.clone()),
         ("Desired Status", alloc.desired_status.clone()),
         ("Desired Description", alloc.desired_description.clone()),
-        ("Created", look.when(alloc.create_time)),
-        ("Modified", look.when(alloc.modify_time)),
+        ("Created", style.when(alloc.create_time)),
+        ("Modified", style.when(alloc.modify_time)),
     ];
     if let Some(deadline) = max_run_deadline(alloc) {
-        entries.push(("Max Run Deadline", look.when(deadline)));
+        entries.push(("Max Run Deadline", style.when(deadline)));
     }
     if !alloc.deployment_id.is_empty() {
-        entries.push(("Deployment ID", look.id(&alloc.deployment_id)));
+        entries.push(("Deployment ID", style.id(&alloc.deployment_id)));
         entries.push(("Deployment Health", health(alloc.deployment_status.as_ref()).to_string()));
         if let Some(status) = alloc.deployment_status.as_ref().filter(|status| status.canary) {
             entries.push(("Canary", cell(status.canary)));
@@ -98,12 +98,12 @@ pub fn block(look: &Look, alloc: &Allocation) -> String {
         entries.push(("Reschedule Attempts", attempts));
     }
     if !alloc.next_allocation.is_empty() {
-        entries.push(("Replacement Alloc ID", look.id(&alloc.next_allocation)));
+        entries.push(("Replacement Alloc ID", style.id(&alloc.next_allocation)));
     }
-    if let Some(eligible) = reschedule_eligibility(look, alloc) {
+    if let Some(eligible) = reschedule_eligibility(style, alloc) {
         entries.push(("Reschedule Eligibility", eligible));
     }
-    if let Some(metric) = alloc.metrics.as_ref().filter(|_| look.verbose) {
+    if let Some(metric) = alloc.metrics.as_ref().filter(|_| style.verbose) {
         entries.push(("Evaluated Nodes", cell(metric.nodes_evaluated)));
         entries.push(("Filtered Nodes", cell(metric.nodes_filtered)));
         entries.push(("Exhausted Nodes", cell(metric.nodes_exhausted)));
@@ -122,14 +122,14 @@ fn max_run_deadline(alloc: &Allocation) -> Option<i64> {
 }
 
 /// When the allocation will be placed again, if it waits for that.
-fn reschedule_eligibility(look: &Look, alloc: &Allocation) -> Option<String> {
+fn reschedule_eligibility(style: &OutputStyle, alloc: &Allocation) -> Option<String> {
     if alloc.followup_eval_id.is_empty() || !alloc.next_allocation.is_empty() {
         return None;
     }
     let delay = group_of(alloc)?.reschedule_policy.as_ref()?.delay?;
     let ended = alloc.task_states.values().map(|state| state.finished_at.time()).max()?;
     let due = ended.0.saturating_add(delay.0.0);
-    Some(if due > look.now.0 { look.ago(due) } else { "now".to_string() })
+    Some(if due > style.now.0 { style.ago(due) } else { "now".to_string() })
 }
 
 fn health(status: Option<&AllocDeploymentStatus>) -> &'static str {
@@ -161,7 +161,7 @@ pub fn group_of(alloc: &Allocation) -> Option<&model::document::TaskGroup> {
 }
 
 /// Where the allocation's ports are reached; empty when it has none.
-pub fn addresses(look: &Look, alloc: &Allocation) -> String {
+pub fn addresses(style: &OutputStyle, alloc: &Allocation) -> String {
     let Some(resources) = &alloc.allocated_resources else { return String::new() };
     if resources.shared.ports.is_empty() {
         return String::new();
@@ -179,16 +179,16 @@ pub fn addresses(look: &Look, alloc: &Allocation) -> String {
     }
     let mode = network.map(|network| network.mode.as_str()).filter(|mode| !mode.is_empty());
     let mode = mode.map(|mode| format!(" (mode = \"{mode}\")")).unwrap_or_default();
-    look.section(&format!("Allocation Addresses{mode}:"), &table.render())
+    style.section(&format!("Allocation Addresses{mode}:"), &table.render())
 }
 
 /// What `-short` shows: block and tasks.
-pub fn short(look: &Look, alloc: &Allocation) -> String {
+pub fn short(style: &OutputStyle, alloc: &Allocation) -> String {
     let entries = [
-        ("ID", look.id(&alloc.id)),
+        ("ID", style.id(&alloc.id)),
         ("Name", alloc.name.clone()),
-        ("Created", look.when(alloc.create_time)),
-        ("Modified", look.when(alloc.modify_time)),
+        ("Created", style.when(alloc.create_time)),
+        ("Modified", style.when(alloc.modify_time)),
     ];
     let mut table = Table::new(["Name", "State", "Last Event", "Time", "Lifecycle"]);
     for (name, state) in tasks(alloc) {
@@ -197,11 +197,11 @@ pub fn short(look: &Look, alloc: &Allocation) -> String {
             name.to_string(),
             state.state.clone(),
             last.map(|event| event.kind.clone()).unwrap_or_default(),
-            look.time(last.map_or(0, |event| event.time)),
+            style.time(last.map_or(0, |event| event.time)),
             lifecycle(alloc.job.as_ref(), &alloc.task_group, name).unwrap_or_else(|| "main".to_string()),
         ]);
     }
-    format!("{}{}", fields(&entries), look.section("Tasks", &table.render()))
+    format!("{}{}", fields(&entries), style.section("Tasks", &table.render()))
 }
 
 /// The allocation's tasks in the order they run: prestart, sidecars, the rest; by name within each.
@@ -231,11 +231,11 @@ pub fn lifecycle(job: Option<&Job>, group: &str, name: &str) -> Option<String> {
 }
 
 /// How the allocation came to its node.
-pub fn placement(look: &Look, alloc: &Allocation) -> String {
+pub fn placement(style: &OutputStyle, alloc: &Allocation) -> String {
     let Some(metric) = &alloc.metrics else { return String::new() };
     let reasons =
-        if metric.nodes_evaluated == 0 { String::new() } else { metrics::reasons(look, metric, "") };
-    look.section("Placement Metrics", &(reasons + &metrics::scores(look, metric)))
+        if metric.nodes_evaluated == 0 { String::new() } else { metrics::reasons(style, metric, "") };
+    style.section("Placement Metrics", &(reasons + &metrics::scores(style, metric)))
 }
 
 #[cfg(test)]
@@ -248,12 +248,12 @@ pub mod tests {
 
     use super::*;
 
-    fn look() -> Look {
-        Look::for_tests()
+    fn style() -> OutputStyle {
+        OutputStyle::for_tests()
     }
 
     fn secs_ago(secs: i64) -> i64 {
-        look().now.0 - secs * 1_000_000_000
+        style().now.0 - secs * 1_000_000_000
     }
 
     fn stub(id: &str, index: u64) -> AllocationListStub {
@@ -274,18 +274,18 @@ pub mod tests {
     #[test]
     fn the_list_shows_the_newest_first() {
         assert_eq!(
-            table(&look(), &[stub("aaaaaaaa", 1), stub("bbbbbbbb", 2)]),
+            table(&style(), &[stub("aaaaaaaa", 1), stub("bbbbbbbb", 2)]),
             "ID        Node ID   Task Group  Version  Desired  Status   Created   Modified\n\
              bbbbbbbb  0badcafe  api         3        run      running  1h5m ago  12s ago\n\
              aaaaaaaa  0badcafe  api         3        run      running  1h5m ago  12s ago\n"
         );
-        assert_eq!(section(&look(), &[]), "\nAllocations\nNo allocations placed\n");
+        assert_eq!(section(&style(), &[]), "\nAllocations\nNo allocations placed\n");
         assert_eq!(
-            with_jobs(&look(), &[AllocationListStub { job_id: "web".into(), ..stub("aaaaaaaa", 1) }]),
+            with_jobs(&style(), &[AllocationListStub { job_id: "web".into(), ..stub("aaaaaaaa", 1) }]),
             "ID        Job ID  Node ID   Task Group  Version  Desired  Status   Created   Modified\n\
              aaaaaaaa  web     0badcafe  api         3        run      running  1h5m ago  12s ago\n"
         );
-        let verbose = Look { verbose: true, ..look() };
+        let verbose = OutputStyle { verbose: true, ..style() };
         let text = table(&verbose, &[stub("aaaaaaaa", 1)]);
         assert!(text.starts_with("ID             Eval ID  Node ID        Node Name  Task Group"), "{text}");
         assert!(text.contains("2026-01-02T01:59:05Z"), "{text}");
@@ -350,7 +350,7 @@ pub mod tests {
     #[test]
     fn the_block_says_what_the_reference_says() {
         assert_eq!(
-            block(&look(), &alloc()),
+            block(&style(), &alloc()),
             "ID                  = 5d16e7fe\n\
              Eval ID             = 11111111\n\
              Name                = web.api[0]\n\
@@ -370,7 +370,7 @@ pub mod tests {
     #[test]
     fn addresses_tell_dynamic_ports_apart() {
         assert_eq!(
-            addresses(&look(), &alloc()),
+            addresses(&style(), &alloc()),
             "\nAllocation Addresses (mode = \"bridge\"):\n\
              Label  Dynamic  Address\n\
              *http  yes      10.0.0.7:25001 -> 80\n"
@@ -379,7 +379,7 @@ pub mod tests {
 
     #[test]
     fn the_short_form_lists_tasks_in_the_order_they_run() {
-        let text = short(&look(), &alloc());
+        let text = short(&style(), &alloc());
         assert_eq!(
             text,
             "ID       = 5d16e7fe\nName     = web.api[0]\nCreated  = 10s ago\nModified = 4s ago\n\

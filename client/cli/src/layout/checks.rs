@@ -4,10 +4,10 @@ use model::document::Map;
 use sdk::AllocCheckStatus;
 
 use super::cell;
-use crate::output::{Look, Table, fields};
+use crate::output::{OutputStyle, Table, fields};
 
 /// Every check, a block each.
-pub fn all(look: &Look, checks: &Map<String, AllocCheckStatus>) -> String {
+pub fn all(style: &OutputStyle, checks: &Map<String, AllocCheckStatus>) -> String {
     let mut text = format!("Status of {} Nomad Service Checks\n", checks.len());
     for check in sorted(checks) {
         let mut entries = vec![
@@ -23,7 +23,7 @@ pub fn all(look: &Look, checks: &Map<String, AllocCheckStatus>) -> String {
         }
         entries.extend([
             ("Mode", check.mode.clone()),
-            ("Timestamp", look.when(check.timestamp.saturating_mul(1_000_000_000))),
+            ("Timestamp", style.when(check.timestamp.saturating_mul(1_000_000_000))),
             ("Output", check.output.clone()),
         ]);
         text.push_str(&format!("\n{}", fields(&entries)));
@@ -32,7 +32,7 @@ pub fn all(look: &Look, checks: &Map<String, AllocCheckStatus>) -> String {
 }
 
 /// A line a check, as a part of an allocation; empty when there are none.
-pub fn table(look: &Look, checks: &Map<String, AllocCheckStatus>) -> String {
+pub fn table(style: &OutputStyle, checks: &Map<String, AllocCheckStatus>) -> String {
     if checks.is_empty() {
         return String::new();
     }
@@ -41,7 +41,7 @@ pub fn table(look: &Look, checks: &Map<String, AllocCheckStatus>) -> String {
         let cells = [&check.service, &task(check), &check.check, &check.mode, &check.status];
         table.row(cells.map(String::clone));
     }
-    look.section("Nomad Service Checks:", &table.render())
+    style.section("Nomad Service Checks:", &table.render())
 }
 
 fn task(check: &AllocCheckStatus) -> String {
@@ -74,14 +74,14 @@ mod tests {
         };
         let checks: Map<String, AllocCheckStatus> = [("c1".to_string(), check)].into_iter().collect();
         assert_eq!(
-            table(&Look::for_tests(), &checks),
+            table(&OutputStyle::for_tests(), &checks),
             "\nNomad Service Checks:\n\
              Service  Task     Name   Mode         Status\n\
              web      (group)  alive  healthiness  success\n"
         );
-        let text = all(&Look::for_tests(), &checks);
+        let text = all(&OutputStyle::for_tests(), &checks);
         assert!(text.starts_with("Status of 1 Nomad Service Checks\n\nID         = c1\n"), "{text}");
         assert!(text.contains("\nTimestamp  = 5s ago\nOutput     = nomad: http ok\n"), "{text}");
-        assert_eq!(table(&Look::for_tests(), &Map::default()), "");
+        assert_eq!(table(&OutputStyle::for_tests(), &Map::default()), "");
     }
 }

@@ -3,14 +3,14 @@
 use model::document::{Deployment, DeploymentState};
 
 use super::cell;
-use crate::output::{Look, Table, fields};
+use crate::output::{OutputStyle, Table, fields};
 
 /// The list of deployments.
-pub fn table(look: &Look, deployments: &[Deployment]) -> String {
+pub fn table(style: &OutputStyle, deployments: &[Deployment]) -> String {
     let mut table = Table::new(["ID", "Job ID", "Job Version", "Status", "Description"]);
     for deployment in deployments {
         table.row([
-            look.id(&deployment.id),
+            style.id(&deployment.id),
             deployment.job_id.clone(),
             cell(deployment.job_version),
             deployment.status.clone(),
@@ -21,30 +21,30 @@ pub fn table(look: &Look, deployments: &[Deployment]) -> String {
 }
 
 /// The whole view of one deployment.
-pub fn view(look: &Look, deployment: &Deployment) -> String {
+pub fn view(style: &OutputStyle, deployment: &Deployment) -> String {
     let entries = [
-        ("ID", look.id(&deployment.id)),
+        ("ID", style.id(&deployment.id)),
         ("Job ID", deployment.job_id.clone()),
         ("Job Version", cell(deployment.job_version)),
         ("Status", deployment.status.clone()),
         ("Description", deployment.status_description.clone()),
     ];
-    fields(&entries) + &look.section("Deployed", &groups(look, deployment))
+    fields(&entries) + &style.section("Deployed", &groups(style, deployment))
 }
 
 /// A job's latest deployment, as a part of the job's status.
-pub fn latest(look: &Look, deployment: &Deployment) -> String {
+pub fn latest(style: &OutputStyle, deployment: &Deployment) -> String {
     let entries = [
-        ("ID", look.id(&deployment.id)),
+        ("ID", style.id(&deployment.id)),
         ("Status", deployment.status.clone()),
         ("Description", deployment.status_description.clone()),
     ];
-    look.section("Latest Deployment", &fields(&entries))
-        + &look.section("Deployed", &groups(look, deployment))
+    style.section("Latest Deployment", &fields(&entries))
+        + &style.section("Deployed", &groups(style, deployment))
 }
 
 /// One line a group. Columns that no group uses are left out.
-fn groups(look: &Look, deployment: &Deployment) -> String {
+fn groups(style: &OutputStyle, deployment: &Deployment) -> String {
     let groups = &deployment.task_groups;
     let any = |uses: fn(&DeploymentState) -> bool| groups.values().any(uses);
     let (revert, canaries) = (any(|group| group.auto_revert), any(|group| group.desired_canaries > 0));
@@ -65,7 +65,7 @@ fn groups(look: &Look, deployment: &Deployment) -> String {
         row.push(cell(group.desired_total));
         row.extend(canaries.then(|| cell(group.desired_canaries)));
         row.extend([group.placed_allocs, group.healthy_allocs, group.unhealthy_allocs].map(cell));
-        row.extend(deadline.then(|| look.time(group.require_progress_by.time().0)));
+        row.extend(deadline.then(|| style.time(group.require_progress_by.time().0)));
         table.row(row);
     }
     table.render()
@@ -89,7 +89,7 @@ mod tests {
             ..Deployment::default()
         };
         assert_eq!(
-            view(&Look::for_tests(), &deployment),
+            view(&OutputStyle::for_tests(), &deployment),
             "ID          = dddddddd\n\
              Job ID      = web\n\
              Job Version = 2\n\
@@ -101,7 +101,7 @@ mod tests {
         );
         let canary = DeploymentState { desired_canaries: 1, auto_revert: true, ..Default::default() };
         deployment.task_groups.insert("web".into(), canary);
-        let text = groups(&Look::for_tests(), &deployment);
+        let text = groups(&OutputStyle::for_tests(), &deployment);
         assert_eq!(
             text,
             "Task Group  Auto Revert  Promoted  Desired  Canaries  Placed  Healthy  Unhealthy\n\

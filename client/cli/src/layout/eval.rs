@@ -3,10 +3,10 @@
 use model::document::{Evaluation, EvaluationStub};
 
 use super::{cell, metrics, plural};
-use crate::output::{Look, Table, UNSET, fields};
+use crate::output::{OutputStyle, Table, UNSET, fields};
 
 /// The list of evaluations.
-pub fn table(look: &Look, evals: &[Evaluation]) -> String {
+pub fn table(style: &OutputStyle, evals: &[Evaluation]) -> String {
     let mut table = Table::new([
         "ID",
         "Priority",
@@ -19,12 +19,12 @@ pub fn table(look: &Look, evals: &[Evaluation]) -> String {
     ]);
     for eval in evals {
         table.row([
-            look.id(&eval.id),
+            style.id(&eval.id),
             cell(eval.priority),
             eval.triggered_by.clone(),
             eval.job_id.clone(),
             eval.namespace.clone(),
-            look.id(&eval.node_id),
+            style.id(&eval.node_id),
             eval.status.clone(),
             failures(eval),
         ]);
@@ -41,11 +41,11 @@ fn failures(eval: &Evaluation) -> String {
 }
 
 /// The block of one evaluation.
-pub fn block(look: &Look, eval: &Evaluation) -> String {
+pub fn block(style: &OutputStyle, eval: &Evaluation) -> String {
     let mut entries = vec![
-        ("ID", look.id(&eval.id)),
-        ("Create Time", look.when(eval.create_time)),
-        ("Modify Time", look.when(eval.modify_time)),
+        ("ID", style.id(&eval.id)),
+        ("Create Time", style.when(eval.create_time)),
+        ("Modify Time", style.when(eval.modify_time)),
         ("Status", eval.status.clone()),
         ("Status Description", description(eval)),
         ("Type", eval.kind.clone()),
@@ -54,19 +54,19 @@ pub fn block(look: &Look, eval: &Evaluation) -> String {
         ("Namespace", eval.namespace.clone()),
     ];
     if !eval.node_id.is_empty() {
-        entries.push(("Node ID", look.id(&eval.node_id)));
+        entries.push(("Node ID", style.id(&eval.node_id)));
     }
     entries.push(("Priority", cell(eval.priority)));
     entries.push(("Placement Failures", failures(eval)));
     if !eval.wait_until.is_zero() {
-        entries.push(("Wait Until", look.time(eval.wait_until.time().0)));
+        entries.push(("Wait Until", style.time(eval.wait_until.time().0)));
     }
     if !eval.quota_limit_reached.is_empty() {
         entries.push(("Quota Limit Reached", eval.quota_limit_reached.clone()));
     }
-    entries.push(("Previous Eval", look.id(&eval.previous_eval)));
-    entries.push(("Next Eval", look.id(&eval.next_eval)));
-    entries.push(("Blocked Eval", look.id(&eval.blocked_eval)));
+    entries.push(("Previous Eval", style.id(&eval.previous_eval)));
+    entries.push(("Next Eval", style.id(&eval.next_eval)));
+    entries.push(("Blocked Eval", style.id(&eval.blocked_eval)));
     fields(&entries)
 }
 
@@ -75,26 +75,26 @@ fn description(eval: &Evaluation) -> String {
 }
 
 /// Evaluations that came before and after.
-pub fn related(look: &Look, evals: &[EvaluationStub]) -> String {
+pub fn related(style: &OutputStyle, evals: &[EvaluationStub]) -> String {
     if evals.is_empty() {
         return String::new();
     }
     let mut table = Table::new(["ID", "Priority", "Triggered By", "Node ID", "Status", "Description"]);
     for eval in evals {
         table.row([
-            look.id(&eval.id),
+            style.id(&eval.id),
             cell(eval.priority),
             eval.triggered_by.clone(),
-            look.id(&eval.node_id),
+            style.id(&eval.node_id),
             eval.status.clone(),
             eval.status_description.clone(),
         ]);
     }
-    look.section("Related Evaluations", &table.render())
+    style.section("Related Evaluations", &table.render())
 }
 
 /// What the plan set out to do, group by group. Rare columns appear when any group uses them.
-pub fn annotations(look: &Look, eval: &Evaluation) -> String {
+pub fn annotations(style: &OutputStyle, eval: &Evaluation) -> String {
     let Some(annotations) = &eval.plan_annotations else { return String::new() };
     let groups = &annotations.desired_tg_updates;
     if groups.is_empty() {
@@ -118,38 +118,38 @@ pub fn annotations(look: &Look, eval: &Evaluation) -> String {
         ("Reconnect", |group| group.reconnect),
     ];
     let used =
-        rare.into_iter().filter(|(_, count)| look.verbose || groups.values().any(|group| count(group) > 0));
+        rare.into_iter().filter(|(_, count)| style.verbose || groups.values().any(|group| count(group) > 0));
     let columns: Vec<_> = always.into_iter().chain(used).collect();
     let mut table = Table::new(["Task Group"].into_iter().chain(columns.iter().map(|(name, _)| *name)));
     for (name, group) in groups {
         table.row([name.clone()].into_iter().chain(columns.iter().map(|(_, count)| cell(count(group)))));
     }
-    look.section("Plan Annotations", &table.render())
+    style.section("Plan Annotations", &table.render())
 }
 
 /// Groups that found no place, with the reasons; `indent` stands before each line.
-pub fn failed_groups(look: &Look, eval: &Evaluation, indent: &str) -> String {
+pub fn failed_groups(style: &OutputStyle, eval: &Evaluation, indent: &str) -> String {
     let mut text = String::new();
     for (group, metric) in &eval.failed_tg_allocs {
         let count = metric.coalesced_failures + 1;
         let failed = format!("failed to place {}", plural(count, "allocation"));
         text.push_str(&format!("{indent}Task Group \"{group}\" ({failed}):\n"));
-        text.push_str(&metrics::reasons(look, metric, &format!("{indent}  ")));
+        text.push_str(&metrics::reasons(style, metric, &format!("{indent}  ")));
     }
     text
 }
 
 /// The section of what found no place; empty when everything did.
-pub fn failed_placements(look: &Look, eval: &Evaluation) -> String {
+pub fn failed_placements(style: &OutputStyle, eval: &Evaluation) -> String {
     if eval.failed_tg_allocs.is_empty() {
         return String::new();
     }
-    let mut text = failed_groups(look, eval, "");
+    let mut text = failed_groups(style, eval, "");
     if !eval.blocked_eval.is_empty() {
-        let id = look.id(&eval.blocked_eval);
+        let id = style.id(&eval.blocked_eval);
         text.push_str(&format!("\nEvaluation \"{id}\" waiting for additional capacity to place remainder\n"));
     }
-    look.section("Failed Placements", &text)
+    style.section("Failed Placements", &text)
 }
 
 #[cfg(test)]
@@ -167,8 +167,8 @@ mod tests {
             job_id: "web".into(),
             namespace: "default".into(),
             status: "complete".into(),
-            create_time: Look::for_tests().now.0 - 3_000_000_000,
-            modify_time: Look::for_tests().now.0 - 2_000_000_000,
+            create_time: OutputStyle::for_tests().now.0 - 3_000_000_000,
+            modify_time: OutputStyle::for_tests().now.0 - 2_000_000_000,
             blocked_eval: "33333333-4444".into(),
             failed_tg_allocs: [(
                 "api".to_string(),
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn the_block_says_what_the_reference_says() {
         assert_eq!(
-            block(&Look::for_tests(), &eval()),
+            block(&OutputStyle::for_tests(), &eval()),
             "ID                 = 11111111\n\
              Create Time        = 3s ago\n\
              Modify Time        = 2s ago\n\
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn what_found_no_place_is_explained() {
         assert_eq!(
-            failed_placements(&Look::for_tests(), &eval()),
+            failed_placements(&OutputStyle::for_tests(), &eval()),
             "\nFailed Placements\n\
              Task Group \"api\" (failed to place 4 allocations):\n\
              \x20 * Resources exhausted on 2 nodes\n\
@@ -226,7 +226,7 @@ mod tests {
         };
         let eval = Evaluation { plan_annotations: Some(annotations), ..eval() };
         assert_eq!(
-            super::annotations(&Look::for_tests(), &eval),
+            super::annotations(&OutputStyle::for_tests(), &eval),
             "\nPlan Annotations\n\
              Task Group  Ignore  Place  Stop  InPlace  Destructive  Canary\n\
              api         0       2      0     0        0            1\n"

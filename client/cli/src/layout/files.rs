@@ -3,26 +3,26 @@
 use api::AllocFileInfo;
 
 use super::cell;
-use crate::output::{Look, Table, bytes};
+use crate::output::{OutputStyle, Table, bytes};
 
 /// What is in a directory.
-pub fn list(look: &Look, files: &[AllocFileInfo], units: bool) -> String {
+pub fn list(style: &OutputStyle, files: &[AllocFileInfo], units: bool) -> String {
     let mut table = Table::new(["Mode", "Size", "Modified Time", "Name"]);
     for file in files {
         let name = if file.is_dir { format!("{}/", file.name) } else { file.name.clone() };
-        let modified = look.time(file.mod_time.time().0);
+        let modified = style.time(file.mod_time.time().0);
         table.row([file.file_mode.clone(), size(file, units), modified, name]);
     }
     table.render()
 }
 
 /// What one file is.
-pub fn stat(look: &Look, file: &AllocFileInfo, units: bool) -> String {
+pub fn stat(style: &OutputStyle, file: &AllocFileInfo, units: bool) -> String {
     let mut table = Table::new(["Mode", "Size", "Modified Time", "Content Type", "Name"]);
     table.row([
         file.file_mode.clone(),
         size(file, units),
-        look.time(file.mod_time.time().0),
+        style.time(file.mod_time.time().0),
         file.content_type.clone(),
         file.name.clone(),
     ]);
@@ -48,13 +48,13 @@ mod tests {
         };
         let plain = AllocFileInfo { name: "a.txt".into(), is_dir: false, ..file.clone() };
         assert_eq!(
-            list(&Look::for_tests(), &[file, plain.clone()], false),
+            list(&OutputStyle::for_tests(), &[file, plain.clone()], false),
             "Mode        Size  Modified Time  Name\n\
              drwxrwxrwx  4096  N/A            alloc/\n\
              drwxrwxrwx  4096  N/A            a.txt\n"
         );
         assert!(
-            stat(&Look::for_tests(), &plain, true)
+            stat(&OutputStyle::for_tests(), &plain, true)
                 .contains("  4.0 KiB  N/A            <none>        a.txt\n")
         );
     }

@@ -2,16 +2,16 @@
 
 use api::{AllocationHistory, AllocationTransition};
 
-use crate::output::{Look, Table};
+use crate::output::{OutputStyle, Table};
 
 /// Every transition, oldest first.
-pub fn table(look: &Look, history: &AllocationHistory) -> String {
+pub fn table(style: &OutputStyle, history: &AllocationHistory) -> String {
     let mut table = Table::new(["Event", "Time", "Desired", "Client", "Actor", "Cause", "Description"]);
     for transition in &history.transitions {
         let AllocationTransition { old_desired, new_desired, old_client, new_client, .. } = transition;
         table.row([
             format!("{}.{}", transition.index, transition.ordinal),
-            look.time(transition.time.time().0),
+            style.time(transition.time.time().0),
             change(old_desired, new_desired),
             change(old_client, new_client),
             transition.actor.clone(),
@@ -33,10 +33,10 @@ mod tests {
 
     #[test]
     fn a_transition_shows_what_changed_and_who_changed_it() {
-        let look = Look::for_tests();
+        let style = OutputStyle::for_tests();
         let created = AllocationTransition {
             index: 12,
-            time: look.now.into(),
+            time: style.now.into(),
             new_desired: "run".into(),
             new_client: "pending".into(),
             actor: "scheduler".into(),
@@ -55,7 +55,7 @@ mod tests {
         };
         let history = AllocationHistory { id: "a".into(), transitions: vec![created, lost].into() };
         assert_eq!(
-            table(&look, &history),
+            table(&style, &history),
             "Event  Time                  Desired  Client              Actor      Cause             Description\n\
              12.0   2026-01-02T03:04:05Z  run      pending             scheduler  eval 11111111     <none>\n\
              40.2   2026-01-02T03:04:05Z  run      running -> unknown  scheduler  heartbeat missed  <none>\n"

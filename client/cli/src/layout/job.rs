@@ -7,13 +7,13 @@ use base::Time;
 use model::document::{AllocationListStub, Evaluation, Job};
 
 use super::{cell, metrics};
-use crate::output::{Look, Table, fields};
+use crate::output::{OutputStyle, Table, fields};
 
 /// Most task groups whose failed placements are shown.
 const FAILED_GROUPS_MAX: usize = 5;
 
 /// The list of jobs; with the namespace when several are shown.
-pub fn table(look: &Look, jobs: &[JobListStub], namespaces: bool) -> String {
+pub fn table(style: &OutputStyle, jobs: &[JobListStub], namespaces: bool) -> String {
     let space = namespaces.then_some("Namespace");
     let head = ["ID"].into_iter().chain(space).chain(["Type", "Priority", "Status", "Submit Date"]);
     let mut table = Table::new(head);
@@ -24,7 +24,7 @@ pub fn table(look: &Look, jobs: &[JobListStub], namespaces: bool) -> String {
             kind(&job.kind, job.periodic, job.parameterized_job),
             cell(job.priority),
             status(&job.status, job.stop),
-            look.time(job.submit_time),
+            style.time(job.submit_time),
         ]);
         table.row(row);
     }
@@ -52,12 +52,12 @@ pub fn is_parameterized(job: &Job) -> bool {
 }
 
 /// The block of one job; `launch` is when the clock starts it next.
-pub fn block(look: &Look, job: &Job, launch: Option<Time>) -> String {
+pub fn block(style: &OutputStyle, job: &Job, launch: Option<Time>) -> String {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     let mut entries = vec![
         ("ID", text(&job.id)),
         ("Name", text(&job.name)),
-        ("Submit Date", look.time(job.submit_time.unwrap_or(0))),
+        ("Submit Date", style.time(job.submit_time.unwrap_or(0))),
         ("Type", text(&job.kind)),
         ("Priority", cell(job.priority.unwrap_or(0))),
         ("Datacenters", job.datacenters.join(",")),
@@ -71,20 +71,20 @@ pub fn block(look: &Look, job: &Job, launch: Option<Time>) -> String {
         entries.push(("Idempotency Token", token.clone()));
     }
     if let Some(launch) = launch {
-        let text = format!("{} ({})", look.time(launch.0), look.ago(launch.0));
+        let text = format!("{} ({})", style.time(launch.0), style.ago(launch.0));
         entries.push(("Next Periodic Launch", text));
     }
     fields(&entries)
 }
 
 /// How the allocations of each group are doing; a parent's children instead.
-pub fn summary(look: &Look, job: &Job, summary: &JobSummary) -> String {
+pub fn summary(style: &OutputStyle, job: &Job, summary: &JobSummary) -> String {
     if is_periodic(job) || is_parameterized(job) {
         let title = if is_periodic(job) { "Children Job Summary" } else { "Parameterized Job Summary" };
         let children = summary.children.clone().unwrap_or_default();
         let mut table = Table::new(["Pending", "Running", "Dead"]);
         table.row([cell(children.pending), cell(children.running), cell(children.dead)]);
-        return look.section(title, &table.render());
+        return style.section(title, &table.render());
     }
     let mut table =
         Table::new(["Task Group", "Queued", "Starting", "Running", "Failed", "Complete", "Lost", "Unknown"]);
@@ -100,11 +100,11 @@ pub fn summary(look: &Look, job: &Job, summary: &JobSummary) -> String {
         ];
         table.row([group.clone()].into_iter().chain(counts.map(cell)));
     }
-    look.section("Summary", &table.render())
+    style.section("Summary", &table.render())
 }
 
 /// What a periodic or parameterized job has started.
-pub fn children(look: &Look, job: &Job, children: &[JobListStub]) -> String {
+pub fn children(style: &OutputStyle, job: &Job, children: &[JobListStub]) -> String {
     let (title, none) = if is_periodic(job) {
         ("Previously Launched Jobs", "No instances of periodic job found")
     } else {
@@ -117,37 +117,37 @@ pub fn children(look: &Look, job: &Job, children: &[JobListStub]) -> String {
     for child in children {
         table.row([child.id.clone(), status(&child.status, child.stop)]);
     }
-    look.section(title, &table.render())
+    style.section(title, &table.render())
 }
 
 /// What a parameterized job takes.
-pub fn parameters(look: &Look, job: &Job) -> String {
+pub fn parameters(style: &OutputStyle, job: &Job) -> String {
     let Some(config) = &job.parameterized_job else { return String::new() };
     let entries = [
         ("Payload", config.payload.clone()),
         ("Required Metadata", config.meta_required.join(", ")),
         ("Optional Metadata", config.meta_optional.join(", ")),
     ];
-    look.section("Parameterized Job", &fields(&entries))
+    style.section("Parameterized Job", &fields(&entries))
 }
 
 /// The job's evaluations, newest first.
-pub fn evaluations(look: &Look, evals: &[Evaluation]) -> String {
+pub fn evaluations(style: &OutputStyle, evals: &[Evaluation]) -> String {
     let mut table = Table::new(["ID", "Priority", "Triggered By", "Status", "Placement Failures"]);
     for eval in evals {
         table.row([
-            look.id(&eval.id),
+            style.id(&eval.id),
             cell(eval.priority),
             eval.triggered_by.clone(),
             eval.status.clone(),
             cell(!eval.failed_tg_allocs.is_empty()),
         ]);
     }
-    look.section("Evaluations", &table.render())
+    style.section("Evaluations", &table.render())
 }
 
 /// Why the newest evaluation that found no place for a group did not, while one waits for capacity.
-pub fn placement_failure(look: &Look, evals: &[Evaluation]) -> String {
+pub fn placement_failure(style: &OutputStyle, evals: &[Evaluation]) -> String {
     if evals.iter().all(|eval| eval.status != "blocked") {
         return String::new();
     }
@@ -155,28 +155,28 @@ pub fn placement_failure(look: &Look, evals: &[Evaluation]) -> String {
     let Some(newest) = failing.max_by_key(|eval| eval.create_index) else { return String::new() };
     let groups = newest.failed_tg_allocs.iter().take(FAILED_GROUPS_MAX);
     let mut text: String = groups
-        .map(|(group, metric)| format!("Task Group \"{group}\":\n{}", metrics::reasons(look, metric, "  ")))
+        .map(|(group, metric)| format!("Task Group \"{group}\":\n{}", metrics::reasons(style, metric, "  ")))
         .collect();
     let left = newest.failed_tg_allocs.len().saturating_sub(FAILED_GROUPS_MAX);
     if left > 0 {
         text.push_str(&format!(
             "\nPlacement failures truncated. {left} more: see eval status {}\n",
-            look.id(&newest.id)
+            style.id(&newest.id)
         ));
     }
-    look.section("Placement Failure", &text)
+    style.section("Placement Failure", &text)
 }
 
 /// When failed allocations will be placed again. `evals` holds the follow-ups by id.
 pub fn rescheduling(
-    look: &Look,
+    style: &OutputStyle,
     allocs: &[AllocationListStub],
     evals: &BTreeMap<String, Evaluation>,
 ) -> String {
     let mut groups = BTreeMap::new();
     for alloc in allocs.iter().filter(|alloc| awaits_follow_up(alloc)) {
         let Some(eval) = evals.get(&alloc.followup_eval_id) else { continue };
-        if eval.wait_until.time() > look.now {
+        if eval.wait_until.time() > style.now {
             groups.entry(&alloc.task_group).or_insert(eval);
         }
     }
@@ -185,9 +185,9 @@ pub fn rescheduling(
     }
     let mut table = Table::new(["Task Group", "Eval ID", "Eval Time"]);
     for (group, eval) in groups {
-        table.row([group.clone(), look.id(&eval.id), look.ago(eval.wait_until.time().0)]);
+        table.row([group.clone(), style.id(&eval.id), style.ago(eval.wait_until.time().0)]);
     }
-    look.section("Future Rescheduling Attempts", &table.render())
+    style.section("Future Rescheduling Attempts", &table.render())
 }
 
 /// True when a later evaluation is to replace the allocation.
@@ -196,7 +196,7 @@ pub fn awaits_follow_up(alloc: &AllocationListStub) -> bool {
 }
 
 /// What can be run inside the job's tasks.
-pub fn actions(look: &Look, job: &Job) -> String {
+pub fn actions(style: &OutputStyle, job: &Job) -> String {
     let mut table = Table::new(["Action Name", "Task Group", "Task"]);
     let mut any = false;
     for group in &job.task_groups {
@@ -208,15 +208,15 @@ pub fn actions(look: &Look, job: &Job) -> String {
             }
         }
     }
-    if any { look.section("Actions", &table.render()) } else { String::new() }
+    if any { style.section("Actions", &table.render()) } else { String::new() }
 }
 
 /// One version of a job, for its list of versions.
-pub fn version(look: &Look, job: &Job) -> Vec<(&'static str, String)> {
+pub fn version(style: &OutputStyle, job: &Job) -> Vec<(&'static str, String)> {
     let mut entries = vec![
         ("Version", cell(job.version.unwrap_or(0))),
         ("Stable", cell(job.stable.unwrap_or(false))),
-        ("Submit Date", look.time(job.submit_time.unwrap_or(0))),
+        ("Submit Date", style.time(job.submit_time.unwrap_or(0))),
     ];
     if let Some(tag) = &job.version_tag {
         entries.push(("Tag Name", tag.name.clone()));
@@ -232,8 +232,8 @@ mod tests {
 
     use super::*;
 
-    fn look() -> Look {
-        Look::for_tests()
+    fn style() -> OutputStyle {
+        OutputStyle::for_tests()
     }
 
     fn web() -> Job {
@@ -246,7 +246,7 @@ mod tests {
             namespace: Some("default".into()),
             node_pool: Some("default".into()),
             status: Some("running".into()),
-            submit_time: Some(look().now.0),
+            submit_time: Some(style().now.0),
             ..Job::default()
         }
     }
@@ -261,21 +261,21 @@ mod tests {
             periodic: true,
             stop: true,
             status: "dead".into(),
-            submit_time: look().now.0,
+            submit_time: style().now.0,
             ..JobListStub::default()
         };
         assert_eq!(
-            table(&look(), std::slice::from_ref(&stub), true),
+            table(&style(), std::slice::from_ref(&stub), true),
             "ID       Namespace  Type            Priority  Status          Submit Date\n\
              nightly  ops        batch/periodic  50        dead (stopped)  2026-01-02T03:04:05Z\n"
         );
-        assert!(table(&look(), &[stub], false).starts_with("ID       Type            Priority"));
+        assert!(table(&style(), &[stub], false).starts_with("ID       Type            Priority"));
     }
 
     #[test]
     fn the_block_says_what_the_reference_says() {
         assert_eq!(
-            block(&look(), &web(), None),
+            block(&style(), &web(), None),
             "ID            = web\n\
              Name          = web\n\
              Submit Date   = 2026-01-02T03:04:05Z\n\
@@ -297,17 +297,17 @@ mod tests {
             .summary
             .insert("api".into(), TaskGroupSummary { running: 2, queued: 1, ..TaskGroupSummary::default() });
         assert_eq!(
-            summary(&look(), &web(), &counts),
+            summary(&style(), &web(), &counts),
             "\nSummary\n\
              Task Group  Queued  Starting  Running  Failed  Complete  Lost  Unknown\n\
              api         1       0         2        0       0         0     0\n"
         );
         let parent = Job { periodic: Some(PeriodicConfig::default()), ..web() };
         assert_eq!(
-            summary(&look(), &parent, &counts),
+            summary(&style(), &parent, &counts),
             "\nChildren Job Summary\nPending  Running  Dead\n0        0        0\n"
         );
-        assert_eq!(children(&look(), &parent, &[]), "\nNo instances of periodic job found\n");
+        assert_eq!(children(&style(), &parent, &[]), "\nNo instances of periodic job found\n");
     }
 
     #[test]
@@ -322,9 +322,9 @@ mod tests {
             ..Evaluation::default()
         };
         let failed = eval("1", "complete", true);
-        assert_eq!(placement_failure(&look(), std::slice::from_ref(&failed)), "");
+        assert_eq!(placement_failure(&style(), std::slice::from_ref(&failed)), "");
         assert_eq!(
-            placement_failure(&look(), &[eval("2", "blocked", false), failed]),
+            placement_failure(&style(), &[eval("2", "blocked", false), failed]),
             "\nPlacement Failure\nTask Group \"api\":\n  * No nodes were eligible for evaluation\n"
         );
     }

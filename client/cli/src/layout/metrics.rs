@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use model::document::AllocationMetric;
 
 use super::plural;
-use crate::output::{Look, Paint, Table};
+use crate::output::{OutputStyle, Paint, Table};
 
 /// The filter that missing drivers are counted under.
 const MISSING_DRIVERS: &str = "missing drivers";
 
 /// One line a reason, each after `indent`.
-pub fn reasons(look: &Look, metric: &AllocationMetric, indent: &str) -> String {
+pub fn reasons(style: &OutputStyle, metric: &AllocationMetric, indent: &str) -> String {
     let mut lines = Vec::new();
     if metric.nodes_evaluated == 0 {
         lines.push("No nodes were eligible for evaluation".to_string());
@@ -25,7 +25,7 @@ pub fn reasons(look: &Look, metric: &AllocationMetric, indent: &str) -> String {
     for (constraint, count) in &metric.constraint_filtered {
         let line = format!("Constraint \"{constraint}\": {} excluded by filter", plural(*count, "node"));
         let drivers = constraint == MISSING_DRIVERS;
-        lines.push(if drivers { look.paint(Paint::Red, &line) } else { line });
+        lines.push(if drivers { style.paint(Paint::Red, &line) } else { line });
     }
     if metric.nodes_exhausted > 0 {
         lines.push(format!("Resources exhausted on {}", plural(metric.nodes_exhausted, "node")));
@@ -43,13 +43,13 @@ pub fn reasons(look: &Look, metric: &AllocationMetric, indent: &str) -> String {
 }
 
 /// How the best nodes scored: a column a scorer.
-pub fn scores(look: &Look, metric: &AllocationMetric) -> String {
+pub fn scores(style: &OutputStyle, metric: &AllocationMetric) -> String {
     let scorers: BTreeSet<&String> =
         metric.score_meta_data.iter().flat_map(|node| node.scores.keys()).collect();
     let head = ["Node"].into_iter().chain(scorers.iter().map(|name| name.as_str())).chain(["final score"]);
     let mut table = Table::new(head);
     for node in &metric.score_meta_data {
-        let mut row = vec![look.id(&node.node_id)];
+        let mut row = vec![style.id(&node.node_id)];
         row.extend(scorers.iter().map(|name| three_digits(node.scores.get(*name).copied().unwrap_or(0.0))));
         row.push(three_digits(node.norm_score));
         table.row(row);
@@ -86,14 +86,14 @@ mod tests {
             ..AllocationMetric::default()
         };
         assert_eq!(
-            reasons(&Look::for_tests(), &metric, "  "),
+            reasons(&OutputStyle::for_tests(), &metric, "  "),
             "  * No nodes are available in datacenter \"dc2\"\n\
              \x20 * Class \"gpu\": 1 node excluded by filter\n\
              \x20 * Constraint \"${attr.kernel.name} = linux\": 2 nodes excluded by filter\n\
              \x20 * Resources exhausted on 1 node\n\
              \x20 * Dimension \"memory\" exhausted on 1 node\n"
         );
-        let none = reasons(&Look::for_tests(), &AllocationMetric::default(), "");
+        let none = reasons(&OutputStyle::for_tests(), &AllocationMetric::default(), "");
         assert_eq!(none, "* No nodes were eligible for evaluation\n");
     }
 
@@ -108,7 +108,7 @@ mod tests {
         };
         let metric = AllocationMetric { score_meta_data: vec![node].into(), ..AllocationMetric::default() };
         assert_eq!(
-            scores(&Look::for_tests(), &metric),
+            scores(&OutputStyle::for_tests(), &metric),
             "Node      binpack  job-anti-affinity  final score\n5d16e7fe  0.123    -0.5               12\n"
         );
     }

@@ -1,4 +1,4 @@
-//! Views become text, in the layouts of Nomad's command line. Pure: the look brings clock, zone and colours.
+//! Views become text, in the layouts of Nomad's command line. Pure: the style brings clock, zone and colours.
 
 pub mod alloc;
 pub mod checks;

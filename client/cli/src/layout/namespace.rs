@@ -3,7 +3,7 @@
 use api::Namespace;
 use model::document::List;
 
-use crate::output::{Look, Table, fields};
+use crate::output::{OutputStyle, Table, fields};
 
 /// The list of namespaces.
 pub fn table(namespaces: &[Namespace]) -> String {
@@ -15,7 +15,7 @@ pub fn table(namespaces: &[Namespace]) -> String {
 }
 
 /// One namespace. Sections that say nothing are left out.
-pub fn block(look: &Look, namespace: &Namespace) -> String {
+pub fn block(style: &OutputStyle, namespace: &Namespace) -> String {
     let capabilities = namespace.capabilities.clone().unwrap_or_default();
     let any = |names: &List<String>| match names.is_empty() {
         true => "*".to_string(),
@@ -32,19 +32,19 @@ pub fn block(look: &Look, namespace: &Namespace) -> String {
     ]);
     if !namespace.meta.is_empty() {
         let meta: Vec<_> = namespace.meta.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
-        text.push_str(&look.section("Metadata", &fields(&meta)));
+        text.push_str(&style.section("Metadata", &fields(&meta)));
     }
     if let Some(pools) = &namespace.node_pool_configuration {
         let part = choice(&pools.default, &pools.allowed, &pools.denied);
-        text.push_str(&look.section("Node Pool Configuration", &part));
+        text.push_str(&style.section("Node Pool Configuration", &part));
     }
     if let Some(vault) = &namespace.vault_configuration {
         let part = choice(&vault.default, &vault.allowed, &vault.denied);
-        text.push_str(&look.section("Vault Configuration", &part));
+        text.push_str(&style.section("Vault Configuration", &part));
     }
     if let Some(consul) = &namespace.consul_configuration {
         let part = choice(&consul.default, &consul.allowed, &consul.denied);
-        text.push_str(&look.section("Consul Configuration", &part));
+        text.push_str(&style.section("Consul Configuration", &part));
     }
     text
 }
@@ -61,7 +61,7 @@ mod tests {
     fn sections_that_say_nothing_are_left_out() {
         let namespace = Namespace { name: "ops".into(), ..Namespace::default() };
         assert_eq!(
-            block(&Look::for_tests(), &namespace),
+            block(&OutputStyle::for_tests(), &namespace),
             "Name                   = ops\n\
              Description            = <none>\n\
              Quota                  = <none>\n\
@@ -71,7 +71,7 @@ mod tests {
              Disabled Network Modes = <none>\n"
         );
         let meta = [("team".to_string(), "sre".to_string())].into_iter().collect();
-        let text = block(&Look::for_tests(), &Namespace { meta, ..namespace });
+        let text = block(&OutputStyle::for_tests(), &Namespace { meta, ..namespace });
         assert!(text.ends_with("\nMetadata\nteam = sre\n"), "{text}");
     }
 }

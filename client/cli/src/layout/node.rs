@@ -4,7 +4,7 @@ use api::{HostStats, NodeListStub};
 use model::document::{Allocation, Node};
 
 use super::{cell, devices};
-use crate::output::{Look, Table, bytes, fields};
+use crate::output::{OutputStyle, Table, bytes, fields};
 
 const MIB: u64 = 1 << 20;
 
@@ -17,10 +17,10 @@ pub struct Columns {
 }
 
 /// The list of nodes.
-pub fn table(look: &Look, nodes: &[NodeListStub], columns: &Columns) -> String {
+pub fn table(style: &OutputStyle, nodes: &[NodeListStub], columns: &Columns) -> String {
     let mut head = vec!["ID", "Node Pool", "DC", "Name", "Class"];
     head.extend(columns.os.then_some("OS"));
-    if look.verbose {
+    if style.verbose {
         head.extend(["Address", "Version"]);
     }
     head.extend(["Drain", "Eligibility", "Status"]);
@@ -28,14 +28,14 @@ pub fn table(look: &Look, nodes: &[NodeListStub], columns: &Columns) -> String {
     let mut table = Table::new(head);
     for (at, node) in nodes.iter().enumerate() {
         let mut row = vec![
-            look.id(&node.id),
+            style.id(&node.id),
             node.node_pool.clone(),
             node.datacenter.clone(),
             node.name.clone(),
             node.node_class.clone(),
         ];
         row.extend(columns.os.then(|| node.attributes.get("os.name").cloned().unwrap_or_default()));
-        if look.verbose {
+        if style.verbose {
             row.extend([node.address.clone(), node.version.clone()]);
         }
         row.extend([cell(node.drain), node.scheduling_eligibility.clone(), node.status.clone()]);
@@ -46,15 +46,15 @@ pub fn table(look: &Look, nodes: &[NodeListStub], columns: &Columns) -> String {
 }
 
 /// The block of one node.
-pub fn block(look: &Look, node: &Node, stats: Option<&HostStats>, short: bool) -> String {
+pub fn block(style: &OutputStyle, node: &Node, stats: Option<&HostStats>, short: bool) -> String {
     let names = |keys: Vec<&String>| keys.into_iter().cloned().collect::<Vec<_>>().join(",");
     let mut entries = vec![
-        ("ID", look.id(&node.id)),
+        ("ID", style.id(&node.id)),
         ("Name", node.name.clone()),
         ("Node Pool", node.node_pool.clone()),
         ("Class", node.node_class.clone()),
         ("DC", node.datacenter.clone()),
-        ("Drain", drain(look, node)),
+        ("Drain", drain(style, node)),
         ("Eligibility", node.scheduling_eligibility.clone()),
         ("Status", node.status.clone()),
         ("CSI Controllers", names(node.csi_controller_plugins.keys().collect())),
@@ -72,12 +72,12 @@ pub fn block(look: &Look, node: &Node, stats: Option<&HostStats>, short: bool) -
     fields(&entries)
 }
 
-fn drain(look: &Look, node: &Node) -> String {
+fn drain(style: &OutputStyle, node: &Node) -> String {
     let Some(strategy) = &node.drain_strategy else { return cell(node.drain) };
     let mut text = match strategy.deadline.0.0 {
         deadline if deadline < 0 => "true; force drain".to_string(),
         0 => "true; no deadline".to_string(),
-        _ => format!("true; {} deadline", look.ago(strategy.force_deadline.time().0)),
+        _ => format!("true; {} deadline", style.ago(strategy.force_deadline.time().0)),
     };
     if strategy.ignore_system_jobs {
         text.push_str("; ignoring system jobs");
@@ -94,7 +94,7 @@ fn drivers(node: &Node) -> String {
 }
 
 /// What the block only names, in full.
-pub fn verbose_tables(look: &Look, node: &Node) -> String {
+pub fn verbose_tables(style: &OutputStyle, node: &Node) -> String {
     let mut volumes = Table::new(["Name", "ReadOnly", "Source"]);
     for (name, volume) in &node.host_volumes {
         volumes.row([name.clone(), cell(volume.read_only), volume.path.clone()]);
@@ -106,16 +106,16 @@ pub fn verbose_tables(look: &Look, node: &Node) -> String {
     }
     let mut text = String::new();
     if !node.host_volumes.is_empty() {
-        text.push_str(&look.section("Host Volumes", &volumes.render()));
+        text.push_str(&style.section("Host Volumes", &volumes.render()));
     }
     if !node.host_networks.is_empty() {
-        text.push_str(&look.section("Host Networks", &networks.render()));
+        text.push_str(&style.section("Host Networks", &networks.render()));
     }
-    text + &driver_table(look, node)
+    text + &driver_table(style, node)
 }
 
 /// Drivers with their words.
-fn driver_table(look: &Look, node: &Node) -> String {
+fn driver_table(style: &OutputStyle, node: &Node) -> String {
     let mut table = Table::new(["Driver", "Detected", "Healthy", "Message", "Time"]);
     for (name, driver) in &node.drivers {
         table.row([
@@ -123,30 +123,30 @@ fn driver_table(look: &Look, node: &Node) -> String {
             cell(driver.detected),
             cell(driver.healthy),
             driver.health_description.clone(),
-            look.time(driver.update_time.time().0),
+            style.time(driver.update_time.time().0),
         ]);
     }
-    look.section("Drivers", &table.render())
+    style.section("Drivers", &table.render())
 }
 
 /// What happened to the node, newest first.
-pub fn events(look: &Look, node: &Node) -> String {
-    let details = look.verbose.then_some("Details");
+pub fn events(style: &OutputStyle, node: &Node) -> String {
+    let details = style.verbose.then_some("Details");
     let mut table = Table::new(["Time", "Subsystem", "Message"].into_iter().chain(details));
     for event in node.events.iter().rev() {
         let mut row =
-            vec![look.time(event.timestamp.time().0), event.subsystem.clone(), event.message.clone()];
-        if look.verbose {
+            vec![style.time(event.timestamp.time().0), event.subsystem.clone(), event.message.clone()];
+        if style.verbose {
             let details = event.details.iter().map(|(key, value)| format!("{key} = {value}"));
             row.push(details.collect::<Vec<_>>().join(", "));
         }
         table.row(row);
     }
-    look.section("Node Events", &table.render())
+    style.section("Node Events", &table.render())
 }
 
 /// What live allocations were given, of what the node has for them.
-pub fn allocated(look: &Look, node: &Node, allocs: &[Allocation]) -> String {
+pub fn allocated(style: &OutputStyle, node: &Node, allocs: &[Allocation]) -> String {
     let (mut cpu, mut memory, mut disk, mut count) = (0, 0, 0, 0);
     for resources in allocs.iter().filter(|alloc| is_live(alloc)).map(|alloc| &alloc.allocated_resources) {
         count += 1;
@@ -167,7 +167,7 @@ pub fn allocated(look: &Look, node: &Node, allocs: &[Allocation]) -> String {
         format!("{}/{}", mib(disk), mib(left(total.disk.disk_mb, reserved.disk.disk_mb))),
         format!("{count}{most}"),
     ]);
-    look.section("Allocated Resources", &table.render())
+    style.section("Allocated Resources", &table.render())
 }
 
 /// True while the allocation holds its resources.
@@ -176,14 +176,14 @@ pub fn is_live(alloc: &Allocation) -> bool {
 }
 
 /// Names and values of the node, as jobs' constraints see them.
-pub fn attributes(look: &Look, node: &Node) -> String {
+pub fn attributes(style: &OutputStyle, node: &Node) -> String {
     let section = |title: &str, map: &model::document::Map<String, String>| {
         let entries: Vec<_> = map.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
-        look.section(title, &fields(&entries))
+        style.section(title, &fields(&entries))
     };
     let devices = node.node_resources.as_ref().map(|resources| devices::attributes(&resources.devices));
     let devices = devices.filter(|text| !text.is_empty());
-    let devices = devices.map(|text| look.section("Device Group Attributes", &text)).unwrap_or_default();
+    let devices = devices.map(|text| style.section("Device Group Attributes", &text)).unwrap_or_default();
     section("Attributes", &node.attributes) + &devices + &section("Meta", &node.meta)
 }
 
@@ -234,12 +234,12 @@ mod tests {
         };
         let nodes = [stub];
         assert_eq!(
-            table(&Look::for_tests(), &nodes, &Columns::default()),
+            table(&OutputStyle::for_tests(), &nodes, &Columns::default()),
             "ID        Node Pool  DC   Name  Class   Drain  Eligibility  Status\n\
              0badcafe  default    dc1  n1    <none>  false  eligible     ready\n"
         );
         let columns = Columns { os: true, running: Some(vec![3]) };
-        let text = table(&Look::for_tests(), &nodes, &columns);
+        let text = table(&OutputStyle::for_tests(), &nodes, &columns);
         assert!(text.starts_with("ID        Node Pool  DC   Name  Class   OS      Drain"), "{text}");
         assert!(text.ends_with("ready   3\n"), "{text}");
     }
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn the_block_says_what_the_reference_says() {
         assert_eq!(
-            block(&Look::for_tests(), &node(), None, false),
+            block(&OutputStyle::for_tests(), &node(), None, false),
             "ID              = 0badcafe\n\
              Name            = n1\n\
              Node Pool       = default\n\
@@ -281,7 +281,11 @@ mod tests {
             ..Allocation::default()
         };
         assert_eq!(
-            allocated(&Look::for_tests(), &node(), &[alloc("running"), alloc("pending"), alloc("failed")]),
+            allocated(
+                &OutputStyle::for_tests(),
+                &node(),
+                &[alloc("running"), alloc("pending"), alloc("failed")]
+            ),
             "\nAllocated Resources\n\
              CPU            Memory          Disk             Alloc Count\n\
              1000/8000 MHz  512 MiB/16 GiB  600 MiB/100 GiB  2\n"

@@ -6,7 +6,7 @@ use api::{
 use server::snapshot_file::Read;
 
 use super::cell;
-use crate::output::{Look, Table, bytes, fields};
+use crate::output::{OutputStyle, Table, bytes, fields};
 
 pub fn raft_peers(raft: &RaftConfiguration) -> String {
     let mut table = Table::new(["Node", "ID", "Address", "State", "Voter", "RaftProtocol"]);
@@ -54,7 +54,7 @@ pub fn scheduler(config: &SchedulerConfiguration, scan: &SchedulerScan) -> Strin
     ])
 }
 
-pub fn health(look: &Look, health: &OperatorHealthReply) -> String {
+pub fn health(style: &OutputStyle, health: &OperatorHealthReply) -> String {
     let mut text = format!(
         "Healthy: {}\nFailureTolerance: {}\nLeader: {}\nVoters:\n",
         health.healthy, health.failure_tolerance, health.leader
@@ -87,17 +87,17 @@ pub fn health(look: &Look, health: &OperatorHealthReply) -> String {
             server.last_contact.clone(),
             cell(server.last_term),
             cell(server.last_index),
-            look.time(server.stable_since.0.map_or(0, |time| time.0)),
+            style.time(server.stable_since.0.map_or(0, |time| time.0)),
         ]);
     }
     text + "Servers:\n" + &table.render()
 }
 
 /// What a snapshot file says about itself.
-pub fn snapshot(look: &Look, file: &Read) -> String {
+pub fn snapshot(style: &OutputStyle, file: &Read) -> String {
     let meta = &file.meta;
     let block = fields(&[
-        ("Created", look.time(meta.created.0)),
+        ("Created", style.time(meta.created.0)),
         ("ID", meta.id()),
         ("Size", bytes(file.bytes)),
         ("Index", cell(meta.index)),
@@ -164,7 +164,7 @@ mod tests {
             leader: "x".into(),
             voters: vec!["x".to_string()].into(),
         };
-        let text = health(&Look::for_tests(), &reply);
+        let text = health(&OutputStyle::for_tests(), &reply);
         let head = "Healthy: true\nFailureTolerance: 1\nLeader: x\nVoters:\n\tx\nServers:\nID  Name  Address";
         assert!(text.starts_with(head), "{text}");
         assert!(
@@ -185,7 +185,7 @@ mod tests {
             contents,
         };
         let file = Read { index: meta.index, meta, chunks: Vec::new(), bytes: 4_096 };
-        let text = snapshot(&Look::for_tests(), &file);
+        let text = snapshot(&OutputStyle::for_tests(), &file);
         assert!(
             text.starts_with(
                 "Created = 2026-01-02T03:04:05Z\nID      = 2-9-1767323045000\nSize    = 4.0 KiB\n"

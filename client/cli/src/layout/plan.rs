@@ -7,29 +7,29 @@ use base::Time;
 use model::document::{AllocationListStub, Job};
 
 use super::metrics;
-use crate::output::{Look, Paint, Table};
+use crate::output::{OutputStyle, Paint, Table};
 
 /// Everything: `again` is how to register what was looked at.
-pub fn whole(look: &Look, job: &Job, answer: &JobPlanResponse, again: &str) -> String {
+pub fn whole(style: &OutputStyle, job: &Job, answer: &JobPlanResponse, again: &str) -> String {
     let mut text = String::new();
     if let Some(diff) = &answer.diff {
-        text.push_str(&differences(look, diff));
+        text.push_str(&differences(style, diff));
         text.push('\n');
     }
-    text.push_str(&look.paint(Paint::Bold, "Scheduler dry-run:"));
+    text.push_str(&style.paint(Paint::Bold, "Scheduler dry-run:"));
     text.push('\n');
-    text.push_str(&dry_run(look, job, answer));
+    text.push_str(&dry_run(style, job, answer));
     text.push('\n');
     if !answer.warnings.is_empty() {
         let warnings = format!("Job Warnings:\n{}", answer.warnings.trim_end());
-        text.push_str(&format!("{}\n\n", look.paint(Paint::Warning, &warnings)));
+        text.push_str(&format!("{}\n\n", style.paint(Paint::Warning, &warnings)));
     }
     let preempted = answer.annotations.as_ref().map_or(&[][..], |found| &found.preempted_allocs);
     if !preempted.is_empty() {
-        text.push_str(&look.section("Preemptions", &preemptions(look, preempted)));
+        text.push_str(&style.section("Preemptions", &preemptions(style, preempted)));
         text.push('\n');
     }
-    let index = look.paint(Paint::Bold, &format!("Job Modify Index: {}", answer.job_modify_index));
+    let index = style.paint(Paint::Bold, &format!("Job Modify Index: {}", answer.job_modify_index));
     text.push_str(&format!(
         "{index}\nTo submit the job with version verification run:\n\n{again}\n\n\
          When running the job with the check-index flag, the job will only be run if the\n\
@@ -44,11 +44,11 @@ pub fn whole(look: &Look, job: &Job, answer: &JobPlanResponse, again: &str) -> S
 const PREEMPTIONS_SHOWN: usize = 10;
 
 /// Whose place would be taken: by allocation, or else by job, or else by type.
-fn preemptions(look: &Look, preempted: &[AllocationListStub]) -> String {
+fn preemptions(style: &OutputStyle, preempted: &[AllocationListStub]) -> String {
     if preempted.len() < PREEMPTIONS_SHOWN {
         let mut table = Table::new(["Alloc ID", "Job ID", "Task Group"]);
         for alloc in preempted {
-            table.row([look.id(&alloc.id), alloc.job_id.clone(), alloc.task_group.clone()]);
+            table.row([style.id(&alloc.id), alloc.job_id.clone(), alloc.task_group.clone()]);
         }
         return table.render();
     }
@@ -70,22 +70,22 @@ fn preemptions(look: &Look, preempted: &[AllocationListStub]) -> String {
     table.render()
 }
 
-fn dry_run(look: &Look, job: &Job, answer: &JobPlanResponse) -> String {
+fn dry_run(style: &OutputStyle, job: &Job, answer: &JobPlanResponse) -> String {
     let mut text = String::new();
     if answer.failed_tg_allocs.is_empty() {
-        let line = look.paint(Paint::Green, "All tasks successfully allocated.");
+        let line = style.paint(Paint::Green, "All tasks successfully allocated.");
         text.push_str(&format!("- {line}\n"));
     } else {
         let per_node = matches!(job.kind.as_deref(), Some("system" | "sysbatch"));
         let on = if per_node { " on all nodes" } else { "" };
         let line = format!("WARNING: Failed to place all allocations{on}.");
-        text.push_str(&format!("- {}\n", look.paint(Paint::Yellow, &line)));
+        text.push_str(&format!("- {}\n", style.paint(Paint::Yellow, &line)));
         for (group, metric) in &answer.failed_tg_allocs {
             let failed = metric.coalesced_failures + 1;
             let noun = if failed == 1 { "allocation" } else { "allocations" };
             let head = format!("Task Group \"{group}\" (failed to place {failed} {noun}):");
-            text.push_str(&format!("  {}\n", look.paint(Paint::Yellow, &head)));
-            text.push_str(&metrics::reasons(look, metric, "    "));
+            text.push_str(&format!("  {}\n", style.paint(Paint::Yellow, &head)));
+            text.push_str(&metrics::reasons(style, metric, "    "));
         }
     }
     let rolling = answer.created_evals.iter().find(|eval| eval.triggered_by == "rolling-update");
@@ -94,7 +94,7 @@ fn dry_run(look: &Look, job: &Job, answer: &JobPlanResponse) -> String {
     }
     let launch = answer.next_periodic_launch.time();
     if launch != Time::ZERO {
-        let (at, span) = (look.time(launch.0), look.ago(launch.0));
+        let (at, span) = (style.time(launch.0), style.ago(launch.0));
         text.push_str(&format!("- If submitted now, next periodic launch would be at {at} ({span}).\n"));
     }
     text
@@ -104,9 +104,9 @@ const MARKERS: [(&str, &str, Paint); 3] =
     [("Added", "+ ", Paint::Green), ("Deleted", "- ", Paint::Red), ("Edited", "+/- ", Paint::Yellow)];
 
 /// The sign of a change, and its length without colours; nothing for what stays.
-fn marker(look: &Look, kind: &str) -> (String, usize) {
+fn marker(style: &OutputStyle, kind: &str) -> (String, usize) {
     let found = MARKERS.iter().find(|(name, ..)| *name == kind);
-    found.map_or((String::new(), 0), |(_, sign, paint)| (look.paint(*paint, sign), sign.len()))
+    found.map_or((String::new(), 0), |(_, sign, paint)| (style.paint(*paint, sign), sign.len()))
 }
 
 fn widest<'a>(kinds: impl Iterator<Item = &'a String>) -> usize {
@@ -116,12 +116,12 @@ fn widest<'a>(kinds: impl Iterator<Item = &'a String>) -> usize {
 }
 
 /// What is different, as a tree.
-pub fn differences(look: &Look, diff: &JobDiff) -> String {
-    let bold = |text: String| look.paint(Paint::Bold, &text);
-    let mut text = format!("{}{}\n", marker(look, &diff.kind).0, bold(format!("Job: {:?}", diff.id)));
+pub fn differences(style: &OutputStyle, diff: &JobDiff) -> String {
+    let bold = |text: String| style.paint(Paint::Bold, &text);
+    let mut text = format!("{}{}\n", marker(style, &diff.kind).0, bold(format!("Job: {:?}", diff.id)));
     let groups = diff.task_groups.iter().map(|group| &group.kind);
-    if diff.kind == "Edited" || look.verbose {
-        let own = parts(look, &diff.fields, &diff.objects, 0);
+    if diff.kind == "Edited" || style.verbose {
+        let own = parts(style, &diff.fields, &diff.objects, 0);
         text.push_str(&own);
         if !own.is_empty() {
             text.push('\n');
@@ -129,31 +129,31 @@ pub fn differences(look: &Look, diff: &JobDiff) -> String {
     }
     let widest = widest(groups);
     for group in diff.task_groups.iter() {
-        text.push_str(&of_group(look, group, widest));
+        text.push_str(&of_group(style, group, widest));
         text.push('\n');
     }
     text
 }
 
-fn of_group(look: &Look, group: &TaskGroupDiff, widest: usize) -> String {
-    let (sign, width) = marker(look, &group.kind);
-    let name = look.paint(Paint::Bold, &format!("Task Group: {:?}", group.name));
+fn of_group(style: &OutputStyle, group: &TaskGroupDiff, widest: usize) -> String {
+    let (sign, width) = marker(style, &group.kind);
+    let name = style.paint(Paint::Bold, &format!("Task Group: {:?}", group.name));
     let mut text = format!("{sign}{}{name}", " ".repeat(widest - width));
     if !group.updates.is_empty() {
-        let told: Vec<String> =
-            group.updates.iter().map(|(what, count)| counted(look, what, *count)).collect();
-        text.push_str(&format!(" ({})", told.join(", ")));
+        let parts: Vec<String> =
+            group.updates.iter().map(|(what, count)| counted(style, what, *count)).collect();
+        text.push_str(&format!(" ({})", parts.join(", ")));
     }
     text.push('\n');
-    if group.kind == "Edited" || look.verbose {
-        text.push_str(&parts(look, &group.fields, &group.objects, 2));
+    if group.kind == "Edited" || style.verbose {
+        text.push_str(&parts(style, &group.fields, &group.objects, 2));
     }
     let widest = self::widest(group.tasks.iter().map(|task| &task.kind));
-    text.extend(group.tasks.iter().map(|task| of_task(look, task, widest)));
+    text.extend(group.tasks.iter().map(|task| of_task(style, task, widest)));
     text
 }
 
-fn counted(look: &Look, what: &str, count: u64) -> String {
+fn counted(style: &OutputStyle, what: &str, count: u64) -> String {
     let paint = match what {
         "create" => Some(Paint::Green),
         "destroy" => Some(Paint::Red),
@@ -161,32 +161,32 @@ fn counted(look: &Look, what: &str, count: u64) -> String {
         _ => None,
     };
     let text = format!("{count} {what}");
-    paint.map_or(text.clone(), |paint| look.paint(paint, &text))
+    paint.map_or(text.clone(), |paint| style.paint(paint, &text))
 }
 
-fn of_task(look: &Look, task: &TaskDiff, widest: usize) -> String {
-    let (sign, width) = marker(look, &task.kind);
-    let name = look.paint(Paint::Bold, &format!("Task: {:?}", task.name));
+fn of_task(style: &OutputStyle, task: &TaskDiff, widest: usize) -> String {
+    let (sign, width) = marker(style, &task.kind);
+    let name = style.paint(Paint::Bold, &format!("Task: {:?}", task.name));
     let mut text = format!("  {sign}{}{name}", " ".repeat(widest - width));
     if !task.annotations.is_empty() {
         text.push_str(&format!(" ({})", task.annotations.join(", ")));
     }
     text.push('\n');
-    if task.kind == "Edited" || look.verbose && task.kind != "None" {
-        text.push_str(&parts(look, &task.fields, &task.objects, 4));
+    if task.kind == "Edited" || style.verbose && task.kind != "None" {
+        text.push_str(&parts(style, &task.fields, &task.objects, 4));
     }
     text
 }
 
 /// Fields and objects that changed, and with `-verbose` also the others.
-fn parts(look: &Look, fields: &[FieldDiff], objects: &[ObjectDiff], indent: usize) -> String {
+fn parts(style: &OutputStyle, fields: &[FieldDiff], objects: &[ObjectDiff], indent: usize) -> String {
     let fields: Vec<&FieldDiff> =
-        fields.iter().filter(|field| look.verbose || field.kind != "None").collect();
+        fields.iter().filter(|field| style.verbose || field.kind != "None").collect();
     let kinds = fields.iter().map(|field| &field.kind).chain(objects.iter().map(|object| &object.kind));
     let widest = widest(kinds);
     let longest = fields.iter().map(|field| field.name.len()).max().unwrap_or(0);
     let start = |kind: &str| {
-        let (sign, width) = marker(look, kind);
+        let (sign, width) = marker(style, kind);
         format!("{}{sign}{}", " ".repeat(indent), " ".repeat(widest - width))
     };
     let mut text = String::new();
@@ -195,7 +195,7 @@ fn parts(look: &Look, fields: &[FieldDiff], objects: &[ObjectDiff], indent: usiz
         text.push_str(&format!("{}{}: {pad}{}\n", start(&field.kind), field.name, value(field)));
     }
     for object in objects {
-        let inner = parts(look, &object.fields, &object.objects, indent + 2);
+        let inner = parts(style, &object.fields, &object.objects, indent + 2);
         let end = format!("{}{}}}\n", " ".repeat(indent), " ".repeat(widest));
         text.push_str(&format!("{}{} {{\n{inner}{end}", start(&object.kind), object.name));
     }
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_plan_shows_what_changes_and_how_to_go_on() {
-        let text = whole(&Look::for_tests(), &Job::default(), &answer(), "sojourn job run web.hcl");
+        let text = whole(&OutputStyle::for_tests(), &Job::default(), &answer(), "sojourn job run web.hcl");
         let expected = "+/- Job: \"web\"\n\
             +/- Task Group: \"g\" (2 create, 10 in-place update)\n  \
             +/- Count: \"10\" => \"12\" (forces create)\n  \
@@ -257,17 +257,17 @@ mod tests {
             task_group: "web".into(),
             ..AllocationListStub::default()
         };
-        let look = Look::for_tests();
-        let one = preemptions(&look, &[alloc(1, 1)]);
+        let style = OutputStyle::for_tests();
+        let one = preemptions(&style, &[alloc(1, 1)]);
         assert_eq!(one, "Alloc ID  Job ID  Task Group\n00000001  job-01  web\n");
         let two_jobs: Vec<_> = (0..12).map(|number| alloc(number, number % 2)).collect();
-        let counted = preemptions(&look, &two_jobs);
+        let counted = preemptions(&style, &two_jobs);
         assert!(
             counted.ends_with("job-00  default    service   6\njob-01  default    service   6\n"),
             "{counted}"
         );
         let many: Vec<_> = (0..12).map(|number| alloc(number, number)).collect();
-        assert_eq!(preemptions(&look, &many), "Job Type  Preemptions\nservice   12\n");
+        assert_eq!(preemptions(&style, &many), "Job Type  Preemptions\nservice   12\n");
     }
 
     #[test]
@@ -282,7 +282,7 @@ mod tests {
             failed_tg_allocs: [("g".to_string(), metric)].into_iter().collect(),
             ..JobPlanResponse::default()
         };
-        let text = whole(&Look::for_tests(), &Job::default(), &answer, "x");
+        let text = whole(&OutputStyle::for_tests(), &Job::default(), &answer, "x");
         let head = "Scheduler dry-run:\n- WARNING: Failed to place all allocations.\n  \
             Task Group \"g\" (failed to place 5 allocations):\n    ";
         assert!(text.starts_with(head), "{text}");

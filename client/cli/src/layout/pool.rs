@@ -2,7 +2,7 @@
 
 use model::document::NodePool;
 
-use crate::output::{Look, Table, fields};
+use crate::output::{OutputStyle, Table, fields};
 
 pub fn table(pools: &[NodePool]) -> String {
     let mut table = Table::new(["Name", "Description"]);
@@ -12,7 +12,7 @@ pub fn table(pools: &[NodePool]) -> String {
     table.render()
 }
 
-pub fn block(look: &Look, pool: &NodePool) -> String {
+pub fn block(style: &OutputStyle, pool: &NodePool) -> String {
     let mut text = fields(&[
         ("Name", pool.name.clone()),
         ("Description", pool.description.clone()),
@@ -21,7 +21,7 @@ pub fn block(look: &Look, pool: &NodePool) -> String {
     let meta: Vec<(&str, String)> =
         pool.meta.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
     let meta = if meta.is_empty() { "No metadata\n".to_string() } else { fields(&meta) };
-    text.push_str(&look.section("Metadata", &meta));
+    text.push_str(&style.section("Metadata", &meta));
     let rules = match &pool.scheduler_configuration {
         None => "As in the cluster\n".to_string(),
         Some(rules) => {
@@ -34,6 +34,6 @@ pub fn block(look: &Look, pool: &NodePool) -> String {
             ])
         }
     };
-    text.push_str(&look.section("Scheduler Configuration", &rules));
+    text.push_str(&style.section("Scheduler Configuration", &rules));
     text
 }

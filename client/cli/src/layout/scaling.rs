@@ -3,12 +3,12 @@
 use api::{JobScaleStatusResponse, ScalingPolicy, ScalingPolicyListStub};
 
 use super::cell;
-use crate::output::{Look, Table, fields, json};
+use crate::output::{OutputStyle, Table, fields, json};
 
 /// Changes of all groups, newest first.
-pub fn events(look: &Look, status: &JobScaleStatusResponse) -> String {
+pub fn events(style: &OutputStyle, status: &JobScaleStatusResponse) -> String {
     let mut head = vec!["Task Group", "Count", "PrevCount"];
-    if look.verbose {
+    if style.verbose {
         head.extend(["Error", "Message", "Eval ID"]);
     }
     head.push("Date");
@@ -20,24 +20,24 @@ pub fn events(look: &Look, status: &JobScaleStatusResponse) -> String {
     for (group, event) in events {
         let count = event.count.map(cell).unwrap_or_default();
         let mut row = vec![group.clone(), count, cell(event.previous_count)];
-        if look.verbose {
+        if style.verbose {
             row.push(cell(event.error));
             row.push(event.message.clone());
             row.push(event.eval_id.clone().unwrap_or_default());
         }
-        row.push(look.time(i64::try_from(event.time).unwrap_or(0)));
+        row.push(style.time(i64::try_from(event.time).unwrap_or(0)));
         table.row(row);
     }
     table.render()
 }
 
 /// The list of policies.
-pub fn policies(look: &Look, policies: &[ScalingPolicyListStub]) -> String {
+pub fn policies(style: &OutputStyle, policies: &[ScalingPolicyListStub]) -> String {
     let mut table = Table::new(["ID", "Enabled", "Type", "Target"]);
     for policy in policies {
         let target = policy.target.iter().map(|(key, value)| format!("{key}:{value}"));
         table.row([
-            look.id(&policy.id),
+            style.id(&policy.id),
             cell(policy.enabled),
             policy.kind.clone(),
             target.collect::<Vec<_>>().join(","),
@@ -47,17 +47,17 @@ pub fn policies(look: &Look, policies: &[ScalingPolicyListStub]) -> String {
 }
 
 /// One policy, and what it tells autoscalers.
-pub fn policy(look: &Look, policy: &ScalingPolicy) -> String {
+pub fn policy(style: &OutputStyle, policy: &ScalingPolicy) -> String {
     let target = policy.target.iter().map(|(key, value)| format!("{key}:{value}"));
     let bound = |bound: Option<i64>| bound.map(cell).unwrap_or_default();
     let entries = [
-        ("ID", look.id(&policy.id)),
+        ("ID", style.id(&policy.id)),
         ("Enabled", cell(policy.enabled.unwrap_or(false))),
         ("Target", target.collect::<Vec<_>>().join(",")),
         ("Min", bound(policy.min)),
         ("Max", bound(policy.max)),
     ];
-    fields(&entries) + &look.section("Policy", &json(&policy.policy))
+    fields(&entries) + &style.section("Policy", &json(&policy.policy))
 }
 
 #[cfg(test)]
@@ -76,12 +76,12 @@ mod tests {
             ..JobScaleStatusResponse::default()
         };
         assert_eq!(
-            super::events(&Look::for_tests(), &status),
+            super::events(&OutputStyle::for_tests(), &status),
             "Task Group  Count  PrevCount  Date\n\
              api         3      0          2026-01-02T03:04:06Z\n\
              api         2      0          2026-01-02T03:04:05Z\n"
         );
-        let verbose = Look { verbose: true, ..Look::for_tests() };
+        let verbose = OutputStyle { verbose: true, ..OutputStyle::for_tests() };
         let text = super::events(&verbose, &status);
         assert!(text.starts_with("Task Group  Count  PrevCount  Error  Message  Eval ID  Date\n"), "{text}");
     }

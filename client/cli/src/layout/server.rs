@@ -3,12 +3,12 @@
 use api::AgentMember;
 
 use super::cell;
-use crate::output::{Look, Table};
+use crate::output::{OutputStyle, Table};
 
 /// The list of servers. `leader` is the leader's RPC address, empty when unknown.
-pub fn members(look: &Look, members: &[AgentMember], leader: &str) -> String {
-    let protocol = look.verbose.then_some("Protocol");
-    let tags = look.verbose.then_some("Tags");
+pub fn members(style: &OutputStyle, members: &[AgentMember], leader: &str) -> String {
+    let protocol = style.verbose.then_some("Protocol");
+    let tags = style.verbose.then_some("Tags");
     let head = ["Name", "Address", "Port", "Status", "Leader"]
         .into_iter()
         .chain(protocol)
@@ -26,9 +26,9 @@ pub fn members(look: &Look, members: &[AgentMember], leader: &str) -> String {
             member.status.clone(),
             cell(is_leader(member, leader)),
         ];
-        row.extend(look.verbose.then(|| cell(member.protocol_cur)));
+        row.extend(style.verbose.then(|| cell(member.protocol_cur)));
         row.extend([tag("raft_vsn"), tag("build"), tag("dc"), tag("region")]);
-        if look.verbose {
+        if style.verbose {
             let tags = member.tags.iter().map(|(name, value)| format!("{name}={value}"));
             row.push(tags.collect::<Vec<_>>().join(","));
         }
@@ -74,7 +74,7 @@ mod tests {
         assert!(is_leader(&sixth, "[::1]:4647") && !is_leader(&sixth, "[::2]:4647"));
         assert_eq!(
             members(
-                &Look::for_tests(),
+                &OutputStyle::for_tests(),
                 &[member("b.global", "10.0.0.2"), member("a.global", "10.0.0.1")],
                 "10.0.0.2:4647"
             ),

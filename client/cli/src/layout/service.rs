@@ -2,11 +2,11 @@
 
 use sdk::ServiceInstance;
 
-use crate::output::{Look, Table, fields};
+use crate::output::{OutputStyle, Table, fields};
 
 /// Where each instance is reached; a block each with `-verbose`.
-pub fn instances(look: &Look, instances: &[ServiceInstance]) -> String {
-    if look.verbose {
+pub fn instances(style: &OutputStyle, instances: &[ServiceInstance]) -> String {
+    if style.verbose {
         return instances.iter().map(block).collect::<Vec<_>>().join("\n");
     }
     let mut table = Table::new(["Job ID", "Address", "Tags", "Node ID", "Alloc ID"]);
@@ -15,8 +15,8 @@ pub fn instances(look: &Look, instances: &[ServiceInstance]) -> String {
             instance.job_id.clone(),
             address(instance),
             format!("[{}]", instance.tags.join(",")),
-            look.id(&instance.node_id),
-            look.id(&instance.alloc_id),
+            style.id(&instance.node_id),
+            style.id(&instance.alloc_id),
         ]);
     }
     table.render()
@@ -62,11 +62,11 @@ mod tests {
         };
         let list = [instance];
         assert_eq!(
-            instances(&Look::for_tests(), &list),
+            instances(&OutputStyle::for_tests(), &list),
             "Job ID  Address         Tags   Node ID   Alloc ID\n\
              web     10.0.0.7:25001  [a,b]  0badcafe  5d16e7fe\n"
         );
-        let verbose = Look { verbose: true, ..Look::for_tests() };
+        let verbose = OutputStyle { verbose: true, ..OutputStyle::for_tests() };
         assert!(instances(&verbose, &list).contains("Alloc ID     = 5d16e7fe-8a2e\n"));
     }
 }

@@ -5,7 +5,7 @@ use model::document::{Allocation, NetworkResource, TaskEvent, TaskState, VolumeR
 
 use super::alloc::{group_of, lifecycle, task_of, tasks};
 use super::cell;
-use crate::output::{Look, Table, bytes, fields};
+use crate::output::{OutputStyle, Table, bytes, fields};
 
 /// Most events of a task that are shown, unless all are asked for.
 const EVENTS_MAX: usize = 10;
@@ -18,7 +18,12 @@ const BLANK: &str = " ";
 /// Each task: its state, resources and recent events. `usage` is what the node measured, if it was asked.
 ///
 /// `stats` shows everything that was measured.
-pub fn sections(look: &Look, alloc: &Allocation, usage: Option<&AllocResourceUsage>, stats: bool) -> String {
+pub fn sections(
+    style: &OutputStyle,
+    alloc: &Allocation,
+    usage: Option<&AllocResourceUsage>,
+    stats: bool,
+) -> String {
     let mut text = String::new();
     for (name, state) in tasks(alloc) {
         let stage = lifecycle(alloc.job.as_ref(), &alloc.task_group, name);
@@ -26,13 +31,13 @@ pub fn sections(look: &Look, alloc: &Allocation, usage: Option<&AllocResourceUsa
         let used =
             usage.and_then(|usage| usage.tasks.get(name)).and_then(|task| task.resource_usage.as_ref());
         let title = format!("Task \"{name}\"{stage} is \"{}\"", state.state);
-        text.push_str(&look.section(&title, &task_resources(alloc, name, used)));
+        text.push_str(&style.section(&title, &task_resources(alloc, name, used)));
         if let Some(used) = used {
             let devices = || super::devices::usage("Device Stats", &used.device_stats);
             text.push_str(&if stats { measured(used) } else { devices() });
         }
-        text.push_str(&volumes(look, alloc, name));
-        text.push_str(&task_events(look, state));
+        text.push_str(&volumes(style, alloc, name));
+        text.push_str(&task_events(style, state));
     }
     text
 }
@@ -118,7 +123,7 @@ fn titled(title: &str, head: Vec<&str>, cells: Vec<String>) -> String {
 }
 
 /// Volumes that the group asks for and the task mounts.
-fn volumes(look: &Look, alloc: &Allocation, task: &str) -> String {
+fn volumes(style: &OutputStyle, alloc: &Allocation, task: &str) -> String {
     let Some(group) = group_of(alloc) else { return String::new() };
     let mounted = task_of(alloc.job.as_ref(), &alloc.task_group, task).map(|task| &task.volume_mounts);
     let mounted: Vec<&VolumeRequest> = mounted
@@ -133,10 +138,10 @@ fn volumes(look: &Look, alloc: &Allocation, task: &str) -> String {
         if volumes.is_empty() {
             continue;
         }
-        let name = look.verbose.then_some("Name");
+        let name = style.verbose.then_some("Name");
         let mut table = Table::new(name.into_iter().chain(["ID", "Read Only"]));
         for volume in volumes {
-            let name = look.verbose.then(|| volume.name.clone());
+            let name = style.verbose.then(|| volume.name.clone());
             table.row(name.into_iter().chain([volume.source.clone(), cell(volume.read_only)]));
         }
         text.push_str(&format!("\n{title}\n{}", table.render()));
@@ -144,17 +149,17 @@ fn volumes(look: &Look, alloc: &Allocation, task: &str) -> String {
     text
 }
 
-fn task_events(look: &Look, state: &TaskState) -> String {
+fn task_events(style: &OutputStyle, state: &TaskState) -> String {
     let entries = [
-        ("Started At", look.time(state.started_at.time().0)),
-        ("Finished At", look.time(state.finished_at.time().0)),
+        ("Started At", style.time(state.started_at.time().0)),
+        ("Finished At", style.time(state.finished_at.time().0)),
         ("Total Restarts", cell(state.restarts)),
-        ("Last Restart", look.time(state.last_restart.time().0)),
+        ("Last Restart", style.time(state.last_restart.time().0)),
     ];
     let mut table = Table::new(["Time", "Type", "Description"]);
-    let most = if look.verbose { usize::MAX } else { EVENTS_MAX };
+    let most = if style.verbose { usize::MAX } else { EVENTS_MAX };
     for event in state.events.iter().rev().take(most) {
-        table.row([look.time(event.time), event.kind.clone(), description(event)]);
+        table.row([style.time(event.time), event.kind.clone(), description(event)]);
     }
     format!("\nTask Events:\n{}\nRecent Events:\n{}", fields(&entries), table.render())
 }
@@ -193,13 +198,13 @@ mod tests {
     use super::super::alloc::tests::alloc;
     use super::*;
 
-    fn look() -> Look {
-        Look::for_tests()
+    fn style() -> OutputStyle {
+        OutputStyle::for_tests()
     }
 
     #[test]
     fn a_task_shows_its_resources_and_its_newest_event_first() {
-        let text = sections(&look(), &alloc(), None, false);
+        let text = sections(&style(), &alloc(), None, false);
         let main = text.split("\nTask \"main\"").nth(1).unwrap();
         assert_eq!(
             main,
@@ -232,7 +237,7 @@ mod tests {
             ..NetworkResource::default()
         }]
         .into();
-        let text = sections(&look(), &alloc, None, false);
+        let text = sections(&style(), &alloc, None, false);
         let expected = "CPU        Memory        Disk     Addresses\n\
                         0/500 MHz  0 B/256 MiB   300 MiB  http: 10.0.0.7:80\n\
                         \x20          Max: 512 MiB           db: 10.0.0.7:6379\n";

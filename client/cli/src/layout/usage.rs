@@ -3,12 +3,12 @@
 use api::{AllocResourceUsage, HostStats};
 use model::document::Node;
 
-use crate::output::{Look, Table, bytes, fields};
+use crate::output::{OutputStyle, Table, bytes, fields};
 
 const MIB: u64 = 1 << 20;
 
 /// What all allocations use together, of what the node has.
-pub fn allocations(look: &Look, node: &Node, used: &[AllocResourceUsage]) -> String {
+pub fn allocations(style: &OutputStyle, node: &Node, used: &[AllocResourceUsage]) -> String {
     let (mut cpu, mut memory) = (0.0, 0);
     for usage in used.iter().filter_map(|usage| usage.resource_usage.as_ref()) {
         cpu += usage.cpu_stats.as_ref().map_or(0.0, |stats| stats.total_ticks);
@@ -22,11 +22,11 @@ pub fn allocations(look: &Look, node: &Node, used: &[AllocResourceUsage]) -> Str
         format!("{cpu:.0}/{} MHz", total.cpu.cpu_shares),
         format!("{}/{}", bytes(memory), bytes(most)),
     ]);
-    look.section("Allocation Resource Utilization", &table.render())
+    style.section("Allocation Resource Utilization", &table.render())
 }
 
 /// What the machine is doing altogether.
-pub fn host(look: &Look, node: &Node, stats: &HostStats) -> String {
+pub fn host(style: &OutputStyle, node: &Node, stats: &HostStats) -> String {
     let shares = node.node_resources.as_ref().map_or(0, |resources| resources.cpu.cpu_shares);
     let memory = stats.memory.clone().unwrap_or_default();
     let disk = stats.alloc_dir_stats.clone().unwrap_or_default();
@@ -36,11 +36,11 @@ pub fn host(look: &Look, node: &Node, stats: &HostStats) -> String {
         format!("{}/{}", bytes(memory.used), bytes(memory.total)),
         format!("{}/{}", bytes(disk.used), bytes(disk.size)),
     ]);
-    look.section("Host Resource Utilization", &table.render())
+    style.section("Host Resource Utilization", &table.render())
 }
 
 /// Every core, the memory and every disk.
-pub fn details(look: &Look, stats: &HostStats) -> String {
+pub fn details(style: &OutputStyle, stats: &HostStats) -> String {
     let cores = stats.cpu.iter().map(|core| {
         fields(&[
             ("CPU", core.cpu.clone()),
@@ -68,9 +68,9 @@ pub fn details(look: &Look, stats: &HostStats) -> String {
         ("Free", bytes(memory.free)),
     ]);
     let joined = |blocks: Vec<String>| blocks.join("\n");
-    look.section("CPU Stats", &joined(cores.collect()))
-        + &look.section("Memory Stats", &memory)
-        + &look.section("Disk Stats", &joined(disks.collect()))
+    style.section("CPU Stats", &joined(cores.collect()))
+        + &style.section("Memory Stats", &memory)
+        + &style.section("Disk Stats", &joined(disks.collect()))
         + &super::devices::usage("Device Stats", &stats.device_stats)
 }
 
@@ -88,13 +88,13 @@ mod tests {
             disk_stats: vec![HostDiskStats { device: "/dev/sda".into(), ..Default::default() }].into(),
             ..HostStats::default()
         };
-        let text = details(&Look::for_tests(), &stats);
+        let text = details(&OutputStyle::for_tests(), &stats);
         let head =
             "\nCPU Stats\nCPU    = cpu0\nUser   = 0.00%\nSystem = 0.00%\nIdle   = 98.50%\n\nMemory Stats\n";
         assert!(text.starts_with(head), "{text}");
         assert!(text.contains("Total     = 8.0 GiB\n"), "{text}");
         assert!(text.contains("\nDisk Stats\nDevice         = /dev/sda\n"), "{text}");
-        let host = host(&Look::for_tests(), &Node::default(), &stats);
+        let host = host(&OutputStyle::for_tests(), &Node::default(), &stats);
         assert!(host.contains("0/0 MHz  1.0 GiB/8.0 GiB  0 B/0 B\n"), "{host}");
     }
 }

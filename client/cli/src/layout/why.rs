@@ -5,49 +5,49 @@ use base::Time;
 use model::document::{GroupReasons, Lack, NearMiss};
 
 use super::{cell, metrics};
-use crate::output::{Look, Paint, Table, fields};
+use crate::output::{OutputStyle, Paint, Table, fields};
 
 /// Transitions that are shown; all of them are in `history alloc`.
 const TRANSITIONS_SHOWN: usize = 8;
 
-pub fn job(look: &Look, why: &JobWhy) -> String {
+pub fn job(style: &OutputStyle, why: &JobWhy) -> String {
     let stopped = if why.stopped { " (stopped)" } else { "" };
     let mut text =
-        format!("{}\n", look.paint(Paint::Bold, &format!("Job {:?} is {}{stopped}", why.id, why.status)));
+        format!("{}\n", style.paint(Paint::Bold, &format!("Job {:?} is {}{stopped}", why.id, why.status)));
     for (name, now) in &why.groups {
         text.push_str(&format!("  {name}: {}\n", counts(now)));
     }
-    text.push_str(&waiting(look, &why.waits_for));
+    text.push_str(&waiting(style, &why.waits_for));
     match &why.evaluation {
         None => text.push_str("\nNo scheduler has looked at it yet.\n"),
-        Some(eval) => text.push_str(&decided(look, eval)),
+        Some(eval) => text.push_str(&decided(style, eval)),
     }
     text
 }
 
-pub fn eval(look: &Look, why: &EvalWhy) -> String {
-    let head = format!("Evaluation {} of job {:?} is {}", look.id(&why.id), why.job_id, why.status);
-    let mut text = format!("{}\n", look.paint(Paint::Bold, &head));
+pub fn eval(style: &OutputStyle, why: &EvalWhy) -> String {
+    let head = format!("Evaluation {} of job {:?} is {}", style.id(&why.id), why.job_id, why.status);
+    let mut text = format!("{}\n", style.paint(Paint::Bold, &head));
     text.push_str(&format!("  asked for by: {}\n", why.triggered_by));
     if !why.status_description.is_empty() {
         text.push_str(&format!("  {}\n", why.status_description));
     }
-    text + &waiting(look, &why.waits_for) + &decided(look, why)
+    text + &waiting(style, &why.waits_for) + &decided(style, why)
 }
 
-pub fn alloc(look: &Look, why: &AllocWhy) -> String {
-    let head = format!("{} ({}) is {} on {}", why.name, look.id(&why.id), why.client_status, why.node_name);
-    let mut text = format!("{}\n", look.paint(Paint::Bold, &head));
+pub fn alloc(style: &OutputStyle, why: &AllocWhy) -> String {
+    let head = format!("{} ({}) is {} on {}", why.name, style.id(&why.id), why.client_status, why.node_name);
+    let mut text = format!("{}\n", style.paint(Paint::Bold, &head));
     let wanted = format!("{} {}", why.desired_status, why.desired_description);
     text.push_str(&format!("  wanted: {}\n", wanted.trim()));
     if !why.client_description.is_empty() {
         text.push_str(&format!("  told by the servers or the node: {}\n", why.client_description));
     }
-    text.push_str(&waiting(look, &why.waits_for));
-    text.push_str(&provenance(look, &why.decision));
+    text.push_str(&waiting(style, &why.waits_for));
+    text.push_str(&provenance(style, &why.decision));
     if let Some(placed) = why.placed.as_ref().filter(|placed| !placed.score_meta_data.is_empty()) {
         let title = "Scores when the first of its group was placed, the best node first";
-        text.push_str(&look.section(title, &metrics::scores(look, placed)));
+        text.push_str(&style.section(title, &metrics::scores(style, placed)));
         let seen = format!(
             "{} nodes looked at, {} ruled out by checks, {} without room\n",
             placed.nodes_evaluated, placed.nodes_filtered, placed.nodes_exhausted
@@ -58,13 +58,13 @@ pub fn alloc(look: &Look, why: &AllocWhy) -> String {
         let mut table = Table::new(["ID", "Node", "Desired", "Status", "Why"]);
         for link in why.chain.iter() {
             let own = if link.id == why.id { " *" } else { "" };
-            let id = format!("{}{own}", look.id(&link.id));
+            let id = format!("{}{own}", style.id(&link.id));
             let [node, desired] = [&link.node_name, &link.desired_status].map(String::clone);
             table.row([id, node, desired, link.client_status.clone(), link.desired_description.clone()]);
         }
-        text.push_str(&look.section("One after the other", &table.render()));
+        text.push_str(&style.section("One after the other", &table.render()));
     }
-    text + &transitions(look, &why.transitions)
+    text + &transitions(style, &why.transitions)
 }
 
 fn counts(now: &GroupNow) -> String {
@@ -78,37 +78,37 @@ fn counts(now: &GroupNow) -> String {
         (now.lost, "lost"),
         (now.complete, "complete"),
     ];
-    let told: Vec<String> =
+    let parts: Vec<String> =
         named.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}")).collect();
-    if told.is_empty() { "nothing".to_string() } else { told.join(", ") }
+    if parts.is_empty() { "nothing".to_string() } else { parts.join(", ") }
 }
 
-fn waiting(look: &Look, waits: &[Wait]) -> String {
+fn waiting(style: &OutputStyle, waits: &[Wait]) -> String {
     if waits.is_empty() {
         return String::new();
     }
     let lines = waits.iter().map(|wait| {
         let until = wait.until.as_ref().map(|until| until.time()).filter(|until| *until != Time::ZERO);
-        let until = until.map(|until| format!(" at {} ({})", look.time(until.0), look.ago(until.0)));
+        let until = until.map(|until| format!(" at {} ({})", style.time(until.0), style.ago(until.0)));
         let by = if wait.eval_id.is_empty() {
             String::new()
         } else {
-            format!(" [evaluation {}]", look.id(&wait.eval_id))
+            format!(" [evaluation {}]", style.id(&wait.eval_id))
         };
         format!("  * {}{}{by}\n", wait.what, until.unwrap_or_default())
     });
-    look.section("Waits for", &lines.collect::<String>())
+    style.section("Waits for", &lines.collect::<String>())
 }
 
-fn decided(look: &Look, why: &EvalWhy) -> String {
+fn decided(style: &OutputStyle, why: &EvalWhy) -> String {
     let mut text = String::new();
     for (name, group) in &why.groups {
-        text.push_str(&of_group(look, name, group));
+        text.push_str(&of_group(style, name, group));
     }
-    text + &provenance(look, &why.decision)
+    text + &provenance(style, &why.decision)
 }
 
-fn of_group(look: &Look, name: &str, group: &GroupReasons) -> String {
+fn of_group(style: &OutputStyle, name: &str, group: &GroupReasons) -> String {
     let Some(failed) = &group.failed else {
         let desired = &group.desired;
         let named = [
@@ -119,23 +119,23 @@ fn of_group(look: &Look, name: &str, group: &GroupReasons) -> String {
             (desired.stop, "stopped"),
             (desired.ignore, "left as they are"),
         ];
-        let told = named.iter().filter(|(count, _)| *count > 0);
-        let told: Vec<String> = told.map(|(count, what)| format!("{count} {what}")).collect();
-        let told = if told.is_empty() { "nothing to do".to_string() } else { told.join(", ") };
-        return look.section(&format!("Group {name:?}"), &format!("  {told}\n"));
+        let parts = named.iter().filter(|(count, _)| *count > 0);
+        let parts: Vec<String> = parts.map(|(count, what)| format!("{count} {what}")).collect();
+        let parts = if parts.is_empty() { "nothing to do".to_string() } else { parts.join(", ") };
+        return style.section(&format!("Group {name:?}"), &format!("  {parts}\n"));
     };
     let title = format!("Group {name:?}: no place for {}", plural(group.missing));
     let seen = format!(
         "{} nodes looked at, {} ruled out by checks, {} without room",
         failed.nodes_evaluated, failed.nodes_filtered, failed.nodes_exhausted
     );
-    let mut text = look.section(&title, &format!("  {seen}\n{}", metrics::reasons(look, failed, "    ")));
+    let mut text = style.section(&title, &format!("  {seen}\n{}", metrics::reasons(style, failed, "    ")));
     if !group.nearest.is_empty() {
         text.push_str("  Closest nodes:\n");
         text.extend(group.nearest.iter().map(near));
     }
     if !group.would_fit_if.is_empty() {
-        text.push_str(&format!("  {}\n", look.paint(Paint::Green, "Would fit if (each one tried out):")));
+        text.push_str(&format!("  {}\n", style.paint(Paint::Green, "Would fit if (each one tried out):")));
         text.extend(group.would_fit_if.iter().map(|change| format!("    * {change}\n")));
     } else if group.hints_cut_short {
         text.push_str("  No single change was found to help; not all were tried.\n");
@@ -163,7 +163,7 @@ fn lack(lack: &Lack) -> String {
 }
 
 /// How sure one can be of what was said.
-fn provenance(look: &Look, decision: &Decision) -> String {
+fn provenance(style: &OutputStyle, decision: &Decision) -> String {
     if decision.snapshot == 0 {
         return if decision.note.is_empty() { String::new() } else { format!("\n{}\n", decision.note) };
     }
@@ -174,18 +174,18 @@ fn provenance(look: &Look, decision: &Decision) -> String {
         (false, _) => "not made again",
     };
     let mut block = vec![
-        ("Evaluation", look.id(&decision.eval_id)),
+        ("Evaluation", style.id(&decision.eval_id)),
         ("State", cell(decision.snapshot)),
-        ("Time", look.time(decision.time.time().0)),
+        ("Time", style.time(decision.time.time().0)),
         ("Decision", how.to_string()),
     ];
     if !decision.note.is_empty() {
         block.push(("Note", decision.note.clone()));
     }
-    look.section("Decided on", &fields(&block))
+    style.section("Decided on", &fields(&block))
 }
 
-fn transitions(look: &Look, all: &[AllocationTransition]) -> String {
+fn transitions(style: &OutputStyle, all: &[AllocationTransition]) -> String {
     if all.is_empty() {
         return String::new();
     }
@@ -194,14 +194,14 @@ fn transitions(look: &Look, all: &[AllocationTransition]) -> String {
     for one in &all[left..] {
         table.row([
             format!("{}.{}", one.index, one.ordinal),
-            look.time(one.time.time().0),
+            style.time(one.time.time().0),
             one.new_desired.clone(),
             one.new_client.clone(),
             one.cause.clone(),
         ]);
     }
     let more = if left > 0 { format!("{left} earlier ones: see history alloc\n") } else { String::new() };
-    look.section("What became of it", &(table.render() + &more))
+    style.section("What became of it", &(table.render() + &more))
 }
 
 #[cfg(test)]
@@ -229,8 +229,8 @@ mod tests {
             Would fit if (each one tried out):\n    * task \"t\" asked for 3000 MiB of memory instead of 4096\n\n\
             Decided on\nEvaluation = abcdefgh\nState      = 7\nTime       = N/A\n\
             Decision   = made again from the log: the same plan";
-        let told = job(&Look::for_tests(), &why);
-        assert!(told.starts_with(expected), "{told}");
-        assert!(told.lines().count() < 24, "one screen");
+        let text = job(&OutputStyle::for_tests(), &why);
+        assert!(text.starts_with(expected), "{text}");
+        assert!(text.lines().count() < 24, "one screen");
     }
 }

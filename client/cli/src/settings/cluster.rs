@@ -6,8 +6,8 @@ use jobspec::config::Section;
 use model::Autopilot;
 use server::gossip::{Key, TEXT_MAX};
 
-use super::word::{Word, refuse, word};
-use super::{ServerSettings, Settings};
+use super::value::{ConfigValue, reject, set};
+use super::{AgentSettings, ServerSettings};
 
 /// Most servers that may be waited for.
 const EXPECT_MAX: u32 = 99;
@@ -29,7 +29,7 @@ pub struct JoinSettings {
 }
 
 impl JoinSettings {
-    pub fn plain() -> JoinSettings {
+    pub fn defaults() -> JoinSettings {
         JoinSettings {
             start_join: Vec::new(),
             retry_join: Vec::new(),
@@ -56,8 +56,8 @@ pub fn joins(server: &mut ServerSettings, section: &mut Section) -> Result<(), D
     let join = &mut server.join;
     addresses(section, "start_join", &mut join.start_join)?;
     addresses(section, "retry_join", &mut join.retry_join)?;
-    word(section, "retry_interval", &mut join.retry_interval)?;
-    word(section, "retry_max", &mut join.retry_max)
+    set(section, "retry_interval", &mut join.retry_interval)?;
+    set(section, "retry_max", &mut join.retry_max)
 }
 
 /// # Errors
@@ -71,15 +71,15 @@ pub fn server_join(server: &mut ServerSettings, mut section: Section) -> Result<
 /// # Errors
 /// What is not known, not supported or of a wrong kind, with its position.
 pub fn autopilot(autopilot: &mut Autopilot, mut section: Section) -> Result<(), Diagnostics> {
-    word(&mut section, "cleanup_dead_servers", &mut autopilot.cleanup_dead_servers)?;
-    word(&mut section, "max_trailing_logs", &mut autopilot.max_trailing_logs)?;
-    word(&mut section, "min_quorum", &mut autopilot.min_quorum)?;
+    set(&mut section, "cleanup_dead_servers", &mut autopilot.cleanup_dead_servers)?;
+    set(&mut section, "max_trailing_logs", &mut autopilot.max_trailing_logs)?;
+    set(&mut section, "min_quorum", &mut autopilot.min_quorum)?;
     let mut threshold = autopilot.last_contact_threshold();
-    word(&mut section, "last_contact_threshold", &mut threshold)?;
+    set(&mut section, "last_contact_threshold", &mut threshold)?;
     let mut stabilization = autopilot.server_stabilization_time();
-    word(&mut section, "server_stabilization_time", &mut stabilization)?;
+    set(&mut section, "server_stabilization_time", &mut stabilization)?;
     (autopilot.last_contact_threshold_ns, autopilot.server_stabilization_ns) = (threshold.0, stabilization.0);
-    refuse(
+    reject(
         &mut section,
         &["enable_redundancy_zones", "disable_upgrade_migration", "enable_custom_upgrades"],
     )?;
@@ -113,18 +113,18 @@ impl<'de> serde::Deserialize<'de> for Addresses {
     }
 }
 
-impl Word for Key {
-    const WHAT: &'static str =
+impl ConfigValue for Key {
+    const EXPECTED: &'static str =
         "base64 of 16, 24 or 32 bytes, as `operator gossip keyring generate` prints it";
 
-    fn read(text: &str) -> Option<Key> {
+    fn from_text(text: &str) -> Option<Key> {
         Key::parse(text).ok()
     }
 }
 
 /// # Errors
 /// The field that is wrong, and what was expected.
-pub fn check(settings: &Settings) -> Result<(), String> {
+pub fn check(settings: &AgentSettings) -> Result<(), String> {
     let server = &settings.server;
     if !server.enabled {
         return Ok(());
@@ -178,7 +178,7 @@ fn is_address(address: &str) -> bool {
 }
 
 /// What the operator should know though nothing is wrong.
-pub fn notes(settings: &Settings) -> Vec<String> {
+pub fn notes(settings: &AgentSettings) -> Vec<String> {
     let server = &settings.server;
     if !server.enabled {
         return Vec::new();

@@ -9,8 +9,8 @@ use jobspec::Source;
 use jobspec::config::Section;
 use server::gossip::Key;
 
-use super::word::Word;
-use super::{ServerSettings, Settings, cluster, decode, other_flags, plugins};
+use super::value::ConfigValue;
+use super::{AgentSettings, ServerSettings, cluster, decode, plugins, unsupported_flags};
 use crate::flags::{Args, Completion, Flag, FlagList};
 
 /// Most files that one directory may bring in.
@@ -39,7 +39,7 @@ const RETRY_JOIN: Flag<Vec<String>> =
 const RETRY_INTERVAL: Flag<Duration> = Flag::parsed(
     "retry-interval",
     "DURATION",
-    Duration::WHAT,
+    Duration::EXPECTED,
     "The time between two rounds of -retry-join; 30s unless given.",
 );
 const RETRY_MAX: Flag<u32> = Flag::number(
@@ -97,17 +97,17 @@ pub const AGENT_FLAGS: FlagList = &[
 ///
 /// # Errors
 /// A file that cannot be read or taken, a flag of a wrong kind, or settings that cannot work together.
-pub fn read(args: &Args) -> anyhow::Result<Settings> {
-    let mut settings = if args.switch(&DEV) { Settings::dev() } else { Settings::plain() };
+pub fn read(args: &Args) -> anyhow::Result<AgentSettings> {
+    let mut settings = if args.switch(&DEV) { AgentSettings::dev() } else { AgentSettings::defaults() };
     for path in args.values(&CONFIG) {
         for file in files(Path::new(path))? {
-            lay_over(&mut settings, file)?;
+            merge_file(&mut settings, file)?;
         }
     }
     let notes = plugins::read_options(&mut settings.plugins, &settings.client.options);
     settings.notes.extend(notes);
     flags(&mut settings, args)?;
-    other_flags::check(&mut settings, args)?;
+    unsupported_flags::check(&mut settings, args)?;
     if settings.name.is_empty() {
         settings.name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     }
@@ -136,17 +136,17 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn lay_over(settings: &mut Settings, file: PathBuf) -> anyhow::Result<()> {
+fn merge_file(settings: &mut AgentSettings, file: PathBuf) -> anyhow::Result<()> {
     let name = file.display().to_string();
     let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {name}"))?;
     let source = Source::new(name, text);
-    let lay = |settings: &mut Settings| decode::file(settings, Section::parse(&source)?);
-    lay(settings).map_err(|wrong| anyhow::anyhow!("Error loading configuration: {wrong}"))?;
+    let merge = |settings: &mut AgentSettings| decode::file(settings, Section::parse(&source)?);
+    merge(settings).map_err(|wrong| anyhow::anyhow!("Error loading configuration: {wrong}"))?;
     settings.files.push(file);
     Ok(())
 }
 
-fn flags(settings: &mut Settings, args: &Args) -> anyhow::Result<()> {
+fn flags(settings: &mut AgentSettings, args: &Args) -> anyhow::Result<()> {
     let text = |flag, field: &mut String| {
         if let Some(value) = args.value(flag) {
             *field = value.to_string();
@@ -170,8 +170,8 @@ fn flags(settings: &mut Settings, args: &Args) -> anyhow::Result<()> {
     settings.server.bootstrap_expect = expect.unwrap_or(settings.server.bootstrap_expect);
     joins(&mut settings.server, args)?;
     if let Some(level) = args.value(&LOG_LEVEL) {
-        settings.log.level = Word::read(level)
-            .with_context(|| format!("-log-level {level}: expected {}", tracing::Level::WHAT))?;
+        settings.log.level = ConfigValue::from_text(level)
+            .with_context(|| format!("-log-level {level}: expected {}", tracing::Level::EXPECTED))?;
     }
     if let Some(servers) = args.value(&SERVERS) {
         settings.client.servers = servers.split(',').map(|server| server.trim().to_string()).collect();
@@ -192,7 +192,8 @@ fn joins(server: &mut ServerSettings, args: &Args) -> anyhow::Result<()> {
     server.join.retry_max = args.parsed(&RETRY_MAX)?.unwrap_or(server.join.retry_max);
     if let Some(key) = args.value(&ENCRYPT) {
         // The key is not repeated: what stands on a terminal is read by others.
-        server.encrypt = Some(Key::read(key).with_context(|| format!("-encrypt: expected {}", Key::WHAT))?);
+        server.encrypt =
+            Some(Key::from_text(key).with_context(|| format!("-encrypt: expected {}", Key::EXPECTED))?);
     }
     Ok(())
 }
@@ -203,7 +204,7 @@ mod tests {
     use crate::flags::{parse, specs};
 
     /// Files by name and content, then flags, as one agent would read them.
-    fn told(files: &[(&str, &str)], flags: &[&str]) -> Result<Settings, String> {
+    fn read_all(files: &[(&str, &str)], flags: &[&str]) -> Result<AgentSettings, String> {
         let directory = tempfile::tempdir().unwrap();
         let mut words = Vec::new();
         for (name, text) in files {
@@ -258,7 +259,7 @@ plugin "raw_exec" {
 
     #[test]
     fn a_whole_file_is_read() {
-        let settings = told(&[("a.hcl", FULL)], &[]).unwrap();
+        let settings = read_all(&[("a.hcl", FULL)], &[]).unwrap();
         assert_eq!((settings.region.as_str(), settings.datacenter.as_str()), ("eu", "fra1"));
         assert_eq!((settings.http_ip().to_string().as_str(), settings.ports.http), ("10.0.0.1", 5646));
         assert_eq!((settings.ports.rpc, settings.log.level), (4647, tracing::Level::WARN));
@@ -282,7 +283,7 @@ plugin "raw_exec" {
           "plugin": {"raw_exec": {"config": {"enabled": true}}}
         }"#;
         let (mut json, hcl) =
-            (told(&[("a.json", json)], &[]).unwrap(), told(&[("a.hcl", FULL)], &[]).unwrap());
+            (read_all(&[("a.json", json)], &[]).unwrap(), read_all(&[("a.hcl", FULL)], &[]).unwrap());
         json.files.clone_from(&hcl.files);
         assert_eq!(json, hcl);
     }
@@ -292,7 +293,7 @@ plugin "raw_exec" {
         let first = ("a.hcl", "region = \"one\"\ndatacenter = \"one\"\nclient { meta { a = \"1\" } }");
         let second = ("b.hcl", "region = \"two\"\nclient { meta { b = \"2\" } }");
         let settings =
-            told(&[first, second], &["-dev", "-dc=three", "-meta", "c=3", "-log-level=error"]).unwrap();
+            read_all(&[first, second], &["-dev", "-dc=three", "-meta", "c=3", "-log-level=error"]).unwrap();
         assert_eq!((settings.region.as_str(), settings.datacenter.as_str()), ("two", "three"));
         assert_eq!(settings.client.meta.keys().collect::<Vec<_>>(), ["a", "b", "c"]);
         assert_eq!(settings.log.level, tracing::Level::ERROR);
@@ -364,7 +365,7 @@ plugin "raw_exec" {
             ("log_level = \"loud\"", "\"log_level\": expected TRACE, DEBUG, INFO, WARN or ERROR"),
         ];
         for (text, message) in cases {
-            let error = told(&[("a.hcl", text)], &["-dev"]).unwrap_err();
+            let error = read_all(&[("a.hcl", text)], &["-dev"]).unwrap_err();
             assert!(error.contains(message), "{text}: {error}");
         }
     }
@@ -392,7 +393,7 @@ plugin "raw_exec" {
             (&["-client", "-data-dir=/x"], "client.servers is required"),
         ];
         for (flags, message) in cases {
-            let error = told(&[], flags).unwrap_err();
+            let error = read_all(&[], flags).unwrap_err();
             assert!(error.contains(message), "{flags:?}: {error}");
         }
     }
@@ -427,7 +428,7 @@ leave_on_terminate = true
             "min_quorum": 3, "server_stabilization_time": "2m"},
           "leave_on_terminate": true
         }"#;
-        let mut read = [("a.hcl", hcl), ("a.json", json)].map(|file| told(&[file], &["-dev"]).unwrap());
+        let mut read = [("a.hcl", hcl), ("a.json", json)].map(|file| read_all(&[file], &["-dev"]).unwrap());
         for settings in &mut read {
             settings.files.clear();
             let join = &settings.server.join;
@@ -446,7 +447,7 @@ leave_on_terminate = true
         // The older place, and flags, which add to files.
         let older = ("a.hcl", "server { retry_join = [\"a\"]\n retry_max = 2\n start_join = [\"b\"] }");
         let flags = ["-dev", "-retry-join=c", "-join", "d:1", "-retry-interval=1s", "-bootstrap-expect=4"];
-        let settings = told(&[older], &flags).unwrap();
+        let settings = read_all(&[older], &flags).unwrap();
         assert_eq!(settings.server.join.retry_join, ["a", "c"]);
         assert_eq!(settings.server.join.start_join, ["b", "d:1"]);
         assert_eq!(settings.server.join.retry_interval, Duration::from_secs(1));
@@ -457,18 +458,18 @@ leave_on_terminate = true
     fn what_one_address_may_take_is_told() {
         let text = "limits {\n  http_max_conns_per_client = 100\n  rpc_max_conns_per_client = 0\n\
                     rpc_handshake_timeout = \"2s\"\n}\ntelemetry {\n  prometheus_metrics = false\n}";
-        let settings = told(&[("a.hcl", text)], &["-dev"]).unwrap();
+        let settings = read_all(&[("a.hcl", text)], &["-dev"]).unwrap();
         let limits = &settings.limits;
         assert_eq!((limits.http_max_conns_per_client, limits.rpc_max_conns_per_client), (100, 0));
         assert_eq!(limits.rpc_handshake_timeout, Duration::from_secs(2));
-        assert!(!settings.prometheus_metrics && Settings::dev().prometheus_metrics);
+        assert!(!settings.prometheus_metrics && AgentSettings::dev().prometheus_metrics);
     }
 
     #[test]
     fn what_makes_no_difference_is_said() {
         let text = "telemetry { disable_hostname = true }\nacl { enabled = false }\ndisable_update_check = true\n\
                     client { options { \"docker.volumes\" = \"1\" } }";
-        let settings = told(&[("a.hcl", text)], &["-dev"]).unwrap();
+        let settings = read_all(&[("a.hcl", text)], &["-dev"]).unwrap();
         assert_eq!(settings.notes.len(), 2, "{:?}", settings.notes);
         assert!(
             settings.notes[0].contains("disable_hostname") && settings.notes[1].contains("docker.volumes")

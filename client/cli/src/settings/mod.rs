@@ -6,10 +6,10 @@
 mod cluster;
 mod decode;
 mod flags;
-mod other_flags;
 mod plugins;
-mod refused;
-mod word;
+mod unsupported;
+mod unsupported_flags;
+mod value;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -21,11 +21,11 @@ use server::gossip::Key;
 
 pub use cluster::JoinSettings;
 pub use flags::{AGENT_FLAGS, read};
-pub use other_flags::OTHER_FLAGS;
+pub use unsupported_flags::UNSUPPORTED_FLAGS;
 
 /// All settings of an agent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct AgentSettings {
     /// State lives in memory or a temporary directory, and ends with the agent.
     pub dev: bool,
     pub region: String,
@@ -159,10 +159,10 @@ pub struct ReservedSettings {
     pub ports: String,
 }
 
-impl Settings {
+impl AgentSettings {
     /// What holds when nothing is said.
-    pub fn plain() -> Settings {
-        Settings {
+    pub fn defaults() -> AgentSettings {
+        AgentSettings {
             dev: false,
             region: "global".to_string(),
             datacenter: "dc1".to_string(),
@@ -182,7 +182,7 @@ impl Settings {
             server: ServerSettings {
                 enabled: false,
                 bootstrap_expect: 0,
-                join: JoinSettings::plain(),
+                join: JoinSettings::defaults(),
                 encrypt: None,
                 num_schedulers: None,
                 heartbeat_grace: Duration::from_secs(10),
@@ -192,7 +192,7 @@ impl Settings {
             autopilot: Autopilot::default(),
             leave_on_terminate: false,
             leave_on_interrupt: false,
-            client: ClientSettings::plain(),
+            client: ClientSettings::defaults(),
             plugins: BTreeMap::new(),
             notes: Vec::new(),
             files: Vec::new(),
@@ -200,8 +200,8 @@ impl Settings {
     }
 
     /// What `-dev` means: server and node in one process, on the loopback, with nothing kept.
-    pub fn dev() -> Settings {
-        let mut settings = Settings::plain();
+    pub fn dev() -> AgentSettings {
+        let mut settings = AgentSettings::defaults();
         settings.dev = true;
         settings.bind_addr = IpAddr::V4(Ipv4Addr::LOCALHOST);
         settings.log.level = tracing::Level::DEBUG;
@@ -261,7 +261,7 @@ impl Settings {
 }
 
 impl ClientSettings {
-    fn plain() -> ClientSettings {
+    fn defaults() -> ClientSettings {
         ClientSettings {
             enabled: false,
             servers: Vec::new(),

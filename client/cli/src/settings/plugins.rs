@@ -10,7 +10,7 @@ use node::driver::{Field, ValueType};
 use node::drivers::{BUILTIN, builtin};
 use serde_json::Value;
 
-use super::word::{Word, maybe, refuse};
+use super::value::{ConfigValue, reject, set_option};
 
 /// What a development agent has without any configuration.
 pub fn of_dev() -> PluginConfigs {
@@ -51,9 +51,9 @@ fn plugin(plugins: &mut PluginConfigs, name: &str, mut section: Section) -> Resu
     section.finish()
 }
 
-fn one<T: Word + Into<Value>>(config: &mut Section, key: &str) -> Result<Option<Value>, Diagnostics> {
+fn one<T: ConfigValue + Into<Value>>(config: &mut Section, key: &str) -> Result<Option<Value>, Diagnostics> {
     let mut value: Option<T> = None;
-    maybe(config, key, &mut value)?;
+    set_option(config, key, &mut value)?;
     Ok(value.map(Into::into))
 }
 
@@ -64,12 +64,12 @@ fn value(config: &mut Section, field: &Field) -> Result<Option<Value>, Diagnosti
         ValueType::Number => one::<u64>(config, field.key),
         ValueType::Duration => {
             let mut value: Option<Duration> = None;
-            maybe(config, field.key, &mut value)?;
+            set_option(config, field.key, &mut value)?;
             Ok(value.map(|span| Value::from(span.0)))
         }
         ValueType::TextList => Ok(config.take::<Vec<String>>(field.key)?.map(Value::from)),
         ValueType::Block(_) => config.take(field.key),
-        ValueType::Unsupported(_) => refuse(config, &[field.key]).map(|()| None),
+        ValueType::Unsupported(_) => reject(config, &[field.key]).map(|()| None),
     }
 }
 

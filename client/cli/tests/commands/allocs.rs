@@ -27,12 +27,12 @@ fn a_directory_is_listed_and_a_file_is_printed() {
     assert_eq!(leaf.run(&["fs", "5d16", "a.txt"]).stdout, "abc\ndef");
     let end = leaf.run(&["alloc", "fs", "-c", "3", "5d16", "a.txt"]);
     assert_eq!(end.stdout, "def", "{}", end.stderr);
-    let stream = end.asked.iter().find(|request| request.contains("fs/stream")).unwrap();
+    let stream = end.requests.iter().find(|request| request.contains("fs/stream")).unwrap();
     assert!(stream.contains("follow=false&offset=3&origin=end"), "{stream}");
-    let told = leaf.run(&["alloc", "fs", "-stat", "-H", "5d16", "a.txt"]);
+    let output = leaf.run(&["alloc", "fs", "-stat", "-H", "5d16", "a.txt"]);
     let expected = "Mode        Size  Modified Time  Content Type  Name\n\
                     -rw-r--r--  6 B   N/A            text/plain    a.txt\n";
-    assert_eq!(told.stdout, expected);
+    assert_eq!(output.stdout, expected);
     let both = leaf.run(&["alloc", "fs", "-n=1", "-c=1", "5d16", "a.txt"]);
     assert!(both.code == 1 && both.stderr.starts_with("Both -n and -c are not allowed"), "{}", both.stderr);
 }
@@ -63,7 +63,7 @@ fn tasks_are_restarted_and_get_signals() {
         let arguments: Vec<&str> = ["alloc"].iter().chain(words).copied().collect();
         let done = cluster.run(&arguments);
         assert_eq!((done.code, done.stdout.as_str()), (0, ""), "{words:?}: {}", done.stderr);
-        assert!(done.asked.last().unwrap().ends_with(body), "{words:?}: {:?}", done.asked);
+        assert!(done.requests.last().unwrap().ends_with(body), "{words:?}: {:?}", done.requests);
     }
     let both = cluster.run(&["alloc", "restart", "-all-tasks", "5d16", "main"]);
     assert!(
@@ -81,14 +81,14 @@ fn checks_are_told_one_by_one() {
         "Mode": "healthiness", "Status": "success", "Output": "fine"}}"#;
     let cluster =
         cluster("running", "running").with(&format!("GET /v1/client/allocation/{ALLOC}/checks"), checks);
-    let told = cluster.run(&["alloc", "checks", "5d16"]);
+    let output = cluster.run(&["alloc", "checks", "5d16"]);
     assert_eq!(
-        told.stdout,
+        output.stdout,
         "Status of 1 Nomad Service Checks\n\n\
          ID        = c1\nName      = alive\nGroup     = web.api[0]\nTask      = main\nService   = web\n\
          Status    = success\nMode      = healthiness\nTimestamp = N/A\nOutput    = fine\n",
         "{}",
-        told.stderr
+        output.stderr
     );
     let counted = cluster.run(&["alloc", "checks", "-t", "{{len .}}", "5d16"]);
     assert_eq!(counted.stdout, "1\n");

@@ -3,10 +3,10 @@
 use crate::support::{ALLOC, Cluster, EVAL, job_file, web_cluster, without_times};
 
 /// The only request of this method.
-fn sent<'a>(asked: &'a [String], method: &str) -> &'a str {
-    let mut found = asked.iter().filter(|request| request.starts_with(method));
-    let first = found.next().unwrap_or_else(|| panic!("no {method} in {asked:?}"));
-    assert_eq!(found.next(), None, "{asked:?}");
+fn sent<'a>(requests: &'a [String], method: &str) -> &'a str {
+    let mut found = requests.iter().filter(|request| request.starts_with(method));
+    let first = found.next().unwrap_or_else(|| panic!("no {method} in {requests:?}"));
+    assert_eq!(found.next(), None, "{requests:?}");
     first
 }
 
@@ -30,14 +30,14 @@ fn a_job_is_dispatched_with_its_payload() {
     ]);
     let expected = "Dispatched Job ID = web/dispatch-1\nEvaluation ID     = 11111111\n";
     assert_eq!((done.code, done.stdout.as_str()), (0, expected), "{}", done.stderr);
-    let request = sent(&done.asked, "PUT");
+    let request = sent(&done.requests, "PUT");
     assert!(
         request.starts_with("PUT /v1/job/web/dispatch?namespace=default&idempotency_token=t1 "),
         "{request}"
     );
     assert!(request.contains(r#""Payload":"aGk=","Meta":{"a":"1","b":"2"}"#), "{request}");
     assert!(request.contains(r#""Priority":70"#), "{request}");
-    let list = sent(&done.asked, "GET /v1/jobs");
+    let list = sent(&done.requests, "GET /v1/jobs");
     assert!(list.contains("filter=ParentID"), "only what can be dispatched is looked through: {list}");
     let followed = cluster.run(&["job", "dispatch", "web"]);
     assert!(
@@ -59,7 +59,7 @@ fn a_group_is_scaled_by_name_or_alone() {
         let scaled = cluster.run(&arguments);
         let expected = format!("Job Warnings:\ncareful\n\nJob scale successful\nEvaluation ID: {EVAL}\n");
         assert_eq!((scaled.code, scaled.stdout), (0, expected), "{words:?}: {}", scaled.stderr);
-        let request = sent(&scaled.asked, "PUT");
+        let request = sent(&scaled.requests, "PUT");
         assert!(request.contains(r#""Count":3,"Target":{"Group":"api"}"#), "{request}");
         assert!(request.contains(r#""JobModifyIndex":7"#), "{request}");
     }
@@ -78,9 +78,9 @@ fn a_group_is_scaled_by_name_or_alone() {
 fn an_evaluation_is_asked_for_and_named() {
     let answer = format!(r#"{{"EvalID": "{EVAL}"}}"#);
     let cluster = web_cluster().with("PUT /v1/job/web/evaluate", &answer);
-    let asked = cluster.run(&["job", "eval", "-force-reschedule", "-detach", "web"]);
-    assert_eq!((asked.code, asked.stdout.as_str()), (0, "Created eval ID: \"11111111\" \n"));
-    assert!(sent(&asked.asked, "PUT").contains(r#""ForceReschedule":true"#), "{:?}", asked.asked);
+    let output = cluster.run(&["job", "eval", "-force-reschedule", "-detach", "web"]);
+    assert_eq!((output.code, output.stdout.as_str()), (0, "Created eval ID: \"11111111\" \n"));
+    assert!(sent(&output.requests, "PUT").contains(r#""ForceReschedule":true"#), "{:?}", output.requests);
     let forced = web_cluster().with("PUT /v1/job/web/periodic/force", &answer);
     let forced = forced.run(&["job", "periodic", "force", "-detach", "web"]);
     assert_eq!(
@@ -99,7 +99,7 @@ fn only_a_stopped_job_is_started() {
     let started = cluster.run(&["start", "-detach", "web"]);
     let expected = format!("Job start successful\nEvaluation ID: {EVAL}\n");
     assert_eq!((started.code, started.stdout), (0, expected), "{}", started.stderr);
-    let request = sent(&started.asked, "PUT");
+    let request = sent(&started.requests, "PUT");
     assert!(request.contains(r#""Stop":false"#) && request.contains(r#""Source":"job"#), "{request}");
     let runs = web_cluster().with("GET /v1/job/web", r#"{"ID": "web", "Status": "running"}"#);
     let runs = runs.run(&["job", "start", "web"]);
@@ -116,9 +116,9 @@ fn a_version_gets_a_name_and_loses_it() {
     let tagged = cluster.run(&["job", "tag", "apply", "-name=gold", "-description=good", "web"]);
     assert_eq!(tagged.stdout, "Job version 4 tagged with name \"gold\"\n", "{}", tagged.stderr);
     assert!(
-        sent(&tagged.asked, "PUT").ends_with(r#"{"Version":4,"Description":"good"}"#),
+        sent(&tagged.requests, "PUT").ends_with(r#"{"Version":4,"Description":"good"}"#),
         "{:?}",
-        tagged.asked
+        tagged.requests
     );
     let older = cluster.run(&["job", "tag", "apply", "-name=gold", "-version=2", "web"]);
     assert_eq!(older.stdout, "Job version 2 tagged with name \"gold\"\n");
@@ -157,7 +157,11 @@ fn allocations_are_restarted_batch_by_batch() {
         "{}",
         batch.stdout
     );
-    assert!(batch.asked.iter().any(|request| request.contains(r#""AllTasks":true"#)), "{:?}", batch.asked);
+    assert!(
+        batch.requests.iter().any(|request| request.contains(r#""AllTasks":true"#)),
+        "{:?}",
+        batch.requests
+    );
     let broken = cluster.with(&format!("PUT /v1/client/allocation/{ALLOC}/restart"), "500 Task not running");
     let failed = broken.run(&["job", "restart", "-on-error=fail", "web"]);
     assert_eq!(failed.code, 1);
@@ -191,7 +195,7 @@ fn versions_show_what_changed_and_all_they_are() {
     let changed = cluster.run(&["job", "history", "-p", "web"]);
     assert!(changed.stdout.contains("Diff            = \n+/- Job: \"web\"\n"), "{}", changed.stdout);
     assert!(changed.stdout.contains("Priority: \"50\" => \"60\""), "{}", changed.stdout);
-    assert!(changed.asked.iter().any(|request| request.contains("diffs=true")), "{:?}", changed.asked);
+    assert!(changed.requests.iter().any(|request| request.contains("diffs=true")), "{:?}", changed.requests);
     let one = cluster.run(&["job", "history", "-full", "-version", "gold", "web"]);
     assert!(one.stdout.contains("Full            = \n{\n"), "{}", one.stdout);
     assert!(!one.stdout.contains("Version     = 0"), "{}", one.stdout);
@@ -219,11 +223,11 @@ fn several_jobs_are_stopped_at_once_and_without_a_question() {
     let mut lines: Vec<&str> = stopped.stdout.lines().collect();
     lines.sort_unstable();
     assert_eq!(lines, [EVAL, "22222222-2222-4333-8444-555555555555"]);
-    let deleted = stopped.asked.iter().filter(|request| request.starts_with("DELETE"));
+    let deleted = stopped.requests.iter().filter(|request| request.starts_with("DELETE"));
     assert!(
         deleted.clone().all(|request| request.contains("purge=true&eval_priority=70")),
         "{:?}",
-        stopped.asked
+        stopped.requests
     );
     assert_eq!(deleted.count(), 2);
     let unsure = web_cluster().run(&["job", "stop", "we"]);
@@ -267,7 +271,7 @@ fn an_allocation_is_placed_anew_by_rescheduling() {
     let text = without_times(&done.stdout);
     assert!(text.contains("    T: Rescheduling allocation \"5d16e7fe\" for group \"api\"\n"), "{text}");
     assert!(text.contains("    T: Allocation \"5d16e7fe\" replaced by \"6d16e7fe\"\n"), "{text}");
-    let stop = sent(&done.asked, "PUT");
+    let stop = sent(&done.requests, "PUT");
     assert!(stop.contains("no_shutdown_delay=true"), "{stop}");
     let broken = cluster.with(
         &format!("GET /v1/allocation/{next}"),
@@ -279,7 +283,7 @@ fn an_allocation_is_placed_anew_by_rescheduling() {
 #[test]
 fn the_empty_name_is_nobodys_prefix() {
     let refused = web_cluster().run(&["job", "stop", "-yes", ""]);
-    assert_eq!((refused.code, refused.asked.len()), (1, 0), "{:?}", refused.asked);
+    assert_eq!((refused.code, refused.requests.len()), (1, 0), "{:?}", refused.requests);
     assert_eq!(refused.stderr, "The name of a job must not be empty\n");
 }
 

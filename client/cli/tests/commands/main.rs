@@ -1,10 +1,10 @@
 //! The program as its users call it, against a cluster that answers from a table.
 
 mod allocs;
+mod command_line;
 mod jobs;
-mod line;
 mod nodes;
-mod space;
+mod other_objects;
 mod support;
 
 use std::process::Command;
@@ -287,20 +287,20 @@ fn why_finds_what_is_meant_and_says_it() {
     let cluster = web_cluster();
     let why = r#"{"ID": "web", "Status": "running", "Groups": {"api": {"Wanted": 1, "Running": 1}}}"#;
     let cluster = cluster.with("GET /v1/job/web/explain", why);
-    let told = cluster.run(&["why", "job", "we"]);
+    let output = cluster.run(&["why", "job", "we"]);
     let expected =
         "Job \"web\" is running\n  api: 1 wanted, 1 running\n\nNo scheduler has looked at it yet.\n";
-    assert_eq!((told.code, told.stdout.as_str()), (0, expected), "{}", told.stderr);
+    assert_eq!((output.code, output.stdout.as_str()), (0, expected), "{}", output.stderr);
     let eval =
         format!(r#"{{"ID": "{EVAL}", "JobID": "web", "Status": "complete", "TriggeredBy": "job-register"}}"#);
     let cluster = web_cluster()
         .with("GET /v1/evaluations", &format!("[{eval}]"))
         .with(&format!("GET /v1/evaluation/{EVAL}/explain"), &eval);
-    let told = cluster.run(&["why", "eval", &EVAL[..8]]);
+    let output = cluster.run(&["why", "eval", &EVAL[..8]]);
     assert!(
-        told.stdout.contains("of job \"web\" is complete\n  asked for by: job-register\n"),
+        output.stdout.contains("of job \"web\" is complete\n  asked for by: job-register\n"),
         "{}",
-        told.stderr
+        output.stderr
     );
 }
 

@@ -38,10 +38,10 @@ fn a_node_is_emptied_and_watched_until_it_is() {
 
 #[test]
 fn who_shortens_a_node_is_asked_first() {
-    let asked = emptied("complete").run(&["node", "drain", "-enable", "0bad"]);
+    let output = emptied("complete").run(&["node", "drain", "-enable", "0bad"]);
     let question = format!("Are you sure you want to enable drain mode for node \"{NODE}\"? [y/N] ");
-    assert_eq!((asked.code, asked.stdout), (0, question));
-    assert_eq!(asked.stderr, "Canceling drain toggle\n");
+    assert_eq!((output.code, output.stdout), (0, question));
+    assert_eq!(output.stderr, "Canceling drain toggle\n");
 }
 
 #[test]

@@ -18,12 +18,12 @@ pub struct Cluster {
     listener: TcpListener,
 }
 
-pub struct Ran {
+pub struct CommandOutput {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
     /// What was asked: `GET /v1/jobs?prefix=web`, and the body after a blank if there is one.
-    pub asked: Vec<String>,
+    pub requests: Vec<String>,
 }
 
 impl Cluster {
@@ -39,23 +39,23 @@ impl Cluster {
         self
     }
 
-    pub fn run(&self, arguments: &[&str]) -> Ran {
+    pub fn run(&self, arguments: &[&str]) -> CommandOutput {
         self.run_with(&[], arguments)
     }
 
-    pub fn run_with(&self, environment: &[(&str, &str)], arguments: &[&str]) -> Ran {
+    pub fn run_with(&self, environment: &[(&str, &str)], arguments: &[&str]) -> CommandOutput {
         let (listener, mut routes) = (self.listener.try_clone().unwrap(), self.routes.clone());
         let address = self.address.clone();
         let end = listener.local_addr().unwrap();
         let server = std::thread::spawn(move || {
-            let mut asked = Vec::new();
+            let mut requests = Vec::new();
             for stream in listener.incoming() {
                 match answer(&stream.unwrap(), &mut routes) {
-                    Some(request) => asked.push(request),
+                    Some(request) => requests.push(request),
                     None => break,
                 }
             }
-            asked
+            requests
         });
         let output = sojourn()
             .env("NOMAD_ADDR", address)
@@ -65,7 +65,7 @@ impl Cluster {
             .unwrap();
         // A connection that says nothing ends the server.
         drop(TcpStream::connect(end).unwrap());
-        Ran { asked: server.join().unwrap(), ..ran(output) }
+        CommandOutput { requests: server.join().unwrap(), ..ran(output) }
     }
 }
 
@@ -75,16 +75,16 @@ pub fn sojourn() -> Command {
     command
 }
 
-pub fn run(flags: &[&str], command: &str) -> Ran {
+pub fn run(flags: &[&str], command: &str) -> CommandOutput {
     ran(sojourn().arg(command).args(flags).output().unwrap())
 }
 
-pub fn ran(output: Output) -> Ran {
-    Ran {
+pub fn ran(output: Output) -> CommandOutput {
+    CommandOutput {
         code: output.status.code().unwrap(),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
-        asked: Vec::new(),
+        requests: Vec::new(),
     }
 }
 
@@ -124,8 +124,8 @@ fn answer(stream: &TcpStream, routes: &mut BTreeMap<String, String>) -> Option<S
         format!("HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nX-Nomad-Index: 7\r\nConnection: close");
     let mut stream = stream;
     write!(stream, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
-    let asked = format!("{} {}", first.trim_end_matches(" HTTP/1.1\r\n"), String::from_utf8(sent).unwrap());
-    Some(asked.trim_end().to_string())
+    let request = format!("{} {}", first.trim_end_matches(" HTTP/1.1\r\n"), String::from_utf8(sent).unwrap());
+    Some(request.trim_end().to_string())
 }
 
 /// A cluster that runs the job `web`.

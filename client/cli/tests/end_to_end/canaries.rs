@@ -33,7 +33,7 @@ fn status(agent: &Agent, id: &str) -> String {
 #[test]
 fn canaries_are_promoted_and_versions_come_back() {
     let directory = tempfile::tempdir().unwrap();
-    let agent = Place::development(directory.path(), "dev").start();
+    let agent = AgentConfig::development(directory.path(), "dev").start();
     agent.wait_for_a_ready_node();
     agent.register(&web(0));
     deployment(&agent, "the first version is deployed", |latest| latest["Status"] == "successful");
@@ -46,19 +46,19 @@ fn canaries_are_promoted_and_versions_come_back() {
         }
     };
     let tried = deployment(&agent, "the canary is healthy", healthy(1));
-    let paused = agent.run(&["deployment", "pause", &tried[..8]]).good();
+    let paused = agent.run(&["deployment", "pause", &tried[..8]]).expect_success();
     assert_eq!(paused, format!("Deployment \"{tried}\" paused\n"));
     assert_eq!(status(&agent, &tried), "paused");
-    let resumed = agent.run(&["deployment", "resume", "-detach", &tried]).good();
+    let resumed = agent.run(&["deployment", "resume", "-detach", &tried]).expect_success();
     assert!(resumed.starts_with(&format!("Deployment \"{tried}\" resumed\nEvaluation ID: ")), "{resumed}");
-    let promoted = agent.run(&["job", "promote", "web"]).good();
+    let promoted = agent.run(&["job", "promote", "web"]).expect_success();
     assert!(promoted.contains("Monitoring deployment"), "{promoted}");
     assert_eq!(status(&agent, &tried), "successful");
 
-    let reverted = agent.run(&["job", "revert", "-detach", "web", "0"]).good();
+    let reverted = agent.run(&["job", "revert", "-detach", "web", "0"]).expect_success();
     assert!(reverted.starts_with("Evaluation ID: "), "{reverted}");
     let back = deployment(&agent, "the first version is tried out again", healthy(2));
-    let failed = agent.run(&["deployment", "fail", "-detach", &back]).good();
+    let failed = agent.run(&["deployment", "fail", "-detach", &back]).expect_success();
     assert!(failed.starts_with(&format!("Deployment \"{back}\" failed\n\nEvaluation ID: ")), "{failed}");
     assert_eq!(status(&agent, &back), "failed");
 

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use serde_json::{Value, json};
 
 use crate::support::http::{self, Event, Events};
-use crate::support::{Place, eventually, job, staying, until};
+use crate::support::{AgentConfig, eventually, job, staying, until};
 
 const WRITERS: usize = 4;
 
@@ -18,24 +18,24 @@ const ACKNOWLEDGED_BEFORE_THE_KILL: usize = 60;
 #[test]
 fn a_killed_agent_comes_back_with_all_it_promised() {
     let directory = tempfile::tempdir().unwrap();
-    let place = Place::both(directory.path(), "one");
-    let agent = place.start();
+    let config = AgentConfig::server_and_client(directory.path(), "one");
+    let agent = config.start();
     agent.wait_for_a_ready_node();
     agent.register(&staying("stays"));
     let alloc = agent.running("stays");
     let process = agent.process_of(&alloc);
 
-    let reader = Reader::start(place.http);
-    let writing = Writing::start(place.http);
+    let reader = Reader::start(config.http);
+    let writing = Writing::start(config.http);
     until("jobs are registered", || writing.count() >= ACKNOWLEDGED_BEFORE_THE_KILL);
     until("the reader is under way", || reader.count() >= ACKNOWLEDGED_BEFORE_THE_KILL);
     agent.kill();
     let acknowledged = writing.end();
-    assert!(process.lives(), "a task outlives its agent");
+    assert!(process.is_alive(), "a task outlives its agent");
 
-    let agent = place.start();
+    let agent = config.start();
     for (id, index) in &acknowledged {
-        let answer = http::get(place.http, &format!("/v1/job/{id}")).unwrap();
+        let answer = http::get(config.http, &format!("/v1/job/{id}")).unwrap();
         assert_eq!(answer.status, 200, "{id}, registered at {index}, is lost");
         assert_eq!(answer.json()["JobModifyIndex"], json!(index), "{id}");
     }
@@ -44,7 +44,7 @@ fn a_killed_agent_comes_back_with_all_it_promised() {
     let seen = reader.end_at(last);
     let ids: Vec<_> = seen.iter().map(|event| event.id).collect();
     assert!(ids.is_sorted_by(|one, next| one < next), "ids rise: {ids:?}");
-    let again = read_to(place.http, last);
+    let again = read_to(config.http, last);
     assert_eq!(seen.len(), again.len(), "as many events as a reader from the start sees");
     for (seen, again) in seen.iter().zip(&again) {
         assert_eq!(seen, again);
@@ -52,16 +52,16 @@ fn a_killed_agent_comes_back_with_all_it_promised() {
 
     agent.wait_for_a_ready_node();
     assert_eq!(agent.running("stays"), alloc);
-    assert!(process.lives(), "the task was left alone");
+    assert!(process.is_alive(), "the task was left alone");
     // It answers through the node: that one knows the task again.
     assert_eq!(agent.process_of(&alloc), process);
-    agent.run(&["alloc", "stop", "-detach", &alloc]).good();
-    until("the task ends", || !process.lives());
+    agent.run(&["alloc", "stop", "-detach", &alloc]).expect_success();
+    until("the task ends", || !process.is_alive());
     until("its end is known", || agent.get(&format!("/v1/allocation/{alloc}"))["ClientStatus"] == "complete");
     let next =
         eventually("another takes its place", || Some(agent.running("stays")).filter(|id| *id != alloc));
-    assert!(agent.process_of(&next).lives());
-    agent.run(&["job", "stop", "-purge", "-detach", "stays"]).good();
+    assert!(agent.process_of(&next).is_alive());
+    agent.run(&["job", "stop", "-purge", "-detach", "stays"]).expect_success();
 }
 
 /// A job that finds no place, so that registering it starts nothing.

@@ -3,20 +3,20 @@
 use serde_json::json;
 
 use crate::support::fake_node::FakeNode;
-use crate::support::{Place, eventually, job, text, until};
+use crate::support::{AgentConfig, eventually, job, text, until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_ran_on_an_emptied_node_goes_on_elsewhere() {
     let directory = tempfile::tempdir().unwrap();
-    let server = Place::server(directory.path(), "server").start();
+    let server = AgentConfig::server(directory.path(), "server").start();
     let mut nodes = Vec::new();
     for _ in 0..2 {
-        let node = FakeNode::connect(server.place.rpc, "dc1").await;
+        let node = FakeNode::connect(server.config.rpc, "dc1").await;
         node.register().await.unwrap();
-        node.beat().await.unwrap();
+        node.heartbeat().await.unwrap();
         nodes.push(node);
     }
-    let _beats: Vec<_> = nodes.iter().map(FakeNode::keep_beating).collect();
+    let _beats: Vec<_> = nodes.iter().map(FakeNode::keep_sending_heartbeats).collect();
     server.register(&job("web", json!({"command": "/bin/true"})));
     let first = eventually("the job is placed", || server.allocs("web").first().cloned());
     let (from, to) = match first["NodeID"] == nodes[0].id() {
@@ -26,12 +26,13 @@ async fn what_ran_on_an_emptied_node_goes_on_elsewhere() {
     let first = text(&first["ID"]);
     from.report(&first, "running").await.unwrap();
 
-    let drained = server.run(&["node", "drain", "-enable", "-detach", "-m", "new disks", from.id()]).good();
+    let drained =
+        server.run(&["node", "drain", "-enable", "-detach", "-m", "new disks", from.id()]).expect_success();
     assert_eq!(drained, format!("Node \"{}\" drain strategy set\n", from.id()));
     let node = || server.get(&format!("/v1/node/{}", from.id()));
     assert_eq!((&node()["Drain"], &node()["SchedulingEligibility"]), (&json!(true), &json!("ineligible")));
     // Nobody said yet that it is well, so it is not moved; unless nobody waits for that any more.
-    server.run(&["node", "drain", "-enable", "-detach", "-force", from.id()]).good();
+    server.run(&["node", "drain", "-enable", "-detach", "-force", from.id()]).expect_success();
     let second = eventually("another takes its place", || {
         server.allocs("web").into_iter().find(|alloc| alloc["NodeID"] == to.id())
     });
@@ -44,12 +45,12 @@ async fn what_ran_on_an_emptied_node_goes_on_elsewhere() {
     assert_eq!(node()["LastDrain"]["Meta"], json!({"message": "new disks"}));
 
     from.report(&first, "complete").await.unwrap();
-    let watched = server.run(&["node", "drain", "-monitor", from.id()]).good();
+    let watched = server.run(&["node", "drain", "-monitor", from.id()]).expect_success();
     assert!(watched.contains(&format!("Drain complete for node {}\n", from.id())), "{watched}");
     assert!(
         watched.ends_with(&format!("All allocations on node \"{}\" have stopped\n", from.id())),
         "{watched}"
     );
-    let opened = server.run(&["node", "eligibility", "-enable", from.id()]).good();
+    let opened = server.run(&["node", "eligibility", "-enable", from.id()]).expect_success();
     assert!(opened.ends_with("scheduling eligibility set: eligible for scheduling\n"), "{opened}");
 }

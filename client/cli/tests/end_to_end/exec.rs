@@ -6,11 +6,11 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Agent, Place, Ran, eventually, program, sojourn, staying, until};
+use crate::support::{Agent, AgentConfig, CommandOutput, eventually, program, sojourn, staying, until};
 
 /// An agent with a task that stays, and the task's allocation.
 fn with_task(directory: &Path) -> (Agent, String) {
-    let agent = Place::both(directory, "one").start();
+    let agent = AgentConfig::server_and_client(directory, "one").start();
     agent.wait_for_a_ready_node();
     agent.register(&staying("stay"));
     let alloc = agent.running("stay");
@@ -19,18 +19,21 @@ fn with_task(directory: &Path) -> (Agent, String) {
 
 fn exec(agent: &Agent, arguments: &[&str]) -> Command {
     let mut command = program(&sojourn());
-    command.env("NOMAD_ADDR", format!("http://{}", agent.place.http)).args(["alloc", "exec"]).args(arguments);
+    command
+        .env("NOMAD_ADDR", format!("http://{}", agent.config.http))
+        .args(["alloc", "exec"])
+        .args(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
 /// Runs a command that gets this as its input and then the end of it.
-fn told(agent: &Agent, arguments: &[&str], input: &str) -> Ran {
+fn run_exec(agent: &Agent, arguments: &[&str], input: &str) -> CommandOutput {
     let mut child = exec(agent, arguments).spawn().unwrap();
     let (mut stdin, input) = (child.stdin.take().unwrap(), input.to_string());
     // Beside the reading: what comes back must be taken before more can go.
     let telling = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
-    let ran = Ran::from(child.wait_with_output().unwrap());
+    let ran = CommandOutput::from(child.wait_with_output().unwrap());
     // Who does not listen may end before everything was said.
     let _ = telling.join().unwrap();
     ran
@@ -38,7 +41,7 @@ fn told(agent: &Agent, arguments: &[&str], input: &str) -> Ran {
 
 /// The processes of this agent that were started with this.
 fn started_with(agent: &Agent, words: &str) -> usize {
-    let lines = crate::support::processes_of(&agent.place.home);
+    let lines = crate::support::processes_of(&agent.config.home);
     let line = |number: i32| std::fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
     lines
         .iter()
@@ -50,23 +53,27 @@ fn started_with(agent: &Agent, words: &str) -> usize {
 fn a_command_runs_in_its_task_and_its_exit_code_is_ours() {
     let directory = tempfile::tempdir().unwrap();
     let (agent, alloc) = with_task(directory.path());
-    let ran = told(&agent, &[&alloc[..8], "sh", "-c", "echo $NOMAD_TASK_NAME; echo no >&2; exit 7"], "");
+    let ran = run_exec(&agent, &[&alloc[..8], "sh", "-c", "echo $NOMAD_TASK_NAME; echo no >&2; exit 7"], "");
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (7, "main\n", "no\n"));
-    let ran = told(&agent, &["-task", "main", "-job", "stay", "cat"], "one\ntwo\n");
-    assert_eq!(ran.good(), "one\ntwo\n");
-    let ran = told(&agent, &["-i=false", &alloc, "cat"], "nobody hears this");
-    assert_eq!(ran.good(), "");
-    assert_eq!(told(&agent, &[&alloc, "sh", "-c", "kill -TERM $$"], "").code, 143);
+    let ran = run_exec(&agent, &["-task", "main", "-job", "stay", "cat"], "one\ntwo\n");
+    assert_eq!(ran.expect_success(), "one\ntwo\n");
+    let ran = run_exec(&agent, &["-i=false", &alloc, "cat"], "nobody hears this");
+    assert_eq!(ran.expect_success(), "");
+    assert_eq!(run_exec(&agent, &[&alloc, "sh", "-c", "kill -TERM $$"], "").code, 143);
 
     let much = "0123456789abcdef\n".repeat(200_000);
-    assert!(told(&agent, &[&alloc, "cat"], &much).good() == much, "3 MiB there and back");
+    assert!(run_exec(&agent, &[&alloc, "cat"], &much).expect_success() == much, "3 MiB there and back");
 
-    let missing = told(&agent, &[&alloc, "no-such"], "").bad();
+    let missing = run_exec(&agent, &[&alloc, "no-such"], "").expect_failure();
     assert_eq!(missing, "Error running the command: binary \"no-such\" could not be found\n");
-    let task = told(&agent, &["-task", "x", &alloc, "true"], "").bad();
+    let task = run_exec(&agent, &["-task", "x", &alloc, "true"], "").expect_failure();
     assert_eq!(task, "Could not find task named \"x\": there are main\n");
-    assert!(told(&agent, &[&alloc], "").bad().starts_with("A command is required"));
-    assert!(told(&agent, &["-t", "-i=false", &alloc, "true"], "").bad().starts_with("-i must be enabled"));
+    assert!(run_exec(&agent, &[&alloc], "").expect_failure().starts_with("A command is required"));
+    assert!(
+        run_exec(&agent, &["-t", "-i=false", &alloc, "true"], "")
+            .expect_failure()
+            .starts_with("-i must be enabled")
+    );
 }
 
 #[test]
@@ -78,20 +85,20 @@ fn a_terminal_is_passed_through_with_its_size_and_put_back_afterwards() {
     terminal.until("31 97");
     terminal.resize(40, 111);
     terminal.until("40 111");
-    terminal.say("hello\r");
+    terminal.type_text("hello\r");
     terminal.until("got hello");
-    assert!(!terminal.is_cooked(), "keys are passed on as they are");
-    terminal.say("\r~.");
+    assert!(!terminal.is_restored(), "keys are passed on as they are");
+    terminal.type_text("\r~.");
     assert_eq!(terminal.ended(), 0);
-    assert!(terminal.is_cooked(), "as it was before");
+    assert!(terminal.is_restored(), "as it was before");
     until("the command has ended", || started_with(&agent, "stty size") == 0);
 
     let mut terminal =
         Terminal::start(exec(&agent, &["-t", &alloc, "sh", "-c", "echo up; exec sleep 1000"]), (5, 5));
     terminal.until("up");
-    terminal.say("\u{3}");
+    terminal.type_text("\u{3}");
     assert_eq!(terminal.ended(), 130, "an interrupt reaches the command");
-    assert!(terminal.is_cooked());
+    assert!(terminal.is_restored());
 }
 
 #[test]
@@ -117,8 +124,8 @@ fn a_session_ends_when_its_server_does() {
     let child = exec(&agent, &[&alloc, "sleep", "4321"]).spawn().unwrap();
     until("the command runs", || started_with(&agent, "sleep 4321") == 1);
     agent.interrupt();
-    let ran = Ran::from(child.wait_with_output().unwrap());
-    assert_eq!(ran.bad(), "Error running the command: the server is shutting down\n");
+    let ran = CommandOutput::from(child.wait_with_output().unwrap());
+    assert_eq!(ran.expect_failure(), "Error running the command: the server is shutting down\n");
     until("the command has ended", || started_with(&agent, "sleep 4321") == 0);
 }
 
@@ -126,8 +133,8 @@ fn a_session_ends_when_its_server_does() {
 fn many_clients_that_go_away_leave_nothing_behind() {
     let directory = tempfile::tempdir().unwrap();
     let (agent, alloc) = with_task(directory.path());
-    let count = |what: &str| std::fs::read_dir(format!("/proc/{}/{what}", agent.number())).unwrap().count();
-    told(&agent, &[&alloc, "true"], "").good();
+    let count = |what: &str| std::fs::read_dir(format!("/proc/{}/{what}", agent.pid())).unwrap().count();
+    run_exec(&agent, &[&alloc, "true"], "").expect_success();
     let logs = format!("/v1/client/fs/logs/{alloc}?task=main&type=stdout&follow=true");
     let command = "command=%5B%22sleep%22%2C%224321%22%5D";
     let session = format!("/v1/client/allocation/{alloc}/exec?task=main&{command}");
@@ -151,7 +158,7 @@ struct Raw(#[expect(dead_code, reason = "it is only kept open")] std::net::TcpSt
 
 impl Raw {
     fn open(agent: &Agent, path: &str) -> Raw {
-        let mut socket = std::net::TcpStream::connect(agent.place.http).unwrap();
+        let mut socket = std::net::TcpStream::connect(agent.config.http).unwrap();
         let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
         let upgrade = if path.contains("/exec") { upgrade } else { "" };
@@ -195,7 +202,7 @@ impl Terminal {
         kill_process(Pid::from_child(&self.child), Signal::WINCH).unwrap();
     }
 
-    fn say(&mut self, text: &str) {
+    fn type_text(&mut self, text: &str) {
         self.master.write_all(text.as_bytes()).unwrap();
     }
 
@@ -210,7 +217,7 @@ impl Terminal {
         self.seen.clear();
     }
 
-    fn is_cooked(&self) -> bool {
+    fn is_restored(&self) -> bool {
         let modes = rustix::termios::tcgetattr(&self.master).unwrap().local_modes;
         modes.contains(rustix::termios::LocalModes::ICANON | rustix::termios::LocalModes::ECHO)
     }

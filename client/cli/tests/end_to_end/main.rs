@@ -3,16 +3,16 @@
 //!
 //! Nothing here waits for a time to pass: everything looks, until a deadline, for what has to happen.
 
-mod apart;
 mod canaries;
 mod cluster;
 mod crash;
-mod crowd;
-mod damage;
-mod disconnect;
+mod damaged_log;
 mod drains;
 mod exec;
-mod first_hour;
+mod getting_started;
+mod invalid_input;
+mod many_callers;
+mod reconnecting_nodes;
+mod separate_processes;
 mod snapshot;
 mod support;
-mod wrong_input;

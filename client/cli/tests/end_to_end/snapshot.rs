@@ -3,68 +3,68 @@
 use serde_json::Value;
 
 use crate::support::http::{self, Events};
-use crate::support::{Place, Process, staying, text, until};
+use crate::support::{AgentConfig, Process, staying, text, until};
 
 #[test]
 fn a_snapshot_brings_back_what_was_there() {
     let directory = tempfile::tempdir().unwrap();
-    let place = Place::both(directory.path(), "one");
-    let agent = place.start();
+    let config = AgentConfig::server_and_client(directory.path(), "one");
+    let agent = config.start();
     agent.wait_for_a_ready_node();
     agent.register(&staying("kept"));
     let first = agent.running("kept");
     let file = directory.path().join("one.snap").display().to_string();
-    let saved = agent.run(&["operator", "snapshot", "save", &file]).good();
+    let saved = agent.run(&["operator", "snapshot", "save", &file]).expect_success();
     assert!(saved.contains(&file), "{saved}");
-    let told = agent.run(&["operator", "snapshot", "inspect", &file]).good();
-    assert!(told.contains("Index"), "{told}");
+    let shown = agent.run(&["operator", "snapshot", "inspect", &file]).expect_success();
+    assert!(shown.contains("Index"), "{shown}");
 
-    agent.run(&["job", "stop", "-detach", "kept"]).good();
+    agent.run(&["job", "stop", "-detach", "kept"]).expect_success();
     agent.register(&staying("later"));
     let later = agent.process_of(&agent.running("later"));
     let before = agent.get("/v1/agent/self")["stats"]["raft"]["applied_index"].clone();
 
-    agent.run(&["operator", "snapshot", "restore", &file]).good();
-    assert_eq!(http::get(place.http, "/v1/job/later").unwrap().status, 404);
+    agent.run(&["operator", "snapshot", "restore", &file]).expect_success();
+    assert_eq!(http::get(config.http, "/v1/job/later").unwrap().status, 404);
     assert_eq!(agent.get("/v1/job/kept")["Stop"], false);
     // The node follows: what is wanted no more ends, and what is wanted again runs.
-    until("the later task ends", || !later.lives());
+    until("the later task ends", || !later.is_alive());
     // What ended is replaced, or runs again if nothing was left of it.
     until("it runs again", || {
         let running = agent.allocs("kept").into_iter().filter(|alloc| alloc["ClientStatus"] == "running");
-        running.filter_map(|alloc| agent.process_now(&text(&alloc["ID"]))).any(Process::lives)
+        running.filter_map(|alloc| agent.process_now(&text(&alloc["ID"]))).any(Process::is_alive)
     });
     // The log went on: nobody who reads it is sent back.
     assert!(number(&agent.get("/v1/agent/self")["stats"]["raft"]["applied_index"]) > number(&before));
 
     // It is a state like any other: also after a crash, and for whoever reads all events.
     agent.kill();
-    let agent = place.start();
+    let agent = config.start();
     assert_eq!(agent.get("/v1/job/kept")["Stop"], false);
-    assert_eq!(http::get(place.http, "/v1/job/later").unwrap().status, 404);
+    assert_eq!(http::get(config.http, "/v1/job/later").unwrap().status, 404);
     let last = agent.register(&staying("last"));
-    let mut events = Events::open(place.http, None).unwrap();
+    let mut events = Events::open(config.http, None).unwrap();
     let ids: Vec<_> =
         std::iter::from_fn(|| Some(events.next().unwrap().id)).take_while(|id| id.0 < last).collect();
     assert!(!ids.is_empty() && ids.is_sorted_by(|one, next| one < next), "ids rise: {ids:?}");
 
     // Another cluster can take it over.
-    let elsewhere = Place::server(directory.path(), "two").start();
+    let elsewhere = AgentConfig::server(directory.path(), "two").start();
     elsewhere.register(&staying("own"));
-    elsewhere.run(&["operator", "snapshot", "restore", &file]).good();
+    elsewhere.run(&["operator", "snapshot", "restore", &file]).expect_success();
     assert_eq!(elsewhere.get("/v1/job/kept")["Stop"], false);
-    assert_eq!(http::get(elsewhere.place.http, "/v1/job/own").unwrap().status, 404);
+    assert_eq!(http::get(elsewhere.config.http, "/v1/job/own").unwrap().status, 404);
     assert_eq!(elsewhere.allocs("kept")[0]["ID"], first);
 }
 
 #[test]
 fn a_file_that_is_no_snapshot_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let agent = Place::server(directory.path(), "one").start();
+    let agent = AgentConfig::server(directory.path(), "one").start();
     agent.register(&staying("own"));
     let file = directory.path().join("one.snap");
     let name = file.display().to_string();
-    agent.run(&["operator", "snapshot", "save", &name]).good();
+    agent.run(&["operator", "snapshot", "save", &name]).expect_success();
     let whole = std::fs::read(&file).unwrap();
     let mut flipped = whole.clone();
     flipped[whole.len() / 2] ^= 1;
@@ -73,9 +73,9 @@ fn a_file_that_is_no_snapshot_changes_nothing() {
     {
         std::fs::write(&file, bytes).unwrap();
         let index = agent.get("/v1/job/own")["JobModifyIndex"].clone();
-        let refused = agent.run(&["operator", "snapshot", "restore", &name]).bad();
+        let refused = agent.run(&["operator", "snapshot", "restore", &name]).expect_failure();
         assert!(refused.contains("napshot"), "{what}: {refused}");
-        agent.run(&["operator", "snapshot", "inspect", &name]).bad();
+        agent.run(&["operator", "snapshot", "inspect", &name]).expect_failure();
         assert_eq!(agent.get("/v1/job/own")["JobModifyIndex"], index, "{what}");
     }
 }

@@ -23,14 +23,18 @@ async fn run(call: Call) -> Outcome {
     let peers = call.args.parsed(&MIN_PEERS)?.unwrap_or(0);
     let servers = call.args.parsed(&MIN_SERVERS)?.unwrap_or(1);
     let client = call.client()?;
-    match judge(&client, peers, servers).await? {
+    match why_unhealthy(&client, peers, servers).await? {
         None => Ok(0),
         Some(why) => Err(Failure::Code(1, why)),
     }
 }
 
 /// Why the agent is not well; `None` if it is.
-async fn judge(client: &Client, min_peers: usize, min_servers: usize) -> Result<Option<String>, Failure> {
+async fn why_unhealthy(
+    client: &Client,
+    min_peers: usize,
+    min_servers: usize,
+) -> Result<Option<String>, Failure> {
     let stats = client.agent_self().await.doing("querying agent info")?.stats;
     let is_server = stats.get("nomad").and_then(|group| group.get("server")).is_some_and(|yes| yes == "true");
     if is_server {

@@ -1,6 +1,6 @@
 use crate::call::{Call, Command, Outcome, Run};
 use crate::flags::{parse, specs};
-use crate::output::{Look, Paint, write_err, write_out};
+use crate::output::{OutputStyle, Paint, write_err, write_out};
 use crate::settings;
 
 pub static COMMAND: Command = Command {
@@ -23,7 +23,7 @@ fn run(call: Call) -> Outcome {
     for note in &settings.notes {
         write_err(note);
     }
-    let look: Look = call.look();
-    write_out(look.paint(Paint::Green, "Configuration is valid!") + "\n");
+    let style: OutputStyle = call.style();
+    write_out(style.paint(Paint::Green, "Configuration is valid!") + "\n");
     Ok(0)
 }

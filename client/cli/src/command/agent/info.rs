@@ -13,10 +13,10 @@ pub static COMMAND: Command = Command {
 
 async fn run(call: Call) -> Outcome {
     call.no_arguments()?;
-    let (client, objects) = (call.client()?, call.objects()?);
+    let (client, format) = (call.client()?, call.object_format()?);
     let agent = client.agent_self().await.doing("querying agent info")?;
-    if let Some(objects) = objects {
-        return objects.print(&agent);
+    if let Some(format) = format {
+        return format.print(&agent);
     }
     let mut text = String::new();
     for (group, values) in &agent.stats {

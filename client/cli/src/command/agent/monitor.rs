@@ -86,7 +86,7 @@ async fn run(call: Call) -> Outcome {
 
 async fn node(call: &Call, client: &Client) -> Result<String, Failure> {
     match call.args.value(&NODE_ID).filter(|id| !id.is_empty()) {
-        Some(id) => Ok(resolve::node(client, &call.look(), id).await?.id),
+        Some(id) => Ok(resolve::node(client, &call.style(), id).await?.id),
         None => Ok(String::new()),
     }
 }

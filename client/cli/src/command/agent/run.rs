@@ -9,7 +9,7 @@ use crate::agent;
 use crate::call::{Call, Command, Outcome, Run};
 use crate::command::version;
 use crate::output::{write_err, write_out};
-use crate::settings::{self, AGENT_FLAGS, LogSettings, OTHER_FLAGS, Settings};
+use crate::settings::{self, AGENT_FLAGS, AgentSettings, LogSettings, UNSUPPORTED_FLAGS};
 
 pub static COMMAND: Command = Command {
     name: "agent",
@@ -17,7 +17,7 @@ pub static COMMAND: Command = Command {
     arguments: "",
     summary: "Run a server, a node, or both.",
     details: "To try it: sojourn agent -dev",
-    flags: &[AGENT_FLAGS, OTHER_FLAGS[0], OTHER_FLAGS[1]],
+    flags: &[AGENT_FLAGS, UNSUPPORTED_FLAGS[0], UNSUPPORTED_FLAGS[1]],
     run: Run::Process(run),
 };
 
@@ -47,7 +47,7 @@ fn log(settings: &LogSettings) -> Monitor {
 }
 
 /// What the agent is about to do.
-fn banner(program: &str, settings: &Settings) -> String {
+fn banner(program: &str, settings: &AgentSettings) -> String {
     let names: Vec<_> = settings.files.iter().map(|file| file.display().to_string()).collect();
     let loaded = match names.as_slice() {
         [] => "==> No configuration files loaded".to_string(),
@@ -71,7 +71,7 @@ fn banner(program: &str, settings: &Settings) -> String {
     format!("{loaded}\n==> Starting Sojourn agent...\n==> Sojourn agent configuration:\n\n{block}\n")
 }
 
-fn data_dir(settings: &Settings) -> String {
+fn data_dir(settings: &AgentSettings) -> String {
     match &settings.data_dir {
         Some(dir) => dir.display().to_string(),
         None => "(none: nothing is kept)".to_string(),
@@ -79,7 +79,7 @@ fn data_dir(settings: &Settings) -> String {
 }
 
 /// That the agent runs; and for a development agent, what to try with it.
-fn started(program: &str, settings: &Settings) -> String {
+fn started(program: &str, settings: &AgentSettings) -> String {
     let end = "==> Sojourn agent started! Log data will stream in below:\n\n";
     if !settings.dev {
         return end.to_string();
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_development_agent_says_what_to_try() {
-        let mut settings = Settings::dev();
+        let mut settings = AgentSettings::dev();
         let text = banner("sojourn", &settings);
         assert!(
             text.starts_with("==> No configuration files loaded\n==> Starting Sojourn agent...\n"),

@@ -15,14 +15,14 @@ pub static COMMAND: Command = Command {
 };
 
 async fn run(call: Call) -> Outcome {
-    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
-    let alloc = resolve::allocation(&client, &look, call.one_argument()?).await?;
+    let (client, style, format) = (call.client()?, call.style(), call.object_format()?);
+    let alloc = resolve::allocation(&client, &style, call.one_argument()?).await?;
     let query = Query::new().namespace(&alloc.namespace);
     let checks = client.allocation_checks(&alloc.id, query).await;
     let checks = checks.doing("querying allocation checks")?;
-    if let Some(objects) = objects {
-        return objects.print(&checks);
+    if let Some(format) = format {
+        return format.print(&checks);
     }
-    write_out(layout::checks::all(&look, &checks));
+    write_out(layout::checks::all(&style, &checks));
     Ok(0)
 }

@@ -44,35 +44,35 @@ const INPUT_BYTES: usize = 32 * 1024;
 const NO_ESCAPE: &str = "none";
 
 async fn run(call: Call) -> Outcome {
-    let (client, look) = (call.client()?, call.look());
+    let (client, style) = (call.client()?, call.style());
     let [id, command @ ..] = call.args.words.as_slice() else {
         return Err(call.usage("This command takes at least two arguments: <allocation> <command>"));
     };
     if command.is_empty() {
         return Err(call.usage("A command is required"));
     }
-    let manner = Manner::of(&call)?;
+    let options = SessionOptions::of(&call)?;
     let id = if call.args.switch(&JOB) {
-        newest_running(&call, &client, &look, id).await?
+        newest_running(&call, &client, &style, id).await?
     } else {
-        resolve::allocation(&client, &look, id).await?.id
+        resolve::allocation(&client, &style, id).await?.id
     };
     let alloc = client.allocation(&id, Query::new()).await.doing("querying allocation")?.value;
     let task = choose_task(&alloc, call.args.value(&TASK))?;
-    let request = ExecRequest { task, command: command.to_vec(), tty: manner.tty };
+    let request = ExecRequest { task, command: command.to_vec(), tty: options.tty };
     let (writer, reader) = client.exec(&id, &request).await.doing("running the command")?;
-    converse(manner, writer, reader).await
+    run_session(options, writer, reader).await
 }
 
 /// How the command is talked to.
-struct Manner {
+struct SessionOptions {
     input: bool,
     tty: bool,
     escape: Option<u8>,
 }
 
-impl Manner {
-    fn of(call: &Call) -> Result<Manner, Failure> {
+impl SessionOptions {
+    fn of(call: &Call) -> Result<SessionOptions, Failure> {
         let input = call.args.given_switch(&STDIN).unwrap_or(true);
         let on_terminal = || io::stdin().is_terminal() && io::stdout().is_terminal();
         let tty = call.args.given_switch(&TTY).unwrap_or_else(|| input && on_terminal());
@@ -86,37 +86,37 @@ impl Manner {
                 return Err(call.usage(&format!("-e takes one character or {NO_ESCAPE}, not \"{other}\"")));
             }
         };
-        Ok(Manner { input, tty, escape: escape.filter(|_| tty) })
+        Ok(SessionOptions { input, tty, escape: escape.filter(|_| tty) })
     }
 }
 
 /// Talks until the command has ended, or the user has had enough.
-async fn converse(manner: Manner, writer: ExecWriter, reader: ExecReader) -> Outcome {
+async fn run_session(options: SessionOptions, writer: ExecWriter, reader: ExecReader) -> Outcome {
     // Put back however this ends, also when a signal ends it.
-    let _raw = if manner.tty { RawMode::enter()? } else { None };
-    let mut hangup = listen(SignalKind::hangup())?;
-    let mut terminate = listen(SignalKind::terminate())?;
+    let _raw = if options.tty { RawMode::enter()? } else { None };
+    let mut hangup = subscribe(SignalKind::hangup())?;
+    let mut terminate = subscribe(SignalKind::terminate())?;
     let input = async {
-        match tell(manner, writer).await {
+        match forward_input(options, writer).await {
             Ok(()) => Ok(0),
             // The reader gets the reason.
             Err(_) => std::future::pending().await,
         }
     };
     tokio::select! {
-        ended = listen_to(reader) => ended,
+        ended = print_output(reader) => ended,
         escaped = input => escaped,
         _ = hangup.recv() => Ok(1),
         _ = terminate.recv() => Ok(1),
     }
 }
 
-fn listen(kind: SignalKind) -> Result<Signal, Failure> {
+fn subscribe(kind: SignalKind) -> Result<Signal, Failure> {
     signal(kind).map_err(|error| anyhow::anyhow!("signals cannot be heard: {error}").into())
 }
 
 /// Prints what the command says; its exit code becomes ours.
-async fn listen_to(mut reader: ExecReader) -> Outcome {
+async fn print_output(mut reader: ExecReader) -> Outcome {
     loop {
         match reader.next().await.doing("running the command")? {
             Some(ExecEvent::Stdout(data)) => print(io::stdout(), &data),
@@ -134,12 +134,12 @@ fn print(mut to: impl Write, data: &[u8]) {
 }
 
 /// Passes on what the user says; returns when they want to leave.
-async fn tell(manner: Manner, mut writer: ExecWriter) -> Result<(), sdk::Error> {
+async fn forward_input(options: SessionOptions, mut writer: ExecWriter) -> Result<(), sdk::Error> {
     let mut beats = interval_at(Instant::now() + HEARTBEAT_EVERY, HEARTBEAT_EVERY);
-    let mut resized = if manner.tty { signal(SignalKind::window_change()).ok() } else { None };
-    let mut pieces = if manner.input { Some(read_input()) } else { None };
-    let mut escape = manner.escape.map(Escape::new);
-    if manner.tty {
+    let mut resized = if options.tty { signal(SignalKind::window_change()).ok() } else { None };
+    let mut pieces = if options.input { Some(read_input()) } else { None };
+    let mut escape = options.escape.map(Escape::new);
+    if options.tty {
         send_size(&mut writer).await?;
     }
     if pieces.is_none() {
@@ -173,11 +173,11 @@ async fn send_size(writer: &mut ExecWriter) -> Result<(), sdk::Error> {
 }
 
 async fn changed(resized: &mut Option<Signal>) {
-    let heard = match resized {
+    let signalled = match resized {
         Some(resized) => resized.recv().await,
         None => None,
     };
-    if heard.is_none() {
+    if signalled.is_none() {
         std::future::pending().await
     }
 }

@@ -4,7 +4,7 @@ use super::logs::{GROUP, JOB, newest_running};
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE};
 use crate::flags::Flag;
 use crate::output::write_out;
-use crate::tail::{self, BYTES, From, LINES, TAIL};
+use crate::tail::{self, BYTES, LINES, StartAt, TAIL};
 use crate::{layout, resolve};
 
 const HUMAN: Flag<bool> = Flag::switch("H", "Print sizes in units.");
@@ -30,23 +30,23 @@ async fn run(call: Call) -> Outcome {
     if call.args.value(&GROUP).is_some() && !call.args.switch(&JOB) {
         return Err(call.usage("-group needs -job"));
     }
-    let (client, look) = (call.client()?, call.look());
+    let (client, style) = (call.client()?, call.style());
     let named = match call.args.switch(&JOB) {
-        true => &newest_running(&call, &client, &look, id).await?,
+        true => &newest_running(&call, &client, &style, id).await?,
         false => id,
     };
-    let stub = resolve::allocation(&client, &look, named).await?;
+    let stub = resolve::allocation(&client, &style, named).await?;
     let query = Query::new().namespace(&stub.namespace);
     let alloc = client.allocation(&stub.id, query).await.doing("querying allocation")?.value;
     let units = call.args.switch(&HUMAN);
     let file = client.stat_file(&alloc.id, path).await.doing("querying file")?;
     if call.args.switch(&STAT) {
-        write_out(layout::files::stat(&look, &file, units));
+        write_out(layout::files::stat(&style, &file, units));
         return Ok(0);
     }
     if file.is_dir {
         let files = client.list_files(&alloc.id, path).await.doing("listing alloc dir")?;
-        write_out(layout::files::list(&look, &files, units));
+        write_out(layout::files::list(&style, &files, units));
         return Ok(0);
     }
     tokio::select! {
@@ -58,7 +58,7 @@ async fn run(call: Call) -> Outcome {
 async fn print(call: &Call, client: &Client, id: &str, path: &str) -> Outcome {
     let follow = call.args.switch(&FOLLOW);
     let from = tail::start(call, async |window| last(client, id, path, window).await).await?;
-    if !follow && from == From::Start {
+    if !follow && from == StartAt::Start {
         let mut body = client.read_file(id, path).await.doing("reading file")?;
         while let Some(bytes) = body.next().await.doing("reading file")? {
             write_out(&bytes);
@@ -66,8 +66,8 @@ async fn print(call: &Call, client: &Client, id: &str, path: &str) -> Outcome {
         return Ok(0);
     }
     let (from_end, offset) = match from {
-        From::Start => (false, 0),
-        From::End(offset) => (true, offset),
+        StartAt::Start => (false, 0),
+        StartAt::End(offset) => (true, offset),
     };
     let request = FileRequest { path: path.to_string(), follow, offset, from_end };
     let mut frames = client.stream_file(id, &request).await.doing("tailing file")?;

@@ -6,9 +6,9 @@ use sdk::{Client, Frames, LogRequest, LogSource, Query};
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE};
 use crate::flags::Flag;
-use crate::output::{Look, write_out};
+use crate::output::{OutputStyle, write_out};
 use crate::resolve;
-use crate::tail::{self, BYTES, From, LINES, TAIL};
+use crate::tail::{self, BYTES, LINES, StartAt, TAIL};
 
 const FOLLOW: Flag<bool> = Flag::switch("f", "Stay and print what comes, until interrupted.");
 const STDERR: Flag<bool> = Flag::switch("stderr", "Print the error stream.");
@@ -37,17 +37,17 @@ pub static COMMAND: Command = Command {
 const POLL: Duration = Duration::from_secs(1);
 
 async fn run(call: Call) -> Outcome {
-    let (client, look) = (call.client()?, call.look());
+    let (client, style) = (call.client()?, call.style());
     let (id, task) = match call.args.words.as_slice() {
         [id] => (id, call.args.value(&TASK)),
         [id, task] => (id, Some(task.as_str())),
         _ => return Err(call.usage("This command takes one or two arguments: <allocation> [<task>]")),
     };
     let named = match call.args.switch(&JOB) {
-        true => &newest_running(&call, &client, &look, id).await?,
+        true => &newest_running(&call, &client, &style, id).await?,
         false => id,
     };
-    let stub = resolve::allocation(&client, &look, named).await?;
+    let stub = resolve::allocation(&client, &style, named).await?;
     let query = Query::new().namespace(&stub.namespace);
     let alloc = client.allocation(&stub.id, query).await.doing("querying allocation")?.value;
     let task = choose_task(&alloc, task)?;
@@ -61,10 +61,10 @@ async fn run(call: Call) -> Outcome {
 pub(super) async fn newest_running(
     call: &Call,
     client: &Client,
-    look: &Look,
+    style: &OutputStyle,
     job: &str,
 ) -> Result<String, Failure> {
-    let (namespace, job) = resolve::job(client, look, job).await?;
+    let (namespace, job) = resolve::job(client, style, job).await?;
     let query = Query::new().namespace(&namespace);
     let mut allocs = client.job_allocations(&job, query).await.doing("querying allocations")?.value;
     let group = call.args.value(&GROUP);
@@ -134,7 +134,7 @@ async fn stream(
         }
         Ok(end)
     };
-    if let From::End(offset) = tail::start(call, last).await? {
+    if let StartAt::End(offset) = tail::start(call, last).await? {
         request.from_end = true;
         request.offset = offset;
     }

@@ -46,8 +46,8 @@ pub(super) async fn found(
     given: &str,
     task: Option<&str>,
 ) -> Result<(Client, Allocation, Query), Failure> {
-    let (client, look) = (call.client()?, call.look());
-    let stub = resolve::allocation(&client, &look, given).await?;
+    let (client, style) = (call.client()?, call.style());
+    let stub = resolve::allocation(&client, &style, given).await?;
     let query = || Query::new().namespace(&stub.namespace);
     let alloc = client.allocation(&stub.id, query()).await.doing("querying allocation")?.value;
     if let (Some(task), Some(group)) = (task, group_of(&alloc))

@@ -4,7 +4,7 @@ use sdk::{Client, Query};
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, UI, VERBOSE};
 use crate::flags::Flag;
-use crate::output::{Look, write_err, write_out};
+use crate::output::{OutputStyle, write_err, write_out};
 use crate::resolve::{self, Match};
 use crate::{hint, layout};
 
@@ -22,45 +22,45 @@ pub static COMMAND: Command = Command {
 };
 
 async fn run(call: Call) -> Outcome {
-    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
-    if let Some(objects) = objects.as_ref().filter(|_| call.args.words.is_empty()) {
-        return objects.print(&client.allocations(Query::new()).await.doing("querying allocations")?.value);
+    let (client, style, format) = (call.client()?, call.style(), call.object_format()?);
+    if let Some(format) = format.as_ref().filter(|_| call.args.words.is_empty()) {
+        return format.print(&client.allocations(Query::new()).await.doing("querying allocations")?.value);
     }
     let found = match resolve::allocations(&client, call.one_argument()?).await? {
         Match::One(found) => found,
         Match::Many(found) => {
-            let table = layout::alloc::table(&look, &found);
+            let table = layout::alloc::table(&style, &found);
             write_out(format!("Prefix matched multiple allocations\n\n{table}"));
             return Ok(0);
         }
     };
     let query = Query::new().namespace(&found.namespace);
     let alloc = client.allocation(&found.id, query).await.doing("querying allocation")?.value;
-    if let Some(objects) = objects {
-        return objects.print(&alloc);
+    if let Some(format) = format {
+        return format.print(&alloc);
     }
     if call.args.switch(&SHORT) {
-        write_out(layout::alloc::short(&look, &alloc));
+        write_out(layout::alloc::short(&style, &alloc));
     } else {
-        write_out(full(&client, &look, &alloc, call.args.switch(&STATS)).await);
+        write_out(full(&client, &style, &alloc, call.args.switch(&STATS)).await);
     }
-    hint::show(&call, &look, "this allocation", &format!("allocations/{}", alloc.id)).await;
+    hint::show(&call, &style, "this allocation", &format!("allocations/{}", alloc.id)).await;
     Ok(0)
 }
 
-async fn full(client: &Client, look: &Look, alloc: &Allocation, stats: bool) -> String {
+async fn full(client: &Client, style: &OutputStyle, alloc: &Allocation, stats: bool) -> String {
     let usage = usage(client, alloc).await;
-    let mut text = layout::alloc::block(look, alloc);
-    text.push_str(&layout::alloc::addresses(look, alloc));
+    let mut text = layout::alloc::block(style, alloc);
+    text.push_str(&layout::alloc::addresses(style, alloc));
     if has_checks(alloc) {
         let query = Query::new().namespace(&alloc.namespace);
         let checks = client.allocation_checks(&alloc.id, query).await;
         // As with what is measured: the rest is worth showing without.
-        text.push_str(&layout::checks::table(look, &checks.unwrap_or(Map::default())));
+        text.push_str(&layout::checks::table(style, &checks.unwrap_or(Map::default())));
     }
-    text.push_str(&layout::task::sections(look, alloc, usage.as_ref(), stats));
-    if look.verbose {
-        text.push_str(&layout::alloc::placement(look, alloc));
+    text.push_str(&layout::task::sections(style, alloc, usage.as_ref(), stats));
+    if style.verbose {
+        text.push_str(&layout::alloc::placement(style, alloc));
     }
     text
 }

@@ -3,7 +3,7 @@ use sdk::Query;
 use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Outcome, Run, VERBOSE};
 use crate::flags::Flag;
 use crate::output::write_out;
-use crate::{monitor, resolve};
+use crate::{eval_monitor, resolve};
 
 const NO_SHUTDOWN_DELAY: Flag<bool> =
     Flag::switch("no-shutdown-delay", "Do not wait before the tasks are told to end.");
@@ -19,8 +19,8 @@ pub static COMMAND: Command = Command {
 };
 
 async fn run(call: Call) -> Outcome {
-    let (client, look) = (call.client()?, call.look());
-    let alloc = resolve::allocation(&client, &look, call.one_argument()?).await?;
+    let (client, style) = (call.client()?, call.style());
+    let alloc = resolve::allocation(&client, &style, call.one_argument()?).await?;
     let query = Query::new()
         .namespace(&alloc.namespace)
         .flag("no_shutdown_delay", call.args.switch(&NO_SHUTDOWN_DELAY));
@@ -29,5 +29,5 @@ async fn run(call: Call) -> Outcome {
         write_out(format!("{}\n", stopped.eval_id));
         return Ok(0);
     }
-    monitor::evaluation(&client, &look, &stopped.eval_id).await
+    eval_monitor::evaluation(&client, &style, &stopped.eval_id).await
 }

@@ -5,8 +5,8 @@ use sdk::Client;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Failure, Outcome, Run, VERBOSE};
 use crate::flags::Flag;
-use crate::output::{Look, write_out};
-use crate::{monitor, resolve};
+use crate::output::{OutputStyle, write_out};
+use crate::{eval_monitor, resolve};
 
 pub const GROUP: Flag<Vec<String>> =
     Flag::values("group", "NAME", "Promote only this group; may be given several times.");
@@ -51,30 +51,30 @@ pub static RESUME: Command = Command {
     run: Run::Task(|call| Box::pin(resume(call))),
 };
 
-async fn named(call: &Call) -> Result<(Client, Look, Deployment), Failure> {
-    let (client, look) = (call.client()?, call.look());
-    let deployment = resolve::deployment(&client, &look, call.one_argument()?).await?;
-    Ok((client, look, deployment))
+async fn named(call: &Call) -> Result<(Client, OutputStyle, Deployment), Failure> {
+    let (client, style) = (call.client()?, call.style());
+    let deployment = resolve::deployment(&client, &style, call.one_argument()?).await?;
+    Ok((client, style, deployment))
 }
 
 async fn promote(call: Call) -> Outcome {
-    let (client, look, deployment) = named(&call).await?;
-    promoted(&call, &client, &look, &deployment).await
+    let (client, style, deployment) = named(&call).await?;
+    promoted(&call, &client, &style, &deployment).await
 }
 
-pub async fn promoted(call: &Call, client: &Client, look: &Look, deployment: &Deployment) -> Outcome {
+pub async fn promoted(call: &Call, client: &Client, style: &OutputStyle, deployment: &Deployment) -> Outcome {
     let groups = call.args.values(&GROUP);
     let answer = client.promote_deployment(&deployment.id, groups).await.doing("promoting deployment")?;
-    follow(call, client, look, &answer.eval_id).await
+    follow(call, client, style, &answer.eval_id).await
 }
 
 async fn fail(call: Call) -> Outcome {
-    let (client, look, deployment) = named(&call).await?;
+    let (client, style, deployment) = named(&call).await?;
     let answer = client.fail_deployment(&deployment.id).await.doing("failing deployment")?;
     let reverted = answer.reverted_job_version;
     let reverted = reverted.map(|version| format!(". Auto-reverted to job version {version}"));
     write_out(format!("Deployment \"{}\" failed{}\n\n", deployment.id, reverted.unwrap_or_default()));
-    follow(&call, &client, &look, &answer.eval_id).await
+    follow(&call, &client, &style, &answer.eval_id).await
 }
 
 async fn pause(call: Call) -> Outcome {
@@ -85,14 +85,14 @@ async fn pause(call: Call) -> Outcome {
 }
 
 async fn resume(call: Call) -> Outcome {
-    let (client, look, deployment) = named(&call).await?;
+    let (client, style, deployment) = named(&call).await?;
     let answer = client.pause_deployment(&deployment.id, false).await.doing("resuming deployment")?;
     write_out(format!("Deployment \"{}\" resumed\n", deployment.id));
-    follow(&call, &client, &look, &answer.eval_id).await
+    follow(&call, &client, &style, &answer.eval_id).await
 }
 
 /// Tells the evaluation or follows it. A change that needs none has none.
-pub async fn follow(call: &Call, client: &Client, look: &Look, eval: &str) -> Outcome {
+pub async fn follow(call: &Call, client: &Client, style: &OutputStyle, eval: &str) -> Outcome {
     if eval.is_empty() {
         return Ok(0);
     }
@@ -100,5 +100,5 @@ pub async fn follow(call: &Call, client: &Client, look: &Look, eval: &str) -> Ou
         write_out(format!("Evaluation ID: {eval}\n"));
         return Ok(0);
     }
-    monitor::evaluation(client, look, eval).await
+    eval_monitor::evaluation(client, style, eval).await
 }

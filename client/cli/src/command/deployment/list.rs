@@ -23,15 +23,15 @@ async fn list(call: Call) -> Outcome {
 }
 
 pub(super) async fn all(call: &Call) -> Outcome {
-    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
+    let (client, style, format) = (call.client()?, call.style(), call.object_format()?);
     let query = Query::new().with("filter", call.args.value(&FILTER).unwrap_or_default());
     let deployments = client.deployments(query).await.doing("retrieving deployments")?.value;
-    if let Some(objects) = objects {
-        return objects.print(&deployments);
+    if let Some(format) = format {
+        return format.print(&deployments);
     }
     write_out(match deployments.as_slice() {
         [] => "No deployments found\n".to_string(),
-        deployments => layout::deployment::table(&look, deployments),
+        deployments => layout::deployment::table(&style, deployments),
     });
     Ok(0)
 }

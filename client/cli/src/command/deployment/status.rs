@@ -5,7 +5,7 @@ use sdk::{Client, Query};
 use super::list::all;
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run, UI, VERBOSE, now};
 use crate::flags::Flag;
-use crate::output::{Look, write_out};
+use crate::output::{OutputStyle, write_out};
 use crate::{hint, layout, resolve};
 
 const MONITOR: Flag<bool> = Flag::switch("monitor", "Stay and show every change until it is over.");
@@ -31,34 +31,34 @@ const WAIT_DEFAULT: Duration = Duration::from_secs(2);
 
 async fn status(call: Call) -> Outcome {
     let Some(given) = call.optional_argument()? else { return all(&call).await };
-    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
+    let (client, style, format) = (call.client()?, call.style(), call.object_format()?);
     let wait: Option<Duration> = call.args.parsed(&WAIT)?;
-    if call.args.switch(&MONITOR) && objects.is_some() {
+    if call.args.switch(&MONITOR) && format.is_some() {
         return Err(call.usage("The monitor flag cannot be used with the '-json' or '-t' flags"));
     }
-    let deployment = resolve::deployment(&client, &look, given).await?;
-    if let Some(objects) = objects {
-        return objects.print(&deployment);
+    let deployment = resolve::deployment(&client, &style, given).await?;
+    if let Some(format) = format {
+        return format.print(&deployment);
     }
     if call.args.switch(&MONITOR) {
-        return monitor(&client, &look, &deployment.id, wait.unwrap_or(WAIT_DEFAULT)).await;
+        return monitor(&client, &style, &deployment.id, wait.unwrap_or(WAIT_DEFAULT)).await;
     }
-    write_out(layout::deployment::view(&look, &deployment));
+    write_out(layout::deployment::view(&style, &deployment));
     let place = format!("jobs/{}@{}/deployments", hint::segment(&deployment.job_id), deployment.namespace);
-    hint::show(&call, &look, "this deployment", &place).await;
+    hint::show(&call, &style, "this deployment", &place).await;
     Ok(0)
 }
 
 /// Shows the deployment whenever it changes, until it is over.
-async fn monitor(client: &Client, look: &Look, id: &str, wait: Duration) -> Outcome {
-    write_out(format!("{}: Monitoring deployment \"{}\"\n", look.time(now().0), look.id(id)));
+async fn monitor(client: &Client, style: &OutputStyle, id: &str, wait: Duration) -> Outcome {
+    write_out(format!("{}: Monitoring deployment \"{}\"\n", style.time(now().0), style.id(id)));
     let (mut index, mut shown) = (Index::ZERO, String::new());
     loop {
         let query = Query::new().newer_than(index, wait).flag("stale", true);
         let answer = client.deployment(id, query).await.doing("fetching deployment")?;
-        let view = whole(client, look, &answer.value).await;
+        let view = whole(client, style, &answer.value).await;
         if view != shown {
-            write_out(format!("\n{}\n{view}", look.time(now().0)));
+            write_out(format!("\n{}\n{view}", style.time(now().0)));
             shown = view;
         }
         match answer.value.status.as_str() {
@@ -69,12 +69,12 @@ async fn monitor(client: &Client, look: &Look, id: &str, wait: Duration) -> Outc
     }
 }
 
-async fn whole(client: &Client, look: &Look, deployment: &Deployment) -> String {
-    let mut text = layout::deployment::view(look, deployment);
-    if look.verbose {
+async fn whole(client: &Client, style: &OutputStyle, deployment: &Deployment) -> String {
+    let mut text = layout::deployment::view(style, deployment);
+    if style.verbose {
         let allocs = client.deployment_allocations(&deployment.id, Query::new()).await;
         let allocs = allocs.map(|answer| answer.value).unwrap_or_default();
-        text.push_str(&layout::alloc::section(look, &allocs));
+        text.push_str(&layout::alloc::section(style, &allocs));
     }
     text
 }

@@ -21,10 +21,10 @@ pub static COMMAND: Command = Command {
 
 async fn delete(call: Call) -> Outcome {
     let filter = call.args.value(&FILTER).filter(|filter| !filter.is_empty());
-    let (client, look) = (call.client()?, call.look());
+    let (client, style) = (call.client()?, call.style());
     let request = match (call.optional_argument()?, filter) {
         (Some(id), None) => {
-            let eval = resolve::evaluation(&client, &look, id).await?;
+            let eval = resolve::evaluation(&client, &style, id).await?;
             EvalDeleteRequest { eval_ids: vec![eval.id], ..EvalDeleteRequest::default() }
         }
         (None, Some(filter)) => {

@@ -20,19 +20,19 @@ pub static COMMAND: Command = Command {
 
 async fn list(call: Call) -> Outcome {
     call.no_arguments()?;
-    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
+    let (client, style, format) = (call.client()?, call.style(), call.object_format()?);
     let text = |flag| call.args.value(flag).unwrap_or_default();
     let query = call.page()?.with("job", text(&JOB)).with("status", text(&STATUS));
     let answer = client.evaluations(query).await.doing("querying evaluations")?;
-    if let Some(objects) = objects {
-        return objects.print(&answer.value);
+    if let Some(format) = format {
+        return format.print(&answer.value);
     }
     if answer.value.is_empty() {
         write_out("No evals found\n");
         return Ok(0);
     }
     let next = call.next_page(answer.next_token.as_deref());
-    write_out(layout::eval::table(&look, &answer.value) + &next);
-    hint::show(&call, &look, "evaluations", "evaluations").await;
+    write_out(layout::eval::table(&style, &answer.value) + &next);
+    hint::show(&call, &style, "evaluations", "evaluations").await;
     Ok(0)
 }

@@ -18,16 +18,16 @@ pub static COMMAND: Command = Command {
 };
 
 async fn run(call: Call) -> Outcome {
-    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
-    let (namespace, id) = resolve::job(&client, &look, call.one_argument()?).await?;
+    let (client, style, format) = (call.client()?, call.style(), call.object_format()?);
+    let (namespace, id) = resolve::job(&client, &style, call.one_argument()?).await?;
     let query = Query::new().namespace(&namespace).flag("all", call.args.switch(&ALL));
     let allocs = client.job_allocations(&id, query).await.doing("querying allocations")?.value;
-    if let Some(objects) = objects {
-        return objects.print(&allocs);
+    if let Some(format) = format {
+        return format.print(&allocs);
     }
     write_out(match allocs.as_slice() {
         [] => "No allocations placed\n".to_string(),
-        allocs => layout::alloc::table(&look, allocs),
+        allocs => layout::alloc::table(&style, allocs),
     });
     Ok(0)
 }

@@ -21,15 +21,15 @@ pub static COMMAND: Command = Command {
 const NONE: &str = "No deployments found\n";
 
 async fn run(call: Call) -> Outcome {
-    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
-    let (namespace, id) = resolve::job(&client, &look, call.one_argument()?).await?;
+    let (client, style, format) = (call.client()?, call.style(), call.object_format()?);
+    let (namespace, id) = resolve::job(&client, &style, call.one_argument()?).await?;
     let query = Query::new().namespace(&namespace);
     if call.args.switch(&LATEST) {
         let latest = client.job_deployment(&id, query).await.doing("retrieving deployments")?.value;
-        return match (objects, latest) {
-            (Some(objects), latest) => objects.print(&latest),
+        return match (format, latest) {
+            (Some(format), latest) => format.print(&latest),
             (None, latest) => {
-                let view = latest.map(|latest| layout::deployment::view(&look, &latest));
+                let view = latest.map(|latest| layout::deployment::view(&style, &latest));
                 write_out(view.unwrap_or_else(|| NONE.to_string()));
                 Ok(0)
             }
@@ -37,12 +37,12 @@ async fn run(call: Call) -> Outcome {
     }
     let query = query.flag("all", call.args.switch(&ALL));
     let deployments = client.job_deployments(&id, query).await.doing("retrieving deployments")?.value;
-    if let Some(objects) = objects {
-        return objects.print(&deployments);
+    if let Some(format) = format {
+        return format.print(&deployments);
     }
     write_out(match deployments.as_slice() {
         [] => NONE.to_string(),
-        deployments => layout::deployment::table(&look, deployments),
+        deployments => layout::deployment::table(&style, deployments),
     });
     Ok(0)
 }

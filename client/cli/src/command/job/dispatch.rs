@@ -9,7 +9,7 @@ use sdk::{Client, Query};
 use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Failure, Outcome, Run, UI, VERBOSE};
 use crate::flags::Flag;
 use crate::output::{fields, write_out};
-use crate::{hint, monitor, resolve};
+use crate::{eval_monitor, hint, resolve};
 
 const META: Flag<Vec<String>> =
     Flag::values("meta", "KEY=VALUE", "Metadata of this run; may be given several times.");
@@ -50,8 +50,8 @@ async fn run(call: Call) -> Outcome {
         }
     };
     let (payload, meta) = (payload(source)?, meta(&call)?);
-    let (client, look) = (call.client()?, call.look());
-    let (namespace, id) = resolve::job_that(&client, &look, job, DISPATCHABLE).await?;
+    let (client, style) = (call.client()?, call.style());
+    let (namespace, id) = resolve::job_that(&client, &style, job, DISPATCHABLE).await?;
     let request = JobDispatchRequest {
         job_id: id,
         payload: Bytes(payload),
@@ -65,16 +65,16 @@ async fn run(call: Call) -> Outcome {
     let dispatched = dispatched.doing("dispatching job")?;
     let mut entries = vec![("Dispatched Job ID", dispatched.dispatched_job_id.clone())];
     if !dispatched.eval_id.is_empty() {
-        entries.push(("Evaluation ID", look.id(&dispatched.eval_id)));
+        entries.push(("Evaluation ID", style.id(&dispatched.eval_id)));
     }
     write_out(fields(&entries));
     let place = format!("jobs/{}@{namespace}", hint::segment(&dispatched.dispatched_job_id));
-    hint::show(&call, &look, "this dispatched job", &place).await;
+    hint::show(&call, &style, "this dispatched job", &place).await;
     if call.args.switch(&DETACH) || dispatched.eval_id.is_empty() {
         return Ok(0);
     }
     write_out("\n");
-    let placed = monitor::evaluation(&client, &look, &dispatched.eval_id).await?;
+    let placed = eval_monitor::evaluation(&client, &style, &dispatched.eval_id).await?;
     if placed == 0 && call.args.switch(&WAIT) {
         return ended(&client, &dispatched.dispatched_job_id, query).await;
     }

@@ -3,7 +3,7 @@ use sdk::Query;
 use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Outcome, Run, VERBOSE};
 use crate::flags::Flag;
 use crate::output::write_out;
-use crate::{monitor, resolve};
+use crate::{eval_monitor, resolve};
 
 const FORCE_RESCHEDULE: Flag<bool> =
     Flag::switch("force-reschedule", "Place failed allocations again, even those that are not due.");
@@ -19,14 +19,14 @@ pub static COMMAND: Command = Command {
 };
 
 async fn run(call: Call) -> Outcome {
-    let (client, look) = (call.client()?, call.look());
-    let (namespace, id) = resolve::job(&client, &look, call.one_argument()?).await?;
+    let (client, style) = (call.client()?, call.style());
+    let (namespace, id) = resolve::job(&client, &style, call.one_argument()?).await?;
     let (force, query) = (call.args.switch(&FORCE_RESCHEDULE), Query::new().namespace(&namespace));
     let answer = client.evaluate_job(&id, force, query).await.doing("evaluating job")?;
     if call.args.switch(&DETACH) {
         // The blank at the end is part of what scripts know.
-        write_out(format!("Created eval ID: \"{}\" \n", look.id(&answer.eval_id)));
+        write_out(format!("Created eval ID: \"{}\" \n", style.id(&answer.eval_id)));
         return Ok(0);
     }
-    monitor::evaluation(&client, &look, &answer.eval_id).await
+    eval_monitor::evaluation(&client, &style, &answer.eval_id).await
 }

@@ -4,7 +4,7 @@ use sdk::Query;
 use super::inspect::versioned;
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, JSON, OBJECT_FLAGS, Outcome, Run, TEMPLATE};
 use crate::flags::{AnyFlag, Flag};
-use crate::output::{Look, fields, json, write_out};
+use crate::output::{OutputStyle, fields, json, write_out};
 use crate::{layout, resolve};
 
 const DIFFS: Flag<bool> = Flag::switch("p", "Show what each version changed.");
@@ -26,9 +26,9 @@ pub static COMMAND: Command = Command {
 };
 
 async fn run(call: Call) -> Outcome {
-    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
+    let (client, style, format) = (call.client()?, call.style(), call.object_format()?);
     check(&call)?;
-    let (namespace, id) = resolve::job(&client, &look, call.one_argument()?).await?;
+    let (namespace, id) = resolve::job(&client, &style, call.one_argument()?).await?;
     let (version, tag) = (call.args.parsed(&DIFF_VERSION)?, call.args.value(&DIFF_TAG));
     let differences = call.args.switch(&DIFFS) || version.is_some() || tag.is_some();
     let query = Query::new()
@@ -42,18 +42,18 @@ async fn run(call: Call) -> Outcome {
     if let Some(wanted) = call.args.value(&VERSION) {
         let job = versioned(&id, versions.clone(), wanted)?;
         let at = versions.iter().position(|known| known.version == job.version);
-        return match objects {
-            Some(objects) => objects.print(&job),
+        return match format {
+            Some(format) => format.print(&job),
             None => {
-                write_out(block(&call, &look, &job, at.and_then(|at| diffs.get(at))));
+                write_out(block(&call, &style, &job, at.and_then(|at| diffs.get(at))));
                 Ok(0)
             }
         };
     }
-    if let Some(objects) = objects {
-        return objects.print(&versions);
+    if let Some(format) = format {
+        return format.print(&versions);
     }
-    let blocks = versions.iter().enumerate().map(|(at, job)| block(&call, &look, job, diffs.get(at)));
+    let blocks = versions.iter().enumerate().map(|(at, job)| block(&call, &style, job, diffs.get(at)));
     write_out(blocks.collect::<Vec<_>>().join("\n"));
     Ok(0)
 }
@@ -72,10 +72,10 @@ fn check(call: &Call) -> Result<(), Failure> {
 }
 
 /// One version. The oldest has nothing to be different from.
-fn block(call: &Call, look: &Look, job: &Job, diff: Option<&api::JobDiff>) -> String {
-    let mut entries = layout::job::version(look, job);
+fn block(call: &Call, style: &OutputStyle, job: &Job, diff: Option<&api::JobDiff>) -> String {
+    let mut entries = layout::job::version(style, job);
     if let Some(diff) = diff {
-        entries.push(("Diff", format!("\n{}", layout::plan::differences(look, diff).trim_end())));
+        entries.push(("Diff", format!("\n{}", layout::plan::differences(style, diff).trim_end())));
     }
     if call.args.switch(&FULL) {
         entries.push(("Full", format!("\n{}", json(job).trim_end())));

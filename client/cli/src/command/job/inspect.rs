@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run};
 use crate::flags::Flag;
-use crate::objects::Objects;
+use crate::object_format::ObjectFormat;
 use crate::output::write_out;
 use crate::resolve;
 
@@ -31,16 +31,16 @@ pub struct Wrapped<'a> {
 }
 
 async fn run(call: Call) -> Outcome {
-    let (client, look) = (call.client()?, call.look());
-    let objects = call.objects()?;
+    let (client, style) = (call.client()?, call.style());
+    let format = call.object_format()?;
     let (hcl, with_variables) = (call.args.switch(&HCL), call.args.switch(&WITH_VARS));
-    if hcl && objects.is_some() {
+    if hcl && format.is_some() {
         return Err(call.usage("-hcl cannot be used with -json or -t"));
     }
     if with_variables && !hcl {
         return Err(call.usage("-with-vars needs -hcl"));
     }
-    let (namespace, id) = resolve::job(&client, &look, call.one_argument()?).await?;
+    let (namespace, id) = resolve::job(&client, &style, call.one_argument()?).await?;
     let query = || Query::new().namespace(&namespace);
     let job = match call.args.value(&VERSION) {
         None => client.job(&id, query()).await.doing("inspecting job")?.value,
@@ -59,9 +59,9 @@ async fn run(call: Call) -> Outcome {
         write_out(submission.source);
         return Ok(0);
     }
-    match objects {
-        Some(template @ Objects::Template(_)) => template.print(&job),
-        Some(Objects::Json) | None => Objects::Json.print(&Wrapped { job: &job }),
+    match format {
+        Some(template @ ObjectFormat::Template(_)) => template.print(&job),
+        Some(ObjectFormat::Json) | None => ObjectFormat::Json.print(&Wrapped { job: &job }),
     }
 }
 

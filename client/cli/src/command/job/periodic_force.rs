@@ -2,7 +2,7 @@ use sdk::Query;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Outcome, Run, VERBOSE};
 use crate::output::write_out;
-use crate::{monitor, resolve};
+use crate::{eval_monitor, resolve};
 
 pub static COMMAND: Command = Command {
     name: "job periodic force",
@@ -18,8 +18,8 @@ pub static COMMAND: Command = Command {
 const PERIODIC: &str = "Periodic is not nil";
 
 async fn run(call: Call) -> Outcome {
-    let (client, look) = (call.client()?, call.look());
-    let (namespace, id) = resolve::job_that(&client, &look, call.one_argument()?, PERIODIC).await?;
+    let (client, style) = (call.client()?, call.style());
+    let (namespace, id) = resolve::job_that(&client, &style, call.one_argument()?, PERIODIC).await?;
     let query = Query::new().namespace(&namespace);
     let launch = client.force_periodic(&id, query).await;
     let launch = launch.doing(&format!("forcing periodic job \"{id}\""))?;
@@ -27,5 +27,5 @@ async fn run(call: Call) -> Outcome {
         write_out(format!("Force periodic successful\nEvaluation ID: {}\n", launch.eval_id));
         return Ok(0);
     }
-    monitor::evaluation(&client, &look, &launch.eval_id).await
+    eval_monitor::evaluation(&client, &style, &launch.eval_id).await
 }

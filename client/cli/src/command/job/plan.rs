@@ -41,8 +41,8 @@ async fn run(call: Call) -> Outcome {
 
 async fn plan(call: &Call) -> Outcome {
     call.refuse_enterprise(&VAULT_NAMESPACE)?;
-    let objects = call.objects_by(&JSON_OUTPUT)?;
-    let look = call.look();
+    let format = call.object_format_by(&JSON_OUTPUT)?;
+    let style = call.style();
     let path = call.one_argument()?;
     let job = job_file::load(call, path).await?.parsed.job;
     let id = job.id.clone().unwrap_or_default();
@@ -54,11 +54,11 @@ async fn plan(call: &Call) -> Outcome {
     };
     let answer = client.plan(&id, &request).await;
     let answer = answer.map_err(|error| anyhow::anyhow!("Error during plan: {error}"))?;
-    if let Some(objects) = objects {
-        objects.print(&answer)?;
+    if let Some(format) = format {
+        format.print(&answer)?;
     } else {
         let again = again(call, path, answer.job_modify_index);
-        write_out(layout::plan::whole(&look, &job, &answer, &again));
+        write_out(layout::plan::whole(&style, &job, &answer, &again));
     }
     Ok(u8::from(moves_allocations(&answer)))
 }

@@ -15,12 +15,12 @@ pub static COMMAND: Command = Command {
 };
 
 async fn promote_job(call: Call) -> Outcome {
-    let (client, look) = (call.client()?, call.look());
-    let (namespace, id) = resolve::job(&client, &look, call.one_argument()?).await?;
+    let (client, style) = (call.client()?, call.style());
+    let (namespace, id) = resolve::job(&client, &style, call.one_argument()?).await?;
     let query = Query::new().namespace(&namespace);
     let latest = client.job_deployment(&id, query).await.doing("retrieving deployment")?.value;
     let Some(deployment) = latest else {
         return Err(anyhow::anyhow!("job \"{id}\" has no deployment to promote").into());
     };
-    promoted(&call, &client, &look, &deployment).await
+    promoted(&call, &client, &style, &deployment).await
 }

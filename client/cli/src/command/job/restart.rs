@@ -10,13 +10,13 @@ use sdk::{Client, Query};
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE};
 use crate::confirm::confirmed;
 use crate::flags::Flag;
-use crate::output::{Look, Paint, write_err, write_out};
-use crate::{monitor, resolve};
+use crate::output::{OutputStyle, Paint, write_err, write_out};
+use crate::{eval_monitor, resolve};
 
 const ALL_TASKS: Flag<bool> = Flag::switch("all-tasks", "Restart all tasks, also those that have ended.");
 const BATCH_SIZE: Flag<String> =
     Flag::value("batch-size", "N|N%", "How many allocations at a time; 1 unless given.");
-const BATCH_WAIT: Flag<Wait> = Flag::parsed(
+const BATCH_WAIT: Flag<BatchWait> = Flag::parsed(
     "batch-wait",
     "DURATION|ask",
     "a duration, like 10s, or ask",
@@ -63,11 +63,11 @@ pub static COMMAND: Command = Command {
 const POLL: Duration = Duration::from_secs(1);
 
 /// How to go about it.
-struct Way {
-    size: Size,
-    wait: Wait,
+struct RestartOptions {
+    size: BatchSize,
+    wait: BatchWait,
     /// Stop at the first batch with an error, without asking.
-    fails: bool,
+    stops_on_error: bool,
     yes: bool,
     groups: Vec<String>,
     tasks: Vec<String>,
@@ -77,30 +77,30 @@ struct Way {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Size {
+enum BatchSize {
     Count(usize),
     Percent(usize),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wait {
+enum BatchWait {
     For(base::Duration),
     Ask,
 }
 
-impl FromStr for Wait {
+impl FromStr for BatchWait {
     type Err = <base::Duration as FromStr>::Err;
 
-    fn from_str(text: &str) -> Result<Wait, Self::Err> {
-        if text == "ask" { Ok(Wait::Ask) } else { text.parse().map(Wait::For) }
+    fn from_str(text: &str) -> Result<BatchWait, Self::Err> {
+        if text == "ask" { Ok(BatchWait::Ask) } else { text.parse().map(BatchWait::For) }
     }
 }
 
 async fn run(call: Call) -> Outcome {
-    let (given, way) = (call.one_argument()?, way(&call)?);
-    let (client, look) = (call.client()?, call.look());
-    let (namespace, id) = resolve::job(&client, &look, given).await?;
-    if id != given && !way.yes {
+    let (given, options) = (call.one_argument()?, options(&call)?);
+    let (client, style) = (call.client()?, call.style());
+    let (namespace, id) = resolve::job(&client, &style, given).await?;
+    if id != given && !options.yes {
         let question = format!("Are you sure you want to restart job \"{id}\"?");
         if !confirmed(&question, "job restart", "Job restart canceled")? {
             return Ok(0);
@@ -108,23 +108,23 @@ async fn run(call: Call) -> Outcome {
     }
     let query = Query::new().namespace(&namespace);
     let job = client.job(&id, query.clone()).await.doing("retrieving job")?.value;
-    if way.reschedule && matches!(job.kind.as_deref(), Some("system" | "sysbatch")) {
+    if options.reschedule && matches!(job.kind.as_deref(), Some("system" | "sysbatch")) {
         let kind = job.kind.unwrap_or_default();
         return Err(anyhow::anyhow!("Jobs of type \"{kind}\" are not allowed to be rescheduled.").into());
     }
     let mut allocs = client.job_allocations(&id, query).await.doing("querying allocations")?.value;
-    allocs.retain(|alloc| is_meant(alloc, &way));
+    allocs.retain(|alloc| is_selected(alloc, &options));
     if allocs.is_empty() {
-        write_out(look.paint(Paint::Bold, "No allocations to restart") + "\n");
+        write_out(style.paint(Paint::Bold, "No allocations to restart") + "\n");
         return Ok(0);
     }
-    restart(&client, &look, &way, &allocs).await
+    restart(&client, &style, &options, &allocs).await
 }
 
-fn way(call: &Call) -> Result<Way, Failure> {
+fn options(call: &Call) -> Result<RestartOptions, Failure> {
     let on = |flag| call.args.switch(flag);
     let yes = on(&YES);
-    let fails = match call.args.value(&ON_ERROR) {
+    let stops_on_error = match call.args.value(&ON_ERROR) {
         None => !yes && !io::stdin().is_terminal(),
         Some("ask") => false,
         Some("fail") => true,
@@ -132,10 +132,10 @@ fn way(call: &Call) -> Result<Way, Failure> {
             return Err(call.usage(&format!("Invalid -on-error option \"{other}\": expected ask or fail")));
         }
     };
-    let way = Way {
+    let options = RestartOptions {
         size: size(call)?,
-        wait: call.args.parsed(&BATCH_WAIT)?.unwrap_or(Wait::For(base::Duration::ZERO)),
-        fails,
+        wait: call.args.parsed(&BATCH_WAIT)?.unwrap_or(BatchWait::For(base::Duration::ZERO)),
+        stops_on_error,
         yes,
         groups: call.args.values(&GROUP).to_vec(),
         tasks: call.args.values(&TASK).to_vec(),
@@ -143,70 +143,80 @@ fn way(call: &Call) -> Result<Way, Failure> {
         reschedule: on(&RESCHEDULE),
         no_shutdown_delay: on(&NO_SHUTDOWN_DELAY),
     };
-    if !way.tasks.is_empty() && (way.all_tasks || way.reschedule) {
+    if !options.tasks.is_empty() && (options.all_tasks || options.reschedule) {
         return Err(call.usage("The -task option cannot be used with -all-tasks or -reschedule"));
     }
-    if way.all_tasks && way.reschedule {
+    if options.all_tasks && options.reschedule {
         return Err(call.usage("The -all-tasks option cannot be used with -reschedule"));
     }
-    if way.no_shutdown_delay && !way.reschedule {
+    if options.no_shutdown_delay && !options.reschedule {
         return Err(call.usage("The -no-shutdown-delay option needs -reschedule"));
     }
-    Ok(way)
+    Ok(options)
 }
 
-fn size(call: &Call) -> Result<Size, Failure> {
+fn size(call: &Call) -> Result<BatchSize, Failure> {
     let given = call.args.value(&BATCH_SIZE).unwrap_or("1");
     let (digits, percent) = given.strip_suffix('%').map_or((given, false), |digits| (digits, true));
     match digits.parse::<usize>() {
-        Ok(count) if count > 0 => Ok(if percent { Size::Percent(count) } else { Size::Count(count) }),
+        Ok(count) if count > 0 => {
+            Ok(if percent { BatchSize::Percent(count) } else { BatchSize::Count(count) })
+        }
         _ => Err(call.usage(&format!("Invalid -batch-size value \"{given}\": expected N or N%, above 0"))),
     }
 }
 
-impl Size {
+impl BatchSize {
     fn of(self, total: usize) -> usize {
         match self {
-            Size::Count(count) => count,
-            Size::Percent(percent) => (total * percent).div_ceil(100),
+            BatchSize::Count(count) => count,
+            BatchSize::Percent(percent) => (total * percent).div_ceil(100),
         }
     }
 }
 
-fn is_meant(alloc: &AllocationListStub, way: &Way) -> bool {
+fn is_selected(alloc: &AllocationListStub, options: &RestartOptions) -> bool {
     let runs = alloc.client_status == "running" && alloc.desired_status == "run";
-    runs && (way.groups.is_empty() || way.groups.contains(&alloc.task_group))
+    runs && (options.groups.is_empty() || options.groups.contains(&alloc.task_group))
 }
 
-async fn restart(client: &Client, look: &Look, way: &Way, allocs: &[AllocationListStub]) -> Outcome {
-    monitor::head(look, &format!("Restarting {}", counted(allocs.len())));
-    let size = way.size.of(allocs.len());
+async fn restart(
+    client: &Client,
+    style: &OutputStyle,
+    options: &RestartOptions,
+    allocs: &[AllocationListStub],
+) -> Outcome {
+    eval_monitor::print_headline(style, &format!("Restarting {}", allocations(allocs.len())));
+    let size = options.size.of(allocs.len());
     let batches = allocs.chunks(size);
     let (last, mut failed) = (batches.len(), 0);
     for (at, batch) in batches.enumerate() {
         if size > 1 {
-            monitor::head(look, &format!("Restarting {} batch of {}", ordinal(at + 1), counted(batch.len())));
+            eval_monitor::print_headline(
+                style,
+                &format!("Restarting {} batch of {}", ordinal(at + 1), allocations(batch.len())),
+            );
         }
-        let restarts = batch.iter().map(|alloc| one(client, look, way, alloc));
+        let restarts = batch.iter().map(|alloc| restart_one(client, style, options, alloc));
         let errors: Vec<_> = join_all(restarts).await.into_iter().filter_map(Result::err).collect();
         failed += errors.len();
-        errors.iter().for_each(|error| write_err(look.paint(Paint::Red, &shown(error))));
-        if !errors.is_empty() && !goes_on(way)? {
-            return Err(anyhow::anyhow!("Job restart stopped: {} failed", counted(failed)).into());
+        errors.iter().for_each(|error| write_err(style.paint(Paint::Red, &message(error))));
+        if !errors.is_empty() && !continues_after_error(options)? {
+            return Err(anyhow::anyhow!("Job restart stopped: {} failed", allocations(failed)).into());
         }
-        if at + 1 < last && !waited(look, way).await? {
+        if at + 1 < last && !wait_for_next_batch(style, options).await? {
             return Ok(0);
         }
     }
-    monitor::head(look, "Job restart finished");
+    eval_monitor::print_headline(style, "Job restart finished");
     if failed > 0 {
-        return Err(anyhow::anyhow!("\nJob restarted with errors: {} failed", counted(failed)).into());
+        return Err(anyhow::anyhow!("\nJob restarted with errors: {} failed", allocations(failed)).into());
     }
-    write_out(format!("\n{}\n", look.paint(Paint::Green, "Job restarted successfully!")));
+    write_out(format!("\n{}\n", style.paint(Paint::Green, "Job restarted successfully!")));
     Ok(0)
 }
 
-fn shown(failure: &Failure) -> String {
+fn message(failure: &Failure) -> String {
     match failure {
         Failure::Failed(error) => format!("{error:#}"),
         Failure::Usage(text) | Failure::Code(_, text) => text.clone(),
@@ -215,48 +225,55 @@ fn shown(failure: &Failure) -> String {
 }
 
 /// Whether to go on after an error.
-fn goes_on(way: &Way) -> Result<bool, Failure> {
-    if way.fails {
+fn continues_after_error(options: &RestartOptions) -> Result<bool, Failure> {
+    if options.stops_on_error {
         return Ok(false);
     }
-    Ok(way.yes
+    Ok(options.yes
         || confirmed("Do you want to go on with the next batch?", "job restart", "Job restart canceled")?)
 }
 
 /// Waits between two batches. False when whoever was asked said no.
-async fn waited(look: &Look, way: &Way) -> Result<bool, Failure> {
-    match way.wait {
-        Wait::For(span) if span == base::Duration::ZERO => {}
-        Wait::For(span) => {
-            monitor::head(look, &format!("Waiting {span} before restarting the next batch"));
+async fn wait_for_next_batch(style: &OutputStyle, options: &RestartOptions) -> Result<bool, Failure> {
+    match options.wait {
+        BatchWait::For(span) if span == base::Duration::ZERO => {}
+        BatchWait::For(span) => {
+            eval_monitor::print_headline(style, &format!("Waiting {span} before restarting the next batch"));
             tokio::time::sleep(span.to_std()).await;
         }
-        Wait::Ask if way.yes => {}
-        Wait::Ask => {
+        BatchWait::Ask if options.yes => {}
+        BatchWait::Ask => {
             return confirmed("Proceed with the next batch?", "job restart", "Job restart canceled");
         }
     }
     Ok(true)
 }
 
-async fn one(client: &Client, look: &Look, way: &Way, alloc: &AllocationListStub) -> Result<(), Failure> {
-    let (id, group) = (look.id(&alloc.id), &alloc.task_group);
-    let say =
-        |what: String| monitor::detail(look, &format!("{what} allocation \"{id}\" for group \"{group}\""));
-    if way.reschedule {
+async fn restart_one(
+    client: &Client,
+    style: &OutputStyle,
+    options: &RestartOptions,
+    alloc: &AllocationListStub,
+) -> Result<(), Failure> {
+    let (id, group) = (style.id(&alloc.id), &alloc.task_group);
+    let say = |what: String| {
+        eval_monitor::print_detail(style, &format!("{what} allocation \"{id}\" for group \"{group}\""))
+    };
+    if options.reschedule {
         say("Rescheduling".to_string());
-        return reschedule(client, look, way, alloc).await;
+        return reschedule(client, style, options, alloc).await;
     }
     let restart = async |request: AllocationRestartRequest| {
         let query = Query::new().namespace(&alloc.namespace);
         let restarted = client.restart_allocation(&alloc.id, &request, query).await;
         restarted.doing(&format!("restarting allocation \"{id}\""))
     };
-    if way.tasks.is_empty() {
-        say(format!("Restarting {} tasks in", if way.all_tasks { "all" } else { "running" }));
-        return restart(AllocationRestartRequest { all_tasks: way.all_tasks, ..Default::default() }).await;
+    if options.tasks.is_empty() {
+        say(format!("Restarting {} tasks in", if options.all_tasks { "all" } else { "running" }));
+        return restart(AllocationRestartRequest { all_tasks: options.all_tasks, ..Default::default() })
+            .await;
     }
-    for task in way.tasks.iter().filter(|task| alloc.task_states.contains_key(*task)) {
+    for task in options.tasks.iter().filter(|task| alloc.task_states.contains_key(*task)) {
         say(format!("Restarting task \"{task}\" in"));
         restart(AllocationRestartRequest { task_name: task.clone(), all_tasks: false }).await?;
     }
@@ -266,23 +283,23 @@ async fn one(client: &Client, look: &Look, way: &Way, alloc: &AllocationListStub
 /// Stops the allocation and waits for the one in its place to run.
 async fn reschedule(
     client: &Client,
-    look: &Look,
-    way: &Way,
+    style: &OutputStyle,
+    options: &RestartOptions,
     alloc: &AllocationListStub,
 ) -> Result<(), Failure> {
     let query = || Query::new().namespace(&alloc.namespace);
-    let id = look.id(&alloc.id);
-    let stop = query().flag("no_shutdown_delay", way.no_shutdown_delay);
+    let id = style.id(&alloc.id);
+    let stop = query().flag("no_shutdown_delay", options.no_shutdown_delay);
     client.stop_allocation(&alloc.id, stop).await.doing(&format!("stopping allocation \"{id}\""))?;
     loop {
         let old = client.allocation(&alloc.id, query()).await.doing("querying allocation")?.value;
         if !old.next_allocation.is_empty() {
             let new = client.allocation(&old.next_allocation, query()).await;
             let new = new.doing("querying allocation")?.value;
-            let next = look.id(&new.id);
+            let next = style.id(&new.id);
             match new.client_status.as_str() {
                 "running" => {
-                    monitor::detail(look, &format!("Allocation \"{id}\" replaced by \"{next}\""));
+                    eval_monitor::print_detail(style, &format!("Allocation \"{id}\" replaced by \"{next}\""));
                     return Ok(());
                 }
                 "failed" | "lost" => {
@@ -298,7 +315,7 @@ async fn reschedule(
     }
 }
 
-fn counted(count: usize) -> String {
+fn allocations(count: usize) -> String {
     format!("{count} allocation{}", if count == 1 { "" } else { "s" })
 }
 
@@ -325,8 +342,8 @@ mod tests {
 
     #[test]
     fn a_share_of_the_allocations_is_at_least_one() {
-        assert_eq!(Size::Percent(25).of(10), 3);
-        assert_eq!(Size::Percent(1).of(2), 1);
-        assert_eq!(Size::Count(4).of(2), 4);
+        assert_eq!(BatchSize::Percent(25).of(10), 3);
+        assert_eq!(BatchSize::Percent(1).of(2), 1);
+        assert_eq!(BatchSize::Count(4).of(2), 4);
     }
 }

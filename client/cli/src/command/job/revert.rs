@@ -18,15 +18,15 @@ async fn run(call: Call) -> Outcome {
     let [job, version] = &call.args.words[..] else {
         return Err(call.usage("This command takes two arguments: <job> <version|tag>"));
     };
-    let (client, look) = (call.client()?, call.look());
-    let (namespace, id) = resolve::job(&client, &look, job).await?;
+    let (client, style) = (call.client()?, call.style());
+    let (namespace, id) = resolve::job(&client, &style, job).await?;
     let version = match version.parse() {
         Ok(version) => version,
         Err(_) => tagged(&client, &namespace, &id, version).await?,
     };
     let query = Query::new().namespace(&namespace);
     let reverted = client.revert(&id, version, query).await.doing("reverting job")?;
-    follow(&call, &client, &look, &reverted.eval_id).await
+    follow(&call, &client, &style, &reverted.eval_id).await
 }
 
 async fn tagged(client: &Client, namespace: &str, id: &str, tag: &str) -> Result<u64, Failure> {

@@ -4,8 +4,8 @@ use model::document::Job;
 use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Failure, Outcome, Run, UI, VERBOSE};
 use crate::flags::{Flag, FlagError};
 use crate::job_file::{self, JOB_FILE_FLAGS};
-use crate::output::{Look, Paint, json, write_err, write_out};
-use crate::{hint, launch, layout, monitor};
+use crate::output::{OutputStyle, Paint, json, write_err, write_out};
+use crate::{eval_monitor, hint, layout, periodic_launch};
 
 const OUTPUT: Flag<bool> = Flag::switch("output", "Print the job as JSON, and register nothing.");
 const CHECK_INDEX: Flag<u64> =
@@ -50,12 +50,12 @@ pub static COMMAND: Command = Command {
 const ENFORCED: &str = "Enforcing job modify index";
 
 async fn run(call: Call) -> Outcome {
-    let look = call.look();
+    let style = call.style();
     call.refuse_enterprise(&CONSUL_NAMESPACE)?;
     call.refuse_enterprise(&VAULT_NAMESPACE)?;
     let file = job_file::load(&call, call.one_argument()?).await?;
     for warning in &file.parsed.warnings {
-        write_err(look.paint(Paint::Yellow, &format!("Warning: {warning}")));
+        write_err(style.paint(Paint::Yellow, &format!("Warning: {warning}")));
     }
     let job = file.parsed.job;
     if call.args.switch(&OUTPUT) {
@@ -74,19 +74,19 @@ async fn run(call: Call) -> Outcome {
     };
     if !registered.warnings.is_empty() {
         let warnings =
-            look.paint(Paint::Warning, &format!("Job Warnings:\n{}", registered.warnings.trim_end()));
+            style.paint(Paint::Warning, &format!("Job Warnings:\n{}", registered.warnings.trim_end()));
         write_out(format!("{warnings}\n\n"));
     }
     if registered.eval_id.is_empty() || call.args.switch(&DETACH) {
-        write_out(detached(&look, &job, &registered.eval_id));
+        write_out(detached(&style, &job, &registered.eval_id));
         if layout::job::is_periodic(&job) {
-            write_out(launch::approximate(&client, &look, &job).await);
+            write_out(periodic_launch::describe(&client, &style, &job).await);
         }
-        hint::job(&call, &look, &job).await;
+        hint::job(&call, &style, &job).await;
         return Ok(0);
     }
-    let outcome = monitor::evaluation(&client, &look, &registered.eval_id).await;
-    hint::job(&call, &look, &job).await;
+    let outcome = eval_monitor::evaluation(&client, &style, &registered.eval_id).await;
+    hint::job(&call, &style, &job).await;
     outcome
 }
 
@@ -104,8 +104,8 @@ fn request(call: &Call, job: Job) -> Result<JobRegisterRequest, FlagError> {
     })
 }
 
-fn detached(look: &Look, job: &Job, eval_id: &str) -> String {
-    let text = look.paint(Paint::Green, "Job registration successful") + "\n";
+fn detached(style: &OutputStyle, job: &Job, eval_id: &str) -> String {
+    let text = style.paint(Paint::Green, "Job registration successful") + "\n";
     match eval_id {
         "" => text,
         _ if layout::job::is_periodic(job) || layout::job::is_parameterized(job) => text,
@@ -121,10 +121,10 @@ mod tests {
 
     #[test]
     fn only_jobs_that_run_now_have_an_evaluation() {
-        let look = Look::for_tests();
+        let style = OutputStyle::for_tests();
         let success = "Job registration successful\n";
-        assert_eq!(detached(&look, &Job::default(), "e1"), format!("{success}Evaluation ID: e1\n"));
+        assert_eq!(detached(&style, &Job::default(), "e1"), format!("{success}Evaluation ID: e1\n"));
         let periodic = Job { periodic: Some(PeriodicConfig::default()), ..Job::default() };
-        assert_eq!(detached(&look, &periodic, ""), success);
+        assert_eq!(detached(&style, &periodic, ""), success);
     }
 }

@@ -4,8 +4,8 @@ use sdk::{Client, Query};
 
 use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Failure, Outcome, Run, VERBOSE};
 use crate::flags::Flag;
-use crate::output::{Look, Paint, write_out};
-use crate::{launch, layout, monitor, resolve};
+use crate::output::{OutputStyle, Paint, write_out};
+use crate::{eval_monitor, layout, periodic_launch, resolve};
 
 const CHECK_INDEX: Flag<u64> =
     Flag::number("check-index", "N", "Scale only if the job's JobModifyIndex is N.");
@@ -42,8 +42,8 @@ async fn scale(call: Call) -> Outcome {
     let wrong = |_| anyhow::anyhow!("Failed to convert count string to int: \"{count}\" is no number");
     let count: i64 = count.parse().map_err(wrong)?;
     let check_index: Option<u64> = call.args.parsed(&CHECK_INDEX)?;
-    let (client, look) = (call.client()?, call.look());
-    let (namespace, id) = resolve::job(&client, &look, job).await?;
+    let (client, style) = (call.client()?, call.style());
+    let (namespace, id) = resolve::job(&client, &style, job).await?;
     let query = || Query::new().namespace(&namespace);
     let job = client.job(&id, query()).await.doing("querying job")?.value;
     let group = chosen(&job, group)?;
@@ -57,13 +57,13 @@ async fn scale(call: Call) -> Outcome {
     let scaled = client.scale(&id, &request, query()).await.doing("submitting scaling request")?;
     if !scaled.warnings.is_empty() {
         let warnings = format!("Job Warnings:\n{}", scaled.warnings.trim_end());
-        write_out(look.paint(Paint::Warning, &warnings) + "\n\n");
+        write_out(style.paint(Paint::Warning, &warnings) + "\n\n");
     }
     if call.args.switch(&DETACH) || scaled.eval_id.is_empty() {
-        write_out(detached(&client, &look, &job, &scaled.eval_id).await);
+        write_out(detached(&client, &style, &job, &scaled.eval_id).await);
         return Ok(0);
     }
-    monitor::evaluation(&client, &look, &scaled.eval_id).await
+    eval_monitor::evaluation(&client, &style, &scaled.eval_id).await
 }
 
 /// The group that was named, or the only one.
@@ -79,10 +79,10 @@ fn chosen(job: &Job, given: Option<&str>) -> Result<String, Failure> {
     }
 }
 
-async fn detached(client: &Client, look: &Look, job: &Job, eval: &str) -> String {
-    let mut text = look.paint(Paint::Green, "Job scale successful") + "\n";
+async fn detached(client: &Client, style: &OutputStyle, job: &Job, eval: &str) -> String {
+    let mut text = style.paint(Paint::Green, "Job scale successful") + "\n";
     if layout::job::is_periodic(job) {
-        text.push_str(&launch::approximate(client, look, job).await);
+        text.push_str(&periodic_launch::describe(client, style, job).await);
     } else if !eval.is_empty() {
         text.push_str(&format!("Evaluation ID: {eval}\n"));
     }
@@ -90,8 +90,8 @@ async fn detached(client: &Client, look: &Look, job: &Job, eval: &str) -> String
 }
 
 async fn events(call: Call) -> Outcome {
-    let (client, look) = (call.client()?, call.look());
-    let (namespace, id) = resolve::job(&client, &look, call.one_argument()?).await?;
+    let (client, style) = (call.client()?, call.style());
+    let (namespace, id) = resolve::job(&client, &style, call.one_argument()?).await?;
     let query = Query::new().namespace(&namespace);
     let status: JobScaleStatusResponse =
         client.scale_status(&id, query).await.doing("listing scaling events")?;
@@ -99,6 +99,6 @@ async fn events(call: Call) -> Outcome {
         write_out("No events found\n");
         return Ok(0);
     }
-    write_out(layout::scaling::events(&look, &status));
+    write_out(layout::scaling::events(&style, &status));
     Ok(0)
 }

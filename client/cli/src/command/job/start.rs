@@ -4,7 +4,7 @@ use sdk::{Client, Query};
 
 use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Outcome, Run, VERBOSE};
 use crate::output::{Paint, write_out};
-use crate::{layout, monitor, resolve};
+use crate::{eval_monitor, layout, resolve};
 
 pub static COMMAND: Command = Command {
     name: "job start",
@@ -17,8 +17,8 @@ pub static COMMAND: Command = Command {
 };
 
 async fn run(call: Call) -> Outcome {
-    let (client, look) = (call.client()?, call.look());
-    let (namespace, id) = resolve::job(&client, &look, call.one_argument()?).await?;
+    let (client, style) = (call.client()?, call.style());
+    let (namespace, id) = resolve::job(&client, &style, call.one_argument()?).await?;
     let query = Query::new().namespace(&namespace);
     let job = client.job(&id, query).await.doing("querying job")?.value;
     if job.stop != Some(true) {
@@ -32,14 +32,14 @@ async fn run(call: Call) -> Outcome {
     let started = started.doing("starting job")?;
     let now_runs = !layout::job::is_periodic(&job) && !layout::job::is_parameterized(&job);
     if call.args.switch(&DETACH) || started.eval_id.is_empty() {
-        let mut text = look.paint(Paint::Green, "Job start successful") + "\n";
+        let mut text = style.paint(Paint::Green, "Job start successful") + "\n";
         if now_runs && !started.eval_id.is_empty() {
             text.push_str(&format!("Evaluation ID: {}\n", started.eval_id));
         }
         write_out(text);
         return Ok(0);
     }
-    monitor::evaluation(&client, &look, &started.eval_id).await
+    eval_monitor::evaluation(&client, &style, &started.eval_id).await
 }
 
 /// The job as it was, with its source if the servers still have that.

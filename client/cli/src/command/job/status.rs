@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run, UI, VERBOSE};
 use crate::flags::Flag;
-use crate::output::{Look, write_out};
-use crate::{hint, launch, layout, resolve};
+use crate::output::{OutputStyle, write_out};
+use crate::{hint, layout, periodic_launch, resolve};
 
 const SHORT: Flag<bool> = Flag::switch("short", "Print only what the job is.");
 const EVALS: Flag<bool> = Flag::switch("evals", "Print the job's evaluations too.");
@@ -36,18 +36,18 @@ struct Status {
 }
 
 async fn run(call: Call) -> Outcome {
-    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
+    let (client, style, format) = (call.client()?, call.style(), call.object_format()?);
     let Some(given) = call.optional_argument()? else {
-        return match objects {
-            Some(objects) => objects.print(&read_all(&call, &client).await?),
-            None => list(&call, &client, &look).await,
+        return match format {
+            Some(format) => format.print(&read_all(&call, &client).await?),
+            None => list(&call, &client, &style).await,
         };
     };
-    let (namespace, id) = resolve::job(&client, &look, given).await?;
-    if let Some(objects) = objects {
-        return objects.print(&[read(&call, &client, &namespace, &id).await?]);
+    let (namespace, id) = resolve::job(&client, &style, given).await?;
+    if let Some(format) = format {
+        return format.print(&[read(&call, &client, &namespace, &id).await?]);
     }
-    show(&call, &client, &look, &namespace, &id).await?;
+    show(&call, &client, &style, &namespace, &id).await?;
     Ok(0)
 }
 
@@ -63,14 +63,14 @@ async fn read_all(call: &Call, client: &Client) -> Result<Vec<Status>, Failure> 
 ///
 /// # Errors
 /// When the server refuses.
-pub async fn list(call: &Call, client: &Client, look: &Look) -> Outcome {
+pub async fn list(call: &Call, client: &Client, style: &OutputStyle) -> Outcome {
     let jobs = client.jobs(Query::new()).await.doing("querying jobs")?.value;
     if jobs.is_empty() {
         write_out("No running jobs\n");
     } else {
-        write_out(layout::job::table(look, &jobs, client.namespace() == "*"));
+        write_out(layout::job::table(style, &jobs, client.namespace() == "*"));
     }
-    hint::show(call, look, "and manage Nomad jobs", "jobs").await;
+    hint::show(call, style, "and manage Nomad jobs", "jobs").await;
     Ok(0)
 }
 
@@ -89,50 +89,57 @@ async fn read(call: &Call, client: &Client, namespace: &str, id: &str) -> Result
     })
 }
 
-async fn show(call: &Call, client: &Client, look: &Look, namespace: &str, id: &str) -> Result<(), Failure> {
+async fn show(
+    call: &Call,
+    client: &Client,
+    style: &OutputStyle,
+    namespace: &str,
+    id: &str,
+) -> Result<(), Failure> {
     let job = client.job(id, Query::new().namespace(namespace)).await.doing("querying job")?.value;
-    let launch = if layout::job::is_periodic(&job) { launch::next(client, &job).await } else { None };
-    let mut text = layout::job::block(look, &job, launch);
+    let launch =
+        if layout::job::is_periodic(&job) { periodic_launch::next(client, &job).await } else { None };
+    let mut text = layout::job::block(style, &job, launch);
     if call.args.switch(&SHORT) {
         write_out(text);
         return Ok(());
     }
     let status = read(call, client, namespace, id).await?;
     if layout::job::is_parameterized(&job) {
-        text.push_str(&layout::job::parameters(look, &job));
+        text.push_str(&layout::job::parameters(style, &job));
     }
-    text.push_str(&layout::job::summary(look, &job, &status.summary));
+    text.push_str(&layout::job::summary(style, &job, &status.summary));
     if layout::job::is_periodic(&job) || layout::job::is_parameterized(&job) {
         let children = Query::new().namespace(namespace).prefix(&format!("{id}/"));
         let children = client.jobs(children).await.doing("querying child jobs")?.value;
-        text.push_str(&layout::job::children(look, &job, &children));
+        text.push_str(&layout::job::children(style, &job, &children));
     } else {
         let follow_ups = follow_ups(client, namespace, &status.allocations).await?;
-        text.push_str(&details(look, call, &job, &status, &follow_ups));
+        text.push_str(&details(style, call, &job, &status, &follow_ups));
     }
     write_out(text);
-    hint::job(call, look, &job).await;
+    hint::job(call, style, &job).await;
     Ok(())
 }
 
 fn details(
-    look: &Look,
+    style: &OutputStyle,
     call: &Call,
     job: &Job,
     status: &Status,
     follow_ups: &BTreeMap<String, Evaluation>,
 ) -> String {
     let mut text = String::new();
-    if look.verbose || call.args.switch(&EVALS) {
-        text.push_str(&layout::job::evaluations(look, &status.evaluations));
+    if style.verbose || call.args.switch(&EVALS) {
+        text.push_str(&layout::job::evaluations(style, &status.evaluations));
     }
-    text.push_str(&layout::job::placement_failure(look, &status.evaluations));
-    text.push_str(&layout::job::rescheduling(look, &status.allocations, follow_ups));
+    text.push_str(&layout::job::placement_failure(style, &status.evaluations));
+    text.push_str(&layout::job::rescheduling(style, &status.allocations, follow_ups));
     if let Some(deployment) = &status.latest_deployment {
-        text.push_str(&layout::deployment::latest(look, deployment));
+        text.push_str(&layout::deployment::latest(style, deployment));
     }
-    text.push_str(&layout::job::actions(look, job));
-    text.push_str(&layout::alloc::section(look, &status.allocations));
+    text.push_str(&layout::job::actions(style, job));
+    text.push_str(&layout::alloc::section(style, &status.allocations));
     text
 }
 

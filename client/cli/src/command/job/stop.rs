@@ -4,8 +4,8 @@ use sdk::{Client, Query};
 use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Outcome, Run, VERBOSE};
 use crate::confirm::{YES, confirmed};
 use crate::flags::Flag;
-use crate::output::{Look, write_out};
-use crate::{monitor, resolve};
+use crate::output::{OutputStyle, write_out};
+use crate::{eval_monitor, resolve};
 
 const PURGE: Flag<bool> = Flag::switch("purge", "Forget the jobs too.");
 const GLOBAL: Flag<bool> = Flag::switch("global", "Stop a multi-region job in all its regions.");
@@ -24,13 +24,13 @@ pub static COMMAND: Command = Command {
 };
 
 async fn run(call: Call) -> Outcome {
-    let (client, look) = (call.client()?, call.look());
+    let (client, style) = (call.client()?, call.style());
     if call.args.words.is_empty() {
         return Err(call.usage("This command takes at least one argument: <job>..."));
     }
     let mut jobs = Vec::new();
     for word in &call.args.words {
-        let (namespace, id) = resolve::job(&client, &look, word).await?;
+        let (namespace, id) = resolve::job(&client, &style, word).await?;
         let prefix = *word != id;
         if prefix && call.args.words.len() == 1 && !call.args.switch(&YES) {
             let question = format!("Are you sure you want to stop job \"{id}\"?");
@@ -40,12 +40,12 @@ async fn run(call: Call) -> Outcome {
         }
         jobs.push((namespace, id));
     }
-    let stops = jobs.iter().map(|(namespace, id)| stop(&call, &client, &look, namespace, id));
+    let stops = jobs.iter().map(|(namespace, id)| stop(&call, &client, &style, namespace, id));
     let ended = join_all(stops).await.into_iter().collect::<Result<Vec<u8>, _>>()?;
     Ok(ended.into_iter().max().unwrap_or(0))
 }
 
-async fn stop(call: &Call, client: &Client, look: &Look, namespace: &str, id: &str) -> Outcome {
+async fn stop(call: &Call, client: &Client, style: &OutputStyle, namespace: &str, id: &str) -> Outcome {
     let mut query = Query::new()
         .namespace(namespace)
         .flag("purge", call.args.switch(&PURGE))
@@ -62,5 +62,5 @@ async fn stop(call: &Call, client: &Client, look: &Look, namespace: &str, id: &s
         write_out(format!("{}\n", stopped.eval_id));
         return Ok(0);
     }
-    monitor::evaluation(client, look, &stopped.eval_id).await
+    eval_monitor::evaluation(client, style, &stopped.eval_id).await
 }

@@ -33,8 +33,8 @@ pub static UNSET: Command = Command {
 async fn apply(call: Call) -> Outcome {
     let given = call.one_argument()?;
     let (name, version) = (name(&call)?, call.args.parsed(&VERSION)?);
-    let (client, look) = (call.client()?, call.look());
-    let (namespace, id) = resolve::job(&client, &look, given).await?;
+    let (client, style) = (call.client()?, call.style());
+    let (namespace, id) = resolve::job(&client, &style, given).await?;
     let query = || Query::new().namespace(&namespace);
     let version = match version {
         Some(version) => version,
@@ -50,8 +50,8 @@ async fn apply(call: Call) -> Outcome {
 async fn unset(call: Call) -> Outcome {
     let given = call.one_argument()?;
     let name = name(&call)?;
-    let (client, look) = (call.client()?, call.look());
-    let (namespace, id) = resolve::job(&client, &look, given).await?;
+    let (client, style) = (call.client()?, call.style());
+    let (namespace, id) = resolve::job(&client, &style, given).await?;
     let query = Query::new().namespace(&namespace);
     client.untag_version(&id, name, query).await.doing("untagging job version")?;
     write_out(format!("Tag \"{name}\" removed from job \"{id}\"\n"));

@@ -23,7 +23,7 @@ pub static COMMAND: Command = Command {
 const NOT_CHECKED: u8 = 255;
 
 async fn run(call: Call) -> Outcome {
-    let look = call.look();
+    let style = call.style();
     if let Err(Failure::Failed(error)) = call.refuse_enterprise(&VAULT_NAMESPACE) {
         return Err(Failure::Code(NOT_CHECKED, error.to_string()));
     }
@@ -35,7 +35,7 @@ async fn run(call: Call) -> Outcome {
         // Servers judge by the same rules, which need no cluster.
         Err(error @ sdk::Error::Unreachable { .. }) => {
             write_err(format!("The servers were not asked: {error}"));
-            judge(parsed.job)
+            validate_locally(parsed.job)
         }
         checked => {
             let failed = |error| Failure::Code(NOT_CHECKED, format!("Error validating job: {error}"));
@@ -48,14 +48,14 @@ async fn run(call: Call) -> Outcome {
     warnings.extend(Some(checked.warnings).filter(|text| !text.is_empty()));
     if !warnings.is_empty() {
         let text = warnings.iter().map(|warning| format!("{}\n", warning.trim_end())).collect::<String>();
-        write_out(look.paint(Paint::Warning, &format!("Job Warnings:\n{}", text.trim_end())) + "\n\n");
+        write_out(style.paint(Paint::Warning, &format!("Job Warnings:\n{}", text.trim_end())) + "\n\n");
     }
-    write_out(look.paint(Paint::Green, "Job validation successful") + "\n");
+    write_out(style.paint(Paint::Green, "Job validation successful") + "\n");
     Ok(0)
 }
 
 /// What a server would say of the job.
-fn judge(mut job: Job) -> JobValidateResponse {
+fn validate_locally(mut job: Job) -> JobValidateResponse {
     let mut warnings = jobspec::unsupported(&job);
     jobspec::canonicalize(&mut job);
     let validation = jobspec::validate(&job);

@@ -3,7 +3,7 @@ use sdk::{Client, Query};
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run, TEMPLATE};
 use crate::layout;
-use crate::objects::Objects;
+use crate::object_format::ObjectFormat;
 use crate::output::write_out;
 
 pub static LIST: Command = Command {
@@ -38,10 +38,10 @@ pub static INSPECT: Command = Command {
 
 async fn list(call: Call) -> Outcome {
     call.no_arguments()?;
-    let objects = call.objects()?;
+    let format = call.object_format()?;
     let namespaces = call.client()?.namespaces(Query::new()).await.doing("retrieving namespaces")?.value;
-    if let Some(objects) = objects {
-        return objects.print(&namespaces);
+    if let Some(format) = format {
+        return format.print(&namespaces);
     }
     write_out(match namespaces.as_slice() {
         [] => "No namespaces found\n".to_string(),
@@ -51,19 +51,19 @@ async fn list(call: Call) -> Outcome {
 }
 
 async fn status(call: Call) -> Outcome {
-    let (given, objects) = (call.one_argument()?, call.objects()?);
+    let (given, format) = (call.one_argument()?, call.object_format()?);
     let namespace = chosen(&call.client()?, given).await?;
-    if let Some(objects) = objects {
-        return objects.print(&namespace);
+    if let Some(format) = format {
+        return format.print(&namespace);
     }
-    write_out(layout::namespace::block(&call.look(), &namespace));
+    write_out(layout::namespace::block(&call.style(), &namespace));
     Ok(0)
 }
 
 async fn inspect(call: Call) -> Outcome {
-    let (given, objects) = (call.one_argument()?, call.objects()?);
+    let (given, format) = (call.one_argument()?, call.object_format()?);
     let namespace = chosen(&call.client()?, given).await?;
-    objects.unwrap_or(Objects::Json).print(&namespace)
+    format.unwrap_or(ObjectFormat::Json).print(&namespace)
 }
 
 /// The namespace that has this name, or the only one whose name begins so.

@@ -7,7 +7,7 @@ use super::status::own_node;
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, VERBOSE};
 use crate::confirm::{YES, confirmed};
 use crate::flags::{Flag, FlagList};
-use crate::output::{Look, write_out};
+use crate::output::{OutputStyle, write_out};
 use crate::{drain_monitor, resolve};
 
 /// How long a drain waits if nobody says.
@@ -77,14 +77,14 @@ async fn drain(call: Call) -> Outcome {
         return Err(call.usage("The '-keep-ineligible' flag needs '-disable'"));
     }
     let (spec, meta) = (spec(&call)?, meta(&call)?);
-    let (client, look) = (call.client()?, call.look());
+    let (client, style) = (call.client()?, call.style());
     let question = if enable { "enable drain mode" } else { "disable drain mode" };
     let question = (!watches).then_some(question);
-    let Some(id) = chosen(&call, &client, &look, question, "drain", "Canceling drain toggle").await? else {
+    let Some(id) = chosen(&call, &client, &style, question, "drain", "Canceling drain toggle").await? else {
         return Ok(0);
     };
     if watches {
-        return drain_monitor::drain(&client, &look, &id).await;
+        return drain_monitor::drain(&client, &style, &id).await;
     }
     let (spec, mark_eligible) = (enable.then_some(spec), disable && !on(&KEEP_INELIGIBLE));
     client.drain(&id, spec, mark_eligible, meta).await.doing("updating drain specification")?;
@@ -92,15 +92,15 @@ async fn drain(call: Call) -> Outcome {
         write_out(format!("Node \"{id}\" drain strategy {}\n", if enable { "set" } else { "unset" }));
         return Ok(0);
     }
-    drain_monitor::begin(&look, &id);
-    drain_monitor::drain(&client, &look, &id).await
+    drain_monitor::begin(&style, &id);
+    drain_monitor::drain(&client, &style, &id).await
 }
 
 /// The node that is meant; `None` if its name was shortened and whoever was asked said no.
 pub(super) async fn chosen(
     call: &Call,
     client: &Client,
-    look: &Look,
+    style: &OutputStyle,
     question: Option<&str>,
     what: &str,
     canceled: &str,
@@ -111,7 +111,7 @@ pub(super) async fn chosen(
         (Some(given), false) => given,
         _ => return Err(call.usage("This command takes one argument, <node>, or the '-self' flag")),
     };
-    let node = resolve::node(client, look, given).await?.id;
+    let node = resolve::node(client, style, given).await?.id;
     let asks = question.filter(|_| node != given && !call.args.switch(&YES));
     let agreed = asks.map_or(Ok(true), |question| {
         confirmed(&format!("Are you sure you want to {question} for node \"{node}\"?"), what, canceled)

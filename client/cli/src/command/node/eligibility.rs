@@ -22,14 +22,14 @@ async fn eligibility(call: Call) -> Outcome {
     if on(&ENABLE) == on(&DISABLE) {
         return Err(call.usage("Either the '-enable' or '-disable' flag must be set"));
     }
-    let (client, look) = (call.client()?, call.look());
+    let (client, style) = (call.client()?, call.style());
     let eligible = on(&ENABLE);
     let (word, question) = match eligible {
         true => ("eligible", "mark as eligible"),
         false => ("ineligible", "mark as ineligible"),
     };
     let canceled = "Canceling scheduling eligibility toggle";
-    let Some(id) = chosen(&call, &client, &look, Some(question), "change", canceled).await? else {
+    let Some(id) = chosen(&call, &client, &style, Some(question), "change", canceled).await? else {
         return Ok(0);
     };
     client.set_eligibility(&id, word).await.doing("updating scheduling eligibility")?;

@@ -3,7 +3,7 @@ use sdk::Client;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, OBJECT_FLAGS, Outcome, Run};
 use crate::flags::{Completion, Flag};
-use crate::output::{Look, fields, write_out};
+use crate::output::{OutputStyle, fields, write_out};
 use crate::resolve;
 
 const NODE_ID: Flag<String> =
@@ -59,19 +59,19 @@ fn changes(call: &Call) -> Result<Map<String, Option<String>>, Failure> {
 
 async fn read(call: Call) -> Outcome {
     call.no_arguments()?;
-    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
+    let (client, style, format) = (call.client()?, call.style(), call.object_format()?);
     let id = node(&call, &client).await?;
     let meta = client.node_meta(&id).await.doing("reading dynamic node metadata")?;
-    if let Some(objects) = objects {
-        return objects.print(&meta);
+    if let Some(format) = format {
+        return format.print(&meta);
     }
     let dynamic = meta.dynamic.iter();
     let dynamic = dynamic.map(|(key, value)| (key.clone(), value.clone().unwrap_or("<unset>".to_string())));
-    let text = section(&look, "All Meta", pairs(&meta.meta))
+    let text = section(&style, "All Meta", pairs(&meta.meta))
         + "\n"
-        + &section(&look, "Dynamic Meta", dynamic.collect())
+        + &section(&style, "Dynamic Meta", dynamic.collect())
         + "\n"
-        + &section(&look, "Static Meta", pairs(&meta.fixed));
+        + &section(&style, "Static Meta", pairs(&meta.fixed));
     write_out(text);
     Ok(0)
 }
@@ -80,14 +80,14 @@ fn pairs(map: &Map<String, String>) -> Vec<(String, String)> {
     map.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-fn section(look: &Look, title: &str, entries: Vec<(String, String)>) -> String {
-    look.section(title, &fields(&entries)).trim_start_matches('\n').to_string()
+fn section(style: &OutputStyle, title: &str, entries: Vec<(String, String)>) -> String {
+    style.section(title, &fields(&entries)).trim_start_matches('\n').to_string()
 }
 
 /// The node that was named; empty for the one of the agent.
 async fn node(call: &Call, client: &Client) -> Result<String, Failure> {
     match call.args.value(&NODE_ID).filter(|id| !id.is_empty()) {
-        Some(id) => Ok(resolve::node(client, &call.look(), id).await?.id),
+        Some(id) => Ok(resolve::node(client, &call.style(), id).await?.id),
         None => Ok(String::new()),
     }
 }

@@ -7,8 +7,8 @@ use crate::call::{
 };
 use crate::flags::Flag;
 use crate::layout::node::Columns;
-use crate::objects::Objects;
-use crate::output::{Look, write_err, write_out};
+use crate::object_format::ObjectFormat;
+use crate::output::{OutputStyle, write_err, write_out};
 use crate::{hint, layout, resolve};
 
 const SHORT: Flag<bool> = Flag::switch("short", "Print only what the node is, and its allocations.");
@@ -36,21 +36,21 @@ pub static COMMAND: Command = Command {
 };
 
 async fn run(call: Call) -> Outcome {
-    let (client, look, objects) = (call.client()?, call.look(), call.objects()?);
+    let (client, style, format) = (call.client()?, call.style(), call.object_format()?);
     let given = call.optional_argument()?;
     if given.is_none() && !call.args.switch(&SELF) {
-        return list(&call, &client, &look, objects).await;
+        return list(&call, &client, &style, format).await;
     }
     let id = match given {
-        Some(given) => resolve::node(&client, &look, given).await?.id,
+        Some(given) => resolve::node(&client, &style, given).await?.id,
         None => own_node(&client).await?,
     };
     let node = client.node(&id, Query::new()).await.doing("querying node info")?.value;
-    if let Some(objects) = objects {
-        return objects.print(&node);
+    if let Some(format) = format {
+        return format.print(&node);
     }
-    write_out(show(&call, &client, &look, &node).await?);
-    hint::show(&call, &look, "this client", &format!("clients/{}", node.id)).await;
+    write_out(show(&call, &client, &style, &node).await?);
+    hint::show(&call, &style, "this client", &format!("clients/{}", node.id)).await;
     Ok(0)
 }
 
@@ -61,19 +61,19 @@ pub async fn own_node(client: &Client) -> Result<String, Failure> {
     Ok(id.ok_or_else(|| anyhow::anyhow!("the agent that was asked runs no node"))?)
 }
 
-async fn list(call: &Call, client: &Client, look: &Look, objects: Option<Objects>) -> Outcome {
+async fn list(call: &Call, client: &Client, style: &OutputStyle, format: Option<ObjectFormat>) -> Outcome {
     let quiet = call.args.switch(&QUIET);
-    if quiet && (look.verbose || objects.is_some()) {
+    if quiet && (style.verbose || format.is_some()) {
         return Err(call.usage("-quiet cannot be used with -verbose, -json or -t"));
     }
     let query = call.page()?.flag("os", call.args.switch(&OS));
     let answer = client.nodes(query).await.doing("querying node status")?;
     let nodes = answer.value;
-    if let Some(objects) = objects {
-        return objects.print(&nodes);
+    if let Some(format) = format {
+        return format.print(&nodes);
     }
     if quiet {
-        write_out(nodes.iter().map(|node| format!("{}\n", look.id(&node.id))).collect::<String>());
+        write_out(nodes.iter().map(|node| format!("{}\n", style.id(&node.id))).collect::<String>());
         return Ok(0);
     }
     if nodes.is_empty() {
@@ -83,8 +83,8 @@ async fn list(call: &Call, client: &Client, look: &Look, objects: Option<Objects
     let running = if call.args.switch(&ALLOCS) { Some(running(client, &nodes).await?) } else { None };
     let columns = Columns { os: call.args.switch(&OS), running };
     let next = call.next_page(answer.next_token.as_deref());
-    write_out(layout::node::table(look, &nodes, &columns) + &next);
-    hint::show(call, look, "and manage Nomad clients", "clients").await;
+    write_out(layout::node::table(style, &nodes, &columns) + &next);
+    hint::show(call, style, "and manage Nomad clients", "clients").await;
     Ok(0)
 }
 
@@ -98,14 +98,14 @@ async fn running(client: &Client, nodes: &[NodeListStub]) -> Result<Vec<usize>, 
     Ok(counts)
 }
 
-async fn show(call: &Call, client: &Client, look: &Look, node: &Node) -> Result<String, Failure> {
+async fn show(call: &Call, client: &Client, style: &OutputStyle, node: &Node) -> Result<String, Failure> {
     let short = call.args.switch(&SHORT);
     let allocs =
         client.node_allocations(&node.id, Query::new()).await.doing("querying node allocations")?.value;
     let stubs: Vec<_> = allocs.iter().map(stub).collect();
-    let list = layout::alloc::section(look, &stubs);
+    let list = layout::alloc::section(style, &stubs);
     if short {
-        return Ok(layout::node::block(look, node, None, true) + &list);
+        return Ok(layout::node::block(style, node, None, true) + &list);
     }
     let stats = if node.status == "ready" {
         let stats = client.node_stats(&node.id).await;
@@ -113,24 +113,24 @@ async fn show(call: &Call, client: &Client, look: &Look, node: &Node) -> Result<
     } else {
         None
     };
-    let mut text = layout::node::block(look, node, stats.as_ref(), false);
-    if look.verbose {
-        text.push_str(&layout::node::verbose_tables(look, node));
+    let mut text = layout::node::block(style, node, stats.as_ref(), false);
+    if style.verbose {
+        text.push_str(&layout::node::verbose_tables(style, node));
     }
-    text.push_str(&layout::node::events(look, node));
-    text.push_str(&layout::node::allocated(look, node, &allocs));
+    text.push_str(&layout::node::events(style, node));
+    text.push_str(&layout::node::allocated(style, node, &allocs));
     if let Some(stats) = &stats {
         let used = measured(client, &allocs).await;
-        text.push_str(&layout::usage::allocations(look, node, &used));
-        text.push_str(&layout::usage::host(look, node, stats));
+        text.push_str(&layout::usage::allocations(style, node, &used));
+        text.push_str(&layout::usage::host(style, node, stats));
         text.push_str(&layout::devices::usage("Device Resource Utilization", &stats.device_stats));
         if call.args.switch(&STATS) {
-            text.push_str(&layout::usage::details(look, stats));
+            text.push_str(&layout::usage::details(style, stats));
         }
     }
     text.push_str(&list);
-    if look.verbose {
-        text.push_str(&layout::node::attributes(look, node));
+    if style.verbose {
+        text.push_str(&layout::node::attributes(style, node));
     }
     Ok(text)
 }

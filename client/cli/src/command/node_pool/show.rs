@@ -45,48 +45,48 @@ pub static JOBS: Command = Command {
 
 async fn list(call: Call) -> Outcome {
     call.no_arguments()?;
-    let objects = call.objects()?;
+    let format = call.object_format()?;
     let answer = call.client()?.node_pools(call.page()?).await.doing("querying node pools")?;
-    if let Some(objects) = objects {
-        return objects.print(&answer.value);
+    if let Some(format) = format {
+        return format.print(&answer.value);
     }
     write_out(layout::pool::table(&answer.value) + &call.next_page(answer.next_token.as_deref()));
     Ok(0)
 }
 
 async fn info(call: Call) -> Outcome {
-    let (name, objects) = (call.one_argument()?, call.objects()?);
+    let (name, format) = (call.one_argument()?, call.object_format()?);
     let pool = call.client()?.node_pool(name).await.doing("querying node pool")?;
-    if let Some(objects) = objects {
-        return objects.print(&pool);
+    if let Some(format) = format {
+        return format.print(&pool);
     }
-    write_out(layout::pool::block(&call.look(), &pool));
+    write_out(layout::pool::block(&call.style(), &pool));
     Ok(0)
 }
 
 async fn nodes(call: Call) -> Outcome {
-    let (name, objects) = (call.one_argument()?, call.objects()?);
+    let (name, format) = (call.one_argument()?, call.object_format()?);
     let answer = call.client()?.node_pool_nodes(name, call.page()?).await.doing("querying node pool")?;
-    if let Some(objects) = objects {
-        return objects.print(&answer.value);
+    if let Some(format) = format {
+        return format.print(&answer.value);
     }
     let text = match answer.value.as_slice() {
         [] => "No nodes\n".to_string(),
-        nodes => layout::node::table(&call.look(), nodes, &Columns::default()),
+        nodes => layout::node::table(&call.style(), nodes, &Columns::default()),
     };
     write_out(text + &call.next_page(answer.next_token.as_deref()));
     Ok(0)
 }
 
 async fn jobs(call: Call) -> Outcome {
-    let (name, objects) = (call.one_argument()?, call.objects()?);
+    let (name, format) = (call.one_argument()?, call.object_format()?);
     let answer = call.client()?.node_pool_jobs(name, call.page()?).await.doing("querying node pool")?;
-    if let Some(objects) = objects {
-        return objects.print(&answer.value);
+    if let Some(format) = format {
+        return format.print(&answer.value);
     }
     let text = match answer.value.as_slice() {
         [] => "No jobs\n".to_string(),
-        jobs => layout::job::table(&call.look(), jobs, call.namespace() == "*"),
+        jobs => layout::job::table(&call.style(), jobs, call.namespace() == "*"),
     };
     write_out(text + &call.next_page(answer.next_token.as_deref()));
     Ok(0)

@@ -75,10 +75,10 @@ pub static HEALTH: Command = Command {
 
 async fn get_config(call: Call) -> Outcome {
     call.no_arguments()?;
-    let objects = call.objects()?;
+    let format = call.object_format()?;
     let config = call.client()?.autopilot().await.doing("querying autopilot configuration")?;
-    if let Some(objects) = objects {
-        return objects.print(&config);
+    if let Some(format) = format {
+        return format.print(&config);
     }
     write_out(layout::operator::autopilot(&config));
     Ok(0)
@@ -124,6 +124,6 @@ async fn health(call: Call) -> Outcome {
     call.no_arguments()?;
     let health = call.client()?.autopilot_health().await.doing("querying autopilot health")?;
     let as_json = call.args.switch(&JSON);
-    write_out(if as_json { json(&health) } else { layout::operator::health(&call.look(), &health) });
+    write_out(if as_json { json(&health) } else { layout::operator::health(&call.style(), &health) });
     Ok(0)
 }

@@ -31,7 +31,7 @@ fn run(call: Call) -> Outcome {
     let data_dir = call.one_argument()?;
     let (accept_loss, as_json) = (call.args.switch(&ACCEPT_LOSS), call.args.switch(&JSON));
     let log = server::log_dir(Path::new(data_dir));
-    let found = look(&log, accept_loss)?;
+    let found = find_damage(&log, accept_loss)?;
     write_out(match as_json {
         true => output::json(&described(&log, found.as_ref(), accept_loss)),
         false => layout::log::repair(&log, found.as_ref()),
@@ -47,7 +47,7 @@ fn run(call: Call) -> Outcome {
 }
 
 /// What is damaged; `None` when nothing is.
-fn look(log: &Path, accept_loss: bool) -> anyhow::Result<Option<Repair>> {
+fn find_damage(log: &Path, accept_loss: bool) -> anyhow::Result<Option<Repair>> {
     let shown = log.display();
     // Opening would make the directory.
     if !log.is_dir() {

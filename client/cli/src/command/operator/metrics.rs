@@ -2,7 +2,7 @@ use sdk::Query;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run};
 use crate::flags::Flag;
-use crate::objects::Objects;
+use crate::object_format::ObjectFormat;
 use crate::output::write_out;
 
 const PRETTY: Flag<bool> = Flag::switch("pretty", "Print it for people: indented.");
@@ -20,17 +20,17 @@ pub static COMMAND: Command = Command {
 
 async fn run(call: Call) -> Outcome {
     call.no_arguments()?;
-    let objects = call.objects()?;
+    let template_or_json = call.object_format()?;
     let format = call.args.value(&FORMAT).unwrap_or_default();
     let query = Query::new().with("format", format).flag("pretty", call.args.switch(&PRETTY));
     let text = call.client()?.metrics(query).await.doing("querying metrics")?;
-    match objects {
-        Some(template @ Objects::Template(_)) => {
+    match template_or_json {
+        Some(template @ ObjectFormat::Template(_)) => {
             let value: serde_json::Value = serde_json::from_str(&text)
                 .map_err(|error| anyhow::anyhow!("-t needs metrics in JSON, which these are not: {error}"))?;
             template.print(&value)
         }
-        Some(Objects::Json) | None => {
+        Some(ObjectFormat::Json) | None => {
             write_out(text.trim_end().to_string() + "\n");
             Ok(0)
         }

@@ -72,11 +72,11 @@ const SAMPLE: &str = "sample";
 
 async fn get_config(call: Call) -> Outcome {
     call.no_arguments()?;
-    let objects = call.objects()?;
+    let format = call.object_format()?;
     let client = call.client()?;
     let answer = client.scheduler().await.doing("querying scheduler configuration")?;
-    if let Some(objects) = objects {
-        return objects.print(&answer);
+    if let Some(format) = format {
+        return format.print(&answer);
     }
     let scan = client.scheduler_scan().await.doing("querying scheduler configuration")?;
     write_out(layout::operator::scheduler(&answer.scheduler_config.unwrap_or_default(), &scan));

@@ -92,7 +92,7 @@ async fn inspect(call: Call) -> Outcome {
     write_out(if call.args.switch(&JSON) {
         output::json(&described(&file))
     } else {
-        layout::operator::snapshot(&call.look(), &file)
+        layout::operator::snapshot(&call.style(), &file)
     });
     Ok(0)
 }

@@ -17,19 +17,19 @@ pub static COMMAND: Command = Command {
 
 async fn run(call: Call) -> Outcome {
     call.no_arguments()?;
-    let (client, mut look, objects) = (call.client()?, call.look(), call.objects()?);
-    look.verbose |= call.args.switch(&DETAILED);
+    let (client, mut style, format) = (call.client()?, call.style(), call.object_format()?);
+    style.verbose |= call.args.switch(&DETAILED);
     let members = client.members().await.doing("querying servers")?.members;
-    if let Some(objects) = objects {
-        return objects.print(&members.0);
+    if let Some(format) = format {
+        return format.print(&members.0);
     }
     if members.is_empty() {
         write_err("Agent doesn't know about server members");
         return Ok(0);
     }
     let leader = client.leader().await;
-    write_out(layout::server::members(&look, &members, leader.as_deref().unwrap_or_default()));
-    hint::show(&call, &look, "and manage Nomad servers", "servers").await;
+    write_out(layout::server::members(&style, &members, leader.as_deref().unwrap_or_default()));
+    hint::show(&call, &style, "and manage Nomad servers", "servers").await;
     if let Err(error) = leader {
         return Err(anyhow::anyhow!("\nError determining leaders: {error}").into());
     }

@@ -1,7 +1,7 @@
 //! Three servers that are killed, paused and cut off under load, and what every caller was told about it.
 
 mod host;
-mod load;
+mod writers;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,10 +12,10 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::http::{self, Events};
-use crate::support::{Agent, Place, eventually, until};
+use crate::support::{Agent, AgentConfig, eventually, until};
 pub use host::Host;
 use host::Hosts;
-use load::{Reader, Told, Writers, numbered};
+use writers::{Acknowledged, Reader, Writers, numbered};
 
 /// Faults of one run; `SOJOURN_CLUSTER_FAULTS` asks for more.
 const FAULTS: u64 = 6;
@@ -39,12 +39,12 @@ fn three_servers_keep_what_they_promised_through_kills_pauses_and_cuts() {
     for round in 0..faults {
         writers.until_more(BETWEEN_FAULTS);
         let fault = Fault::ALL[((round + rng.below(2)) % Fault::ALL.len() as u64) as usize];
-        cluster.suffer(fault, &writers);
+        cluster.inject(fault, &writers);
     }
     writers.until_more(BETWEEN_FAULTS);
-    let told = writers.end();
+    let acknowledged = writers.end();
     let last = cluster.register("last");
-    cluster.check_writes(&told, last);
+    cluster.check_writes(&acknowledged, last);
     check_streams(readers, &servers, last);
 }
 
@@ -98,7 +98,7 @@ impl Fault {
 struct Cluster {
     /// Absent where hosts cannot be cut off.
     hosts: Option<Hosts>,
-    places: Vec<Place>,
+    places: Vec<AgentConfig>,
     agents: Vec<Option<Agent>>,
 }
 
@@ -110,17 +110,18 @@ impl Cluster {
         }
         let at = |number| hosts.as_ref().map_or_else(Host::local, |hosts| hosts.host(number));
         let all: Vec<Host> = (0..3).map(at).collect();
-        let places: Vec<Place> =
-            (0..3).map(|nth| Place::member(directory, &format!("server-{nth}"), &all[nth], &all)).collect();
+        let places: Vec<AgentConfig> = (0..3)
+            .map(|nth| AgentConfig::member(directory, &format!("server-{nth}"), &all[nth], &all))
+            .collect();
         // None is ready before it knows the others, so none is waited for on its own.
-        let agents = places.iter().map(|place| Some(place.launch())).collect();
+        let agents = places.iter().map(|config| Some(config.launch())).collect();
         let cluster = Cluster { hosts, places, agents };
-        cluster.until_whole();
+        cluster.until_healthy();
         cluster
     }
 
     fn addresses(&self) -> Vec<SocketAddr> {
-        self.places.iter().map(|place| place.http).collect()
+        self.places.iter().map(|config| config.http).collect()
     }
 
     /// Which server says that it leads.
@@ -137,7 +138,7 @@ impl Cluster {
     }
 
     /// All three are voters, one leads, and all see each other: who is still taken for dead may yet be removed.
-    fn until_whole(&self) {
+    fn until_healthy(&self) {
         until("the cluster is whole", || {
             let alive = |at: SocketAddr| {
                 let answer = http::get(at, "/v1/agent/members").ok()?;
@@ -156,7 +157,7 @@ impl Cluster {
         });
     }
 
-    fn suffer(&mut self, fault: Fault, writers: &Writers) {
+    fn inject(&mut self, fault: Fault, writers: &Writers) {
         let leader = self.leader();
         let follower = (leader + 1) % 3;
         let before = writers.count();
@@ -164,21 +165,21 @@ impl Cluster {
         let resumed = |from: usize| until("writes go on", || writers.count() > from);
         match fault {
             Fault::KillLeader => {
-                self.kill_and_restart(&[leader], || resumed(before + load::WRITERS as usize))
+                self.kill_and_restart(&[leader], || resumed(before + writers::WRITERS as usize))
             }
             Fault::KillFollower => self.kill_and_restart(&[follower], || resumed(before)),
             Fault::KillAll => self.kill_and_restart(&[0, 1, 2], || {}),
             Fault::PauseLeader => {
                 self.signal(leader, Signal::STOP);
-                resumed(before + load::WRITERS as usize);
+                resumed(before + writers::WRITERS as usize);
                 wait_since(start, GONE);
                 self.signal(leader, Signal::CONT);
             }
-            Fault::CutLeader => self.cut(leader, || resumed(before + load::WRITERS as usize), start),
+            Fault::CutLeader => self.cut(leader, || resumed(before + writers::WRITERS as usize), start),
             Fault::CutFollower => self.cut(follower, || resumed(before), start),
         }
         eprintln!("{fault:?}: {} writes during {:?}", writers.count() - before, start.elapsed());
-        self.until_whole();
+        self.until_healthy();
     }
 
     fn kill_and_restart(&mut self, which: &[usize], meanwhile: impl Fn()) {
@@ -209,14 +210,14 @@ impl Cluster {
     }
 
     /// Each job is what its writer was told, on every server: nothing is lost, and nothing happened twice.
-    fn check_writes(&self, told: &BTreeMap<String, Told>, last: u64) {
+    fn check_writes(&self, acknowledged: &BTreeMap<String, Acknowledged>, last: u64) {
         for at in self.addresses() {
-            for (id, told) in told {
+            for (id, acknowledged) in acknowledged {
                 let path = format!("/v1/job/{id}?stale&min_index={last}");
                 let job = http::get(at, &path).unwrap().json();
-                assert_eq!(job["Meta"]["number"], told.acknowledged.to_string(), "{id} at {at}");
-                assert_eq!(job["Version"], told.acknowledged - 1, "{id} at {at}");
-                assert_eq!(job["JobModifyIndex"], told.index, "{id} at {at}");
+                assert_eq!(job["Meta"]["number"], acknowledged.writes.to_string(), "{id} at {at}");
+                assert_eq!(job["Version"], acknowledged.writes - 1, "{id} at {at}");
+                assert_eq!(job["JobModifyIndex"], acknowledged.index, "{id} at {at}");
             }
         }
     }

@@ -20,12 +20,12 @@ use wire::{Bytes, Connection, Handler, Limits, Opening, RemoteError, RpcError};
 const CALL_MAX: Duration = Duration::from_secs(10);
 
 /// Far below the shortest time a server grants.
-const BEAT_EVERY: Duration = Duration::from_millis(200);
+const HEARTBEAT_EVERY: Duration = Duration::from_millis(200);
 
 /// Nobody calls these nodes.
-struct Deaf;
+struct NoRequests;
 
-impl Handler for Deaf {
+impl Handler for NoRequests {
     async fn call(&self, _: &Connection, method: &str, _: Bytes) -> Result<Vec<u8>, RemoteError> {
         Err(format!("{method} was not expected").into())
     }
@@ -45,7 +45,7 @@ pub struct FakeNode {
 impl FakeNode {
     /// Connects; the servers have not heard of it yet.
     pub async fn connect(rpc: SocketAddr, datacenter: &str) -> FakeNode {
-        let connection = wire::dial(rpc, Arc::new(Deaf), Limits::NODE, CALL_MAX).await.unwrap();
+        let connection = wire::dial(rpc, Arc::new(NoRequests), Limits::NODE, CALL_MAX).await.unwrap();
         FakeNode { node: description(datacenter), connection }
     }
 
@@ -55,27 +55,27 @@ impl FakeNode {
 
     pub async fn register(&self) -> Result<NodeUpdateResponse, RpcError> {
         let request =
-            NodeRegisterRequest { node: self.node.clone(), write: self.proof(), ..Default::default() };
+            NodeRegisterRequest { node: self.node.clone(), write: self.credentials(), ..Default::default() };
         self.connection.call(method::NODE_REGISTER, &request, CALL_MAX).await
     }
 
-    pub async fn beat(&self) -> Result<NodeUpdateResponse, RpcError> {
+    pub async fn heartbeat(&self) -> Result<NodeUpdateResponse, RpcError> {
         let request = NodeUpdateStatusRequest {
             node_id: self.node.id.clone(),
             status: "ready".to_string(),
-            write: self.proof(),
+            write: self.credentials(),
             ..Default::default()
         };
         self.connection.call(method::NODE_UPDATE_STATUS, &request, CALL_MAX).await
     }
 
     /// Sends heartbeats until it is silenced.
-    pub fn keep_beating(&self) -> Beating {
+    pub fn keep_sending_heartbeats(&self) -> Heartbeats {
         let node = self.clone();
-        Beating(tokio::spawn(async move {
+        Heartbeats(tokio::spawn(async move {
             loop {
-                node.beat().await.unwrap();
-                tokio::time::sleep(BEAT_EVERY).await;
+                node.heartbeat().await.unwrap();
+                tokio::time::sleep(HEARTBEAT_EVERY).await;
             }
         }))
     }
@@ -99,19 +99,19 @@ impl FakeNode {
             client_status: status.to_string(),
             ..Default::default()
         };
-        let request = AllocUpdateRequest { alloc: vec![update].into(), write: self.proof() };
+        let request = AllocUpdateRequest { alloc: vec![update].into(), write: self.credentials() };
         self.connection.call(method::NODE_UPDATE_ALLOC, &request, CALL_MAX).await
     }
 
-    fn proof(&self) -> WriteRequest {
+    fn credentials(&self) -> WriteRequest {
         WriteRequest { auth_token: self.node.secret_id.clone(), ..Default::default() }
     }
 }
 
 /// Ends when it is dropped: the node is silent then.
-pub struct Beating(JoinHandle<()>);
+pub struct Heartbeats(JoinHandle<()>);
 
-impl Drop for Beating {
+impl Drop for Heartbeats {
     fn drop(&mut self) {
         self.0.abort();
     }

@@ -18,14 +18,14 @@ use serde_json::{Value, json};
 use crate::cluster::Host;
 
 /// How long anything may take. Met only by what never happens.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(25);
 
 /// Looks until there is something to see.
 pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         if let Some(found) = look() {
             return found;
@@ -42,31 +42,31 @@ pub fn until(what: &str, mut look: impl FnMut() -> bool) {
 
 /// What a run of the program left behind.
 #[derive(Debug)]
-pub struct Ran {
+pub struct CommandOutput {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
 }
 
-impl Ran {
+impl CommandOutput {
     /// Everything went well, and this is what was said.
     #[track_caller]
-    pub fn good(self) -> String {
+    pub fn expect_success(self) -> String {
         assert_eq!(self.code, 0, "{}{}", self.stdout, self.stderr);
         self.stdout
     }
 
     /// It went wrong in the ordinary way, and this is why.
     #[track_caller]
-    pub fn bad(self) -> String {
+    pub fn expect_failure(self) -> String {
         assert_eq!(self.code, 1, "{}{}", self.stdout, self.stderr);
         self.stderr
     }
 }
 
-impl From<Output> for Ran {
-    fn from(output: Output) -> Ran {
-        Ran {
+impl From<Output> for CommandOutput {
+    fn from(output: Output) -> CommandOutput {
+        CommandOutput {
             code: output.status.code().expect("the program ends by itself"),
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
@@ -99,7 +99,7 @@ pub fn free_port() -> u16 {
 
 /// What an agent shall be, and where.
 #[derive(Clone)]
-pub struct Place {
+pub struct AgentConfig {
     pub home: PathBuf,
     pub http: SocketAddr,
     pub rpc: SocketAddr,
@@ -109,9 +109,9 @@ pub struct Place {
     namespace: Option<String>,
 }
 
-impl Place {
+impl AgentConfig {
     /// Agents below `directory` get a directory of their own by name.
-    fn new(directory: &Path, name: &str, words: &str) -> Place {
+    fn new(directory: &Path, name: &str, words: &str) -> AgentConfig {
         let home = directory.join(name);
         std::fs::create_dir_all(&home).unwrap();
         let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -123,11 +123,11 @@ impl Place {
             free_port(),
         );
         std::fs::write(home.join("agent.hcl"), text).unwrap();
-        Place { home, http, rpc, flags: Vec::new(), namespace: None }
+        AgentConfig { home, http, rpc, flags: Vec::new(), namespace: None }
     }
 
     /// One of several servers that find each other.
-    pub fn member(directory: &Path, name: &str, host: &Host, all: &[Host]) -> Place {
+    pub fn member(directory: &Path, name: &str, host: &Host, all: &[Host]) -> AgentConfig {
         let home = directory.join(name);
         std::fs::create_dir_all(&home).unwrap();
         let others: Vec<String> =
@@ -146,30 +146,30 @@ impl Place {
         );
         std::fs::write(home.join("agent.hcl"), text).unwrap();
         let (http, rpc) = (host.http(), SocketAddr::new(host.ip, host.rpc));
-        Place { home, http, rpc, flags: Vec::new(), namespace: host.namespace.clone() }
+        AgentConfig { home, http, rpc, flags: Vec::new(), namespace: host.namespace.clone() }
     }
 
     /// A server and a node in one, as a user would write it down.
-    pub fn both(directory: &Path, name: &str) -> Place {
+    pub fn server_and_client(directory: &Path, name: &str) -> AgentConfig {
         let data = data_dir(directory, name);
-        Place::new(directory, name, &format!("{data}{SERVER}{}", client("")))
+        AgentConfig::new(directory, name, &format!("{data}{SERVER}{}", client("")))
     }
 
-    pub fn server(directory: &Path, name: &str) -> Place {
+    pub fn server(directory: &Path, name: &str) -> AgentConfig {
         let data = data_dir(directory, name);
-        Place::new(directory, name, &format!("{data}{SERVER}"))
+        AgentConfig::new(directory, name, &format!("{data}{SERVER}"))
     }
 
-    pub fn client(directory: &Path, name: &str, server: &Place) -> Place {
+    pub fn client(directory: &Path, name: &str, server: &AgentConfig) -> AgentConfig {
         let data = data_dir(directory, name);
         let servers = format!("  servers = [\"{}\"]\n", server.rpc);
-        Place::new(directory, name, &format!("{data}{}", client(&servers)))
+        AgentConfig::new(directory, name, &format!("{data}{}", client(&servers)))
     }
 
-    pub fn development(directory: &Path, name: &str) -> Place {
-        let mut place = Place::new(directory, name, "");
-        place.flags = vec!["-dev".to_string()];
-        place
+    pub fn development(directory: &Path, name: &str) -> AgentConfig {
+        let mut config = AgentConfig::new(directory, name, "");
+        config.flags = vec!["-dev".to_string()];
+        config
     }
 
     /// Starts the agent and waits for its word that it runs.
@@ -188,11 +188,11 @@ impl Place {
         let file = File::create(&log).unwrap();
         let mut command = self.command();
         command.stdout(file.try_clone().unwrap()).stderr(file);
-        Agent { place: self.clone(), log, child: command.spawn().unwrap() }
+        Agent { config: self.clone(), log, child: command.spawn().unwrap() }
     }
 
     /// Runs the agent to its end, for those that cannot start.
-    pub fn fail(&self) -> Ran {
+    pub fn fail(&self) -> CommandOutput {
         self.command().output().unwrap().into()
     }
 
@@ -253,27 +253,27 @@ impl Drop for Follower {
 
 /// A running agent. Ends with everything it started when it is dropped.
 pub struct Agent {
-    pub place: Place,
+    pub config: AgentConfig,
     log: PathBuf,
     child: Child,
 }
 
 impl Agent {
     /// Calls the program as a user of this agent would.
-    pub fn run(&self, arguments: &[&str]) -> Ran {
+    pub fn run(&self, arguments: &[&str]) -> CommandOutput {
         self.run_as(&sojourn(), arguments)
     }
 
-    pub fn run_as(&self, path: &Path, arguments: &[&str]) -> Ran {
+    pub fn run_as(&self, path: &Path, arguments: &[&str]) -> CommandOutput {
         let mut command = program(path);
-        command.env("NOMAD_ADDR", format!("http://{}", self.place.http)).args(arguments);
+        command.env("NOMAD_ADDR", format!("http://{}", self.config.http)).args(arguments);
         command.output().unwrap().into()
     }
 
     /// Starts the program and leaves it running.
     pub fn follow(&self, arguments: &[&str]) -> Follower {
         let mut command = program(&sojourn());
-        command.env("NOMAD_ADDR", format!("http://{}", self.place.http)).args(arguments);
+        command.env("NOMAD_ADDR", format!("http://{}", self.config.http)).args(arguments);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let (to, lines) = mpsc::channel();
@@ -282,14 +282,14 @@ impl Agent {
     }
 
     pub fn get(&self, path: &str) -> Value {
-        let answer = http::get(self.place.http, path).unwrap();
+        let answer = http::get(self.config.http, path).unwrap();
         assert_eq!(answer.status, 200, "{path}: {}", answer.body);
         answer.json()
     }
 
     /// Registers a job and returns its `JobModifyIndex`.
     pub fn register(&self, job: &Value) -> u64 {
-        let answer = http::put(self.place.http, "/v1/jobs", &json!({ "Job": job })).unwrap();
+        let answer = http::put(self.config.http, "/v1/jobs", &json!({ "Job": job })).unwrap();
         assert_eq!(answer.status, 200, "{}", answer.body);
         answer.json()["JobModifyIndex"].as_u64().unwrap()
     }
@@ -328,13 +328,13 @@ impl Agent {
     }
 
     /// As a power cut would end it, had its tasks power of their own.
-    pub fn kill(mut self) -> Place {
+    pub fn kill(mut self) -> AgentConfig {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        let place = self.place.clone();
+        let config = self.config.clone();
         // What it started stays.
         std::mem::forget(self);
-        place
+        config
     }
 
     /// As Ctrl-C does.
@@ -345,7 +345,7 @@ impl Agent {
     }
 
     /// The number of its process.
-    pub fn number(&self) -> u32 {
+    pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
@@ -363,7 +363,7 @@ impl Drop for Agent {
         // It may have ended already.
         self.child.kill().ok();
         self.child.wait().ok();
-        end_processes_of(&self.place.home);
+        end_processes_of(&self.config.home);
         if std::thread::panicking() {
             eprintln!("---- {}\n{}", self.log.display(), self.log());
         }
@@ -390,7 +390,7 @@ pub struct Process(pub i32);
 
 impl Process {
     /// Whether it is there and is a task of [`staying`].
-    pub fn lives(self) -> bool {
+    pub fn is_alive(self) -> bool {
         self.command_line().starts_with("tail")
     }
 

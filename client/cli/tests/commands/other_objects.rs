@@ -14,10 +14,10 @@ fn namespaces_are_made_shown_and_deleted() {
     assert_eq!(cluster.run(&["namespace", "list"]).stdout, "Name  Description\nops   Ours\n");
     let applied = cluster.run(&["namespace", "apply", "-description", "Mine", "ops"]);
     assert_eq!(applied.stdout, "Successfully applied namespace \"ops\"!\n", "{}", applied.stderr);
-    let request = applied.asked.last().unwrap();
+    let request = applied.requests.last().unwrap();
     assert!(request.contains(r#""Name":"ops","Description":"Mine""#), "{request}");
     let new = cluster.run(&["namespace", "apply", "fresh"]);
-    assert!(new.asked.last().unwrap().contains(r#""Name":"fresh""#), "{:?}", new.asked);
+    assert!(new.requests.last().unwrap().contains(r#""Name":"fresh""#), "{:?}", new.requests);
     let status = cluster.run(&["namespace", "status", "op"]);
     assert!(
         status.stdout.starts_with("Name                   = ops\nDescription            = Ours\n"),
@@ -68,7 +68,7 @@ fn status_goes_where_the_name_leads() {
     let found = |matches: &str| web_cluster().with("PUT /v1/search", &format!(r#"{{"Matches": {matches}}}"#));
     let job = found(r#"{"jobs": ["web"], "nodes": []}"#).run(&["status", "we"]);
     assert!(job.stdout.starts_with("ID            = web\n"), "{}{}", job.stdout, job.stderr);
-    assert!(job.asked[0].ends_with(r#"{"Prefix":"we","Context":"all"}"#), "{:?}", job.asked);
+    assert!(job.requests[0].ends_with(r#"{"Prefix":"we","Context":"all"}"#), "{:?}", job.requests);
     let eval = found(&format!(r#"{{"evals": ["{EVAL}"]}}"#))
         .with("GET /v1/evaluations", &format!(r#"[{{"ID": "{EVAL}", "JobID": "web"}}]"#));
     let eval = eval.run(&["status", "-verbose", &EVAL[..8]]);
@@ -119,9 +119,9 @@ fn the_agent_tells_of_itself_and_is_told() {
         assert_eq!((done.code, done.stdout.as_str()), (0, expected), "{words:?}: {}", done.stderr);
     }
     let applied = cluster.run(&["node", "meta", "apply", "-unset=b", "a=2"]);
-    assert!(applied.asked[0].ends_with(r#""Meta":{"a":"2","b":null}}"#), "{:?}", applied.asked);
+    assert!(applied.requests[0].ends_with(r#""Meta":{"a":"2","b":null}}"#), "{:?}", applied.requests);
     let monitored = cluster.run(&["monitor", "-log-level=debug", "-json"]);
-    assert!(monitored.asked[0].contains("log_level=debug&log_json=true"), "{:?}", monitored.asked);
+    assert!(monitored.requests[0].contains("log_level=debug&log_json=true"), "{:?}", monitored.requests);
 }
 
 #[test]
@@ -154,11 +154,11 @@ fn evaluations_are_listed_page_by_page_and_deleted() {
     ]);
     let list = cluster.run(&["eval", "list", "-job=web", "-status", "complete", "-per-page", "1"]);
     assert!(list.stdout.starts_with("ID        Priority  Triggered By  Job ID"), "{}", list.stdout);
-    assert!(list.asked[0].contains("per_page=1&job=web&status=complete"), "{:?}", list.asked);
+    assert!(list.requests[0].contains("per_page=1&job=web&status=complete"), "{:?}", list.requests);
     let gone = cluster.run(&["eval", "delete", "-yes", "-filter", "Status == \"complete\""]);
     assert_eq!(gone.stdout, "Successfully deleted 2 evaluation(s)\n", "{}", gone.stderr);
-    let asked = cluster.run(&["eval", "delete", "-filter", "Status == \"complete\""]);
-    assert_eq!((asked.code, asked.stderr.as_str()), (0, "Cancelling eval deletion\n"));
+    let output = cluster.run(&["eval", "delete", "-filter", "Status == \"complete\""]);
+    assert_eq!((output.code, output.stderr.as_str()), (0, "Cancelling eval deletion\n"));
     let busy =
         cluster.with("DELETE /v1/evaluations", "500 eval broker is enabled; eval broker must be paused");
     let busy = busy.run(&["eval", "delete", "-yes", "-filter", "x"]);

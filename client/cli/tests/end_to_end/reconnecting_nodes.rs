@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::support::fake_node::{Beating, FakeNode};
-use crate::support::{Agent, Place, eventually, http, job, text, until};
+use crate::support::fake_node::{FakeNode, Heartbeats};
+use crate::support::{Agent, AgentConfig, eventually, http, job, text, until};
 
 /// What the returning node says first.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ enum First {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_was_cut_off_keeps_its_work_whatever_it_says_first() {
     let directory = tempfile::tempdir().unwrap();
-    let server = Place::server(directory.path(), "server").start();
+    let server = AgentConfig::server(directory.path(), "server").start();
     let mut cases = Vec::new();
     for first in [First::Beats, First::Reports, First::Registers] {
         cases.push(Case::start(&server, first).await);
@@ -44,8 +44,8 @@ struct Case {
     node: FakeNode,
     other: FakeNode,
     /// Until the node falls silent.
-    silent_beats: Option<Beating>,
-    _other_beats: Beating,
+    silent_beats: Option<Heartbeats>,
+    _other_beats: Heartbeats,
     original: String,
     replacement: String,
 }
@@ -56,7 +56,7 @@ impl Case {
         let job = format!("first-{datacenter}");
         let one = connect(server, &datacenter).await;
         let two = connect(server, &datacenter).await;
-        let (one_beats, two_beats) = (one.keep_beating(), two.keep_beating());
+        let (one_beats, two_beats) = (one.keep_sending_heartbeats(), two.keep_sending_heartbeats());
         server.register(&reconnecting(&job, &datacenter));
         let alloc = eventually("the job is placed", || server.allocs(&job).first().cloned());
         let original = text(&alloc["ID"]);
@@ -100,36 +100,36 @@ impl Case {
             }
         }
         for _ in 0..2 {
-            node.beat().await.unwrap();
+            node.heartbeat().await.unwrap();
             assert_eq!(status(server, node), "initializing", "{first:?}: however often it asks");
         }
         node.report(&self.original, "running").await.unwrap();
         assert_eq!(client_status(server, &self.original), "running");
-        node.beat().await.unwrap();
+        node.heartbeat().await.unwrap();
         assert_eq!(status(server, node), "ready", "{first:?}");
     }
 
     /// The job asked for the original to be kept.
     async fn settle(&self, server: &Agent) {
-        let _beats = self.node.keep_beating();
+        let _beats = self.node.keep_sending_heartbeats();
         until("the replacement is to stop", || alloc(server, &self.replacement)["DesiredStatus"] == "stop");
         self.other.report(&self.replacement, "complete").await.unwrap();
         assert_eq!(client_status(server, &self.original), "running");
         assert_eq!(alloc(server, &self.original)["DesiredStatus"], "run");
         assert_eq!(server.allocs(&self.job).len(), 2, "{:?}: nothing else was placed", self.first);
-        let history = server.run(&["history", "alloc", &self.original]).good();
+        let history = server.run(&["history", "alloc", &self.original]).expect_success();
         assert_eq!(history.matches("running -> unknown").count(), 1, "{history}");
         assert_eq!(history.matches("unknown -> running").count(), 1, "{history}");
-        let stopped = http::delete(server.place.http, &format!("/v1/job/{}", self.job)).unwrap();
+        let stopped = http::delete(server.config.http, &format!("/v1/job/{}", self.job)).unwrap();
         assert_eq!(stopped.status, 200, "{}", stopped.body);
         until("the original is to stop", || alloc(server, &self.original)["DesiredStatus"] == "stop");
     }
 }
 
 async fn connect(server: &Agent, datacenter: &str) -> FakeNode {
-    let node = FakeNode::connect(server.place.rpc, datacenter).await;
+    let node = FakeNode::connect(server.config.rpc, datacenter).await;
     node.register().await.unwrap();
-    node.beat().await.unwrap();
+    node.heartbeat().await.unwrap();
     assert_eq!(status(server, &node), "ready");
     node
 }

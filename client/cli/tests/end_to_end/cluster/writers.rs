@@ -16,13 +16,13 @@ use crate::support::{job, until};
 pub const WRITERS: u64 = 4;
 
 /// How long a writer waits for one server before it asks another: longer than servers wait for a leader.
-const PATIENCE: Duration = Duration::from_secs(8);
+const TIMEOUT: Duration = Duration::from_secs(8);
 
 /// What one job's writer was told.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct Acknowledged {
     /// Writes that were acknowledged: each a new version.
-    pub acknowledged: u64,
+    pub writes: u64,
     /// `JobModifyIndex` of the last one.
     pub index: u64,
 }
@@ -30,7 +30,7 @@ pub struct Told {
 /// Threads that change one job each, over and over, through any server.
 pub struct Writers {
     servers: Vec<SocketAddr>,
-    told: Arc<Mutex<BTreeMap<String, Told>>>,
+    acknowledged: Arc<Mutex<BTreeMap<String, Acknowledged>>>,
     count: Arc<AtomicUsize>,
     end: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -40,7 +40,7 @@ impl Writers {
     pub fn start(servers: &[SocketAddr], seed: u64) -> Writers {
         let mut writers = Writers {
             servers: servers.to_vec(),
-            told: Arc::default(),
+            acknowledged: Arc::default(),
             count: Arc::default(),
             end: Arc::default(),
             threads: Vec::new(),
@@ -50,7 +50,7 @@ impl Writers {
                 id: format!("job-{number}"),
                 servers: writers.servers.clone(),
                 rng: Rng::new(seed + number),
-                told: writers.told.clone(),
+                acknowledged: writers.acknowledged.clone(),
                 count: writers.count.clone(),
                 end: writers.end.clone(),
             };
@@ -71,12 +71,12 @@ impl Writers {
     }
 
     /// What each job's writer was told, by the job's id.
-    pub fn end(self) -> BTreeMap<String, Told> {
+    pub fn end(self) -> BTreeMap<String, Acknowledged> {
         self.end.store(true, Ordering::Relaxed);
         for thread in self.threads {
             thread.join().unwrap();
         }
-        self.told.lock().unwrap().clone()
+        self.acknowledged.lock().unwrap().clone()
     }
 }
 
@@ -84,7 +84,7 @@ struct Writer {
     id: String,
     servers: Vec<SocketAddr>,
     rng: Rng,
-    told: Arc<Mutex<BTreeMap<String, Told>>>,
+    acknowledged: Arc<Mutex<BTreeMap<String, Acknowledged>>>,
     count: Arc<AtomicUsize>,
     end: Arc<AtomicBool>,
 }
@@ -101,7 +101,7 @@ impl Writer {
             let body = json!({ "Job": numbered(&self.id, number) });
             // The same write under the same name, until somebody takes it: it must take effect once.
             let index = loop {
-                match http::put_named(self.servers[at], "/v1/jobs", &body, &name, PATIENCE) {
+                match http::put_named(self.servers[at], "/v1/jobs", &body, &name, TIMEOUT) {
                     Ok(answer) if answer.status == 200 => {
                         break answer.json()["JobModifyIndex"].as_u64().unwrap();
                     }
@@ -110,7 +110,7 @@ impl Writer {
                 }
                 at = (at + 1) % self.servers.len();
             };
-            self.told.lock().unwrap().insert(self.id.clone(), Told { acknowledged: number, index });
+            self.acknowledged.lock().unwrap().insert(self.id.clone(), Acknowledged { writes: number, index });
             self.count.fetch_add(1, Ordering::Relaxed);
             if self.rng.below(8) == 0 {
                 at = self.rng.below(self.servers.len() as u64) as usize;

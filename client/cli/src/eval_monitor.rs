@@ -10,7 +10,7 @@ use sdk::{Client, Query};
 
 use crate::call::{Doing, Failure, Outcome, now};
 use crate::layout;
-use crate::output::{Look, Paint, write_out};
+use crate::output::{OutputStyle, Paint, write_out};
 
 /// How often the evaluation and its allocations are read.
 const POLL: Duration = Duration::from_secs(1);
@@ -31,7 +31,7 @@ const NOT_PLACED: u8 = 2;
 /// One line of what is going on: a headline, or a detail of it.
 #[derive(Debug, PartialEq, Eq)]
 enum Line {
-    Head(String),
+    Headline(String),
     Detail(String),
 }
 
@@ -50,28 +50,31 @@ struct Watch {
 ///
 /// # Errors
 /// When the server cannot be asked.
-pub async fn evaluation(client: &Client, look: &Look, id: &str) -> Outcome {
+pub async fn evaluation(client: &Client, style: &OutputStyle, id: &str) -> Outcome {
     let mut id = id.to_string();
     let mut placed = true;
     for _ in 0..CHAIN_MAX {
-        say(look, &[Line::Head(format!("Monitoring evaluation \"{}\"", look.id(&id)))]);
-        let eval = until_decided(client, look, &id).await?;
+        print_lines(style, &[Line::Headline(format!("Monitoring evaluation \"{}\"", style.id(&id)))]);
+        let eval = until_decided(client, style, &id).await?;
         placed &= eval.failed_tg_allocs.is_empty();
         let wait = eval.wait.0.to_std();
         if eval.next_eval.is_empty() || wait.is_zero() {
-            return outcome(client, look, &eval, placed).await;
+            return outcome(client, style, &eval, placed).await;
         }
-        let next = look.id(&eval.next_eval);
-        say(look, &[Line::Head(format!("Monitoring next evaluation \"{next}\" in {}", eval.wait.0))]);
+        let next = style.id(&eval.next_eval);
+        print_lines(
+            style,
+            &[Line::Headline(format!("Monitoring next evaluation \"{next}\" in {}", eval.wait.0))],
+        );
         tokio::time::sleep(wait).await;
         id = eval.next_eval;
     }
     Err(anyhow::anyhow!("gave up after {CHAIN_MAX} evaluations").into())
 }
 
-async fn outcome(client: &Client, look: &Look, eval: &Evaluation, placed: bool) -> Outcome {
+async fn outcome(client: &Client, style: &OutputStyle, eval: &Evaluation, placed: bool) -> Outcome {
     if !eval.deployment_id.is_empty() {
-        let successful = deployment(client, look, &eval.deployment_id).await?;
+        let successful = deployment(client, style, &eval.deployment_id).await?;
         return Ok(match (successful, placed) {
             (true, _) => 0,
             (false, true) => 1,
@@ -81,16 +84,16 @@ async fn outcome(client: &Client, look: &Look, eval: &Evaluation, placed: bool) 
     Ok(if placed { 0 } else { NOT_PLACED })
 }
 
-async fn until_decided(client: &Client, look: &Look, id: &str) -> Result<Evaluation, Failure> {
+async fn until_decided(client: &Client, style: &OutputStyle, id: &str) -> Result<Evaluation, Failure> {
     let mut watch = Watch::default();
     loop {
         let eval = client.evaluation(id, Query::new()).await.doing("reading evaluation")?.value;
         let allocs = client.evaluation_allocations(id, Query::new()).await;
         let allocs = allocs.doing("reading allocations")?.value;
-        say(look, &watch.update(look, &eval, &allocs));
+        print_lines(style, &watch.update(style, &eval, &allocs));
         if matches!(eval.status.as_str(), "complete" | "failed" | "canceled") {
-            say(look, &[finished(look, &eval)]);
-            write_out(details_of_failure(look, &eval));
+            print_lines(style, &[finished(style, &eval)]);
+            write_out(details_of_failure(style, &eval));
             return Ok(eval);
         }
         tokio::time::sleep(POLL).await;
@@ -99,19 +102,19 @@ async fn until_decided(client: &Client, look: &Look, id: &str) -> Result<Evaluat
 
 impl Watch {
     /// What is new since the last time.
-    fn update(&mut self, look: &Look, eval: &Evaluation, allocs: &[AllocationListStub]) -> Vec<Line> {
+    fn update(&mut self, style: &OutputStyle, eval: &Evaluation, allocs: &[AllocationListStub]) -> Vec<Line> {
         let mut lines = Vec::new();
         if self.eval.is_none() {
-            lines.extend(first_sight(look, eval));
+            lines.extend(first_sight(style, eval));
         }
         let deployment = |eval: &Evaluation| eval.deployment_id.clone();
         if !eval.deployment_id.is_empty() && self.eval.as_ref().map(deployment).unwrap_or_default().is_empty()
         {
-            let id = look.id(&eval.deployment_id);
+            let id = style.id(&eval.deployment_id);
             lines.push(Line::Detail(format!("Evaluation within deployment: \"{id}\"")));
         }
         for alloc in allocs {
-            lines.extend(self.allocation(look, eval, alloc));
+            lines.extend(self.allocation(style, eval, alloc));
         }
         let before = self.eval.as_ref().map_or("pending", |eval| eval.status.as_str());
         if before != eval.status && eval.status != "pending" {
@@ -124,14 +127,19 @@ impl Watch {
         lines
     }
 
-    fn allocation(&mut self, look: &Look, eval: &Evaluation, alloc: &AllocationListStub) -> Option<Line> {
+    fn allocation(
+        &mut self,
+        style: &OutputStyle,
+        eval: &Evaluation,
+        alloc: &AllocationListStub,
+    ) -> Option<Line> {
         let status = alloc.client_status.clone();
-        let id = look.id(&alloc.id);
+        let id = style.id(&alloc.id);
         match self.allocs.insert(alloc.id.clone(), status.clone()) {
             None if alloc.desired_status != "run" => None,
             None => {
                 let done = if alloc.create_index < eval.create_index { "modified" } else { "created" };
-                let (node, group) = (look.id(&alloc.node_id), &alloc.task_group);
+                let (node, group) = (style.id(&alloc.node_id), &alloc.task_group);
                 Some(Line::Detail(format!("Allocation \"{id}\" {done}: node \"{node}\", group \"{group}\"")))
             }
             Some(before) if before == status => None,
@@ -146,33 +154,33 @@ impl Watch {
     }
 }
 
-fn first_sight(look: &Look, eval: &Evaluation) -> Option<Line> {
+fn first_sight(style: &OutputStyle, eval: &Evaluation) -> Option<Line> {
     let what = match (eval.triggered_by.as_str(), eval.node_id.as_str()) {
-        ("node-update", node) if !node.is_empty() => format!("node \"{}\"", look.id(node)),
+        ("node-update", node) if !node.is_empty() => format!("node \"{}\"", style.id(node)),
         _ => format!("job \"{}\"", eval.job_id),
     };
     Some(Line::Detail(format!("Evaluation triggered by {what}")))
 }
 
-fn finished(look: &Look, eval: &Evaluation) -> Line {
-    let id = look.id(&eval.id);
+fn finished(style: &OutputStyle, eval: &Evaluation) -> Line {
+    let id = style.id(&eval.id);
     let failed = if eval.failed_tg_allocs.is_empty() { "" } else { " but failed to place all allocations:" };
-    Line::Head(format!("Evaluation \"{id}\" finished with status \"{}\"{failed}", eval.status))
+    Line::Headline(format!("Evaluation \"{id}\" finished with status \"{}\"{failed}", eval.status))
 }
 
 /// The reasons, under the line that says that something found no place.
-fn details_of_failure(look: &Look, eval: &Evaluation) -> String {
+fn details_of_failure(style: &OutputStyle, eval: &Evaluation) -> String {
     if eval.failed_tg_allocs.is_empty() {
         return String::new();
     }
-    let time = look.time(now().0);
+    let time = style.time(now().0);
     let mut text = String::new();
-    for line in layout::eval::failed_groups(look, eval, "").lines() {
+    for line in layout::eval::failed_groups(style, eval, "").lines() {
         let stamp = if line.starts_with(' ') { String::new() } else { format!("{time}: ") };
         text.push_str(&format!("    {stamp}{line}\n"));
     }
     if !eval.blocked_eval.is_empty() {
-        let id = look.id(&eval.blocked_eval);
+        let id = style.id(&eval.blocked_eval);
         text.push_str(&format!(
             "    {time}: Evaluation \"{id}\" waiting for additional capacity to place remainder\n"
         ));
@@ -184,28 +192,28 @@ fn details_of_failure(look: &Look, eval: &Evaluation) -> String {
 ///
 /// # Errors
 /// When the server cannot be asked.
-async fn deployment(client: &Client, look: &Look, id: &str) -> Result<bool, Failure> {
-    let over = until_over(client, look, id).await?;
+async fn deployment(client: &Client, style: &OutputStyle, id: &str) -> Result<bool, Failure> {
+    let over = until_over(client, style, id).await?;
     if over.status == "failed" && over.status_description.contains("rolling back") {
         let query = Query::new().namespace(&over.namespace);
         let latest = client.job_deployment(&over.job_id, query).await.doing("reading deployment")?.value;
         if let Some(rollback) = latest.filter(|latest| latest.id != over.id) {
-            until_over(client, look, &rollback.id).await?;
+            until_over(client, style, &rollback.id).await?;
         }
     }
     Ok(over.status == "successful")
 }
 
-async fn until_over(client: &Client, look: &Look, id: &str) -> Result<Deployment, Failure> {
-    say(look, &[Line::Head(format!("Monitoring deployment \"{}\"", look.id(id)))]);
+async fn until_over(client: &Client, style: &OutputStyle, id: &str) -> Result<Deployment, Failure> {
+    print_lines(style, &[Line::Headline(format!("Monitoring deployment \"{}\"", style.id(id)))]);
     let (mut index, mut shown) = (Index::ZERO, String::new());
     loop {
         let query = Query::new().newer_than(index, DEPLOYMENT_WAIT).flag("stale", true);
-        let text = format!("Deployment \"{}\" in progress...", look.id(id));
+        let text = format!("Deployment \"{}\" in progress...", style.id(id));
         let answer = spinning(&text, client.deployment(id, query)).await.doing("reading deployment")?;
-        let view = layout::deployment::view(look, &answer.value);
+        let view = layout::deployment::view(style, &answer.value);
         if view != shown {
-            show(look, &view, &shown);
+            show(style, &view, &shown);
             shown = view;
         }
         if matches!(answer.value.status.as_str(), "successful" | "failed" | "cancelled" | "blocked") {
@@ -238,11 +246,11 @@ async fn spinning<T>(text: &str, what: impl Future<Output = T>) -> T {
 }
 
 /// Shows the view of a deployment: over the last one on a terminal, below it elsewhere.
-fn show(look: &Look, view: &str, shown: &str) {
+fn show(style: &OutputStyle, view: &str, shown: &str) {
     let block =
         |view: &str| view.lines().map(|line| format!("    {line}").trim_end().to_string() + "\n").collect();
     let body: String = block(view);
-    let head = format!("\n    {}\n", look.time(now().0));
+    let head = format!("\n    {}\n", style.time(now().0));
     let up = if shown.is_empty() || !io::stdout().is_terminal() {
         String::new()
     } else {
@@ -252,21 +260,21 @@ fn show(look: &Look, view: &str, shown: &str) {
 }
 
 /// Says a headline of something else that takes its time.
-pub fn head(look: &Look, text: &str) {
-    say(look, &[Line::Head(text.to_string())]);
+pub fn print_headline(style: &OutputStyle, text: &str) {
+    print_lines(style, &[Line::Headline(text.to_string())]);
 }
 
 /// Says a detail of it.
-pub fn detail(look: &Look, text: &str) {
-    say(look, &[Line::Detail(text.to_string())]);
+pub fn print_detail(style: &OutputStyle, text: &str) {
+    print_lines(style, &[Line::Detail(text.to_string())]);
 }
 
-fn say(look: &Look, lines: &[Line]) {
-    let time = look.time(now().0);
+fn print_lines(style: &OutputStyle, lines: &[Line]) {
+    let time = style.time(now().0);
     let text: String = lines
         .iter()
         .map(|line| match line {
-            Line::Head(text) => format!("{}\n", look.paint(Paint::Bold, &format!("==> {time}: {text}"))),
+            Line::Headline(text) => format!("{}\n", style.paint(Paint::Bold, &format!("==> {time}: {text}"))),
             Line::Detail(text) => format!("    {time}: {text}\n"),
         })
         .collect();
@@ -308,16 +316,16 @@ mod tests {
 
     #[test]
     fn each_change_is_said_once() {
-        let (look, mut watch) = (Look::for_tests(), Watch::default());
+        let (style, mut watch) = (OutputStyle::for_tests(), Watch::default());
         assert_eq!(
-            watch.update(&look, &eval("pending"), &[]),
+            watch.update(&style, &eval("pending"), &[]),
             [detail("Evaluation triggered by job \"web\"")]
         );
-        assert_eq!(watch.update(&look, &eval("pending"), &[]), []);
+        assert_eq!(watch.update(&style, &eval("pending"), &[]), []);
         let within = Evaluation { deployment_id: "dddddddd-1".into(), ..eval("complete") };
         let allocs = [alloc("aaaaaaaa", "pending", 11), alloc("bbbbbbbb", "running", 5)];
         assert_eq!(
-            watch.update(&look, &within, &allocs),
+            watch.update(&style, &within, &allocs),
             [
                 detail("Evaluation within deployment: \"dddddddd\""),
                 detail("Allocation \"aaaaaaaa\" created: node \"0badcafe\", group \"api\""),
@@ -328,17 +336,17 @@ mod tests {
         let failed =
             AllocationListStub { client_description: "no luck".into(), ..alloc("aaaaaaaa", "failed", 11) };
         assert_eq!(
-            watch.update(&look, &within, &[failed]),
+            watch.update(&style, &within, &[failed]),
             [detail("Allocation \"aaaaaaaa\" status changed: \"pending\" -> \"failed\" (no luck)")]
         );
     }
 
     #[test]
     fn a_failed_placement_is_said_in_the_last_line() {
-        let look = Look::for_tests();
-        let head = |text: &str| Line::Head(text.to_string());
+        let style = OutputStyle::for_tests();
+        let head = |text: &str| Line::Headline(text.to_string());
         assert_eq!(
-            finished(&look, &eval("complete")),
+            finished(&style, &eval("complete")),
             head("Evaluation \"11111111\" finished with status \"complete\"")
         );
         let failed = Evaluation {
@@ -346,12 +354,12 @@ mod tests {
             ..eval("complete")
         };
         assert_eq!(
-            finished(&look, &failed),
+            finished(&style, &failed),
             head(
                 "Evaluation \"11111111\" finished with status \"complete\" but failed to place all allocations:"
             )
         );
-        let details = details_of_failure(&look, &failed);
+        let details = details_of_failure(&style, &failed);
         assert!(details.contains(": Task Group \"api\" (failed to place 1 allocation):\n"), "{details}");
         assert!(details.contains("\n      * No nodes were eligible for evaluation\n"), "{details}");
     }

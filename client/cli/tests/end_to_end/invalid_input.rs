@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use serde_json::{Value, json};
 
 use crate::support::http::{self, Answer};
-use crate::support::{Agent, Place, eventually, job, text};
+use crate::support::{Agent, AgentConfig, eventually, job, text};
 
 /// Above what the gateway takes.
 const TOO_MANY_BYTES: usize = 17 << 20;
@@ -16,8 +16,8 @@ const TOO_DEEP: usize = 100_000;
 #[test]
 fn wrong_requests_are_refused_and_change_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let server = Place::server(directory.path(), "server").start();
-    let address = server.place.http;
+    let server = AgentConfig::server(directory.path(), "server").start();
+    let address = server.config.http;
     server.register(&job("good", json!({"command": "/bin/true"})));
     let evals = || server.get("/v1/job/good/evaluations");
     eventually("the job is evaluated", || {
@@ -87,7 +87,7 @@ fn index(address: SocketAddr) -> u64 {
 #[test]
 fn wrong_files_and_words_are_shown_where() {
     let directory = tempfile::tempdir().unwrap();
-    let server = Place::server(directory.path(), "server").start();
+    let server = AgentConfig::server(directory.path(), "server").start();
     let cases = [
         ("broken", "job \"x\" {\n", "broken.nomad.hcl:"),
         ("unknown", "job \"x\" {\n  gruop \"y\" {}\n}\n", "unknown.nomad.hcl:2:3: "),
@@ -98,7 +98,7 @@ fn wrong_files_and_words_are_shown_where() {
         let path = directory.path().join(format!("{name}.nomad.hcl"));
         std::fs::write(&path, text).unwrap();
         for command in ["run", "validate"] {
-            let refused = server.run(&["job", command, path.to_str().unwrap()]).bad();
+            let refused = server.run(&["job", command, path.to_str().unwrap()]).expect_failure();
             assert!(refused.contains(reason), "{command} {name}: {refused}");
         }
     }
@@ -112,7 +112,7 @@ fn wrong_files_and_words_are_shown_where() {
         (&["node", "status", "abcd"], "No node(s) with prefix or id \"abcd\" found"),
     ];
     for (words, reason) in words {
-        let refused = server.run(words).bad();
+        let refused = server.run(words).expect_failure();
         assert!(refused.contains(reason), "{words:?}: {refused}");
     }
     assert!(server.get("/v1/jobs").as_array().unwrap().is_empty(), "nothing was registered");
@@ -121,7 +121,7 @@ fn wrong_files_and_words_are_shown_where() {
 #[test]
 fn a_job_no_node_can_run_says_why() {
     let directory = tempfile::tempdir().unwrap();
-    let agent = Place::development(directory.path(), "dev").start();
+    let agent = AgentConfig::development(directory.path(), "dev").start();
     agent.wait_for_a_ready_node();
     // A service would have a deployment, whose end is waited for.
     let mut unknown = job("unknown-driver", json!({}));

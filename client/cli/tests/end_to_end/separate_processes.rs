@@ -2,22 +2,22 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Agent, Place, Process, staying, text, until};
+use crate::support::{Agent, AgentConfig, Process, staying, text, until};
 
 #[test]
 fn tasks_go_on_while_servers_and_nodes_come_back() {
     let directory = tempfile::tempdir().unwrap();
-    let server_place = Place::server(directory.path(), "server");
-    let client_place = Place::client(directory.path(), "client", &server_place);
-    let server = server_place.start();
-    let client = client_place.start();
+    let server_config = AgentConfig::server(directory.path(), "server");
+    let client_config = AgentConfig::client(directory.path(), "client", &server_config);
+    let server = server_config.start();
+    let client = client_config.start();
     server.wait_for_a_ready_node();
     server.register(&staying("first"));
     let alloc = server.running("first");
     let process = server.process_of(&alloc);
 
     server.kill();
-    let server = server_place.start();
+    let server = server_config.start();
     // Only a node that has come back can start it.
     server.register(&staying("second"));
     let second = server.running("second");
@@ -25,8 +25,8 @@ fn tasks_go_on_while_servers_and_nodes_come_back() {
     assert_untouched(&server, "first", &alloc, process);
 
     client.kill();
-    assert!(process.lives() && second.1.lives(), "tasks outlive their agent");
-    let client = client_place.start();
+    assert!(process.is_alive() && second.1.is_alive(), "tasks outlive their agent");
+    let client = client_config.start();
     server.register(&staying("third"));
     server.running("third");
     assert_untouched(&server, "first", &alloc, process);
@@ -34,41 +34,41 @@ fn tasks_go_on_while_servers_and_nodes_come_back() {
     assert_eq!(server.process_of(&alloc), process, "the node knows the task again");
 
     for job in ["first", "second", "third"] {
-        server.run(&["job", "stop", "-detach", job]).good();
+        server.run(&["job", "stop", "-detach", job]).expect_success();
     }
-    until("the tasks end", || !process.lives() && !second.1.lives());
+    until("the tasks end", || !process.is_alive() && !second.1.is_alive());
     drop(client);
 }
 
 #[test]
 fn the_log_of_each_agent_can_be_followed_from_anywhere() {
     let directory = tempfile::tempdir().unwrap();
-    let server_place = Place::server(directory.path(), "server");
-    let client_place = Place::client(directory.path(), "client", &server_place);
-    let server = server_place.start();
-    let client = client_place.start();
+    let server_config = AgentConfig::server(directory.path(), "server");
+    let client_config = AgentConfig::client(directory.path(), "client", &server_config);
+    let server = server_config.start();
+    let client = client_config.start();
     server.wait_for_a_ready_node();
     let node = text(&server.get("/v1/nodes")[0]["ID"]);
 
-    let mut asked = 0;
+    let mut requests = 0;
     let mut own = server.follow(&["monitor", "-log-level=debug", "-server-id=leader"]);
     own.until("path=/v1/jobs", || {
-        asked += 1;
-        server.get(&format!("/v1/jobs?prefix=nothing-{asked}"));
+        requests += 1;
+        server.get(&format!("/v1/jobs?prefix=nothing-{requests}"));
     });
 
     let mut of_node = server.follow(&["monitor", "-json", "-node-id", &node[..8]]);
     of_node.until("\"kind\":\"Started\"", || {
-        asked += 1;
-        server.register(&staying(&format!("job-{asked}")));
+        requests += 1;
+        server.register(&staying(&format!("job-{requests}")));
     });
-    server.run(&["monitor", "-log-level=loud"]).bad();
+    server.run(&["monitor", "-log-level=loud"]).expect_failure();
     drop((own, of_node, client));
 }
 
 /// The job has this allocation alone, and its task was never started again.
 fn assert_untouched(server: &Agent, job: &str, alloc: &str, process: Process) {
-    assert!(process.lives(), "{job}");
+    assert!(process.is_alive(), "{job}");
     let ids: Vec<Value> = server.allocs(job).iter().map(|alloc| alloc["ID"].clone()).collect();
     assert_eq!(ids, [json!(alloc)], "{job}");
     let alloc = server.get(&format!("/v1/allocation/{alloc}"));

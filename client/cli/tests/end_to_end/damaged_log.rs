@@ -5,35 +5,35 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::support::{Place, Ran, job, program, sojourn, until};
+use crate::support::{AgentConfig, CommandOutput, job, program, sojourn, until};
 
 #[test]
 fn a_lone_server_with_a_damaged_log_refuses_until_it_is_repaired() {
     let directory = tempfile::tempdir().unwrap();
-    let place = Place::server(directory.path(), "one");
-    let agent = place.start();
+    let config = AgentConfig::server(directory.path(), "one");
+    let agent = config.start();
     agent.register(&job("first", json!({"command": "/bin/true"})));
     let whole = agent.register(&job("second", json!({"command": "/bin/true"})));
     for number in 0..20 {
         agent.register(&job(&format!("later-{number}"), json!({"command": "/bin/true"})));
     }
     agent.kill();
-    let data = place.home.join("data");
+    let data = config.home.join("data");
     let segment = data.join("server/log/00000000000000000001.seg");
     flip_in_the_middle(&segment);
 
-    let refused = place.fail().bad();
-    let told = format!("look what can be kept with: sojourn operator log repair {}", data.display());
-    assert!(refused.contains(&told), "{refused}");
-    let repair = |flags: &[&str]| -> Ran {
+    let refused = config.fail().expect_failure();
+    let advice = format!("look what can be kept with: sojourn operator log repair {}", data.display());
+    assert!(refused.contains(&advice), "{refused}");
+    let repair = |flags: &[&str]| -> CommandOutput {
         let words = ["operator", "log", "repair"];
         program(&sojourn()).args(words).args(flags).arg(&data).output().unwrap().into()
     };
-    assert!(repair(&[]).bad().contains("Nothing was changed."));
-    repair(&["-accept-loss"]).good();
+    assert!(repair(&[]).expect_failure().contains("Nothing was changed."));
+    repair(&["-accept-loss"]).expect_success();
 
-    let agent = place.start();
-    let running = repair(&[]).bad();
+    let agent = config.start();
+    let running = repair(&[]).expect_failure();
     assert!(running.contains("the server has to be stopped first"), "{running}");
     until("it answers", || agent.get("/v1/job/second")["JobModifyIndex"] == json!(whole));
     agent.register(&job("after", json!({"command": "/bin/true"})));

@@ -7,10 +7,10 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 
-use crate::support::{Agent, Place, http, job, until};
+use crate::support::{Agent, AgentConfig, http, job, until};
 
 const WAITING: usize = 3_000;
-const DAWDLING: usize = 500;
+const SLOW: usize = 500;
 const LEAVING: usize = 1_000;
 
 /// What a caller may cost while it waits: buffers, a task and a look at an index.
@@ -21,56 +21,58 @@ fn thousands_wait_dawdle_and_leave_while_the_server_works() {
     let given = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: given.maximum, ..given }).unwrap();
     let directory = tempfile::tempdir().unwrap();
-    let server = Place::server(directory.path(), "server").start();
-    let address = server.place.http;
+    let server = AgentConfig::server(directory.path(), "server").start();
+    let address = server.config.http;
     let index = http::get(address, "/v1/jobs").unwrap().index.unwrap();
     let before = resident_kib(&server);
 
-    let dawdlers: Vec<_> =
-        (0..DAWDLING).map(|_| said(address, "GET /v1/jobs HTTP/1.1\r\nHost: x\r\nX-Slow")).collect();
+    let slow_requests: Vec<_> =
+        (0..SLOW).map(|_| open_request(address, "GET /v1/jobs HTTP/1.1\r\nHost: x\r\nX-Slow")).collect();
     let path = format!("GET /v1/jobs?index={index}&wait=120s HTTP/1.0\r\nHost: x\r\n\r\n");
-    let waiting: Vec<_> = (0..WAITING).map(|_| said(address, &path)).collect();
+    let waiting: Vec<_> = (0..WAITING).map(|_| open_request(address, &path)).collect();
     for n in 0..LEAVING {
         let what = if n % 2 == 0 {
             "/v1/event/stream".to_string()
         } else {
             format!("/v1/nodes?index={index}&wait=120s")
         };
-        drop(said(address, &format!("GET {what} HTTP/1.1\r\nHost: x\r\n\r\n")));
+        drop(open_request(address, &format!("GET {what} HTTP/1.1\r\nHost: x\r\n\r\n")));
     }
-    until("those who wait do so, and those who left are gone", || waits(&server) == WAITING as f64);
+    until("those who wait do so, and those who left are gone", || {
+        waiting_requests(&server) == WAITING as f64
+    });
     let grown = resident_kib(&server).saturating_sub(before);
-    let callers = (WAITING + DAWDLING + LEAVING) as u64;
+    let callers = (WAITING + SLOW + LEAVING) as u64;
     assert!(grown < callers * KIB_EACH, "{grown} KiB for {callers} callers");
 
     // News of another table wakes nobody; news of theirs wakes all.
-    server.run(&["namespace", "apply", "other"]).good();
-    assert_eq!(waits(&server), WAITING as f64);
+    server.run(&["namespace", "apply", "other"]).expect_success();
+    assert_eq!(waiting_requests(&server), WAITING as f64);
     server.register(&job("news", json!({"command": "/bin/true"})));
     for mut socket in waiting {
         let mut answer = String::new();
         socket.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("HTTP/1.0 200 OK") && answer.contains("\"news\""), "{answer}");
     }
-    until("nobody waits", || waits(&server) == 0.0);
-    drop(dawdlers);
+    until("nobody waits", || waiting_requests(&server) == 0.0);
+    drop(slow_requests);
 }
 
-fn said(address: SocketAddr, head: &str) -> TcpStream {
+fn open_request(address: SocketAddr, head: &str) -> TcpStream {
     let mut socket = TcpStream::connect(address).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     socket.write_all(head.as_bytes()).unwrap();
     socket
 }
 
-fn waits(server: &Agent) -> f64 {
+fn waiting_requests(server: &Agent) -> f64 {
     let metrics = server.get("/v1/metrics");
     let gauges = metrics["Gauges"].as_array().unwrap();
     gauges.iter().find(|gauge| gauge["Name"] == "sojourn.reads.waiting").unwrap()["Value"].as_f64().unwrap()
 }
 
 fn resident_kib(server: &Agent) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.number())).unwrap();
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.split_whitespace().next().unwrap().parse().unwrap()
 }

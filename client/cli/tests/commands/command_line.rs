@@ -24,7 +24,7 @@ fn names_are_completed_by_searching_for_them() {
     let cluster = web_cluster().with("PUT /v1/search", r#"{"Matches": {"jobs": ["web", "web2"]}}"#);
     let found = cluster.run_with(&[("COMP_LINE", "nomad job stop we")], &[]);
     assert_eq!(found.stdout, "web\nweb2\n", "{}", found.stderr);
-    assert!(found.asked[0].ends_with(r#"{"Prefix":"we","Context":"jobs"}"#), "{:?}", found.asked);
+    assert!(found.requests[0].ends_with(r#"{"Prefix":"we","Context":"jobs"}"#), "{:?}", found.requests);
 }
 
 #[test]
@@ -82,8 +82,8 @@ fn a_job_file_is_fetched_from_where_it_lies() {
     let url = format!("{}/web.nomad.hcl", cluster.address);
     let done = cluster.run(&["job", "run", "-detach", &url]);
     assert_eq!(done.code, 0, "{}", done.stderr);
-    assert_eq!(done.asked[0], "GET /web.nomad.hcl");
-    assert!(done.asked[1].starts_with("PUT /v1/jobs "), "{:?}", done.asked);
+    assert_eq!(done.requests[0], "GET /web.nomad.hcl");
+    assert!(done.requests[1].starts_with("PUT /v1/jobs "), "{:?}", done.requests);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use base::Time;
 use model::document::Job;
 use sdk::Client;
 
-use crate::output::Look;
+use crate::output::OutputStyle;
 
 /// The next launch as the servers compute it; `None` when they do not say.
 pub async fn next(client: &Client, job: &Job) -> Option<Time> {
@@ -16,10 +16,10 @@ pub async fn next(client: &Client, job: &Job) -> Option<Time> {
 }
 
 /// A line about the next launch; empty when the servers do not say.
-pub async fn approximate(client: &Client, look: &Look, job: &Job) -> String {
+pub async fn describe(client: &Client, style: &OutputStyle, job: &Job) -> String {
     match next(client, job).await {
         Some(launch) => {
-            format!("Approximate next launch time: {} ({})\n", look.time(launch.0), look.ago(launch.0))
+            format!("Approximate next launch time: {} ({})\n", style.time(launch.0), style.ago(launch.0))
         }
         None => String::new(),
     }

@@ -1,7 +1,7 @@
 //! Flags of `agent` that other releases honour and this one does not. They are known by name, so that a slip of the
 //! pen is told apart from a part that is missing; help pages leave them out.
 
-use super::Settings;
+use super::AgentSettings;
 use crate::flags::{AnyFlag, Args, Flag, FlagList, Takes};
 
 const fn text(name: &'static str) -> Flag<String> {
@@ -13,7 +13,7 @@ const fn yes(name: &'static str) -> Flag<bool> {
 }
 
 /// Without them nothing would be different: they are named in the settings' notes.
-const HARMLESS: FlagList = &[
+const IGNORED: FlagList = &[
     &text("alloc-mounts-dir"),
     &text("eventlog-level"),
     &text("host-volume-plugin-dir"),
@@ -27,7 +27,7 @@ const HARMLESS: FlagList = &[
 ];
 
 /// What was asked for would be missing.
-const REFUSED: FlagList = &[
+const REJECTED: FlagList = &[
     &text("acl-replication-token"),
     &text("client-intro-token"),
     &text("consul-address"),
@@ -69,14 +69,14 @@ const REFUSED: FlagList = &[
     &yes("vault-tls-skip-verify"),
 ];
 
-pub const OTHER_FLAGS: &[FlagList] = &[HARMLESS, REFUSED];
+pub const UNSUPPORTED_FLAGS: &[FlagList] = &[IGNORED, REJECTED];
 
 /// Names what makes no difference, and refuses what would.
 ///
 /// # Errors
 /// The first flag that asks for something that is not there.
-pub fn check(settings: &mut Settings, args: &Args) -> anyhow::Result<()> {
-    for flag in HARMLESS.iter().filter(|flag| args.last(**flag).is_some()) {
+pub fn check(settings: &mut AgentSettings, args: &Args) -> anyhow::Result<()> {
+    for flag in IGNORED.iter().filter(|flag| args.last(**flag).is_some()) {
         settings.notes.push(format!("-{} has no effect", flag.spec().name));
     }
     let asks = |flag: &&&dyn AnyFlag| match (args.last(**flag), &flag.spec().takes) {
@@ -84,7 +84,7 @@ pub fn check(settings: &mut Settings, args: &Args) -> anyhow::Result<()> {
         (Some(value), Takes::Switch) => value == "true",
         (Some(value), Takes::Value(_)) => !value.is_empty(),
     };
-    match REFUSED.iter().find(asks) {
+    match REJECTED.iter().find(asks) {
         Some(flag) => anyhow::bail!("-{} is not supported by this release: leave it out", flag.spec().name),
         None => Ok(()),
     }
@@ -95,10 +95,10 @@ mod tests {
     use super::*;
     use crate::flags::{parse, specs};
 
-    fn told(words: &[&str]) -> Result<Vec<String>, String> {
+    fn notes(words: &[&str]) -> Result<Vec<String>, String> {
         let words: Vec<String> = words.iter().map(ToString::to_string).collect();
-        let args = parse(specs(OTHER_FLAGS), &words).unwrap();
-        let mut settings = Settings::dev();
+        let args = parse(specs(UNSUPPORTED_FLAGS), &words).unwrap();
+        let mut settings = AgentSettings::dev();
         settings.notes.clear();
         check(&mut settings, &args).map_err(|error| error.to_string())?;
         Ok(settings.notes)
@@ -106,9 +106,9 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_refused_and_the_rest_named() {
-        assert_eq!(told(&["-rejoin", "-acl-enabled=false"]).unwrap(), ["-rejoin has no effect"]);
-        let refused = told(&["-consul-address=127.0.0.1:8500"]).unwrap_err();
+        assert_eq!(notes(&["-rejoin", "-acl-enabled=false"]).unwrap(), ["-rejoin has no effect"]);
+        let refused = notes(&["-consul-address=127.0.0.1:8500"]).unwrap_err();
         assert_eq!(refused, "-consul-address is not supported by this release: leave it out");
-        assert!(told(&["-dev-vault"]).is_err());
+        assert!(notes(&["-dev-vault"]).is_err());
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{Place, eventually, processes_of, sojourn, text, until};
+use crate::support::{AgentConfig, eventually, processes_of, sojourn, text, until};
 
 fn example(name: &str) -> String {
     let examples = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples");
@@ -15,62 +15,62 @@ fn example(name: &str) -> String {
 #[test]
 fn a_job_is_run_looked_at_from_all_sides_and_stopped() {
     let directory = tempfile::tempdir().unwrap();
-    let agent = Place::both(directory.path(), "one").start();
+    let agent = AgentConfig::server_and_client(directory.path(), "one").start();
     agent.wait_for_a_ready_node();
 
-    let ran = agent.run(&["job", "run", &example("hello.nomad.hcl")]).good();
+    let ran = agent.run(&["job", "run", &example("hello.nomad.hcl")]).expect_success();
     assert!(ran.contains("finished with status \"complete\""), "{ran}");
     let alloc = agent.running("hello");
 
-    let job = agent.run(&["job", "status", "hello"]).good();
+    let job = agent.run(&["job", "status", "hello"]).expect_success();
     for line in ["ID            = hello", "Status        = running"] {
         assert!(job.lines().any(|found| found == line), "{job}");
     }
     assert!(job.contains(&alloc[..8]), "{job}");
 
-    let shown = agent.run(&["alloc", "status", &alloc[..8]]).good();
+    let shown = agent.run(&["alloc", "status", &alloc[..8]]).expect_success();
     assert!(shown.starts_with(&format!("ID                  = {}", &alloc[..8])), "{shown}");
     assert!(shown.contains("Task \"say\" is \"running\""), "{shown}");
 
     let said = eventually("the task says hello", || {
-        let said = agent.run(&["alloc", "logs", &alloc[..8]]).good();
+        let said = agent.run(&["alloc", "logs", &alloc[..8]]).expect_success();
         (!said.is_empty()).then_some(said)
     });
     assert_eq!(said, "hello from hello.hello[0] on one\n");
 
-    let history = agent.run(&["history", "alloc", &alloc[..8]]).good();
+    let history = agent.run(&["history", "alloc", &alloc[..8]]).expect_success();
     let lines: Vec<_> = history.lines().collect();
     assert!(lines[0].starts_with("Event") && lines[1].contains("pending"), "{history}");
     // A slow start may be reported on the way.
     assert_eq!(history.matches("pending -> running").count(), 1, "{history}");
 
     let evals: Vec<Value> = serde_json::from_value(agent.get("/v1/job/hello/evaluations")).unwrap();
-    let eval = agent.run(&["eval", "status", &text(&evals[0]["ID"])]).good();
+    let eval = agent.run(&["eval", "status", &text(&evals[0]["ID"])]).expect_success();
     assert!(eval.contains("Status             = complete"), "{eval}");
 
-    let nodes = agent.run(&["node", "status"]).good();
+    let nodes = agent.run(&["node", "status"]).expect_success();
     assert!(nodes.lines().count() == 2 && nodes.contains("one") && nodes.contains("ready"), "{nodes}");
     let node = text(&agent.get("/v1/nodes")[0]["ID"]);
-    let node = agent.run(&["node", "status", &node[..8]]).good();
+    let node = agent.run(&["node", "status", &node[..8]]).expect_success();
     assert!(node.contains("raw_exec") && node.contains(&alloc[..8]), "{node}");
 
-    let members = agent.run(&["server", "members"]).good();
+    let members = agent.run(&["server", "members"]).expect_success();
     assert!(members.lines().nth(1).unwrap().starts_with("one.global  127.0.0.1"), "{members}");
 
-    agent.run(&["job", "stop", "hello"]).good();
+    agent.run(&["job", "stop", "hello"]).expect_success();
     until("the task has ended", || {
         agent.get(&format!("/v1/allocation/{alloc}"))["ClientStatus"] == "complete"
     });
     assert_eq!(agent.get("/v1/job/hello")["Status"], "dead");
-    agent.run(&["job", "stop", "-purge", "hello"]).good();
-    let gone = agent.run(&["job", "status", "hello"]).bad();
+    agent.run(&["job", "stop", "-purge", "hello"]).expect_success();
+    let gone = agent.run(&["job", "status", "hello"]).expect_failure();
     assert_eq!(gone, "No job(s) with prefix or ID \"hello\" found\n");
 }
 
 #[test]
 fn every_example_runs() {
     let directory = tempfile::tempdir().unwrap();
-    let agent = Place::development(directory.path(), "examples").start();
+    let agent = AgentConfig::development(directory.path(), "examples").start();
     agent.wait_for_a_ready_node();
     let variables = format!("-var-file={}", example("variables.vars"));
     let files = [
@@ -83,9 +83,9 @@ fn every_example_runs() {
     for (_, words) in &files {
         let (file, flags) = words.split_last().unwrap();
         let file = example(file);
-        let validated = agent.run(&[&["job", "validate"], flags, &[&file]].concat()).good();
+        let validated = agent.run(&[&["job", "validate"], flags, &[&file]].concat()).expect_success();
         assert_eq!(validated, "Job validation successful\n", "{file}");
-        agent.run(&[&["job", "run", "-detach"], flags, &[&file]].concat()).good();
+        agent.run(&[&["job", "run", "-detach"], flags, &[&file]].concat()).expect_success();
     }
     for (job, _) in &files {
         until(&format!("{job} does what it is for"), || {
@@ -95,7 +95,7 @@ fn every_example_runs() {
             !allocs.is_empty() && allocs.iter().all(does)
         });
     }
-    let greeting = agent.run(&["logs", &text(&agent.allocs("greet")[0]["ID"])]).good();
+    let greeting = agent.run(&["logs", &text(&agent.allocs("greet")[0]["ID"])]).expect_success();
     assert!(greeting.starts_with("hello, WORLD from "), "{greeting}");
     assert!(greeting.ends_with("team is platform, tier is test\n"), "{greeting}");
 }
@@ -103,23 +103,23 @@ fn every_example_runs() {
 #[test]
 fn a_development_agent_ends_soon_and_leaves_nothing_behind() {
     let directory = tempfile::tempdir().unwrap();
-    let place = Place::development(directory.path(), "dev");
-    let mut agent = place.start();
+    let config = AgentConfig::development(directory.path(), "dev");
+    let mut agent = config.start();
     agent.wait_for_a_ready_node();
     let health = agent.get("/v1/agent/health");
     assert_eq!((&health["server"]["ok"], &health["client"]["ok"]), (&true.into(), &true.into()), "{health}");
-    agent.run(&["run", "-detach", &example("hello.nomad.hcl")]).good();
+    agent.run(&["run", "-detach", &example("hello.nomad.hcl")]).expect_success();
     agent.running("hello");
 
-    let refused = place.fail().bad();
-    let taken = format!("cannot listen on {}: is another agent running there?", place.http);
+    let refused = config.fail().expect_failure();
+    let taken = format!("cannot listen on {}: is another agent running there?", config.http);
     assert!(refused.starts_with(&taken), "{refused}");
 
-    let asked = Instant::now();
+    let interrupted = Instant::now();
     assert!(agent.interrupt().success(), "{}", agent.log());
-    assert!(asked.elapsed() < Duration::from_secs(10), "it ended after {:?}", asked.elapsed());
-    assert_eq!(processes_of(&place.home), []);
-    let mut left: Vec<_> = place.home.read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(interrupted.elapsed() < Duration::from_secs(10), "it ended after {:?}", interrupted.elapsed());
+    assert_eq!(processes_of(&config.home), []);
+    let mut left: Vec<_> = config.home.read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, ["agent.hcl", "log"]);
 }
@@ -127,14 +127,14 @@ fn a_development_agent_ends_soon_and_leaves_nothing_behind() {
 #[test]
 fn two_agents_cannot_share_a_directory() {
     let directory = tempfile::tempdir().unwrap();
-    let first = Place::both(directory.path(), "one").start();
-    let mut second = Place::both(directory.path(), "two");
+    let first = AgentConfig::server_and_client(directory.path(), "one").start();
+    let mut second = AgentConfig::server_and_client(directory.path(), "two");
     let text = std::fs::read_to_string(second.home.join("agent.hcl")).unwrap();
     let shared = text.replace("/two/data", "/one/data");
     second.home = directory.path().join("third");
     std::fs::create_dir(&second.home).unwrap();
     std::fs::write(second.home.join("agent.hcl"), shared).unwrap();
-    let refused = second.fail().bad();
+    let refused = second.fail().expect_failure();
     assert!(refused.contains("one/data") && refused.contains("another"), "{refused}");
     assert_eq!(refused.matches("another").count(), 1, "said once: {refused}");
     first.wait_for_a_ready_node();
@@ -145,14 +145,14 @@ fn called_nomad_it_does_the_same_under_that_name() {
     let directory = tempfile::tempdir().unwrap();
     let nomad = directory.path().join("nomad");
     std::os::unix::fs::symlink(sojourn(), &nomad).unwrap();
-    let agent = Place::development(directory.path(), "dev").start();
+    let agent = AgentConfig::development(directory.path(), "dev").start();
     agent.wait_for_a_ready_node();
     let run = |arguments: &[&str]| agent.run_as(Path::new(&nomad), arguments);
-    run(&["job", "run", "-detach", &example("hello.nomad.hcl")]).good();
+    run(&["job", "run", "-detach", &example("hello.nomad.hcl")]).expect_success();
     agent.running("hello");
-    assert!(run(&["node", "status"]).good().contains("ready"));
-    assert!(run(&["status"]).good().contains("hello"));
-    assert!(run(&["job", "frob"]).bad().contains("nomad job has no subcommand \"frob\""));
+    assert!(run(&["node", "status"]).expect_success().contains("ready"));
+    assert!(run(&["status"]).expect_success().contains("hello"));
+    assert!(run(&["job", "frob"]).expect_failure().contains("nomad job has no subcommand \"frob\""));
     assert_eq!(run(&["frob"]).code, 127);
-    run(&["job", "stop", "-purge", "-detach", "hello"]).good();
+    run(&["job", "stop", "-purge", "-detach", "hello"]).expect_success();
 }

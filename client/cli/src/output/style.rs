@@ -8,7 +8,7 @@ const SHORT_ID: usize = 8;
 
 /// How results are shown this time: colours, whole ids, the reader's clock and zone.
 #[derive(Clone, Debug)]
-pub struct Look {
+pub struct OutputStyle {
     pub colour: bool,
     pub verbose: bool,
     pub now: Time,
@@ -26,7 +26,7 @@ pub enum Paint {
     Warning,
 }
 
-impl Look {
+impl OutputStyle {
     pub fn paint(&self, paint: Paint, text: &str) -> String {
         let code = match paint {
             Paint::Bold => "1",
@@ -75,10 +75,15 @@ impl Look {
 }
 
 #[cfg(test)]
-impl Look {
+impl OutputStyle {
     /// Plain, in UTC, at 2026-01-02T03:04:05Z.
-    pub fn for_tests() -> Look {
-        Look { colour: false, verbose: false, now: Time::from_secs(1_767_323_045), zone: TimeZone::UTC }
+    pub fn for_tests() -> OutputStyle {
+        OutputStyle {
+            colour: false,
+            verbose: false,
+            now: Time::from_secs(1_767_323_045),
+            zone: TimeZone::UTC,
+        }
     }
 }
 
@@ -88,28 +93,28 @@ mod tests {
 
     #[test]
     fn moments_are_said_in_the_readers_zone() {
-        let mut look = Look::for_tests();
-        let moment = look.now.0 + 999;
-        assert_eq!(look.time(moment), "2026-01-02T03:04:05Z");
-        look.zone = TimeZone::fixed(jiff::tz::offset(2));
-        assert_eq!(look.time(moment), "2026-01-02T05:04:05+02:00");
-        assert_eq!(look.time(0), "N/A");
+        let mut style = OutputStyle::for_tests();
+        let moment = style.now.0 + 999;
+        assert_eq!(style.time(moment), "2026-01-02T03:04:05Z");
+        style.zone = TimeZone::fixed(jiff::tz::offset(2));
+        assert_eq!(style.time(moment), "2026-01-02T05:04:05+02:00");
+        assert_eq!(style.time(0), "N/A");
     }
 
     #[test]
     fn past_and_future_are_told_apart() {
-        let look = Look::for_tests();
-        let at = |secs: i64| look.now.0 + secs * 1_000_000_000;
-        assert_eq!(look.ago(at(-65)), "1m5s ago");
-        assert_eq!(look.ago(at(90)), "1m30s from now");
-        assert_eq!(look.ago(0), "N/A");
+        let style = OutputStyle::for_tests();
+        let at = |secs: i64| style.now.0 + secs * 1_000_000_000;
+        assert_eq!(style.ago(at(-65)), "1m5s ago");
+        assert_eq!(style.ago(at(90)), "1m30s from now");
+        assert_eq!(style.ago(0), "N/A");
     }
 
     #[test]
     fn colour_stands_only_where_it_is_wanted() {
-        let mut look = Look::for_tests();
-        assert_eq!(look.section("Summary", "x\n"), "\nSummary\nx\n");
-        look.colour = true;
-        assert_eq!(look.paint(Paint::Bold, "a"), "\x1b[1ma\x1b[0m");
+        let mut style = OutputStyle::for_tests();
+        assert_eq!(style.section("Summary", "x\n"), "\nSummary\nx\n");
+        style.colour = true;
+        assert_eq!(style.paint(Paint::Bold, "a"), "\x1b[1ma\x1b[0m");
     }
 }

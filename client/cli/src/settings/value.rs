@@ -12,19 +12,19 @@ use serde::de::{Deserialize, Deserializer, Error};
 use serde_json::Value;
 
 /// What can be written as one word.
-pub trait Word: Sized {
+pub trait ConfigValue: Sized {
     /// As messages call it, after "expected".
-    const WHAT: &'static str;
+    const EXPECTED: &'static str;
 
-    fn read(text: &str) -> Option<Self>;
+    fn from_text(text: &str) -> Option<Self>;
 }
 
 /// Takes a word into its field, if it is there.
 ///
 /// # Errors
 /// When it is no such word, with its position.
-pub fn word<T: Word>(section: &mut Section, key: &str, field: &mut T) -> Result<(), Diagnostics> {
-    if let Some(Loose(value)) = section.take(key)? {
+pub fn set<T: ConfigValue>(section: &mut Section, key: &str, field: &mut T) -> Result<(), Diagnostics> {
+    if let Some(Unquoted(value)) = section.take(key)? {
         *field = value;
     }
     Ok(())
@@ -34,8 +34,12 @@ pub fn word<T: Word>(section: &mut Section, key: &str, field: &mut T) -> Result<
 ///
 /// # Errors
 /// When it is no such word, with its position.
-pub fn maybe<T: Word>(section: &mut Section, key: &str, field: &mut Option<T>) -> Result<(), Diagnostics> {
-    if let Some(Loose(value)) = section.take(key)? {
+pub fn set_option<T: ConfigValue>(
+    section: &mut Section,
+    key: &str,
+    field: &mut Option<T>,
+) -> Result<(), Diagnostics> {
+    if let Some(Unquoted(value)) = section.take(key)? {
         *field = Some(value);
     }
     Ok(())
@@ -45,10 +49,10 @@ pub fn maybe<T: Word>(section: &mut Section, key: &str, field: &mut Option<T>) -
 ///
 /// # Errors
 /// When a value is no single word, with its position.
-pub fn map(section: &mut Section, field: &mut BTreeMap<String, String>) -> Result<(), Diagnostics> {
+pub fn set_map(section: &mut Section, field: &mut BTreeMap<String, String>) -> Result<(), Diagnostics> {
     for key in section.names() {
         let mut value = String::new();
-        word(section, &key, &mut value)?;
+        set(section, &key, &mut value)?;
         field.insert(key, value);
     }
     Ok(())
@@ -58,47 +62,47 @@ pub fn map(section: &mut Section, field: &mut BTreeMap<String, String>) -> Resul
 ///
 /// # Errors
 /// When one is there.
-pub fn refuse(section: &mut Section, keys: &[&str]) -> Result<(), Diagnostics> {
-    keys.iter().try_for_each(|key| section.take::<NotYet>(key).map(|_| ()))
+pub fn reject(section: &mut Section, keys: &[&str]) -> Result<(), Diagnostics> {
+    keys.iter().try_for_each(|key| section.take::<Unsupported>(key).map(|_| ()))
 }
 
 /// A word as it stands in the file.
-struct Loose<T>(T);
+struct Unquoted<T>(T);
 
-impl<'de, T: Word> Deserialize<'de> for Loose<T> {
+impl<'de, T: ConfigValue> Deserialize<'de> for Unquoted<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = match Value::deserialize(deserializer)? {
             Value::String(text) => Some(text),
             value @ (Value::Bool(_) | Value::Number(_)) => Some(value.to_string()),
             Value::Null | Value::Array(_) | Value::Object(_) => None,
         };
-        let value = text.as_deref().and_then(T::read);
-        value.map(Loose).ok_or_else(|| D::Error::custom(format!("expected {}", T::WHAT)))
+        let value = text.as_deref().and_then(T::from_text);
+        value.map(Unquoted).ok_or_else(|| D::Error::custom(format!("expected {}", T::EXPECTED)))
     }
 }
 
 /// A key with a meaning that this release does not honour: never read.
-struct NotYet;
+struct Unsupported;
 
-impl<'de> Deserialize<'de> for NotYet {
+impl<'de> Deserialize<'de> for Unsupported {
     fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
         Err(D::Error::custom("not supported yet"))
     }
 }
 
-macro_rules! words {
+macro_rules! config_values {
     ($($kind:ty, $what:literal;)*) => {
-        $(impl Word for $kind {
-            const WHAT: &'static str = $what;
+        $(impl ConfigValue for $kind {
+            const EXPECTED: &'static str = $what;
 
-            fn read(text: &str) -> Option<Self> {
+            fn from_text(text: &str) -> Option<Self> {
                 text.parse().ok()
             }
         })*
     };
 }
 
-words! {
+config_values! {
     u8, "a whole number up to 255";
     u16, "a whole number up to 65535";
     u32, "a whole number";
@@ -109,18 +113,18 @@ words! {
     Duration, "a duration, like \"30s\"";
 }
 
-impl Word for bool {
-    const WHAT: &'static str = "true or false";
+impl ConfigValue for bool {
+    const EXPECTED: &'static str = "true or false";
 
-    fn read(text: &str) -> Option<Self> {
+    fn from_text(text: &str) -> Option<Self> {
         api::go_bool(text)
     }
 }
 
-impl Word for Vec<u16> {
-    const WHAT: &'static str = "numbers and ranges, like \"0-3,6\"";
+impl ConfigValue for Vec<u16> {
+    const EXPECTED: &'static str = "numbers and ranges, like \"0-3,6\"";
 
-    fn read(text: &str) -> Option<Self> {
+    fn from_text(text: &str) -> Option<Self> {
         let mut numbers = Vec::new();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -131,10 +135,10 @@ impl Word for Vec<u16> {
     }
 }
 
-impl Word for tracing::Level {
-    const WHAT: &'static str = "TRACE, DEBUG, INFO, WARN or ERROR";
+impl ConfigValue for tracing::Level {
+    const EXPECTED: &'static str = "TRACE, DEBUG, INFO, WARN or ERROR";
 
-    fn read(text: &str) -> Option<Self> {
+    fn from_text(text: &str) -> Option<Self> {
         match text.to_ascii_uppercase().as_str() {
             "TRACE" => Some(tracing::Level::TRACE),
             "DEBUG" => Some(tracing::Level::DEBUG),
@@ -152,7 +156,7 @@ mod tests {
 
     #[test]
     fn ranges_of_numbers_are_spelled_out() {
-        let read = |text| <Vec<u16> as Word>::read(text);
+        let read = |text| <Vec<u16> as ConfigValue>::from_text(text);
         assert_eq!(read("0-3, 6"), Some(vec![0, 1, 2, 3, 6]));
         assert_eq!(read(""), Some(vec![]));
         assert_eq!(read("a-3"), None);

@@ -4,7 +4,7 @@ use jobspec::Diagnostics;
 use jobspec::config::Section;
 use serde::de::IgnoredAny;
 
-use super::word::{refuse, word};
+use super::value::{reject, set};
 
 /// Parts that other releases have and this one has not. Named one by one, so that a slip of the pen is told
 /// apart from a part that is missing.
@@ -136,8 +136,8 @@ pub fn top(top: &mut Section, notes: &mut Vec<String>) -> Result<(), Diagnostics
     off_only(top, "tls", &["http", "rpc"])?;
     for mut ui in top.sections("ui")? {
         let (mut enabled, mut hints) = (false, false);
-        word(&mut ui, "enabled", &mut enabled)?;
-        word(&mut ui, "show_cli_hints", &mut hints)?;
+        set(&mut ui, "enabled", &mut enabled)?;
+        set(&mut ui, "show_cli_hints", &mut hints)?;
         if enabled {
             notes.push(
                 "the web interface is not part of this build yet: ui.enabled has no effect".to_string(),
@@ -145,7 +145,7 @@ pub fn top(top: &mut Section, notes: &mut Vec<String>) -> Result<(), Diagnostics
         }
         ui.finish()?;
     }
-    refuse(top, &TOP)
+    reject(top, &TOP)
 }
 
 /// Takes a key away unread; true when it was there.
@@ -163,7 +163,7 @@ pub fn telemetry(mut section: Section) -> Result<Option<String>, Diagnostics> {
         }
     }
     for sink in section.names() {
-        refuse(&mut section, &[&sink])?;
+        reject(&mut section, &[&sink])?;
     }
     Ok((!said.is_empty())
         .then(|| format!("telemetry is not collected yet: {} have no effect", said.join(", "))))
@@ -174,7 +174,7 @@ fn off_only(top: &mut Section, part: &'static str, switches: &[&'static str]) ->
     for mut section in top.sections(part)? {
         for switch in switches {
             let mut on = false;
-            word(&mut section, switch, &mut on)?;
+            set(&mut section, switch, &mut on)?;
             if on {
                 return Err(
                     section.wrong(format!("{part}.{switch} is not supported yet: this release runs without"))
@@ -188,23 +188,23 @@ fn off_only(top: &mut Section, part: &'static str, switches: &[&'static str]) ->
 /// # Errors
 /// The first part that is missing here: there is no TLS whose handshake could take long.
 pub fn limits(section: &mut Section) -> Result<(), Diagnostics> {
-    refuse(section, &["https_handshake_timeout"])
+    reject(section, &["https_handshake_timeout"])
 }
 
 /// # Errors
 /// The first part that is missing here.
 pub fn server(section: &mut Section) -> Result<(), Diagnostics> {
-    refuse(section, &SERVER)
+    reject(section, &SERVER)
 }
 
 /// # Errors
 /// The first part that is missing here.
 pub fn client(section: &mut Section) -> Result<(), Diagnostics> {
-    refuse(section, &CLIENT)
+    reject(section, &CLIENT)
 }
 
 /// # Errors
 /// The first part that is missing here.
 pub fn server_join(section: &mut Section) -> Result<(), Diagnostics> {
-    refuse(section, &["start_join", "retry_interval", "retry_max"])
+    reject(section, &["start_join", "retry_interval", "retry_max"])
 }

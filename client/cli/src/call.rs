@@ -1,4 +1,4 @@
-//! What every command is made of: its declaration, and the call it answers.
+//! What every command consists of: its declaration, and the call that runs it.
 
 use std::future::Future;
 use std::io::{self, IsTerminal};
@@ -24,7 +24,7 @@ pub struct Command {
     pub arguments: &'static str,
     /// One line for lists of commands.
     pub summary: &'static str,
-    /// What the help page says beyond that; may be empty.
+    /// More text for the help page; may be empty.
     pub details: &'static str,
     /// In the order of the help page.
     pub flags: &'static [FlagList],
@@ -42,23 +42,23 @@ impl Command {
 pub enum Run {
     /// On the main thread's runtime.
     Task(fn(Call) -> Pin<Box<dyn Future<Output = Outcome>>>),
-    /// By itself: it makes the runtime it needs, if any.
+    /// Without a runtime: it creates its own if it needs one.
     Process(fn(Call) -> Outcome),
 }
 
-/// The exit code, or why there is none.
+/// The exit code, or the error.
 pub type Outcome = Result<u8, Failure>;
 
-/// Why a command failed. Each ends with exit code 1 unless it says otherwise.
+/// Why a command failed. The exit code is 1 unless stated otherwise.
 #[derive(Debug)]
 pub enum Failure {
-    /// The arguments make no sense: shown with a hint at the help page.
+    /// Wrong arguments: printed with a hint at the help page.
     Usage(String),
-    /// A flag makes no sense: shown with the usage.
+    /// A wrong flag: printed with the usage line.
     Flag(FlagError),
-    /// Everything else: shown as it is.
+    /// Everything else: printed as it is.
     Failed(anyhow::Error),
-    /// Shown as it is, with this exit code.
+    /// Printed as it is, with this exit code.
     Code(u8, String),
 }
 
@@ -74,7 +74,7 @@ impl From<FlagError> for Failure {
     }
 }
 
-/// Says what was being done when the server refused: `Error querying job: Unexpected response code: …`.
+/// Adds what was being done to the error of a request: `Error querying job: Unexpected response code: …`.
 pub trait Doing<T> {
     fn doing(self, what: &str) -> Result<T, Failure>;
 }
@@ -85,19 +85,16 @@ impl<T> Doing<T> for Result<T, sdk::Error> {
     }
 }
 
-const ADDRESS: Flag<String> = Flag::value(
-    "address",
-    "ADDR",
-    "Where the agent listens. Also NOMAD_ADDR; http://127.0.0.1:4646 unless given.",
-);
-const REGION: Flag<String> = Flag::value("region", "NAME", "The region to ask. Also NOMAD_REGION.");
+const ADDRESS: Flag<String> =
+    Flag::value("address", "ADDR", "The agent's address. Also NOMAD_ADDR. Default: http://127.0.0.1:4646.");
+const REGION: Flag<String> = Flag::value("region", "NAME", "The region to query. Also NOMAD_REGION.");
 const NAMESPACE: Flag<String> = Flag::value(
     "namespace",
     "NAME",
-    "The namespace to ask in; * means all, where things are listed. Also NOMAD_NAMESPACE.",
+    "The namespace to query; * means all namespaces, for lists. Also NOMAD_NAMESPACE.",
 )
 .completed_by(Completion::Ids("namespaces"));
-const TOKEN: Flag<String> = Flag::value("token", "SECRET", "The token to ask with. Also NOMAD_TOKEN.");
+const TOKEN: Flag<String> = Flag::value("token", "SECRET", "The ACL token. Also NOMAD_TOKEN.");
 const NO_COLOR: Flag<bool> = Flag::switch("no-color", "No colours. Also NOMAD_CLI_NO_COLOR.");
 const FORCE_COLOR: Flag<bool> =
     Flag::switch("force-color", "Colours even when the output is no terminal. Also NOMAD_CLI_FORCE_COLOR.");
@@ -110,8 +107,12 @@ pub const CLIENT_FLAGS: FlagList = &[
     &TOKEN,
     &NO_COLOR,
     &FORCE_COLOR,
-    &Flag::value("ca-cert", "FILE", "Certificates to trust. Also NOMAD_CACERT. This build speaks no TLS.")
-        .completed_by(Completion::Files),
+    &Flag::value(
+        "ca-cert",
+        "FILE",
+        "Certificates to trust. Also NOMAD_CACERT. This build does not support TLS.",
+    )
+    .completed_by(Completion::Files),
     &Flag::value("ca-path", "DIR", "The same, in a directory. Also NOMAD_CAPATH.")
         .completed_by(Completion::Files),
     &Flag::value("client-cert", "FILE", "The certificate to show. Also NOMAD_CLIENT_CERT.")
@@ -123,27 +124,27 @@ pub const CLIENT_FLAGS: FlagList = &[
 ];
 
 pub const JSON: Flag<bool> = Flag::switch("json", "Print the objects as JSON.");
-/// Objects in a form of the caller's own.
+/// Prints objects by a template of the user's.
 pub const TEMPLATE: Flag<String> = Flag::value("t", "TEMPLATE", "A Go template to print the objects with.");
 
 /// Flags of every command that can show its objects as they are.
 pub const OBJECT_FLAGS: FlagList = &[&JSON, &TEMPLATE];
 
-const FILTER: Flag<String> = Flag::value("filter", "EXPR", "List only what this expression is true of.");
-const PER_PAGE: Flag<u32> = Flag::number("per-page", "N", "Entries a page.");
-const PAGE_TOKEN: Flag<String> = Flag::value("page-token", "TOKEN", "The page to begin with.");
+const FILTER: Flag<String> = Flag::value("filter", "EXPR", "List only what matches this expression.");
+const PER_PAGE: Flag<u32> = Flag::number("per-page", "N", "Entries per page.");
+const PAGE_TOKEN: Flag<String> = Flag::value("page-token", "TOKEN", "The page to start at.");
 
 /// Flags of every list that comes in pages.
 pub const PAGE_FLAGS: FlagList = &[&FILTER, &PER_PAGE, &PAGE_TOKEN];
 
-/// For commands whose objects can be looked at in the web UI.
+/// For commands whose objects have a page in the web UI.
 pub const UI: Flag<bool> = Flag::switch("ui", "Open the web UI there, if the agent has one.");
 
 /// For commands that make an evaluation and follow it.
 pub const DETACH: Flag<bool> = Flag::switch("detach", "Return at once, with the id of the evaluation.");
 
 /// For commands that show ids.
-pub const VERBOSE: Flag<bool> = Flag::switch("verbose", "Print whole ids, exact times and more detail.");
+pub const VERBOSE: Flag<bool> = Flag::switch("verbose", "Print full ids, exact times and more detail.");
 
 /// One invocation of a command.
 pub struct Call {
@@ -155,7 +156,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// A client of the agent that flags and environment name.
+    /// A client of the agent that flags and environment give.
     ///
     /// # Errors
     /// When the address cannot be used.
@@ -182,18 +183,18 @@ impl Call {
         self.setting(&ADDRESS, &self.environment.address, ADDRESS_DEFAULT)
     }
 
-    /// Where a browser reaches the agent: a socket has no web page, so then the usual place.
+    /// The agent's address for a browser. A Unix socket has none, so then it is the default address.
     pub fn web_address(&self) -> &str {
         let address = self.address();
         if address.starts_with("unix:") { ADDRESS_DEFAULT } else { address.trim_end_matches('/') }
     }
 
-    /// The namespace asked in; empty means the server's default.
+    /// The namespace of requests; empty means the server's default.
     pub fn namespace(&self) -> &str {
         self.setting(&NAMESPACE, &self.environment.namespace, "")
     }
 
-    /// Where a job belongs: as flags and environment say, else as the job itself says.
+    /// The namespace of a job: from flags or environment, else from the job itself.
     pub fn namespace_of(&self, job: &Job) -> String {
         match self.namespace() {
             "" => job.namespace.clone().unwrap_or_default(),
@@ -217,10 +218,10 @@ impl Call {
         }
     }
 
-    /// What of a list is asked for.
+    /// The query for one page of a list.
     ///
     /// # Errors
-    /// When `-per-page` is no number.
+    /// When `-per-page` is not a number.
     pub fn page(&self) -> Result<Query, Failure> {
         let text = |flag| self.args.value(flag).unwrap_or_default();
         let size = self.args.parsed(&PER_PAGE)?.filter(|size| *size > 0);
@@ -230,11 +231,11 @@ impl Call {
             .with("next_token", text(&PAGE_TOKEN)))
     }
 
-    /// How to ask for the rest of a list; empty when this is all.
+    /// The command for the next page of a list; empty on the last page.
     pub fn next_page(&self, token: Option<&str>) -> String {
         let Some(token) = token else { return String::new() };
         let mut line = format!("{} {}", self.program, self.command.name);
-        // The token is a secret, and what a terminal shows is read by others.
+        // The ACL token is a secret and is not printed.
         let shown = |(name, _): &(&str, &str)| ![PAGE_TOKEN.name(), TOKEN.name()].contains(name);
         for (name, value) in self.args.given().filter(shown) {
             match value {
@@ -281,7 +282,7 @@ impl Call {
         }
     }
 
-    /// Why an enterprise flag cannot do what it says.
+    /// Rejects a flag of Nomad Enterprise.
     ///
     /// # Errors
     /// When it was given.
@@ -289,7 +290,7 @@ impl Call {
         match self.args.value(flag) {
             None | Some("") => Ok(()),
             Some(_) => {
-                Err(anyhow::anyhow!("-{} is only of enterprise releases: leave it out", flag.name()).into())
+                Err(anyhow::anyhow!("-{} is a flag of Nomad Enterprise: leave it out", flag.name()).into())
             }
         }
     }
@@ -300,17 +301,17 @@ impl Call {
         if self.args.words.is_empty() { Ok(()) } else { Err(self.usage("This command takes no arguments")) }
     }
 
-    /// A mistake in the arguments. Flags that came too late are the usual one, so they are pointed at.
+    /// An error about wrong arguments. It mentions a flag after the arguments, which is the most common mistake.
     pub fn usage(&self, message: &str) -> Failure {
         let late = self.args.words.iter().skip(1).find(|word| word.starts_with('-') && word.len() > 1);
         Failure::Usage(match late {
-            Some(flag) => format!("{message} ({flag} came too late: flags go before arguments)"),
+            Some(flag) => format!("{message} ({flag} must come before the arguments)"),
             None => message.to_string(),
         })
     }
 }
 
-/// A word as a shell takes it.
+/// A word, quoted for a shell if necessary.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@=,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -319,7 +320,7 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// The clock on the wall.
+/// The current time.
 pub fn now() -> Time {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Time(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))

@@ -1,4 +1,4 @@
-//! Asks before something is done that nobody asked for by its whole name.
+//! Asks for confirmation, for example when an id was shortened.
 
 use std::io::{self, BufRead};
 
@@ -6,8 +6,8 @@ use crate::call::Failure;
 use crate::flags::Flag;
 use crate::output::{write_err, write_out};
 
-/// For commands that ask nothing when it is given.
-pub const YES: Flag<bool> = Flag::switch("yes", "Ask nothing.");
+/// For commands that ask for confirmation otherwise.
+pub const YES: Flag<bool> = Flag::switch("yes", "Ask no questions.");
 
 /// Asks `question`. Only an exact `y` is a yes; anything else prints `canceled`.
 ///

@@ -1,4 +1,4 @@
-//! Follows a node until it is empty.
+//! Monitors the drain of a node.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,11 +17,11 @@ pub fn begin(style: &OutputStyle, id: &str) {
     print_line(style, &format!("Node \"{id}\" drain strategy set"));
 }
 
-/// Says what happens to the node's allocations. Ends with 0 once the drain is complete and what it stops has ended;
-/// with 1 when it was called off.
+/// Prints what happens to the node's allocations. The exit code is 0 once the drain is complete and its allocations
+/// have ended; 1 when the drain was cancelled.
 ///
 /// # Errors
-/// When the server cannot be asked.
+/// When a request fails.
 pub async fn drain(client: &Client, style: &OutputStyle, id: &str) -> Outcome {
     let mut watch = Watch::default();
     let mut drained = false;
@@ -48,7 +48,7 @@ pub async fn drain(client: &Client, style: &OutputStyle, id: &str) -> Outcome {
 }
 
 /// # Errors
-/// What to say if it is not empty.
+/// What to print if the drain is not complete.
 fn how_it_ended(node: &Node) -> Result<String, String> {
     match node.last_drain.as_ref().map(|drain| drain.status.as_str()) {
         Some("complete") => Ok(format!("Drain complete for node {}", node.id)),
@@ -61,7 +61,7 @@ fn has_ended(alloc: &Allocation) -> bool {
     matches!(alloc.client_status.as_str(), "complete" | "failed" | "lost")
 }
 
-/// The drain leaves it where it is.
+/// The drain does not move it.
 fn stays(alloc: &Allocation) -> bool {
     alloc.desired_status == "run" && !is_moving(alloc)
 }
@@ -70,7 +70,7 @@ fn is_moving(alloc: &Allocation) -> bool {
     alloc.desired_transition.migrate == Some(true)
 }
 
-/// What was already said about allocations.
+/// What was already printed about allocations.
 #[derive(Default)]
 struct Watch {
     seen: BTreeMap<String, Seen>,
@@ -95,7 +95,7 @@ impl Watch {
                 status: alloc.client_status.clone(),
             };
             let before = self.seen.insert(id.clone(), seen.clone());
-            // What had ended before is no news.
+            // It had ended before the drain.
             if before.is_none() && has_ended(alloc) {
                 continue;
             }

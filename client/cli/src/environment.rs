@@ -1,9 +1,9 @@
-//! What the environment says. It is read here, once, and nowhere below.
+//! Settings from environment variables. The environment is read only here.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-/// Where an agent is looked for unless something else is said.
+/// The agent's address if none is given.
 pub const ADDRESS_DEFAULT: &str = "http://127.0.0.1:4646";
 
 /// The settings of all commands that come from the environment. Flags win over them. Empty means unset.
@@ -16,14 +16,14 @@ pub struct Environment {
     pub http_auth: String,
     pub no_color: bool,
     pub force_color: bool,
-    /// Nobody wants to be pointed at the web UI.
+    /// Hints about the web UI are switched off.
     pub hide_hints: bool,
-    /// The line that is being typed, when a shell asks how it may go on.
+    /// The typed command line, when a shell asks for completions.
     pub completed_line: Option<String>,
-    /// Where the cursor stands in it.
+    /// The cursor's position in it.
     pub completed_point: Option<usize>,
     pub home: String,
-    /// Where fish and others keep their settings; below `home` unless given.
+    /// Where fish and others keep their settings. Default: below `home`.
     pub config_home: String,
     /// Values of job variables: `NOMAD_VAR_name`.
     pub variables: BTreeMap<String, String>,
@@ -32,7 +32,7 @@ pub struct Environment {
 impl Environment {
     pub fn read(variables: impl Iterator<Item = (OsString, OsString)>) -> Environment {
         let mut environment = Environment::default();
-        // Names and values that are not text belong to somebody else.
+        // None of our variables has a name or value that is not UTF-8.
         for (name, value) in variables {
             if let (Ok(name), Ok(value)) = (name.into_string(), value.into_string()) {
                 environment.take(&name, value);

@@ -1,4 +1,4 @@
-//! Follows an evaluation until it is decided, and its deployment until that is over.
+//! Monitors an evaluation until it is complete, and its deployment until it ends.
 
 use std::collections::HashMap;
 use std::io::{self, IsTerminal};
@@ -18,24 +18,24 @@ const POLL: Duration = Duration::from_secs(1);
 /// How long one read of a deployment waits for a change.
 const DEPLOYMENT_WAIT: base::Duration = base::Duration::from_secs(2);
 
-/// What turns while something goes on, and how fast.
+/// The progress indicator, and how fast it turns.
 const FRAMES: [char; 4] = ['|', '/', '-', '\\'];
 const SPIN: Duration = Duration::from_millis(120);
 
-/// Most evaluations followed one after the other: a rolling update has one a step.
+/// Most evaluations followed one after the other: a rolling update has one per step.
 const CHAIN_MAX: usize = 1000;
 
-/// The exit code when something found no place.
+/// The exit code when something could not be placed.
 const NOT_PLACED: u8 = 2;
 
-/// One line of what is going on: a headline, or a detail of it.
+/// One line of output: a headline, or a detail below it.
 #[derive(Debug, PartialEq, Eq)]
 enum Line {
     Headline(String),
     Detail(String),
 }
 
-/// What was already said about an evaluation.
+/// What was already printed about an evaluation.
 #[derive(Default)]
 struct Watch {
     eval: Option<Evaluation>,
@@ -43,13 +43,13 @@ struct Watch {
     allocs: HashMap<String, String>,
 }
 
-/// Follows an evaluation, those it leads to and its deployment; says what happens.
+/// Monitors an evaluation, its follow-ups and its deployment, and prints what happens.
 ///
-/// Ends with 0 when everything was placed and the deployment, if any, succeeded; with 2 when something found no
-/// place; with 1 when the deployment did not succeed.
+/// The exit code is 0 when everything was placed and the deployment, if any, succeeded; 2 when something could not
+/// be placed; 1 when the deployment did not succeed.
 ///
 /// # Errors
-/// When the server cannot be asked.
+/// When a request fails.
 pub async fn evaluation(client: &Client, style: &OutputStyle, id: &str) -> Outcome {
     let mut id = id.to_string();
     let mut placed = true;
@@ -168,7 +168,7 @@ fn finished(style: &OutputStyle, eval: &Evaluation) -> Line {
     Line::Headline(format!("Evaluation \"{id}\" finished with status \"{}\"{failed}", eval.status))
 }
 
-/// The reasons, under the line that says that something found no place.
+/// The reasons, below the line about the failed placement.
 fn details_of_failure(style: &OutputStyle, eval: &Evaluation) -> String {
     if eval.failed_tg_allocs.is_empty() {
         return String::new();
@@ -191,7 +191,7 @@ fn details_of_failure(style: &OutputStyle, eval: &Evaluation) -> String {
 /// Follows a deployment, and the one that rolls it back. True when it succeeded.
 ///
 /// # Errors
-/// When the server cannot be asked.
+/// When a request fails.
 async fn deployment(client: &Client, style: &OutputStyle, id: &str) -> Result<bool, Failure> {
     let over = until_over(client, style, id).await?;
     if over.status == "failed" && over.status_description.contains("rolling back") {
@@ -223,7 +223,7 @@ async fn until_over(client: &Client, style: &OutputStyle, id: &str) -> Result<De
     }
 }
 
-/// Shows on a terminal that something goes on until it is done; nothing stays of that.
+/// Shows a progress indicator on a terminal until the work is done, and then removes it.
 async fn spinning<T>(text: &str, what: impl Future<Output = T>) -> T {
     if !io::stdout().is_terminal() {
         return what.await;
@@ -245,7 +245,7 @@ async fn spinning<T>(text: &str, what: impl Future<Output = T>) -> T {
     }
 }
 
-/// Shows the view of a deployment: over the last one on a terminal, below it elsewhere.
+/// Prints a deployment: over the previous output on a terminal, below it elsewhere.
 fn show(style: &OutputStyle, view: &str, shown: &str) {
     let block =
         |view: &str| view.lines().map(|line| format!("    {line}").trim_end().to_string() + "\n").collect();
@@ -259,12 +259,12 @@ fn show(style: &OutputStyle, view: &str, shown: &str) {
     write_out(format!("{up}{head}{body}"));
 }
 
-/// Says a headline of something else that takes its time.
+/// Prints a headline of another long operation.
 pub fn print_headline(style: &OutputStyle, text: &str) {
     print_lines(style, &[Line::Headline(text.to_string())]);
 }
 
-/// Says a detail of it.
+/// Prints a detail of it.
 pub fn print_detail(style: &OutputStyle, text: &str) {
     print_lines(style, &[Line::Detail(text.to_string())]);
 }
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn each_change_is_said_once() {
+    fn each_change_is_printed_once() {
         let (style, mut watch) = (OutputStyle::for_tests(), Watch::default());
         assert_eq!(
             watch.update(&style, &eval("pending"), &[]),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_placement_is_said_in_the_last_line() {
+    fn a_failed_placement_is_in_the_last_line() {
         let style = OutputStyle::for_tests();
         let head = |text: &str| Line::Headline(text.to_string());
         assert_eq!(

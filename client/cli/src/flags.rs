@@ -120,7 +120,7 @@ pub struct Args {
     pub words: Vec<String>,
 }
 
-/// Why the arguments make no sense.
+/// Why the arguments are invalid.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlagError {
     /// `-h`, `-help` or `--help` where no such flag is declared: not a mistake.
@@ -141,7 +141,7 @@ pub enum FlagError {
 /// Reads arguments by the given declarations.
 ///
 /// # Errors
-/// The first argument that makes no sense.
+/// The first invalid argument.
 pub fn parse(
     declared: impl Iterator<Item = &'static FlagSpec> + Clone,
     arguments: &[String],
@@ -174,7 +174,7 @@ pub fn parse(
     Ok(args)
 }
 
-/// Name and value of a flag, as far as the argument itself says; `None` when it is no flag.
+/// Name and value of a flag, as far as they are in this argument; `None` when it is no flag.
 fn split(argument: &str) -> Result<Option<(&str, Option<&str>)>, FlagError> {
     let Some(flag) = argument.strip_prefix('-').filter(|flag| !flag.is_empty()) else { return Ok(None) };
     let flag = flag.strip_prefix('-').unwrap_or(flag);
@@ -193,7 +193,7 @@ fn read_switch(name: &'static str, value: &str) -> Result<bool, FlagError> {
 }
 
 impl Args {
-    /// What of these a command with fewer or other flags understands.
+    /// These arguments without the flags that another command does not take.
     pub fn taking(args: &Args, known: impl Fn(&str) -> bool) -> Args {
         let given = args.given.iter().filter(|(name, _)| known(name));
         Args {
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_in_gos_words() {
+    fn invalid_flags_are_rejected_with_gos_messages() {
         let cases = [
             ("-nope x", "flag provided but not defined: -nope"),
             ("--nope=3", "flag provided but not defined: -nope"),

@@ -1,11 +1,11 @@
-//! HCL in the one form that everybody writes it in: two blanks a level, equal signs and comments of neighbours below
+//! The canonical format of HCL: two blanks per level, equal signs and comments of neighbours below
 //! each other, single blanks elsewhere. Only blanks change.
 
-/// A piece of a line that blanks may stand around.
+/// A token, with the blank before it.
 #[derive(Debug, PartialEq)]
 struct Token<'a> {
     text: &'a str,
-    /// A blank stands before it.
+    /// There is a blank before it.
     spaced: bool,
 }
 
@@ -17,11 +17,11 @@ struct Line {
     /// From the equal sign on, for an attribute that ends on its line.
     assign: String,
     comment: String,
-    /// Goes out as it came: part of a long comment or text.
+    /// Copied unchanged: part of a block comment or heredoc.
     verbatim: Option<String>,
 }
 
-/// The text in its usual form.
+/// The formatted text.
 pub fn format(text: &str) -> String {
     let mut lines = read(text);
     align(
@@ -61,7 +61,7 @@ fn write(line: &Line) -> String {
     text.trim_end().to_string()
 }
 
-/// Lets neighbours that have a width all have the largest.
+/// Widens neighbouring lines that have a width to the largest of them.
 fn align(lines: &mut [Line], of: impl Fn(&Line) -> Option<usize>, widen: impl Fn(&mut Line, usize)) {
     let mut from = 0;
     while from < lines.len() {
@@ -106,7 +106,7 @@ fn read(text: &str) -> Vec<Line> {
     lines
 }
 
-/// What ends a stretch that is left as it is.
+/// What ends a part that is copied unchanged.
 enum End {
     Comment,
     /// The word of a heredoc.
@@ -149,7 +149,7 @@ fn is_comment(text: &str) -> bool {
     text.starts_with('#') || text.starts_with("//") || text.starts_with("/*")
 }
 
-/// The tokens with the blanks that belong between them.
+/// The tokens, with blanks between them where necessary.
 fn spaced(tokens: &[Token]) -> String {
     let mut text = String::new();
     for (at, token) in tokens.iter().enumerate() {
@@ -191,9 +191,9 @@ fn tokens(line: &str) -> Vec<Token<'_>> {
 /// How long the first token is.
 fn length(text: &str) -> usize {
     const PAIRS: [&str; 8] = ["==", "!=", "<=", ">=", "&&", "||", "=>", "::"];
-    let first = text.chars().next().expect("a token is asked for only where text is left");
+    let first = text.chars().next().expect("tokens are read only from non-empty text");
     if text.starts_with("/*") {
-        // What follows a comment within a line would be lost in it: then the line is one token.
+        // A line with a comment in the middle is one token: it is copied unchanged.
         return text
             .find("*/")
             .map_or(text.len(), |end| if text[end + 2..].trim().is_empty() { text.len() } else { end + 2 });

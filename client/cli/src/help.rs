@@ -4,28 +4,28 @@ use crate::call::Command;
 use crate::complete::HIDDEN;
 use crate::flags::{FlagSpec, Takes};
 
-/// What a newcomer needs first.
+/// Commands that are listed first.
 const COMMON: [&str; 7] = ["run", "stop", "status", "alloc", "job", "node", "agent"];
 
-/// What the commands of a group are about.
+/// Summaries of command groups.
 const GROUPS: [(&str, &str); 14] = [
-    ("alloc", "Look at allocations, their files and logs, and act on their tasks."),
+    ("alloc", "Show allocations, their files and logs, and act on their tasks."),
     ("config", "Check configurations of agents."),
-    ("deployment", "Look at deployments, promote, pause or fail them."),
-    ("eval", "Look at evaluations, and delete them."),
-    ("history", "Look at what happened before."),
-    ("job", "Run jobs, look at them and change them."),
-    ("namespace", "Make namespaces, look at them and delete them."),
-    ("node", "Look at nodes and node pools, empty nodes and change what they are."),
-    ("operator", "Look after the servers and what they agree on."),
-    ("scaling", "Look at what autoscalers are told."),
-    ("server", "Look at the servers, join them and let go of them."),
-    ("service", "Look at the services that the cluster itself keeps."),
-    ("system", "Tidy up."),
-    ("why", "Ask why things are as they are."),
+    ("deployment", "Show, promote, pause and fail deployments."),
+    ("eval", "Show and delete evaluations."),
+    ("history", "Show past changes."),
+    ("job", "Run, show and change jobs."),
+    ("namespace", "Create, show and delete namespaces."),
+    ("node", "Show nodes and node pools, drain and change nodes."),
+    ("operator", "Manage the servers, their log and their configuration."),
+    ("scaling", "Show scaling policies."),
+    ("server", "Show servers, join them and force them to leave."),
+    ("service", "Show and delete services registered in the cluster itself."),
+    ("system", "Collect garbage."),
+    ("why", "Explain placement decisions."),
 ];
 
-/// Shorter names that are listed too; others only work.
+/// Aliases that are listed too; other aliases are not listed.
 const SHOWN_ALIASES: [&str; 2] = ["exec", "start"];
 
 fn is_known(name: &str, commands: &[&Command]) -> bool {
@@ -80,7 +80,7 @@ pub fn page(program: &str, command: &Command) -> String {
     if !command.aliases.is_empty() {
         text.push_str(&format!("\n  Also: {}\n", command.aliases.join(", ")));
     }
-    // What has no word of help is known only to be refused by name.
+    // Flags without help are accepted only to be rejected with a reason.
     let flags = command.flag_specs().filter(|flag| !flag.help.is_empty());
     let flags: Vec<_> = flags.map(flag_line).collect();
     if !flags.is_empty() {

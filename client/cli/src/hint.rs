@@ -1,4 +1,4 @@
-//! Points at the same thing in the web UI, for agents that have one.
+//! Hints at pages of the web UI, for agents that have one.
 
 use std::process::{Command, Stdio};
 
@@ -8,9 +8,9 @@ use serde_json::Value;
 use crate::call::{Call, UI};
 use crate::output::{OutputStyle, Paint, write_err};
 
-/// Says where in the web UI to look, or opens it there with `-ui`.
+/// Prints the address of a page in the web UI, or opens it with `-ui`.
 ///
-/// An agent without a web UI, or one that does not answer, is no reason to say anything: the result stands already.
+/// Prints nothing when the agent has no web UI or does not answer: the result is already printed.
 pub async fn show(call: &Call, style: &OutputStyle, what: &str, path: &str) {
     let opens = call.args.switch(&UI);
     if !opens && call.environment.hide_hints {
@@ -25,7 +25,7 @@ pub async fn show(call: &Call, style: &OutputStyle, what: &str, path: &str) {
     let setting = |key: &str| config.get("UI").and_then(|ui| ui.get(key)).and_then(Value::as_bool);
     if setting("Enabled") != Some(true) {
         if opens {
-            write_err("The web UI cannot be opened: the agent that was asked has none");
+            write_err("The web UI cannot be opened: the agent has none");
         }
         return;
     }
@@ -49,7 +49,7 @@ pub async fn job(call: &Call, style: &OutputStyle, job: &Job) {
 /// Opens a page in the browser of the desktop.
 ///
 /// # Errors
-/// When there is no program that would.
+/// When no program can open it.
 pub fn open(url: &str) -> std::io::Result<()> {
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let quiet = || Stdio::null();

@@ -1,4 +1,4 @@
-//! Job files as `job run`, `job validate` and their likes take them.
+//! Job files, for `job run`, `job plan` and `job validate`.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -12,10 +12,8 @@ use crate::flags::{Completion, Flag, FlagList};
 
 const JSON: Flag<bool> =
     Flag::switch("json", "The file is JSON: a job as the API takes it, or HCL in its JSON form.");
-pub const HCL2_STRICT: Flag<bool> = Flag::switch(
-    "hcl2-strict",
-    "Refuse values for variables that the file does not declare; on unless =false.",
-);
+pub const HCL2_STRICT: Flag<bool> =
+    Flag::switch("hcl2-strict", "Reject values for variables that the file does not declare. Default: true.");
 pub const VAR: Flag<Vec<String>> =
     Flag::values("var", "NAME=VALUE", "The value of a variable; may be repeated. Also NOMAD_VAR_name.");
 pub const VAR_FILE: Flag<Vec<String>> =
@@ -25,7 +23,7 @@ pub const VAR_FILE: Flag<Vec<String>> =
 /// Flags of every command that reads a job file.
 pub const JOB_FILE_FLAGS: FlagList = &[&JSON, &HCL2_STRICT, &VAR, &VAR_FILE];
 
-/// A job, and where it came from.
+/// A job and its source.
 pub struct JobFile {
     pub parsed: Parsed,
     pub submission: JobSubmission,
@@ -47,7 +45,7 @@ impl Files for Disk {
             for entry in std::fs::read_dir(&next).map_err(wrong)? {
                 let entry = entry.map_err(wrong)?;
                 let path = entry.path();
-                // A link to a folder is not followed: it may lead back up.
+                // Links to directories are not followed: they may form a cycle.
                 if entry.file_type().map_err(wrong)?.is_dir() {
                     open.push(path);
                 } else if path.is_file() {
@@ -84,7 +82,7 @@ impl Files for Disk {
 /// Reads the job file that the call names; `-` is standard input, and `http://…` is fetched.
 ///
 /// # Errors
-/// When a file cannot be read, or holds no job: then each problem is shown with its position.
+/// When a file cannot be read, or is no valid job file: then each problem is reported with its position.
 pub async fn load(call: &Call, path: &str) -> Result<JobFile, Failure> {
     let source = match path.split_once("://") {
         None => read_source(path)?,
@@ -124,10 +122,10 @@ pub fn read_source(path: &str) -> anyhow::Result<Source> {
     Ok(Source::new(path, text))
 }
 
-/// Writes a file that is not there yet.
+/// Writes a new file.
 ///
 /// # Errors
-/// When it is there, or cannot be written.
+/// When it exists already, or cannot be written.
 pub fn write_new(path: &str, text: &str) -> Result<(), Failure> {
     use std::io::Write;
     let file = std::fs::OpenOptions::new().write(true).create_new(true).open(path);

@@ -1,9 +1,9 @@
 //! The `sojourn` program: every command, and the agent.
 //!
-//! A command is declared and run in one file under `command`; `layout` turns views into text and knows no
-//! connection; `output` knows no domain; `settings` reads the agent's configuration. No rule of the cluster
-//! lives here: the program asks servers over `sdk`. Called through a link named `nomad` it is the same
-//! program under that name. Read [`call`] first, then any command.
+//! Each command is declared and run in one file under `command`; `layout` turns API objects into text and sends no
+//! requests; `output` formats tables, times and sizes; `settings` reads the agent's configuration. The rules
+//! of the cluster are on the servers, which the program calls through `sdk`. Called through a link named `nomad` it
+//! prints that name. Read [`call`] first, then any command.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
@@ -36,7 +36,7 @@ use environment::Environment;
 use flags::FlagError;
 use output::{write_err, write_out};
 
-/// What an unknown command and a bare call exit with.
+/// The exit code of an unknown command, and of a call without arguments.
 const NO_COMMAND: u8 = 127;
 
 /// Most words in the name of a command.
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args();
     let program = arguments.next().as_deref().map(program_name).unwrap_or_default();
     let arguments: Vec<String> = arguments.collect();
-    // The node agent starts this same program once a task, and that one must not become anything else first.
+    // The node agent starts this program as the executor of each task: that has to be checked before anything else.
     if let Some((executor::spec::SUBCOMMAND, rest)) = arguments.split_first().map(|(a, b)| (a.as_str(), b)) {
         return executor::main(rest.iter().cloned());
     }
@@ -113,7 +113,7 @@ fn find(commands: &[&'static Command], arguments: &[String]) -> Option<(&'static
     })
 }
 
-/// The page of a group, or of everything when the first word means nothing.
+/// The help page of a group, or of all commands when the first word is unknown.
 fn no_command(program: &str, first: &str, arguments: &[String], commands: &[&'static Command]) -> u8 {
     let words = arguments.iter().take_while(|word| !word.starts_with('-')).map(String::as_str);
     let words: Vec<_> = words.take(NAME_WORDS_MAX).collect();
@@ -185,7 +185,7 @@ fn report(program: &str, command: &Command, failure: Failure) -> u8 {
     1
 }
 
-/// What a mistake in the arguments ends with. Some commands keep 1 for what they found.
+/// The exit code of wrong arguments. Some commands use 1 for a result.
 fn mistake(command: &Command) -> u8 {
     match command.name {
         "job plan" | "job validate" => 255,
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_commands_answer_to_the_same_name() {
+    fn no_two_commands_have_the_same_name() {
         let mut names: Vec<_> = command::all()
             .iter()
             .flat_map(|command| command.aliases.iter().chain([&command.name]))

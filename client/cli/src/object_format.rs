@@ -8,25 +8,25 @@ use crate::call::{Call, Failure, JSON, Outcome, TEMPLATE};
 use crate::flags::Flag;
 use crate::output::{json, write_out};
 
-/// How objects are printed, when they are asked for as they are.
+/// How `-json` and `-t` print objects.
 pub enum ObjectFormat {
     Json,
     Template(Box<Template>),
 }
 
 impl Call {
-    /// How objects are asked for, if they are.
+    /// The format that `-json` or `-t` ask for, if any.
     ///
     /// # Errors
-    /// When both forms are asked for, or the template makes no sense.
+    /// When both flags are given, or the template is invalid.
     pub fn object_format(&self) -> Result<Option<ObjectFormat>, Failure> {
         self.object_format_by(&JSON)
     }
 
-    /// As [`Call::objects`], where `-json` means something else.
+    /// As [`Call::object_format`], where `-json` means something else.
     ///
     /// # Errors
-    /// When both forms are asked for, or the template makes no sense.
+    /// When both flags are given, or the template is invalid.
     pub fn object_format_by(&self, json: &Flag<bool>) -> Result<Option<ObjectFormat>, Failure> {
         match (self.args.switch(json), self.args.value(&TEMPLATE).filter(|text| !text.is_empty())) {
             (true, Some(_)) => {
@@ -43,7 +43,7 @@ impl Call {
 }
 
 impl ObjectFormat {
-    /// Prints them; the command is done then.
+    /// Prints a value in this format.
     ///
     /// # Errors
     /// When the template cannot be applied to them.
@@ -51,7 +51,7 @@ impl ObjectFormat {
         match self {
             ObjectFormat::Json => write_out(json(value)),
             ObjectFormat::Template(template) => {
-                let value = serde_json::to_value(value).context("views hold only what JSON can say")?;
+                let value = serde_json::to_value(value).context("API objects serialize to JSON")?;
                 let text = template.render(&value).context("Error applying the template")?;
                 write_out(text + "\n");
             }

@@ -1,4 +1,4 @@
-//! When the clock launches a job next.
+//! The next launch of a periodic job.
 
 use api::JobPlanRequest;
 use base::Time;
@@ -7,7 +7,7 @@ use sdk::Client;
 
 use crate::output::OutputStyle;
 
-/// The next launch as the servers compute it; `None` when they do not say.
+/// The next launch as the servers compute it; `None` when they do not answer.
 pub async fn next(client: &Client, job: &Job) -> Option<Time> {
     let id = job.id.as_ref()?;
     let request = JobPlanRequest { job: Some(job.clone()), ..JobPlanRequest::default() };
@@ -15,7 +15,7 @@ pub async fn next(client: &Client, job: &Job) -> Option<Time> {
     Some(plan.next_periodic_launch.time()).filter(|launch| *launch != Time::ZERO)
 }
 
-/// A line about the next launch; empty when the servers do not say.
+/// A line about the next launch; empty when the servers do not answer.
 pub async fn describe(client: &Client, style: &OutputStyle, job: &Job) -> String {
     match next(client, job).await {
         Some(launch) => {

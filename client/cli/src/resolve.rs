@@ -1,4 +1,4 @@
-//! Finds the one thing that a shortened id or name means.
+//! Finds the object that a shortened id or name refers to.
 
 use api::{JobListStub, NodeListStub};
 use model::document::{AllocationListStub, Deployment, Evaluation};
@@ -8,7 +8,7 @@ use crate::call::{Doing, Failure};
 use crate::layout;
 use crate::output::OutputStyle;
 
-/// How many jobs of a prefix are asked for: enough to choose from.
+/// Most jobs that are requested for a prefix: enough to choose from.
 const JOBS_MAX: u32 = 20;
 
 /// The start of an id as servers look it up: whole bytes, so an odd last digit is left out.
@@ -46,7 +46,7 @@ fn narrow<T>(
     }
 }
 
-/// Ends the command with the choice there is.
+/// Fails with the list of candidates.
 fn ambiguous<T>(things: &str, table: &str) -> Result<T, Failure> {
     Err(Failure::Code(1, format!("Prefix matched multiple {things}\n\n{}", table.trim_end())))
 }
@@ -54,7 +54,7 @@ fn ambiguous<T>(things: &str, table: &str) -> Result<T, Failure> {
 /// Allocations that begin with `id`.
 ///
 /// # Errors
-/// When there are none, or the server refuses.
+/// When there are none, or the request fails.
 pub async fn allocations(client: &Client, id: &str) -> Result<Match<AllocationListStub>, Failure> {
     let prefix = prefix(id, "Alloc ID")?;
     let found = client.allocations(Query::new().prefix(prefix)).await.doing("querying allocation")?;
@@ -64,7 +64,7 @@ pub async fn allocations(client: &Client, id: &str) -> Result<Match<AllocationLi
 /// The allocation that begins with `id`.
 ///
 /// # Errors
-/// When there are none or several, or the server refuses.
+/// When there are none or several, or the request fails.
 pub async fn allocation(
     client: &Client,
     style: &OutputStyle,
@@ -79,7 +79,7 @@ pub async fn allocation(
 /// The node that begins with `id`.
 ///
 /// # Errors
-/// When there are none or several, or the server refuses.
+/// When there are none or several, or the request fails.
 pub async fn node(client: &Client, style: &OutputStyle, id: &str) -> Result<NodeListStub, Failure> {
     let prefix = prefix(id, "Identifier")?;
     let found = client.nodes(Query::new().prefix(prefix)).await.doing("querying node info")?;
@@ -94,7 +94,7 @@ pub async fn node(client: &Client, style: &OutputStyle, id: &str) -> Result<Node
 /// The evaluation that begins with `id`.
 ///
 /// # Errors
-/// When there are none or several, or the server refuses.
+/// When there are none or several, or the request fails.
 pub async fn evaluation(client: &Client, style: &OutputStyle, id: &str) -> Result<Evaluation, Failure> {
     let prefix = prefix(id, "Identifier")?;
     let found = client.evaluations(Query::new().prefix(prefix)).await.doing("querying evaluation")?;
@@ -107,7 +107,7 @@ pub async fn evaluation(client: &Client, style: &OutputStyle, id: &str) -> Resul
 /// The deployment that begins with `id`.
 ///
 /// # Errors
-/// When there are none or several, or the server refuses.
+/// When there are none or several, or the request fails.
 pub async fn deployment(client: &Client, style: &OutputStyle, id: &str) -> Result<Deployment, Failure> {
     if id.len() == 36 {
         return Ok(client.deployment(id, Query::new()).await.doing("retrieving deployment")?.value);
@@ -128,8 +128,8 @@ pub async fn deployment(client: &Client, style: &OutputStyle, id: &str) -> Resul
 /// The job that `id` names or begins: its namespace and id.
 ///
 /// # Errors
-/// When there are none or several, or the server refuses. A token that may not list jobs may still know the
-/// name of one, so then the name is taken as it is.
+/// When there are none or several, or the request fails. A token that may not list jobs may still read
+/// one, so then the id is used as it is.
 pub async fn job(client: &Client, style: &OutputStyle, id: &str) -> Result<(String, String), Failure> {
     job_that(client, style, id, "").await
 }
@@ -144,7 +144,7 @@ pub async fn job_that(
     id: &str,
     filter: &str,
 ) -> Result<(String, String), Failure> {
-    // It would begin the name of every job.
+    // An empty prefix would match every job.
     if id.is_empty() {
         return Err(anyhow::anyhow!("The name of a job must not be empty").into());
     }
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_odd_last_digit_is_not_asked_for() {
+    fn an_odd_last_digit_is_not_sent() {
         let asked = |id| prefix(id, "Alloc ID").unwrap();
         assert_eq!(asked("ab"), "ab");
         assert_eq!(asked("abc"), "ab");
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_asked_for_still_decides() {
+    fn the_last_digit_still_filters_the_matches() {
         let found = || vec!["abc1".to_string(), "abd1".to_string()];
         let one = narrow(found(), "node", "abc", String::as_str).ok();
         assert!(matches!(one, Some(Match::One(id)) if id == "abc1"));

@@ -3,14 +3,15 @@
 use crate::call::{Call, Failure};
 use crate::flags::Flag;
 
-pub const TAIL: Flag<bool> = Flag::switch("tail", "Print only the end: 10 lines, or what -n or -c say.");
-pub const LINES: Flag<u64> = Flag::number("n", "N", "Lines of the end to print.");
-pub const BYTES: Flag<u64> = Flag::number("c", "N", "Bytes of the end to print.");
+pub const TAIL: Flag<bool> =
+    Flag::switch("tail", "Print only the last 10 lines, or as many as -n or -c give.");
+pub const LINES: Flag<u64> = Flag::number("n", "N", "Number of last lines to print.");
+pub const BYTES: Flag<u64> = Flag::number("c", "N", "Number of last bytes to print.");
 
-/// Lines that `-tail` prints unless told otherwise.
+/// Lines that `-tail` prints by default.
 const TAIL_LINES: u64 = 10;
 
-/// Where the search for the last lines begins: long lines make it look further back.
+/// The first guess at the length of a line; longer lines extend the search.
 const BYTES_PER_LINE: u64 = 128;
 
 /// Most bytes that are searched for the last lines.
@@ -24,7 +25,7 @@ pub enum StartAt {
     End(u64),
 }
 
-/// Where `-tail`, `-n` and `-c` say to begin. `last` reads this many bytes of the end.
+/// Where to begin, by `-tail`, `-n` and `-c`. `last` reads this many bytes of the end.
 ///
 /// # Errors
 /// When they contradict each other, or the end cannot be read.
@@ -41,7 +42,7 @@ pub async fn start(
     }
 }
 
-/// How far before the end the last lines begin: looks back twice as far until there are enough of them.
+/// How far before the end the last lines begin: doubles the window until it holds enough of them.
 async fn last_lines(
     lines: u64,
     last: impl AsyncFn(u64) -> Result<Vec<u8>, Failure>,

@@ -1,4 +1,6 @@
-//! `operator log repair` on a log that was damaged by hand.
+//! `operator log repair` on a damaged log.
+//!
+//! A test binary of its own: a process that another test starts would hold the lock of the log for a moment.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +18,7 @@ const BATCHES: u64 = 30;
 const DAMAGED: &str = "00000000000000000003.seg";
 
 #[test]
-fn the_price_is_told_and_nothing_is_changed_before_it_is_accepted() {
+fn the_loss_is_reported_and_nothing_changes_before_it_is_accepted() {
     let log = DamagedLog::create();
     let before = log.files();
     let reported = log.repair(&[]);
@@ -83,7 +85,7 @@ fn a_log_that_is_open_or_none_is_left_alone() {
     assert!(usage.stderr.starts_with("This command takes one argument: <data_dir>\n"), "{}", usage.stderr);
 }
 
-/// A process that a test begins holds the locks of the others for a moment.
+/// A process that a test starts inherits the locks of the other tests until it executes its program.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// A data directory.

@@ -1,4 +1,4 @@
-//! Starts what the settings ask for, waits for a signal to end, and ends it in order. Nothing is decided here.
+//! Starts the server and the client that the settings ask for, waits for a signal, and shuts them down in order.
 
 mod node;
 mod server;
@@ -20,7 +20,7 @@ use crate::settings::AgentSettings;
 /// Runs the agent until a signal ends it; calls `started` when everything runs.
 ///
 /// # Errors
-/// What kept it from starting.
+/// When it cannot start, or its server fails.
 pub fn run(settings: &AgentSettings, log: &Monitor, started: impl FnOnce()) -> anyhow::Result<()> {
     let home = DataDir::make(settings)?;
     let process = ProcessContext { log, open_files: raise_open_files() };
@@ -33,15 +33,15 @@ pub fn run(settings: &AgentSettings, log: &Monitor, started: impl FnOnce()) -> a
     }
 }
 
-/// How an agent ends that nothing went wrong with.
+/// How an agent ends without an error.
 enum Ending {
-    /// It was told to; it leaves the other servers for good if it shall.
+    /// By a signal. `leave`: the server leaves its cluster for good.
     Stopped { leave: bool },
-    /// The server needs a new beginning.
+    /// The server asked for a restart of the process.
     Restart,
 }
 
-/// Becomes what the process was when it began, with the same number for whoever watches it. Returns only why not.
+/// Executes this program again, under the same process id. Returns only when that fails.
 fn restart() -> anyhow::Error {
     let own = match std::env::current_exe() {
         Ok(own) => own,
@@ -51,14 +51,14 @@ fn restart() -> anyhow::Error {
     anyhow::Error::new(error).context("cannot start again")
 }
 
-/// What there is once in a process.
+/// State of the whole process.
 struct ProcessContext<'a> {
     log: &'a Monitor,
-    /// Files that could be open when it began.
+    /// The limit of open files at the start.
     open_files: Option<u64>,
 }
 
-/// Every connection is a file: has the system give as many as it is ready to. Returns what it was before.
+/// Raises the limit of open files to the hard limit, since every connection is a file. Returns the old limit.
 fn raise_open_files() -> Option<u64> {
     let given = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: given.maximum, ..given }) {
@@ -87,16 +87,16 @@ async fn serve(
     let stopped = |leave| Ok(Ending::Stopped { leave });
     let outcome = tokio::select! {
         _ = interrupt.recv() => {
-            tracing::info!("interrupted: ending");
+            tracing::info!("interrupted: shutting down");
             stopped(settings.leave_on_interrupt)
         }
         _ = terminate.recv() => {
-            tracing::info!("told to end: ending");
+            tracing::info!("terminated: shutting down");
             stopped(settings.leave_on_terminate)
         }
         halted = halted(server.as_ref()) => match halted {
             Halted { why, again: true } => {
-                tracing::error!("the server stopped, and starts again: {why}");
+                tracing::error!("the server stopped and restarts: {why}");
                 Ok(Ending::Restart)
             }
             Halted { why, again: false } => Err(anyhow::anyhow!("the server stopped: {why}")),
@@ -116,8 +116,8 @@ async fn serve(
     };
     tokio::select! {
         () = end => {}
-        _ = interrupt.recv() => tracing::warn!("interrupted again: ending at once"),
-        _ = terminate.recv() => tracing::warn!("told to end again: ending at once"),
+        _ = interrupt.recv() => tracing::warn!("interrupted again: stopping at once"),
+        _ = terminate.recv() => tracing::warn!("terminated again: stopping at once"),
     }
     outcome
 }
@@ -142,7 +142,7 @@ async fn halted(server: Option<&Server>) -> Halted {
     }
 }
 
-/// Why no other server could be joined, when it was tried as often as allowed.
+/// The error when no server could be joined within the allowed attempts.
 async fn given_up(server: Option<&Server>) -> String {
     let Some(server) = server else { return std::future::pending().await };
     match server.cluster.given_up().wait_for(Option::is_some).await {
@@ -151,7 +151,7 @@ async fn given_up(server: Option<&Server>) -> String {
     }
 }
 
-/// Where state is kept. One that only a development agent has is removed with it.
+/// The data directory. That of a development agent is temporary and removed with it.
 struct DataDir {
     path: PathBuf,
     temporary: bool,
@@ -180,7 +180,7 @@ impl Drop for DataDir {
     }
 }
 
-/// Where the node finds servers: those it was told, or the one in this process.
+/// The servers of the node: the configured ones, or the one in this process.
 fn servers(settings: &AgentSettings) -> Vec<String> {
     let given = &settings.client.servers;
     if given.is_empty() {
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_gets_the_port_it_lacks() {
+    fn a_missing_port_is_added() {
         let cases = [
             ("10.0.0.1", "10.0.0.1:4647"),
             ("10.0.0.1:5000", "10.0.0.1:5000"),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_beside_a_server_asks_that_one() {
+    fn a_node_uses_the_server_of_its_own_process() {
         let mut settings = AgentSettings::dev();
         assert_eq!(servers(&settings), ["127.0.0.1:4647"]);
         settings.bind_addr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);

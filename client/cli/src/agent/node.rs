@@ -8,7 +8,7 @@ use node::settings::{Capacity, GcSettings, Reserved};
 use super::{ProcessContext, advertised};
 use crate::settings::AgentSettings;
 
-/// What the proxies of Connect are run with where the operator says nothing else; jobs read it as `${meta.connect.…}`.
+/// Default settings of Connect proxies; jobs read them as `${meta.connect.…}`.
 const CONNECT_META: [(&str, &str); 6] = [
     ("connect.sidecar_image", ENVOY_IMAGE),
     ("connect.gateway_image", ENVOY_IMAGE),
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directories_lie_below_the_data_directory_unless_told_otherwise() {
+    fn directories_are_below_the_data_directory_by_default() {
         let mut settings = AgentSettings::dev();
         settings.client.alloc_dir = Some("/elsewhere".into());
         let process = ProcessContext { log: &monitor::Monitor::default(), open_files: Some(9) };

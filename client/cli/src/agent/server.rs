@@ -20,7 +20,7 @@ use crate::settings::{AgentSettings, LimitSettings};
 const SEGMENT_BYTES: u64 = 64 << 20;
 
 /// # Errors
-/// What is missing on this host.
+/// When this host has no usable address, or the node's id cannot be read.
 pub fn server_settings(
     settings: &AgentSettings,
     log: &Monitor,
@@ -74,7 +74,7 @@ fn limits(limits: &LimitSettings) -> Limits {
     }
 }
 
-/// How it finds other servers. A development agent is alone, and may be one of several on a host.
+/// How the server finds others. A development agent has no peers, and there may be several on a host.
 fn cluster(settings: &AgentSettings) -> anyhow::Result<ClusterSettings> {
     let alone = ClusterSettings { autopilot: settings.autopilot.clone(), ..ClusterSettings::alone() };
     if settings.dev {
@@ -106,7 +106,7 @@ fn cluster(settings: &AgentSettings) -> anyhow::Result<ClusterSettings> {
     })
 }
 
-/// The node beside the server, which has its name before it starts.
+/// The id of the node in the same process, which is known before the node starts.
 fn own_node(settings: &AgentSettings, home: &Path) -> anyhow::Result<Option<NodeId>> {
     if !settings.client.enabled {
         return Ok(None);

@@ -9,19 +9,18 @@ use crate::output::{write_err, write_out};
 
 const TOPIC: Flag<Vec<String>> =
     Flag::values("topic", "TOPIC[:KEY]", "Only this topic, like Job or Allocation:ID; may be repeated.");
-const INDEX: Flag<u64> =
-    Flag::number("index", "N", "Begin at this index; 0 is the oldest event that is kept.");
+const INDEX: Flag<u64> = Flag::number("index", "N", "Start at this index; 0 is the oldest available event.");
 const AFTER: Flag<api::EventId> =
-    Flag::parsed("after", "ID", "an event id, like 42.0", "Begin right after this event, like 42.0.");
+    Flag::parsed("after", "ID", "an event id, like 42.0", "Start after this event, like 42.0.");
 const JSON: Flag<bool> = Flag::switch("json", "Print each event as a line of JSON.");
 
 pub static COMMAND: Command = Command {
     name: "events",
     aliases: &[],
     arguments: "",
-    summary: "Follow what happens in the cluster.",
-    details: "Prints one line an event: its id, topic, type, key and namespace. When the server is lost the\n\
-              stream goes on right after the last event as soon as one answers, without gap or repeat.",
+    summary: "Follow the events of the cluster.",
+    details: "Prints one line per event: its id, topic, type, key and namespace. When the connection is lost, the\n\
+              stream resumes after the last event, without gaps or repetitions.",
     flags: &[&[&TOPIC, &INDEX, &AFTER, &JSON], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };

@@ -8,23 +8,23 @@ use crate::flags::Flag;
 use crate::hcl_format::format;
 use crate::output::write_out;
 
-const CHECK: Flag<bool> = Flag::switch("check", "Only say what would change.");
-const WRITE: Flag<bool> = Flag::switch("write", "Write the files; on unless =false.");
-const LIST: Flag<bool> = Flag::switch("list", "Name the files that change; on unless =false.");
-const RECURSIVE: Flag<bool> = Flag::switch("recursive", "Look into directories within directories too.");
+const CHECK: Flag<bool> = Flag::switch("check", "Write nothing; only report what would change.");
+const WRITE: Flag<bool> = Flag::switch("write", "Write the files. Default: true.");
+const LIST: Flag<bool> = Flag::switch("list", "List the files that change. Default: true.");
+const RECURSIVE: Flag<bool> = Flag::switch("recursive", "Process subdirectories too.");
 
 pub static COMMAND: Command = Command {
     name: "fmt",
     aliases: &[],
     arguments: "[<path>...]",
-    summary: "Bring job files and configurations into their usual form.",
-    details: "The paths are files or directories; the current directory unless given. - is standard input, whose\n\
-              form is printed. With -check nothing is written, and the end is 1 when something would be.",
+    summary: "Format job files and configurations.",
+    details: "The paths are files or directories. Default: the current directory. - formats standard input to\n\
+              standard output. With -check nothing is written, and the exit code is 1 when something would change.",
     flags: &[&[&CHECK, &WRITE, &LIST, &RECURSIVE]],
     run: Run::Process(run),
 };
 
-/// Deepest directory that is looked into: links may lead around in a circle.
+/// Deepest directory that is read: links may form a cycle.
 const DEPTH_MAX: usize = 64;
 
 fn run(call: Call) -> Outcome {
@@ -69,7 +69,7 @@ fn from_standard_input(check: bool) -> Outcome {
     Ok(u8::from(check && formatted != text))
 }
 
-/// A file that was named, or those of a directory that are HCL by their names.
+/// The given file, or the HCL files of a directory.
 fn find(path: &Path, recursive: bool, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
     if !path.is_dir() {
         if !path.exists() {

@@ -6,13 +6,13 @@ pub static COMMAND: Command = Command {
     name: "history alloc",
     aliases: &[],
     arguments: "<allocation>",
-    summary: "Print every transition an allocation ever made, with who caused it and why.",
-    details: "Allocations that were collected are found by their whole id.",
+    summary: "Print every transition of an allocation, with actor and cause.",
+    details: "Garbage-collected allocations are found by their full id.",
     flags: &[&[&VERBOSE], OBJECT_FLAGS, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
-/// Characters of a whole id: nothing is left to look up, so what was collected is found too.
+/// Length of a full id: it needs no lookup, so garbage-collected allocations are found too.
 const WHOLE_ID: usize = 36;
 
 async fn run(call: Call) -> Outcome {

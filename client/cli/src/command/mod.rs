@@ -24,7 +24,7 @@ mod why;
 
 use crate::call::Command;
 
-/// Those that are of no folder.
+/// Commands without a folder.
 const GENERAL: &[&Command] =
     &[&events::COMMAND, &fmt::COMMAND, &history::COMMAND, &status::COMMAND, &ui::COMMAND, &version::COMMAND];
 

@@ -10,13 +10,13 @@ pub static COMMAND: Command = Command {
     name: "status",
     aliases: &[],
     arguments: "[<identifier>]",
-    summary: "Show the status of whatever has this name or id; list jobs without one.",
-    details: "The start of a name or id is enough if it means only one thing.",
+    summary: "Show the status of the object with this name or id; without one, list jobs.",
+    details: "A prefix of a name or id is enough if it is unique.",
     flags: &[&[&VERBOSE, &UI], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
-/// Who shows the things of a search context, and what they are called.
+/// The command that shows objects of a search context, and their title.
 const CONTEXTS: [(&str, &str, &Command); 8] = [
     ("allocs", "Allocations", &alloc::status::COMMAND),
     ("deployment", "Deployments", &deployment::status::COMMAND),
@@ -49,7 +49,7 @@ async fn run(call: Call) -> Outcome {
     }
 }
 
-/// The kind of thing that is meant: the only one, or the one that has exactly this name.
+/// The search context of the object: the only match, or the one with exactly this name.
 fn choose(given: &str, matches: &BTreeMap<String, Vec<String>>) -> Result<String, Failure> {
     let exact = |ids: &[String]| ids.iter().any(|id| id == given);
     let exactly: Vec<_> = matches.iter().filter(|(_, ids)| exact(ids)).collect();
@@ -69,11 +69,11 @@ fn choose(given: &str, matches: &BTreeMap<String, Vec<String>>) -> Result<String
     }
 }
 
-/// The same call of the command that knows the thing.
+/// Runs the command of this kind of object with the same arguments.
 async fn run_command(call: Call, command: &'static Command) -> Outcome {
     let known = |name: &str| command.flag_specs().any(|flag| flag.name == name);
     let args = Args::taking(&call.args, known);
-    let Run::Task(run) = command.run else { unreachable!("what shows a thing asks a server") };
+    let Run::Task(run) = command.run else { unreachable!("commands that show objects run as tasks") };
     run(Call { command, args, ..call }).await
 }
 

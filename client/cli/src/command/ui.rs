@@ -5,15 +5,14 @@ use crate::flags::Flag;
 use crate::hint;
 use crate::output::write_out;
 
-const AUTHENTICATE: Flag<bool> =
-    Flag::switch("authenticate", "Be known there by a token that is good for once.");
+const AUTHENTICATE: Flag<bool> = Flag::switch("authenticate", "Log in with a one-time token.");
 const SHOW_URL: Flag<bool> = Flag::switch("show-url", "Only print the address.");
 
 pub static COMMAND: Command = Command {
     name: "ui",
     aliases: &[],
     arguments: "[<identifier>]",
-    summary: "Open the web UI, at a job, allocation or node if one is named.",
+    summary: "Open the web UI, at a job, allocation or node if one is given.",
     details: "",
     flags: &[&[&AUTHENTICATE, &SHOW_URL], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
@@ -46,7 +45,7 @@ async fn run(call: Call) -> Outcome {
     Ok(0)
 }
 
-/// The page of what has this name or id.
+/// The page of the object with this name or id.
 async fn page(client: &Client, given: &str) -> Result<String, Failure> {
     let request = api::SearchRequest { prefix: given.to_string(), context: "all".to_string() };
     let found = client.search(&request).await;

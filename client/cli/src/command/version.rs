@@ -1,10 +1,10 @@
 use crate::call::{Call, Command, Outcome, Run};
 use crate::output::write_out;
 
-/// The release of Nomad that this program is compatible with. What asks `nomad` for its version asks for this.
+/// The release of Nomad that this program is compatible with, for tools that ask `nomad` for its version.
 pub const NOMAD_VERSION: &str = "2.0.0";
 
-/// When and of what this program was built, if the build said so.
+/// Date and revision of the build, if known.
 const BUILD_DATE: Option<&str> = option_env!("SOJOURN_BUILD_DATE");
 const REVISION: Option<&str> = option_env!("SOJOURN_REVISION");
 
@@ -24,12 +24,12 @@ fn run(call: Call) -> Outcome {
     Ok(0)
 }
 
-/// The version, and when and of what it was built where that is known.
+/// The version, with date and revision of the build if known.
 pub fn text(program: &str) -> String {
     let own = env!("CARGO_PKG_VERSION");
     let mut text = match program {
         "nomad" => format!("Nomad v{NOMAD_VERSION}+sojourn.{own}\n"),
-        _ => format!("Sojourn v{own} (contract {NOMAD_VERSION})\n"),
+        _ => format!("Sojourn v{own} (compatible with Nomad {NOMAD_VERSION})\n"),
     };
     if let Some(date) = BUILD_DATE {
         text.push_str(&format!("BuildDate {date}\n"));
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tools_that_ask_nomad_find_the_contract() {
+    fn tools_that_ask_nomad_find_its_version() {
         assert!(text("nomad").starts_with("Nomad v2.0.0+sojourn."));
         assert!(text("sojourn").starts_with("Sojourn v"));
     }

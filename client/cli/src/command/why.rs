@@ -5,18 +5,18 @@ use crate::flags::Flag;
 use crate::output::{json, write_out};
 use crate::{layout, resolve};
 
-const DETAILS: &str = "Nothing of it is stored: the decision is made again from the log, on the state it was made on. \
-    Each \"would fit if\" was tried out on a copy of that state.";
+const DETAILS: &str = "The explanation is not stored: the decision is recomputed from the log, on the state it was made on. \
+    Each \"would fit if\" was tried on a copy of that state.";
 
 pub const COMMANDS: &[&Command] = &[&JOB, &EVAL, &ALLOC];
 
-const JSON: Flag<bool> = Flag::switch("json", "Print everything that is known, as JSON.");
+const JSON: Flag<bool> = Flag::switch("json", "Print the explanation as JSON.");
 
 pub static JOB: Command = Command {
     name: "why job",
     aliases: &[],
     arguments: "<job>",
-    summary: "Say why a job's allocations are where they are, or nowhere, and what it waits for.",
+    summary: "Explain the placements of a job's allocations, and what it waits for.",
     details: DETAILS,
     flags: &[&[&JSON, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(job(call))),
@@ -26,7 +26,7 @@ pub static EVAL: Command = Command {
     name: "why eval",
     aliases: &[],
     arguments: "<evaluation>",
-    summary: "Say what an evaluation found out.",
+    summary: "Explain the decision of an evaluation.",
     details: DETAILS,
     flags: &[&[&JSON, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(eval(call))),
@@ -36,7 +36,7 @@ pub static ALLOC: Command = Command {
     name: "why alloc",
     aliases: &[],
     arguments: "<allocation>",
-    summary: "Say why an allocation is on its node, what it replaced, and what became of it.",
+    summary: "Explain the placement of an allocation, what it replaced, and what replaced it.",
     details: DETAILS,
     flags: &[&[&JSON, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(alloc(call))),

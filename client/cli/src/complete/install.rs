@@ -1,4 +1,4 @@
-//! Tells the shells of the user to ask this program how its command lines may go on.
+//! Sets up completion in the configuration files of the user's shells.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use crate::environment::Environment;
 struct ShellConfig {
     path: PathBuf,
     text: String,
-    /// The whole file is ours.
+    /// The whole file belongs to us.
     own: bool,
 }
 
-/// Tells every shell that has a settings file.
+/// Adds completion to every shell that has a configuration file.
 ///
 /// # Errors
-/// When there is none, a file cannot be changed, or all were told before.
+/// When there is none, a file cannot be changed, or completion is installed already.
 pub fn install(program: &str, environment: &Environment) -> anyhow::Result<Vec<PathBuf>> {
     let mut changed = Vec::new();
     let shell_configs = shell_configs(program, environment)?;
@@ -37,10 +37,10 @@ pub fn install(program: &str, environment: &Environment) -> anyhow::Result<Vec<P
     Ok(changed)
 }
 
-/// Takes it back.
+/// Removes completion.
 ///
 /// # Errors
-/// When there is nothing to take back, or a file cannot be changed.
+/// When it is not installed, or a file cannot be changed.
 pub fn uninstall(program: &str, environment: &Environment) -> anyhow::Result<Vec<PathBuf>> {
     let mut changed = Vec::new();
     for config in shell_configs(program, environment)? {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_home_without_shells_is_said() {
+    fn a_home_without_shells_is_an_error() {
         let home = tempfile::tempdir().unwrap();
         let environment = Environment { home: home.path().display().to_string(), ..Environment::default() };
         let error = install("nomad", &environment).unwrap_err().to_string();

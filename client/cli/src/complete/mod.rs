@@ -1,7 +1,7 @@
-//! How a command line may go on, for shells that ask.
+//! Completion of command lines in shells.
 //!
-//! A shell calls the program with the line in `COMP_LINE` and takes what it prints, a candidate a line: the way of
-//! Go's complete library, so that what people set up for such programs goes on working.
+//! A shell calls the program with the line in `COMP_LINE` and reads one candidate per line: the protocol of
+//! Go's complete library, so existing shell setups for Nomad keep working.
 
 pub mod install;
 
@@ -14,7 +14,7 @@ use crate::call::{Call, Command};
 use crate::environment::Environment;
 use crate::flags::{self, Completion, FlagSpec, Takes};
 
-/// Whoever waits for a list while typing does not wait long.
+/// How long a search for candidates may take.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Flags of the program itself.
@@ -51,7 +51,7 @@ pub fn candidates(
     if let Some((command, rest)) = find_command(commands, &words) {
         found.extend(candidates_of(program, command, rest, &last, environment));
     }
-    // Flags are shown to those who begin one.
+    // Flags are offered only after a dash.
     let wanted = |word: &String| word.starts_with(&last) && (last.starts_with('-') || !word.starts_with('-'));
     found.into_iter().filter(wanted).collect()
 }
@@ -128,7 +128,7 @@ fn argument_completion(arguments: &str) -> Completion {
     ARGUMENTS.iter().find(starts).map_or(Completion::Nothing, |(_, completion)| *completion)
 }
 
-/// Things whose names begin with the word, as a server finds them. Nobody who types wants to read why there is none.
+/// Ids that begin with the word, from a server's search. Errors are not shown while the user types.
 fn search_ids(call: &Call, context: &str, last: &str) -> Vec<String> {
     let Ok(client) = call.client() else { return Vec::new() };
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_shown_to_those_who_begin_one() {
+    fn flags_are_offered_after_a_dash() {
         assert_eq!(typed("nomad job run -det"), ["-detach"]);
         assert_eq!(typed("nomad run -preserve-c"), ["-preserve-counts"]);
         assert_eq!(typed("nomad job run -output -det"), ["-detach"]);

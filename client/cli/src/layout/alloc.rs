@@ -113,7 +113,7 @@ pub fn block(style: &OutputStyle, alloc: &Allocation) -> String {
     fields(&entries)
 }
 
-/// When the group has run for as long as it may.
+/// When the group's maximum run time ends.
 fn max_run_deadline(alloc: &Allocation) -> Option<i64> {
     let limit = group_of(alloc)?.max_run_duration.filter(|limit| limit.0.0 > 0)?;
     let starts = alloc.task_states.values().map(|state| state.started_at.time().0);
@@ -121,7 +121,7 @@ fn max_run_deadline(alloc: &Allocation) -> Option<i64> {
     Some(begin.saturating_add(limit.0.0))
 }
 
-/// When the allocation will be placed again, if it waits for that.
+/// When the allocation will be rescheduled, if it is waiting for that.
 fn reschedule_eligibility(style: &OutputStyle, alloc: &Allocation) -> Option<String> {
     if alloc.followup_eval_id.is_empty() || !alloc.next_allocation.is_empty() {
         return None;
@@ -230,7 +230,7 @@ pub fn lifecycle(job: Option<&Job>, group: &str, name: &str) -> Option<String> {
     Some(format!("{}{}", lifecycle.hook, if lifecycle.sidecar { " sidecar" } else { "" }))
 }
 
-/// How the allocation came to its node.
+/// The placement metrics of the allocation.
 pub fn placement(style: &OutputStyle, alloc: &Allocation) -> String {
     let Some(metric) = &alloc.metrics else { return String::new() };
     let reasons =
@@ -348,7 +348,7 @@ pub mod tests {
     }
 
     #[test]
-    fn the_block_says_what_the_reference_says() {
+    fn the_block_has_nomads_fields() {
         assert_eq!(
             block(&style(), &alloc()),
             "ID                  = 5d16e7fe\n\
@@ -368,7 +368,7 @@ pub mod tests {
     }
 
     #[test]
-    fn addresses_tell_dynamic_ports_apart() {
+    fn addresses_mark_dynamic_ports() {
         assert_eq!(
             addresses(&style(), &alloc()),
             "\nAllocation Addresses (mode = \"bridge\"):\n\

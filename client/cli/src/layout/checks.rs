@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn checks_of_the_group_are_told_apart() {
+    fn checks_of_the_group_are_marked() {
         let check = AllocCheckStatus {
             id: "c1".into(),
             check: "alive".into(),

@@ -1,10 +1,10 @@
-//! What devices do, as nodes measure it.
+//! Statistics of devices.
 
 use api::{DeviceGroupStats, StatValue};
 
 use crate::output::{Table, fields};
 
-/// A line a device with its most telling number; empty when there are none.
+/// One line per device with its summary statistic; empty when there are none.
 pub fn usage(title: &str, groups: &[DeviceGroupStats]) -> String {
     let mut entries = Vec::new();
     for group in groups {

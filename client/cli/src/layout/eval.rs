@@ -32,7 +32,7 @@ pub fn table(style: &OutputStyle, evals: &[Evaluation]) -> String {
     table.render()
 }
 
-/// Whether everything found a place: not known before the end.
+/// Whether placements failed: not known before the end.
 fn failures(eval: &Evaluation) -> String {
     match eval.status.as_str() {
         "pending" => format!("{UNSET} - In Progress"),
@@ -93,7 +93,7 @@ pub fn related(style: &OutputStyle, evals: &[EvaluationStub]) -> String {
     style.section("Related Evaluations", &table.render())
 }
 
-/// What the plan set out to do, group by group. Rare columns appear when any group uses them.
+/// The desired changes of each group. Rare columns appear when any group uses them.
 pub fn annotations(style: &OutputStyle, eval: &Evaluation) -> String {
     let Some(annotations) = &eval.plan_annotations else { return String::new() };
     let groups = &annotations.desired_tg_updates;
@@ -127,7 +127,7 @@ pub fn annotations(style: &OutputStyle, eval: &Evaluation) -> String {
     style.section("Plan Annotations", &table.render())
 }
 
-/// Groups that found no place, with the reasons; `indent` stands before each line.
+/// Groups that could not be placed, with the reasons; each line begins with `indent`.
 pub fn failed_groups(style: &OutputStyle, eval: &Evaluation, indent: &str) -> String {
     let mut text = String::new();
     for (group, metric) in &eval.failed_tg_allocs {
@@ -139,7 +139,7 @@ pub fn failed_groups(style: &OutputStyle, eval: &Evaluation, indent: &str) -> St
     text
 }
 
-/// The section of what found no place; empty when everything did.
+/// The section about failed placements; empty when there are none.
 pub fn failed_placements(style: &OutputStyle, eval: &Evaluation) -> String {
     if eval.failed_tg_allocs.is_empty() {
         return String::new();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_block_says_what_the_reference_says() {
+    fn the_block_has_nomads_fields() {
         assert_eq!(
             block(&OutputStyle::for_tests(), &eval()),
             "ID                 = 11111111\n\
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_found_no_place_is_explained() {
+    fn failed_placements_are_explained() {
         assert_eq!(
             failed_placements(&OutputStyle::for_tests(), &eval()),
             "\nFailed Placements\n\

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directories_are_told_apart_by_a_slash() {
+    fn directories_end_with_a_slash() {
         let file = AllocFileInfo {
             name: "alloc".into(),
             is_dir: true,

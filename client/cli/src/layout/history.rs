@@ -1,4 +1,4 @@
-//! The life of an allocation, one line a transition.
+//! The history of an allocation, one line per transition.
 
 use api::{AllocationHistory, AllocationTransition};
 

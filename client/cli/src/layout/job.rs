@@ -1,4 +1,4 @@
-//! Jobs: the list, and everything `job status` says of one.
+//! Jobs: the list, and the parts of `job status`.
 
 use std::collections::BTreeMap;
 
@@ -41,17 +41,17 @@ fn status(status: &str, stopped: bool) -> String {
     format!("{status}{}", if stopped { " (stopped)" } else { "" })
 }
 
-/// True when the job only starts others by the clock.
+/// True when the job is periodic and only launches child jobs.
 pub fn is_periodic(job: &Job) -> bool {
     job.periodic.is_some()
 }
 
-/// True when the job only starts others when it is dispatched.
+/// True when the job is parameterized and only starts child jobs when dispatched.
 pub fn is_parameterized(job: &Job) -> bool {
     job.parameterized_job.is_some() && !job.dispatched
 }
 
-/// The block of one job; `launch` is when the clock starts it next.
+/// The block of one job; `launch` is its next periodic launch.
 pub fn block(style: &OutputStyle, job: &Job, launch: Option<Time>) -> String {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     let mut entries = vec![
@@ -103,7 +103,7 @@ pub fn summary(style: &OutputStyle, job: &Job, summary: &JobSummary) -> String {
     style.section("Summary", &table.render())
 }
 
-/// What a periodic or parameterized job has started.
+/// The child jobs of a periodic or parameterized job.
 pub fn children(style: &OutputStyle, job: &Job, children: &[JobListStub]) -> String {
     let (title, none) = if is_periodic(job) {
         ("Previously Launched Jobs", "No instances of periodic job found")
@@ -120,7 +120,7 @@ pub fn children(style: &OutputStyle, job: &Job, children: &[JobListStub]) -> Str
     style.section(title, &table.render())
 }
 
-/// What a parameterized job takes.
+/// Payload and metadata of a parameterized job.
 pub fn parameters(style: &OutputStyle, job: &Job) -> String {
     let Some(config) = &job.parameterized_job else { return String::new() };
     let entries = [
@@ -146,7 +146,7 @@ pub fn evaluations(style: &OutputStyle, evals: &[Evaluation]) -> String {
     style.section("Evaluations", &table.render())
 }
 
-/// Why the newest evaluation that found no place for a group did not, while one waits for capacity.
+/// Why the newest failed placement failed, while an evaluation is blocked.
 pub fn placement_failure(style: &OutputStyle, evals: &[Evaluation]) -> String {
     if evals.iter().all(|eval| eval.status != "blocked") {
         return String::new();
@@ -167,7 +167,7 @@ pub fn placement_failure(style: &OutputStyle, evals: &[Evaluation]) -> String {
     style.section("Placement Failure", &text)
 }
 
-/// When failed allocations will be placed again. `evals` holds the follow-ups by id.
+/// When failed allocations will be rescheduled. `evals` holds the follow-ups by id.
 pub fn rescheduling(
     style: &OutputStyle,
     allocs: &[AllocationListStub],
@@ -195,7 +195,7 @@ pub fn awaits_follow_up(alloc: &AllocationListStub) -> bool {
     !alloc.followup_eval_id.is_empty() && alloc.next_allocation.is_empty()
 }
 
-/// What can be run inside the job's tasks.
+/// The actions of the job's tasks.
 pub fn actions(style: &OutputStyle, job: &Job) -> String {
     let mut table = Table::new(["Action Name", "Task Group", "Task"]);
     let mut any = false;
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_tells_parents_and_stopped_jobs_apart() {
+    fn the_list_marks_parents_and_stopped_jobs() {
         let stub = JobListStub {
             id: "nightly".into(),
             namespace: "ops".into(),
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_block_says_what_the_reference_says() {
+    fn the_block_has_nomads_fields() {
         assert_eq!(
             block(&style(), &web(), None),
             "ID            = web\n\

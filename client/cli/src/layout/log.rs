@@ -1,4 +1,4 @@
-//! What a repair of the log found, and did.
+//! The result of a log repair.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Why a task group found no place, and how nodes scored.
+//! Why a task group could not be placed, and how nodes scored.
 
 use std::collections::BTreeSet;
 

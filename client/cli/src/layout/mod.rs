@@ -1,4 +1,4 @@
-//! Views become text, in the layouts of Nomad's command line. Pure: the style brings clock, zone and colours.
+//! Turns API objects into text, in the layouts of Nomad's command line. Pure: clock, zone and colours are in the style.
 
 pub mod alloc;
 pub mod checks;

@@ -14,7 +14,7 @@ pub fn table(namespaces: &[Namespace]) -> String {
     table.render()
 }
 
-/// One namespace. Sections that say nothing are left out.
+/// One namespace. Empty sections are left out.
 pub fn block(style: &OutputStyle, namespace: &Namespace) -> String {
     let capabilities = namespace.capabilities.clone().unwrap_or_default();
     let any = |names: &List<String>| match names.is_empty() {

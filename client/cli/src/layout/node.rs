@@ -93,7 +93,7 @@ fn drivers(node: &Node) -> String {
     named.collect::<Vec<_>>().join(",")
 }
 
-/// What the block only names, in full.
+/// Details that are only summarized in the block.
 pub fn verbose_tables(style: &OutputStyle, node: &Node) -> String {
     let mut volumes = Table::new(["Name", "ReadOnly", "Source"]);
     for (name, volume) in &node.host_volumes {
@@ -114,7 +114,7 @@ pub fn verbose_tables(style: &OutputStyle, node: &Node) -> String {
     text + &driver_table(style, node)
 }
 
-/// Drivers with their words.
+/// Drivers with their descriptions.
 fn driver_table(style: &OutputStyle, node: &Node) -> String {
     let mut table = Table::new(["Driver", "Detected", "Healthy", "Message", "Time"]);
     for (name, driver) in &node.drivers {
@@ -145,7 +145,7 @@ pub fn events(style: &OutputStyle, node: &Node) -> String {
     style.section("Node Events", &table.render())
 }
 
-/// What live allocations were given, of what the node has for them.
+/// Allocated resources, of the node's total.
 pub fn allocated(style: &OutputStyle, node: &Node, allocs: &[Allocation]) -> String {
     let (mut cpu, mut memory, mut disk, mut count) = (0, 0, 0, 0);
     for resources in allocs.iter().filter(|alloc| is_live(alloc)).map(|alloc| &alloc.allocated_resources) {
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_block_says_what_the_reference_says() {
+    fn the_block_has_nomads_fields() {
         assert_eq!(
             block(&OutputStyle::for_tests(), &node(), None, false),
             "ID              = 0badcafe\n\

@@ -93,7 +93,7 @@ pub fn health(style: &OutputStyle, health: &OperatorHealthReply) -> String {
     text + "Servers:\n" + &table.render()
 }
 
-/// What a snapshot file says about itself.
+/// The metadata of a snapshot file.
 pub fn snapshot(style: &OutputStyle, file: &Read) -> String {
     let meta = &file.meta;
     let block = fields(&[
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn peers_are_told_with_their_part() {
+    fn peers_are_listed_with_their_role() {
         let peer = |node: &str, leader| RaftServer {
             id: format!("id-{node}"),
             node: node.into(),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_is_told_without_a_server() {
+    fn a_snapshot_is_described_without_a_server() {
         let contents = vec![Content { kind: "Job".into(), count: 2, bytes: 2_048 }];
         let meta = Meta {
             created: Time::from_secs(1_767_323_045),

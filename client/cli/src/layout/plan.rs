@@ -1,4 +1,4 @@
-//! What a dry run found: the differences, then what the scheduler would do.
+//! The output of `job plan`: the differences, then what the scheduler would do.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use model::document::{AllocationListStub, Job};
 use super::metrics;
 use crate::output::{OutputStyle, Paint, Table};
 
-/// Everything: `again` is how to register what was looked at.
+/// The whole plan; `again` is the command that registers it.
 pub fn whole(style: &OutputStyle, job: &Job, answer: &JobPlanResponse, again: &str) -> String {
     let mut text = String::new();
     if let Some(diff) = &answer.diff {
@@ -43,7 +43,7 @@ pub fn whole(style: &OutputStyle, job: &Job, answer: &JobPlanResponse, again: &s
 /// Rows of one kind that are shown; when there are more, they are counted together.
 const PREEMPTIONS_SHOWN: usize = 10;
 
-/// Whose place would be taken: by allocation, or else by job, or else by type.
+/// Allocations that would be preempted: one by one, or else counted by job, or else by type.
 fn preemptions(style: &OutputStyle, preempted: &[AllocationListStub]) -> String {
     if preempted.len() < PREEMPTIONS_SHOWN {
         let mut table = Table::new(["Alloc ID", "Job ID", "Task Group"]);
@@ -115,7 +115,7 @@ fn widest<'a>(kinds: impl Iterator<Item = &'a String>) -> usize {
     widths.max().unwrap_or(0)
 }
 
-/// What is different, as a tree.
+/// The differences, as a tree.
 pub fn differences(style: &OutputStyle, diff: &JobDiff) -> String {
     let bold = |text: String| style.paint(Paint::Bold, &text);
     let mut text = format!("{}{}\n", marker(style, &diff.kind).0, bold(format!("Job: {:?}", diff.id)));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn those_whose_place_would_be_taken_are_told_one_by_one_or_counted() {
+    fn preempted_allocations_are_listed_or_counted() {
         let alloc = |number: usize, job: usize| AllocationListStub {
             id: format!("{number:08}-1"),
             job_id: format!("job-{job:02}"),
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_place_is_told_by_group() {
+    fn failed_placements_are_listed_by_group() {
         let metric = model::document::AllocationMetric {
             nodes_evaluated: 3,
             nodes_exhausted: 3,

@@ -1,11 +1,11 @@
-//! Counts of groups as they were changed, and the policies of autoscalers.
+//! Scaling events and scaling policies.
 
 use api::{JobScaleStatusResponse, ScalingPolicy, ScalingPolicyListStub};
 
 use super::cell;
 use crate::output::{OutputStyle, Table, fields, json};
 
-/// Changes of all groups, newest first.
+/// Scaling events of all groups, newest first.
 pub fn events(style: &OutputStyle, status: &JobScaleStatusResponse) -> String {
     let mut head = vec!["Task Group", "Count", "PrevCount"];
     if style.verbose {
@@ -46,7 +46,7 @@ pub fn policies(style: &OutputStyle, policies: &[ScalingPolicyListStub]) -> Stri
     table.render()
 }
 
-/// One policy, and what it tells autoscalers.
+/// One scaling policy.
 pub fn policy(style: &OutputStyle, policy: &ScalingPolicy) -> String {
     let target = policy.target.iter().map(|(key, value)| format!("{key}:{value}"));
     let bound = |bound: Option<i64>| bound.map(cell).unwrap_or_default();

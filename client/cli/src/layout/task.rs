@@ -15,7 +15,7 @@ const MIB: u64 = 1 << 20;
 /// A cell with nothing in it.
 const BLANK: &str = " ";
 
-/// Each task: its state, resources and recent events. `usage` is what the node measured, if it was asked.
+/// Each task: its state, resources and recent events. `usage` is the measured resource usage, if known.
 ///
 /// `stats` shows everything that was measured.
 pub fn sections(
@@ -81,7 +81,7 @@ fn addresses(networks: &[NetworkResource]) -> Vec<String> {
     ports.collect()
 }
 
-/// What the node measured, in full.
+/// The resource usage in full.
 fn measured(used: &ResourceUsage) -> String {
     let mut text = String::new();
     if let Some(memory) = &used.memory_stats {
@@ -164,7 +164,7 @@ fn task_events(style: &OutputStyle, state: &TaskState) -> String {
     format!("\nTask Events:\n{}\nRecent Events:\n{}", fields(&entries), table.render())
 }
 
-/// The words of the node if it gave any, else what the event's own fields tell.
+/// The node's message if there is one, else a text from the event's fields.
 fn description(event: &TaskEvent) -> String {
     if !event.display_message.is_empty() {
         return event.display_message.clone();

@@ -1,4 +1,4 @@
-//! What a node measured: its allocations, and the machine altogether.
+//! Resource usage of a node: its allocations, and the whole host.
 
 use api::{AllocResourceUsage, HostStats};
 use model::document::Node;
@@ -7,7 +7,7 @@ use crate::output::{OutputStyle, Table, bytes, fields};
 
 const MIB: u64 = 1 << 20;
 
-/// What all allocations use together, of what the node has.
+/// The usage of all allocations together, of the node's total.
 pub fn allocations(style: &OutputStyle, node: &Node, used: &[AllocResourceUsage]) -> String {
     let (mut cpu, mut memory) = (0.0, 0);
     for usage in used.iter().filter_map(|usage| usage.resource_usage.as_ref()) {
@@ -25,7 +25,7 @@ pub fn allocations(style: &OutputStyle, node: &Node, used: &[AllocResourceUsage]
     style.section("Allocation Resource Utilization", &table.render())
 }
 
-/// What the machine is doing altogether.
+/// The usage of the whole host.
 pub fn host(style: &OutputStyle, node: &Node, stats: &HostStats) -> String {
     let shares = node.node_resources.as_ref().map_or(0, |resources| resources.cpu.cpu_shares);
     let memory = stats.memory.clone().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Why: one screen for a person who waits.
+//! The output of `why`: an explanation that fits on one screen.
 
 use api::{AllocWhy, AllocationTransition, Decision, EvalWhy, GroupNow, JobWhy, Wait};
 use base::Time;
@@ -28,7 +28,7 @@ pub fn job(style: &OutputStyle, why: &JobWhy) -> String {
 pub fn eval(style: &OutputStyle, why: &EvalWhy) -> String {
     let head = format!("Evaluation {} of job {:?} is {}", style.id(&why.id), why.job_id, why.status);
     let mut text = format!("{}\n", style.paint(Paint::Bold, &head));
-    text.push_str(&format!("  asked for by: {}\n", why.triggered_by));
+    text.push_str(&format!("  triggered by: {}\n", why.triggered_by));
     if !why.status_description.is_empty() {
         text.push_str(&format!("  {}\n", why.status_description));
     }
@@ -41,7 +41,7 @@ pub fn alloc(style: &OutputStyle, why: &AllocWhy) -> String {
     let wanted = format!("{} {}", why.desired_status, why.desired_description);
     text.push_str(&format!("  wanted: {}\n", wanted.trim()));
     if !why.client_description.is_empty() {
-        text.push_str(&format!("  told by the servers or the node: {}\n", why.client_description));
+        text.push_str(&format!("  client description: {}\n", why.client_description));
     }
     text.push_str(&waiting(style, &why.waits_for));
     text.push_str(&provenance(style, &why.decision));
@@ -162,7 +162,7 @@ fn lack(lack: &Lack) -> String {
     format!("{}{unit} more {} (asked {}, free {})", lack.short, lack.what, lack.asked, lack.free)
 }
 
-/// How sure one can be of what was said.
+/// How the explanation was obtained: recomputed from the log, or not.
 fn provenance(style: &OutputStyle, decision: &Decision) -> String {
     if decision.snapshot == 0 {
         return if decision.note.is_empty() { String::new() } else { format!("\n{}\n", decision.note) };
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_person_who_asks_why_is_told_on_one_screen() {
+    fn the_explanation_fits_on_one_screen() {
         let text = r#"{"ID": "web", "Status": "pending", "Groups": {"g": {"Wanted": 3, "Queued": 2, "Running": 1}},
             "WaitsFor": [{"What": "room on any node", "EvalID": "0123456789"}],
             "Evaluation": {"ID": "0123456789", "Groups": {"g": {

@@ -1,4 +1,4 @@
-//! How results look: tables, blocks, times, sizes, colours. No word of the domain, and no decision.
+//! How results look: tables, blocks, times, sizes, colours. Nothing here knows jobs, nodes or servers.
 
 mod style;
 mod table;

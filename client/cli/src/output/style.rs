@@ -3,10 +3,10 @@ use jiff::tz::TimeZone;
 
 use super::text::{UNSET, nice_duration};
 
-/// Characters of an id that are shown unless asked for all.
+/// Characters of an id that are shown without `-verbose`.
 const SHORT_ID: usize = 8;
 
-/// How results are shown this time: colours, whole ids, the reader's clock and zone.
+/// How output is formatted: colours, full ids, the user's clock and time zone.
 #[derive(Clone, Debug)]
 pub struct OutputStyle {
     pub colour: bool,
@@ -15,14 +15,14 @@ pub struct OutputStyle {
     pub zone: TimeZone,
 }
 
-/// A way to stand out.
+/// A highlight.
 #[derive(Clone, Copy, Debug)]
 pub enum Paint {
     Bold,
     Green,
     Yellow,
     Red,
-    /// What the servers warn of: yellow, and bold.
+    /// Warnings of the servers: bold yellow.
     Warning,
 }
 
@@ -48,7 +48,7 @@ impl OutputStyle {
         if self.verbose { id.to_string() } else { id.chars().take(SHORT_ID).collect() }
     }
 
-    /// A moment in nanoseconds, as text in the reader's zone.
+    /// A time in nanoseconds, as text in the user's time zone.
     pub fn time(&self, nanos: i64) -> String {
         let Some(stamp) = jiff::Timestamp::from_nanosecond(i128::from(nanos)).ok().filter(|_| nanos != 0)
         else {
@@ -59,7 +59,7 @@ impl OutputStyle {
         zoned.strftime(&format!("%Y-%m-%dT%H:%M:%S{zone}")).to_string()
     }
 
-    /// How long ago a moment was, or how long it will take until then.
+    /// The time since, or until, a point in time.
     pub fn ago(&self, nanos: i64) -> String {
         if nanos == 0 {
             return UNSET.to_string();
@@ -68,7 +68,7 @@ impl OutputStyle {
         format!("{} {}", nice_duration(span), if span.0 < 0 { "from now" } else { "ago" })
     }
 
-    /// A moment as it stands in tables: how long ago, or exactly with `-verbose`.
+    /// A time as it is shown in tables: how long ago, or exactly with `-verbose`.
     pub fn when(&self, nanos: i64) -> String {
         if self.verbose { self.time(nanos) } else { self.ago(nanos) }
     }
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_said_in_the_readers_zone() {
+    fn times_are_printed_in_the_users_zone() {
         let mut style = OutputStyle::for_tests();
         let moment = style.now.0 + 999;
         assert_eq!(style.time(moment), "2026-01-02T03:04:05Z");
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn past_and_future_are_told_apart() {
+    fn past_and_future_differ() {
         let style = OutputStyle::for_tests();
         let at = |secs: i64| style.now.0 + secs * 1_000_000_000;
         assert_eq!(style.ago(at(-65)), "1m5s ago");
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn colour_stands_only_where_it_is_wanted() {
+    fn colours_are_printed_only_when_enabled() {
         let mut style = OutputStyle::for_tests();
         assert_eq!(style.section("Summary", "x\n"), "\nSummary\nx\n");
         style.colour = true;

@@ -35,7 +35,7 @@ impl Table {
     }
 }
 
-/// Cells padded to their columns; nothing stands after the last one.
+/// Cells padded to their columns, without trailing blanks.
 fn line(row: &[String], widths: &[usize]) -> String {
     let mut line = String::new();
     for (column, cell) in row.iter().enumerate() {

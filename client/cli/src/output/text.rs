@@ -3,10 +3,10 @@ use std::io::{self, Write};
 use base::Duration;
 use serde::Serialize;
 
-/// Stands for a moment that never was.
+/// Printed for a time that is not set.
 pub const UNSET: &str = "N/A";
 
-/// What stands in place of nothing.
+/// Replaces an empty text by `<none>`.
 pub fn or_none(text: String) -> String {
     if text.is_empty() { "<none>".to_string() } else { text }
 }
@@ -19,7 +19,7 @@ pub fn bytes(count: u64) -> String {
         size /= 1024.0;
         unit += 1;
     }
-    // Two digits are enough to tell sizes apart; bytes are whole.
+    // Two digits are enough; bytes are whole numbers.
     let size = (size * 10.0 + 0.5).floor() / 10.0;
     if size >= 10.0 || unit == 0 {
         format!("{size:.0} {}", UNITS[unit])
@@ -50,12 +50,12 @@ pub fn json(value: &impl Serialize) -> String {
     let mut text = Vec::new();
     let pretty = serde_json::ser::PrettyFormatter::with_indent(b"    ");
     let mut serializer = serde_json::Serializer::with_formatter(&mut text, pretty);
-    value.serialize(&mut serializer).expect("views hold nothing that JSON cannot say");
+    value.serialize(&mut serializer).expect("API objects serialize to JSON");
     text.push(b'\n');
     String::from_utf8(text).expect("serde_json writes UTF-8")
 }
 
-/// Writes to standard output. A reader that has gone away (`| head`) ends the program as it would end `cat`.
+/// Writes to standard output. A closed pipe (`| head`) ends the program without an error message.
 pub fn write_out(text: impl AsRef<[u8]>) {
     let mut out = io::stdout().lock();
     if let Err(error) = out.write_all(text.as_ref()).and_then(|()| out.flush()) {
@@ -64,7 +64,7 @@ pub fn write_out(text: impl AsRef<[u8]>) {
     }
 }
 
-/// Writes a line to standard error. When even that is gone there is nobody left to tell.
+/// Writes a line to standard error. A failure is ignored: it could not be reported anywhere.
 pub fn write_err(line: impl std::fmt::Display) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_said_in_binary_units() {
+    fn sizes_have_binary_units() {
         let cases = [
             (0, "0 B"),
             (1023, "1023 B"),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_said_in_two_units() {
+    fn durations_have_two_units() {
         let cases = [
             (0, "0s"),
             (5, "5s"),

@@ -1,4 +1,4 @@
-//! How a server finds others, and what the leader does about them.
+//! How a server joins others, and the autopilot.
 
 use base::Duration;
 use jobspec::Diagnostics;
@@ -9,7 +9,7 @@ use server::gossip::{Key, TEXT_MAX};
 use super::value::{ConfigValue, reject, set};
 use super::{AgentSettings, ServerSettings};
 
-/// Most servers that may be waited for.
+/// Most servers that `bootstrap_expect` may ask for.
 const EXPECT_MAX: u32 = 99;
 
 /// Most addresses in one list.
@@ -22,9 +22,9 @@ pub struct JoinSettings {
     /// As `start_join`, tried until one answers.
     pub retry_join: Vec<String>,
     pub retry_interval: Duration,
-    /// Rounds before it is given up; 0 means never.
+    /// Rounds before the agent stops; 0 means no limit.
     pub retry_max: u32,
-    /// `HOST` or `HOST:PORT` of servers' RPC that are asked directly: for networks that carry no gossip. Ours alone.
+    /// `HOST` or `HOST:PORT` of servers' RPC that are contacted directly: for networks without gossip. Nomad does not have this key.
     pub static_peers: Vec<String>,
 }
 
@@ -48,10 +48,10 @@ impl JoinSettings {
     }
 }
 
-/// The keys of `server_join`, which may also stand in `server` itself.
+/// The keys of `server_join`, which are also allowed in `server` itself.
 ///
 /// # Errors
-/// What is of a wrong kind, with its position.
+/// A value of a wrong type, with its position.
 pub fn joins(server: &mut ServerSettings, section: &mut Section) -> Result<(), Diagnostics> {
     let join = &mut server.join;
     addresses(section, "start_join", &mut join.start_join)?;
@@ -61,7 +61,7 @@ pub fn joins(server: &mut ServerSettings, section: &mut Section) -> Result<(), D
 }
 
 /// # Errors
-/// What is not known, not supported or of a wrong kind, with its position.
+/// An unknown or unsupported key or a value of a wrong type, with its position.
 pub fn server_join(server: &mut ServerSettings, mut section: Section) -> Result<(), Diagnostics> {
     joins(server, &mut section)?;
     addresses(&mut section, "static_peers", &mut server.join.static_peers)?;
@@ -69,7 +69,7 @@ pub fn server_join(server: &mut ServerSettings, mut section: Section) -> Result<
 }
 
 /// # Errors
-/// What is not known, not supported or of a wrong kind, with its position.
+/// An unknown or unsupported key or a value of a wrong type, with its position.
 pub fn autopilot(autopilot: &mut Autopilot, mut section: Section) -> Result<(), Diagnostics> {
     set(&mut section, "cleanup_dead_servers", &mut autopilot.cleanup_dead_servers)?;
     set(&mut section, "max_trailing_logs", &mut autopilot.max_trailing_logs)?;
@@ -86,10 +86,10 @@ pub fn autopilot(autopilot: &mut Autopilot, mut section: Section) -> Result<(), 
     section.finish()
 }
 
-/// A list, or a single address: both are written.
+/// A list, or a single address: both forms are in use.
 fn addresses(section: &mut Section, key: &str, field: &mut Vec<String>) -> Result<(), Diagnostics> {
     if let Some(Addresses(items)) = section.take(key)? {
-        // As everywhere in lists of servers, a later file adds to an earlier one.
+        // Lists of servers of several files are joined.
         field.extend(items);
     }
     Ok(())
@@ -123,7 +123,7 @@ impl ConfigValue for Key {
 }
 
 /// # Errors
-/// The field that is wrong, and what was expected.
+/// The invalid field, and what was expected.
 pub fn check(settings: &AgentSettings) -> Result<(), String> {
     let server = &settings.server;
     if !server.enabled {
@@ -134,7 +134,7 @@ pub fn check(settings: &AgentSettings) -> Result<(), String> {
     }
     let texts =
         [("name", &settings.name), ("region", &settings.region), ("datacenter", &settings.datacenter)];
-    // The name is filled in last, from the host.
+    // An empty name is replaced by the host name later.
     if let Some((field, _)) = texts.iter().find(|(field, text)| {
         text.len() > TEXT_MAX || (text.is_empty() && *field != "name") || text.chars().any(char::is_control)
     }) {
@@ -177,7 +177,7 @@ fn is_address(address: &str) -> bool {
     host_fits && port.parse::<u16>().is_ok_and(|port| port > 0)
 }
 
-/// What the operator should know though nothing is wrong.
+/// Notes for the operator about valid but unusual settings.
 pub fn notes(settings: &AgentSettings) -> Vec<String> {
     let server = &settings.server;
     if !server.enabled {
@@ -195,7 +195,7 @@ pub fn notes(settings: &AgentSettings) -> Vec<String> {
     }
     if server.encrypt.is_none() && server.bootstrap_expect != 1 {
         notes.push(
-            "server.encrypt is not set: whoever reaches the gossip port can pretend to be a server".into(),
+            "server.encrypt is not set: anyone who reaches the gossip port can impersonate a server".into(),
         );
     }
     notes

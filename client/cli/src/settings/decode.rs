@@ -1,4 +1,4 @@
-//! Names of the configuration language to fields of the settings.
+//! Maps the keys of configuration files to fields of the settings.
 
 use jobspec::Diagnostics;
 use jobspec::config::Section;
@@ -9,10 +9,10 @@ use super::{
     unsupported,
 };
 
-/// Lays a file over the settings.
+/// Merges a file into the settings.
 ///
 /// # Errors
-/// What is not known, not supported or of a wrong kind, with its position.
+/// An unknown or unsupported key or a value of a wrong type, with its position.
 pub fn file(settings: &mut AgentSettings, mut top: Section) -> Result<(), Diagnostics> {
     set(&mut top, "region", &mut settings.region)?;
     set(&mut top, "datacenter", &mut settings.datacenter)?;

@@ -1,4 +1,4 @@
-//! The flags of `agent`, and the order in which everything that is said is laid over each other.
+//! The flags of `agent`, and how defaults, files and flags are merged.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::value::ConfigValue;
 use super::{AgentSettings, ServerSettings, cluster, decode, plugins, unsupported_flags};
 use crate::flags::{Args, Completion, Flag, FlagList};
 
-/// Most files that one directory may bring in.
+/// Most files that are read from one directory.
 const FILES_MAX: usize = 1000;
 
 const CONFIG: Flag<Vec<String>> = Flag::values(
@@ -22,13 +22,14 @@ const CONFIG: Flag<Vec<String>> = Flag::values(
     "A configuration file, or a directory of them; may be repeated. Later ones win.",
 )
 .completed_by(Completion::Files);
-const DEV: Flag<bool> = Flag::switch("dev", "Server and node in one process, on 127.0.0.1; nothing is kept.");
-const SERVER: Flag<bool> = Flag::switch("server", "Be a server.");
-const CLIENT: Flag<bool> = Flag::switch("client", "Be a node.");
+const DEV: Flag<bool> =
+    Flag::switch("dev", "Server and client in one process, on 127.0.0.1, without persistent state.");
+const SERVER: Flag<bool> = Flag::switch("server", "Run a server.");
+const CLIENT: Flag<bool> = Flag::switch("client", "Run a client.");
 const BOOTSTRAP_EXPECT: Flag<u32> =
-    Flag::number("bootstrap-expect", "N", "Servers to wait for before a cluster is founded.");
+    Flag::number("bootstrap-expect", "N", "Servers to wait for before the cluster is bootstrapped.");
 const ENCRYPT: Flag<String> =
-    Flag::value("encrypt", "KEY", "Seals what servers gossip: base64 of 16, 24 or 32 bytes.");
+    Flag::value("encrypt", "KEY", "The gossip encryption key: base64 of 16, 24 or 32 bytes.");
 const JOIN: Flag<Vec<String>> = Flag::values(
     "join",
     "HOST[:PORT]",
@@ -40,31 +41,30 @@ const RETRY_INTERVAL: Flag<Duration> = Flag::parsed(
     "retry-interval",
     "DURATION",
     Duration::EXPECTED,
-    "The time between two rounds of -retry-join; 30s unless given.",
+    "The time between two rounds of -retry-join. Default: 30s.",
 );
 const RETRY_MAX: Flag<u32> = Flag::number(
     "retry-max",
     "N",
-    "Rounds of -retry-join before it is given up; 0, which is for ever, unless given.",
+    "Rounds of -retry-join before the agent stops. Default: 0, which means no limit.",
 );
 const BIND: Flag<IpAddr> = Flag::parsed("bind", "IP", "an IP address", "The address to listen on.");
 const REGION: Flag<String> = Flag::value("region", "NAME", "The region of the agent.");
 const DC: Flag<String> = Flag::value("dc", "NAME", "The datacenter of the agent.");
-const NODE: Flag<String> =
-    Flag::value("node", "NAME", "The name of the agent; the host's name unless given.");
+const NODE: Flag<String> = Flag::value("node", "NAME", "The name of the agent. Default: the host name.");
 const DATA_DIR: Flag<String> =
-    Flag::value("data-dir", "PATH", "Where state is kept.").completed_by(Completion::Files);
-const STATE_DIR: Flag<String> = Flag::value("state-dir", "PATH", "Where the node keeps its state.");
-const ALLOC_DIR: Flag<String> =
-    Flag::value("alloc-dir", "PATH", "Where the node keeps directories of allocations.");
+    Flag::value("data-dir", "PATH", "The data directory.").completed_by(Completion::Files);
+const STATE_DIR: Flag<String> = Flag::value("state-dir", "PATH", "The client's state directory.");
+const ALLOC_DIR: Flag<String> = Flag::value("alloc-dir", "PATH", "The directory for allocation directories.");
 const NODE_CLASS: Flag<String> = Flag::value("node-class", "NAME", "The class of the node.");
 const NODE_POOL: Flag<String> = Flag::value("node-pool", "NAME", "The pool of the node.");
 const META: Flag<Vec<String>> = Flag::values("meta", "KEY=VALUE", "Metadata of the node; may be repeated.");
 const NETWORK_INTERFACE: Flag<String> =
-    Flag::value("network-interface", "NAME", "The interface whose address tasks are reached at.");
-const SERVERS: Flag<String> = Flag::value("servers", "HOST:PORT,…", "Servers for the node to register with.");
+    Flag::value("network-interface", "NAME", "The network interface whose address tasks use.");
+const SERVERS: Flag<String> =
+    Flag::value("servers", "HOST:PORT,…", "Servers that the client registers with.");
 const LOG_LEVEL: Flag<String> = Flag::value("log-level", "LEVEL", "TRACE, DEBUG, INFO, WARN or ERROR.");
-const LOG_JSON: Flag<bool> = Flag::switch("log-json", "Log one JSON object a line.");
+const LOG_JSON: Flag<bool> = Flag::switch("log-json", "Log one JSON object per line.");
 
 pub const AGENT_FLAGS: FlagList = &[
     &CONFIG,
@@ -93,10 +93,10 @@ pub const AGENT_FLAGS: FlagList = &[
     &LOG_JSON,
 ];
 
-/// Puts the agent's settings together.
+/// Reads the agent's settings.
 ///
 /// # Errors
-/// A file that cannot be read or taken, a flag of a wrong kind, or settings that cannot work together.
+/// A file that cannot be read or is invalid, an invalid flag, or settings that contradict each other.
 pub fn read(args: &Args) -> anyhow::Result<AgentSettings> {
     let mut settings = if args.switch(&DEV) { AgentSettings::dev() } else { AgentSettings::defaults() };
     for path in args.values(&CONFIG) {
@@ -117,7 +117,7 @@ pub fn read(args: &Args) -> anyhow::Result<AgentSettings> {
     Ok(settings)
 }
 
-/// The file, or the configuration files of the directory by name.
+/// The file, or the configuration files of the directory, sorted by name.
 fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let unreadable = || format!("cannot read {}", path.display());
     if !path.metadata().with_context(unreadable)?.is_dir() {
@@ -191,7 +191,7 @@ fn joins(server: &mut ServerSettings, args: &Args) -> anyhow::Result<()> {
     server.join.retry_interval = interval.unwrap_or(server.join.retry_interval);
     server.join.retry_max = args.parsed(&RETRY_MAX)?.unwrap_or(server.join.retry_max);
     if let Some(key) = args.value(&ENCRYPT) {
-        // The key is not repeated: what stands on a terminal is read by others.
+        // The message does not repeat the key, which is a secret.
         server.encrypt =
             Some(Key::from_text(key).with_context(|| format!("-encrypt: expected {}", Key::EXPECTED))?);
     }
@@ -301,7 +301,7 @@ plugin "raw_exec" {
     }
 
     #[test]
-    fn what_is_wrong_is_shown_where_it_stands() {
+    fn errors_show_their_position() {
         let cases = [
             ("regoin = \"eu\"", "a.hcl:1:1: unexpected key \"regoin\""),
             ("server {\n  enabled = true\n  foo = 1\n}", "a.hcl:3:3: unexpected key \"foo\""),
@@ -371,7 +371,7 @@ plugin "raw_exec" {
     }
 
     #[test]
-    fn what_cannot_work_together_is_refused() {
+    fn contradicting_settings_are_rejected() {
         let cases: [(&[&str], &str); 9] = [
             (&[], "Must specify either server, client or dev mode for the agent."),
             (&["-server"], "data_dir is required"),
@@ -399,7 +399,7 @@ plugin "raw_exec" {
     }
 
     #[test]
-    fn a_server_among_servers_is_told_where_the_others_are() {
+    fn the_settings_for_joining_servers_are_read() {
         let hcl = r#"
 server {
   bootstrap_expect = 3
@@ -444,7 +444,7 @@ leave_on_terminate = true
             assert_eq!(settings.notes, Vec::<String>::new());
         }
         assert_eq!(read[0], read[1]);
-        // The older place, and flags, which add to files.
+        // The older keys, and flags, which add to files.
         let older = ("a.hcl", "server { retry_join = [\"a\"]\n retry_max = 2\n start_join = [\"b\"] }");
         let flags = ["-dev", "-retry-join=c", "-join", "d:1", "-retry-interval=1s", "-bootstrap-expect=4"];
         let settings = read_all(&[older], &flags).unwrap();
@@ -455,7 +455,7 @@ leave_on_terminate = true
     }
 
     #[test]
-    fn what_one_address_may_take_is_told() {
+    fn limits_per_address_are_read() {
         let text = "limits {\n  http_max_conns_per_client = 100\n  rpc_max_conns_per_client = 0\n\
                     rpc_handshake_timeout = \"2s\"\n}\ntelemetry {\n  prometheus_metrics = false\n}";
         let settings = read_all(&[("a.hcl", text)], &["-dev"]).unwrap();
@@ -466,7 +466,7 @@ leave_on_terminate = true
     }
 
     #[test]
-    fn what_makes_no_difference_is_said() {
+    fn settings_without_effect_are_noted() {
         let text = "telemetry { disable_hostname = true }\nacl { enabled = false }\ndisable_update_check = true\n\
                     client { options { \"docker.volumes\" = \"1\" } }";
         let settings = read_all(&[("a.hcl", text)], &["-dev"]).unwrap();

@@ -1,7 +1,7 @@
 //! An agent's settings: from `-dev`, then from files in the order given, then from flags. The last one wins.
 //!
-//! [`Settings`] is plain data. Keys that this release does not honour are refused where they stand, or, where
-//! nothing would be different without them, named in [`Settings::notes`]: nothing is ignored in silence.
+//! [`AgentSettings`] is plain data. Keys that this release does not support are rejected with their position, or, if
+//! they would change nothing, listed in [`AgentSettings::notes`]: nothing is ignored silently.
 
 mod cluster;
 mod decode;
@@ -26,7 +26,7 @@ pub use unsupported_flags::UNSUPPORTED_FLAGS;
 /// All settings of an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentSettings {
-    /// State lives in memory or a temporary directory, and ends with the agent.
+    /// State is in memory or a temporary directory, and is lost with the agent.
     pub dev: bool,
     pub region: String,
     pub datacenter: String,
@@ -37,23 +37,23 @@ pub struct AgentSettings {
     pub bind_addr: IpAddr,
     /// Where to listen instead of `bind_addr`.
     pub addresses: Addresses,
-    /// What to tell others instead of the address listened on: `HOST` or `HOST:PORT`.
+    /// The address given to others instead of the one listened on: `HOST` or `HOST:PORT`.
     pub advertise: Advertise,
     pub ports: Ports,
     pub log: LogSettings,
     pub limits: LimitSettings,
-    /// Servers also give metrics in the text form of Prometheus.
+    /// Servers also serve metrics in the Prometheus text format.
     pub prometheus_metrics: bool,
     pub server: ServerSettings,
-    /// What the leader's autopilot begins with; from then on the log has it.
+    /// The initial autopilot configuration; later changes are in the log.
     pub autopilot: Autopilot,
-    /// Whether a server leaves its cluster when it is stopped, so that nobody waits for it to come back.
+    /// Whether a server leaves its cluster when it is stopped by SIGTERM.
     pub leave_on_terminate: bool,
     pub leave_on_interrupt: bool,
     pub client: ClientSettings,
     /// The `config` of each `plugin` block, by driver.
     pub plugins: node::driver::registry::PluginConfigs,
-    /// What was said but makes no difference yet, for the operator to read.
+    /// Settings without effect, for the operator to read.
     pub notes: Vec<String>,
     /// Files that were read, in order.
     pub files: Vec<PathBuf>,
@@ -87,28 +87,28 @@ pub struct LogSettings {
     pub json: bool,
 }
 
-/// What one address may take of an agent.
+/// Limits per client address.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LimitSettings {
-    /// 0 is no bound but that of all addresses together.
+    /// 0 means no limit per address; the limit for all addresses still applies.
     pub http_max_conns_per_client: u32,
-    /// 0 is no bound.
+    /// 0 means no limit.
     pub rpc_max_conns_per_client: u32,
-    /// How long a new connection may take to say what it is.
+    /// How long a new connection may take for its handshake.
     pub rpc_handshake_timeout: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerSettings {
     pub enabled: bool,
-    /// Servers to wait for before a cluster is founded; 0 never founds one.
+    /// Servers to wait for before the cluster is bootstrapped; 0 never bootstraps one.
     pub bootstrap_expect: u32,
     pub join: JoinSettings,
-    /// Seals what servers gossip.
+    /// The gossip encryption key.
     pub encrypt: Option<Key>,
-    /// Workers that place; `None` means one a core.
+    /// Scheduler workers; `None` means one per core.
     pub num_schedulers: Option<u32>,
-    /// Patience beyond the granted time before a silent node counts as down.
+    /// Time added to a node's TTL before a node without heartbeats is marked down.
     pub heartbeat_grace: Duration,
     pub min_heartbeat_ttl: Duration,
     /// How often the whole log on the disk is read again to find damage, in the background and with at most a twentieth
@@ -130,7 +130,7 @@ pub struct ClientSettings {
     pub options: BTreeMap<String, String>,
     pub network_interface: String,
     pub reserved: ReservedSettings,
-    /// Stand in for what is measured; 0 measures.
+    /// Override the measured values; 0 means measured.
     pub cpu_total_compute: u64,
     pub memory_total_mb: u64,
     pub disk_total_mb: u64,
@@ -143,12 +143,12 @@ pub struct ClientSettings {
     /// Percent.
     pub gc_inode_usage_threshold: u8,
     pub gc_max_allocs: u32,
-    /// 0 means no bound.
+    /// 0 means no limit.
     pub node_max_allocs: u32,
     pub default_ineligible: bool,
 }
 
-/// What is kept from the scheduler.
+/// Resources that are not available to the scheduler.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReservedSettings {
     pub cpu_mhz: u64,
@@ -160,7 +160,7 @@ pub struct ReservedSettings {
 }
 
 impl AgentSettings {
-    /// What holds when nothing is said.
+    /// The defaults.
     pub fn defaults() -> AgentSettings {
         AgentSettings {
             dev: false,
@@ -199,7 +199,7 @@ impl AgentSettings {
         }
     }
 
-    /// What `-dev` means: server and node in one process, on the loopback, with nothing kept.
+    /// What `-dev` means: server and client in one process, on the loopback, without persistent state.
     pub fn dev() -> AgentSettings {
         let mut settings = AgentSettings::defaults();
         settings.dev = true;
@@ -232,10 +232,10 @@ impl AgentSettings {
         self.addresses.serf.unwrap_or(self.bind_addr)
     }
 
-    /// Checks what only the whole can tell.
+    /// Checks rules that involve several settings.
     ///
     /// # Errors
-    /// A sentence for the operator.
+    /// A message for the operator.
     pub fn check(&self) -> Result<(), String> {
         if !self.server.enabled && !self.client.enabled {
             return Err("Must specify either server, client or dev mode for the agent.".to_string());

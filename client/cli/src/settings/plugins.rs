@@ -1,4 +1,4 @@
-//! The `plugin` blocks: each driver says which keys its own has.
+//! The `plugin` blocks: each driver declares its keys.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::value::{ConfigValue, reject, set_option};
 
-/// What a development agent has without any configuration.
+/// The plugin configuration of a development agent.
 pub fn of_dev() -> PluginConfigs {
     let config =
         |pairs: &[(&str, bool)]| pairs.iter().map(|(key, on)| (key.to_string(), Value::from(*on))).collect();
@@ -22,7 +22,7 @@ pub fn of_dev() -> PluginConfigs {
 /// Reads a `plugin` block. The name is a label, or in JSON the one key of an object.
 ///
 /// # Errors
-/// What is unknown or of a wrong type, with its position.
+/// An unknown key or a value of a wrong type, with its position.
 pub fn read(plugins: &mut PluginConfigs, mut section: Section) -> Result<(), Diagnostics> {
     if let Some(name) = section.labels.first().cloned() {
         return plugin(plugins, &name, section);

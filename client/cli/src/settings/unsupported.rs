@@ -1,4 +1,4 @@
-//! Keys of Nomad's agent configuration that this release does not honour.
+//! Keys of Nomad's agent configuration that this release does not support.
 
 use jobspec::Diagnostics;
 use jobspec::config::Section;
@@ -6,8 +6,7 @@ use serde::de::IgnoredAny;
 
 use super::value::{reject, set};
 
-/// Parts that other releases have and this one has not. Named one by one, so that a slip of the pen is told
-/// apart from a part that is missing.
+/// Keys that are listed one by one, so that the error says "not supported" and not "unexpected key".
 const TOP: [&str; 15] = [
     "consul",
     "enable_debug",
@@ -105,10 +104,10 @@ const CLIENT: [&str; 32] = [
     "users",
 ];
 
-/// Enterprise parts: Nomad's community edition accepts and ignores them.
+/// Keys of Nomad Enterprise: the community edition accepts and ignores them.
 const ENTERPRISE: [&str; 3] = ["audit", "reporting", "sentinel"];
 
-/// What may be said of telemetry: none of it changes what a cluster does.
+/// Keys of `telemetry` that are accepted and have no effect.
 const TELEMETRY: [&str; 9] = [
     "collection_interval",
     "disable_hostname",
@@ -122,9 +121,9 @@ const TELEMETRY: [&str; 9] = [
 ];
 
 /// # Errors
-/// The first part that is missing here.
+/// The first unsupported key.
 pub fn top(top: &mut Section, notes: &mut Vec<String>) -> Result<(), Diagnostics> {
-    // Both are always so here: nothing is ever sent to anybody.
+    // Always in effect: nothing is ever sent to the vendor.
     has(top, "disable_update_check")?;
     has(top, "disable_anonymous_signature")?;
     for key in ENTERPRISE {
@@ -148,13 +147,13 @@ pub fn top(top: &mut Section, notes: &mut Vec<String>) -> Result<(), Diagnostics
     reject(top, &TOP)
 }
 
-/// Takes a key away unread; true when it was there.
+/// Removes a key unread; true when it was present.
 fn has(section: &mut Section, key: &str) -> Result<bool, Diagnostics> {
     Ok(section.take::<IgnoredAny>(key)?.is_some())
 }
 
 /// # Errors
-/// A sink: nothing is sent anywhere.
+/// A sink, which is not supported.
 pub fn telemetry(mut section: Section) -> Result<Option<String>, Diagnostics> {
     let mut said = Vec::new();
     for key in TELEMETRY {
@@ -169,7 +168,7 @@ pub fn telemetry(mut section: Section) -> Result<Option<String>, Diagnostics> {
         .then(|| format!("telemetry is not collected yet: {} have no effect", said.join(", "))))
 }
 
-/// A part that may be written down as long as it is switched off. Settings of a part that is off say nothing.
+/// A block that is allowed as long as it is switched off. Its other keys are ignored then.
 fn off_only(top: &mut Section, part: &'static str, switches: &[&'static str]) -> Result<(), Diagnostics> {
     for mut section in top.sections(part)? {
         for switch in switches {
@@ -186,25 +185,25 @@ fn off_only(top: &mut Section, part: &'static str, switches: &[&'static str]) ->
 }
 
 /// # Errors
-/// The first part that is missing here: there is no TLS whose handshake could take long.
+/// The first unsupported key.
 pub fn limits(section: &mut Section) -> Result<(), Diagnostics> {
     reject(section, &["https_handshake_timeout"])
 }
 
 /// # Errors
-/// The first part that is missing here.
+/// The first unsupported key.
 pub fn server(section: &mut Section) -> Result<(), Diagnostics> {
     reject(section, &SERVER)
 }
 
 /// # Errors
-/// The first part that is missing here.
+/// The first unsupported key.
 pub fn client(section: &mut Section) -> Result<(), Diagnostics> {
     reject(section, &CLIENT)
 }
 
 /// # Errors
-/// The first part that is missing here.
+/// The first unsupported key.
 pub fn server_join(section: &mut Section) -> Result<(), Diagnostics> {
     reject(section, &["start_join", "retry_interval", "retry_max"])
 }

@@ -1,5 +1,5 @@
-//! Flags of `agent` that other releases honour and this one does not. They are known by name, so that a slip of the
-//! pen is told apart from a part that is missing; help pages leave them out.
+//! Flags of Nomad's `agent` that this release does not support. They are listed, so that the error says "not
+//! supported" and not "not defined"; help pages leave them out.
 
 use super::AgentSettings;
 use crate::flags::{AnyFlag, Args, Flag, FlagList, Takes};
@@ -12,7 +12,7 @@ const fn yes(name: &'static str) -> Flag<bool> {
     Flag::switch(name, "")
 }
 
-/// Without them nothing would be different: they are named in the settings' notes.
+/// Flags without effect: they are listed in [`AgentSettings::notes`].
 const IGNORED: FlagList = &[
     &text("alloc-mounts-dir"),
     &text("eventlog-level"),
@@ -26,7 +26,7 @@ const IGNORED: FlagList = &[
     &yes("rejoin"),
 ];
 
-/// What was asked for would be missing.
+/// Flags that are rejected.
 const REJECTED: FlagList = &[
     &text("acl-replication-token"),
     &text("client-intro-token"),
@@ -71,10 +71,10 @@ const REJECTED: FlagList = &[
 
 pub const UNSUPPORTED_FLAGS: &[FlagList] = &[IGNORED, REJECTED];
 
-/// Names what makes no difference, and refuses what would.
+/// Notes flags without effect, and rejects the others.
 ///
 /// # Errors
-/// The first flag that asks for something that is not there.
+/// The first flag that is rejected.
 pub fn check(settings: &mut AgentSettings, args: &Args) -> anyhow::Result<()> {
     for flag in IGNORED.iter().filter(|flag| args.last(**flag).is_some()) {
         settings.notes.push(format!("-{} has no effect", flag.spec().name));
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_refused_and_the_rest_named() {
+    fn unsupported_flags_are_rejected_or_noted() {
         assert_eq!(notes(&["-rejoin", "-acl-enabled=false"]).unwrap(), ["-rejoin has no effect"]);
         let refused = notes(&["-consul-address=127.0.0.1:8500"]).unwrap_err();
         assert_eq!(refused, "-consul-address is not supported by this release: leave it out");

@@ -1,5 +1,4 @@
-//! Single values of a configuration file. They are loose as the language's first version is: numbers and
-//! switches may be quoted.
+//! Single values of a configuration file. As in HCL 1, numbers and booleans may be quoted.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,18 +10,18 @@ use jobspec::config::Section;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde_json::Value;
 
-/// What can be written as one word.
+/// A value that is written as a single text, number or boolean.
 pub trait ConfigValue: Sized {
-    /// As messages call it, after "expected".
+    /// Completes the message "expected …".
     const EXPECTED: &'static str;
 
     fn from_text(text: &str) -> Option<Self>;
 }
 
-/// Takes a word into its field, if it is there.
+/// Sets a field from a key, if the key is present.
 ///
 /// # Errors
-/// When it is no such word, with its position.
+/// When the value is invalid, with its position.
 pub fn set<T: ConfigValue>(section: &mut Section, key: &str, field: &mut T) -> Result<(), Diagnostics> {
     if let Some(Unquoted(value)) = section.take(key)? {
         *field = value;
@@ -30,10 +29,10 @@ pub fn set<T: ConfigValue>(section: &mut Section, key: &str, field: &mut T) -> R
     Ok(())
 }
 
-/// As [`word`], for what may stay unset.
+/// As [`set`], for optional fields.
 ///
 /// # Errors
-/// When it is no such word, with its position.
+/// When the value is invalid, with its position.
 pub fn set_option<T: ConfigValue>(
     section: &mut Section,
     key: &str,
@@ -45,10 +44,10 @@ pub fn set_option<T: ConfigValue>(
     Ok(())
 }
 
-/// Takes every key of a section as text: for those whose names are the user's own.
+/// Reads every key of a section as text, for sections whose keys are free.
 ///
 /// # Errors
-/// When a value is no single word, with its position.
+/// When a value is not a single value, with its position.
 pub fn set_map(section: &mut Section, field: &mut BTreeMap<String, String>) -> Result<(), Diagnostics> {
     for key in section.names() {
         let mut value = String::new();
@@ -58,15 +57,15 @@ pub fn set_map(section: &mut Section, field: &mut BTreeMap<String, String>) -> R
     Ok(())
 }
 
-/// Refuses keys, where they stand.
+/// Rejects keys, with their position.
 ///
 /// # Errors
-/// When one is there.
+/// When one of them is present.
 pub fn reject(section: &mut Section, keys: &[&str]) -> Result<(), Diagnostics> {
     keys.iter().try_for_each(|key| section.take::<Unsupported>(key).map(|_| ()))
 }
 
-/// A word as it stands in the file.
+/// A value that may be quoted or not.
 struct Unquoted<T>(T);
 
 impl<'de, T: ConfigValue> Deserialize<'de> for Unquoted<T> {
@@ -81,7 +80,7 @@ impl<'de, T: ConfigValue> Deserialize<'de> for Unquoted<T> {
     }
 }
 
-/// A key with a meaning that this release does not honour: never read.
+/// A key that this release does not support: reading it always fails.
 struct Unsupported;
 
 impl<'de> Deserialize<'de> for Unsupported {

@@ -1,4 +1,4 @@
-//! The command line itself: completion, colours, sockets, who asks.
+//! The command line itself: completion, colours, sockets, confirmations.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixListener;
@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener;
 use crate::support::{Cluster, job_file, ran, run, sojourn, web_cluster};
 
 #[test]
-fn shells_are_told_how_a_line_may_go_on() {
+fn command_lines_are_completed() {
     let typed = |line: &str| {
         let output =
             sojourn().env("COMP_LINE", line).env("NOMAD_ADDR", "http://127.0.0.1:1").output().unwrap();
@@ -16,7 +16,7 @@ fn shells_are_told_how_a_line_may_go_on() {
     assert_eq!(typed("nomad deploy"), "deployment\n");
     assert_eq!(typed("nomad job pla"), "plan\n");
     assert_eq!(typed("nomad job stop -pu"), "-purge\n");
-    assert_eq!(typed("nomad job stop we"), "", "nobody can be asked");
+    assert_eq!(typed("nomad job stop we"), "", "no server can be reached");
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn names_are_completed_by_searching_for_them() {
 }
 
 #[test]
-fn colours_stand_only_where_they_are_wanted() {
+fn colours_are_printed_only_when_enabled() {
     let file = job_file();
     let path = file.path().to_str().unwrap();
     let green = "\u{1b}[32mJob registration successful\u{1b}[0m\n";
@@ -76,7 +76,7 @@ fn an_agent_is_reached_over_a_socket() {
 }
 
 #[test]
-fn a_job_file_is_fetched_from_where_it_lies() {
+fn a_job_file_is_fetched_over_http() {
     let file = std::fs::read_to_string(job_file().path()).unwrap();
     let cluster = web_cluster().with("GET /web.nomad.hcl", &file);
     let url = format!("{}/web.nomad.hcl", cluster.address);
@@ -99,7 +99,7 @@ fn an_agents_configuration_is_checked_without_one() {
 }
 
 #[test]
-fn files_are_brought_into_their_usual_form() {
+fn files_are_formatted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("web.nomad.hcl");
     let name = path.to_str().unwrap();
@@ -115,7 +115,7 @@ fn files_are_brought_into_their_usual_form() {
 }
 
 #[test]
-fn an_agent_is_well_or_says_why_not() {
+fn an_agent_is_healthy_or_the_reason_is_printed() {
     let server = Cluster::answering(&[
         ("GET /v1/agent/self", r#"{"stats": {"nomad": {"server": "true"}}}"#),
         ("GET /v1/status/peers", r#"["a", "b"]"#),
@@ -162,7 +162,7 @@ fn groups_print_their_help_and_end_with_one() {
 }
 
 #[test]
-fn a_mistake_is_told_apart_from_what_was_found() {
+fn wrong_usage_has_its_own_exit_code() {
     for (words, code) in [
         (&["job", "plan", "-nope", "x"][..], 255),
         (&["job", "plan"][..], 255),
@@ -176,7 +176,7 @@ fn a_mistake_is_told_apart_from_what_was_found() {
 }
 
 #[test]
-fn encryption_is_refused_rather_than_left_out() {
+fn tls_is_rejected_rather_than_ignored() {
     let refused = run(&["-address=https://127.0.0.1:4646"], "agent-info");
     assert_eq!(refused.code, 1);
     assert!(refused.stderr.contains("this build speaks no TLS yet"), "{}", refused.stderr);

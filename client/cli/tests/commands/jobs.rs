@@ -75,7 +75,7 @@ fn a_group_is_scaled_by_name_or_alone() {
 }
 
 #[test]
-fn an_evaluation_is_asked_for_and_named() {
+fn an_evaluation_is_created_and_its_id_printed() {
     let answer = format!(r#"{{"EvalID": "{EVAL}"}}"#);
     let cluster = web_cluster().with("PUT /v1/job/web/evaluate", &answer);
     let output = cluster.run(&["job", "eval", "-force-reschedule", "-detach", "web"]);
@@ -249,7 +249,7 @@ fn the_web_ui_is_pointed_at_where_there_is_one() {
     let unwanted = with_ui(r#"{"UI": {"Enabled": true, "ShowCLIHints": false}}"#);
     assert_eq!(unwanted.run(&["job", "status", "web"]).stderr, "");
     let none = with_ui(r#"{"UI": {"Enabled": false}}"#).run(&["job", "status", "-ui", "web"]);
-    let why = "The web UI cannot be opened: the agent that was asked has none\n";
+    let why = "The web UI cannot be opened: the agent has none\n";
     assert_eq!((none.code, none.stderr.as_str()), (0, why));
 }
 
@@ -281,7 +281,7 @@ fn an_allocation_is_placed_anew_by_rescheduling() {
 }
 
 #[test]
-fn the_empty_name_is_nobodys_prefix() {
+fn the_empty_name_is_not_used_as_a_prefix() {
     let refused = web_cluster().run(&["job", "stop", "-yes", ""]);
     assert_eq!((refused.code, refused.requests.len()), (1, 0), "{:?}", refused.requests);
     assert_eq!(refused.stderr, "The name of a job must not be empty\n");
@@ -293,7 +293,7 @@ fn enterprise_flags_are_refused_where_they_would_change_something() {
     let path = file.path().to_str().unwrap();
     for (command, code) in [("run", 1), ("plan", 255), ("validate", 255)] {
         let refused = web_cluster().run(&["job", command, "-vault-namespace=x", path]);
-        let why = "-vault-namespace is only of enterprise releases: leave it out\n";
+        let why = "-vault-namespace is a flag of Nomad Enterprise: leave it out\n";
         assert_eq!((refused.code, refused.stderr.as_str()), (code, why), "{command}");
     }
     let harmless = web_cluster().run(&["job", "run", "-policy-override", "-detach", path]);

@@ -1,4 +1,4 @@
-//! The program as its users call it, against a cluster that answers from a table.
+//! The commands of the program against a fake HTTP API that answers from a table.
 
 mod allocs;
 mod command_line;
@@ -39,7 +39,7 @@ fn json_is_the_objects_as_the_api_names_them() {
 }
 
 #[test]
-fn what_is_not_there_or_not_clear_ends_with_one() {
+fn missing_and_ambiguous_objects_exit_with_one() {
     let cluster = Cluster::answering(&[("GET /v1/jobs", "[]")]);
     let none = cluster.run(&["job", "status", "nope"]);
     assert_eq!((none.code, none.stderr.as_str()), (1, "No job(s) with prefix or ID \"nope\" found\n"));
@@ -75,7 +75,7 @@ fn a_job_is_registered_and_followed_to_its_end() {
 }
 
 #[test]
-fn what_finds_no_place_ends_with_two() {
+fn a_failed_placement_exits_with_two() {
     let failed = format!(
         r#"{{"ID": "{EVAL}", "Status": "complete", "JobID": "web", "BlockedEval": "{ALLOC}",
             "FailedTGAllocs": {{"api": {{"NodesEvaluated": 1, "NodesExhausted": 1, "CoalescedFailures": 1}}}}}}"#
@@ -116,11 +116,11 @@ fn a_job_file_that_is_wrong_is_shown_where() {
 }
 
 #[test]
-fn a_valid_job_needs_no_cluster_to_be_called_so() {
+fn a_valid_job_is_validated_without_a_cluster() {
     let validated = run(&["-address", "http://127.0.0.1:1", job_file().path().to_str().unwrap()], "validate");
     assert_eq!(validated.code, 0, "{}", validated.stderr);
     assert!(validated.stdout.ends_with("Job validation successful\n"), "{}", validated.stdout);
-    assert!(validated.stderr.starts_with("The servers were not asked: "), "{}", validated.stderr);
+    assert!(validated.stderr.starts_with("The servers could not be reached: "), "{}", validated.stderr);
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn a_plan_ends_with_what_it_would_do() {
 }
 
 #[test]
-fn why_finds_what_is_meant_and_says_it() {
+fn why_resolves_ids_and_prints_the_explanation() {
     let cluster = web_cluster();
     let why = r#"{"ID": "web", "Status": "running", "Groups": {"api": {"Wanted": 1, "Running": 1}}}"#;
     let cluster = cluster.with("GET /v1/job/web/explain", why);
@@ -298,7 +298,7 @@ fn why_finds_what_is_meant_and_says_it() {
         .with(&format!("GET /v1/evaluation/{EVAL}/explain"), &eval);
     let output = cluster.run(&["why", "eval", &EVAL[..8]]);
     assert!(
-        output.stdout.contains("of job \"web\" is complete\n  asked for by: job-register\n"),
+        output.stdout.contains("of job \"web\" is complete\n  triggered by: job-register\n"),
         "{}",
         output.stderr
     );
@@ -364,7 +364,7 @@ fn the_schedulers_configuration_is_shown_and_changed() {
     assert_eq!((set.code, set.stdout.as_str()), (0, "Scheduler configuration updated!\n"));
     let limited = ["operator", "scheduler", "set-config", "-node-limit-for-feasibility-checks=20"];
     let limited = cluster.run(&limited);
-    assert!(limited.stderr.contains("has no effect while all nodes are looked at"), "{}", limited.stderr);
+    assert!(limited.stderr.contains("has no effect while all nodes are scored"), "{}", limited.stderr);
     let refused = cluster.run(&["operator", "scheduler", "set-config", "-pause-eval-broker=x"]);
     let why = "invalid value \"x\" for flag -pause-eval-broker: expected true or false";
     assert!(refused.code == 1 && refused.stderr.starts_with(why), "{}", refused.stderr);

@@ -1,8 +1,8 @@
-//! Nodes: shown, emptied, closed and opened.
+//! Nodes: status, drain and eligibility.
 
 use crate::support::{Cluster, NODE, without_times};
 
-/// A node that is empty, whatever is asked of it.
+/// A cluster with one node without allocations.
 fn emptied(last_drain: &str) -> Cluster {
     let stub = format!(r#"[{{"ID": "{NODE}", "Name": "n1"}}]"#);
     let node = format!(r#"{{"ID": "{NODE}", "Name": "n1", "LastDrain": {{"Status": "{last_drain}"}}}}"#);
@@ -16,7 +16,7 @@ fn emptied(last_drain: &str) -> Cluster {
 }
 
 #[test]
-fn a_node_is_emptied_and_watched_until_it_is() {
+fn a_node_is_drained_and_monitored() {
     let cluster = emptied("complete");
     let drained = cluster.run(&["node", "drain", "-enable", NODE]);
     assert_eq!(drained.code, 0, "{}", drained.stderr);
@@ -37,7 +37,7 @@ fn a_node_is_emptied_and_watched_until_it_is() {
 }
 
 #[test]
-fn who_shortens_a_node_is_asked_first() {
+fn a_shortened_node_id_is_confirmed() {
     let output = emptied("complete").run(&["node", "drain", "-enable", "0bad"]);
     let question = format!("Are you sure you want to enable drain mode for node \"{NODE}\"? [y/N] ");
     assert_eq!((output.code, output.stdout), (0, question));
@@ -66,7 +66,7 @@ fn a_drain_that_contradicts_itself_is_not_begun() {
 }
 
 #[test]
-fn a_node_is_closed_and_opened() {
+fn the_eligibility_of_a_node_is_changed() {
     for (flag, word) in [("-enable", "eligible"), ("-disable", "ineligible")] {
         let set = emptied("complete").run(&["node", "eligibility", flag, NODE]);
         let expected = format!("Node \"{NODE}\" scheduling eligibility set: {word} for scheduling\n");
@@ -75,7 +75,7 @@ fn a_node_is_closed_and_opened() {
 }
 
 #[test]
-fn a_node_is_shown_even_when_it_does_not_say_what_it_does() {
+fn a_node_is_shown_without_its_statistics() {
     let node = format!(
         r#"{{"ID": "{NODE}", "Name": "n1", "Status": "ready", "Drivers": {{"raw_exec": {{"Detected": true, "Healthy": true}}}}}}"#
     );

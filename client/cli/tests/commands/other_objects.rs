@@ -86,7 +86,7 @@ fn status_goes_where_the_name_leads() {
 }
 
 #[test]
-fn the_agent_tells_of_itself_and_is_told() {
+fn the_agent_and_its_metadata_are_shown_and_changed() {
     let stats = r#"{"stats": {"client": {"node_id": "n1"}, "raft": {"state": "Leader"}}}"#;
     let cluster = Cluster::answering(&[
         ("GET /v1/agent/self", stats),

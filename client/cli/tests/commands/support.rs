@@ -1,4 +1,4 @@
-//! A cluster that answers from a table, and the program that asks it.
+//! A fake HTTP API that answers from a table, and the program that calls it.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -22,7 +22,7 @@ pub struct CommandOutput {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
-    /// What was asked: `GET /v1/jobs?prefix=web`, and the body after a blank if there is one.
+    /// The requests: `GET /v1/jobs?prefix=web`, and the body after a blank if there is one.
     pub requests: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ impl Cluster {
             .args(arguments)
             .output()
             .unwrap();
-        // A connection that says nothing ends the server.
+        // A connection without a request ends the server.
         drop(TcpStream::connect(end).unwrap());
         CommandOutput { requests: server.join().unwrap(), ..ran(output) }
     }
@@ -88,7 +88,7 @@ pub fn ran(output: Output) -> CommandOutput {
     }
 }
 
-/// What was asked; `None` when the connection said nothing.
+/// The request; `None` when the connection was closed without one.
 fn answer(stream: &TcpStream, routes: &mut BTreeMap<String, String>) -> Option<String> {
     let mut reader = BufReader::new(stream);
     let mut first = String::new();

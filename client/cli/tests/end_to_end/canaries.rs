@@ -1,4 +1,4 @@
-//! Trying a version out, and going back, from the command line.
+//! Canaries and reverts from the command line.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::support::*;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A service that is tried out on one allocation first; `round` tells its versions apart.
+/// A service with one canary; `round` differs between its versions.
 fn web(round: u64) -> Value {
     let mut job = job("web", json!({"command": "/bin/sleep", "args": ["3600"]}));
     job["TaskGroups"][0]["Update"] = json!({
@@ -17,7 +17,7 @@ fn web(round: u64) -> Value {
     job
 }
 
-/// The latest deployment, once it is like this.
+/// The latest deployment, once this holds.
 fn deployment(agent: &Agent, what: &str, holds: impl Fn(&Value) -> bool) -> String {
     let found = eventually(what, || {
         let latest = agent.get("/v1/job/web/deployment");

@@ -1,4 +1,4 @@
-//! An agent is killed while much is going on.
+//! An agent is killed under load.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ const WRITERS: usize = 4;
 const ACKNOWLEDGED_BEFORE_THE_KILL: usize = 60;
 
 #[test]
-fn a_killed_agent_comes_back_with_all_it_promised() {
+fn a_killed_agent_keeps_all_acknowledged_writes() {
     let directory = tempfile::tempdir().unwrap();
     let config = AgentConfig::server_and_client(directory.path(), "one");
     let agent = config.start();
@@ -53,7 +53,7 @@ fn a_killed_agent_comes_back_with_all_it_promised() {
     agent.wait_for_a_ready_node();
     assert_eq!(agent.running("stays"), alloc);
     assert!(process.is_alive(), "the task was left alone");
-    // It answers through the node: that one knows the task again.
+    // The answer comes through the client, which has found the task again.
     assert_eq!(agent.process_of(&alloc), process);
     agent.run(&["alloc", "stop", "-detach", &alloc]).expect_success();
     until("the task ends", || !process.is_alive());
@@ -64,14 +64,14 @@ fn a_killed_agent_comes_back_with_all_it_promised() {
     agent.run(&["job", "stop", "-purge", "-detach", "stays"]).expect_success();
 }
 
-/// A job that finds no place, so that registering it starts nothing.
+/// A job that cannot be placed, so that registering it starts nothing.
 fn nowhere(id: &str) -> Value {
     let mut job = job(id, json!({"command": "/bin/true"}));
     job["Datacenters"] = json!(["nowhere"]);
     job
 }
 
-/// Threads that register jobs until nobody answers.
+/// Threads that register jobs until no server answers.
 struct Writing {
     acknowledged: Arc<Mutex<Vec<(String, u64)>>>,
     threads: Vec<JoinHandle<()>>,
@@ -111,7 +111,7 @@ fn write(address: SocketAddr, writer: usize, acknowledged: &Mutex<Vec<(String, u
     }
 }
 
-/// A thread that reads events, and after each break goes on where it was.
+/// A thread that reads events, and resumes after each break.
 struct Reader {
     seen: Arc<Mutex<Vec<Event>>>,
     end: Arc<AtomicBool>,

@@ -1,4 +1,4 @@
-//! A log that was damaged by hand, under a lone server.
+//! A server without peers whose log is damaged.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::{AgentConfig, CommandOutput, job, program, sojourn, until};
 
 #[test]
-fn a_lone_server_with_a_damaged_log_refuses_until_it_is_repaired() {
+fn a_single_server_with_a_damaged_log_does_not_start_until_it_is_repaired() {
     let directory = tempfile::tempdir().unwrap();
     let config = AgentConfig::server(directory.path(), "one");
     let agent = config.start();

@@ -1,4 +1,4 @@
-//! A node is emptied by hand: what ran there goes on elsewhere.
+//! A node is drained: its allocations are replaced on another one.
 
 use serde_json::json;
 
@@ -31,7 +31,7 @@ async fn what_ran_on_an_emptied_node_goes_on_elsewhere() {
     assert_eq!(drained, format!("Node \"{}\" drain strategy set\n", from.id()));
     let node = || server.get(&format!("/v1/node/{}", from.id()));
     assert_eq!((&node()["Drain"], &node()["SchedulingEligibility"]), (&json!(true), &json!("ineligible")));
-    // Nobody said yet that it is well, so it is not moved; unless nobody waits for that any more.
+    // Its health is not known yet, so it does not migrate until the drain is forced.
     server.run(&["node", "drain", "-enable", "-detach", "-force", from.id()]).expect_success();
     let second = eventually("another takes its place", || {
         server.allocs("web").into_iter().find(|alloc| alloc["NodeID"] == to.id())

@@ -1,4 +1,4 @@
-//! Commands inside tasks, through the program and through clients of others.
+//! Commands inside tasks, through the program and through plain connections.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Agent, AgentConfig, CommandOutput, eventually, program, sojourn, staying, until};
 
-/// An agent with a task that stays, and the task's allocation.
+/// An agent with a long-running task, and the task's allocation.
 fn with_task(directory: &Path) -> (Agent, String) {
     let agent = AgentConfig::server_and_client(directory, "one").start();
     agent.wait_for_a_ready_node();
@@ -27,14 +27,14 @@ fn exec(agent: &Agent, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs a command that gets this as its input and then the end of it.
+/// Runs a command with this standard input.
 fn run_exec(agent: &Agent, arguments: &[&str], input: &str) -> CommandOutput {
     let mut child = exec(agent, arguments).spawn().unwrap();
     let (mut stdin, input) = (child.stdin.take().unwrap(), input.to_string());
-    // Beside the reading: what comes back must be taken before more can go.
+    // Written on another thread: output must be read before more input is accepted.
     let telling = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
     let ran = CommandOutput::from(child.wait_with_output().unwrap());
-    // Who does not listen may end before everything was said.
+    // The command may end before it has read all of its input.
     let _ = telling.join().unwrap();
     ran
 }
@@ -57,7 +57,7 @@ fn a_command_runs_in_its_task_and_its_exit_code_is_ours() {
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (7, "main\n", "no\n"));
     let ran = run_exec(&agent, &["-task", "main", "-job", "stay", "cat"], "one\ntwo\n");
     assert_eq!(ran.expect_success(), "one\ntwo\n");
-    let ran = run_exec(&agent, &["-i=false", &alloc, "cat"], "nobody hears this");
+    let ran = run_exec(&agent, &["-i=false", &alloc, "cat"], "this is not sent");
     assert_eq!(ran.expect_success(), "");
     assert_eq!(run_exec(&agent, &[&alloc, "sh", "-c", "kill -TERM $$"], "").code, 143);
 
@@ -153,7 +153,7 @@ fn many_clients_that_go_away_leave_nothing_behind() {
     }
 }
 
-/// A connection on which something was asked for and the answer has begun.
+/// A connection with a request whose response has begun.
 struct Raw(#[expect(dead_code, reason = "it is only kept open")] std::net::TcpStream);
 
 impl Raw {
@@ -206,7 +206,7 @@ impl Terminal {
         self.master.write_all(text.as_bytes()).unwrap();
     }
 
-    /// Reads on until this was shown.
+    /// Reads until this was printed.
     fn until(&mut self, wanted: &str) {
         let mut chunk = [0; 4096];
         while !self.seen.contains(wanted) {

@@ -13,7 +13,7 @@ fn example(name: &str) -> String {
 }
 
 #[test]
-fn a_job_is_run_looked_at_from_all_sides_and_stopped() {
+fn a_job_is_run_inspected_and_stopped() {
     let directory = tempfile::tempdir().unwrap();
     let agent = AgentConfig::server_and_client(directory.path(), "one").start();
     agent.wait_for_a_ready_node();

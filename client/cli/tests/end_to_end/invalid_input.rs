@@ -1,4 +1,4 @@
-//! What is wrong is refused with its reason, and changes nothing.
+//! Invalid input is rejected with a reason and changes nothing.
 
 use std::net::SocketAddr;
 
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use crate::support::http::{self, Answer};
 use crate::support::{Agent, AgentConfig, eventually, job, text};
 
-/// Above what the gateway takes.
+/// Above the gateway's limit.
 const TOO_MANY_BYTES: usize = 17 << 20;
 
-/// Deeper than any honest document, and deep enough to overflow a careless reader's stack.
+/// Deep enough to overflow the stack of a recursive parser without a limit.
 const TOO_DEEP: usize = 100_000;
 
 #[test]
@@ -71,7 +71,7 @@ fn wrong_requests_are_refused_and_change_nothing() {
     assert_eq!(index(address), before, "nothing was written");
 }
 
-/// A refusal that comes while the body is still being sent may be lost with the connection; trying again finds it.
+/// A rejection that is sent while the body is still being received may be lost with the connection; a retry gets it.
 fn oversized(address: SocketAddr) -> Option<Answer> {
     let body = vec![b' '; TOO_MANY_BYTES];
     Some(eventually("the refusal arrives", || http::call(address, "PUT", "/v1/jobs", &body).ok()))
@@ -119,11 +119,11 @@ fn wrong_files_and_words_are_shown_where() {
 }
 
 #[test]
-fn a_job_no_node_can_run_says_why() {
+fn a_job_that_no_node_can_run_is_explained() {
     let directory = tempfile::tempdir().unwrap();
     let agent = AgentConfig::development(directory.path(), "dev").start();
     agent.wait_for_a_ready_node();
-    // A service would have a deployment, whose end is waited for.
+    // A service would have a deployment, and the command would wait for its end.
     let mut unknown = job("unknown-driver", json!({}));
     unknown["Type"] = json!("batch");
     unknown["TaskGroups"][0]["Tasks"][0]["Driver"] = json!("teleport");
@@ -140,7 +140,7 @@ fn a_job_no_node_can_run_says_why() {
     register_wrong_config(&agent);
 }
 
-/// The driver is known, but its configuration makes no sense: the task fails and says so.
+/// The driver is known, but its configuration is invalid: the task fails with the reason.
 fn register_wrong_config(agent: &Agent) {
     let mut wrong = job("wrong-config", json!({"comand": "/bin/true"}));
     wrong["TaskGroups"][0]["RestartPolicy"] = json!({"Attempts": 0, "Mode": "fail"});

@@ -1,7 +1,7 @@
-//! The program as its users run it: agents are processes with directories and ports of their own, and are
-//! killed where users would see them killed.
+//! The program as its users run it: agents are processes with directories and ports of their own, and some of them
+//! are killed.
 //!
-//! Nothing here waits for a time to pass: everything looks, until a deadline, for what has to happen.
+//! No test sleeps for a fixed time: each polls for the expected state until a deadline.
 
 mod canaries;
 mod cluster;

@@ -1,4 +1,4 @@
-//! More callers than anybody expects: they wait, dawdle and leave, and the server goes on.
+//! Thousands of callers that wait, send slowly or disconnect, while the server works.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,11 +13,11 @@ const WAITING: usize = 3_000;
 const SLOW: usize = 500;
 const LEAVING: usize = 1_000;
 
-/// What a caller may cost while it waits: buffers, a task and a look at an index.
+/// Most memory per waiting caller: buffers, a task and a watch on an index.
 const KIB_EACH: u64 = 64;
 
 #[test]
-fn thousands_wait_dawdle_and_leave_while_the_server_works() {
+fn thousands_of_waiting_and_slow_callers_do_not_block_the_server() {
     let given = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: given.maximum, ..given }).unwrap();
     let directory = tempfile::tempdir().unwrap();
@@ -38,14 +38,14 @@ fn thousands_wait_dawdle_and_leave_while_the_server_works() {
         };
         drop(open_request(address, &format!("GET {what} HTTP/1.1\r\nHost: x\r\n\r\n")));
     }
-    until("those who wait do so, and those who left are gone", || {
+    until("waiting callers wait, and disconnected ones are gone", || {
         waiting_requests(&server) == WAITING as f64
     });
     let grown = resident_kib(&server).saturating_sub(before);
     let callers = (WAITING + SLOW + LEAVING) as u64;
     assert!(grown < callers * KIB_EACH, "{grown} KiB for {callers} callers");
 
-    // News of another table wakes nobody; news of theirs wakes all.
+    // A change of another table wakes no caller; a change of theirs wakes all.
     server.run(&["namespace", "apply", "other"]).expect_success();
     assert_eq!(waiting_requests(&server), WAITING as f64);
     server.register(&job("news", json!({"command": "/bin/true"})));
@@ -54,7 +54,7 @@ fn thousands_wait_dawdle_and_leave_while_the_server_works() {
         socket.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("HTTP/1.0 200 OK") && answer.contains("\"news\""), "{answer}");
     }
-    until("nobody waits", || waiting_requests(&server) == 0.0);
+    until("no caller waits", || waiting_requests(&server) == 0.0);
     drop(slow_requests);
 }
 

@@ -1,11 +1,11 @@
-//! Nodes fall silent and come back, in every order their words may have.
+//! Nodes disconnect and reconnect, with their first reports in every order.
 
 use serde_json::{Value, json};
 
 use crate::support::fake_node::{FakeNode, Heartbeats};
 use crate::support::{Agent, AgentConfig, eventually, http, job, text, until};
 
-/// What the returning node says first.
+/// What the reconnecting node sends first.
 #[derive(Clone, Copy, Debug)]
 enum First {
     Beats,
@@ -13,7 +13,7 @@ enum First {
     Registers,
 }
 
-/// Every way goes the same steps at the same time: the waits of the servers are long.
+/// All cases run at the same time: the timeouts of the servers are long.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_was_cut_off_keeps_its_work_whatever_it_says_first() {
     let directory = tempfile::tempdir().unwrap();
@@ -40,10 +40,10 @@ async fn a_node_that_was_cut_off_keeps_its_work_whatever_it_says_first() {
 struct Case {
     first: First,
     job: String,
-    /// Where the job began.
+    /// The node of the original allocation.
     node: FakeNode,
     other: FakeNode,
-    /// Until the node falls silent.
+    /// Until the node disconnects.
     silent_beats: Option<Heartbeats>,
     _other_beats: Heartbeats,
     original: String,
@@ -73,7 +73,7 @@ impl Case {
 
     async fn be_replaced(&mut self, server: &Agent) {
         until("the silence is noticed", || status(server, &self.node) == "disconnected");
-        until("nobody knows how it is", || client_status(server, &self.original) == "unknown");
+        until("its status is unknown", || client_status(server, &self.original) == "unknown");
         self.replacement = eventually("another takes its place", || {
             let ids = server.allocs(&self.job).into_iter().map(|alloc| text(&alloc["ID"]));
             ids.into_iter().find(|id| *id != self.original)
@@ -82,7 +82,7 @@ impl Case {
         self.other.report(&self.replacement, "running").await.unwrap();
     }
 
-    /// Whatever it says: the node is ready only after it has said how its work is.
+    /// In every order: the node is ready only after it has reported its allocations.
     async fn come_back(&self, server: &Agent) {
         let (node, first) = (&self.node, self.first);
         match first {
@@ -109,7 +109,7 @@ impl Case {
         assert_eq!(status(server, node), "ready", "{first:?}");
     }
 
-    /// The job asked for the original to be kept.
+    /// The job keeps the original allocation.
     async fn settle(&self, server: &Agent) {
         let _beats = self.node.keep_sending_heartbeats();
         until("the replacement is to stop", || alloc(server, &self.replacement)["DesiredStatus"] == "stop");
@@ -142,7 +142,7 @@ fn reconnecting(id: &str, datacenter: &str) -> Value {
     job["Update"] = json!({"MaxParallel": 0});
     let group = &mut job["TaskGroups"][0];
     group["Disconnect"] = json!({"LostAfter": seconds(3600), "Replace": true, "Reconcile": "keep_original"});
-    // The shortest there is: a replacement waits for it too.
+    // The shortest allowed value: a replacement waits for it too.
     group["ReschedulePolicy"] =
         json!({"Delay": seconds(5), "DelayFunction": "constant", "MaxDelay": seconds(5), "Unlimited": true});
     job

@@ -1,11 +1,11 @@
-//! A server and a node in processes of their own: each may go and come back.
+//! A server and a client in processes of their own: each is restarted.
 
 use serde_json::{Value, json};
 
 use crate::support::{Agent, AgentConfig, Process, staying, text, until};
 
 #[test]
-fn tasks_go_on_while_servers_and_nodes_come_back() {
+fn tasks_survive_restarts_of_servers_and_clients() {
     let directory = tempfile::tempdir().unwrap();
     let server_config = AgentConfig::server(directory.path(), "server");
     let client_config = AgentConfig::client(directory.path(), "client", &server_config);
@@ -18,7 +18,7 @@ fn tasks_go_on_while_servers_and_nodes_come_back() {
 
     server.kill();
     let server = server_config.start();
-    // Only a node that has come back can start it.
+    // Only a reconnected client can start it.
     server.register(&staying("second"));
     let second = server.running("second");
     let second = (second.clone(), server.process_of(&second));
@@ -66,7 +66,7 @@ fn the_log_of_each_agent_can_be_followed_from_anywhere() {
     drop((own, of_node, client));
 }
 
-/// The job has this allocation alone, and its task was never started again.
+/// The job has only this allocation, and its task was never restarted.
 fn assert_untouched(server: &Agent, job: &str, alloc: &str, process: Process) {
     assert!(process.is_alive(), "{job}");
     let ids: Vec<Value> = server.allocs(job).iter().map(|alloc| alloc["ID"].clone()).collect();

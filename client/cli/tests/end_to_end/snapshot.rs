@@ -1,4 +1,4 @@
-//! Snapshots of the whole state: kept as files, looked into, and put back.
+//! Snapshots of the state: saved, inspected and restored.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::support::http::{self, Events};
 use crate::support::{AgentConfig, Process, staying, text, until};
 
 #[test]
-fn a_snapshot_brings_back_what_was_there() {
+fn a_snapshot_restores_the_state() {
     let directory = tempfile::tempdir().unwrap();
     let config = AgentConfig::server_and_client(directory.path(), "one");
     let agent = config.start();
@@ -27,17 +27,17 @@ fn a_snapshot_brings_back_what_was_there() {
     agent.run(&["operator", "snapshot", "restore", &file]).expect_success();
     assert_eq!(http::get(config.http, "/v1/job/later").unwrap().status, 404);
     assert_eq!(agent.get("/v1/job/kept")["Stop"], false);
-    // The node follows: what is wanted no more ends, and what is wanted again runs.
+    // The client follows: allocations that are not wanted any more end, and those wanted again run.
     until("the later task ends", || !later.is_alive());
-    // What ended is replaced, or runs again if nothing was left of it.
+    // Ended allocations are replaced, or run again if nothing was left of them.
     until("it runs again", || {
         let running = agent.allocs("kept").into_iter().filter(|alloc| alloc["ClientStatus"] == "running");
         running.filter_map(|alloc| agent.process_now(&text(&alloc["ID"]))).any(Process::is_alive)
     });
-    // The log went on: nobody who reads it is sent back.
+    // The index continues: readers of the event stream do not go back.
     assert!(number(&agent.get("/v1/agent/self")["stats"]["raft"]["applied_index"]) > number(&before));
 
-    // It is a state like any other: also after a crash, and for whoever reads all events.
+    // The restored state survives a crash, and readers of all events get it.
     agent.kill();
     let agent = config.start();
     assert_eq!(agent.get("/v1/job/kept")["Stop"], false);
@@ -48,7 +48,7 @@ fn a_snapshot_brings_back_what_was_there() {
         std::iter::from_fn(|| Some(events.next().unwrap().id)).take_while(|id| id.0 < last).collect();
     assert!(!ids.is_empty() && ids.is_sorted_by(|one, next| one < next), "ids rise: {ids:?}");
 
-    // Another cluster can take it over.
+    // Another cluster can restore it.
     let elsewhere = AgentConfig::server(directory.path(), "two").start();
     elsewhere.register(&staying("own"));
     elsewhere.run(&["operator", "snapshot", "restore", &file]).expect_success();

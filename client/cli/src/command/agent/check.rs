@@ -3,17 +3,15 @@ use sdk::Client;
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
 use crate::flags::Flag;
 
-const MIN_PEERS: Flag<usize> =
-    Flag::number("min-peers", "N", "A server needs so many others; 0 unless given.");
-const MIN_SERVERS: Flag<usize> =
-    Flag::number("min-servers", "N", "A node agent needs so many servers; 1 unless given.");
+const MIN_PEERS: Flag<usize> = Flag::number("min-peers", "N", "Peers that a server needs. Default: 0.");
+const MIN_SERVERS: Flag<usize> = Flag::number("min-servers", "N", "Servers that a client needs. Default: 1.");
 
 pub static COMMAND: Command = Command {
     name: "check",
     aliases: &[],
     arguments: "",
-    summary: "Say by the exit code whether the agent is well.",
-    details: "0 if it is, 1 if it is not, 2 if it cannot be asked so.",
+    summary: "Check the health of the agent.",
+    details: "The exit code is 0 if it is healthy, 1 if it is not, 2 on wrong usage.",
     flags: &[&[&MIN_PEERS, &MIN_SERVERS], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
@@ -29,7 +27,7 @@ async fn run(call: Call) -> Outcome {
     }
 }
 
-/// Why the agent is not well; `None` if it is.
+/// Why the agent is unhealthy; `None` if it is healthy.
 async fn why_unhealthy(
     client: &Client,
     min_peers: usize,

@@ -5,7 +5,7 @@ pub static COMMAND: Command = Command {
     name: "agent-info",
     aliases: &[],
     arguments: "",
-    summary: "Show what the agent says about itself.",
+    summary: "Show the agent's own statistics.",
     details: "",
     flags: &[OBJECT_FLAGS, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),

@@ -1,4 +1,4 @@
-//! The agent itself, and what it logs.
+//! The agent: running it, its health and its log.
 
 mod check;
 mod config_validate;

@@ -5,10 +5,13 @@ use crate::flags::{Completion, Flag};
 use crate::output::write_out;
 use crate::resolve;
 
-const LOG_LEVEL: Flag<String> =
-    Flag::value("log-level", "LEVEL", "Show this level and worse: trace, debug, info, warn or error.");
+const LOG_LEVEL: Flag<String> = Flag::value(
+    "log-level",
+    "LEVEL",
+    "Show this level and more severe ones: trace, debug, info, warn or error.",
+);
 const LOG_INCLUDE_LOCATION: Flag<bool> =
-    Flag::switch("log-include-location", "Say where in the program each line comes from.");
+    Flag::switch("log-include-location", "Include the source location of each line.");
 const NODE_ID: Flag<String> =
     Flag::value("node-id", "NODE", "The agent of this node.").completed_by(Completion::Ids("nodes"));
 const SERVER_ID: Flag<String> =
@@ -18,19 +21,19 @@ const LOGS_SINCE: Flag<base::Duration> = Flag::parsed(
     "logs-since",
     "DURATION",
     "a duration, like 72h",
-    "With -service-name: how far to look back; 72h unless given.",
+    "With -service-name: how far to go back. Default: 72h.",
 );
 const SERVICE_NAME: Flag<String> =
-    Flag::value("service-name", "NAME", "The unit of the system that the agent runs as.");
+    Flag::value("service-name", "NAME", "The systemd unit that the agent runs as.");
 const ON_DISK: Flag<bool> = Flag::switch("on-disk", "Read the agent's own log file.");
-const FOLLOW: Flag<bool> = Flag::switch("follow", "With -service-name: stay and print what comes.");
+const FOLLOW: Flag<bool> = Flag::switch("follow", "With -service-name: follow the log.");
 
 pub static COMMAND: Command = Command {
     name: "monitor",
     aliases: &[],
     arguments: "",
     summary: "Follow the log of an agent.",
-    details: "The agent that is asked, or the one of a node or server.",
+    details: "The agent at -address, or the agent of a node or server.",
     flags: &[&[&LOG_LEVEL, &LOG_INCLUDE_LOCATION, &NODE_ID, &SERVER_ID, &JSON], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
@@ -39,8 +42,8 @@ pub static EXPORT: Command = Command {
     name: "monitor export",
     aliases: &[],
     arguments: "",
-    summary: "Print what an agent has logged before.",
-    details: "From its log file with -on-disk, or from the journal of the system with -service-name.",
+    summary: "Print what an agent has already logged.",
+    details: "From its log file with -on-disk, or from the system journal with -service-name.",
     flags: &[&[&NODE_ID, &SERVER_ID, &LOGS_SINCE, &SERVICE_NAME, &ON_DISK, &FOLLOW], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(export(call))),
 };

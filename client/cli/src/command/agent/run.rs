@@ -15,7 +15,7 @@ pub static COMMAND: Command = Command {
     name: "agent",
     aliases: &[],
     arguments: "",
-    summary: "Run a server, a node, or both.",
+    summary: "Run a server, a client, or both.",
     details: "To try it: sojourn agent -dev",
     flags: &[AGENT_FLAGS, UNSUPPORTED_FLAGS[0], UNSUPPORTED_FLAGS[1]],
     run: Run::Process(run),
@@ -33,7 +33,7 @@ fn run(call: Call) -> Outcome {
     Ok(0)
 }
 
-/// Prints the log from here on, and has it told to whoever follows it.
+/// Prints the log from here on, and publishes it to the subscribers of `monitor`.
 fn log(settings: &LogSettings) -> Monitor {
     let monitor = Monitor::default();
     let shown = monitor::worthwhile(LevelFilter::from_level(settings.level));
@@ -46,7 +46,7 @@ fn log(settings: &LogSettings) -> Monitor {
     monitor
 }
 
-/// What the agent is about to do.
+/// The configuration that is printed at the start.
 fn banner(program: &str, settings: &AgentSettings) -> String {
     let names: Vec<_> = settings.files.iter().map(|file| file.display().to_string()).collect();
     let loaded = match names.as_slice() {
@@ -74,11 +74,11 @@ fn banner(program: &str, settings: &AgentSettings) -> String {
 fn data_dir(settings: &AgentSettings) -> String {
     match &settings.data_dir {
         Some(dir) => dir.display().to_string(),
-        None => "(none: nothing is kept)".to_string(),
+        None => "(none: state is not persistent)".to_string(),
     }
 }
 
-/// That the agent runs; and for a development agent, what to try with it.
+/// Printed when the agent runs; for a development agent with commands to try.
 fn started(program: &str, settings: &AgentSettings) -> String {
     let end = "==> Sojourn agent started! Log data will stream in below:\n\n";
     if !settings.dev {

@@ -8,8 +8,8 @@ pub static COMMAND: Command = Command {
     name: "alloc checks",
     aliases: &[],
     arguments: "<allocation>",
-    summary: "Show how the checks of an allocation's services go.",
-    details: "Only checks of services that the cluster itself keeps.",
+    summary: "Show the checks of an allocation's services.",
+    details: "Only checks of services registered in the cluster itself.",
     flags: &[&[&VERBOSE], OBJECT_FLAGS, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };

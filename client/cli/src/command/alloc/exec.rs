@@ -13,12 +13,12 @@ use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
 use crate::flags::Flag;
 use crate::resolve;
 
-const STDIN: Flag<bool> = Flag::switch("i", "Pass standard input on; the default.");
+const STDIN: Flag<bool> = Flag::switch("i", "Pass standard input to the command. Default: true.");
 const TTY: Flag<bool> =
-    Flag::switch("t", "Run the command on a terminal; the default when this is run on one.");
+    Flag::switch("t", "Allocate a terminal. Default: true when this program runs on one.");
 const ESCAPE: Flag<String> =
-    Flag::value("e", "CHAR", "The escape character of a terminal; ~ unless given, none for none.");
-const TASK: Flag<String> = Flag::value("task", "NAME", "The task; needed when the allocation has several.");
+    Flag::value("e", "CHAR", "The escape character of a terminal, or none. Default: ~.");
+const TASK: Flag<String> = Flag::value("task", "NAME", "The task; required when the allocation has several.");
 
 pub static COMMAND: Command = Command {
     name: "alloc exec",
@@ -31,16 +31,16 @@ pub static COMMAND: Command = Command {
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
-/// How often a session says that it lives.
+/// How often a session sends a heartbeat.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(10);
 
-/// Pieces of standard input that wait to be sent; then reading waits.
+/// Most pieces of standard input that are queued; when the queue is full, reading waits.
 const INPUT_MAX: usize = 4;
 
 /// Standard input is read in pieces of this size.
 const INPUT_BYTES: usize = 32 * 1024;
 
-/// What `-e` says when no character shall be special.
+/// The value of `-e` for no escape character.
 const NO_ESCAPE: &str = "none";
 
 async fn run(call: Call) -> Outcome {
@@ -64,7 +64,7 @@ async fn run(call: Call) -> Outcome {
     run_session(options, writer, reader).await
 }
 
-/// How the command is talked to.
+/// The options of a session.
 struct SessionOptions {
     input: bool,
     tty: bool,
@@ -90,16 +90,16 @@ impl SessionOptions {
     }
 }
 
-/// Talks until the command has ended, or the user has had enough.
+/// Runs the session until the command or the user ends it.
 async fn run_session(options: SessionOptions, writer: ExecWriter, reader: ExecReader) -> Outcome {
-    // Put back however this ends, also when a signal ends it.
+    // Restored on every way out, including signals.
     let _raw = if options.tty { RawMode::enter()? } else { None };
     let mut hangup = subscribe(SignalKind::hangup())?;
     let mut terminate = subscribe(SignalKind::terminate())?;
     let input = async {
         match forward_input(options, writer).await {
             Ok(()) => Ok(0),
-            // The reader gets the reason.
+            // The reader reports the reason.
             Err(_) => std::future::pending().await,
         }
     };
@@ -112,28 +112,28 @@ async fn run_session(options: SessionOptions, writer: ExecWriter, reader: ExecRe
 }
 
 fn subscribe(kind: SignalKind) -> Result<Signal, Failure> {
-    signal(kind).map_err(|error| anyhow::anyhow!("signals cannot be heard: {error}").into())
+    signal(kind).map_err(|error| anyhow::anyhow!("cannot listen for signals: {error}").into())
 }
 
-/// Prints what the command says; its exit code becomes ours.
+/// Prints the command's output; its exit code becomes ours.
 async fn print_output(mut reader: ExecReader) -> Outcome {
     loop {
         match reader.next().await.doing("running the command")? {
             Some(ExecEvent::Stdout(data)) => print(io::stdout(), &data),
             Some(ExecEvent::Stderr(data)) => print(io::stderr(), &data),
-            // As shells do it: the lowest byte.
+            // The lowest byte, as shells do.
             Some(ExecEvent::Exited(code)) => return Ok(code as u8),
             None => return Err(anyhow::anyhow!("the session ended before the command did").into()),
         }
     }
 }
 
-/// When nobody reads any more, the command shall hear of it by its end, not by a failure of ours.
+/// Errors are ignored: a closed output must not end the session with a failure.
 fn print(mut to: impl Write, data: &[u8]) {
     let _ = to.write_all(data).and_then(|()| to.flush());
 }
 
-/// Passes on what the user says; returns when they want to leave.
+/// Sends standard input to the command; returns when the user ends the session.
 async fn forward_input(options: SessionOptions, mut writer: ExecWriter) -> Result<(), sdk::Error> {
     let mut beats = interval_at(Instant::now() + HEARTBEAT_EVERY, HEARTBEAT_EVERY);
     let mut resized = if options.tty { signal(SignalKind::window_change()).ok() } else { None };
@@ -167,7 +167,7 @@ async fn forward_input(options: SessionOptions, mut writer: ExecWriter) -> Resul
 async fn send_size(writer: &mut ExecWriter) -> Result<(), sdk::Error> {
     match tcgetwinsize(io::stdin()) {
         Ok(size) => writer.resize(TtySize { height: size.ws_row, width: size.ws_col }).await,
-        // `-t` may be asked for without a terminal here: the other one keeps its size.
+        // With `-t` but without a terminal here, the remote terminal keeps its size.
         Err(_) => Ok(()),
     }
 }
@@ -189,7 +189,7 @@ async fn next_piece(pieces: &mut Option<mpsc::Receiver<Vec<u8>>>) -> Option<Vec<
     }
 }
 
-/// A thread of its own: reading a terminal cannot be given up, and the program must end without it.
+/// Reads on a thread of its own: a read from a terminal cannot be cancelled, and must not keep the program alive.
 fn read_input() -> mpsc::Receiver<Vec<u8>> {
     let (pieces, waiting) = mpsc::channel(INPUT_MAX);
     std::thread::spawn(move || {
@@ -205,7 +205,7 @@ fn read_input() -> mpsc::Receiver<Vec<u8>> {
     waiting
 }
 
-/// A terminal that passes on every key as it is, until this is dropped.
+/// A terminal in raw mode, until this is dropped.
 struct RawMode(Termios);
 
 impl RawMode {
@@ -222,13 +222,13 @@ impl RawMode {
 
 impl Drop for RawMode {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing put back.
+        // A closed terminal needs no restoring.
         let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &self.0);
     }
 }
 
-/// Finds the escape character at the beginning of a line. With a dot behind it, it ends the session; twice it
-/// stands for itself.
+/// Finds the escape character at the beginning of a line. Followed by a dot it ends the session; typed
+/// twice it is sent once.
 struct Escape {
     character: u8,
     /// The next character begins a line.
@@ -242,7 +242,7 @@ impl Escape {
         Escape { character, at_start: true, held: false }
     }
 
-    /// What of the input is to be sent; `None` ends the session.
+    /// The part of the input that is sent; `None` ends the session.
     fn filter(&mut self, input: &[u8]) -> Option<Vec<u8>> {
         let mut sent = Vec::with_capacity(input.len() + 1);
         for &byte in input {

@@ -7,16 +7,16 @@ use crate::output::write_out;
 use crate::tail::{self, BYTES, LINES, StartAt, TAIL};
 use crate::{layout, resolve};
 
-const HUMAN: Flag<bool> = Flag::switch("H", "Print sizes in units.");
-const STAT: Flag<bool> = Flag::switch("stat", "Print only what the file is.");
-const FOLLOW: Flag<bool> = Flag::switch("f", "Stay and print what is added, until interrupted.");
+const HUMAN: Flag<bool> = Flag::switch("H", "Print human-readable sizes.");
+const STAT: Flag<bool> = Flag::switch("stat", "Print only the file's metadata.");
+const FOLLOW: Flag<bool> = Flag::switch("f", "Follow the file until interrupted.");
 
 pub static COMMAND: Command = Command {
     name: "alloc fs",
     aliases: &["fs"],
     arguments: "<allocation> [<path>]",
     summary: "Show the files of an allocation.",
-    details: "A directory is listed, a file is printed. The path begins in the allocation's directory.",
+    details: "A directory is listed, a file is printed. The path is relative to the allocation's directory.",
     flags: &[&[&HUMAN, &STAT, &FOLLOW, &TAIL, &LINES, &BYTES, &JOB, &GROUP, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
@@ -77,7 +77,7 @@ async fn print(call: &Call, client: &Client, id: &str, path: &str) -> Outcome {
     Ok(0)
 }
 
-/// This many bytes of the end of a file, or all if it is shorter.
+/// The last bytes of a file, or all if it is shorter.
 async fn last(client: &Client, id: &str, path: &str, window: u64) -> Result<Vec<u8>, Failure> {
     let request = FileRequest { path: path.to_string(), follow: false, offset: window, from_end: true };
     let mut frames = client.stream_file(id, &request).await.doing("reading file")?;

@@ -10,12 +10,12 @@ use crate::output::{OutputStyle, write_out};
 use crate::resolve;
 use crate::tail::{self, BYTES, LINES, StartAt, TAIL};
 
-const FOLLOW: Flag<bool> = Flag::switch("f", "Stay and print what comes, until interrupted.");
+const FOLLOW: Flag<bool> = Flag::switch("f", "Follow the log until interrupted.");
 const STDERR: Flag<bool> = Flag::switch("stderr", "Print the error stream.");
 const STDOUT: Flag<bool> = Flag::switch("stdout", "Print the output stream; the default.");
 const TASK: Flag<String> = Flag::value("task", "NAME", "The task.");
 pub(super) const JOB: Flag<bool> =
-    Flag::switch("job", "The argument is a job: its newest running allocation is taken.");
+    Flag::switch("job", "The argument is a job: use its newest running allocation.");
 pub(super) const GROUP: Flag<String> =
     Flag::value("group", "NAME", "With -job: only allocations of this task group.");
 
@@ -23,9 +23,9 @@ pub static COMMAND: Command = Command {
     name: "alloc logs",
     aliases: &["logs"],
     arguments: "<allocation> [<task>]",
-    summary: "Print what a task wrote.",
-    details: "The task may be left out when the allocation has only one. With -f both streams are followed,\n\
-              unless one is named.",
+    summary: "Print the output of a task.",
+    details: "The task may be left out when the allocation has only one. With -f both streams are followed\n\
+              unless -stderr or -stdout is given.",
     flags: &[
         &[&FOLLOW, &TAIL, &LINES, &BYTES, &STDERR, &STDOUT, &TASK, &JOB, &GROUP, &VERBOSE],
         CLIENT_FLAGS,
@@ -33,7 +33,7 @@ pub static COMMAND: Command = Command {
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
-/// How often it is asked whether the task has ended, and how long its log has to be silent after that.
+/// How often the task's state is polled, and how long its log must be silent after the task's end.
 const POLL: Duration = Duration::from_secs(1);
 
 async fn run(call: Call) -> Outcome {
@@ -76,7 +76,7 @@ pub(super) async fn newest_running(
     Ok(newest.ok_or_else(none)?.id)
 }
 
-/// The task that was named, or the only one.
+/// The given task, or the only one.
 pub(super) fn choose_task(alloc: &Allocation, given: Option<&str>) -> Result<String, Failure> {
     let group = alloc.job.iter().flat_map(|job| &job.task_groups);
     let group = group.into_iter().find(|group| group.name.as_deref() == Some(&alloc.task_group));
@@ -113,9 +113,9 @@ async fn print(call: &Call, client: &Client, id: &str, task: &str) -> Outcome {
     Ok(0)
 }
 
-/// What a task wrote to its error stream goes to ours, when both are shown.
+/// Prints the task's standard error on ours, when both streams are followed.
 fn pass_on(bytes: &[u8]) {
-    // When standard error is gone there is nobody left to tell.
+    // A failure is ignored: it could not be reported anywhere.
     let _ = std::io::stderr().lock().write_all(bytes);
 }
 
@@ -148,8 +148,7 @@ async fn stream(
     Ok(())
 }
 
-/// Prints what comes until the task has ended and everything it wrote is out: a log that is followed has no end of
-/// its own.
+/// Prints the log until the task has ended and its output is complete: a followed log has no end of its own.
 async fn follow(
     client: &Client,
     id: &str,
@@ -171,7 +170,7 @@ async fn follow(
     }
 }
 
-/// Returns once the task is dead. While nobody can be asked, it may live.
+/// Returns once the task is dead. While no server answers, it may be alive.
 async fn until_dead(client: &Client, id: &str, task: &str) {
     loop {
         match client.allocation(id, Query::new()).await {
@@ -194,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_is_chosen_only_when_there_is_no_doubt() {
+    fn a_task_is_chosen_only_when_it_is_unique() {
         let alloc = |tasks: &[&str]| {
             let task = |name: &&str| Task { name: name.to_string(), ..Task::default() };
             let tasks = tasks.iter().map(task).collect::<Vec<_>>().into();

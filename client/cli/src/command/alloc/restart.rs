@@ -7,14 +7,15 @@ use crate::flags::Flag;
 use crate::resolve;
 
 pub(super) const TASK: Flag<String> = Flag::value("task", "NAME", "The task.");
-const ALL_TASKS: Flag<bool> = Flag::switch("all-tasks", "Restart all tasks, also those that have ended.");
+const ALL_TASKS: Flag<bool> =
+    Flag::switch("all-tasks", "Restart all tasks, including those that have ended.");
 
 pub static COMMAND: Command = Command {
     name: "alloc restart",
     aliases: &[],
     arguments: "<allocation> [<task>]",
-    summary: "Start the tasks of an allocation again, where they are.",
-    details: "Without a task all tasks that run are restarted.",
+    summary: "Restart the tasks of an allocation in place.",
+    details: "Without a task all running tasks are restarted.",
     flags: &[&[&TASK, &ALL_TASKS, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(restart(call))),
 };
@@ -32,7 +33,7 @@ async fn restart(call: Call) -> Outcome {
     Ok(0)
 }
 
-/// The allocation and the task, as they were given.
+/// The allocation and the task from the arguments.
 pub(super) fn named(call: &Call) -> Result<(&str, Option<&str>), Failure> {
     match call.args.words.as_slice() {
         [alloc] => Ok((alloc, call.args.value(&TASK).filter(|task| !task.is_empty()))),

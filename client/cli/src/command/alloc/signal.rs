@@ -4,19 +4,19 @@ use super::restart::{TASK, found, named};
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run, VERBOSE};
 use crate::flags::Flag;
 
-const SIGNAL: Flag<String> = Flag::value("s", "SIGNAL", "The signal; SIGKILL unless given.");
+const SIGNAL: Flag<String> = Flag::value("s", "SIGNAL", "The signal. Default: SIGKILL.");
 
 pub static COMMAND: Command = Command {
     name: "alloc signal",
     aliases: &[],
     arguments: "<allocation> [<task>]",
     summary: "Send a signal to the tasks of an allocation.",
-    details: "Without a task all tasks get it.",
+    details: "Without a task it is sent to all tasks.",
     flags: &[&[&TASK, &SIGNAL, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(signal(call))),
 };
 
-/// What is sent unless something else is asked for.
+/// The default signal.
 const SIGNAL_DEFAULT: &str = "SIGKILL";
 
 async fn signal(call: Call) -> Outcome {

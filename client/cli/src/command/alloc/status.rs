@@ -9,13 +9,13 @@ use crate::resolve::{self, Match};
 use crate::{hint, layout};
 
 const SHORT: Flag<bool> = Flag::switch("short", "Print only the states of the tasks.");
-const STATS: Flag<bool> = Flag::switch("stats", "Print everything that was measured.");
+const STATS: Flag<bool> = Flag::switch("stats", "Print all resource statistics.");
 
 pub static COMMAND: Command = Command {
     name: "alloc status",
     aliases: &["alloc-status"],
     arguments: "<allocation>",
-    summary: "Show an allocation, its tasks and what happened to them.",
+    summary: "Show an allocation, its tasks and their events.",
     details: "With -json or -t the allocation may be left out: then all are printed.",
     flags: &[&[&SHORT, &STATS, &VERBOSE], OBJECT_FLAGS, &[&UI], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
@@ -55,7 +55,7 @@ async fn full(client: &Client, style: &OutputStyle, alloc: &Allocation, stats: b
     if has_checks(alloc) {
         let query = Query::new().namespace(&alloc.namespace);
         let checks = client.allocation_checks(&alloc.id, query).await;
-        // As with what is measured: the rest is worth showing without.
+        // As with usage: the rest is printed without it.
         text.push_str(&layout::checks::table(style, &checks.unwrap_or(Map::default())));
     }
     text.push_str(&layout::task::sections(style, alloc, usage.as_ref(), stats));
@@ -65,7 +65,7 @@ async fn full(client: &Client, style: &OutputStyle, alloc: &Allocation, stats: b
     text
 }
 
-/// Whether the cluster itself checks a service of the allocation.
+/// Whether the allocation has checks of services registered in the cluster itself.
 fn has_checks(alloc: &Allocation) -> bool {
     let Some(group) = layout::alloc::group_of(alloc) else { return false };
     let services = group.services.iter().chain(group.tasks.iter().flat_map(|task| task.services.iter()));
@@ -73,8 +73,7 @@ fn has_checks(alloc: &Allocation) -> bool {
     alloc.client_status == "running" && own.any(|service| !service.checks.is_empty())
 }
 
-/// What the allocation's node measures, while it runs. That the node does not answer is no reason not to show
-/// the rest.
+/// The resource usage of a running allocation. If the node does not answer, the rest is printed without it.
 async fn usage(client: &Client, alloc: &Allocation) -> Option<AllocResourceUsage> {
     if alloc.client_status != "running" {
         return None;

@@ -6,13 +6,13 @@ use crate::output::write_out;
 use crate::{eval_monitor, resolve};
 
 const NO_SHUTDOWN_DELAY: Flag<bool> =
-    Flag::switch("no-shutdown-delay", "Do not wait before the tasks are told to end.");
+    Flag::switch("no-shutdown-delay", "Ignore the shutdown delay of the tasks.");
 
 pub static COMMAND: Command = Command {
     name: "alloc stop",
     aliases: &[],
     arguments: "<allocation>",
-    summary: "Stop an allocation and place it again.",
+    summary: "Stop an allocation and reschedule it.",
     details: "",
     flags: &[&[&DETACH, &NO_SHUTDOWN_DELAY, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),

@@ -1,4 +1,4 @@
-//! What operators do to a deployment: go on with it, hold it, give it up.
+//! Promotes, fails, pauses and resumes deployments.
 
 use model::document::Deployment;
 use sdk::Client;
@@ -25,8 +25,8 @@ pub static FAIL: Command = Command {
     name: "deployment fail",
     aliases: &[],
     arguments: "<deployment id>",
-    summary: "Give a deployment up.",
-    details: "A job that is to revert itself goes back to its last stable version.",
+    summary: "Fail a deployment.",
+    details: "A job with auto_revert goes back to its last stable version.",
     flags: &[&[&DETACH, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(fail(call))),
 };
@@ -35,7 +35,7 @@ pub static PAUSE: Command = Command {
     name: "deployment pause",
     aliases: &[],
     arguments: "<deployment id>",
-    summary: "Hold a deployment: nothing more is placed or replaced for it.",
+    summary: "Pause a deployment: nothing more is placed or replaced for it.",
     details: "",
     flags: &[&[&VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(pause(call))),
@@ -45,7 +45,7 @@ pub static RESUME: Command = Command {
     name: "deployment resume",
     aliases: &[],
     arguments: "<deployment id>",
-    summary: "Go on with a deployment that was paused.",
+    summary: "Resume a paused deployment.",
     details: "",
     flags: &[&[&DETACH, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(resume(call))),
@@ -91,7 +91,7 @@ async fn resume(call: Call) -> Outcome {
     follow(&call, &client, &style, &answer.eval_id).await
 }
 
-/// Tells the evaluation or follows it. A change that needs none has none.
+/// Prints the id of the evaluation or monitors it. Not every change creates one.
 pub async fn follow(call: &Call, client: &Client, style: &OutputStyle, eval: &str) -> Outcome {
     if eval.is_empty() {
         return Ok(0);

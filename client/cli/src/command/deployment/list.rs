@@ -5,7 +5,7 @@ use crate::flags::Flag;
 use crate::layout;
 use crate::output::write_out;
 
-const FILTER: Flag<String> = Flag::value("filter", "EXPR", "Show only what this expression is true of.");
+const FILTER: Flag<String> = Flag::value("filter", "EXPR", "Show only what matches this expression.");
 
 pub static COMMAND: Command = Command {
     name: "deployment list",

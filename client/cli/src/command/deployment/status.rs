@@ -8,25 +8,25 @@ use crate::flags::Flag;
 use crate::output::{OutputStyle, write_out};
 use crate::{hint, layout, resolve};
 
-const MONITOR: Flag<bool> = Flag::switch("monitor", "Stay and show every change until it is over.");
+const MONITOR: Flag<bool> = Flag::switch("monitor", "Monitor the deployment until it ends.");
 const WAIT: Flag<Duration> = Flag::parsed(
     "wait",
     "DURATION",
     "a duration, like 2s",
-    "With -monitor: how long one question waits; 2s unless given.",
+    "With -monitor: how long one blocking query waits. Default: 2s.",
 );
 
 pub static COMMAND: Command = Command {
     name: "deployment status",
     aliases: &[],
     arguments: "[<deployment id>]",
-    summary: "Show how far a deployment has come.",
+    summary: "Show the status of a deployment.",
     details: "Without an id all deployments are listed.",
     flags: &[&[&MONITOR, &WAIT, &VERBOSE], OBJECT_FLAGS, &[&UI], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(status(call))),
 };
 
-/// How long one question for a change waits unless told.
+/// The default wait of a blocking query.
 const WAIT_DEFAULT: Duration = Duration::from_secs(2);
 
 async fn status(call: Call) -> Outcome {
@@ -49,7 +49,7 @@ async fn status(call: Call) -> Outcome {
     Ok(0)
 }
 
-/// Shows the deployment whenever it changes, until it is over.
+/// Prints the deployment whenever it changes, until it ends.
 async fn monitor(client: &Client, style: &OutputStyle, id: &str, wait: Duration) -> Outcome {
     write_out(format!("{}: Monitoring deployment \"{}\"\n", style.time(now().0), style.id(id)));
     let (mut index, mut shown) = (Index::ZERO, String::new());

@@ -6,15 +6,15 @@ use crate::flags::Flag;
 use crate::output::write_out;
 use crate::resolve;
 
-const FILTER: Flag<String> = Flag::value("filter", "EXPR", "Delete those that this expression is true of.");
+const FILTER: Flag<String> = Flag::value("filter", "EXPR", "Delete those that match this expression.");
 
 pub static COMMAND: Command = Command {
     name: "eval delete",
     aliases: &[],
     arguments: "[<evaluation>]",
-    summary: "Delete an evaluation, or those that an expression is true of.",
-    details: "Evaluations must not be handed out meanwhile:\n\
-              `operator scheduler set-config -pause-eval-broker=true` holds them.",
+    summary: "Delete an evaluation, or those that match an expression.",
+    details: "The evaluation broker must be paused:\n\
+              `operator scheduler set-config -pause-eval-broker=true`.",
     flags: &[&[&FILTER, &YES], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(delete(call))),
 };

@@ -5,13 +5,13 @@ use crate::flags::Flag;
 use crate::output::write_out;
 use crate::{eval_monitor, hint, layout, resolve};
 
-const MONITOR: Flag<bool> = Flag::switch("monitor", "Follow it until it is decided.");
+const MONITOR: Flag<bool> = Flag::switch("monitor", "Monitor it until it is complete.");
 
 pub static COMMAND: Command = Command {
     name: "eval status",
     aliases: &["eval-status"],
     arguments: "<evaluation>",
-    summary: "Show what an evaluation placed, and what it could not.",
+    summary: "Show an evaluation, its placements and failures.",
     details: "",
     flags: &[&[&MONITOR, &VERBOSE], OBJECT_FLAGS, &[&UI], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),

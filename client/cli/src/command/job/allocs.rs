@@ -5,7 +5,7 @@ use crate::flags::Flag;
 use crate::output::write_out;
 use crate::{layout, resolve};
 
-const ALL: Flag<bool> = Flag::switch("all", "List allocations of earlier jobs of that name too.");
+const ALL: Flag<bool> = Flag::switch("all", "List allocations of earlier jobs with this id too.");
 
 pub static COMMAND: Command = Command {
     name: "job allocs",

@@ -6,7 +6,7 @@ use crate::output::write_out;
 use crate::{layout, resolve};
 
 const LATEST: Flag<bool> = Flag::switch("latest", "Show only the latest one.");
-const ALL: Flag<bool> = Flag::switch("all", "List deployments of earlier jobs of that name too.");
+const ALL: Flag<bool> = Flag::switch("all", "List deployments of earlier jobs with this id too.");
 
 pub static COMMAND: Command = Command {
     name: "job deployments",

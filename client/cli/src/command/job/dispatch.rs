@@ -13,11 +13,11 @@ use crate::{eval_monitor, hint, resolve};
 
 const META: Flag<Vec<String>> =
     Flag::values("meta", "KEY=VALUE", "Metadata of this run; may be given several times.");
-const WAIT: Flag<bool> = Flag::switch("wait", "Stay until the dispatched job has ended.");
+const WAIT: Flag<bool> = Flag::switch("wait", "Wait until the dispatched job has ended.");
 const IDEMPOTENCY_TOKEN: Flag<String> =
     Flag::value("idempotency-token", "TEXT", "Dispatch at most once with this token.");
 const ID_PREFIX_TEMPLATE: Flag<String> =
-    Flag::value("id-prefix-template", "TEXT", "Goes into the name of the dispatched job.");
+    Flag::value("id-prefix-template", "TEXT", "Becomes part of the dispatched job's id.");
 const PRIORITY: Flag<i64> = Flag::number("priority", "N", "Priority of the dispatched job: 1 to 100.");
 
 pub static COMMAND: Command = Command {
@@ -33,10 +33,10 @@ pub static COMMAND: Command = Command {
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
-/// What a job that can be dispatched looks like to the servers.
+/// A filter expression that matches jobs that can be dispatched.
 const DISPATCHABLE: &str = "ParentID == \"\" and ParameterizedJob is not nil";
 
-/// How often a dispatched job is looked at.
+/// How often a dispatched job is polled.
 const POLL: Duration = Duration::from_secs(1);
 
 async fn run(call: Call) -> Outcome {
@@ -105,7 +105,7 @@ fn meta(call: &Call) -> Result<Map<String, String>, Failure> {
     call.args.values(&META).iter().map(split).collect()
 }
 
-/// Waits until the job is dead. Ends with 1 when something of it failed.
+/// Waits until the job is dead. The exit code is 1 when any of its allocations failed.
 async fn ended(client: &Client, id: &str, query: impl Fn() -> Query) -> Outcome {
     loop {
         let job = client.job(id, query()).await.doing("querying job")?.value;

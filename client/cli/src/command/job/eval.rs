@@ -6,13 +6,13 @@ use crate::output::write_out;
 use crate::{eval_monitor, resolve};
 
 const FORCE_RESCHEDULE: Flag<bool> =
-    Flag::switch("force-reschedule", "Place failed allocations again, even those that are not due.");
+    Flag::switch("force-reschedule", "Reschedule failed allocations, including those that are not due.");
 
 pub static COMMAND: Command = Command {
     name: "job eval",
     aliases: &[],
     arguments: "<job_id>",
-    summary: "Let the scheduler look at a job again.",
+    summary: "Create an evaluation of a job.",
     details: "",
     flags: &[&[&FORCE_RESCHEDULE, &DETACH, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
@@ -24,7 +24,7 @@ async fn run(call: Call) -> Outcome {
     let (force, query) = (call.args.switch(&FORCE_RESCHEDULE), Query::new().namespace(&namespace));
     let answer = client.evaluate_job(&id, force, query).await.doing("evaluating job")?;
     if call.args.switch(&DETACH) {
-        // The blank at the end is part of what scripts know.
+        // Scripts that parse Nomad's output expect the blank at the end.
         write_out(format!("Created eval ID: \"{}\" \n", style.id(&answer.eval_id)));
         return Ok(0);
     }

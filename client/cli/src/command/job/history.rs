@@ -8,12 +8,11 @@ use crate::output::{OutputStyle, fields, json, write_out};
 use crate::{layout, resolve};
 
 const DIFFS: Flag<bool> = Flag::switch("p", "Show what each version changed.");
-const FULL: Flag<bool> = Flag::switch("full", "Show each version whole.");
+const FULL: Flag<bool> = Flag::switch("full", "Show each version in full.");
 const VERSION: Flag<String> = Flag::value("version", "N", "Show only this version, by its number or tag.");
-const DIFF_VERSION: Flag<u64> =
-    Flag::number("diff-version", "N", "Show what is different from this version.");
+const DIFF_VERSION: Flag<u64> = Flag::number("diff-version", "N", "Show the difference to this version.");
 const DIFF_TAG: Flag<String> =
-    Flag::value("diff-tag", "NAME", "Show what is different from the version with this tag.");
+    Flag::value("diff-tag", "NAME", "Show the difference to the version with this tag.");
 
 pub static COMMAND: Command = Command {
     name: "job history",
@@ -58,7 +57,7 @@ async fn run(call: Call) -> Outcome {
     Ok(0)
 }
 
-/// Flags that say different things about the same.
+/// Rejects flags that exclude each other.
 fn check(call: &Call) -> Result<(), Failure> {
     let given = |flag: &dyn AnyFlag| call.args.last(flag).is_some();
     let differences = call.args.switch(&DIFFS) || given(&DIFF_VERSION) || given(&DIFF_TAG);
@@ -71,7 +70,7 @@ fn check(call: &Call) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One version. The oldest has nothing to be different from.
+/// One version. The oldest has no difference to show.
 fn block(call: &Call, style: &OutputStyle, job: &Job, diff: Option<&api::JobDiff>) -> String {
     let mut entries = layout::job::version(style, job);
     if let Some(diff) = diff {

@@ -5,18 +5,17 @@ use crate::output::write_out;
 
 const SHORT: Flag<bool> = Flag::switch("short", "Without explanations.");
 const CONNECT: Flag<bool> =
-    Flag::switch("connect", "A job in a service mesh. Only with Consul, which is not there.");
+    Flag::switch("connect", "A job in a service mesh. Needs Consul, which is not supported.");
 const TEMPLATE: Flag<String> =
-    Flag::value("template", "PATH", "A template among the variables. Variables are not there yet.");
-const LIST_TEMPLATES: Flag<bool> =
-    Flag::switch("list-templates", "List such templates. Variables are not there yet.");
+    Flag::value("template", "PATH", "A template in Nomad variables. Not supported yet.");
+const LIST_TEMPLATES: Flag<bool> = Flag::switch("list-templates", "List these templates. Not supported yet.");
 
 pub static COMMAND: Command = Command {
     name: "job init",
     aliases: &["init"],
     arguments: "[<filename>]",
     summary: "Write an example of a job file.",
-    details: "The file is example.nomad.hcl unless another one is named. Nothing is written over.",
+    details: "The default file name is example.nomad.hcl. Existing files are not overwritten.",
     flags: &[&[&SHORT, &CONNECT, &TEMPLATE, &LIST_TEMPLATES]],
     run: Run::Process(run),
 };
@@ -28,11 +27,11 @@ const EXAMPLE_SHORT: &str = include_str!("../../examples/job-short.nomad.hcl");
 fn run(call: Call) -> Outcome {
     let path = call.optional_argument()?.unwrap_or(NAME);
     if call.args.switch(&CONNECT) {
-        return Err(anyhow::anyhow!("-connect needs Consul, which this cluster does not work with").into());
+        return Err(anyhow::anyhow!("-connect needs Consul, which this cluster does not support").into());
     }
     if call.args.switch(&LIST_TEMPLATES) || call.args.value(&TEMPLATE).is_some() {
         return Err(anyhow::anyhow!(
-            "templates are kept in variables, which this cluster does not have: leave -template out"
+            "templates are stored in variables, which this cluster does not support: leave -template out"
         )
         .into());
     }

@@ -11,7 +11,7 @@ use crate::resolve;
 const HCL: Flag<bool> = Flag::switch("hcl", "Print the source of the job.");
 const WITH_VARS: Flag<bool> = Flag::switch("with-vars", "With -hcl: print the values of its variables too.");
 const VERSION: Flag<String> =
-    Flag::value("version", "N", "The version to print, by its number or tag; the newest unless given.");
+    Flag::value("version", "N", "The version to print, by its number or tag. Default: the newest.");
 
 pub static COMMAND: Command = Command {
     name: "job inspect",
@@ -23,7 +23,7 @@ pub static COMMAND: Command = Command {
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
-/// A job the way files of jobs in JSON hold it.
+/// A job as JSON job files contain it.
 #[derive(Serialize)]
 pub struct Wrapped<'a> {
     #[serde(rename = "Job")]
@@ -81,7 +81,7 @@ pub fn versioned(id: &str, versions: Vec<Job>, wanted: &str) -> Result<Job, Fail
     })?)
 }
 
-/// The values that the job's variables had, as a file of them holds them.
+/// The values of the job's variables, in the format of a variables file.
 fn values(submission: &JobSubmission) -> String {
     let mut text = String::new();
     if !submission.variables.is_empty() {

@@ -9,12 +9,12 @@ pub static COMMAND: Command = Command {
     aliases: &[],
     arguments: "<job id>",
     summary: "Launch a periodic job now.",
-    details: "The clock launches it as before besides.",
+    details: "Its periodic launches continue unchanged.",
     flags: &[&[&DETACH, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
-/// What a job that is launched by the clock looks like to the servers.
+/// A filter expression that matches periodic jobs.
 const PERIODIC: &str = "Periodic is not nil";
 
 async fn run(call: Call) -> Outcome {

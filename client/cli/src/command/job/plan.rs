@@ -6,19 +6,18 @@ use crate::job_file::{self, HCL2_STRICT, JOB_FILE_FLAGS, VAR, VAR_FILE};
 use crate::layout;
 use crate::output::write_out;
 
-const DIFF: Flag<bool> =
-    Flag::switch("diff", "Show what is different from the stored job; on unless =false.");
-const POLICY_OVERRIDE: Flag<bool> = Flag::switch("policy-override", "Only of enterprise releases.");
+const DIFF: Flag<bool> = Flag::switch("diff", "Show the difference to the stored job. Default: true.");
+const POLICY_OVERRIDE: Flag<bool> = Flag::switch("policy-override", "Nomad Enterprise only.");
 const JSON_OUTPUT: Flag<bool> = Flag::switch("json-output", "Print the answer as JSON.");
-const VAULT_NAMESPACE: Flag<String> = Flag::value("vault-namespace", "NAME", "Only of enterprise releases.");
+const VAULT_NAMESPACE: Flag<String> = Flag::value("vault-namespace", "NAME", "Nomad Enterprise only.");
 
 pub static COMMAND: Command = Command {
     name: "job plan",
     aliases: &["plan"],
     arguments: "<path>",
     summary: "Show what registering a job would change; nothing is registered.",
-    details: "The path is a job file, or - for standard input. Ends with 0 when no allocations would be made or ended, \
-        with 1 when some would, with 255 when it cannot be told.",
+    details: "The path is a job file, or - for standard input. The exit code is 0 when no allocations would be created or destroyed, \
+        1 when some would, 255 on errors.",
     flags: &[
         &[&DIFF, &POLICY_OVERRIDE, &JSON_OUTPUT, &VAULT_NAMESPACE, &TEMPLATE],
         JOB_FILE_FLAGS,
@@ -28,7 +27,7 @@ pub static COMMAND: Command = Command {
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
-/// It cannot be told what would change.
+/// The exit code when the plan could not be made.
 const FAILED: u8 = 255;
 
 async fn run(call: Call) -> Outcome {
@@ -71,7 +70,7 @@ fn moves_allocations(answer: &JobPlanResponse) -> bool {
         > 0
 }
 
-/// How to register exactly what was looked at.
+/// The command that registers exactly this plan.
 fn again(call: &Call, path: &str, index: u64) -> String {
     let mut flags = format!("-check-index {index}");
     for flag in [&VAR, &VAR_FILE] {

@@ -13,34 +13,32 @@ use crate::flags::Flag;
 use crate::output::{OutputStyle, Paint, write_err, write_out};
 use crate::{eval_monitor, resolve};
 
-const ALL_TASKS: Flag<bool> = Flag::switch("all-tasks", "Restart all tasks, also those that have ended.");
+const ALL_TASKS: Flag<bool> =
+    Flag::switch("all-tasks", "Restart all tasks, including those that have ended.");
 const BATCH_SIZE: Flag<String> =
-    Flag::value("batch-size", "N|N%", "How many allocations at a time; 1 unless given.");
+    Flag::value("batch-size", "N|N%", "How many allocations to restart at a time. Default: 1.");
 const BATCH_WAIT: Flag<BatchWait> = Flag::parsed(
     "batch-wait",
     "DURATION|ask",
     "a duration, like 10s, or ask",
-    "How long to wait between two batches; 0s unless given.",
+    "How long to wait between two batches. Default: 0s.",
 );
-const ON_ERROR: Flag<String> = Flag::value(
-    "on-error",
-    "ask|fail",
-    "What to do when an allocation cannot be restarted; ask unless given.",
-);
+const ON_ERROR: Flag<String> =
+    Flag::value("on-error", "ask|fail", "What to do when an allocation cannot be restarted. Default: ask.");
 const GROUP: Flag<Vec<String>> =
     Flag::values("group", "NAME", "Only allocations of this group; may be given several times.");
 const TASK: Flag<Vec<String>> = Flag::values("task", "NAME", "Only this task; may be given several times.");
-const RESCHEDULE: Flag<bool> = Flag::switch("reschedule", "Stop the allocations and place them again.");
+const RESCHEDULE: Flag<bool> = Flag::switch("reschedule", "Stop the allocations and reschedule them.");
 const NO_SHUTDOWN_DELAY: Flag<bool> =
-    Flag::switch("no-shutdown-delay", "With -reschedule: do not wait before the tasks are told to end.");
-const YES: Flag<bool> = Flag::switch("yes", "Ask nothing: go on whatever happens.");
+    Flag::switch("no-shutdown-delay", "With -reschedule: ignore the shutdown delay of the tasks.");
+const YES: Flag<bool> = Flag::switch("yes", "Ask no questions, and continue after errors.");
 
 pub static COMMAND: Command = Command {
     name: "job restart",
     aliases: &[],
     arguments: "<job>",
-    summary: "Restart the allocations of a job, some at a time.",
-    details: "Tasks are restarted where they are; with -reschedule allocations are stopped and placed again.",
+    summary: "Restart the allocations of a job in batches.",
+    details: "Tasks are restarted in place; with -reschedule allocations are stopped and rescheduled.",
     flags: &[
         &[
             &ALL_TASKS,
@@ -59,10 +57,10 @@ pub static COMMAND: Command = Command {
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
-/// How often a replacement is looked for.
+/// How often the replacement is polled.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How to go about it.
+/// The options of a restart.
 struct RestartOptions {
     size: BatchSize,
     wait: BatchWait,
@@ -224,7 +222,7 @@ fn message(failure: &Failure) -> String {
     }
 }
 
-/// Whether to go on after an error.
+/// Whether to continue after an error.
 fn continues_after_error(options: &RestartOptions) -> Result<bool, Failure> {
     if options.stops_on_error {
         return Ok(false);
@@ -233,7 +231,7 @@ fn continues_after_error(options: &RestartOptions) -> Result<bool, Failure> {
         || confirmed("Do you want to go on with the next batch?", "job restart", "Job restart canceled")?)
 }
 
-/// Waits between two batches. False when whoever was asked said no.
+/// Waits between two batches. False when the user declined.
 async fn wait_for_next_batch(style: &OutputStyle, options: &RestartOptions) -> Result<bool, Failure> {
     match options.wait {
         BatchWait::For(span) if span == base::Duration::ZERO => {}
@@ -280,7 +278,7 @@ async fn restart_one(
     Ok(())
 }
 
-/// Stops the allocation and waits for the one in its place to run.
+/// Stops the allocation and waits until its replacement runs.
 async fn reschedule(
     client: &Client,
     style: &OutputStyle,
@@ -335,7 +333,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_said_in_order() {
+    fn ordinals_have_the_right_suffix() {
         let said: Vec<_> = [1, 2, 3, 4, 11, 12, 21, 113].map(ordinal).into();
         assert_eq!(said, ["1st", "2nd", "3rd", "4th", "11th", "12th", "21st", "113th"]);
     }

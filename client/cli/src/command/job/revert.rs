@@ -9,7 +9,7 @@ pub static COMMAND: Command = Command {
     aliases: &[],
     arguments: "<job> <version|tag>",
     summary: "Go back to an earlier version of a job.",
-    details: "It becomes the newest version. `job history` lists the versions that are known.",
+    details: "It becomes the newest version. `job history` lists the versions.",
     flags: &[&[&DETACH, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };

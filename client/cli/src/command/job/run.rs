@@ -16,17 +16,16 @@ const PRESERVE_COUNTS: Flag<bool> =
 const PRESERVE_RESOURCES: Flag<bool> =
     Flag::switch("preserve-resources", "Keep the task resources of the running version.");
 const POLICY_OVERRIDE: Flag<bool> =
-    Flag::switch("policy-override", "Override soft policies. Only of enterprise releases.");
-const CONSUL_NAMESPACE: Flag<String> =
-    Flag::value("consul-namespace", "NAME", "Only of enterprise releases.");
-const VAULT_NAMESPACE: Flag<String> = Flag::value("vault-namespace", "NAME", "Only of enterprise releases.");
+    Flag::switch("policy-override", "Override soft policies. Nomad Enterprise only.");
+const CONSUL_NAMESPACE: Flag<String> = Flag::value("consul-namespace", "NAME", "Nomad Enterprise only.");
+const VAULT_NAMESPACE: Flag<String> = Flag::value("vault-namespace", "NAME", "Nomad Enterprise only.");
 
 pub static COMMAND: Command = Command {
     name: "job run",
     aliases: &["run"],
     arguments: "<path>",
     summary: "Register a job, or a new version of it, and follow its placement.",
-    details: "The path is a job file, or - for standard input. Ends with 2 when something found no place.",
+    details: "The path is a job file, or - for standard input. The exit code is 2 when something could not be placed.",
     flags: &[
         &[
             &OUTPUT,
@@ -46,7 +45,7 @@ pub static COMMAND: Command = Command {
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
-/// How the server begins when the job is not at the index that was asked for.
+/// How the server's error begins when the job is not at the given index.
 const ENFORCED: &str = "Enforcing job modify index";
 
 async fn run(call: Call) -> Outcome {

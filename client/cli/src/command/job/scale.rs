@@ -24,13 +24,13 @@ pub static EVENTS: Command = Command {
     name: "job scaling-events",
     aliases: &[],
     arguments: "<job>",
-    summary: "List the latest changes of counts, and tries of such.",
+    summary: "List the latest scaling events.",
     details: "",
     flags: &[&[&VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(events(call))),
 };
 
-/// What the history of scaling says of who did it.
+/// The message of the scaling event.
 const MESSAGE: &str = "submitted from the command line";
 
 async fn scale(call: Call) -> Outcome {
@@ -66,7 +66,7 @@ async fn scale(call: Call) -> Outcome {
     eval_monitor::evaluation(&client, &style, &scaled.eval_id).await
 }
 
-/// The group that was named, or the only one.
+/// The given group, or the only one.
 fn chosen(job: &Job, given: Option<&str>) -> Result<String, Failure> {
     let names: Vec<&str> = job.task_groups.iter().filter_map(|group| group.name.as_deref()).collect();
     match (given, names.as_slice()) {

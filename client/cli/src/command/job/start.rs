@@ -11,7 +11,7 @@ pub static COMMAND: Command = Command {
     aliases: &["start"],
     arguments: "<job>",
     summary: "Start a stopped job again.",
-    details: "It goes on as it was: with its newest version and the source it was registered with.",
+    details: "It is registered as it was: its newest version, with the source of that version.",
     flags: &[&[&DETACH, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
@@ -42,7 +42,7 @@ async fn run(call: Call) -> Outcome {
     eval_monitor::evaluation(&client, &style, &started.eval_id).await
 }
 
-/// The job as it was, with its source if the servers still have that.
+/// The request that registers the job again, with its source if the servers still have it.
 async fn again(client: &Client, namespace: &str, mut job: Job) -> JobRegisterRequest {
     let (id, version) = (job.id.clone().unwrap_or_default(), job.version.unwrap_or(0));
     let query = Query::new().namespace(namespace);

@@ -10,22 +10,22 @@ use crate::flags::Flag;
 use crate::output::{OutputStyle, write_out};
 use crate::{hint, layout, periodic_launch, resolve};
 
-const SHORT: Flag<bool> = Flag::switch("short", "Print only what the job is.");
+const SHORT: Flag<bool> = Flag::switch("short", "Print only the job's basic data.");
 const EVALS: Flag<bool> = Flag::switch("evals", "Print the job's evaluations too.");
 const ALL_ALLOCS: Flag<bool> =
-    Flag::switch("all-allocs", "Print allocations of earlier jobs of that name too.");
+    Flag::switch("all-allocs", "Print allocations of earlier jobs with this id too.");
 
 pub static COMMAND: Command = Command {
     name: "job status",
     aliases: &[],
     arguments: "[<job>]",
-    summary: "List jobs, or show how one is doing.",
+    summary: "List jobs, or show the status of one.",
     details: "",
     flags: &[&[&SHORT, &EVALS, &ALL_ALLOCS, &VERBOSE], OBJECT_FLAGS, &[&UI], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
-/// What is known of one job, as `-json` prints it.
+/// The status of one job, as `-json` prints it.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Status {
@@ -62,7 +62,7 @@ async fn read_all(call: &Call, client: &Client) -> Result<Vec<Status>, Failure> 
 /// Lists the jobs.
 ///
 /// # Errors
-/// When the server refuses.
+/// When the request fails.
 pub async fn list(call: &Call, client: &Client, style: &OutputStyle) -> Outcome {
     let jobs = client.jobs(Query::new()).await.doing("querying jobs")?.value;
     if jobs.is_empty() {
@@ -143,7 +143,7 @@ fn details(
     text
 }
 
-/// The evaluations that will replace failed allocations. One that was collected meanwhile is left out.
+/// The evaluations that will replace failed allocations. One that was garbage-collected since is left out.
 async fn follow_ups(
     client: &Client,
     namespace: &str,

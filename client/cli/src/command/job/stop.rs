@@ -7,10 +7,10 @@ use crate::flags::Flag;
 use crate::output::{OutputStyle, write_out};
 use crate::{eval_monitor, resolve};
 
-const PURGE: Flag<bool> = Flag::switch("purge", "Forget the jobs too.");
+const PURGE: Flag<bool> = Flag::switch("purge", "Delete the jobs too.");
 const GLOBAL: Flag<bool> = Flag::switch("global", "Stop a multi-region job in all its regions.");
 const NO_SHUTDOWN_DELAY: Flag<bool> =
-    Flag::switch("no-shutdown-delay", "Do not wait before the tasks are told to end.");
+    Flag::switch("no-shutdown-delay", "Ignore the shutdown delay of the tasks.");
 const EVAL_PRIORITY: Flag<u32> = Flag::number("eval-priority", "N", "Priority of the evaluation: 1 to 100.");
 
 pub static COMMAND: Command = Command {
@@ -18,7 +18,7 @@ pub static COMMAND: Command = Command {
     aliases: &["stop"],
     arguments: "<job>...",
     summary: "Stop jobs.",
-    details: "The start of a job's name is enough if it means only one; that is asked about first.",
+    details: "A prefix of a job's id is enough if it is unique; the command then asks for confirmation.",
     flags: &[&[&DETACH, &PURGE, &GLOBAL, &NO_SHUTDOWN_DELAY, &YES, &EVAL_PRIORITY, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };

@@ -6,15 +6,15 @@ use crate::flags::Flag;
 use crate::output::write_out;
 use crate::resolve;
 
-const NAME: Flag<String> = Flag::value("name", "NAME", "The name of the version.");
-const DESCRIPTION: Flag<String> = Flag::value("description", "TEXT", "What it is, for others to read.");
-const VERSION: Flag<u64> = Flag::number("version", "N", "The version; the newest unless given.");
+const NAME: Flag<String> = Flag::value("name", "NAME", "The tag.");
+const DESCRIPTION: Flag<String> = Flag::value("description", "TEXT", "A description of the version.");
+const VERSION: Flag<u64> = Flag::number("version", "N", "The version. Default: the newest.");
 
 pub static APPLY: Command = Command {
     name: "job tag apply",
     aliases: &[],
     arguments: "<job>",
-    summary: "Name a version of a job, so that it is kept and found again.",
+    summary: "Tag a version of a job, so that it is kept.",
     details: "",
     flags: &[&[&NAME, &DESCRIPTION, &VERSION], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(apply(call))),
@@ -24,7 +24,7 @@ pub static UNSET: Command = Command {
     name: "job tag unset",
     aliases: &[],
     arguments: "<job>",
-    summary: "Take the name of a version back.",
+    summary: "Remove the tag of a version.",
     details: "",
     flags: &[&[&NAME], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(unset(call))),

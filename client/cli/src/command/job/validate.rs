@@ -6,14 +6,14 @@ use crate::flags::Flag;
 use crate::job_file::{self, JOB_FILE_FLAGS};
 use crate::output::{Paint, write_err, write_out};
 
-const VAULT_NAMESPACE: Flag<String> = Flag::value("vault-namespace", "NAME", "Only of enterprise releases.");
+const VAULT_NAMESPACE: Flag<String> = Flag::value("vault-namespace", "NAME", "Nomad Enterprise only.");
 
 pub static COMMAND: Command = Command {
     name: "job validate",
     aliases: &["validate"],
     arguments: "<path>",
     summary: "Check a job file without registering it.",
-    details: "The servers are asked too, when one answers. Ends with 1 when the job is not valid, and with 255\n\
+    details: "A server validates it too, if one is reachable. The exit code is 1 when the job is not valid, and 255\n\
               when it could not be checked.",
     flags: &[&[&VAULT_NAMESPACE], JOB_FILE_FLAGS, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
@@ -32,9 +32,9 @@ async fn run(call: Call) -> Outcome {
     let client = call.client_in(&call.namespace_of(&parsed.job))?;
     let mut warnings = parsed.warnings;
     let checked = match client.validate(parsed.job.clone()).await {
-        // Servers judge by the same rules, which need no cluster.
+        // The same rules as on a server, and they need no cluster.
         Err(error @ sdk::Error::Unreachable { .. }) => {
-            write_err(format!("The servers were not asked: {error}"));
+            write_err(format!("The servers could not be reached: {error}"));
             validate_locally(parsed.job)
         }
         checked => {
@@ -54,7 +54,7 @@ async fn run(call: Call) -> Outcome {
     Ok(0)
 }
 
-/// What a server would say of the job.
+/// Validates the job as a server would.
 fn validate_locally(mut job: Job) -> JobValidateResponse {
     let mut warnings = jobspec::unsupported(&job);
     jobspec::canonicalize(&mut job);

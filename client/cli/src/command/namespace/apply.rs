@@ -13,16 +13,16 @@ use crate::job_file;
 use crate::output::write_out;
 
 const JSON: Flag<bool> = Flag::switch("json", "The file is JSON: a namespace as the API takes it.");
-const DESCRIPTION: Flag<String> = Flag::value("description", "TEXT", "What it is for.");
-const QUOTA: Flag<String> = Flag::value("quota", "NAME", "Only of enterprise releases.");
+const DESCRIPTION: Flag<String> = Flag::value("description", "TEXT", "A description of the namespace.");
+const QUOTA: Flag<String> = Flag::value("quota", "NAME", "Nomad Enterprise only.");
 
 pub static COMMAND: Command = Command {
     name: "namespace apply",
     aliases: &[],
     arguments: "<name> or <file>",
-    summary: "Make a namespace, or change it.",
-    details: "The argument is its name, a file that describes it, or - for standard input. A name changes only what\n\
-              the flags say.",
+    summary: "Create or change a namespace.",
+    details: "The argument is its name, a file that describes it, or - for standard input. With a name, only the\n\
+              fields given by flags change.",
     flags: &[&[&JSON, &DESCRIPTION, &QUOTA], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(apply(call))),
 };
@@ -103,7 +103,7 @@ fn read(source: &Source) -> Result<Namespace, Diagnostics> {
 
 type Names = model::document::List<String>;
 
-/// What is used unless something is said, what may be used and what may not.
+/// A default, the allowed names and the denied names.
 fn choice(mut section: Section) -> Result<(String, Names, Names), Diagnostics> {
     let default = section.take("default")?.unwrap_or_default();
     let (allowed, denied) = (section.take("allowed")?, section.take("denied")?);

@@ -3,13 +3,13 @@ use crate::flags::Flag;
 use crate::output::write_out;
 
 const SERVERS: Flag<bool> = Flag::switch("servers", "List the servers, one a line.");
-const UPDATE_SERVERS: Flag<bool> = Flag::switch("update-servers", "Talk to the named servers from now on.");
+const UPDATE_SERVERS: Flag<bool> = Flag::switch("update-servers", "Replace the list of servers.");
 
 pub static COMMAND: Command = Command {
     name: "node config",
     aliases: &["client-config"],
     arguments: "[<server>...]",
-    summary: "Show or change which servers a client agent talks to.",
+    summary: "Show or change the servers that a client agent uses.",
     details: "With -update-servers the arguments are HOST:PORT of the servers.",
     flags: &[&[&SERVERS, &UPDATE_SERVERS], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),

@@ -10,34 +10,34 @@ use crate::flags::{Flag, FlagList};
 use crate::output::{OutputStyle, write_out};
 use crate::{drain_monitor, resolve};
 
-/// How long a drain waits if nobody says.
+/// The default deadline.
 const DEADLINE_DEFAULT: Duration = Duration::from_secs(3600);
-/// Everything goes at once.
+/// Any negative deadline forces the drain, as in Nomad's API.
 const DEADLINE_AT_ONCE: Duration = Duration(-1_000_000_000);
 
-pub(super) const SELF: Flag<bool> = Flag::switch("self", "The node of the agent that is asked.");
-const ENABLE: Flag<bool> = Flag::switch("enable", "Empty the node, or empty it otherwise than before.");
-const DISABLE: Flag<bool> = Flag::switch("disable", "Stop emptying the node.");
+pub(super) const SELF: Flag<bool> = Flag::switch("self", "The node of the agent at -address.");
+const ENABLE: Flag<bool> = Flag::switch("enable", "Drain the node, or change how it is drained.");
+const DISABLE: Flag<bool> = Flag::switch("disable", "Stop draining the node.");
 const DEADLINE: Flag<Duration> =
-    Flag::parsed("deadline", "DURATION", "a duration, like 30m", "How long to wait; 1h unless told.");
-const FORCE: Flag<bool> = Flag::switch("force", "Wait for nobody: everything is stopped at once.");
-const NO_DEADLINE: Flag<bool> = Flag::switch("no-deadline", "Wait for ever.");
-const IGNORE_SYSTEM: Flag<bool> = Flag::switch("ignore-system", "Leave system jobs where they are.");
+    Flag::parsed("deadline", "DURATION", "a duration, like 30m", "How long to wait. Default: 1h.");
+const FORCE: Flag<bool> = Flag::switch("force", "Stop everything at once.");
+const NO_DEADLINE: Flag<bool> = Flag::switch("no-deadline", "Wait without a deadline.");
+const IGNORE_SYSTEM: Flag<bool> = Flag::switch("ignore-system", "Do not stop system jobs.");
 const KEEP_INELIGIBLE: Flag<bool> =
-    Flag::switch("keep-ineligible", "With -disable: the node still takes nothing new.");
-const MESSAGE: Flag<String> = Flag::value("m", "TEXT", "Why, for others to read.");
+    Flag::switch("keep-ineligible", "With -disable: keep the node ineligible for new allocations.");
+const MESSAGE: Flag<String> = Flag::value("m", "TEXT", "The reason, stored with the drain.");
 const META: Flag<Vec<String>> =
-    Flag::values("meta", "KEY=VALUE", "Kept with the drain; may be given several times.");
+    Flag::values("meta", "KEY=VALUE", "Metadata stored with the drain; may be given several times.");
 const DETACH: Flag<bool> = Flag::switch("detach", "Return at once.");
-const MONITOR: Flag<bool> = Flag::switch("monitor", "Only watch a drain that goes on.");
+const MONITOR: Flag<bool> = Flag::switch("monitor", "Only monitor a drain that is in progress.");
 
 pub static COMMAND: Command = Command {
     name: "node drain",
     aliases: &["node-drain"],
     arguments: "<node>",
-    summary: "Empty a node, or stop emptying it.",
-    details: "A node that is being emptied takes nothing new. Its allocations move as their groups can spare them, batch \
-        jobs run to their end, system jobs go last. What still runs at the deadline is stopped.",
+    summary: "Drain a node, or stop draining it.",
+    details: "A node that is drained gets no new allocations. Its allocations migrate as the migrate blocks of their groups \
+        allow, batch jobs run to their end, system jobs are stopped last. What still runs at the deadline is stopped.",
     flags: &[
         &[
             &ENABLE,
@@ -96,7 +96,7 @@ async fn drain(call: Call) -> Outcome {
     drain_monitor::drain(&client, &style, &id).await
 }
 
-/// The node that is meant; `None` if its name was shortened and whoever was asked said no.
+/// The selected node; `None` if its id was shortened and the user did not confirm it.
 pub(super) async fn chosen(
     call: &Call,
     client: &Client,

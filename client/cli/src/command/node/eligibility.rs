@@ -4,14 +4,14 @@ use crate::confirm::YES;
 use crate::flags::Flag;
 use crate::output::write_out;
 
-const ENABLE: Flag<bool> = Flag::switch("enable", "It does.");
-const DISABLE: Flag<bool> = Flag::switch("disable", "It does not; what runs there stays.");
+const ENABLE: Flag<bool> = Flag::switch("enable", "Make the node eligible.");
+const DISABLE: Flag<bool> = Flag::switch("disable", "Make the node ineligible; running allocations stay.");
 
 pub static COMMAND: Command = Command {
     name: "node eligibility",
     aliases: &[],
     arguments: "<node>",
-    summary: "Say whether a node takes new work.",
+    summary: "Set whether a node is eligible for new allocations.",
     details: "",
     flags: &[&[&ENABLE, &DISABLE, &SELF, &YES, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(eligibility(call))),

@@ -7,15 +7,15 @@ use crate::output::{OutputStyle, fields, write_out};
 use crate::resolve;
 
 const NODE_ID: Flag<String> =
-    Flag::value("node-id", "NODE", "The node; the one of the agent that is asked unless given.")
+    Flag::value("node-id", "NODE", "The node. Default: the node of the agent at -address.")
         .completed_by(Completion::Ids("nodes"));
-const UNSET: Flag<String> = Flag::value("unset", "KEY,...", "Keys to take back, divided by commas.");
+const UNSET: Flag<String> = Flag::value("unset", "KEY,...", "Keys to remove, separated by commas.");
 
 pub static APPLY: Command = Command {
     name: "node meta apply",
     aliases: &[],
     arguments: "<key>=<value>...",
-    summary: "Change what a node calls its own, while it runs.",
+    summary: "Change the dynamic metadata of a node.",
     details: "",
     flags: &[&[&NODE_ID, &UNSET], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(apply(call))),
@@ -25,7 +25,7 @@ pub static READ: Command = Command {
     name: "node meta read",
     aliases: &[],
     arguments: "",
-    summary: "Show what a node calls its own.",
+    summary: "Show the metadata of a node.",
     details: "",
     flags: &[&[&NODE_ID], OBJECT_FLAGS, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(read(call))),
@@ -84,7 +84,7 @@ fn section(style: &OutputStyle, title: &str, entries: Vec<(String, String)>) -> 
     style.section(title, &fields(&entries)).trim_start_matches('\n').to_string()
 }
 
-/// The node that was named; empty for the one of the agent.
+/// The id of the given node; empty for the agent's own node.
 async fn node(call: &Call, client: &Client) -> Result<String, Failure> {
     match call.args.value(&NODE_ID).filter(|id| !id.is_empty()) {
         Some(id) => Ok(resolve::node(client, &call.style(), id).await?.id),

@@ -11,18 +11,18 @@ use crate::object_format::ObjectFormat;
 use crate::output::{OutputStyle, write_err, write_out};
 use crate::{hint, layout, resolve};
 
-const SHORT: Flag<bool> = Flag::switch("short", "Print only what the node is, and its allocations.");
+const SHORT: Flag<bool> = Flag::switch("short", "Print only the node's basic data and its allocations.");
 const OS: Flag<bool> = Flag::switch("os", "List operating systems too.");
 const QUIET: Flag<bool> = Flag::switch("quiet", "List ids only.");
 const ALLOCS: Flag<bool> = Flag::switch("allocs", "List counts of running allocations too.");
-const SELF: Flag<bool> = Flag::switch("self", "Show the node of the agent that is asked.");
-const STATS: Flag<bool> = Flag::switch("stats", "Print everything that was measured.");
+const SELF: Flag<bool> = Flag::switch("self", "Show the node of the agent at -address.");
+const STATS: Flag<bool> = Flag::switch("stats", "Print all resource statistics.");
 
 pub static COMMAND: Command = Command {
     name: "node status",
     aliases: &["node-status"],
     arguments: "[<node>]",
-    summary: "List nodes, or show what one has and runs.",
+    summary: "List nodes, or show the resources and allocations of one.",
     details: "",
     flags: &[
         &[&SHORT, &OS, &QUIET, &ALLOCS, &SELF, &STATS],
@@ -54,11 +54,11 @@ async fn run(call: Call) -> Outcome {
     Ok(0)
 }
 
-/// The node of the agent that is asked.
+/// The node of the agent at -address.
 pub async fn own_node(client: &Client) -> Result<String, Failure> {
     let stats = client.agent_self().await.doing("querying agent info")?.stats.0;
     let id = stats.get("client").and_then(|client| client.get("node_id")).cloned();
-    Ok(id.ok_or_else(|| anyhow::anyhow!("the agent that was asked runs no node"))?)
+    Ok(id.ok_or_else(|| anyhow::anyhow!("the agent does not run a client"))?)
 }
 
 async fn list(call: &Call, client: &Client, style: &OutputStyle, format: Option<ObjectFormat>) -> Outcome {
@@ -135,7 +135,7 @@ async fn show(call: &Call, client: &Client, style: &OutputStyle, node: &Node) ->
     Ok(text)
 }
 
-/// What the node measures of each allocation that runs. One that ended meanwhile is left out.
+/// Resource usage of each running allocation. One that has ended since is left out.
 async fn measured(client: &Client, allocs: &[Allocation]) -> Vec<AllocResourceUsage> {
     let mut used = Vec::new();
     for alloc in allocs.iter().filter(|alloc| alloc.client_status == "running") {
@@ -144,7 +144,7 @@ async fn measured(client: &Client, allocs: &[Allocation]) -> Vec<AllocResourceUs
     used
 }
 
-/// What the list of allocations shows of one.
+/// The list entry of an allocation.
 fn stub(alloc: &Allocation) -> model::document::AllocationListStub {
     model::document::AllocationListStub {
         id: alloc.id.clone(),

@@ -13,7 +13,7 @@ pub static COMMAND: Command = Command {
     name: "node pool apply",
     aliases: &[],
     arguments: "<input>",
-    summary: "Make a node pool, or change it.",
+    summary: "Create or change a node pool.",
     details: "The input is a file with a node_pool block, or - for standard input.",
     flags: &[&[&JSON], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(apply(call))),

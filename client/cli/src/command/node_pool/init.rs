@@ -6,8 +6,8 @@ use crate::output::write_out;
 const EXAMPLE_HCL: &str = include_str!("../../examples/pool.nomad.hcl");
 const EXAMPLE_JSON: &str = include_str!("../../examples/pool.nomad.json");
 
-const OUT: Flag<String> = Flag::value("out", "FORM", "hcl, or json; hcl unless told.");
-const QUIET: Flag<bool> = Flag::switch("quiet", "Do not say what was written.");
+const OUT: Flag<String> = Flag::value("out", "FORM", "hcl or json. Default: hcl.");
+const QUIET: Flag<bool> = Flag::switch("quiet", "Print nothing.");
 
 pub static COMMAND: Command = Command {
     name: "node pool init",

@@ -9,16 +9,16 @@ use crate::output::{write_err, write_out};
 
 const METHOD: Flag<String> = Flag::value("X", "METHOD", "The method.");
 const HEADERS: Flag<Vec<String>> = Flag::values("H", "NAME: VALUE", "A header; may be repeated.");
-const FILTER: Flag<String> = Flag::value("filter", "EXPR", "Ask only for what this expression is true of.");
-const DRYRUN: Flag<bool> = Flag::switch("dryrun", "Print the call as a curl command instead.");
+const FILTER: Flag<String> = Flag::value("filter", "EXPR", "Request only what matches this expression.");
+const DRYRUN: Flag<bool> = Flag::switch("dryrun", "Print the request as a curl command instead.");
 const VERBOSE: Flag<bool> =
-    Flag::switch("verbose", "Print status and headers of the answer to standard error.");
+    Flag::switch("verbose", "Print status and headers of the response to standard error.");
 
 pub static COMMAND: Command = Command {
     name: "operator api",
     aliases: &[],
     arguments: "<path> [-|@FILE|BODY]",
-    summary: "Call any path of the API and print the answer.",
+    summary: "Send a request to any path of the API and print the response.",
     details: "The path may leave out /v1/. The body is the second argument, the content of @FILE, or what is\n\
               piped in. Without -X the method is GET, or PUT when there is a body.",
     flags: &[&[&METHOD, &HEADERS, &FILTER, &DRYRUN, &VERBOSE], CLIENT_FLAGS],
@@ -89,7 +89,7 @@ fn read_stdin() -> anyhow::Result<Vec<u8>> {
     Ok(body)
 }
 
-/// What is piped or redirected in; nothing from a terminal or a device, which may never end.
+/// The content of a piped or redirected standard input. Terminals and devices are not read: they may never end.
 fn piped() -> anyhow::Result<Option<Vec<u8>>> {
     let stat = rustix::fs::fstat(io::stdin()).context("cannot look at standard input")?;
     let kind = rustix::fs::FileType::from_raw_mode(stat.st_mode);
@@ -99,7 +99,7 @@ fn piped() -> anyhow::Result<Option<Vec<u8>>> {
     Ok(Some(read_stdin()?).filter(|body| !body.is_empty()))
 }
 
-/// The same call in a form to paste. The token is left as a variable: terminals are photographed.
+/// The request as a curl command. The ACL token is a secret and is left as a variable.
 fn curl(address: &str, request: &ApiRequest) -> String {
     let mut words = vec!["curl".to_string(), format!("-X {}", request.method)];
     words.extend(

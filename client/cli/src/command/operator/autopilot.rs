@@ -7,35 +7,35 @@ use crate::layout;
 use crate::output::{json, write_out};
 
 const CLEANUP_DEAD_SERVERS: Flag<String> =
-    Flag::value("cleanup-dead-servers", "BOOL", "Remove servers that failed, as far as that is safe.");
+    Flag::value("cleanup-dead-servers", "BOOL", "Remove failed servers when that is safe.");
 const MAX_TRAILING_LOGS: Flag<u64> =
-    Flag::number("max-trailing-logs", "N", "Entries that a healthy server may be behind.");
+    Flag::number("max-trailing-logs", "N", "Log entries that a healthy server may lag behind.");
 const LAST_CONTACT_THRESHOLD: Flag<Duration> = Flag::parsed(
     "last-contact-threshold",
     "DURATION",
     "a duration, like 10s",
-    "How long the leader may not have heard from a server.",
+    "Time since the last contact after which a server is unhealthy.",
 );
 const SERVER_STABILIZATION_TIME: Flag<Duration> = Flag::parsed(
     "server-stabilization-time",
     "DURATION",
     "a duration, like 10s",
-    "How long a new server has to live before it votes.",
+    "How long a new server must be healthy before it becomes a voter.",
 );
 const MIN_QUORUM: Flag<u32> =
-    Flag::number("min-quorum", "N", "Voters that are left at least when servers are removed.");
+    Flag::number("min-quorum", "N", "Least number of voters that must remain when servers are removed.");
 const ENABLE_REDUNDANCY_ZONES: Flag<String> =
-    Flag::value("enable-redundancy-zones", "BOOL", "Only of enterprise releases.");
+    Flag::value("enable-redundancy-zones", "BOOL", "Nomad Enterprise only.");
 const DISABLE_UPGRADE_MIGRATION: Flag<String> =
-    Flag::value("disable-upgrade-migration", "BOOL", "Only of enterprise releases.");
+    Flag::value("disable-upgrade-migration", "BOOL", "Nomad Enterprise only.");
 const ENABLE_CUSTOM_UPGRADES: Flag<String> =
-    Flag::value("enable-custom-upgrades", "BOOL", "Only of enterprise releases.");
+    Flag::value("enable-custom-upgrades", "BOOL", "Nomad Enterprise only.");
 
 pub static GET_CONFIG: Command = Command {
     name: "operator autopilot get-config",
     aliases: &[],
     arguments: "",
-    summary: "Show how the leader looks after the servers.",
+    summary: "Show the autopilot configuration.",
     details: "",
     flags: &[OBJECT_FLAGS, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(get_config(call))),
@@ -45,8 +45,8 @@ pub static SET_CONFIG: Command = Command {
     name: "operator autopilot set-config",
     aliases: &[],
     arguments: "",
-    summary: "Change how the leader looks after the servers.",
-    details: "What is not given stays as it is.",
+    summary: "Change the autopilot configuration.",
+    details: "Settings without a flag stay unchanged.",
     flags: &[
         &[
             &CLEANUP_DEAD_SERVERS,
@@ -67,7 +67,7 @@ pub static HEALTH: Command = Command {
     name: "operator autopilot health",
     aliases: &[],
     arguments: "",
-    summary: "Show how the servers do.",
+    summary: "Show the health of the servers.",
     details: "",
     flags: &[&[&JSON], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(health(call))),

@@ -8,8 +8,8 @@ pub static COMMAND: Command = Command {
     name: "operator gossip keyring generate",
     aliases: &[],
     arguments: "",
-    summary: "Draw a key that seals what servers gossip.",
-    details: "Goes into server.encrypt of every server. Needs no agent.",
+    summary: "Generate a key that encrypts gossip.",
+    details: "Set it as server.encrypt on every server. Needs no agent.",
     flags: &[],
     run: Run::Process(generate),
 };

@@ -9,20 +9,19 @@ use crate::flags::Flag;
 use crate::layout;
 use crate::output::{self, write_err, write_out};
 
-const ACCEPT_LOSS: Flag<bool> =
-    Flag::switch("accept-loss", "Repair the log and give up what is told as lost.");
+const ACCEPT_LOSS: Flag<bool> = Flag::switch("accept-loss", "Repair the log and accept the reported loss.");
 const JSON: Flag<bool> = Flag::switch("json", "Print what was found as JSON.");
 
 pub static COMMAND: Command = Command {
     name: "operator log repair",
     aliases: &[],
     arguments: "<data_dir>",
-    summary: "Make a damaged log of a lone server open again.",
-    details: "Reads the whole log in <data_dir>, which is data_dir of the agent's configuration, and tells what is \
+    summary: "Repair the damaged log of a single server.",
+    details: "Reads the whole log in <data_dir>, which is data_dir of the agent's configuration, and reports what is \
               damaged and what would be lost. Exits with 0 when nothing is damaged or everything was repaired, and \
-              with 1 when -accept-loss would be needed. What is damaged or has to go stays in the log's directory \
-              under another name. The server must not run. One that has others must not be repaired: it gets \
-              everything from them when it starts.",
+              with 1 when -accept-loss would be needed. Damaged and removed files stay in the log's directory \
+              under another name. The server must be stopped. Do not repair a member of a cluster: it gets its data \
+              from the other servers when it starts.",
     flags: &[&[&ACCEPT_LOSS, &JSON]],
     run: Run::Process(run),
 };
@@ -46,10 +45,10 @@ fn run(call: Call) -> Outcome {
     Ok(1)
 }
 
-/// What is damaged; `None` when nothing is.
+/// The damage; `None` when there is none.
 fn find_damage(log: &Path, accept_loss: bool) -> anyhow::Result<Option<Repair>> {
     let shown = log.display();
-    // Opening would make the directory.
+    // Opening would create the directory.
     if !log.is_dir() {
         bail!("Error repairing log: there is no directory {shown}: expected a server's data_dir");
     }

@@ -5,14 +5,14 @@ use crate::flags::Flag;
 use crate::object_format::ObjectFormat;
 use crate::output::write_out;
 
-const PRETTY: Flag<bool> = Flag::switch("pretty", "Print it for people: indented.");
-const FORMAT: Flag<String> = Flag::value("format", "FORM", "Another form, like prometheus.");
+const PRETTY: Flag<bool> = Flag::switch("pretty", "Indent the JSON.");
+const FORMAT: Flag<String> = Flag::value("format", "FORM", "Another format, like prometheus.");
 
 pub static COMMAND: Command = Command {
     name: "operator metrics",
     aliases: &[],
     arguments: "",
-    summary: "Print what the agent has measured of itself.",
+    summary: "Print the metrics of the agent.",
     details: "",
     flags: &[&[&PRETTY, &FORMAT], OBJECT_FLAGS, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),

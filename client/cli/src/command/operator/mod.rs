@@ -1,4 +1,4 @@
-//! What operators of the servers need.
+//! Managing the servers.
 
 mod api;
 mod autopilot;

@@ -5,7 +5,7 @@ use crate::flags::{Flag, FlagList};
 use crate::layout;
 use crate::output::{json, write_out};
 
-const STALE: Flag<bool> = Flag::switch("stale", "Ask any server, also while none leads.");
+const STALE: Flag<bool> = Flag::switch("stale", "Allow any server to answer, also without a leader.");
 const PEER_ID: Flag<String> = Flag::value("peer-id", "ID", "The server's id, as list-peers shows it.");
 const PEER_ADDRESS: Flag<String> = Flag::value("peer-address", "HOST:PORT", "The server's RPC address.");
 
@@ -15,7 +15,7 @@ pub static LIST_PEERS: Command = Command {
     name: "operator raft list-peers",
     aliases: &[],
     arguments: "",
-    summary: "List the servers that keep the log together.",
+    summary: "List the peers of the Raft cluster.",
     details: "",
     flags: &[&[&STALE, &JSON], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(list_peers(call))),
@@ -25,8 +25,8 @@ pub static REMOVE_PEER: Command = Command {
     name: "operator raft remove-peer",
     aliases: &[],
     arguments: "",
-    summary: "Take a server off the raft cluster.",
-    details: "For a server that will not come back. One that does come back is added again.",
+    summary: "Remove a server from the Raft cluster.",
+    details: "For a server that is gone for good. A server that comes back is added again.",
     flags: &[PEER, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(remove_peer(call))),
 };
@@ -35,7 +35,7 @@ pub static TRANSFER_LEADERSHIP: Command = Command {
     name: "operator raft transfer-leadership",
     aliases: &[],
     arguments: "",
-    summary: "Have another server lead.",
+    summary: "Transfer leadership to another server.",
     details: "",
     flags: &[PEER, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(transfer_leadership(call))),

@@ -6,38 +6,30 @@ use crate::layout;
 use crate::output::{write_err, write_out};
 
 const CHECK_INDEX: Flag<u64> = Flag::number("check-index", "N", "Change it only if its modify index is N.");
-const SCHEDULER_ALGORITHM: Flag<String> = Flag::value(
-    "scheduler-algorithm",
-    "NAME",
-    "Which nodes are good: binpack fills them, spread spares them.",
-);
+const SCHEDULER_ALGORITHM: Flag<String> = Flag::value("scheduler-algorithm", "NAME", "binpack or spread.");
 const MEMORY_OVERSUBSCRIPTION: Flag<String> =
-    Flag::value("memory-oversubscription", "BOOL", "Tasks may use up to their memory_max.");
+    Flag::value("memory-oversubscription", "BOOL", "Allow tasks to use up to their memory_max.");
 const REJECT_JOB_REGISTRATION: Flag<String> =
-    Flag::value("reject-job-registration", "BOOL", "Refuse to register, dispatch and scale jobs.");
+    Flag::value("reject-job-registration", "BOOL", "Reject requests that register, dispatch or scale jobs.");
 const PAUSE_EVAL_BROKER: Flag<String> =
-    Flag::value("pause-eval-broker", "BOOL", "Let evaluations wait; nothing is scheduled.");
+    Flag::value("pause-eval-broker", "BOOL", "Pause the evaluation broker: nothing is scheduled.");
 const PREEMPT_BATCH_SCHEDULER: Flag<String> =
-    Flag::value("preempt-batch-scheduler", "BOOL", "Batch jobs may take the place of others.");
+    Flag::value("preempt-batch-scheduler", "BOOL", "Allow batch jobs to preempt.");
 const PREEMPT_SERVICE_SCHEDULER: Flag<String> =
-    Flag::value("preempt-service-scheduler", "BOOL", "Service jobs may take the place of others.");
+    Flag::value("preempt-service-scheduler", "BOOL", "Allow service jobs to preempt.");
 const PREEMPT_SYSBATCH_SCHEDULER: Flag<String> =
-    Flag::value("preempt-sysbatch-scheduler", "BOOL", "Sysbatch jobs may take the place of others.");
+    Flag::value("preempt-sysbatch-scheduler", "BOOL", "Allow sysbatch jobs to preempt.");
 const PREEMPT_SYSTEM_SCHEDULER: Flag<String> =
-    Flag::value("preempt-system-scheduler", "BOOL", "System jobs may take the place of others.");
-const NODE_LIMIT_FOR_FEASIBILITY_CHECKS: Flag<u64> = Flag::number(
-    "node-limit-for-feasibility-checks",
-    "N",
-    "Nodes that are scored at most, with -scan=sample.",
-);
-const SCAN: Flag<String> =
-    Flag::value("scan", "all|sample", "Look at all nodes, or at a sample as the reference does.");
+    Flag::value("preempt-system-scheduler", "BOOL", "Allow system jobs to preempt.");
+const NODE_LIMIT_FOR_FEASIBILITY_CHECKS: Flag<u64> =
+    Flag::number("node-limit-for-feasibility-checks", "N", "Most nodes that are scored, with -scan=sample.");
+const SCAN: Flag<String> = Flag::value("scan", "all|sample", "Score all nodes, or a sample as Nomad does.");
 
 pub static GET_CONFIG: Command = Command {
     name: "operator scheduler get-config",
     aliases: &[],
     arguments: "",
-    summary: "Show how the scheduler works.",
+    summary: "Show the scheduler configuration.",
     details: "",
     flags: &[OBJECT_FLAGS, CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(get_config(call))),
@@ -47,8 +39,8 @@ pub static SET_CONFIG: Command = Command {
     name: "operator scheduler set-config",
     aliases: &[],
     arguments: "",
-    summary: "Change how the scheduler works.",
-    details: "What is not given stays as it is.",
+    summary: "Change the scheduler configuration.",
+    details: "Settings without a flag stay unchanged.",
     flags: &[
         &[
             &CHECK_INDEX,
@@ -102,12 +94,12 @@ async fn set_config(call: Call) -> Outcome {
         .into());
     }
     if let Some(scan) = &scan {
-        client.set_scheduler_scan(scan).await.doing("setting which nodes are looked at")?;
+        client.set_scheduler_scan(scan).await.doing("setting which nodes are scored")?;
     }
     write_out("Scheduler configuration updated!\n");
     if limited && client.scheduler_scan().await.doing("querying scheduler configuration")?.scan != SAMPLE {
         write_err(
-            "Note: -node-limit-for-feasibility-checks has no effect while all nodes are looked at: see -scan",
+            "Note: -node-limit-for-feasibility-checks has no effect while all nodes are scored: see -scan",
         );
     }
     Ok(0)

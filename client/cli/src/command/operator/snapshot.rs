@@ -15,7 +15,7 @@ use crate::output::{self, write_out};
 /// Read and written at a time.
 const PIECE: usize = 256 * 1024;
 
-const STALE: Flag<bool> = Flag::switch("stale", "Ask any server, also while none leads.");
+const STALE: Flag<bool> = Flag::switch("stale", "Allow any server to answer, also without a leader.");
 const REDACT: Flag<bool> = Flag::switch("redact", "Leave secrets out. Not supported.");
 const JSON: Flag<bool> = Flag::switch("json", "Print it as JSON.");
 
@@ -23,8 +23,8 @@ pub static SAVE: Command = Command {
     name: "operator snapshot save",
     aliases: &[],
     arguments: "[<file>]",
-    summary: "Write the state of the whole cluster into a file.",
-    details: "The file is checked before it gets its name. Without one it is called sojourn-state-TIME.snap.",
+    summary: "Save the state of the cluster to a file.",
+    details: "The file is verified before it gets its name. Default name: sojourn-state-TIME.snap.",
     flags: &[&[&STALE, &REDACT], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(save(call))),
 };
@@ -33,7 +33,7 @@ pub static INSPECT: Command = Command {
     name: "operator snapshot inspect",
     aliases: &[],
     arguments: "<file>",
-    summary: "Check a snapshot file and tell what is in it.",
+    summary: "Verify a snapshot file and show what is in it.",
     details: "Needs no agent.",
     flags: &[&[&JSON]],
     run: Run::Task(|call| Box::pin(inspect(call))),
@@ -43,8 +43,8 @@ pub static RESTORE: Command = Command {
     name: "operator snapshot restore",
     aliases: &[],
     arguments: "<file>",
-    summary: "Put the state of a file in place of the cluster's.",
-    details: "The file is checked before it is sent, and again before it is taken.",
+    summary: "Replace the state of the cluster by that of a snapshot file.",
+    details: "The file is verified before it is sent, and again by the server.",
     flags: &[CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(restore(call))),
 };
@@ -65,7 +65,7 @@ async fn save(call: Call) -> Outcome {
     let draft = name.with_extension("unverified");
     let written = download(response, &draft).await;
     if written.is_err() {
-        // What is left of it is of no use.
+        // A partial file is useless.
         let _ = tokio::fs::remove_file(&draft).await;
     }
     written.with_context(|| format!("Error writing snapshot to {shown}"))?;
@@ -74,7 +74,7 @@ async fn save(call: Call) -> Outcome {
     Ok(0)
 }
 
-/// Writes what arrives, and checks it on the way.
+/// Writes the response to a file, and verifies it while doing so.
 async fn download(mut response: sdk::Response, path: &Path) -> anyhow::Result<()> {
     let mut file = File::create_new(path).await?;
     let mut decoder = Decoder::new(Kept::Description);

@@ -1,14 +1,14 @@
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run};
 use crate::flags::Flag;
 
-const PRUNE: Flag<bool> = Flag::switch("prune", "Also take it off the list of servers.");
+const PRUNE: Flag<bool> = Flag::switch("prune", "Also remove it from the list of members.");
 
 pub static COMMAND: Command = Command {
     name: "server force-leave",
     aliases: &["server-force-leave"],
     arguments: "<node>",
-    summary: "Have a failed server count as one that left.",
-    details: "The leader then takes it off the raft cluster. A server that lives cannot be made to leave: stop it.",
+    summary: "Mark a failed server as left.",
+    details: "The leader then removes it from the Raft cluster. A running server cannot be forced to leave: stop it.",
     flags: &[&[&PRUNE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };

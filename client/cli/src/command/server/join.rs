@@ -5,9 +5,9 @@ pub static COMMAND: Command = Command {
     name: "server join",
     aliases: &["server-join"],
     arguments: "<addr> [<addr>...]",
-    summary: "Have a server find others.",
-    details: "One address is enough: the servers tell each other of all that they know. Without a port the\n\
-              gossip port 4648 is meant.",
+    summary: "Make a server join other servers.",
+    details: "One address is enough: the servers exchange the addresses of all members. The port is the\n\
+              gossip port, 4648 by default.",
     flags: &[CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };

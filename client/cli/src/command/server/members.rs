@@ -9,7 +9,7 @@ pub static COMMAND: Command = Command {
     name: "server members",
     aliases: &["server-members"],
     arguments: "",
-    summary: "List the servers and which of them leads.",
+    summary: "List the servers and show the leader.",
     details: "",
     flags: &[&[&DETAILED, &VERBOSE], OBJECT_FLAGS, &[&UI], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),

@@ -1,5 +1,4 @@
-//! Where the servers of a cluster stand: each on a host of its own where the machine lets us make some, else on
-//! ports of this one.
+//! The hosts of a cluster's servers: network namespaces if this machine allows them, else ports of this host.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
@@ -7,9 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::support::free_port;
 
-/// Hosts that can be cut off. Removed when dropped.
+/// Hosts that can be cut off: network namespaces, removed when dropped.
 pub struct Hosts {
-    /// Names of the namespaces are made of it: two runs at a time must not meet.
+    /// Part of the namespaces' names, so that concurrent runs do not collide.
     mark: u32,
     count: u8,
 }
@@ -44,7 +43,7 @@ impl Hosts {
         let nth = MADE.fetch_add(1, Ordering::Relaxed);
         let hosts = Hosts { mark: (std::process::id() * 8 + nth) % 10_000, count };
         let bridge = hosts.bridge();
-        // Networks of this range are for documentation and benchmarks: nobody routes them.
+        // This range is reserved for benchmarks and not routed.
         let gateway = format!("198.18.{}.254/24", hosts.subnet());
         let made = ip(&["link", "add", &bridge, "type", "bridge"])
             && ip(&["addr", "add", &gateway, "dev", &bridge])
@@ -69,7 +68,7 @@ impl Hosts {
         Host { namespace: Some(self.namespace(number)), ip, http: 4646, rpc: 4647, serf: 4648 }
     }
 
-    /// Nothing reaches the host any more, and nothing leaves it.
+    /// Cuts the host off in both directions.
     pub fn cut(&self, number: u8) {
         assert!(ip(&["link", "set", &self.link(number), "down"]));
     }
@@ -105,7 +104,7 @@ impl Drop for Hosts {
     }
 }
 
-/// Whether it worked. What it says is of no use where it cannot work.
+/// Whether it worked. Its output is dropped.
 fn ip(arguments: &[&str]) -> bool {
     let ran = Command::new("ip").args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
     ran.is_ok_and(|status| status.success())

@@ -1,4 +1,4 @@
-//! Three servers that are killed, paused and cut off under load, and what every caller was told about it.
+//! Three servers that are killed, paused and cut off under load, and what was acknowledged to the writers.
 
 mod host;
 mod writers;
@@ -27,7 +27,7 @@ const BETWEEN_FAULTS: usize = 40;
 const GONE: Duration = Duration::from_secs(4);
 
 #[test]
-fn three_servers_keep_what_they_promised_through_kills_pauses_and_cuts() {
+fn three_servers_keep_acknowledged_writes_through_kills_pauses_and_cuts() {
     let number = |name: &str, or: u64| std::env::var(name).map_or(or, |text| text.parse().unwrap());
     let (faults, seed) = (number("SOJOURN_CLUSTER_FAULTS", FAULTS), number("SOJOURN_CLUSTER_SEED", 1));
     let directory = tempfile::tempdir().unwrap();
@@ -60,7 +60,7 @@ fn a_planned_transfer_fails_no_request() {
         let path = format!("/v1/operator/raft/transfer-leadership?address={to}");
         let address = servers[leader];
         let transferring = std::thread::spawn(move || http::put(address, &path, &Value::Null).unwrap());
-        // Every answer counts here: none is asked for again.
+        // No request is retried here.
         while !transferring.is_finished() || next < 30 {
             let at = servers[next % servers.len()];
             let body = json!({"Job": numbered("moved", next as u64)});
@@ -113,7 +113,7 @@ impl Cluster {
         let places: Vec<AgentConfig> = (0..3)
             .map(|nth| AgentConfig::member(directory, &format!("server-{nth}"), &all[nth], &all))
             .collect();
-        // None is ready before it knows the others, so none is waited for on its own.
+        // No server is ready before it has joined the others, so all are started before waiting.
         let agents = places.iter().map(|config| Some(config.launch())).collect();
         let cluster = Cluster { hosts, places, agents };
         cluster.until_healthy();
@@ -124,7 +124,7 @@ impl Cluster {
         self.places.iter().map(|config| config.http).collect()
     }
 
-    /// Which server says that it leads.
+    /// The server that reports itself as leader.
     fn leader_seen(&self) -> Option<usize> {
         let leads = |at: &SocketAddr| {
             let answer = http::get(*at, "/v1/agent/self").ok()?;
@@ -137,7 +137,7 @@ impl Cluster {
         eventually("a server leads", || self.leader_seen())
     }
 
-    /// All three are voters, one leads, and all see each other: who is still taken for dead may yet be removed.
+    /// All three are voters, one leads, and all are alive: autopilot may still remove a server that counts as failed.
     fn until_healthy(&self) {
         until("the cluster is whole", || {
             let alive = |at: SocketAddr| {
@@ -204,12 +204,12 @@ impl Cluster {
         self.agents[nth].as_ref().unwrap().signal(signal);
     }
 
-    /// Registers a job nobody changes and returns its index.
+    /// Registers a job that is not changed again, and returns its index.
     fn register(&self, id: &str) -> u64 {
         self.agents[0].as_ref().unwrap().register(&numbered(id, 1))
     }
 
-    /// Each job is what its writer was told, on every server: nothing is lost, and nothing happened twice.
+    /// On every server, each job is as acknowledged to its writer: no write is lost or applied twice.
     fn check_writes(&self, acknowledged: &BTreeMap<String, Acknowledged>, last: u64) {
         for at in self.addresses() {
             for (id, acknowledged) in acknowledged {
@@ -223,12 +223,12 @@ impl Cluster {
     }
 }
 
-/// A fault has to last; what is waited for before it ends may be there at once.
+/// Waits until the fault has lasted this long.
 fn wait_since(start: Instant, span: Duration) {
     std::thread::sleep(span.saturating_sub(start.elapsed()));
 }
 
-/// All readers saw the same events, each once and in order, and so does one who begins now, at any server.
+/// All readers got the same events, each once and in order, and so does a new reader at any server.
 fn check_streams(readers: Vec<Reader>, servers: &[SocketAddr], last: u64) {
     let seen: Vec<_> = readers.into_iter().map(|reader| reader.end_at(last)).collect();
     let ids: Vec<_> = seen[0].iter().map(|event| event.id).collect();
@@ -241,6 +241,6 @@ fn check_streams(readers: Vec<Reader>, servers: &[SocketAddr], last: u64) {
         let mut events = Events::open(*at, None).unwrap();
         let all = std::iter::from_fn(|| Some(events.next().unwrap()));
         let all: Vec<_> = all.take_while(|event| event.id.0 < last).collect();
-        assert!(all == seen[0], "{at} tells the same from the start");
+        assert!(all == seen[0], "{at} has the same events from the start");
     }
 }

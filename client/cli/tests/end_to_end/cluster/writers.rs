@@ -1,4 +1,4 @@
-//! Writers and readers who know what they were told.
+//! Writers that record what was acknowledged, and readers of the event stream.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,10 +15,10 @@ use crate::support::{job, until};
 
 pub const WRITERS: u64 = 4;
 
-/// How long a writer waits for one server before it asks another: longer than servers wait for a leader.
+/// How long a writer waits for one server before it tries another: longer than servers wait for a leader.
 const TIMEOUT: Duration = Duration::from_secs(8);
 
-/// What one job's writer was told.
+/// What was acknowledged to one job's writer.
 #[derive(Clone, Debug, Default)]
 pub struct Acknowledged {
     /// Writes that were acknowledged: each a new version.
@@ -70,7 +70,7 @@ impl Writers {
         until("more writes are acknowledged", || self.count() >= wanted);
     }
 
-    /// What each job's writer was told, by the job's id.
+    /// What was acknowledged to each job's writer, by the job's id.
     pub fn end(self) -> BTreeMap<String, Acknowledged> {
         self.end.store(true, Ordering::Relaxed);
         for thread in self.threads {
@@ -99,7 +99,7 @@ impl Writer {
             let name =
                 Uuid::from(u128::from(self.rng.next()) << 64 | u128::from(self.rng.next())).to_string();
             let body = json!({ "Job": numbered(&self.id, number) });
-            // The same write under the same name, until somebody takes it: it must take effect once.
+            // The same write with the same idempotency token, until a server acknowledges it: it must be applied once.
             let index = loop {
                 match http::put_named(self.servers[at], "/v1/jobs", &body, &name, TIMEOUT) {
                     Ok(answer) if answer.status == 200 => {
@@ -119,7 +119,7 @@ impl Writer {
     }
 }
 
-/// A job that finds no place, in its version of that number.
+/// A job that cannot be placed, in the version with this number.
 pub fn numbered(id: &str, number: u64) -> Value {
     let mut job = job(id, json!({"command": "/bin/true"}));
     job["Datacenters"] = json!(["nowhere"]);
@@ -127,7 +127,7 @@ pub fn numbered(id: &str, number: u64) -> Value {
     job
 }
 
-/// A thread that reads events, and after each break goes on where it was, at the next server.
+/// A thread that reads events, and resumes after each break at the next server.
 pub struct Reader {
     seen: Arc<Mutex<Vec<Event>>>,
     end: Arc<AtomicBool>,

@@ -1,4 +1,4 @@
-//! Nodes that only talk: what they do, and in which order, is the test's to say.
+//! Fake nodes that speak the node RPC: the test decides what they report, and when.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ const CALL_MAX: Duration = Duration::from_secs(10);
 /// Far below the shortest time a server grants.
 const HEARTBEAT_EVERY: Duration = Duration::from_millis(200);
 
-/// Nobody calls these nodes.
+/// Servers do not call fake nodes.
 struct NoRequests;
 
 impl Handler for NoRequests {
@@ -43,7 +43,7 @@ pub struct FakeNode {
 }
 
 impl FakeNode {
-    /// Connects; the servers have not heard of it yet.
+    /// Connects without registering.
     pub async fn connect(rpc: SocketAddr, datacenter: &str) -> FakeNode {
         let connection = wire::dial(rpc, Arc::new(NoRequests), Limits::NODE, CALL_MAX).await.unwrap();
         FakeNode { node: description(datacenter), connection }
@@ -69,7 +69,7 @@ impl FakeNode {
         self.connection.call(method::NODE_UPDATE_STATUS, &request, CALL_MAX).await
     }
 
-    /// Sends heartbeats until it is silenced.
+    /// Sends heartbeats until the result is dropped.
     pub fn keep_sending_heartbeats(&self) -> Heartbeats {
         let node = self.clone();
         Heartbeats(tokio::spawn(async move {
@@ -80,7 +80,7 @@ impl FakeNode {
         }))
     }
 
-    /// Which allocations the servers gave it.
+    /// The allocations assigned to it.
     pub async fn assigned(&self) -> BTreeMap<String, u64> {
         let request = NodeSpecificRequest {
             node_id: self.node.id.clone(),
@@ -108,7 +108,7 @@ impl FakeNode {
     }
 }
 
-/// Ends when it is dropped: the node is silent then.
+/// Heartbeats stop when it is dropped.
 pub struct Heartbeats(JoinHandle<()>);
 
 impl Drop for Heartbeats {

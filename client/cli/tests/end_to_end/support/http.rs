@@ -1,4 +1,4 @@
-//! HTTP by hand: tests say exactly what is sent, and read exactly what comes.
+//! A plain HTTP client: tests control every byte that is sent.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// No answer takes longer; streams say something now and then.
+/// The read timeout. Streams send heartbeats more often.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub fn put(address: SocketAddr, path: &str, body: &Value) -> io::Result<Answer> 
     call(address, "PUT", path, body.to_string().as_bytes())
 }
 
-/// As [`put`], under a name that makes a repetition harmless, and waiting no longer than that for the answer.
+/// As [`put`], with an idempotency token and a timeout.
 pub fn put_named(
     address: SocketAddr,
     path: &str,
@@ -60,7 +60,7 @@ pub fn delete(address: SocketAddr, path: &str) -> io::Result<Answer> {
 pub fn call(address: SocketAddr, method: &str, path: &str, body: &[u8]) -> io::Result<Answer> {
     let head = format!("{method} {path} HTTP/1.0\r\nHost: test\r\nContent-Length: {}\r\n\r\n", body.len());
     let mut socket = open(address, &head)?;
-    // Whoever refuses a large body may stop reading half-way.
+    // A server that rejects a large body may stop reading it.
     socket.write_all(body).or_else(|error| if body.len() > 1 << 20 { Ok(()) } else { Err(error) })?;
     read_answer(socket)
 }
@@ -86,14 +86,14 @@ pub struct Event {
     pub data: String,
 }
 
-/// The events of a cluster, as they come, without those that only tell how far the stream is.
+/// The event stream of a cluster, without heartbeats.
 pub struct Events(BufReader<TcpStream>);
 
 impl Events {
     /// Begins after an event, or at the first one there is.
     ///
     /// # Errors
-    /// When nobody answers.
+    /// When the server does not answer.
     pub fn open(address: SocketAddr, after: Option<(u64, u64)>) -> io::Result<Events> {
         let (path, resume) = match after {
             Some((index, ordinal)) => ("", format!("Last-Event-ID: {index}.{ordinal}\r\n")),

@@ -1,4 +1,4 @@
-//! Agents as processes of their own, and what users do to them.
+//! Agents as processes of their own, and the commands users run against them.
 
 pub mod fake_node;
 pub mod http;
@@ -17,13 +17,13 @@ use serde_json::{Value, json};
 
 use crate::cluster::Host;
 
-/// How long anything may take. Met only by what never happens.
+/// The deadline of every wait.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Between two looks.
+/// The pause between two polls.
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// Looks until there is something to see.
+/// Polls until there is a result.
 pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + TIMEOUT;
     loop {
@@ -35,12 +35,12 @@ pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Looks until it is so.
+/// Polls until the condition holds.
 pub fn until(what: &str, mut look: impl FnMut() -> bool) {
     eventually(what, || look().then_some(()));
 }
 
-/// What a run of the program left behind.
+/// Exit code and output of a run of the program.
 #[derive(Debug)]
 pub struct CommandOutput {
     pub code: i32,
@@ -49,14 +49,14 @@ pub struct CommandOutput {
 }
 
 impl CommandOutput {
-    /// Everything went well, and this is what was said.
+    /// Asserts exit code 0, and returns standard output.
     #[track_caller]
     pub fn expect_success(self) -> String {
         assert_eq!(self.code, 0, "{}{}", self.stdout, self.stderr);
         self.stdout
     }
 
-    /// It went wrong in the ordinary way, and this is why.
+    /// Asserts exit code 1, and returns standard error.
     #[track_caller]
     pub fn expect_failure(self) -> String {
         assert_eq!(self.code, 1, "{}{}", self.stdout, self.stderr);
@@ -74,7 +74,7 @@ impl From<Output> for CommandOutput {
     }
 }
 
-/// The program as its users find it: no variables of ours.
+/// The program with a clean environment.
 pub fn program(path: &Path) -> Command {
     let mut command = Command::new(path);
     command.env_clear().env("TZ", "UTC").env("PATH", "/usr/bin:/bin").stdin(Stdio::null());
@@ -85,7 +85,7 @@ pub fn sojourn() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_sojourn"))
 }
 
-/// A port nobody listens on, below those that the system hands out: an agent that restarts must find it free.
+/// A free port, below those that the system assigns: it must still be free when an agent restarts.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let first = 10_000 + (std::process::id() % 600) as u16 * 16;
@@ -97,7 +97,7 @@ pub fn free_port() -> u16 {
     }
 }
 
-/// What an agent shall be, and where.
+/// The configuration of an agent.
 #[derive(Clone)]
 pub struct AgentConfig {
     pub home: PathBuf,
@@ -149,7 +149,7 @@ impl AgentConfig {
         AgentConfig { home, http, rpc, flags: Vec::new(), namespace: host.namespace.clone() }
     }
 
-    /// A server and a node in one, as a user would write it down.
+    /// A server and a client in one process.
     pub fn server_and_client(directory: &Path, name: &str) -> AgentConfig {
         let data = data_dir(directory, name);
         AgentConfig::new(directory, name, &format!("{data}{SERVER}{}", client("")))
@@ -172,7 +172,7 @@ impl AgentConfig {
         config
     }
 
-    /// Starts the agent and waits for its word that it runs.
+    /// Starts the agent and waits until it reports that it runs.
     pub fn start(&self) -> Agent {
         let mut agent = self.launch();
         until("the agent starts", || {
@@ -182,7 +182,7 @@ impl AgentConfig {
         agent
     }
 
-    /// Starts the agent and waits for nothing.
+    /// Starts the agent without waiting.
     pub fn launch(&self) -> Agent {
         let log = self.home.join("log");
         let file = File::create(&log).unwrap();
@@ -191,7 +191,7 @@ impl AgentConfig {
         Agent { config: self.clone(), log, child: command.spawn().unwrap() }
     }
 
-    /// Runs the agent to its end, for those that cannot start.
+    /// Runs an agent that cannot start, until it exits.
     pub fn fail(&self) -> CommandOutput {
         self.command().output().unwrap().into()
     }
@@ -212,7 +212,7 @@ impl AgentConfig {
     }
 }
 
-/// Short times, so that tests need not wait for long ones.
+/// Short times, to keep the tests fast.
 const SERVER: &str = "server {\n  enabled = true\n  bootstrap_expect = 1\n  num_schedulers = 1\n  \
                       min_heartbeat_ttl = \"1s\"\n  heartbeat_grace = \"1s\"\n}\n";
 
@@ -302,7 +302,7 @@ impl Agent {
         allocs
     }
 
-    /// Waits for an allocation of a job that runs and wants to; returns its id.
+    /// Waits for a running allocation of a job; returns its id.
     pub fn running(&self, job: &str) -> String {
         eventually(&format!("{job} runs"), || {
             let runs = |alloc: &&Value| alloc["ClientStatus"] == "running" && alloc["DesiredStatus"] == "run";
@@ -310,12 +310,12 @@ impl Agent {
         })
     }
 
-    /// The process of a task that says its number first; see [`staying`].
+    /// The process of a task that prints its process id; see [`staying`].
     pub fn process_of(&self, alloc: &str) -> Process {
-        eventually("the task says its number", || self.process_now(alloc))
+        eventually("the task prints its process id", || self.process_now(alloc))
     }
 
-    /// The same if it has said it.
+    /// As [`Agent::process_of`], if the id is already printed.
     pub fn process_now(&self, alloc: &str) -> Option<Process> {
         let said = self.run(&["alloc", "logs", alloc]).stdout;
         said.lines().next()?.parse().ok().map(Process)
@@ -327,12 +327,12 @@ impl Agent {
         });
     }
 
-    /// As a power cut would end it, had its tasks power of their own.
+    /// Kills the agent and leaves its tasks running.
     pub fn kill(mut self) -> AgentConfig {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         let config = self.config.clone();
-        // What it started stays.
+        // Its tasks stay.
         std::mem::forget(self);
         config
     }
@@ -344,7 +344,7 @@ impl Agent {
         eventually("the agent ends", || self.child.try_wait().unwrap())
     }
 
-    /// The number of its process.
+    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -389,7 +389,7 @@ pub fn processes_of(home: &Path) -> Vec<Process> {
 pub struct Process(pub i32);
 
 impl Process {
-    /// Whether it is there and is a task of [`staying`].
+    /// Whether it exists and is a task of [`staying`].
     pub fn is_alive(self) -> bool {
         self.command_line().starts_with("tail")
     }
@@ -405,7 +405,7 @@ impl Process {
     }
 }
 
-/// A job whose task says the number of its process and stays until it is stopped.
+/// A job whose task prints its process id and runs until it is stopped.
 pub fn staying(id: &str) -> Value {
     job(id, json!({"command": "/bin/sh", "args": ["-c", "echo $$; exec tail -f /dev/null"]}))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use model::document::{Allocation, Node};
+use model::document::Allocation;
 use sdk::{Client, Query};
 
 use crate::call::{Doing, Outcome, now};
@@ -30,12 +30,10 @@ pub async fn drain(client: &Client, style: &OutputStyle, id: &str) -> Outcome {
         let allocs = client.node_allocations(id, Query::new()).await.doing("reading allocations")?.value;
         watch.update(&allocs).iter().for_each(|line| print_line(style, line));
         if node.drain_strategy.is_none() && !drained {
-            match how_it_ended(&node) {
-                Ok(line) => print_line(style, &line),
-                Err(line) => {
-                    print_line(style, &line);
-                    return Ok(1);
-                }
+            let status = node.last_drain.as_ref().map(|drain| drain.status.as_str());
+            print_line(style, &how_it_ended(&node.id, status));
+            if status != Some("complete") {
+                return Ok(1);
             }
             drained = true;
         }
@@ -47,13 +45,11 @@ pub async fn drain(client: &Client, style: &OutputStyle, id: &str) -> Outcome {
     }
 }
 
-/// # Errors
-/// What to print if the drain is not complete.
-fn how_it_ended(node: &Node) -> Result<String, String> {
-    match node.last_drain.as_ref().map(|drain| drain.status.as_str()) {
-        Some("complete") => Ok(format!("Drain complete for node {}", node.id)),
-        Some(_) => Err(format!("Drain canceled for node {}", node.id)),
-        None => Err(format!("No drain strategy set for node {}", node.id)),
+fn how_it_ended(node: &str, status: Option<&str>) -> String {
+    match status {
+        Some("complete") => format!("Drain complete for node {node}"),
+        Some(_) => format!("Drain canceled for node {node}"),
+        None => format!("No drain strategy set for node {node}"),
     }
 }
 

@@ -194,7 +194,7 @@ fn details_of_failure(style: &OutputStyle, eval: &Evaluation) -> String {
 /// When a request fails.
 async fn deployment(client: &Client, style: &OutputStyle, id: &str) -> Result<bool, Failure> {
     let over = until_over(client, style, id).await?;
-    if over.status == "failed" && over.status_description.contains("rolling back") {
+    if over.status == "failed" && over.task_groups.values().any(|group| group.auto_revert) {
         let query = Query::new().namespace(&over.namespace);
         let latest = client.job_deployment(&over.job_id, query).await.doing("reading deployment")?.value;
         if let Some(rollback) = latest.filter(|latest| latest.id != over.id) {

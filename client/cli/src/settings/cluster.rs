@@ -1,5 +1,6 @@
 //! How a server joins others, and the autopilot.
 
+use anyhow::bail;
 use base::Duration;
 use jobspec::Diagnostics;
 use jobspec::config::Section;
@@ -124,13 +125,13 @@ impl ConfigValue for Key {
 
 /// # Errors
 /// The invalid field, and what was expected.
-pub fn check(settings: &AgentSettings) -> Result<(), String> {
+pub fn check(settings: &AgentSettings) -> anyhow::Result<()> {
     let server = &settings.server;
     if !server.enabled {
         return Ok(());
     }
     if server.bootstrap_expect > EXPECT_MAX {
-        return Err(format!("server.bootstrap_expect = {}: at most {EXPECT_MAX}", server.bootstrap_expect));
+        bail!("server.bootstrap_expect = {}: at most {EXPECT_MAX}", server.bootstrap_expect);
     }
     let texts =
         [("name", &settings.name), ("region", &settings.region), ("datacenter", &settings.datacenter)];
@@ -138,27 +139,27 @@ pub fn check(settings: &AgentSettings) -> Result<(), String> {
     if let Some((field, _)) = texts.iter().find(|(field, text)| {
         text.len() > TEXT_MAX || (text.is_empty() && *field != "name") || text.chars().any(char::is_control)
     }) {
-        return Err(format!("{field}: expected a text of at most {TEXT_MAX} bytes, in one line"));
+        bail!("{field}: expected a text of at most {TEXT_MAX} bytes, in one line");
     }
     for (field, list) in server.join.lists() {
         if list.len() > ADDRESSES_MAX {
-            return Err(format!("server.server_join.{field}: at most {ADDRESSES_MAX} addresses"));
+            bail!("server.server_join.{field}: at most {ADDRESSES_MAX} addresses");
         }
         if let Some(wrong) = list.iter().find(|address| !is_address(address)) {
             let why = if wrong.contains("provider=") { "looking in a cloud is not supported" } else { "" };
             let why = if why.is_empty() { "expected HOST or HOST:PORT" } else { why };
-            return Err(format!("server.server_join.{field}: \"{wrong}\": {why}"));
+            bail!("server.server_join.{field}: \"{wrong}\": {why}");
         }
     }
     if server.join.retry_interval <= Duration::ZERO {
-        return Err("server.server_join.retry_interval: expected a duration above zero".to_string());
+        bail!("server.server_join.retry_interval: expected a duration above zero");
     }
     let interval = server.scrub_interval;
     if interval != Duration::ZERO && interval < Duration::from_secs(1) {
-        return Err("server.scrub_interval: expected a duration of a second at least, or 0s".to_string());
+        bail!("server.scrub_interval: expected a duration of a second at least, or 0s");
     }
     match settings.autopilot.unfit() {
-        Some((field, expected)) => Err(format!("autopilot: {field}: expected {expected}")),
+        Some((field, expected)) => bail!("autopilot: {field}: expected {expected}"),
         None => Ok(()),
     }
 }

@@ -111,7 +111,7 @@ pub fn read(args: &Args) -> anyhow::Result<AgentSettings> {
     if settings.name.is_empty() {
         settings.name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     }
-    settings.check().map_err(anyhow::Error::msg)?;
+    settings.check()?;
     let notes = cluster::notes(&settings);
     settings.notes.extend(notes);
     Ok(settings)

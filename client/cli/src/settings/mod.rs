@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
+use anyhow::bail;
 use base::Duration;
 use model::Autopilot;
 use server::gossip::Key;
@@ -236,25 +237,25 @@ impl AgentSettings {
     ///
     /// # Errors
     /// A message for the operator.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> anyhow::Result<()> {
         if !self.server.enabled && !self.client.enabled {
-            return Err("Must specify either server, client or dev mode for the agent.".to_string());
+            bail!("Must specify either server, client or dev mode for the agent.");
         }
         match &self.data_dir {
             None if !self.dev => {
-                return Err("data_dir is required: where the agent keeps its state".to_string());
+                bail!("data_dir is required: where the agent keeps its state");
             }
             Some(dir) if !dir.is_absolute() => {
-                return Err(format!("data_dir must be absolute: \"{}\" is not", dir.display()));
+                bail!("data_dir must be absolute: \"{}\" is not", dir.display());
             }
             None | Some(_) => {}
         }
         cluster::check(self)?;
         if self.client.enabled && !self.server.enabled && self.client.servers.is_empty() {
-            return Err("client.servers is required when the agent is no server itself".to_string());
+            bail!("client.servers is required when the agent is no server itself");
         }
         if self.client.min_dynamic_port > self.client.max_dynamic_port {
-            return Err("client.min_dynamic_port is above client.max_dynamic_port".to_string());
+            bail!("client.min_dynamic_port is above client.max_dynamic_port");
         }
         Ok(())
     }

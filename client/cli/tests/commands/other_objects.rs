@@ -159,10 +159,19 @@ fn evaluations_are_listed_page_by_page_and_deleted() {
     assert_eq!(gone.stdout, "Successfully deleted 2 evaluation(s)\n", "{}", gone.stderr);
     let output = cluster.run(&["eval", "delete", "-filter", "Status == \"complete\""]);
     assert_eq!((output.code, output.stderr.as_str()), (0, "Cancelling eval deletion\n"));
-    let busy =
-        cluster.with("DELETE /v1/evaluations", "500 eval broker is enabled; eval broker must be paused");
-    let busy = busy.run(&["eval", "delete", "-yes", "-filter", "x"]);
-    assert!(busy.stderr.contains("Pause it first with"), "{}", busy.stderr);
+    let mut rejecting = cluster.with("DELETE /v1/evaluations", "400 not now");
+    for (paused, advises) in [(false, true), (true, false)] {
+        let config = format!(r#"{{"SchedulerConfig": {{"PauseEvalBroker": {paused}}}}}"#);
+        rejecting = rejecting.with("GET /v1/operator/scheduler/configuration", &config);
+        let rejected = rejecting.run(&["eval", "delete", "-yes", "-filter", "x"]);
+        assert!(rejected.stderr.contains("not now"), "{}", rejected.stderr);
+        assert_eq!(
+            rejected.stderr.contains("Pause the evaluation broker first"),
+            advises,
+            "{}",
+            rejected.stderr
+        );
+    }
     let none = Cluster::answering(&[("GET /v1/evaluations", "[]")]).run(&["eval", "list"]);
     assert_eq!(none.stdout, "No evals found\n");
 }

@@ -1,4 +1,4 @@
-use sdk::{EvalDeleteRequest, Query};
+use sdk::{Client, EvalDeleteRequest, Query};
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run};
 use crate::confirm::{YES, confirmed};
@@ -46,7 +46,10 @@ async fn delete(call: Call) -> Outcome {
     }
     let deleted = match count {
         0 => 0,
-        _ => client.delete_evaluations(&request).await.map_err(paused_first)?,
+        _ => match client.delete_evaluations(&request).await {
+            Ok(deleted) => deleted,
+            Err(error) => return Err(with_advice(&client, error).await.into()),
+        },
     };
     write_out(match deleted {
         0 => "No evaluations were deleted\n".to_string(),
@@ -55,12 +58,15 @@ async fn delete(call: Call) -> Outcome {
     Ok(0)
 }
 
-/// Says what to do when evaluations are handed out meanwhile.
-fn paused_first(error: sdk::Error) -> anyhow::Error {
+/// Adds how to pause the evaluation broker, if it is not paused: servers then reject the request.
+async fn with_advice(client: &Client, error: sdk::Error) -> anyhow::Error {
     let text = format!("Error deleting evaluations: {error}");
-    if text.contains("eval broker is enabled") {
+    let config = client.scheduler().await.ok().and_then(|answer| answer.scheduler_config);
+    if config.is_some_and(|config| !config.pause_eval_broker) {
         let pause = "operator scheduler set-config -pause-eval-broker=true";
-        return anyhow::anyhow!("{text}\n\nPause it first with `{pause}`, and let it go on afterwards");
+        return anyhow::anyhow!(
+            "{text}\n\nPause the evaluation broker first with `{pause}`, and resume it afterwards"
+        );
     }
     anyhow::anyhow!(text)
 }

@@ -1,5 +1,6 @@
 use api::JobRegisterRequest;
 use model::document::Job;
+use sdk::{Client, Query};
 
 use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Failure, Outcome, Run, UI, VERBOSE};
 use crate::flags::{Flag, FlagError};
@@ -45,9 +46,6 @@ pub static COMMAND: Command = Command {
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
-/// How the server's error begins when the job is not at the given index.
-const ENFORCED: &str = "Enforcing job modify index";
-
 async fn run(call: Call) -> Outcome {
     let style = call.style();
     call.refuse_enterprise(&CONSUL_NAMESPACE)?;
@@ -66,7 +64,7 @@ async fn run(call: Call) -> Outcome {
     let request = JobRegisterRequest { submission: Some(file.submission), ..request(&call, job)? };
     let job = request.job.clone().unwrap_or_default();
     let registered = match client.register(&request).await {
-        Err(sdk::Error::Status { text, .. }) if text.contains(ENFORCED) => {
+        Err(sdk::Error::Status { text, .. }) if is_at_another_index(&client, &request).await => {
             return Err(Failure::Code(1, format!("{text}\nJob not updated")));
         }
         registered => registered.doing("submitting job")?,
@@ -87,6 +85,20 @@ async fn run(call: Call) -> Outcome {
     let outcome = eval_monitor::evaluation(&client, &style, &registered.eval_id).await;
     hint::job(&call, &style, &job).await;
     outcome
+}
+
+/// Whether the job is not at the index that `-check-index` gave.
+async fn is_at_another_index(client: &Client, request: &JobRegisterRequest) -> bool {
+    if !request.enforce_index {
+        return false;
+    }
+    let id = request.job.as_ref().and_then(|job| job.id.as_deref()).unwrap_or_default();
+    let index = match client.job(id, Query::new()).await {
+        Ok(found) => found.value.job_modify_index.unwrap_or(0),
+        Err(error) if error.status() == Some(404) => 0,
+        Err(_) => return false,
+    };
+    index != request.job_modify_index
 }
 
 fn request(call: &Call, job: Job) -> Result<JobRegisterRequest, FlagError> {

@@ -1,6 +1,6 @@
 //! Allocations: their files, logs, tasks and checks.
 
-use crate::support::{ALLOC, Cluster, NODE, web_cluster};
+use crate::commands::support::{ALLOC, Cluster, NODE, web_cluster};
 
 fn cluster(status: &str, task: &str) -> Cluster {
     let alloc = format!(

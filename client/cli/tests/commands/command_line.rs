@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixListener;
 
-use crate::support::{Cluster, job_file, ran, run, sojourn, web_cluster};
+use crate::commands::support::{Cluster, job_file, ran, run, sojourn, web_cluster};
 
 #[test]
 fn command_lines_are_completed() {

@@ -1,6 +1,6 @@
 //! Jobs: dispatched, scaled, restarted, tagged, shown.
 
-use crate::support::{ALLOC, Cluster, EVAL, job_file, web_cluster, without_times};
+use crate::commands::support::{ALLOC, Cluster, EVAL, job_file, web_cluster, without_times};
 
 /// The only request of this method.
 fn sent<'a>(requests: &'a [String], method: &str) -> &'a str {

@@ -1,6 +1,6 @@
 //! Nodes: status, drain and eligibility.
 
-use crate::support::{Cluster, NODE, without_times};
+use crate::commands::support::{Cluster, NODE, without_times};
 
 /// A cluster with one node without allocations.
 fn emptied(last_drain: &str) -> Cluster {

@@ -1,6 +1,6 @@
 //! Namespaces, services, policies, the agent, and what finds a thing by its name.
 
-use crate::support::{ALLOC, Cluster, EVAL, NODE, web_cluster};
+use crate::commands::support::{ALLOC, Cluster, EVAL, NODE, web_cluster};
 
 #[test]
 fn namespaces_are_made_shown_and_deleted() {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::*;
+use crate::end_to_end::support::*;
 
 const SECOND: u64 = 1_000_000_000;
 

@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
 
-use crate::support::http::{self, Event, Events};
-use crate::support::{AgentConfig, eventually, job, staying, until};
+use crate::end_to_end::support::http::{self, Event, Events};
+use crate::end_to_end::support::{AgentConfig, eventually, job, staying, until};
 
 const WRITERS: usize = 4;
 

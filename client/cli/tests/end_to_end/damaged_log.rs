@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::support::{AgentConfig, CommandOutput, job, program, sojourn, until};
+use crate::end_to_end::support::{AgentConfig, CommandOutput, job, program, sojourn, until};
 
 #[test]
 fn a_single_server_with_a_damaged_log_does_not_start_until_it_is_repaired() {

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::support::fake_node::FakeNode;
-use crate::support::{AgentConfig, eventually, job, text, until};
+use crate::end_to_end::support::fake_node::FakeNode;
+use crate::end_to_end::support::{AgentConfig, eventually, job, text, until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_ran_on_an_emptied_node_goes_on_elsewhere() {

@@ -6,7 +6,9 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Agent, AgentConfig, CommandOutput, eventually, program, sojourn, staying, until};
+use crate::end_to_end::support::{
+    Agent, AgentConfig, CommandOutput, eventually, program, sojourn, staying, until,
+};
 
 /// An agent with a long-running task, and the task's allocation.
 fn with_task(directory: &Path) -> (Agent, String) {
@@ -41,7 +43,7 @@ fn run_exec(agent: &Agent, arguments: &[&str], input: &str) -> CommandOutput {
 
 /// The processes of this agent that were started with this.
 fn started_with(agent: &Agent, words: &str) -> usize {
-    let lines = crate::support::processes_of(&agent.config.home);
+    let lines = crate::end_to_end::support::processes_of(&agent.config.home);
     let line = |number: i32| std::fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
     lines
         .iter()

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{AgentConfig, eventually, processes_of, sojourn, text, until};
+use crate::end_to_end::support::{AgentConfig, eventually, processes_of, sojourn, text, until};
 
 fn example(name: &str) -> String {
     let examples = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples");

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
-use crate::support::http::{self, Answer};
-use crate::support::{Agent, AgentConfig, eventually, job, text};
+use crate::end_to_end::support::http::{self, Answer};
+use crate::end_to_end::support::{Agent, AgentConfig, eventually, job, text};
 
 /// Above the gateway's limit.
 const TOO_MANY_BYTES: usize = 17 << 20;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 
-use crate::support::{Agent, AgentConfig, http, job, until};
+use crate::end_to_end::support::{Agent, AgentConfig, http, job, until};
 
 const WAITING: usize = 3_000;
 const SLOW: usize = 500;

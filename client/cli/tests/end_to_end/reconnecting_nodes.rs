@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::support::fake_node::{FakeNode, Heartbeats};
-use crate::support::{Agent, AgentConfig, eventually, http, job, text, until};
+use crate::end_to_end::support::fake_node::{FakeNode, Heartbeats};
+use crate::end_to_end::support::{Agent, AgentConfig, eventually, http, job, text, until};
 
 /// What the reconnecting node sends first.
 #[derive(Clone, Copy, Debug)]

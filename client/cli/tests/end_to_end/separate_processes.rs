@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Agent, AgentConfig, Process, staying, text, until};
+use crate::end_to_end::support::{Agent, AgentConfig, Process, staying, text, until};
 
 #[test]
 fn tasks_survive_restarts_of_servers_and_clients() {

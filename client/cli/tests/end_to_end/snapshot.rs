@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::support::http::{self, Events};
-use crate::support::{AgentConfig, Process, staying, text, until};
+use crate::end_to_end::support::http::{self, Events};
+use crate::end_to_end::support::{AgentConfig, Process, staying, text, until};
 
 #[test]
 fn a_snapshot_restores_the_state() {

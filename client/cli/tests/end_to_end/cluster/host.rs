@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::support::free_port;
+use crate::end_to_end::support::free_port;
 
 /// Hosts that can be cut off: network namespaces, removed when dropped.
 pub struct Hosts {

@@ -11,8 +11,8 @@ use base::Rng;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::http::{self, Events};
-use crate::support::{Agent, AgentConfig, eventually, until};
+use crate::end_to_end::support::http::{self, Events};
+use crate::end_to_end::support::{Agent, AgentConfig, eventually, until};
 pub use host::Host;
 use host::Hosts;
 use writers::{Acknowledged, Reader, Writers, numbered};

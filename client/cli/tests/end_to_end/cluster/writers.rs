@@ -10,8 +10,8 @@ use std::time::Duration;
 use base::{Rng, Uuid};
 use serde_json::{Value, json};
 
-use crate::support::http::{self, Event, Events};
-use crate::support::{job, until};
+use crate::end_to_end::support::http::{self, Event, Events};
+use crate::end_to_end::support::{job, until};
 
 pub const WRITERS: u64 = 4;
 

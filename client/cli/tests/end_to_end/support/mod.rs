@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::cluster::Host;
+use crate::end_to_end::cluster::Host;
 
 /// The deadline of every wait.
 const TIMEOUT: Duration = Duration::from_secs(30);

@@ -15,7 +15,7 @@ use crate::flags::{Args, Completion, Flag, FlagError, FlagList, FlagSpec, specs}
 use crate::output::OutputStyle;
 
 /// One command of the program.
-pub struct Command {
+pub(crate) struct Command {
     /// Its words, like `job status`.
     pub name: &'static str,
     /// Shorter names that mean the same.
@@ -33,13 +33,13 @@ pub struct Command {
 
 impl Command {
     /// All flags it takes.
-    pub fn flag_specs(&self) -> impl Iterator<Item = &'static FlagSpec> + Clone {
+    pub(crate) fn flag_specs(&self) -> impl Iterator<Item = &'static FlagSpec> + Clone {
         specs(self.flags)
     }
 }
 
 /// How a command runs.
-pub enum Run {
+pub(crate) enum Run {
     /// On the main thread's runtime.
     Task(fn(Call) -> Pin<Box<dyn Future<Output = Outcome>>>),
     /// Without a runtime: it creates its own if it needs one.
@@ -47,11 +47,11 @@ pub enum Run {
 }
 
 /// The exit code, or the error.
-pub type Outcome = Result<u8, Failure>;
+pub(crate) type Outcome = Result<u8, Failure>;
 
 /// Why a command failed. The exit code is 1 unless stated otherwise.
 #[derive(Debug)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// Wrong arguments: printed with a hint at the help page.
     Usage(String),
     /// A wrong flag: printed with the usage line.
@@ -75,7 +75,7 @@ impl From<FlagError> for Failure {
 }
 
 /// Adds what was being done to the error of a request: `Error querying job: Unexpected response code: …`.
-pub trait Doing<T> {
+pub(crate) trait Doing<T> {
     fn doing(self, what: &str) -> Result<T, Failure>;
 }
 
@@ -100,7 +100,7 @@ const FORCE_COLOR: Flag<bool> =
     Flag::switch("force-color", "Colours even when the output is no terminal. Also NOMAD_CLI_FORCE_COLOR.");
 
 /// Flags of every command that talks to an agent. Those about TLS are accepted and change nothing.
-pub const CLIENT_FLAGS: FlagList = &[
+pub(crate) const CLIENT_FLAGS: FlagList = &[
     &ADDRESS,
     &REGION,
     &NAMESPACE,
@@ -123,31 +123,34 @@ pub const CLIENT_FLAGS: FlagList = &[
     &Flag::switch("insecure", "The same as -tls-skip-verify."),
 ];
 
-pub const JSON: Flag<bool> = Flag::switch("json", "Print the objects as JSON.");
+pub(crate) const JSON: Flag<bool> = Flag::switch("json", "Print the objects as JSON.");
 /// Prints objects by a template of the user's.
-pub const TEMPLATE: Flag<String> = Flag::value("t", "TEMPLATE", "A Go template to print the objects with.");
+pub(crate) const TEMPLATE: Flag<String> =
+    Flag::value("t", "TEMPLATE", "A Go template to print the objects with.");
 
 /// Flags of every command that can show its objects as they are.
-pub const OBJECT_FLAGS: FlagList = &[&JSON, &TEMPLATE];
+pub(crate) const OBJECT_FLAGS: FlagList = &[&JSON, &TEMPLATE];
 
 const FILTER: Flag<String> = Flag::value("filter", "EXPR", "List only what matches this expression.");
 const PER_PAGE: Flag<u32> = Flag::number("per-page", "N", "Entries per page.");
 const PAGE_TOKEN: Flag<String> = Flag::value("page-token", "TOKEN", "The page to start at.");
 
 /// Flags of every list that comes in pages.
-pub const PAGE_FLAGS: FlagList = &[&FILTER, &PER_PAGE, &PAGE_TOKEN];
+pub(crate) const PAGE_FLAGS: FlagList = &[&FILTER, &PER_PAGE, &PAGE_TOKEN];
 
 /// For commands whose objects have a page in the web UI.
-pub const UI: Flag<bool> = Flag::switch("ui", "Open the web UI there, if the agent has one.");
+pub(crate) const UI: Flag<bool> = Flag::switch("ui", "Open the web UI there, if the agent has one.");
 
 /// For commands that make an evaluation and follow it.
-pub const DETACH: Flag<bool> = Flag::switch("detach", "Return at once, with the id of the evaluation.");
+pub(crate) const DETACH: Flag<bool> =
+    Flag::switch("detach", "Return at once, with the id of the evaluation.");
 
 /// For commands that show ids.
-pub const VERBOSE: Flag<bool> = Flag::switch("verbose", "Print full ids, exact times and more detail.");
+pub(crate) const VERBOSE: Flag<bool> =
+    Flag::switch("verbose", "Print full ids, exact times and more detail.");
 
 /// One invocation of a command.
-pub struct Call {
+pub(crate) struct Call {
     /// The name the program was called by.
     pub program: String,
     pub command: &'static Command,
@@ -160,7 +163,7 @@ impl Call {
     ///
     /// # Errors
     /// When the address cannot be used.
-    pub fn client(&self) -> Result<Client, Failure> {
+    pub(crate) fn client(&self) -> Result<Client, Failure> {
         self.client_in(self.namespace())
     }
 
@@ -168,7 +171,7 @@ impl Call {
     ///
     /// # Errors
     /// When the address cannot be used.
-    pub fn client_in(&self, namespace: &str) -> Result<Client, Failure> {
+    pub(crate) fn client_in(&self, namespace: &str) -> Result<Client, Failure> {
         let builder = Builder {
             address: self.address().to_string(),
             basic_auth: self.environment.http_auth.clone(),
@@ -184,18 +187,18 @@ impl Call {
     }
 
     /// The agent's address for a browser. A Unix socket has none, so then it is the default address.
-    pub fn web_address(&self) -> &str {
+    pub(crate) fn web_address(&self) -> &str {
         let address = self.address();
         if address.starts_with("unix:") { ADDRESS_DEFAULT } else { address.trim_end_matches('/') }
     }
 
     /// The namespace of requests; empty means the server's default.
-    pub fn namespace(&self) -> &str {
+    pub(crate) fn namespace(&self) -> &str {
         self.setting(&NAMESPACE, &self.environment.namespace, "")
     }
 
     /// The namespace of a job: from flags or environment, else from the job itself.
-    pub fn namespace_of(&self, job: &Job) -> String {
+    pub(crate) fn namespace_of(&self, job: &Job) -> String {
         match self.namespace() {
             "" => job.namespace.clone().unwrap_or_default(),
             given => given.to_string(),
@@ -207,7 +210,7 @@ impl Call {
         if given.is_empty() { default } else { given }
     }
 
-    pub fn style(&self) -> OutputStyle {
+    pub(crate) fn style(&self) -> OutputStyle {
         let wanted = self.args.switch(&FORCE_COLOR) || self.environment.force_color;
         let unwanted = self.args.switch(&NO_COLOR) || self.environment.no_color;
         OutputStyle {
@@ -222,7 +225,7 @@ impl Call {
     ///
     /// # Errors
     /// When `-per-page` is not a number.
-    pub fn page(&self) -> Result<Query, Failure> {
+    pub(crate) fn page(&self) -> Result<Query, Failure> {
         let text = |flag| self.args.value(flag).unwrap_or_default();
         let size = self.args.parsed(&PER_PAGE)?.filter(|size| *size > 0);
         Ok(Query::new()
@@ -232,7 +235,7 @@ impl Call {
     }
 
     /// The command for the next page of a list; empty on the last page.
-    pub fn next_page(&self, token: Option<&str>) -> String {
+    pub(crate) fn next_page(&self, token: Option<&str>) -> String {
         let Some(token) = token else { return String::new() };
         let mut line = format!("{} {}", self.program, self.command.name);
         // The ACL token is a secret and is not printed.
@@ -252,7 +255,7 @@ impl Call {
     ///
     /// # Errors
     /// When there are none or several: `This command takes one argument: <job>`.
-    pub fn one_argument(&self) -> Result<&str, Failure> {
+    pub(crate) fn one_argument(&self) -> Result<&str, Failure> {
         match self.args.words.as_slice() {
             [word] => Ok(word),
             _ => Err(self.usage(&format!("This command takes one argument: {}", self.command.arguments))),
@@ -263,7 +266,7 @@ impl Call {
     ///
     /// # Errors
     /// When there are several.
-    pub fn optional_argument(&self) -> Result<Option<&str>, Failure> {
+    pub(crate) fn optional_argument(&self) -> Result<Option<&str>, Failure> {
         match self.args.words.as_slice() {
             [] => Ok(None),
             [word] => Ok(Some(word)),
@@ -275,7 +278,7 @@ impl Call {
     ///
     /// # Errors
     /// When there are more or fewer.
-    pub fn two_arguments(&self) -> Result<(&str, &str), Failure> {
+    pub(crate) fn two_arguments(&self) -> Result<(&str, &str), Failure> {
         match self.args.words.as_slice() {
             [first, second] => Ok((first, second)),
             _ => Err(self.usage(&format!("This command takes two arguments: {}", self.command.arguments))),
@@ -286,7 +289,7 @@ impl Call {
     ///
     /// # Errors
     /// When it was given.
-    pub fn refuse_enterprise(&self, flag: &Flag<String>) -> Result<(), Failure> {
+    pub(crate) fn refuse_enterprise(&self, flag: &Flag<String>) -> Result<(), Failure> {
         match self.args.value(flag) {
             None | Some("") => Ok(()),
             Some(_) => {
@@ -297,12 +300,12 @@ impl Call {
 
     /// # Errors
     /// When there are any.
-    pub fn no_arguments(&self) -> Result<(), Failure> {
+    pub(crate) fn no_arguments(&self) -> Result<(), Failure> {
         if self.args.words.is_empty() { Ok(()) } else { Err(self.usage("This command takes no arguments")) }
     }
 
     /// An error about wrong arguments. It mentions a flag after the arguments, which is the most common mistake.
-    pub fn usage(&self, message: &str) -> Failure {
+    pub(crate) fn usage(&self, message: &str) -> Failure {
         let late = self.args.words.iter().skip(1).find(|word| word.starts_with('-') && word.len() > 1);
         Failure::Usage(match late {
             Some(flag) => format!("{message} ({flag} must come before the arguments)"),
@@ -321,7 +324,7 @@ fn quoted(word: &str) -> String {
 }
 
 /// The current time.
-pub fn now() -> Time {
+pub(crate) fn now() -> Time {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Time(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
 }

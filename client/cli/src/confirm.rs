@@ -7,13 +7,13 @@ use crate::flags::Flag;
 use crate::output::{write_err, write_out};
 
 /// For commands that ask for confirmation otherwise.
-pub const YES: Flag<bool> = Flag::switch("yes", "Ask no questions.");
+pub(crate) const YES: Flag<bool> = Flag::switch("yes", "Ask no questions.");
 
 /// Asks `question`. Only an exact `y` is a yes; anything else prints `canceled`.
 ///
 /// # Errors
 /// When the answer is neither.
-pub fn confirmed(question: &str, what: &str, canceled: &str) -> Result<bool, Failure> {
+pub(crate) fn confirmed(question: &str, what: &str, canceled: &str) -> Result<bool, Failure> {
     write_out(format!("{question} [y/N] "));
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).map_err(anyhow::Error::from)?;

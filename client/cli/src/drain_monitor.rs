@@ -12,7 +12,7 @@ use crate::output::{OutputStyle, write_out};
 /// How often the node and its allocations are read.
 const POLL: Duration = Duration::from_secs(1);
 
-pub fn begin(style: &OutputStyle, id: &str) {
+pub(crate) fn begin(style: &OutputStyle, id: &str) {
     print_line(style, "Ctrl-C to stop monitoring: will not cancel the node drain");
     print_line(style, &format!("Node \"{id}\" drain strategy set"));
 }
@@ -22,7 +22,7 @@ pub fn begin(style: &OutputStyle, id: &str) {
 ///
 /// # Errors
 /// When a request fails.
-pub async fn drain(client: &Client, style: &OutputStyle, id: &str) -> Outcome {
+pub(crate) async fn drain(client: &Client, style: &OutputStyle, id: &str) -> Outcome {
     let mut watch = Watch::default();
     let mut drained = false;
     loop {

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 /// The agent's address if none is given.
-pub const ADDRESS_DEFAULT: &str = "http://127.0.0.1:4646";
+pub(crate) const ADDRESS_DEFAULT: &str = "http://127.0.0.1:4646";
 
 /// The settings of all commands that come from the environment. Flags win over them. Empty means unset.
 #[derive(Clone, Default)]
-pub struct Environment {
+pub(crate) struct Environment {
     pub address: String,
     pub namespace: String,
     pub region: String,
@@ -30,7 +30,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    pub fn read(variables: impl Iterator<Item = (OsString, OsString)>) -> Environment {
+    pub(crate) fn read(variables: impl Iterator<Item = (OsString, OsString)>) -> Environment {
         let mut environment = Environment::default();
         // None of our variables has a name or value that is not UTF-8.
         for (name, value) in variables {

@@ -50,7 +50,7 @@ struct Watch {
 ///
 /// # Errors
 /// When a request fails.
-pub async fn evaluation(client: &Client, style: &OutputStyle, id: &str) -> Outcome {
+pub(crate) async fn evaluation(client: &Client, style: &OutputStyle, id: &str) -> Outcome {
     let mut id = id.to_string();
     let mut placed = true;
     for _ in 0..CHAIN_MAX {
@@ -260,12 +260,12 @@ fn show(style: &OutputStyle, view: &str, shown: &str) {
 }
 
 /// Prints a headline of another long operation.
-pub fn print_headline(style: &OutputStyle, text: &str) {
+pub(crate) fn print_headline(style: &OutputStyle, text: &str) {
     print_lines(style, &[Line::Headline(text.to_string())]);
 }
 
 /// Prints a detail of it.
-pub fn print_detail(style: &OutputStyle, text: &str) {
+pub(crate) fn print_detail(style: &OutputStyle, text: &str) {
     print_lines(style, &[Line::Detail(text.to_string())]);
 }
 

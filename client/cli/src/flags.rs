@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// One flag of a command. `T` is what it is read as: `bool` for a switch, `String` for a value, `Vec<String>` for a
 /// value that may be repeated, any other type for a value that is parsed.
 #[derive(Debug)]
-pub struct Flag<T> {
+pub(crate) struct Flag<T> {
     spec: FlagSpec,
     /// What a value has to be, for error messages.
     expected: &'static str,
@@ -19,7 +19,7 @@ pub struct Flag<T> {
 
 /// What parsing, help pages and completion know of a flag.
 #[derive(Debug)]
-pub struct FlagSpec {
+pub(crate) struct FlagSpec {
     pub name: &'static str,
     pub takes: Takes,
     pub help: &'static str,
@@ -28,7 +28,7 @@ pub struct FlagSpec {
 
 /// What follows the name of a flag.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Takes {
+pub(crate) enum Takes {
     /// Nothing, or `=true` and `=false`.
     Switch,
     /// A value, named like this on the help page.
@@ -37,7 +37,7 @@ pub enum Takes {
 
 /// What a shell offers where a value or an argument is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Completion {
+pub(crate) enum Completion {
     Nothing,
     Files,
     /// Ids of this search context.
@@ -45,15 +45,15 @@ pub enum Completion {
 }
 
 /// A flag of any type, as a command lists it.
-pub trait AnyFlag: Sync {
+pub(crate) trait AnyFlag: Sync {
     fn spec(&self) -> &FlagSpec;
 }
 
 /// Flags that commands share, or one command's own.
-pub type FlagList = &'static [&'static dyn AnyFlag];
+pub(crate) type FlagList = &'static [&'static dyn AnyFlag];
 
 /// The flags of several lists, in their order.
-pub fn specs(lists: &'static [FlagList]) -> impl Iterator<Item = &'static FlagSpec> + Clone {
+pub(crate) fn specs(lists: &'static [FlagList]) -> impl Iterator<Item = &'static FlagSpec> + Clone {
     lists.iter().copied().flatten().map(|flag| flag.spec())
 }
 
@@ -64,29 +64,33 @@ impl<T> AnyFlag for Flag<T> {
 }
 
 impl Flag<bool> {
-    pub const fn switch(name: &'static str, help: &'static str) -> Flag<bool> {
+    pub(crate) const fn switch(name: &'static str, help: &'static str) -> Flag<bool> {
         Flag::new(name, Takes::Switch, "true or false", help)
     }
 }
 
 impl Flag<String> {
-    pub const fn value(name: &'static str, what: &'static str, help: &'static str) -> Flag<String> {
+    pub(crate) const fn value(name: &'static str, what: &'static str, help: &'static str) -> Flag<String> {
         Flag::new(name, Takes::Value(what), "a text", help)
     }
 }
 
 impl Flag<Vec<String>> {
-    pub const fn values(name: &'static str, what: &'static str, help: &'static str) -> Flag<Vec<String>> {
+    pub(crate) const fn values(
+        name: &'static str,
+        what: &'static str,
+        help: &'static str,
+    ) -> Flag<Vec<String>> {
         Flag::new(name, Takes::Value(what), "a text", help)
     }
 }
 
 impl<T: FromStr> Flag<T> {
-    pub const fn number(name: &'static str, what: &'static str, help: &'static str) -> Flag<T> {
+    pub(crate) const fn number(name: &'static str, what: &'static str, help: &'static str) -> Flag<T> {
         Flag::new(name, Takes::Value(what), "a number", help)
     }
 
-    pub const fn parsed(
+    pub(crate) const fn parsed(
         name: &'static str,
         what: &'static str,
         expected: &'static str,
@@ -103,18 +107,18 @@ impl<T> Flag<T> {
     }
 
     /// The same flag, with what a shell offers for its value.
-    pub const fn completed_by(self, completion: Completion) -> Flag<T> {
+    pub(crate) const fn completed_by(self, completion: Completion) -> Flag<T> {
         Flag { spec: FlagSpec { completion, ..self.spec }, ..self }
     }
 
-    pub const fn name(&self) -> &'static str {
+    pub(crate) const fn name(&self) -> &'static str {
         self.spec.name
     }
 }
 
 /// What was given to a command.
 #[derive(Debug, Default)]
-pub struct Args {
+pub(crate) struct Args {
     given: BTreeMap<&'static str, Vec<String>>,
     /// What is left after the flags.
     pub words: Vec<String>,
@@ -122,7 +126,7 @@ pub struct Args {
 
 /// Why the arguments are invalid.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FlagError {
+pub(crate) enum FlagError {
     /// `-h`, `-help` or `--help` where no such flag is declared: not a mistake.
     #[error("help requested")]
     Help,
@@ -142,7 +146,7 @@ pub enum FlagError {
 ///
 /// # Errors
 /// The first invalid argument.
-pub fn parse(
+pub(crate) fn parse(
     declared: impl Iterator<Item = &'static FlagSpec> + Clone,
     arguments: &[String],
 ) -> Result<Args, FlagError> {
@@ -194,7 +198,7 @@ fn read_switch(name: &'static str, value: &str) -> Result<bool, FlagError> {
 
 impl Args {
     /// These arguments without the flags that another command does not take.
-    pub fn taking(args: &Args, known: impl Fn(&str) -> bool) -> Args {
+    pub(crate) fn taking(args: &Args, known: impl Fn(&str) -> bool) -> Args {
         let given = args.given.iter().filter(|(name, _)| known(name));
         Args {
             given: given.map(|(name, values)| (*name, values.clone())).collect(),
@@ -203,27 +207,27 @@ impl Args {
     }
 
     /// Everything that was given, by the names of the flags.
-    pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    pub(crate) fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.given.iter().flat_map(|(name, values)| values.iter().map(|value| (*name, value.as_str())))
     }
 
     /// A switch that is off unless given.
-    pub fn switch(&self, flag: &Flag<bool>) -> bool {
+    pub(crate) fn switch(&self, flag: &Flag<bool>) -> bool {
         self.given_switch(flag) == Some(true)
     }
 
     /// Whether a switch was given, either way.
-    pub fn given_switch(&self, flag: &Flag<bool>) -> Option<bool> {
+    pub(crate) fn given_switch(&self, flag: &Flag<bool>) -> Option<bool> {
         self.last(flag).map(|value| value == "true")
     }
 
     /// The last value given.
-    pub fn value(&self, flag: &Flag<String>) -> Option<&str> {
+    pub(crate) fn value(&self, flag: &Flag<String>) -> Option<&str> {
         self.last(flag)
     }
 
     /// Every value given, in order.
-    pub fn values(&self, flag: &Flag<Vec<String>>) -> &[String] {
+    pub(crate) fn values(&self, flag: &Flag<Vec<String>>) -> &[String] {
         self.given.get(flag.name()).map_or(&[], Vec::as_slice)
     }
 
@@ -231,7 +235,7 @@ impl Args {
     ///
     /// # Errors
     /// [`FlagError::Value`] when it cannot be parsed.
-    pub fn parsed<T: FromStr>(&self, flag: &Flag<T>) -> Result<Option<T>, FlagError> {
+    pub(crate) fn parsed<T: FromStr>(&self, flag: &Flag<T>) -> Result<Option<T>, FlagError> {
         let Some(value) = self.last(flag) else { return Ok(None) };
         let (name, expected) = (flag.name(), flag.expected);
         let wrong = |_| FlagError::Value { name, value: value.to_string(), expected };
@@ -242,7 +246,7 @@ impl Args {
     ///
     /// # Errors
     /// When it is something else.
-    pub fn boolean(&self, flag: &Flag<String>) -> anyhow::Result<Option<bool>> {
+    pub(crate) fn boolean(&self, flag: &Flag<String>) -> anyhow::Result<Option<bool>> {
         let Some(value) = self.last(flag) else { return Ok(None) };
         match api::go_bool(value) {
             Some(on) => Ok(Some(on)),
@@ -253,7 +257,7 @@ impl Args {
     }
 
     /// The last value given to a flag of any type, as text; `true` or `false` for a switch.
-    pub fn last(&self, flag: &dyn AnyFlag) -> Option<&str> {
+    pub(crate) fn last(&self, flag: &dyn AnyFlag) -> Option<&str> {
         self.given.get(flag.spec().name)?.last().map(String::as_str)
     }
 }

@@ -22,7 +22,7 @@ struct Line {
 }
 
 /// The formatted text.
-pub fn format(text: &str) -> String {
+pub(crate) fn format(text: &str) -> String {
     let mut lines = read(text);
     align(
         &mut lines,

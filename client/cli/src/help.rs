@@ -33,7 +33,7 @@ fn is_known(name: &str, commands: &[&Command]) -> bool {
 }
 
 /// The page of all commands.
-pub fn overview(program: &str, commands: &[&Command]) -> String {
+pub(crate) fn overview(program: &str, commands: &[&Command]) -> String {
     let common = COMMON.map(|name| (name.to_string(), summary_of(name, commands)));
     let mut others: Vec<(String, String)> = Vec::new();
     for command in commands.iter() {
@@ -61,7 +61,7 @@ pub fn overview(program: &str, commands: &[&Command]) -> String {
 }
 
 /// The page of the commands that begin with `group`.
-pub fn group(program: &str, group: &str, commands: &[&Command]) -> String {
+pub(crate) fn group(program: &str, group: &str, commands: &[&Command]) -> String {
     let inside: Vec<_> = commands
         .iter()
         .filter_map(|command| Some((command.name.strip_prefix(group)?.strip_prefix(' ')?, command.summary)))
@@ -71,7 +71,7 @@ pub fn group(program: &str, group: &str, commands: &[&Command]) -> String {
 }
 
 /// The page of one command.
-pub fn page(program: &str, command: &Command) -> String {
+pub(crate) fn page(program: &str, command: &Command) -> String {
     let mut text = format!("{}\n\n  {}\n", usage(program, command), command.summary);
     if !command.details.is_empty() {
         text.push('\n');
@@ -90,7 +90,7 @@ pub fn page(program: &str, command: &Command) -> String {
 }
 
 /// The first line of a command's page.
-pub fn usage(program: &str, command: &Command) -> String {
+pub(crate) fn usage(program: &str, command: &Command) -> String {
     let mut text = format!("Usage: {program} {}", command.name);
     if !command.flags.is_empty() {
         text.push_str(" [flags]");

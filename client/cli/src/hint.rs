@@ -11,7 +11,7 @@ use crate::output::{OutputStyle, Paint, write_err};
 /// Prints the address of a page in the web UI, or opens it with `-ui`.
 ///
 /// Prints nothing when the agent has no web UI or does not answer: the result is already printed.
-pub async fn show(call: &Call, style: &OutputStyle, what: &str, path: &str) {
+pub(crate) async fn show(call: &Call, style: &OutputStyle, what: &str, path: &str) {
     let opens = call.args.switch(&UI);
     if !opens && call.environment.hide_hints {
         return;
@@ -40,7 +40,7 @@ pub async fn show(call: &Call, style: &OutputStyle, what: &str, path: &str) {
 }
 
 /// Points at a job.
-pub async fn job(call: &Call, style: &OutputStyle, job: &Job) {
+pub(crate) async fn job(call: &Call, style: &OutputStyle, job: &Job) {
     let id = segment(job.id.as_deref().unwrap_or_default());
     let namespace = job.namespace.as_deref().filter(|name| !name.is_empty()).unwrap_or("default");
     show(call, style, "this job", &format!("jobs/{id}@{namespace}")).await;
@@ -50,14 +50,14 @@ pub async fn job(call: &Call, style: &OutputStyle, job: &Job) {
 ///
 /// # Errors
 /// When no program can open it.
-pub fn open(url: &str) -> std::io::Result<()> {
+pub(crate) fn open(url: &str) -> std::io::Result<()> {
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let quiet = || Stdio::null();
     Command::new(opener).arg(url).stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn().map(drop)
 }
 
 /// A name as one part of a page's address.
-pub fn segment(name: &str) -> String {
+pub(crate) fn segment(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     let escape = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     name.bytes().map(escape).collect()

@@ -12,19 +12,19 @@ use crate::flags::{Completion, Flag, FlagList};
 
 const JSON: Flag<bool> =
     Flag::switch("json", "The file is JSON: a job as the API takes it, or HCL in its JSON form.");
-pub const HCL2_STRICT: Flag<bool> =
+pub(crate) const HCL2_STRICT: Flag<bool> =
     Flag::switch("hcl2-strict", "Reject values for variables that the file does not declare. Default: true.");
-pub const VAR: Flag<Vec<String>> =
+pub(crate) const VAR: Flag<Vec<String>> =
     Flag::values("var", "NAME=VALUE", "The value of a variable; may be repeated. Also NOMAD_VAR_name.");
-pub const VAR_FILE: Flag<Vec<String>> =
+pub(crate) const VAR_FILE: Flag<Vec<String>> =
     Flag::values("var-file", "FILE", "A file with values of variables; may be repeated.")
         .completed_by(Completion::Files);
 
 /// Flags of every command that reads a job file.
-pub const JOB_FILE_FLAGS: FlagList = &[&JSON, &HCL2_STRICT, &VAR, &VAR_FILE];
+pub(crate) const JOB_FILE_FLAGS: FlagList = &[&JSON, &HCL2_STRICT, &VAR, &VAR_FILE];
 
 /// A job and its source.
-pub struct JobFile {
+pub(crate) struct JobFile {
     pub parsed: Parsed,
     pub submission: JobSubmission,
 }
@@ -83,7 +83,7 @@ impl Files for Disk {
 ///
 /// # Errors
 /// When a file cannot be read, or is no valid job file: then each problem is reported with its position.
-pub async fn load(call: &Call, path: &str) -> Result<JobFile, Failure> {
+pub(crate) async fn load(call: &Call, path: &str) -> Result<JobFile, Failure> {
     let source = match path.split_once("://") {
         None => read_source(path)?,
         Some(("http", _)) => Source::new(path, sdk::fetch(path).await.doing("getting job file")?),
@@ -112,7 +112,7 @@ pub async fn load(call: &Call, path: &str) -> Result<JobFile, Failure> {
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn read_source(path: &str) -> anyhow::Result<Source> {
+pub(crate) fn read_source(path: &str) -> anyhow::Result<Source> {
     if path == "-" {
         let mut text = String::new();
         io::stdin().lock().read_to_string(&mut text).context("cannot read the job from standard input")?;
@@ -126,7 +126,7 @@ pub fn read_source(path: &str) -> anyhow::Result<Source> {
 ///
 /// # Errors
 /// When it exists already, or cannot be written.
-pub fn write_new(path: &str, text: &str) -> Result<(), Failure> {
+pub(crate) fn write_new(path: &str, text: &str) -> Result<(), Failure> {
     use std::io::Write;
     let file = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
     let written = file.and_then(|mut file| file.write_all(text.as_bytes()));

@@ -6,6 +6,7 @@
 //! prints that name. Read [`call`] first, then any command.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
+#![warn(unreachable_pub)]
 
 mod agent;
 mod call;

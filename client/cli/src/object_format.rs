@@ -9,7 +9,7 @@ use crate::flags::Flag;
 use crate::output::{json, write_out};
 
 /// How `-json` and `-t` print objects.
-pub enum ObjectFormat {
+pub(crate) enum ObjectFormat {
     Json,
     Template(Box<Template>),
 }
@@ -19,7 +19,7 @@ impl Call {
     ///
     /// # Errors
     /// When both flags are given, or the template is invalid.
-    pub fn object_format(&self) -> Result<Option<ObjectFormat>, Failure> {
+    pub(crate) fn object_format(&self) -> Result<Option<ObjectFormat>, Failure> {
         self.object_format_by(&JSON)
     }
 
@@ -27,7 +27,7 @@ impl Call {
     ///
     /// # Errors
     /// When both flags are given, or the template is invalid.
-    pub fn object_format_by(&self, json: &Flag<bool>) -> Result<Option<ObjectFormat>, Failure> {
+    pub(crate) fn object_format_by(&self, json: &Flag<bool>) -> Result<Option<ObjectFormat>, Failure> {
         match (self.args.switch(json), self.args.value(&TEMPLATE).filter(|text| !text.is_empty())) {
             (true, Some(_)) => {
                 Err(anyhow::anyhow!("Both json and template formatting are not allowed").into())
@@ -47,7 +47,7 @@ impl ObjectFormat {
     ///
     /// # Errors
     /// When the template cannot be applied to them.
-    pub fn print(&self, value: &impl Serialize) -> Outcome {
+    pub(crate) fn print(&self, value: &impl Serialize) -> Outcome {
         match self {
             ObjectFormat::Json => write_out(json(value)),
             ObjectFormat::Template(template) => {

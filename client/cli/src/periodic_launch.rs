@@ -8,7 +8,7 @@ use sdk::Client;
 use crate::output::OutputStyle;
 
 /// The next launch as the servers compute it; `None` when they do not answer.
-pub async fn next(client: &Client, job: &Job) -> Option<Time> {
+pub(crate) async fn next(client: &Client, job: &Job) -> Option<Time> {
     let id = job.id.as_ref()?;
     let request = JobPlanRequest { job: Some(job.clone()), ..JobPlanRequest::default() };
     let plan = client.plan(id, &request).await.ok()?;
@@ -16,7 +16,7 @@ pub async fn next(client: &Client, job: &Job) -> Option<Time> {
 }
 
 /// A line about the next launch; empty when the servers do not answer.
-pub async fn describe(client: &Client, style: &OutputStyle, job: &Job) -> String {
+pub(crate) async fn describe(client: &Client, style: &OutputStyle, job: &Job) -> String {
     match next(client, job).await {
         Some(launch) => {
             format!("Approximate next launch time: {} ({})\n", style.time(launch.0), style.ago(launch.0))

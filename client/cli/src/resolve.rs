@@ -15,7 +15,7 @@ const JOBS_MAX: u32 = 20;
 ///
 /// # Errors
 /// `short` when only one character was given: that would match one thing in sixteen.
-pub fn prefix<'a>(id: &'a str, short: &str) -> Result<&'a str, Failure> {
+pub(crate) fn prefix<'a>(id: &'a str, short: &str) -> Result<&'a str, Failure> {
     if id.chars().count() < 2 {
         return Err(anyhow::anyhow!("{short} must contain at least two characters.").into());
     }
@@ -24,7 +24,7 @@ pub fn prefix<'a>(id: &'a str, short: &str) -> Result<&'a str, Failure> {
 }
 
 /// What a prefix matched: the caller decides what more than one match, or none, means.
-pub enum Match<T> {
+pub(crate) enum Match<T> {
     One(T),
     Many(Vec<T>),
 }
@@ -55,7 +55,7 @@ fn ambiguous<T>(things: &str, table: &str) -> Result<T, Failure> {
 ///
 /// # Errors
 /// When there are none, or the request fails.
-pub async fn allocations(client: &Client, id: &str) -> Result<Match<AllocationListStub>, Failure> {
+pub(crate) async fn allocations(client: &Client, id: &str) -> Result<Match<AllocationListStub>, Failure> {
     let prefix = prefix(id, "Alloc ID")?;
     let found = client.allocations(Query::new().prefix(prefix)).await.doing("querying allocation")?;
     narrow(found.value, "allocation", id, |alloc| &alloc.id)
@@ -65,7 +65,7 @@ pub async fn allocations(client: &Client, id: &str) -> Result<Match<AllocationLi
 ///
 /// # Errors
 /// When there are none or several, or the request fails.
-pub async fn allocation(
+pub(crate) async fn allocation(
     client: &Client,
     style: &OutputStyle,
     id: &str,
@@ -80,7 +80,7 @@ pub async fn allocation(
 ///
 /// # Errors
 /// When there are none or several, or the request fails.
-pub async fn node(client: &Client, style: &OutputStyle, id: &str) -> Result<NodeListStub, Failure> {
+pub(crate) async fn node(client: &Client, style: &OutputStyle, id: &str) -> Result<NodeListStub, Failure> {
     let prefix = prefix(id, "Identifier")?;
     let found = client.nodes(Query::new().prefix(prefix)).await.doing("querying node info")?;
     match narrow(found.value, "node", id, |node| &node.id)? {
@@ -95,7 +95,11 @@ pub async fn node(client: &Client, style: &OutputStyle, id: &str) -> Result<Node
 ///
 /// # Errors
 /// When there are none or several, or the request fails.
-pub async fn evaluation(client: &Client, style: &OutputStyle, id: &str) -> Result<Evaluation, Failure> {
+pub(crate) async fn evaluation(
+    client: &Client,
+    style: &OutputStyle,
+    id: &str,
+) -> Result<Evaluation, Failure> {
     let prefix = prefix(id, "Identifier")?;
     let found = client.evaluations(Query::new().prefix(prefix)).await.doing("querying evaluation")?;
     match narrow(found.value, "evaluation", id, |eval| &eval.id)? {
@@ -108,7 +112,11 @@ pub async fn evaluation(client: &Client, style: &OutputStyle, id: &str) -> Resul
 ///
 /// # Errors
 /// When there are none or several, or the request fails.
-pub async fn deployment(client: &Client, style: &OutputStyle, id: &str) -> Result<Deployment, Failure> {
+pub(crate) async fn deployment(
+    client: &Client,
+    style: &OutputStyle,
+    id: &str,
+) -> Result<Deployment, Failure> {
     if id.len() == 36 {
         return Ok(client.deployment(id, Query::new()).await.doing("retrieving deployment")?.value);
     }
@@ -130,7 +138,7 @@ pub async fn deployment(client: &Client, style: &OutputStyle, id: &str) -> Resul
 /// # Errors
 /// When there are none or several, or the request fails. A token that may not list jobs may still read
 /// one, so then the id is used as it is.
-pub async fn job(client: &Client, style: &OutputStyle, id: &str) -> Result<(String, String), Failure> {
+pub(crate) async fn job(client: &Client, style: &OutputStyle, id: &str) -> Result<(String, String), Failure> {
     job_that(client, style, id, "").await
 }
 
@@ -138,7 +146,7 @@ pub async fn job(client: &Client, style: &OutputStyle, id: &str) -> Result<(Stri
 ///
 /// # Errors
 /// As [`job`].
-pub async fn job_that(
+pub(crate) async fn job_that(
     client: &Client,
     style: &OutputStyle,
     id: &str,

@@ -3,10 +3,10 @@
 use crate::call::{Call, Failure};
 use crate::flags::Flag;
 
-pub const TAIL: Flag<bool> =
+pub(crate) const TAIL: Flag<bool> =
     Flag::switch("tail", "Print only the last 10 lines, or as many as -n or -c give.");
-pub const LINES: Flag<u64> = Flag::number("n", "N", "Number of last lines to print.");
-pub const BYTES: Flag<u64> = Flag::number("c", "N", "Number of last bytes to print.");
+pub(crate) const LINES: Flag<u64> = Flag::number("n", "N", "Number of last lines to print.");
+pub(crate) const BYTES: Flag<u64> = Flag::number("c", "N", "Number of last bytes to print.");
 
 /// Lines that `-tail` prints by default.
 const TAIL_LINES: u64 = 10;
@@ -19,7 +19,7 @@ const TAIL_BYTES_MAX: u64 = 16 << 20;
 
 /// Where to begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StartAt {
+pub(crate) enum StartAt {
     Start,
     /// This many bytes before the end.
     End(u64),
@@ -29,7 +29,7 @@ pub enum StartAt {
 ///
 /// # Errors
 /// When they contradict each other, or the end cannot be read.
-pub async fn start(
+pub(crate) async fn start(
     call: &Call,
     last: impl AsyncFn(u64) -> Result<Vec<u8>, Failure>,
 ) -> Result<StartAt, Failure> {

@@ -21,7 +21,7 @@ use crate::settings::AgentSettings;
 ///
 /// # Errors
 /// When it cannot start, or its server fails.
-pub fn run(settings: &AgentSettings, log: &Monitor, started: impl FnOnce()) -> anyhow::Result<()> {
+pub(crate) fn run(settings: &AgentSettings, log: &Monitor, started: impl FnOnce()) -> anyhow::Result<()> {
     let home = DataDir::make(settings)?;
     let process = ProcessContext { log, open_files: raise_open_files() };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

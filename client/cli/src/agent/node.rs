@@ -19,7 +19,7 @@ const CONNECT_META: [(&str, &str); 6] = [
 ];
 const ENVOY_IMAGE: &str = "docker.io/envoyproxy/envoy:v${NOMAD_envoy_version}";
 
-pub fn node_settings(
+pub(super) fn node_settings(
     settings: &AgentSettings,
     process: &ProcessContext<'_>,
     home: &Path,

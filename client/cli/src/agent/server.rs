@@ -21,7 +21,7 @@ const SEGMENT_BYTES: u64 = 64 << 20;
 
 /// # Errors
 /// When this host has no usable address, or the node's id cannot be read.
-pub fn server_settings(
+pub(super) fn server_settings(
     settings: &AgentSettings,
     log: &Monitor,
     home: &Path,

@@ -14,7 +14,7 @@ const AFTER: Flag<api::EventId> =
     Flag::parsed("after", "ID", "an event id, like 42.0", "Start after this event, like 42.0.");
 const JSON: Flag<bool> = Flag::switch("json", "Print each event as a line of JSON.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "events",
     aliases: &[],
     arguments: "",

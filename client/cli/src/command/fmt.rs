@@ -13,7 +13,7 @@ const WRITE: Flag<bool> = Flag::switch("write", "Write the files. Default: true.
 const LIST: Flag<bool> = Flag::switch("list", "List the files that change. Default: true.");
 const RECURSIVE: Flag<bool> = Flag::switch("recursive", "Process subdirectories too.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "fmt",
     aliases: &[],
     arguments: "[<path>...]",

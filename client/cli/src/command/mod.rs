@@ -19,7 +19,7 @@ mod service;
 mod status;
 mod system;
 mod ui;
-pub mod version;
+pub(crate) mod version;
 mod why;
 
 use crate::call::Command;
@@ -29,7 +29,7 @@ const GENERAL: &[&Command] =
     &[&events::COMMAND, &fmt::COMMAND, &history::COMMAND, &status::COMMAND, &ui::COMMAND, &version::COMMAND];
 
 /// All commands, by name.
-pub fn all() -> Vec<&'static Command> {
+pub(crate) fn all() -> Vec<&'static Command> {
     let tables = [
         GENERAL,
         agent::COMMANDS,

@@ -5,13 +5,13 @@ use crate::flags::{Completion, Flag};
 use crate::layout;
 use crate::output::write_out;
 
-pub const COMMANDS: &[&Command] = &[&LIST, &INFO];
+pub(super) const COMMANDS: &[&Command] = &[&LIST, &INFO];
 
 const JOB: Flag<String> =
     Flag::value("job", "NAME", "List only policies of this job.").completed_by(Completion::Ids("jobs"));
 const TYPE: Flag<String> = Flag::value("type", "TYPE", "List only policies of this type, like horizontal.");
 
-pub static LIST: Command = Command {
+pub(super) static LIST: Command = Command {
     name: "scaling policy list",
     aliases: &[],
     arguments: "",
@@ -21,7 +21,7 @@ pub static LIST: Command = Command {
     run: Run::Task(|call| Box::pin(list(call))),
 };
 
-pub static INFO: Command = Command {
+pub(super) static INFO: Command = Command {
     name: "scaling policy info",
     aliases: &[],
     arguments: "<policy_id>",

@@ -7,11 +7,11 @@ use crate::flags::Flag;
 use crate::layout;
 use crate::output::{Table, write_out};
 
-pub const COMMANDS: &[&Command] = &[&LIST, &INFO, &DELETE];
+pub(super) const COMMANDS: &[&Command] = &[&LIST, &INFO, &DELETE];
 
 const NAME: Flag<String> = Flag::value("name", "NAME", "List only this one.");
 
-pub static LIST: Command = Command {
+pub(super) static LIST: Command = Command {
     name: "service list",
     aliases: &[],
     arguments: "",
@@ -21,7 +21,7 @@ pub static LIST: Command = Command {
     run: Run::Task(|call| Box::pin(list(call))),
 };
 
-pub static INFO: Command = Command {
+pub(super) static INFO: Command = Command {
     name: "service info",
     aliases: &[],
     arguments: "<service_name>",
@@ -31,7 +31,7 @@ pub static INFO: Command = Command {
     run: Run::Task(|call| Box::pin(info(call))),
 };
 
-pub static DELETE: Command = Command {
+static DELETE: Command = Command {
     name: "service delete",
     aliases: &[],
     arguments: "<service_name> <service_id>",

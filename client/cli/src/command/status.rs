@@ -6,7 +6,7 @@ use super::{alloc, deployment, eval, job, namespace, node, node_pool, scaling};
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run, UI, VERBOSE};
 use crate::flags::Args;
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "status",
     aliases: &[],
     arguments: "[<identifier>]",

@@ -1,8 +1,8 @@
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run};
 
-pub const COMMANDS: &[&Command] = &[&GC, &RECONCILE];
+pub(super) const COMMANDS: &[&Command] = &[&GC, &RECONCILE];
 
-pub static GC: Command = Command {
+static GC: Command = Command {
     name: "system gc",
     aliases: &[],
     arguments: "",
@@ -12,7 +12,7 @@ pub static GC: Command = Command {
     run: Run::Task(|call| Box::pin(gc(call))),
 };
 
-pub static RECONCILE: Command = Command {
+static RECONCILE: Command = Command {
     name: "system reconcile summaries",
     aliases: &[],
     arguments: "",

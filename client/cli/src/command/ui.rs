@@ -8,7 +8,7 @@ use crate::output::write_out;
 const AUTHENTICATE: Flag<bool> = Flag::switch("authenticate", "Log in with a one-time token.");
 const SHOW_URL: Flag<bool> = Flag::switch("show-url", "Only print the address.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "ui",
     aliases: &[],
     arguments: "[<identifier>]",

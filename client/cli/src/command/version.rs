@@ -2,13 +2,13 @@ use crate::call::{Call, Command, Outcome, Run};
 use crate::output::write_out;
 
 /// The release of Nomad that this program is compatible with, for tools that ask `nomad` for its version.
-pub const NOMAD_VERSION: &str = "2.0.0";
+const NOMAD_VERSION: &str = "2.0.0";
 
 /// Date and revision of the build, if known.
 const BUILD_DATE: Option<&str> = option_env!("SOJOURN_BUILD_DATE");
 const REVISION: Option<&str> = option_env!("SOJOURN_REVISION");
 
-pub static COMMAND: Command = Command {
+pub(crate) static COMMAND: Command = Command {
     name: "version",
     aliases: &[],
     arguments: "",
@@ -25,7 +25,7 @@ fn run(call: Call) -> Outcome {
 }
 
 /// The version, with date and revision of the build if known.
-pub fn text(program: &str) -> String {
+pub(crate) fn text(program: &str) -> String {
     let own = env!("CARGO_PKG_VERSION");
     let mut text = match program {
         "nomad" => format!("Nomad v{NOMAD_VERSION}+sojourn.{own}\n"),

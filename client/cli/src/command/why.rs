@@ -8,11 +8,11 @@ use crate::{layout, resolve};
 const DETAILS: &str = "The explanation is not stored: the decision is recomputed from the log, on the state it was made on. \
     Each \"would fit if\" was tried on a copy of that state.";
 
-pub const COMMANDS: &[&Command] = &[&JOB, &EVAL, &ALLOC];
+pub(super) const COMMANDS: &[&Command] = &[&JOB, &EVAL, &ALLOC];
 
 const JSON: Flag<bool> = Flag::switch("json", "Print the explanation as JSON.");
 
-pub static JOB: Command = Command {
+pub(super) static JOB: Command = Command {
     name: "why job",
     aliases: &[],
     arguments: "<job>",
@@ -22,7 +22,7 @@ pub static JOB: Command = Command {
     run: Run::Task(|call| Box::pin(job(call))),
 };
 
-pub static EVAL: Command = Command {
+static EVAL: Command = Command {
     name: "why eval",
     aliases: &[],
     arguments: "<evaluation>",
@@ -32,7 +32,7 @@ pub static EVAL: Command = Command {
     run: Run::Task(|call| Box::pin(eval(call))),
 };
 
-pub static ALLOC: Command = Command {
+static ALLOC: Command = Command {
     name: "why alloc",
     aliases: &[],
     arguments: "<allocation>",

@@ -19,7 +19,7 @@ struct ShellConfig {
 ///
 /// # Errors
 /// When there is none, a file cannot be changed, or completion is installed already.
-pub fn install(program: &str, environment: &Environment) -> anyhow::Result<Vec<PathBuf>> {
+pub(crate) fn install(program: &str, environment: &Environment) -> anyhow::Result<Vec<PathBuf>> {
     let mut changed = Vec::new();
     let shell_configs = shell_configs(program, environment)?;
     for config in &shell_configs {
@@ -41,7 +41,7 @@ pub fn install(program: &str, environment: &Environment) -> anyhow::Result<Vec<P
 ///
 /// # Errors
 /// When it is not installed, or a file cannot be changed.
-pub fn uninstall(program: &str, environment: &Environment) -> anyhow::Result<Vec<PathBuf>> {
+pub(crate) fn uninstall(program: &str, environment: &Environment) -> anyhow::Result<Vec<PathBuf>> {
     let mut changed = Vec::new();
     for config in shell_configs(program, environment)? {
         let before = read(&config.path)?;

@@ -3,7 +3,7 @@
 //! A shell calls the program with the line in `COMP_LINE` and reads one candidate per line: the protocol of
 //! Go's complete library, so existing shell setups for Nomad keep working.
 
-pub mod install;
+pub(crate) mod install;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const SEARCH_TIMEOUT: Duration = Duration::from_secs(2);
 const OWN_FLAGS: [&str; 4] = ["-autocomplete-install", "-autocomplete-uninstall", "-help", "-version"];
 
 /// Older spellings that are still understood but no longer shown.
-pub const HIDDEN: [&str; 9] = [
+pub(crate) const HIDDEN: [&str; 9] = [
     "alloc-status",
     "client-config",
     "eval-status",
@@ -34,7 +34,7 @@ pub const HIDDEN: [&str; 9] = [
 ];
 
 /// The candidates for the word under the cursor.
-pub fn candidates(
+pub(crate) fn candidates(
     program: &str,
     commands: &[&'static Command],
     line: &str,

@@ -8,7 +8,7 @@ use super::{cell, metrics};
 use crate::output::{OutputStyle, Table, fields};
 
 /// The list of allocations, newest first.
-pub fn table(style: &OutputStyle, allocs: &[AllocationListStub]) -> String {
+pub(crate) fn table(style: &OutputStyle, allocs: &[AllocationListStub]) -> String {
     let mut allocs: Vec<_> = allocs.iter().collect();
     allocs.sort_by(|a, b| b.create_index.cmp(&a.create_index).then_with(|| a.name.cmp(&b.name)));
     let verbose = |name| style.verbose.then_some(name);
@@ -38,7 +38,7 @@ pub fn table(style: &OutputStyle, allocs: &[AllocationListStub]) -> String {
 }
 
 /// The list of allocations of several jobs.
-pub fn with_jobs(style: &OutputStyle, allocs: &[AllocationListStub]) -> String {
+pub(crate) fn with_jobs(style: &OutputStyle, allocs: &[AllocationListStub]) -> String {
     let head =
         ["ID", "Job ID", "Node ID", "Task Group", "Version", "Desired", "Status", "Created", "Modified"];
     let mut table = Table::new(head);
@@ -59,7 +59,7 @@ pub fn with_jobs(style: &OutputStyle, allocs: &[AllocationListStub]) -> String {
 }
 
 /// The section `Allocations` of a job or a node.
-pub fn section(style: &OutputStyle, allocs: &[AllocationListStub]) -> String {
+pub(crate) fn section(style: &OutputStyle, allocs: &[AllocationListStub]) -> String {
     if allocs.is_empty() {
         return style.section("Allocations", "No allocations placed\n");
     }
@@ -67,7 +67,7 @@ pub fn section(style: &OutputStyle, allocs: &[AllocationListStub]) -> String {
 }
 
 /// The block of one allocation.
-pub fn block(style: &OutputStyle, alloc: &Allocation) -> String {
+pub(crate) fn block(style: &OutputStyle, alloc: &Allocation) -> String {
     let version = alloc.job.as_ref().and_then(|job| job.version).unwrap_or(0);
     let mut entries = vec![
         ("ID", style.id(&alloc.id)),
@@ -155,13 +155,13 @@ fn reschedule_attempts(alloc: &Allocation) -> Option<String> {
 }
 
 /// The group as the job describes it.
-pub fn group_of(alloc: &Allocation) -> Option<&model::document::TaskGroup> {
+pub(crate) fn group_of(alloc: &Allocation) -> Option<&model::document::TaskGroup> {
     let groups = &alloc.job.as_ref()?.task_groups;
     groups.iter().find(|group| group.name.as_deref() == Some(&alloc.task_group))
 }
 
 /// Where the allocation's ports are reached; empty when it has none.
-pub fn addresses(style: &OutputStyle, alloc: &Allocation) -> String {
+pub(crate) fn addresses(style: &OutputStyle, alloc: &Allocation) -> String {
     let Some(resources) = &alloc.allocated_resources else { return String::new() };
     if resources.shared.ports.is_empty() {
         return String::new();
@@ -183,7 +183,7 @@ pub fn addresses(style: &OutputStyle, alloc: &Allocation) -> String {
 }
 
 /// What `-short` shows: block and tasks.
-pub fn short(style: &OutputStyle, alloc: &Allocation) -> String {
+pub(crate) fn short(style: &OutputStyle, alloc: &Allocation) -> String {
     let entries = [
         ("ID", style.id(&alloc.id)),
         ("Name", alloc.name.clone()),
@@ -205,7 +205,7 @@ pub fn short(style: &OutputStyle, alloc: &Allocation) -> String {
 }
 
 /// The allocation's tasks in the order they run: prestart, sidecars, the rest; by name within each.
-pub fn tasks(alloc: &Allocation) -> Vec<(&str, &TaskState)> {
+pub(crate) fn tasks(alloc: &Allocation) -> Vec<(&str, &TaskState)> {
     let rank = |name: &str| match task_of(alloc.job.as_ref(), &alloc.task_group, name)
         .and_then(|task| task.lifecycle.as_ref())
     {
@@ -219,19 +219,19 @@ pub fn tasks(alloc: &Allocation) -> Vec<(&str, &TaskState)> {
 }
 
 /// The task as the job describes it.
-pub fn task_of<'a>(job: Option<&'a Job>, group: &str, name: &str) -> Option<&'a Task> {
+pub(crate) fn task_of<'a>(job: Option<&'a Job>, group: &str, name: &str) -> Option<&'a Task> {
     let group = job?.task_groups.iter().find(|known| known.name.as_deref() == Some(group))?;
     group.tasks.iter().find(|task| task.name == name)
 }
 
 /// `prestart`, `prestart sidecar`; none for a main task.
-pub fn lifecycle(job: Option<&Job>, group: &str, name: &str) -> Option<String> {
+pub(crate) fn lifecycle(job: Option<&Job>, group: &str, name: &str) -> Option<String> {
     let lifecycle = task_of(job, group, name)?.lifecycle.as_ref().filter(|known| !known.hook.is_empty())?;
     Some(format!("{}{}", lifecycle.hook, if lifecycle.sidecar { " sidecar" } else { "" }))
 }
 
 /// The placement metrics of the allocation.
-pub fn placement(style: &OutputStyle, alloc: &Allocation) -> String {
+pub(crate) fn placement(style: &OutputStyle, alloc: &Allocation) -> String {
     let Some(metric) = &alloc.metrics else { return String::new() };
     let reasons =
         if metric.nodes_evaluated == 0 { String::new() } else { metrics::reasons(style, metric, "") };
@@ -239,7 +239,7 @@ pub fn placement(style: &OutputStyle, alloc: &Allocation) -> String {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use base::Time;
     use model::document::{
         AllocatedResources, AllocatedTaskResources, NetworkResource, Port, TaskEvent, TaskGroup,
@@ -292,7 +292,7 @@ pub mod tests {
     }
 
     /// A running allocation with a task before the main one.
-    pub fn alloc() -> Allocation {
+    pub(crate) fn alloc() -> Allocation {
         let task = |name: &str, lifecycle| Task { name: name.into(), lifecycle, ..Task::default() };
         let prestart = TaskLifecycle { hook: "prestart".into(), sidecar: false };
         let group = TaskGroup {

@@ -7,7 +7,7 @@ use super::cell;
 use crate::output::{OutputStyle, Table, fields};
 
 /// Every check, a block each.
-pub fn all(style: &OutputStyle, checks: &Map<String, AllocCheckStatus>) -> String {
+pub(crate) fn all(style: &OutputStyle, checks: &Map<String, AllocCheckStatus>) -> String {
     let mut text = format!("Status of {} Nomad Service Checks\n", checks.len());
     for check in sorted(checks) {
         let mut entries = vec![
@@ -32,7 +32,7 @@ pub fn all(style: &OutputStyle, checks: &Map<String, AllocCheckStatus>) -> Strin
 }
 
 /// A line a check, as a part of an allocation; empty when there are none.
-pub fn table(style: &OutputStyle, checks: &Map<String, AllocCheckStatus>) -> String {
+pub(crate) fn table(style: &OutputStyle, checks: &Map<String, AllocCheckStatus>) -> String {
     if checks.is_empty() {
         return String::new();
     }

@@ -6,7 +6,7 @@ use super::cell;
 use crate::output::{OutputStyle, Table, fields};
 
 /// The list of deployments.
-pub fn table(style: &OutputStyle, deployments: &[Deployment]) -> String {
+pub(crate) fn table(style: &OutputStyle, deployments: &[Deployment]) -> String {
     let mut table = Table::new(["ID", "Job ID", "Job Version", "Status", "Description"]);
     for deployment in deployments {
         table.row([
@@ -21,7 +21,7 @@ pub fn table(style: &OutputStyle, deployments: &[Deployment]) -> String {
 }
 
 /// The whole view of one deployment.
-pub fn view(style: &OutputStyle, deployment: &Deployment) -> String {
+pub(crate) fn view(style: &OutputStyle, deployment: &Deployment) -> String {
     let entries = [
         ("ID", style.id(&deployment.id)),
         ("Job ID", deployment.job_id.clone()),
@@ -33,7 +33,7 @@ pub fn view(style: &OutputStyle, deployment: &Deployment) -> String {
 }
 
 /// A job's latest deployment, as a part of the job's status.
-pub fn latest(style: &OutputStyle, deployment: &Deployment) -> String {
+pub(crate) fn latest(style: &OutputStyle, deployment: &Deployment) -> String {
     let entries = [
         ("ID", style.id(&deployment.id)),
         ("Status", deployment.status.clone()),

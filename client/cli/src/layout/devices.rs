@@ -5,7 +5,7 @@ use api::{DeviceGroupStats, StatValue};
 use crate::output::{Table, fields};
 
 /// One line per device with its summary statistic; empty when there are none.
-pub fn usage(title: &str, groups: &[DeviceGroupStats]) -> String {
+pub(crate) fn usage(title: &str, groups: &[DeviceGroupStats]) -> String {
     let mut entries = Vec::new();
     for group in groups {
         for (id, device) in &group.instance_stats {
@@ -40,7 +40,7 @@ fn shown(value: &StatValue) -> String {
 }
 
 /// Names and values of the devices that a node has.
-pub fn attributes(groups: &[model::document::NodeDeviceResource]) -> String {
+pub(crate) fn attributes(groups: &[model::document::NodeDeviceResource]) -> String {
     let mut text = String::new();
     for group in groups {
         let mut table = Table::new(["Device Group", "Instances"]);

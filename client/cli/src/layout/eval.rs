@@ -6,7 +6,7 @@ use super::{cell, metrics, plural};
 use crate::output::{OutputStyle, Table, UNSET, fields};
 
 /// The list of evaluations.
-pub fn table(style: &OutputStyle, evals: &[Evaluation]) -> String {
+pub(crate) fn table(style: &OutputStyle, evals: &[Evaluation]) -> String {
     let mut table = Table::new([
         "ID",
         "Priority",
@@ -41,7 +41,7 @@ fn failures(eval: &Evaluation) -> String {
 }
 
 /// The block of one evaluation.
-pub fn block(style: &OutputStyle, eval: &Evaluation) -> String {
+pub(crate) fn block(style: &OutputStyle, eval: &Evaluation) -> String {
     let mut entries = vec![
         ("ID", style.id(&eval.id)),
         ("Create Time", style.when(eval.create_time)),
@@ -75,7 +75,7 @@ fn description(eval: &Evaluation) -> String {
 }
 
 /// Evaluations that came before and after.
-pub fn related(style: &OutputStyle, evals: &[EvaluationStub]) -> String {
+pub(crate) fn related(style: &OutputStyle, evals: &[EvaluationStub]) -> String {
     if evals.is_empty() {
         return String::new();
     }
@@ -94,7 +94,7 @@ pub fn related(style: &OutputStyle, evals: &[EvaluationStub]) -> String {
 }
 
 /// The desired changes of each group. Rare columns appear when any group uses them.
-pub fn annotations(style: &OutputStyle, eval: &Evaluation) -> String {
+pub(crate) fn annotations(style: &OutputStyle, eval: &Evaluation) -> String {
     let Some(annotations) = &eval.plan_annotations else { return String::new() };
     let groups = &annotations.desired_tg_updates;
     if groups.is_empty() {
@@ -128,7 +128,7 @@ pub fn annotations(style: &OutputStyle, eval: &Evaluation) -> String {
 }
 
 /// Groups that could not be placed, with the reasons; each line begins with `indent`.
-pub fn failed_groups(style: &OutputStyle, eval: &Evaluation, indent: &str) -> String {
+pub(crate) fn failed_groups(style: &OutputStyle, eval: &Evaluation, indent: &str) -> String {
     let mut text = String::new();
     for (group, metric) in &eval.failed_tg_allocs {
         let count = metric.coalesced_failures + 1;
@@ -140,7 +140,7 @@ pub fn failed_groups(style: &OutputStyle, eval: &Evaluation, indent: &str) -> St
 }
 
 /// The section about failed placements; empty when there are none.
-pub fn failed_placements(style: &OutputStyle, eval: &Evaluation) -> String {
+pub(crate) fn failed_placements(style: &OutputStyle, eval: &Evaluation) -> String {
     if eval.failed_tg_allocs.is_empty() {
         return String::new();
     }

@@ -6,7 +6,7 @@ use super::cell;
 use crate::output::{OutputStyle, Table, bytes};
 
 /// What is in a directory.
-pub fn list(style: &OutputStyle, files: &[AllocFileInfo], units: bool) -> String {
+pub(crate) fn list(style: &OutputStyle, files: &[AllocFileInfo], units: bool) -> String {
     let mut table = Table::new(["Mode", "Size", "Modified Time", "Name"]);
     for file in files {
         let name = if file.is_dir { format!("{}/", file.name) } else { file.name.clone() };
@@ -17,7 +17,7 @@ pub fn list(style: &OutputStyle, files: &[AllocFileInfo], units: bool) -> String
 }
 
 /// What one file is.
-pub fn stat(style: &OutputStyle, file: &AllocFileInfo, units: bool) -> String {
+pub(crate) fn stat(style: &OutputStyle, file: &AllocFileInfo, units: bool) -> String {
     let mut table = Table::new(["Mode", "Size", "Modified Time", "Content Type", "Name"]);
     table.row([
         file.file_mode.clone(),

@@ -5,7 +5,7 @@ use api::{AllocationHistory, AllocationTransition};
 use crate::output::{OutputStyle, Table};
 
 /// Every transition, oldest first.
-pub fn table(style: &OutputStyle, history: &AllocationHistory) -> String {
+pub(crate) fn table(style: &OutputStyle, history: &AllocationHistory) -> String {
     let mut table = Table::new(["Event", "Time", "Desired", "Client", "Actor", "Cause", "Description"]);
     for transition in &history.transitions {
         let AllocationTransition { old_desired, new_desired, old_client, new_client, .. } = transition;

@@ -13,7 +13,7 @@ use crate::output::{OutputStyle, Table, fields};
 const FAILED_GROUPS_MAX: usize = 5;
 
 /// The list of jobs; with the namespace when several are shown.
-pub fn table(style: &OutputStyle, jobs: &[JobListStub], namespaces: bool) -> String {
+pub(crate) fn table(style: &OutputStyle, jobs: &[JobListStub], namespaces: bool) -> String {
     let space = namespaces.then_some("Namespace");
     let head = ["ID"].into_iter().chain(space).chain(["Type", "Priority", "Status", "Submit Date"]);
     let mut table = Table::new(head);
@@ -42,17 +42,17 @@ fn status(status: &str, stopped: bool) -> String {
 }
 
 /// True when the job is periodic and only launches child jobs.
-pub fn is_periodic(job: &Job) -> bool {
+pub(crate) fn is_periodic(job: &Job) -> bool {
     job.periodic.is_some()
 }
 
 /// True when the job is parameterized and only starts child jobs when dispatched.
-pub fn is_parameterized(job: &Job) -> bool {
+pub(crate) fn is_parameterized(job: &Job) -> bool {
     job.parameterized_job.is_some() && !job.dispatched
 }
 
 /// The block of one job; `launch` is its next periodic launch.
-pub fn block(style: &OutputStyle, job: &Job, launch: Option<Time>) -> String {
+pub(crate) fn block(style: &OutputStyle, job: &Job, launch: Option<Time>) -> String {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     let mut entries = vec![
         ("ID", text(&job.id)),
@@ -78,7 +78,7 @@ pub fn block(style: &OutputStyle, job: &Job, launch: Option<Time>) -> String {
 }
 
 /// How the allocations of each group are doing; a parent's children instead.
-pub fn summary(style: &OutputStyle, job: &Job, summary: &JobSummary) -> String {
+pub(crate) fn summary(style: &OutputStyle, job: &Job, summary: &JobSummary) -> String {
     if is_periodic(job) || is_parameterized(job) {
         let title = if is_periodic(job) { "Children Job Summary" } else { "Parameterized Job Summary" };
         let children = summary.children.clone().unwrap_or_default();
@@ -104,7 +104,7 @@ pub fn summary(style: &OutputStyle, job: &Job, summary: &JobSummary) -> String {
 }
 
 /// The child jobs of a periodic or parameterized job.
-pub fn children(style: &OutputStyle, job: &Job, children: &[JobListStub]) -> String {
+pub(crate) fn children(style: &OutputStyle, job: &Job, children: &[JobListStub]) -> String {
     let (title, none) = if is_periodic(job) {
         ("Previously Launched Jobs", "No instances of periodic job found")
     } else {
@@ -121,7 +121,7 @@ pub fn children(style: &OutputStyle, job: &Job, children: &[JobListStub]) -> Str
 }
 
 /// Payload and metadata of a parameterized job.
-pub fn parameters(style: &OutputStyle, job: &Job) -> String {
+pub(crate) fn parameters(style: &OutputStyle, job: &Job) -> String {
     let Some(config) = &job.parameterized_job else { return String::new() };
     let entries = [
         ("Payload", config.payload.clone()),
@@ -132,7 +132,7 @@ pub fn parameters(style: &OutputStyle, job: &Job) -> String {
 }
 
 /// The job's evaluations, newest first.
-pub fn evaluations(style: &OutputStyle, evals: &[Evaluation]) -> String {
+pub(crate) fn evaluations(style: &OutputStyle, evals: &[Evaluation]) -> String {
     let mut table = Table::new(["ID", "Priority", "Triggered By", "Status", "Placement Failures"]);
     for eval in evals {
         table.row([
@@ -147,7 +147,7 @@ pub fn evaluations(style: &OutputStyle, evals: &[Evaluation]) -> String {
 }
 
 /// Why the newest failed placement failed, while an evaluation is blocked.
-pub fn placement_failure(style: &OutputStyle, evals: &[Evaluation]) -> String {
+pub(crate) fn placement_failure(style: &OutputStyle, evals: &[Evaluation]) -> String {
     if evals.iter().all(|eval| eval.status != "blocked") {
         return String::new();
     }
@@ -168,7 +168,7 @@ pub fn placement_failure(style: &OutputStyle, evals: &[Evaluation]) -> String {
 }
 
 /// When failed allocations will be rescheduled. `evals` holds the follow-ups by id.
-pub fn rescheduling(
+pub(crate) fn rescheduling(
     style: &OutputStyle,
     allocs: &[AllocationListStub],
     evals: &BTreeMap<String, Evaluation>,
@@ -191,12 +191,12 @@ pub fn rescheduling(
 }
 
 /// True when a later evaluation is to replace the allocation.
-pub fn awaits_follow_up(alloc: &AllocationListStub) -> bool {
+pub(crate) fn awaits_follow_up(alloc: &AllocationListStub) -> bool {
     !alloc.followup_eval_id.is_empty() && alloc.next_allocation.is_empty()
 }
 
 /// The actions of the job's tasks.
-pub fn actions(style: &OutputStyle, job: &Job) -> String {
+pub(crate) fn actions(style: &OutputStyle, job: &Job) -> String {
     let mut table = Table::new(["Action Name", "Task Group", "Task"]);
     let mut any = false;
     for group in &job.task_groups {
@@ -212,7 +212,7 @@ pub fn actions(style: &OutputStyle, job: &Job) -> String {
 }
 
 /// One version of a job, for its list of versions.
-pub fn version(style: &OutputStyle, job: &Job) -> Vec<(&'static str, String)> {
+pub(crate) fn version(style: &OutputStyle, job: &Job) -> Vec<(&'static str, String)> {
     let mut entries = vec![
         ("Version", cell(job.version.unwrap_or(0))),
         ("Stable", cell(job.stable.unwrap_or(false))),

@@ -7,7 +7,7 @@ use journal::store::Repair;
 
 use crate::output::Table;
 
-pub fn repair(log: &Path, found: Option<&Repair>) -> String {
+pub(crate) fn repair(log: &Path, found: Option<&Repair>) -> String {
     let log = log.display();
     let Some(found) = found else { return format!("Nothing in the log in {log} is damaged.\n") };
     let mut damage = Table::new(["File", "Offset", "Damage"]);

@@ -11,7 +11,7 @@ use crate::output::{OutputStyle, Paint, Table};
 const MISSING_DRIVERS: &str = "missing drivers";
 
 /// One line a reason, each after `indent`.
-pub fn reasons(style: &OutputStyle, metric: &AllocationMetric, indent: &str) -> String {
+pub(crate) fn reasons(style: &OutputStyle, metric: &AllocationMetric, indent: &str) -> String {
     let mut lines = Vec::new();
     if metric.nodes_evaluated == 0 {
         lines.push("No nodes were eligible for evaluation".to_string());
@@ -43,7 +43,7 @@ pub fn reasons(style: &OutputStyle, metric: &AllocationMetric, indent: &str) -> 
 }
 
 /// How the best nodes scored: a column a scorer.
-pub fn scores(style: &OutputStyle, metric: &AllocationMetric) -> String {
+pub(crate) fn scores(style: &OutputStyle, metric: &AllocationMetric) -> String {
     let scorers: BTreeSet<&String> =
         metric.score_meta_data.iter().flat_map(|node| node.scores.keys()).collect();
     let head = ["Node"].into_iter().chain(scorers.iter().map(|name| name.as_str())).chain(["final score"]);

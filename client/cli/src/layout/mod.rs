@@ -1,26 +1,26 @@
 //! Turns API objects into text, in the layouts of Nomad's command line. Pure: clock, zone and colours are in the style.
 
-pub mod alloc;
-pub mod checks;
-pub mod deployment;
-pub mod devices;
-pub mod eval;
-pub mod files;
-pub mod history;
-pub mod job;
-pub mod log;
-pub mod metrics;
-pub mod namespace;
-pub mod node;
-pub mod operator;
-pub mod plan;
-pub mod pool;
-pub mod scaling;
-pub mod server;
-pub mod service;
-pub mod task;
-pub mod usage;
-pub mod why;
+pub(crate) mod alloc;
+pub(crate) mod checks;
+pub(crate) mod deployment;
+pub(crate) mod devices;
+pub(crate) mod eval;
+pub(crate) mod files;
+pub(crate) mod history;
+pub(crate) mod job;
+pub(crate) mod log;
+pub(crate) mod metrics;
+pub(crate) mod namespace;
+pub(crate) mod node;
+pub(crate) mod operator;
+pub(crate) mod plan;
+pub(crate) mod pool;
+pub(crate) mod scaling;
+pub(crate) mod server;
+pub(crate) mod service;
+pub(crate) mod task;
+pub(crate) mod usage;
+pub(crate) mod why;
 
 use std::fmt::Display;
 

@@ -6,7 +6,7 @@ use model::document::List;
 use crate::output::{OutputStyle, Table, fields};
 
 /// The list of namespaces.
-pub fn table(namespaces: &[Namespace]) -> String {
+pub(crate) fn table(namespaces: &[Namespace]) -> String {
     let mut table = Table::new(["Name", "Description"]);
     for namespace in namespaces {
         table.row([namespace.name.clone(), namespace.description.clone()]);
@@ -15,7 +15,7 @@ pub fn table(namespaces: &[Namespace]) -> String {
 }
 
 /// One namespace. Empty sections are left out.
-pub fn block(style: &OutputStyle, namespace: &Namespace) -> String {
+pub(crate) fn block(style: &OutputStyle, namespace: &Namespace) -> String {
     let capabilities = namespace.capabilities.clone().unwrap_or_default();
     let any = |names: &List<String>| match names.is_empty() {
         true => "*".to_string(),

@@ -10,14 +10,14 @@ const MIB: u64 = 1 << 20;
 
 /// Columns of the list that are shown only when asked for.
 #[derive(Default)]
-pub struct Columns {
+pub(crate) struct Columns {
     pub os: bool,
     /// Running allocations of each node, in the order of the list.
     pub running: Option<Vec<usize>>,
 }
 
 /// The list of nodes.
-pub fn table(style: &OutputStyle, nodes: &[NodeListStub], columns: &Columns) -> String {
+pub(crate) fn table(style: &OutputStyle, nodes: &[NodeListStub], columns: &Columns) -> String {
     let mut head = vec!["ID", "Node Pool", "DC", "Name", "Class"];
     head.extend(columns.os.then_some("OS"));
     if style.verbose {
@@ -46,7 +46,7 @@ pub fn table(style: &OutputStyle, nodes: &[NodeListStub], columns: &Columns) -> 
 }
 
 /// The block of one node.
-pub fn block(style: &OutputStyle, node: &Node, stats: Option<&HostStats>, short: bool) -> String {
+pub(crate) fn block(style: &OutputStyle, node: &Node, stats: Option<&HostStats>, short: bool) -> String {
     let names = |keys: Vec<&String>| keys.into_iter().cloned().collect::<Vec<_>>().join(",");
     let mut entries = vec![
         ("ID", style.id(&node.id)),
@@ -94,7 +94,7 @@ fn drivers(node: &Node) -> String {
 }
 
 /// Details that are only summarized in the block.
-pub fn verbose_tables(style: &OutputStyle, node: &Node) -> String {
+pub(crate) fn verbose_tables(style: &OutputStyle, node: &Node) -> String {
     let mut volumes = Table::new(["Name", "ReadOnly", "Source"]);
     for (name, volume) in &node.host_volumes {
         volumes.row([name.clone(), cell(volume.read_only), volume.path.clone()]);
@@ -130,7 +130,7 @@ fn driver_table(style: &OutputStyle, node: &Node) -> String {
 }
 
 /// What happened to the node, newest first.
-pub fn events(style: &OutputStyle, node: &Node) -> String {
+pub(crate) fn events(style: &OutputStyle, node: &Node) -> String {
     let details = style.verbose.then_some("Details");
     let mut table = Table::new(["Time", "Subsystem", "Message"].into_iter().chain(details));
     for event in node.events.iter().rev() {
@@ -146,7 +146,7 @@ pub fn events(style: &OutputStyle, node: &Node) -> String {
 }
 
 /// Allocated resources, of the node's total.
-pub fn allocated(style: &OutputStyle, node: &Node, allocs: &[Allocation]) -> String {
+pub(crate) fn allocated(style: &OutputStyle, node: &Node, allocs: &[Allocation]) -> String {
     let (mut cpu, mut memory, mut disk, mut count) = (0, 0, 0, 0);
     for resources in allocs.iter().filter(|alloc| is_live(alloc)).map(|alloc| &alloc.allocated_resources) {
         count += 1;
@@ -171,12 +171,12 @@ pub fn allocated(style: &OutputStyle, node: &Node, allocs: &[Allocation]) -> Str
 }
 
 /// True while the allocation holds its resources.
-pub fn is_live(alloc: &Allocation) -> bool {
+fn is_live(alloc: &Allocation) -> bool {
     !matches!(alloc.client_status.as_str(), "complete" | "failed" | "lost")
 }
 
 /// Names and values of the node, as jobs' constraints see them.
-pub fn attributes(style: &OutputStyle, node: &Node) -> String {
+pub(crate) fn attributes(style: &OutputStyle, node: &Node) -> String {
     let section = |title: &str, map: &model::document::Map<String, String>| {
         let entries: Vec<_> = map.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
         style.section(title, &fields(&entries))

@@ -8,7 +8,7 @@ use server::snapshot_file::Read;
 use super::cell;
 use crate::output::{OutputStyle, Table, bytes, fields};
 
-pub fn raft_peers(raft: &RaftConfiguration) -> String {
+pub(crate) fn raft_peers(raft: &RaftConfiguration) -> String {
     let mut table = Table::new(["Node", "ID", "Address", "State", "Voter", "RaftProtocol"]);
     for server in raft.servers.iter() {
         table.row([
@@ -23,7 +23,7 @@ pub fn raft_peers(raft: &RaftConfiguration) -> String {
     table.render()
 }
 
-pub fn autopilot(config: &AutopilotConfiguration) -> String {
+pub(crate) fn autopilot(config: &AutopilotConfiguration) -> String {
     let lines = [
         ("CleanupDeadServers", cell(config.cleanup_dead_servers)),
         ("LastContactThreshold", config.last_contact_threshold.clone()),
@@ -37,7 +37,7 @@ pub fn autopilot(config: &AutopilotConfiguration) -> String {
     lines.iter().map(|(key, value)| format!("{key} = {value}\n")).collect()
 }
 
-pub fn scheduler(config: &SchedulerConfiguration, scan: &SchedulerScan) -> String {
+pub(crate) fn scheduler(config: &SchedulerConfiguration, scan: &SchedulerScan) -> String {
     let preemption = &config.preemption_config;
     fields(&[
         ("Scheduler Algorithm", config.scheduler_algorithm.clone()),
@@ -54,7 +54,7 @@ pub fn scheduler(config: &SchedulerConfiguration, scan: &SchedulerScan) -> Strin
     ])
 }
 
-pub fn health(style: &OutputStyle, health: &OperatorHealthReply) -> String {
+pub(crate) fn health(style: &OutputStyle, health: &OperatorHealthReply) -> String {
     let mut text = format!(
         "Healthy: {}\nFailureTolerance: {}\nLeader: {}\nVoters:\n",
         health.healthy, health.failure_tolerance, health.leader
@@ -94,7 +94,7 @@ pub fn health(style: &OutputStyle, health: &OperatorHealthReply) -> String {
 }
 
 /// The metadata of a snapshot file.
-pub fn snapshot(style: &OutputStyle, file: &Read) -> String {
+pub(crate) fn snapshot(style: &OutputStyle, file: &Read) -> String {
     let meta = &file.meta;
     let block = fields(&[
         ("Created", style.time(meta.created.0)),

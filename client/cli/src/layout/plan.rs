@@ -10,7 +10,7 @@ use super::metrics;
 use crate::output::{OutputStyle, Paint, Table};
 
 /// The whole plan; `again` is the command that registers it.
-pub fn whole(style: &OutputStyle, job: &Job, answer: &JobPlanResponse, again: &str) -> String {
+pub(crate) fn whole(style: &OutputStyle, job: &Job, answer: &JobPlanResponse, again: &str) -> String {
     let mut text = String::new();
     if let Some(diff) = &answer.diff {
         text.push_str(&differences(style, diff));
@@ -116,7 +116,7 @@ fn widest<'a>(kinds: impl Iterator<Item = &'a String>) -> usize {
 }
 
 /// The differences, as a tree.
-pub fn differences(style: &OutputStyle, diff: &JobDiff) -> String {
+pub(crate) fn differences(style: &OutputStyle, diff: &JobDiff) -> String {
     let bold = |text: String| style.paint(Paint::Bold, &text);
     let mut text = format!("{}{}\n", marker(style, &diff.kind).0, bold(format!("Job: {:?}", diff.id)));
     let groups = diff.task_groups.iter().map(|group| &group.kind);

@@ -4,7 +4,7 @@ use model::document::NodePool;
 
 use crate::output::{OutputStyle, Table, fields};
 
-pub fn table(pools: &[NodePool]) -> String {
+pub(crate) fn table(pools: &[NodePool]) -> String {
     let mut table = Table::new(["Name", "Description"]);
     for pool in pools {
         table.row([pool.name.clone(), pool.description.clone()]);
@@ -12,7 +12,7 @@ pub fn table(pools: &[NodePool]) -> String {
     table.render()
 }
 
-pub fn block(style: &OutputStyle, pool: &NodePool) -> String {
+pub(crate) fn block(style: &OutputStyle, pool: &NodePool) -> String {
     let mut text = fields(&[
         ("Name", pool.name.clone()),
         ("Description", pool.description.clone()),

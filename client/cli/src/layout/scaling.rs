@@ -6,7 +6,7 @@ use super::cell;
 use crate::output::{OutputStyle, Table, fields, json};
 
 /// Scaling events of all groups, newest first.
-pub fn events(style: &OutputStyle, status: &JobScaleStatusResponse) -> String {
+pub(crate) fn events(style: &OutputStyle, status: &JobScaleStatusResponse) -> String {
     let mut head = vec!["Task Group", "Count", "PrevCount"];
     if style.verbose {
         head.extend(["Error", "Message", "Eval ID"]);
@@ -32,7 +32,7 @@ pub fn events(style: &OutputStyle, status: &JobScaleStatusResponse) -> String {
 }
 
 /// The list of policies.
-pub fn policies(style: &OutputStyle, policies: &[ScalingPolicyListStub]) -> String {
+pub(crate) fn policies(style: &OutputStyle, policies: &[ScalingPolicyListStub]) -> String {
     let mut table = Table::new(["ID", "Enabled", "Type", "Target"]);
     for policy in policies {
         let target = policy.target.iter().map(|(key, value)| format!("{key}:{value}"));
@@ -47,7 +47,7 @@ pub fn policies(style: &OutputStyle, policies: &[ScalingPolicyListStub]) -> Stri
 }
 
 /// One scaling policy.
-pub fn policy(style: &OutputStyle, policy: &ScalingPolicy) -> String {
+pub(crate) fn policy(style: &OutputStyle, policy: &ScalingPolicy) -> String {
     let target = policy.target.iter().map(|(key, value)| format!("{key}:{value}"));
     let bound = |bound: Option<i64>| bound.map(cell).unwrap_or_default();
     let entries = [

@@ -6,7 +6,7 @@ use super::cell;
 use crate::output::{OutputStyle, Table};
 
 /// The list of servers. `leader` is the leader's RPC address, empty when unknown.
-pub fn members(style: &OutputStyle, members: &[AgentMember], leader: &str) -> String {
+pub(crate) fn members(style: &OutputStyle, members: &[AgentMember], leader: &str) -> String {
     let protocol = style.verbose.then_some("Protocol");
     let tags = style.verbose.then_some("Tags");
     let head = ["Name", "Address", "Port", "Status", "Leader"]

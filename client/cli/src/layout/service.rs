@@ -5,7 +5,7 @@ use sdk::ServiceInstance;
 use crate::output::{OutputStyle, Table, fields};
 
 /// Where each instance is reached; a block each with `-verbose`.
-pub fn instances(style: &OutputStyle, instances: &[ServiceInstance]) -> String {
+pub(crate) fn instances(style: &OutputStyle, instances: &[ServiceInstance]) -> String {
     if style.verbose {
         return instances.iter().map(block).collect::<Vec<_>>().join("\n");
     }

@@ -18,7 +18,7 @@ const BLANK: &str = " ";
 /// Each task: its state, resources and recent events. `usage` is the measured resource usage, if known.
 ///
 /// `stats` shows everything that was measured.
-pub fn sections(
+pub(crate) fn sections(
     style: &OutputStyle,
     alloc: &Allocation,
     usage: Option<&AllocResourceUsage>,

@@ -8,7 +8,7 @@ use crate::output::{OutputStyle, Table, bytes, fields};
 const MIB: u64 = 1 << 20;
 
 /// The usage of all allocations together, of the node's total.
-pub fn allocations(style: &OutputStyle, node: &Node, used: &[AllocResourceUsage]) -> String {
+pub(crate) fn allocations(style: &OutputStyle, node: &Node, used: &[AllocResourceUsage]) -> String {
     let (mut cpu, mut memory) = (0.0, 0);
     for usage in used.iter().filter_map(|usage| usage.resource_usage.as_ref()) {
         cpu += usage.cpu_stats.as_ref().map_or(0.0, |stats| stats.total_ticks);
@@ -26,7 +26,7 @@ pub fn allocations(style: &OutputStyle, node: &Node, used: &[AllocResourceUsage]
 }
 
 /// The usage of the whole host.
-pub fn host(style: &OutputStyle, node: &Node, stats: &HostStats) -> String {
+pub(crate) fn host(style: &OutputStyle, node: &Node, stats: &HostStats) -> String {
     let shares = node.node_resources.as_ref().map_or(0, |resources| resources.cpu.cpu_shares);
     let memory = stats.memory.clone().unwrap_or_default();
     let disk = stats.alloc_dir_stats.clone().unwrap_or_default();
@@ -40,7 +40,7 @@ pub fn host(style: &OutputStyle, node: &Node, stats: &HostStats) -> String {
 }
 
 /// Every core, the memory and every disk.
-pub fn details(style: &OutputStyle, stats: &HostStats) -> String {
+pub(crate) fn details(style: &OutputStyle, stats: &HostStats) -> String {
     let cores = stats.cpu.iter().map(|core| {
         fields(&[
             ("CPU", core.cpu.clone()),

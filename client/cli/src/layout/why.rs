@@ -10,7 +10,7 @@ use crate::output::{OutputStyle, Paint, Table, fields};
 /// Transitions that are shown; all of them are in `history alloc`.
 const TRANSITIONS_SHOWN: usize = 8;
 
-pub fn job(style: &OutputStyle, why: &JobWhy) -> String {
+pub(crate) fn job(style: &OutputStyle, why: &JobWhy) -> String {
     let stopped = if why.stopped { " (stopped)" } else { "" };
     let mut text =
         format!("{}\n", style.paint(Paint::Bold, &format!("Job {:?} is {}{stopped}", why.id, why.status)));
@@ -25,7 +25,7 @@ pub fn job(style: &OutputStyle, why: &JobWhy) -> String {
     text
 }
 
-pub fn eval(style: &OutputStyle, why: &EvalWhy) -> String {
+pub(crate) fn eval(style: &OutputStyle, why: &EvalWhy) -> String {
     let head = format!("Evaluation {} of job {:?} is {}", style.id(&why.id), why.job_id, why.status);
     let mut text = format!("{}\n", style.paint(Paint::Bold, &head));
     text.push_str(&format!("  triggered by: {}\n", why.triggered_by));
@@ -35,7 +35,7 @@ pub fn eval(style: &OutputStyle, why: &EvalWhy) -> String {
     text + &waiting(style, &why.waits_for) + &decided(style, why)
 }
 
-pub fn alloc(style: &OutputStyle, why: &AllocWhy) -> String {
+pub(crate) fn alloc(style: &OutputStyle, why: &AllocWhy) -> String {
     let head = format!("{} ({}) is {} on {}", why.name, style.id(&why.id), why.client_status, why.node_name);
     let mut text = format!("{}\n", style.paint(Paint::Bold, &head));
     let wanted = format!("{} {}", why.desired_status, why.desired_description);

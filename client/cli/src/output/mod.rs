@@ -4,6 +4,6 @@ mod style;
 mod table;
 mod text;
 
-pub use style::{OutputStyle, Paint};
-pub use table::{Table, fields};
-pub use text::{UNSET, bytes, json, write_err, write_out};
+pub(crate) use style::{OutputStyle, Paint};
+pub(crate) use table::{Table, fields};
+pub(crate) use text::{UNSET, bytes, json, write_err, write_out};

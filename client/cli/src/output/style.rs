@@ -8,7 +8,7 @@ const SHORT_ID: usize = 8;
 
 /// How output is formatted: colours, full ids, the user's clock and time zone.
 #[derive(Clone, Debug)]
-pub struct OutputStyle {
+pub(crate) struct OutputStyle {
     pub colour: bool,
     pub verbose: bool,
     pub now: Time,
@@ -17,7 +17,7 @@ pub struct OutputStyle {
 
 /// A highlight.
 #[derive(Clone, Copy, Debug)]
-pub enum Paint {
+pub(crate) enum Paint {
     Bold,
     Green,
     Yellow,
@@ -27,7 +27,7 @@ pub enum Paint {
 }
 
 impl OutputStyle {
-    pub fn paint(&self, paint: Paint, text: &str) -> String {
+    pub(crate) fn paint(&self, paint: Paint, text: &str) -> String {
         let code = match paint {
             Paint::Bold => "1",
             Paint::Green => "32",
@@ -39,17 +39,17 @@ impl OutputStyle {
     }
 
     /// A blank line, a bold title, the content.
-    pub fn section(&self, title: &str, content: &str) -> String {
+    pub(crate) fn section(&self, title: &str, content: &str) -> String {
         format!("\n{}\n{content}", self.paint(Paint::Bold, title))
     }
 
     /// An id: 8 characters of it, or all with `-verbose`.
-    pub fn id(&self, id: &str) -> String {
+    pub(crate) fn id(&self, id: &str) -> String {
         if self.verbose { id.to_string() } else { id.chars().take(SHORT_ID).collect() }
     }
 
     /// A time in nanoseconds, as text in the user's time zone.
-    pub fn time(&self, nanos: i64) -> String {
+    pub(crate) fn time(&self, nanos: i64) -> String {
         let Some(stamp) = jiff::Timestamp::from_nanosecond(i128::from(nanos)).ok().filter(|_| nanos != 0)
         else {
             return UNSET.to_string();
@@ -60,7 +60,7 @@ impl OutputStyle {
     }
 
     /// The time since, or until, a point in time.
-    pub fn ago(&self, nanos: i64) -> String {
+    pub(crate) fn ago(&self, nanos: i64) -> String {
         if nanos == 0 {
             return UNSET.to_string();
         }
@@ -69,7 +69,7 @@ impl OutputStyle {
     }
 
     /// A time as it is shown in tables: how long ago, or exactly with `-verbose`.
-    pub fn when(&self, nanos: i64) -> String {
+    pub(crate) fn when(&self, nanos: i64) -> String {
         if self.verbose { self.time(nanos) } else { self.ago(nanos) }
     }
 }
@@ -77,7 +77,7 @@ impl OutputStyle {
 #[cfg(test)]
 impl OutputStyle {
     /// Plain, in UTC, at 2026-01-02T03:04:05Z.
-    pub fn for_tests() -> OutputStyle {
+    pub(crate) fn for_tests() -> OutputStyle {
         OutputStyle {
             colour: false,
             verbose: false,

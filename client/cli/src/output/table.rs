@@ -2,22 +2,22 @@ use super::text::or_none;
 
 /// Rows under a head, in columns as wide as their widest cell, two blanks apart.
 #[derive(Debug)]
-pub struct Table {
+pub(crate) struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    pub fn new<'a>(head: impl IntoIterator<Item = &'a str>) -> Table {
+    pub(crate) fn new<'a>(head: impl IntoIterator<Item = &'a str>) -> Table {
         Table { rows: vec![head.into_iter().map(str::to_string).collect()] }
     }
 
     /// Adds a row; an empty cell is shown as `<none>`.
-    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().map(or_none).collect());
     }
 
     /// The table, a line a row, with an end of line after the last.
-    pub fn render(&self) -> String {
+    pub(crate) fn render(&self) -> String {
         let mut widths = Vec::new();
         for row in &self.rows {
             for (column, cell) in row.iter().enumerate() {
@@ -50,7 +50,7 @@ fn line(row: &[String], widths: &[usize]) -> String {
 }
 
 /// Lines of `Key = Value`, with the keys padded to the longest; an empty value is shown as `<none>`.
-pub fn fields<K: AsRef<str>>(entries: &[(K, String)]) -> String {
+pub(crate) fn fields<K: AsRef<str>>(entries: &[(K, String)]) -> String {
     let width = entries.iter().map(|(key, _)| key.as_ref().chars().count()).max().unwrap_or(0);
     let mut text = String::new();
     for (key, value) in entries {

@@ -4,15 +4,15 @@ use base::Duration;
 use serde::Serialize;
 
 /// Printed for a time that is not set.
-pub const UNSET: &str = "N/A";
+pub(crate) const UNSET: &str = "N/A";
 
 /// Replaces an empty text by `<none>`.
-pub fn or_none(text: String) -> String {
+pub(super) fn or_none(text: String) -> String {
     if text.is_empty() { "<none>".to_string() } else { text }
 }
 
 /// A size in binary units: `300 MiB`, `1.5 GiB`.
-pub fn bytes(count: u64) -> String {
+pub(crate) fn bytes(count: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let (mut size, mut unit) = (count as f64, 0);
     while size >= 1024.0 && unit + 1 < UNITS.len() {
@@ -29,7 +29,7 @@ pub fn bytes(count: u64) -> String {
 }
 
 /// A span as its two largest units: `3m12s`, `2d3h`, `1mo4d`. Months have 30 days and years 365.
-pub fn nice_duration(span: Duration) -> String {
+pub(super) fn nice_duration(span: Duration) -> String {
     const UNITS: [(&str, i64); 6] =
         [("y", 365 * 86_400), ("mo", 30 * 86_400), ("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
     let secs = span.0.abs() / 1_000_000_000;
@@ -46,7 +46,7 @@ pub fn nice_duration(span: Duration) -> String {
 }
 
 /// Pretty JSON with 4 blanks, and an end of line.
-pub fn json(value: &impl Serialize) -> String {
+pub(crate) fn json(value: &impl Serialize) -> String {
     let mut text = Vec::new();
     let pretty = serde_json::ser::PrettyFormatter::with_indent(b"    ");
     let mut serializer = serde_json::Serializer::with_formatter(&mut text, pretty);
@@ -56,7 +56,7 @@ pub fn json(value: &impl Serialize) -> String {
 }
 
 /// Writes to standard output. A closed pipe (`| head`) ends the program without an error message.
-pub fn write_out(text: impl AsRef<[u8]>) {
+pub(crate) fn write_out(text: impl AsRef<[u8]>) {
     let mut out = io::stdout().lock();
     if let Err(error) = out.write_all(text.as_ref()).and_then(|()| out.flush()) {
         let gone = error.kind() == io::ErrorKind::BrokenPipe;
@@ -65,7 +65,7 @@ pub fn write_out(text: impl AsRef<[u8]>) {
 }
 
 /// Writes a line to standard error. A failure is ignored: it could not be reported anywhere.
-pub fn write_err(line: impl std::fmt::Display) {
+pub(crate) fn write_err(line: impl std::fmt::Display) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 

@@ -17,7 +17,7 @@ const EXPECT_MAX: u32 = 99;
 const ADDRESSES_MAX: usize = 64;
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct JoinSettings {
+pub(crate) struct JoinSettings {
     /// `HOST` or `HOST:PORT` of servers' gossip, tried once: at least one must answer.
     pub start_join: Vec<String>,
     /// As `start_join`, tried until one answers.
@@ -30,7 +30,7 @@ pub struct JoinSettings {
 }
 
 impl JoinSettings {
-    pub fn defaults() -> JoinSettings {
+    pub(crate) fn defaults() -> JoinSettings {
         JoinSettings {
             start_join: Vec::new(),
             retry_join: Vec::new(),
@@ -53,7 +53,7 @@ impl JoinSettings {
 ///
 /// # Errors
 /// A value of a wrong type, with its position.
-pub fn joins(server: &mut ServerSettings, section: &mut Section) -> Result<(), Diagnostics> {
+pub(super) fn joins(server: &mut ServerSettings, section: &mut Section) -> Result<(), Diagnostics> {
     let join = &mut server.join;
     addresses(section, "start_join", &mut join.start_join)?;
     addresses(section, "retry_join", &mut join.retry_join)?;
@@ -63,7 +63,7 @@ pub fn joins(server: &mut ServerSettings, section: &mut Section) -> Result<(), D
 
 /// # Errors
 /// An unknown or unsupported key or a value of a wrong type, with its position.
-pub fn server_join(server: &mut ServerSettings, mut section: Section) -> Result<(), Diagnostics> {
+pub(super) fn server_join(server: &mut ServerSettings, mut section: Section) -> Result<(), Diagnostics> {
     joins(server, &mut section)?;
     addresses(&mut section, "static_peers", &mut server.join.static_peers)?;
     section.finish()
@@ -71,7 +71,7 @@ pub fn server_join(server: &mut ServerSettings, mut section: Section) -> Result<
 
 /// # Errors
 /// An unknown or unsupported key or a value of a wrong type, with its position.
-pub fn autopilot(autopilot: &mut Autopilot, mut section: Section) -> Result<(), Diagnostics> {
+pub(super) fn autopilot(autopilot: &mut Autopilot, mut section: Section) -> Result<(), Diagnostics> {
     set(&mut section, "cleanup_dead_servers", &mut autopilot.cleanup_dead_servers)?;
     set(&mut section, "max_trailing_logs", &mut autopilot.max_trailing_logs)?;
     set(&mut section, "min_quorum", &mut autopilot.min_quorum)?;
@@ -125,7 +125,7 @@ impl ConfigValue for Key {
 
 /// # Errors
 /// The invalid field, and what was expected.
-pub fn check(settings: &AgentSettings) -> anyhow::Result<()> {
+pub(super) fn check(settings: &AgentSettings) -> anyhow::Result<()> {
     let server = &settings.server;
     if !server.enabled {
         return Ok(());
@@ -179,7 +179,7 @@ fn is_address(address: &str) -> bool {
 }
 
 /// Notes for the operator about valid but unusual settings.
-pub fn notes(settings: &AgentSettings) -> Vec<String> {
+pub(super) fn notes(settings: &AgentSettings) -> Vec<String> {
     let server = &settings.server;
     if !server.enabled {
         return Vec::new();

@@ -13,7 +13,7 @@ use super::{
 ///
 /// # Errors
 /// An unknown or unsupported key or a value of a wrong type, with its position.
-pub fn file(settings: &mut AgentSettings, mut top: Section) -> Result<(), Diagnostics> {
+pub(super) fn file(settings: &mut AgentSettings, mut top: Section) -> Result<(), Diagnostics> {
     set(&mut top, "region", &mut settings.region)?;
     set(&mut top, "datacenter", &mut settings.datacenter)?;
     set(&mut top, "name", &mut settings.name)?;

@@ -66,7 +66,7 @@ const SERVERS: Flag<String> =
 const LOG_LEVEL: Flag<String> = Flag::value("log-level", "LEVEL", "TRACE, DEBUG, INFO, WARN or ERROR.");
 const LOG_JSON: Flag<bool> = Flag::switch("log-json", "Log one JSON object per line.");
 
-pub const AGENT_FLAGS: FlagList = &[
+pub(crate) const AGENT_FLAGS: FlagList = &[
     &CONFIG,
     &DEV,
     &SERVER,
@@ -97,7 +97,7 @@ pub const AGENT_FLAGS: FlagList = &[
 ///
 /// # Errors
 /// A file that cannot be read or is invalid, an invalid flag, or settings that contradict each other.
-pub fn read(args: &Args) -> anyhow::Result<AgentSettings> {
+pub(crate) fn read(args: &Args) -> anyhow::Result<AgentSettings> {
     let mut settings = if args.switch(&DEV) { AgentSettings::dev() } else { AgentSettings::defaults() };
     for path in args.values(&CONFIG) {
         for file in files(Path::new(path))? {

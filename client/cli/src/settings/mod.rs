@@ -20,13 +20,13 @@ use base::Duration;
 use model::Autopilot;
 use server::gossip::Key;
 
-pub use cluster::JoinSettings;
-pub use flags::{AGENT_FLAGS, read};
-pub use unsupported_flags::UNSUPPORTED_FLAGS;
+pub(crate) use cluster::JoinSettings;
+pub(crate) use flags::{AGENT_FLAGS, read};
+pub(crate) use unsupported_flags::UNSUPPORTED_FLAGS;
 
 /// All settings of an agent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AgentSettings {
+pub(crate) struct AgentSettings {
     /// State is in memory or a temporary directory, and is lost with the agent.
     pub dev: bool,
     pub region: String,
@@ -61,28 +61,28 @@ pub struct AgentSettings {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Addresses {
+pub(crate) struct Addresses {
     pub http: Option<IpAddr>,
     pub rpc: Option<IpAddr>,
     pub serf: Option<IpAddr>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Advertise {
+pub(crate) struct Advertise {
     pub http: Option<String>,
     pub rpc: Option<String>,
     pub serf: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ports {
+pub(crate) struct Ports {
     pub http: u16,
     pub rpc: u16,
     pub serf: u16,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct LogSettings {
+pub(crate) struct LogSettings {
     pub level: tracing::Level,
     /// One JSON object a line.
     pub json: bool,
@@ -90,7 +90,7 @@ pub struct LogSettings {
 
 /// Limits per client address.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LimitSettings {
+pub(crate) struct LimitSettings {
     /// 0 means no limit per address; the limit for all addresses still applies.
     pub http_max_conns_per_client: u32,
     /// 0 means no limit.
@@ -100,7 +100,7 @@ pub struct LimitSettings {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct ServerSettings {
+pub(crate) struct ServerSettings {
     pub enabled: bool,
     /// Servers to wait for before the cluster is bootstrapped; 0 never bootstraps one.
     pub bootstrap_expect: u32,
@@ -118,7 +118,7 @@ pub struct ServerSettings {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct ClientSettings {
+pub(crate) struct ClientSettings {
     pub enabled: bool,
     /// `HOST` or `HOST:PORT` of servers' RPC; empty means the server in the same process.
     pub servers: Vec<String>,
@@ -151,7 +151,7 @@ pub struct ClientSettings {
 
 /// Resources that are not available to the scheduler.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ReservedSettings {
+pub(crate) struct ReservedSettings {
     pub cpu_mhz: u64,
     pub memory_mib: u64,
     pub disk_mib: u64,
@@ -162,7 +162,7 @@ pub struct ReservedSettings {
 
 impl AgentSettings {
     /// The defaults.
-    pub fn defaults() -> AgentSettings {
+    pub(crate) fn defaults() -> AgentSettings {
         AgentSettings {
             dev: false,
             region: "global".to_string(),
@@ -201,7 +201,7 @@ impl AgentSettings {
     }
 
     /// What `-dev` means: server and client in one process, on the loopback, without persistent state.
-    pub fn dev() -> AgentSettings {
+    pub(crate) fn dev() -> AgentSettings {
         let mut settings = AgentSettings::defaults();
         settings.dev = true;
         settings.bind_addr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -219,17 +219,17 @@ impl AgentSettings {
     }
 
     /// Where the HTTP API listens.
-    pub fn http_ip(&self) -> IpAddr {
+    pub(crate) fn http_ip(&self) -> IpAddr {
         self.addresses.http.unwrap_or(self.bind_addr)
     }
 
     /// Where the node RPC listens.
-    pub fn rpc_ip(&self) -> IpAddr {
+    pub(crate) fn rpc_ip(&self) -> IpAddr {
         self.addresses.rpc.unwrap_or(self.bind_addr)
     }
 
     /// Where gossip between servers listens.
-    pub fn serf_ip(&self) -> IpAddr {
+    pub(crate) fn serf_ip(&self) -> IpAddr {
         self.addresses.serf.unwrap_or(self.bind_addr)
     }
 
@@ -237,7 +237,7 @@ impl AgentSettings {
     ///
     /// # Errors
     /// A message for the operator.
-    pub fn check(&self) -> anyhow::Result<()> {
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
         if !self.server.enabled && !self.client.enabled {
             bail!("Must specify either server, client or dev mode for the agent.");
         }

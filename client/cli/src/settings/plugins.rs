@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::value::{ConfigValue, reject, set_option};
 
 /// The plugin configuration of a development agent.
-pub fn of_dev() -> PluginConfigs {
+pub(super) fn of_dev() -> PluginConfigs {
     let config =
         |pairs: &[(&str, bool)]| pairs.iter().map(|(key, on)| (key.to_string(), Value::from(*on))).collect();
     BUILTIN.iter().map(|driver| (driver.name.to_string(), config(driver.dev_config))).collect()
@@ -23,7 +23,7 @@ pub fn of_dev() -> PluginConfigs {
 ///
 /// # Errors
 /// An unknown key or a value of a wrong type, with its position.
-pub fn read(plugins: &mut PluginConfigs, mut section: Section) -> Result<(), Diagnostics> {
+pub(super) fn read(plugins: &mut PluginConfigs, mut section: Section) -> Result<(), Diagnostics> {
     if let Some(name) = section.labels.first().cloned() {
         return plugin(plugins, &name, section);
     }
@@ -74,7 +74,7 @@ fn value(config: &mut Section, field: &Field) -> Result<Option<Value>, Diagnosti
 }
 
 /// Applies the older spelling of driver settings, `client.options`; returns notes about those without effect.
-pub fn read_options(plugins: &mut PluginConfigs, options: &BTreeMap<String, String>) -> Vec<String> {
+pub(super) fn read_options(plugins: &mut PluginConfigs, options: &BTreeMap<String, String>) -> Vec<String> {
     let mut notes = Vec::new();
     for (option, value) in options {
         let legacy =

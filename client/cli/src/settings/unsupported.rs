@@ -122,7 +122,7 @@ const TELEMETRY: [&str; 9] = [
 
 /// # Errors
 /// The first unsupported key.
-pub fn top(top: &mut Section, notes: &mut Vec<String>) -> Result<(), Diagnostics> {
+pub(super) fn top(top: &mut Section, notes: &mut Vec<String>) -> Result<(), Diagnostics> {
     // Always in effect: nothing is ever sent to the vendor.
     has(top, "disable_update_check")?;
     has(top, "disable_anonymous_signature")?;
@@ -154,7 +154,7 @@ fn has(section: &mut Section, key: &str) -> Result<bool, Diagnostics> {
 
 /// # Errors
 /// A sink, which is not supported.
-pub fn telemetry(mut section: Section) -> Result<Option<String>, Diagnostics> {
+pub(super) fn telemetry(mut section: Section) -> Result<Option<String>, Diagnostics> {
     let mut said = Vec::new();
     for key in TELEMETRY {
         if has(&mut section, key)? {
@@ -186,24 +186,24 @@ fn off_only(top: &mut Section, part: &'static str, switches: &[&'static str]) ->
 
 /// # Errors
 /// The first unsupported key.
-pub fn limits(section: &mut Section) -> Result<(), Diagnostics> {
+pub(super) fn limits(section: &mut Section) -> Result<(), Diagnostics> {
     reject(section, &["https_handshake_timeout"])
 }
 
 /// # Errors
 /// The first unsupported key.
-pub fn server(section: &mut Section) -> Result<(), Diagnostics> {
+pub(super) fn server(section: &mut Section) -> Result<(), Diagnostics> {
     reject(section, &SERVER)
 }
 
 /// # Errors
 /// The first unsupported key.
-pub fn client(section: &mut Section) -> Result<(), Diagnostics> {
+pub(super) fn client(section: &mut Section) -> Result<(), Diagnostics> {
     reject(section, &CLIENT)
 }
 
 /// # Errors
 /// The first unsupported key.
-pub fn server_join(section: &mut Section) -> Result<(), Diagnostics> {
+pub(super) fn server_join(section: &mut Section) -> Result<(), Diagnostics> {
     reject(section, &["start_join", "retry_interval", "retry_max"])
 }

@@ -69,13 +69,13 @@ const REJECTED: FlagList = &[
     &yes("vault-tls-skip-verify"),
 ];
 
-pub const UNSUPPORTED_FLAGS: &[FlagList] = &[IGNORED, REJECTED];
+pub(crate) const UNSUPPORTED_FLAGS: &[FlagList] = &[IGNORED, REJECTED];
 
 /// Notes flags without effect, and rejects the others.
 ///
 /// # Errors
 /// The first flag that is rejected.
-pub fn check(settings: &mut AgentSettings, args: &Args) -> anyhow::Result<()> {
+pub(super) fn check(settings: &mut AgentSettings, args: &Args) -> anyhow::Result<()> {
     for flag in IGNORED.iter().filter(|flag| args.last(**flag).is_some()) {
         settings.notes.push(format!("-{} has no effect", flag.spec().name));
     }

@@ -11,7 +11,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 use serde_json::Value;
 
 /// A value that is written as a single text, number or boolean.
-pub trait ConfigValue: Sized {
+pub(super) trait ConfigValue: Sized {
     /// Completes the message "expected …".
     const EXPECTED: &'static str;
 
@@ -22,7 +22,11 @@ pub trait ConfigValue: Sized {
 ///
 /// # Errors
 /// When the value is invalid, with its position.
-pub fn set<T: ConfigValue>(section: &mut Section, key: &str, field: &mut T) -> Result<(), Diagnostics> {
+pub(super) fn set<T: ConfigValue>(
+    section: &mut Section,
+    key: &str,
+    field: &mut T,
+) -> Result<(), Diagnostics> {
     if let Some(Unquoted(value)) = section.take(key)? {
         *field = value;
     }
@@ -33,7 +37,7 @@ pub fn set<T: ConfigValue>(section: &mut Section, key: &str, field: &mut T) -> R
 ///
 /// # Errors
 /// When the value is invalid, with its position.
-pub fn set_option<T: ConfigValue>(
+pub(super) fn set_option<T: ConfigValue>(
     section: &mut Section,
     key: &str,
     field: &mut Option<T>,
@@ -48,7 +52,10 @@ pub fn set_option<T: ConfigValue>(
 ///
 /// # Errors
 /// When a value is not a single value, with its position.
-pub fn set_map(section: &mut Section, field: &mut BTreeMap<String, String>) -> Result<(), Diagnostics> {
+pub(super) fn set_map(
+    section: &mut Section,
+    field: &mut BTreeMap<String, String>,
+) -> Result<(), Diagnostics> {
     for key in section.names() {
         let mut value = String::new();
         set(section, &key, &mut value)?;
@@ -61,7 +68,7 @@ pub fn set_map(section: &mut Section, field: &mut BTreeMap<String, String>) -> R
 ///
 /// # Errors
 /// When one of them is present.
-pub fn reject(section: &mut Section, keys: &[&str]) -> Result<(), Diagnostics> {
+pub(super) fn reject(section: &mut Section, keys: &[&str]) -> Result<(), Diagnostics> {
     keys.iter().try_for_each(|key| section.take::<Unsupported>(key).map(|_| ()))
 }
 

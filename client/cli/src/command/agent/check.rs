@@ -6,7 +6,7 @@ use crate::flags::Flag;
 const MIN_PEERS: Flag<usize> = Flag::number("min-peers", "N", "Peers that a server needs. Default: 0.");
 const MIN_SERVERS: Flag<usize> = Flag::number("min-servers", "N", "Servers that a client needs. Default: 1.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "check",
     aliases: &[],
     arguments: "",

@@ -3,7 +3,7 @@ use crate::flags::{parse, specs};
 use crate::output::{OutputStyle, Paint, write_err, write_out};
 use crate::settings;
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "config validate",
     aliases: &[],
     arguments: "<config_path> [<config_path...>]",

@@ -1,7 +1,7 @@
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run};
 use crate::output::write_out;
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "agent-info",
     aliases: &[],
     arguments: "",

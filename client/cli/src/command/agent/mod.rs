@@ -8,7 +8,7 @@ mod run;
 
 use crate::call::Command;
 
-pub const COMMANDS: &[&Command] = &[
+pub(super) const COMMANDS: &[&Command] = &[
     &check::COMMAND,
     &config_validate::COMMAND,
     &info::COMMAND,

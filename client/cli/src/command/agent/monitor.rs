@@ -28,7 +28,7 @@ const SERVICE_NAME: Flag<String> =
 const ON_DISK: Flag<bool> = Flag::switch("on-disk", "Read the agent's own log file.");
 const FOLLOW: Flag<bool> = Flag::switch("follow", "With -service-name: follow the log.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "monitor",
     aliases: &[],
     arguments: "",
@@ -38,7 +38,7 @@ pub static COMMAND: Command = Command {
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
-pub static EXPORT: Command = Command {
+pub(super) static EXPORT: Command = Command {
     name: "monitor export",
     aliases: &[],
     arguments: "",

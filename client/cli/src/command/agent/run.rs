@@ -11,7 +11,7 @@ use crate::command::version;
 use crate::output::{write_err, write_out};
 use crate::settings::{self, AGENT_FLAGS, AgentSettings, LogSettings, UNSUPPORTED_FLAGS};
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "agent",
     aliases: &[],
     arguments: "",

@@ -4,7 +4,7 @@ use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run
 use crate::output::write_out;
 use crate::{layout, resolve};
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "alloc checks",
     aliases: &[],
     arguments: "<allocation>",

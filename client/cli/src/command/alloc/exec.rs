@@ -20,7 +20,7 @@ const ESCAPE: Flag<String> =
     Flag::value("e", "CHAR", "The escape character of a terminal, or none. Default: ~.");
 const TASK: Flag<String> = Flag::value("task", "NAME", "The task; required when the allocation has several.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "alloc exec",
     aliases: &["exec"],
     arguments: "<allocation> <command> [<args>...]",

@@ -11,7 +11,7 @@ const HUMAN: Flag<bool> = Flag::switch("H", "Print human-readable sizes.");
 const STAT: Flag<bool> = Flag::switch("stat", "Print only the file's metadata.");
 const FOLLOW: Flag<bool> = Flag::switch("f", "Follow the file until interrupted.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "alloc fs",
     aliases: &["fs"],
     arguments: "<allocation> [<path>]",

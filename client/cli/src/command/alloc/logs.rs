@@ -19,7 +19,7 @@ pub(super) const JOB: Flag<bool> =
 pub(super) const GROUP: Flag<String> =
     Flag::value("group", "NAME", "With -job: only allocations of this task group.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "alloc logs",
     aliases: &["logs"],
     arguments: "<allocation> [<task>]",

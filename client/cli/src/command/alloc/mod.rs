@@ -6,12 +6,12 @@ mod fs;
 mod logs;
 mod restart;
 mod signal;
-pub mod status;
+pub(super) mod status;
 mod stop;
 
 use crate::call::Command;
 
-pub const COMMANDS: &[&Command] = &[
+pub(super) const COMMANDS: &[&Command] = &[
     &checks::COMMAND,
     &exec::COMMAND,
     &fs::COMMAND,

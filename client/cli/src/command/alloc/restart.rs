@@ -10,7 +10,7 @@ pub(super) const TASK: Flag<String> = Flag::value("task", "NAME", "The task.");
 const ALL_TASKS: Flag<bool> =
     Flag::switch("all-tasks", "Restart all tasks, including those that have ended.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "alloc restart",
     aliases: &[],
     arguments: "<allocation> [<task>]",

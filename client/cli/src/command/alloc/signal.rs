@@ -6,7 +6,7 @@ use crate::flags::Flag;
 
 const SIGNAL: Flag<String> = Flag::value("s", "SIGNAL", "The signal. Default: SIGKILL.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "alloc signal",
     aliases: &[],
     arguments: "<allocation> [<task>]",

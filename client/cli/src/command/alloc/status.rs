@@ -11,7 +11,7 @@ use crate::{hint, layout};
 const SHORT: Flag<bool> = Flag::switch("short", "Print only the states of the tasks.");
 const STATS: Flag<bool> = Flag::switch("stats", "Print all resource statistics.");
 
-pub static COMMAND: Command = Command {
+pub(crate) static COMMAND: Command = Command {
     name: "alloc status",
     aliases: &["alloc-status"],
     arguments: "<allocation>",

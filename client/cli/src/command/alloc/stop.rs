@@ -8,7 +8,7 @@ use crate::{eval_monitor, resolve};
 const NO_SHUTDOWN_DELAY: Flag<bool> =
     Flag::switch("no-shutdown-delay", "Ignore the shutdown delay of the tasks.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "alloc stop",
     aliases: &[],
     arguments: "<allocation>",

@@ -8,10 +8,10 @@ use crate::flags::Flag;
 use crate::output::{OutputStyle, write_out};
 use crate::{eval_monitor, resolve};
 
-pub const GROUP: Flag<Vec<String>> =
+pub(crate) const GROUP: Flag<Vec<String>> =
     Flag::values("group", "NAME", "Promote only this group; may be given several times.");
 
-pub static PROMOTE: Command = Command {
+pub(crate) static PROMOTE: Command = Command {
     name: "deployment promote",
     aliases: &[],
     arguments: "<deployment id>",
@@ -21,7 +21,7 @@ pub static PROMOTE: Command = Command {
     run: Run::Task(|call| Box::pin(promote(call))),
 };
 
-pub static FAIL: Command = Command {
+pub(crate) static FAIL: Command = Command {
     name: "deployment fail",
     aliases: &[],
     arguments: "<deployment id>",
@@ -31,7 +31,7 @@ pub static FAIL: Command = Command {
     run: Run::Task(|call| Box::pin(fail(call))),
 };
 
-pub static PAUSE: Command = Command {
+pub(crate) static PAUSE: Command = Command {
     name: "deployment pause",
     aliases: &[],
     arguments: "<deployment id>",
@@ -41,7 +41,7 @@ pub static PAUSE: Command = Command {
     run: Run::Task(|call| Box::pin(pause(call))),
 };
 
-pub static RESUME: Command = Command {
+pub(crate) static RESUME: Command = Command {
     name: "deployment resume",
     aliases: &[],
     arguments: "<deployment id>",
@@ -62,7 +62,12 @@ async fn promote(call: Call) -> Outcome {
     promoted(&call, &client, &style, &deployment).await
 }
 
-pub async fn promoted(call: &Call, client: &Client, style: &OutputStyle, deployment: &Deployment) -> Outcome {
+pub(crate) async fn promoted(
+    call: &Call,
+    client: &Client,
+    style: &OutputStyle,
+    deployment: &Deployment,
+) -> Outcome {
     let groups = call.args.values(&GROUP);
     let answer = client.promote_deployment(&deployment.id, groups).await.doing("promoting deployment")?;
     follow(call, client, style, &answer.eval_id).await
@@ -92,7 +97,7 @@ async fn resume(call: Call) -> Outcome {
 }
 
 /// Prints the id of the evaluation or monitors it. Not every change creates one.
-pub async fn follow(call: &Call, client: &Client, style: &OutputStyle, eval: &str) -> Outcome {
+pub(crate) async fn follow(call: &Call, client: &Client, style: &OutputStyle, eval: &str) -> Outcome {
     if eval.is_empty() {
         return Ok(0);
     }

@@ -7,7 +7,7 @@ use crate::output::write_out;
 
 const FILTER: Flag<String> = Flag::value("filter", "EXPR", "Show only what matches this expression.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "deployment list",
     aliases: &[],
     arguments: "",

@@ -1,10 +1,10 @@
 //! Deployments.
 
-pub mod change;
+pub(super) mod change;
 mod list;
-pub mod status;
+pub(super) mod status;
 
 use crate::call::Command;
 
-pub const COMMANDS: &[&Command] =
+pub(super) const COMMANDS: &[&Command] =
     &[&change::PROMOTE, &change::FAIL, &change::PAUSE, &change::RESUME, &list::COMMAND, &status::COMMAND];

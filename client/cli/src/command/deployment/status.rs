@@ -16,7 +16,7 @@ const WAIT: Flag<Duration> = Flag::parsed(
     "With -monitor: how long one blocking query waits. Default: 2s.",
 );
 
-pub static COMMAND: Command = Command {
+pub(crate) static COMMAND: Command = Command {
     name: "deployment status",
     aliases: &[],
     arguments: "[<deployment id>]",

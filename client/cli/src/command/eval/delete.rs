@@ -8,7 +8,7 @@ use crate::resolve;
 
 const FILTER: Flag<String> = Flag::value("filter", "EXPR", "Delete those that match this expression.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "eval delete",
     aliases: &[],
     arguments: "[<evaluation>]",

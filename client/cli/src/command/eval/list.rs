@@ -8,7 +8,7 @@ const JOB: Flag<String> =
 const STATUS: Flag<String> =
     Flag::value("status", "STATUS", "List only those with this status, like blocked.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "eval list",
     aliases: &[],
     arguments: "",

@@ -2,8 +2,8 @@
 
 mod delete;
 mod list;
-pub mod status;
+pub(super) mod status;
 
 use crate::call::Command;
 
-pub const COMMANDS: &[&Command] = &[&delete::COMMAND, &list::COMMAND, &status::COMMAND];
+pub(super) const COMMANDS: &[&Command] = &[&delete::COMMAND, &list::COMMAND, &status::COMMAND];

@@ -7,7 +7,7 @@ use crate::{eval_monitor, hint, layout, resolve};
 
 const MONITOR: Flag<bool> = Flag::switch("monitor", "Monitor it until it is complete.");
 
-pub static COMMAND: Command = Command {
+pub(crate) static COMMAND: Command = Command {
     name: "eval status",
     aliases: &["eval-status"],
     arguments: "<evaluation>",

@@ -7,7 +7,7 @@ use crate::{layout, resolve};
 
 const ALL: Flag<bool> = Flag::switch("all", "List allocations of earlier jobs with this id too.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "job allocs",
     aliases: &[],
     arguments: "<job>",

@@ -8,7 +8,7 @@ use crate::{layout, resolve};
 const LATEST: Flag<bool> = Flag::switch("latest", "Show only the latest one.");
 const ALL: Flag<bool> = Flag::switch("all", "List deployments of earlier jobs with this id too.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "job deployments",
     aliases: &[],
     arguments: "<job>",

@@ -20,7 +20,7 @@ const ID_PREFIX_TEMPLATE: Flag<String> =
     Flag::value("id-prefix-template", "TEXT", "Becomes part of the dispatched job's id.");
 const PRIORITY: Flag<i64> = Flag::number("priority", "N", "Priority of the dispatched job: 1 to 100.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "job dispatch",
     aliases: &[],
     arguments: "<parameterized job> [input source]",

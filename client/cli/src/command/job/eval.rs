@@ -8,7 +8,7 @@ use crate::{eval_monitor, resolve};
 const FORCE_RESCHEDULE: Flag<bool> =
     Flag::switch("force-reschedule", "Reschedule failed allocations, including those that are not due.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "job eval",
     aliases: &[],
     arguments: "<job_id>",

@@ -14,7 +14,7 @@ const DIFF_VERSION: Flag<u64> = Flag::number("diff-version", "N", "Show the diff
 const DIFF_TAG: Flag<String> =
     Flag::value("diff-tag", "NAME", "Show the difference to the version with this tag.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "job history",
     aliases: &[],
     arguments: "<job>",

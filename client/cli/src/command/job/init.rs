@@ -10,7 +10,7 @@ const TEMPLATE: Flag<String> =
     Flag::value("template", "PATH", "A template in Nomad variables. Not supported yet.");
 const LIST_TEMPLATES: Flag<bool> = Flag::switch("list-templates", "List these templates. Not supported yet.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "job init",
     aliases: &["init"],
     arguments: "[<filename>]",

@@ -13,7 +13,7 @@ const WITH_VARS: Flag<bool> = Flag::switch("with-vars", "With -hcl: print the va
 const VERSION: Flag<String> =
     Flag::value("version", "N", "The version to print, by its number or tag. Default: the newest.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "job inspect",
     aliases: &["inspect"],
     arguments: "<job>",
@@ -25,7 +25,7 @@ pub static COMMAND: Command = Command {
 
 /// A job as JSON job files contain it.
 #[derive(Serialize)]
-pub struct Wrapped<'a> {
+struct Wrapped<'a> {
     #[serde(rename = "Job")]
     pub job: &'a Job,
 }
@@ -69,7 +69,7 @@ async fn run(call: Call) -> Outcome {
 ///
 /// # Errors
 /// When there is none.
-pub fn versioned(id: &str, versions: Vec<Job>, wanted: &str) -> Result<Job, Failure> {
+pub(super) fn versioned(id: &str, versions: Vec<Job>, wanted: &str) -> Result<Job, Failure> {
     let number: Option<u64> = wanted.parse().ok();
     let is_meant = |job: &Job| {
         job.version_tag.as_ref().is_some_and(|tag| tag.name == wanted)

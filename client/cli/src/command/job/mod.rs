@@ -15,14 +15,14 @@ mod revert;
 mod run;
 mod scale;
 mod start;
-pub mod status;
+pub(super) mod status;
 mod stop;
 mod tag;
 mod validate;
 
 use crate::call::Command;
 
-pub const COMMANDS: &[&Command] = &[
+pub(super) const COMMANDS: &[&Command] = &[
     &allocs::COMMAND,
     &deployments::COMMAND,
     &dispatch::COMMAND,

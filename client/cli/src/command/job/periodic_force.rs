@@ -4,7 +4,7 @@ use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Outcome, Run, VERB
 use crate::output::write_out;
 use crate::{eval_monitor, resolve};
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "job periodic force",
     aliases: &[],
     arguments: "<job id>",

@@ -11,7 +11,7 @@ const POLICY_OVERRIDE: Flag<bool> = Flag::switch("policy-override", "Nomad Enter
 const JSON_OUTPUT: Flag<bool> = Flag::switch("json-output", "Print the answer as JSON.");
 const VAULT_NAMESPACE: Flag<String> = Flag::value("vault-namespace", "NAME", "Nomad Enterprise only.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "job plan",
     aliases: &["plan"],
     arguments: "<path>",

@@ -4,7 +4,7 @@ use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Outcome, Run, VERB
 use crate::command::deployment::change::{GROUP, promoted};
 use crate::resolve;
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "job promote",
     aliases: &[],
     arguments: "<job>",

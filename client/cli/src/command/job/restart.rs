@@ -33,7 +33,7 @@ const NO_SHUTDOWN_DELAY: Flag<bool> =
     Flag::switch("no-shutdown-delay", "With -reschedule: ignore the shutdown delay of the tasks.");
 const YES: Flag<bool> = Flag::switch("yes", "Ask no questions, and continue after errors.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "job restart",
     aliases: &[],
     arguments: "<job>",

@@ -4,7 +4,7 @@ use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Failure, Outcome, 
 use crate::command::deployment::change::follow;
 use crate::resolve;
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "job revert",
     aliases: &[],
     arguments: "<job> <version|tag>",

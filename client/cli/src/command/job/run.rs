@@ -21,7 +21,7 @@ const POLICY_OVERRIDE: Flag<bool> =
 const CONSUL_NAMESPACE: Flag<String> = Flag::value("consul-namespace", "NAME", "Nomad Enterprise only.");
 const VAULT_NAMESPACE: Flag<String> = Flag::value("vault-namespace", "NAME", "Nomad Enterprise only.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "job run",
     aliases: &["run"],
     arguments: "<path>",

@@ -10,7 +10,7 @@ use crate::{eval_monitor, layout, periodic_launch, resolve};
 const CHECK_INDEX: Flag<u64> =
     Flag::number("check-index", "N", "Scale only if the job's JobModifyIndex is N.");
 
-pub static SCALE: Command = Command {
+pub(super) static SCALE: Command = Command {
     name: "job scale",
     aliases: &[],
     arguments: "<job> [<group>] <count>",
@@ -20,7 +20,7 @@ pub static SCALE: Command = Command {
     run: Run::Task(|call| Box::pin(scale(call))),
 };
 
-pub static EVENTS: Command = Command {
+pub(super) static EVENTS: Command = Command {
     name: "job scaling-events",
     aliases: &[],
     arguments: "<job>",

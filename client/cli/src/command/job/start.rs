@@ -6,7 +6,7 @@ use crate::call::{CLIENT_FLAGS, Call, Command, DETACH, Doing, Outcome, Run, VERB
 use crate::output::{Paint, write_out};
 use crate::{eval_monitor, layout, resolve};
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "job start",
     aliases: &["start"],
     arguments: "<job>",

@@ -15,7 +15,7 @@ const EVALS: Flag<bool> = Flag::switch("evals", "Print the job's evaluations too
 const ALL_ALLOCS: Flag<bool> =
     Flag::switch("all-allocs", "Print allocations of earlier jobs with this id too.");
 
-pub static COMMAND: Command = Command {
+pub(crate) static COMMAND: Command = Command {
     name: "job status",
     aliases: &[],
     arguments: "[<job>]",
@@ -63,7 +63,7 @@ async fn read_all(call: &Call, client: &Client) -> Result<Vec<Status>, Failure> 
 ///
 /// # Errors
 /// When the request fails.
-pub async fn list(call: &Call, client: &Client, style: &OutputStyle) -> Outcome {
+pub(crate) async fn list(call: &Call, client: &Client, style: &OutputStyle) -> Outcome {
     let jobs = client.jobs(Query::new()).await.doing("querying jobs")?.value;
     if jobs.is_empty() {
         write_out("No running jobs\n");

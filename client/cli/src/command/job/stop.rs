@@ -13,7 +13,7 @@ const NO_SHUTDOWN_DELAY: Flag<bool> =
     Flag::switch("no-shutdown-delay", "Ignore the shutdown delay of the tasks.");
 const EVAL_PRIORITY: Flag<u32> = Flag::number("eval-priority", "N", "Priority of the evaluation: 1 to 100.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "job stop",
     aliases: &["stop"],
     arguments: "<job>...",

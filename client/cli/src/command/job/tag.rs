@@ -10,7 +10,7 @@ const NAME: Flag<String> = Flag::value("name", "NAME", "The tag.");
 const DESCRIPTION: Flag<String> = Flag::value("description", "TEXT", "A description of the version.");
 const VERSION: Flag<u64> = Flag::number("version", "N", "The version. Default: the newest.");
 
-pub static APPLY: Command = Command {
+pub(super) static APPLY: Command = Command {
     name: "job tag apply",
     aliases: &[],
     arguments: "<job>",
@@ -20,7 +20,7 @@ pub static APPLY: Command = Command {
     run: Run::Task(|call| Box::pin(apply(call))),
 };
 
-pub static UNSET: Command = Command {
+pub(super) static UNSET: Command = Command {
     name: "job tag unset",
     aliases: &[],
     arguments: "<job>",

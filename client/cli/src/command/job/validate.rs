@@ -8,7 +8,7 @@ use crate::output::{Paint, write_err, write_out};
 
 const VAULT_NAMESPACE: Flag<String> = Flag::value("vault-namespace", "NAME", "Nomad Enterprise only.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "job validate",
     aliases: &["validate"],
     arguments: "<path>",

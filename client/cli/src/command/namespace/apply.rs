@@ -16,7 +16,7 @@ const JSON: Flag<bool> = Flag::switch("json", "The file is JSON: a namespace as 
 const DESCRIPTION: Flag<String> = Flag::value("description", "TEXT", "A description of the namespace.");
 const QUOTA: Flag<String> = Flag::value("quota", "NAME", "Nomad Enterprise only.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "namespace apply",
     aliases: &[],
     arguments: "<name> or <file>",

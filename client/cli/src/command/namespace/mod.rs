@@ -2,9 +2,9 @@
 
 mod apply;
 mod delete;
-pub mod show;
+pub(super) mod show;
 
 use crate::call::Command;
 
-pub const COMMANDS: &[&Command] =
+pub(super) const COMMANDS: &[&Command] =
     &[&apply::COMMAND, &delete::COMMAND, &show::LIST, &show::STATUS, &show::INSPECT];

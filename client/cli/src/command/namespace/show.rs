@@ -6,7 +6,7 @@ use crate::layout;
 use crate::object_format::ObjectFormat;
 use crate::output::write_out;
 
-pub static LIST: Command = Command {
+pub(crate) static LIST: Command = Command {
     name: "namespace list",
     aliases: &[],
     arguments: "",
@@ -16,7 +16,7 @@ pub static LIST: Command = Command {
     run: Run::Task(|call| Box::pin(list(call))),
 };
 
-pub static STATUS: Command = Command {
+pub(crate) static STATUS: Command = Command {
     name: "namespace status",
     aliases: &[],
     arguments: "<namespace>",
@@ -26,7 +26,7 @@ pub static STATUS: Command = Command {
     run: Run::Task(|call| Box::pin(status(call))),
 };
 
-pub static INSPECT: Command = Command {
+pub(crate) static INSPECT: Command = Command {
     name: "namespace inspect",
     aliases: &[],
     arguments: "<namespace>",

@@ -5,7 +5,7 @@ use crate::output::write_out;
 const SERVERS: Flag<bool> = Flag::switch("servers", "List the servers, one a line.");
 const UPDATE_SERVERS: Flag<bool> = Flag::switch("update-servers", "Replace the list of servers.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "node config",
     aliases: &["client-config"],
     arguments: "[<server>...]",

@@ -31,7 +31,7 @@ const META: Flag<Vec<String>> =
 const DETACH: Flag<bool> = Flag::switch("detach", "Return at once.");
 const MONITOR: Flag<bool> = Flag::switch("monitor", "Only monitor a drain that is in progress.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "node drain",
     aliases: &["node-drain"],
     arguments: "<node>",

@@ -7,7 +7,7 @@ use crate::output::write_out;
 const ENABLE: Flag<bool> = Flag::switch("enable", "Make the node eligible.");
 const DISABLE: Flag<bool> = Flag::switch("disable", "Make the node ineligible; running allocations stay.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "node eligibility",
     aliases: &[],
     arguments: "<node>",

@@ -11,7 +11,7 @@ const NODE_ID: Flag<String> =
         .completed_by(Completion::Ids("nodes"));
 const UNSET: Flag<String> = Flag::value("unset", "KEY,...", "Keys to remove, separated by commas.");
 
-pub static APPLY: Command = Command {
+pub(super) static APPLY: Command = Command {
     name: "node meta apply",
     aliases: &[],
     arguments: "<key>=<value>...",
@@ -21,7 +21,7 @@ pub static APPLY: Command = Command {
     run: Run::Task(|call| Box::pin(apply(call))),
 };
 
-pub static READ: Command = Command {
+pub(super) static READ: Command = Command {
     name: "node meta read",
     aliases: &[],
     arguments: "",

@@ -4,9 +4,9 @@ mod config;
 mod drain;
 mod eligibility;
 mod meta;
-pub mod status;
+pub(super) mod status;
 
 use crate::call::Command;
 
-pub const COMMANDS: &[&Command] =
+pub(super) const COMMANDS: &[&Command] =
     &[&config::COMMAND, &drain::COMMAND, &eligibility::COMMAND, &meta::APPLY, &meta::READ, &status::COMMAND];

@@ -18,7 +18,7 @@ const ALLOCS: Flag<bool> = Flag::switch("allocs", "List counts of running alloca
 const SELF: Flag<bool> = Flag::switch("self", "Show the node of the agent at -address.");
 const STATS: Flag<bool> = Flag::switch("stats", "Print all resource statistics.");
 
-pub static COMMAND: Command = Command {
+pub(crate) static COMMAND: Command = Command {
     name: "node status",
     aliases: &["node-status"],
     arguments: "[<node>]",
@@ -55,7 +55,7 @@ async fn run(call: Call) -> Outcome {
 }
 
 /// The node of the agent at -address.
-pub async fn own_node(client: &Client) -> Result<String, Failure> {
+pub(crate) async fn own_node(client: &Client) -> Result<String, Failure> {
     let stats = client.agent_self().await.doing("querying agent info")?.stats.0;
     let id = stats.get("client").and_then(|client| client.get("node_id")).cloned();
     Ok(id.ok_or_else(|| anyhow::anyhow!("the agent does not run a client"))?)

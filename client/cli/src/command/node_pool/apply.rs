@@ -9,7 +9,7 @@ use crate::output::write_out;
 
 const JSON: Flag<bool> = Flag::switch("json", "The file is JSON: a node pool as the API takes it.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "node pool apply",
     aliases: &[],
     arguments: "<input>",

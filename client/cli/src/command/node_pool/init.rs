@@ -9,7 +9,7 @@ const EXAMPLE_JSON: &str = include_str!("../../examples/pool.nomad.json");
 const OUT: Flag<String> = Flag::value("out", "FORM", "hcl or json. Default: hcl.");
 const QUIET: Flag<bool> = Flag::switch("quiet", "Print nothing.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "node pool init",
     aliases: &[],
     arguments: "[<filename>]",

@@ -3,9 +3,9 @@
 mod apply;
 mod delete;
 mod init;
-pub mod show;
+pub(super) mod show;
 
 use crate::call::Command;
 
-pub const COMMANDS: &[&Command] =
+pub(super) const COMMANDS: &[&Command] =
     &[&apply::COMMAND, &delete::COMMAND, &init::COMMAND, &show::LIST, &show::INFO, &show::NODES, &show::JOBS];

@@ -3,7 +3,7 @@ use crate::layout;
 use crate::layout::node::Columns;
 use crate::output::write_out;
 
-pub static LIST: Command = Command {
+pub(crate) static LIST: Command = Command {
     name: "node pool list",
     aliases: &[],
     arguments: "",
@@ -13,7 +13,7 @@ pub static LIST: Command = Command {
     run: Run::Task(|call| Box::pin(list(call))),
 };
 
-pub static INFO: Command = Command {
+pub(crate) static INFO: Command = Command {
     name: "node pool info",
     aliases: &[],
     arguments: "<node-pool>",
@@ -23,7 +23,7 @@ pub static INFO: Command = Command {
     run: Run::Task(|call| Box::pin(info(call))),
 };
 
-pub static NODES: Command = Command {
+pub(crate) static NODES: Command = Command {
     name: "node pool nodes",
     aliases: &[],
     arguments: "<node-pool>",
@@ -33,7 +33,7 @@ pub static NODES: Command = Command {
     run: Run::Task(|call| Box::pin(nodes(call))),
 };
 
-pub static JOBS: Command = Command {
+pub(crate) static JOBS: Command = Command {
     name: "node pool jobs",
     aliases: &[],
     arguments: "<node-pool>",

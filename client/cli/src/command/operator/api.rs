@@ -14,7 +14,7 @@ const DRYRUN: Flag<bool> = Flag::switch("dryrun", "Print the request as a curl c
 const VERBOSE: Flag<bool> =
     Flag::switch("verbose", "Print status and headers of the response to standard error.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "operator api",
     aliases: &[],
     arguments: "<path> [-|@FILE|BODY]",

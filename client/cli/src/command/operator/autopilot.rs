@@ -31,7 +31,7 @@ const DISABLE_UPGRADE_MIGRATION: Flag<String> =
 const ENABLE_CUSTOM_UPGRADES: Flag<String> =
     Flag::value("enable-custom-upgrades", "BOOL", "Nomad Enterprise only.");
 
-pub static GET_CONFIG: Command = Command {
+pub(super) static GET_CONFIG: Command = Command {
     name: "operator autopilot get-config",
     aliases: &[],
     arguments: "",
@@ -41,7 +41,7 @@ pub static GET_CONFIG: Command = Command {
     run: Run::Task(|call| Box::pin(get_config(call))),
 };
 
-pub static SET_CONFIG: Command = Command {
+pub(super) static SET_CONFIG: Command = Command {
     name: "operator autopilot set-config",
     aliases: &[],
     arguments: "",
@@ -63,7 +63,7 @@ pub static SET_CONFIG: Command = Command {
     run: Run::Task(|call| Box::pin(set_config(call))),
 };
 
-pub static HEALTH: Command = Command {
+pub(super) static HEALTH: Command = Command {
     name: "operator autopilot health",
     aliases: &[],
     arguments: "",

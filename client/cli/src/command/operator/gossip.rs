@@ -4,7 +4,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::call::{Call, Command, Outcome, Run};
 use crate::output::write_out;
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "operator gossip keyring generate",
     aliases: &[],
     arguments: "",

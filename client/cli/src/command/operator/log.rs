@@ -12,7 +12,7 @@ use crate::output::{self, write_err, write_out};
 const ACCEPT_LOSS: Flag<bool> = Flag::switch("accept-loss", "Repair the log and accept the reported loss.");
 const JSON: Flag<bool> = Flag::switch("json", "Print what was found as JSON.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "operator log repair",
     aliases: &[],
     arguments: "<data_dir>",

@@ -8,7 +8,7 @@ use crate::output::write_out;
 const PRETTY: Flag<bool> = Flag::switch("pretty", "Indent the JSON.");
 const FORMAT: Flag<String> = Flag::value("format", "FORM", "Another format, like prometheus.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "operator metrics",
     aliases: &[],
     arguments: "",

@@ -11,7 +11,7 @@ mod snapshot;
 
 use crate::call::Command;
 
-pub const COMMANDS: &[&Command] = &[
+pub(super) const COMMANDS: &[&Command] = &[
     &api::COMMAND,
     &autopilot::GET_CONFIG,
     &autopilot::SET_CONFIG,

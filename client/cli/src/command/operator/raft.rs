@@ -11,7 +11,7 @@ const PEER_ADDRESS: Flag<String> = Flag::value("peer-address", "HOST:PORT", "The
 
 const PEER: FlagList = &[&PEER_ID, &PEER_ADDRESS];
 
-pub static LIST_PEERS: Command = Command {
+pub(super) static LIST_PEERS: Command = Command {
     name: "operator raft list-peers",
     aliases: &[],
     arguments: "",
@@ -21,7 +21,7 @@ pub static LIST_PEERS: Command = Command {
     run: Run::Task(|call| Box::pin(list_peers(call))),
 };
 
-pub static REMOVE_PEER: Command = Command {
+pub(super) static REMOVE_PEER: Command = Command {
     name: "operator raft remove-peer",
     aliases: &[],
     arguments: "",
@@ -31,7 +31,7 @@ pub static REMOVE_PEER: Command = Command {
     run: Run::Task(|call| Box::pin(remove_peer(call))),
 };
 
-pub static TRANSFER_LEADERSHIP: Command = Command {
+pub(super) static TRANSFER_LEADERSHIP: Command = Command {
     name: "operator raft transfer-leadership",
     aliases: &[],
     arguments: "",

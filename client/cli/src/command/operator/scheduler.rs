@@ -25,7 +25,7 @@ const NODE_LIMIT_FOR_FEASIBILITY_CHECKS: Flag<u64> =
     Flag::number("node-limit-for-feasibility-checks", "N", "Most nodes that are scored, with -scan=sample.");
 const SCAN: Flag<String> = Flag::value("scan", "all|sample", "Score all nodes, or a sample as Nomad does.");
 
-pub static GET_CONFIG: Command = Command {
+pub(super) static GET_CONFIG: Command = Command {
     name: "operator scheduler get-config",
     aliases: &[],
     arguments: "",
@@ -35,7 +35,7 @@ pub static GET_CONFIG: Command = Command {
     run: Run::Task(|call| Box::pin(get_config(call))),
 };
 
-pub static SET_CONFIG: Command = Command {
+pub(super) static SET_CONFIG: Command = Command {
     name: "operator scheduler set-config",
     aliases: &[],
     arguments: "",

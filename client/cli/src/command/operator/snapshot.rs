@@ -19,7 +19,7 @@ const STALE: Flag<bool> = Flag::switch("stale", "Allow any server to answer, als
 const REDACT: Flag<bool> = Flag::switch("redact", "Leave secrets out. Not supported.");
 const JSON: Flag<bool> = Flag::switch("json", "Print it as JSON.");
 
-pub static SAVE: Command = Command {
+pub(super) static SAVE: Command = Command {
     name: "operator snapshot save",
     aliases: &[],
     arguments: "[<file>]",
@@ -29,7 +29,7 @@ pub static SAVE: Command = Command {
     run: Run::Task(|call| Box::pin(save(call))),
 };
 
-pub static INSPECT: Command = Command {
+pub(super) static INSPECT: Command = Command {
     name: "operator snapshot inspect",
     aliases: &[],
     arguments: "<file>",
@@ -39,7 +39,7 @@ pub static INSPECT: Command = Command {
     run: Run::Task(|call| Box::pin(inspect(call))),
 };
 
-pub static RESTORE: Command = Command {
+pub(super) static RESTORE: Command = Command {
     name: "operator snapshot restore",
     aliases: &[],
     arguments: "<file>",

@@ -3,7 +3,7 @@ use crate::flags::Flag;
 
 const PRUNE: Flag<bool> = Flag::switch("prune", "Also remove it from the list of members.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "server force-leave",
     aliases: &["server-force-leave"],
     arguments: "<node>",

@@ -1,7 +1,7 @@
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run};
 use crate::output::{write_err, write_out};
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "server join",
     aliases: &["server-join"],
     arguments: "<addr> [<addr>...]",

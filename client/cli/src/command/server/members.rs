@@ -5,7 +5,7 @@ use crate::{hint, layout};
 
 const DETAILED: Flag<bool> = Flag::switch("detailed", "The same as -verbose.");
 
-pub static COMMAND: Command = Command {
+pub(super) static COMMAND: Command = Command {
     name: "server members",
     aliases: &["server-members"],
     arguments: "",

@@ -6,4 +6,4 @@ mod members;
 
 use crate::call::Command;
 
-pub const COMMANDS: &[&Command] = &[&force_leave::COMMAND, &join::COMMAND, &members::COMMAND];
+pub(super) const COMMANDS: &[&Command] = &[&force_leave::COMMAND, &join::COMMAND, &members::COMMAND];

@@ -289,7 +289,7 @@ impl Call {
     ///
     /// # Errors
     /// When it was given.
-    pub(crate) fn refuse_enterprise(&self, flag: &Flag<String>) -> Result<(), Failure> {
+    pub(crate) fn reject_enterprise(&self, flag: &Flag<String>) -> Result<(), Failure> {
         match self.args.value(flag) {
             None | Some("") => Ok(()),
             Some(_) => {

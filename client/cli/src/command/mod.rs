@@ -58,11 +58,12 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     /// What reads flags on behalf of a command, and what the command has to list for it.
-    const HELPERS: [(&str, &str); 8] = [
+    const HELPERS: [(&str, &str); 9] = [
         ("call.client", "CLIENT_FLAGS"),
         ("call.page(", "PAGE_FLAGS"),
         ("call.object_format()", "TEMPLATE"),
         ("hint::show(", "UI"),
+        ("hint::job(", "UI"),
         ("job_file::load(", "JOB_FILE_FLAGS"),
         ("tail::start(", "TAIL"),
         ("newest_running(", "GROUP"),
@@ -73,7 +74,13 @@ mod tests {
     const GROUPS: [(&str, &[&str]); 2] =
         [("OBJECT_FLAGS", &["JSON", "TEMPLATE"]), ("JOB_FILE_FLAGS", &["VAR", "VAR_FILE", "HCL2_STRICT"])];
 
-    /// Every source file of a command, up to its tests.
+    /// A source file up to its tests.
+    fn production(path: &Path) -> String {
+        let text = std::fs::read_to_string(path).unwrap();
+        text.split("#[cfg(test)]").next().unwrap().to_string()
+    }
+
+    /// Every source file of a command.
     fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
         let mut found = Vec::new();
         for entry in folder.read_dir().unwrap() {
@@ -81,8 +88,7 @@ mod tests {
             if path.is_dir() {
                 found.extend(sources(&path));
             } else if !path.ends_with("mod.rs") {
-                let text = std::fs::read_to_string(&path).unwrap();
-                found.push((path, text.split("#[cfg(test)]").next().unwrap().to_string()));
+                found.push((path.clone(), production(&path)));
             }
         }
         found
@@ -115,8 +121,12 @@ mod tests {
 
     #[test]
     fn every_flag_that_a_command_reads_is_listed_by_it() {
-        let sources = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/command"));
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut sources = sources(&source.join("command"));
         assert!(sources.len() > 60, "{}", sources.len());
+        for path in ["job_file.rs", "settings/flags.rs"].map(|file| source.join(file)) {
+            sources.push((path.clone(), production(&path)));
+        }
         for (path, text) in sources {
             let listed = listed(&text);
             let helpers = HELPERS.iter().filter(|(call, _)| text.contains(call)).map(|(_, flag)| *flag);

@@ -39,7 +39,7 @@ async fn run(call: Call) -> Outcome {
 }
 
 async fn plan(call: &Call) -> Outcome {
-    call.refuse_enterprise(&VAULT_NAMESPACE)?;
+    call.reject_enterprise(&VAULT_NAMESPACE)?;
     let format = call.object_format_by(&JSON_OUTPUT)?;
     let style = call.style();
     let path = call.one_argument()?;

@@ -48,8 +48,8 @@ pub(super) static COMMAND: Command = Command {
 
 async fn run(call: Call) -> Outcome {
     let style = call.style();
-    call.refuse_enterprise(&CONSUL_NAMESPACE)?;
-    call.refuse_enterprise(&VAULT_NAMESPACE)?;
+    call.reject_enterprise(&CONSUL_NAMESPACE)?;
+    call.reject_enterprise(&VAULT_NAMESPACE)?;
     let file = job_file::load(&call, call.one_argument()?).await?;
     for warning in &file.parsed.warnings {
         write_err(style.paint(Paint::Yellow, &format!("Warning: {warning}")));

@@ -24,7 +24,7 @@ const NOT_CHECKED: u8 = 255;
 
 async fn run(call: Call) -> Outcome {
     let style = call.style();
-    if let Err(Failure::Failed(error)) = call.refuse_enterprise(&VAULT_NAMESPACE) {
+    if let Err(Failure::Failed(error)) = call.reject_enterprise(&VAULT_NAMESPACE) {
         return Err(Failure::Code(NOT_CHECKED, error.to_string()));
     }
     let path = call.one_argument()?;

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn each_step_is_said_once() {
+    fn each_step_is_printed_once() {
         let mut watch = Watch::default();
         let mut said = |alloc| watch.update(&[alloc]);
         assert!(said(alloc(false, "run", "running")).is_empty());
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_had_ended_is_no_news() {
+    fn allocations_that_had_ended_are_not_printed() {
         assert!(Watch::default().update(&[alloc(true, "stop", "complete")]).is_empty());
     }
 }

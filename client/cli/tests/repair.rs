@@ -64,7 +64,7 @@ fn an_accepted_loss_is_all_that_is_lost() {
 }
 
 #[test]
-fn a_log_that_is_open_or_none_is_left_alone() {
+fn an_open_or_missing_log_is_not_changed() {
     let log = DamagedLog::create();
     let before = log.files();
     let held = Directory::open(&log.path).unwrap();

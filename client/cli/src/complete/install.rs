@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_there_before_stays() {
+    fn existing_configuration_is_kept() {
         let home = tempfile::tempdir().unwrap();
         let bashrc = home.path().join(".bashrc");
         fs::write(&bashrc, "alias l=ls").unwrap();

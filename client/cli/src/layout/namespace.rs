@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sections_that_say_nothing_are_left_out() {
+    fn empty_sections_are_left_out() {
         let namespace = Namespace { name: "ops".into(), ..Namespace::default() };
         assert_eq!(
             block(&OutputStyle::for_tests(), &namespace),

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_shows_what_was_asked_for() {
+    fn optional_columns_are_shown_on_request() {
         let stub = NodeListStub {
             id: "0badcafe-1111".into(),
             node_pool: "default".into(),

@@ -46,7 +46,7 @@ fn a_followed_log_ends_with_its_task() {
 }
 
 #[test]
-fn tasks_are_restarted_and_get_signals() {
+fn tasks_are_restarted_and_signalled() {
     let (restart, signal) = (
         format!("PUT /v1/client/allocation/{ALLOC}/restart"),
         format!("PUT /v1/client/allocation/{ALLOC}/signal"),
@@ -76,7 +76,7 @@ fn tasks_are_restarted_and_get_signals() {
 }
 
 #[test]
-fn checks_are_told_one_by_one() {
+fn checks_are_listed_one_by_one() {
     let checks = r#"{"c1": {"ID": "c1", "Check": "alive", "Group": "web.api[0]", "Task": "main", "Service": "web",
         "Mode": "healthiness", "Status": "success", "Output": "fine"}}"#;
     let cluster =
@@ -95,7 +95,7 @@ fn checks_are_told_one_by_one() {
 }
 
 #[test]
-fn all_allocations_are_printed_as_they_are() {
+fn all_allocations_are_printed_as_json() {
     let all = web_cluster().run(&["alloc", "status", "-t", "{{range .}}{{.TaskGroup}} {{.Name}}|{{end}}"]);
     assert_eq!((all.code, all.stdout.as_str()), (0, "api |\n"), "{}", all.stderr);
     let nothing = web_cluster().run(&["alloc", "status"]);

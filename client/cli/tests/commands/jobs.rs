@@ -108,7 +108,7 @@ fn only_a_stopped_job_is_started() {
 }
 
 #[test]
-fn a_version_gets_a_name_and_loses_it() {
+fn a_version_is_tagged_and_untagged() {
     let cluster = web_cluster()
         .with("GET /v1/job/web", r#"{"ID": "web", "Version": 4}"#)
         .with("PUT /v1/job/web/versions/gold/tag", "{}")
@@ -179,7 +179,7 @@ fn allocations_are_restarted_batch_by_batch() {
 }
 
 #[test]
-fn versions_show_what_changed_and_all_they_are() {
+fn versions_are_shown_with_differences_or_in_full() {
     let versions = r#"{"Versions": [
         {"ID": "web", "Version": 1, "Stable": true, "VersionTag": {"Name": "gold", "Description": "good"}},
         {"ID": "web", "Version": 0}],
@@ -237,7 +237,7 @@ fn several_jobs_are_stopped_at_once_and_without_a_question() {
 }
 
 #[test]
-fn the_web_ui_is_pointed_at_where_there_is_one() {
+fn hints_at_the_web_ui_are_printed_if_there_is_one() {
     let with_ui =
         |config: &str| web_cluster().with("GET /v1/agent/self", &format!(r#"{{"config": {config}}}"#));
     let cluster = with_ui(r#"{"UI": {"Enabled": true, "ShowCLIHints": true}}"#);
@@ -254,7 +254,7 @@ fn the_web_ui_is_pointed_at_where_there_is_one() {
 }
 
 #[test]
-fn an_allocation_is_placed_anew_by_rescheduling() {
+fn an_allocation_is_rescheduled() {
     let next = ALLOC.replace("5d16", "6d16");
     let cluster = web_cluster()
         .with(&format!("PUT /v1/allocation/{ALLOC}/stop"), &format!(r#"{{"EvalID": "{EVAL}"}}"#))
@@ -288,7 +288,7 @@ fn the_empty_name_is_not_used_as_a_prefix() {
 }
 
 #[test]
-fn enterprise_flags_are_refused_where_they_would_change_something() {
+fn enterprise_flags_are_rejected_if_they_would_change_something() {
     let file = job_file();
     let path = file.path().to_str().unwrap();
     for (command, code) in [("run", 1), ("plan", 255), ("validate", 255)] {
@@ -318,7 +318,7 @@ fn deployments_of_a_job_are_listed_or_the_latest_shown() {
 }
 
 #[test]
-fn an_example_is_written_once() {
+fn an_example_does_not_overwrite_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("example.nomad.hcl");
     let path = path.to_str().unwrap();

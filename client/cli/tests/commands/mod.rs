@@ -217,14 +217,14 @@ fn a_link_named_nomad_is_nomad() {
 }
 
 #[test]
-fn an_agent_that_cannot_be_says_why() {
+fn an_agent_that_cannot_start_prints_the_reason() {
     let refused = run(&["-server", "-data-dir=relative"], "agent");
     assert_eq!((refused.code, refused.stdout.as_str()), (1, ""));
     assert_eq!(refused.stderr, "data_dir must be absolute: \"relative\" is not\n");
 }
 
 #[test]
-fn servers_are_joined_moved_and_let_go_of() {
+fn servers_join_and_leave() {
     let raft = r#"{"Index": 7, "Servers": [
         {"ID": "id-a", "Node": "a", "Address": "10.0.0.1:4647", "Leader": true, "Voter": true, "RaftProtocol": "3"}]}"#;
     let cluster = Cluster::answering(&[

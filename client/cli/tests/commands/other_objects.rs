@@ -64,7 +64,7 @@ fn services_are_listed_and_found() {
 }
 
 #[test]
-fn status_goes_where_the_name_leads() {
+fn status_shows_the_object_with_the_name() {
     let found = |matches: &str| web_cluster().with("PUT /v1/search", &format!(r#"{{"Matches": {matches}}}"#));
     let job = found(r#"{"jobs": ["web"], "nodes": []}"#).run(&["status", "we"]);
     assert!(job.stdout.starts_with("ID            = web\n"), "{}{}", job.stdout, job.stderr);

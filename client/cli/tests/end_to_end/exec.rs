@@ -79,7 +79,7 @@ fn a_command_runs_in_its_task_and_its_exit_code_is_ours() {
 }
 
 #[test]
-fn a_terminal_is_passed_through_with_its_size_and_put_back_afterwards() {
+fn a_terminal_is_passed_through_with_its_size_and_restored_afterwards() {
     let directory = tempfile::tempdir().unwrap();
     let (agent, alloc) = with_task(directory.path());
     let script = "trap 'stty size' WINCH; stty size; while :; do read line && echo got $line; done";

@@ -14,7 +14,7 @@ const TOO_MANY_BYTES: usize = 17 << 20;
 const TOO_DEEP: usize = 100_000;
 
 #[test]
-fn wrong_requests_are_refused_and_change_nothing() {
+fn invalid_requests_are_rejected_and_change_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let server = AgentConfig::server(directory.path(), "server").start();
     let address = server.config.http;
@@ -85,7 +85,7 @@ fn index(address: SocketAddr) -> u64 {
 }
 
 #[test]
-fn wrong_files_and_words_are_shown_where() {
+fn errors_in_files_and_arguments_show_their_position() {
     let directory = tempfile::tempdir().unwrap();
     let server = AgentConfig::server(directory.path(), "server").start();
     let cases = [

@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_the_allocations_is_at_least_one() {
+    fn a_percentage_is_at_least_one_allocation() {
         assert_eq!(BatchSize::Percent(25).of(10), 3);
         assert_eq!(BatchSize::Percent(1).of(2), 1);
         assert_eq!(BatchSize::Count(4).of(2), 4);

@@ -24,7 +24,7 @@ pub struct Failure {
 }
 
 /// The status of a rejection.
-pub const fn status(kind: RejectionKind) -> StatusCode {
+pub(crate) const fn status(kind: RejectionKind) -> StatusCode {
     match kind {
         RejectionKind::NotFound => StatusCode::NOT_FOUND,
         RejectionKind::Conflict => StatusCode::CONFLICT,
@@ -163,5 +163,26 @@ impl From<RemoteError> for Failure {
             RemoteErrorKind::NodeUnknown | RemoteErrorKind::NoLeader | RemoteErrorKind::Other => None,
         };
         Failure::new(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_of_a_remote_error_decides_its_status() {
+        let cases = [
+            (RemoteErrorKind::Status(429), 429),
+            (RemoteErrorKind::NotFound, 404),
+            (RemoteErrorKind::PermissionDenied, 403),
+            (RemoteErrorKind::NodeUnknown, 500),
+            (RemoteErrorKind::NoLeader, 500),
+            (RemoteErrorKind::Other, 500),
+        ];
+        for (kind, status) in cases {
+            let failure = Failure::from(RemoteError::new(kind, "why"));
+            assert_eq!((failure.status.as_u16(), failure.text.as_str()), (status, "why"));
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! allocations, evaluations, deployments) live in `model::document`. Nothing here reads state, judges a
 //! request or knows a status code: the server fills these in, `sdk` reads them. Read [`query`] next.
 
+#![warn(unreachable_pub)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::disallowed_methods, clippy::iter_over_hash_type))]
 
 pub mod agent;

@@ -39,7 +39,7 @@ struct Payload {
 }
 
 /// The event's JSON, on one line. `state` is the one after the batch at `index`.
-pub fn render(state: &State, index: Index, entry: &Entry) -> Bytes {
+pub(crate) fn render(state: &State, index: Index, entry: &Entry) -> Bytes {
     let event = Event {
         topic: entry.topic,
         r#type: entry.kind,

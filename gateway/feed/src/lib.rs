@@ -8,6 +8,7 @@
 //!
 //! Read `feed.rs` first, then `entries.rs` for what is in the stream, then `stream.rs` for how it reaches a socket.
 
+#![warn(unreachable_pub)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::iter_over_hash_type))]
 
 mod body;

@@ -12,7 +12,7 @@ use super::page::{Cursor, EventFilter, Page};
 use super::rendered::RenderedBatch;
 
 /// Readers that may fold at the same time; others wait for their turn. Each keeps one processor busy.
-pub const REPLAYS_MAX: usize = 2;
+pub(crate) const REPLAYS_MAX: usize = 2;
 /// States left by readers that were served and may come back for more. A reader whose state was pushed out begins
 /// at a checkpoint again.
 pub const PARKED_MAX: usize = 8;
@@ -61,7 +61,7 @@ impl Stage {
     }
 }
 
-pub struct Replays {
+pub(crate) struct Replays {
     /// The one used last at the end.
     parked: Mutex<Vec<Stage>>,
     checkpoints: Mutex<Checkpoints>,
@@ -74,20 +74,20 @@ struct Checkpoints {
 }
 
 impl Replays {
-    pub fn new() -> Replays {
+    pub(crate) fn new() -> Replays {
         let states = BTreeMap::from([(Index::ZERO, State::default())]);
         let checkpoints = Mutex::new(Checkpoints { spacing: SPACING, states });
         Replays { parked: Mutex::new(Vec::new()), checkpoints }
     }
 
     /// The oldest batch that can be read from a state at hand and a log that begins at `horizon`.
-    pub fn oldest(&self, horizon: Index) -> Option<Index> {
+    pub(crate) fn oldest(&self, horizon: Index) -> Option<Index> {
         let checkpoints = self.checkpoints.lock();
         checkpoints.states.keys().map(|index| index.next()).find(|next| *next >= horizon)
     }
 
     /// Keeps a state if one is wanted at its place.
-    pub fn offer(&self, state: &State, horizon: Index) {
+    pub(crate) fn offer(&self, state: &State, horizon: Index) {
         let mut checkpoints = self.checkpoints.lock();
         if state.index.0.is_multiple_of(checkpoints.spacing) {
             checkpoints.insert(state, horizon);
@@ -95,7 +95,7 @@ impl Replays {
     }
 
     /// Forgets what was folded before, but for the beginning of the log, and goes on from another state.
-    pub fn begin(&self, state: &State, horizon: Index) {
+    pub(crate) fn begin(&self, state: &State, horizon: Index) {
         self.parked.lock().clear();
         let mut checkpoints = self.checkpoints.lock();
         checkpoints.states.retain(|index, _| *index == Index::ZERO);
@@ -103,7 +103,7 @@ impl Replays {
     }
 
     /// Keeps a state whatever its place, until checkpoints are thinned out.
-    pub fn keep(&self, state: &State, horizon: Index) {
+    pub(crate) fn keep(&self, state: &State, horizon: Index) {
         self.checkpoints.lock().insert(state, horizon);
     }
 
@@ -111,7 +111,7 @@ impl Replays {
     ///
     /// # Errors
     /// [`FeedError::Gone`] when the log is no longer kept from a state at hand on.
-    pub fn page(
+    pub(crate) fn page(
         &self,
         journal: &dyn Journal,
         from: Cursor,
@@ -148,7 +148,12 @@ impl Replays {
     /// # Errors
     /// [`FeedError::Gone`] when no state at hand leads there any more; [`FeedError::TooFar`] when more than `most`
     /// batches lie between.
-    pub fn state_at(&self, journal: &dyn Journal, index: Index, most: u64) -> Result<State, FeedError> {
+    pub(crate) fn state_at(
+        &self,
+        journal: &dyn Journal,
+        index: Index,
+        most: u64,
+    ) -> Result<State, FeedError> {
         let horizon = journal.horizon();
         let nearest = self.checkpoints.lock().before(index.next(), horizon);
         let mut state = nearest.ok_or(FeedError::Gone)?;
@@ -196,7 +201,7 @@ impl Replays {
 
 impl Replays {
     /// States parked and checkpoints.
-    pub fn held(&self) -> (usize, usize) {
+    pub(crate) fn held(&self) -> (usize, usize) {
         (self.parked.lock().len(), self.checkpoints.lock().states.len())
     }
 }

@@ -15,7 +15,7 @@ const BATCHES_AT_ONCE: usize = 64;
 
 /// The newest batches, kept once for all readers. What falls out of it is folded again by those who need it.
 #[derive(Default)]
-pub struct Tail {
+pub(crate) struct Tail {
     /// The state the next batch follows on.
     head: State,
     /// Dense, ending at `head`.
@@ -24,10 +24,10 @@ pub struct Tail {
 
 /// Batches that fell out: each may be the last to hold a part of an old state, and freeing that takes a while.
 #[must_use = "freed once the tail is unlocked"]
-pub struct Dropped(#[expect(dead_code, reason = "only to be dropped")] Vec<Arc<RenderedBatch>>);
+pub(crate) struct Dropped(#[expect(dead_code, reason = "only to be dropped")] Vec<Arc<RenderedBatch>>);
 
 /// Where a batch can be found.
-pub enum Lookup {
+pub(crate) enum Lookup {
     /// Here, with those that follow it.
     Held(Vec<Arc<RenderedBatch>>),
     /// Not folded yet.
@@ -37,7 +37,7 @@ pub enum Lookup {
 }
 
 impl Tail {
-    pub fn head(&self) -> &State {
+    pub(crate) fn head(&self) -> &State {
         &self.head
     }
 
@@ -47,12 +47,12 @@ impl Tail {
     }
 
     /// The oldest batch that can be read from here, with a log that begins at `horizon`.
-    pub fn reaches(&self, horizon: Index) -> Option<Index> {
+    pub(crate) fn reaches(&self, horizon: Index) -> Option<Index> {
         // A batch that is kept needs no log, but those that follow the last one do.
         (self.head.index.next() >= horizon).then(|| self.oldest())
     }
 
-    pub fn find(&self, index: Index) -> Lookup {
+    pub(crate) fn find(&self, index: Index) -> Lookup {
         if index > self.head.index {
             return Lookup::Ahead;
         }
@@ -68,7 +68,7 @@ impl Tail {
     ///
     /// # Panics
     /// If the batch is not the next one.
-    pub fn push(&mut self, batch: Arc<RenderedBatch>) -> Dropped {
+    pub(crate) fn push(&mut self, batch: Arc<RenderedBatch>) -> Dropped {
         assert_eq!(batch.index(), self.head.index.next(), "the tail is dense");
         self.head = batch.state().clone();
         self.batches.push_back(batch);
@@ -76,7 +76,7 @@ impl Tail {
     }
 
     /// Drops the oldest until what was rendered since fits again, and gives them back.
-    pub fn trim(&mut self) -> Dropped {
+    pub(crate) fn trim(&mut self) -> Dropped {
         let mut total = 0;
         let fits = |batch: &&Arc<RenderedBatch>| {
             total += batch.bytes();
@@ -88,15 +88,15 @@ impl Tail {
     }
 
     /// Forgets everything and goes on after `state`.
-    pub fn restart(&mut self, state: State) {
+    pub(crate) fn restart(&mut self, state: State) {
         (self.head, self.batches) = (state, VecDeque::new());
     }
 
-    pub fn batches(&self) -> usize {
+    pub(crate) fn batches(&self) -> usize {
         self.batches.len()
     }
 
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.batches.iter().map(|batch| batch.bytes()).sum()
     }
 }

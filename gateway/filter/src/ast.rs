@@ -4,7 +4,7 @@ use regex::Regex;
 
 /// Chains are flat: only parentheses, `not` and collections nest.
 #[derive(Clone, Debug)]
-pub enum Expr {
+pub(crate) enum Expr {
     Any(Vec<Expr>),
     All(Vec<Expr>),
     Not(Box<Expr>),
@@ -14,14 +14,14 @@ pub enum Expr {
 
 /// One comparison. The negated operators are operators of their own, because a missing key answers both.
 #[derive(Clone, Debug)]
-pub struct Match {
+pub(crate) struct Match {
     pub selector: Selector,
     pub operator: Operator,
     pub negated: bool,
 }
 
 #[derive(Clone, Debug)]
-pub enum Operator {
+pub(crate) enum Operator {
     Equals(String),
     /// The selector holds the value: `contains`, and `in` read from the right.
     Contains(String),
@@ -32,7 +32,7 @@ pub enum Operator {
 
 /// `any Tags as tag { … }`.
 #[derive(Clone, Debug)]
-pub struct Collection {
+pub(crate) struct Collection {
     pub selector: Selector,
     /// `all` instead of `any`.
     pub every: bool,
@@ -42,7 +42,7 @@ pub struct Collection {
 
 /// The names that the elements of a collection go by; `_` leaves one out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Binding {
+pub(crate) enum Binding {
     /// The element of a list, the key of a map.
     One(String),
     /// Index and element of a list, key and value of a map.
@@ -51,7 +51,7 @@ pub enum Binding {
 
 /// A path into the document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selector {
+pub(crate) struct Selector {
     /// As it was written, for messages.
     pub text: String,
     pub path: Vec<String>,

@@ -6,7 +6,7 @@ use crate::schema::Type;
 
 /// A value that can be equal to another.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Scalar<'a> {
+pub(crate) enum Scalar<'a> {
     Text(&'a str),
     Bool(bool),
     Int(i128),
@@ -17,7 +17,7 @@ pub enum Scalar<'a> {
 ///
 /// # Errors
 /// For lists, maps and objects, and when the document does not hold what its type says.
-pub fn of_document<'a>(kind: &Type, value: &'a Json) -> Result<Scalar<'a>, String> {
+pub(crate) fn of_document<'a>(kind: &Type, value: &'a Json) -> Result<Scalar<'a>, String> {
     let found = match (kind, value) {
         (Type::Text, Json::Null) => Some(Scalar::Text("")),
         (Type::Text | Type::Any, Json::String(text)) => Some(Scalar::Text(text)),
@@ -43,7 +43,7 @@ pub fn of_document<'a>(kind: &Type, value: &'a Json) -> Result<Scalar<'a>, Strin
 ///
 /// # Errors
 /// When it cannot be read as that kind.
-pub fn like<'a>(other: &Scalar, kind: &Type, text: &'a str) -> Result<Scalar<'a>, String> {
+pub(crate) fn like<'a>(other: &Scalar, kind: &Type, text: &'a str) -> Result<Scalar<'a>, String> {
     let (value, wanted) = match other {
         Scalar::Text(_) => (Some(Scalar::Text(text)), "text"),
         Scalar::Bool(_) => (boolean(text).map(Scalar::Bool), "true or false"),
@@ -61,7 +61,7 @@ pub fn like<'a>(other: &Scalar, kind: &Type, text: &'a str) -> Result<Scalar<'a>
 }
 
 /// What to call a value in a message.
-pub fn describe(kind: &Type, value: &Json) -> &'static str {
+pub(crate) fn describe(kind: &Type, value: &Json) -> &'static str {
     match (kind, value) {
         (Type::Text, _) | (Type::Any, Json::String(_)) => "text",
         (Type::Bool, _) | (Type::Any, Json::Bool(_)) => "a boolean",

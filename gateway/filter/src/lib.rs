@@ -9,6 +9,7 @@
 //!
 //! Read `parse.rs` for the grammar, `evaluate.rs` for what operators mean, `schema.rs` for types, `DESIGN.md` for why.
 
+#![warn(unreachable_pub)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::disallowed_methods, clippy::iter_over_hash_type))]
 
 mod ast;

@@ -16,9 +16,9 @@ use tracing::Instrument;
 
 use crate::error::Failure;
 
-pub type Answer = Result<Response, Failure>;
+pub(crate) type Answer = Result<Response, Failure>;
 
-pub const INDEX: HeaderName = HeaderName::from_static("x-nomad-index");
+pub(crate) const INDEX: HeaderName = HeaderName::from_static("x-nomad-index");
 const KNOWN_LEADER: HeaderName = HeaderName::from_static("x-nomad-knownleader");
 const LAST_CONTACT: HeaderName = HeaderName::from_static("x-nomad-lastcontact");
 const NEXT_TOKEN: HeaderName = HeaderName::from_static("x-nomad-nexttoken");
@@ -34,7 +34,7 @@ const INLINE_MAX: usize = 64 * 1024;
 
 /// What a read says about itself besides its result.
 #[derive(Clone, Debug)]
-pub struct Meta {
+pub(crate) struct Meta {
     pub index: Index,
     pub known_leader: bool,
     /// Where the next page begins.
@@ -42,20 +42,20 @@ pub struct Meta {
 }
 
 /// The value as JSON, without a newline at the end.
-pub fn json<T: Serialize + ?Sized>(value: &T) -> Response {
+pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> Response {
     let bytes = serde_json::to_vec(value).expect("types of the HTTP API have a JSON form");
     ([(header::CONTENT_TYPE, JSON)], bytes).into_response()
 }
 
 /// The answer to a write: what it led to, and the index it is in.
-pub fn written<T: Serialize>(index: Index, value: &T) -> Answer {
+pub(crate) fn written<T: Serialize>(index: Index, value: &T) -> Answer {
     let mut response = json(value);
     response.headers_mut().insert(INDEX, HeaderValue::from(index.0));
     Ok(response)
 }
 
 /// Puts the headers of a read on its answer, failures included.
-pub fn with_meta(mut response: Response, meta: &Meta) -> Response {
+pub(crate) fn with_meta(mut response: Response, meta: &Meta) -> Response {
     let headers = response.headers_mut();
     // A client that got 0 would ask for 0, and not wait: there is nothing before 1.
     headers.insert(INDEX, HeaderValue::from(meta.index.0.max(1)));
@@ -70,7 +70,7 @@ pub fn with_meta(mut response: Response, meta: &Meta) -> Response {
 }
 
 /// Around every route: indentation when asked for, compression when accepted. Streams pass as they are.
-pub async fn finish(request: Request, next: Next) -> Response {
+pub(crate) async fn finish(request: Request, next: Next) -> Response {
     let pretty = wants_pretty(request.uri());
     let gzip = accepts_gzip(request.headers());
     let span = tracing::debug_span!("http.request", method = %request.method(), path = request.uri().path());

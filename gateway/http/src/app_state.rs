@@ -61,16 +61,16 @@ pub struct AgentInfo {
 
 /// The shared state of all routes; a clone is a pointer copy.
 #[derive(Clone)]
-pub struct AppState(Arc<Inner>);
+pub(crate) struct AppState(Arc<Inner>);
 
-pub struct Inner {
+pub(crate) struct Inner {
     api: Api,
     pub(crate) waiting_reads: Semaphore,
     pub(crate) renders: Arc<Semaphore>,
 }
 
 impl AppState {
-    pub fn new(api: Api) -> AppState {
+    pub(crate) fn new(api: Api) -> AppState {
         let waiting_reads = Semaphore::new(WAITING_READS_MAX);
         AppState(Arc::new(Inner { api, waiting_reads, renders: Arc::new(Semaphore::new(RENDERS_MAX)) }))
     }

@@ -22,7 +22,7 @@ use crate::request::{self, Read};
 pub const WAITING_READS_MAX: usize = 8_192;
 
 /// Lists that are rendered at the same time; others wait for their turn. Rendering is pure work for a processor.
-pub const RENDERS_MAX: usize = 4;
+pub(crate) const RENDERS_MAX: usize = 4;
 
 /// A wait is up to this part longer than asked for, so that clients who began together do not return together.
 const JITTER: u32 = 16;

@@ -10,7 +10,7 @@ use crate::error::Failure;
 use crate::node_rpc::FrameStream;
 
 /// A stream that has begun well.
-pub struct Frames {
+pub(crate) struct Frames {
     /// Empty when the stream ended without content.
     first: Bytes,
     rest: FrameStream,
@@ -22,7 +22,7 @@ impl Frames {
     ///
     /// # Errors
     /// The other end's own, with its code.
-    pub async fn begin(mut rest: FrameStream, follow: bool) -> Result<Frames, Failure> {
+    pub(crate) async fn begin(mut rest: FrameStream, follow: bool) -> Result<Frames, Failure> {
         loop {
             let Some(message) = rest.next().await else { return Ok(Frames { first: Bytes::new(), rest }) };
             let first = payload(&message?)?;
@@ -32,12 +32,12 @@ impl Frames {
         }
     }
 
-    pub fn first(&self) -> &[u8] {
+    pub(crate) fn first(&self) -> &[u8] {
         &self.first
     }
 
     /// The whole stream. An error in it ends the connection: its status was sent before.
-    pub fn into_body(self) -> Body {
+    pub(crate) fn into_body(self) -> Body {
         let rest = self.rest.map(|message| payload(&message?));
         let rest = rest.map(|piece| piece.map_err(|failure| std::io::Error::other(failure.text)));
         Body::from_stream(stream::once(async { Ok(self.first) }).chain(rest))

@@ -6,6 +6,7 @@
 //!
 //! Read `server.rs` first, then `routes/nodes.rs` for what a route file looks like, then `error.rs`.
 
+#![warn(unreachable_pub)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod answer;

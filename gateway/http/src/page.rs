@@ -7,7 +7,7 @@ use model::JobKey;
 use crate::error::Failure;
 
 /// What a list is sorted by and continued from.
-pub trait Token: Ord + Sized {
+pub(crate) trait Token: Ord + Sized {
     fn text(&self) -> String;
     /// `None` if the text was never given out as such a token.
     fn read(text: &str) -> Option<Self>;
@@ -15,26 +15,26 @@ pub trait Token: Ord + Sized {
 
 /// The order of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Creation(pub Index, pub Uuid);
+pub(crate) struct Creation(pub Index, pub Uuid);
 
 /// The order of changes; jobs that changed in the same batch are ordered by name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Changed(pub Index, pub JobKey);
+pub(crate) struct Changed(pub Index, pub JobKey);
 
 /// A list, or a part of one.
 #[derive(Debug, PartialEq)]
-pub struct Page<T> {
+pub(crate) struct Page<T> {
     pub items: Vec<T>,
     /// The token of the first item that is not in it.
     pub next: Option<String>,
 }
 
 impl<T> Page<T> {
-    pub fn whole(items: impl Iterator<Item = T>) -> Page<T> {
+    pub(crate) fn whole(items: impl Iterator<Item = T>) -> Page<T> {
         Page { items: items.collect(), next: None }
     }
 
-    pub fn map<U>(self, view: impl FnMut(T) -> U) -> Page<U> {
+    pub(crate) fn map<U>(self, view: impl FnMut(T) -> U) -> Page<U> {
         Page { items: self.items.into_iter().map(view).collect(), next: self.next }
     }
 }
@@ -43,7 +43,7 @@ impl<T> Page<T> {
 ///
 /// # Errors
 /// 400 for a token that was never given out.
-pub fn page<K: Token, R>(
+pub(crate) fn page<K: Token, R>(
     rows: impl Iterator<Item = (K, R)>,
     options: &ReadOptions,
 ) -> Result<Page<R>, Failure> {
@@ -75,7 +75,7 @@ pub fn page<K: Token, R>(
 ///
 /// # Errors
 /// 400 for anything else.
-pub fn id_prefix(given: &str) -> Result<String, Failure> {
+pub(crate) fn id_prefix(given: &str) -> Result<String, Failure> {
     let digits: String = given.chars().filter(|c| *c != '-').collect();
     let is_start = digits.len().is_multiple_of(2)
         && digits.len() <= 32

@@ -39,7 +39,7 @@ const JOB_VERBS: [&str; 19] = [
 ];
 
 /// Puts the id of a job into one segment.
-pub fn whole_ids(mut request: Request) -> Request {
+pub(crate) fn whole_ids(mut request: Request) -> Request {
     if let Some(uri) = one_segment(request.uri()) {
         *request.uri_mut() = uri;
     }

@@ -21,7 +21,7 @@ use crate::app_state::AppState;
 use crate::error::Failure;
 
 /// Largest body of a request. A job of ten thousand groups takes a third of it.
-pub const BODY_MAX: usize = 16 * 1024 * 1024;
+pub(crate) const BODY_MAX: usize = 16 * 1024 * 1024;
 
 /// How long a body may take to come: 16 MiB at two megabits a second.
 const BODY_PATIENCE: Duration = Duration::from_secs(64);
@@ -31,7 +31,7 @@ const REQUEST_ID: &str = "x-sojourn-request-id";
 
 /// A read: its parameters, checked.
 #[derive(Clone, Debug)]
-pub struct Read {
+pub(crate) struct Read {
     pub params: Params,
     pub options: ReadOptions,
     filter: Option<Arc<Filter>>,
@@ -43,7 +43,7 @@ impl Read {
     ///
     /// # Errors
     /// 400 if the filter asks for something that such documents do not have.
-    pub fn filtered<R>(
+    pub(crate) fn filtered<R>(
         &self,
         kind: &str,
         rows: impl Iterator<Item = R>,
@@ -60,7 +60,7 @@ impl Read {
 
     /// # Errors
     /// 400 if there is a filter: this list does not look at one.
-    pub fn without_filter(&self) -> Result<(), Failure> {
+    pub(crate) fn without_filter(&self) -> Result<(), Failure> {
         match self.filter {
             None => Ok(()),
             Some(_) => Err(Failure::invalid("this list cannot be filtered: `filter` is not expected")),
@@ -69,7 +69,7 @@ impl Read {
 
     /// # Errors
     /// 400 if there is a filter besides other parameters that choose.
-    pub fn filter_alone(&self, others: bool) -> Result<(), Failure> {
+    pub(crate) fn filter_alone(&self, others: bool) -> Result<(), Failure> {
         if others && self.filter.is_some() {
             return Err(Failure::invalid("Filter expression cannot be used with other filter parameters"));
         }
@@ -83,28 +83,28 @@ fn unreadable(why: filter::ParseError) -> Failure {
 }
 
 /// A document as filters look at it.
-pub fn as_json<T: Serialize>(document: &T) -> Value {
+pub(crate) fn as_json<T: Serialize>(document: &T) -> Value {
     serde_json::to_value(document).expect("types of the HTTP API have a JSON form")
 }
 
 /// A call that neither reads this server's state nor changes it: its parameters, as they were given.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub(crate) struct Call {
     pub params: Params,
 }
 
 /// A write: its parameters, and what it is called by.
 #[derive(Clone, Debug)]
-pub struct Write {
+pub(crate) struct Write {
     pub params: Params,
     pub request: RequestId,
 }
 
 /// The document in the body.
-pub struct Json<T>(pub T);
+pub(crate) struct Json<T>(pub T);
 
 /// The document in the body; the default one without a body.
-pub struct OptionalJson<T>(pub T);
+pub(crate) struct OptionalJson<T>(pub T);
 
 impl FromRequestParts<AppState> for Read {
     type Rejection = Failure;
@@ -171,13 +171,13 @@ impl<T: DeserializeOwned + Default> FromRequest<AppState> for OptionalJson<T> {
 }
 
 /// Unpredictable bytes.
-pub fn random<const N: usize>() -> [u8; N] {
+pub(crate) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the system has entropy");
     bytes
 }
 
-pub fn params(parts: &Parts) -> Result<Params, Failure> {
+pub(crate) fn params(parts: &Parts) -> Result<Params, Failure> {
     let pairs = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
     pairs.map(|Query(pairs)| Params::new(pairs)).map_err(|e| Failure::invalid(e.body_text()))
 }

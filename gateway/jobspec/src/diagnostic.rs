@@ -43,24 +43,24 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    pub fn new(span: Span, message: impl Into<String>) -> Fault {
+    pub(crate) fn new(span: Span, message: impl Into<String>) -> Fault {
         Fault { span, message: message.into(), hint: None }
     }
 
-    pub fn hint(mut self, hint: impl Into<String>) -> Fault {
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Fault {
         self.hint = Some(hint.into());
         self
     }
 
     /// Adds the known name nearest to the one that was written, if one is near enough.
-    pub fn suggest<'a>(self, written: &str, known: impl IntoIterator<Item = &'a str>) -> Fault {
+    pub(crate) fn suggest<'a>(self, written: &str, known: impl IntoIterator<Item = &'a str>) -> Fault {
         match nearest(written, known) {
             Some(name) => self.hint(format!("did you mean \"{name}\"?")),
             None => self,
         }
     }
 
-    pub fn at(self, source: &Source) -> Diagnostic {
+    pub(crate) fn at(self, source: &Source) -> Diagnostic {
         let text = source.text.as_str();
         let start = floor(text, self.span.start);
         let line_start = text[..start].rfind('\n').map_or(0, |i| i + 1);
@@ -87,7 +87,7 @@ fn floor(text: &str, at: usize) -> usize {
 }
 
 /// Longest source line shown, in characters: a minified file must not fill the terminal.
-pub const EXCERPT_MAX: usize = 240;
+pub(crate) const EXCERPT_MAX: usize = 240;
 
 fn excerpt(line: &str) -> String {
     line.chars().take(EXCERPT_MAX).map(|c| if c == '\t' { ' ' } else { printable(c) }).collect()

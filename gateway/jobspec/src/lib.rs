@@ -7,6 +7,7 @@
 //! Read [`parse`] for files, then [`canonicalize`] and [`validate`] for what servers do with the result.
 //! [`config`] reads agent configuration files with the same parser.
 
+#![warn(unreachable_pub)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::disallowed_methods, clippy::iter_over_hash_type))]
 
 mod canonical;

@@ -3,6 +3,7 @@
 //! [`Monitor::layer`] is put beside whatever else prints the log. Nobody follows it most of the time, and then an
 //! event costs what it would without: the layer is interested in nothing.
 
+#![warn(unreachable_pub)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod follow;

@@ -9,14 +9,14 @@ use tracing::{Level, Metadata};
 
 /// What an event or a span says: its message, and what it names.
 #[derive(Clone, Debug, Default)]
-pub struct LogRecord {
+pub(crate) struct LogRecord {
     message: String,
     fields: Vec<(&'static str, Value)>,
 }
 
 impl LogRecord {
     /// Adds what the spans around an event name.
-    pub fn within(&mut self, span: &LogRecord) {
+    pub(crate) fn within(&mut self, span: &LogRecord) {
         self.fields.extend(span.fields.iter().cloned());
     }
 
@@ -55,7 +55,7 @@ impl Visit for LogRecord {
 }
 
 /// `TIME [LEVEL] where: message: name=value`.
-pub fn text(at: Timestamp, meta: &Metadata<'_>, record: &LogRecord, location: bool) -> String {
+pub(crate) fn text(at: Timestamp, meta: &Metadata<'_>, record: &LogRecord, location: bool) -> String {
     let mut line = format!("{at:.3} {:<7} ", format!("[{}]", meta.level()));
     if let (true, Some(file), Some(number)) = (location, meta.file(), meta.line()) {
         let _never_fails = write!(line, "{file}:{number}: ");
@@ -75,7 +75,7 @@ pub fn text(at: Timestamp, meta: &Metadata<'_>, record: &LogRecord, location: bo
 }
 
 /// One object; what is not named by the event has an `@` before its name.
-pub fn json(at: Timestamp, meta: &Metadata<'_>, record: &LogRecord, location: bool) -> String {
+pub(crate) fn json(at: Timestamp, meta: &Metadata<'_>, record: &LogRecord, location: bool) -> String {
     let mut object = Map::new();
     object.insert("@level".to_string(), meta.level().as_str().to_lowercase().into());
     object.insert("@message".to_string(), record.message.as_str().into());
@@ -91,7 +91,7 @@ pub fn json(at: Timestamp, meta: &Metadata<'_>, record: &LogRecord, location: bo
 }
 
 /// What was left out because the follower was slow.
-pub fn dropped(at: Timestamp, count: u64, json: bool) -> String {
+pub(crate) fn dropped(at: Timestamp, count: u64, json: bool) -> String {
     let message = format!("Monitor dropped {count} logs during monitor request");
     if json {
         let line = serde_json::json!({

@@ -4,6 +4,7 @@
 //! Never here: sockets, framing, message types. Decoding borrows no more memory than its input justifies and
 //! never recurses deeper than [`DEPTH_MAX`], whatever a peer sends. Read `head.rs` next: it is the format.
 
+#![warn(unreachable_pub)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::disallowed_methods, clippy::iter_over_hash_type))]
 
 mod de;

@@ -25,7 +25,7 @@ const PEER_INFO_TIMEOUT: Duration = Duration::from_secs(3);
 const ADMIN_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The log's members.
-pub struct RaftConsensus(pub Arc<RaftJournal>);
+pub(crate) struct RaftConsensus(pub Arc<RaftJournal>);
 
 impl Consensus for RaftConsensus {
     fn status(&self) -> Status {

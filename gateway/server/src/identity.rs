@@ -13,7 +13,7 @@ const SUSPICION: &str = "log-is-damaged";
 ///
 /// # Errors
 /// The directory cannot be used, or the file in it holds something else.
-pub fn server_id(dir: &Path) -> io::Result<Uuid> {
+pub(crate) fn server_id(dir: &Path) -> io::Result<Uuid> {
     kept(dir, SERVER, || Ok(Uuid::from_random(entropy()?)))
 }
 
@@ -21,7 +21,7 @@ pub fn server_id(dir: &Path) -> io::Result<Uuid> {
 ///
 /// # Errors
 /// As for [`server_id`].
-pub fn raft_number(dir: &Path) -> io::Result<u64> {
+pub(crate) fn raft_number(dir: &Path) -> io::Result<u64> {
     // Clients read numbers as floating-point ones: 53 bits survive that. Zero means no server.
     kept(dir, NUMBER, || Ok((u64::from_le_bytes(entropy()?) >> 11).max(1)))
 }
@@ -31,7 +31,7 @@ pub fn raft_number(dir: &Path) -> io::Result<u64> {
 ///
 /// # Errors
 /// Something cannot be renamed or removed. Called again it goes on.
-pub fn begin_anew(dir: &Path) -> io::Result<PathBuf> {
+pub(crate) fn begin_anew(dir: &Path) -> io::Result<PathBuf> {
     let aside = (1..).map(|nth| dir.join(format!("log.damaged-{nth}"))).find(|path| !path.exists());
     let aside = aside.expect("numbers do not end");
     // The number first: without it no server votes in the name of the one that lost its log.
@@ -48,17 +48,17 @@ pub fn begin_anew(dir: &Path) -> io::Result<PathBuf> {
 ///
 /// # Errors
 /// The disk's.
-pub fn suspect(dir: &Path, why: &str) -> io::Result<()> {
+pub(crate) fn suspect(dir: &Path, why: &str) -> io::Result<()> {
     write(dir, SUSPICION, why)
 }
 
-pub fn is_suspected(dir: &Path) -> bool {
+pub(crate) fn is_suspected(dir: &Path) -> bool {
     dir.join(SUSPICION).exists()
 }
 
 /// # Errors
 /// The disk's.
-pub fn trust(dir: &Path) -> io::Result<()> {
+pub(crate) fn trust(dir: &Path) -> io::Result<()> {
     std::fs::remove_file(dir.join(SUSPICION))?;
     sync(dir)
 }
@@ -67,7 +67,7 @@ pub fn trust(dir: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// The system has no entropy.
-pub fn seed() -> io::Result<u64> {
+pub(crate) fn seed() -> io::Result<u64> {
     Ok(u64::from_le_bytes(entropy()?))
 }
 
@@ -108,7 +108,7 @@ fn sync(dir: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// The system has no entropy.
-pub fn entropy<const N: usize>() -> io::Result<[u8; N]> {
+pub(crate) fn entropy<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
     Ok(bytes)

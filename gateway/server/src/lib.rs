@@ -2,6 +2,7 @@
 //!
 //! Read `start.rs` for what a server is made of, and [`rpc`] for how node agents talk to it.
 
+#![warn(unreachable_pub)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 pub mod autopilot;

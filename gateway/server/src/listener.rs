@@ -13,11 +13,11 @@ use wire::ConnectionCounts;
 
 /// Connections at the same time: every read that may wait, and as many streams and calls besides. Further ones wait
 /// in the system's accept queue.
-pub const CONNECTIONS_MAX: usize = 2 * http_gateway::WAITING_READS_MAX;
+pub(crate) const CONNECTIONS_MAX: usize = 2 * http_gateway::WAITING_READS_MAX;
 
 /// How long the head of a request may take, from the connection or the answer before it: an idle connection ends then,
 /// and so does one that never completes its request.
-pub const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Pause after a connection could not be accepted: the process is out of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -31,7 +31,7 @@ const REJECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Serves until `stopping` is true, and then until every answer that was begun is sent. An address has at most
 /// `connections_per_ip` connections; 0 is no bound.
-pub async fn serve(
+pub(crate) async fn serve(
     listener: TcpListener,
     router: axum::Router,
     header_timeout: Duration,

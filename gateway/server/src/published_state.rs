@@ -13,7 +13,7 @@ use state::State;
 
 use crate::snapshot_file::{Content, Meta, StateImages};
 
-pub struct PublishedState {
+pub(crate) struct PublishedState {
     pub control: Control,
     pub log: Arc<RaftJournal>,
     /// Our release.

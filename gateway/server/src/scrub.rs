@@ -15,7 +15,7 @@ use tokio::sync::watch;
 const SHARE: u32 = 20;
 
 /// A thread that reads, until it finds damage or is stopped.
-pub struct Scrub {
+pub(crate) struct Scrub {
     stop: Sender<()>,
     thread: JoinHandle<()>,
     found: watch::Receiver<Option<String>>,
@@ -29,7 +29,7 @@ impl Scrub {
     ///
     /// # Errors
     /// The system has no thread.
-    pub fn start(
+    pub(crate) fn start(
         log: Arc<RaftJournal>,
         every: Duration,
         report: impl FnOnce(StoreError) -> String + Send + 'static,
@@ -45,7 +45,7 @@ impl Scrub {
     }
 
     /// Waits for damage, and returns what was reported of it.
-    pub async fn damage(&self) -> String {
+    pub(crate) async fn damage(&self) -> String {
         let mut found = self.found.clone();
         match found.wait_for(Option::is_some).await {
             Ok(why) => why.clone().unwrap_or_default(),
@@ -54,7 +54,7 @@ impl Scrub {
     }
 
     /// Blocks until the file that is being read is at its end.
-    pub fn stop(self) {
+    pub(crate) fn stop(self) {
         drop(self.stop);
         if self.thread.join().is_err() {
             tracing::error!("reading the log again panicked");

@@ -7,6 +7,7 @@
 //!
 //! Read `connection.rs` next.
 
+#![warn(unreachable_pub)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod connection;

@@ -15,26 +15,26 @@ pub(crate) struct Values<S> {
 }
 
 impl<S> Values<S> {
-    pub fn new(io: S) -> Self {
+    pub(crate) fn new(io: S) -> Self {
         Values { io, buffer: BytesMut::new(), scan: Scan::default() }
     }
 
-    pub fn io(&self) -> &S {
+    pub(crate) fn io(&self) -> &S {
         &self.io
     }
 
     /// Nothing was read ahead.
-    pub fn is_drained(&self) -> bool {
+    pub(crate) fn is_drained(&self) -> bool {
         self.buffer.is_empty()
     }
 
     /// The same values over what `wrap` makes of the stream.
-    pub fn map_io<T>(self, wrap: impl FnOnce(S) -> T) -> Values<T> {
+    pub(crate) fn map_io<T>(self, wrap: impl FnOnce(S) -> T) -> Values<T> {
         Values { io: wrap(self.io), buffer: self.buffer, scan: self.scan }
     }
 
     /// Divides the stream; what was read ahead goes with the reading side.
-    pub fn divide<R, W>(self, split: impl FnOnce(S) -> (R, W)) -> (Values<R>, W) {
+    pub(crate) fn divide<R, W>(self, split: impl FnOnce(S) -> (R, W)) -> (Values<R>, W) {
         let (reader, writer) = split(self.io);
         (Values { io: reader, buffer: self.buffer, scan: self.scan }, writer)
     }
@@ -46,7 +46,7 @@ impl<S: AsyncRead + Unpin> Values<S> {
     /// # Errors
     /// [`RpcError::TooLarge`] as soon as it is clear that the value exceeds `max`, whether or not it has
     /// arrived.
-    pub async fn read(&mut self, max: usize) -> Result<Option<Bytes>, RpcError> {
+    pub(crate) async fn read(&mut self, max: usize) -> Result<Option<Bytes>, RpcError> {
         loop {
             let length = self.scan.advance(&self.buffer)?;
             let least = self.scan.least();
@@ -65,12 +65,12 @@ impl<S: AsyncRead + Unpin> Values<S> {
     }
 
     /// The next value, where the protocol says that one follows.
-    pub async fn expect(&mut self, max: usize) -> Result<Bytes, RpcError> {
+    pub(crate) async fn expect(&mut self, max: usize) -> Result<Bytes, RpcError> {
         self.read(max).await?.ok_or_else(ended_early)
     }
 
     /// Returns once the peer has ended the stream without sending anything; never otherwise.
-    pub async fn hung_up(&mut self) {
+    pub(crate) async fn hung_up(&mut self) {
         self.buffer.reserve(READ_CHUNK);
         if let Ok(1..) = self.io.read_buf(&mut self.buffer).await {
             std::future::pending().await
@@ -79,7 +79,7 @@ impl<S: AsyncRead + Unpin> Values<S> {
 }
 
 impl<S: AsyncWrite + Unpin> Values<S> {
-    pub async fn write(&mut self, values: &[&[u8]]) -> Result<(), RpcError> {
+    pub(crate) async fn write(&mut self, values: &[&[u8]]) -> Result<(), RpcError> {
         for value in values {
             self.io.write_all(value).await?;
         }

@@ -20,7 +20,11 @@ pub(super) struct StreamQuery {
 impl StreamQuery {
     /// # Errors
     /// 400 with what cannot be understood.
-    pub fn read(params: &Params, headers: &HeaderMap, may_see: AccessCheck) -> Result<StreamQuery, Failure> {
+    pub(super) fn read(
+        params: &Params,
+        headers: &HeaderMap,
+        may_see: AccessCheck,
+    ) -> Result<StreamQuery, Failure> {
         let topics = params.all("topic").map(str::parse).collect::<Result<Vec<TopicFilter>, _>>();
         let namespace = params.namespace();
         let filter = EventFilter {

@@ -50,7 +50,7 @@ const ENTERPRISE: &[&str] = &[
     "/v1/operator/utilization",
 ];
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     let routes = Router::new()
         .route("/v1/acl/{*rest}", any(async || Failure::invalid("ACL support disabled")))
         .route("/v1/acl/token/self", get(own_token));

@@ -16,7 +16,7 @@ use crate::app_state::{AgentInfo, AppState, NOMAD_VERSION, now};
 use crate::error::Failure;
 use crate::request::{Call, Read};
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/agent/self", get(own))
         .route("/v1/agent/members", get(members))

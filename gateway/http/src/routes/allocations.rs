@@ -15,7 +15,7 @@ use crate::error::Failure;
 use crate::page::{Creation, Page, id_prefix, page};
 use crate::request::{Read, Write, as_json};
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/allocations", get(list))
         .route("/v1/allocation/{id}", get(read))

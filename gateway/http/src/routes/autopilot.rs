@@ -13,7 +13,7 @@ use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::request::{Json, Read, Write};
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     let invalid = async || Failure::not_found("Invalid method");
     Router::new()
         .route("/v1/operator/autopilot/configuration", get(configuration).put(configure).fallback(invalid))

@@ -18,7 +18,7 @@ use crate::app_state::{AppState, now};
 use crate::error::Failure;
 use crate::request::{Json, OptionalJson, Write};
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/job/{id}/dispatch", write(dispatch))
         .route("/v1/job/{id}/dispatch/payload", write(dispatch_payload))

@@ -24,7 +24,7 @@ use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::request::{Call, OptionalJson};
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     let absent = async |Path((_, verb)): Path<(String, String)>| {
         Failure::unsupported(format_args!("`client/allocation/:id/{verb}` is"))
     };
@@ -43,7 +43,7 @@ pub fn router() -> Router<AppState> {
 }
 
 /// Pages that the web interface loads from elsewhere may ask these.
-pub async fn open_to_all_origins(mut response: Response) -> Response {
+pub(super) async fn open_to_all_origins(mut response: Response) -> Response {
     response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     response
 }
@@ -186,18 +186,18 @@ impl AppState {
     }
 }
 
-pub fn encode<Q: Serialize>(request: &Q) -> Result<Vec<u8>, Failure> {
+pub(super) fn encode<Q: Serialize>(request: &Q) -> Result<Vec<u8>, Failure> {
     msgpack::to_vec(request).map_err(|e| Failure::internal(e.to_string()))
 }
 
 /// The options that nodes expect with each call.
-pub fn query(server: &AppState) -> QueryOptions {
+pub(super) fn query(server: &AppState) -> QueryOptions {
     let region = server.agent.region.clone();
     QueryOptions { region, namespace: "default".to_string(), ..QueryOptions::default() }
 }
 
 /// The node that was named, or the one this agent runs.
-pub fn named_node(server: &AppState, id: &str) -> Result<NodeId, Failure> {
+pub(super) fn named_node(server: &AppState, id: &str) -> Result<NodeId, Failure> {
     if id.is_empty() {
         let own = server.agent.node;
         return own.ok_or_else(|| Failure::invalid("No local Node and node_id not provided"));

@@ -27,7 +27,7 @@ use crate::error::Failure;
 
 /// Sessions of one server at once; more are rejected. Each holds at most one message in each direction besides what
 /// the sockets hold.
-pub const SESSIONS_MAX: usize = 512;
+pub(super) const SESSIONS_MAX: usize = 512;
 
 /// Longest message of a caller. Clients send pieces of some ten kilobytes.
 const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
@@ -52,7 +52,7 @@ const HEARTBEAT: &[u8] = b"{}";
 type ToCaller = SplitSink<WebSocket, Message>;
 type FromCaller = SplitStream<WebSocket>;
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/client/allocation/{id}/exec", get(upgrade))
         .layer(Extension(SessionSlots(Arc::new(Semaphore::new(SESSIONS_MAX)))))

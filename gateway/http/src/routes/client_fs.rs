@@ -27,7 +27,7 @@ const UNTRUSTED: [(HeaderName, HeaderValue); 3] = [
 pub(super) const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const BINARY: HeaderValue = HeaderValue::from_static("application/octet-stream");
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     let no_alloc = async || Failure::invalid("must provide a valid alloc id");
     Router::new()
         .route("/v1/client/fs/ls/{alloc}", any(list))

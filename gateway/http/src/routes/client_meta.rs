@@ -16,7 +16,7 @@ use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::request::{Call, Json};
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     Router::new().route("/v1/client/metadata", get(read).post(apply)).layer(map_response(open_to_all_origins))
 }
 

@@ -18,7 +18,7 @@ use crate::error::Failure;
 use crate::page::{Creation, Page, id_prefix, page};
 use crate::request::{Json, OptionalJson, Read, Write, as_json};
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/deployments", get(list))
         .route("/v1/deployment/{id}", get(read))

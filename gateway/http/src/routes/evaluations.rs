@@ -14,7 +14,7 @@ use crate::page::{Creation, Page, id_prefix, page};
 use crate::request::{Read, as_json};
 use crate::view::eval::with_related;
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     let deletion = async || Failure::unsupported("deleting evaluations is");
     Router::new()
         .route("/v1/evaluations", get(list).merge(delete(deletion)))

@@ -22,7 +22,7 @@ use crate::view::why;
 /// How long an answer waits until the history is indexed; without it only the transitions are left out.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/job/{id}/explain", get(job))
         .route("/v1/evaluation/{id}/explain", get(evaluation))

@@ -42,7 +42,7 @@ const FUZZY: [&str; 11] = [
 /// What has an id instead of a name is found by its start.
 const BY_PREFIX: [&str; 6] = ["deployment", "evals", "host_volumes", "plugins", "scaling_policy", "volumes"];
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     Router::new().route("/v1/search/fuzzy", write(search))
 }
 

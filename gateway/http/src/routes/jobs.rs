@@ -22,9 +22,9 @@ use crate::page::{Page, page};
 use crate::request::{self, Json, OptionalJson, Read, Write};
 use crate::view;
 
-pub const NOT_FOUND: &str = "job not found";
+pub(super) const NOT_FOUND: &str = "job not found";
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/job/{id}/summary", get(summary))
         .route("/v1/job/{id}/allocations", get(allocations))
@@ -39,7 +39,7 @@ pub fn router() -> Router<AppState> {
         .route("/v1/job/{id}/stable", write(set_stability))
 }
 
-pub async fn list(With(server): With<AppState>, read: Read) -> Answer {
+pub(super) async fn list(With(server): With<AppState>, read: Read) -> Answer {
     let with_meta = read.params.boolean("meta")?;
     let view = move |state: &State, read: &Read| {
         Ok(jobs(state, read)?.map(|job| view::job::stub(state, job, with_meta)))
@@ -47,14 +47,14 @@ pub async fn list(With(server): With<AppState>, read: Read) -> Answer {
     server.list(read, index, view).await
 }
 
-pub async fn read(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+pub(super) async fn read(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
     let key = key(&read.params, &id);
     let index = |state: &State| own_index(state, &key, |job| job.modified);
     let view = |state: &State| find(state, &key).map(|job| state::job::document(job, job.current()));
     server.read(&read, index, view).await
 }
 
-pub async fn deregister(With(server): With<AppState>, Path(id): Path<String>, write: Write) -> Answer {
+pub(super) async fn deregister(With(server): With<AppState>, Path(id): Path<String>, write: Write) -> Answer {
     let key = key(&write.params, &id);
     // One region: stopping it here is stopping it everywhere.
     write.params.boolean("global")?;
@@ -280,12 +280,12 @@ fn jobs<'a>(state: &'a State, read: &Read) -> Result<Page<&'a JobState>, Failure
 }
 
 /// The job as filters look at it.
-pub fn as_json(job: &JobState) -> serde_json::Value {
+pub(super) fn as_json(job: &JobState) -> serde_json::Value {
     request::as_json(&state::job::document(job, job.current()))
 }
 
 /// What is counted over a job's allocations and evaluations is part of its line.
-pub fn index(state: &State) -> Index {
+pub(super) fn index(state: &State) -> Index {
     state.tables.jobs.max(state.tables.allocs).max(state.tables.evals)
 }
 
@@ -297,12 +297,12 @@ fn own_index(state: &State, key: &JobKey, of: impl Fn(&JobState) -> Index) -> In
     state.jobs.lookup(key).map_or(state.tables.jobs, of)
 }
 
-pub fn key(params: &Params, id: &str) -> JobKey {
+pub(super) fn key(params: &Params, id: &str) -> JobKey {
     JobKey::new(params.namespace(), id)
 }
 
 /// The job's index after a write; zero when it is not there any more.
-pub fn job_modify_index(server: &AppState, key: &JobKey) -> u64 {
+pub(super) fn job_modify_index(server: &AppState, key: &JobKey) -> u64 {
     server.control.state().jobs.lookup(key).map_or(0, |job| job.job_modified.0)
 }
 
@@ -310,7 +310,7 @@ pub fn job_modify_index(server: &AppState, key: &JobKey) -> u64 {
 ///
 /// # Errors
 /// 400 beyond 1 to 100.
-pub fn eval_priority(given: i64) -> Result<Option<u32>, Failure> {
+pub(super) fn eval_priority(given: i64) -> Result<Option<u32>, Failure> {
     match u32::try_from(given) {
         Ok(0) => Ok(None),
         Ok(priority @ 1..=100) => Ok(Some(priority)),
@@ -319,7 +319,11 @@ pub fn eval_priority(given: i64) -> Result<Option<u32>, Failure> {
 }
 
 /// The answer to whatever created an evaluation of a job.
-pub fn evaluated(receipt: &control::Receipt, job_modify_index: u64, warnings: String) -> JobRegisterResponse {
+pub(super) fn evaluated(
+    receipt: &control::Receipt,
+    job_modify_index: u64,
+    warnings: String,
+) -> JobRegisterResponse {
     let eval = receipt.reply.evals.first();
     JobRegisterResponse {
         eval_id: eval.map(|eval| eval.to_string()).unwrap_or_default(),

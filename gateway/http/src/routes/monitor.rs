@@ -18,7 +18,7 @@ use crate::error::Failure;
 use crate::frames::Frames;
 use crate::request::Call;
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     Router::new().route("/v1/agent/monitor", get(follow))
 }
 

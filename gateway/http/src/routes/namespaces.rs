@@ -14,7 +14,7 @@ use crate::error::Failure;
 use crate::page::Page;
 use crate::request::{Json, Read, Write};
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/namespaces", get(list))
         .route("/v1/namespace", write(upsert))

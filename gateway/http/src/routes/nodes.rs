@@ -22,7 +22,7 @@ use crate::page::{Page, id_prefix, page};
 use crate::request::{Json, OptionalJson, Read, Write, as_json};
 use crate::view::node::{Extras, stub};
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/nodes", get(list))
         .route("/v1/node/{id}", get(read))

@@ -9,7 +9,7 @@ use crate::app_state::AppState;
 
 const DOCUMENT: &str = include_str!("../../../api/nomad/openapi.json");
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     Router::new().route("/v1/openapi.json", get(document))
 }
 

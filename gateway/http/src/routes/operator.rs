@@ -13,7 +13,7 @@ use crate::cluster_admin::PeerName;
 use crate::error::Failure;
 use crate::request::{Call, Read};
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     let invalid = async || Failure::not_found("Invalid method");
     Router::new()
         .route("/v1/operator/raft/configuration", get(raft_configuration))

@@ -17,7 +17,7 @@ use crate::app_state::{AppState, now};
 use crate::error::Failure;
 use crate::request::{Call, Json, random};
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     Router::new().route("/v1/job/{id}/plan", write(plan))
 }
 

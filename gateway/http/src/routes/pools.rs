@@ -19,7 +19,7 @@ use crate::request::{Json, Read, Write, as_json};
 use crate::view;
 use crate::view::node::{Extras, stub};
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/node/pools", get(list).merge(write(upsert)))
         .route("/v1/node/pool/{name}", get(read).merge(write(upsert_named)).delete(remove))

@@ -20,7 +20,7 @@ use crate::request::{Call, Json, Write};
 /// Largest source text that is kept with a job; a longer one is left out, with a warning.
 const SOURCE_MAX: usize = 1_000_000;
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/jobs", get(jobs::list).merge(write(register)))
         .route("/v1/job/{id}", get(jobs::read).delete(jobs::deregister).merge(write(register_named)))
@@ -81,7 +81,7 @@ async fn validate(
     }))
 }
 
-pub struct Registration {
+pub(super) struct Registration {
     pub key: JobKey,
     pub command: RegisterJob,
     pub warnings: Vec<String>,
@@ -91,7 +91,7 @@ pub struct Registration {
 ///
 /// # Errors
 /// 400 with what is wrong with it.
-pub fn registration(
+pub(super) fn registration(
     server: &AppState,
     params: &Params,
     request: JobRegisterRequest,
@@ -192,7 +192,7 @@ fn error_text(errors: &[String]) -> String {
     listed("error occurred", "errors occurred", "\t* ", errors)
 }
 
-pub fn warning_text(warnings: &[String]) -> String {
+pub(super) fn warning_text(warnings: &[String]) -> String {
     listed("warning", "warnings", "* ", warnings)
 }
 

@@ -21,7 +21,7 @@ use crate::page::Page;
 use crate::request::{Json, Read, Write};
 use crate::view;
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/job/{id}/scale", get(status).merge(write(scale)))
         .route("/v1/scaling/policies", get(policies))
@@ -109,7 +109,7 @@ fn policy_not_found() -> Failure {
 }
 
 /// The policies of a job's groups and tasks. Their ids follow from what they are for, so they stay.
-pub fn of_job(job: &JobState) -> Vec<ScalingPolicy> {
+pub(super) fn of_job(job: &JobState) -> Vec<ScalingPolicy> {
     let current = job.current();
     let mut all = Vec::new();
     for group in current.job.task_groups.iter() {

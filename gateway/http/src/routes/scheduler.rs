@@ -20,7 +20,7 @@ use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::request::{Json, Read, Write};
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/operator/scheduler/configuration", get(read).merge(write(configure)))
         .route("/v1/operator/scheduler/scan", get(scan).merge(write(set_scan)))

@@ -20,7 +20,7 @@ use crate::request::{Json, Read};
 const MATCHES_MAX: usize = 20;
 
 /// What can be searched.
-pub const CONTEXTS: [&str; 11] = [
+pub(super) const CONTEXTS: [&str; 11] = [
     "allocs",
     "deployment",
     "evals",
@@ -34,7 +34,7 @@ pub const CONTEXTS: [&str; 11] = [
     "volumes",
 ];
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     Router::new().route("/v1/search", write(search))
 }
 
@@ -71,7 +71,7 @@ fn contexts(asked: &str) -> Result<Vec<&'static str>, Failure> {
 }
 
 /// One more than is shown, if there are so many.
-pub fn matching(state: &State, context: &str, prefix: &str, namespace: &str) -> Vec<String> {
+pub(super) fn matching(state: &State, context: &str, prefix: &str, namespace: &str) -> Vec<String> {
     let in_namespace = |name: &str| namespace == "*" || namespace == name;
     let limit = MATCHES_MAX + 1;
     match context {
@@ -152,7 +152,7 @@ fn whole_bytes(prefix: &str) -> Option<String> {
     })
 }
 
-pub fn newest(state: &State) -> Index {
+pub(super) fn newest(state: &State) -> Index {
     let tables = state.tables;
     tables.nodes.max(tables.jobs).max(tables.evals).max(tables.allocs).max(tables.deployments)
 }

@@ -15,7 +15,7 @@ use crate::error::Failure;
 use crate::page::Page;
 use crate::request::Read;
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/services", get(none))
         .route("/v1/service/{name}", get(instances))

@@ -7,7 +7,7 @@ use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::request::Read;
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/status/leader", get(leader))
         .route("/v1/status/peers", get(peers))

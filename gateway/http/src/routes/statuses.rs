@@ -21,7 +21,7 @@ use crate::view;
 /// Jobs that one request may name.
 const NAMED_MAX: usize = 1_000;
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     Router::new().route("/v1/jobs/statuses", get(list).post(named))
 }
 

@@ -12,7 +12,7 @@ use crate::request::{Write, random};
 /// Rounds of collection for one call: each forgets some hundreds of jobs.
 const ROUNDS_MAX: usize = 1_000;
 
-pub fn router() -> Router<AppState> {
+pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/system/gc", write(collect))
         .route("/v1/system/reconcile/summaries", write(reconcile))

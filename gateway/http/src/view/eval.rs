@@ -8,7 +8,7 @@ use state::eval::{Eval, document};
 const RELATED_MAX: usize = 500;
 
 /// The evaluation with what led to it and what it led to.
-pub fn with_related(state: &State, eval: &Eval) -> Evaluation {
+pub(crate) fn with_related(state: &State, eval: &Eval) -> Evaluation {
     Evaluation { related_evals: related(state, eval).into(), ..document(eval) }
 }
 

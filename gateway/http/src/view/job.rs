@@ -8,7 +8,7 @@ use state::State;
 use state::job::{GroupSummary, JobState};
 
 /// The line of a list.
-pub fn stub(all: &State, state: &JobState, with_meta: bool) -> JobListStub {
+pub(crate) fn stub(all: &State, state: &JobState, with_meta: bool) -> JobListStub {
     let job = &state.current().job;
     JobListStub {
         id: state.key.id.clone(),
@@ -35,7 +35,7 @@ pub fn stub(all: &State, state: &JobState, with_meta: bool) -> JobListStub {
 }
 
 /// Allocations counted by group, and children by status.
-pub fn summary(all: &State, state: &JobState) -> JobSummary {
+pub(crate) fn summary(all: &State, state: &JobState) -> JobSummary {
     let children = all.jobs.children_summary(&state.key);
     JobSummary {
         job_id: state.key.id.clone(),
@@ -64,7 +64,7 @@ fn group(counts: GroupSummary) -> TaskGroupSummary {
 }
 
 /// How many allocations each group has, how they are, and how its count was set.
-pub fn scale_status(all: &State, state: &JobState) -> JobScaleStatusResponse {
+pub(crate) fn scale_status(all: &State, state: &JobState) -> JobScaleStatusResponse {
     let current = state.current();
     let group = |group: &model::document::TaskGroup| {
         let name = group.name.clone().unwrap_or_default();
@@ -92,7 +92,7 @@ pub fn scale_status(all: &State, state: &JobState) -> JobScaleStatusResponse {
     }
 }
 
-pub fn actions(state: &JobState) -> List<JobAction> {
+pub(crate) fn actions(state: &JobState) -> List<JobAction> {
     let mut actions = Vec::new();
     for group in state.current().job.task_groups.iter() {
         for task in group.tasks.iter() {

@@ -8,13 +8,13 @@ const VERSION: &str = "nomad.version";
 
 /// What a list of nodes shows besides the usual.
 #[derive(Clone, Copy, Debug)]
-pub struct Extras {
+pub(crate) struct Extras {
     pub resources: bool,
     pub os: bool,
 }
 
 /// The line of a list.
-pub fn stub(nodes: &Nodes, row: NodeRow, extras: Extras) -> NodeListStub {
+pub(crate) fn stub(nodes: &Nodes, row: NodeRow, extras: Extras) -> NodeListStub {
     let (hot, cold) = (nodes.hot(row), nodes.cold(row));
     let node = &cold.document;
     let attribute = |name: &str| node.attributes.get(name).cloned();

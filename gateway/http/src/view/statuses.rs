@@ -8,14 +8,14 @@ use state::deployment::Deployment;
 use state::job::JobState;
 
 /// The last change of anything that a job's line shows.
-pub fn changed(state: &State, job: &JobState) -> Index {
+pub(crate) fn changed(state: &State, job: &JobState) -> Index {
     let children = state.jobs.children(&job.key).map(|child| child.modified).max();
     let deployment = latest(state, job).map(|deployment| deployment.modified);
     let allocs = allocs(state, job).map(|alloc| alloc.modified).max();
     [children, deployment, allocs].into_iter().flatten().fold(job.modified, Index::max)
 }
 
-pub fn line(state: &State, job: &JobState) -> JobStatusesJob {
+pub(crate) fn line(state: &State, job: &JobState) -> JobStatusesJob {
     let current = job.current();
     let wanted = &current.job;
     let is_parent = wanted.periodic.is_some() || wanted.parameterized_job.is_some() && !wanted.dispatched;

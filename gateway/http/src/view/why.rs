@@ -18,13 +18,13 @@ use api::{AllocWhy, Decision, EvalWhy, GroupNow, JobWhy, Link, Wait};
 use feed::{Feed, FeedError};
 
 /// Batches that are folded at most to come to the state of a decision: about a second of folding.
-pub const RECOMPUTED_BATCHES_MAX: u64 = 1_000_000;
+pub(crate) const RECOMPUTED_BATCHES_MAX: u64 = 1_000_000;
 /// Allocations of a chain that are shown, on each side.
 const CHAIN_MAX: usize = 16;
 /// Things waited for that are shown.
 const WAITS_MAX: usize = 16;
 
-pub fn job(feed: &Feed, state: &State, row: JobRow) -> JobWhy {
+pub(crate) fn job(feed: &Feed, state: &State, row: JobRow) -> JobWhy {
     let job = state.jobs.get(row);
     let wanted = |name: &str| job.current().group(name).and_then(|group| group.count).unwrap_or(0);
     let groups = job.groups.iter().map(|(name, counts)| {
@@ -62,7 +62,7 @@ fn newest_decision(state: &State, row: JobRow) -> Option<&Eval> {
     evals.filter(|eval| !eval.gone).find(|eval| eval.outcome.snapshot > Index::ZERO)
 }
 
-pub fn evaluation(feed: &Feed, state: &State, eval: &Eval) -> EvalWhy {
+pub(crate) fn evaluation(feed: &Feed, state: &State, eval: &Eval) -> EvalWhy {
     let mut why = EvalWhy {
         id: eval.id().to_string(),
         job_id: eval.facts.key.id.clone(),
@@ -106,7 +106,7 @@ fn decided<'s>(state: &'s State, eval: &'s Eval) -> &'s Eval {
     before.filter(|_| !own).unwrap_or(eval)
 }
 
-pub fn allocation(feed: &Feed, state: &State, alloc: &Alloc) -> AllocWhy {
+pub(crate) fn allocation(feed: &Feed, state: &State, alloc: &Alloc) -> AllocWhy {
     let mut decision = Decision { eval_id: alloc.eval.to_string(), ..Decision::default() };
     let mut placed = Some(AllocationMetric::clone(&alloc.metrics));
     match placement_of(feed, alloc) {

@@ -16,7 +16,7 @@ pub(super) enum JobKind {
 }
 
 impl JobKind {
-    pub fn of(job: &Job) -> JobKind {
+    pub(super) fn of(job: &Job) -> JobKind {
         match job.kind.as_deref() {
             Some("batch") => JobKind::Batch,
             Some("system") => JobKind::System,

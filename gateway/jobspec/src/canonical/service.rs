@@ -13,7 +13,7 @@ pub(super) struct Owner<'a> {
 }
 
 impl Owner<'_> {
-    pub fn base(&self) -> String {
+    pub(super) fn base(&self) -> String {
         match self.task {
             Some(task) => format!("{}-{}-{task}", self.job, self.group),
             None => format!("{}-{}", self.job, self.group),
@@ -21,7 +21,7 @@ impl Owner<'_> {
     }
 
     /// Names may be built from these four, which are known without a node.
-    pub fn expand(&self, name: &str) -> String {
+    pub(super) fn expand(&self, name: &str) -> String {
         let name = name.replace("${JOB}", self.job).replace("${TASKGROUP}", self.group);
         name.replace("${TASK}", self.task.unwrap_or("group")).replace("${BASE}", &self.base())
     }

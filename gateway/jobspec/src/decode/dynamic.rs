@@ -22,7 +22,7 @@ pub(super) struct Dynamic<'b> {
 impl<'b> Dynamic<'b> {
     /// # Errors
     /// When the block is not of the form `dynamic "kind" { for_each = …, labels = […], content { … } }`.
-    pub fn read(block: &'b Block) -> Result<Dynamic<'b>, Fault> {
+    pub(super) fn read(block: &'b Block) -> Result<Dynamic<'b>, Fault> {
         let [kind] = block.labels.as_slice() else {
             let fault =
                 Fault::new(block.header, "a dynamic block takes one label: the kind of block it makes");
@@ -51,7 +51,7 @@ impl<'b> Dynamic<'b> {
     ///
     /// # Errors
     /// When the collection or the labels of a block have no value of the right type.
-    pub fn expand<'a, D>(
+    pub(super) fn expand<'a, D>(
         &self,
         decoder: &mut D,
         evaluator: impl Fn(&mut D) -> &mut Evaluator<'a>,

@@ -29,7 +29,7 @@ pub(super) enum FieldKind {
 
 impl FieldKind {
     /// True for the kinds that may also be written as a block.
-    pub fn takes_block(self) -> bool {
+    pub(super) fn takes_block(self) -> bool {
         matches!(self, FieldKind::TextMap | FieldKind::TextsMap | FieldKind::Free)
     }
 }
@@ -44,7 +44,7 @@ pub(super) struct Field {
 }
 
 impl Field {
-    pub const fn required(mut self) -> Field {
+    pub(super) const fn required(mut self) -> Field {
         self.required = true;
         self
     }
@@ -150,15 +150,15 @@ pub(super) const fn plain(fields: &'static [Field], blocks: &'static [Nested]) -
 }
 
 impl Schema {
-    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.fields.iter().map(|field| field.hcl).chain(self.blocks.iter().map(|block| block.hcl))
     }
 
-    pub fn field(&self, name: &str) -> Option<&'static Field> {
+    pub(super) fn field(&self, name: &str) -> Option<&'static Field> {
         self.fields.iter().find(|field| field.hcl == name)
     }
 
-    pub fn block(&self, name: &str) -> Option<&'static Nested> {
+    pub(super) fn block(&self, name: &str) -> Option<&'static Nested> {
         self.blocks.iter().find(|block| block.hcl == name)
     }
 }

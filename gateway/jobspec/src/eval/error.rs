@@ -11,12 +11,12 @@ pub(crate) struct ValueError {
 }
 
 impl ValueError {
-    pub fn new(message: impl Into<String>) -> ValueError {
+    pub(crate) fn new(message: impl Into<String>) -> ValueError {
         ValueError { path: Vec::new(), message: message.into() }
     }
 
     /// The same error of a value of which this one is a part: an element, a field, or an argument of a function.
-    pub fn within(mut self, step: impl Into<String>) -> ValueError {
+    pub(crate) fn within(mut self, step: impl Into<String>) -> ValueError {
         self.path.push(step.into());
         self
     }

@@ -27,13 +27,13 @@ pub(crate) use value::Value;
 pub const BUDGET: usize = 64 << 20;
 
 /// Cost of evaluating one expression, in the units of [`BUDGET`].
-pub const STEP_COST: usize = 32;
+pub(crate) const STEP_COST: usize = 32;
 
 /// Largest value a function may build, in bytes: functions such as `join` and `replace` multiply their input.
 pub const RESULT_MAX: usize = 8 << 20;
 
 /// Deepest nesting of a value. Values nest deeper than any expression when locals build on each other.
-pub const VALUE_DEPTH_MAX: usize = 2 * NESTING_MAX;
+pub(crate) const VALUE_DEPTH_MAX: usize = 2 * NESTING_MAX;
 
 /// What a job file may take from the world around it: files and randomness.
 pub trait Files {
@@ -102,7 +102,7 @@ pub(crate) struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    pub fn new(source: &'a Source, files: &'a dyn Files) -> Evaluator<'a> {
+    pub(crate) fn new(source: &'a Source, files: &'a dyn Files) -> Evaluator<'a> {
         Evaluator {
             source,
             files,
@@ -114,7 +114,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The value of an expression. References that only a node can resolve become their own text in `${ }`.
-    pub fn value(&mut self, expr: &Expr) -> Result<Value, Fault> {
+    pub(crate) fn value(&mut self, expr: &Expr) -> Result<Value, Fault> {
         self.spend(STEP_COST, expr.span)?;
         match &expr.kind {
             ExprKind::Literal(value) => self.copied(value, expr.span),
@@ -137,7 +137,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Pays for work done on behalf of `span`.
-    pub fn spend(&mut self, cost: usize, span: Span) -> Result<(), Fault> {
+    pub(crate) fn spend(&mut self, cost: usize, span: Span) -> Result<(), Fault> {
         self.spent = self.spent.saturating_add(cost);
         if self.spent > BUDGET {
             return Err(Fault::new(span, "the expressions of this file need more than the allowed work"));
@@ -146,7 +146,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Pays for a value that was made and checks its depth.
-    pub fn made(&mut self, value: Value, span: Span) -> Result<Value, Fault> {
+    pub(crate) fn made(&mut self, value: Value, span: Span) -> Result<Value, Fault> {
         match value.weigh(VALUE_DEPTH_MAX) {
             Some(weight) => self.spend(weight, span).map(|()| value),
             None => {
@@ -156,7 +156,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Pays for a copy before making it.
-    pub fn copied(&mut self, value: &Value, span: Span) -> Result<Value, Fault> {
+    pub(crate) fn copied(&mut self, value: &Value, span: Span) -> Result<Value, Fault> {
         match value.weigh(VALUE_DEPTH_MAX) {
             Some(weight) => self.spend(weight, span).map(|()| value.clone()),
             None => {
@@ -166,16 +166,16 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Lets `name` stand for `value`, until [`Self::unbind`].
-    pub fn bind(&mut self, name: String, value: Value) {
+    pub(crate) fn bind(&mut self, name: String, value: Value) {
         self.names.push((name, value));
     }
 
-    pub fn unbind(&mut self) {
+    pub(crate) fn unbind(&mut self) {
         self.names.pop();
     }
 
     /// Runs `inner` with names bound; they are gone afterwards.
-    pub fn with_names<T>(
+    pub(crate) fn with_names<T>(
         &mut self,
         names: Vec<(String, Value)>,
         inner: impl FnOnce(&mut Self) -> Result<T, Fault>,
@@ -201,7 +201,7 @@ impl<'a> Evaluator<'a> {
         Ok(Value::Object(object))
     }
 
-    pub fn key(&mut self, key: &Key) -> Result<String, Fault> {
+    pub(crate) fn key(&mut self, key: &Key) -> Result<String, Fault> {
         match key {
             Key::Name(name) => Ok(name.text.clone()),
             Key::Computed(expr) => {

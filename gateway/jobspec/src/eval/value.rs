@@ -20,7 +20,7 @@ pub(crate) enum Value {
 
 impl Value {
     /// A number as written; whole numbers beyond 128 bits lose precision, infinite ones are `None`.
-    pub fn number(text: &str) -> Option<Value> {
+    pub(crate) fn number(text: &str) -> Option<Value> {
         if let Ok(whole) = text.parse() {
             return Some(Value::Int(whole));
         }
@@ -28,7 +28,7 @@ impl Value {
     }
 
     /// The nearest number: whole ones as `Int`. `None` when not finite.
-    pub fn from_f64(number: f64) -> Option<Value> {
+    pub(crate) fn from_f64(number: f64) -> Option<Value> {
         let whole = number.fract() == 0.0 && number.abs() < 9.0e15;
         match number.is_finite() {
             true if whole => Some(Value::Int(number as i128)),
@@ -38,7 +38,7 @@ impl Value {
     }
 
     /// `a list`, `the number 3`: how messages name it.
-    pub fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match self {
             Value::Null => "null".to_string(),
             Value::Bool(value) => format!("the bool {value}"),
@@ -52,7 +52,7 @@ impl Value {
     }
 
     /// About the bytes it takes, as the budget counts them; `None` below `depth` levels.
-    pub fn weigh(&self, depth: usize) -> Option<usize> {
+    pub(crate) fn weigh(&self, depth: usize) -> Option<usize> {
         let depth = depth.checked_sub(1)?;
         match self {
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => Some(OVERHEAD),
@@ -64,7 +64,7 @@ impl Value {
         }
     }
 
-    pub fn into_json(self) -> Json {
+    pub(crate) fn into_json(self) -> Json {
         match self {
             Value::Null => Json::Null,
             Value::Bool(value) => Json::Bool(value),
@@ -80,7 +80,7 @@ impl Value {
         }
     }
 
-    pub fn from_json(json: Json) -> Value {
+    pub(crate) fn from_json(json: Json) -> Value {
         match json {
             Json::Null => Value::Null,
             Json::Bool(value) => Value::Bool(value),

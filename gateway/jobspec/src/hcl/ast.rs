@@ -139,7 +139,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    pub fn depth(&self) -> usize {
+    pub(crate) fn depth(&self) -> usize {
         let deepest = |parts: &[Part]| parts.iter().map(Part::depth).max().unwrap_or(0);
         match self {
             Part::Text(_) => 0,
@@ -161,7 +161,7 @@ impl Step {
 
 impl ExprKind {
     /// Levels below this expression.
-    pub fn depth_below(&self) -> usize {
+    pub(crate) fn depth_below(&self) -> usize {
         let deepest = |items: &[Expr]| items.iter().map(|item| item.depth).max().unwrap_or(0);
         let steps = |steps: &[Step]| steps.iter().map(Step::depth).max().unwrap_or(0);
         match self {

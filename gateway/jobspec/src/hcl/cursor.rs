@@ -13,34 +13,34 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    pub fn new(text: &'a str, dialect: Dialect) -> Cursor<'a> {
+    pub(super) fn new(text: &'a str, dialect: Dialect) -> Cursor<'a> {
         let at = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
         Cursor { text, at, dialect, lines_count: !dialect.is_json(), depth: 0 }
     }
 
-    pub fn rest(&self) -> &'a str {
+    pub(super) fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
 
-    pub fn peek(&self) -> Option<char> {
+    pub(super) fn peek(&self) -> Option<char> {
         self.rest().chars().next()
     }
 
-    pub fn looking_at(&self, token: &str) -> bool {
+    pub(super) fn looking_at(&self, token: &str) -> bool {
         self.rest().starts_with(token)
     }
 
-    pub fn here(&self) -> Span {
+    pub(super) fn here(&self) -> Span {
         let width = self.peek().filter(|c| *c != '\n').map_or(0, char::len_utf8);
         Span { start: self.at, end: self.at + width }
     }
 
-    pub fn since(&self, start: usize) -> Span {
+    pub(super) fn since(&self, start: usize) -> Span {
         Span { start, end: self.at }
     }
 
     /// Takes `token` if it stands here.
-    pub fn take(&mut self, token: &str) -> bool {
+    pub(super) fn take(&mut self, token: &str) -> bool {
         let found = self.looking_at(token);
         if found {
             self.at += token.len();
@@ -48,7 +48,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    pub fn take_while(&mut self, accept: impl Fn(char) -> bool) -> &'a str {
+    pub(super) fn take_while(&mut self, accept: impl Fn(char) -> bool) -> &'a str {
         let rest = self.rest();
         let length = rest.find(|c| !accept(c)).unwrap_or(rest.len());
         self.at += length;
@@ -56,7 +56,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips spaces and comments, and line breaks where they do not count.
-    pub fn space(&mut self) -> Result<(), Fault> {
+    pub(super) fn space(&mut self) -> Result<(), Fault> {
         loop {
             let counted = self.lines_count;
             self.take_while(|c| c == ' ' || c == '\t' || c == '\r' || (c == '\n' && !counted));
@@ -71,7 +71,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips spaces, comments and every line break.
-    pub fn space_and_lines(&mut self) -> Result<(), Fault> {
+    pub(super) fn space_and_lines(&mut self) -> Result<(), Fault> {
         let counted = std::mem::replace(&mut self.lines_count, false);
         let skipped = self.space();
         self.lines_count = counted;
@@ -86,7 +86,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    pub fn identifier(&mut self) -> Option<Name> {
+    pub(super) fn identifier(&mut self) -> Option<Name> {
         if !self.peek().is_some_and(|c| c.is_alphabetic() || c == '_') {
             return None;
         }
@@ -98,7 +98,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Enters one level; every way down passes here, so that no text can exhaust the stack.
-    pub fn enter(&mut self) -> Result<(), Fault> {
+    pub(super) fn enter(&mut self) -> Result<(), Fault> {
         self.depth += 1;
         if self.depth > NESTING_MAX {
             return Err(too_deep(self.here()));
@@ -106,12 +106,12 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    pub fn leave(&mut self) {
+    pub(super) fn leave(&mut self) {
         self.depth -= 1;
     }
 
     /// Runs `read` with line breaks counting or not.
-    pub fn with_lines<T>(
+    pub(super) fn with_lines<T>(
         &mut self,
         count: bool,
         read: impl FnOnce(&mut Self) -> Result<T, Fault>,
@@ -123,7 +123,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// `expected …, found …` at the cursor.
-    pub fn expected(&self, what: &str) -> Fault {
+    pub(super) fn expected(&self, what: &str) -> Fault {
         Fault::new(self.here(), format!("expected {what}, found {}", self.found()))
     }
 

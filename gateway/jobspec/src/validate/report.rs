@@ -32,21 +32,21 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub fn new() -> Report {
+    pub(super) fn new() -> Report {
         Report { found: Validation::default(), path: vec!["Job".to_string()], places: Vec::new() }
     }
 
-    pub fn finish(self) -> Validation {
+    pub(super) fn finish(self) -> Validation {
         self.found
     }
 
-    pub fn error(&mut self, field: &str, message: impl fmt::Display) {
+    pub(super) fn error(&mut self, field: &str, message: impl fmt::Display) {
         let path = format!("{}.{field}", self.path.join("."));
         let message = self.placed(message);
         self.found.errors.push(FieldError { path, message });
     }
 
-    pub fn warn(&mut self, message: impl fmt::Display) {
+    pub(super) fn warn(&mut self, message: impl fmt::Display) {
         let message = self.placed(message);
         self.found.warnings.push(message);
     }
@@ -57,7 +57,7 @@ impl Report {
     }
 
     /// Walks into a part; an empty `place` adds no name to messages.
-    pub fn within(&mut self, field: &str, place: &str, walk: impl FnOnce(&mut Report)) {
+    pub(super) fn within(&mut self, field: &str, place: &str, walk: impl FnOnce(&mut Report)) {
         self.path.push(field.to_string());
         let named = !place.is_empty();
         if named {
@@ -70,14 +70,14 @@ impl Report {
         }
     }
 
-    pub fn each<T>(&mut self, field: &str, items: &[T], check: impl Fn(&mut Report, &T)) {
+    pub(super) fn each<T>(&mut self, field: &str, items: &[T], check: impl Fn(&mut Report, &T)) {
         for (at, item) in items.iter().enumerate() {
             self.within(&format!("{field}[{at}]"), "", |report| check(report, item));
         }
     }
 
     /// An error unless `value` is empty or one of `known`.
-    pub fn one_of(&mut self, field: &str, value: &str, known: &[&str]) {
+    pub(super) fn one_of(&mut self, field: &str, value: &str, known: &[&str]) {
         if !value.is_empty() && !known.contains(&value) {
             self.error(field, format!("\"{value}\" is not one of {}", known.join(", ")));
         }

@@ -21,7 +21,7 @@ pub(super) struct Declaration {
 
 impl Declaration {
     /// Sets the value, in the declared type.
-    pub fn assign(&mut self, value: Value) -> Result<(), ValueError> {
+    pub(super) fn assign(&mut self, value: Value) -> Result<(), ValueError> {
         let kind = self.kind.as_ref().unwrap_or(&Type::Any);
         self.value = Some(kind.convert(value)?);
         Ok(())
@@ -38,7 +38,11 @@ const ARGUMENTS: [&str; 6] = ["type", "default", "description", "validation", "s
 
 impl<'a> Declarations<'a> {
     /// Reads every `variable` and `variables` block of a job file.
-    pub fn read(source: &'a Source, files: &dyn Files, body: &Body) -> Result<Declarations<'a>, Fault> {
+    pub(crate) fn read(
+        source: &'a Source,
+        files: &dyn Files,
+        body: &Body,
+    ) -> Result<Declarations<'a>, Fault> {
         let mut all = Declarations { source, declared: BTreeMap::new() };
         let mut evaluator = Evaluator::new(source, files);
         for block in &body.blocks {
@@ -103,7 +107,10 @@ impl<'a> Declarations<'a> {
     }
 
     /// The values, once all were given: each present and keeping its rules.
-    pub fn values(self, evaluator: &mut Evaluator) -> Result<BTreeMap<String, Value>, Vec<Diagnostic>> {
+    pub(crate) fn values(
+        self,
+        evaluator: &mut Evaluator,
+    ) -> Result<BTreeMap<String, Value>, Vec<Diagnostic>> {
         let mut values = BTreeMap::new();
         let mut wrong = Vec::new();
         for (name, declaration) in &self.declared {

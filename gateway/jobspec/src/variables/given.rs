@@ -9,7 +9,7 @@ use crate::hcl::{
 
 impl Declarations<'_> {
     /// Assigns the values from outside; gives the warnings.
-    pub fn assign(&mut self, given: &Variables) -> Result<Vec<String>, Vec<Diagnostic>> {
+    pub(crate) fn assign(&mut self, given: &Variables) -> Result<Vec<String>, Vec<Diagnostic>> {
         let mut warnings = Vec::new();
         let mut wrong = Vec::new();
         for (name, text) in &given.env {

@@ -22,7 +22,7 @@ const NAMES: [&str; 9] = ["string", "number", "bool", "any", "list", "set", "map
 
 impl Type {
     /// Reads a type expression such as `map(list(string))`.
-    pub fn read(expr: &Expr) -> Result<Type, Fault> {
+    pub(crate) fn read(expr: &Expr) -> Result<Type, Fault> {
         match &expr.kind {
             ExprKind::Root(name) => match name.as_str() {
                 "string" => Ok(Type::Text),
@@ -76,12 +76,12 @@ impl Type {
     }
 
     /// True where text from outside is taken as it is, and not read as an expression.
-    pub fn takes_text(&self) -> bool {
+    pub(crate) fn takes_text(&self) -> bool {
         matches!(self, Type::Text | Type::Number)
     }
 
     /// The value in this type; `null` belongs to every type.
-    pub fn convert(&self, value: Value) -> Result<Value, ValueError> {
+    pub(crate) fn convert(&self, value: Value) -> Result<Value, ValueError> {
         if value == Value::Null {
             return Ok(value);
         }

@@ -9,11 +9,11 @@ use std::time::Duration;
 use base::Uuid;
 
 /// How long a server keeps its promise to a founder. Longer than any founder takes from asking to founding.
-pub const PROMISE: Duration = Duration::from_secs(30);
+pub(super) const PROMISE: Duration = Duration::from_secs(30);
 
 /// A server of this region, as far as founding goes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Candidate {
+pub(super) struct Candidate {
     /// In raft.
     pub number: u64,
     pub id: Uuid,
@@ -26,7 +26,7 @@ pub struct Candidate {
 
 /// What a server without a log does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Forming {
+pub(super) enum Forming {
     /// It never founds one: it waits until it is added.
     Joins,
     /// There is a cluster, and it will add this server. Known from the server of this name.
@@ -42,7 +42,7 @@ pub enum Forming {
 }
 
 /// Looks at this server and at those of its region that live.
-pub fn forming(own: &Candidate, others: &[Candidate]) -> Forming {
+pub(super) fn forming(own: &Candidate, others: &[Candidate]) -> Forming {
     if let Some(founded) = others.iter().find(|other| other.has_log) {
         return Forming::Founded(founded.name.clone());
     }
@@ -67,12 +67,12 @@ pub fn forming(own: &Candidate, others: &[Candidate]) -> Forming {
 
 /// Which founder a server has agreed to, and until when.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct FounderPromise(Option<(u64, Duration)>);
+pub(super) struct FounderPromise(Option<(u64, Duration)>);
 
 impl FounderPromise {
     /// Agrees to a founder, unless another one was agreed to lately. `founder` is who it should be, by what is seen
     /// here. True if it is agreed.
-    pub fn agree(&mut self, asked: u64, founder: Option<u64>, now: Duration) -> bool {
+    pub(super) fn agree(&mut self, asked: u64, founder: Option<u64>, now: Duration) -> bool {
         let bound = self.0.filter(|(_, until)| now < *until);
         if founder != Some(asked) || bound.is_some_and(|(other, _)| other != asked) {
             return false;

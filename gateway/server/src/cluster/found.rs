@@ -12,7 +12,7 @@ use super::{Inner, PeerInfo, PeerQuery};
 const AGREE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Until this server has a log: founded here, or sent by the leader that added it.
-pub async fn found(inner: Arc<Inner>) {
+pub(super) async fn found(inner: Arc<Inner>) {
     let mut logged = None;
     loop {
         if inner.consensus.status().has_log {

@@ -60,7 +60,7 @@ pub async fn resolve(address: &str, port: u16) -> Result<Vec<SocketAddr>, Addres
 }
 
 /// Joins every address that can be reached: how many servers, and why not the others.
-pub async fn join_all(gossip: &Gossip, addresses: &[String], port: u16) -> (u64, Vec<String>) {
+pub(super) async fn join_all(gossip: &Gossip, addresses: &[String], port: u16) -> (u64, Vec<String>) {
     let (mut joined, mut failures) = (0, Vec::new());
     for address in addresses {
         let found = match resolve(address, port).await {
@@ -83,7 +83,7 @@ pub async fn join_all(gossip: &Gossip, addresses: &[String], port: u16) -> (u64,
 }
 
 /// Follows `start_join` and `retry_join`.
-pub async fn look_for_servers(inner: Arc<Inner>) {
+pub(super) async fn look_for_servers(inner: Arc<Inner>) {
     let Some(gossip) = inner.gossip.clone() else { return };
     let joins = &inner.settings.joins;
     if !joins.start.is_empty() {
@@ -126,7 +126,7 @@ fn is_alone(inner: &Inner, gossip: &Gossip) -> bool {
 }
 
 /// Asks every server on the static list who it is, over and over.
-pub async fn ask_the_list(inner: Arc<Inner>) {
+pub(super) async fn ask_the_list(inner: Arc<Inner>) {
     if inner.settings.peers.is_empty() {
         return;
     }

@@ -19,7 +19,7 @@ const LEAVE_PATIENCE: Duration = Duration::from_secs(5);
 const LEAVE_POLL: Duration = Duration::from_millis(100);
 
 /// Judges the servers while this one leads.
-pub async fn watch(inner: Arc<Inner>) {
+pub(super) async fn watch(inner: Arc<Inner>) {
     let mut history = HealthHistory::default();
     loop {
         tokio::time::sleep(inner.settings.timings.health).await;
@@ -35,7 +35,7 @@ pub async fn watch(inner: Arc<Inner>) {
 }
 
 /// Follows the rules while this server leads, one step at a time.
-pub async fn lead(inner: Arc<Inner>) {
+pub(super) async fn lead(inner: Arc<Inner>) {
     let mut leading: Option<Instant> = None;
     loop {
         tokio::time::sleep(inner.settings.timings.step).await;
@@ -60,7 +60,7 @@ fn clock() -> Time {
 
 impl Inner {
     /// Everything the autopilot looks at.
-    pub fn view(&self, status: &Status, leading_for: Duration) -> ClusterView {
+    pub(super) fn view(&self, status: &Status, leading_for: Duration) -> ClusterView {
         ClusterView {
             own: status.own,
             term: status.term.0,
@@ -117,7 +117,7 @@ impl Inner {
     }
 
     /// See [`super::Cluster::leave`].
-    pub async fn leave(&self) {
+    pub(super) async fn leave(&self) {
         let status = self.consensus.status();
         let own = status.own;
         let voters = status.peers.iter().filter(|peer| peer.voter).count();

@@ -10,13 +10,13 @@ use crate::autopilot::ServerInfo;
 use crate::gossip::Standing;
 
 /// Most servers known by what they answered. More are not remembered: a list has a handful.
-pub const ANSWERED_MAX: usize = 64;
+pub(super) const ANSWERED_MAX: usize = 64;
 
 /// Rounds in which a server on the list may be silent before it counts as failed.
 const SILENT_ROUNDS: u32 = 5;
 
 /// A server that was asked, or asked, without gossip.
-pub struct ContactedServer {
+pub(super) struct ContactedServer {
     pub answer: PeerInfo,
     /// In time since this server began.
     pub first: Duration,
@@ -25,7 +25,7 @@ pub struct ContactedServer {
 
 /// A server of this region.
 #[derive(Clone, Debug)]
-pub struct RegionServer {
+pub(super) struct RegionServer {
     pub id: Uuid,
     pub candidate: Candidate,
     pub datacenter: String,
@@ -35,7 +35,7 @@ pub struct RegionServer {
 }
 
 impl RegionServer {
-    pub fn server(&self) -> ServerInfo {
+    pub(super) fn server(&self) -> ServerInfo {
         ServerInfo {
             number: self.candidate.number,
             name: self.candidate.name.clone(),
@@ -47,12 +47,12 @@ impl RegionServer {
 }
 
 impl Inner {
-    pub fn now(&self) -> Duration {
+    pub(super) fn now(&self) -> Duration {
         self.began.elapsed()
     }
 
     /// How this server describes itself now.
-    pub fn own(&self) -> Candidate {
+    pub(super) fn own(&self) -> Candidate {
         let own = &self.settings.own;
         Candidate {
             number: own.number,
@@ -65,7 +65,7 @@ impl Inner {
     }
 
     /// The other servers of this region. What gossip knows of one takes precedence over what it answered itself.
-    pub fn others(&self) -> Vec<RegionServer> {
+    pub(super) fn others(&self) -> Vec<RegionServer> {
         let (own, now) = (&self.settings.own, self.now());
         let mut known: Vec<RegionServer> = Vec::new();
         if let Some(gossip) = &self.gossip {
@@ -108,12 +108,12 @@ impl Inner {
     }
 
     /// What this server would do about founding.
-    pub fn forming(&self) -> Forming {
+    pub(super) fn forming(&self) -> Forming {
         let live = self.others().into_iter().filter(|known| known.standing == Standing::Alive);
         forming(&self.own(), &live.map(|known| known.candidate).collect::<Vec<_>>())
     }
 
-    pub fn answer(&self, query: &PeerQuery) -> PeerInfo {
+    pub(super) fn answer(&self, query: &PeerQuery) -> PeerInfo {
         if let Some(asker) = &query.asker {
             self.remember(asker);
         }
@@ -123,7 +123,7 @@ impl Inner {
     }
 
     /// Gives this server's word to a founder, if it is the right one.
-    pub fn agree(&self, founder: u64) -> bool {
+    pub(super) fn agree(&self, founder: u64) -> bool {
         let right = match self.forming() {
             Forming::Founds(_) => Some(self.settings.own.number),
             Forming::Follows(founder) => Some(founder),
@@ -132,7 +132,7 @@ impl Inner {
         self.promise.lock().agree(founder, right, self.now())
     }
 
-    pub fn introduction(&self, own: &Candidate) -> PeerInfo {
+    pub(super) fn introduction(&self, own: &Candidate) -> PeerInfo {
         let member = &self.settings.own;
         PeerInfo {
             id: member.id.to_string(),
@@ -150,7 +150,7 @@ impl Inner {
     }
 
     /// Remembers a server that answered or asked. Those of other regions and this one itself are ignored.
-    pub fn remember(&self, answer: &PeerInfo) {
+    pub(super) fn remember(&self, answer: &PeerInfo) {
         let Ok(id) = answer.id.parse::<Uuid>() else { return };
         if answer.region != self.settings.own.region || id == self.settings.own.id {
             return;
@@ -180,6 +180,6 @@ impl PeerInfo {
     }
 }
 
-pub fn as_span(span: Duration) -> base::Duration {
+pub(super) fn as_span(span: Duration) -> base::Duration {
     base::Duration(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX))
 }

@@ -27,14 +27,14 @@ const BUFFER: usize = 2_048;
 const READ_RETRY: Duration = Duration::from_millis(100);
 
 /// What the handle asks for.
-pub enum GossipRequest {
+pub(super) enum GossipRequest {
     Join { address: SocketAddr, answer: oneshot::Sender<Result<Arc<Member>, JoinError>> },
     AnnounceLog,
     ForceLeave { name: String, prune: bool, answer: oneshot::Sender<Result<bool, GossipError>> },
     Leave { answer: oneshot::Sender<()> },
 }
 
-pub struct Driver {
+pub(super) struct Driver {
     pool: Pool,
     socket: UdpSocket,
     requests: mpsc::Receiver<GossipRequest>,
@@ -56,7 +56,7 @@ struct Join {
 }
 
 impl Driver {
-    pub fn new(
+    pub(super) fn new(
         pool: Pool,
         socket: UdpSocket,
         requests: mpsc::Receiver<GossipRequest>,
@@ -70,7 +70,7 @@ impl Driver {
     }
 
     /// Until it has left, or there is no handle any more.
-    pub async fn run(mut self) {
+    pub(super) async fn run(mut self) {
         let mut buffer = vec![0; BUFFER];
         loop {
             self.flush().await;

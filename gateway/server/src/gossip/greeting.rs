@@ -10,7 +10,7 @@ const WHY_MAX: usize = 400;
 
 /// "This is who I am": answered in kind, until both have shown the other's cookie.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hello {
+pub(super) struct Hello {
     /// The number that the initiator drew for it; 0 if no caller waits.
     pub number: u64,
     /// The recipient's cookie, once it is known.
@@ -28,7 +28,7 @@ pub struct Hello {
 
 /// The answer to a greeting of a server that is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub(super) struct Refused {
     /// The recipient's cookie: so this is no recording.
     pub cookie: Cookie,
     pub number: u64,
@@ -36,7 +36,7 @@ pub struct Refused {
 }
 
 impl Hello {
-    pub fn encode(&self) -> Vec<u8> {
+    pub(super) fn encode(&self) -> Vec<u8> {
         let mut to = Vec::with_capacity(256);
         to.put_u64_le(self.number);
         to.put_slice(&self.cookie.unwrap_or_default());
@@ -49,7 +49,7 @@ impl Hello {
 
     /// # Errors
     /// [`CodecError`] if the bytes are no greeting.
-    pub fn decode(mut from: &[u8]) -> Result<Hello, CodecError> {
+    pub(super) fn decode(mut from: &[u8]) -> Result<Hello, CodecError> {
         let number = from.try_get_u64_le()?;
         let (cookie, own_cookie) = (get_bytes(&mut from)?, get_bytes(&mut from)?);
         let flags = from.try_get_u8()?;
@@ -65,7 +65,7 @@ impl Hello {
 }
 
 impl Refused {
-    pub fn encode(&self) -> Vec<u8> {
+    pub(super) fn encode(&self) -> Vec<u8> {
         let mut to = Vec::with_capacity(64 + self.why.len());
         to.put_slice(&self.cookie);
         to.put_u64_le(self.number);
@@ -75,7 +75,7 @@ impl Refused {
 
     /// # Errors
     /// [`CodecError`] if the bytes are no rejection.
-    pub fn decode(mut from: &[u8]) -> Result<Refused, CodecError> {
+    pub(super) fn decode(mut from: &[u8]) -> Result<Refused, CodecError> {
         let (cookie, number) = (get_bytes(&mut from)?, from.try_get_u64_le()?);
         let why = std::str::from_utf8(from).map_err(|_| CodecError::Text)?;
         // It goes to a log: what steers terminals stays out.

@@ -64,7 +64,7 @@ impl Member {
 
 /// Why bytes are no member, or cannot be taken as one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CodecError {
+pub(super) enum CodecError {
     #[error("the packet ends within an item")]
     Short,
     #[error("{0} is no known {1}")]

@@ -71,7 +71,7 @@ impl fmt::Display for Notice {
 
 /// Collects notices, and leaves out those that were logged recently.
 #[derive(Default)]
-pub struct Notices {
+pub(super) struct Notices {
     said: BTreeMap<(IpAddr, u8), Duration>,
     fresh: Vec<Notice>,
     /// The last thing SWIM did not like; for traces only.
@@ -79,7 +79,7 @@ pub struct Notices {
 }
 
 impl Notices {
-    pub fn add(&mut self, now: Duration, notice: Notice) {
+    pub(super) fn add(&mut self, now: Duration, notice: Notice) {
         let about = match &notice {
             Notice::Unopened { from, .. } => (from.ip(), 0),
             Notice::Refusing { from, .. } => (from.ip(), 1),
@@ -92,11 +92,11 @@ impl Notices {
         }
     }
 
-    pub fn detail(&mut self, detail: String) {
+    pub(super) fn detail(&mut self, detail: String) {
         self.detail = Some(detail);
     }
 
-    pub fn take(&mut self) -> Vec<Notice> {
+    pub(super) fn take(&mut self) -> Vec<Notice> {
         if let Some(detail) = self.detail.take() {
             tracing::debug!(detail, "gossip was not taken");
         }

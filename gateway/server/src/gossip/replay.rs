@@ -11,15 +11,15 @@ use base::Uuid;
 use super::seal::Session;
 
 /// Most processes remembered at a time. The one that was silent for longest is forgotten for a new one.
-pub const SESSIONS_MAX: usize = 1_024;
+pub(super) const SESSIONS_MAX: usize = 1_024;
 
 /// What a new session has to send to be accepted.
-pub type Cookie = [u8; 16];
+pub(super) type Cookie = [u8; 16];
 
 /// Packets that may come late and still count, behind the newest one of their session.
 const WINDOW: u64 = 128;
 
-pub struct ReplayGuard {
+pub(super) struct ReplayGuard {
     cookie: Cookie,
     known: BTreeMap<Session, KnownSession>,
 }
@@ -34,7 +34,7 @@ struct KnownSession {
 
 /// What a packet's head says about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PacketCheck {
+pub(super) enum PacketCheck {
     New,
     /// It was received before, or is too old to know.
     Repeated,
@@ -43,16 +43,16 @@ pub enum PacketCheck {
 }
 
 impl ReplayGuard {
-    pub fn new(cookie: Cookie) -> ReplayGuard {
+    pub(super) fn new(cookie: Cookie) -> ReplayGuard {
         ReplayGuard { cookie, known: BTreeMap::new() }
     }
 
     /// What an unknown session has to send.
-    pub fn cookie(&self) -> Cookie {
+    pub(super) fn cookie(&self) -> Cookie {
         self.cookie
     }
 
-    pub fn take(&mut self, session: &Session, number: u64, now: Duration) -> PacketCheck {
+    pub(super) fn take(&mut self, session: &Session, number: u64, now: Duration) -> PacketCheck {
         let Some(known) = self.known.get_mut(session) else { return PacketCheck::UnknownSession };
         if number > known.newest {
             let shift = number - known.newest;
@@ -71,7 +71,14 @@ impl ReplayGuard {
 
     /// Accepts a session that sent the cookie. `next_cookie` replaces the cookie if a session had to be forgotten:
     /// otherwise its recorded packets would have it accepted again.
-    pub fn admit(&mut self, session: Session, number: u64, who: Uuid, now: Duration, next_cookie: Cookie) {
+    pub(super) fn admit(
+        &mut self,
+        session: Session,
+        number: u64,
+        who: Uuid,
+        now: Duration,
+        next_cookie: Cookie,
+    ) {
         if self.known.len() >= SESSIONS_MAX
             && let Some(silent) =
                 self.known.iter().min_by_key(|(_, known)| known.last_received).map(|(id, _)| *id)
@@ -84,7 +91,7 @@ impl ReplayGuard {
     }
 
     /// Whether some process of this server was accepted.
-    pub fn knows(&self, who: Uuid) -> bool {
+    pub(super) fn knows(&self, who: Uuid) -> bool {
         self.known.values().any(|known| known.who == who)
     }
 }

@@ -19,7 +19,7 @@ use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 
 /// Largest packet on the network: fits one Ethernet frame with its headers.
-pub const PACKET_MAX: usize = 1_472;
+pub(super) const PACKET_MAX: usize = 1_472;
 
 const MAGIC: [u8; 3] = *b"SJG";
 const VERSION: u8 = 1;
@@ -27,7 +27,7 @@ const HEAD: usize = 29;
 const TAG: usize = 16;
 
 /// Most content a packet can carry.
-pub const CONTENT_MAX: usize = PACKET_MAX - HEAD - TAG;
+pub(super) const CONTENT_MAX: usize = PACKET_MAX - HEAD - TAG;
 
 /// The secret that servers share.
 #[derive(Clone, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl fmt::Debug for Key {
     }
 }
 
-pub type Session = [u8; 16];
+pub(super) type Session = [u8; 16];
 
 /// Why a packet is not looked into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,32 +79,32 @@ pub enum SealError {
 
 /// A packet that was opened.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Opened {
+pub(super) struct Opened {
     pub session: Session,
     pub number: u64,
     pub content: Vec<u8>,
 }
 
 /// Seals what this process sends and opens what it gets.
-pub struct Sealer {
+pub(super) struct Sealer {
     cipher: Option<XChaCha20Poly1305>,
     session: Session,
     sent: u64,
 }
 
 impl Sealer {
-    pub fn new(key: Option<&Key>, session: Session) -> Sealer {
+    pub(super) fn new(key: Option<&Key>, session: Session) -> Sealer {
         let cipher = key.map(|key| XChaCha20Poly1305::new(&key.0.into()));
         Sealer { cipher, session, sent: 0 }
     }
 
-    pub fn session(&self) -> Session {
+    pub(super) fn session(&self) -> Session {
         self.session
     }
 
     /// # Panics
     /// If there is more content than [`CONTENT_MAX`]: the caller respects that.
-    pub fn seal(&mut self, content: &[u8]) -> Vec<u8> {
+    pub(super) fn seal(&mut self, content: &[u8]) -> Vec<u8> {
         assert!(content.len() <= CONTENT_MAX, "content was made to fit a packet");
         self.sent += 1;
         let mut packet = Vec::with_capacity(HEAD + content.len() + TAG);
@@ -124,7 +124,7 @@ impl Sealer {
 
     /// # Errors
     /// [`SealError`]; nothing of the packet can be trusted then, its sender included.
-    pub fn open(&self, packet: &[u8]) -> Result<Opened, SealError> {
+    pub(super) fn open(&self, packet: &[u8]) -> Result<Opened, SealError> {
         let (head, content) = packet.split_at_checked(HEAD).ok_or(SealError::Foreign)?;
         if head[..3] != MAGIC {
             return Err(SealError::Foreign);

@@ -14,17 +14,17 @@ use super::member::{Codec, Identity};
 use super::pool::{MEMBERS_MAX, Timings};
 use super::seal::CONTENT_MAX;
 
-pub type Swim = Foca<Identity, Codec<Box<dyn FnMut(Uuid) -> bool + Send>>, Chance, NoCustomBroadcast>;
+pub(super) type Swim = Foca<Identity, Codec<Box<dyn FnMut(Uuid) -> bool + Send>>, Chance, NoCustomBroadcast>;
 
 /// Whether a server is known already, or there is room for one more.
-pub fn room(roll: Arc<Mutex<BTreeSet<Uuid>>>) -> Box<dyn FnMut(Uuid) -> bool + Send> {
+pub(super) fn room(roll: Arc<Mutex<BTreeSet<Uuid>>>) -> Box<dyn FnMut(Uuid) -> bool + Send> {
     Box::new(move |id| {
         let mut roll = roll.lock();
         roll.contains(&id) || (roll.len() < MEMBERS_MAX && roll.insert(id))
     })
 }
 
-pub fn config(timings: &Timings) -> Config {
+pub(super) fn config(timings: &Timings) -> Config {
     let few = NonZeroUsize::new(3).expect("three is not zero");
     let one = NonZeroUsize::MIN;
     Config {
@@ -76,7 +76,7 @@ impl foca::Runtime<Identity> for &mut Effects {
 }
 
 /// Our stream of chance, in the form that foca takes it.
-pub struct Chance(pub Rng);
+pub(super) struct Chance(pub Rng);
 
 impl rand_core::TryRng for Chance {
     type Error = std::convert::Infallible;

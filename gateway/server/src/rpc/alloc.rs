@@ -9,7 +9,7 @@ use wire::messages::{
 use super::Rpc;
 
 /// Whole allocations, with their jobs, as nodes run them.
-pub async fn get_many(rpc: &Rpc, request: AllocsGetRequest) -> Result<AllocsGetResponse, RemoteError> {
+pub(super) async fn get_many(rpc: &Rpc, request: AllocsGetRequest) -> Result<AllocsGetResponse, RemoteError> {
     let ids = request.alloc_ids.iter().map(|id| id.parse::<AllocId>().map_err(RemoteError::other));
     let ids = ids.collect::<Result<Vec<_>, _>>()?;
     let read = |state: &State| {
@@ -20,7 +20,10 @@ pub async fn get_many(rpc: &Rpc, request: AllocsGetRequest) -> Result<AllocsGetR
     Ok(AllocsGetResponse { allocs, meta })
 }
 
-pub async fn get(rpc: &Rpc, request: AllocSpecificRequest) -> Result<SingleAllocResponse, RemoteError> {
+pub(super) async fn get(
+    rpc: &Rpc,
+    request: AllocSpecificRequest,
+) -> Result<SingleAllocResponse, RemoteError> {
     let id: AllocId = request.alloc_id.parse().map_err(RemoteError::other)?;
     let read = |state: &State| {
         let alloc = state.allocs.lookup(id);
@@ -32,7 +35,7 @@ pub async fn get(rpc: &Rpc, request: AllocSpecificRequest) -> Result<SingleAlloc
 }
 
 /// This release has no keys to sign with, and says so for each identity.
-pub async fn sign_identities(
+pub(super) async fn sign_identities(
     rpc: &Rpc,
     request: AllocIdentitiesRequest,
 ) -> Result<AllocIdentitiesResponse, RemoteError> {

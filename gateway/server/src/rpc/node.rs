@@ -13,7 +13,7 @@ use wire::{Connection, RemoteError};
 
 use super::Rpc;
 
-pub async fn register(
+pub(super) async fn register(
     rpc: &Rpc,
     connection: &Connection,
     request: NodeRegisterRequest,
@@ -25,7 +25,7 @@ pub async fn register(
     Ok(update_response(rpc, node, &receipt).await)
 }
 
-pub async fn update_status(
+pub(super) async fn update_status(
     rpc: &Rpc,
     connection: &Connection,
     request: NodeUpdateStatusRequest,
@@ -41,7 +41,7 @@ pub async fn update_status(
 }
 
 /// The allocations of a node, each with the index of the last change that concerns its agent.
-pub async fn client_allocs(
+pub(super) async fn client_allocs(
     rpc: &Rpc,
     connection: &Connection,
     request: NodeSpecificRequest,
@@ -58,7 +58,7 @@ pub async fn client_allocs(
     Ok(NodeClientAllocsResponse { allocs, meta, ..Default::default() })
 }
 
-pub async fn get(rpc: &Rpc, request: NodeSpecificRequest) -> Result<SingleNodeResponse, RemoteError> {
+pub(super) async fn get(rpc: &Rpc, request: NodeSpecificRequest) -> Result<SingleNodeResponse, RemoteError> {
     let node = request.node_id.parse().map_err(|_| "missing or malformed node ID")?;
     let read = |state: &State| {
         let row = state.nodes.find(node);
@@ -69,14 +69,20 @@ pub async fn get(rpc: &Rpc, request: NodeSpecificRequest) -> Result<SingleNodeRe
     Ok(SingleNodeResponse { node, meta })
 }
 
-pub async fn update_alloc(rpc: &Rpc, request: AllocUpdateRequest) -> Result<GenericResponse, RemoteError> {
+pub(super) async fn update_alloc(
+    rpc: &Rpc,
+    request: AllocUpdateRequest,
+) -> Result<GenericResponse, RemoteError> {
     let first = request.alloc.first().ok_or("must update at least one allocation")?;
     let (node, _) = rpc.authenticate(&rpc.state(), &first.node_id, &request.write.auth_token)?;
     let receipt = rpc.submit(node, Command::UpdateAllocs { node, updates: request.alloc.0 }).await?;
     Ok(GenericResponse { meta: WriteMeta { index: receipt.index.0 } })
 }
 
-pub async fn emit_events(rpc: &Rpc, request: EmitNodeEventsRequest) -> Result<GenericResponse, RemoteError> {
+pub(super) async fn emit_events(
+    rpc: &Rpc,
+    request: EmitNodeEventsRequest,
+) -> Result<GenericResponse, RemoteError> {
     let mut index = 0;
     for (node_id, events) in &request.node_events {
         let (node, _) = rpc.authenticate(&rpc.state(), node_id, &request.write.auth_token)?;
@@ -85,7 +91,7 @@ pub async fn emit_events(rpc: &Rpc, request: EmitNodeEventsRequest) -> Result<Ge
     Ok(GenericResponse { meta: WriteMeta { index } })
 }
 
-pub async fn update_eligibility(
+pub(super) async fn update_eligibility(
     rpc: &Rpc,
     request: NodeUpdateEligibilityRequest,
 ) -> Result<NodeChangeResponse, RemoteError> {
@@ -95,7 +101,7 @@ pub async fn update_eligibility(
     Ok(changed(&rpc.submit(node, Command::SetNodeEligibility { node, to }).await?))
 }
 
-pub async fn update_drain(
+pub(super) async fn update_drain(
     rpc: &Rpc,
     request: NodeUpdateDrainRequest,
 ) -> Result<NodeChangeResponse, RemoteError> {

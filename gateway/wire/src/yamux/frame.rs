@@ -28,15 +28,15 @@ pub(super) struct Header {
 }
 
 impl Header {
-    pub fn has(&self, flag: u16) -> bool {
+    pub(super) fn has(&self, flag: u16) -> bool {
         self.flags & flag != 0
     }
 
-    pub fn body_len(&self) -> u32 {
+    pub(super) fn body_len(&self) -> u32 {
         if self.kind == FrameKind::Data { self.length } else { 0 }
     }
 
-    pub fn encode(&self) -> [u8; HEADER_LEN] {
+    pub(super) fn encode(&self) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
         bytes[1] = match self.kind {
             FrameKind::Data => 0,
@@ -52,7 +52,7 @@ impl Header {
 
     /// # Errors
     /// [`MuxError::Protocol`] for another version or an unknown type.
-    pub fn decode(bytes: [u8; HEADER_LEN]) -> Result<Header, MuxError> {
+    pub(super) fn decode(bytes: [u8; HEADER_LEN]) -> Result<Header, MuxError> {
         let [version, kind, f0, f1, s0, s1, s2, s3, l0, l1, l2, l3] = bytes;
         if version != 0 {
             return Err(MuxError::Protocol("unknown version"));

@@ -103,7 +103,7 @@ impl Slot {
 }
 
 impl State {
-    pub fn new(role: Role) -> State {
+    pub(super) fn new(role: Role) -> State {
         let next_id = match role {
             Role::Client => 1,
             Role::Server => 2,
@@ -119,7 +119,7 @@ impl State {
         }
     }
 
-    pub fn open(&mut self) -> Result<u32, MuxError> {
+    pub(super) fn open(&mut self) -> Result<u32, MuxError> {
         if let Some(why) = self.ended.or(self.closing) {
             return Err(why);
         }
@@ -138,7 +138,7 @@ impl State {
     }
 
     /// The stream the peer opened was taken up.
-    pub fn acknowledge(&mut self, id: u32) {
+    pub(super) fn acknowledge(&mut self, id: u32) {
         let slot = self.slots.get_mut(&id).expect("a stream's slot lives as long as the stream");
         slot.acked = true;
         self.window_update(id, ACK, 0);
@@ -149,7 +149,7 @@ impl State {
     }
 
     /// Takes in a frame. Returns the stream it opened, if any.
-    pub fn receive(&mut self, header: Header, body: &[u8]) -> Result<Option<u32>, MuxError> {
+    pub(super) fn receive(&mut self, header: Header, body: &[u8]) -> Result<Option<u32>, MuxError> {
         match header.kind {
             FrameKind::Data | FrameKind::WindowUpdate => self.stream_frame(header, body),
             FrameKind::Ping if header.has(SYN) => {
@@ -203,7 +203,12 @@ impl State {
         Ok(Some(id))
     }
 
-    pub fn poll_read(&mut self, id: u32, cx: &Context<'_>, room: usize) -> Poll<Result<BytesMut, MuxError>> {
+    pub(super) fn poll_read(
+        &mut self,
+        id: u32,
+        cx: &Context<'_>,
+        room: usize,
+    ) -> Poll<Result<BytesMut, MuxError>> {
         let ended = self.ended;
         let slot = self.slots.get_mut(&id).expect("a stream's slot lives as long as the stream");
         if slot.unread.is_empty() {
@@ -227,7 +232,12 @@ impl State {
         Poll::Ready(Ok(data))
     }
 
-    pub fn poll_write(&mut self, id: u32, cx: &Context<'_>, data: &[u8]) -> Poll<Result<usize, MuxError>> {
+    pub(super) fn poll_write(
+        &mut self,
+        id: u32,
+        cx: &Context<'_>,
+        data: &[u8],
+    ) -> Poll<Result<usize, MuxError>> {
         let ended = self.ended.or(self.closing);
         let full = self.out.len() >= OUT_MAX;
         let slot = self.slots.get_mut(&id).expect("a stream's slot lives as long as the stream");
@@ -249,7 +259,7 @@ impl State {
     }
 
     /// Ready once the peer sends no more, whether or not everything it sent was read. For one watcher.
-    pub fn poll_gone(&mut self, id: u32, cx: &Context<'_>) -> Poll<()> {
+    pub(super) fn poll_gone(&mut self, id: u32, cx: &Context<'_>) -> Poll<()> {
         let ended = self.ended.is_some();
         match self.slots.get_mut(&id) {
             Some(slot) if !ended && !slot.fin_received && !slot.reset => {
@@ -261,7 +271,7 @@ impl State {
     }
 
     /// No more data from this end; the other direction stays open.
-    pub fn finish(&mut self, id: u32) {
+    pub(super) fn finish(&mut self, id: u32) {
         let slot = self.slots.get_mut(&id).expect("a stream's slot lives as long as the stream");
         if !slot.fin_sent && !slot.reset {
             slot.fin_sent = true;
@@ -270,14 +280,14 @@ impl State {
     }
 
     /// True while a stream waits in both directions: nothing unread, nothing ended.
-    pub fn is_quiet(&self, id: u32) -> bool {
+    pub(super) fn is_quiet(&self, id: u32) -> bool {
         let open = |slot: &Slot| !slot.fin_received && !slot.reset && slot.unread.is_empty();
         self.ended.is_none() && !self.refused && self.slots.get(&id).is_some_and(open)
     }
 
     /// The stream was dropped. Its peer sees it as an end, but as a reset when it was never taken up, or
     /// when the peer may be waiting for a window that will never open again.
-    pub fn release(&mut self, id: u32) {
+    pub(super) fn release(&mut self, id: u32) {
         let Some(mut slot) = self.slots.remove(&id) else { return };
         slot.wake();
         let stuck = !slot.unread.is_empty() && !slot.fin_received;
@@ -293,18 +303,18 @@ impl State {
     }
 
     /// Returns the number its answer will carry.
-    pub fn ping(&mut self) -> u32 {
+    pub(super) fn ping(&mut self) -> u32 {
         self.pings.sent += 1;
         self.push(Header { kind: FrameKind::Ping, flags: SYN, stream: 0, length: self.pings.sent });
         self.pings.sent
     }
 
-    pub fn was_answered(&self, ping: u32) -> bool {
+    pub(super) fn was_answered(&self, ping: u32) -> bool {
         self.pings.answered >= ping
     }
 
     /// Sends a go-away; the connection ends when that was sent.
-    pub fn close(&mut self, why: MuxError) {
+    pub(super) fn close(&mut self, why: MuxError) {
         if self.closing.is_some() || self.ended.is_some() {
             return;
         }
@@ -313,25 +323,25 @@ impl State {
         self.push(Header { kind: FrameKind::GoAway, flags: 0, stream: 0, length: code });
     }
 
-    pub fn end(&mut self, why: MuxError) {
+    pub(super) fn end(&mut self, why: MuxError) {
         self.ended.get_or_insert(why);
         self.wake_all();
     }
 
-    pub fn wake_all(&mut self) {
+    pub(super) fn wake_all(&mut self) {
         self.slots.values_mut().for_each(Slot::wake);
     }
 
-    pub fn out_len(&self) -> usize {
+    pub(super) fn out_len(&self) -> usize {
         self.out.len()
     }
 
     /// What is to be sent, and whether that is the end.
-    pub fn take_out(&mut self) -> (BytesMut, Option<MuxError>) {
+    pub(super) fn take_out(&mut self) -> (BytesMut, Option<MuxError>) {
         (self.out.split(), self.closing)
     }
 
-    pub fn ended(&self) -> Option<MuxError> {
+    pub(super) fn ended(&self) -> Option<MuxError> {
         self.ended
     }
 
@@ -350,12 +360,12 @@ impl State {
     }
 
     #[cfg(test)]
-    pub fn unread(&self, id: u32) -> usize {
+    pub(super) fn unread(&self, id: u32) -> usize {
         self.slots[&id].unread.len()
     }
 
     #[cfg(test)]
-    pub fn live(&self) -> usize {
+    pub(super) fn live(&self) -> usize {
         self.slots.len()
     }
 }

@@ -1,3 +1,5 @@
+#![expect(unreachable_pub, reason = "two of the files belong to tests of other crates")]
+
 mod sockets;
 #[path = "../../../../feed/tests/support.rs"]
 mod support;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::super::pool::{Greeted, Pool, Standing, Timings};
 use super::super::{Key, Member, Notice};
 
-pub fn address(n: u8) -> SocketAddr {
+pub(super) fn address(n: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, n], 4648))
 }
 
@@ -16,10 +16,10 @@ fn timings() -> Timings {
     Timings { forget: FORGET, ..Timings::default() }
 }
 
-pub const FORGET: Duration = Duration::from_secs(600);
+pub(super) const FORGET: Duration = Duration::from_secs(600);
 
 #[derive(Default)]
-pub struct Network {
+pub(super) struct Network {
     pub pools: BTreeMap<SocketAddr, Pool>,
     pub now: Duration,
     /// Every packet that was sent, with its recipient.
@@ -33,28 +33,28 @@ pub struct Network {
 
 impl Network {
     /// Starts a server, or starts it again.
-    pub fn start(&mut self, own: Member, key: Option<Key>) {
+    pub(super) fn start(&mut self, own: Member, key: Option<Key>) {
         // Two processes never have the same one: chance is drawn anew at each start.
         self.started += 1;
         let seed = self.started;
         self.pools.insert(own.serf, Pool::new(own, key.as_ref(), timings(), seed));
     }
 
-    pub fn kill(&mut self, n: u8) -> Pool {
+    pub(super) fn kill(&mut self, n: u8) -> Pool {
         self.pools.remove(&address(n)).unwrap()
     }
 
-    pub fn pool(&mut self, n: u8) -> &mut Pool {
+    pub(super) fn pool(&mut self, n: u8) -> &mut Pool {
         self.pools.get_mut(&address(n)).unwrap()
     }
 
-    pub fn greet(&mut self, from: u8, to: u8) {
+    pub(super) fn greet(&mut self, from: u8, to: u8) {
         self.pool(from).greet(address(to), 1);
         self.deliver();
     }
 
     /// Delivers a packet to the server that listens there.
-    pub fn inject(&mut self, from: SocketAddr, to: SocketAddr, packet: &[u8]) {
+    pub(super) fn inject(&mut self, from: SocketAddr, to: SocketAddr, packet: &[u8]) {
         let now = self.now;
         if let Some(pool) = self.pools.get_mut(&to) {
             pool.receive(now, from, packet);
@@ -63,7 +63,7 @@ impl Network {
     }
 
     /// Delivers until nothing is under way.
-    pub fn deliver(&mut self) {
+    pub(super) fn deliver(&mut self) {
         loop {
             let now = self.now;
             let mut under_way = Vec::new();
@@ -88,7 +88,7 @@ impl Network {
     }
 
     /// Lets time pass.
-    pub fn pass(&mut self, span: Duration) {
+    pub(super) fn pass(&mut self, span: Duration) {
         let until = self.now + span;
         self.deliver();
         while let Some(next) = self.pools.values().map(Pool::next).min().filter(|next| *next <= until) {
@@ -102,7 +102,7 @@ impl Network {
     }
 
     /// The servers as `n` sees them: `s1 alive, s2 failed`.
-    pub fn seen_by(&mut self, n: u8) -> String {
+    pub(super) fn seen_by(&mut self, n: u8) -> String {
         let seen = self.pool(n).sightings().map(|seen| {
             let word: Standing = seen.standing;
             format!("{} {}", seen.member.name, word.word())
@@ -111,14 +111,14 @@ impl Network {
     }
 
     #[track_caller]
-    pub fn all_see(&mut self, expected: &str) {
+    pub(super) fn all_see(&mut self, expected: &str) {
         let numbers: Vec<u8> = self.pools.keys().map(|address| ip(*address)).collect();
         for n in numbers {
             assert_eq!(self.seen_by(n), expected, "as s{n} sees it");
         }
     }
 
-    pub fn said(&self, by: u8) -> Vec<String> {
+    pub(super) fn said(&self, by: u8) -> Vec<String> {
         let by = self.notices.iter().filter(|(who, _)| *who == address(by));
         by.map(|(_, notice)| notice.to_string()).collect()
     }

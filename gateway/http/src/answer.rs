@@ -1,6 +1,7 @@
 //! How answers are written: JSON bytes, the headers of reads and writes, indentation and compression.
 
 use std::io::Write as _;
+use std::panic::AssertUnwindSafe;
 
 use axum::body::{Body, Bytes, HttpBody, to_bytes};
 use axum::extract::{Query, Request};
@@ -11,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use base::Index;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use futures_util::FutureExt;
 use serde::Serialize;
 use tracing::Instrument;
 
@@ -52,6 +54,20 @@ pub(crate) fn written<T: Serialize>(index: Index, value: &T) -> Answer {
     let mut response = json(value);
     response.headers_mut().insert(INDEX, HeaderValue::from(index.0));
     Ok(response)
+}
+
+/// A panic ends its own request, and nothing else.
+pub(crate) async fn contain_panics(request: Request, next: Next) -> Response {
+    let (method, path) = (request.method().clone(), request.uri().path().to_string());
+    match AssertUnwindSafe(next.run(request)).catch_unwind().await {
+        Ok(response) => response,
+        Err(panic) => {
+            let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+            let why = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+            tracing::error!(%method, path, why, "a request panicked");
+            Failure::internal("the server failed while it answered: its log says how").into_response()
+        }
+    }
 }
 
 /// Puts the headers of a read on its answer, failures included.
@@ -178,6 +194,12 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use axum::Router;
+    use axum::http::StatusCode;
+    use axum::middleware::from_fn;
+    use axum::routing::get;
+    use tower::ServiceExt;
+
     use serde_json::json;
 
     use super::*;
@@ -200,5 +222,17 @@ mod tests {
         };
         assert!(accepts("gzip") && accepts("deflate, GZIP;q=0.5"));
         assert!(!accepts("") && !accepts("identity") && !accepts("gzip;q=0, br") && !accepts("gzip; q=0.0"));
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_answer() {
+        async fn fails() -> &'static str {
+            panic!("a bug")
+        }
+        let routes = Router::new().route("/", get(fails)).layer(from_fn(contain_panics));
+        let response = routes.oneshot(Request::new(Body::empty())).await.unwrap();
+        assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        let body = to_bytes(response.into_body(), 1024).await.unwrap();
+        assert_eq!(body, "the server failed while it answered: its log says how");
     }
 }

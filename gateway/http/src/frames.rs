@@ -2,6 +2,7 @@
 
 use axum::body::Body;
 use bytes::Bytes;
+use futures_util::stream::Fuse;
 use futures_util::{StreamExt, stream};
 use wire::RemoteError;
 use wire::messages::StreamFrameWrapper;
@@ -13,7 +14,8 @@ use crate::node_rpc::FrameStream;
 pub(crate) struct Frames {
     /// Empty when the stream ended without content.
     first: Bytes,
-    rest: FrameStream,
+    /// Fused: readers poll it again after its end.
+    rest: Fuse<FrameStream>,
 }
 
 impl Frames {
@@ -22,7 +24,8 @@ impl Frames {
     ///
     /// # Errors
     /// The other end's own, with its code.
-    pub(crate) async fn begin(mut rest: FrameStream, follow: bool) -> Result<Frames, Failure> {
+    pub(crate) async fn begin(rest: FrameStream, follow: bool) -> Result<Frames, Failure> {
+        let mut rest = rest.fuse();
         loop {
             let Some(message) = rest.next().await else { return Ok(Frames { first: Bytes::new(), rest }) };
             let first = payload(&message?)?;
@@ -51,5 +54,26 @@ fn payload(message: &[u8]) -> Result<Bytes, Failure> {
     match frame.error {
         Some(error) => Err(RemoteError::from(error).into()),
         None => Ok(Bytes::from(frame.payload.0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::to_bytes;
+    use futures_util::stream::poll_fn;
+
+    use super::*;
+
+    /// As streams are that are made of a future.
+    #[tokio::test]
+    async fn an_ended_stream_is_not_polled_again() {
+        let mut ended = false;
+        let nothing = poll_fn(move |_| {
+            assert!(!ended, "it was polled after its end");
+            ended = true;
+            std::task::Poll::Ready(None)
+        });
+        let frames = Frames::begin(nothing.boxed(), false).await.unwrap();
+        assert!(to_bytes(frames.into_body(), 1).await.unwrap().is_empty());
     }
 }

@@ -84,6 +84,7 @@ pub fn router(api: Api) -> Router {
         .method_not_allowed_fallback(async || Failure::new(StatusCode::METHOD_NOT_ALLOWED, "Invalid method"))
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(from_fn(answer::finish))
+        .layer(from_fn(answer::contain_panics))
         .with_state(AppState::new(api));
     // Paths are put in shape before anything is routed, so the routes are behind a router without any.
     Router::new().fallback_service(MapRequestLayer::new(whole_ids).layer(routes))

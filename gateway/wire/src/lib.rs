@@ -17,6 +17,7 @@ mod frames;
 mod limits;
 mod listener;
 pub mod messages;
+pub mod payload;
 mod protocol;
 mod values;
 pub mod yamux;

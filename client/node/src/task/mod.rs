@@ -9,5 +9,4 @@ pub mod parts;
 pub mod requests;
 pub mod restart;
 pub mod runner;
-mod snappy;
 pub mod states;

@@ -49,5 +49,9 @@ pub(super) async fn sign_identities(
 }
 
 fn placed(state: &State, alloc: &state::alloc::Alloc) -> PlacedAlloc {
-    PlacedAlloc { alloc: state::alloc::document(state, alloc), ..Default::default() }
+    let mut alloc = state::alloc::document(state, alloc);
+    if let Some(job) = &mut alloc.job {
+        job.payload.0 = wire::payload::compress(&job.payload.0);
+    }
+    PlacedAlloc { alloc, ..Default::default() }
 }

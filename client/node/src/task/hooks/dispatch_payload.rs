@@ -3,11 +3,12 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path};
 
+use wire::payload;
+
 use super::{StartRequest, TaskContext, TaskHook, parts};
 use crate::hook::{HookError, HookFuture, HookState, ready};
 use crate::layout::TaskDir;
 use crate::task::parts::TaskParts;
-use crate::task::snappy;
 
 #[derive(Debug)]
 pub struct DispatchPayload;
@@ -41,7 +42,7 @@ fn write(parts: TaskParts<'_>, dir: &TaskDir) -> Result<bool, HookError> {
     if !file.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
         return Err(HookError::fatal(NAME, format!("path \"{}\" escapes the task directory", wanted.file)));
     }
-    let payload = snappy::decode(&parts.job.payload.0).map_err(|error| HookError::fatal(NAME, error))?;
+    let payload = payload::decompress(&parts.job.payload.0).map_err(|error| HookError::fatal(NAME, error))?;
     let path = dir.local.join(file);
     let write = || {
         std::fs::create_dir_all(path.parent().expect("a file in local/ has a parent"))?;

@@ -265,7 +265,8 @@ impl ServerClient for WireServers {
     }
 
     async fn update_allocs(&self, updates: Vec<Allocation>) -> Result<(), ServerError> {
-        let request = AllocUpdateRequest { alloc: updates.into(), write: self.write() };
+        let request =
+            AllocUpdateRequest { alloc: updates.into(), evals: Default::default(), write: self.write() };
         let _: GenericResponse = self.call(method::NODE_UPDATE_ALLOC, &request, ANSWER_WITHIN).await?;
         Ok(())
     }

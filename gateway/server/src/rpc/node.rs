@@ -73,6 +73,9 @@ pub(super) async fn update_alloc(
     rpc: &Rpc,
     request: AllocUpdateRequest,
 ) -> Result<GenericResponse, RemoteError> {
+    if !request.evals.is_empty() {
+        return Err("evaluations field must not be set".into());
+    }
     let first = request.alloc.first().ok_or("must update at least one allocation")?;
     let (node, _) = rpc.authenticate(&rpc.state(), &first.node_id, &request.write.auth_token)?;
     let receipt = rpc.submit(node, Command::UpdateAllocs { node, updates: request.alloc.0 }).await?;
@@ -106,6 +109,9 @@ pub(super) async fn update_drain(
     request: NodeUpdateDrainRequest,
 ) -> Result<NodeChangeResponse, RemoteError> {
     let (node, _) = rpc.authenticate(&rpc.state(), &request.node_id, &request.write.auth_token)?;
+    if request.node_event.is_some() {
+        return Err("node event must not be set".into());
+    }
     let drain = request.drain_strategy.map(|wanted| DrainWish {
         deadline: wanted.deadline.0,
         ignore_system_jobs: wanted.ignore_system_jobs,

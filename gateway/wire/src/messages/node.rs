@@ -1,6 +1,8 @@
 use serde::{Deserialize, Serialize};
 
-use model::document::{Allocation, DrainStrategy, Duration, List, Map, Node, NodeEvent, shape::is_zero};
+use model::document::{
+    Allocation, DrainStrategy, Duration, Evaluation, List, Map, Node, NodeEvent, shape::is_zero,
+};
 
 use super::{QueryMeta, QueryOptions, WriteMeta, WriteRequest};
 
@@ -100,6 +102,9 @@ pub struct SingleNodeResponse {
 pub struct AllocUpdateRequest {
     /// Stripped to what a node knows: ids, statuses, task states, health, network.
     pub alloc: List<Allocation>,
+    /// Rejected: evaluations are the servers' to make.
+    #[serde(skip_serializing)]
+    pub evals: List<Evaluation>,
     #[serde(flatten)]
     pub write: WriteRequest,
 }

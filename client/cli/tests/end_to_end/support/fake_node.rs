@@ -99,7 +99,11 @@ impl FakeNode {
             client_status: status.to_string(),
             ..Default::default()
         };
-        let request = AllocUpdateRequest { alloc: vec![update].into(), write: self.credentials() };
+        let request = AllocUpdateRequest {
+            alloc: vec![update].into(),
+            evals: Default::default(),
+            write: self.credentials(),
+        };
         self.connection.call(method::NODE_UPDATE_ALLOC, &request, CALL_MAX).await
     }
 

@@ -119,7 +119,7 @@ async fn open(mut settings: NodeSettings) -> Result<Context, AgentError> {
         settings.alloc_dir.canonicalize().map_err(io("find the directory of allocations"))?;
     // In development too: a server in the same process finds the node's id in the directory.
     let identity = NodeIdentity::load(&settings.state_dir).map_err(io("read the node's identity"))?;
-    let store = match settings.dev {
+    let store = match settings.ephemeral {
         true => Store::disabled(),
         false => Store::open(&settings.state_dir.join("state.db"))?,
     };

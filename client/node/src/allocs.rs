@@ -222,14 +222,17 @@ impl Allocs {
             || used(disk.f_favail, disk.f_files) > u64::from(gc.inode_usage_percent_max)
     }
 
-    /// Ends the allocations that must not run without contact to the servers for this long.
+    /// Stops the allocations that must not run without contact to the servers for this long, as if the servers had asked
+    /// for it: their end is reported when the servers are back.
     pub async fn stop_disconnected(&self, disconnected: Duration) {
         for (id, handle) in self.all() {
             let longest = stop_after_disconnect(&handle.alloc.borrow());
-            if longest.is_some_and(|longest| disconnected >= longest) && !handle.is_done() {
-                tracing::warn!(alloc = id, "ending an allocation that must not run without servers");
-                self.lock().deactivate(&id);
-                handle.destroy().await;
+            let stopping = status::is_stopped(&handle.alloc.borrow().desired_status) || handle.is_done();
+            if longest.is_some_and(|longest| disconnected >= longest) && !stopping {
+                tracing::warn!(alloc = id, "stopping an allocation that must not run without servers");
+                let mut stopped = Allocation::clone(&handle.alloc.borrow());
+                stopped.desired_status = "stop".to_string();
+                handle.commands.send(AllocCommand::Update(Arc::new(stopped))).await.ok();
             }
         }
     }

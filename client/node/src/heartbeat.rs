@@ -19,6 +19,10 @@ const FIRST_BEAT_WITHIN: Duration = Duration::from_secs(10);
 /// A changed node is registered again after this time, and up to as much more.
 const CHANGE_WAIT: Duration = Duration::from_secs(5);
 
+/// Heartbeats after an outage that come soon and not after the TTL: the servers have the node ready only with the
+/// heartbeat that follows its report.
+const SOON_AFTER_OUTAGE: u32 = 5;
+
 /// What the rest of the agent knows about the contact with the servers.
 #[derive(Debug)]
 pub struct ServerContact {
@@ -84,6 +88,7 @@ pub async fn run<S: ServerClient>(context: Arc<Context>, server: Arc<S>, contact
         // A first heartbeat after the TTL would have the node marked as down before it was ever ready.
         let mut wait = if dev { Duration::ZERO } else { jitter(&mut rng, FIRST_BEAT_WITHIN.min(ttl / 2)) };
         let mut register_at = None;
+        let mut soon: u32 = 0;
         loop {
             tokio::select! {
                 () = sleep(wait) => {}
@@ -95,7 +100,9 @@ pub async fn run<S: ServerClient>(context: Arc<Context>, server: Arc<S>, contact
                 Ok(lease) => {
                     record_contact(&context, &contact, &lease);
                     ttl = lease.ttl;
-                    lease.ttl
+                    let after_outage = soon > 0;
+                    soon = soon.saturating_sub(1);
+                    if after_outage { (SECOND + jitter(&mut rng, SECOND)).min(ttl) } else { ttl }
                 }
                 Err(ServerError::NodeUnknown(text)) => {
                     tracing::warn!(text, "the servers do not know this node; registering again");
@@ -103,6 +110,7 @@ pub async fn run<S: ServerClient>(context: Arc<Context>, server: Arc<S>, contact
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a heartbeat failed");
+                    soon = SOON_AFTER_OUTAGE;
                     let since = contact.last_ok.borrow().map(|at| (at.elapsed(), ttl));
                     let no_leader = error == ServerError::NoLeader;
                     wait_after_miss(Missed { dev, no_leader, since }, &mut rng)

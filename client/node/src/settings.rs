@@ -14,9 +14,10 @@ pub struct NodeSettings {
     pub state_dir: PathBuf,
     /// One directory an allocation; made 0711.
     pub alloc_dir: PathBuf,
-    /// Nothing outlives the agent: no stored state, all allocations are destroyed when it stops; retries
-    /// come after a second.
+    /// All allocations are destroyed when the agent stops; retries come after a second.
     pub dev: bool,
+    /// The directories go with the agent: nothing is stored in them for the next one.
+    pub ephemeral: bool,
     pub region: String,
     pub datacenter: String,
     /// Empty for the host's name.

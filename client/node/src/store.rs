@@ -46,7 +46,7 @@ pub enum StoreError {
     Damaged { key: String, source: serde_json::Error },
 }
 
-/// The agent's local state; without a keyspace (in development) nothing is stored.
+/// The agent's local state; without a keyspace (when the directories go with the agent) nothing is stored.
 ///
 /// Keys: `a/<alloc>`, `d/<alloc>` (deployment status), `k/<alloc>` (acknowledged), `t/<alloc>/<task>`,
 /// `h/<alloc>/<task, or nothing>/<hook>`, and `meta`.

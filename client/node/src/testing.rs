@@ -38,6 +38,7 @@ fn settings(base: &Path) -> NodeSettings {
         state_dir: base.to_path_buf(),
         alloc_dir: base.join("alloc"),
         dev: false,
+        ephemeral: false,
         region: "global".into(),
         datacenter: "dc1".into(),
         node_name: "alpha".into(),

@@ -30,6 +30,7 @@ pub(super) fn node_settings(
         state_dir: client.state_dir.clone().unwrap_or_else(|| home.join("client")),
         alloc_dir: client.alloc_dir.clone().unwrap_or_else(|| home.join("alloc")),
         dev: settings.dev,
+        ephemeral: settings.dev && settings.data_dir.is_none(),
         region: settings.region.clone(),
         datacenter: settings.datacenter.clone(),
         node_name: settings.name.clone(),

@@ -16,6 +16,21 @@ const WRITERS: usize = 4;
 const ACKNOWLEDGED_BEFORE_THE_KILL: usize = 60;
 
 #[test]
+fn tasks_of_a_killed_development_agent_go_on_if_it_keeps_its_data() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = AgentConfig::lasting_development(directory.path(), "dev");
+    let agent = config.start();
+    agent.wait_for_a_ready_node();
+    agent.register(&staying("stays"));
+    let alloc = agent.running("stays");
+    let process = agent.process_of(&alloc);
+    let agent = agent.kill().start();
+    agent.wait_for_a_ready_node();
+    assert_eq!(agent.process_of(&alloc), process);
+    assert!(process.is_alive());
+}
+
+#[test]
 fn a_killed_agent_keeps_all_acknowledged_writes() {
     let directory = tempfile::tempdir().unwrap();
     let config = AgentConfig::server_and_client(directory.path(), "one");

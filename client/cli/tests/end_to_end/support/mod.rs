@@ -172,6 +172,14 @@ impl AgentConfig {
         config
     }
 
+    /// A development agent that keeps its data.
+    pub fn lasting_development(directory: &Path, name: &str) -> AgentConfig {
+        let mut config = AgentConfig::development(directory, name);
+        let data = directory.join(name).join("data");
+        config.flags.extend(["-data-dir".to_string(), data.display().to_string()]);
+        config
+    }
+
     /// Starts the agent and waits until it reports that it runs.
     pub fn start(&self) -> Agent {
         let mut agent = self.launch();
@@ -234,6 +242,11 @@ pub struct Follower {
 }
 
 impl Follower {
+    /// The next line that is printed.
+    pub fn line(&mut self) -> String {
+        self.lines.recv_timeout(TIMEOUT).expect("a line is printed")
+    }
+
     /// Does something again and again until a line that holds `words` is printed.
     pub fn until(&mut self, words: &str, mut act: impl FnMut()) {
         until(words, || {

@@ -206,6 +206,7 @@ pub fn settings(base: &Path) -> NodeSettings {
         state_dir: base.join("client"),
         alloc_dir: base.join("alloc"),
         dev: false,
+        ephemeral: false,
         region: "global".into(),
         datacenter: "dc1".into(),
         node_name: "alpha".into(),

@@ -13,8 +13,8 @@ use reqwest::{Method, Response};
 use crate::Error;
 use crate::client::{Client, Query};
 
-/// Servers send a heartbeat every 30 s; a stream silent for three of them is dead.
-const SILENCE_MAX: Duration = Duration::from_secs(90);
+/// Servers send a heartbeat every 15 s; a stream silent for three of them is dead.
+const SILENCE_MAX: Duration = Duration::from_secs(45);
 
 /// Longest frame of a log: 64 KiB of data in base64, and room. A longer one is not a frame.
 const FRAME_MAX: usize = 1 << 20;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use base::Index;
+use base::{Index, Uuid};
 use model::document::{List, Map};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -46,9 +46,59 @@ impl fmt::Display for EventId {
     }
 }
 
+/// Where a reader goes on: after an event of a cluster, or after everything of an index.
+///
+/// As text `42.7@5d16e7fe`, with the first half-word of the cluster's id; `42.7` and `42` are of any cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct StreamPosition {
+    pub after: EventId,
+    pub cluster: Option<ClusterTag>,
+}
+
+/// Tells clusters apart: a position in the stream of one means nothing in that of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ClusterTag(pub u32);
+
+impl ClusterTag {
+    pub fn of(cluster: Uuid) -> ClusterTag {
+        let [a, b, c, d, ..] = cluster.0;
+        ClusterTag(u32::from_be_bytes([a, b, c, d]))
+    }
+}
+
+impl fmt::Display for StreamPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.cluster {
+            Some(ClusterTag(tag)) => write!(f, "{}@{tag:08x}", self.after),
+            None => self.after.fmt(f),
+        }
+    }
+}
+
+impl FromStr for StreamPosition {
+    type Err = EventIdError;
+
+    fn from_str(text: &str) -> Result<StreamPosition, EventIdError> {
+        let error = || EventIdError(text.to_string());
+        let (id, tag) = text.split_once('@').map_or((text, None), |(id, tag)| (id, Some(tag)));
+        let cluster = match tag {
+            Some(tag) if tag.len() == 8 && tag.bytes().all(|b| b.is_ascii_hexdigit()) => {
+                Some(ClusterTag(u32::from_str_radix(tag, 16).map_err(|_| error())?))
+            }
+            Some(_) => return Err(error()),
+            None => None,
+        };
+        let after = match digits(id) {
+            Some(index) => EventId { index: Index(index), ordinal: u32::MAX },
+            None => id.parse().map_err(|_| error())?,
+        };
+        Ok(StreamPosition { after, cluster })
+    }
+}
+
 /// The text is not an event id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is not an event id: expected index.ordinal, like 42.0")]
+#[error("\"{0}\" is not an event id: expected an index, or index.ordinal like 42.0")]
 pub struct EventIdError(pub String);
 
 impl FromStr for EventId {
@@ -111,6 +161,21 @@ mod tests {
         assert_eq!((id, id.to_string()), (EventId { index: Index(42), ordinal: 7 }, "42.7".to_string()));
         for text in ["", "42", "42.", ".1", "+1.0", "1.-1", "1.2.3", "1.4294967296"] {
             assert!(text.parse::<EventId>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_position_may_name_its_cluster_and_may_be_a_whole_index() {
+        let position: StreamPosition = "42.7@5d16e7fe".parse().unwrap();
+        assert_eq!(position.after, "42.7".parse().unwrap());
+        assert_eq!(
+            (position.cluster, position.to_string()),
+            (Some(ClusterTag(0x5d16_e7fe)), "42.7@5d16e7fe".into())
+        );
+        let of_any: StreamPosition = "42".parse().unwrap();
+        assert_eq!((of_any.cluster, of_any.after.index, of_any.after.ordinal), (None, Index(42), u32::MAX));
+        for text in ["", "@5d16e7fe", "42.7@", "42.7@5d16", "42.7@5d16e7fg", "x", "42."] {
+            assert!(text.parse::<StreamPosition>().is_err(), "{text}");
         }
     }
 

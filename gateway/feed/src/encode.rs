@@ -1,6 +1,6 @@
 //! The two encodings of the stream. Pages come in any size, so both remember what they have begun.
 
-use api::EventId;
+use api::{ClusterTag, EventId, StreamPosition};
 use base::Index;
 
 use super::page::{Cursor, Page};
@@ -24,6 +24,7 @@ pub struct NdJson {
 
 /// Server-sent events: one message an event.
 pub struct ServerSentEvents {
+    cluster: ClusterTag,
     /// The index the reader knows an id of.
     known: Index,
     /// What was read since and did not match.
@@ -35,8 +36,8 @@ impl Encoder {
         Encoder::NdJson(NdJson::default())
     }
 
-    pub fn messages(start: Cursor) -> Encoder {
-        Encoder::ServerSentEvents(ServerSentEvents { known: start.index, passed: None })
+    pub fn messages(start: Cursor, cluster: ClusterTag) -> Encoder {
+        Encoder::ServerSentEvents(ServerSentEvents { cluster, known: start.index, passed: None })
     }
 
     /// What a stream begins with, so that its reader knows at once that it is open.
@@ -101,7 +102,7 @@ impl ServerSentEvents {
     fn page(&mut self, page: &Page) -> Vec<u8> {
         let mut out = Vec::new();
         for event in &page.events {
-            let head = format!("id: {}\nevent: {}\ndata: ", event.id, event.topic);
+            let head = format!("id: {}\nevent: {}\ndata: ", self.id(event.id), event.topic);
             out.extend_from_slice(head.as_bytes());
             out.extend_from_slice(&event.body);
             out.extend_from_slice(b"\n\n");
@@ -118,9 +119,15 @@ impl ServerSentEvents {
         out
     }
 
+    /// What a reader resumes from.
+    fn id(&self, after: EventId) -> StreamPosition {
+        StreamPosition { after, cluster: Some(self.cluster) }
+    }
+
     fn checkpoint(&mut self, out: &mut Vec<u8>) {
         let Some(passed) = self.passed.take() else { return };
-        let message = format!("id: {passed}\nevent: checkpoint\ndata: {{\"Index\":{}}}\n\n", passed.index);
+        let id = self.id(passed);
+        let message = format!("id: {id}\nevent: checkpoint\ndata: {{\"Index\":{}}}\n\n", passed.index);
         out.extend_from_slice(message.as_bytes());
         self.known = passed.index;
     }

@@ -8,7 +8,7 @@ use super::feed::{Feed, FeedError};
 use super::page::{Cursor, EventFilter};
 
 /// A stream sends something at least this often.
-pub const HEARTBEAT: Duration = Duration::from_secs(30);
+pub const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// One open stream. It is asked for more only when its socket accepts more; until then it holds this and nothing else.
 pub struct Subscription {

@@ -10,8 +10,12 @@ use crate::output::{write_err, write_out};
 const TOPIC: Flag<Vec<String>> =
     Flag::values("topic", "TOPIC[:KEY]", "Only this topic, like Job or Allocation:ID; may be repeated.");
 const INDEX: Flag<u64> = Flag::number("index", "N", "Start at this index; 0 is the oldest available event.");
-const AFTER: Flag<api::EventId> =
-    Flag::parsed("after", "ID", "an event id, like 42.0", "Start after this event, like 42.0.");
+const AFTER: Flag<api::StreamPosition> = Flag::parsed(
+    "after",
+    "ID",
+    "an event id, like 42.0, or an index",
+    "Start after this event, like 42.0, or after this index.",
+);
 const JSON: Flag<bool> = Flag::switch("json", "Print each event as a line of JSON.");
 
 pub(super) static COMMAND: Command = Command {
@@ -72,7 +76,7 @@ fn line(message: &Message, json: bool) -> Result<String, Failure> {
     }
     let event: Event = model::document::input::from_slice(message.data.as_bytes())
         .map_err(|error| anyhow::anyhow!("event {} cannot be understood: {error}", message.id))?;
-    let id = &message.id;
+    let id = message.id.split('@').next().unwrap_or_default();
     let key = if event.key.is_empty() { "-" } else { &event.key };
     let text = format!("{id:<10}  {:<12}  {:<28}  {key}  {}", event.topic, event.kind, event.namespace);
     Ok(format!("{}\n", text.trim_end()))
@@ -85,7 +89,7 @@ mod tests {
     #[test]
     fn an_event_is_one_line_either_way() {
         let data = "{\"Topic\":\"Job\",\n\"Type\":\"JobRegistered\",\"Key\":\"web\",\"Namespace\":\"default\",\"FilterKeys\":null}";
-        let message = Message { id: "7.1".into(), event: "Job".into(), data: data.into() };
+        let message = Message { id: "7.1@5d16e7fe".into(), event: "Job".into(), data: data.into() };
         assert_eq!(
             line(&message, false).ok().as_deref(),
             Some("7.1         Job           JobRegistered                 web  default\n")

@@ -174,7 +174,9 @@ pub(crate) fn addresses(style: &OutputStyle, alloc: &Allocation) -> String {
     for port in &resources.shared.ports {
         let to = if port.to > 0 { format!(" -> {}", port.to) } else { String::new() };
         let yes = if dynamic(port) { "yes" } else { "no" };
-        let address = format!("{}:{}{to}", port.host_ip, port.value);
+        let ip =
+            if port.host_ip.contains(':') { format!("[{}]", port.host_ip) } else { port.host_ip.clone() };
+        let address = format!("{ip}:{}{to}", port.value);
         table.row([format!("*{}", port.label), yes.to_string(), address]);
     }
     let mode = network.map(|network| network.mode.as_str()).filter(|mode| !mode.is_empty());

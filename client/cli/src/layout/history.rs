@@ -1,4 +1,5 @@
-//! The history of an allocation, one line per transition.
+//! The history of an allocation, one line per transition. The index is that of the stream's events: `events -after`
+//! takes it.
 
 use api::{AllocationHistory, AllocationTransition};
 
@@ -6,11 +7,11 @@ use crate::output::{OutputStyle, Table};
 
 /// Every transition, oldest first.
 pub(crate) fn table(style: &OutputStyle, history: &AllocationHistory) -> String {
-    let mut table = Table::new(["Event", "Time", "Desired", "Client", "Actor", "Cause", "Description"]);
+    let mut table = Table::new(["Index", "Time", "Desired", "Client", "Actor", "Cause", "Description"]);
     for transition in &history.transitions {
         let AllocationTransition { old_desired, new_desired, old_client, new_client, .. } = transition;
         table.row([
-            format!("{}.{}", transition.index, transition.ordinal),
+            transition.index.to_string(),
             style.time(transition.time.time().0),
             change(old_desired, new_desired),
             change(old_client, new_client),
@@ -56,9 +57,9 @@ mod tests {
         let history = AllocationHistory { id: "a".into(), transitions: vec![created, lost].into() };
         assert_eq!(
             table(&style, &history),
-            "Event  Time                  Desired  Client              Actor      Cause             Description\n\
-             12.0   2026-01-02T03:04:05Z  run      pending             scheduler  eval 11111111     <none>\n\
-             40.2   2026-01-02T03:04:05Z  run      running -> unknown  scheduler  heartbeat missed  <none>\n"
+            "Index  Time                  Desired  Client              Actor      Cause             Description\n\
+             12     2026-01-02T03:04:05Z  run      pending             scheduler  eval 11111111     <none>\n\
+             40     2026-01-02T03:04:05Z  run      running -> unknown  scheduler  heartbeat missed  <none>\n"
         );
     }
 }

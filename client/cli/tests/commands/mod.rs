@@ -146,9 +146,9 @@ fn the_history_of_an_allocation_is_a_line_a_transition() {
     let shown = cluster.run(&["history", "alloc", ALLOC]);
     assert_eq!(
         shown.stdout,
-        "Event  Time                  Desired  Client              Actor      Cause   Description\n\
-         4.1    2026-01-02T03:04:05Z  run      pending             scheduler  eval    <none>\n\
-         9.0    2026-01-02T03:04:06Z  run      pending -> running  node       report  <none>\n"
+        "Index  Time                  Desired  Client              Actor      Cause   Description\n\
+         4      2026-01-02T03:04:05Z  run      pending             scheduler  eval    <none>\n\
+         9      2026-01-02T03:04:06Z  run      pending -> running  node       report  <none>\n"
     );
     assert!(cluster.run(&["history", "alloc", "-json", ALLOC]).stdout.contains("\"NewClient\": \"running\""));
 }

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use serde_json::{Value, json};
 
-use crate::end_to_end::support::{AgentConfig, eventually, processes_of, sojourn, text, until};
+use crate::end_to_end::support::{AgentConfig, eventually, job, processes_of, sojourn, text, until};
 
 fn example(name: &str) -> String {
     let examples = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples");
@@ -38,9 +39,22 @@ fn a_job_is_run_inspected_and_stopped() {
     });
     assert_eq!(said, "hello from hello.hello[0] on one\n");
 
+    // A log without content is an answer too.
+    assert_eq!(agent.run(&["alloc", "logs", "-stderr", &alloc[..8]]).expect_success(), "");
+
     let history = agent.run(&["history", "alloc", &alloc[..8]]).expect_success();
     let lines: Vec<_> = history.lines().collect();
-    assert!(lines[0].starts_with("Event") && lines[1].contains("pending"), "{history}");
+    assert!(lines[0].starts_with("Index") && lines[1].contains("pending"), "{history}");
+    // The stream goes on after any index that is printed, and refuses one that has not come yet.
+    let index = lines[1].split_whitespace().next().unwrap();
+    let mut events = agent.follow(&["events", "-after", index]);
+    let first = events.line();
+    let at: u64 = first.split('.').next().unwrap().parse().unwrap();
+    assert!(at > index.parse().unwrap(), "{first}");
+    let ahead = agent.run(&["events", "-after", "999999.0"]).expect_failure();
+    assert!(ahead.contains("is ahead of the log: the newest is"), "{ahead}");
+    let foreign = agent.run(&["events", "-after", "1.0@00000000"]).expect_failure();
+    assert!(foreign.contains("another cluster"), "{foreign}");
     // A slow start may be reported on the way.
     assert_eq!(history.matches("pending -> running").count(), 1, "{history}");
 
@@ -65,6 +79,38 @@ fn a_job_is_run_inspected_and_stopped() {
     agent.run(&["job", "stop", "-purge", "hello"]).expect_success();
     let gone = agent.run(&["job", "status", "hello"]).expect_failure();
     assert_eq!(gone, "No job(s) with prefix or ID \"hello\" found\n");
+}
+
+/// As large as a payload may be, to the byte.
+#[test]
+fn a_dispatched_job_reads_its_payload() {
+    let directory = tempfile::tempdir().unwrap();
+    let agent = AgentConfig::development(directory.path(), "dispatch").start();
+    agent.wait_for_a_ready_node();
+    let mut model = job("model", json!({"command": "/bin/sh", "args": ["-c", "cat local/in/put"]}));
+    model["Type"] = "batch".into();
+    model["ParameterizedJob"] = json!({"Payload": "required"});
+    model["TaskGroups"][0]["Tasks"][0]["DispatchPayload"] = json!({"File": "in/put"});
+    agent.register(&model);
+
+    let payload: String = (0..16 * 1024).map(|at| char::from(b'a' + (at % 23) as u8)).collect();
+    let file = directory.path().join("payload");
+    std::fs::write(&file, &payload).unwrap();
+    agent.run(&["job", "dispatch", "-detach", "model", file.to_str().unwrap()]).expect_success();
+    let child = text(&agent.get("/v1/jobs?prefix=model/")[0]["ID"]);
+    let path = format!("/v1/job/{}", child.replace('/', "%2F"));
+    let stored = text(&agent.get(&path)["Payload"]);
+    assert_eq!(BASE64_STANDARD.decode(stored).unwrap(), payload.as_bytes());
+    until("the payload is printed", || {
+        let allocs = agent.get(&format!("{path}/allocations"));
+        allocs[0]["ClientStatus"] == "complete"
+    });
+    let alloc = text(&agent.get(&format!("{path}/allocations"))[0]["ID"]);
+    assert_eq!(agent.run(&["alloc", "logs", &alloc]).expect_success(), payload);
+
+    std::fs::write(&file, payload + "x").unwrap();
+    let refused = agent.run(&["job", "dispatch", "model", file.to_str().unwrap()]).expect_failure();
+    assert!(refused.contains("Payload exceeds maximum size; 16385 > 16384"), "{refused}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use api::{EventId, Params, TopicFilter};
+use api::{ClusterTag, Params, StreamPosition, TopicFilter};
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
 use base::Index;
@@ -13,6 +13,8 @@ pub(super) struct StreamQuery {
     pub filter: EventFilter,
     /// `None` begins with the oldest event there is.
     pub start: Option<Cursor>,
+    /// The cluster whose stream the position is in, if it says so.
+    pub cluster: Option<ClusterTag>,
     /// Server-sent events instead of lines of JSON.
     pub messages: bool,
 }
@@ -32,21 +34,21 @@ impl StreamQuery {
             namespace: (namespace != "*").then(|| namespace.to_string()),
             may_see,
         };
-        let start = match last_event_id(headers)? {
-            Some(id) => Some(Cursor::after(id)),
-            None => index(params)?.map(Cursor::at),
+        let (start, cluster) = match last_event_id(headers)? {
+            Some(position) => (Some(Cursor::after(position.after)), position.cluster),
+            None => (index(params)?.map(Cursor::at), None),
         };
         let accepts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
         let messages = accepts.flat_map(|value| value.split(',')).any(|kind| {
             let kind = kind.split(';').next().unwrap_or_default();
             kind.trim().eq_ignore_ascii_case("text/event-stream")
         });
-        Ok(StreamQuery { filter, start, messages })
+        Ok(StreamQuery { filter, start, cluster, messages })
     }
 }
 
 /// A browser that has seen no id yet sends none, or an empty one.
-fn last_event_id(headers: &HeaderMap) -> Result<Option<EventId>, Failure> {
+fn last_event_id(headers: &HeaderMap) -> Result<Option<StreamPosition>, Failure> {
     let Some(value) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
     let text = String::from_utf8_lossy(value.as_bytes());
     if text.trim().is_empty() {

@@ -2,7 +2,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{AllocationHistory, AllocationTransition};
+use api::{AllocationHistory, AllocationTransition, ClusterTag, Consistency};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, State as With};
@@ -37,12 +37,35 @@ async fn stream(With(server): With<AppState>, parts: Parts) -> Answer {
     server.check_region(params.get("region").unwrap_or_default())?;
     // Access control is off: every caller may see everything.
     let query = StreamQuery::read(&params, &parts.headers, Arc::new(|_| true))?;
-    subscribe(&server.events, query)
+    let tag = ClusterTag::of(server.control.state().cluster);
+    if query.cluster.is_some_and(|cluster| cluster != tag) {
+        return Err(Failure::invalid("the position is in the stream of another cluster: begin anew"));
+    }
+    if let Some(start) = query.start {
+        check_not_ahead(&server, start).await?;
+    }
+    subscribe(&server.events, query, tag)
+}
+
+/// This server may lag behind what the reader has seen; the cluster may not.
+async fn check_not_ahead(server: &AppState, start: Cursor) -> Result<(), Failure> {
+    let is_ahead = || start.index > server.control.state().index.next();
+    if is_ahead() {
+        server.fresh(Consistency::Leased, Index::ZERO).await?;
+    }
+    if is_ahead() {
+        let newest = server.control.state().index;
+        return Err(Failure::invalid(format!(
+            "index {} is ahead of the log: the newest is {newest}",
+            start.index
+        )));
+    }
+    Ok(())
 }
 
 /// # Errors
 /// 429 when too many streams are open.
-pub(super) fn subscribe(feed: &Feed, query: StreamQuery) -> Answer {
+pub(super) fn subscribe(feed: &Feed, query: StreamQuery, cluster: ClusterTag) -> Answer {
     let oldest = feed.oldest();
     let start = query.start.unwrap_or(Cursor::at(oldest));
     if start.index < oldest {
@@ -52,7 +75,7 @@ pub(super) fn subscribe(feed: &Feed, query: StreamQuery) -> Answer {
         Failure::too_many(format!("{STREAMS_MAX} event streams are open already: try again later"))
     })?;
     let (kind, encoder) = if query.messages {
-        ("text/event-stream", Encoder::messages(start))
+        ("text/event-stream", Encoder::messages(start, cluster))
     } else {
         ("application/json", Encoder::lines())
     };
@@ -83,7 +106,11 @@ fn gone(index: Index, oldest: Index) -> Response {
 }
 
 async fn life(With(server): With<AppState>, Path(id): Path<String>, parts: Parts) -> Answer {
-    server.check_region(request::params(&parts)?.get("region").unwrap_or_default())?;
+    let params = request::params(&parts)?;
+    server.check_region(params.get("region").unwrap_or_default())?;
+    if params.get("as_of").is_some() {
+        return Err(Failure::unsupported("reading the past (`as_of`) is"));
+    }
     let unknown = || Failure::not_found("alloc not found");
     let alloc: AllocId = id.parse().map_err(|_| unknown())?;
     let index = server.control.state().index;

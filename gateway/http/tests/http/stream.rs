@@ -46,12 +46,41 @@ async fn the_stream_is_one_of_the_routes() {
     cluster.job("web").await;
     let mut stream = Messages::open(&cluster, "?topic=Job", None).await;
     let message = stream.next().await;
-    assert_eq!((message.event.as_str(), message.id.as_str()), ("Job", "2.0"));
+    assert_eq!((message.event.as_str(), message.id.split('@').next()), ("Job", Some("2.0")));
     assert_holds(&message.data, &json!({"Type": "JobRegistered", "Payload": {"Job": {"ID": "web"}}}));
     cluster
         .get("/v1/event/stream?index=x")
         .await
         .refused(400, "Unable to parse index: \"x\" is not a whole number");
+}
+
+/// It would wait for ever, and not know that it does.
+#[tokio::test]
+async fn a_position_that_the_log_does_not_have_is_refused() {
+    let cluster = Cluster::start().await;
+    cluster.job("web").await;
+    let newest = cluster.get("/v1/jobs").await.index();
+    let ahead = cluster.get(&format!("/v1/event/stream?index={}", newest + 1000)).await;
+    ahead.refused(400, &format!("index {} is ahead of the log: the newest is {newest}", newest + 1000));
+    // What comes next may be waited for.
+    Messages::open(&cluster, &format!("?index={}", newest + 1), None).await;
+
+    let mut stream = Messages::open(&cluster, "", None).await;
+    let id = stream.next().await.id;
+    Messages::open(&cluster, "", Some(&id)).await;
+    let (position, tag) = id.split_once('@').unwrap();
+    Messages::open(&cluster, "", Some(position)).await;
+    let other = if tag == "00000000" { "11111111" } else { "00000000" };
+    for (id, why) in [
+        (format!("{position}@{other}"), "the position is in the stream of another cluster: begin anew"),
+        (format!("{}.0", newest + 1000), "is ahead of the log"),
+    ] {
+        let request = Request::get("/v1/event/stream").header("last-event-id", id).body(Body::empty());
+        let response = cluster.app.clone().oneshot(request.unwrap()).await.unwrap();
+        assert_eq!(response.status(), 400);
+        let body = axum::body::to_bytes(response.into_body(), 1 << 16).await.unwrap();
+        assert!(String::from_utf8_lossy(&body).contains(why), "{why}");
+    }
 }
 
 /// Registrations go on from several sides while the server is killed again and again.

@@ -130,7 +130,8 @@ impl Events {
 }
 
 fn id_of(text: &str) -> (u64, u64) {
-    let (index, ordinal) = text.split_once('.').unwrap_or_else(|| panic!("{text} is no event id"));
+    let (id, _cluster) = text.split_once('@').unwrap_or_else(|| panic!("{text} names no cluster"));
+    let (index, ordinal) = id.split_once('.').unwrap_or_else(|| panic!("{text} is no event id"));
     (index.parse().unwrap(), ordinal.parse().unwrap())
 }
 

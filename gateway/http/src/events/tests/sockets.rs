@@ -21,6 +21,8 @@ use feed::Cursor;
 use feed::{Feed, STREAMS_MAX};
 use feed::{PARKED_MAX, TAIL_BYTES};
 
+const CLUSTER: api::ClusterTag = api::ClusterTag(0x5d16_e7fe);
+
 #[tokio::test]
 async fn what_cannot_be_understood_is_named() {
     let address = serve(&Feed::new(Log::of(&busy().log))).await;
@@ -29,9 +31,9 @@ async fn what_cannot_be_understood_is_named() {
         ("?topic=a:b:c", "", "400 Bad Request", "Invalid topic query: a:b:c"),
         (
             "",
-            "Last-Event-ID: 7\r\n",
+            "Last-Event-ID: 7.\r\n",
             "400 Bad Request",
-            "Unable to parse Last-Event-ID: \"7\" is not an event id: expected index.ordinal, like 42.0",
+            "Unable to parse Last-Event-ID: \"7.\" is not an event id: expected an index, or index.ordinal like 42.0",
         ),
     ];
     for (query, header, status, text) in cases {
@@ -91,7 +93,7 @@ async fn a_client_that_is_cut_off_resumes_without_gap_or_repeat() {
         got.push(stream.next().await);
     }
     let expected = all.iter().map(|event| {
-        (event.id.to_string(), event.topic.to_string(), String::from_utf8(event.body.to_vec()).unwrap())
+        (sent(event.id), event.topic.to_string(), String::from_utf8(event.body.to_vec()).unwrap())
     });
     assert_eq!(got, expected.collect::<Vec<_>>());
 }
@@ -160,7 +162,7 @@ async fn readers_that_do_not_read_cost_no_memory_and_delay_no_other() {
     }
     let alone = Feed::new(log.clone());
     let expected = read(&alone, Cursor::at(base::Index(3_991)), log.last(), &everything()).await;
-    assert_eq!(got, ids(&expected).iter().map(ToString::to_string).collect::<Vec<_>>());
+    assert_eq!(got, ids(&expected).into_iter().map(sent).collect::<Vec<_>>());
     let kept = feed.held();
     assert!(kept.bytes <= TAIL_BYTES && kept.parked <= PARKED_MAX, "{kept:?}");
     // They were not cut off: one that begins to read now reads from the beginning.
@@ -186,7 +188,12 @@ async fn handle(
     headers: HeaderMap,
 ) -> Response {
     let query = StreamQuery::read(&Params::new(pairs), &headers, Arc::new(|_| true));
-    query.and_then(|query| subscribe(&feed, query)).unwrap_or_else(IntoResponse::into_response)
+    query.and_then(|query| subscribe(&feed, query, CLUSTER)).unwrap_or_else(IntoResponse::into_response)
+}
+
+/// What stands in the stream for the event.
+fn sent(after: api::EventId) -> String {
+    api::StreamPosition { after, cluster: Some(CLUSTER) }.to_string()
 }
 
 /// A whole answer that ends.

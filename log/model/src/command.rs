@@ -179,7 +179,12 @@ commands! {
         follow_up_at: Time,
     },
     /// Forgets jobs that ended for good and nodes that left, some at a time.
-    34 CollectGarbage,
+    34 CollectGarbage {
+        /// Nothing happened to the job for so long.
+        jobs_after: Duration,
+        /// The node has been down for so long.
+        nodes_after: Duration,
+    },
     70 RegisterCsiVolume {
         volume: Box<CSIVolume>,
     },

@@ -81,7 +81,9 @@ pub fn decide(
         Command::RegisterCsiVolume { volume } => volume::register_csi(state, volume),
         Command::RegisterHostVolume { volume } => volume::register_host(state, ctx, volume),
         Command::DeregisterVolume { volume, force } => volume::deregister(state, volume, *force),
-        Command::CollectGarbage => gc::collect(state, ctx),
+        Command::CollectGarbage { jobs_after, nodes_after } => {
+            gc::collect(state, ctx, *jobs_after, *nodes_after)
+        }
         Command::SetAutopilot { rules, only_at } => {
             operator::decide::set_autopilot(&state.operator, rules, *only_at)
         }

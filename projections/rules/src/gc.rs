@@ -1,5 +1,6 @@
 //! Garbage collection: jobs that ended for good with all they owned, what purged jobs left running, and nodes that left.
 
+use base::{Duration, Time};
 use model::event::{AllocsCollected, Event, JobPurged};
 use model::{AllocId, JobType, NodeStatus, Rejection};
 use state::State;
@@ -16,10 +17,17 @@ pub const COLLECTED_MAX: usize = 256;
 /// Most allocations of purged jobs that one command collects.
 const ALLOCS_MAX: usize = 4096;
 
-/// Forgets what can be forgotten, at most [`COLLECTED_MAX`] jobs and as many nodes.
-pub(crate) fn collect(state: &State, ctx: &mut Context) -> Result<Decision, Rejection> {
-    let mut ended: Vec<&JobState> =
-        state.jobs.iter().map(|(_, job)| job).filter(|job| is_over(state, job)).collect();
+/// Forgets what can be forgotten and has been over for long enough, at most [`COLLECTED_MAX`] jobs and as many nodes.
+pub(crate) fn collect(
+    state: &State,
+    ctx: &mut Context,
+    jobs_after: Duration,
+    nodes_after: Duration,
+) -> Result<Decision, Rejection> {
+    let now = ctx.time;
+    let is_old = |job: &&JobState| last_changed(state, job).plus(jobs_after) <= now;
+    let jobs = state.jobs.iter().map(|(_, job)| job);
+    let mut ended: Vec<&JobState> = jobs.filter(|job| is_over(state, job)).filter(is_old).collect();
     // Jobs are kept in no order that means anything.
     ended.sort_by(|a, b| a.key.cmp(&b.key));
     let purged = ended.into_iter().take(COLLECTED_MAX).map(|job| JobPurged { key: job.key.clone() }.into());
@@ -32,7 +40,9 @@ pub(crate) fn collect(state: &State, ctx: &mut Context) -> Result<Decision, Reje
     if !outlived.is_empty() {
         events.push(AllocsCollected { allocs: outlived }.into());
     }
-    let left = state.nodes.rows().filter(|row| has_left(state, *row)).take(COLLECTED_MAX);
+    let down_since = |row: &NodeRow| state.nodes.cold(*row).status_updated;
+    let left = state.nodes.rows().filter(|row| has_left(state, *row));
+    let left = left.filter(|row| down_since(row).plus(nodes_after) <= now).take(COLLECTED_MAX);
     for row in left {
         events.extend(node::decide::deregister(state, ctx, state.nodes.cold(row).id)?.events);
     }
@@ -54,6 +64,12 @@ fn is_over(state: &State, job: &JobState) -> bool {
         && job.live_evals.is_empty()
         && !is_tagged
         && !runs()
+}
+
+/// When it was submitted, or something of it changed last.
+fn last_changed(state: &State, job: &JobState) -> Time {
+    let allocs = job.allocs.iter().map(|row| state.allocs.get(*row).modify_time);
+    allocs.fold(job.current().submitted, Time::max)
 }
 
 fn has_ended(state: &State, alloc: &Alloc) -> bool {

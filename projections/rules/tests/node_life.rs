@@ -246,6 +246,29 @@ fn failures_that_are_decided_together_are_looked_at_once() {
     assert_eq!(looked, [("web", Trigger::AllocFailure)]);
 }
 
+#[test]
+fn what_ended_long_ago_is_forgotten() {
+    let mut story = running("batch", Duration::ZERO);
+    let hours = |hours: i64| Duration::from_secs(hours * 3600);
+    let collect = Command::CollectGarbage { jobs_after: hours(4), nodes_after: hours(24) };
+    story.report(1, &[("web[0]", "complete")]).unwrap();
+    silent(&mut story, 1);
+    while story.waiting_eval("web").is_some() {
+        let plan = story.plan();
+        story.settle("web", plan).unwrap();
+    }
+    let collected = |story: &mut Story| {
+        let events = story.world.submit(collect.clone()).unwrap().events;
+        events.iter().map(Event::name).collect::<Vec<_>>()
+    };
+    assert_eq!(collected(&mut story), Vec::<&str>::new());
+    story.world.now = story.world.now.plus(hours(5));
+    assert_eq!(collected(&mut story), ["JobPurged"]);
+    story.world.now = story.world.now.plus(hours(20));
+    assert_eq!(collected(&mut story), ["NodeDeregistered"]);
+    story.world.check_replay();
+}
+
 /// E51.
 #[test]
 fn what_runs_on_every_node_is_not_rescheduled() {

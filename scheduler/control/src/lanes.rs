@@ -52,7 +52,7 @@ impl Lane {
             | Command::RevertJob { .. }
             | Command::SetJobStability { .. }
             | Command::DispatchJob(_)
-            | Command::CollectGarbage
+            | Command::CollectGarbage { .. }
             | Command::ScaleJob(_)
             | Command::TagJobVersion { .. }
             | Command::UntagJobVersion { .. }

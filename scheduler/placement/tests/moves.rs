@@ -257,14 +257,14 @@ fn a_purged_job_leaves_its_nodes_when_they_have_ended_it() {
     while !world.pending().is_empty() {
         world.work_off();
     }
-    world.submit(Command::CollectGarbage);
+    world.submit(Command::CollectGarbage { jobs_after: Duration::ZERO, nodes_after: Duration::ZERO });
     assert!(world.state.allocs.lookup(before).is_some(), "it has not ended");
 
     world.report(before, ClientStatus::Complete);
     let woken = world.unblocked();
     assert_eq!(placed(&world.settle(woken[0])), [0]);
     assert_eq!(world.alloc(before).client, ClientStatus::Complete);
-    world.submit(Command::CollectGarbage);
+    world.submit(Command::CollectGarbage { jobs_after: Duration::ZERO, nodes_after: Duration::ZERO });
     assert!(world.state.allocs.lookup(before).is_none());
 }
 

@@ -2,6 +2,7 @@
 
 use axum::Router;
 use axum::extract::State as With;
+use base::Duration;
 use model::Command;
 
 use super::write;
@@ -18,10 +19,11 @@ pub(super) fn router() -> Router<AppState> {
         .route("/v1/system/reconcile/summaries", write(reconcile))
 }
 
-/// Forgets jobs that ended for good, with all they owned, and nodes that left.
+/// Forgets jobs that ended for good, with all they owned, and nodes that left, however short a time ago.
 async fn collect(With(server): With<AppState>, mut write: Write) -> Result<(), Failure> {
     for _ in 0..ROUNDS_MAX {
-        if !server.submit(&write, Command::CollectGarbage).await?.wrote {
+        let (jobs_after, nodes_after) = (Duration::ZERO, Duration::ZERO);
+        if !server.submit(&write, Command::CollectGarbage { jobs_after, nodes_after }).await?.wrote {
             break;
         }
         write.request = model::RequestId(base::Uuid::from_random(random()));

@@ -9,6 +9,7 @@ pub mod controller;
 pub mod deadlines;
 pub mod deployments;
 pub mod drains;
+pub mod garbage;
 pub mod heartbeats;
 pub mod launches;
 

@@ -24,7 +24,7 @@ use model::document::input;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
-use crate::diagnostic::{Diagnostics, Fault, Source, Span};
+use crate::diagnostic::{Diagnostic, Diagnostics, Fault, Source, Span};
 use crate::eval::{Evaluator, NoFiles, Value};
 use crate::hcl::{Block, Body, Dialect, Expr, ExprKind, Key, Label, Name, parse_body, parse_document};
 
@@ -85,6 +85,22 @@ impl Section {
             taken = Some(value.map_err(|why| self.source.wrong(span, format!("\"{name}\": {why}")))?);
         }
         Ok(taken)
+    }
+
+    /// Takes what stands under `name` for a caller that makes no use of it: one problem for each value that is not
+    /// `accepted`, at its position.
+    pub fn refuse(
+        &mut self,
+        name: &str,
+        accepted: impl Fn(&Json) -> bool,
+        message: impl Fn() -> String,
+    ) -> Vec<Diagnostic> {
+        let entries = self.remove(name).into_iter().map(|entry| match entry.item {
+            Item::Value { value, span } => (value, span),
+            Item::Section(section) => (section.into_json(), entry.span),
+        });
+        let refused = entries.filter(|(value, _)| !accepted(value));
+        refused.map(|(_, span)| Fault::new(span, message()).at(&self.source)).collect()
     }
 
     /// Takes every block or object called `name`, in order. In a list of objects each is one section.

@@ -7,7 +7,8 @@ use jobspec::config::Section;
 use model::Autopilot;
 use server::gossip::{Key, TEXT_MAX};
 
-use super::value::{ConfigValue, reject, set};
+use super::unsupported::Refused;
+use super::value::{ConfigValue, set};
 use super::{AgentSettings, ServerSettings};
 
 /// Most servers that `bootstrap_expect` may ask for.
@@ -15,6 +16,13 @@ const EXPECT_MAX: u32 = 99;
 
 /// Most addresses in one list.
 const ADDRESSES_MAX: usize = 64;
+
+/// Keys of Nomad Enterprise, and their defaults.
+const AUTOPILOT: [(&str, &str); 3] = [
+    ("enable_redundancy_zones", "false"),
+    ("disable_upgrade_migration", "false"),
+    ("enable_custom_upgrades", "false"),
+];
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct JoinSettings {
@@ -71,7 +79,11 @@ pub(super) fn server_join(server: &mut ServerSettings, mut section: Section) -> 
 
 /// # Errors
 /// An unknown or unsupported key or a value of a wrong type, with its position.
-pub(super) fn autopilot(autopilot: &mut Autopilot, mut section: Section) -> Result<(), Diagnostics> {
+pub(super) fn autopilot(
+    autopilot: &mut Autopilot,
+    mut section: Section,
+    refused: &mut Refused,
+) -> Result<(), Diagnostics> {
     set(&mut section, "cleanup_dead_servers", &mut autopilot.cleanup_dead_servers)?;
     set(&mut section, "max_trailing_logs", &mut autopilot.max_trailing_logs)?;
     set(&mut section, "min_quorum", &mut autopilot.min_quorum)?;
@@ -80,10 +92,7 @@ pub(super) fn autopilot(autopilot: &mut Autopilot, mut section: Section) -> Resu
     let mut stabilization = autopilot.server_stabilization_time();
     set(&mut section, "server_stabilization_time", &mut stabilization)?;
     (autopilot.last_contact_threshold_ns, autopilot.server_stabilization_ns) = (threshold.0, stabilization.0);
-    reject(
-        &mut section,
-        &["enable_redundancy_zones", "disable_upgrade_migration", "enable_custom_upgrades"],
-    )?;
+    refused.keys(&mut section, &AUTOPILOT);
     section.finish()
 }
 

@@ -3,6 +3,7 @@
 use jobspec::Diagnostics;
 use jobspec::config::Section;
 
+use super::unsupported::Refused;
 use super::value::{set, set_map, set_option};
 use super::{
     AgentSettings, ClientSettings, LimitSettings, ReservedSettings, ServerSettings, cluster, plugins,
@@ -12,8 +13,14 @@ use super::{
 /// Merges a file into the settings.
 ///
 /// # Errors
-/// An unknown or unsupported key or a value of a wrong type, with its position.
-pub(super) fn file(settings: &mut AgentSettings, mut top: Section) -> Result<(), Diagnostics> {
+/// Every unsupported key, and of each block the first that is unknown or of a wrong type, with their positions.
+pub(super) fn file(settings: &mut AgentSettings, top: Section) -> Result<(), Diagnostics> {
+    let mut refused = Refused::default();
+    let merged = merge(settings, top, &mut refused);
+    refused.finish(merged)
+}
+
+fn merge(settings: &mut AgentSettings, mut top: Section, refused: &mut Refused) -> Result<(), Diagnostics> {
     set(&mut top, "region", &mut settings.region)?;
     set(&mut top, "datacenter", &mut settings.datacenter)?;
     set(&mut top, "name", &mut settings.name)?;
@@ -22,26 +29,32 @@ pub(super) fn file(settings: &mut AgentSettings, mut top: Section) -> Result<(),
     set(&mut top, "log_json", &mut settings.log.json)?;
     addresses(settings, &mut top)?;
     for section in top.sections("server")? {
-        server(&mut settings.server, section)?;
+        let read = server(&mut settings.server, section, refused);
+        refused.also(read);
     }
     for section in top.sections("autopilot")? {
-        cluster::autopilot(&mut settings.autopilot, section)?;
+        let read = cluster::autopilot(&mut settings.autopilot, section, refused);
+        refused.also(read);
     }
     set(&mut top, "leave_on_terminate", &mut settings.leave_on_terminate)?;
     set(&mut top, "leave_on_interrupt", &mut settings.leave_on_interrupt)?;
     for section in top.sections("client")? {
-        client(&mut settings.client, section)?;
+        let read = client(&mut settings.client, section, refused);
+        refused.also(read);
     }
     for section in top.sections("plugin")? {
-        plugins::read(&mut settings.plugins, section)?;
+        let read = plugins::read(&mut settings.plugins, section, refused);
+        refused.also(read);
     }
     for section in top.sections("limits")? {
-        limits(&mut settings.limits, section)?;
+        let read = limits(&mut settings.limits, section, refused);
+        refused.also(read);
     }
     for section in top.sections("telemetry")? {
-        telemetry(settings, section)?;
+        let read = telemetry(settings, section, refused);
+        refused.also(read);
     }
-    unsupported::top(&mut top, &mut settings.notes)?;
+    unsupported::top(&mut top, &mut settings.notes, refused)?;
     top.finish()
 }
 
@@ -68,21 +81,33 @@ fn addresses(settings: &mut AgentSettings, top: &mut Section) -> Result<(), Diag
     Ok(())
 }
 
-fn limits(limits: &mut LimitSettings, mut section: Section) -> Result<(), Diagnostics> {
+fn limits(
+    limits: &mut LimitSettings,
+    mut section: Section,
+    refused: &mut Refused,
+) -> Result<(), Diagnostics> {
     set(&mut section, "http_max_conns_per_client", &mut limits.http_max_conns_per_client)?;
     set(&mut section, "rpc_max_conns_per_client", &mut limits.rpc_max_conns_per_client)?;
     set(&mut section, "rpc_handshake_timeout", &mut limits.rpc_handshake_timeout)?;
-    unsupported::limits(&mut section)?;
+    unsupported::limits(&mut section, refused);
     section.finish()
 }
 
-fn telemetry(settings: &mut AgentSettings, mut section: Section) -> Result<(), Diagnostics> {
+fn telemetry(
+    settings: &mut AgentSettings,
+    mut section: Section,
+    refused: &mut Refused,
+) -> Result<(), Diagnostics> {
     set(&mut section, "prometheus_metrics", &mut settings.prometheus_metrics)?;
-    settings.notes.extend(unsupported::telemetry(section)?);
+    settings.notes.extend(unsupported::telemetry(section, refused)?);
     Ok(())
 }
 
-fn server(server: &mut ServerSettings, mut section: Section) -> Result<(), Diagnostics> {
+fn server(
+    server: &mut ServerSettings,
+    mut section: Section,
+    refused: &mut Refused,
+) -> Result<(), Diagnostics> {
     set(&mut section, "enabled", &mut server.enabled)?;
     set(&mut section, "bootstrap_expect", &mut server.bootstrap_expect)?;
     set_option(&mut section, "num_schedulers", &mut server.num_schedulers)?;
@@ -94,16 +119,20 @@ fn server(server: &mut ServerSettings, mut section: Section) -> Result<(), Diagn
     for section in section.sections("server_join")? {
         cluster::server_join(server, section)?;
     }
-    unsupported::server(&mut section)?;
+    unsupported::server(&mut section, refused);
     section.finish()
 }
 
-fn client(client: &mut ClientSettings, mut section: Section) -> Result<(), Diagnostics> {
+fn client(
+    client: &mut ClientSettings,
+    mut section: Section,
+    refused: &mut Refused,
+) -> Result<(), Diagnostics> {
     set(&mut section, "enabled", &mut client.enabled)?;
     list(&mut section, "servers", &mut client.servers)?;
     for mut join in section.sections("server_join")? {
         list(&mut join, "retry_join", &mut client.servers)?;
-        unsupported::server_join(&mut join)?;
+        unsupported::server_join(&mut join, refused);
         join.finish()?;
     }
     set_option(&mut section, "state_dir", &mut client.state_dir)?;
@@ -132,7 +161,7 @@ fn client(client: &mut ClientSettings, mut section: Section) -> Result<(), Diagn
     set(&mut section, "gc_max_allocs", &mut client.gc_max_allocs)?;
     set(&mut section, "node_max_allocs", &mut client.node_max_allocs)?;
     set(&mut section, "default_ineligible", &mut client.default_ineligible)?;
-    unsupported::client(&mut section)?;
+    unsupported::client(&mut section, refused);
     section.finish()
 }
 

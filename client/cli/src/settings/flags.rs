@@ -298,6 +298,12 @@ plugin "raw_exec" {
         assert_eq!(settings.client.meta.keys().collect::<Vec<_>>(), ["a", "b", "c"]);
         assert_eq!(settings.log.level, tracing::Level::ERROR);
         assert!(settings.dev && settings.server.enabled && settings.client.enabled);
+        let off = [("a.hcl", "client { enabled = false }")];
+        let settings = read_all(&off, &["-dev"]).unwrap();
+        assert!(settings.server.enabled && !settings.client.enabled);
+        let off = [("a.hcl", "server { enabled = false }\nclient { servers = [\"10.0.0.1\"] }")];
+        let settings = read_all(&off, &["-dev"]).unwrap();
+        assert!(!settings.server.enabled && settings.client.enabled);
     }
 
     #[test]
@@ -350,16 +356,22 @@ plugin "raw_exec" {
             ),
             ("leave_on_terminate = \"maybe\"", "\"leave_on_terminate\": expected true or false"),
             ("region = \"\"", "region: expected a text of at most 96 bytes"),
-            ("acl {\n  enabled = true\n}", "a.hcl:1:1: acl.enabled is not supported yet"),
-            ("tls { http = true }", "a.hcl:1:1: tls.http is not supported yet"),
-            ("vault {}", "a.hcl:1:1: \"vault\": not supported yet"),
+            ("acl {\n  enabled = true\n}", "a.hcl:2:13: acl.enabled is not supported yet"),
+            ("tls { http = true }", "a.hcl:1:14: tls.http is not supported yet"),
+            ("vault { enabled = 1 }", "a.hcl:1:19: vault.enabled is not supported yet"),
+            ("consul { address = \"10.0.0.1:8500\" }", "a.hcl:1:20: \"address\": not supported yet"),
+            (
+                "client { host_volume \"x\" { path = \"/\" } }",
+                "a.hcl:1:10: \"host_volume\": not supported yet",
+            ),
+            ("keyring \"awskms\" { active = true }", "a.hcl:1:1: \"keyring\": not supported yet"),
             ("telemetry { statsd_address = \"x:1\" }", "\"statsd_address\": not supported yet"),
             (
                 "limits { http_max_conns_per_client = -1 }",
                 "\"http_max_conns_per_client\": expected a whole number",
             ),
             ("limits { rpc_handshake_timeout = \"x\" }", "\"rpc_handshake_timeout\": expected a duration"),
-            ("limits { https_handshake_timeout = \"5s\" }", "\"https_handshake_timeout\": not supported yet"),
+            ("limits { https_handshake_timeout = \"9s\" }", "\"https_handshake_timeout\": not supported yet"),
             ("plugin \"docker\" {}", "the driver \"docker\" is not part of this build yet"),
             ("server = 3", "a.hcl:1:10: \"server\" is a block"),
             ("log_level = \"loud\"", "\"log_level\": expected TRACE, DEBUG, INFO, WARN or ERROR"),
@@ -463,6 +475,79 @@ leave_on_terminate = true
         assert_eq!((limits.http_max_conns_per_client, limits.rpc_max_conns_per_client), (100, 0));
         assert_eq!(limits.rpc_handshake_timeout, Duration::from_secs(2));
         assert!(!settings.prometheus_metrics && AgentSettings::dev().prometheus_metrics);
+    }
+
+    #[test]
+    fn what_is_switched_off_or_left_at_its_default_is_accepted() {
+        let hcl = r#"
+vault {
+  enabled = false
+  address = "https://vault.lan:8200"
+}
+acl {
+  enabled   = "false"
+  token_ttl = "30s"
+}
+tls {
+  http      = false
+  rpc       = false
+  ca_file   = "/etc/ca.pem"
+}
+consul {
+  address          = "127.0.0.1:8500"
+  auto_advertise   = true
+  client_auto_join = false
+  tags             = []
+}
+telemetry {
+  statsd_address                      = ""
+  disable_dispatched_job_summary_metrics = false
+}
+ui {
+  enabled = false
+  consul { ui_url = "https://consul.lan" }
+  label { text = "staging" }
+}
+keyring "aead" {
+  active = true
+}
+enable_debug  = false
+enable_syslog = "false"
+plugin_dir    = ""
+server {
+  raft_protocol      = 3
+  rejoin_after_leave = false
+  plan_rejection_tracker { enabled = false }
+}
+client {
+  no_host_uuid  = true
+  network_speed = 0
+  cni_path      = "/opt/cni/bin"
+  template {}
+}
+"#;
+        let json = r#"{
+          "vault": {"enabled": false}, "acl": {"enabled": false}, "tls": {"http": false}, "consul": {},
+          "audit": {"enabled": false}, "sentinel": {}, "server": {"search": {}, "enabled_schedulers": []}
+        }"#;
+        let settings = read_all(&[("a.hcl", hcl)], &["-dev"]).unwrap();
+        assert_eq!(settings.notes, Vec::<String>::new());
+        read_all(&[("a.json", json)], &["-dev"]).unwrap();
+        read_all(&[("a.hcl", "consul {\n enabled = false\n address = \"10.0.0.1:8500\"\n}")], &["-dev"])
+            .unwrap();
+    }
+
+    #[test]
+    fn everything_that_is_not_supported_is_refused_at_once() {
+        let text = "vault {\n  enabled = true\n}\nacl {\n  enabled = true\n}\nserver {\n  oidc_issuer = \"x\"\n}\n\
+                    telemetry {\n  statsd_address = \"x:1\"\n}\nserver {\n  misspelt = 1\n}";
+        let error = read_all(&[("a.hcl", text)], &["-dev"]).unwrap_err();
+        let heads: Vec<&str> = error.lines().filter(|line| line.contains("a.hcl:")).collect();
+        assert_eq!(heads.len(), 5, "{error}");
+        for line in ["a.hcl:2:13: vault.enabled", "a.hcl:5:13: acl.enabled", "a.hcl:8:17: \"oidc_issuer\""] {
+            assert!(error.contains(line), "{error}");
+        }
+        assert!(error.contains("a.hcl:14:3: unexpected key \"misspelt\""), "{error}");
     }
 
     #[test]

@@ -10,7 +10,8 @@ use node::driver::{Field, ValueType};
 use node::drivers::{BUILTIN, builtin};
 use serde_json::Value;
 
-use super::value::{ConfigValue, reject, set_option};
+use super::unsupported::Refused;
+use super::value::{ConfigValue, set_option};
 
 /// The plugin configuration of a development agent.
 pub(super) fn of_dev() -> PluginConfigs {
@@ -23,26 +24,35 @@ pub(super) fn of_dev() -> PluginConfigs {
 ///
 /// # Errors
 /// An unknown key or a value of a wrong type, with its position.
-pub(super) fn read(plugins: &mut PluginConfigs, mut section: Section) -> Result<(), Diagnostics> {
+pub(super) fn read(
+    plugins: &mut PluginConfigs,
+    mut section: Section,
+    refused: &mut Refused,
+) -> Result<(), Diagnostics> {
     if let Some(name) = section.labels.first().cloned() {
-        return plugin(plugins, &name, section);
+        return plugin(plugins, &name, section, refused);
     }
     for name in section.names() {
         for inner in section.sections(&name)? {
-            plugin(plugins, &name, inner)?;
+            plugin(plugins, &name, inner, refused)?;
         }
     }
     section.finish()
 }
 
-fn plugin(plugins: &mut PluginConfigs, name: &str, mut section: Section) -> Result<(), Diagnostics> {
+fn plugin(
+    plugins: &mut PluginConfigs,
+    name: &str,
+    mut section: Section,
+    refused: &mut Refused,
+) -> Result<(), Diagnostics> {
     let Some(driver) = builtin(name) else {
         return Err(section.wrong(format!("the driver \"{name}\" is not part of this build yet")));
     };
     let block = plugins.entry(name.to_string()).or_default();
     for mut config in section.sections("config")? {
         for field in driver.plugin_schema.fields() {
-            if let Some(value) = value(&mut config, field)? {
+            if let Some(value) = value(&mut config, field, refused)? {
                 block.insert(field.key.to_string(), value);
             }
         }
@@ -57,7 +67,7 @@ fn one<T: ConfigValue + Into<Value>>(config: &mut Section, key: &str) -> Result<
     Ok(value.map(Into::into))
 }
 
-fn value(config: &mut Section, field: &Field) -> Result<Option<Value>, Diagnostics> {
+fn value(config: &mut Section, field: &Field, refused: &mut Refused) -> Result<Option<Value>, Diagnostics> {
     match field.value {
         ValueType::Text => one::<String>(config, field.key),
         ValueType::Boolean => one::<bool>(config, field.key),
@@ -69,7 +79,10 @@ fn value(config: &mut Section, field: &Field) -> Result<Option<Value>, Diagnosti
         }
         ValueType::TextList => Ok(config.take::<Vec<String>>(field.key)?.map(Value::from)),
         ValueType::Block(_) => config.take(field.key),
-        ValueType::Unsupported(_) => reject(config, &[field.key]).map(|()| None),
+        ValueType::Unsupported(_) => {
+            refused.keys(config, &[(field.key, "")]);
+            Ok(None)
+        }
     }
 }
 
@@ -111,7 +124,7 @@ mod tests {
             let mut plugins = PluginConfigs::new();
             let mut top = Section::parse(&source).map_err(|wrong| wrong.to_string())?;
             for section in top.sections("plugin").map_err(|wrong| wrong.to_string())? {
-                read(&mut plugins, section).map_err(|wrong| wrong.to_string())?;
+                read(&mut plugins, section, &mut Refused::default()).map_err(|wrong| wrong.to_string())?;
             }
             Ok(plugins)
         };

@@ -1,107 +1,106 @@
 //! Keys of Nomad's agent configuration that this release does not support.
 
-use jobspec::Diagnostics;
 use jobspec::config::Section;
+use jobspec::{DIAGNOSTICS_MAX, Diagnostic, Diagnostics};
 use serde::de::IgnoredAny;
+use serde_json::Value;
 
-use super::value::{reject, set};
+use super::value::set;
 
-/// Keys that are listed one by one, so that the error says "not supported" and not "unexpected key".
-const TOP: [&str; 15] = [
-    "consul",
-    "enable_debug",
-    "enable_syslog",
-    "eventlog",
-    "http_api_response_headers",
-    "keyring",
-    "log_file",
-    "log_include_location",
-    "log_rotate_bytes",
-    "log_rotate_duration",
-    "log_rotate_max_files",
-    "plugin_dir",
-    "rpc",
-    "syslog_facility",
-    "vault",
+/// Keys that are listed one by one, so that the error says "not supported" and not "unexpected key". Each comes with
+/// the value that changes nothing, where this release does what Nomad does then; an empty one never changes anything.
+const TOP: [(&str, &str); 12] = [
+    ("enable_debug", "false"),
+    ("enable_syslog", "false"),
+    ("eventlog", ""),
+    ("http_api_response_headers", ""),
+    ("log_file", ""),
+    ("log_include_location", "false"),
+    ("log_rotate_bytes", "0"),
+    ("log_rotate_duration", ""),
+    ("log_rotate_max_files", "0"),
+    ("plugin_dir", ""),
+    ("rpc", ""),
+    ("syslog_facility", "LOCAL0"),
 ];
 
-const SERVER: [&str; 41] = [
-    "acl_token_gc_threshold",
-    "authoritative_region",
-    "batch_eval_gc_threshold",
-    "client_introduction",
-    "csi_plugin_gc_threshold",
-    "csi_volume_claim_gc_interval",
-    "csi_volume_claim_gc_threshold",
-    "data_dir",
-    "default_scheduler_config",
-    "deploy_query_rate_limit",
-    "deployment_gc_threshold",
-    "enable_event_broker",
-    "enabled_schedulers",
-    "eval_gc_threshold",
-    "event_buffer_size",
-    "failover_heartbeat_ttl",
-    "job_default_priority",
-    "job_gc_interval",
-    "job_gc_threshold",
-    "job_max_count",
-    "job_max_priority",
-    "job_max_source_size",
-    "job_tracked_versions",
-    "license_path",
-    "max_heartbeats_per_second",
-    "node_gc_threshold",
-    "oidc_issuer",
-    "plan_apply_pipeline",
-    "plan_rejection_tracker",
-    "raft_boltdb",
-    "raft_logstore",
-    "raft_multiplier",
-    "raft_protocol",
-    "raft_snapshot_interval",
-    "raft_snapshot_threshold",
-    "raft_trailing_logs",
-    "redundancy_zone",
-    "rejoin_after_leave",
-    "root_key_gc_interval",
-    "search",
-    "start_timeout",
+const SERVER: [(&str, &str); 41] = [
+    ("acl_token_gc_threshold", ""),
+    ("authoritative_region", ""),
+    ("batch_eval_gc_threshold", ""),
+    ("client_introduction", ""),
+    ("csi_plugin_gc_threshold", ""),
+    ("csi_volume_claim_gc_interval", ""),
+    ("csi_volume_claim_gc_threshold", ""),
+    ("data_dir", ""),
+    ("default_scheduler_config", ""),
+    ("deploy_query_rate_limit", ""),
+    ("deployment_gc_threshold", ""),
+    ("enable_event_broker", "true"),
+    ("enabled_schedulers", ""),
+    ("eval_gc_threshold", ""),
+    ("event_buffer_size", ""),
+    ("failover_heartbeat_ttl", ""),
+    ("job_default_priority", "50"),
+    ("job_gc_interval", ""),
+    ("job_gc_threshold", ""),
+    ("job_max_count", ""),
+    ("job_max_priority", "100"),
+    ("job_max_source_size", ""),
+    ("job_tracked_versions", ""),
+    ("license_path", ""),
+    ("max_heartbeats_per_second", ""),
+    ("node_gc_threshold", ""),
+    ("oidc_issuer", ""),
+    ("plan_apply_pipeline", ""),
+    ("plan_rejection_tracker", ""),
+    ("raft_boltdb", ""),
+    ("raft_logstore", ""),
+    ("raft_multiplier", ""),
+    ("raft_protocol", "3"),
+    ("raft_snapshot_interval", ""),
+    ("raft_snapshot_threshold", ""),
+    ("raft_trailing_logs", ""),
+    ("redundancy_zone", ""),
+    ("rejoin_after_leave", "false"),
+    ("root_key_gc_interval", ""),
+    ("search", ""),
+    ("start_timeout", ""),
 ];
 
-const CLIENT: [&str; 32] = [
-    "alloc_mounts_dir",
-    "artifact",
-    "bind_wildcard_default_host_network",
-    "bridge_network_hairpin_mode",
-    "bridge_network_name",
-    "bridge_network_subnet",
-    "bridge_network_subnet_ipv6",
-    "cgroup_parent",
-    "chroot_env",
-    "client_max_port",
-    "client_min_port",
-    "cni_config_dir",
-    "cni_path",
-    "common_plugin_dir",
-    "cpu_disable_dmidecode",
-    "disable_remote_exec",
-    "disk_free_mb",
-    "drain_on_shutdown",
-    "fingerprint",
-    "gc_parallel_destroys",
-    "gc_volumes_on_node_gc",
-    "host_network",
-    "host_volume",
-    "host_volume_plugin_dir",
-    "host_volumes_dir",
-    "network_speed",
-    "no_host_uuid",
-    "nomad_service_discovery",
-    "preferred_address_family",
-    "reservable_cores",
-    "template",
-    "users",
+const CLIENT: [(&str, &str); 32] = [
+    ("alloc_mounts_dir", ""),
+    ("artifact", ""),
+    ("bind_wildcard_default_host_network", "true"),
+    ("bridge_network_hairpin_mode", "false"),
+    ("bridge_network_name", "nomad"),
+    ("bridge_network_subnet", "172.26.64.0/20"),
+    ("bridge_network_subnet_ipv6", ""),
+    ("cgroup_parent", "nomad.slice"),
+    ("chroot_env", ""),
+    ("client_max_port", "14512"),
+    ("client_min_port", "14000"),
+    ("cni_config_dir", "/opt/cni/config"),
+    ("cni_path", "/opt/cni/bin"),
+    ("common_plugin_dir", ""),
+    ("cpu_disable_dmidecode", "false"),
+    ("disable_remote_exec", "false"),
+    ("disk_free_mb", "0"),
+    ("drain_on_shutdown", ""),
+    ("fingerprint", ""),
+    ("gc_parallel_destroys", ""),
+    ("gc_volumes_on_node_gc", "false"),
+    ("host_network", ""),
+    ("host_volume", ""),
+    ("host_volume_plugin_dir", ""),
+    ("host_volumes_dir", ""),
+    ("network_speed", "0"),
+    ("no_host_uuid", "true"),
+    ("nomad_service_discovery", "true"),
+    ("preferred_address_family", ""),
+    ("reservable_cores", ""),
+    ("template", ""),
+    ("users", ""),
 ];
 
 /// Keys of Nomad Enterprise: the community edition accepts and ignores them.
@@ -120,9 +119,125 @@ const TELEMETRY: [&str; 9] = [
     "use_node_name",
 ];
 
+/// Keys of `consul` that ask for Consul, and their defaults.
+const CONSUL: [(&str, &str); 25] = [
+    ("address", "127.0.0.1:8500"),
+    ("auth", ""),
+    ("ca_file", ""),
+    ("cert_file", ""),
+    ("client_failures_before_critical", "0"),
+    ("client_failures_before_warning", "0"),
+    ("client_http_check_name", "Nomad Client HTTP Check"),
+    ("client_service_name", "nomad-client"),
+    ("grpc_address", ""),
+    ("grpc_ca_file", ""),
+    ("key_file", ""),
+    ("name", "default"),
+    ("namespace", ""),
+    ("server_failures_before_critical", "0"),
+    ("server_failures_before_warning", "0"),
+    ("server_http_check_name", "Nomad Server HTTP Check"),
+    ("server_rpc_check_name", "Nomad Server RPC Check"),
+    ("server_serf_check_name", "Nomad Server Serf Check"),
+    ("server_service_name", "nomad"),
+    ("service_auth_method", "nomad-workloads"),
+    ("service_identity", ""),
+    ("tags", ""),
+    ("task_auth_method", "nomad-workloads"),
+    ("task_identity", ""),
+    ("token", ""),
+];
+
+/// Keys of `consul` that change nothing without one.
+const CONSUL_WITHOUT_EFFECT: [&str; 9] = [
+    "allow_unauthenticated",
+    "auto_advertise",
+    "checks_use_advertise",
+    "client_auto_join",
+    "enabled",
+    "server_auto_join",
+    "share_ssl",
+    "ssl",
+    "verify_ssl",
+];
+
+const LIMITS: [(&str, &str); 1] = [("https_handshake_timeout", "5s")];
+
+const SERVER_JOIN: [(&str, &str); 3] = [("start_join", ""), ("retry_interval", "30s"), ("retry_max", "0")];
+
+/// The keys of a file that ask for what this release does not support. They are collected, so that the operator reads
+/// of all of them at once.
+#[derive(Debug, Default)]
+pub(super) struct Refused(Vec<Diagnostic>);
+
+impl Refused {
+    /// Takes keys, and refuses those that are neither empty, nor switched off, nor set to their default.
+    pub(super) fn keys(&mut self, section: &mut Section, keys: &[(&str, &str)]) {
+        for (key, default) in keys {
+            let message = || format!("\"{key}\": not supported yet");
+            self.0.extend(section.refuse(key, |value| is_default(value, default), message));
+        }
+    }
+
+    /// A block that is accepted as long as it is switched off. Its other keys have no effect then.
+    fn switched_on(&mut self, top: &mut Section, part: &str, switches: &[&str]) -> Result<(), Diagnostics> {
+        for mut section in top.sections(part)? {
+            for switch in switches {
+                let message = || format!("{part}.{switch} is not supported yet: this release runs without");
+                self.0.extend(section.refuse(switch, |value| is_default(value, "false"), message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what is wrong with a part of a file, so that the other parts are read too.
+    pub(super) fn also(&mut self, read: Result<(), Diagnostics>) {
+        if let Err(Diagnostics(wrong)) = read {
+            self.0.extend(wrong);
+        }
+    }
+
+    /// # Errors
+    /// What was refused, and what was wrong with the file besides, in the order of the file.
+    pub(super) fn finish(mut self, read: Result<(), Diagnostics>) -> Result<(), Diagnostics> {
+        self.also(read);
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        self.0.sort_by_key(|problem| (problem.line, problem.column));
+        self.0.truncate(DIAGNOSTICS_MAX);
+        Err(Diagnostics(self.0))
+    }
+}
+
+/// Whether a value asks for nothing: it is empty, a block that is switched off, or `default`, quoted or not.
+fn is_default(value: &Value, default: &str) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty() || same(text, default),
+        Value::Bool(_) | Value::Number(_) => same(&value.to_string(), default),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(block) => {
+            block.is_empty() || block.get("enabled").is_some_and(|switch| is_default(switch, "false"))
+        }
+    }
+}
+
+fn same(text: &str, default: &str) -> bool {
+    let number = |text: &str| text.parse::<f64>().ok();
+    match default {
+        "true" | "false" => api::go_bool(text) == api::go_bool(default),
+        _ => text == default || number(text).is_some_and(|given| number(default) == Some(given)),
+    }
+}
+
 /// # Errors
-/// The first unsupported key.
-pub(super) fn top(top: &mut Section, notes: &mut Vec<String>) -> Result<(), Diagnostics> {
+/// A block that is none, or an unknown key in `ui`.
+pub(super) fn top(
+    top: &mut Section,
+    notes: &mut Vec<String>,
+    refused: &mut Refused,
+) -> Result<(), Diagnostics> {
     // Always in effect: nothing is ever sent to the vendor.
     has(top, "disable_update_check")?;
     has(top, "disable_anonymous_signature")?;
@@ -131,20 +246,49 @@ pub(super) fn top(top: &mut Section, notes: &mut Vec<String>) -> Result<(), Diag
             notes.push(format!("{key} belongs to enterprise releases and has no effect"));
         }
     }
-    off_only(top, "acl", &["enabled"])?;
-    off_only(top, "tls", &["http", "rpc"])?;
-    for mut ui in top.sections("ui")? {
-        let (mut enabled, mut hints) = (false, false);
-        set(&mut ui, "enabled", &mut enabled)?;
-        set(&mut ui, "show_cli_hints", &mut hints)?;
-        if enabled {
-            notes.push(
-                "the web interface is not part of this build yet: ui.enabled has no effect".to_string(),
-            );
-        }
-        ui.finish()?;
+    refused.switched_on(top, "acl", &["enabled"])?;
+    refused.switched_on(top, "tls", &["http", "rpc"])?;
+    refused.switched_on(top, "vault", &["enabled"])?;
+    for section in top.sections("consul")? {
+        consul(section, refused)?;
     }
-    reject(top, &TOP)
+    for section in top.sections("ui")? {
+        ui(section, notes)?;
+    }
+    for mut keyring in top.sections("keyring")? {
+        // This is what every cluster without the block has.
+        if keyring.labels.iter().any(|label| label != "aead") {
+            refused.0.extend(keyring.wrong("\"keyring\": not supported yet").0);
+        }
+        has(&mut keyring, "active")?;
+    }
+    refused.keys(top, &TOP);
+    Ok(())
+}
+
+fn consul(mut section: Section, refused: &mut Refused) -> Result<(), Diagnostics> {
+    let mut enabled = true;
+    set(&mut section, "enabled", &mut enabled)?;
+    if !enabled {
+        return Ok(());
+    }
+    for key in CONSUL_WITHOUT_EFFECT {
+        has(&mut section, key)?;
+    }
+    refused.keys(&mut section, &CONSUL);
+    section.finish()
+}
+
+fn ui(mut section: Section, notes: &mut Vec<String>) -> Result<(), Diagnostics> {
+    let mut enabled = false;
+    set(&mut section, "enabled", &mut enabled)?;
+    for key in ["show_cli_hints", "content_security_policy", "consul", "vault", "label"] {
+        has(&mut section, key)?;
+    }
+    if enabled {
+        notes.push("the web interface is not part of this build yet: ui.enabled has no effect".to_string());
+    }
+    section.finish()
 }
 
 /// Removes a key unread; true when it was present.
@@ -152,9 +296,11 @@ fn has(section: &mut Section, key: &str) -> Result<bool, Diagnostics> {
     Ok(section.take::<IgnoredAny>(key)?.is_some())
 }
 
+/// Returns a note about the keys without effect. Everything else is a sink.
+///
 /// # Errors
-/// A sink, which is not supported.
-pub(super) fn telemetry(mut section: Section) -> Result<Option<String>, Diagnostics> {
+/// None that is known.
+pub(super) fn telemetry(mut section: Section, refused: &mut Refused) -> Result<Option<String>, Diagnostics> {
     let mut said = Vec::new();
     for key in TELEMETRY {
         if has(&mut section, key)? {
@@ -162,48 +308,24 @@ pub(super) fn telemetry(mut section: Section) -> Result<Option<String>, Diagnost
         }
     }
     for sink in section.names() {
-        reject(&mut section, &[&sink])?;
+        refused.keys(&mut section, &[(&sink, "false")]);
     }
     Ok((!said.is_empty())
         .then(|| format!("telemetry is not collected yet: {} have no effect", said.join(", "))))
 }
 
-/// A block that is allowed as long as it is switched off. Its other keys are ignored then.
-fn off_only(top: &mut Section, part: &'static str, switches: &[&'static str]) -> Result<(), Diagnostics> {
-    for mut section in top.sections(part)? {
-        for switch in switches {
-            let mut on = false;
-            set(&mut section, switch, &mut on)?;
-            if on {
-                return Err(
-                    section.wrong(format!("{part}.{switch} is not supported yet: this release runs without"))
-                );
-            }
-        }
-    }
-    Ok(())
+pub(super) fn limits(section: &mut Section, refused: &mut Refused) {
+    refused.keys(section, &LIMITS);
 }
 
-/// # Errors
-/// The first unsupported key.
-pub(super) fn limits(section: &mut Section) -> Result<(), Diagnostics> {
-    reject(section, &["https_handshake_timeout"])
+pub(super) fn server(section: &mut Section, refused: &mut Refused) {
+    refused.keys(section, &SERVER);
 }
 
-/// # Errors
-/// The first unsupported key.
-pub(super) fn server(section: &mut Section) -> Result<(), Diagnostics> {
-    reject(section, &SERVER)
+pub(super) fn client(section: &mut Section, refused: &mut Refused) {
+    refused.keys(section, &CLIENT);
 }
 
-/// # Errors
-/// The first unsupported key.
-pub(super) fn client(section: &mut Section) -> Result<(), Diagnostics> {
-    reject(section, &CLIENT)
-}
-
-/// # Errors
-/// The first unsupported key.
-pub(super) fn server_join(section: &mut Section) -> Result<(), Diagnostics> {
-    reject(section, &["start_join", "retry_interval", "retry_max"])
+pub(super) fn server_join(section: &mut Section, refused: &mut Refused) {
+    refused.keys(section, &SERVER_JOIN);
 }

@@ -74,7 +74,7 @@ pub(crate) const UNSUPPORTED_FLAGS: &[FlagList] = &[IGNORED, REJECTED];
 /// Notes flags without effect, and rejects the others.
 ///
 /// # Errors
-/// The first flag that is rejected.
+/// Every flag that is rejected.
 pub(super) fn check(settings: &mut AgentSettings, args: &Args) -> anyhow::Result<()> {
     for flag in IGNORED.iter().filter(|flag| args.last(**flag).is_some()) {
         settings.notes.push(format!("-{} has no effect", flag.spec().name));
@@ -84,9 +84,12 @@ pub(super) fn check(settings: &mut AgentSettings, args: &Args) -> anyhow::Result
         (Some(value), Takes::Switch) => value == "true",
         (Some(value), Takes::Value(_)) => !value.is_empty(),
     };
-    match REJECTED.iter().find(asks) {
-        Some(flag) => anyhow::bail!("-{} is not supported by this release: leave it out", flag.spec().name),
-        None => Ok(()),
+    let asked: Vec<String> =
+        REJECTED.iter().filter(asks).map(|flag| format!("-{}", flag.spec().name)).collect();
+    match asked.as_slice() {
+        [] => Ok(()),
+        [one] => anyhow::bail!("{one} is not supported by this release: leave it out"),
+        more => anyhow::bail!("not supported by this release: {}: leave them out", more.join(", ")),
     }
 }
 
@@ -109,6 +112,7 @@ mod tests {
         assert_eq!(notes(&["-rejoin", "-acl-enabled=false"]).unwrap(), ["-rejoin has no effect"]);
         let refused = notes(&["-consul-address=127.0.0.1:8500"]).unwrap_err();
         assert_eq!(refused, "-consul-address is not supported by this release: leave it out");
-        assert!(notes(&["-dev-vault"]).is_err());
+        let refused = notes(&["-dev-vault", "-vault-enabled=false", "-acl-enabled"]).unwrap_err();
+        assert_eq!(refused, "not supported by this release: -acl-enabled, -dev-vault: leave them out");
     }
 }

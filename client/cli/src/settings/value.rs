@@ -64,14 +64,6 @@ pub(super) fn set_map(
     Ok(())
 }
 
-/// Rejects keys, with their position.
-///
-/// # Errors
-/// When one of them is present.
-pub(super) fn reject(section: &mut Section, keys: &[&str]) -> Result<(), Diagnostics> {
-    keys.iter().try_for_each(|key| section.take::<Unsupported>(key).map(|_| ()))
-}
-
 /// A value that may be quoted or not.
 struct Unquoted<T>(T);
 
@@ -84,15 +76,6 @@ impl<'de, T: ConfigValue> Deserialize<'de> for Unquoted<T> {
         };
         let value = text.as_deref().and_then(T::from_text);
         value.map(Unquoted).ok_or_else(|| D::Error::custom(format!("expected {}", T::EXPECTED)))
-    }
-}
-
-/// A key that this release does not support: reading it always fails.
-struct Unsupported;
-
-impl<'de> Deserialize<'de> for Unsupported {
-    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
-        Err(D::Error::custom("not supported yet"))
     }
 }
 

@@ -372,7 +372,12 @@ plugin "raw_exec" {
             ),
             ("limits { rpc_handshake_timeout = \"x\" }", "\"rpc_handshake_timeout\": expected a duration"),
             ("limits { https_handshake_timeout = \"9s\" }", "\"https_handshake_timeout\": not supported yet"),
-            ("plugin \"docker\" {}", "the driver \"docker\" is not part of this build yet"),
+            ("plugin \"podman\" {}", "the driver \"podman\" is not part of this build yet"),
+            (
+                "plugin \"docker\" {\n  config {\n    allow_privileged = true\n  }\n}",
+                "a.hcl:3:24: \"allow_privileged\": not supported yet",
+            ),
+            ("plugin \"docker\" { config { misspelt = 1 } }", "unexpected key \"misspelt\""),
             ("server = 3", "a.hcl:1:10: \"server\" is a block"),
             ("log_level = \"loud\"", "\"log_level\": expected TRACE, DEBUG, INFO, WARN or ERROR"),
         ];
@@ -511,6 +516,19 @@ ui {
 keyring "aead" {
   active = true
 }
+plugin "docker" {}
+plugin "docker" {
+  config {
+    allow_privileged = false
+    endpoint         = "unix:///var/run/docker.sock"
+    volumes { enabled = false }
+    gc {
+      image       = true
+      image_delay = "3m"
+    }
+  }
+}
+plugin "exec" { config {} }
 enable_debug  = false
 enable_syslog = "false"
 plugin_dir    = ""
@@ -528,7 +546,8 @@ client {
 "#;
         let json = r#"{
           "vault": {"enabled": false}, "acl": {"enabled": false}, "tls": {"http": false}, "consul": {},
-          "audit": {"enabled": false}, "sentinel": {}, "server": {"search": {}, "enabled_schedulers": []}
+          "audit": {"enabled": false}, "sentinel": {}, "server": {"search": {}, "enabled_schedulers": []},
+          "plugin": [{"docker": [{"config": [{"allow_privileged": false}]}]}, {"java": {}}]
         }"#;
         let settings = read_all(&[("a.hcl", hcl)], &["-dev"]).unwrap();
         assert_eq!(settings.notes, Vec::<String>::new());

@@ -13,6 +13,44 @@ use serde_json::Value;
 use super::unsupported::Refused;
 use super::value::{ConfigValue, set_option};
 
+/// Drivers of Nomad's that are not built, with the keys of their configuration and what these are by default.
+const NOT_BUILT: [(&str, &[(&str, &str)]); 4] =
+    [("docker", &DOCKER), ("exec", &EXEC), ("java", &EXEC), ("qemu", &QEMU)];
+
+const DOCKER: [(&str, &str); 17] = [
+    ("allow_caps", ""),
+    ("allow_privileged", "false"),
+    ("allow_runtimes", ""),
+    ("auth", ""),
+    ("container_exists_attempts", "5"),
+    ("cpuset_path", ""),
+    ("disable_log_collection", "false"),
+    ("endpoint", "unix:///var/run/docker.sock"),
+    ("extra_labels", ""),
+    ("image_pull_timeout", "5m"),
+    ("infra_image", ""),
+    ("infra_image_pull_timeout", "5m"),
+    ("logging", ""),
+    ("nvidia_runtime", "nvidia"),
+    ("pids_limit", "0"),
+    ("pull_activity_timeout", "2m"),
+    ("volumes", ""),
+];
+
+const DOCKER_GC: [(&str, &str); 4] =
+    [("container", "true"), ("dangling_containers", ""), ("image", "true"), ("image_delay", "3m")];
+
+const EXEC: [(&str, &str); 6] = [
+    ("allow_caps", ""),
+    ("default_ipc_mode", "private"),
+    ("default_pid_mode", "private"),
+    ("denied_host_gids", ""),
+    ("denied_host_uids", ""),
+    ("no_pivot_root", "false"),
+];
+
+const QEMU: [(&str, &str); 3] = [("args_allowlist", ""), ("emulators_allowlist", ""), ("image_paths", "")];
+
 /// The plugin configuration of a development agent.
 pub(super) fn of_dev() -> PluginConfigs {
     let config =
@@ -47,7 +85,7 @@ fn plugin(
     refused: &mut Refused,
 ) -> Result<(), Diagnostics> {
     let Some(driver) = builtin(name) else {
-        return Err(section.wrong(format!("the driver \"{name}\" is not part of this build yet")));
+        return not_built(name, section, refused);
     };
     let block = plugins.entry(name.to_string()).or_default();
     for mut config in section.sections("config")? {
@@ -56,6 +94,24 @@ fn plugin(
                 block.insert(field.key.to_string(), value);
             }
         }
+        config.finish()?;
+    }
+    section.finish()
+}
+
+/// A driver of Nomad's that this build does not have: its block may stand in the file as long as it asks for nothing.
+fn not_built(name: &str, mut section: Section, refused: &mut Refused) -> Result<(), Diagnostics> {
+    let Some((_, keys)) = NOT_BUILT.iter().find(|(driver, _)| *driver == name) else {
+        return Err(section.wrong(format!("the driver \"{name}\" is not part of this build yet")));
+    };
+    for mut config in section.sections("config")? {
+        if name == "docker" {
+            for mut gc in config.sections("gc")? {
+                refused.keys(&mut gc, &DOCKER_GC);
+                gc.finish()?;
+            }
+        }
+        refused.keys(&mut config, keys);
         config.finish()?;
     }
     section.finish()
@@ -136,8 +192,8 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(plugins["raw_exec"], config);
-        let unknown = read_all("plugin \"docker\" {}").unwrap_err();
-        assert!(unknown.contains("the driver \"docker\" is not part of this build yet"), "{unknown}");
+        let unknown = read_all("plugin \"podman\" {}").unwrap_err();
+        assert!(unknown.contains("the driver \"podman\" is not part of this build yet"), "{unknown}");
         let misspelt = read_all(&block("enabeld = true")).unwrap_err();
         assert!(misspelt.contains("unexpected key \"enabeld\""), "{misspelt}");
     }

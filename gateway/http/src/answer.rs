@@ -56,6 +56,11 @@ pub(crate) fn written<T: Serialize>(index: Index, value: &T) -> Answer {
     Ok(response)
 }
 
+/// The answer to a write that has nothing to say but the index it is in.
+pub fn done(index: Index) -> Response {
+    [(INDEX, HeaderValue::from(index.0))].into_response()
+}
+
 /// A panic ends its own request, and nothing else.
 pub(crate) async fn contain_panics(request: Request, next: Next) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_string());

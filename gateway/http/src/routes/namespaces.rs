@@ -8,7 +8,7 @@ use api::Namespace;
 use state::State;
 
 use super::write;
-use crate::answer::Answer;
+use crate::answer::{Answer, done};
 use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::Page;
@@ -41,13 +41,8 @@ async fn read(With(server): With<AppState>, Path(name): Path<String>, read: Read
     server.read(&read, index, view).await
 }
 
-async fn upsert(
-    With(server): With<AppState>,
-    write: Write,
-    Json(wanted): Json<Namespace>,
-) -> Result<(), Failure> {
-    let set = server.submit(&write, Command::UpsertNamespace(Box::new(wanted))).await;
-    set.map(drop).map_err(Failure::as_internal)
+async fn upsert(With(server): With<AppState>, write: Write, Json(wanted): Json<Namespace>) -> Answer {
+    change(&server, &write, Command::UpsertNamespace(Box::new(wanted))).await
 }
 
 async fn upsert_named(
@@ -55,15 +50,19 @@ async fn upsert_named(
     Path(name): Path<String>,
     write: Write,
     Json(wanted): Json<Namespace>,
-) -> Result<(), Failure> {
+) -> Answer {
     if wanted.name != name {
         return Err(Failure::invalid("Namespace name does not match request path"));
     }
     upsert(server, write, Json(wanted)).await
 }
 
-async fn remove(With(server): With<AppState>, Path(name): Path<String>, write: Write) -> Result<(), Failure> {
-    server.submit(&write, Command::DeleteNamespace { name }).await.map(drop).map_err(Failure::as_internal)
+async fn remove(With(server): With<AppState>, Path(name): Path<String>, write: Write) -> Answer {
+    change(&server, &write, Command::DeleteNamespace { name }).await
+}
+
+async fn change(server: &AppState, write: &Write, command: Command) -> Answer {
+    server.submit(write, command).await.map(|receipt| done(receipt.index)).map_err(Failure::as_internal)
 }
 
 /// One of them came with the cluster.

@@ -43,7 +43,8 @@ async fn plan(
         let _turn = turn;
         response(&state, &registration, request.diff)
     });
-    Ok(answer::json(&answered.await??))
+    let response = answered.await??;
+    answer::written(Index(response.index), &response)
 }
 
 fn response(

@@ -11,7 +11,7 @@ use state::node::NodeRow;
 use state::pool::{ALL, DEFAULT};
 
 use super::write;
-use crate::answer::Answer;
+use crate::answer::{Answer, done};
 use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::page;
@@ -46,28 +46,26 @@ async fn read(With(server): With<AppState>, Path(name): Path<String>, read: Read
     server.read(&read, index, |state| state::pool::document(&state.pools, &name).ok_or_else(missing)).await
 }
 
-async fn upsert(
-    With(server): With<AppState>,
-    write: Write,
-    Json(wanted): Json<NodePool>,
-) -> Result<(), Failure> {
-    server.submit(&write, Command::UpsertNodePool(Box::new(wanted))).await.map(drop)
+async fn upsert(With(server): With<AppState>, write: Write, Json(wanted): Json<NodePool>) -> Answer {
+    let receipt = server.submit(&write, Command::UpsertNodePool(Box::new(wanted))).await?;
+    Ok(done(receipt.index))
 }
 
 async fn upsert_named(
-    With(server): With<AppState>,
+    server: With<AppState>,
     Path(name): Path<String>,
     write: Write,
     Json(wanted): Json<NodePool>,
-) -> Result<(), Failure> {
+) -> Answer {
     if wanted.name != name {
         return Err(Failure::invalid("Node pool name does not match request path"));
     }
-    server.submit(&write, Command::UpsertNodePool(Box::new(wanted))).await.map(drop)
+    upsert(server, write, Json(wanted)).await
 }
 
-async fn remove(With(server): With<AppState>, Path(name): Path<String>, write: Write) -> Result<(), Failure> {
-    server.submit(&write, Command::DeleteNodePool { name }).await.map(drop).map_err(Failure::as_internal)
+async fn remove(With(server): With<AppState>, Path(name): Path<String>, write: Write) -> Answer {
+    let deleted = server.submit(&write, Command::DeleteNodePool { name }).await;
+    deleted.map(|receipt| done(receipt.index)).map_err(Failure::as_internal)
 }
 
 async fn nodes(With(server): With<AppState>, Path(name): Path<String>, read: Read) -> Answer {

@@ -210,6 +210,7 @@ async fn namespaces_hold_jobs_apart() {
     other.refused(400, "job \"web\" is in nonexistent namespace \"dev\"");
     let made = cluster.put("/v1/namespace", &json!({"Name": "dev", "Description": "for trying"})).await;
     assert_eq!((made.status.as_u16(), made.text()), (200, ""));
+    assert_eq!(made.index(), cluster.get("/v1/namespaces").await.index());
     assert_holds(
         &cluster.get("/v1/namespace/dev").await.json(),
         &json!({"Name": "dev", "Description": "for trying"}),

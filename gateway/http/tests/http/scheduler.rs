@@ -87,6 +87,7 @@ async fn pools_are_made_changed_and_deleted() {
     assert_eq!((made.status.as_u16(), made.text()), (200, ""));
     let shown = cluster.get("/v1/node/pool/gpu").await;
     let index = shown.index();
+    assert_eq!(made.index(), index);
     let expected = json!({
         "Name": "gpu", "Description": "Big ones", "Meta": {"team": "ml"},
         "NodeIdentityTTL": 86_400_000_000_000_u64, "CreateIndex": index, "ModifyIndex": index,
@@ -101,7 +102,11 @@ async fn pools_are_made_changed_and_deleted() {
         &cluster.restarted().await.get("/v1/node/pool/gpu").await.json(),
         &json!({"Description": "", "CreateIndex": index}),
     );
-    assert_eq!(cluster.delete("/v1/node/pool/gpu").await.status, 200);
+    let deleted = cluster.delete("/v1/node/pool/gpu").await;
+    assert_eq!(
+        (deleted.status.as_u16(), deleted.index()),
+        (200, cluster.get("/v1/node/pools").await.index())
+    );
     cluster.get("/v1/node/pool/gpu").await.refused(404, "node pool not found");
     cluster.delete("/v1/node/pool/gpu").await.refused(500, "node pool not found");
 }

@@ -65,7 +65,9 @@ async fn a_dry_run_shows_what_would_change_and_stores_nothing() {
     assert_eq!(cluster.control.state().index, before, "nothing is stored");
     let eval = register(&cluster, &job_json("web")).await;
     work(&cluster, eval, 1, 1).await;
-    let same = cluster.put("/v1/job/web/plan", &asked).await.json();
+    let same = cluster.put("/v1/job/web/plan", &asked).await;
+    assert_eq!(json!(same.index()), same.json()["Index"]);
+    let same = same.json();
     let index = cluster.get("/v1/job/web").await.json()["JobModifyIndex"].clone();
     assert_holds(&same, &json!({"Diff": {"Type": "None"}, "JobModifyIndex": index}));
     for (path, body, why) in [

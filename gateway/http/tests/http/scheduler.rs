@@ -97,7 +97,10 @@ async fn pools_are_made_changed_and_deleted() {
     let names = cluster.get("/v1/node/pools").await;
     assert_holds(&names.json(), &json!([{"Name": "all"}, {"Name": "default"}, {"Name": "gpu"}]));
     assert_eq!(names.index(), index);
-    cluster.put("/v1/node/pool/gpu", &json!({"Name": "gpu"})).await;
+    let unset = json!({"Name": "gpu", "NodeIdentityTTL": ""});
+    assert_eq!(cluster.put("/v1/node/pool/gpu", &unset).await.text(), "");
+    let odd = cluster.put("/v1/node/pool/gpu", &json!({"Name": "gpu", "NodeIdentityTTL": "24x"})).await;
+    assert!(odd.status == 400 && odd.text().starts_with("NodeIdentityTTL: "), "{}", odd.text());
     assert_holds(
         &cluster.restarted().await.get("/v1/node/pool/gpu").await.json(),
         &json!({"Description": "", "CreateIndex": index}),

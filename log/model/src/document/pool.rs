@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::shape::{Bytes, Duration, Map};
+use super::shape::{Bytes, Duration, Map, duration_or_empty};
 use crate::codec::compiled_once;
 
 compiled_once! { NodePool }
@@ -12,8 +12,8 @@ pub struct NodePool {
     pub name: String,
     pub description: String,
     pub meta: Map<String, String>,
-    /// Clients send text like `24h`; the answer is in nanoseconds.
-    #[serde(rename = "NodeIdentityTTL")]
+    /// Clients send text like `24h`, those written in Go empty text when it is unset; the answer is in nanoseconds.
+    #[serde(rename = "NodeIdentityTTL", deserialize_with = "duration_or_empty")]
     pub node_identity_ttl: Duration,
     pub scheduler_configuration: Option<NodePoolSchedulerConfiguration>,
     pub create_index: u64,

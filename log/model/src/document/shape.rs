@@ -216,6 +216,36 @@ impl Visitor<'_> for DurationVisitor {
     }
 }
 
+/// A duration that clients send as empty text when it is unset.
+///
+/// # Errors
+/// As for [`Duration`].
+pub fn duration_or_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    struct OrEmpty;
+
+    impl Visitor<'_> for OrEmpty {
+        type Value = Duration;
+
+        fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+            DurationVisitor.expecting(f)
+        }
+
+        fn visit_i64<E: de::Error>(self, nanos: i64) -> Result<Duration, E> {
+            DurationVisitor.visit_i64(nanos)
+        }
+
+        fn visit_u64<E: de::Error>(self, nanos: u64) -> Result<Duration, E> {
+            DurationVisitor.visit_u64(nanos)
+        }
+
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<Duration, E> {
+            if text.is_empty() { Ok(Duration::default()) } else { DurationVisitor.visit_str(text) }
+        }
+    }
+
+    deserializer.deserialize_any(OrEmpty)
+}
+
 /// Bytes: base64 in JSON (null when empty), raw in msgpack.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(pub Vec<u8>);

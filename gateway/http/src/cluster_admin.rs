@@ -28,10 +28,10 @@ pub trait ClusterAdmin: Send + Sync + 'static {
     /// Joins the servers at these addresses, as far as they can be reached.
     fn join(&self, addresses: Vec<String>) -> BoxFuture<'_, JoinResponse>;
 
-    /// Has a failed server count as one that left; an unknown name does nothing.
+    /// Has a failed server count as one that left, also if it died just now; an unknown name does nothing.
     ///
     /// # Errors
-    /// [`ClusterError::Invalid`] while the server lives.
+    /// [`ClusterError::Invalid`] if this server does not gossip with the others.
     fn force_leave(&self, name: String, prune: bool) -> BoxFuture<'_, Result<(), ClusterError>>;
 
     fn raft_configuration(&self) -> RaftConfiguration;

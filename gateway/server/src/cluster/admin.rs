@@ -15,7 +15,7 @@ use super::join::join_all;
 use super::roster::RegionServer;
 use super::{Cluster, ConsensusError, Inner, Status};
 use crate::autopilot::{Peer, ServerHealth};
-use crate::gossip::{GossipError, Member, Sighting, Standing};
+use crate::gossip::{Member, Sighting, Standing};
 
 /// Addresses that one call may join.
 const JOINS_MAX: usize = 64;
@@ -70,7 +70,6 @@ impl ClusterAdmin for Cluster {
             };
             match gossip.force_leave(&name, prune).await {
                 Ok(_) => Ok(()),
-                Err(error @ GossipError::Alive(_)) => Err(ClusterError::Invalid(error.to_string())),
                 Err(error) => Err(ClusterError::Failed(error.to_string())),
             }
         }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::member::{Member, Parting};
 use super::pool::{Greeted, Pool};
-use super::{Counts, GREETING_PATIENCE, GossipError, JoinError, Sightings};
+use super::{Counts, GREETING_PATIENCE, JoinError, Sightings};
 
 /// How often a greeting without an answer is sent again: packets get lost.
 const GREETING_REPEAT: Duration = Duration::from_millis(500);
@@ -30,7 +30,7 @@ const READ_RETRY: Duration = Duration::from_millis(100);
 pub(super) enum GossipRequest {
     Join { address: SocketAddr, answer: oneshot::Sender<Result<Arc<Member>, JoinError>> },
     AnnounceLog,
-    ForceLeave { name: String, prune: bool, answer: oneshot::Sender<Result<bool, GossipError>> },
+    ForceLeave { name: String, prune: bool, answer: oneshot::Sender<bool> },
     Leave { answer: oneshot::Sender<()> },
 }
 

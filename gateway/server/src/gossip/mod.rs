@@ -50,8 +50,6 @@ pub struct Settings {
 pub enum GossipError {
     #[error("this server's {field} is empty or longer than {TEXT_MAX} bytes: others cannot be sent it")]
     Text { field: &'static str },
-    #[error("server \"{0}\" is alive: only a server that failed can be made to leave")]
-    Alive(String),
     #[error("gossip has ended")]
     Ended,
 }
@@ -157,16 +155,16 @@ impl Gossip {
         self.send(GossipRequest::AnnounceLog).await
     }
 
-    /// Has a failed server count as one that left; `prune` also takes it off the list. False if there is none of
-    /// that name.
+    /// Has a failed server count as one that left, also if it is found to have failed only in the next 30 seconds; `prune`
+    /// also takes it off the list. False if there is none of that name.
     ///
     /// # Errors
-    /// [`GossipError::Alive`] or [`GossipError::Ended`].
+    /// [`GossipError::Ended`].
     pub async fn force_leave(&self, name: &str, prune: bool) -> Result<bool, GossipError> {
         let (answer, answered) = oneshot::channel();
         let request = GossipRequest::ForceLeave { name: name.to_string(), prune, answer };
         self.send(request).await?;
-        answered.await.unwrap_or(Err(GossipError::Ended))
+        answered.await.map_err(|_| GossipError::Ended)
     }
 
     /// Announces that this server leaves, gives that time to spread, and ends. Called a second time it returns at once.

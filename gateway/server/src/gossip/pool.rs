@@ -12,7 +12,6 @@ use base::{Rng, Uuid};
 use foca::{Foca, Timer};
 use parking_lot::Mutex;
 
-use super::GossipError;
 use super::greeting::{Hello, Refused};
 use super::member::{Codec, Identity, Member, Parting};
 use super::notice::{Counts, Notice, Notices};
@@ -31,6 +30,10 @@ const GREETINGS_MAX: u32 = 64;
 
 /// How often is looked for what is due: servers to forget, servers to greet.
 const SWEEP: Duration = Duration::from_secs(1);
+
+/// How long an order to leave holds for a server that still counts as alive: five times what it takes to find that it
+/// is dead.
+const FORCE_LEAVE_WAIT: Duration = Duration::from_secs(30);
 
 /// How soon failures are found, and how long they are remembered. Shorter finds them sooner and costs more packets.
 #[derive(Clone, Debug)]
@@ -107,6 +110,13 @@ pub enum Greeted {
     Ourselves,
 }
 
+/// That a server shall leave as soon as it has failed.
+#[derive(Clone, Copy, Debug)]
+struct LeaveOrder {
+    parting: Parting,
+    until: Duration,
+}
+
 pub struct Pool {
     swim: Swim,
     effects: Effects,
@@ -121,6 +131,8 @@ pub struct Pool {
     /// Ids that SWIM holds or is about to.
     roll: Arc<Mutex<BTreeSet<Uuid>>>,
     sightings: BTreeMap<Uuid, Sighting>,
+    /// Live servers that shall leave once they have failed, by id; no more than there are servers.
+    leave_orders: BTreeMap<Uuid, LeaveOrder>,
     outgoing: VecDeque<(SocketAddr, Vec<u8>)>,
     greeted: Vec<(u64, Greeted)>,
     notices: Notices,
@@ -153,6 +165,7 @@ impl Pool {
             greetings_left: GREETINGS_MAX,
             roll,
             sightings: BTreeMap::new(),
+            leave_orders: BTreeMap::new(),
             outgoing: VecDeque::new(),
             greeted: Vec::new(),
             notices: Notices::default(),
@@ -215,6 +228,7 @@ impl Pool {
             self.swept = self.now;
             self.greetings_left = GREETINGS_MAX;
             self.forget();
+            self.follow_leave_orders();
             self.greet_unmet();
         }
         self.look();
@@ -282,27 +296,44 @@ impl Pool {
 
     /// Has a failed server count as one that left. False if no server has that name.
     ///
-    /// # Errors
-    /// [`GossipError::Alive`].
-    pub fn force_leave(&mut self, name: &str, prune: bool) -> Result<bool, GossipError> {
+    /// A server that just died counts as alive until the others have found out: it leaves then. One that stays alive
+    /// stays a member.
+    pub fn force_leave(&mut self, name: &str, prune: bool) -> bool {
         let named = |seen: &&Sighting| seen.member.name == name || seen.member.full_name() == name;
         let found: Vec<Sighting> = self.sightings().filter(named).cloned().collect();
-        if let Some(live) = found.iter().find(|seen| seen.standing.is_live()) {
-            return Err(GossipError::Alive(live.member.full_name()));
-        }
+        let parting = if prune { Parting::Pruned } else { Parting::Leaving };
+        let until = self.now + FORCE_LEAVE_WAIT;
         for seen in &found {
-            let parting = if prune { Parting::Pruned } else { Parting::Leaving };
-            if seen.member.parting == parting {
+            self.leave_orders.insert(seen.member.id, LeaveOrder { parting, until });
+        }
+        self.follow_leave_orders();
+        !found.is_empty()
+    }
+
+    /// Carries out the orders for servers that have failed, and drops those that came too early.
+    fn follow_leave_orders(&mut self) {
+        let now = self.now;
+        let failed = |id: &Uuid| self.sightings.get(id).filter(|seen| !seen.standing.is_live());
+        let due: Vec<(Arc<Member>, Parting)> = self
+            .leave_orders
+            .iter()
+            .filter_map(|(id, order)| Some((failed(id)?.member.clone(), order.parting)))
+            .collect();
+        for (member, parting) in &due {
+            self.leave_orders.remove(&member.id);
+            if member.parting == *parting {
                 continue;
             }
             let gone =
-                Member { parting, generation: seen.member.generation + 1, ..Member::clone(&seen.member) };
+                Member { parting: *parting, generation: member.generation + 1, ..Member::clone(member) };
             let update = foca::Member::down(Identity(Arc::new(gone)));
             self.swim_with(|swim, effects| swim.apply_many(std::iter::once(update), true, effects));
         }
-        self.swim_with(|swim, effects| swim.gossip(effects));
-        self.look();
-        Ok(!found.is_empty())
+        self.leave_orders.retain(|_, order| order.until > now);
+        if !due.is_empty() {
+            self.swim_with(|swim, effects| swim.gossip(effects));
+            self.look();
+        }
     }
 
     fn become_newer(&mut self, own: Member) {

@@ -67,7 +67,6 @@ async fn servers_join_fail_and_leave() {
     sees(&one, "s1 alive, s2 failed, s3 alive").await;
     assert_eq!(one.force_leave("s2", false).await, Ok(true));
     sees(&three, "s1 alive, s2 left, s3 alive").await;
-    assert!(matches!(one.force_leave("s3", false).await, Err(GossipError::Alive(_))));
 
     three.leave().await;
     three.leave().await;

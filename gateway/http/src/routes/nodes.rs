@@ -1,5 +1,6 @@
 use axum::Router;
 use axum::extract::{Path, State as With};
+use axum::http::StatusCode;
 use axum::routing::get;
 use base::Index;
 use control::Receipt;
@@ -71,12 +72,12 @@ async fn set_eligibility(
     write: Write,
     Json(request): Json<NodeUpdateEligibilityRequest>,
 ) -> Answer {
-    let node = parse(if request.node_id.is_empty() { &id } else { &request.node_id })?;
+    let node = written_to(if request.node_id.is_empty() { &id } else { &request.node_id })?;
     let Some(to) = Eligibility::from_word(&request.eligibility) else {
         let text = format!("invalid eligibility {:?}: expected eligible or ineligible", request.eligibility);
         return Err(Failure::invalid(text));
     };
-    let receipt = server.submit(&write, Command::SetNodeEligibility { node, to }).await?;
+    let receipt = submit(&server, &write, Command::SetNodeEligibility { node, to }).await?;
     let NodePurgeResponse { eval_ids, eval_create_index, node_modify_index, index, .. } =
         changed(&server, node, &receipt);
     let response = NodeEligibilityUpdateResponse { node_modify_index, eval_ids, eval_create_index, index };
@@ -90,13 +91,13 @@ async fn drain(
     OptionalJson(request): OptionalJson<Option<NodeUpdateDrainRequest>>,
 ) -> Answer {
     let request = request.map_or_else(|| in_parameters(&write), Ok)?;
-    let node = parse(if request.node_id.is_empty() { &id } else { &request.node_id })?;
+    let node = written_to(if request.node_id.is_empty() { &id } else { &request.node_id })?;
     let drain = request.drain_spec.map(|DrainSpec { deadline, ignore_system_jobs }| DrainWish {
         deadline: deadline.0,
         ignore_system_jobs,
     });
     let (mark_eligible, meta) = (request.mark_eligible, request.meta.0);
-    let receipt = server.submit(&write, Command::SetNodeDrain { node, drain, mark_eligible, meta }).await?;
+    let receipt = submit(&server, &write, Command::SetNodeDrain { node, drain, mark_eligible, meta }).await?;
     let NodePurgeResponse { eval_ids, eval_create_index, node_modify_index, index, .. } =
         changed(&server, node, &receipt);
     let response = NodeDrainUpdateResponse { node_modify_index, eval_ids, eval_create_index, index };
@@ -114,14 +115,14 @@ fn in_parameters(write: &Write) -> Result<NodeUpdateDrainRequest, Failure> {
 }
 
 async fn evaluate(With(server): With<AppState>, Path(id): Path<String>, write: Write) -> Answer {
-    let node = parse(&id)?;
-    let receipt = server.submit(&write, Command::EvaluateNode { node }).await?;
+    let node = written_to(&id)?;
+    let receipt = submit(&server, &write, Command::EvaluateNode { node }).await?;
     written(receipt.index, &changed(&server, node, &receipt))
 }
 
 async fn purge(With(server): With<AppState>, Path(id): Path<String>, write: Write) -> Answer {
-    let node = parse(&id)?;
-    let receipt = server.submit(&write, Command::DeregisterNode { node }).await?;
+    let node = written_to(&id)?;
+    let receipt = submit(&server, &write, Command::DeregisterNode { node }).await?;
     written(receipt.index, &changed(&server, node, &receipt))
 }
 
@@ -139,6 +140,18 @@ fn find(state: &State, id: &str) -> Result<NodeRow, Failure> {
 /// What is not the id of anything is not the id of a node.
 fn parse(id: &str) -> Result<NodeId, Failure> {
     id.parse().map_err(|_| not_found())
+}
+
+/// As [`parse`]. Nomad finds out within the write that there is no such node, so it answers 500.
+fn written_to(id: &str) -> Result<NodeId, Failure> {
+    parse(id).map_err(Failure::as_internal)
+}
+
+async fn submit(server: &AppState, write: &Write, command: Command) -> Result<Receipt, Failure> {
+    let unknown = |failure: Failure| {
+        if failure.status == StatusCode::NOT_FOUND { failure.as_internal() } else { failure }
+    };
+    server.submit(write, command).await.map_err(unknown)
 }
 
 fn not_found() -> Failure {

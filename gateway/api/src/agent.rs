@@ -2,7 +2,7 @@
 
 use model::document::shape::is_zero;
 use model::document::{Duration, List, Map};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 /// `AgentSelf` of Nomad's API.
@@ -126,10 +126,19 @@ pub struct SchedulerScan {
 #[serde(default, rename_all = "PascalCase")]
 pub struct MetricsSummary {
     pub timestamp: String,
+    #[serde(serialize_with = "array")]
     pub gauges: List<GaugeValue>,
+    #[serde(serialize_with = "array")]
     pub points: List<PointValue>,
+    #[serde(serialize_with = "array")]
     pub counters: List<SampledValue>,
+    #[serde(serialize_with = "array")]
     pub samples: List<SampledValue>,
+}
+
+/// A list that is there also when it is empty.
+fn array<T: Serialize, S: Serializer>(list: &List<T>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(list)
 }
 
 /// `GaugeValue` of Nomad's API.

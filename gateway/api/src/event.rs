@@ -127,7 +127,7 @@ pub struct TopicFilter {
 
 /// More than one `:` in a topic.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("Invalid topic query: {0}")]
+#[error("Invalid topic query: Invalid key value pair for topic, topic: {0}")]
 pub struct TopicError(pub String);
 
 impl FromStr for TopicFilter {

@@ -64,6 +64,11 @@ impl Failure {
         }
     }
 
+    /// Refuses what Nomad has only in its other edition.
+    pub fn enterprise() -> Failure {
+        Failure::new(StatusCode::NOT_IMPLEMENTED, "Nomad Enterprise only endpoint")
+    }
+
     /// Refuses a part of Nomad's API that is not built, by its name: nothing is accepted and then ignored.
     pub fn unsupported(what: impl std::fmt::Display) -> Failure {
         Failure::new(StatusCode::NOT_IMPLEMENTED, format!("{what} not supported by this release"))

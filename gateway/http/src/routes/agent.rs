@@ -105,7 +105,8 @@ async fn health(With(server): With<AppState>, read: Read) -> Answer {
 }
 
 async fn schedulers(With(server): With<AppState>) -> Answer {
-    let types: Vec<&str> = JobType::ALL.iter().map(|kind| kind.word()).collect();
+    // Nomad's word for the evaluations that clean up.
+    let types: Vec<&str> = JobType::ALL.iter().map(|kind| kind.word()).chain(["_core"]).collect();
     let started = Timestamp::from(server.agent.started).to_string();
     let line = |worker: control::WorkerInfo| {
         json!({

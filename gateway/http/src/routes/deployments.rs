@@ -1,5 +1,6 @@
 use axum::Router;
 use axum::extract::{Path, State as With};
+use axum::http::StatusCode;
 use axum::routing::get;
 use model::{AllocId, Command, DeploymentId};
 use state::State;
@@ -27,10 +28,7 @@ pub(super) fn router() -> Router<AppState> {
         .route("/v1/deployment/fail/{id}", write(fail))
         .route("/v1/deployment/pause/{id}", write(pause))
         .route("/v1/deployment/allocation-health/{id}", write(set_health))
-        .route(
-            "/v1/deployment/unblock/{id}",
-            write(async || Failure::unsupported("a job in several regions is")),
-        )
+        .route("/v1/deployment/unblock/{id}", write(unblock))
 }
 
 async fn list(With(server): With<AppState>, read: Read) -> Answer {
@@ -114,6 +112,23 @@ async fn set_health(
     let healthy = allocs("HealthyAllocationIDs", &request.healthy_allocation_ids)?;
     let unhealthy = allocs("UnhealthyAllocationIDs", &request.unhealthy_allocation_ids)?;
     change(&server, &write, deployment, Command::SetAllocHealth { deployment, healthy, unhealthy }).await
+}
+
+/// Only a deployment in several regions is ever blocked, and there are none.
+async fn unblock(
+    With(server): With<AppState>,
+    Path(id): Path<String>,
+    _: Write,
+    Json(request): Json<DeploymentPauseRequest>,
+) -> Result<(), Failure> {
+    let deployment = named(&id, &request.deployment_id).map_err(|failure| match failure.status {
+        StatusCode::NOT_FOUND => failure.as_internal(),
+        _ => failure,
+    })?;
+    match server.control.state().deployments.lookup(deployment) {
+        Some(_) => Err(Failure::internal("can't unblock a deployment of a job in one region")),
+        None => Err(not_found().as_internal()),
+    }
 }
 
 async fn change(server: &AppState, write: &Write, deployment: DeploymentId, command: Command) -> Answer {

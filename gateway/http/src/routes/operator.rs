@@ -20,8 +20,11 @@ pub(super) fn router() -> Router<AppState> {
         .route("/v1/operator/raft/peer", delete(remove_peer).fallback(invalid))
         .route("/v1/operator/raft/transfer-leadership", write(transfer_leadership))
         .route("/v1/operator/snapshot", get(save_snapshot).merge(write(restore_snapshot)))
-        // No licence is needed.
-        .route("/v1/operator/license", get(async || StatusCode::NO_CONTENT))
+        // No licence is needed, and none can be installed.
+        .route(
+            "/v1/operator/license",
+            get(async || StatusCode::NO_CONTENT).put(async || Failure::enterprise()),
+        )
 }
 
 async fn raft_configuration(With(server): With<AppState>, _: Read) -> Answer {

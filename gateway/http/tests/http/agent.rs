@@ -47,6 +47,7 @@ async fn metrics_come_as_numbers_and_as_text() {
     cluster.job("web").await;
     let summary = cluster.get("/v1/metrics").await.json();
     assert!(summary["Timestamp"].as_str().unwrap().ends_with(" +0000 UTC"), "{summary}");
+    assert_holds(&summary, &json!({"Points": [], "Counters": [], "Samples": []}));
     let gauges = summary["Gauges"].as_array().unwrap();
     let value = |name: &str| gauges.iter().find(|g| g["Name"] == name).map(|g| g["Value"].clone());
     assert_eq!(value("nomad.nomad.broker.total_ready"), Some(json!(1.0)));
@@ -75,6 +76,7 @@ async fn there_is_one_namespace_and_no_access_control() {
     cluster.get("/v1/acl/policies").await.refused(400, "ACL support disabled");
     assert_eq!(cluster.get("/v1/acl/token/self").await.json()["AccessorID"], "acls-disabled");
     assert_eq!(cluster.get("/v1/operator/license").await.status, 204);
+    cluster.put("/v1/operator/license", &json!({})).await.refused(501, "Nomad Enterprise only endpoint");
     let scheduler = cluster.get("/v1/operator/scheduler/configuration").await.json();
     assert_holds(
         &scheduler,

@@ -142,6 +142,13 @@ async fn deployments_are_promoted_paused_and_failed() {
     cluster.put(&path("fail"), &json!({})).await.json();
     assert_eq!(status().await, "failed");
     cluster.put(&path("fail"), &json!({})).await.refused(500, "can't fail terminal deployment");
+    let unblock = cluster.put(&path("unblock"), &json!({"DeploymentID": DEPLOYMENT.to_string()})).await;
+    unblock.refused(500, "can't unblock a deployment of a job in one region");
+    let unknown = "3a8d3ab6-7f1f-4f3a-8d0e-0f2ad3a1b2c3";
+    let none = json!({"DeploymentID": unknown});
+    let got = cluster.put(&format!("/v1/deployment/unblock/{unknown}"), &none).await;
+    got.refused(500, "deployment not found");
+    cluster.put(&path("unblock"), &json!({})).await.refused(400, "DeploymentID must be specified");
 }
 
 /// Nobody asks: the leader's watcher does.

@@ -28,7 +28,12 @@ async fn what_cannot_be_understood_is_named() {
     let address = serve(&Feed::new(Log::of(&busy().log))).await;
     let cases = [
         ("?index=abc", "", "400 Bad Request", "Unable to parse index: \"abc\" is not a whole number"),
-        ("?topic=a:b:c", "", "400 Bad Request", "Invalid topic query: a:b:c"),
+        (
+            "?topic=a:b:c",
+            "",
+            "400 Bad Request",
+            "Invalid topic query: Invalid key value pair for topic, topic: a:b:c",
+        ),
         (
             "",
             "Last-Event-ID: 7.\r\n",

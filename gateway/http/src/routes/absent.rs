@@ -1,24 +1,26 @@
-//! Parts of Nomad's API that this release does not have. They say so; nothing answers as if it had worked.
+//! Parts of Nomad's API that this release does not have. What would change something says so; nothing answers as if it had
+//! worked. What is read is empty: no object of these kinds can exist, and Nomad's web interface gives up on a 501.
 
 use axum::Router;
-use axum::http::{Method, StatusCode, Uri};
+use axum::extract::State as With;
+use axum::http::{Method, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
-use serde_json::json;
+use base::Index;
+use serde_json::{Value, json};
+use state::State;
 
-use crate::answer;
+use crate::answer::{self, Answer};
 use crate::app_state::AppState;
 use crate::error::Failure;
+use crate::page::Page;
+use crate::request::Read;
 
 /// Known to Nomad's API, not built.
 const UNSUPPORTED: &[&str] = &[
     "/v1/job/{id}/action",
-    "/v1/vars",
-    "/v1/var/{*rest}",
-    "/v1/volumes",
     "/v1/volumes/{*rest}",
     "/v1/volume/{*rest}",
-    "/v1/plugins",
     "/v1/plugin/{*rest}",
     "/v1/client/identity",
     "/v1/client/identity/renew",
@@ -31,7 +33,17 @@ const UNSUPPORTED: &[&str] = &[
     "/v1/operator/keyring/{*rest}",
     "/v1/operator/upgrade-check/vault-workload-identity",
     "/.well-known/jwks.json",
-    "/.well-known/openid-configuration",
+];
+
+/// Lists of objects of which there are none.
+const EMPTY: &[&str] = &["/v1/vars", "/v1/volumes/claims", "/v1/plugins"];
+
+/// Objects of which there are none, and what Nomad says then.
+const MISSING: &[(&str, &str)] = &[
+    ("/v1/var/{*path}", "variable not found"),
+    ("/v1/volume/csi/{id}", "volume not found"),
+    ("/v1/volume/host/{id}", "volume not found"),
+    ("/v1/plugin/csi/{id}", "plugin not found"),
 ];
 
 /// Only ever in the other edition.
@@ -53,17 +65,43 @@ const ENTERPRISE: &[&str] = &[
 pub(super) fn router() -> Router<AppState> {
     let routes = Router::new()
         .route("/v1/acl/{*rest}", any(async || Failure::invalid("ACL support disabled")))
-        .route("/v1/acl/token/self", get(own_token));
+        .route("/v1/acl/token/self", get(own_token))
+        .route("/v1/volumes", get(volumes).fallback(unsupported))
+        .route(
+            "/.well-known/openid-configuration",
+            get(async || Failure::not_found("OIDC Discovery endpoint disabled")),
+        );
+    let routes = EMPTY.iter().fold(routes, |routes, path| routes.route(path, get(empty)));
+    let routes = MISSING.iter().fold(routes, |routes, (path, text)| {
+        let missing = async |server, read| missing(server, read, text).await;
+        routes.route(path, get(missing).fallback(unsupported))
+    });
     let routes = UNSUPPORTED.iter().fold(routes, |routes, path| routes.route(path, any(unsupported)));
-    ENTERPRISE.iter().fold(routes, |routes, path| routes.route(path, any(async || enterprise())))
+    ENTERPRISE.iter().fold(routes, |routes, path| routes.route(path, any(async || Failure::enterprise())))
 }
 
 async fn unsupported(method: Method, uri: Uri) -> Failure {
     Failure::unsupported(format_args!("{method} {} is", uri.path()))
 }
 
-fn enterprise() -> Failure {
-    Failure::new(StatusCode::NOT_IMPLEMENTED, "Nomad Enterprise only endpoint")
+async fn empty(With(server): With<AppState>, read: Read) -> Answer {
+    server.list(read, unchanged, |_, _| Ok(Page::<Value>::whole(std::iter::empty()))).await
+}
+
+async fn volumes(server: With<AppState>, read: Read) -> Answer {
+    match read.params.get("type").unwrap_or_default() {
+        "" | "csi" | "host" => empty(server, read).await,
+        _ => Err(Failure::not_found("resource not found")),
+    }
+}
+
+async fn missing(With(server): With<AppState>, read: Read, text: &'static str) -> Answer {
+    server.read(&read, unchanged, |_| Err::<Value, _>(Failure::not_found(text))).await
+}
+
+/// Nothing ever came or went.
+fn unchanged(_: &State) -> Index {
+    Index(1)
 }
 
 /// The token of every caller while access control is off.

@@ -87,8 +87,32 @@ async fn there_is_one_namespace_and_no_access_control() {
 #[tokio::test]
 async fn what_is_not_built_is_rejected_by_name() {
     let cluster = Cluster::start().await;
-    cluster.get("/v1/vars").await.refused(501, "GET /v1/vars is not supported by this release");
+    let create = cluster.put("/v1/volume/host/create", &json!({})).await;
+    create.refused(501, "PUT /v1/volume/host/create is not supported by this release");
+    cluster.get("/v1/agent/host").await.refused(501, "GET /v1/agent/host is not supported by this release");
     cluster.get("/v1/quotas").await.refused(501, "Nomad Enterprise only endpoint");
+}
+
+#[tokio::test]
+async fn lists_of_what_is_not_built_are_empty() {
+    let cluster = Cluster::start().await;
+    for path in ["/v1/vars", "/v1/volumes?type=host", "/v1/volumes/claims", "/v1/plugins?type=csi"] {
+        let got = cluster.get(path).await;
+        assert_eq!((got.json(), got.index()), (json!([]), 1), "{path}");
+    }
+    // A reader that waits for news waits.
+    let began = std::time::Instant::now();
+    assert_eq!(cluster.get("/v1/vars?index=1&wait=300ms").await.json(), json!([]));
+    assert!(began.elapsed() >= std::time::Duration::from_millis(300));
+    cluster.get("/v1/var/nomad/jobs/web").await.refused(404, "variable not found");
+    cluster.get("/v1/volume/csi/db").await.refused(404, "volume not found");
+    cluster.get("/v1/volume/host/db").await.refused(404, "volume not found");
+    cluster.get("/v1/plugin/csi/ebs").await.refused(404, "plugin not found");
+    cluster.get("/v1/volumes?type=tape").await.refused(404, "resource not found");
+    let put = cluster.put("/v1/var/a", &json!({})).await;
+    put.refused(501, "PUT /v1/var/a is not supported by this release");
+    let discovery = cluster.get("/.well-known/openid-configuration").await;
+    discovery.refused(404, "OIDC Discovery endpoint disabled");
 }
 
 #[tokio::test]

@@ -232,7 +232,9 @@ impl AllocRunner {
             requests: requests.downgrade(),
         };
         let hooks = TaskHooks::load(&task);
-        self.loops.spawn(TaskRunner { task, hooks, gate: gate.subscribe(), requests: inbox }.run());
+        self.loops.spawn(
+            TaskRunner { task, hooks, gate: gate.subscribe(), requests: inbox, restarting: Vec::new() }.run(),
+        );
         self.channels.insert(name, TaskChannels { gate, kill, requests });
     }
 

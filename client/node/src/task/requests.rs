@@ -13,6 +13,9 @@ pub struct Kill {
     pub at_once: bool,
 }
 
+/// Answered once the task runs again, or waits for other tasks before it does.
+pub type RestartReply = oneshot::Sender<Result<(), String>>;
+
 /// What others may ask of a running task.
 #[derive(Debug)]
 pub enum TaskRequest {
@@ -20,7 +23,7 @@ pub enum TaskRequest {
     Restart {
         reason: String,
         revive: bool,
-        reply: oneshot::Sender<Result<(), String>>,
+        reply: RestartReply,
     },
     Signal {
         signal: Signal,

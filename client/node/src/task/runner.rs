@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, watch};
 use super::events::{self, DEAD, PENDING, RUNNING};
 use super::hooks::{StartRequest, TaskContext, TaskHooks};
 use super::parts::TaskParts;
-use super::requests::TaskRequest;
+use super::requests::{RestartReply, TaskRequest};
 use super::restart::{Cause, Decision, Policy, Tracker};
 use crate::clock;
 use crate::driver::{DriverError, Limits, Outcome, RunningTask, StartError, TaskConfig, Values};
@@ -32,7 +32,12 @@ pub struct TaskRunner {
     /// True while the task may start.
     pub gate: watch::Receiver<bool>,
     pub requests: mpsc::Receiver<TaskRequest>,
+    /// Who asked for a restart that is under way. More than one is possible: what comes while the task is stopped is the
+    /// same restart.
+    pub restarting: Vec<RestartReply>,
 }
+
+const NOT_RUNNING: &str = "Task not running";
 
 /// Why a task does not run.
 #[derive(Debug)]
@@ -84,6 +89,7 @@ impl TaskRunner {
                 if self.restart_after(stop, &mut tracker).await? {
                     continue;
                 }
+                self.restarted(&Err(NOT_RUNNING.to_string()));
                 self.task.tasks.enter(&self.task.name, DEAD);
             }
             if !self.wait_for_revival().await? {
@@ -143,7 +149,10 @@ impl TaskRunner {
                 }
                 match self.start().await {
                     Ok(running) => running,
-                    Err(stop) => return Ok(stop),
+                    Err(stop) => {
+                        self.restarted(&Err("the task was stopped, but did not start again".to_string()));
+                        return Ok(stop);
+                    }
                 }
             }
         };
@@ -151,6 +160,10 @@ impl TaskRunner {
     }
 
     async fn wait_for_turn(&mut self) -> Result<Waited, Shutdown> {
+        if !*self.gate.borrow() {
+            // It waits for other tasks, which may take any time.
+            self.restarted(&Ok(()));
+        }
         let mut kill = self.task.kill.clone();
         loop {
             tokio::select! {
@@ -195,6 +208,7 @@ impl TaskRunner {
             events::append(&mut stored.state, events::started(), clock::now());
             events::enter(&mut stored.state, RUNNING, clock::now());
         });
+        self.restarted(&Ok(()));
         self.hooks.poststart(&self.task).await;
         Ok(started.task)
     }
@@ -241,11 +255,11 @@ impl TaskRunner {
                 Happened::Killed => return Ok(self.end(&*running).await),
                 Happened::Requested(TaskRequest::Signal { signal, name, reply }) => {
                     self.task.tasks.add_event(&self.task.name, events::signaling(&name, ""));
-                    reply.send(self.send_signal(&*running, signal).await).ok();
+                    reply.send(send_signal(&self.task, &*running, signal).await).ok();
                 }
                 Happened::Requested(TaskRequest::Restart { reason, reply, .. }) => {
                     self.task.tasks.add_event(&self.task.name, events::restart_signaled(&reason));
-                    reply.send(Ok(())).ok();
+                    self.restarting.push(reply);
                     self.stop(&*running).await.ok();
                     return Ok(Stop::RestartRequested);
                 }
@@ -254,14 +268,11 @@ impl TaskRunner {
         }
     }
 
-    async fn send_signal(&self, running: &dyn RunningTask, signal: Signal) -> Result<(), String> {
-        let alloc = self.task.alloc();
-        let driver = TaskParts::find(&alloc, &self.task.name).map_or("", |parts| parts.task.driver.as_str());
-        let sent = async {
-            self.task.context.drivers.check_signals(driver)?;
-            running.signal(signal).await
-        };
-        sent.await.map_err(|error: DriverError| error.to_string())
+    /// Answers those who wait for a restart.
+    fn restarted(&mut self, outcome: &Result<(), String>) {
+        for reply in self.restarting.drain(..) {
+            reply.send(outcome.clone()).ok();
+        }
     }
 
     /// Decides what follows a stop; true when the task is to be started again, after the delay of its policy.
@@ -319,7 +330,7 @@ impl TaskRunner {
                 Some(request) = self.requests.recv() => match request {
                     TaskRequest::Restart { reason, revive: true, reply } => {
                         self.revive(&reason);
-                        reply.send(Ok(())).ok();
+                        self.restarting.push(reply);
                         return Ok(true);
                     }
                     other => answer_idle(other),
@@ -339,6 +350,16 @@ impl TaskRunner {
     }
 }
 
+async fn send_signal(task: &TaskContext, running: &dyn RunningTask, signal: Signal) -> Result<(), String> {
+    let alloc = task.alloc();
+    let driver = TaskParts::find(&alloc, &task.name).map_or("", |parts| parts.task.driver.as_str());
+    let sent = async {
+        task.context.drivers.check_signals(driver)?;
+        running.signal(signal).await
+    };
+    sent.await.map_err(|error: DriverError| error.to_string())
+}
+
 fn limits(alloc: &Allocation, task: &str) -> Limits {
     let granted = alloc.allocated_resources.as_ref().and_then(|granted| granted.tasks.get(task));
     granted.map_or(Limits::default(), |granted| Limits {
@@ -351,7 +372,7 @@ fn limits(alloc: &Allocation, task: &str) -> Limits {
 /// A task that does not run cannot be signalled or restarted; one that is about to start is as good as
 /// revived.
 fn answer_idle(request: TaskRequest) {
-    let not_running = || Err("Task not running".to_string());
+    let not_running = || Err(NOT_RUNNING.to_string());
     match request {
         TaskRequest::Restart { revive: true, reply, .. } => reply.send(Ok(())).ok(),
         TaskRequest::Restart { revive: false, reply, .. } => reply.send(not_running()).ok(),

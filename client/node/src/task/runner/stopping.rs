@@ -5,12 +5,12 @@ use std::time::Duration;
 use executor::Exit;
 use nix::sys::signal::Signal;
 
-use super::{Stop, TaskRunner};
+use super::{NOT_RUNNING, Stop, TaskRunner, send_signal};
 use crate::clock;
 use crate::driver::{DriverError, Outcome, RunningTask, signal_named};
 use crate::task::events;
 use crate::task::parts::TaskParts;
-use crate::task::requests::Kill;
+use crate::task::requests::{Kill, TaskRequest};
 
 /// How often a driver that fails to stop a task is asked again.
 const STOP_TRIES: u32 = 5;
@@ -65,26 +65,33 @@ impl TaskRunner {
         Stop::Killed
     }
 
-    /// Stops the task and stores its exit; tries again while the driver fails.
+    /// Stops the task and stores its exit. What is asked of the task meanwhile is answered: it may take its whole
+    /// `kill_timeout`.
     pub(super) async fn stop(&mut self, running: &dyn RunningTask) -> Result<(), DriverError> {
         let (signal, grace) = self.kill_signal_and_timeout();
-        let mut pause = FIRST_PAUSE;
-        for tried in 1.. {
-            match running.stop(signal, grace).await {
-                Ok(()) => break,
-                Err(error) if tried == STOP_TRIES => return Err(error),
-                Err(error) => tracing::warn!(task = self.task.name, %error, "a task was not stopped"),
+        let TaskRunner { task, requests, restarting, .. } = self;
+        let exit = {
+            let stopping = stopped(&task.name, running, signal, grace);
+            tokio::pin!(stopping);
+            loop {
+                tokio::select! {
+                    exit = &mut stopping => break exit?,
+                    Some(request) = requests.recv() => match request {
+                        TaskRequest::Signal { signal, name, reply } => {
+                            task.tasks.add_event(&task.name, events::signaling(&name, ""));
+                            reply.send(send_signal(task, running, signal).await).ok();
+                        }
+                        // Without one under way the task is stopped for good.
+                        TaskRequest::Restart { reply, .. } if restarting.is_empty() => {
+                            reply.send(Err(NOT_RUNNING.to_string())).ok();
+                        }
+                        TaskRequest::Restart { reply, .. } => restarting.push(reply),
+                    },
+                }
             }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 4).min(LONGEST_PAUSE);
-        }
-        match running.wait().await {
-            Outcome::Exited(exit) => {
-                self.ended(exit).await;
-                Ok(())
-            }
-            Outcome::DriverLost => Err(DriverError::failed("the driver was lost")),
-        }
+        };
+        self.ended(exit).await;
+        Ok(())
     }
 
     /// The signal that asks the task to end (`None`: the driver's default), and how long it then has.
@@ -95,5 +102,28 @@ impl TaskRunner {
         let timeout =
             task.and_then(|task| task.kill_timeout).map_or(KILL_TIMEOUT, |timeout| timeout.to_std());
         (signal, timeout.min(self.task.context.settings.max_kill_timeout))
+    }
+}
+
+/// Stops a task, and waits for its end; tries again while the driver fails.
+async fn stopped(
+    task: &str,
+    running: &dyn RunningTask,
+    signal: Option<Signal>,
+    grace: Duration,
+) -> Result<Exit, DriverError> {
+    let mut pause = FIRST_PAUSE;
+    for tried in 1.. {
+        match running.stop(signal, grace).await {
+            Ok(()) => break,
+            Err(error) if tried == STOP_TRIES => return Err(error),
+            Err(error) => tracing::warn!(task, %error, "a task was not stopped"),
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 4).min(LONGEST_PAUSE);
+    }
+    match running.wait().await {
+        Outcome::Exited(exit) => Ok(exit),
+        Outcome::DriverLost => Err(DriverError::failed("the driver was lost")),
     }
 }

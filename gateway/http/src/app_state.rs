@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -57,6 +58,8 @@ pub struct AgentInfo {
     pub config: Map<String, Value>,
     /// Metrics are also given in the text form of Prometheus.
     pub prometheus: bool,
+    /// Headers that the operator wants on every answer.
+    pub response_headers: BTreeMap<String, String>,
 }
 
 /// The shared state of all routes; a clone is a pointer copy.

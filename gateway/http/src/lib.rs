@@ -13,6 +13,7 @@ mod answer;
 mod app_state;
 mod blocking;
 mod cluster_admin;
+mod cors;
 mod error;
 pub mod events;
 mod frames;

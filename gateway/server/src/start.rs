@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
@@ -72,6 +73,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Metrics are also given in the text form of Prometheus.
     pub prometheus: bool,
+    /// Put on every answer of the HTTP API.
+    pub response_headers: BTreeMap<String, String>,
 }
 
 /// What one address may take of a server.
@@ -328,6 +331,7 @@ fn agent_info(settings: &Settings, server: Uuid, (http, rpc): (&TcpListener, &Tc
         started: Time::ZERO.plus(since_1970().into()),
         config: settings.config.clone(),
         prometheus: settings.prometheus,
+        response_headers: settings.response_headers.clone(),
     }
 }
 

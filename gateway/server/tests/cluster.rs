@@ -204,6 +204,7 @@ impl Cluster {
             log: self.logs[nth].clone(),
             limits: Default::default(),
             prometheus: true,
+            response_headers: Default::default(),
         };
         self.servers[nth] = Some(Server::start(settings).await.expect("a server starts"));
     }

@@ -171,5 +171,6 @@ fn settings(home: &Path) -> Settings {
         log: Default::default(),
         limits: Default::default(),
         prometheus: true,
+        response_headers: Default::default(),
     }
 }

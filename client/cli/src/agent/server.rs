@@ -60,6 +60,7 @@ pub(super) fn server_settings(
         log: log.clone(),
         limits: limits(&settings.limits),
         prometheus: settings.prometheus_metrics,
+        response_headers: settings.response_headers.clone(),
     })
 }
 
@@ -136,6 +137,7 @@ fn config_json(settings: &AgentSettings, home: &Path) -> Map<String, Value> {
                 "RetryMaxAttempts": settings.server.join.retry_max}},
         "Client": {"Enabled": settings.client.enabled, "NodeClass": settings.client.node_class,
             "NodePool": settings.client.node_pool, "Meta": settings.client.meta},
+        "HTTPAPIResponseHeaders": settings.response_headers,
         "ACL": {"Enabled": false},
         "Files": settings.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
     });

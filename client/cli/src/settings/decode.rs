@@ -50,6 +50,9 @@ fn merge(settings: &mut AgentSettings, mut top: Section, refused: &mut Refused) 
         let read = limits(&mut settings.limits, section, refused);
         refused.also(read);
     }
+    for mut section in top.sections("http_api_response_headers")? {
+        set_map(&mut section, &mut settings.response_headers)?;
+    }
     for section in top.sections("telemetry")? {
         let read = telemetry(settings, section, refused);
         refused.also(read);

@@ -378,6 +378,7 @@ plugin "raw_exec" {
                 "a.hcl:3:24: \"allow_privileged\": not supported yet",
             ),
             ("plugin \"docker\" { config { misspelt = 1 } }", "unexpected key \"misspelt\""),
+            ("http_api_response_headers { \"a b\" = \"c\" }", "\"a b\" is not a header of HTTP"),
             ("server = 3", "a.hcl:1:10: \"server\" is a block"),
             ("log_level = \"loud\"", "\"log_level\": expected TRACE, DEBUG, INFO, WARN or ERROR"),
         ];
@@ -479,6 +480,9 @@ leave_on_terminate = true
         let limits = &settings.limits;
         assert_eq!((limits.http_max_conns_per_client, limits.rpc_max_conns_per_client), (100, 0));
         assert_eq!(limits.rpc_handshake_timeout, Duration::from_secs(2));
+        let text = "http_api_response_headers {\n  Access-Control-Allow-Origin = \"*\"\n}";
+        let with_headers = read_all(&[("a.hcl", text)], &["-dev"]).unwrap();
+        assert_eq!(with_headers.response_headers["Access-Control-Allow-Origin"], "*");
         assert!(!settings.prometheus_metrics && AgentSettings::dev().prometheus_metrics);
     }
 

@@ -45,6 +45,8 @@ pub(crate) struct AgentSettings {
     pub limits: LimitSettings,
     /// Servers also serve metrics in the Prometheus text format.
     pub prometheus_metrics: bool,
+    /// Put on every answer of the HTTP API.
+    pub response_headers: BTreeMap<String, String>,
     pub server: ServerSettings,
     /// The initial autopilot configuration; later changes are in the log.
     pub autopilot: Autopilot,
@@ -180,6 +182,7 @@ impl AgentSettings {
                 rpc_handshake_timeout: wire::Limits::SERVER.handshake.into(),
             },
             prometheus_metrics: false,
+            response_headers: BTreeMap::new(),
             server: ServerSettings {
                 enabled: false,
                 bootstrap_expect: 0,
@@ -249,6 +252,13 @@ impl AgentSettings {
                 bail!("data_dir must be absolute: \"{}\" is not", dir.display());
             }
             None | Some(_) => {}
+        }
+        let token = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        let fits = |name: &str, value: &str| {
+            !name.is_empty() && name.chars().all(token) && value.chars().all(|c| (' '..='~').contains(&c))
+        };
+        if let Some((name, _)) = self.response_headers.iter().find(|(name, value)| !fits(name, value)) {
+            bail!("http_api_response_headers: \"{name}\" is not a header of HTTP");
         }
         cluster::check(self)?;
         if self.client.enabled && !self.server.enabled && self.client.servers.is_empty() {

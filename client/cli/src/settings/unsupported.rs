@@ -9,11 +9,10 @@ use super::value::set;
 
 /// Keys that are listed one by one, so that the error says "not supported" and not "unexpected key". Each comes with
 /// the value that changes nothing, where this release does what Nomad does then; an empty one never changes anything.
-const TOP: [(&str, &str); 12] = [
+const TOP: [(&str, &str); 11] = [
     ("enable_debug", "false"),
     ("enable_syslog", "false"),
     ("eventlog", ""),
-    ("http_api_response_headers", ""),
     ("log_file", ""),
     ("log_include_location", "false"),
     ("log_rotate_bytes", "0"),

@@ -31,23 +31,27 @@ mod status;
 mod statuses;
 mod system;
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
 use axum::http::StatusCode;
-use axum::middleware::from_fn;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{MethodRouter, get, put};
 use tower::Layer;
 use tower::util::MapRequestLayer;
 
 use crate::answer;
 use crate::app_state::{Api, AppState};
+use crate::cors;
 use crate::error::Failure;
 use crate::path::whole_ids;
 use crate::request::BODY_MAX;
 
 /// The whole API.
 pub fn router(api: Api) -> Router {
+    let headers = cors::configured(&api.agent.response_headers);
     let routes = Router::new()
         .route("/", get(home))
         .merge(jobs::router())
@@ -85,6 +89,7 @@ pub fn router(api: Api) -> Router {
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(from_fn(answer::finish))
         .layer(from_fn(answer::contain_panics))
+        .layer(from_fn_with_state(Arc::new(headers), cors::preflight))
         .with_state(AppState::new(api));
     // Paths are put in shape before anything is routed, so the routes are behind a router without any.
     Router::new().fallback_service(MapRequestLayer::new(whole_ids).layer(routes))

@@ -17,6 +17,33 @@ async fn an_unknown_path_is_not_found_and_a_wrong_method_not_allowed() {
 }
 
 #[tokio::test]
+async fn options_run_no_route() {
+    let options = |path: &str| {
+        let mut request = request(Method::OPTIONS, path, Body::empty());
+        request.headers_mut().insert("access-control-request-headers", "x-nomad-token".parse().unwrap());
+        request
+    };
+    let cluster = Cluster::start().await;
+    for path in ["/v1/client/gc", "/v1/jobs", "/v1/system/gc", "/v1/vax"] {
+        cluster.send(options(path)).await.refused(405, "Invalid method");
+    }
+    assert!(cluster.nodes.asked.lock().is_empty());
+    let open = cluster.send(options("/v1/client/fs/logs/x")).await;
+    assert_eq!((open.status.as_u16(), open.text()), (204, ""));
+    assert_eq!(open.header("access-control-allow-origin"), "*");
+    assert_eq!(open.header("access-control-allow-methods"), "GET, HEAD");
+    assert_eq!(open.header("access-control-allow-headers"), "x-nomad-token");
+
+    let header = ("Access-Control-Allow-Origin".to_string(), "https://ops.lan".to_string());
+    let configured = Cluster::start_with(|agent| agent.response_headers = [header].into()).await;
+    let preflight = configured.send(options("/v1/jobs")).await;
+    assert_eq!((preflight.status.as_u16(), preflight.text()), (204, ""));
+    for path in ["/v1/jobs", "/v1/job/none", "/v1/nothing"] {
+        assert_eq!(configured.get(path).await.header("access-control-allow-origin"), "https://ops.lan");
+    }
+}
+
+#[tokio::test]
 async fn a_parameter_that_cannot_be_read_is_refused_by_name() {
     let cluster = Cluster::start().await;
     let cases = [

@@ -424,6 +424,7 @@ fn agent() -> AgentInfo {
         started: Time::from_secs(1_700_000_000),
         config: serde_json::Map::new(),
         prometheus: true,
+        response_headers: BTreeMap::new(),
     }
 }
 

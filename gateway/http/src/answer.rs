@@ -57,7 +57,7 @@ pub(crate) fn written<T: Serialize>(index: Index, value: &T) -> Answer {
 }
 
 /// The answer to a write that has nothing to say but the index it is in.
-pub fn done(index: Index) -> Response {
+pub(crate) fn done(index: Index) -> Response {
     [(INDEX, HeaderValue::from(index.0))].into_response()
 }
 

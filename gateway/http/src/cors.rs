@@ -26,7 +26,7 @@ const OPEN: [(&str, &str); 7] = [
 ];
 
 /// The configured headers. One that HTTP cannot carry is left out: the configuration was checked before.
-pub fn configured(headers: &BTreeMap<String, String>) -> HeaderMap {
+pub(crate) fn configured(headers: &BTreeMap<String, String>) -> HeaderMap {
     let parsed = |(name, value): (&String, &String)| {
         let header = name.parse::<HeaderName>().ok().zip(value.parse::<HeaderValue>().ok());
         if header.is_none() {
@@ -39,7 +39,11 @@ pub fn configured(headers: &BTreeMap<String, String>) -> HeaderMap {
 
 /// Around every route: `OPTIONS` is answered here, because routes that take any method would run for it; and every answer
 /// gets the configured headers.
-pub async fn preflight(State(headers): State<Arc<HeaderMap>>, request: Request, next: Next) -> Response {
+pub(crate) async fn preflight(
+    State(headers): State<Arc<HeaderMap>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let mut response = match *request.method() {
         Method::OPTIONS => allowed(&headers, &request),
         _ => next.run(request).await,

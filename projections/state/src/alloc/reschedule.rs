@@ -133,10 +133,21 @@ pub fn follow_up(state: &State, alloc: &Alloc) -> Option<EvalId> {
     if alloc.follow_up.is_some() || alloc.client != ClientStatus::Failed || alloc.is_stopping() {
         return alloc.follow_up;
     }
-    let due = due_after_failure(state, alloc).filter(|_| alloc.next.is_none())?;
+    if successors(state, alloc).any(|successor| !successor.is_stopping()) {
+        return None;
+    }
+    let due = due_after_failure(state, alloc)?;
     let live = state.jobs.get(alloc.job).live_evals.iter().map(|row| state.evals.get(*row));
     let mut waiting = live.filter(|eval| eval.reschedules_at(due));
     waiting.next().map(Eval::id)
+}
+
+/// The allocations that replaced one, nearest first.
+pub fn successors<'a>(state: &'a State, alloc: &Alloc) -> impl Iterator<Item = &'a Alloc> {
+    let next = move |alloc: &Alloc| alloc.next.and_then(|id| state.allocs.lookup(id));
+    // A chain cannot be longer than the job has allocations. The bound only guards against a damaged log.
+    let most = state.jobs.get(alloc.job).allocs.len();
+    std::iter::successors(next(alloc), move |alloc| next(alloc)).take(most)
 }
 
 /// Whether the failure of the allocation is worth an evaluation.

@@ -12,8 +12,8 @@ use super::PassContext;
 use super::classify::Classes;
 use super::deployment::GroupDeployment;
 use super::group::{GroupPlan, Stop};
-use super::rescheduling::successors;
 use crate::descriptions;
+use crate::reschedule::successors;
 
 /// Decides every reconnecting allocation. Those that stay join the untainted; what is stopped is removed from all sets.
 pub fn resolve<'a>(
@@ -66,7 +66,7 @@ fn verdict<'a>(
     original: &'a Alloc,
 ) -> Option<Stop<'a>> {
     let stands = |alloc: &&Alloc| !alloc.is_stopping() && !stopped.contains(&alloc.id);
-    let mut substitutes = successors(cx, original).filter(stands).peekable();
+    let mut substitutes = successors(cx.state, original).filter(stands).peekable();
     if original.client == ClientStatus::Failed {
         // Without a replacement the policy decides, as for any failure.
         substitutes.peek()?;

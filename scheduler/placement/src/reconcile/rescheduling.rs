@@ -9,7 +9,7 @@ use state::alloc::Alloc;
 use super::PassContext;
 use super::alloc_set::AllocSet;
 use super::classify::{NodeCondition, node_condition, replaces};
-use crate::reschedule::{self, WINDOW};
+use crate::reschedule::{self, WINDOW, successors};
 
 /// The tolerance for clocks that differ: what is due this soon is due now.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(1);
@@ -153,13 +153,5 @@ pub type Leaving = BTreeSet<AllocId>;
 
 /// Some successor, however far down the chain, is neither being stopped nor leaving.
 pub fn is_replaced(cx: &PassContext, alloc: &Alloc, leaving: &Leaving) -> bool {
-    successors(cx, alloc).any(|successor| !successor.is_stopping() && !leaving.contains(&successor.id))
-}
-
-/// The allocations that replaced one, nearest first.
-pub fn successors<'a>(cx: &PassContext<'a>, alloc: &Alloc) -> impl Iterator<Item = &'a Alloc> {
-    let state = cx.state;
-    let next = move |alloc: &Alloc| alloc.next.and_then(|id| state.allocs.lookup(id));
-    // A chain cannot be longer than the job has allocations. The bound only guards against a damaged log.
-    std::iter::successors(next(alloc), move |alloc| next(alloc)).take(cx.job.allocs.len())
+    successors(cx.state, alloc).any(|successor| !successor.is_stopping() && !leaving.contains(&successor.id))
 }

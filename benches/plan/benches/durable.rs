@@ -370,6 +370,7 @@ fn percentiles(took: &mut [Duration]) -> String {
 fn settings() -> control::Settings {
     control::Settings {
         server: Uuid::NIL,
+        garbage: Default::default(),
         heartbeats: HeartbeatSettings {
             min_ttl: base::Duration::from_secs(3_600),
             grace: base::Duration::from_secs(10),

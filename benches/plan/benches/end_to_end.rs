@@ -103,6 +103,7 @@ async fn ask(control: &Control, command: Command) {
 fn settings() -> control::Settings {
     control::Settings {
         server: Uuid::NIL,
+        garbage: Default::default(),
         heartbeats: HeartbeatSettings {
             min_ttl: base::Duration::from_secs(3_600),
             grace: base::Duration::from_secs(10),

@@ -95,7 +95,7 @@ const NAMESPACE: Flag<String> = Flag::value(
 )
 .completed_by(Completion::Ids("namespaces"));
 const TOKEN: Flag<String> = Flag::value("token", "SECRET", "The ACL token. Also NOMAD_TOKEN.");
-const NO_COLOR: Flag<bool> = Flag::switch("no-color", "No colours. Also NOMAD_CLI_NO_COLOR.");
+const NO_COLOR: Flag<bool> = Flag::switch("no-color", "No colours. Also NOMAD_CLI_NO_COLOR and NO_COLOR.");
 const FORCE_COLOR: Flag<bool> =
     Flag::switch("force-color", "Colours even when the output is no terminal. Also NOMAD_CLI_FORCE_COLOR.");
 

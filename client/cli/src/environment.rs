@@ -49,6 +49,8 @@ impl Environment {
             "NOMAD_TOKEN" => self.token = value,
             "NOMAD_HTTP_AUTH" => self.http_auth = value,
             "NOMAD_CLI_NO_COLOR" => self.no_color = true,
+            // https://no-color.org: for all programs.
+            "NO_COLOR" => self.no_color |= !value.is_empty(),
             "NOMAD_CLI_FORCE_COLOR" => self.force_color = true,
             "NOMAD_CLI_SHOW_HINTS" => self.hide_hints = api::go_bool(&value) == Some(false),
             "COMP_LINE" => self.completed_line = Some(value),
@@ -75,5 +77,9 @@ mod tests {
         assert_eq!(environment.address, "http://x:1");
         assert_eq!(environment.variables, BTreeMap::from([("image".to_string(), "redis".to_string())]));
         assert!(!environment.no_color);
+        for (value, expected) in [("1", true), ("", false)] {
+            let environment = Environment::read(std::iter::once(("NO_COLOR".into(), value.into())));
+            assert_eq!(environment.no_color, expected);
+        }
     }
 }

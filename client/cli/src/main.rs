@@ -122,16 +122,29 @@ fn no_command(program: &str, first: &str, arguments: &[String], commands: &[&'st
         let group = words[..length].join(" ");
         if commands.iter().any(|command| command.name.starts_with(&format!("{group} "))) {
             if length < words.len() {
-                write_err(format!("{program} {group} has no subcommand \"{}\"", words[length]));
+                let word = words[length];
+                let known = commands.iter().filter_map(|command| command.name.strip_prefix(&group));
+                let hint = did_you_mean(word, known.filter_map(first_word));
+                write_err(format!("{program} {group} has no subcommand \"{word}\"{hint}"));
             }
             write_out(help::group(program, &group, commands));
             let asked = arguments.get(length).is_some_and(|word| is_help(word));
             return u8::from(!asked);
         }
     }
-    write_err(format!("{program} has no command \"{first}\""));
+    let names = commands.iter().flat_map(|command| command.aliases.iter().chain([&command.name]));
+    let hint = did_you_mean(first, names.filter_map(|name| first_word(name)));
+    write_err(format!("{program} has no command \"{first}\"{hint}"));
     write_out(help::overview(program, commands));
     NO_COMMAND
+}
+
+fn first_word(name: &str) -> Option<&str> {
+    name.split_whitespace().next()
+}
+
+fn did_you_mean<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    jobspec::nearest(written, known).map(|name| format!(": did you mean \"{name}\"?")).unwrap_or_default()
 }
 
 fn is_help(word: &str) -> bool {

@@ -60,5 +60,9 @@ fn innermost(error: &reqwest::Error) -> String {
     while let Some(next) = cause.source() {
         cause = next;
     }
-    cause.to_string()
+    let refused = cause.downcast_ref::<std::io::Error>();
+    match refused.filter(|error| error.kind() == std::io::ErrorKind::ConnectionRefused) {
+        Some(_) => "connection refused: does an agent run there?".to_string(),
+        None => cause.to_string(),
+    }
 }

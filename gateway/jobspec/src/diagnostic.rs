@@ -171,7 +171,7 @@ fn shown(problems: &[Diagnostic]) -> String {
 const SUGGESTION_NAME_MAX: usize = 64;
 
 /// The known name that needs the fewest edits, when that is at most a third of its letters.
-pub(crate) fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if written.len() > SUGGESTION_NAME_MAX {
         return None;
     }

@@ -23,7 +23,7 @@ mod validate;
 mod variables;
 
 pub use canonical::{DEFAULT_PRIORITY, apply_defaults, canonicalize, client_form};
-pub use diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Diagnostics, Source, Span};
+pub use diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Diagnostics, Source, Span, nearest};
 pub use eval::{BUDGET, Files, NoFiles, RESULT_MAX};
 pub use hcl::{NESTING_MAX, SOURCE_MAX};
 pub use imply::imply_constraints;

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base::{Time, Uuid};
 use control::Control;
+use control::GarbageSettings;
 use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
 use feed::Feed;
@@ -58,6 +59,7 @@ pub struct Settings {
     /// The node this agent runs besides the server, if it does.
     pub node: Option<NodeId>,
     pub heartbeats: HeartbeatSettings,
+    pub garbage: GarbageSettings,
     pub broker: BrokerSettings,
     pub workers: usize,
     pub segment_bytes: u64,
@@ -312,6 +314,7 @@ fn control_settings(settings: &Settings, server: Uuid) -> control::Settings {
     control::Settings {
         server,
         heartbeats: settings.heartbeats.clone(),
+        garbage: settings.garbage.clone(),
         broker: settings.broker.clone(),
         workers: settings.workers,
         rpc_hold: base::Duration::from_secs(5),

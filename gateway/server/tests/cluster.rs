@@ -176,6 +176,7 @@ impl Cluster {
             advertise_http: None,
             advertise_rpc: None,
             node: None,
+            garbage: Default::default(),
             heartbeats: HeartbeatSettings {
                 min_ttl: base::Duration::from_secs(10),
                 grace: base::Duration::from_secs(10),

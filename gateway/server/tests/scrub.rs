@@ -150,6 +150,7 @@ fn settings(home: &Path) -> Settings {
         advertise_http: None,
         advertise_rpc: None,
         node: None,
+        garbage: Default::default(),
         heartbeats: HeartbeatSettings {
             min_ttl: base::Duration::from_secs(10),
             grace: base::Duration::from_secs(10),

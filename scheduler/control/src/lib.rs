@@ -18,6 +18,7 @@ pub mod worker;
 
 pub use driver::{Control, Inbox, Leadership, Settings, Starting, WorkerInfo, WorkerStatus, prepare};
 pub use leader::broker::{self, BrokerSettings};
+pub use leader::garbage::GarbageSettings;
 pub use leader::heartbeats::{self, HeartbeatSettings};
 pub use leader_client::{LeaderAnswer, LeaderCall, LeaderClient};
 pub use sequencer::{Receipt, SubmitError};

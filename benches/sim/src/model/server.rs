@@ -11,7 +11,7 @@ use control::leader::controller::Controller;
 use control::leader::{Leader, Order};
 use control::replica::{Effect, Notice, Replica};
 use control::sequencer::{Published, Submission};
-use control::{LeaderAnswer, LeaderCall, Receipt, SubmitError};
+use control::{GarbageSettings, LeaderAnswer, LeaderCall, Receipt, SubmitError};
 use feed::Feed;
 use model::{Actor, AllocId, Command, JobType, NodeId, NodeStatus, Request, RequestId};
 use parking_lot::Mutex;
@@ -498,5 +498,6 @@ fn replica(proposer: Uuid, settings: &ServerSettings) -> Replica {
 }
 
 fn leader(settings: &ServerSettings, rng: &mut Rng) -> Leader {
-    Leader::new(settings.broker.clone(), settings.heartbeats.clone(), Rng::new(rng.next()))
+    let garbage = GarbageSettings::default();
+    Leader::new(settings.broker.clone(), settings.heartbeats.clone(), garbage, Rng::new(rng.next()))
 }

@@ -39,6 +39,7 @@ pub(super) fn server_settings(
         advertise_http: Some(advertised(settings.advertise.http.as_deref(), http_ip, settings.ports.http)?),
         advertise_rpc: Some(advertised(settings.advertise.rpc.as_deref(), rpc_ip, settings.ports.rpc)?),
         node: own_node(settings, home)?,
+        garbage: settings.server.garbage.clone(),
         heartbeats: HeartbeatSettings {
             min_ttl: settings.server.min_heartbeat_ttl,
             grace: settings.server.heartbeat_grace,

@@ -1,22 +1,20 @@
 job "example" {
-  group "cache" {
+  group "hello" {
     network {
-      port "db" {
-        to = 6379
-      }
+      port "web" {}
     }
 
-    task "redis" {
-      driver = "docker"
+    task "say" {
+      driver = "raw_exec"
 
       config {
-        image = "redis:7"
-        ports = ["db"]
+        command = "/bin/sh"
+        args    = ["-c", "while true; do echo \"hello from $NOMAD_ALLOC_NAME, port $NOMAD_PORT_web\"; sleep 10; done"]
       }
 
       resources {
-        cpu    = 500
-        memory = 256
+        cpu    = 100
+        memory = 64
       }
     }
   }

@@ -12,21 +12,12 @@ job "example" {
   }
 
   # Allocations of a group run on one node, together.
-  group "cache" {
+  group "hello" {
     count = 1
 
     # Ports that the group is given, by name.
     network {
-      port "db" {
-        to = 6379
-      }
-    }
-
-    # Where others find it. The cluster itself keeps the list.
-    service {
-      name     = "example-cache"
-      port     = "db"
-      provider = "nomad"
+      port "web" {}
     }
 
     # What happens when a task ends badly: it is started again here, a few times.
@@ -37,18 +28,20 @@ job "example" {
       mode     = "fail"
     }
 
-    task "redis" {
-      driver = "docker"
+    task "say" {
+      # A program of the node itself, without isolation. A development agent has this driver on; other agents need
+      # `plugin "raw_exec" { config { enabled = true } }`.
+      driver = "raw_exec"
 
       config {
-        image = "redis:7"
-        ports = ["db"]
+        command = "/bin/sh"
+        args    = ["-c", "while true; do echo \"hello from $NOMAD_ALLOC_NAME, port $NOMAD_PORT_web\"; sleep 10; done"]
       }
 
       # MHz and MiB that are set aside for the task.
       resources {
-        cpu    = 500
-        memory = 256
+        cpu    = 100
+        memory = 64
       }
     }
   }

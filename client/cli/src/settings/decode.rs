@@ -116,6 +116,9 @@ fn server(
     set_option(&mut section, "num_schedulers", &mut server.num_schedulers)?;
     set(&mut section, "heartbeat_grace", &mut server.heartbeat_grace)?;
     set(&mut section, "min_heartbeat_ttl", &mut server.min_heartbeat_ttl)?;
+    set(&mut section, "job_gc_interval", &mut server.garbage.every)?;
+    set(&mut section, "job_gc_threshold", &mut server.garbage.jobs_after)?;
+    set(&mut section, "node_gc_threshold", &mut server.garbage.nodes_after)?;
     set(&mut section, "scrub_interval", &mut server.scrub_interval)?;
     set_option(&mut section, "encrypt", &mut server.encrypt)?;
     cluster::joins(server, &mut section)?;

@@ -17,6 +17,7 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use base::Duration;
+use control::GarbageSettings;
 use model::Autopilot;
 use server::gossip::Key;
 
@@ -114,6 +115,8 @@ pub(crate) struct ServerSettings {
     /// Time added to a node's TTL before a node without heartbeats is marked down.
     pub heartbeat_grace: Duration,
     pub min_heartbeat_ttl: Duration,
+    /// When ended jobs and nodes that left are forgotten.
+    pub garbage: GarbageSettings,
     /// How often the whole log on the disk is read again to find damage, in the background and with at most a twentieth
     /// of the disk's time; 0 never does.
     pub scrub_interval: Duration,
@@ -191,6 +194,7 @@ impl AgentSettings {
                 num_schedulers: None,
                 heartbeat_grace: Duration::from_secs(10),
                 min_heartbeat_ttl: Duration::from_secs(10),
+                garbage: GarbageSettings::default(),
                 scrub_interval: Duration::from_secs(24 * 60 * 60),
             },
             autopilot: Autopilot::default(),
@@ -260,6 +264,12 @@ impl AgentSettings {
         if let Some((name, _)) = self.response_headers.iter().find(|(name, value)| !fits(name, value)) {
             bail!("http_api_response_headers: \"{name}\" is not a header of HTTP");
         }
+        let GarbageSettings { every, jobs_after, nodes_after } = self.server.garbage;
+        if every < Duration::from_secs(1) || jobs_after.min(nodes_after) < Duration::ZERO {
+            bail!(
+                "server: job_gc_interval is at least 1s, job_gc_threshold and node_gc_threshold at least 0s"
+            );
+        }
         cluster::check(self)?;
         if self.client.enabled && !self.server.enabled && self.client.servers.is_empty() {
             bail!("client.servers is required when the agent is no server itself");
@@ -297,5 +307,18 @@ impl ClientSettings {
             node_max_allocs: 0,
             default_ineligible: false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn garbage_is_collected_with_pauses() {
+        let mut settings = AgentSettings::dev();
+        settings.check().unwrap();
+        settings.server.garbage.every = Duration::ZERO;
+        assert!(settings.check().unwrap_err().to_string().contains("job_gc_interval is at least 1s"));
     }
 }

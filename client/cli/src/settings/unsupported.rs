@@ -23,7 +23,7 @@ const TOP: [(&str, &str); 11] = [
     ("syslog_facility", "LOCAL0"),
 ];
 
-const SERVER: [(&str, &str); 41] = [
+const SERVER: [(&str, &str); 38] = [
     ("acl_token_gc_threshold", ""),
     ("authoritative_region", ""),
     ("batch_eval_gc_threshold", ""),
@@ -41,15 +41,12 @@ const SERVER: [(&str, &str); 41] = [
     ("event_buffer_size", ""),
     ("failover_heartbeat_ttl", ""),
     ("job_default_priority", "50"),
-    ("job_gc_interval", ""),
-    ("job_gc_threshold", ""),
     ("job_max_count", ""),
     ("job_max_priority", "100"),
     ("job_max_source_size", ""),
     ("job_tracked_versions", ""),
     ("license_path", ""),
     ("max_heartbeats_per_second", ""),
-    ("node_gc_threshold", ""),
     ("oidc_issuer", ""),
     ("plan_apply_pipeline", ""),
     ("plan_rejection_tracker", ""),

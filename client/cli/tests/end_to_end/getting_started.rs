@@ -133,6 +133,12 @@ fn every_example_runs() {
         assert_eq!(validated, "Job validation successful\n", "{file}");
         agent.run(&[&["job", "run", "-detach"], flags, &[&file]].concat()).expect_success();
     }
+    let written = directory.path().join("example.nomad.hcl").display().to_string();
+    agent.run(&["job", "init", &written]).expect_success();
+    let run = agent.run(&["job", "run", &written]);
+    assert!(!run.stderr.contains("Warning"), "{}", run.stderr);
+    run.expect_success();
+    agent.running("example");
     for (job, _) in &files {
         until(&format!("{job} does what it is for"), || {
             let allocs = agent.allocs(job);
@@ -198,7 +204,9 @@ fn called_nomad_it_does_the_same_under_that_name() {
     agent.running("hello");
     assert!(run(&["node", "status"]).expect_success().contains("ready"));
     assert!(run(&["status"]).expect_success().contains("hello"));
-    assert!(run(&["job", "frob"]).expect_failure().contains("nomad job has no subcommand \"frob\""));
+    assert!(run(&["job", "frob"]).expect_failure().contains("nomad job has no subcommand \"frob\"\n"));
+    assert!(run(&["job", "stauts"]).expect_failure().contains("did you mean \"status\"?"));
+    assert!(run(&["nodes"]).stderr.contains("did you mean \"node\"?"));
     assert_eq!(run(&["frob"]).code, 127);
     run(&["job", "stop", "-purge", "-detach", "hello"]).expect_success();
 }

@@ -431,6 +431,7 @@ fn agent() -> AgentInfo {
 fn settings() -> Settings {
     Settings {
         server: Uuid::from_random([9; 16]),
+        garbage: Default::default(),
         heartbeats: HeartbeatSettings {
             min_ttl: Duration::from_secs(600),
             grace: Duration::from_secs(600),

@@ -15,6 +15,7 @@ use super::shared::{Leadership, Shared};
 use super::threads;
 use super::workers::{WorkerInfo, WorkerThread};
 use crate::leader::broker::{BrokerSettings, BrokerStats};
+use crate::leader::garbage::GarbageSettings;
 use crate::leader::heartbeats::HeartbeatSettings;
 use crate::leader_client::LeaderClient;
 
@@ -24,6 +25,7 @@ pub struct Settings {
     pub server: Uuid,
     pub heartbeats: HeartbeatSettings,
     pub broker: BrokerSettings,
+    pub garbage: GarbageSettings,
     /// Scheduler threads.
     pub workers: usize,
     /// How long a call waits for a leader before it fails.

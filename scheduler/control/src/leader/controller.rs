@@ -6,7 +6,7 @@ use state::{Delta, State};
 
 use super::deployments::Deployments;
 use super::drains::Drains;
-use super::garbage::Garbage;
+use super::garbage::{Garbage, GarbageSettings};
 use super::launches::Launches;
 
 /// One of the leader's duties, as a machine: it reads what was committed and says when it wants to be called next.
@@ -36,11 +36,11 @@ pub trait Controller: Send {
 
 /// The controllers that nobody calls but the leader. The broker and the heartbeats stand beside them because
 /// workers and nodes call those by name.
-pub fn all() -> Vec<Box<dyn Controller>> {
+pub fn all(garbage: GarbageSettings) -> Vec<Box<dyn Controller>> {
     vec![
         Box::<Deployments>::default(),
         Box::<Drains>::default(),
         Box::<Launches>::default(),
-        Box::<Garbage>::default(),
+        Box::new(Garbage::new(garbage)),
     ]
 }

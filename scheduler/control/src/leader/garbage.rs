@@ -7,18 +7,41 @@ use state::{Delta, State};
 
 use super::controller::Controller;
 
-/// How often it is looked for garbage.
-const EVERY: Duration = Duration::from_secs(5 * 60);
 /// One collection bounds how much it forgets; if it reached that, the next follows soon.
 const SOON: Duration = Duration::from_secs(1);
-/// How long an ended job, and a node that is down, stay to be looked at. As in Nomad.
-const JOBS_AFTER: Duration = Duration::from_secs(4 * 3600);
-const NODES_AFTER: Duration = Duration::from_secs(24 * 3600);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GarbageSettings {
+    /// The time between two collections.
+    pub every: Duration,
+    /// How long an ended job stays to be looked at after its last change.
+    pub jobs_after: Duration,
+    /// How long a node stays that is down.
+    pub nodes_after: Duration,
+}
+
+/// As in Nomad.
+impl Default for GarbageSettings {
+    fn default() -> GarbageSettings {
+        GarbageSettings {
+            every: Duration::from_secs(5 * 60),
+            jobs_after: Duration::from_secs(4 * 3600),
+            nodes_after: Duration::from_secs(24 * 3600),
+        }
+    }
+}
 
 /// When garbage is collected next.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Garbage {
+    settings: GarbageSettings,
     next: Option<Time>,
+}
+
+impl Garbage {
+    pub fn new(settings: GarbageSettings) -> Garbage {
+        Garbage { settings, next: None }
+    }
 }
 
 impl Controller for Garbage {
@@ -27,7 +50,7 @@ impl Controller for Garbage {
     }
 
     fn lead(&mut self, _: &State, now: Time) {
-        self.next = Some(now.plus(EVERY));
+        self.next = Some(now.plus(self.settings.every));
     }
 
     fn follow(&mut self) {
@@ -50,8 +73,9 @@ impl Controller for Garbage {
         if self.next.is_none_or(|next| next > now) {
             return Vec::new();
         }
-        self.next = Some(now.plus(EVERY));
-        vec![Command::CollectGarbage { jobs_after: JOBS_AFTER, nodes_after: NODES_AFTER }]
+        let GarbageSettings { every, jobs_after, nodes_after } = self.settings;
+        self.next = Some(now.plus(every));
+        vec![Command::CollectGarbage { jobs_after, nodes_after }]
     }
 }
 
@@ -62,12 +86,15 @@ mod tests {
     #[test]
     fn garbage_is_collected_every_five_minutes_while_this_server_leads() {
         let (state, mut rng) = (State::default(), Rng::new(1));
-        let mut garbage = Garbage::default();
+        let mut garbage = Garbage::new(GarbageSettings::default());
         assert_eq!(garbage.next_deadline(), None);
         garbage.lead(&state, Time::from_secs(1000));
         assert!(garbage.expire(&state, Time::from_secs(1299), &mut rng).is_empty());
         let commands = garbage.expire(&state, Time::from_secs(1300), &mut rng);
-        assert!(matches!(commands[..], [Command::CollectGarbage { jobs_after: JOBS_AFTER, .. }]));
+        let four_hours = Duration::from_secs(4 * 3600);
+        assert!(
+            matches!(commands[..], [Command::CollectGarbage { jobs_after, .. }] if jobs_after == four_hours)
+        );
         assert_eq!(garbage.next_deadline(), Some(Time::from_secs(1600)));
         garbage.follow();
         assert_eq!(garbage.next_deadline(), None);

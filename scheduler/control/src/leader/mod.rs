@@ -19,6 +19,7 @@ use state::{Delta, State};
 
 use broker::{Broker, BrokerSettings, BrokerStats, Delivery, NotHeld};
 use controller::Controller;
+use garbage::GarbageSettings;
 use heartbeats::{HeartbeatSettings, Heartbeats};
 
 /// A command that a controller wants decided.
@@ -39,12 +40,17 @@ pub struct Leader {
 
 impl Leader {
     /// `rng` spreads the times to live of nodes and names the deliveries of evaluations.
-    pub fn new(broker: BrokerSettings, heartbeats: HeartbeatSettings, rng: Rng) -> Leader {
+    pub fn new(
+        broker: BrokerSettings,
+        heartbeats: HeartbeatSettings,
+        garbage: GarbageSettings,
+        rng: Rng,
+    ) -> Leader {
         Leader {
             leading: false,
             broker: Broker::new(broker),
             heartbeats: Heartbeats::new(heartbeats),
-            others: controller::all(),
+            others: controller::all(garbage),
             rng,
         }
     }
@@ -169,7 +175,7 @@ mod tests {
             grace: Duration::from_secs(10),
             failover_ttl: Duration::from_secs(300),
         };
-        Leader::new(broker, heartbeats, Rng::new(1))
+        Leader::new(broker, heartbeats, GarbageSettings::default(), Rng::new(1))
     }
 
     #[test]

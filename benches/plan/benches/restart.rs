@@ -21,9 +21,12 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use journal::store::{Chain, Directory, Driving, ImageMeta, LogId, RETENTION, Settings, Store};
 use model::document::{Map, PortMapping, TaskEvent, TaskState};
 use model::event::{
-    AllocReported, AllocsMarkedUnknown, AllocsPlaced, AllocsReconnected, EvalAcked, EvalOutcome, EvalUpdated,
+    AllocReported, AllocsMarkedUnknown, AllocsPlaced, AllocsReconnected, AllocsStopped, EvalAcked,
+    EvalOutcome, EvalUpdated, JobPurged,
 };
-use model::{AllocId, ClientStatus, Doc, EvalId, EvalStatus, Event, Image, JobKey, NodeId, Report, Template};
+use model::{
+    AllocId, ClientStatus, Desired, Doc, EvalId, EvalStatus, Event, Image, JobKey, NodeId, Report, Template,
+};
 use plan_bench::{batch, fleet, node_id, with_job, with_placed_job};
 use state::State;
 use state::image::{Imager, restore};
@@ -109,12 +112,20 @@ fn install(store: &Store, image: Image) {
 fn cluster() -> State {
     let mut state = fleet(NODES);
     // One job is placed for real: what its rows have in common is what the others get.
-    let sample = with_placed_job(&mut state, "sample", PER_JOB)[0];
-    let alloc = state.allocs.lookup(sample).unwrap();
+    let samples = with_placed_job(&mut state, "sample", PER_JOB);
+    let alloc = state.allocs.lookup(samples[0]).unwrap();
     let port = PortMapping { label: "http".into(), ..PortMapping::default() };
     let template = Template { ports: vec![port].into(), ..Template::clone(&alloc.template) };
     let shared = (Doc::of(&template), Doc(alloc.metrics.bytes().to_vec()));
-    fold(&mut state, vec![model::event::JobPurged { key: JobKey::new("default", "sample") }.into()]);
+    let ended = AllocsStopped {
+        allocs: samples,
+        desired: Desired::Stop,
+        description: String::new(),
+        client: Some(ClientStatus::Complete),
+        follow_up: None,
+    };
+    let purged = JobPurged { key: JobKey::new("default", "sample") };
+    fold(&mut state, vec![ended.into(), purged.into()]);
 
     let mut rng = Rng::new(1);
     for number in 0..JOBS {

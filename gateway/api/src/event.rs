@@ -60,9 +60,10 @@ pub struct StreamPosition {
 pub struct ClusterTag(pub u32);
 
 impl ClusterTag {
-    pub fn of(cluster: Uuid) -> ClusterTag {
+    /// `None` for the nil id of a server that does not know its cluster yet.
+    pub fn of(cluster: Uuid) -> Option<ClusterTag> {
         let [a, b, c, d, ..] = cluster.0;
-        ClusterTag(u32::from_be_bytes([a, b, c, d]))
+        (!cluster.is_nil()).then_some(ClusterTag(u32::from_be_bytes([a, b, c, d])))
     }
 }
 
@@ -177,6 +178,13 @@ mod tests {
         for text in ["", "@5d16e7fe", "42.7@", "42.7@5d16", "42.7@5d16e7fg", "x", "42."] {
             assert!(text.parse::<StreamPosition>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn what_has_no_cluster_yet_has_no_tag() {
+        let cluster: Uuid = "5d16e7fe-0000-0000-0000-000000000001".parse().unwrap();
+        assert_eq!(ClusterTag::of(cluster), Some(ClusterTag(0x5d16_e7fe)));
+        assert_eq!(ClusterTag::of(Uuid::NIL), None);
     }
 
     #[test]

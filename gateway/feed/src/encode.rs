@@ -24,7 +24,6 @@ pub struct NdJson {
 
 /// Server-sent events: one message an event.
 pub struct ServerSentEvents {
-    cluster: ClusterTag,
     /// The index the reader knows an id of.
     known: Index,
     /// What was read since and did not match.
@@ -36,8 +35,8 @@ impl Encoder {
         Encoder::NdJson(NdJson::default())
     }
 
-    pub fn messages(start: Cursor, cluster: ClusterTag) -> Encoder {
-        Encoder::ServerSentEvents(ServerSentEvents { cluster, known: start.index, passed: None })
+    pub fn messages(start: Cursor) -> Encoder {
+        Encoder::ServerSentEvents(ServerSentEvents { known: start.index, passed: None })
     }
 
     /// What a stream begins with, so that its reader knows at once that it is open.
@@ -48,23 +47,23 @@ impl Encoder {
         }
     }
 
-    /// Nothing when there is nothing to send.
-    pub fn page(&mut self, page: &Page) -> Vec<u8> {
+    /// Nothing when there is nothing to send. Positions name the cluster, unless it is not known yet.
+    pub fn page(&mut self, page: &Page, cluster: Option<ClusterTag>) -> Vec<u8> {
         match self {
             Encoder::NdJson(lines) => lines.page(page),
-            Encoder::ServerSentEvents(messages) => messages.page(page),
+            Encoder::ServerSentEvents(messages) => messages.page(page, cluster),
         }
     }
 
     /// Shows that the stream lives.
-    pub fn heartbeat(&mut self) -> Vec<u8> {
+    pub fn heartbeat(&mut self, cluster: Option<ClusterTag>) -> Vec<u8> {
         match self {
             // Blanks within a line change nothing for its reader.
             Encoder::NdJson(NdJson { open: Some(_) }) => b" ".to_vec(),
             Encoder::NdJson(NdJson { open: None }) => b"{}\n".to_vec(),
             Encoder::ServerSentEvents(messages) => {
                 let mut out = b": heartbeat\n\n".to_vec();
-                messages.checkpoint(&mut out);
+                messages.checkpoint(&mut out, cluster);
                 out
             }
         }
@@ -99,10 +98,11 @@ impl NdJson {
 }
 
 impl ServerSentEvents {
-    fn page(&mut self, page: &Page) -> Vec<u8> {
+    fn page(&mut self, page: &Page, cluster: Option<ClusterTag>) -> Vec<u8> {
         let mut out = Vec::new();
         for event in &page.events {
-            let head = format!("id: {}\nevent: {}\ndata: ", self.id(event.id), event.topic);
+            let id = StreamPosition { after: event.id, cluster };
+            let head = format!("id: {id}\nevent: {}\ndata: ", event.topic);
             out.extend_from_slice(head.as_bytes());
             out.extend_from_slice(&event.body);
             out.extend_from_slice(b"\n\n");
@@ -114,19 +114,14 @@ impl ServerSentEvents {
         }
         if self.passed.is_some_and(|passed| passed.index.0.saturating_sub(self.known.0) >= CHECKPOINT_BATCHES)
         {
-            self.checkpoint(&mut out);
+            self.checkpoint(&mut out, cluster);
         }
         out
     }
 
-    /// What a reader resumes from.
-    fn id(&self, after: EventId) -> StreamPosition {
-        StreamPosition { after, cluster: Some(self.cluster) }
-    }
-
-    fn checkpoint(&mut self, out: &mut Vec<u8>) {
+    fn checkpoint(&mut self, out: &mut Vec<u8>, cluster: Option<ClusterTag>) {
         let Some(passed) = self.passed.take() else { return };
-        let id = self.id(passed);
+        let id = StreamPosition { after: passed, cluster };
         let message = format!("id: {id}\nevent: checkpoint\ndata: {{\"Index\":{}}}\n\n", passed.index);
         out.extend_from_slice(message.as_bytes());
         self.known = passed.index;

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use api::ClusterTag;
 use base::Index;
 use journal::{EncodedBatch, FrameError, Journal, ReadError};
 use parking_lot::Mutex;
@@ -96,6 +97,11 @@ impl Feed {
             slots: Arc::new(Semaphore::new(STREAMS_MAX)),
             closed: watch::channel(false).0,
         }))
+    }
+
+    /// Known before the first event is sent: the log begins with the founding of its cluster.
+    pub fn cluster(&self) -> Option<ClusterTag> {
+        ClusterTag::of(self.0.source.state().cluster)
     }
 
     /// Ends every stream, those that are still to come at once.

@@ -52,7 +52,7 @@ impl Subscription {
             let mut chunk = match page {
                 Some(Ok(page)) => {
                     self.cursor = page.next;
-                    self.encoder.page(&page)
+                    self.encoder.page(&page, self.feed.cluster())
                 }
                 Some(Err(error)) => {
                     self.report(&error);
@@ -61,7 +61,7 @@ impl Subscription {
                 None => Vec::new(),
             };
             if chunk.is_empty() && Instant::now() >= self.beat {
-                chunk = self.encoder.heartbeat();
+                chunk = self.encoder.heartbeat(self.feed.cluster());
             }
             if !chunk.is_empty() {
                 self.beat = Instant::now() + HEARTBEAT;

@@ -22,8 +22,7 @@ pub fn about(topics: &[&str]) -> EventFilter {
 
 pub fn reader(feed: &Feed, from: u64, filter: EventFilter, messages: bool) -> Subscription {
     let start = Cursor::at(Index(from));
-    let encoder =
-        if messages { Encoder::messages(start, api::ClusterTag(0x5d16_e7fe)) } else { Encoder::lines() };
+    let encoder = if messages { Encoder::messages(start) } else { Encoder::lines() };
     Subscription::new(feed.clone(), filter, start, encoder, feed.slot().unwrap())
 }
 

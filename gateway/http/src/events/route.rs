@@ -37,14 +37,21 @@ async fn stream(With(server): With<AppState>, parts: Parts) -> Answer {
     server.check_region(params.get("region").unwrap_or_default())?;
     // Access control is off: every caller may see everything.
     let query = StreamQuery::read(&params, &parts.headers, Arc::new(|_| true))?;
-    let tag = ClusterTag::of(server.control.state().cluster);
-    if query.cluster.is_some_and(|cluster| cluster != tag) {
-        return Err(Failure::invalid("the position is in the stream of another cluster: begin anew"));
-    }
+    check_cluster(query.cluster, server.events.cluster())?;
     if let Some(start) = query.start {
         check_not_ahead(&server, start).await?;
     }
-    subscribe(&server.events, query, tag)
+    subscribe(&server.events, query)
+}
+
+/// A position that names no cluster fits all, and a server that knows none yet takes every position.
+fn check_cluster(position: Option<ClusterTag>, own: Option<ClusterTag>) -> Result<(), Failure> {
+    match (position, own) {
+        (Some(position), Some(own)) if position != own => {
+            Err(Failure::invalid("the position is in the stream of another cluster: begin anew"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// This server may lag behind what the reader has seen; the cluster may not.
@@ -65,7 +72,7 @@ async fn check_not_ahead(server: &AppState, start: Cursor) -> Result<(), Failure
 
 /// # Errors
 /// 429 when too many streams are open.
-pub(super) fn subscribe(feed: &Feed, query: StreamQuery, cluster: ClusterTag) -> Answer {
+pub(super) fn subscribe(feed: &Feed, query: StreamQuery) -> Answer {
     let oldest = feed.oldest();
     let start = query.start.unwrap_or(Cursor::at(oldest));
     if start.index < oldest {
@@ -75,7 +82,7 @@ pub(super) fn subscribe(feed: &Feed, query: StreamQuery, cluster: ClusterTag) ->
         Failure::too_many(format!("{STREAMS_MAX} event streams are open already: try again later"))
     })?;
     let (kind, encoder) = if query.messages {
-        ("text/event-stream", Encoder::messages(start, cluster))
+        ("text/event-stream", Encoder::messages(start))
     } else {
         ("application/json", Encoder::lines())
     };
@@ -109,7 +116,7 @@ async fn life(With(server): With<AppState>, Path(id): Path<String>, parts: Parts
     let params = request::params(&parts)?;
     server.check_region(params.get("region").unwrap_or_default())?;
     if params.get("as_of").is_some() {
-        return Err(Failure::unsupported("reading the past (`as_of`) is"));
+        return Err(request::reads_the_past());
     }
     let unknown = || Failure::not_found("alloc not found");
     let alloc: AllocId = id.parse().map_err(|_| unknown())?;
@@ -147,5 +154,20 @@ pub(crate) fn transition(of: &Transition) -> AllocationTransition {
         actor: of.actor.to_string(),
         cause: of.cause.clone(),
         description: of.description.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_position_of_another_cluster_is_refused() {
+        let (own, other) = (Some(ClusterTag(1)), Some(ClusterTag(2)));
+        assert!(check_cluster(other, own).is_err());
+        // Read before this server knew its cluster, or by it before it knows.
+        for (position, server) in [(own, own), (None, own), (own, None), (None, None)] {
+            assert!(check_cluster(position, server).is_ok(), "{position:?} {server:?}");
+        }
     }
 }

@@ -21,8 +21,6 @@ use feed::Cursor;
 use feed::{Feed, STREAMS_MAX};
 use feed::{PARKED_MAX, TAIL_BYTES};
 
-const CLUSTER: api::ClusterTag = api::ClusterTag(0x5d16_e7fe);
-
 #[tokio::test]
 async fn what_cannot_be_understood_is_named() {
     let address = serve(&Feed::new(Log::of(&busy().log))).await;
@@ -93,12 +91,14 @@ async fn a_client_that_is_cut_off_resumes_without_gap_or_repeat() {
         }
     }
     let mut stream = Sse::open(&address, last.as_deref()).await;
-    let all = read(&Feed::new(log.clone()), Cursor::at(base::Index(1)), log.last(), &everything()).await;
+    let feed = Feed::new(log.clone());
+    let all = read(&feed, Cursor::at(base::Index(1)), log.last(), &everything()).await;
     while got.len() < all.len() {
         got.push(stream.next().await);
     }
     let expected = all.iter().map(|event| {
-        (sent(event.id), event.topic.to_string(), String::from_utf8(event.body.to_vec()).unwrap())
+        let id = api::StreamPosition { after: event.id, cluster: feed.cluster() };
+        (id.to_string(), event.topic.to_string(), String::from_utf8(event.body.to_vec()).unwrap())
     });
     assert_eq!(got, expected.collect::<Vec<_>>());
 }
@@ -167,7 +167,8 @@ async fn readers_that_do_not_read_cost_no_memory_and_delay_no_other() {
     }
     let alone = Feed::new(log.clone());
     let expected = read(&alone, Cursor::at(base::Index(3_991)), log.last(), &everything()).await;
-    assert_eq!(got, ids(&expected).into_iter().map(sent).collect::<Vec<_>>());
+    let position = |after| api::StreamPosition { after, cluster: feed.cluster() }.to_string();
+    assert_eq!(got, ids(&expected).into_iter().map(position).collect::<Vec<_>>());
     let kept = feed.held();
     assert!(kept.bytes <= TAIL_BYTES && kept.parked <= PARKED_MAX, "{kept:?}");
     // They were not cut off: one that begins to read now reads from the beginning.
@@ -193,12 +194,7 @@ async fn handle(
     headers: HeaderMap,
 ) -> Response {
     let query = StreamQuery::read(&Params::new(pairs), &headers, Arc::new(|_| true));
-    query.and_then(|query| subscribe(&feed, query, CLUSTER)).unwrap_or_else(IntoResponse::into_response)
-}
-
-/// What stands in the stream for the event.
-fn sent(after: api::EventId) -> String {
-    api::StreamPosition { after, cluster: Some(CLUSTER) }.to_string()
+    query.and_then(|query| subscribe(&feed, query)).unwrap_or_else(IntoResponse::into_response)
 }
 
 /// A whole answer that ends.

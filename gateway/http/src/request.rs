@@ -106,6 +106,11 @@ pub(crate) struct Json<T>(pub T);
 /// The document in the body; the default one without a body.
 pub(crate) struct OptionalJson<T>(pub T);
 
+/// Why `as_of` is rejected.
+pub(crate) fn reads_the_past() -> Failure {
+    Failure::unsupported("reading the past (`as_of`) is")
+}
+
 impl FromRequestParts<AppState> for Read {
     type Rejection = Failure;
 
@@ -118,7 +123,7 @@ impl FromRequestParts<AppState> for Read {
             text => Some(Arc::new(Filter::parse(text).map_err(unreadable)?)),
         };
         if options.as_of.is_some() {
-            return Err(Failure::unsupported("reading the past (`as_of`) is"));
+            return Err(reads_the_past());
         }
         Ok(Read { params, options, filter })
     }

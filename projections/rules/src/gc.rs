@@ -51,19 +51,23 @@ pub(crate) fn collect(
 
 /// It was stopped or has ended by itself, nothing of it runs or waits, and no version of it has a tag.
 fn is_over(state: &State, job: &JobState) -> bool {
-    let wanted = &job.current().job;
-    let ends_by_itself = matches!(job.current().kind, JobType::Batch | JobType::Sysbatch)
-        && wanted.periodic.is_none()
-        && (wanted.parameterized_job.is_none() || wanted.dispatched);
-    let is_tagged = job.notes.as_ref().is_some_and(|notes| !notes.tags.is_empty());
+    let is_tagged = || job.notes.as_ref().is_some_and(|notes| !notes.tags.is_empty());
     let ran = job.had_evals || job.is_stopped();
     let runs = || job.allocs.iter().any(|row| !state.allocs.get(*row).client.is_terminal());
-    (job.is_stopped() || ends_by_itself)
+    // The document comes last: every job of the cluster is looked at, and most are not over.
+    job.status == model::JobStatus::Dead
         && ran
-        && job.status == model::JobStatus::Dead
         && job.live_evals.is_empty()
-        && !is_tagged
+        && !is_tagged()
         && !runs()
+        && (job.is_stopped() || ends_by_itself(job))
+}
+
+fn ends_by_itself(job: &JobState) -> bool {
+    let (current, wanted) = (job.current(), &job.current().job);
+    matches!(current.kind, JobType::Batch | JobType::Sysbatch)
+        && wanted.periodic.is_none()
+        && (wanted.parameterized_job.is_none() || wanted.dispatched)
 }
 
 /// When it was submitted, or something of it changed last.

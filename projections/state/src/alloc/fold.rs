@@ -1,5 +1,6 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use base::Index;
@@ -225,10 +226,12 @@ impl State {
     }
 
     pub(crate) fn allocs_collected(&mut self, at: Moment, event: &AllocsCollected, delta: &mut Delta) {
-        for row in self.alloc_rows(&event.allocs) {
-            self.forget_alloc(at, row, delta);
-            let job = self.jobs.get_mut(self.allocs.get(row).job);
-            Arc::make_mut(&mut job.allocs).retain(|kept| *kept != row);
+        let rows = self.alloc_rows(&event.allocs);
+        let jobs: BTreeSet<JobRow> = rows.iter().map(|row| self.allocs.get(*row).job).collect();
+        rows.into_iter().for_each(|row| self.forget_alloc(at, row, delta));
+        for job in jobs {
+            let kept = &mut self.jobs.get_mut(job).allocs;
+            Arc::make_mut(kept).retain(|row| !self.allocs.get(*row).gone);
         }
     }
 

@@ -201,12 +201,12 @@ impl Jobs {
         self.find(key).map(|row| self.get(row))
     }
 
-    /// Known jobs, in no particular order.
     /// Purged jobs of which something has not been collected.
     pub fn purged(&self) -> impl Iterator<Item = &JobState> {
         self.rows.iter().map(|job| &**job).filter(|job| job.purged && !job.allocs.is_empty())
     }
 
+    /// Known jobs, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (JobRow, &JobState)> {
         self.by_key.rows().map(|row| (JobRow(row), self.get(JobRow(row))))
     }

@@ -139,7 +139,7 @@ fn an_original_that_returns_keeps_its_name_for_itself() {
     assert_eq!(names(&world), [0]);
 }
 
-/// Also two that have one name already are told apart: of a name that two have, one goes first.
+/// Two that have had one name since an older release: one of them goes first.
 #[test]
 fn of_two_with_one_name_one_goes_first() {
     let mut world = World::running(patient("service", 2), 3);

@@ -161,24 +161,21 @@ impl<'a, 'c> Reconciler<'a, 'c> {
             for alloc in by_preference(replaced).into_iter().take(surplus) {
                 working.remove(alloc);
                 self.untainted.remove(alloc);
-                self.free_name(alloc);
-                plan.stop(Stop::new(alloc, descriptions::NOT_NEEDED));
+                self.stop_unneeded(alloc, plan);
                 surplus -= 1;
             }
         }
         let highest = Names::new(self.count as u32, self.migrate.iter()).highest(surplus);
         for alloc in named(&self.migrate, &highest).into_iter().take(surplus) {
             self.migrate.remove(alloc);
-            self.free_name(alloc);
-            plan.stop(Stop::new(alloc, descriptions::NOT_NEEDED));
+            self.stop_unneeded(alloc, plan);
             surplus -= 1;
         }
-        let shared = by_preference(working.iter().collect());
-        for alloc in shared.into_iter().filter(|alloc| !has_substitute(self.cx, alloc, &self.leaving)) {
-            if surplus > 0 && self.names.is_shared(alloc.name_index) && self.untainted.remove(alloc) {
+        for alloc in by_preference(working.iter().collect()) {
+            let shares = self.names.is_shared(alloc.name_index) && !self.has_substitute(alloc);
+            if surplus > 0 && shares && self.untainted.remove(alloc) {
                 working.remove(alloc);
-                self.names.free(alloc.name_index);
-                plan.stop(Stop::new(alloc, descriptions::NOT_NEEDED));
+                self.stop_unneeded(alloc, plan);
                 surplus -= 1;
             }
         }
@@ -233,6 +230,11 @@ impl<'a, 'c> Reconciler<'a, 'c> {
 
     pub fn has_substitute(&self, alloc: &Alloc) -> bool {
         has_substitute(self.cx, alloc, &self.leaving)
+    }
+
+    fn stop_unneeded(&mut self, alloc: &'a Alloc, plan: &mut GroupPlan<'a>) {
+        self.free_name(alloc);
+        plan.stop(Stop::new(alloc, descriptions::NOT_NEEDED));
     }
 
     pub fn free_name(&mut self, alloc: &'a Alloc) {

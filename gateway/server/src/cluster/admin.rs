@@ -15,7 +15,7 @@ use super::join::join_all;
 use super::roster::RegionServer;
 use super::{Cluster, ConsensusError, Inner, Status};
 use crate::autopilot::{Peer, ServerHealth};
-use crate::gossip::{Member, Sighting, Standing};
+use crate::gossip::{Member, Parting, Standing};
 
 /// Addresses that one call may join.
 const JOINS_MAX: usize = 64;
@@ -141,7 +141,11 @@ impl Inner {
         let sightings = gossip.sightings();
         let mut members: Vec<AgentMember> = sightings
             .iter()
-            .map(|Sighting { member, standing, .. }| agent_member(member, *standing))
+            .filter(|seen| seen.ordered != Some(Parting::Pruned))
+            .map(|seen| match seen.ordered {
+                Some(_) if seen.standing.is_live() => agent_member(&seen.member, Standing::Leaving),
+                _ => agent_member(&seen.member, seen.standing),
+            })
             .collect();
         let gossiped = |known: &RegionServer| sightings.iter().any(|seen| seen.member.id == known.id);
         let others = self.others().into_iter().filter(|known| !gossiped(known));
@@ -195,8 +199,11 @@ impl Inner {
             }
         });
         found.ok_or_else(|| {
-            let (PeerName::Id(name) | PeerName::Address(name)) = peer;
-            ClusterError::Failed(format!("no server \"{name}\" is in the raft cluster"))
+            let name = match peer {
+                PeerName::Id(id) => format!("id \"{id}\""),
+                PeerName::Address(address) => format!("address \"{address}\""),
+            };
+            ClusterError::Failed(format!("{name} was not found in the Raft configuration"))
         })
     }
 }

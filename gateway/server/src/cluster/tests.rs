@@ -339,7 +339,7 @@ async fn operators_see_and_change_the_cluster() {
     assert_eq!(two.health().await.unwrap().leader, health.leader);
     for asked in [&one, &two] {
         let unknown = asked.remove_peer(PeerName::Id("x".to_string())).await.unwrap_err();
-        assert_eq!(unknown.to_string(), "no server \"x\" is in the raft cluster");
+        assert_eq!(unknown.to_string(), "id \"x\" was not found in the Raft configuration");
     }
     let passed_on = two.execute(AdminRequest::Health).await;
     assert_eq!(passed_on, Err(ClusterError::NotLeading { leader: Some(rpc(1)) }));

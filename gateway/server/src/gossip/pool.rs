@@ -99,6 +99,8 @@ pub struct Sighting {
     pub standing: Standing,
     /// When its standing last changed, in time since the pool began.
     pub since: Duration,
+    /// An operator had it leave, and it is not known yet whether it is still there.
+    pub ordered: Option<Parting>,
 }
 
 /// How a greeting ended.
@@ -297,7 +299,7 @@ impl Pool {
     /// Has a failed server count as one that left. False if no server has that name.
     ///
     /// A server that just died counts as alive until the others have found out: it leaves then. One that stays alive
-    /// stays a member.
+    /// stays a member. Meanwhile its sighting tells of the order.
     pub fn force_leave(&mut self, name: &str, prune: bool) -> bool {
         let named = |seen: &&Sighting| seen.member.name == name || seen.member.full_name() == name;
         let found: Vec<Sighting> = self.sightings().filter(named).cloned().collect();
@@ -305,8 +307,10 @@ impl Pool {
         let until = self.now + FORCE_LEAVE_WAIT;
         for seen in &found {
             self.leave_orders.insert(seen.member.id, LeaveOrder { parting, until });
+            self.effects.changed = true;
         }
         self.follow_leave_orders();
+        self.look();
         !found.is_empty()
     }
 
@@ -329,7 +333,9 @@ impl Pool {
             let update = foca::Member::down(Identity(Arc::new(gone)));
             self.swim_with(|swim, effects| swim.apply_many(std::iter::once(update), true, effects));
         }
+        let orders = self.leave_orders.len();
         self.leave_orders.retain(|_, order| order.until > now);
+        self.effects.changed |= self.leave_orders.len() != orders;
         if !due.is_empty() {
             self.swim_with(|swim, effects| swim.gossip(effects));
             self.look();
@@ -536,7 +542,8 @@ impl Pool {
 
     fn sighting(&self, member: Arc<Member>, standing: Standing) -> Sighting {
         let before = self.sightings.get(&member.id).filter(|before| before.standing == standing);
-        Sighting { since: before.map_or(self.now, |before| before.since), member, standing }
+        let ordered = self.leave_orders.get(&member.id).map(|order| order.parting);
+        Sighting { since: before.map_or(self.now, |before| before.since), member, standing, ordered }
     }
 }
 

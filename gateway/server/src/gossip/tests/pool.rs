@@ -125,15 +125,26 @@ fn a_server_that_just_died_leaves_once_it_is_found_dead() {
     // This one lives on, and stays.
     assert!(network.pool(1).force_leave("s3", false));
     network.kill(2);
-    assert!(network.pool(1).force_leave("s2", false));
+    assert!(network.pool(1).force_leave("s2", true));
     network.all_see("s1 alive, s2 alive, s3 alive");
+    let ordered = |network: &mut Network| -> Vec<(String, Option<Parting>)> {
+        network.pool(1).sightings().map(|seen| (seen.member.name.clone(), seen.ordered)).collect()
+    };
+    let orders = [("s2", Some(Parting::Pruned)), ("s3", Some(Parting::Leaving))];
+    for (name, order) in orders {
+        assert!(
+            ordered(&mut network).contains(&(name.to_string(), order)),
+            "{name}: the list shows it at once"
+        );
+    }
     network.pass(15 * SECOND);
-    network.all_see("s1 alive, s2 left, s3 alive");
+    network.all_see("s1 alive, s3 alive");
     // The order was for then: a server that dies later has failed.
     network.pass(30 * SECOND);
+    assert!(ordered(&mut network).iter().all(|(_, order)| order.is_none()));
     network.kill(3);
     network.pass(15 * SECOND);
-    network.all_see("s1 alive, s2 left, s3 failed");
+    network.all_see("s1 alive, s3 failed");
 }
 
 #[test]

@@ -78,8 +78,7 @@ pub(crate) async fn contain_panics(request: Request, next: Next) -> Response {
 /// Puts the headers of a read on its answer, failures included.
 pub(crate) fn with_meta(mut response: Response, meta: &Meta) -> Response {
     let headers = response.headers_mut();
-    // A client that got 0 would ask for 0, and not wait: there is nothing before 1.
-    headers.insert(INDEX, HeaderValue::from(meta.index.0.max(1)));
+    headers.insert(INDEX, HeaderValue::from(meta.index.0));
     headers.insert(LAST_CONTACT, HeaderValue::from(0));
     let known = if meta.known_leader { "true" } else { "false" };
     headers.insert(KNOWN_LEADER, HeaderValue::from_static(known));

@@ -73,7 +73,7 @@ impl AppState {
     ) -> Result<(Arc<State>, bool), Failure> {
         let known_leader = self.fresh(options.consistency, options.min_index).await?;
         let mut published = self.control.watch();
-        // An index below 1 is never sent.
+        // Nothing is in a table before 1: who got 0 from an empty one, and waits with 1, waits for its first row.
         let is_newer = |state: &State| index(state).0.max(1) > options.index.0;
         let state = self.control.state();
         if options.index == Index::ZERO || is_newer(&state) {

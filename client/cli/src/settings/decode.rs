@@ -106,12 +106,19 @@ fn telemetry(
     Ok(())
 }
 
+/// `false` is what nobody asked for: it does not switch off what `-dev` or an earlier file did switch on.
+fn enabled(section: &mut Section) -> Result<bool, Diagnostics> {
+    let mut enabled = false;
+    set(section, "enabled", &mut enabled)?;
+    Ok(enabled)
+}
+
 fn server(
     server: &mut ServerSettings,
     mut section: Section,
     refused: &mut Refused,
 ) -> Result<(), Diagnostics> {
-    set(&mut section, "enabled", &mut server.enabled)?;
+    server.enabled |= enabled(&mut section)?;
     set(&mut section, "bootstrap_expect", &mut server.bootstrap_expect)?;
     set_option(&mut section, "num_schedulers", &mut server.num_schedulers)?;
     set(&mut section, "heartbeat_grace", &mut server.heartbeat_grace)?;
@@ -134,7 +141,7 @@ fn client(
     mut section: Section,
     refused: &mut Refused,
 ) -> Result<(), Diagnostics> {
-    set(&mut section, "enabled", &mut client.enabled)?;
+    client.enabled |= enabled(&mut section)?;
     list(&mut section, "servers", &mut client.servers)?;
     for mut join in section.sections("server_join")? {
         list(&mut join, "retry_join", &mut client.servers)?;

@@ -298,12 +298,11 @@ plugin "raw_exec" {
         assert_eq!(settings.client.meta.keys().collect::<Vec<_>>(), ["a", "b", "c"]);
         assert_eq!(settings.log.level, tracing::Level::ERROR);
         assert!(settings.dev && settings.server.enabled && settings.client.enabled);
-        let off = [("a.hcl", "client { enabled = false }")];
+        let off = [("a.hcl", "client { enabled = false }\nserver { enabled = false }")];
         let settings = read_all(&off, &["-dev"]).unwrap();
+        assert!(settings.server.enabled && settings.client.enabled, "only a flag switches off");
+        let settings = read_all(&off, &["-dev", "-client=false"]).unwrap();
         assert!(settings.server.enabled && !settings.client.enabled);
-        let off = [("a.hcl", "server { enabled = false }\nclient { servers = [\"10.0.0.1\"] }")];
-        let settings = read_all(&off, &["-dev"]).unwrap();
-        assert!(!settings.server.enabled && settings.client.enabled);
     }
 
     #[test]

@@ -89,6 +89,7 @@ pub fn register(job: Job) -> Command {
         enforce_index: None,
         eval_priority: None,
         preserve_counts: false,
+        preserve_resources: false,
     }))
 }
 

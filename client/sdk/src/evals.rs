@@ -1,24 +1,9 @@
+use api::{EvalDeleteRequest, EvalDeleteResponse};
 use model::document::{AllocationListStub, Evaluation};
 use reqwest::Method;
-use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::client::{Answer, Client, Query, segment};
-
-/// Which evaluations to delete: by id or by expression, not both.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct EvalDeleteRequest {
-    #[serde(rename = "EvalIDs")]
-    pub eval_ids: Vec<String>,
-    pub filter: String,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-struct Deleted {
-    count: u64,
-}
 
 /// Evaluations. Ids are whole UUIDs.
 impl Client {
@@ -55,8 +40,8 @@ impl Client {
         let path = "/v1/evaluations";
         let response = self.send(self.request(Method::DELETE, path, Query::new()).json(request)).await?;
         let text = response.bytes().await.map_err(|error| Error::unreachable(self.address(), &error))?;
-        let deleted: Deleted = model::document::input::from_slice(&text)
+        let deleted: EvalDeleteResponse = model::document::input::from_slice(&text)
             .map_err(|source| Error::Answer { path: path.to_string(), source })?;
-        Ok(deleted.count)
+        Ok(deleted.count.unsigned_abs())
     }
 }

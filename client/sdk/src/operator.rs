@@ -1,12 +1,13 @@
 use api::{
-    AutopilotConfiguration, JoinResponse, LeadershipTransferResponse, OperatorHealthReply, RaftConfiguration,
-    SchedulerConfiguration, SchedulerConfigurationResponse, SchedulerScan, SchedulerSetConfigurationResponse,
+    AutopilotConfiguration, JoinResponse, KeyringDeleted, KeyringRotated, LeadershipTransferResponse,
+    OperatorHealthReply, RaftConfiguration, RootKeyMeta, SchedulerConfiguration,
+    SchedulerConfigurationResponse, SchedulerScan, SchedulerSetConfigurationResponse,
 };
 use model::document::input;
 use reqwest::{Method, Response};
 
 use crate::Error;
-use crate::client::{Answer, Client, Query};
+use crate::client::{Answer, Client, Query, segment};
 
 /// A member of the raft cluster, as it is named to the servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +64,23 @@ impl Client {
     pub async fn set_autopilot(&self, wanted: &AutopilotConfiguration, cas: u64) -> Result<bool, Error> {
         let query = Query::new().with("cas", cas);
         Ok(self.put("/v1/operator/autopilot/configuration", query, wanted).await?.value)
+    }
+
+    /// `GET /v1/operator/keyring/keys`.
+    pub async fn root_keys(&self) -> Result<Vec<RootKeyMeta>, Error> {
+        Ok(self.get("/v1/operator/keyring/keys", Query::new()).await?.value)
+    }
+
+    /// `PUT /v1/operator/keyring/rotate`.
+    pub async fn rotate_root_key(&self, full: bool) -> Result<KeyringRotated, Error> {
+        let query = Query::new().flag("full", full);
+        Ok(self.put("/v1/operator/keyring/rotate", query, &()).await?.value)
+    }
+
+    /// `DELETE /v1/operator/keyring/key/:id`.
+    pub async fn remove_root_key(&self, key: &str, force: bool) -> Result<KeyringDeleted, Error> {
+        let path = format!("/v1/operator/keyring/key/{}", segment(key));
+        Ok(self.delete(&path, Query::new().flag("force", force)).await?.value)
     }
 
     /// `GET /v1/operator/scheduler/configuration`.

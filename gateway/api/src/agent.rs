@@ -68,6 +68,24 @@ pub struct AgentHealth {
     pub message: String,
 }
 
+/// `AgentSchedulerWorkerConfigRequest` of Nomad's API.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AgentSchedulerWorkerConfigRequest {
+    pub num_schedulers: i64,
+    /// Types of jobs, and `_core`.
+    pub enabled_schedulers: List<String>,
+}
+
+/// `AgentSchedulerWorkerConfigResponse` of Nomad's API.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AgentSchedulerWorkerConfigResponse {
+    pub server_id: String,
+    pub num_schedulers: i64,
+    pub enabled_schedulers: List<String>,
+}
+
 /// `SchedulerConfigurationResponse` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]

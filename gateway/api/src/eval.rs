@@ -14,6 +14,23 @@ pub struct EvalCountResponse {
     pub next_token: String,
 }
 
+/// `EvalDeleteRequest` of Nomad's API: by id or by expression, not both.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct EvalDeleteRequest {
+    #[serde(rename = "EvalIDs")]
+    pub eval_ids: List<String>,
+    pub filter: String,
+}
+
+/// `EvalDeleteResponse` of Nomad's API.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct EvalDeleteResponse {
+    pub count: i64,
+    pub index: u64,
+}
+
 /// `DeploymentUpdateResponse` of Nomad's API.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]

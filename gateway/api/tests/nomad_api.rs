@@ -115,11 +115,12 @@ macro_rules! held {
 held! {
     types
     api {
-        AgentHealth AgentHealthResponse AgentMember AgentSelf AllocFileInfo AllocResourceUsage
+        AgentHealth AgentHealthResponse AgentMember AgentSchedulerWorkerConfigRequest
+        AgentSchedulerWorkerConfigResponse AgentSelf AllocFileInfo AllocResourceUsage
         AllocSignalRequest AllocStopResponse AllocationRestartRequest AutopilotConfiguration
         CpuStats DeploymentAllocHealthRequest DeploymentFailRequest DeploymentPauseRequest
         DeploymentPromoteRequest DeploymentUpdateResponse DeviceGroupStats DeviceStats DrainSpec
-        EvalCountResponse EvalOptions Event Events FieldDiff FuzzyMatch FuzzySearchRequest
+        EvalCountResponse EvalDeleteRequest EvalDeleteResponse EvalOptions Event Events FieldDiff FuzzyMatch FuzzySearchRequest
         FuzzySearchResponse GaugeValue GenericResponse HostCPUStats HostDiskStats HostMemoryStats
         HostStats JobAction JobChildrenSummary JobDeregisterResponse JobDiff JobDispatchRequest
         JobDispatchResponse JobEvaluateRequest JobListStub JobPlanRequest JobPlanResponse
@@ -130,7 +131,7 @@ held! {
         LeadershipTransferResponse MemoryStats MetricsSummary NamespacedID NodeDrainUpdateResponse
         NodeEligibilityUpdateResponse NodeListStub NodePurgeResponse NodeServerInfo
         NodeUpdateDrainRequest NodeUpdateEligibilityRequest ObjectDiff OperatorHealthReply
-        PointValue PreemptionConfig RaftConfiguration RaftServer ResourceUsage SampledValue
+        PointValue PreemptionConfig RaftConfiguration RaftServer ResourceUsage RootKeyMeta SampledValue
         ScalingPolicyListStub ScalingRequest SchedulerConfiguration SchedulerConfigurationResponse
         SchedulerSetConfigurationResponse SearchRequest SearchResponse ServerHealth ServerMembers
         StatObject StatValue StreamFrame TagVersionRequest TaskDiff TaskGroupDiff

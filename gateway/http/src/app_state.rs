@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use base::{Time, Uuid};
 use control::{Control, Receipt};
@@ -16,6 +16,7 @@ use crate::cluster_admin::{ClusterAdmin, Snapshots};
 use crate::error::Failure;
 use crate::node_rpc::NodeRpc;
 use crate::request::Write;
+use crate::request_stats::RequestStats;
 use feed::Feed;
 
 /// The release of Nomad that the answers follow, as clients compare it.
@@ -70,12 +71,15 @@ pub(crate) struct Inner {
     api: Api,
     pub(crate) waiting_reads: Semaphore,
     pub(crate) renders: Arc<Semaphore>,
+    pub(crate) request_stats: RequestStats,
 }
 
 impl AppState {
     pub(crate) fn new(api: Api) -> AppState {
         let waiting_reads = Semaphore::new(WAITING_READS_MAX);
-        AppState(Arc::new(Inner { api, waiting_reads, renders: Arc::new(Semaphore::new(RENDERS_MAX)) }))
+        let (renders, request_stats) =
+            (Arc::new(Semaphore::new(RENDERS_MAX)), RequestStats::new(Instant::now()));
+        AppState(Arc::new(Inner { api, waiting_reads, renders, request_stats }))
     }
 
     /// Submits a command in the name of the caller.

@@ -21,6 +21,7 @@ mod node_rpc;
 mod page;
 mod path;
 mod request;
+mod request_stats;
 mod routes;
 mod view;
 

@@ -1,12 +1,17 @@
 //! What a server is called: drawn once, then kept beside its log.
 
-use std::io;
+use std::fmt;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use base::Uuid;
 
 const SERVER: &str = "server-id";
 const NUMBER: &str = "raft-number";
+const SECRET: &str = "server-key";
 const SUSPICION: &str = "log-is-damaged";
 
 /// The server's own id, for as long as its data directory lives.
@@ -24,6 +29,14 @@ pub(crate) fn server_id(dir: &Path) -> io::Result<Uuid> {
 pub(crate) fn raft_number(dir: &Path) -> io::Result<u64> {
     // Clients read numbers as floating-point ones: 53 bits survive that. Zero means no server.
     kept(dir, NUMBER, || Ok((u64::from_le_bytes(entropy()?) >> 11).max(1)))
+}
+
+/// What secrets of the cluster are sealed for: 32 bytes in hexadecimal, for this server alone to read.
+///
+/// # Errors
+/// As for [`server_id`].
+pub(crate) fn server_secret(dir: &Path) -> io::Result<[u8; 32]> {
+    kept(dir, SECRET, || Ok(Hex(entropy()?))).map(|Hex(bytes)| bytes)
 }
 
 /// Puts the log aside for examination and forgets the number that goes with it. Returns where the
@@ -94,14 +107,41 @@ where
 /// All of it or nothing, whenever the power goes.
 fn write(dir: &Path, name: &str, line: &str) -> io::Result<()> {
     let draft = dir.join(format!("{name}.new"));
-    std::fs::write(&draft, format!("{line}\n"))?;
-    std::fs::File::open(&draft)?.sync_all()?;
+    // Some of it is secret, and nobody else needs the rest.
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    file.write_all(format!("{line}\n").as_bytes())?;
+    file.sync_all()?;
     std::fs::rename(&draft, dir.join(name))?;
     sync(dir)
 }
 
 fn sync(dir: &Path) -> io::Result<()> {
     std::fs::File::open(dir)?.sync_all()
+}
+
+/// Bytes as hexadecimal digits.
+struct Hex([u8; 32]);
+
+impl fmt::Display for Hex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for Hex {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Hex, &'static str> {
+        let error = "expected 64 hexadecimal digits";
+        if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(error);
+        }
+        let mut bytes = [0; 32];
+        for (byte, at) in bytes.iter_mut().zip((0..64).step_by(2)) {
+            *byte = u8::from_str_radix(&text[at..at + 2], 16).map_err(|_| error)?;
+        }
+        Ok(Hex(bytes))
+    }
 }
 
 /// Unpredictable bytes.
@@ -131,6 +171,19 @@ mod tests {
         assert_ne!(raft_number(dir).unwrap(), number);
         std::fs::create_dir(dir.join("log")).unwrap();
         assert!(begin_anew(dir).unwrap().ends_with("log.damaged-2"));
+    }
+
+    #[test]
+    fn the_servers_secret_is_kept_for_it_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let drawn = server_secret(dir.path()).unwrap();
+        assert_eq!(server_secret(dir.path()).unwrap(), drawn);
+        let path = dir.path().join(SECRET);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        std::fs::write(path, "zz").unwrap();
+        let error = server_secret(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("server-key: expected 64 hexadecimal digits"), "{error}");
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod listener;
 mod node_connections;
 mod node_router;
 mod published_state;
+mod root_keys;
 pub mod rpc;
 mod scrub;
 pub mod server_connections;

@@ -215,6 +215,7 @@ mod tests {
                 enforce_index: Some(u64::MAX),
                 eval_priority: None,
                 preserve_counts: true,
+                preserve_resources: true,
             })),
             Command::SettleEval(Box::new(settlement())),
         ];

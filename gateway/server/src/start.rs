@@ -16,6 +16,7 @@ use history::History;
 use http_gateway::events;
 use http_gateway::{AgentInfo, Api};
 use journal::store::{Damage, Directory, Repair, StoreError, repair};
+use keyring::ServerSecret;
 use model::{Autopilot, NodeId};
 use monitor::Monitor;
 use raft::{Found, OpenError, RaftJournal};
@@ -33,6 +34,7 @@ use crate::listener;
 use crate::node_connections::NodeConnections;
 use crate::node_router::NodeRouter;
 use crate::published_state::PublishedState;
+use crate::root_keys;
 use crate::rpc::Rpc;
 use crate::scrub::Scrub;
 use crate::server_connections::ServerConnections;
@@ -183,6 +185,7 @@ pub struct Server {
     stop: watch::Sender<bool>,
     http_task: JoinHandle<()>,
     rpc_task: JoinHandle<()>,
+    keyring_task: JoinHandle<()>,
 }
 
 impl Server {
@@ -197,6 +200,8 @@ impl Server {
         let dir = settings.data_dir.join("server");
         let data = |source| StartError::Data { path: dir.clone(), source };
         let server = identity::server_id(&dir).map_err(data)?;
+        let secret = identity::server_secret(&dir).map_err(data)?;
+        let secret = ServerSecret::new(server, &secret).map_err(|why| data(io::Error::other(why)))?;
         let starting = control::prepare(control_settings(&settings, server));
         let (runtime, servers) = (Handle::current(), ServerConnections::default());
         let address = advertised(settings.advertise_rpc.as_ref(), &rpc);
@@ -241,6 +246,7 @@ impl Server {
             advertise,
             agent_log: settings.log,
         };
+        let keyring_task = tokio::spawn(root_keys::keep(control.clone(), secret));
         let rpc_task = tokio::spawn(wire::serve(rpc, Arc::new(handler), limits.rpc));
         let http_task = tokio::spawn(listener::serve(
             http,
@@ -262,6 +268,7 @@ impl Server {
             stop,
             http_task,
             rpc_task,
+            keyring_task,
         })
     }
 
@@ -291,6 +298,7 @@ impl Server {
         self.stop.send_replace(true);
         self.events.close();
         self.rpc_task.abort();
+        self.keyring_task.abort();
         let http = self.http_task.abort_handle();
         if tokio::time::timeout(DRAIN_MAX, self.http_task).await.is_err() {
             http.abort();

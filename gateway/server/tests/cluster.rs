@@ -14,6 +14,7 @@ use control::heartbeats::HeartbeatSettings;
 use http_gateway::ClusterAdmin;
 use journal::Freshness;
 use journal::store::{Directory, Driving, ImageMeta, RETENTION, Store};
+use keyring::{ServerSecret, SigningKey};
 use model::command::RegisterJob;
 use model::document::{Job, TaskGroup};
 use model::{Actor, Autopilot, Command, JobKey, Request, RequestId};
@@ -140,6 +141,24 @@ async fn a_server_with_a_damaged_log_begins_anew_as_another_member() {
     cluster.shutdown().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_server_can_sign_also_one_that_lost_its_disk() {
+    let mut cluster = Cluster::start().await;
+    let founded = cluster.signing(0).await;
+    cluster.agree().await;
+    for nth in 0..3 {
+        let key = cluster.signing(nth).await;
+        assert_eq!((key.id(), key.public()), (founded.id(), founded.public()), "server {nth}");
+    }
+    let lost = cluster.follower().await;
+    cluster.stop(lost).await;
+    std::fs::remove_dir_all(cluster.home(lost)).unwrap();
+    cluster.begin(lost).await;
+    let key = cluster.signing(lost).await;
+    assert_eq!(key.sign(b"claims").unwrap(), founded.sign(b"claims").unwrap());
+    cluster.shutdown().await;
+}
+
 struct Cluster {
     directory: tempfile::TempDir,
     rpc: Vec<SocketAddr>,
@@ -246,6 +265,28 @@ impl Cluster {
         std::fs::read_to_string(self.home(nth).join("server/raft-number")).unwrap().trim().parse().unwrap()
     }
 
+    /// The cluster's key, opened with what this server has on its disk.
+    async fn signing(&self, nth: usize) -> SigningKey {
+        let read = |name| std::fs::read_to_string(self.home(nth).join("server").join(name)).unwrap();
+        let (id, digits) = (read("server-id"), read("server-key"));
+        let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
+        let private: Vec<u8> = (0..64).step_by(2).map(byte).collect();
+        let secret = ServerSecret::new(id.trim().parse().unwrap(), &private.try_into().unwrap()).unwrap();
+        let sealed = async {
+            loop {
+                let state = self.server(nth).control.state();
+                let active = state.keyring.active();
+                if let Some((id, bytes)) =
+                    active.and_then(|(id, key)| Some((id, key.sealed.get(&secret.server())?)))
+                {
+                    return secret.open(id, bytes).expect("what is sealed for a server opens there");
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, sealed).await.expect("every server gets a copy")
+    }
+
     /// Some server that does not lead.
     async fn follower(&self) -> usize {
         let (nth, mut leadership) = (0, self.server(0).control.leadership());
@@ -272,6 +313,7 @@ impl Cluster {
             enforce_index: None,
             eval_priority: None,
             preserve_counts: false,
+            preserve_resources: false,
         };
         let command = Command::RegisterJob(Box::new(register));
         let submitted = async {

@@ -107,6 +107,10 @@ pub fn samples(name: &str) -> Vec<Event> {
         "EvalAcked" => {
             vec![EvalAcked { eval: EvalId::default() }.into(), EvalAcked { eval: EvalId(id(4)) }.into()]
         }
+        "EvalsDeleted" => vec![
+            EvalsDeleted { evals: vec![] }.into(),
+            EvalsDeleted { evals: vec![EvalId(id(4)), EvalId(id(5))] }.into(),
+        ],
         "EvalsCanceled" => vec![
             EvalsCanceled { evals: vec![], cause: String::new() }.into(),
             EvalsCanceled { evals: vec![EvalId(id(4)), EvalId(id(5))], cause: "superseded".into() }.into(),
@@ -256,6 +260,27 @@ pub fn samples(name: &str) -> Vec<Event> {
             .into(),
             AutopilotConfigured { rules: Autopilot { min_quorum: 3, ..Autopilot::default() } }.into(),
         ],
+        "ServerKeyAnnounced" => vec![
+            ServerKeyAnnounced { server: Uuid::NIL, public: [0; 32] }.into(),
+            ServerKeyAnnounced { server: id(9), public: [255; 32] }.into(),
+        ],
+        "RootKeyActivated" => vec![
+            RootKeyActivated { key: Uuid::NIL, modulus: vec![], exponent: vec![], sealed: vec![] }.into(),
+            RootKeyActivated {
+                key: id(8),
+                modulus: vec![0xc0, 1],
+                exponent: vec![1, 0, 1],
+                sealed: vec![SealedKey { server: id(9), bytes: vec![1, 2, 3] }],
+            }
+            .into(),
+        ],
+        "RootKeySealed" => vec![
+            RootKeySealed { key: Uuid::NIL, sealed: SealedKey { server: Uuid::NIL, bytes: vec![] } }.into(),
+            RootKeySealed { key: id(8), sealed: SealedKey { server: id(9), bytes: vec![1, 2, 3] } }.into(),
+        ],
+        "RootKeyRemoved" => {
+            vec![RootKeyRemoved { key: Uuid::NIL }.into(), RootKeyRemoved { key: id(8) }.into()]
+        }
         "SchedulerConfigured" => vec![
             SchedulerConfigured { rules: SchedulerRules::default() }.into(),
             SchedulerConfigured {

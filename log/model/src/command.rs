@@ -15,6 +15,7 @@ use crate::event::{
     AllocsUpdatedInPlace, DeploymentCreated, DeploymentGoalsChanged, DeploymentStatusChanged, EvalOutcome,
     FailedGroups, NewEval, NodeMessage, RejectedNode,
 };
+use crate::keyring::SealedKey;
 use crate::object::{
     Actor, AllocId, DeploymentId, Eligibility, EvalId, EvalStatus, JobKey, NodeId, NodeStatus, RequestId,
     VolumeKey,
@@ -178,6 +179,10 @@ commands! {
         deliveries: u32,
         follow_up_at: Time,
     },
+    /// Forgets evaluations that are over; all of them, or none if one of them is not.
+    42 DeleteEvals {
+        evals: Vec<EvalId>,
+    },
     /// Forgets jobs that ended for good and nodes that left, some at a time.
     34 CollectGarbage {
         /// Nothing happened to the job for so long.
@@ -236,6 +241,20 @@ commands! {
     54 SetSampling {
         sampled: bool,
     },
+    /// For which key secrets of the cluster are to be sealed so that this server can read them.
+    90 AnnounceServerKey {
+        server: Uuid,
+        /// X25519.
+        public: [u8; 32],
+    },
+    91 ActivateRootKey(Box<ActivateRootKey>),
+    92 SealRootKey {
+        key: Uuid,
+        sealed: SealedKey,
+    },
+    93 RemoveRootKey {
+        key: Uuid,
+    },
     /// A piece of a saved state, in order; the first one begins anew.
     51 GiveStateChunk {
         restore: Uuid,
@@ -258,6 +277,18 @@ pub struct DrainWish {
     pub ignore_system_jobs: bool,
 }
 
+/// Has the cluster sign with a new key.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ActivateRootKey {
+    pub key: Uuid,
+    /// The public half: an RSA modulus and exponent, most significant byte first.
+    pub modulus: Vec<u8>,
+    pub exponent: Vec<u8>,
+    pub sealed: Vec<SealedKey>,
+    /// Only if this is the active key; nil: only if there is none. `None`: whichever is.
+    pub only_after: Option<Uuid>,
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RegisterJob {
     /// Canonical and valid.
@@ -268,6 +299,9 @@ pub struct RegisterJob {
     pub eval_priority: Option<u32>,
     /// Keep the counts of groups that the stored job already has.
     pub preserve_counts: bool,
+    /// Keep the resources of tasks that the stored job already has.
+    #[serde(default)]
+    pub preserve_resources: bool,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

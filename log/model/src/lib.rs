@@ -13,6 +13,7 @@ mod digest;
 pub mod document;
 pub mod event;
 pub mod image;
+mod keyring;
 pub mod object;
 mod operator;
 mod partial;
@@ -25,6 +26,7 @@ pub use command::{Command, CommandKind, Reply, Request};
 pub use digest::Digest;
 pub use event::{Doc, Event, Subject, Topic};
 pub use image::{Chunk, ChunkId, Image};
+pub use keyring::SealedKey;
 pub use object::{
     Actor, Algorithm, AllocId, ClientStatus, DeploymentId, DeploymentStatus, Desired, DrainStatus,
     Eligibility, EvalId, EvalStatus, JobKey, JobStatus, JobType,

@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use base::Index;
+use base::{Index, Uuid};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::compiled_once;
@@ -57,12 +57,21 @@ pub enum Rejection {
         field: Cow<'static, str>,
     },
     EvalUnknown(EvalId),
+    /// It cannot be deleted as it is, or not now.
+    EvalRefused(String),
     DeploymentUnknown(DeploymentId),
     DeploymentRefused(String),
     /// It ended already: a repeated or late settlement.
     EvalNotOutstanding(EvalId),
     PlanInvalid(String),
     NoUpdates,
+    RootKeyUnknown(Uuid),
+    /// What the keyring is, or has become, does not let it.
+    RootKeyRefused(String),
+    RootKeyInvalid {
+        field: Cow<'static, str>,
+        expected: Cow<'static, str>,
+    },
     VolumeUnknown(VolumeKey),
     VolumeInUse(VolumeKey),
     VolumeInvalid {
@@ -103,6 +112,7 @@ impl Rejection {
             | Rejection::AllocUnknown(_)
             | Rejection::EvalUnknown(_)
             | Rejection::DeploymentUnknown(_)
+            | Rejection::RootKeyUnknown(_)
             | Rejection::VolumeUnknown(_) => RejectionKind::NotFound,
             Rejection::NodeSilent(..)
             | Rejection::NodeDraining(_)
@@ -114,6 +124,8 @@ impl Rejection {
             | Rejection::JobRefused(_)
             | Rejection::DeploymentRefused(_)
             | Rejection::VolumeInUse(_)
+            | Rejection::RootKeyRefused(_)
+            | Rejection::EvalRefused(_)
             | Rejection::AutopilotIndexMismatch { .. } => RejectionKind::Conflict,
             Rejection::NodeSecretMismatch(_)
             | Rejection::NodeForeignAlloc { .. }
@@ -127,6 +139,7 @@ impl Rejection {
             | Rejection::AllocInvalid { .. }
             | Rejection::PlanInvalid(_)
             | Rejection::VolumeInvalid { .. }
+            | Rejection::RootKeyInvalid { .. }
             | Rejection::RestoreInvalid(_)
             | Rejection::AutopilotInvalid { .. }
             | Rejection::NoUpdates => RejectionKind::Invalid,
@@ -178,7 +191,14 @@ impl std::fmt::Display for Rejection {
             Rejection::EvalUnknown(_) => f.write_str("eval not found"),
             Rejection::EvalNotOutstanding(_) => f.write_str("evaluation is not outstanding"),
             Rejection::DeploymentUnknown(_) => f.write_str("deployment not found"),
-            Rejection::DeploymentRefused(why) | Rejection::JobRefused(why) => f.write_str(why),
+            Rejection::DeploymentRefused(why)
+            | Rejection::JobRefused(why)
+            | Rejection::EvalRefused(why)
+            | Rejection::RootKeyRefused(why) => f.write_str(why),
+            Rejection::RootKeyUnknown(key) => write!(f, "root key {key} not found"),
+            Rejection::RootKeyInvalid { field, expected } => {
+                write!(f, "invalid root key: {field}: expected {expected}")
+            }
             Rejection::PlanInvalid(why) => write!(f, "invalid plan: {why}"),
             Rejection::RestoreInvalid(why) => write!(f, "the snapshot is not restored: {why}"),
             Rejection::AutopilotInvalid { field, expected } => {

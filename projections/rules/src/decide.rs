@@ -4,7 +4,7 @@ use model::{Actor, Command, Rejection};
 use state::State;
 
 use crate::decision::{Context, Decision};
-use crate::{alloc, deployment, eval, gc, job, namespace, node, operator, plan, pool, volume};
+use crate::{alloc, deployment, eval, gc, job, keyring, namespace, node, operator, plan, pool, volume};
 
 /// Judges a command on a state.
 ///
@@ -68,6 +68,7 @@ pub fn decide(
         Command::FailEval { eval, deliveries, follow_up_at } => {
             eval::fail(state, ctx, *eval, *deliveries, *follow_up_at)
         }
+        Command::DeleteEvals { evals } => eval::delete(state, evals),
         Command::AdvanceDeployment { deployment } => deployment::advance::advance(state, ctx, *deployment),
         Command::PromoteDeployment { deployment, groups } => {
             deployment::decide::promote(state, ctx, *deployment, groups)
@@ -84,6 +85,10 @@ pub fn decide(
         Command::CollectGarbage { jobs_after, nodes_after } => {
             gc::collect(state, ctx, *jobs_after, *nodes_after)
         }
+        Command::AnnounceServerKey { server, public } => keyring::announce(&state.keyring, *server, *public),
+        Command::ActivateRootKey(request) => keyring::activate(&state.keyring, request),
+        Command::SealRootKey { key, sealed } => keyring::seal(&state.keyring, *key, sealed),
+        Command::RemoveRootKey { key } => keyring::remove(&state.keyring, *key),
         Command::SetAutopilot { rules, only_at } => {
             operator::decide::set_autopilot(&state.operator, rules, *only_at)
         }

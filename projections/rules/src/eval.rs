@@ -1,5 +1,7 @@
+use std::collections::BTreeSet;
+
 use base::{Index, Time};
-use model::event::{EvalAcked, EvalCreated, EvalUpdated, Event, NewEval};
+use model::event::{EvalAcked, EvalCreated, EvalUpdated, EvalsDeleted, Event, NewEval};
 use model::{EvalId, EvalStatus, JobKey, JobType, Rejection, Trigger};
 use state::State;
 use state::job::{JobRow, JobState};
@@ -32,6 +34,28 @@ pub fn fail(
     events.push(EvalAcked { eval: id }.into());
     events.extend(created(follow_up));
     Ok(Decision::of(events))
+}
+
+/// Forgets evaluations whose work is over. Workers must not be at work meanwhile: the broker is paused.
+///
+/// # Errors
+/// [`Rejection::EvalUnknown`], [`Rejection::EvalRefused`]: then none is forgotten.
+pub(crate) fn delete(state: &State, evals: &[EvalId]) -> Result<Decision, Rejection> {
+    if !state.scheduler().is_some_and(|rules| rules.pause_eval_broker) {
+        let why = "eval broker is enabled; eval broker must be paused to delete evals";
+        return Err(Rejection::EvalRefused(why.to_string()));
+    }
+    let mut wanted = BTreeSet::new();
+    for id in evals.iter().filter(|id| wanted.insert(**id)) {
+        let eval = state.evals.lookup(*id).ok_or(Rejection::EvalUnknown(*id))?;
+        if let Some(why) = state::eval::why_kept(state, eval) {
+            return Err(Rejection::EvalRefused(format!("eval {id} is not safe to delete: {why}")));
+        }
+    }
+    if wanted.is_empty() {
+        return Ok(Decision::nothing());
+    }
+    Ok(EvalsDeleted { evals: wanted.into_iter().collect() }.into())
 }
 
 /// [`for_job`], unless an evaluation of the job was created in this very batch: nobody can have taken that one yet, and

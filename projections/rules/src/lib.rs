@@ -16,6 +16,7 @@ mod eval;
 pub mod fork;
 mod gc;
 mod job;
+mod keyring;
 mod namespace;
 mod node;
 mod operator;

@@ -78,6 +78,7 @@ impl Deploy {
             enforce_index: None,
             eval_priority: None,
             preserve_counts: false,
+            preserve_resources: false,
         };
         let eval = self.world.submit(Command::RegisterJob(Box::new(register))).unwrap().reply().evals[0];
         let owner = self.world.state.jobs.lookup(&key("web")).unwrap();

@@ -16,6 +16,7 @@ fn register(world: &mut World, job: Job) -> Decision {
         enforce_index: None,
         eval_priority: None,
         preserve_counts: false,
+        preserve_resources: false,
     };
     world.submit(Command::RegisterJob(Box::new(request))).unwrap()
 }

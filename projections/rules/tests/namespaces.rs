@@ -24,6 +24,7 @@ fn register(world: &mut World, namespace: &str) -> Result<Decision, Rejection> {
         enforce_index: None,
         eval_priority: None,
         preserve_counts: false,
+        preserve_resources: false,
     };
     world.submit(Command::RegisterJob(Box::new(request)))
 }

@@ -39,7 +39,14 @@ fn place(story: &mut Story, index: u32, node: u128) {
 
 fn register(story: &mut Story, job: Job) {
     let (submission, enforce_index, eval_priority) = (None, None, None);
-    let request = RegisterJob { job, submission, enforce_index, eval_priority, preserve_counts: false };
+    let request = RegisterJob {
+        job,
+        submission,
+        enforce_index,
+        eval_priority,
+        preserve_counts: false,
+        preserve_resources: false,
+    };
     story.world.submit(Command::RegisterJob(Box::new(request))).unwrap();
 }
 

@@ -70,6 +70,7 @@ fn mounting(story: &mut Story, request: VolumeRequest) {
         enforce_index: None,
         eval_priority: None,
         preserve_counts: false,
+        preserve_resources: false,
     };
     story.world.submit(Command::RegisterJob(Box::new(request))).unwrap();
     let placed = vec![story.placement("web", 0, 1, None)];

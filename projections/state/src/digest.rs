@@ -88,6 +88,9 @@ impl State {
         if self.namespaces.hash() != 0 {
             hash.word(self.namespaces.hash());
         }
+        if self.keyring.hash() != 0 {
+            hash.word(self.keyring.hash());
+        }
         // An image is not made meanwhile, so their bytes need not be in it.
         if !self.restoring.is_empty() {
             hash.id(self.restoring.restore);

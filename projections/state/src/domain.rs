@@ -17,6 +17,7 @@ pub(crate) enum Domain {
     Deployment = 11,
     Volume = 12,
     Namespaces = 13,
+    Keyring = 14,
 }
 
 impl Domain {

@@ -17,6 +17,7 @@ pub mod eval;
 mod fork;
 pub mod image;
 pub mod job;
+pub mod keyring;
 mod lazy_doc;
 mod moment;
 pub mod names;

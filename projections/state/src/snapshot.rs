@@ -5,6 +5,7 @@ use crate::alloc::Allocs;
 use crate::deployment::Deployments;
 use crate::eval::Evals;
 use crate::job::Jobs;
+use crate::keyring::Keyring;
 use crate::namespace::Namespaces;
 use crate::node::Nodes;
 use crate::operator::{Operator, Restoring};
@@ -30,6 +31,7 @@ pub struct State {
     pub deployments: Deployments,
     pub volumes: Volumes,
     pub operator: Operator,
+    pub keyring: Keyring,
     /// The pieces of a snapshot that is being restored.
     pub restoring: Restoring,
     pub(crate) requests: Requests,

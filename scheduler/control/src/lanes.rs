@@ -69,6 +69,11 @@ impl Lane {
             | Command::SetAutopilot { .. }
             | Command::SetScheduler { .. }
             | Command::SetSampling { .. }
+            | Command::DeleteEvals { .. }
+            | Command::AnnounceServerKey { .. }
+            | Command::ActivateRootKey(_)
+            | Command::SealRootKey { .. }
+            | Command::RemoveRootKey { .. }
             | Command::GiveStateChunk { .. }
             | Command::RestoreState { .. } => Lane::Writes,
         }

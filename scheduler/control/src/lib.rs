@@ -16,7 +16,9 @@ pub mod replica;
 pub mod sequencer;
 pub mod worker;
 
-pub use driver::{Control, Inbox, Leadership, Settings, Starting, WorkerInfo, WorkerStatus, prepare};
+pub use driver::{
+    Control, Inbox, Leadership, Settings, Starting, WorkerInfo, WorkerPool, WorkerStatus, prepare,
+};
 pub use leader::broker::{self, BrokerSettings};
 pub use leader::garbage::GarbageSettings;
 pub use leader::heartbeats::{self, HeartbeatSettings};

@@ -69,6 +69,7 @@ impl Bench {
             enforce_index: None,
             eval_priority: None,
             preserve_counts: false,
+            preserve_resources: false,
         })));
     }
 

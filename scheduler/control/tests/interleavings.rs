@@ -112,6 +112,7 @@ impl Run {
             enforce_index: None,
             eval_priority: None,
             preserve_counts: false,
+            preserve_resources: false,
         };
         run.world.submit(Command::RegisterJob(Box::new(request))).unwrap();
         run.pass();

@@ -36,6 +36,7 @@ fn delivered() -> (World, Worker, Delivery) {
         enforce_index: None,
         eval_priority: None,
         preserve_counts: false,
+        preserve_resources: false,
     }));
     let eval = world.submit(command).unwrap().reply().evals[0];
     let delivery = Delivery { eval, token: 7, wait_index: world.state.index };

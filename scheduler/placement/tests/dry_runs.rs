@@ -14,6 +14,7 @@ fn dry(world: &World, job: Job) -> DryRun {
         enforce_index: None,
         eval_priority: None,
         preserve_counts: false,
+        preserve_resources: false,
     };
     let run = dry_run(&world.state, &request, 7, world.now).expect("the job is accepted");
     assert!(world.state == before && world.state.digest() == before.digest(), "nothing is stored");

@@ -49,6 +49,7 @@ impl Workload {
             enforce_index: (rng.below(4) == 0).then_some(known),
             eval_priority: None,
             preserve_counts: rng.below(8) == 0,
+            preserve_resources: rng.below(8) == 0,
         }))
     }
 

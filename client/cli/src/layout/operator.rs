@@ -1,7 +1,8 @@
 //! The raft cluster, its autopilot and snapshot files.
 
 use api::{
-    AutopilotConfiguration, OperatorHealthReply, RaftConfiguration, SchedulerConfiguration, SchedulerScan,
+    AutopilotConfiguration, OperatorHealthReply, RaftConfiguration, RootKeyMeta, SchedulerConfiguration,
+    SchedulerScan,
 };
 use server::snapshot_file::Read;
 
@@ -19,6 +20,17 @@ pub(crate) fn raft_peers(raft: &RaftConfiguration) -> String {
             cell(server.voter),
             server.raft_protocol.clone(),
         ]);
+    }
+    table.render()
+}
+
+pub(crate) fn root_keys(style: &OutputStyle, keys: &[RootKeyMeta]) -> String {
+    let mut table = Table::new(["Key", "State", "Create Time", "Publish Time"]);
+    for key in keys {
+        // Zero: it was in use at once.
+        let published =
+            if key.publish_time == 0 { "<none>".to_string() } else { style.time(key.publish_time) };
+        table.row([style.id(&key.key_id), key.state.clone(), style.time(key.create_time), published]);
     }
     table.render()
 }

@@ -25,14 +25,11 @@ const UNSUPPORTED: &[&str] = &[
     "/v1/client/identity",
     "/v1/client/identity/renew",
     "/v1/agent/monitor/export",
-    "/v1/agent/schedulers/config",
     "/v1/agent/keyring/{op}",
     "/v1/agent/host",
     "/v1/agent/reload",
     "/v1/agent/pprof/{*rest}",
-    "/v1/operator/keyring/{*rest}",
     "/v1/operator/upgrade-check/vault-workload-identity",
-    "/.well-known/jwks.json",
 ];
 
 /// Lists of objects of which there are none.

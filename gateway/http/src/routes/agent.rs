@@ -3,18 +3,21 @@ use axum::extract::State as With;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use control::WorkerStatus;
+use control::{WorkerPool, WorkerStatus};
 use model::JobType;
-use model::document::{Map, Timestamp};
+use model::document::{List, Map, Timestamp};
 use serde_json::{Value, json};
 
-use api::{AgentHealth, AgentHealthResponse, AgentMember, AgentSelf, ServerMembers};
+use api::{
+    AgentHealth, AgentHealthResponse, AgentMember, AgentSchedulerWorkerConfigRequest,
+    AgentSchedulerWorkerConfigResponse, AgentSelf, ServerMembers,
+};
 
 use super::write;
 use crate::answer::{self, Answer};
 use crate::app_state::{AgentInfo, AppState, NOMAD_VERSION, now};
 use crate::error::Failure;
-use crate::request::{Call, Read};
+use crate::request::{Call, Json, Read};
 
 pub(super) fn router() -> Router<AppState> {
     Router::new()
@@ -25,6 +28,7 @@ pub(super) fn router() -> Router<AppState> {
         .route("/v1/agent/servers", get(servers).merge(write(change_servers)))
         .route("/v1/agent/health", get(health))
         .route("/v1/agent/schedulers", get(schedulers))
+        .route("/v1/agent/schedulers/config", get(worker_pool).merge(write(set_worker_pool)))
 }
 
 async fn own(With(server): With<AppState>) -> Answer {
@@ -104,9 +108,65 @@ async fn health(With(server): With<AppState>, read: Read) -> Answer {
     Ok(Failure::internal(text).into_response())
 }
 
+/// Scheduler threads that a server may have: more than any machine has cores for.
+const WORKERS_MAX: usize = 1_024;
+/// Nomad's word for the evaluations that clean up: every server does that, whatever else it schedules.
+const CORE: &str = "_core";
+
+async fn worker_pool(With(server): With<AppState>) -> Answer {
+    Ok(answer::json(&pool_view(&server)))
+}
+
+/// How this server schedules, until it starts again. Without workers it leaves that to the others.
+async fn set_worker_pool(
+    With(server): With<AppState>,
+    _: Call,
+    Json(wanted): Json<AgentSchedulerWorkerConfigRequest>,
+) -> Answer {
+    let pool = wanted_pool(&wanted).map_err(|why| {
+        tracing::warn!(why, "the configuration of scheduler workers is refused");
+        // Nomad's own clients look for this text, and no other.
+        Failure::invalid("Invalid request")
+    })?;
+    server.control.set_worker_pool(pool);
+    Ok(answer::json(&pool_view(&server)))
+}
+
+fn wanted_pool(wanted: &AgentSchedulerWorkerConfigRequest) -> Result<WorkerPool, String> {
+    let workers = usize::try_from(wanted.num_schedulers).ok().filter(|count| *count <= WORKERS_MAX);
+    let workers = workers
+        .ok_or_else(|| format!("num_schedulers {}: expected 0 to {WORKERS_MAX}", wanted.num_schedulers))?;
+    let (core, words): (Vec<&String>, Vec<_>) =
+        wanted.enabled_schedulers.iter().partition(|word| *word == CORE);
+    if core.is_empty() {
+        return Err(format!("enabled_schedulers: {CORE} is missing"));
+    }
+    let mut types = Vec::new();
+    for word in words {
+        let kind = JobType::from_word(word)
+            .ok_or_else(|| format!("enabled_schedulers {word:?}: expected a job type or {CORE}"))?;
+        if !types.contains(&kind) {
+            types.push(kind);
+        }
+    }
+    Ok(WorkerPool { workers, types })
+}
+
+fn pool_view(server: &AppState) -> AgentSchedulerWorkerConfigResponse {
+    let pool = server.control.worker_pool();
+    AgentSchedulerWorkerConfigResponse {
+        server_id: server.agent.server.to_string(),
+        num_schedulers: pool.workers as i64,
+        enabled_schedulers: words(&pool),
+    }
+}
+
+fn words(pool: &WorkerPool) -> List<String> {
+    pool.types.iter().map(|kind| kind.word()).chain([CORE]).map(str::to_string).collect::<Vec<_>>().into()
+}
+
 async fn schedulers(With(server): With<AppState>) -> Answer {
-    // Nomad's word for the evaluations that clean up.
-    let types: Vec<&str> = JobType::ALL.iter().map(|kind| kind.word()).chain(["_core"]).collect();
+    let types = words(&server.control.worker_pool());
     let started = Timestamp::from(server.agent.started).to_string();
     let line = |worker: control::WorkerInfo| {
         json!({

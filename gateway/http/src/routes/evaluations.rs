@@ -1,23 +1,23 @@
 use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::routing::{delete, get};
-use model::EvalId;
+use model::{Command, EvalId, RequestId};
 use state::State;
 use state::eval::{Eval, EvalRow, document};
 
-use api::EvalCountResponse;
+use api::{EvalCountResponse, EvalDeleteRequest, EvalDeleteResponse};
+use filter::{Filter, Schema};
 
-use crate::answer::Answer;
+use crate::answer::{self, Answer};
 use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::{Creation, Page, id_prefix, page};
-use crate::request::{Read, as_json};
+use crate::request::{Json, Read, Write, as_json};
 use crate::view::eval::with_related;
 
 pub(super) fn router() -> Router<AppState> {
-    let deletion = async || Failure::unsupported("deleting evaluations is");
     Router::new()
-        .route("/v1/evaluations", get(list).merge(delete(deletion)))
+        .route("/v1/evaluations", get(list).merge(delete(remove)))
         .route("/v1/evaluations/count", get(count))
         .route("/v1/evaluation/{id}", get(read))
         .route("/v1/evaluation/{id}/allocations", get(allocations))
@@ -26,6 +26,67 @@ pub(super) fn router() -> Router<AppState> {
 async fn list(With(server): With<AppState>, read: Read) -> Answer {
     let view = |state: &State, read: &Read| Ok(evaluations(state, read)?.map(document));
     server.list(read, |state| state.tables.evals, view).await
+}
+
+/// Evaluations that one command deletes.
+const DELETED_AT_ONCE: usize = 512;
+/// Evaluations that may be named by their ids.
+const NAMED_MAX: usize = 7_281;
+
+/// By their ids all of them, or none; by a filter what is safe to delete.
+async fn remove(
+    With(server): With<AppState>,
+    write: Write,
+    Json(request): Json<EvalDeleteRequest>,
+) -> Answer {
+    let wanted = match (request.eval_ids.is_empty(), request.filter.is_empty()) {
+        (false, true) => named(&request.eval_ids)?,
+        (true, false) => {
+            let filter =
+                Filter::parse(&request.filter).map_err(|error| Failure::invalid(error.to_string()))?;
+            safe_matches(&server.control.state(), write.params.namespace(), &filter)?
+        }
+        (true, true) => return Err(Failure::invalid("evals must be deleted by either ID or filter")),
+        (false, false) => return Err(Failure::invalid("evals cannot be deleted by both ID and filter")),
+    };
+    let mut index = server.control.state().index;
+    let size = if request.filter.is_empty() { NAMED_MAX } else { DELETED_AT_ONCE };
+    let is_paused = server.control.state().scheduler().is_some_and(|rules| rules.pause_eval_broker);
+    // Also says that the broker is not paused when nothing matches.
+    let none: &[EvalId] = &[];
+    let parts = wanted.chunks(size).chain((wanted.is_empty() && !is_paused).then_some(none));
+    for (nth, part) in parts.enumerate() {
+        let command = Command::DeleteEvals { evals: part.to_vec() };
+        // Each part is a request of its own, and the first one has the caller's name.
+        let request = if nth == 0 { write.request } else { RequestId::default() };
+        index = server.submit(&Write { params: write.params.clone(), request }, command).await?.index;
+    }
+    let answer = EvalDeleteResponse { count: wanted.len() as i64, index: index.0 };
+    answer::written(index, &answer)
+}
+
+fn named(ids: &[String]) -> Result<Vec<EvalId>, Failure> {
+    if ids.len() > NAMED_MAX {
+        let text = format!("{} evaluations are named: expected at most {NAMED_MAX}", ids.len());
+        return Err(Failure::invalid(text));
+    }
+    let parse = |id: &String| {
+        id.to_lowercase().parse().map_err(|error: base::IdError| Failure::invalid(error.to_string()))
+    };
+    ids.iter().map(parse).collect()
+}
+
+/// What the filter matches in the namespace and nothing needs any more.
+fn safe_matches(state: &State, namespace: &str, filter: &Filter) -> Result<Vec<EvalId>, Failure> {
+    let shown = |eval: &&Eval| namespace == "*" || eval.facts.key.namespace == namespace;
+    let evals = state.evals.iter().map(|(_, eval)| eval).filter(shown);
+    let safe = evals.filter(|eval| state::eval::why_kept(state, eval).is_none());
+    let matched = |eval: &Eval| match filter.matches(Schema::nomad(), "Evaluation", &as_json(&document(eval)))
+    {
+        Ok(matches) => matches.then(|| Ok(eval.id())),
+        Err(why) => Some(Err(Failure::invalid(why.to_string()))),
+    };
+    safe.filter_map(matched).collect()
 }
 
 async fn count(With(server): With<AppState>, read: Read) -> Answer {

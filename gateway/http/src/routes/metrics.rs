@@ -11,7 +11,7 @@ use model::{ClientStatus, Eligibility, JobStatus, NodeStatus};
 use state::State;
 use state::job::GroupSummary;
 
-use api::{GaugeValue, MetricsSummary};
+use api::{GaugeValue, MetricsSummary, SampledValue};
 
 use crate::answer::{self, Answer};
 use crate::app_state::{AppState, now};
@@ -25,17 +25,18 @@ pub(super) fn router() -> Router<AppState> {
     Router::new().route("/v1/metrics", get(metrics))
 }
 
-/// Read off the state when asked: nothing is counted beside it.
+/// Gauges are read off the state when asked: nothing is counted beside it.
 async fn metrics(With(server): With<AppState>, read: Read) -> Answer {
     let prometheus = read.params.get("format") == Some("prometheus");
     if prometheus && !server.agent.prometheus {
         return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Prometheus is not enabled"));
     }
+    let requests = server.request_stats.report(std::time::Instant::now());
     let gauges = tokio::task::spawn_blocking(move || gauges(&server)).await?;
     if prometheus {
         return Ok(([(header::CONTENT_TYPE, PROMETHEUS)], exposition(&gauges)).into_response());
     }
-    Ok(answer::json(&summary(gauges)))
+    Ok(answer::json(&summary(gauges, requests)))
 }
 
 /// A number with a name and labels.
@@ -187,7 +188,7 @@ fn of_group(counts: GroupSummary) -> impl Iterator<Item = (&'static str, u32)> {
     .into_iter()
 }
 
-fn summary(gauges: Vec<Gauge>) -> MetricsSummary {
+fn summary(gauges: Vec<Gauge>, (counter, sample): (SampledValue, SampledValue)) -> MetricsSummary {
     let seconds = Timestamp::from(base::Time::from_secs(now().secs())).to_string();
     let value = |gauge: Gauge| GaugeValue {
         name: gauge.name,
@@ -197,6 +198,8 @@ fn summary(gauges: Vec<Gauge>) -> MetricsSummary {
     MetricsSummary {
         timestamp: format!("{} +0000 UTC", seconds.trim_end_matches('Z').replace('T', " ")),
         gauges: gauges.into_iter().map(value).collect(),
+        counters: vec![counter].into(),
+        samples: vec![sample].into(),
         ..MetricsSummary::default()
     }
 }

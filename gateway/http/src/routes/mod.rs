@@ -14,6 +14,7 @@ mod evaluations;
 mod explain;
 mod fuzzy;
 mod jobs;
+mod keyring;
 mod metrics;
 mod monitor;
 mod namespaces;
@@ -48,10 +49,12 @@ use crate::cors;
 use crate::error::Failure;
 use crate::path::whole_ids;
 use crate::request::BODY_MAX;
+use crate::request_stats;
 
 /// The whole API.
 pub fn router(api: Api) -> Router {
     let headers = cors::configured(&api.agent.response_headers);
+    let state = AppState::new(api);
     let routes = Router::new()
         .route("/", get(home))
         .merge(jobs::router())
@@ -76,6 +79,7 @@ pub fn router(api: Api) -> Router {
         .merge(client_meta::router())
         .merge(agent::router())
         .merge(monitor::router())
+        .merge(keyring::router())
         .merge(status::router())
         .merge(metrics::router())
         .merge(openapi::router())
@@ -88,9 +92,10 @@ pub fn router(api: Api) -> Router {
         .method_not_allowed_fallback(async || Failure::new(StatusCode::METHOD_NOT_ALLOWED, "Invalid method"))
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(from_fn(answer::finish))
+        .layer(from_fn_with_state(state.clone(), request_stats::measure))
         .layer(from_fn(answer::contain_panics))
         .layer(from_fn_with_state(Arc::new(headers), cors::preflight))
-        .with_state(AppState::new(api));
+        .with_state(state);
     // Paths are put in shape before anything is routed, so the routes are behind a router without any.
     Router::new().fallback_service(MapRequestLayer::new(whole_ids).layer(routes))
 }

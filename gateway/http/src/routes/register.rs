@@ -100,9 +100,6 @@ pub(super) fn registration(
     if job.id.as_deref().unwrap_or_default().is_empty() {
         return Err(Failure::invalid("Job ID hasn't been provided"));
     }
-    if request.preserve_resources {
-        return Err(Failure::unsupported("keeping the resources of the stored job (`PreserveResources`) is"));
-    }
     // Of what was written, not of what is filled in.
     let mut warnings = jobspec::unsupported(&job);
     complete(server, params, &request, &mut job)?;
@@ -121,6 +118,7 @@ pub(super) fn registration(
         enforce_index: request.enforce_index.then_some(request.job_modify_index),
         eval_priority: jobs::eval_priority(request.eval_priority)?,
         preserve_counts: request.preserve_counts,
+        preserve_resources: request.preserve_resources,
     };
     Ok(Registration { key, command, warnings })
 }

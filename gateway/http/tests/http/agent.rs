@@ -47,7 +47,8 @@ async fn metrics_come_as_numbers_and_as_text() {
     cluster.job("web").await;
     let summary = cluster.get("/v1/metrics").await.json();
     assert!(summary["Timestamp"].as_str().unwrap().ends_with(" +0000 UTC"), "{summary}");
-    assert_holds(&summary, &json!({"Points": [], "Counters": [], "Samples": []}));
+    assert_holds(&summary, &json!({"Points": [], "Counters": [{"Name": "sojourn.http.requests"}]}));
+    assert_holds(&summary["Samples"], &json!([{"Name": "sojourn.http.request_ms"}]));
     let gauges = summary["Gauges"].as_array().unwrap();
     let value = |name: &str| gauges.iter().find(|g| g["Name"] == name).map(|g| g["Value"].clone());
     assert_eq!(value("nomad.nomad.broker.total_ready"), Some(json!(1.0)));
@@ -131,4 +132,42 @@ async fn names_are_found_by_their_start() {
     assert_eq!(found["Matches"], json!({"nodes": [node.to_string()]}));
     let vars = cluster.put("/v1/search", &json!({"Prefix": "a", "Context": "vars"})).await;
     vars.refused(501, "searching for \"vars\" is not supported by this release");
+}
+
+#[tokio::test]
+async fn the_workers_of_a_server_are_replaced() {
+    let cluster = Cluster::start().await;
+    let path = "/v1/agent/schedulers/config";
+    let config = cluster.get(path).await.json();
+    assert_holds(
+        &config,
+        &json!({"enabled_schedulers": ["service", "batch", "system", "sysbatch", "_core"]}),
+    );
+    for wrong in [
+        json!({"num_schedulers": -1, "enabled_schedulers": ["_core"]}),
+        json!({"num_schedulers": 1_025, "enabled_schedulers": ["_core"]}),
+        json!({"num_schedulers": 1, "enabled_schedulers": ["service"]}),
+        json!({"num_schedulers": 1, "enabled_schedulers": ["_core", "cron"]}),
+    ] {
+        cluster.put(path, &wrong).await.refused(400, "Invalid request");
+    }
+    assert_eq!(cluster.get(path).await.json(), config);
+    let wanted = json!({"num_schedulers": 2, "enabled_schedulers": ["_core", "batch"]});
+    assert_holds(&cluster.put(path, &wanted).await.json(), &json!({"num_schedulers": 2}));
+    let workers = cluster.get("/v1/agent/schedulers").await.json()["schedulers"].clone();
+    assert_holds(&workers, &json!([{"enabled_schedulers": ["batch", "_core"]}, {}]));
+
+    let service = cluster.job("web").await;
+    let batch = json!({"Job": {"ID": "sum", "Type": "batch", "Datacenters": ["dc1"], "TaskGroups": [
+        {"Name": "g", "Tasks": [{"Name": "t", "Driver": "raw_exec", "Config": {"command": "/bin/true"}}]}]}});
+    let eval = cluster.put("/v1/jobs", &batch).await.json()["EvalID"].as_str().unwrap().to_string();
+    let status = async |id: &str| cluster.get(&format!("/v1/evaluation/{id}")).await.json()["Status"].clone();
+    // Nothing fits anywhere, so what was scheduled is complete, and something else waits.
+    let scheduled = async {
+        while status(&eval).await != "complete" {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(30), scheduled).await.expect("a worker takes it");
+    assert_eq!(status(&service.to_string()).await, "pending", "no worker is there for services");
 }

@@ -27,6 +27,31 @@ async fn a_registered_job_can_be_read_with_its_defaults() {
 }
 
 #[tokio::test]
+async fn a_registration_keeps_what_it_is_told_to() {
+    let cluster = Cluster::start().await;
+    cluster.put("/v1/jobs", &json!({"Job": job_json("web")})).await.json();
+    let mut changed = job_json("web");
+    changed["TaskGroups"][0]["Count"] = json!(5);
+    changed["TaskGroups"][0]["Tasks"][0]["Resources"] = json!({"CPU": 50, "MemoryMB": 128});
+    let mut other = changed["TaskGroups"][0].clone();
+    other["Name"] = json!("other");
+    changed["TaskGroups"].as_array_mut().unwrap().push(other);
+    let cases = [
+        (json!({"PreserveResources": true}), 5, 100, 300),
+        (json!({"PreserveCounts": true}), 5, 50, 128),
+        (json!({}), 5, 50, 128),
+    ];
+    for (how, count, cpu, memory) in cases {
+        let mut body = how.clone();
+        body["Job"] = changed.clone();
+        cluster.put("/v1/jobs", &body).await.json();
+        let group = |cpu: u32, memory: u32| json!({"Count": count, "Tasks": [{"Resources": {"CPU": cpu, "MemoryMB": memory}}]});
+        let expected = json!({"TaskGroups": [group(cpu, memory), group(50, 128)]});
+        assert_holds(&cluster.get("/v1/job/web").await.json(), &expected);
+    }
+}
+
+#[tokio::test]
 async fn a_line_of_the_list_has_what_clients_rely_on() {
     let cluster = Cluster::start().await;
     let mut job = job_json("web");

@@ -8,6 +8,7 @@ mod evaluations;
 mod exec;
 mod families;
 mod jobs;
+mod keyring;
 mod monitor;
 mod nodes;
 mod operator;

@@ -150,6 +150,7 @@ impl Cluster {
             enforce_index: None,
             eval_priority: None,
             preserve_counts: false,
+            preserve_resources: false,
         };
         self.submit(Command::RegisterJob(Box::new(register))).await.reply.evals[0]
     }

@@ -31,6 +31,12 @@ pub struct EvalsCanceled {
     pub cause: String,
 }
 
+/// Evaluations that are over are forgotten, because somebody asked for it.
+#[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
+pub struct EvalsDeleted {
+    pub evals: Vec<EvalId>,
+}
+
 /// The verdict on a plan. What it changed follows in the same batch.
 #[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
 pub struct PlanCommitted {

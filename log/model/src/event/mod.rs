@@ -10,6 +10,7 @@ mod deployment;
 mod doc;
 mod eval;
 mod job;
+mod keyring;
 mod node;
 mod subject;
 
@@ -144,6 +145,7 @@ events! {
     (31, 1) eval::EvalUpdated: Eval(eval),
     (32, 1) eval::EvalAcked: Eval(eval),
     (33, 1) eval::EvalsCanceled: Evals(evals),
+    (34, 1) eval::EvalsDeleted: Evals(evals),
     (40, 1) eval::PlanCommitted: Plan(eval),
     (41, 1) alloc::AllocsPlaced: Allocs(ids),
     (42, 1) alloc::AllocsUpdatedInPlace: Allocs(allocs),
@@ -165,4 +167,8 @@ events! {
     (62, 1) deployment::DeploymentStatusChanged: Deployment(deployment),
     (63, 1) deployment::DeploymentPromoted: Deployment(deployment),
     (64, 1) alloc::AllocHealthSet: Allocs(allocs),
+    (90, 1) keyring::ServerKeyAnnounced: Cluster,
+    (91, 1) keyring::RootKeyActivated: Cluster,
+    (92, 1) keyring::RootKeySealed: Cluster,
+    (93, 1) keyring::RootKeyRemoved: Cluster,
 }

@@ -87,6 +87,7 @@ impl World {
             enforce_index: None,
             eval_priority: None,
             preserve_counts: false,
+            preserve_resources: false,
         };
         self.submit(Command::RegisterJob(Box::new(request)))
     }

@@ -1,5 +1,5 @@
 use model::command::RegisterJob;
-use model::document::Job;
+use model::document::{Job, TaskGroup};
 use model::event::{
     AllocTransitionRequested, AllocsStopped, EvalCreated, Event, JobPurged, JobRegistered,
     JobStabilityChanged, JobStopped, NewEval,
@@ -264,13 +264,25 @@ fn wanted(stored: Option<&JobState>, request: &RegisterJob) -> Job {
         job_modify_index: Some(0),
         ..request.job.clone()
     };
-    if let Some(stored) = stored.filter(|_| request.preserve_counts) {
-        for group in &mut job.task_groups {
-            let before = group.name.as_deref().and_then(|name| stored.current().group(name));
-            group.count = before.map_or(group.count, |before| before.count);
+    for group in &mut job.task_groups {
+        let before = stored.zip(group.name.as_deref()).and_then(|(job, name)| job.current().group(name));
+        let Some(before) = before else { continue };
+        if request.preserve_counts {
+            group.count = before.count;
+        }
+        if request.preserve_resources {
+            keep_resources(group, before);
         }
     }
     job
+}
+
+fn keep_resources(group: &mut TaskGroup, before: &TaskGroup) {
+    for task in &mut group.tasks {
+        if let Some(before) = before.tasks.iter().find(|before| before.name == task.name) {
+            task.resources.clone_from(&before.resources);
+        }
+    }
 }
 
 pub(super) fn runs_at_once(job: &Job) -> bool {

@@ -39,6 +39,7 @@ impl Story {
             enforce_index: None,
             eval_priority: None,
             preserve_counts: false,
+            preserve_resources: false,
         };
         self.world.submit(Command::RegisterJob(Box::new(request)))
     }

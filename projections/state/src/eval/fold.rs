@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::event::{EvalAcked, EvalCreated, EvalUpdated, EvalsCanceled, PlanCommitted};
+use model::event::{EvalAcked, EvalCreated, EvalUpdated, EvalsCanceled, EvalsDeleted, PlanCommitted};
 use model::{EvalId, EvalStatus};
 
 use super::state::{Eval, Evals};
@@ -89,6 +89,19 @@ impl State {
         for id in &event.evals {
             let row = self.evals.known(*id);
             self.end_eval(at, row, EvalStatus::Canceled, event.cause.clone(), delta);
+        }
+    }
+
+    pub(crate) fn evals_deleted(&mut self, at: Moment, event: &EvalsDeleted, delta: &mut Delta) {
+        for id in &event.evals {
+            let row = self.evals.known(*id);
+            self.evals.by_id.remove(id);
+            let eval = self.evals.get_mut(row);
+            assert!(eval.status.is_terminal(), "what is not over is not forgotten");
+            (eval.gone, eval.modified) = (true, at.index);
+            let job = self.jobs.get_mut(eval.job);
+            Arc::make_mut(&mut job.evals).retain(|kept| *kept != row);
+            delta.evals.push(row);
         }
     }
 

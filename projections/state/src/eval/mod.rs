@@ -6,5 +6,5 @@ mod state;
 mod view;
 
 pub use crate::row::EvalRow;
-pub use state::{Eval, Evals};
+pub use state::{Eval, Evals, why_kept};
 pub use view::document;

@@ -19,7 +19,7 @@ pub struct Eval {
     pub outcome: EvalOutcome,
     /// A worker finished with it.
     pub acked: bool,
-    /// Forgotten with its job.
+    /// It was deleted.
     pub gone: bool,
     pub created: Index,
     pub modified: Index,
@@ -87,4 +87,14 @@ impl Evals {
     pub fn blocked_of(&self, job: JobRow) -> Option<EvalRow> {
         self.blocked.get(&job).copied()
     }
+}
+
+/// Why an evaluation may not be deleted; `None` if it may.
+pub fn why_kept(state: &crate::State, eval: &Eval) -> Option<&'static str> {
+    if !eval.status.is_terminal() {
+        return Some("it is not over");
+    }
+    let allocs = state.jobs.get(eval.job).allocs.iter().map(|row| state.allocs.get(*row));
+    let runs = allocs.filter(|alloc| alloc.eval == eval.id()).any(|alloc| !alloc.client.is_terminal());
+    runs.then_some("an allocation that it placed has not ended")
 }

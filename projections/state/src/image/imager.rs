@@ -134,6 +134,7 @@ impl<'a> Making<'a> {
             state.operator == before.operator
                 && state.pools.is_same(&before.pools)
                 && state.namespaces.is_same(&before.namespaces)
+                && state.keyring.is_same(&before.keyring)
         };
         self.table(Table::Settings, 1, is_same, |_| settings::encode(state));
     }

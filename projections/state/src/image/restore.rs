@@ -60,6 +60,7 @@ pub fn restore(image: &Image) -> Result<State, ImageError> {
         },
         pools: settings.pools(),
         namespaces: settings.namespaces(),
+        keyring: settings.keyring(),
         operator: settings.operator,
         volumes: read_volumes(&chunks)?,
         restoring: Restoring::default(),

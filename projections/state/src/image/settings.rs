@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::columns::Fault;
 use crate::State;
+use crate::keyring::{self, Keyring};
 use crate::names::Named;
 use crate::namespace::Namespaces;
 use crate::operator::Operator;
@@ -21,6 +22,8 @@ pub(super) struct Settings {
     namespaces: BTreeMap<String, Named<Namespace>>,
     #[serde(default, skip_serializing_if = "never")]
     namespaces_changed: Index,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    keyring: Option<keyring::Content>,
 }
 
 fn never(changed: &Index) -> bool {
@@ -35,6 +38,10 @@ impl Settings {
     pub fn namespaces(&mut self) -> Namespaces {
         Namespaces::new(std::mem::take(&mut self.namespaces), self.namespaces_changed)
     }
+
+    pub fn keyring(&mut self) -> Keyring {
+        self.keyring.take().map(Keyring::from).unwrap_or_default()
+    }
 }
 
 pub(super) fn encode(state: &State) -> Vec<u8> {
@@ -44,6 +51,7 @@ pub(super) fn encode(state: &State) -> Vec<u8> {
         pools_changed: state.pools.changed,
         namespaces: state.namespaces.all().clone(),
         namespaces_changed: state.namespaces.changed,
+        keyring: (state.keyring != Keyring::default()).then(|| state.keyring.content().clone()),
     };
     rmp_serde::to_vec_named(&settings).expect("settings hold only what msgpack can write")
 }

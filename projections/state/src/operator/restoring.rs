@@ -26,7 +26,7 @@ impl State {
         Arc::make_mut(&mut self.restoring.pieces).push(Bytes::copy_from_slice(&event.bytes));
     }
 
-    /// Replaces everything but the id of the cluster and the remembered requests.
+    /// Replaces everything but the id of the cluster, what its servers sign with, and the remembered requests.
     pub(crate) fn state_restored(&mut self, at: Moment, event: &StateRestored, delta: &mut Delta) {
         assert_eq!(
             self.restoring.restore, event.restore,
@@ -42,6 +42,8 @@ impl State {
         }
         restored.cluster = self.cluster;
         restored.requests = std::mem::take(&mut self.requests);
+        let keyring = std::mem::replace(&mut restored.keyring, self.keyring.clone());
+        restored.keyring.restored(at.index, &keyring);
         let all = at.index;
         restored.tables =
             crate::TableIndexes { nodes: all, jobs: all, evals: all, allocs: all, deployments: all };

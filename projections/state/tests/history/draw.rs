@@ -1,4 +1,4 @@
-use base::{Index, Rng, Time};
+use base::{Index, Rng, Time, Uuid};
 use model::document::{
     AllocatedDeviceResource, AllocationMetric, CSIVolume, HostVolume, Job, JobSubmission, Namespace, Node,
     NodePool, PortMapping, ScalingEvent, TaskEvent, TaskGroup, TaskState,
@@ -7,7 +7,7 @@ use model::event::*;
 use model::{
     AllocId, Autopilot, Chunk, ClientStatus, DeploymentId, DeploymentStatus, Desired, Doc, DrainStatus,
     Eligibility, EvalId, EvalStatus, Given, GivenToTask, JobKey, JobType, NodeId, NodeStatus, Report,
-    SchedulerRules, Template, Trigger, VolumeKey, VolumeKind,
+    SchedulerRules, SealedKey, Template, Trigger, VolumeKey, VolumeKind,
 };
 use state::State;
 use state::alloc::Alloc;
@@ -30,6 +30,7 @@ pub fn events(state: &State, rng: &mut Rng) -> Vec<Event> {
             71 => Some(vec![configured(rng)]),
             72 => Some(vec![pool(state, rng)]),
             73..76 => Some(vec![namespace(state, rng)]),
+            76 => of_keys(state, rng),
             _ => of_allocs(state, rng),
         };
         match drawn {
@@ -66,6 +67,26 @@ fn of_volumes(state: &State, rng: &mut Rng) -> Vec<Event> {
         }
     };
     vec![VolumeRegistered { volume, document }.into()]
+}
+
+fn of_keys(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
+    let servers: Vec<Uuid> = state.keyring.servers().keys().copied().collect();
+    let active = state.keyring.active().map(|(key, _)| key);
+    let keys: Vec<Uuid> = state.keyring.keys().keys().copied().collect();
+    let sealed = |server| SealedKey { server, bytes: vec![3; 4] };
+    let event = match rng.below(4) {
+        0 => ServerKeyAnnounced { server: Uuid::from(u128::from(rng.below(80))), public: [1; 32] }.into(),
+        1 => {
+            let sealed = one(&servers, rng).map(sealed).into_iter().collect();
+            RootKeyActivated { key: rng.uuid(), modulus: vec![1], exponent: vec![2], sealed }.into()
+        }
+        2 => RootKeySealed { key: one(&keys, rng)?, sealed: sealed(one(&servers, rng)?) }.into(),
+        _ => {
+            let key = one(&keys, rng).filter(|key| Some(*key) != active)?;
+            RootKeyRemoved { key }.into()
+        }
+    };
+    Some(vec![event])
 }
 
 fn rules(rng: &mut Rng) -> Autopilot {
@@ -121,6 +142,11 @@ fn job<'a>(state: &'a State, rng: &mut Rng) -> Option<&'a JobState> {
 fn live_eval<'a>(state: &'a State, rng: &mut Rng) -> Option<&'a Eval> {
     let live = state.evals.iter().map(|(_, eval)| eval).filter(|eval| !eval.status.is_terminal());
     one(&live.collect::<Vec<_>>(), rng)
+}
+
+fn over_eval<'a>(state: &'a State, rng: &mut Rng) -> Option<&'a Eval> {
+    let over = state.evals.iter().map(|(_, eval)| eval).filter(|eval| eval.status.is_terminal());
+    one(&over.collect::<Vec<_>>(), rng)
 }
 
 fn alloc<'a>(state: &'a State, rng: &mut Rng) -> Option<&'a Alloc> {
@@ -256,7 +282,7 @@ fn job_document(key: &JobKey, rng: &mut Rng) -> Doc {
 }
 
 fn of_evals(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
-    let event = match rng.below(12) {
+    let event = match rng.below(13) {
         0..4 => EvalCreated { eval: new_eval(state, rng)? }.into(),
         4..9 => {
             let eval = live_eval(state, rng)?.id();
@@ -265,6 +291,7 @@ fn of_evals(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
             EvalUpdated { eval, status, description, outcome: outcome(rng) }.into()
         }
         9 => EvalAcked { eval: live_eval(state, rng)?.id() }.into(),
+        11 => EvalsDeleted { evals: vec![over_eval(state, rng)?.id()] }.into(),
         10 => EvalsCanceled { evals: vec![live_eval(state, rng)?.id()], cause: "superseded".into() }.into(),
         _ => PlanCommitted {
             eval: live_eval(state, rng)?.id(),

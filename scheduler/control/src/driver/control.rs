@@ -13,11 +13,12 @@ use tokio::sync::watch;
 use super::inbox::Inbox;
 use super::shared::{Leadership, Shared};
 use super::threads;
-use super::workers::{WorkerInfo, WorkerThread};
+use super::workers::{WorkerInfo, WorkerPool, WorkerThread};
 use crate::leader::broker::{BrokerSettings, BrokerStats};
 use crate::leader::garbage::GarbageSettings;
 use crate::leader::heartbeats::HeartbeatSettings;
 use crate::leader_client::LeaderClient;
+use crate::worker::TYPES;
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -53,9 +54,12 @@ impl Starting {
     ) -> Control {
         let Starting { inbox, settings } = self;
         let shared = Arc::new(Shared::new(inbox, settings, journal, leader_client, runtime.clone()));
-        let workers: Vec<_> = (0..shared.settings.workers).map(|_| Arc::new(WorkerThread::new())).collect();
-        let threads = threads::start(&shared, &workers);
-        Control { shared, workers: Arc::new(workers), threads: Arc::new(Mutex::new(threads)) }
+        let pool = WorkerPool { workers: shared.settings.workers, types: TYPES.to_vec() };
+        let threads = threads::start(&shared);
+        let workers = Mutex::new(Workers { pool: pool.clone(), running: Vec::new(), threads });
+        let control = Control { shared, workers: Arc::new(workers) };
+        control.begin_workers(pool);
+        control
     }
 }
 
@@ -63,8 +67,14 @@ impl Starting {
 #[derive(Clone)]
 pub struct Control {
     pub(super) shared: Arc<Shared>,
-    workers: Arc<Vec<Arc<WorkerThread>>>,
-    threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
+    workers: Arc<Mutex<Workers>>,
+}
+
+struct Workers {
+    pool: WorkerPool,
+    running: Vec<Arc<WorkerThread>>,
+    /// Of these, and all others of the server.
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Control {
@@ -134,13 +144,38 @@ impl Control {
     }
 
     pub fn workers(&self) -> Vec<WorkerInfo> {
-        self.workers.iter().map(|worker| worker.info()).collect()
+        self.workers.lock().running.iter().map(|worker| worker.info()).collect()
+    }
+
+    pub fn worker_pool(&self) -> WorkerPool {
+        self.workers.lock().pool.clone()
+    }
+
+    /// Replaces the workers, unless they are like that already. Each one there is ends once it is done with what it
+    /// has.
+    pub fn set_worker_pool(&self, pool: WorkerPool) {
+        if self.worker_pool() != pool {
+            self.begin_workers(pool);
+        }
+    }
+
+    fn begin_workers(&self, pool: WorkerPool) {
+        let mut workers = self.workers.lock();
+        workers.running.iter().for_each(|worker| worker.dismiss());
+        workers.threads.retain(|thread| !thread.is_finished());
+        workers.running =
+            (0..pool.workers).map(|_| Arc::new(WorkerThread::new(pool.types.clone()))).collect();
+        let threads = workers.running.iter().map(|worker| threads::start_worker(&self.shared, worker));
+        let threads: Vec<_> = threads.collect();
+        workers.threads.extend(threads);
+        workers.pool = pool;
     }
 
     /// Stops all threads and waits for them. Commands on their way are answered `NotLeading` or `Unknown`.
     pub fn shutdown(&self) {
         self.shared.close();
-        for thread in self.threads.lock().drain(..) {
+        let threads = std::mem::take(&mut self.workers.lock().threads);
+        for thread in threads {
             if thread.join().is_err() {
                 tracing::error!("a thread had panicked before the shutdown");
             }

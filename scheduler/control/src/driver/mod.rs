@@ -15,4 +15,4 @@ mod workers;
 pub use control::{Control, Settings, Starting, prepare};
 pub use inbox::Inbox;
 pub use shared::Leadership;
-pub use workers::{WorkerInfo, WorkerStatus};
+pub use workers::{WorkerInfo, WorkerPool, WorkerStatus};

@@ -13,17 +13,17 @@ use super::shared::{Leadership, Shared};
 use super::workers::WorkerThread;
 use crate::replica::{Effect, Fatal, Notice, Replica};
 
-pub fn start(shared: &Arc<Shared>, workers: &[Arc<WorkerThread>]) -> Vec<JoinHandle<()>> {
-    let mut threads = vec![
+pub fn start(shared: &Arc<Shared>) -> Vec<JoinHandle<()>> {
+    vec![
         spawn("sequencer", shared, |shared| or_abort(|| sequence(&shared))),
         spawn("timers", shared, |shared| or_abort(|| shared.run_timers())),
         spawn("images", shared, |shared| keep_images(&shared)),
-    ];
-    for worker in workers {
-        let worker = worker.clone();
-        threads.push(spawn("worker", shared, move |shared| worker.run(&shared)));
-    }
-    threads
+    ]
+}
+
+pub fn start_worker(shared: &Arc<Shared>, worker: &Arc<WorkerThread>) -> JoinHandle<()> {
+    let worker = worker.clone();
+    spawn("worker", shared, move |shared| worker.run(&shared))
 }
 
 fn spawn(name: &str, shared: &Arc<Shared>, run: impl FnOnce(Arc<Shared>) + Send + 'static) -> JoinHandle<()> {

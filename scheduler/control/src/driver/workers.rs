@@ -1,14 +1,15 @@
 //! The threads that schedule.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::{Duration, Rng, Uuid};
-use model::Command;
+use model::{Command, JobType};
 use parking_lot::Mutex;
 
 use super::clock::{entropy, entropy_bytes, now};
 use super::shared::{Shared, Waited};
-use crate::worker::{Need, Outcome, TYPES, Worker};
+use crate::worker::{Need, Outcome, Worker};
 
 /// How long a worker waits for work before it checks whether it is still wanted.
 const DEQUEUE_TIMEOUT: Duration = Duration::from_millis(500);
@@ -29,16 +30,39 @@ pub struct WorkerInfo {
     pub status: WorkerStatus,
 }
 
+/// Which evaluations a server schedules, and with how many threads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerPool {
+    pub workers: usize,
+    pub types: Vec<JobType>,
+}
+
 /// One scheduler thread.
 pub struct WorkerThread {
     id: Uuid,
+    types: Vec<JobType>,
     status: Mutex<WorkerStatus>,
+    /// Another pool took its place.
+    dismissed: AtomicBool,
 }
 
 impl WorkerThread {
-    pub fn new() -> WorkerThread {
-        let id = Uuid::from_random(entropy_bytes());
-        WorkerThread { id, status: Mutex::new(WorkerStatus::WaitingToDequeue) }
+    pub fn new(types: Vec<JobType>) -> WorkerThread {
+        WorkerThread {
+            id: Uuid::from_random(entropy_bytes()),
+            types,
+            status: Mutex::new(WorkerStatus::WaitingToDequeue),
+            dismissed: AtomicBool::new(false),
+        }
+    }
+
+    /// It ends once it is done with what it has.
+    pub fn dismiss(&self) {
+        self.dismissed.store(true, Ordering::Relaxed);
+    }
+
+    fn is_dismissed(&self) -> bool {
+        self.dismissed.load(Ordering::Relaxed)
     }
 
     pub fn info(&self) -> WorkerInfo {
@@ -48,7 +72,7 @@ impl WorkerThread {
     pub fn run(&self, shared: &Arc<Shared>) {
         let mut worker = Worker::new(Rng::new(entropy()));
         let mut need = worker.begin();
-        while !shared.is_closed() {
+        while !shared.is_closed() && !(self.is_dismissed() && matches!(need, Need::Dequeue)) {
             let outcome = self.meet(shared, need);
             if matches!(outcome, Outcome::State(_)) {
                 self.set(WorkerStatus::Scheduling);
@@ -66,7 +90,7 @@ impl WorkerThread {
         match need {
             Need::Dequeue => {
                 self.set(WorkerStatus::WaitingToDequeue);
-                Outcome::Dequeued(shared.dequeue(&TYPES, DEQUEUE_TIMEOUT))
+                Outcome::Dequeued(shared.dequeue(&self.types, DEQUEUE_TIMEOUT))
             }
             Need::State { index, limit } => {
                 self.set(WorkerStatus::WaitingForState);

@@ -1,4 +1,5 @@
-use sdk::{Client, EvalDeleteRequest, Query};
+use api::EvalDeleteRequest;
+use sdk::{Client, Query};
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run};
 use crate::confirm::{YES, confirmed};
@@ -25,7 +26,7 @@ async fn delete(call: Call) -> Outcome {
     let request = match (call.optional_argument()?, filter) {
         (Some(id), None) => {
             let eval = resolve::evaluation(&client, &style, id).await?;
-            EvalDeleteRequest { eval_ids: vec![eval.id], ..EvalDeleteRequest::default() }
+            EvalDeleteRequest { eval_ids: vec![eval.id].into(), ..EvalDeleteRequest::default() }
         }
         (None, Some(filter)) => {
             EvalDeleteRequest { filter: filter.to_string(), ..EvalDeleteRequest::default() }

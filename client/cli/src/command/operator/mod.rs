@@ -6,6 +6,7 @@ mod gossip;
 mod log;
 mod metrics;
 mod raft;
+mod root_keyring;
 mod scheduler;
 mod snapshot;
 
@@ -22,6 +23,9 @@ pub(super) const COMMANDS: &[&Command] = &[
     &raft::LIST_PEERS,
     &raft::REMOVE_PEER,
     &raft::TRANSFER_LEADERSHIP,
+    &root_keyring::LIST,
+    &root_keyring::ROTATE,
+    &root_keyring::REMOVE,
     &scheduler::GET_CONFIG,
     &scheduler::SET_CONFIG,
     &snapshot::SAVE,

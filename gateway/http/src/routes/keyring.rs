@@ -1,0 +1,110 @@
+//! The keys that the cluster signs with.
+
+use api::{KeyringDeleted, KeyringRotated, RootKeyMeta, SigningKeySet, WebKey};
+use axum::Router;
+use axum::extract::{Path, State as With};
+use axum::http::{HeaderName, StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::{delete, get};
+use base::Uuid;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use keyring::SigningKey;
+use model::Command;
+use state::State;
+use state::keyring::RootKey;
+
+use super::write;
+use crate::answer::{self, Answer};
+use crate::app_state::AppState;
+use crate::error::Failure;
+use crate::request::{Read, Write};
+
+/// How long a verifier may keep the public keys. One that meets a key it does not know asks again.
+const CACHE: (HeaderName, &str) = (header::CACHE_CONTROL, "max-age=3600");
+/// The one cipher that Nomad has for what root keys encrypt.
+const ALGORITHM: &str = "aes256-gcm";
+
+pub(super) fn router() -> Router<AppState> {
+    let invalid = async || Failure::new(StatusCode::METHOD_NOT_ALLOWED, "Invalid method");
+    Router::new()
+        .route("/.well-known/jwks.json", get(web_keys))
+        .route("/v1/operator/keyring/keys", get(list).fallback(invalid))
+        .route("/v1/operator/keyring/rotate", write(rotate).fallback(invalid))
+        .route("/v1/operator/keyring/key/{id}", delete(remove).fallback(invalid))
+        .route("/v1/operator/keyring/{*rest}", axum::routing::any(invalid))
+}
+
+/// Public halves of all keys: what was signed before a rotation is still to be verified.
+async fn web_keys(With(server): With<AppState>) -> Answer {
+    let state = server.control.state();
+    let keys = state.keyring.keys().iter().map(|(id, key)| web_key(*id, key)).collect();
+    Ok(([CACHE], answer::json(&SigningKeySet { keys })).into_response())
+}
+
+async fn list(With(server): With<AppState>, read: Read) -> Answer {
+    let view = |state: &State| Ok(state.keyring.keys().keys().map(|id| meta(state, *id)).collect::<Vec<_>>());
+    server.read(&read, |state| state.keyring.changed(), view).await
+}
+
+async fn rotate(With(server): With<AppState>, write: Write) -> Answer {
+    if write.params.get("publish_time").is_some_and(|time| !time.is_empty()) {
+        return Err(Failure::unsupported("publishing a root key ahead of its use (`publish_time`) is"));
+    }
+    // `full` also encrypts anew what the old keys encrypted: nothing yet.
+    let algorithm = write.params.get("algo").unwrap_or_default();
+    if !matches!(algorithm, "" | ALGORITHM) {
+        return Err(Failure::invalid(format!("invalid algo {algorithm:?}: expected {ALGORITHM}")));
+    }
+    let state = server.control.state();
+    let draw = move || SigningKey::generate()?.activation(&state.keyring, None);
+    let failed = |why: String| Failure::internal(format!("the root key is not generated: {why}"));
+    let drawn = tokio::task::spawn_blocking(draw).await.map_err(|panic| failed(panic.to_string()))?;
+    let activation = drawn.map_err(|error| failed(error.to_string()))?;
+    let key = activation.key;
+    let receipt = server.submit(&write, Command::ActivateRootKey(Box::new(activation))).await?;
+    server.control.reach(receipt.index).await.map_err(|_| Failure::internal("No cluster leader"))?;
+    let state = server.control.state();
+    let answer = KeyringRotated { key: meta(&state, key), index: receipt.index.0 };
+    answer::written(receipt.index, &answer)
+}
+
+/// `force` also removes a key that is in use: no identity is signed yet, so none is.
+async fn remove(With(server): With<AppState>, Path(id): Path<String>, write: Write) -> Answer {
+    let force = write.params.get("force").unwrap_or_default();
+    if !matches!(force, "" | "true" | "false" | "1" | "0") {
+        return Err(Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid force parameter"));
+    }
+    let key = id.parse().map_err(|error: base::IdError| Failure::invalid(error.to_string()))?;
+    let receipt = server.submit(&write, Command::RemoveRootKey { key }).await?;
+    answer::written(receipt.index, &KeyringDeleted { index: receipt.index.0 })
+}
+
+/// Nothing but its id for a key that was removed meanwhile.
+fn meta(state: &State, id: Uuid) -> RootKeyMeta {
+    let is_active = state.keyring.active().is_some_and(|(active, _)| active == id);
+    let key_id = id.to_string();
+    let Some(key) = state.keyring.keys().get(&id) else {
+        return RootKeyMeta { key_id, ..Default::default() };
+    };
+    RootKeyMeta {
+        key_id,
+        algorithm: ALGORITHM.to_string(),
+        create_time: key.created_at.0,
+        create_index: key.created.0,
+        modify_index: key.modified.0,
+        state: if is_active { "active" } else { "inactive" }.to_string(),
+        publish_time: 0,
+    }
+}
+
+fn web_key(id: Uuid, key: &RootKey) -> WebKey {
+    WebKey {
+        key_id: id.to_string(),
+        key_type: "RSA".to_string(),
+        usage: "sig".to_string(),
+        algorithm: "RS256".to_string(),
+        modulus: URL_SAFE_NO_PAD.encode(&key.modulus),
+        exponent: URL_SAFE_NO_PAD.encode(&key.exponent),
+    }
+}

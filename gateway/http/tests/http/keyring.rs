@@ -1,0 +1,83 @@
+//! The keys that the cluster signs with.
+
+use axum::http::{Method, StatusCode};
+use base::Uuid;
+use keyring::ServerSecret;
+use model::Command;
+use serde_json::{Value, json};
+
+use crate::support::{Cluster, assert_holds};
+
+const KEYS: &str = "/v1/operator/keyring/keys";
+const ROTATE: &str = "/v1/operator/keyring/rotate";
+const WEB_KEYS: &str = "/.well-known/jwks.json";
+
+/// A cluster whose one server has announced its key.
+async fn announced() -> Cluster {
+    let cluster = Cluster::start().await;
+    let secret = ServerSecret::new(Uuid::from(1), &[1; 32]).unwrap();
+    cluster.submit(Command::AnnounceServerKey { server: secret.server(), public: secret.public() }).await;
+    cluster
+}
+
+fn id(key: &Value) -> &str {
+    key["KeyID"].as_str().unwrap()
+}
+
+#[tokio::test]
+async fn keys_are_rotated_listed_published_and_removed() {
+    let cluster = announced().await;
+    assert_eq!(cluster.get(KEYS).await.json(), json!([]));
+    let first = cluster.put(ROTATE, &json!({})).await;
+    let rotated = first.json();
+    assert_holds(
+        &rotated,
+        &json!({"Key": {"State": "active", "Algorithm": "aes256-gcm"}, "Index": first.index()}),
+    );
+    let second = cluster.put(ROTATE, &json!({})).await.json();
+    let list = cluster.get(KEYS).await;
+    assert_eq!(list.index(), second["Index"].as_u64().unwrap());
+    let state = |wanted: &Value| {
+        let keys = list.json();
+        let found = keys.as_array().unwrap().iter().find(|key| id(key) == id(wanted));
+        found.unwrap()["State"].as_str().unwrap().to_string()
+    };
+    assert_eq!((state(&rotated["Key"]), state(&second["Key"])), ("inactive".into(), "active".into()));
+
+    let web = cluster.get(WEB_KEYS).await;
+    assert_eq!(web.header("cache-control"), "max-age=3600");
+    let web = web.json();
+    assert_eq!(web["keys"].as_array().unwrap().len(), 2, "what the first one signed is still to be verified");
+    for key in web["keys"].as_array().unwrap() {
+        assert_holds(key, &json!({"use": "sig", "kty": "RSA", "alg": "RS256", "e": "AQAB"}));
+        assert_eq!(key["n"].as_str().unwrap().len(), 342, "2,048 bits");
+    }
+
+    let active = format!("/v1/operator/keyring/key/{}", id(&second["Key"]));
+    cluster.delete(&active).await.refused(409, "the active root key cannot be removed: rotate first");
+    let old = format!("/v1/operator/keyring/key/{}", id(&rotated["Key"]));
+    let removed = cluster.delete(&old).await;
+    assert_eq!(removed.json(), json!({"Index": removed.index()}));
+    cluster.delete(&old).await.refused(404, &format!("root key {} not found", id(&rotated["Key"])));
+    assert_eq!(cluster.get(WEB_KEYS).await.json()["keys"].as_array().unwrap().len(), 1);
+    assert_eq!(cluster.restarted().await.get(KEYS).await.json(), cluster.get(KEYS).await.json());
+}
+
+#[tokio::test]
+async fn what_a_rotation_cannot_do_is_refused() {
+    let cluster = announced().await;
+    let index = cluster.control.state().index;
+    let cases = [
+        ("publish_time=1", 501, "publishing a root key ahead of its use (`publish_time`) is not supported"),
+        ("algo=xor", 400, "invalid algo \"xor\": expected aes256-gcm"),
+    ];
+    for (query, status, text) in cases {
+        cluster.put(&format!("{ROTATE}?{query}"), &json!({})).await.refused(status, text);
+    }
+    cluster.delete("/v1/operator/keyring/key/1").await.refused(400, "\"1\" is not a UUID");
+    let forced = format!("/v1/operator/keyring/key/{}?force=maybe", Uuid::from(7));
+    cluster.delete(&forced).await.refused(422, "invalid force parameter");
+    let posted = crate::support::request(Method::DELETE, ROTATE, axum::body::Body::empty());
+    assert_eq!(cluster.send(posted).await.status, StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(cluster.control.state().index, index);
+}

@@ -1,0 +1,26 @@
+//! The private side of the keyring: root keys are drawn, sealed for servers, opened and signed with here. The state has
+//! only their public halves and the sealed ones.
+
+mod secret;
+mod signing;
+mod step;
+
+pub use secret::ServerSecret;
+pub use signing::SigningKey;
+pub use step::{ROTATE_AFTER, STUCK_AFTER, Step, Viewpoint, next_step};
+
+/// Why a key cannot be used.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    #[error("the system has no entropy")]
+    Entropy,
+    #[error("the key cannot be generated")]
+    Generate,
+    #[error("the public key of server {0} is invalid")]
+    Public(base::Uuid),
+    /// It was sealed for another server or as another key, or its bytes changed.
+    #[error("root key {0} cannot be opened with the key of this server")]
+    Open(base::Uuid),
+    #[error("root key {0} is not an RSA key")]
+    Content(base::Uuid),
+}

@@ -1,0 +1,150 @@
+//! The key of a server, and what is sealed for it.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 1 | version: 1 |
+//! | 32 | X25519 public key, drawn for this seal alone |
+//! | n | XChaCha20-Poly1305 over the private key, with its id and the server's as associated data |
+//!
+//! The cipher's key comes out of what both X25519 keys agree on, and both of them. It seals one thing only, so the nonce
+//! is zero.
+
+use aws_lc_rs::agreement::{PrivateKey, UnparsedPublicKey, X25519, agree};
+use aws_lc_rs::error::Unspecified;
+use base::Uuid;
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use model::SealedKey;
+
+use crate::{KeyError, SigningKey};
+
+const VERSION: u8 = 1;
+const CONTEXT: &str = "sojourn 2026 root key sealed for a server";
+
+/// What a server proves itself with. Its private half never leaves the server.
+#[derive(Debug)]
+pub struct ServerSecret {
+    server: Uuid,
+    private: PrivateKey,
+    public: [u8; 32],
+}
+
+impl ServerSecret {
+    /// # Errors
+    /// [`KeyError::Generate`] for bytes that no key can have.
+    pub fn new(server: Uuid, private: &[u8; 32]) -> Result<ServerSecret, KeyError> {
+        let private = PrivateKey::from_private_key(&X25519, private).map_err(|_| KeyError::Generate)?;
+        let public = public_half(&private).ok_or(KeyError::Generate)?;
+        Ok(ServerSecret { server, private, public })
+    }
+
+    pub fn server(&self) -> Uuid {
+        self.server
+    }
+
+    pub fn public(&self) -> [u8; 32] {
+        self.public
+    }
+
+    /// # Errors
+    /// [`KeyError::Open`], [`KeyError::Content`].
+    pub fn open(&self, key: Uuid, sealed: &[u8]) -> Result<SigningKey, KeyError> {
+        let refuse = || KeyError::Open(key);
+        let (&[version], rest) = sealed.split_first_chunk().ok_or_else(refuse)?;
+        let (once, content) = rest.split_first_chunk::<32>().ok_or_else(refuse)?;
+        if version != VERSION {
+            return Err(refuse());
+        }
+        let cipher = cipher(&self.private, once, &Ends { once, public: &self.public }).ok_or_else(refuse)?;
+        let payload = Payload { msg: content, aad: &associated(key, self.server) };
+        let private = cipher.decrypt(&XNonce::default(), payload).map_err(|_| refuse())?;
+        SigningKey::from_pkcs8(key, &private)
+    }
+}
+
+/// Seals a private key for the server with this public one.
+pub(crate) fn seal(
+    key: Uuid,
+    private: &[u8],
+    server: Uuid,
+    public: &[u8; 32],
+) -> Result<SealedKey, KeyError> {
+    let refuse = || KeyError::Public(server);
+    let drawn = PrivateKey::generate(&X25519).map_err(|_| KeyError::Entropy)?;
+    let once = public_half(&drawn).ok_or(KeyError::Generate)?;
+    let cipher = cipher(&drawn, public, &Ends { once: &once, public }).ok_or_else(refuse)?;
+    let payload = Payload { msg: private, aad: &associated(key, server) };
+    let content = cipher.encrypt(&XNonce::default(), payload).map_err(|_| KeyError::Generate)?;
+    let bytes = [&[VERSION], &once[..], &content].concat();
+    Ok(SealedKey { server, bytes })
+}
+
+/// The public keys of both ends of a seal.
+struct Ends<'a> {
+    once: &'a [u8; 32],
+    public: &'a [u8; 32],
+}
+
+fn cipher(own: &PrivateKey, peer: &[u8; 32], ends: &Ends<'_>) -> Option<XChaCha20Poly1305> {
+    let peer = UnparsedPublicKey::new(&X25519, peer);
+    let derive = |shared: &[u8]| {
+        let material = [shared, ends.once, ends.public].concat();
+        Ok(XChaCha20Poly1305::new(&blake3::derive_key(CONTEXT, &material).into()))
+    };
+    agree(own, peer, Unspecified, derive).ok()
+}
+
+fn public_half(private: &PrivateKey) -> Option<[u8; 32]> {
+    private.compute_public_key().ok()?.as_ref().try_into().ok()
+}
+
+fn associated(key: Uuid, server: Uuid) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes[..16].copy_from_slice(&key.0);
+    bytes[16..].copy_from_slice(&server.0);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret(server: u128, byte: u8) -> ServerSecret {
+        ServerSecret::new(server.into(), &[byte; 32]).unwrap()
+    }
+
+    #[test]
+    fn a_sealed_key_opens_for_its_server_alone() {
+        let (own, other) = (secret(1, 1), secret(2, 2));
+        let key = SigningKey::generate().unwrap();
+        let sealed = key.seal_for(own.server(), &own.public()).unwrap();
+        let opened = own.open(key.id(), &sealed.bytes).unwrap();
+        assert_eq!(opened.public(), key.public());
+        assert_eq!(opened.sign(b"claims").unwrap(), key.sign(b"claims").unwrap());
+        let refused = |result: Result<SigningKey, KeyError>| result.err();
+        assert_eq!(refused(other.open(key.id(), &sealed.bytes)), Some(KeyError::Open(key.id())));
+        let as_another = Uuid::from(9);
+        assert_eq!(refused(own.open(as_another, &sealed.bytes)), Some(KeyError::Open(as_another)));
+        for at in [0, 1, 40, sealed.bytes.len() - 1] {
+            let mut changed = sealed.bytes.clone();
+            changed[at] ^= 1;
+            assert_eq!(refused(own.open(key.id(), &changed)), Some(KeyError::Open(key.id())), "byte {at}");
+        }
+        assert_eq!(refused(own.open(key.id(), &[])), Some(KeyError::Open(key.id())));
+    }
+
+    #[test]
+    fn nothing_of_the_private_key_stands_in_what_is_sealed() {
+        let own = secret(1, 1);
+        let key = SigningKey::generate().unwrap();
+        let sealed = key.seal_for(own.server(), &own.public()).unwrap();
+        let private = key.pkcs8().unwrap();
+        assert!(!private.windows(16).any(|part| sealed.bytes.windows(16).any(|window| window == part)));
+    }
+
+    #[test]
+    fn a_public_key_that_is_none_is_refused() {
+        let key = SigningKey::generate().unwrap();
+        assert_eq!(key.seal_for(7.into(), &[0; 32]), Err(KeyError::Public(7.into())));
+    }
+}

@@ -1,0 +1,86 @@
+//! Takes the steps of the keyring on this server, and tells what it can sign with.
+
+use std::time::Duration;
+
+use base::Time;
+use control::{Control, SubmitError};
+use keyring::{KeyError, ServerSecret, SigningKey, Step, Viewpoint, next_step};
+use model::{Actor, Command, Request, RequestId};
+use tokio::time::{Instant, sleep};
+
+use crate::start::since_1970;
+
+/// How often the keyring is looked at while the cluster has no key, and once it has one.
+const POLL: Duration = Duration::from_millis(250);
+const POLL_IDLE: Duration = Duration::from_secs(5);
+/// How long to wait after a step that failed.
+const AGAIN: Duration = Duration::from_secs(1);
+
+#[derive(Debug, thiserror::Error)]
+enum StepError {
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    #[error(transparent)]
+    Submit(#[from] SubmitError),
+    #[error("the key is not drawn: {0}")]
+    Panic(#[from] tokio::task::JoinError),
+}
+
+/// Goes on for as long as the server runs.
+pub(crate) async fn keep(control: Control, secret: ServerSecret) {
+    let mut leading: Option<Instant> = None;
+    loop {
+        let state = control.state();
+        if !control.leads() {
+            leading = None;
+        } else if leading.is_none() {
+            leading = Some(Instant::now());
+        }
+        let own = Viewpoint {
+            server: secret.server(),
+            public: secret.public(),
+            leading_for: leading.map(|since| since.elapsed()),
+            now: Time::ZERO.plus(since_1970().into()),
+        };
+        // The log begins with the founding of its cluster.
+        let step = if state.cluster.is_nil() { None } else { next_step(&state.keyring, &own) };
+        match step {
+            None => sleep(if state.keyring.active().is_none() { POLL } else { POLL_IDLE }).await,
+            Some(step) => match take(&control, &secret, step).await {
+                Ok(true) => tracing::info!(?step, "the keyring changed"),
+                // Another server was quicker, and this one does not see it yet.
+                Ok(false) => sleep(POLL).await,
+                Err(error) => {
+                    tracing::debug!(?step, %error, "the keyring stays as it is for now");
+                    sleep(AGAIN).await;
+                }
+            },
+        }
+    }
+}
+
+/// Whether something was written.
+async fn take(control: &Control, secret: &ServerSecret, step: Step) -> Result<bool, StepError> {
+    let command = match step {
+        Step::Announce => Command::AnnounceServerKey { server: secret.server(), public: secret.public() },
+        Step::Activate { after } => {
+            let state = control.state();
+            let draw = move || SigningKey::generate()?.activation(&state.keyring, Some(after));
+            Command::ActivateRootKey(Box::new(tokio::task::spawn_blocking(draw).await??))
+        }
+        Step::Share { key, server } => {
+            let state = control.state();
+            let (Some(of), Some(peer)) =
+                (state.keyring.keys().get(&key), state.keyring.servers().get(&server))
+            else {
+                return Ok(false);
+            };
+            let own = of.sealed.get(&secret.server()).ok_or(KeyError::Open(key))?;
+            let sealed = secret.open(key, own)?.seal_for(server, &peer.public)?;
+            Command::SealRootKey { key, sealed }
+        }
+    };
+    let actor = Actor::Server("keyring".to_string());
+    let receipt = control.submit(Request { id: RequestId::default(), actor, command }).await?;
+    Ok(receipt.wrote)
+}

@@ -4,13 +4,13 @@ use std::future::Future;
 use std::io;
 use std::time::Duration;
 
-use api::{ExecData, ExecInput, ExecOutput, ExecResult};
+use api::{ExecData, ExecOutput, ExecResult, TtySize};
 use executor::Exit;
 use model::document::Allocation;
 use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
-use wire::messages::{AllocExecRequest, StreamFrameWrapper};
+use wire::messages::{AllocExecRequest, ExecInputFrame, ExecStdin, ExecTtySize, StreamFrameWrapper};
 use wire::{FrameReceiver, FrameSender, Frames, Opening, RemoteError, RemoteErrorKind, RpcError};
 
 use super::Endpoints;
@@ -116,15 +116,13 @@ async fn take_input(
     let (pieces, waiting) = mpsc::channel(INPUT_MAX);
     let listen = async {
         let mut pieces = Some(pieces);
-        while let Some(wrapper) = from.receive::<StreamFrameWrapper>().await? {
-            let input = serde_json::from_slice::<ExecInput>(&wrapper.payload.0);
-            let input = input.map_err(|_| RpcError::Protocol("malformed input for a command"))?;
+        while let Some(input) = from.receive::<ExecInputFrame>().await? {
             if let (Some(size), Some(terminal)) = (input.tty_size, &terminal)
-                && let Err(error) = terminal.resize(size)
+                && let Err(error) = terminal.resize(window(size))
             {
                 tracing::debug!(%error, "a terminal was not resized");
             }
-            let Some(ExecData { data, close }) = input.stdin else { continue };
+            let Some(ExecStdin { data, close }) = input.stdin else { continue };
             if let Some(pieces) = &pieces
                 && !data.0.is_empty()
             {
@@ -145,6 +143,12 @@ async fn take_input(
         left = listen => left,
         never = feed => never,
     }
+}
+
+/// The nearest size that a terminal can have.
+fn window(size: ExecTtySize) -> TtySize {
+    let characters = |count: i64| count.clamp(0, u16::MAX.into()) as u16;
+    TtySize { height: characters(size.height), width: characters(size.width) }
 }
 
 async fn feed(mut stdin: Stdin, mut waiting: mpsc::Receiver<Vec<u8>>) {

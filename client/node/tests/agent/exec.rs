@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use crate::support::listening::{Running, SOON, running};
 use crate::support::*;
-use api::{ExecData, ExecInput, ExecOutput, TtySize};
+use api::ExecOutput;
 use executor::process::{descendants, stat};
+use model::document::Bytes;
 use serde_json::{Value, json};
-use wire::Frames;
-use wire::messages::{AllocExecRequest, StreamFrameWrapper, method};
+use wire::messages::{AllocExecRequest, ExecInputFrame, ExecStdin, ExecTtySize, StreamFrameWrapper, method};
+use wire::{FrameReceiver, Frames};
 
 /// How long a message may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -58,21 +59,23 @@ impl Running {
 }
 
 impl Session {
-    async fn say(&mut self, input: &ExecInput) {
-        let payload = serde_json::to_vec(input).unwrap();
-        self.0.send(&StreamFrameWrapper::content(payload)).await.unwrap();
+    async fn say(&mut self, input: &ExecInputFrame) {
+        self.0.send(input).await.unwrap();
     }
 
     async fn stdin(&mut self, text: &str) {
-        self.say(&ExecInput { stdin: Some(ExecData::piece(text.as_bytes())), ..Default::default() }).await;
+        let stdin = ExecStdin { data: Bytes(text.into()), close: false };
+        self.say(&ExecInputFrame { stdin: Some(stdin), ..Default::default() }).await;
     }
 
     async fn end_stdin(&mut self) {
-        self.say(&ExecInput { stdin: Some(ExecData::end()), ..Default::default() }).await;
+        let stdin = ExecStdin { close: true, ..Default::default() };
+        self.say(&ExecInputFrame { stdin: Some(stdin), ..Default::default() }).await;
     }
 
-    async fn resize(&mut self, height: u16, width: u16) {
-        self.say(&ExecInput { tty_size: Some(TtySize { height, width }), ..Default::default() }).await;
+    async fn resize(&mut self, height: i64, width: i64) {
+        self.say(&ExecInputFrame { tty_size: Some(ExecTtySize { height, width }), ..Default::default() })
+            .await;
     }
 
     async fn next(&mut self) -> Option<Result<ExecOutput, (i64, String)>> {
@@ -146,7 +149,7 @@ async fn input_reaches_a_command_until_its_end() {
     let mut session = running.exec_in("web", &["cat"], false).await;
     session.stdin("one ").await;
     assert_eq!(session.until("one").await, "one ");
-    session.say(&ExecInput::default()).await;
+    session.say(&ExecInputFrame::default()).await;
     session.stdin("two").await;
     session.end_stdin().await;
     assert_eq!(session.rest().await, result("two", "", 0));
@@ -180,6 +183,74 @@ async fn a_terminal_is_the_commands_own_and_has_the_size_of_its_caller() {
     assert_eq!(said.code, Some(0));
     assert!(String::from_utf8(said.stdout).unwrap().ends_with("abc"), "the line was sent off, then the end");
     running.agent.shutdown().await;
+}
+
+/// Input as a stock server writes it: bare maps with all keys of its structs, and numbers as they are shortest.
+mod stock_server {
+    pub const RESIZE: &[u8] = b"\x86\xa5Setup\xc0\xa5Stdin\xc0\xa7TtySize\x85\xa6Height\x28\xa5Width\xcc\xc8\
+        \xb4XXX_NoUnkeyedLiteral\x80\xadXXX_sizecache\x00\xb0XXX_unrecognized\xc0\
+        \xb4XXX_NoUnkeyedLiteral\x80\xadXXX_sizecache\x00\xb0XXX_unrecognized\xc0";
+    pub const SAY_HI: &[u8] = b"\x86\xa5Setup\xc0\xa5Stdin\x85\xa5Close\xc2\xa4Data\xa3hi\n\
+        \xb4XXX_NoUnkeyedLiteral\x80\xadXXX_sizecache\x00\xb0XXX_unrecognized\xc0\xa7TtySize\xc0\
+        \xb4XXX_NoUnkeyedLiteral\x80\xadXXX_sizecache\x00\xb0XXX_unrecognized\xc0";
+    pub const CLOSE: &[u8] = b"\x86\xa5Setup\xc0\xa5Stdin\x85\xa5Close\xc3\xa4Data\xc0\
+        \xb4XXX_NoUnkeyedLiteral\x80\xadXXX_sizecache\x00\xb0XXX_unrecognized\xc0\xa7TtySize\xc0\
+        \xb4XXX_NoUnkeyedLiteral\x80\xadXXX_sizecache\x00\xb0XXX_unrecognized\xc0";
+    /// Sent to keep the connection alive.
+    pub const NOTHING: &[u8] = b"\x86\xa5Setup\xc0\xa5Stdin\xc0\xa7TtySize\xc0\
+        \xb4XXX_NoUnkeyedLiteral\xc0\xadXXX_sizecache\x00\xb0XXX_unrecognized\xc0";
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_input_of_a_stock_server_reaches_the_command() {
+    let running = Running::with_task(shell("web", STAYS)).await;
+    // A command that sees the size, reads a line, and ends with the end of its input.
+    let script =
+        "trap 'stty size' WINCH; echo up; while :; do read line && break; done; echo got $line; cat; exit 7";
+    let session = running.terminal(script).await;
+    let (mut to, from) = session.0.split();
+    let mut output = Output(from, String::new());
+    output.until("up").await;
+    to.send_raw(stock_server::NOTHING).await.unwrap();
+    to.send_raw(stock_server::RESIZE).await.unwrap();
+    output.until("40 200").await;
+    to.send_raw(stock_server::SAY_HI).await.unwrap();
+    output.until("got hi").await;
+    to.send_raw(stock_server::CLOSE).await.unwrap();
+    assert!(output.until("\"exited\":true").await.ends_with(r#"{"exited":true,"result":{"exit_code":7}}"#));
+
+    let session = running.exec_in("web", &["cat"], false).await;
+    let (mut to, from) = session.0.split();
+    to.send_raw(stock_server::SAY_HI).await.unwrap();
+    to.send_raw(stock_server::CLOSE).await.unwrap();
+    let said = Output(from, String::new()).until("\"exited\":true").await;
+    assert!(said.starts_with(r#"{"stdout":{"data":"aGkK"}}"#), "{said}");
+    assert!(said.ends_with(r#"{"exited":true,"result":{}}"#), "{said}");
+    running.agent.shutdown().await;
+}
+
+/// What a stock server reads of a command: maps of an error and a payload of JSON, here with the texts in it decoded.
+struct Output(FrameReceiver, String);
+
+impl Output {
+    /// Reads on until this was said; all that was said so far.
+    async fn until(&mut self, wanted: &str) -> String {
+        while !self.1.contains(wanted) && !self.texts().contains(wanted) {
+            let next = tokio::time::timeout(PATIENCE, self.0.receive::<Value>()).await;
+            let frame =
+                next.expect("something comes").unwrap().unwrap_or_else(|| panic!("only {:?}", self.1));
+            assert_eq!(frame["Error"], Value::Null);
+            self.1.push_str(frame["Payload"].as_str().expect("JSON"));
+        }
+        self.1.clone()
+    }
+
+    /// The output in the messages.
+    fn texts(&self) -> String {
+        let messages = serde_json::Deserializer::from_str(&self.1).into_iter::<ExecOutput>();
+        let data = messages.flat_map(|output| output.unwrap().stdout).flat_map(|piece| piece.data.0);
+        String::from_utf8(data.collect()).unwrap()
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,5 @@
-//! A command inside a task, over a WebSocket. Messages are forwarded; the node that runs the task interprets them.
+//! A command inside a task, over a WebSocket. What the caller says is JSON here and msgpack on its way to the node; what
+//! the node says is JSON already.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +17,10 @@ use futures_util::{SinkExt, StreamExt};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, interval_at, timeout};
-use wire::messages::{AllocExecRequest, StreamFrameWrapper, method};
+use wire::messages::{AllocExecRequest, ExecInputFrame, ExecStdin, ExecTtySize, StreamFrameWrapper, method};
 use wire::{FrameReceiver, FrameSender, RemoteError};
 
-use api::{ExecHandshake, Params};
+use api::{ExecHandshake, ExecInput, Params};
 
 use super::client_alloc::{open_to_all_origins, query};
 use crate::app_state::AppState;
@@ -47,7 +48,6 @@ const REASON_BYTES_MAX: usize = 123;
 
 const TOKEN: &str = "x-nomad-token";
 const HANDSHAKE_VERSION: i64 = 1;
-const HEARTBEAT: &[u8] = b"{}";
 
 type ToCaller = SplitSink<WebSocket, Message>;
 type FromCaller = SplitStream<WebSocket>;
@@ -230,14 +230,27 @@ async fn pass_input(from: &mut FromCaller, mut to_node: FrameSender) -> SessionE
             Ok(None) => return SessionEnd::Left,
             Err(failure) => return failure.into(),
         };
-        if words == HEARTBEAT {
-            continue;
-        }
-        if to_node.send(&StreamFrameWrapper::content(words.to_vec())).await.is_err() {
+        let input = match input(&words) {
+            Ok(Some(input)) => input,
+            Ok(None) => continue,
+            Err(failure) => return failure.into(),
+        };
+        if to_node.send(&input).await.is_err() {
             // The reason is in what the node sends, or in how its side of the stream ends.
             return std::future::pending().await;
         }
     }
+}
+
+/// The words of the caller as the node reads them; `None` for a heartbeat.
+fn input(words: &[u8]) -> Result<Option<ExecInputFrame>, Failure> {
+    let ExecInput { stdin, tty_size } = serde_json::from_slice(words)
+        .map_err(|error| Failure::invalid(format!("malformed input for a command: {error}")))?;
+    let input = ExecInputFrame {
+        stdin: stdin.map(|piece| ExecStdin { data: piece.data, close: piece.close }),
+        tty_size: tty_size.map(|size| ExecTtySize { height: size.height.into(), width: size.width.into() }),
+    };
+    Ok((input != ExecInputFrame::default()).then_some(input))
 }
 
 /// The part of an output that matters here.
@@ -253,12 +266,16 @@ async fn pass_output(mut from_node: FrameReceiver, to: &mut ToCaller) -> Session
     loop {
         let message = tokio::select! {
             frame = from_node.receive::<StreamFrameWrapper>() => match output(frame) {
+                // A frame without content tells nothing.
+                Ok(Some(text)) if text.is_empty() => continue,
                 Ok(Some(text)) => {
                     exited |= serde_json::from_str::<OutputStatus>(&text).is_ok_and(|last| last.exited);
                     Message::Text(text.into())
                 }
                 Ok(None) if exited => return SessionEnd::Done,
                 Ok(None) => return Failure::internal("the node ended the session").into(),
+                // How a node closes the stream after the exit matters no more.
+                Err(_) if exited => return SessionEnd::Done,
                 Err(failure) => return failure.into(),
             },
             _ = pings.tick() => Message::Ping(bytes::Bytes::new()),

@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::{WebSocketStream, client_async};
 use wire::Frames;
-use wire::messages::{AllocExecRequest, StreamFrameWrapper};
+use wire::messages::{AllocExecRequest, ExecInputFrame, ExecTtySize, StreamFrameWrapper};
 
 use crate::support::{Cluster, node_id};
 
@@ -96,14 +96,70 @@ async fn a_session_is_passed_on_both_ways_until_the_command_has_ended() {
     assert_eq!(request.cmd.0, ["echo", "a b"]);
     say(&mut socket, "{}").await;
     say(&mut socket, r#"{"tty_size":{"height":4,"width":5}}"#).await;
-    let passed: StreamFrameWrapper = receive(&mut node).await;
-    assert_eq!(passed.payload.0, br#"{"tty_size":{"height":4,"width":5}}"#, "heartbeats stay here");
+    let passed: ExecInputFrame = receive(&mut node).await;
+    assert_eq!(passed.tty_size, Some(ExecTtySize { height: 4, width: 5 }), "heartbeats stay here");
     answer(&mut node, json!({"stdout": {"data": "YQ=="}})).await;
     assert_eq!(seen(&mut socket).await, Ok(json!({"stdout": {"data": "YQ=="}})));
     answer(&mut node, json!({"exited": true, "result": {"exit_code": 3}})).await;
     drop(node);
     assert_eq!(seen(&mut socket).await, Ok(json!({"exited": true, "result": {"exit_code": 3}})));
     assert_eq!(seen(&mut socket).await, Err((1000, String::new())));
+}
+
+/// Frames of a stock node agent: a map of an error and a payload, which is JSON in the form of protocol buffers.
+fn from_stock_node(payload: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(payload.len()).unwrap();
+    let mut bytes = b"\x82\xa5Error\xc0\xa7Payload".to_vec();
+    bytes.extend(if length < 32 { vec![0xa0 | length] } else { vec![0xda, 0, length] });
+    bytes.extend(payload);
+    bytes
+}
+
+#[tokio::test]
+async fn a_stock_node_agent_reads_the_input_and_is_read() {
+    let server = Server::start().await;
+    let (mut socket, node, _) = server.begun(&format!("{ECHO}&tty=true")).await;
+    let (mut to_server, mut from_server) = node.split();
+    let cases: [(&str, &[u8]); 4] = [
+        (
+            r#"{"tty_size":{"height":40,"width":300}}"#,
+            b"\x82\xa5Stdin\xc0\xa7TtySize\x82\xa6Height\x28\xa5Width\xcd\x01\x2c",
+        ),
+        (
+            r#"{"stdin":{"data":"aGkA/w=="}}"#,
+            b"\x82\xa5Stdin\x82\xa4Data\xa4hi\x00\xff\xa5Close\xc2\xa7TtySize\xc0",
+        ),
+        (
+            r#"{"stdin":{"data":"eA==","close":true}}"#,
+            b"\x82\xa5Stdin\x82\xa4Data\xa1x\xa5Close\xc3\xa7TtySize\xc0",
+        ),
+        (r#"{"stdin":{"close":true}}"#, b"\x82\xa5Stdin\x82\xa4Data\xc0\xa5Close\xc3\xa7TtySize\xc0"),
+    ];
+    for (said, bytes) in cases {
+        say(&mut socket, said).await;
+        let got = timeout(PATIENCE, from_server.receive_raw()).await.unwrap().unwrap().unwrap();
+        assert_eq!(got, bytes, "{said}");
+    }
+    let outputs: [&[u8]; 3] = [
+        br#"{"stdout":{"data":"aGkK"}}"#,
+        br#"{"stdout":{"close":true}}"#,
+        br#"{"exited":true,"result":{"exit_code":7}}"#,
+    ];
+    for output in outputs {
+        to_server.send_raw(&from_stock_node(output)).await.unwrap();
+        assert_eq!(seen(&mut socket).await, Ok(serde_json::from_slice(output).unwrap()));
+    }
+    to_server.finish().await.unwrap();
+    assert_eq!(seen(&mut socket).await, Err((1000, String::new())));
+}
+
+#[tokio::test]
+async fn input_that_is_no_json_ends_the_session_with_that_reason() {
+    let server = Server::start().await;
+    let (mut socket, _node, _) = server.begun(ECHO).await;
+    say(&mut socket, "ls").await;
+    let text = "malformed input for a command: expected value at line 1 column 1";
+    assert_eq!(seen(&mut socket).await, Err((1008, text.to_string())));
 }
 
 #[tokio::test]

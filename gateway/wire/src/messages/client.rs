@@ -151,7 +151,8 @@ pub struct AgentMonitorRequest {
     pub query: QueryOptions,
 }
 
-/// First message of `Allocations.Exec`; then [`StreamFrameWrapper`]s both ways, their payloads JSON lines.
+/// First message of `Allocations.Exec`. Then [`ExecInputFrame`]s follow, and [`StreamFrameWrapper`]s come back, their
+/// payloads JSON objects.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct AllocExecRequest {
@@ -162,6 +163,32 @@ pub struct AllocExecRequest {
     pub cmd: List<String>,
     #[serde(flatten)]
     pub query: QueryOptions,
+}
+
+/// What the caller of `Allocations.Exec` sends after its request: a bare map, without the wrapper of the other direction.
+///
+/// Stock servers add `Setup`, which is empty on the way to a node, and keys that begin with `XXX_`; all are ignored.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct ExecInputFrame {
+    pub stdin: Option<ExecStdin>,
+    pub tty_size: Option<ExecTtySize>,
+}
+
+/// A piece of a command's input, or its end.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct ExecStdin {
+    pub data: Bytes,
+    pub close: bool,
+}
+
+/// In characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct ExecTtySize {
+    pub height: i64,
+    pub width: i64,
 }
 
 /// `NodeMeta.Apply`: changes of a node's metadata. Answered with [`NodeMetaResponse`].

@@ -99,13 +99,21 @@ impl Allocs {
 
     /// Brings the node in line with what the servers assigned; `fetched` are the new and changed ones.
     pub async fn apply(&self, assigned: &BTreeMap<String, u64>, fetched: Vec<Allocation>) {
-        let gone: Vec<AllocHandle> = {
+        let (gone, collected): (Vec<(String, AllocHandle)>, Vec<String>) = {
             let mut known = self.lock();
-            known.inactive.retain(|id, _| assigned.contains_key(id));
-            known.running.extract_if(.., |id, _| !assigned.contains_key(id)).map(|(_, gone)| gone).collect()
+            let collected = known.inactive.extract_if(.., |id, _| !assigned.contains_key(id));
+            let collected = collected.map(|(id, _)| id).collect();
+            (known.running.extract_if(.., |id, _| !assigned.contains_key(id)).collect(), collected)
         };
-        for handle in gone {
-            self.context.tasks.spawn(async move { handle.destroy().await });
+        for id in collected {
+            self.context.forget_alloc(&id);
+        }
+        for (id, handle) in gone {
+            let context = Arc::clone(&self.context);
+            self.context.tasks.spawn(async move {
+                handle.destroy().await;
+                context.forget_alloc(&id);
+            });
         }
         for alloc in fetched {
             match self.get(&alloc.id) {
@@ -200,11 +208,15 @@ impl Allocs {
         ended.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Garbage collects the oldest allocations while the node is too full. Nothing that runs is ended for that.
+    /// Garbage collects the oldest allocations while the node is too full. Nothing that runs is ended for that, and what
+    /// the servers still take for running stays: an agent that restarts before they know would run it again.
     pub async fn make_room(&self) {
         for id in self.ended() {
             if !self.is_full() {
                 return;
+            }
+            if !self.context.updates.is_end_known(&id) {
+                continue;
             }
             tracing::info!(alloc = id, "garbage collecting an allocation to make room");
             self.collect(&id).await.ok();

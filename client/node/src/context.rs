@@ -92,6 +92,12 @@ impl Context {
         Ok(())
     }
 
+    /// Removes what is stored and waits to be sent of an allocation that the servers no longer list.
+    pub fn forget_alloc(&self, id: &str) {
+        self.store.forget(id);
+        self.updates.forget(id);
+    }
+
     pub fn change_node(&self, change: impl FnOnce(&mut Node)) {
         let mut node = self.node.write().unwrap_or_else(PoisonError::into_inner);
         change(Arc::make_mut(&mut node));

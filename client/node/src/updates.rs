@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::document::Allocation;
 
+use crate::alloc::status;
 use crate::store::Store;
 
 /// Ordinary changes are sent every so many ticks; a changed client status at the next one.
@@ -97,6 +98,14 @@ impl Updates {
     /// What was acknowledged to an earlier agent.
     pub fn restore(&self, acknowledged: Allocation) {
         self.lock().acknowledged.insert(acknowledged.id.clone(), acknowledged);
+    }
+
+    /// The servers have acknowledged that this allocation has ended.
+    pub fn is_end_known(&self, alloc_id: &str) -> bool {
+        self.lock()
+            .acknowledged
+            .get(alloc_id)
+            .is_some_and(|update| status::is_terminal(&update.client_status))
     }
 
     pub fn forget(&self, alloc_id: &str) {

@@ -315,8 +315,8 @@ impl AllocRunner {
             self.hooks.postrun(&self.alloc).await;
         }
         self.hooks.destroy(&self.alloc).await;
+        // What waits to be sent stays: the servers may not know yet how it ended.
         self.alloc.context.store.forget(&self.alloc.id);
-        self.alloc.context.updates.forget(&self.alloc.id);
         self.status.send_modify(|status| status.done = true);
         done.send(()).ok();
     }

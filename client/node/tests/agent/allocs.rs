@@ -320,16 +320,27 @@ async fn without_servers_only_what_may_run_alone_goes_on() {
     let mut settings = settings(base.path());
     // Registration and the first heartbeat come at once.
     settings.dev = true;
+    // Whatever has ended is in the way.
+    settings.gc.allocs_max = 1;
+    settings.gc.interval = std::time::Duration::from_millis(100);
     let agent = start(settings, &servers).await;
     servers.await_status(&alloc_id(1), "running");
     servers.await_status(&alloc_id(2), "running");
     servers.change(|cluster| cluster.unreachable = true);
     let local = agent.local();
-    eventually("the end", || local.allocs.get(&alloc_id(1)).unwrap().is_done().then_some(()));
+    let end = || local.allocs.get(&alloc_id(1)).expect("it stays until the servers know").is_done();
+    eventually("the end", || end().then_some(()));
     assert_eq!(local.allocs.get(&alloc_id(2)).unwrap().tasks.state("t").unwrap().state, "running");
+    // Room is made every second.
+    eventually("time to make room", || {
+        let task = local.allocs.get(&alloc_id(1))?.tasks.state("t")?;
+        (node::clock::now().0 - task.finished_at.time().0 > 2_000_000_000).then_some(())
+    });
+    assert!(end());
     // The servers would show it as running for ever.
     servers.change(|cluster| cluster.unreachable = false);
     servers.await_status(&alloc_id(1), "complete");
+    eventually("room", || local.allocs.get(&alloc_id(1)).is_none().then_some(()));
     agent.shutdown().await;
     assert!(!base.path().join("alloc").join(alloc_id(2)).exists(), "in development mode nothing stays");
 }

@@ -68,7 +68,7 @@ impl Agent {
         let mut loops = JoinSet::new();
         loops.spawn(heartbeat::run(context.clone(), server.clone(), contact.clone()));
         loops.spawn(pull::run(context.clone(), server.clone(), allocs.clone(), contact.clone()));
-        loops.spawn(pull::send_updates(context.clone(), server));
+        loops.spawn(pull::send_updates(context.clone(), server, contact.clone()));
         loops.spawn(pull::maintain(context.clone(), allocs.clone(), contact));
         loops.spawn(driver_watch::run(context.clone(), allocs.clone()));
         Ok(Agent { context, allocs, loops })

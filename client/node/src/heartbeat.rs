@@ -1,6 +1,6 @@
 //! Registers the node and sends its heartbeats.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base::Rng;
@@ -30,11 +30,52 @@ pub struct ServerContact {
     pub last_ok: watch::Sender<Option<Instant>>,
     /// Notified when another call was answered that the servers do not know this node.
     pub register_again: Notify,
+    /// Notified when a call succeeds for the first time after an outage: the servers wait for a heartbeat then.
+    beat: Notify,
+    outages: Mutex<Outages>,
 }
+
+#[derive(Debug, Default)]
+struct Outages {
+    /// The last call of all failed.
+    failing: bool,
+    count: u64,
+}
+
+/// The outages that one kind of call has got over.
+#[derive(Debug, Default)]
+pub struct Seen(u64);
 
 impl ServerContact {
     pub fn new() -> ServerContact {
-        ServerContact { last_ok: watch::Sender::new(None), register_again: Notify::new() }
+        ServerContact {
+            last_ok: watch::Sender::new(None),
+            register_again: Notify::new(),
+            beat: Notify::new(),
+            outages: Mutex::default(),
+        }
+    }
+
+    fn outages(&self) -> MutexGuard<'_, Outages> {
+        self.outages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call has failed.
+    pub fn failed(&self) {
+        let mut outages = self.outages();
+        if !std::mem::replace(&mut outages.failing, true) {
+            outages.count += 1;
+        }
+    }
+
+    /// A call has succeeded. After an outage the first one of each kind has a heartbeat sent at once: the servers have a
+    /// node ready only with the heartbeat that follows its reports, and may take it for lost until then.
+    pub fn succeeded(&self, seen: &mut Seen) {
+        let mut outages = self.outages();
+        outages.failing = false;
+        if std::mem::replace(&mut seen.0, outages.count) != outages.count {
+            self.beat.notify_one();
+        }
     }
 }
 
@@ -92,6 +133,7 @@ pub async fn run<S: ServerClient>(context: Arc<Context>, server: Arc<S>, contact
         loop {
             tokio::select! {
                 () = sleep(wait) => {}
+                () = contact.beat.notified() => {}
                 () = contact.register_again.notified() => break,
                 () = changed(&context, &mut register_at, &mut rng) => break,
             }
@@ -110,6 +152,7 @@ pub async fn run<S: ServerClient>(context: Arc<Context>, server: Arc<S>, contact
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a heartbeat failed");
+                    contact.failed();
                     soon = SOON_AFTER_OUTAGE;
                     let since = contact.last_ok.borrow().map(|at| (at.elapsed(), ttl));
                     let no_leader = error == ServerError::NoLeader;

@@ -9,7 +9,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use crate::allocs::Allocs;
 use crate::clock::jitter;
 use crate::context::Context;
-use crate::heartbeat::ServerContact;
+use crate::heartbeat::{Seen, ServerContact};
 use crate::server::{ServerClient, ServerError};
 
 /// How often updates are looked at.
@@ -31,10 +31,14 @@ pub async fn run<S: ServerClient>(
     contact: Arc<ServerContact>,
 ) {
     let mut rng = Rng::stream(context.seed, "pull");
-    let mut min_index = 0;
+    let (mut min_index, mut seen) = (0, Seen::default());
     wait_for_registration(&contact).await;
     loop {
-        match pull(&context, &*server, &allocs, min_index).await {
+        let pulled = pull(&context, &*server, &allocs, min_index).await;
+        if pulled.is_ok() {
+            contact.succeeded(&mut seen);
+        }
+        match pulled {
             Ok(Pulled::Applied(index)) => {
                 min_index = index;
                 context.contacted.send_replace(true);
@@ -45,6 +49,7 @@ pub async fn run<S: ServerClient>(
             Ok(Pulled::Incomplete) => sleep(2 * SECOND + jitter(&mut rng, 2 * SECOND)).await,
             Err(error) => {
                 tracing::warn!(%error, "allocations were not pulled");
+                contact.failed();
                 if matches!(error, ServerError::NodeUnknown(_)) {
                     contact.register_again.notify_one();
                 }
@@ -109,8 +114,13 @@ async fn pull<S: ServerClient>(
 
 /// Sends updates until it is dropped. Nothing is sent before the first pull: until then the servers may know
 /// better what this node should run.
-pub async fn send_updates<S: ServerClient>(context: Arc<Context>, server: Arc<S>) {
+pub async fn send_updates<S: ServerClient>(
+    context: Arc<Context>,
+    server: Arc<S>,
+    contact: Arc<ServerContact>,
+) {
     let mut rng = Rng::stream(context.seed, "updates");
+    let mut seen = Seen::default();
     context.contacted.subscribe().wait_for(|contacted| *contacted).await.ok();
     let mut ticks = interval(UPDATE_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -121,13 +131,18 @@ pub async fn send_updates<S: ServerClient>(context: Arc<Context>, server: Arc<S>
             continue;
         }
         match server.update_allocs(batch.clone()).await {
-            Ok(()) => context.updates.acknowledge(batch),
+            Ok(()) => {
+                context.updates.acknowledge(batch);
+                contact.succeeded(&mut seen);
+            }
             Err(error) => {
                 tracing::warn!(%error, allocs = batch.len(), "updates were not accepted; they will be sent again");
                 context.updates.put_back(batch);
+                contact.failed();
                 let wait =
                     if context.settings.dev { SECOND } else { 5 * SECOND + jitter(&mut rng, 5 * SECOND) };
-                sleep(wait).await;
+                // Servers refuse reports of a node that has yet to send its heartbeat.
+                wait_for_contact(&contact, wait).await;
             }
         }
     }

@@ -346,6 +346,43 @@ async fn without_servers_only_what_may_run_alone_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_first_call_that_succeeds_after_an_outage_has_a_heartbeat_sent() {
+    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    servers.change(|cluster| cluster.ttl = Some(std::time::Duration::from_secs(3600)));
+    servers.assign(alloc(1, "service", json!([mock("t", json!({"run_for": "1h"}))])));
+    let mut settings = settings(base.path());
+    // Retries come after a second; an undisturbed heartbeat would come after an hour.
+    settings.dev = true;
+    let agent = start(settings, &servers).await;
+    servers.await_status(&alloc_id(1), "running");
+    let beats = || servers.cluster.lock().unwrap().beats;
+    eventually("the first heartbeat", || (beats() == 1).then_some(()));
+    servers.change(|cluster| cluster.unreachable = true);
+    let failed = |calls: &[&str]| calls.iter().filter(|call| **call == "client_allocs").count();
+    let before = failed(&servers.cluster.lock().unwrap().calls);
+    eventually("a call that fails", || {
+        (failed(&servers.cluster.lock().unwrap().calls) > before + 1).then_some(())
+    });
+    servers.change(|cluster| (cluster.unreachable, cluster.wants_heartbeat) = (false, true));
+    eventually("a heartbeat", || (beats() > 1).then_some(()));
+    // Its reports are refused until then.
+    servers.change(|cluster| {
+        cluster.updates.clear();
+        cluster.wants_heartbeat = true;
+    });
+    servers.stop(&alloc_id(1));
+    eventually("a report that is refused", || {
+        let cluster = servers.cluster.lock().unwrap();
+        (cluster.calls.last() == Some(&"update_allocs")).then_some(())
+    });
+    servers.change(|cluster| cluster.wants_heartbeat = false);
+    let before = beats();
+    servers.await_status(&alloc_id(1), "complete");
+    eventually("a heartbeat after the report", || (beats() > before).then_some(()));
+    agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn sticky_data_moves_to_the_successor_after_the_predecessor_ended() {
     let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
     let group = || {

@@ -72,6 +72,10 @@ pub struct Cluster {
     /// The servers do not know the node.
     pub forgotten: bool,
     pub unreachable: bool,
+    /// Reports are refused until the next heartbeat.
+    pub wants_heartbeat: bool,
+    /// `None` for a short one.
+    pub ttl: Option<Duration>,
     /// The order of calls, by name.
     pub calls: Vec<&'static str>,
 }
@@ -149,8 +153,10 @@ impl FakeServers {
     }
 }
 
-fn lease() -> Lease {
-    Lease { ttl: Duration::from_millis(200), eligibility: "eligible".into() }
+impl Cluster {
+    fn lease(&self) -> Lease {
+        Lease { ttl: self.ttl.unwrap_or(Duration::from_millis(200)), eligibility: "eligible".into() }
+    }
 }
 
 impl ServerClient for FakeServers {
@@ -159,7 +165,7 @@ impl ServerClient for FakeServers {
         let mut cluster = self.cluster.lock().unwrap();
         cluster.registered.push(node.clone());
         cluster.forgotten = false;
-        Ok(lease())
+        Ok(cluster.lease())
     }
 
     async fn update_status(&self, _: &str) -> Result<Lease, ServerError> {
@@ -169,7 +175,8 @@ impl ServerClient for FakeServers {
             return Err(ServerError::NodeUnknown("node not found".into()));
         }
         cluster.beats += 1;
-        Ok(lease())
+        cluster.wants_heartbeat = false;
+        Ok(cluster.lease())
     }
 
     async fn client_allocs(&self, _: &Node, min_index: u64, _: bool) -> Result<Assigned, ServerError> {
@@ -194,6 +201,9 @@ impl ServerClient for FakeServers {
     async fn update_allocs(&self, updates: Vec<Allocation>) -> Result<(), ServerError> {
         self.called("update_allocs")?;
         let mut cluster = self.cluster.lock().unwrap();
+        if cluster.wants_heartbeat {
+            return Err(ServerError::Refused("node is disconnected".into()));
+        }
         cluster.updates.extend(updates.into_iter().map(|update| (update.id.clone(), update)));
         Ok(())
     }

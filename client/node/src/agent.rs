@@ -18,6 +18,7 @@ use crate::heartbeat::{self, ServerContact};
 use crate::identity::NodeIdentity;
 use crate::meta;
 use crate::pull;
+use crate::remote::{AskedServers, RemoteAllocs};
 use crate::server::ServerClient;
 use crate::settings::NodeSettings;
 use crate::store::{Store, StoreError};
@@ -62,9 +63,17 @@ impl Agent {
     ) -> Result<Agent, AgentError> {
         let context = Arc::new(open(settings).await?);
         let allocs = Arc::new(Allocs::new(Arc::clone(&context)));
-        allocs.restore().await?;
         let server = connect(LocalNode { context: Arc::clone(&context), allocs: Arc::clone(&allocs) });
         let contact = Arc::new(ServerContact::new());
+        let asked = AskedServers {
+            server: Arc::downgrade(&server),
+            dev: context.settings.dev,
+            seed: context.seed,
+            contact: Arc::clone(&contact),
+        };
+        let remote: Arc<dyn RemoteAllocs> = Arc::new(asked);
+        context.servers.set(remote).expect("the agent is started once");
+        allocs.restore().await?;
         let mut loops = JoinSet::new();
         loops.spawn(heartbeat::run(context.clone(), server.clone(), contact.clone()));
         loops.spawn(pull::run(context.clone(), server.clone(), allocs.clone(), contact.clone()));

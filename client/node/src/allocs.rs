@@ -8,7 +8,7 @@ use model::document::{AllocDeploymentStatus, Allocation, TaskState, Timestamp};
 use wire::RemoteError;
 
 use crate::alloc::handle::{AllocCommand, AllocHandle};
-use crate::alloc::hooks::Previous;
+use crate::alloc::hooks::{Predecessors, Previous};
 use crate::alloc::runner::AllocRunner;
 use crate::alloc::status;
 use crate::clock;
@@ -140,10 +140,9 @@ impl Allocs {
     }
 
     fn add(&self, stored: StoredAlloc) {
-        let previous = self.get(&stored.alloc.previous_allocation);
-        let previous = previous.map(|handle| Previous { status: handle.status, dir: handle.dir });
+        let predecessors = self.predecessors(&stored.alloc);
         let alloc = stored.alloc.clone();
-        let spawned = AllocRunner::spawn(&self.context, stored, previous);
+        let spawned = AllocRunner::spawn(&self.context, stored, predecessors);
         let mut known = self.lock();
         match spawned {
             Ok(handle) => {
@@ -157,6 +156,17 @@ impl Allocs {
                 self.context.updates.put(failed_update(&alloc, &error, &self.context.node().id));
             }
         }
+    }
+
+    fn predecessors(&self, alloc: &Allocation) -> Predecessors {
+        let id = &alloc.previous_allocation;
+        let previous = match self.get(id) {
+            Some(AllocHandle { status, dir, .. }) => Previous::Here { status, dir },
+            None if id.is_empty() || self.is_inactive(id) => Previous::None,
+            None => Previous::Elsewhere(id.clone()),
+        };
+        let preempted = alloc.preempted_allocations.iter().filter_map(|id| self.get(id));
+        Predecessors { previous, preempted: preempted.map(|handle| handle.status).collect() }
     }
 
     /// Adds what a driver says about a task to the events of that task.

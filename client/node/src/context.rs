@@ -1,7 +1,7 @@
 //! What all parts of one agent share.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use model::document::Node;
 use tokio::sync::{Notify, watch};
@@ -10,6 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::driver::Drivers;
 use crate::meta::{self, Dynamic, MetaError};
+use crate::remote::RemoteAllocs;
 use crate::settings::NodeSettings;
 use crate::store::Store;
 use crate::updates::Updates;
@@ -32,6 +33,8 @@ pub struct Context {
     pub contacted: watch::Sender<bool>,
     /// Notified when the node differs from what was registered.
     pub node_changed: Notify,
+    /// Set once, before the first allocation; not in tests of single parts.
+    pub servers: OnceLock<Arc<dyn RemoteAllocs>>,
     node: RwLock<Arc<Node>>,
     dynamic_meta: Mutex<Dynamic>,
 }
@@ -61,6 +64,7 @@ impl Context {
             tasks: TaskTracker::new(),
             contacted: watch::Sender::new(false),
             node_changed: Notify::new(),
+            servers: OnceLock::new(),
             node: RwLock::new(Arc::new(parts.node)),
             dynamic_meta: Mutex::new(parts.dynamic_meta),
         }

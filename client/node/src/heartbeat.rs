@@ -60,6 +60,16 @@ impl ServerContact {
         self.outages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// At most `wait`: the next successful heartbeat or registration ends it, because then the servers are back.
+    pub async fn next_success(&self, wait: Duration) {
+        let mut last_ok = self.last_ok.subscribe();
+        last_ok.mark_unchanged();
+        tokio::select! {
+            () = sleep(wait) => {}
+            _ = last_ok.changed() => {}
+        }
+    }
+
     /// A call has failed.
     pub fn failed(&self) {
         let mut outages = self.outages();

@@ -27,6 +27,7 @@ mod identity;
 pub mod layout;
 pub mod meta;
 mod pull;
+mod remote;
 pub mod rpc;
 pub mod server;
 pub mod settings;

@@ -55,7 +55,7 @@ pub async fn run<S: ServerClient>(
                 }
                 let wait =
                     if context.settings.dev { SECOND } else { 30 * SECOND + jitter(&mut rng, 30 * SECOND) };
-                wait_for_contact(&contact, wait).await;
+                contact.next_success(wait).await;
             }
         }
     }
@@ -64,16 +64,6 @@ pub async fn run<S: ServerClient>(
 async fn wait_for_registration(contact: &ServerContact) {
     // The sender lives as long as the contact, so the wait cannot fail.
     contact.last_ok.subscribe().wait_for(Option::is_some).await.ok();
-}
-
-/// At most `wait`: the next successful call ends it, because then the servers are back.
-async fn wait_for_contact(contact: &ServerContact, wait: Duration) {
-    let mut last_ok = contact.last_ok.subscribe();
-    last_ok.mark_unchanged();
-    tokio::select! {
-        () = sleep(wait) => {}
-        _ = last_ok.changed() => {}
-    }
 }
 
 enum Pulled {
@@ -142,7 +132,7 @@ pub async fn send_updates<S: ServerClient>(
                 let wait =
                     if context.settings.dev { SECOND } else { 5 * SECOND + jitter(&mut rng, 5 * SECOND) };
                 // Servers refuse reports of a node that has yet to send its heartbeat.
-                wait_for_contact(&contact, wait).await;
+                contact.next_success(wait).await;
             }
         }
     }

@@ -32,6 +32,9 @@ pub enum ServerError {
     /// No server was reached, or the answer did not arrive.
     #[error("no server was reached: {0}")]
     Unreachable(String),
+    /// The servers know who calls, and do not allow it; or they do not know who calls.
+    #[error("{0}")]
+    Denied(String),
     #[error("{0}")]
     Refused(String),
 }
@@ -59,6 +62,13 @@ pub trait ServerClient: Send + Sync + 'static {
         ids: Vec<String>,
         min_index: u64,
     ) -> impl Future<Output = Result<(Vec<Allocation>, u64), ServerError>> + Send;
+
+    /// An allocation of any node, and the index of the answer, once that is above `min_index`. `None` when there is none.
+    fn alloc(
+        &self,
+        id: &str,
+        min_index: u64,
+    ) -> impl Future<Output = Result<(Option<Allocation>, u64), ServerError>> + Send;
 
     fn update_allocs(&self, updates: Vec<Allocation>)
     -> impl Future<Output = Result<(), ServerError>> + Send;

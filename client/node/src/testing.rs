@@ -90,7 +90,7 @@ pub fn alloc_context(context: &Arc<Context>) -> AllocContext {
         roles: BTreeMap::new(),
         versions: watch::channel(alloc()).1,
         stopping: watch::channel(None).1,
-        previous: None,
+        predecessors: Default::default(),
         deployment_status: Mutex::default(),
     }
 }

@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::handle::{AllocCommand, AllocHandle, AllocStatus, COMMANDS_MAX};
-use super::hooks::{AllocContext, AllocHooks, Previous, group_of};
+use super::hooks::{AllocContext, AllocHooks, Predecessors, group_of};
 use super::status;
 use crate::clock;
 use crate::context::Context;
@@ -83,7 +83,7 @@ impl AllocRunner {
     pub fn spawn(
         context: &Arc<Context>,
         stored: StoredAlloc,
-        previous: Option<Previous>,
+        predecessors: Predecessors,
     ) -> Result<AllocHandle, String> {
         let dir = AllocDir::new(&context.settings.alloc_dir, &stored.alloc.id).map_err(|e| e.to_string())?;
         let roles = roles(&stored.alloc)?;
@@ -116,7 +116,7 @@ impl AllocRunner {
             roles,
             versions: newest,
             stopping,
-            previous,
+            predecessors,
             deployment_status: Mutex::new(deployment_status),
         };
         let runner = AllocRunner {

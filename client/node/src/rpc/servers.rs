@@ -13,9 +13,9 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::{Instant, sleep};
 use wire::messages::{
-    AllocUpdateRequest, AllocsGetRequest, AllocsGetResponse, GenericResponse, NodeClientAllocsResponse,
-    NodeRegisterRequest, NodeSpecificRequest, NodeUpdateResponse, NodeUpdateStatusRequest, QueryOptions,
-    WriteRequest, method,
+    AllocSpecificRequest, AllocUpdateRequest, AllocsGetRequest, AllocsGetResponse, GenericResponse,
+    NodeClientAllocsResponse, NodeRegisterRequest, NodeSpecificRequest, NodeUpdateResponse,
+    NodeUpdateStatusRequest, QueryOptions, SingleAllocResponse, WriteRequest, method,
 };
 use wire::{Connection, Limits, RemoteError, RemoteErrorKind, RpcError};
 
@@ -219,6 +219,7 @@ fn error_of(error: RemoteError) -> ServerError {
     match error.kind {
         RemoteErrorKind::NodeUnknown => ServerError::NodeUnknown(error.message),
         RemoteErrorKind::NoLeader => ServerError::NoLeader,
+        RemoteErrorKind::PermissionDenied => ServerError::Denied(error.message),
         _ => ServerError::Refused(error.message),
     }
 }
@@ -262,6 +263,13 @@ impl ServerClient for WireServers {
         // Nomad's servers put only this node's own allocations there; others would be a mix-up.
         let own = allocs.filter(|alloc| alloc.node_id.is_empty() || alloc.node_id == self.node_id);
         Ok((own.collect(), answer.meta.index))
+    }
+
+    async fn alloc(&self, id: &str, min_index: u64) -> Result<(Option<Allocation>, u64), ServerError> {
+        let request = AllocSpecificRequest { alloc_id: id.to_string(), query: self.query(min_index, true) };
+        let within = NEWS_WITHIN + NEWS_WITHIN / 16 + ANSWER_WITHIN;
+        let answer: SingleAllocResponse = self.call(method::ALLOC_GET_ALLOC, &request, within).await?;
+        Ok((answer.alloc.map(|placed| placed.alloc), answer.meta.index))
     }
 
     async fn update_allocs(&self, updates: Vec<Allocation>) -> Result<(), ServerError> {

@@ -407,6 +407,55 @@ async fn sticky_data_moves_to_the_successor_after_the_predecessor_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_replacement_waits_for_what_it_replaces_on_another_node() {
+    let running = listening::running().await;
+    let servers = &running.servers;
+    let previous = alloc(7, "service", json!([mock("t", json!({}))]));
+    let set = |status: &str| {
+        let mut previous = previous.clone();
+        previous.client_status = status.into();
+        servers.change(|cluster| drop(cluster.elsewhere.insert(alloc_id(7), previous)));
+    };
+    set("running");
+    let group = json!({"EphemeralDisk": {"Migrate": true}, "Tasks": [mock("t", json!({"run_for": "1h"}))]});
+    let mut next = group_alloc(1, "service", group);
+    next.previous_allocation = alloc_id(7);
+    servers.assign(next);
+    let mut orphan = alloc(2, "service", json!([mock("t", json!({"run_for": "1h"}))]));
+    orphan.previous_allocation = alloc_id(8);
+    servers.assign(orphan);
+    servers.await_status(&alloc_id(2), "running");
+    let asked = || servers.cluster.lock().unwrap().calls.iter().filter(|call| **call == "alloc").count();
+    // One call for each predecessor, and one that waits for a change.
+    eventually("the questions", || (asked() >= 3).then_some(()));
+    set("running");
+    eventually("one more", || (asked() >= 4).then_some(()));
+    let waiting = running.agent.local().allocs.get(&alloc_id(1)).unwrap().tasks.state("t").unwrap();
+    assert_eq!(kinds(&waiting), ["Received"]);
+    set("complete");
+    let task = servers.await_task(&alloc_id(1), "t", |task| task.state == "running");
+    let message = task.events.iter().find(|event| event.kind == "Task hook message").unwrap();
+    assert!(message.display_message.starts_with("ephemeral_disk.migrate: "), "{message:?}");
+    running.agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_preempted_here_ends_before_what_takes_its_room() {
+    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    servers.assign(alloc(1, "service", json!([mock("t", json!({"run_for": "1h", "kill_after": "300ms"}))])));
+    let agent = start(settings(base.path()), &servers).await;
+    servers.await_status(&alloc_id(1), "running");
+    servers.stop(&alloc_id(1));
+    let mut next = alloc(2, "service", json!([mock("t", json!({"run_for": "1h"}))]));
+    next.preempted_allocations = vec![alloc_id(1)].into();
+    servers.assign(next);
+    let second = servers.await_task(&alloc_id(2), "t", |task| task.state == "running");
+    let first = servers.await_status(&alloc_id(1), "complete");
+    assert!(first.task_states["t"].finished_at <= second.started_at);
+    agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn many_allocations_at_once_are_all_run() {
     let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
     // More than one call fetches.

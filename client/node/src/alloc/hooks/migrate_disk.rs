@@ -1,11 +1,13 @@
-//! Takes the data of the previous allocation on this node, for groups with a sticky disk.
+//! Takes the data of the previous allocation on this node, for groups with a sticky disk. Data on another node stays there,
+//! and the tasks get an event that says so.
 
 use std::io;
 use std::path::Path;
 
-use super::{AllocContext, AllocHook, group_of};
+use super::{AllocContext, AllocHook, Previous, group_of};
 use crate::hook::{HookFuture, HookState, ready};
 use crate::layout::AllocDir;
+use crate::task::events;
 
 #[derive(Debug)]
 pub struct MigrateDisk;
@@ -20,12 +22,22 @@ impl AllocHook for MigrateDisk {
         state.done = true;
         let newest = alloc.alloc();
         let disk = group_of(&newest).and_then(|group| group.ephemeral_disk.as_ref());
-        if disk.is_some_and(|disk| disk.sticky == Some(true))
-            && let Some(previous) = &alloc.previous
-            && let Err(error) = take_over(&previous.dir, &alloc.dir, alloc.roles.keys())
-        {
-            // As in Nomad: a replacement without its data is better than none.
-            tracing::warn!(alloc = alloc.id, %error, "data of the previous allocation was not taken over");
+        match &alloc.predecessors.previous {
+            Previous::Here { dir, .. } if disk.is_some_and(|disk| disk.sticky == Some(true)) => {
+                if let Err(error) = take_over(dir, &alloc.dir, alloc.roles.keys()) {
+                    // As in Nomad: a replacement without its data is better than none.
+                    tracing::warn!(alloc = alloc.id, %error, "data of the previous allocation was not taken over");
+                }
+            }
+            Previous::Elsewhere(id) if disk.is_some_and(|disk| disk.migrate == Some(true)) => {
+                let text = format!(
+                    "ephemeral_disk.migrate: the data of allocation {id} stays on its node, this release does not copy it"
+                );
+                for task in alloc.roles.keys() {
+                    alloc.tasks.add_event(task, events::hook_message(&text));
+                }
+            }
+            Previous::Here { .. } | Previous::Elsewhere(_) | Previous::None => {}
         }
         ready(Ok(()))
     }

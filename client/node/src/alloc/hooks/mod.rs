@@ -99,11 +99,26 @@ pub struct StopOrder {
     pub status: (&'static str, &'static str),
 }
 
-/// The allocation that this one replaces, when it was on this node.
-#[derive(Debug)]
-pub struct Previous {
-    pub status: watch::Receiver<AllocStatus>,
-    pub dir: AllocDir,
+/// What must end before an allocation starts.
+#[derive(Debug, Default)]
+pub struct Predecessors {
+    pub previous: Previous,
+    /// Those on this node that had to make room.
+    pub preempted: Vec<watch::Receiver<AllocStatus>>,
+}
+
+/// The allocation that this one replaces.
+#[derive(Debug, Default)]
+pub enum Previous {
+    /// There is none, or nothing is left of it.
+    #[default]
+    None,
+    Here {
+        status: watch::Receiver<AllocStatus>,
+        dir: AllocDir,
+    },
+    /// Not on this node; its id.
+    Elsewhere(String),
 }
 
 /// What a hook may know and use of its allocation.
@@ -118,7 +133,7 @@ pub struct AllocContext {
     pub versions: watch::Receiver<Arc<Allocation>>,
     /// The order to end all tasks, once it is given.
     pub stopping: watch::Receiver<Option<Kill>>,
-    pub previous: Option<Previous>,
+    pub predecessors: Predecessors,
     /// What is known of its health; changed with [`AllocContext::set_health`].
     pub deployment_status: Mutex<Option<AllocDeploymentStatus>>,
 }

@@ -9,9 +9,9 @@ use node::server::{ServerClient, ServerError};
 use node::{Agent, WireServers};
 use serde::Serialize;
 use wire::messages::{
-    AllocUpdateRequest, AllocsGetRequest, AllocsGetResponse, GenericResponse, NodeClientAllocsResponse,
-    NodeRegisterRequest, NodeSpecificRequest, NodeUpdateResponse, NodeUpdateStatusRequest, PlacedAlloc,
-    QueryMeta, StreamFrameWrapper, method,
+    AllocSpecificRequest, AllocUpdateRequest, AllocsGetRequest, AllocsGetResponse, GenericResponse,
+    NodeClientAllocsResponse, NodeRegisterRequest, NodeSpecificRequest, NodeUpdateResponse,
+    NodeUpdateStatusRequest, PlacedAlloc, QueryMeta, SingleAllocResponse, StreamFrameWrapper, method,
 };
 use wire::{Connection, Handler, Limits, Opening, RemoteError, RemoteErrorKind, RpcError};
 
@@ -79,6 +79,15 @@ impl Handler for Listening {
                 let placed = |alloc| PlacedAlloc { alloc, ..PlacedAlloc::default() };
                 encode(&AllocsGetResponse {
                     allocs: allocs.into_iter().map(placed).collect(),
+                    meta: QueryMeta { index, ..QueryMeta::default() },
+                })
+            }
+            method::ALLOC_GET_ALLOC => {
+                let request: AllocSpecificRequest = msgpack::from_slice(&body).unwrap();
+                let min_index = request.query.min_query_index;
+                let (found, index) = servers.alloc(&request.alloc_id, min_index).await.map_err(refused)?;
+                encode(&SingleAllocResponse {
+                    alloc: found.map(|alloc| PlacedAlloc { alloc, ..PlacedAlloc::default() }),
                     meta: QueryMeta { index, ..QueryMeta::default() },
                 })
             }

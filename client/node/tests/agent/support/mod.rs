@@ -66,6 +66,8 @@ pub struct Cluster {
     pub registered: Vec<Node>,
     pub beats: usize,
     pub assigned: BTreeMap<String, Allocation>,
+    /// Allocations of other nodes.
+    pub elsewhere: BTreeMap<String, Allocation>,
     /// The latest update of each allocation, as it arrived.
     pub updates: BTreeMap<String, Allocation>,
     pub index: u64,
@@ -196,6 +198,13 @@ impl ServerClient for FakeServers {
         let cluster = self.cluster.lock().unwrap();
         let found = ids.iter().filter_map(|id| cluster.assigned.get(id).cloned()).collect();
         Ok((found, cluster.index))
+    }
+
+    async fn alloc(&self, id: &str, min_index: u64) -> Result<(Option<Allocation>, u64), ServerError> {
+        self.called("alloc")?;
+        self.changed.subscribe().wait_for(|index| *index > min_index).await.unwrap();
+        let cluster = self.cluster.lock().unwrap();
+        Ok((cluster.elsewhere.get(id).cloned(), cluster.index))
     }
 
     async fn update_allocs(&self, updates: Vec<Allocation>) -> Result<(), ServerError> {

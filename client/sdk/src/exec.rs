@@ -3,6 +3,7 @@
 use api::{ExecData, ExecInput, ExecOutput, TtySize};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
+use model::document::input;
 use reqwest::{Method, StatusCode, Upgraded, header};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
@@ -127,7 +128,7 @@ impl ExecReader {
             let output: ExecOutput = match self.0.next().await {
                 None => return Ok(None),
                 Some(Ok(Message::Text(text))) => {
-                    serde_json::from_str(&text).map_err(|error| Error::Stream(error.to_string()))?
+                    input::from_slice(text.as_bytes()).map_err(|error| Error::Stream(error.to_string()))?
                 }
                 Some(Ok(Message::Close(frame))) => return ended(frame),
                 Some(Ok(Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::Bytes;
+use model::document::input;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName};
 use reqwest::{Method, Response};
 
@@ -125,14 +126,17 @@ impl Frames {
 
 /// Moves the frames that are whole out of `buffer`; returns how many bytes they took.
 fn whole_frames(buffer: &[u8], ready: &mut VecDeque<api::StreamFrame>) -> Result<usize, Error> {
-    let mut frames = serde_json::Deserializer::from_slice(buffer).into_iter::<api::StreamFrame>();
+    let mut frames = serde_json::Deserializer::from_slice(buffer).into_iter::<serde_json::Value>();
     let mut used = 0;
+    let wrong = |error: &dyn std::fmt::Display| Error::Stream(format!("not a frame: {error}"));
     while let Some(frame) = frames.next() {
-        match frame {
-            Ok(frame) if frame == api::StreamFrame::default() => {}
-            Ok(frame) => ready.push_back(frame),
+        let frame: api::StreamFrame = match frame {
+            Ok(frame) => input::from_value(frame).map_err(|error| wrong(&error))?,
             Err(error) if error.is_eof() => break,
-            Err(error) => return Err(Error::Stream(format!("not a frame: {error}"))),
+            Err(error) => return Err(wrong(&error)),
+        };
+        if frame != api::StreamFrame::default() {
+            ready.push_back(frame);
         }
         used = frames.byte_offset();
     }
@@ -147,7 +151,7 @@ impl Events {
     pub async fn next(&mut self) -> Result<Option<api::Events>, Error> {
         loop {
             while let Some(line) = self.lines.next() {
-                let events: api::Events = serde_json::from_slice(&line)
+                let events: api::Events = input::from_slice(&line)
                     .map_err(|error| Error::Stream(format!("not a line of events: {error}")))?;
                 if events != api::Events::default() {
                     return Ok(Some(events));

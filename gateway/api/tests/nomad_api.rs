@@ -6,8 +6,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::de::{self, Deserialize, Deserializer, Visitor};
-use serde_json::Value;
+use model::document::input;
+use serde::de::{self, Deserialize, DeserializeOwned, Deserializer, Visitor};
+use serde_json::{Value, json};
 
 const NOMAD_API: &str = include_str!("../nomad/api-types.json");
 const ADDITIONS: &str = include_str!("../nomad/openapi.json");
@@ -102,18 +103,57 @@ fn excused(name: &str) -> BTreeSet<String> {
 }
 
 macro_rules! held {
-    ($types:ident $($path:path { $($name:ident)+ })+) => {
+    ($types:ident $zeros:ident $($path:path { $($name:ident)+ })+) => {
         fn $types() -> Vec<(&'static str, BTreeSet<String>)> {
             vec![$($({
                 use $path as place;
                 (stringify!($name), own::<place::$name>())
             },)+)+]
         }
+
+        fn $zeros() -> Vec<String> {
+            let mut wrong = Vec::new();
+            $($({
+                use $path as place;
+                wrong.extend(misread_zeros::<place::$name>(stringify!($name)));
+            })+)+
+            wrong
+        }
     };
 }
 
+/// The places of a type at which null is not read as what is left out.
+fn misread_zeros<T: DeserializeOwned + fmt::Debug>(name: &str) -> Vec<String> {
+    let read = |text: Value| {
+        input::from_value::<T>(text).map(|read| format!("{read:?}")).map_err(|error| error.to_string())
+    };
+    let mut wrong = Vec::new();
+    if read(Value::Null) != read(json!({})) {
+        wrong.push(format!("{name}: {:?}", read(Value::Null)));
+    }
+    for field in own::<T>() {
+        let holding = |value: Value| read(json!({ &field: value }));
+        if holding(Value::Null) != read(json!({})) {
+            wrong.push(format!("{name}.{field}: {:?}", holding(Value::Null)));
+        }
+        // Only what is a list takes one, and only what is a map or an object takes those.
+        for (empty, null) in [(json!([]), json!([null])), (json!({}), json!({"1": null}))] {
+            if let (Ok(_), Err(error)) = (holding(empty), holding(null)) {
+                wrong.push(format!("{name}.{field}: {error}"));
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn null_is_read_as_what_is_left_out() {
+    let wrong = [zeros(), our_zeros()].concat();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 held! {
-    types
+    types zeros
     api {
         AgentHealth AgentHealthResponse AgentMember AgentSchedulerWorkerConfigRequest
         AgentSchedulerWorkerConfigResponse AgentSelf AllocFileInfo AllocResourceUsage
@@ -169,7 +209,7 @@ held! {
 }
 
 held! {
-    our_types
+    our_types our_zeros
     api {
         AllocWhy AllocationHistory AllocationTransition Decision EvalWhy GroupNow JobWhy Link SchedulerScan Wait
     }

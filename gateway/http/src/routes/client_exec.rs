@@ -244,7 +244,7 @@ async fn pass_input(from: &mut FromCaller, mut to_node: FrameSender) -> SessionE
 
 /// The words of the caller as the node reads them; `None` for a heartbeat.
 fn input(words: &[u8]) -> Result<Option<ExecInputFrame>, Failure> {
-    let ExecInput { stdin, tty_size } = serde_json::from_slice(words)
+    let ExecInput { stdin, tty_size } = model::document::input::from_slice(words)
         .map_err(|error| Failure::invalid(format!("malformed input for a command: {error}")))?;
     let input = ExecInputFrame {
         stdin: stdin.map(|piece| ExecStdin { data: piece.data, close: piece.close }),

@@ -158,7 +158,7 @@ async fn input_that_is_no_json_ends_the_session_with_that_reason() {
     let server = Server::start().await;
     let (mut socket, _node, _) = server.begun(ECHO).await;
     say(&mut socket, "ls").await;
-    let text = "malformed input for a command: expected value at line 1 column 1";
+    let text = "malformed input for a command: not JSON: expected value at line 1 column 1";
     assert_eq!(seen(&mut socket).await, Err((1008, text.to_string())));
 }
 

@@ -1,5 +1,5 @@
-//! Reads JSON the way Go does: keys match whatever their case (an exact match wins), `null` leaves the zero
-//! value, unknown keys are ignored. Unlike Go, an error names the field: `Job.TaskGroups[0].Count: …`.
+//! Reads JSON the way Go does: keys match whatever their case (an exact match wins), `null` is the zero value of whatever
+//! was asked for, unknown keys are ignored. Unlike Go, an error names the field: `Job.TaskGroups[0].Count: …`.
 
 use std::fmt;
 
@@ -85,6 +85,15 @@ const fn kind(value: &Value) -> &'static str {
 
 struct Input(Value);
 
+/// Go writes null for what is empty, and reads it as such: also in lists and maps.
+macro_rules! zero_for_null {
+    ($($method:ident => $visit:ident($zero:expr))*) => {
+        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, InputError> {
+            if self.0.is_null() { visitor.$visit($zero) } else { self.deserialize_any(visitor) }
+        })*
+    };
+}
+
 impl<'de> Deserializer<'de> for Input {
     type Error = InputError;
 
@@ -122,6 +131,7 @@ impl<'de> Deserializer<'de> for Input {
     ) -> Result<V::Value, InputError> {
         let fields = match self.0 {
             Value::Object(fields) => fields,
+            Value::Null => serde_json::Map::new(),
             // Left to the visitor, a list would fill the fields in the order of their declaration.
             other => return Err(de::Error::custom(format!("expected an object, found {}", kind(&other)))),
         };
@@ -148,9 +158,26 @@ impl<'de> Deserializer<'de> for Input {
         self.0.deserialize_enum(name, variants, visitor).map_err(de::Error::custom)
     }
 
+    zero_for_null! {
+        deserialize_bool => visit_bool(false)
+        deserialize_i8 => visit_i8(0)
+        deserialize_i16 => visit_i16(0)
+        deserialize_i32 => visit_i32(0)
+        deserialize_i64 => visit_i64(0)
+        deserialize_u8 => visit_u8(0)
+        deserialize_u16 => visit_u16(0)
+        deserialize_u32 => visit_u32(0)
+        deserialize_u64 => visit_u64(0)
+        deserialize_f32 => visit_f32(0.0)
+        deserialize_f64 => visit_f64(0.0)
+        deserialize_str => visit_str("")
+        deserialize_string => visit_str("")
+        deserialize_seq => visit_seq(Items { items: Vec::new().into_iter(), at: 0 })
+        deserialize_map => visit_map(Entries { entries: Vec::new().into_iter(), value: None })
+    }
+
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
-        seq tuple tuple_struct map identifier ignored_any
+        i128 u128 char bytes byte_buf unit unit_struct tuple tuple_struct identifier ignored_any
     }
 }
 
@@ -212,6 +239,35 @@ mod tests {
         let job: Job =
             from_slice(br#"{"ID": null, "TaskGroups": null, "Dispatched": null, "Meta": null}"#).unwrap();
         assert_eq!(job, Job::default());
+    }
+
+    #[test]
+    fn null_is_the_zero_value_in_lists_and_maps_and_by_itself() {
+        use super::super::{AllocatedResources, Duration, List, Map, TaskLifecycle, Timestamp};
+        type Maps<T> = Map<String, T>;
+        // As Nomad writes it for a task without a lifecycle.
+        let resources: AllocatedResources =
+            from_slice(br#"{"TaskLifecycles": {"t": null}, "Tasks": {"t": null}}"#).unwrap();
+        assert_eq!(resources.task_lifecycles["t"], TaskLifecycle::default());
+        assert_eq!(resources.tasks["t"], Default::default());
+        fn zero<T: DeserializeOwned + Default + PartialEq + fmt::Debug + Clone>() {
+            assert_eq!(from_slice::<T>(b"null").unwrap(), T::default());
+            assert_eq!(from_slice::<List<T>>(b"[null]").unwrap().0, [T::default()]);
+            assert_eq!(from_slice::<Maps<T>>(br#"{"x": null}"#).unwrap()["x"], T::default());
+        }
+        zero::<bool>();
+        zero::<u8>();
+        zero::<i64>();
+        zero::<f64>();
+        zero::<String>();
+        zero::<Vec<String>>();
+        zero::<std::collections::BTreeMap<String, i64>>();
+        zero::<List<Job>>();
+        zero::<Duration>();
+        zero::<Timestamp>();
+        zero::<Job>();
+        let kept: Maps<Option<String>> = from_slice(br#"{"x": null}"#).unwrap();
+        assert_eq!(kept["x"], None, "what may be missing is missing");
     }
 
     #[test]

@@ -214,6 +214,10 @@ impl Visitor<'_> for DurationVisitor {
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Duration, E> {
         text.parse().map(Duration).map_err(E::custom)
     }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Duration, E> {
+        Ok(Duration::default())
+    }
 }
 
 /// A duration that clients send as empty text when it is unset.
@@ -240,6 +244,10 @@ pub fn duration_or_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<D
 
         fn visit_str<E: de::Error>(self, text: &str) -> Result<Duration, E> {
             if text.is_empty() { Ok(Duration::default()) } else { DurationVisitor.visit_str(text) }
+        }
+
+        fn visit_unit<E: de::Error>(self) -> Result<Duration, E> {
+            Ok(Duration::default())
         }
     }
 

@@ -14,6 +14,8 @@ pub(crate) struct Environment {
     pub region: String,
     pub token: String,
     pub http_auth: String,
+    /// Of the agent: with what a new node introduces itself.
+    pub client_intro_token: String,
     pub no_color: bool,
     pub force_color: bool,
     /// Hints about the web UI are switched off.
@@ -46,6 +48,7 @@ impl Environment {
             "NOMAD_ADDR" => self.address = value,
             "NOMAD_NAMESPACE" => self.namespace = value,
             "NOMAD_REGION" => self.region = value,
+            "NOMAD_CLIENT_INTRO_TOKEN" => self.client_intro_token = value,
             "NOMAD_TOKEN" => self.token = value,
             "NOMAD_HTTP_AUTH" => self.http_auth = value,
             "NOMAD_CLI_NO_COLOR" => self.no_color = true,

@@ -15,7 +15,7 @@ use crate::driver::registry::DriverHost;
 use crate::driver_watch;
 use crate::fingerprint;
 use crate::heartbeat::{self, ServerContact};
-use crate::identity::NodeIdentity;
+use crate::identity::{self, NodeIdentity};
 use crate::meta;
 use crate::pull;
 use crate::remote::{AskedServers, RemoteAllocs};
@@ -144,6 +144,11 @@ async fn open(mut settings: NodeSettings) -> Result<Context, AgentError> {
     let node = fingerprint::node(&settings, &identity, cgroup_parent.as_deref());
     let mut node = node.map_err(AgentError::Fingerprint)?;
     drivers.fingerprint(&mut node, clock::now()).await;
+    if settings.intro_token.is_empty() {
+        settings.intro_token =
+            identity::intro_token(&settings.state_dir).map_err(io("read the introduction token"))?;
+    }
+    let registration = store.load_registration()?;
     let dynamic_meta = meta::restored(&settings.meta, store.load_meta()?);
     node.meta.0 = meta::effective(&settings.meta, &dynamic_meta);
     let inherited = environment::inheritable(environment_of_agent());
@@ -155,6 +160,7 @@ async fn open(mut settings: NodeSettings) -> Result<Context, AgentError> {
         seed: clock::seed(),
         node,
         dynamic_meta,
+        registration,
     }))
 }
 

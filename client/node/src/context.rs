@@ -1,6 +1,7 @@
 //! What all parts of one agent share.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use model::document::Node;
@@ -9,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::driver::Drivers;
+use crate::identity::Registration;
 use crate::meta::{self, Dynamic, MetaError};
 use crate::remote::RemoteAllocs;
 use crate::settings::NodeSettings;
@@ -33,6 +35,9 @@ pub struct Context {
     pub contacted: watch::Sender<bool>,
     /// Notified when the node differs from what was registered.
     pub node_changed: Notify,
+    /// The next heartbeat asks for a new identity.
+    pub renew_identity: AtomicBool,
+    registration: Mutex<Registration>,
     /// Set once, before the first allocation; not in tests of single parts.
     pub servers: OnceLock<Arc<dyn RemoteAllocs>>,
     node: RwLock<Arc<Node>>,
@@ -49,6 +54,7 @@ pub struct ContextParts {
     pub seed: u64,
     pub node: Node,
     pub dynamic_meta: Dynamic,
+    pub registration: Registration,
 }
 
 impl Context {
@@ -64,6 +70,8 @@ impl Context {
             tasks: TaskTracker::new(),
             contacted: watch::Sender::new(false),
             node_changed: Notify::new(),
+            renew_identity: AtomicBool::new(false),
+            registration: Mutex::new(parts.registration),
             servers: OnceLock::new(),
             node: RwLock::new(Arc::new(parts.node)),
             dynamic_meta: Mutex::new(parts.dynamic_meta),
@@ -73,6 +81,21 @@ impl Context {
     /// The node as it was last registered.
     pub fn node(&self) -> Arc<Node> {
         Arc::clone(&self.node.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What the servers have given this node.
+    pub fn registration(&self) -> Registration {
+        self.registration.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Changes that, and stores it if it differs.
+    pub fn change_registration(&self, change: impl FnOnce(&mut Registration)) {
+        let mut registration = self.registration.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = registration.clone();
+        change(&mut registration);
+        if *registration != before {
+            self.store.put_registration(&registration);
+        }
     }
 
     /// What of the node's metadata was changed since it was configured.

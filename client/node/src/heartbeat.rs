@@ -140,6 +140,7 @@ pub async fn run<S: ServerClient>(context: Arc<Context>, server: Arc<S>, contact
         let mut wait = if dev { Duration::ZERO } else { jitter(&mut rng, FIRST_BEAT_WITHIN.min(ttl / 2)) };
         let mut register_at = None;
         let mut soon: u32 = 0;
+        let mut beaten = false;
         loop {
             tokio::select! {
                 () = sleep(wait) => {}
@@ -151,6 +152,7 @@ pub async fn run<S: ServerClient>(context: Arc<Context>, server: Arc<S>, contact
             wait = match server.update_status(&node_id).await {
                 Ok(lease) => {
                     record_contact(&context, &contact, &lease);
+                    beaten = true;
                     ttl = lease.ttl;
                     let after_outage = soon > 0;
                     soon = soon.saturating_sub(1);
@@ -158,6 +160,11 @@ pub async fn run<S: ServerClient>(context: Arc<Context>, server: Arc<S>, contact
                 }
                 Err(ServerError::NodeUnknown(text)) => {
                     tracing::warn!(text, "the servers do not know this node; registering again");
+                    if !beaten {
+                        // Registered, and not known all the same: servers that differ must not be called in a loop.
+                        let error = ServerError::NodeUnknown(text);
+                        sleep(wait_after_failed_registration(dev, &error, &mut rng)).await;
+                    }
                     break;
                 }
                 Err(error) => {

@@ -1,10 +1,12 @@
-//! Who this node is: an id and a secret, generated once and stored in the state directory.
+//! Who this node is: an id and a secret, generated once and stored in the state directory, and what the servers know
+//! it by.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use base::Uuid;
+use serde::{Deserialize, Serialize};
 
 /// The id names the node to everybody; the secret proves it to the servers.
 #[derive(Clone)]
@@ -30,6 +32,42 @@ impl NodeIdentity {
             id: load_or_create(&state_dir.join("client-id"))?,
             secret: load_or_create(&state_dir.join("secret-id"))?,
         })
+    }
+}
+
+/// What the servers have given this node. Stored as JSON for the next agent: fields are only ever added.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Registration {
+    /// The servers know this node. Before that its secret proves nothing, and is refused.
+    pub registered: bool,
+    /// The signed token that stands for the secret; empty where servers sign none.
+    pub identity: String,
+}
+
+impl std::fmt::Debug for Registration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = if self.identity.is_empty() { "secret" } else { "identity" };
+        write!(f, "Registration({})", if self.registered { kind } else { "none" })
+    }
+}
+
+/// Longest introduction token that is read from a file: a JWT has some hundred bytes.
+const INTRO_TOKEN_BYTES_MAX: u64 = 64 * 1024;
+
+/// The introduction token in the state directory, for a node that was configured without one. Empty when there is none.
+///
+/// # Errors
+/// When the file is there and cannot be read as text.
+pub fn intro_token(state_dir: &Path) -> io::Result<String> {
+    match std::fs::File::open(state_dir.join("intro_token.jwt")) {
+        Ok(file) => {
+            let mut text = String::new();
+            file.take(INTRO_TOKEN_BYTES_MAX).read_to_string(&mut text)?;
+            Ok(text.trim().to_string())
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(error),
     }
 }
 

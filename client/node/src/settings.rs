@@ -50,6 +50,9 @@ pub struct NodeSettings {
     pub gc: GcSettings,
     /// Files that a task may have open until it asks for more; `None` for as many as this process.
     pub task_open_files: Option<u64>,
+    /// With what a node that the servers do not know introduces itself. Empty for what the state directory holds, if it
+    /// does.
+    pub intro_token: String,
     /// What this process logs, for those who follow it through a server.
     pub log: Monitor,
 }

@@ -14,9 +14,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::driver::{DriverNetwork, TaskHandle};
 use crate::hook::HookState;
+use crate::identity::Registration;
 use crate::meta::Dynamic;
 
 const META: &str = "meta";
+const REGISTRATION: &str = "registration";
 
 /// What is stored of one task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -49,7 +51,7 @@ pub enum StoreError {
 /// The agent's local state; without a keyspace (when the directories go with the agent) nothing is stored.
 ///
 /// Keys: `a/<alloc>`, `d/<alloc>` (deployment status), `k/<alloc>` (acknowledged), `t/<alloc>/<task>`,
-/// `h/<alloc>/<task, or nothing>/<hook>`, and `meta`.
+/// `h/<alloc>/<task, or nothing>/<hook>`, `meta`, and `registration`.
 /// Values are JSON: self-describing, so that older and newer agents can read each other's.
 #[derive(Clone)]
 pub struct Store {
@@ -122,6 +124,17 @@ impl Store {
     pub fn load_meta(&self) -> Result<Dynamic, StoreError> {
         let Some(keyspace) = &self.keyspace else { return Ok(Dynamic::new()) };
         Ok(parse_some(META, keyspace.get(META)?.as_deref())?.unwrap_or_default())
+    }
+
+    pub fn put_registration(&self, registration: &Registration) {
+        self.put(REGISTRATION.to_string(), registration);
+    }
+
+    /// # Errors
+    /// When it cannot be read.
+    pub fn load_registration(&self) -> Result<Registration, StoreError> {
+        let Some(keyspace) = &self.keyspace else { return Ok(Registration::default()) };
+        Ok(parse_some(REGISTRATION, keyspace.get(REGISTRATION)?.as_deref())?.unwrap_or_default())
     }
 
     /// A failed write ends no task; it is logged.

@@ -30,6 +30,7 @@ pub fn context(base: &Path) -> Arc<Context> {
         seed: 1,
         node: Node::default(),
         dynamic_meta: BTreeMap::new(),
+        registration: Default::default(),
     }))
 }
 
@@ -65,6 +66,7 @@ fn settings(base: &Path) -> NodeSettings {
             allocs_max: 50,
         },
         task_open_files: None,
+        intro_token: String::new(),
         log: Default::default(),
     }
 }

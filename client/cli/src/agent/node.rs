@@ -71,6 +71,7 @@ pub(super) fn node_settings(
             allocs_max: client.gc_max_allocs as usize,
         },
         task_open_files: process.open_files,
+        intro_token: client.intro_token.clone(),
         log: process.log.clone(),
     })
 }

@@ -132,6 +132,10 @@ fn server(
     for section in section.sections("server_join")? {
         cluster::server_join(server, section)?;
     }
+    for section in section.sections("client_introduction")? {
+        let read = unsupported::client_introduction(section, refused);
+        refused.also(read);
+    }
     unsupported::server(&mut section, refused);
     section.finish()
 }
@@ -174,6 +178,7 @@ fn client(
     set(&mut section, "gc_max_allocs", &mut client.gc_max_allocs)?;
     set(&mut section, "node_max_allocs", &mut client.node_max_allocs)?;
     set(&mut section, "default_ineligible", &mut client.default_ineligible)?;
+    set(&mut section, "intro_token", &mut client.intro_token)?;
     unsupported::client(&mut section, refused);
     section.finish()
 }

@@ -152,6 +152,8 @@ pub(crate) struct ClientSettings {
     /// 0 means no limit.
     pub node_max_allocs: u32,
     pub default_ineligible: bool,
+    /// With what a new node introduces itself to the servers.
+    pub intro_token: String,
 }
 
 /// Resources that are not available to the scheduler.
@@ -306,6 +308,7 @@ impl ClientSettings {
             gc_max_allocs: 50,
             node_max_allocs: 0,
             default_ineligible: false,
+            intro_token: String::new(),
         }
     }
 }

@@ -23,11 +23,10 @@ const TOP: [(&str, &str); 11] = [
     ("syslog_facility", "LOCAL0"),
 ];
 
-const SERVER: [(&str, &str); 38] = [
+const SERVER: [(&str, &str); 37] = [
     ("acl_token_gc_threshold", ""),
     ("authoritative_region", ""),
     ("batch_eval_gc_threshold", ""),
-    ("client_introduction", ""),
     ("csi_plugin_gc_threshold", ""),
     ("csi_volume_claim_gc_interval", ""),
     ("csi_volume_claim_gc_threshold", ""),
@@ -316,6 +315,21 @@ pub(super) fn limits(section: &mut Section, refused: &mut Refused) {
 
 pub(super) fn server(section: &mut Section, refused: &mut Refused) {
     refused.keys(section, &SERVER);
+}
+
+/// Servers sign no introduction tokens yet, so what is enforced is nothing.
+///
+/// # Errors
+/// An unknown key.
+pub(super) fn client_introduction(mut section: Section, refused: &mut Refused) -> Result<(), Diagnostics> {
+    let message = || {
+        "client_introduction.enforcement: only \"none\" is supported yet: servers of this release sign no introduction \
+         tokens, so every node may register"
+            .to_string()
+    };
+    refused.0.extend(section.refuse("enforcement", |value| is_default(value, "none"), message));
+    refused.keys(&mut section, &[("default_identity_ttl", "5m"), ("max_identity_ttl", "30m")]);
+    section.finish()
 }
 
 pub(super) fn client(section: &mut Section, refused: &mut Refused) {

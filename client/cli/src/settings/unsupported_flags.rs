@@ -29,7 +29,6 @@ const IGNORED: FlagList = &[
 /// Flags that are rejected.
 const REJECTED: FlagList = &[
     &text("acl-replication-token"),
-    &text("client-intro-token"),
     &text("consul-address"),
     &text("consul-auth"),
     &text("consul-ca-file"),

@@ -3,6 +3,7 @@
 //! The server has authorised the caller before: only servers reach these methods, and the node trusts its servers
 //! with more than this.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,7 +13,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{Semaphore, mpsc};
 use wire::messages::{
     AllocChecksResponse, AllocGetPauseResponse, AllocPauseRequest, AllocRestartRequest, AllocSignalRequest,
-    AllocSpecificRequest, AllocStatsRequest, AllocStatsResponse, ClientStatsResponse, FsListResponse,
+    AllocSpecificRequest, AllocStatsRequest, AllocStatsResponse, ClientStatsResponse, Empty, FsListResponse,
     FsLogsRequest, FsPathRequest, FsStatResponse, FsStreamRequest, GenericResponse, NodeMetaApplyRequest,
     NodeMetaResponse, QueryMeta, StreamFrameWrapper, method,
 };
@@ -282,6 +283,10 @@ impl Handler for Endpoints {
                 let request: NodeMetaApplyRequest = decode(&body)?;
                 let changed = self.local.context.change_meta(request.meta.0).map(|()| self.meta());
                 encode(changed.map_err(invalid))
+            }
+            method::NODE_IDENTITY_RENEW => {
+                self.local.context.renew_identity.store(true, Ordering::Relaxed);
+                encode(Ok(Empty {}))
             }
             method::CLIENT_STATS => {
                 let host_stats = Some(stats::of_host(&self.local.context).await);

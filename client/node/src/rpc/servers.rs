@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ use wire::{Connection, Limits, RemoteError, RemoteErrorKind, RpcError};
 use super::Endpoints;
 use crate::LocalNode;
 use crate::clock::{self, jitter};
+use crate::context::Context;
+use crate::identity::Registration;
 use crate::server::{Assigned, Lease, ServerClient, ServerError};
 
 /// How long a server may take to accept a connection.
@@ -48,8 +50,7 @@ pub struct WireServers {
     configured: Vec<String>,
     list: Mutex<VecDeque<String>>,
     connection: AsyncMutex<Option<Connection>>,
-    /// Whether the servers know this node: before that its secret proves nothing.
-    known: AtomicBool,
+    context: Arc<Context>,
     rng: Mutex<Rng>,
 }
 
@@ -65,18 +66,59 @@ impl WireServers {
             region: local.context.settings.region.clone(),
             node_id: node.id.clone(),
             secret: node.secret_id.clone(),
+            context: Arc::clone(&local.context),
             endpoints: Arc::new(Endpoints::new(local)),
             configured: servers,
             list: Mutex::new(shuffled.into_iter().map(|(_, server)| server).collect()),
             connection: AsyncMutex::new(None),
-            known: AtomicBool::new(false),
             rng: Mutex::new(rng),
         })
     }
 
     fn write(&self) -> WriteRequest {
-        let auth_token = if self.known.load(Ordering::Relaxed) { self.secret.clone() } else { String::new() };
-        WriteRequest { region: self.region.clone(), auth_token, ..WriteRequest::default() }
+        WriteRequest { region: self.region.clone(), auth_token: self.token(), ..WriteRequest::default() }
+    }
+
+    /// What proves to the servers who calls: what they have signed, or else the secret, if they know it; before that the
+    /// introduction token, or nothing.
+    fn token(&self) -> String {
+        let Registration { registered, identity } = self.context.registration();
+        match (registered, identity.is_empty()) {
+            (false, _) => self.context.settings.intro_token.clone(),
+            (true, true) => self.secret.clone(),
+            (true, false) => identity,
+        }
+    }
+
+    /// A token of this node was refused: its node was purged, or the servers are others. True when the token is given up
+    /// for that; then the node has to register as one that they do not know.
+    fn give_up(&self, token: &str) -> bool {
+        let current = self.context.registration().registered && self.token() == token;
+        if current {
+            tracing::warn!("the servers refuse the token of this node; registering anew without it");
+            self.context.change_registration(|registration| *registration = Registration::default());
+        }
+        current
+    }
+
+    /// What a refused token means for calls that only a registered node makes.
+    fn unless_refused<T>(&self, token: &str, answer: Result<T, ServerError>) -> Result<T, ServerError> {
+        match answer {
+            Err(ServerError::Denied(text)) => {
+                self.give_up(token);
+                Err(ServerError::NodeUnknown(text))
+            }
+            other => other,
+        }
+    }
+
+    async fn register_once(
+        &self,
+        node: &Node,
+        write: WriteRequest,
+    ) -> Result<NodeUpdateResponse, ServerError> {
+        let request = NodeRegisterRequest { node: node.clone(), write, ..Default::default() };
+        self.call(method::NODE_REGISTER, &request, ANSWER_WITHIN).await
     }
 
     fn query(&self, min_query_index: u64, allow_stale: bool) -> QueryOptions {
@@ -85,7 +127,7 @@ impl WireServers {
             min_query_index,
             max_query_time: base::Duration::from(NEWS_WITHIN).into(),
             allow_stale,
-            auth_token: self.secret.clone(),
+            auth_token: self.token(),
             ..QueryOptions::default()
         }
     }
@@ -205,7 +247,12 @@ impl WireServers {
     }
 
     fn lease(&self, answer: &NodeUpdateResponse) -> Lease {
-        self.known.store(true, Ordering::Relaxed);
+        self.context.change_registration(|registration| {
+            registration.registered = true;
+            if let Some(identity) = answer.signed_identity.as_ref().filter(|token| !token.is_empty()) {
+                registration.identity.clone_from(identity);
+            }
+        });
         self.remember_servers(answer);
         Lease {
             ttl: answer.heartbeat_ttl.to_std().max(Duration::from_secs(1)),
@@ -226,21 +273,32 @@ fn error_of(error: RemoteError) -> ServerError {
 
 impl ServerClient for WireServers {
     async fn register(&self, node: &Node) -> Result<Lease, ServerError> {
-        let request = NodeRegisterRequest { node: node.clone(), write: self.write(), ..Default::default() };
-        let answer = self.call(method::NODE_REGISTER, &request, ANSWER_WITHIN).await?;
-        Ok(self.lease(&answer))
+        let write = self.write();
+        let token = write.auth_token.clone();
+        let answer = match self.register_once(node, write).await {
+            Err(ServerError::Denied(_)) if self.give_up(&token) => {
+                self.register_once(node, self.write()).await
+            }
+            answered => answered,
+        };
+        Ok(self.lease(&answer?))
     }
 
     async fn update_status(&self, node_id: &str) -> Result<Lease, ServerError> {
+        let force_identity_renewal = self.context.renew_identity.swap(false, Ordering::Relaxed);
         let request = NodeUpdateStatusRequest {
             node_id: node_id.to_string(),
             status: "ready".to_string(),
             updated_at: clock::now().secs(),
+            force_identity_renewal,
             write: self.write(),
             ..Default::default()
         };
-        let answer = self.call(method::NODE_UPDATE_STATUS, &request, ANSWER_WITHIN).await?;
-        Ok(self.lease(&answer))
+        let answer = self.call(method::NODE_UPDATE_STATUS, &request, ANSWER_WITHIN).await;
+        if answer.is_err() {
+            self.context.renew_identity.fetch_or(force_identity_renewal, Ordering::Relaxed);
+        }
+        Ok(self.lease(&self.unless_refused(&request.write.auth_token, answer)?))
     }
 
     async fn client_allocs(&self, node: &Node, min_index: u64, stale: bool) -> Result<Assigned, ServerError> {
@@ -250,8 +308,8 @@ impl ServerClient for WireServers {
             query: self.query(min_index, stale),
         };
         let within = NEWS_WITHIN + NEWS_WITHIN / 16 + ANSWER_WITHIN;
-        let answer: NodeClientAllocsResponse =
-            self.call(method::NODE_GET_CLIENT_ALLOCS, &request, within).await?;
+        let answer = self.call(method::NODE_GET_CLIENT_ALLOCS, &request, within).await;
+        let answer: NodeClientAllocsResponse = self.unless_refused(&request.query.auth_token, answer)?;
         Ok(Assigned { allocs: answer.allocs.0, index: answer.meta.index })
     }
 

@@ -4,6 +4,7 @@ mod allocs;
 mod drivers;
 mod exec;
 mod hooks;
+mod identity;
 mod raw_exec;
 mod support;
 mod wire;

@@ -155,16 +155,6 @@ async fn tasks_are_restarted_and_measured_and_collected_on_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_secret_is_shown_only_to_servers_that_know_the_node() {
-    let running = running().await;
-    eventually("a heartbeat", || (running.listening.tokens.lock().unwrap().len() >= 2).then_some(()));
-    let tokens = running.listening.tokens.lock().unwrap().clone();
-    let secret = running.agent.local().context.node().secret_id.clone();
-    assert_eq!((tokens[0].as_str(), &tokens[1]), ("", &secret));
-    running.agent.shutdown().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_broken_connection_is_made_again() {
     let running = running().await;
     running.servers.assign(alloc(1, "service", json!([mock("t", json!({"run_for": "1h"}))])));

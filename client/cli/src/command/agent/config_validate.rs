@@ -19,7 +19,7 @@ fn run(call: Call) -> Outcome {
     }
     let flags: Vec<String> = call.args.words.iter().map(|path| format!("-config={path}")).collect();
     let args = parse(specs(&[settings::AGENT_FLAGS]), &flags)?;
-    let settings = settings::read(&args)?;
+    let settings = settings::read(&args, &call.environment)?;
     for note in &settings.notes {
         write_err(note);
     }

@@ -23,7 +23,7 @@ pub(super) static COMMAND: Command = Command {
 
 fn run(call: Call) -> Outcome {
     call.no_arguments()?;
-    let settings = settings::read(&call.args)?;
+    let settings = settings::read(&call.args, &call.environment)?;
     let log = log(&settings.log);
     write_out(banner(&call.program, &settings));
     for note in &settings.notes {

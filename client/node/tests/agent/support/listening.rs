@@ -1,12 +1,13 @@
 //! An agent and its servers over the real wire, as tests of single calls want them.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
 use node::server::{ServerClient, ServerError};
-use node::{Agent, WireServers};
+use node::{Agent, NodeSettings, WireServers};
 use serde::Serialize;
 use wire::messages::{
     AllocSpecificRequest, AllocUpdateRequest, AllocsGetRequest, AllocsGetResponse, GenericResponse,
@@ -26,6 +27,12 @@ pub struct Listening {
     node: Mutex<Option<Connection>>,
     /// The secrets with which calls came.
     pub tokens: Mutex<Vec<String>>,
+    /// What the servers sign for the node from now on; empty for nothing.
+    pub identity: Mutex<String>,
+    /// A heartbeat has asked for a new identity.
+    pub renewals: AtomicBool,
+    /// Tokens that are permitted nothing.
+    pub refused: Mutex<Vec<String>>,
 }
 
 fn refused(error: ServerError) -> RemoteError {
@@ -44,7 +51,22 @@ impl Listening {
     fn lease(&self, connection: &Connection, lease: node::server::Lease) -> Result<Vec<u8>, RemoteError> {
         *self.node.lock().unwrap() = Some(connection.clone());
         let heartbeat_ttl = base::Duration::from(lease.ttl).into();
-        encode(&NodeUpdateResponse { heartbeat_ttl, ..NodeUpdateResponse::default() })
+        let signed_identity = Some(self.identity.lock().unwrap().clone()).filter(|token| !token.is_empty());
+        encode(&NodeUpdateResponse { heartbeat_ttl, signed_identity, ..NodeUpdateResponse::default() })
+    }
+
+    /// Notes the token of a call.
+    fn check(&self, token: String) -> Result<(), RemoteError> {
+        let refused = self.refused.lock().unwrap().contains(&token);
+        self.tokens.lock().unwrap().push(token);
+        if refused { Err(RemoteError::permission_denied()) } else { Ok(()) }
+    }
+
+    /// Waits until a call has come with this token.
+    pub fn await_token(&self, token: &str) {
+        eventually(&format!("a call with {token:?}"), || {
+            self.tokens.lock().unwrap().iter().any(|known| known == token).then_some(())
+        });
     }
 }
 
@@ -54,13 +76,14 @@ impl Handler for Listening {
         match method {
             method::NODE_REGISTER => {
                 let request: NodeRegisterRequest = msgpack::from_slice(&body).unwrap();
-                self.tokens.lock().unwrap().push(request.write.auth_token);
+                self.check(request.write.auth_token)?;
                 self.lease(connection, servers.register(&request.node).await.map_err(refused)?)
             }
             method::NODE_UPDATE_STATUS => {
                 let request: NodeUpdateStatusRequest = msgpack::from_slice(&body).unwrap();
                 assert_eq!(request.status, "ready");
-                self.tokens.lock().unwrap().push(request.write.auth_token);
+                self.renewals.fetch_or(request.force_identity_renewal, Ordering::Relaxed);
+                self.check(request.write.auth_token)?;
                 self.lease(connection, servers.update_status(&request.node_id).await.map_err(refused)?)
             }
             method::NODE_GET_CLIENT_ALLOCS => {
@@ -109,24 +132,54 @@ pub struct Running {
     pub base: Base,
     pub servers: Arc<FakeServers>,
     pub listening: Arc<Listening>,
+    addresses: Vec<String>,
     pub agent: Agent,
 }
 
 /// An agent that knows its servers by one address that nobody listens on and one that is right.
 pub async fn running() -> Running {
+    running_with(|_| {}).await
+}
+
+pub async fn running_with(change: impl FnOnce(&mut NodeSettings)) -> Running {
     let (base, servers) = (Base::new(), FakeServers::new());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address: SocketAddr = listener.local_addr().unwrap();
-    let listening =
-        Arc::new(Listening { servers: servers.clone(), node: Mutex::default(), tokens: Mutex::default() });
+    let listening = Arc::new(Listening {
+        servers: servers.clone(),
+        node: Mutex::default(),
+        tokens: Mutex::default(),
+        identity: Mutex::default(),
+        renewals: AtomicBool::default(),
+        refused: Mutex::default(),
+    });
     tokio::spawn(wire::serve(listener, listening.clone(), Limits::SERVER));
     let addresses = vec!["127.0.0.1:1".to_string(), address.to_string()];
-    let agent =
-        Agent::start(settings(base.path()), |local| WireServers::new(local, addresses)).await.unwrap();
-    Running { base, servers, listening, agent }
+    let mut settings = settings(base.path());
+    change(&mut settings);
+    let known = addresses.clone();
+    let agent = Agent::start(settings, |local| WireServers::new(local, known)).await.unwrap();
+    Running { base, servers, listening, addresses, agent }
 }
 
 impl Running {
+    /// The next agent of the same node.
+    pub async fn restarted(self) -> Running {
+        self.agent.shutdown().await;
+        let connection = self.listening.node.lock().unwrap().take();
+        connection.expect("the node had registered").close();
+        // The local state is free when the last call of the old agent has noticed that.
+        let start = async || loop {
+            let (settings, known) = (settings(self.base.path()), self.addresses.clone());
+            match Agent::start(settings, |local| WireServers::new(local, known)).await {
+                Ok(agent) => return agent,
+                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        };
+        let agent = tokio::time::timeout(SOON, start()).await.expect("the local state is free");
+        Running { agent, ..self }
+    }
+
     pub async fn connection(&self) -> Connection {
         eventually("a connection", || self.listening.node.lock().unwrap().clone())
     }

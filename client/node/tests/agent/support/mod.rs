@@ -252,6 +252,7 @@ pub fn settings(base: &Path) -> NodeSettings {
             allocs_max: 50,
         },
         task_open_files: Some(777),
+        intro_token: String::new(),
         log: Default::default(),
     }
 }

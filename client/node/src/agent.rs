@@ -139,7 +139,8 @@ async fn open(mut settings: NodeSettings) -> Result<Context, AgentError> {
         open_files: settings.task_open_files,
         cgroup_parent: cgroup_parent.clone(),
     };
-    let drivers = Drivers::configured(&settings.drivers, &settings.plugins, &DriverHost { executors });
+    let host = DriverHost { executors };
+    let drivers = Drivers::configured(&settings.drivers, &settings.driver_filter, &settings.plugins, &host);
     let drivers = drivers.map_err(AgentError::Driver)?;
     let node = fingerprint::node(&settings, &identity, cgroup_parent.as_deref());
     let mut node = node.map_err(AgentError::Fingerprint)?;

@@ -1,6 +1,6 @@
 //! What the operator decides about a node. Plain data, read once by the program that embeds the agent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -38,6 +38,12 @@ pub struct NodeSettings {
     pub max_kill_timeout: Duration,
     /// The drivers that this program contains; usually [`crate::drivers::BUILTIN`].
     pub drivers: Vec<&'static BuiltinDriver>,
+    /// Which of them this node has.
+    pub driver_filter: NameFilter,
+    /// Which parts of the host are looked at: `arch`, `cgroup`, `cpu`, `host`, `memory`, `network`, `nomad`, `signal` and
+    /// `storage`.
+    pub fingerprint_filter: NameFilter,
+    pub host_volumes: BTreeMap<String, HostVolume>,
     /// The `config` of each `plugin` block, by driver.
     pub plugins: PluginConfigs,
     /// The program, by its absolute path, that becomes an executor when called `<program> executor <directory>`; see
@@ -55,6 +61,28 @@ pub struct NodeSettings {
     pub intro_token: String,
     /// What this process logs, for those who follow it through a server.
     pub log: Monitor,
+}
+
+/// A directory of the host that jobs can ask for by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostVolume {
+    /// Must exist when the agent starts.
+    pub path: PathBuf,
+    pub read_only: bool,
+}
+
+/// Which of some names an operator wants.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NameFilter {
+    /// Empty for all.
+    pub allowed: BTreeSet<String>,
+    pub denied: BTreeSet<String>,
+}
+
+impl NameFilter {
+    pub fn allows(&self, name: &str) -> bool {
+        (self.allowed.is_empty() || self.allowed.contains(name)) && !self.denied.contains(name)
+    }
 }
 
 /// What the scheduler must not use.

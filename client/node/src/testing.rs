@@ -34,7 +34,7 @@ pub fn context(base: &Path) -> Arc<Context> {
     }))
 }
 
-fn settings(base: &Path) -> NodeSettings {
+pub fn settings(base: &Path) -> NodeSettings {
     NodeSettings {
         state_dir: base.to_path_buf(),
         alloc_dir: base.join("alloc"),
@@ -55,6 +55,9 @@ fn settings(base: &Path) -> NodeSettings {
         max_dynamic_port: 32000,
         max_kill_timeout: Duration::from_secs(30),
         drivers: Vec::new(),
+        driver_filter: Default::default(),
+        fingerprint_filter: Default::default(),
+        host_volumes: BTreeMap::new(),
         plugins: BTreeMap::new(),
         executor_program: PathBuf::new(),
         default_ineligible: false,

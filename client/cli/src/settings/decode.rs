@@ -1,7 +1,11 @@
 //! Maps the keys of configuration files to fields of the settings.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use jobspec::Diagnostics;
 use jobspec::config::Section;
+use node::settings::HostVolume;
 
 use super::unsupported::Refused;
 use super::value::{set, set_map, set_option};
@@ -162,6 +166,9 @@ fn client(
     for mut options in section.sections("options")? {
         set_map(&mut options, &mut client.options)?;
     }
+    for section in section.sections("host_volume")? {
+        host_volumes(&mut client.host_volumes, section)?;
+    }
     for section in section.sections("reserved")? {
         reserved(&mut client.reserved, section)?;
     }
@@ -180,6 +187,36 @@ fn client(
     set(&mut section, "default_ineligible", &mut client.default_ineligible)?;
     set(&mut section, "intro_token", &mut client.intro_token)?;
     unsupported::client(&mut section, refused);
+    section.finish()
+}
+
+/// One volume by its label, or in JSON some by their keys.
+fn host_volumes(volumes: &mut BTreeMap<String, HostVolume>, mut section: Section) -> Result<(), Diagnostics> {
+    let Some(name) = section.labels.first().cloned() else {
+        for name in section.names() {
+            for inner in section.sections(&name)? {
+                host_volume(volumes, name.clone(), inner)?;
+            }
+        }
+        return section.finish();
+    };
+    host_volume(volumes, name, section)
+}
+
+fn host_volume(
+    volumes: &mut BTreeMap<String, HostVolume>,
+    name: String,
+    mut section: Section,
+) -> Result<(), Diagnostics> {
+    let mut path = PathBuf::new();
+    let mut read_only = false;
+    set(&mut section, "path", &mut path)?;
+    set(&mut section, "read_only", &mut read_only)?;
+    if name.is_empty() || !path.is_absolute() {
+        let text = format!("host_volume \"{name}\": expected a name, and a path that begins with /");
+        return Err(section.wrong(text));
+    }
+    volumes.insert(name, HostVolume { path, read_only });
     section.finish()
 }
 

@@ -19,6 +19,7 @@ use anyhow::bail;
 use base::Duration;
 use control::GarbageSettings;
 use model::Autopilot;
+use node::settings::{HostVolume, NameFilter};
 use server::gossip::Key;
 
 pub(crate) use cluster::JoinSettings;
@@ -134,6 +135,11 @@ pub(crate) struct ClientSettings {
     pub meta: BTreeMap<String, String>,
     /// Older spelling of driver settings: `driver.raw_exec.enable` and its likes.
     pub options: BTreeMap<String, String>,
+    pub host_volumes: BTreeMap<String, HostVolume>,
+    /// `driver.allowlist` and `driver.denylist` of `options`.
+    pub drivers: NameFilter,
+    /// `fingerprint.allowlist` and `fingerprint.denylist` of `options`.
+    pub fingerprints: NameFilter,
     pub network_interface: String,
     pub reserved: ReservedSettings,
     /// Override the measured values; 0 means measured.
@@ -294,6 +300,9 @@ impl ClientSettings {
             node_pool: "default".to_string(),
             meta: BTreeMap::new(),
             options: BTreeMap::new(),
+            host_volumes: BTreeMap::new(),
+            drivers: NameFilter::default(),
+            fingerprints: NameFilter::default(),
             network_interface: String::new(),
             reserved: ReservedSettings::default(),
             cpu_total_compute: 0,

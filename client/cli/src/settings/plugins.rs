@@ -8,6 +8,7 @@ use jobspec::config::Section;
 use node::driver::registry::PluginConfigs;
 use node::driver::{Field, ValueType};
 use node::drivers::{BUILTIN, builtin};
+use node::settings::NameFilter;
 use serde_json::Value;
 
 use super::unsupported::Refused;
@@ -142,10 +143,27 @@ fn value(config: &mut Section, field: &Field, refused: &mut Refused) -> Result<O
     }
 }
 
+/// The lists of names in `client.options`: which drivers the node has, and what of the host it looks at.
+pub(super) fn read_filters(options: &BTreeMap<String, String>) -> (NameFilter, NameFilter) {
+    let names = |option: &str| {
+        let names = options.get(option).into_iter().flat_map(|text| text.split(','));
+        names.map(str::trim).filter(|name| !name.is_empty()).map(str::to_string).collect()
+    };
+    let [drivers, fingerprints] = FILTERS;
+    let filter = |[allowed, denied]: [&str; 2]| NameFilter { allowed: names(allowed), denied: names(denied) };
+    (filter(drivers), filter(fingerprints))
+}
+
+const FILTERS: [[&str; 2]; 2] =
+    [["driver.allowlist", "driver.denylist"], ["fingerprint.allowlist", "fingerprint.denylist"]];
+
 /// Applies the older spelling of driver settings, `client.options`; returns notes about those without effect.
 pub(super) fn read_options(plugins: &mut PluginConfigs, options: &BTreeMap<String, String>) -> Vec<String> {
     let mut notes = Vec::new();
     for (option, value) in options {
+        if FILTERS.as_flattened().contains(&option.as_str()) {
+            continue;
+        }
         let legacy =
             BUILTIN.iter().flat_map(|driver| driver.legacy_options.iter().map(|entry| (driver.name, entry)));
         match legacy.into_iter().find(|(_, (name, _))| name == option) {
@@ -171,6 +189,22 @@ mod tests {
         let notes = read_options(&mut plugins, &options);
         assert_eq!(plugins["raw_exec"]["enabled"], true);
         assert_eq!(notes, ["client.options: \"docker.volumes\" has no effect"]);
+    }
+
+    #[test]
+    fn lists_of_names_filter_drivers_and_fingerprints() {
+        let options =
+            [("driver.allowlist", "raw_exec, mock_driver"), ("fingerprint.denylist", "cpu,,storage")];
+        let options: BTreeMap<_, _> = options.map(|(key, value)| (key.to_string(), value.to_string())).into();
+        let (drivers, fingerprints) = read_filters(&options);
+        let allowed = |filter: &NameFilter, names: &[&str]| names.iter().all(|name| filter.allows(name));
+        assert!(allowed(&drivers, &["raw_exec", "mock_driver"]) && !drivers.allows("exec"));
+        assert!(
+            allowed(&fingerprints, &["host", ""])
+                && !fingerprints.allows("cpu")
+                && !fingerprints.allows("storage")
+        );
+        assert!(read_options(&mut PluginConfigs::new(), &options).is_empty(), "they have an effect");
     }
 
     #[test]

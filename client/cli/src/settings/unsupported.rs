@@ -63,7 +63,7 @@ const SERVER: [(&str, &str); 37] = [
     ("start_timeout", ""),
 ];
 
-const CLIENT: [(&str, &str); 32] = [
+const CLIENT: [(&str, &str); 31] = [
     ("alloc_mounts_dir", ""),
     ("artifact", ""),
     ("bind_wildcard_default_host_network", "true"),
@@ -86,7 +86,6 @@ const CLIENT: [(&str, &str); 32] = [
     ("gc_parallel_destroys", ""),
     ("gc_volumes_on_node_gc", "false"),
     ("host_network", ""),
-    ("host_volume", ""),
     ("host_volume_plugin_dir", ""),
     ("host_volumes_dir", ""),
     ("network_speed", "0"),

@@ -13,6 +13,7 @@ use super::{
     Capabilities, Driver, DriverError, DriverEvent, DriverNetwork, ExecError, Fingerprint, Health,
     RunningTask, Schema, StartError, TaskConfig, TaskHandle, Values,
 };
+use crate::settings::NameFilter;
 
 /// The `config` blocks of the agent's `plugin` blocks, by driver.
 pub type PluginConfigs = BTreeMap<String, BTreeMap<String, Value>>;
@@ -52,12 +53,13 @@ pub struct Drivers {
 }
 
 impl Drivers {
-    /// The drivers of `builtin` as the configuration asks for them.
+    /// The drivers of `builtin` that `filter` allows, as the configuration asks for them.
     ///
     /// # Errors
     /// When a block does not fit the schema of its driver, or names no driver.
     pub fn configured(
         builtin: &[&BuiltinDriver],
+        filter: &NameFilter,
         plugins: &PluginConfigs,
         host: &DriverHost,
     ) -> Result<Drivers, String> {
@@ -65,7 +67,7 @@ impl Drivers {
             return Err(format!("plugin \"{name}\": unknown driver"));
         }
         let mut drivers = Drivers::default();
-        for entry in builtin {
+        for entry in builtin.iter().filter(|entry| filter.allows(entry.name)) {
             let block = plugins.get(entry.name).cloned().unwrap_or_default();
             let config = Values::read(entry.name, entry.plugin_schema, block)
                 .map_err(|error| format!("plugin \"{}\": {error}", entry.name))?;
@@ -230,7 +232,8 @@ mod tests {
     }
 
     fn configured(plugins: Value) -> Result<Drivers, String> {
-        Drivers::configured(BUILTIN, &serde_json::from_value(plugins).unwrap(), &host())
+        let filter = NameFilter::default();
+        Drivers::configured(BUILTIN, &filter, &serde_json::from_value(plugins).unwrap(), &host())
     }
 
     async fn infos(drivers: &Drivers) -> BTreeMap<String, DriverInfo> {

@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use model::document::{
-    Map, NetworkResource, Node, NodeCpuResources, NodeDiskResources, NodeMemoryResources,
+    HostVolumeInfo, Map, NetworkResource, Node, NodeCpuResources, NodeDiskResources, NodeMemoryResources,
     NodeProcessorResources, NodeReservedCpuResources, NodeReservedDiskResources, NodeReservedMemoryResources,
     NodeReservedNetworkResources, NodeReservedResources, NodeResources,
 };
 
 use crate::identity::NodeIdentity;
-use crate::settings::NodeSettings;
+use crate::settings::{HostVolume, NodeSettings};
 
 /// The release of Nomad with which this agent is compatible.
 const NOMAD_VERSION: &str = "2.0.0";
@@ -24,10 +24,49 @@ const MIB: u64 = 1024 * 1024;
 
 pub type Attributes = BTreeMap<String, String>;
 
+/// The parts of the host that are looked at, each with the attributes that it sets; a name that ends in a dot stands for
+/// all below it.
+const FINGERPRINTERS: [(&str, &[&str]); 9] = [
+    ("arch", &["cpu.arch"]),
+    ("cgroup", &["os.cgroups.version"]),
+    (
+        "cpu",
+        &[
+            "cpu.modelname",
+            "cpu.frequency",
+            "cpu.frequency.",
+            "cpu.numcores",
+            "cpu.numcores.",
+            "cpu.reservablecores",
+            "cpu.totalcompute",
+            "cpu.usablecompute",
+            "numa.",
+        ],
+    ),
+    ("host", &["os.name", "os.version", "kernel.", "unique.hostname", "unique.host_id"]),
+    ("memory", &["memory.totalbytes"]),
+    ("network", &["unique.network.ip-address"]),
+    ("nomad", &["nomad.", "sojourn.version", "unique.advertise.address"]),
+    ("signal", &["os.signals"]),
+    ("storage", &["unique.storage."]),
+];
+
+/// The part of the host that an attribute belongs to.
+fn fingerprinter_of(attribute: &str) -> Option<&'static str> {
+    let sets = |pattern: &str| match pattern.ends_with('.') {
+        true => attribute.starts_with(pattern),
+        false => attribute == pattern,
+    };
+    FINGERPRINTERS
+        .iter()
+        .find(|(_, patterns)| patterns.iter().any(|pattern| sets(pattern)))
+        .map(|(name, _)| *name)
+}
+
 /// The node as it registers, without its drivers.
 ///
 /// # Errors
-/// When there is no network interface to offer.
+/// When there is no network interface to offer, or a host volume is no directory or file of this host.
 pub fn node(
     settings: &NodeSettings,
     identity: &NodeIdentity,
@@ -36,12 +75,26 @@ pub fn node(
     let mut attributes = Attributes::new();
     host::describe(&mut attributes);
     cgroup::describe(cgroup_parent, &mut attributes);
-    let network = network::find(&settings.network_interface)?;
-    network::describe(&network, &mut attributes);
+    let filter = &settings.fingerprint_filter;
+    let network = match filter.allows("network") {
+        true => Some(network::find(&settings.network_interface)?),
+        false => None,
+    };
+    network.iter().for_each(|network| network::describe(network, &mut attributes));
     versions(settings, &mut attributes);
-    let resources = resources(settings, &network, &mut attributes);
+    let mut resources = resources(settings, network.as_ref(), &mut attributes);
     let hostname = attributes.get("unique.hostname").cloned().unwrap_or_default();
     let named = |name: &String, or: &str| if name.is_empty() { or.to_string() } else { name.clone() };
+    attributes.retain(|name, _| fingerprinter_of(name).is_none_or(|part| filter.allows(part)));
+    if !filter.allows("cpu") {
+        (resources.cpu, resources.processors) = Default::default();
+    }
+    if !filter.allows("memory") {
+        resources.memory = NodeMemoryResources::default();
+    }
+    if !filter.allows("storage") {
+        resources.disk = NodeDiskResources::default();
+    }
     Ok(Node {
         id: identity.id.to_string(),
         secret_id: identity.secret.to_string(),
@@ -55,6 +108,7 @@ pub fn node(
         meta: Map(settings.meta.clone()),
         node_resources: Some(resources),
         reserved_resources: Some(reserved(settings)),
+        host_volumes: Map(host_volumes(settings)?),
         cgroup_parent: cgroup::PARENT.to_string(),
         node_max_allocs: i64::from(settings.node_max_allocs),
         scheduling_eligibility: if settings.default_ineligible { "ineligible" } else { "eligible" }
@@ -62,6 +116,22 @@ pub fn node(
         status: "initializing".to_string(),
         ..Node::default()
     })
+}
+
+fn host_volumes(settings: &NodeSettings) -> Result<BTreeMap<String, HostVolumeInfo>, String> {
+    let mut volumes = BTreeMap::new();
+    for (name, HostVolume { path, read_only }) in &settings.host_volumes {
+        let shown = path.display();
+        if let Err(error) = path.metadata() {
+            return Err(format!(
+                "client.host_volume \"{name}\": expected an existing path, \"{shown}\": {error}"
+            ));
+        }
+        let (path, read_only) = (shown.to_string(), *read_only);
+        volumes
+            .insert(name.clone(), HostVolumeInfo { path, read_only, name: name.clone(), id: String::new() });
+    }
+    Ok(volumes)
 }
 
 fn versions(settings: &NodeSettings, attributes: &mut Attributes) {
@@ -83,7 +153,7 @@ fn versions(settings: &NodeSettings, attributes: &mut Attributes) {
 
 fn resources(
     settings: &NodeSettings,
-    network: &network::Interface,
+    network: Option<&network::Interface>,
     attributes: &mut Attributes,
 ) -> NodeResources {
     let topology = cpu::topology(settings);
@@ -99,7 +169,7 @@ fn resources(
     };
     attributes.insert("unique.storage.volume".into(), host::volume(&settings.alloc_dir));
     attributes.insert("unique.storage.bytestotal".into(), (disk_mib * MIB).to_string());
-    let networks: Vec<NetworkResource> = network.resources();
+    let networks: Vec<NetworkResource> = network.iter().flat_map(|network| network.resources()).collect();
     NodeResources {
         cpu: NodeCpuResources {
             cpu_shares: totals.mhz as i64,
@@ -117,7 +187,7 @@ fn resources(
         min_dynamic_port: i64::from(settings.min_dynamic_port),
         max_dynamic_port: i64::from(settings.max_dynamic_port),
         processors: NodeProcessorResources { topology: Some(topology) },
-        node_networks: vec![network.node_network()].into(),
+        node_networks: network.iter().map(|network| network.node_network()).collect(),
         ..NodeResources::default()
     }
 }
@@ -132,5 +202,45 @@ fn reserved(settings: &NodeSettings) -> NodeReservedResources {
         memory: NodeReservedMemoryResources { memory_mb: own.memory_mib },
         disk: NodeReservedDiskResources { disk_mb: own.disk_mib },
         networks: NodeReservedNetworkResources { reserved_host_ports: own.ports.clone() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::NameFilter;
+    use crate::testing;
+
+    fn described(filter: NameFilter) -> Node {
+        let base = tempfile::tempdir().unwrap();
+        let identity = NodeIdentity::load(base.path()).unwrap();
+        let settings = NodeSettings { fingerprint_filter: filter, ..testing::settings(base.path()) };
+        node(&settings, &identity, Some(Path::new("/x"))).unwrap()
+    }
+
+    fn names(names: &[&str]) -> std::collections::BTreeSet<String> {
+        names.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn every_attribute_belongs_to_a_part_that_can_be_denied() {
+        let node = described(NameFilter::default());
+        let without: Vec<_> =
+            node.attributes.keys().filter(|name| fingerprinter_of(name).is_none()).collect();
+        assert!(without.is_empty(), "{without:?}");
+        let all = FINGERPRINTERS.map(|(name, _)| name);
+        let nothing = described(NameFilter { denied: names(&all), ..NameFilter::default() });
+        assert!(nothing.attributes.is_empty(), "{:?}", nothing.attributes);
+        let resources = nothing.node_resources.unwrap();
+        let NodeResources { cpu, memory, disk, networks, node_networks, .. } = resources;
+        assert_eq!((cpu.cpu_shares, memory.memory_mb, disk.disk_mb), (0, 0, 0));
+        assert!(networks.is_empty() && node_networks.is_empty());
+    }
+
+    #[test]
+    fn only_what_is_allowed_and_not_denied_is_looked_at() {
+        let node = described(NameFilter { allowed: names(&["arch", "host"]), denied: names(&["host"]) });
+        assert_eq!(node.attributes.keys().collect::<Vec<_>>(), ["cpu.arch"]);
+        assert_eq!(node.name, "alpha");
     }
 }

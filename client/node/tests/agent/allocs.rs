@@ -1,6 +1,7 @@
 //! A whole agent against servers in memory, with the mock driver.
 
 use crate::support::*;
+use node::settings::HostVolume;
 use node::task::events::DEAD;
 use serde_json::json;
 
@@ -36,6 +37,29 @@ async fn the_node_registers_as_what_it_is() {
     let agent = start(settings(base.path()), &again).await;
     assert_eq!(agent.node_id(), node.id, "it stays who it is");
     agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_offers_its_host_volumes_and_the_drivers_that_are_allowed() {
+    let (base, servers) = (tempfile::tempdir().unwrap(), FakeServers::new());
+    let mut settings = settings(base.path());
+    let volume = HostVolume { path: base.path().into(), read_only: true };
+    settings.host_volumes = [("data".to_string(), volume)].into();
+    settings.driver_filter.denied = ["raw_exec".to_string()].into();
+    let agent = start(settings.clone(), &servers).await;
+    let node = eventually("registration", || servers.cluster.lock().unwrap().registered.first().cloned());
+    let offered = &node.host_volumes["data"];
+    assert_eq!((offered.path.as_str(), offered.read_only), (base.path().to_str().unwrap(), true));
+    assert_eq!((offered.name.as_str(), offered.id.as_str()), ("data", ""));
+    assert_eq!(node.drivers.keys().collect::<Vec<_>>(), ["mock_driver"]);
+    assert!(!node.attributes.contains_key("driver.raw_exec"));
+    agent.shutdown().await;
+    settings.host_volumes.get_mut("data").unwrap().path = "/no/such/path".into();
+    let refused = node::Agent::start(settings, |_| FakeServers::new()).await.unwrap_err().to_string();
+    assert!(
+        refused.contains("client.host_volume \"data\": expected an existing path, \"/no/such/path\""),
+        "{refused}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -145,7 +145,10 @@ fn errors_show_their_position() {
         ("tls { http = true }", "a.hcl:1:14: tls.http is not supported yet"),
         ("vault { enabled = 1 }", "a.hcl:1:19: vault.enabled is not supported yet"),
         ("consul { address = \"10.0.0.1:8500\" }", "a.hcl:1:20: \"address\": not supported yet"),
-        ("client { host_volume \"x\" { path = \"/\" } }", "a.hcl:1:10: \"host_volume\": not supported yet"),
+        (
+            "client { host_network \"x\" { cidr = \"::/0\" } }",
+            "a.hcl:1:10: \"host_network\": not supported yet",
+        ),
         ("keyring \"awskms\" { active = true }", "a.hcl:1:1: \"keyring\": not supported yet"),
         ("telemetry { statsd_address = \"x:1\" }", "\"statsd_address\": not supported yet"),
         (
@@ -400,4 +403,22 @@ fn servers_that_sign_no_introduction_tokens_enforce_none() {
             "{refused}"
         );
     }
+}
+
+#[test]
+fn host_volumes_are_read_by_name_and_later_ones_win() {
+    let hcl = "client {\n host_volume \"a\" {\n path = \"/a\"\n }\n host_volume \"b\" {\n path = \"/b\"\n read_only = true\n }\n}";
+    let json = r#"{"client": {"host_volume": {"a": {"path": "/c"}}}}"#;
+    let volumes = read_all(&[("a.hcl", hcl), ("b.json", json)], &["-dev"]).unwrap().client.host_volumes;
+    let seen: Vec<_> = volumes
+        .iter()
+        .map(|(name, volume)| (name.as_str(), volume.path.to_str().unwrap(), volume.read_only))
+        .collect();
+    assert_eq!(seen, [("a", "/c", false), ("b", "/b", true)]);
+    let relative =
+        read_all(&[("a.hcl", "client { host_volume \"a\" { path = \"a\" } }")], &["-dev"]).unwrap_err();
+    assert!(
+        relative.contains("host_volume \"a\": expected a name, and a path that begins with /"),
+        "{relative}"
+    );
 }

@@ -32,7 +32,6 @@ fn check(task: &Task) -> Result<(), HookError> {
         ("vault", task.vault.is_some()),
         ("secrets", !task.secrets.is_empty()),
         ("identity", identity),
-        ("volumes", !task.volume_mounts.is_empty()),
         ("artifacts", !task.artifacts.is_empty()),
         ("template", !task.templates.is_empty()),
         ("csi_plugin_supervisor", task.csi_plugin_config.is_some()),
@@ -40,6 +39,14 @@ fn check(task: &Task) -> Result<(), HookError> {
         ("consul_connect", !task.kind.is_empty()),
         ("devices", task.resources.as_ref().is_some_and(|resources| !resources.devices.is_empty())),
     ];
+    if !task.volume_mounts.is_empty() {
+        let text = format!(
+            "driver \"{}\" cannot mount volumes: its tasks see the host's file system as it is; leave volume_mount out, \
+             and use the path that \"node status -verbose\" shows for the volume",
+            task.driver
+        );
+        return Err(HookError::fatal("volumes", text));
+    }
     match blocks.into_iter().find(|(_, given)| *given) {
         None => Ok(()),
         Some((hook, _)) => Err(HookError::fatal(hook, "not supported by this node")),
@@ -68,5 +75,8 @@ mod tests {
             let error = check(&task(block)).unwrap_err();
             assert_eq!(error.to_string(), format!("{hook}: not supported by this node"));
         }
+        let mount = check(&task(json!({"Driver": "raw_exec", "VolumeMounts": [{"Volume": "data"}]})));
+        let text = mount.unwrap_err().to_string();
+        assert!(text.starts_with("volumes: driver \"raw_exec\" cannot mount volumes: "), "{text}");
     }
 }

@@ -281,6 +281,15 @@ impl ServerClient for WireServers {
             }
             answered => answered,
         };
+        // An introduction token lives for minutes. Where it has expired, servers that do not insist on one take none.
+        let answer = match answer {
+            Err(ServerError::Denied(text)) if !self.token().is_empty() => {
+                tracing::warn!(text, "the introduction token is refused; registering without one");
+                let write = WriteRequest { auth_token: String::new(), ..self.write() };
+                self.register_once(node, write).await
+            }
+            answered => answered,
+        };
         Ok(self.lease(&answer?))
     }
 

@@ -1,7 +1,7 @@
 //! With what a node proves to its servers who it is.
 
 use crate::support::eventually;
-use crate::support::listening::{SOON, running, running_with};
+use crate::support::listening::{Running, SOON, running, running_with};
 use wire::messages::{Empty, method};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -15,15 +15,18 @@ async fn the_secret_is_shown_only_to_servers_that_know_the_node() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signed_identity_takes_the_place_of_the_secret_and_outlives_the_agent() {
-    let running = running_with(|_| {}).await;
+    let running = running().await;
     *running.listening.identity.lock().unwrap() = "first".to_string();
     running.listening.await_token("first");
     // It is renewed with any answer.
     *running.listening.identity.lock().unwrap() = "second".to_string();
     running.listening.await_token("second");
-    running.listening.identity.lock().unwrap().clear();
-    let running = running.restarted().await;
-    running.listening.tokens.lock().unwrap().clear();
+    let running = running
+        .restarted(|servers| {
+            servers.identity.lock().unwrap().clear();
+            servers.tokens.lock().unwrap().clear();
+        })
+        .await;
     running.listening.await_token("second");
     let secret = running.agent.local().context.node().secret_id.clone();
     assert!(!running.listening.tokens.lock().unwrap().contains(&secret));
@@ -36,21 +39,30 @@ async fn a_node_whose_token_is_refused_registers_as_one_that_nobody_knows() {
     *running.listening.identity.lock().unwrap() = "first".to_string();
     running.listening.await_token("first");
     // The node was purged, and the key that signed its identity is gone.
-    *running.listening.identity.lock().unwrap() = "second".to_string();
-    let before = running.servers.cluster.lock().unwrap().registered.len();
+    running.listening.identity.lock().unwrap().clear();
     running.listening.refused.lock().unwrap().push("first".to_string());
-    running.listening.await_token("second");
-    assert_eq!(running.servers.cluster.lock().unwrap().registered.len(), before + 1);
-    let tokens = running.listening.tokens.lock().unwrap().clone();
-    let last = tokens.iter().rposition(|token| token == "first").unwrap();
-    assert_eq!(tokens[last + 1..last + 3], ["", "second"]);
+    assert_eq!(before_registering_anew(&running, 2), "first");
 
     // Refused at the registration itself, after a restart.
-    running.listening.refused.lock().unwrap().push("second".to_string());
-    *running.listening.identity.lock().unwrap() = "third".to_string();
-    let running = running.restarted().await;
-    running.listening.await_token("third");
+    let secret = running.agent.local().context.node().secret_id.clone();
+    let running = running
+        .restarted(|servers| {
+            servers.refused.lock().unwrap().push(secret.clone());
+            servers.tokens.lock().unwrap().clear();
+        })
+        .await;
+    assert_eq!(before_registering_anew(&running, 1), secret);
     running.agent.shutdown().await;
+}
+
+/// The token that came before the call without one, once there were so many of these.
+fn before_registering_anew(running: &Running, times: usize) -> String {
+    eventually("a registration without a token", || {
+        let tokens = running.listening.tokens.lock().unwrap();
+        let last = tokens.iter().rposition(String::is_empty)?;
+        let anonymous = tokens.iter().filter(|token| token.is_empty()).count();
+        (anonymous == times).then(|| tokens[last - 1].clone())
+    })
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -69,6 +81,21 @@ async fn a_node_that_nobody_knows_introduces_itself() {
     let secret = running.agent.local().context.node().secret_id.clone();
     running.listening.await_token(&secret);
     assert_eq!(running.listening.tokens.lock().unwrap()[0], "from a file");
+    running.agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_introduction_that_has_expired_is_left_out() {
+    let running = running_with(|settings| settings.intro_token = "expired".to_string()).await;
+    running.listening.await_token("expired");
+    let secret = running.agent.local().context.node().secret_id.clone();
+    running.listening.await_token(&secret);
+    // The node is purged, long after.
+    running.listening.refused.lock().unwrap().extend([secret.clone(), "expired".to_string()]);
+    assert_eq!(before_registering_anew(&running, 1), "expired");
+    let tokens = running.listening.tokens.lock().unwrap().clone();
+    let anonymous = tokens.iter().position(String::is_empty).unwrap();
+    assert_eq!(tokens[anonymous - 2], secret);
     running.agent.shutdown().await;
 }
 

@@ -163,11 +163,12 @@ pub async fn running_with(change: impl FnOnce(&mut NodeSettings)) -> Running {
 }
 
 impl Running {
-    /// The next agent of the same node.
-    pub async fn restarted(self) -> Running {
+    /// The next agent of the same node. The servers change in between.
+    pub async fn restarted(self, change: impl FnOnce(&Listening)) -> Running {
         self.agent.shutdown().await;
         let connection = self.listening.node.lock().unwrap().take();
         connection.expect("the node had registered").close();
+        change(&self.listening);
         // The local state is free when the last call of the old agent has noticed that.
         let start = async || loop {
             let (settings, known) = (settings(self.base.path()), self.addresses.clone());

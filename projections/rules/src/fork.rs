@@ -2,12 +2,16 @@
 
 use base::{Rng, Time};
 use model::command::{RegisterJob, Settlement};
-use model::event::{EvalCreated, Event};
-use model::{Actor, Command, CommandRecord, EPOCH, EvalId, JobType, Rejection, RequestId, Trigger};
+use model::document::Node;
+use model::event::{EvalCreated, Event, NodeRegistered, NodeStatusChanged, NodeUpdated};
+use model::{
+    Actor, Command, CommandRecord, Doc, EPOCH, EvalId, JobType, NodeId, NodeStatus, Rejection, RequestId,
+    Trigger,
+};
 use state::{Delta, Moment, State};
 
 use crate::decision::{Context, Decision};
-use crate::{eval, job, plan};
+use crate::{eval, job, node, plan};
 
 /// The state with the job registered, and the evaluation that looks at it: also of a job that would wait for its
 /// time, and also while registration is closed.
@@ -66,6 +70,32 @@ pub fn after(state: &State, command: &Command, now: Time, seed: u64) -> Result<S
     let decision = crate::decide(&fork, &mut ctx, &Actor::Anonymous, command)?;
     fold(&mut fork, at, command.kind(), &decision.events);
     Ok(fork)
+}
+
+/// The state in which the node describes itself like this. One that is not known yet has joined and is ready.
+pub fn with_node(state: &State, node: NodeId, document: &Node, now: Time) -> State {
+    let (class, document) = (node::computed_class(document), Doc::of(document));
+    if state.nodes.find(node).is_some() {
+        return with_events(state, &[NodeUpdated { node, document, computed_class: class }.into()], now);
+    }
+    let joined = NodeRegistered { node, document, computed_class: class, secret_hash: [0; 32] };
+    let from = NodeStatus::Initializing;
+    let ready = NodeStatusChanged { node, from, to: NodeStatus::Ready, message: None };
+    with_events(state, &[joined.into(), ready.into()], now)
+}
+
+/// The state in which the node is ready, whatever it was.
+pub fn with_ready(state: &State, node: NodeId, now: Time) -> State {
+    let Some(row) = state.nodes.find(node) else { return state.clone() };
+    let from = state.nodes.hot(row).status;
+    with_events(state, &[NodeStatusChanged { node, from, to: NodeStatus::Ready, message: None }.into()], now)
+}
+
+fn with_events(state: &State, events: &[Event], now: Time) -> State {
+    let mut fork = state.clone();
+    let at = moment(&fork, now);
+    fold(&mut fork, at, 0, events);
+    fork
 }
 
 fn moment(state: &State, now: Time) -> Moment {

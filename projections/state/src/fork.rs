@@ -9,12 +9,15 @@ use crate::row::JobRow;
 use crate::{LazyDoc, State};
 
 impl State {
-    /// This state as if the job's current version had always been this one: no allocation of it is out of date.
-    pub fn with_current(&self, row: JobRow, job: Job) -> State {
+    /// This state as if that version of the job had always been this one: no allocation of it is out of date. A
+    /// version that is not remembered changes nothing.
+    pub fn with_version(&self, row: JobRow, number: u64, job: Job) -> State {
         let mut fork = self.clone();
         let state = fork.jobs.get_mut(row);
-        let version = JobVersion { job: LazyDoc::of(&job), ..JobVersion::clone(state.current()) };
-        state.versions[0] = Arc::new(version);
+        if let Some(at) = state.versions.iter().position(|version| version.version == number) {
+            let version = JobVersion { job: LazyDoc::of(&job), ..JobVersion::clone(&state.versions[at]) };
+            state.versions[at] = Arc::new(version);
+        }
         fork.settle_digest();
         fork
     }

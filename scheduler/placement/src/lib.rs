@@ -28,7 +28,7 @@ use state::alloc::reschedule;
 
 pub use explain::{
     DryRun, Explanation, GROUPS_EXPLAINED_MAX, GroupExplanation, HINTS_MAX, NEAREST_SHOWN, Reasons,
-    TRIES_MAX, dry_run, explain,
+    Registers, TRIES_MAX, UNPLACED_MAX, Unplaced, dry_run, explain,
 };
 pub use ranking::memory::Memory;
 pub use schedule::{Attempts, Outcome, give_up, max_attempts, schedule, schedule_with};

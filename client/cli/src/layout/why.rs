@@ -124,25 +124,40 @@ fn of_group(style: &OutputStyle, name: &str, group: &GroupReasons) -> String {
         let parts = if parts.is_empty() { "nothing to do".to_string() } else { parts.join(", ") };
         return style.section(&format!("Group {name:?}"), &format!("  {parts}\n"));
     };
-    let title = format!("Group {name:?}: no place for {}", plural(group.missing));
+    let version = group.older_version.map(|version| format!(" of version {version}")).unwrap_or_default();
+    let title = format!("Group {name:?}: no place for {}{version}", plural(group.missing));
     let seen = format!(
         "{} nodes looked at, {} ruled out by checks, {} without room",
         failed.nodes_evaluated, failed.nodes_filtered, failed.nodes_exhausted
     );
     let mut text = style.section(&title, &format!("  {seen}\n{}", metrics::reasons(style, failed, "    ")));
+    if !group.missing_names.is_empty() {
+        let more = group.missing.saturating_sub(group.missing_names.len() as u64);
+        let more = if more > 0 { ", ..." } else { "" };
+        text.push_str(&format!("  Missing: {}{more}\n", group.missing_names.join(", ")));
+    }
     if !group.nearest.is_empty() {
         text.push_str("  Closest nodes:\n");
         text.extend(group.nearest.iter().map(near));
     }
+    text + &hints(style, group)
+}
+
+fn hints(style: &OutputStyle, group: &GroupReasons) -> String {
+    let tried = match group.tried {
+        1 => "1 change was tried".to_string(),
+        tried => format!("{tried} changes were tried"),
+    };
     if !group.would_fit_if.is_empty() {
-        text.push_str(&format!("  {}\n", style.paint(Paint::Green, "Would fit if (each one tried out):")));
-        text.extend(group.would_fit_if.iter().map(|change| format!("    * {change}\n")));
-    } else if group.hints_cut_short {
-        text.push_str("  No single change was found to help; not all were tried.\n");
-    } else {
-        text.push_str("  No single change of the job helps: more than one thing is missing.\n");
+        let title = style.paint(Paint::Green, "Would fit if (each one tried out):");
+        let hints = group.would_fit_if.iter().map(|change| format!("    * {change}\n"));
+        return format!("  {title}\n{}", hints.collect::<String>());
     }
-    text
+    if group.nodes == 0 {
+        return "  The cluster has no nodes.\n".to_string();
+    }
+    let rest = if group.hints_cut_short { ", not all there are" } else { "" };
+    format!("  Nothing tried here helps by itself ({tried}{rest}).\n")
 }
 
 fn plural(missing: u64) -> String {
@@ -159,7 +174,11 @@ fn lack(lack: &Lack) -> String {
         return lack.what.clone();
     }
     let unit = if lack.unit.is_empty() { String::new() } else { format!(" {}", lack.unit) };
-    format!("{}{unit} more {} (asked {}, free {})", lack.short, lack.what, lack.asked, lack.free)
+    let stopping = match lack.stopping {
+        0 => String::new(),
+        stopping => format!(", {stopping} more once what is being stopped there has ended"),
+    };
+    format!("{}{unit} more {} (asked {}, free {}{stopping})", lack.short, lack.what, lack.asked, lack.free)
 }
 
 /// How the explanation was obtained: recomputed from the log, or not.
@@ -232,5 +251,32 @@ mod tests {
         let text = job(&OutputStyle::for_tests(), &why);
         assert!(text.starts_with(expected), "{text}");
         assert!(text.lines().count() < 24, "one screen");
+    }
+
+    #[test]
+    fn only_what_was_tried_is_said_not_to_help() {
+        let style = OutputStyle::for_tests();
+        let group = GroupReasons { nodes: 2, tried: 12, ..GroupReasons::default() };
+        assert_eq!(hints(&style, &group), "  Nothing tried here helps by itself (12 changes were tried).\n");
+        let cut = GroupReasons { hints_cut_short: true, ..group.clone() };
+        let text = "  Nothing tried here helps by itself (12 changes were tried, not all there are).\n";
+        assert_eq!(hints(&style, &cut), text);
+        let none = GroupReasons { nodes: 0, ..group };
+        assert_eq!(hints(&style, &none), "  The cluster has no nodes.\n");
+    }
+
+    #[test]
+    fn room_that_is_being_freed_is_told() {
+        let lacks = Lack {
+            what: "memory".into(),
+            unit: "MiB".into(),
+            asked: 500,
+            free: 100,
+            short: 400,
+            stopping: 450,
+        };
+        let text =
+            "400 MiB more memory (asked 500, free 100, 450 more once what is being stopped there has ended)";
+        assert_eq!(lack(&lacks), text);
     }
 }

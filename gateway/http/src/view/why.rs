@@ -160,7 +160,7 @@ fn again(feed: &Feed, eval: EvalId, snapshot: Index, seed: u64, now: base::Time)
     })?;
     let eval = state.evals.lookup(eval);
     let eval = eval.ok_or_else(|| format!("the state at index {snapshot} does not know the evaluation"))?;
-    Ok(explain(&state, eval, seed, now))
+    Ok(explain(&state, eval, seed, now, &jobspec::imply_constraints))
 }
 
 /// The verdict on the plan that placed an allocation.

@@ -18,15 +18,23 @@ pub struct GroupReasons {
     pub failed: Option<AllocationMetric>,
     /// Allocations that found no place.
     pub missing: u64,
+    /// Their names: the first of them, each once.
+    pub missing_names: List<String>,
+    /// The version of the job that they would have run, where it is not the current one.
+    pub older_version: Option<u64>,
+    /// Nodes that the cluster had.
+    pub nodes: u64,
     /// Nodes that came closest to taking one more, the closest first.
     pub nearest: List<NearMiss>,
     /// Single changes that would give every missing allocation a place. Each was tried out.
     pub would_fit_if: List<String>,
+    /// How many changes were tried.
+    pub tried: u64,
     /// More changes may help: looking for them was cut short.
     pub hints_cut_short: bool,
 }
 
-/// A node that did not do, and all that it lacks.
+/// A node that did not do, and all that stands in the way.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct NearMiss {
@@ -36,11 +44,11 @@ pub struct NearMiss {
     pub lacks: List<Lack>,
 }
 
-/// One thing that a node lacks. The numbers are zero where there is nothing to count.
+/// One thing that a node lacks or that excludes it. The numbers are zero where there is nothing to count.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Lack {
-    /// `cpu`, `memory`, `disk`, or the check that does not hold.
+    /// `cpu`, `memory`, `disk`, or what stands in the way, as a statement about the node.
     pub what: String,
     /// `MHz` or `MiB`.
     pub unit: String,
@@ -48,4 +56,6 @@ pub struct Lack {
     pub free: u64,
     /// How much is missing.
     pub short: u64,
+    /// How much of what is not free belongs to allocations that are being stopped there.
+    pub stopping: u64,
 }

@@ -3,3 +3,5 @@
 mod class;
 pub(crate) mod decide;
 pub(crate) mod drain;
+
+pub(crate) use class::computed_class;

@@ -9,5 +9,5 @@ mod totals;
 mod view;
 
 pub use crate::row::AllocRow;
-pub use state::{Alloc, Allocs, Health, KnownState, Transition};
+pub use state::{Alloc, Allocs, Health, KnownState, Transition, name};
 pub use view::{allocated_resources, document, first_address, job_document, requested, stub};

@@ -96,6 +96,12 @@ pub struct Alloc {
     pub modify_time: Time,
 }
 
+/// The name of an allocation of that version: `web.server[0]`.
+pub fn name(version: &JobVersion, group: &str, index: u32) -> String {
+    let key = if version.kind.is_per_node() { &version.job.name } else { &version.job.id };
+    format!("{}.{group}[{index}]", key.as_deref().unwrap_or_default())
+}
+
 impl Alloc {
     /// The servers want it to end.
     pub fn is_stopping(&self) -> bool {
@@ -123,8 +129,7 @@ impl Alloc {
     }
 
     pub fn name(&self) -> String {
-        let key = if self.version.kind.is_per_node() { &self.version.job.name } else { &self.version.job.id };
-        format!("{}.{}[{}]", key.as_deref().unwrap_or_default(), self.group, self.name_index)
+        name(&self.version, &self.group, self.name_index)
     }
 
     /// The servers' last conclusion is `unknown`: its return has not been recorded yet.

@@ -7,13 +7,13 @@ mod nearest;
 use std::collections::BTreeMap;
 
 use base::{Index, Time};
-use model::document::{AllocationMetric, DesiredUpdates, GroupReasons};
+use model::document::{AllocationMetric, DesiredUpdates, GroupReasons, Job};
 use state::State;
 use state::eval::Eval;
 
 use crate::{Outcome, schedule};
-use hints::{Found, hints};
-use nearest::nearest;
+use hints::{Asked, Found, hints};
+use nearest::{Wanted, nearest};
 
 pub use dry_run::{DryRun, dry_run};
 pub use hints::{HINTS_MAX, TRIES_MAX};
@@ -21,6 +21,12 @@ pub use nearest::NEAREST_SHOWN;
 
 /// Groups that could not be placed and get hints and nearest nodes. The others get their metrics only.
 pub const GROUPS_EXPLAINED_MAX: usize = 8;
+
+/// Allocations without a node that are named in a group. More are only counted.
+pub const UNPLACED_MAX: usize = 16;
+
+/// What the servers make of a job that is registered, such as constraints that follow from what it uses.
+pub type Registers<'r> = &'r dyn Fn(&mut Job);
 
 /// What a pass found out.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,6 +45,25 @@ pub struct GroupExplanation {
     pub placed: Option<AllocationMetric>,
     /// The metrics of the first allocation that could not be placed, and how many more there were.
     pub failed: Option<AllocationMetric>,
+    /// The first [`UNPLACED_MAX`] that could not be placed.
+    pub unplaced: Vec<Unplaced>,
+}
+
+/// An allocation that could not be placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unplaced {
+    /// The number in its name.
+    pub name_index: u32,
+    /// The version of the job that it would have run.
+    pub version: u64,
+}
+
+impl GroupExplanation {
+    pub(crate) fn add_unplaced(&mut self, name_index: u32, version: u64) {
+        if self.unplaced.len() < UNPLACED_MAX {
+            self.unplaced.push(Unplaced { name_index, version });
+        }
+    }
 }
 
 /// A decision made again, with the reasons for it.
@@ -49,7 +74,7 @@ pub struct Reasons {
 }
 
 /// Repeats the decision that was made on this state with this seed at this time, and explains it.
-pub fn explain(state: &State, eval: &Eval, seed: u64, now: Time) -> Reasons {
+pub fn explain(state: &State, eval: &Eval, seed: u64, now: Time, registers: Registers) -> Reasons {
     let outcome = schedule(state, eval, seed, now);
     // The nearest nodes are those that remain after the plan itself is applied.
     let after = rules::fork::settled(state, &outcome.settlement, now).map(|(after, _)| after);
@@ -66,11 +91,27 @@ pub fn explain(state: &State, eval: &Eval, seed: u64, now: Time) -> Reasons {
         };
         if found.failed.is_some() && explained < GROUPS_EXPLAINED_MAX {
             explained += 1;
-            reasons.nearest = nearest(after, eval.job, name).into();
-            let Found { changes, cut_short } = hints(state, eval, seed, now, name);
-            (reasons.would_fit_if, reasons.hints_cut_short) = (changes.into(), cut_short);
+            let current = state.jobs.get(eval.job).current().version;
+            let first = found.unplaced.first().copied();
+            let first = first.unwrap_or(Unplaced { name_index: 0, version: current });
+            reasons.older_version = (first.version != current).then_some(first.version);
+            reasons.missing_names = names(state, eval, name, &found.unplaced).into();
+            reasons.nodes = state.nodes.len() as u64;
+            let wanted = Wanted { job: eval.job, group: name, which: first };
+            reasons.nearest = nearest(after, wanted).into();
+            let asked = Asked { state, eval, seed, now, registers, group: name, version: first.version };
+            let Found { changes, tried, cut_short } = hints(asked, &reasons.nearest);
+            (reasons.would_fit_if, reasons.tried) = (changes.into(), tried as u64);
+            reasons.hints_cut_short = cut_short;
         }
         groups.insert(name.clone(), reasons);
     }
     Reasons { outcome, groups }
+}
+
+/// The names of allocations that could not be placed, each once: a job that runs on every node gives all the same.
+fn names(state: &State, eval: &Eval, group: &str, unplaced: &[Unplaced]) -> Vec<String> {
+    let current = state.jobs.get(eval.job).current();
+    let indexes: std::collections::BTreeSet<u32> = unplaced.iter().map(|one| one.name_index).collect();
+    indexes.into_iter().map(|index| state::alloc::name(current, group, index)).collect()
 }

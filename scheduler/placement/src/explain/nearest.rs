@@ -1,43 +1,56 @@
-//! The nodes that lack least for one more allocation, each with everything it lacks. The scheduler's own checks stop at
-//! the first failure. They are used here only for what is not compared in detail, such as devices and volumes.
+//! The nodes that lack least for one more allocation, each with everything that stands in the way. The scheduler's own
+//! checks stop at the first failure. They are used here only for what is not compared in detail, such as devices.
 
 use model::document::{Job, Lack, NearMiss, TaskGroup};
+use model::{Eligibility, NodeStatus, VolumeKind};
 use state::State;
-use state::job::JobRow;
+use state::alloc::Alloc;
+use state::job::{JobRow, JobVersion};
 use state::node::{Amount, NodeRow};
+use state::volume::sources;
 
+use super::Unplaced;
 use crate::feasibility::constraint::ConstraintCheck;
-use crate::feasibility::node_check::NodeCheck;
+use crate::feasibility::distinct_property::DistinctProperty;
+use crate::feasibility::node_check::{Distinct, NodeCheck};
+use crate::feasibility::property_values::PropertyValues;
 use crate::feasibility::proposed::Proposed;
-use crate::feasibility::static_checks::{is_in_datacenters, is_in_pool};
+use crate::feasibility::static_checks::{has_driver, is_in_datacenters, is_in_pool};
+use crate::feasibility::volumes::MISSING;
 use crate::settings::settings;
 
 /// Most nodes that are shown.
 pub const NEAREST_SHOWN: usize = 3;
 
-/// What tasks and groups get by default, in MHz and MiB.
-const CPU_DEFAULT: i64 = 100;
-const MEMORY_DEFAULT: i64 = 300;
-const DISK_DEFAULT: i64 = 300;
+/// The allocation that could not be placed.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'e> {
+    pub job: JobRow,
+    pub group: &'e str,
+    pub which: Unplaced,
+}
 
-/// The nodes that lack least for one more allocation of the group: fewest failed checks, then the smallest missing
-/// share of a resource.
-pub fn nearest(state: &State, job: JobRow, group: &str) -> Vec<NearMiss> {
-    let known = state.jobs.get(job);
-    let wanted = known.current();
-    let Some(group) = wanted.group(group) else { return Vec::new() };
-    let asked = Asked::of(state, job, &wanted.job, group);
-    let settings = settings(state, wanted.job.node_pool.as_deref().unwrap_or_default());
-    let mut node_check = NodeCheck::new(state, known, wanted, group, &settings);
+/// The nodes that lack least for it: fewest failed checks, then the smallest missing share of a resource.
+pub fn nearest(state: &State, wanted: Wanted) -> Vec<NearMiss> {
+    let known = state.jobs.get(wanted.job);
+    let version = known.version(wanted.which.version).unwrap_or_else(|| known.current());
+    let Some(group) = version.group(wanted.group) else { return Vec::new() };
+    let settings = settings(state, version.job.node_pool.as_deref().unwrap_or_default());
+    let mut node_check = NodeCheck::new(state, known, version, group, &settings);
+    let asked = Asked::of(state, wanted, version, group, &node_check);
     let proposed = Proposed::new(state);
     let mut misses: Vec<(usize, u64, NodeRow, Vec<Lack>)> = Vec::new();
     for row in state.nodes.rows() {
         let (mut checks, room) = (asked.checks_against(state, row), asked.room_on(state, row));
         if checks.is_empty() && room.is_empty() {
-            let Some(reason) = node_check.infeasible_reason(row, state.nodes.hot(row), 0, &proposed) else {
+            let hot = state.nodes.hot(row);
+            let index = wanted.which.name_index;
+            let Some(reason) = node_check.infeasible_reason(row, hot, index, &proposed) else {
                 continue;
             };
-            checks.push(Lack { what: node_check.reasons().get(reason).text.clone(), ..Lack::default() });
+            let text = node_check.reasons().get(reason).text.clone();
+            let what = if text == MISSING { asked.unusable_volumes(&text) } else { text };
+            checks.push(Lack { what, ..Lack::default() });
         }
         let part = room.iter().map(|lack| lack.short * 1_000_000 / lack.asked.max(1)).max().unwrap_or(0);
         misses.push((checks.len(), part, row, checks.into_iter().chain(room).collect()));
@@ -60,23 +73,42 @@ struct Asked<'e> {
     checks: Vec<ConstraintCheck>,
     /// Nodes that `distinct_hosts` excludes.
     taken: Vec<NodeRow>,
+    /// What `distinct_property` limits, with the allocations that count.
+    properties: Vec<(DistinctProperty, PropertyValues)>,
+    /// Host volumes by name.
+    volumes: Vec<String>,
     amount: Amount,
 }
 
 impl<'e> Asked<'e> {
-    fn of(state: &State, row: JobRow, job: &'e Job, group: &'e TaskGroup) -> Asked<'e> {
+    fn of(
+        state: &State,
+        wanted: Wanted,
+        version: &'e JobVersion,
+        group: &'e TaskGroup,
+        node_check: &NodeCheck,
+    ) -> Asked<'e> {
+        let job: &Job = &version.job;
         let of_tasks = group.tasks.iter().flat_map(|task| task.constraints.iter());
         let all: Vec<_> = job.constraints.iter().chain(group.constraints.iter()).chain(of_tasks).collect();
-        let alone = |operand: &str| all.iter().any(|one| one.operand == operand && one.r_target != "false");
-        let siblings = state.jobs.get(row).allocs.iter().map(|alloc| state.allocs.get(*alloc));
-        let siblings = siblings.filter(|alloc| alloc.takes_room()).map(|alloc| alloc.node);
+        let siblings = || state.jobs.get(wanted.job).allocs.iter().map(|alloc| state.allocs.get(*alloc));
+        let excludes = |alloc: &&Alloc| match node_check.distinct_hosts {
+            Some(Distinct::Job) => alloc.takes_room(),
+            Some(Distinct::Group) => alloc.takes_room() && &*alloc.group == wanted.group,
+            None => false,
+        };
         let tests = all.iter().filter(|one| !one.operand.starts_with("distinct_"));
+        let properties = DistinctProperty::of(job, group).into_iter();
         Asked {
             job,
             group,
             checks: tests.map(|one| ConstraintCheck::of(one)).collect(),
-            taken: if alone("distinct_hosts") { siblings.collect() } else { Vec::new() },
-            amount: amount(group),
+            taken: siblings().filter(excludes).map(|alloc| alloc.node).collect(),
+            properties: properties.map(|one| counted(state, one, wanted.group, siblings())).collect(),
+            volumes: sources(group, wanted.which.name_index, VolumeKind::Host)
+                .map(|(_, name)| name)
+                .collect(),
+            amount: node_check.resource_request.amount,
         }
     }
 
@@ -84,53 +116,66 @@ impl<'e> Asked<'e> {
         let (hot, cold) = (state.nodes.hot(row), state.nodes.cold(row));
         let node = &cold.document;
         let mut lacks = Vec::new();
-        let mut lack = |holds: bool, what: String| {
+        let mut require = |holds: bool, otherwise: &dyn Fn() -> String| {
             if !holds {
-                lacks.push(Lack { what, ..Lack::default() });
+                lacks.push(Lack { what: otherwise(), ..Lack::default() });
             }
         };
-        let ready = hot.status == model::NodeStatus::Ready;
-        lack(ready, format!("ready: the node is {}", hot.status));
-        lack(hot.eligibility == model::Eligibility::Eligible, "eligible for scheduling".to_string());
-        lack(
-            is_in_pool(self.job.node_pool.as_deref(), node),
-            format!("node pool: the node is in {:?}", node.node_pool),
-        );
-        let datacenter = || format!("datacenter: the node is in {:?}", node.datacenter);
-        lack(is_in_datacenters(&self.job.datacenters, node), datacenter());
-        for check in &self.checks {
-            lack(check.holds(cold), format!("constraint {}", check.text));
+        require(hot.status == NodeStatus::Ready, &|| format!("it is {}, not ready", hot.status));
+        if cold.draining().is_some() {
+            require(false, &|| "it is being drained".to_string());
+        } else {
+            let eligible = hot.eligibility == Eligibility::Eligible;
+            require(eligible, &|| "it is not eligible for scheduling".to_string());
         }
-        lack(!self.taken.contains(&row), "distinct_hosts: one of the job is there".to_string());
+        let pool = is_in_pool(self.job.node_pool.as_deref(), node);
+        require(pool, &|| format!("it is in node pool {:?}", node.node_pool));
+        let datacenter = is_in_datacenters(&self.job.datacenters, node);
+        require(datacenter, &|| format!("it is in datacenter {:?}", node.datacenter));
+        for check in &self.checks {
+            require(check.holds(cold), &|| format!("constraint {} does not hold", check.text));
+        }
+        require(!self.taken.contains(&row), &|| "distinct_hosts: one of the job is there".to_string());
+        for (property, values) in &self.properties {
+            let violation = property.violation(cold, values);
+            require(violation.is_none(), &|| violation.clone().unwrap_or_default());
+        }
         let mut drivers: Vec<&str> = self.group.tasks.iter().map(|task| task.driver.as_str()).collect();
         drivers.dedup();
         for driver in drivers {
-            let has = node.drivers.get(driver).is_none_or(|known| known.detected && known.healthy)
-                && (node.drivers.contains_key(driver)
-                    || node.attributes.get(&format!("driver.{driver}")).is_some_and(|on| on == "1"));
-            lack(has, format!("driver {driver}"));
+            require(has_driver(node, driver), &|| format!("it has no healthy driver {driver}"));
+        }
+        for volume in &self.volumes {
+            require(node.host_volumes.contains_key(volume), &|| format!("it has no host volume {volume:?}"));
         }
         for port in self.group.networks.iter().flat_map(|network| network.reserved_ports.iter()) {
             let number = u16::try_from(port.value).unwrap_or(0);
             let free = port.ignore_collision || !state.nodes.load(row).ports.contains(number);
-            lack(free, format!("port {:?}: {number} is taken", port.label));
+            require(free, &|| format!("port {:?}: {number} is taken", port.label));
         }
         lacks
+    }
+
+    /// The node has them all, and one cannot be used as it is asked for.
+    fn unusable_volumes(&self, reason: &str) -> String {
+        let names: Vec<String> = self.volumes.iter().map(|name| format!("{name:?}")).collect();
+        format!("{reason}: {}", names.join(", "))
     }
 
     fn room_on(&self, state: &State, row: NodeRow) -> Vec<Lack> {
         let hot = state.nodes.hot(row);
         let free = hot.capacity.minus(hot.used);
+        let (ending, ending_allocs) = stopping(state, row);
         let mut lacks = Vec::new();
-        for (what, unit, asked, free) in [
-            ("cpu", "MHz", self.amount.cpu_mhz, free.cpu_mhz),
-            ("memory", "MiB", self.amount.memory_mib, free.memory_mib),
-            ("disk", "MiB", self.amount.disk_mib, free.disk_mib),
+        for (what, unit, asked, free, stopping) in [
+            ("cpu", "MHz", self.amount.cpu_mhz, free.cpu_mhz, ending.cpu_mhz),
+            ("memory", "MiB", self.amount.memory_mib, free.memory_mib, ending.memory_mib),
+            ("disk", "MiB", self.amount.disk_mib, free.disk_mib, ending.disk_mib),
         ] {
             if asked > free {
                 let (asked, free) = (u64::from(asked), u64::from(free));
-                let (what, unit) = (what.to_string(), unit.to_string());
-                lacks.push(Lack { what, unit, asked, free, short: asked - free });
+                let (what, unit, stopping) = (what.to_string(), unit.to_string(), u64::from(stopping));
+                lacks.push(Lack { what, unit, asked, free, short: asked - free, stopping });
             }
         }
         if hot.allocs_max > 0 && hot.allocs >= hot.allocs_max {
@@ -139,6 +184,7 @@ impl<'e> Asked<'e> {
                 asked: u64::from(hot.allocs) + 1,
                 free: u64::from(hot.allocs_max),
                 short: u64::from(hot.allocs) + 1 - u64::from(hot.allocs_max),
+                stopping: ending_allocs,
                 ..Lack::default()
             });
         }
@@ -146,15 +192,26 @@ impl<'e> Asked<'e> {
     }
 }
 
-fn amount(group: &TaskGroup) -> Amount {
-    let sum = |of: &dyn Fn(&model::document::Resources) -> Option<i64>, default: i64| {
-        let tasks = group.tasks.iter().map(|task| task.resources.as_ref().and_then(of).unwrap_or(default));
-        u32::try_from(tasks.sum::<i64>().max(0)).unwrap_or(u32::MAX)
-    };
-    let disk = group.ephemeral_disk.as_ref().and_then(|disk| disk.size_mb).unwrap_or(DISK_DEFAULT);
-    Amount {
-        cpu_mhz: sum(&|resources| resources.cpu, CPU_DEFAULT),
-        memory_mib: sum(&|resources| resources.memory_mb, MEMORY_DEFAULT),
-        disk_mib: u32::try_from(disk.max(0)).unwrap_or(u32::MAX),
+/// The property with the allocations that it limits: those of the job, or of the group, that are wanted.
+fn counted<'s>(
+    state: &State,
+    mut property: DistinctProperty,
+    group: &str,
+    siblings: impl Iterator<Item = &'s Alloc>,
+) -> (DistinctProperty, PropertyValues) {
+    let mut values = PropertyValues::new();
+    for alloc in siblings.filter(|alloc| !alloc.is_terminal()) {
+        if property.job_wide || &*alloc.group == group {
+            let value = property.value_number(state.nodes.cold(alloc.node), &mut values);
+            property.count(value, 1);
+        }
     }
+    (property, values)
+}
+
+/// What allocations that are being stopped still take on the node, and how many they are.
+fn stopping(state: &State, row: NodeRow) -> (Amount, u64) {
+    let here = state.nodes.load(row).allocs.iter().map(|alloc| state.allocs.get(*alloc));
+    let ending = here.filter(|alloc| alloc.takes_room() && alloc.is_stopping());
+    ending.fold((Amount::default(), 0), |(sum, count), alloc| (sum.plus(alloc.amount()), count + 1))
 }

@@ -250,7 +250,7 @@ impl StaticCheck {
     }
 }
 
-fn has_driver(node: &Node, driver: &str) -> bool {
+pub fn has_driver(node: &Node, driver: &str) -> bool {
     match node.drivers.get(driver) {
         Some(DriverInfo { detected, healthy, .. }) => *detected && *healthy,
         None => {

@@ -63,6 +63,8 @@ impl<'e> PerNodePlacer<'_, 'e> {
                     if node_check.reasons().get(reason).exhausted {
                         draft.full_node.get_or_insert(placement.id);
                         short += 1;
+                        let explained = draft.groups.entry(name.to_string()).or_default();
+                        explained.add_unplaced(placement.name_index, self.cx.job.current().version);
                     }
                 }
             }

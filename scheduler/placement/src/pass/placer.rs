@@ -123,6 +123,11 @@ impl<'e, 'c> Placer<'e, 'c> {
             if let Some(metric) = draft.failed.get_mut(name) {
                 metric.coalesced_failures += 1;
                 add_exhausted(metric, group);
+                draft
+                    .groups
+                    .entry(name.to_string())
+                    .or_default()
+                    .add_unplaced(request.name_index, version.version);
             } else if group_placer.try_place(draft, &mut ranking, request) {
                 *draft.queued.entry(name.to_string()).or_default() -= 1;
             } else {
@@ -130,6 +135,11 @@ impl<'e, 'c> Placer<'e, 'c> {
                 let mut metric = group_placer.metric(&ranking, metric);
                 add_exhausted(&mut metric, group);
                 draft.failed.insert(name.to_string(), metric);
+                draft
+                    .groups
+                    .entry(name.to_string())
+                    .or_default()
+                    .add_unplaced(request.name_index, version.version);
             }
         }
         let columns = group_placer.columns;

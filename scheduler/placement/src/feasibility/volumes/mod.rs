@@ -7,7 +7,8 @@ mod request;
 use model::document::{TaskGroup, VolumeRequest};
 
 use csi::{Claim, CsiVolumeRequests, CsiVolumes};
-use host::{HostVolumeRequests, HostVolumes, MISSING, unmet_claims, writes};
+pub use host::MISSING;
+use host::{HostVolumeRequests, HostVolumes, unmet_claims, writes};
 pub use request::VolumeRequests;
 
 /// The requests of one type, in the order of their names.

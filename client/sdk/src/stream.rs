@@ -45,8 +45,10 @@ pub struct Events {
 pub struct EventQuery {
     /// `Topic` or `Topic:key`; none means everything.
     pub topics: Vec<String>,
-    /// Begin at this index; 0 means the oldest event that is kept.
+    /// Begin at this index; 0 means the oldest event that is kept, or `from`.
     pub index: u64,
+    /// `start`, `now`, a span like `10m` or a time: where to begin without an index. Empty leaves it to `index`.
+    pub from: String,
     /// `*` means all; empty means the client's own.
     pub namespace: String,
 }
@@ -59,6 +61,8 @@ pub struct Message {
     /// The topic, or `checkpoint`.
     pub event: String,
     pub data: String,
+    /// The servers' time in nanoseconds; 0 from a server that does not send it.
+    pub time: i64,
 }
 
 /// The event stream as server-sent events, resumable.
@@ -94,6 +98,8 @@ impl EventQuery {
         let mut query = Query::new().with("namespace", &self.namespace);
         if self.index > 0 {
             query = query.with("index", self.index);
+        } else if !self.from.is_empty() {
+            query = query.with("from", &self.from);
         }
         self.topics.iter().fold(query, |query, topic| query.with("topic", topic))
     }
@@ -304,6 +310,7 @@ impl SseReader {
             match field {
                 "id" => self.current.id = value.to_string(),
                 "event" => self.current.event = value.to_string(),
+                "time" => self.current.time = value.parse().unwrap_or(0),
                 "data" => {
                     if !self.current.data.is_empty() {
                         self.current.data.push('\n');
@@ -344,14 +351,14 @@ mod tests {
     #[test]
     fn messages_are_put_together_out_of_their_lines() {
         let mut reader = SseReader::default();
-        reader.push(b": heartbeat\n\nretry: 1000\n\nid: 4.0\r\nevent: Job\r\nda").unwrap();
+        reader.push(b": heartbeat\n\nretry: 1000\n\nid: 4.0\r\nevent: Job\r\ntime: 5\nda").unwrap();
         assert_eq!(reader.next(), None);
         reader.push(b"ta: {\ndata:}\n\nid: 9.0\nevent: checkpoint\n\n").unwrap();
-        let message = |id: &str, event: &str, data: &str| {
-            Some(Message { id: id.into(), event: event.into(), data: data.into() })
+        let message = |id: &str, event: &str, data: &str, time| {
+            Some(Message { id: id.into(), event: event.into(), data: data.into(), time })
         };
-        assert_eq!(reader.next(), message("4.0", "Job", "{\n}"));
-        assert_eq!(reader.next(), message("9.0", "checkpoint", ""));
+        assert_eq!(reader.next(), message("4.0", "Job", "{\n}", 5));
+        assert_eq!(reader.next(), message("9.0", "checkpoint", "", 0));
         assert_eq!(reader.next(), None);
     }
 }

@@ -81,7 +81,8 @@ async fn logs_come_in_frames_without_separators() {
 async fn events_come_a_line_an_index() {
     let lines = "{}\n{\"Index\":7,\"Events\":[{\"Topic\":\"Job\",\"Key\":\"web\"}]}\n{}\n";
     let (client, server) = serve(vec![answer("200 OK", "", lines)]).await;
-    let query = EventQuery { topics: vec!["Job".into(), "Node:n1".into()], index: 7, namespace: "*".into() };
+    let topics = vec!["Job".into(), "Node:n1".into()];
+    let query = EventQuery { topics, index: 7, namespace: "*".into(), ..EventQuery::default() };
     let mut events = client.events(&query).await.unwrap();
     let first = events.next().await.unwrap().unwrap();
     assert_eq!((first.index, first.events[0].key.as_str()), (7, "web"));

@@ -32,6 +32,9 @@ pub struct Event {
     pub namespace: String,
 }
 
+/// The topics that events have. Whoever asks for another one would wait for ever.
+pub const TOPICS: [&str; 5] = ["Allocation", "Deployment", "Evaluation", "Job", "Node"];
+
 /// The id of one event, `index.ordinal`: a total order over all events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventId {
@@ -69,9 +72,13 @@ impl ClusterTag {
 
 impl fmt::Display for StreamPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.after {
+            EventId { index, ordinal: u32::MAX } => index.fmt(f)?,
+            after => after.fmt(f)?,
+        }
         match self.cluster {
-            Some(ClusterTag(tag)) => write!(f, "{}@{tag:08x}", self.after),
-            None => self.after.fmt(f),
+            Some(ClusterTag(tag)) => write!(f, "@{tag:08x}"),
+            None => Ok(()),
         }
     }
 }
@@ -175,6 +182,8 @@ mod tests {
         );
         let of_any: StreamPosition = "42".parse().unwrap();
         assert_eq!((of_any.cluster, of_any.after.index, of_any.after.ordinal), (None, Index(42), u32::MAX));
+        let whole: StreamPosition = "42@5d16e7fe".parse().unwrap();
+        assert_eq!(whole.to_string(), "42@5d16e7fe");
         for text in ["", "@5d16e7fe", "42.7@", "42.7@5d16", "42.7@5d16e7fg", "x", "42."] {
             assert!(text.parse::<StreamPosition>().is_err(), "{text}");
         }

@@ -28,6 +28,8 @@ pub struct ServerSentEvents {
     known: Index,
     /// What was read since and did not match.
     passed: Option<EventId>,
+    /// The reader did not name the position that it begins at, so it is told.
+    announced: Option<EventId>,
 }
 
 impl Encoder {
@@ -36,14 +38,26 @@ impl Encoder {
     }
 
     pub fn messages(start: Cursor) -> Encoder {
-        Encoder::ServerSentEvents(ServerSentEvents { known: start.index, passed: None })
+        Encoder::ServerSentEvents(ServerSentEvents { known: start.index, passed: None, announced: None })
+    }
+
+    /// As [`Encoder::messages`], for a reader that left it to the server where to begin: a connection that is lost before
+    /// the first event must not begin anew somewhere else.
+    pub fn announced_messages(start: Cursor) -> Encoder {
+        let before = Index(start.index.0.saturating_sub(1));
+        let announced = (before > Index::ZERO).then_some(EventId { index: before, ordinal: u32::MAX });
+        Encoder::ServerSentEvents(ServerSentEvents { known: start.index, passed: None, announced })
     }
 
     /// What a stream begins with, so that its reader knows at once that it is open.
-    pub fn opening(&self) -> Vec<u8> {
+    pub fn opening(&self, cluster: Option<ClusterTag>) -> Vec<u8> {
         match self {
             Encoder::NdJson(_) => b"{}\n".to_vec(),
-            Encoder::ServerSentEvents(_) => format!("retry: {RETRY_MS}\n\n").into_bytes(),
+            Encoder::ServerSentEvents(messages) => {
+                let id =
+                    messages.announced.map(|after| format!("id: {}\n", StreamPosition { after, cluster }));
+                format!("{}retry: {RETRY_MS}\n\n", id.unwrap_or_default()).into_bytes()
+            }
         }
     }
 
@@ -102,7 +116,8 @@ impl ServerSentEvents {
         let mut out = Vec::new();
         for event in &page.events {
             let id = StreamPosition { after: event.id, cluster };
-            let head = format!("id: {id}\nevent: {}\ndata: ", event.topic);
+            // Readers of server-sent events ignore fields that they do not know.
+            let head = format!("id: {id}\nevent: {}\ntime: {}\ndata: ", event.topic, event.time.0);
             out.extend_from_slice(head.as_bytes());
             out.extend_from_slice(&event.body);
             out.extend_from_slice(b"\n\n");

@@ -37,11 +37,11 @@ pub enum Row {
     Deployment(DeploymentRow),
 }
 
-pub const NODE: &str = "Node";
-pub const JOB: &str = "Job";
-pub const EVALUATION: &str = "Evaluation";
-pub const ALLOCATION: &str = "Allocation";
-pub const DEPLOYMENT: &str = "Deployment";
+pub const NODE: &str = api::TOPICS[4];
+pub const JOB: &str = api::TOPICS[3];
+pub const EVALUATION: &str = api::TOPICS[2];
+pub const ALLOCATION: &str = api::TOPICS[0];
+pub const DEPLOYMENT: &str = api::TOPICS[1];
 
 /// Folds a batch and lists its entries.
 ///

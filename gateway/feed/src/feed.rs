@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use api::ClusterTag;
-use base::Index;
+use base::{Index, Time};
 use journal::{EncodedBatch, FrameError, Journal, ReadError};
 use parking_lot::Mutex;
 use state::{FoldError, State};
@@ -141,6 +141,33 @@ impl Feed {
     pub fn batch(&self, index: Index) -> Result<EncodedBatch, FeedError> {
         let batches = self.0.source.journal().read(index, 1)?;
         batches.into_iter().next().filter(|batch| batch.index() == index).ok_or(FeedError::Gone)
+    }
+
+    /// The first batch that can be read and is of that time or later; the next one to come when there is none.
+    ///
+    /// # Errors
+    /// [`FeedError::Failed`]: the log cannot be read.
+    pub async fn since(&self, time: Time) -> Result<Index, FeedError> {
+        let (feed, oldest) = (self.clone(), self.oldest());
+        blocking(move || {
+            let (mut first, mut after) = (oldest, feed.0.source.state().index.next());
+            // Times never go back: the half that cannot hold it is dropped, 64 times at most.
+            while first < after {
+                let middle = Index(first.0 + (after.0 - first.0) / 2);
+                if feed.batch(middle)?.time() < time {
+                    first = middle.next();
+                } else {
+                    after = middle;
+                }
+            }
+            Ok(first)
+        })
+        .await
+    }
+
+    /// The next batch to come.
+    pub fn newest(&self) -> Index {
+        self.0.source.state().index.next()
     }
 
     pub fn closed(&self) -> watch::Receiver<bool> {

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use api::{EventId, TopicFilter};
-use base::Index;
+use base::{Index, Time};
 use bytes::Bytes;
 
 use super::entries::Entry;
@@ -59,6 +59,8 @@ impl EventFilter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamEvent {
     pub id: EventId,
+    /// The servers' time, of its batch.
+    pub time: Time,
     pub topic: &'static str,
     pub body: Bytes,
 }
@@ -98,7 +100,7 @@ impl Page {
             if filter.matches(entry) {
                 let body = batch.body(self.next.ordinal as usize).clone();
                 self.bytes += body.len();
-                self.events.push(StreamEvent { id, topic: entry.topic, body });
+                self.events.push(StreamEvent { id, time: batch.state().time, topic: entry.topic, body });
             }
             self.examined += 1;
             self.next.ordinal += 1;

@@ -40,7 +40,7 @@ impl Subscription {
     pub async fn next(&mut self) -> Option<Vec<u8>> {
         if !self.begun {
             self.begun = true;
-            return Some(self.encoder.opening());
+            return Some(self.encoder.opening(self.feed.cluster()));
         }
         loop {
             let page = tokio::select! {

@@ -22,7 +22,7 @@ async fn a_reader_beyond_the_end_waits_and_sees_nothing_twice() {
     log.extend(&world.log[3..]);
     let text = timeout(PATIENCE, task).await.unwrap().unwrap();
     // Nobody founded a cluster in this log.
-    assert!(text.starts_with("id: 4.0\nevent: Node\ndata: {"), "{text}");
+    assert!(text.starts_with("id: 4.0\nevent: Node\ntime: 1000000000000000\ndata: {"), "{text}");
     assert_eq!(text.matches("id: ").count(), 1);
 }
 

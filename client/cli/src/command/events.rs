@@ -5,10 +5,14 @@ use sdk::{EventQuery, Message, Subscription};
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
 use crate::flags::Flag;
-use crate::output::{write_err, write_out};
+use crate::layout;
+use crate::output::{OutputStyle, write_err, write_out};
 
 const TOPIC: Flag<Vec<String>> =
     Flag::values("topic", "TOPIC[:KEY]", "Only this topic, like Job or Allocation:ID; may be repeated.");
+const SINCE: Flag<String> = Flag::value("since", "SPAN", "Start this long ago, like 10m, or at a time.");
+const FROM: Flag<String> =
+    Flag::value("from", "PLACE", "start: the oldest available event. now: what comes next, the default.");
 const INDEX: Flag<u64> = Flag::number("index", "N", "Start at this index; 0 is the oldest available event.");
 const AFTER: Flag<api::StreamPosition> = Flag::parsed(
     "after",
@@ -23,9 +27,10 @@ pub(super) static COMMAND: Command = Command {
     aliases: &[],
     arguments: "",
     summary: "Follow the events of the cluster.",
-    details: "Prints one line per event: its id, topic, type, key and namespace. When the connection is lost, the\n\
-              stream resumes after the last event, without gaps or repetitions.",
-    flags: &[&[&TOPIC, &INDEX, &AFTER, &JSON], CLIENT_FLAGS],
+    details: "Prints one line per event: its id, its time, its topic, and what happened. Without a flag it begins with\n\
+              what comes next. When the connection is lost, the stream resumes after the last event, without gaps or\n\
+              repetitions. Topics: Allocation, Deployment, Evaluation, Job, Node, or * for all.",
+    flags: &[&[&TOPIC, &SINCE, &FROM, &INDEX, &AFTER, &JSON], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(run(call))),
 };
 
@@ -36,27 +41,58 @@ const RETRY_MAX: Duration = Duration::from_secs(15);
 async fn run(call: Call) -> Outcome {
     call.no_arguments()?;
     let client = call.client()?;
-    let query = EventQuery {
-        topics: call.args.values(&TOPIC).to_vec(),
-        index: call.args.parsed(&INDEX)?.unwrap_or(0),
-        namespace: String::new(),
-    };
+    let topics = call.args.values(&TOPIC).to_vec();
+    if let Some(wrong) = topics.iter().find_map(|topic| unknown_topic(topic)) {
+        return Err(call.usage(&wrong));
+    }
+    let index: Option<u64> = call.args.parsed(&INDEX)?;
     let after = call.args.parsed(&AFTER)?;
+    let (since, from) = (call.args.value(&SINCE), call.args.value(&FROM));
+    let given = [since.is_some(), from.is_some(), index.is_some(), after.is_some()];
+    if given.iter().filter(|given| **given).count() > 1 {
+        return Err(call.usage("Only one of -since, -from, -index and -after can be given"));
+    }
+    let from = match (since, from, index) {
+        (Some(since), ..) => since,
+        (None, Some(place @ ("start" | "now")), _) => place,
+        (None, Some(_), _) => return Err(call.usage("-from is start or now")),
+        (None, None, Some(_)) => "start",
+        (None, None, None) => "now",
+    };
+    let query =
+        EventQuery { topics, index: index.unwrap_or(0), from: from.to_string(), namespace: String::new() };
     let after = after.map(|id| id.to_string()).unwrap_or_default();
+    let style = call.style();
     let subscription = client.subscribe(query, &after);
     tokio::select! {
-        ended = follow(subscription, call.args.switch(&JSON)) => ended.map(|never| match never {}),
+        ended = follow(subscription, &style, call.args.switch(&JSON)) => ended.map(|never| match never {}),
         _ = tokio::signal::ctrl_c() => Ok(0),
     }
 }
 
-async fn follow(mut subscription: Subscription, json: bool) -> Result<std::convert::Infallible, Failure> {
+/// What is wrong with a topic; `None` for one that events have. One that none has would be waited for for ever.
+fn unknown_topic(asked: &str) -> Option<String> {
+    let topic = asked.split(':').next().unwrap_or_default();
+    if topic == "*" || api::TOPICS.contains(&topic) {
+        return None;
+    }
+    let hint = api::TOPICS.iter().find(|known| known.eq_ignore_ascii_case(topic)).copied();
+    let hint = hint.or_else(|| jobspec::nearest(topic, api::TOPICS));
+    let hint = hint.map(|known| format!(" (did you mean {known}?)")).unwrap_or_default();
+    Some(format!("No event has the topic {topic:?}{hint}; topics are {}", api::TOPICS.join(", ")))
+}
+
+async fn follow(
+    mut subscription: Subscription,
+    style: &OutputStyle,
+    json: bool,
+) -> Result<std::convert::Infallible, Failure> {
     let mut pause = RETRY_FIRST;
     let mut connected = false;
     loop {
         match subscription.next().await {
             Ok(message) => {
-                write_out(line(&message, json)?);
+                write_out(line(style, &message, json)?);
                 (pause, connected) = (RETRY_FIRST, true);
             }
             // The first connection failing is a wrong address more often than a server that restarts.
@@ -70,16 +106,13 @@ async fn follow(mut subscription: Subscription, json: bool) -> Result<std::conve
     }
 }
 
-fn line(message: &Message, json: bool) -> Result<String, Failure> {
+fn line(style: &OutputStyle, message: &Message, json: bool) -> Result<String, Failure> {
     if json {
         return Ok(format!("{}\n", message.data.replace('\n', " ")));
     }
     let event: Event = model::document::input::from_slice(message.data.as_bytes())
         .map_err(|error| anyhow::anyhow!("event {} cannot be understood: {error}", message.id))?;
-    let id = message.id.split('@').next().unwrap_or_default();
-    let key = if event.key.is_empty() { "-" } else { &event.key };
-    let text = format!("{id:<10}  {:<12}  {:<28}  {key}  {}", event.topic, event.kind, event.namespace);
-    Ok(format!("{}\n", text.trim_end()))
+    Ok(layout::events::line(style, &message.id, message.time, &event))
 }
 
 #[cfg(test)]
@@ -89,13 +122,26 @@ mod tests {
     #[test]
     fn an_event_is_one_line_either_way() {
         let data = "{\"Topic\":\"Job\",\n\"Type\":\"JobRegistered\",\"Key\":\"web\",\"Namespace\":\"default\",\"FilterKeys\":null}";
-        let message = Message { id: "7.1@5d16e7fe".into(), event: "Job".into(), data: data.into() };
+        let style = OutputStyle::for_tests();
+        let message =
+            Message { id: "7.1@5d16e7fe".into(), event: "Job".into(), data: data.into(), time: style.now.0 };
         assert_eq!(
-            line(&message, false).ok().as_deref(),
-            Some("7.1         Job           JobRegistered                 web  default\n")
+            line(&style, &message, false).ok().as_deref(),
+            Some("7.1         2026-01-02T03:04:05Z  Job         web JobRegistered\n")
         );
-        assert_eq!(line(&message, true).ok().map(|line| line.matches('\n').count()), Some(1));
+        assert_eq!(line(&style, &message, true).ok().map(|line| line.matches('\n').count()), Some(1));
         let broken = Message { data: "7".into(), ..message };
-        assert!(line(&broken, false).is_err());
+        assert!(line(&style, &broken, false).is_err());
+    }
+
+    #[test]
+    fn a_topic_that_no_event_has_is_refused() {
+        assert_eq!(unknown_topic("Job:web").or(unknown_topic("*")), None);
+        let wrong = unknown_topic("Jobs:web").unwrap();
+        assert!(
+            wrong.starts_with("No event has the topic \"Jobs\" (did you mean Job?); topics are Alloc"),
+            "{wrong}"
+        );
+        assert!(unknown_topic("allocation").unwrap().contains("(did you mean Allocation?)"));
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod checks;
 pub(crate) mod deployment;
 pub(crate) mod devices;
 pub(crate) mod eval;
+pub(crate) mod events;
 pub(crate) mod files;
 pub(crate) mod history;
 pub(crate) mod job;

@@ -179,11 +179,11 @@ fn any_path_can_be_called() {
 fn events_are_printed_as_they_come() {
     let data =
         r#"{"Topic":"Job","Type":"JobRegistered","Key":"web","Namespace":"default","Index":7,"Payload":{}}"#;
-    let stream = format!("sse id: 7.0\nevent: Job\ndata: {data}\n\n");
+    let stream = format!("sse id: 7.0\nevent: Job\ntime: 1767323045000000000\ndata: {data}\n\n");
     let gone = "410 index 8 is no longer kept: the oldest is 9";
     let cluster = Cluster::answering(&[("GET /v1/event/stream", &format!("{stream}|{gone}"))]);
     let events = cluster.run(&["events", "-topic", "Job"]);
-    assert_eq!(events.stdout, "7.0         Job           JobRegistered                 web  default\n");
+    assert_eq!(events.stdout, "7.0         2026-01-02T03:04:05Z  Job         web JobRegistered\n");
     assert_eq!(events.code, 1);
     assert!(events.stderr.contains("trying again in 1 s"), "{}", events.stderr);
     assert!(events.stderr.contains("no longer kept"), "{}", events.stderr);

@@ -1,8 +1,9 @@
 use api::{ClusterTag, Params, StreamPosition, TopicFilter};
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
-use base::Index;
+use base::{Duration, Index, Time};
 use feed::{AccessCheck, Cursor, EventFilter};
+use model::document::Timestamp;
 
 use crate::error::Failure;
 
@@ -13,10 +14,24 @@ pub(super) struct StreamQuery {
     pub filter: EventFilter,
     /// `None` begins with the oldest event there is.
     pub start: Option<Cursor>,
+    /// Where the server finds out what that is. Never with a start.
+    pub from: Option<From>,
     /// The cluster whose stream the position is in, if it says so.
     pub cluster: Option<ClusterTag>,
     /// Server-sent events instead of lines of JSON.
     pub messages: bool,
+}
+
+/// A place in the stream that a reader does not know the index of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum From {
+    /// The oldest event there is.
+    Start,
+    /// What comes next.
+    Now,
+    Time(Time),
+    /// This long ago.
+    Ago(Duration),
 }
 
 impl StreamQuery {
@@ -34,16 +49,21 @@ impl StreamQuery {
             namespace: (namespace != "*").then(|| namespace.to_string()),
             may_see,
         };
-        let (start, cluster) = match last_event_id(headers)? {
-            Some(position) => (Some(Cursor::after(position.after)), position.cluster),
-            None => (index(params)?.map(Cursor::at), None),
+        let (index, from) = (index(params)?.map(Cursor::at), from(params)?);
+        if index.is_some() && from.is_some() {
+            return Err(Failure::invalid("index and from exclude each other"));
+        }
+        // A reader that comes back says what it has read, and repeats its first question.
+        let (start, from, cluster) = match last_event_id(headers)? {
+            Some(position) => (Some(Cursor::after(position.after)), None, position.cluster),
+            None => (index, from, None),
         };
         let accepts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
         let messages = accepts.flat_map(|value| value.split(',')).any(|kind| {
             let kind = kind.split(';').next().unwrap_or_default();
             kind.trim().eq_ignore_ascii_case("text/event-stream")
         });
-        Ok(StreamQuery { filter, start, cluster, messages })
+        Ok(StreamQuery { filter, start, from, cluster, messages })
     }
 }
 
@@ -58,6 +78,22 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<StreamPosition>, Failure>
         .parse()
         .map(Some)
         .map_err(|error| Failure::invalid(format!("Unable to parse Last-Event-ID: {error}")))
+}
+
+fn from(params: &Params) -> Result<Option<From>, Failure> {
+    let text = params.get("from").unwrap_or_default();
+    let ago = || text.parse().ok().filter(|span| *span >= Duration::ZERO).map(From::Ago);
+    let time = || text.parse::<Timestamp>().ok().map(|stamp| From::Time(stamp.time()));
+    let unknown = || {
+        let text = format!("Unable to parse from: {text:?} is not start, now, a span like 10m, or a time");
+        Failure::invalid(text)
+    };
+    match text {
+        "" => Ok(None),
+        "start" => Ok(Some(From::Start)),
+        "now" => Ok(Some(From::Now)),
+        _ => ago().or_else(time).map(Some).ok_or_else(unknown),
+    }
 }
 
 fn index(params: &Params) -> Result<Option<Index>, Failure> {

@@ -10,16 +10,16 @@ use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use base::Index;
+use base::{Duration as Span, Index};
 use bytes::Bytes;
 use feed::{Cursor, Encoder, Feed, STREAMS_MAX, Subscription};
 use futures_util::stream;
 use history::{HistoryError, Transition};
 use model::AllocId;
 
-use super::query::StreamQuery;
+use super::query::{From, StreamQuery};
 use crate::answer::{self, Answer, Meta};
-use crate::app_state::AppState;
+use crate::app_state::{AppState, now};
 use crate::error::Failure;
 use crate::request;
 
@@ -36,12 +36,27 @@ async fn stream(With(server): With<AppState>, parts: Parts) -> Answer {
     let params = request::params(&parts)?;
     server.check_region(params.get("region").unwrap_or_default())?;
     // Access control is off: every caller may see everything.
-    let query = StreamQuery::read(&params, &parts.headers, Arc::new(|_| true))?;
+    let mut query = StreamQuery::read(&params, &parts.headers, Arc::new(|_| true))?;
     check_cluster(query.cluster, server.events.cluster())?;
+    if let Some(from) = query.from {
+        query.start = first_after(&server, from).await?.map(Cursor::at);
+    }
     if let Some(start) = query.start {
         check_not_ahead(&server, start).await?;
     }
     subscribe(&server.events, query)
+}
+
+/// `None`: the oldest event there is.
+async fn first_after(server: &AppState, from: From) -> Result<Option<Index>, Failure> {
+    let time = match from {
+        From::Start => return Ok(None),
+        From::Now => return Ok(Some(server.events.newest())),
+        From::Time(time) => time,
+        From::Ago(span) => now().plus(Span(-span.0)),
+    };
+    let first = server.events.since(time).await;
+    first.map(Some).map_err(|error| Failure::internal(error.to_string()))
 }
 
 /// A position that names no cluster fits all, and a server that knows none yet takes every position.
@@ -82,7 +97,9 @@ pub(super) fn subscribe(feed: &Feed, query: StreamQuery) -> Answer {
         Failure::too_many(format!("{STREAMS_MAX} event streams are open already: try again later"))
     })?;
     let (kind, encoder) = if query.messages {
-        ("text/event-stream", Encoder::messages(start))
+        let encoder =
+            if query.from.is_some() { Encoder::announced_messages(start) } else { Encoder::messages(start) };
+        ("text/event-stream", encoder)
     } else {
         ("application/json", Encoder::lines())
     };

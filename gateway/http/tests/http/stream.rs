@@ -54,6 +54,33 @@ async fn the_stream_is_one_of_the_routes() {
         .refused(400, "Unable to parse index: \"x\" is not a whole number");
 }
 
+#[tokio::test]
+async fn a_stream_may_begin_with_what_comes_next_or_some_time_ago() {
+    let cluster = Cluster::start().await;
+    cluster.job("before").await;
+    let mut now = Messages::open(&cluster, "?topic=Job&from=now", None).await;
+    let opened = now.position().await;
+    cluster.job("after").await;
+    assert_eq!(now.next().await.data["Key"], "after");
+    // A connection that is lost before the first event goes on where the server began.
+    let mut again = Messages::open(&cluster, "?topic=Job&from=now", Some(&opened)).await;
+    assert_eq!(again.next().await.data["Key"], "after");
+    for from in ["start", "1h", "2001-09-09T01:46:40Z"] {
+        let first = Messages::open(&cluster, &format!("?topic=Job&from={from}"), None).await.next().await;
+        assert_eq!(first.data["Key"], "before", "{from}");
+        assert!(first.time > 0, "{first:?}");
+    }
+    let ahead = Messages::open(&cluster, "?topic=Job&from=2100-01-01T00:00:00Z", None).await.position().await;
+    let newest = cluster.control.state().index;
+    assert_eq!(ahead.split('@').next(), Some(newest.to_string().as_str()));
+    for (query, why) in [
+        ("?from=soon", "Unable to parse from: \"soon\" is not start, now, a span like 10m, or a time"),
+        ("?from=now&index=1", "index and from exclude each other"),
+    ] {
+        cluster.get(&format!("/v1/event/stream{query}")).await.refused(400, why);
+    }
+}
+
 /// It would wait for ever, and not know that it does.
 #[tokio::test]
 async fn a_position_that_the_log_does_not_have_is_refused() {
@@ -124,6 +151,7 @@ async fn a_stream_of_registrations_survives_kills() {
 struct Message {
     id: String,
     event: String,
+    time: i64,
     data: Value,
 }
 
@@ -145,6 +173,13 @@ impl Messages {
         Messages { body: response.into_body().into_data_stream(), text: String::new() }
     }
 
+    /// The position that the stream names when it opens.
+    async fn position(&mut self) -> String {
+        let chunk = timeout(PATIENCE, self.body.next()).await.unwrap().expect("the stream opens").unwrap();
+        let text = std::str::from_utf8(&chunk).unwrap();
+        text.lines().find_map(|line| line.strip_prefix("id: ")).expect("it names its position").to_string()
+    }
+
     /// The next message with data that is no checkpoint.
     async fn next(&mut self) -> Message {
         loop {
@@ -152,9 +187,10 @@ impl Messages {
                 let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name));
                 let field = |name: &str| field(name).unwrap_or_default().trim_start().to_string();
                 let (id, event, data) = (field("id:"), field("event:"), field("data:"));
+                let time = field("time:").parse().unwrap_or_default();
                 self.text = rest.to_string();
                 if !data.is_empty() && event != "checkpoint" {
-                    return Message { id, event, data: serde_json::from_str(&data).unwrap() };
+                    return Message { id, event, time, data: serde_json::from_str(&data).unwrap() };
                 }
             }
             let chunk =

@@ -11,6 +11,9 @@ use crate::output::OutputStyle;
 /// Most jobs that are requested for a prefix: enough to choose from.
 const JOBS_MAX: u32 = 20;
 
+/// Length of a full id: it needs no lookup.
+const WHOLE_ID: usize = 36;
+
 /// The start of an id as servers look it up: whole bytes, so an odd last digit is left out.
 ///
 /// # Errors
@@ -72,6 +75,30 @@ pub(crate) async fn allocation(
 ) -> Result<AllocationListStub, Failure> {
     match allocations(client, id).await? {
         Match::One(alloc) => Ok(alloc),
+        Match::Many(found) => ambiguous("allocations", &layout::alloc::table(style, &found)),
+    }
+}
+
+/// The id of the allocation that begins with `id`. One that the servers have forgotten is in their history, which looks
+/// it up itself.
+///
+/// # Errors
+/// When there are several, or the request fails.
+pub(crate) async fn known_allocation(
+    client: &Client,
+    style: &OutputStyle,
+    id: &str,
+) -> Result<String, Failure> {
+    if id.len() == WHOLE_ID {
+        return Ok(id.to_string());
+    }
+    let prefix = prefix(id, "Alloc ID")?;
+    let found = client.allocations(Query::new().prefix(prefix)).await.doing("querying allocation")?;
+    if !found.value.iter().any(|alloc| alloc.id.starts_with(id)) {
+        return Ok(id.to_string());
+    }
+    match narrow(found.value, "allocation", id, |alloc| &alloc.id)? {
+        Match::One(alloc) => Ok(alloc.id),
         Match::Many(found) => ambiguous("allocations", &layout::alloc::table(style, &found)),
     }
 }

@@ -1,9 +1,9 @@
-use api::{AllocWhy, EvalWhy, JobWhy};
+use api::{AllocWhy, EvalWhy, JobWhy, ObjectHistory};
 
 use crate::Error;
 use crate::client::{Client, Query, segment};
 
-/// Why things are as they are. Only Sojourn's servers tell.
+/// Why things are as they are, and what was. Only Sojourn's servers tell.
 impl Client {
     /// `GET /v1/job/:id/explain`.
     pub async fn explain_job(&self, id: &str, query: Query) -> Result<JobWhy, Error> {
@@ -18,5 +18,10 @@ impl Client {
     /// `GET /v1/allocation/:id/explain`.
     pub async fn explain_allocation(&self, id: &str) -> Result<AllocWhy, Error> {
         Ok(self.get(&format!("/v1/allocation/{}/explain", segment(id)), Query::new()).await?.value)
+    }
+
+    /// `GET /v1/job|node|evaluation|deployment/:id/history`.
+    pub async fn object_history(&self, kind: &str, id: &str, query: Query) -> Result<ObjectHistory, Error> {
+        Ok(self.get(&format!("/v1/{kind}/{}/history", segment(id)), query).await?.value)
     }
 }

@@ -10,6 +10,36 @@ pub struct AllocationHistory {
     #[serde(rename = "ID")]
     pub id: String,
     pub transitions: List<AllocationTransition>,
+    /// There is more, and older, than what is shown.
+    pub cut_short: bool,
+}
+
+/// The answer of `GET /v1/job|node|evaluation|deployment/:id/history`: oldest first.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct ObjectHistory {
+    #[serde(rename = "ID")]
+    pub id: String,
+    pub lines: List<HistoryLine>,
+    /// There is more, and older, than what is shown.
+    pub cut_short: bool,
+}
+
+/// One fact about an object.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct HistoryLine {
+    /// The batch, and the event's place in it.
+    pub index: u64,
+    pub ordinal: u32,
+    /// The servers' time, never the node's.
+    pub time: Timestamp,
+    /// The kind of event, as the log names it.
+    pub event: String,
+    /// Who brought it about: a user, a node, a controller.
+    pub actor: String,
+    /// What happened, in words.
+    pub description: String,
 }
 
 /// One fact that the servers decided about an allocation, or accepted from its node.

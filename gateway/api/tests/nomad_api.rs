@@ -211,7 +211,8 @@ held! {
 held! {
     our_types our_zeros
     api {
-        AllocWhy AllocationHistory AllocationTransition Decision EvalWhy GroupNow JobWhy Link SchedulerScan Wait
+        AllocWhy AllocationHistory AllocationTransition Decision EvalWhy GroupNow HistoryLine JobWhy Link ObjectHistory
+        SchedulerScan Wait
     }
     model::document {
         GroupReasons Lack NearMiss

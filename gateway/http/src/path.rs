@@ -16,7 +16,7 @@ const JOB: &str = "/v1/job/";
 const SEGMENT: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// What may follow a job's id. A longer one stands before the one it ends with.
-const JOB_VERBS: [&str; 19] = [
+const JOB_VERBS: [&str; 20] = [
     "/allocations",
     "/evaluations",
     "/evaluate",
@@ -36,6 +36,7 @@ const JOB_VERBS: [&str; 19] = [
     "/actions",
     "/action",
     "/explain",
+    "/history",
 ];
 
 /// Puts the id of a job into one segment.
@@ -80,6 +81,7 @@ mod tests {
             assert_eq!(routed(path), "/v1/job/a%2Fb%2Fc/summary?index=3");
         }
         assert_eq!(routed("/v1/job/a%2Fb"), "/v1/job/a%2Fb");
+        assert_eq!(routed("/v1/job/a/b/history"), "/v1/job/a%2Fb/history");
         assert_eq!(routed("/v1/job/my-job/plan"), "/v1/job/my-job/plan");
     }
 

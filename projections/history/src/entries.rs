@@ -2,10 +2,12 @@ use std::collections::BTreeSet;
 
 use base::Index;
 use journal::{EncodedBatch, FrameError};
-use model::{AllocId, Event, JobKey, NodeId, Topic};
+use model::{AllocId, EvalId, Event, JobKey, NodeId, Topic};
+
+use crate::object::{Object, about};
 
 /// An event in the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     pub index: Index,
     pub ordinal: u16,
@@ -17,6 +19,8 @@ pub(crate) struct Position {
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
     pub events: Vec<(AllocId, Position)>,
+    /// By the key of the object.
+    pub objects: Vec<(Vec<u8>, Position)>,
     pub owned: BTreeSet<(JobKey, AllocId)>,
     pub disowned: BTreeSet<(JobKey, AllocId)>,
 }
@@ -31,15 +35,28 @@ impl Entries {
         batch: &EncodedBatch,
         stored: impl Fn(&JobKey) -> Result<Vec<AllocId>, E>,
     ) -> Result<(), E> {
+        // The evaluation whose plan the command brought: what the plan changed follows in the same command.
+        let mut plan: Option<(u16, EvalId)> = None;
         for (ordinal, row) in batch.rows().enumerate() {
-            if !matches!(row.topic, Topic::Allocation | Topic::Job) {
+            if matches!(row.topic, Topic::Cluster | Topic::Other) {
                 continue;
             }
             let at = Position { index: batch.index(), ordinal: ordinal as u16 };
-            match batch.event(&row)? {
+            let event = batch.event(&row)?;
+            if let Event::PlanCommitted(committed) = &event {
+                plan = Some((row.command, committed.eval));
+            }
+            let planned_by = plan.filter(|(command, _)| *command == row.command).map(|(_, eval)| eval);
+            let objects: BTreeSet<Object> = about(&event, planned_by).into_iter().collect();
+            self.objects.extend(objects.iter().map(|object| (object.key(), at)));
+            match event {
                 Event::AllocsPlaced(placed) => {
                     self.owned.extend(placed.ids.iter().map(|id| (placed.key.clone(), *id)));
-                    self.events.extend(placed.ids.iter().map(|id| (*id, at)));
+                    let replaced = placed.previous.iter().filter(|id| **id != AllocId::default());
+                    self.events.extend(placed.ids.iter().chain(replaced).map(|id| (*id, at)));
+                }
+                Event::AllocsPreempted(preempted) => {
+                    self.events.extend(preempted.allocs.iter().chain([&preempted.by]).map(|id| (*id, at)));
                 }
                 Event::JobPurged(purged) => {
                     let before = stored(&purged.key)?;
@@ -61,6 +78,12 @@ impl Entries {
             self.events.push((id, at));
         }
     }
+}
+
+/// The allocation that took the place of another, with its node.
+pub(crate) fn successor_of(event: &model::event::AllocsPlaced, alloc: AllocId) -> Option<(AllocId, NodeId)> {
+    let at = event.previous.iter().position(|id| *id == alloc)?;
+    Some((*event.ids.get(at)?, *event.nodes.get(at)?))
 }
 
 /// The node a placement put an allocation on.

@@ -1,18 +1,45 @@
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use base::Index;
-use journal::{FrameError, Journal, ReadError};
-use model::AllocId;
+use journal::{EncodedBatch, FrameError, Journal, ReadError};
+use model::{AllocId, EvalId, Event};
 use parking_lot::{Condvar, Mutex};
 use tempfile::TempDir;
 
 use crate::entries::Position;
 use crate::follow::{Progress, Shared, follow};
 use crate::index::EntityIndex;
-use crate::transition::{Transition, Walk};
+use crate::line::Line;
+use crate::object::Object;
+use crate::transition::{Placement, Transition, Walk, merged, of_node};
+
+/// Events of a node that are read for one of its allocations, the newest. A node whose connection comes and goes has
+/// many.
+const NODE_EVENTS_MAX: usize = 256;
+/// Evaluations whose reason is looked up for one allocation.
+const EVALS_MAX: usize = 256;
+
+/// What the log says of an allocation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Life {
+    pub transitions: Vec<Transition>,
+    /// `None` where that part of the log is no longer kept.
+    pub placement: Option<Placement>,
+    /// There are older events than those that were read.
+    pub cut_short: bool,
+}
+
+/// What the log says of another object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Story {
+    pub lines: Vec<Line>,
+    /// There are older events than those that were read.
+    pub cut_short: bool,
+}
 
 /// Why a history cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -76,36 +103,148 @@ impl History {
 
     /// The life of an allocation up to at least `at`, oldest first. Empty when the log never spoke of it.
     ///
+    /// What happened to its node meanwhile is in it, and why each evaluation was made.
+    ///
     /// # Errors
     /// [`HistoryError::Behind`] when the index does not reach `at` within `patience`.
+    pub fn life(&self, alloc: AllocId, at: Index, patience: Duration) -> Result<Life, HistoryError> {
+        self.reach(at, patience)?;
+        let (positions, cut_short) = self.shared.index.events_of(alloc)?;
+        let mut walk = Walk::of(alloc);
+        self.each(&positions, |batch, at| walk.add(batch, at.ordinal))?;
+        let (ended, placement) = (walk.has_ended(), walk.placement);
+        let mut transitions = walk.transitions;
+        if let Some(placement) = &placement {
+            let last = transitions.last().map(|last| last.index).filter(|_| ended);
+            let of_node = self.of_node(placement, last.unwrap_or(Index(u64::MAX)))?;
+            transitions = merged(transitions, of_node);
+        }
+        self.add_reasons(&mut transitions)?;
+        Ok(Life { transitions, placement, cut_short })
+    }
+
+    /// The transitions of [`History::life`].
+    ///
+    /// # Errors
+    /// As there.
     pub fn transitions(
         &self,
         alloc: AllocId,
         at: Index,
         patience: Duration,
     ) -> Result<Vec<Transition>, HistoryError> {
-        self.reach(at, patience)?;
-        let positions = self.shared.index.events_of(alloc)?;
-        let mut walk = Walk::of(alloc);
-        // Events of one batch are neighbours: each batch is read once.
-        for same in positions.chunk_by(|a, b| a.index == b.index) {
-            self.read(&mut walk, same)?;
-        }
-        Ok(walk.transitions)
+        Ok(self.life(alloc, at, patience)?.transitions)
     }
 
-    fn read(&self, walk: &mut Walk, same: &[Position]) -> Result<(), HistoryError> {
-        let index = same[0].index;
-        match self.shared.journal.read(index, 1) {
-            Ok(batches) => {
-                let batch = batches.first().filter(|batch| batch.index() == index);
-                let batch = batch.ok_or(HistoryError::Stopped(format!("batch {index} is not in the log")))?;
-                Ok(same.iter().try_for_each(|at| walk.add(batch, at.ordinal))?)
-            }
-            // What is no longer kept is left out; the rest is shown.
-            Err(ReadError::Compacted { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
+    /// Every fact about an object up to at least `at`, oldest first. Empty when the log never spoke of it.
+    ///
+    /// # Errors
+    /// [`HistoryError::Behind`] when the index does not reach `at` within `patience`.
+    pub fn story(&self, object: &Object, at: Index, patience: Duration) -> Result<Story, HistoryError> {
+        self.reach(at, patience)?;
+        let (positions, cut_short) = self.shared.index.events_about(object)?;
+        let mut lines = Vec::new();
+        self.each(&positions, |batch, at| {
+            lines.push(Line::read(batch, at.ordinal)?);
+            Ok(())
+        })?;
+        Ok(Story { lines, cut_short })
+    }
+
+    /// Allocations that the log spoke of and whose ids begin with `prefix`, at most `most` of them, in the order of
+    /// their ids. Dashes do not count; what is no hexadecimal number begins no id.
+    ///
+    /// # Errors
+    /// [`HistoryError::Behind`] when the index does not reach `at` within `patience`.
+    pub fn allocs_with_prefix(
+        &self,
+        prefix: &str,
+        most: usize,
+        at: Index,
+        patience: Duration,
+    ) -> Result<Vec<AllocId>, HistoryError> {
+        self.reach(at, patience)?;
+        let digits: String = prefix.chars().filter(|c| *c != '-').collect();
+        let padded = u128::from_str_radix(&format!("{digits:0<32}"), 16);
+        let (Ok(first), true) = (padded, digits.bytes().all(|b| b.is_ascii_hexdigit())) else {
+            return Ok(Vec::new());
+        };
+        let is_in = |id: AllocId| format!("{:032x}", id.0.as_u128()).starts_with(&digits.to_lowercase());
+        let (mut found, mut from) = (Vec::new(), Some(first));
+        while let Some(next) = from.filter(|_| found.len() < most) {
+            let id = self.shared.index.alloc_from(AllocId(next.into()))?.filter(|id| is_in(*id));
+            found.extend(id);
+            from = id.and_then(|id| id.0.as_u128().checked_add(1));
         }
+        Ok(found)
+    }
+
+    /// What became of the node of an allocation while it was there.
+    fn of_node(&self, placement: &Placement, last: Index) -> Result<Vec<Transition>, HistoryError> {
+        let (positions, _) = self.shared.index.events_about(&Object::Node(placement.node))?;
+        let there = |at: &&Position| at.index > placement.index && at.index <= last;
+        let mut there: Vec<Position> =
+            positions.iter().rev().filter(there).take(NODE_EVENTS_MAX).copied().collect();
+        there.reverse();
+        let mut found = Vec::new();
+        self.each(&there, |batch, at| {
+            found.extend(of_node(batch, at.ordinal)?);
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Adds to each cause that is an evaluation why that was made.
+    fn add_reasons(&self, transitions: &mut [Transition]) -> Result<(), HistoryError> {
+        let mut known: BTreeMap<EvalId, String> = BTreeMap::new();
+        for transition in transitions {
+            let Some(eval) = transition.eval else { continue };
+            if !known.contains_key(&eval) && known.len() < EVALS_MAX {
+                known.insert(eval, self.trigger_of(eval)?);
+            }
+            if let Some(trigger) = known.get(&eval).filter(|trigger| !trigger.is_empty()) {
+                transition.cause.push_str(&format!(" ({trigger})"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Empty where that part of the log is no longer kept.
+    fn trigger_of(&self, eval: EvalId) -> Result<String, HistoryError> {
+        let first = self.shared.index.first_about(&Object::Eval(eval))?;
+        let mut trigger = String::new();
+        self.each(first.as_slice(), |batch, at| {
+            if let Some(row) = batch.rows().nth(usize::from(at.ordinal))
+                && let Event::EvalCreated(created) = batch.event(&row)?
+            {
+                trigger = created.eval.trigger.to_string();
+            }
+            Ok(())
+        })?;
+        Ok(trigger)
+    }
+
+    /// Each event with its batch. Events of one batch are neighbours: each batch is read once. What is no longer kept
+    /// is left out.
+    fn each(
+        &self,
+        positions: &[Position],
+        mut read: impl FnMut(&EncodedBatch, Position) -> Result<(), FrameError>,
+    ) -> Result<(), HistoryError> {
+        for same in positions.chunk_by(|a, b| a.index == b.index) {
+            let index = same[0].index;
+            match self.shared.journal.read(index, 1) {
+                Ok(batches) => {
+                    let batch = batches.first().filter(|batch| batch.index() == index);
+                    let batch =
+                        batch.ok_or(HistoryError::Stopped(format!("batch {index} is not in the log")))?;
+                    same.iter().try_for_each(|at| read(batch, *at))?;
+                }
+                Err(ReadError::Compacted { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     fn reach(&self, wanted: Index, patience: Duration) -> Result<(), HistoryError> {

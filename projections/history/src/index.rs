@@ -1,10 +1,12 @@
-//! The index on disk. Three keyspaces of one database, written together:
+//! The index on disk. Four keyspaces of one database, written together:
 //!
 //! | keyspace | key | value |
 //! |---|---|---|
 //! | `events` | allocation (16), index (8), ordinal (2) | nothing |
+//! | `objects` | an [`Object`]'s key, index (8), ordinal (2) | nothing |
 //! | `owned` | namespace, 0, job, 0, allocation (16) | nothing |
 //! | `meta` | `first`, `cursor` | a [`Mark`]: index (8), time (8), proposer (16) |
+//! | `meta` | `format` | [`FORMAT`] |
 //!
 //! Numbers are big-endian, so that keys sort as they count.
 
@@ -16,7 +18,13 @@ use journal::EncodedBatch;
 use model::{AllocId, JobKey};
 
 use crate::entries::{Entries, Position};
+use crate::object::Object;
 
+/// What is indexed. An index of another format is rebuilt from the log.
+const FORMAT: &[u8] = b"2";
+
+/// Events of one object that are read at most, the newest: each may be a batch of its own to decode, at about 20 us.
+pub const EVENTS_MAX: usize = 4_096;
 /// The database's own threads: it only ever writes in bulk and in the background.
 const WORKERS: usize = 1;
 /// Reads go to a few keys of one allocation at a time.
@@ -55,6 +63,7 @@ impl Mark {
 pub(crate) struct EntityIndex {
     database: Database,
     events: Keyspace,
+    objects: Keyspace,
     owned: Keyspace,
     meta: Keyspace,
 }
@@ -83,8 +92,15 @@ impl EntityIndex {
         std::fs::create_dir_all(dir)?;
         let database = Database::builder(dir).worker_threads(WORKERS).cache_size(CACHE_BYTES).open()?;
         let keyspace = |name| database.keyspace(name, KeyspaceCreateOptions::default);
-        let (events, owned, meta) = (keyspace("events")?, keyspace("owned")?, keyspace("meta")?);
-        Ok(EntityIndex { database, events, owned, meta })
+        let (events, objects) = (keyspace("events")?, keyspace("objects")?);
+        let (owned, meta) = (keyspace("owned")?, keyspace("meta")?);
+        let index = EntityIndex { database, events, objects, owned, meta };
+        let format = index.meta.get("format")?;
+        if index.cursor()?.is_some() && format.is_none_or(|format| &*format != FORMAT) {
+            tracing::info!("the index of history is of another format: it is rebuilt");
+            index.clear()?;
+        }
+        Ok(index)
     }
 
     /// The first batch that was indexed; `None` before there was one.
@@ -103,6 +119,9 @@ impl EntityIndex {
         for (alloc, at) in &entries.events {
             batch.insert(&self.events, event_key(*alloc, *at), []);
         }
+        for (object, at) in &entries.objects {
+            batch.insert(&self.objects, [object.as_slice(), &position_key(*at)].concat(), []);
+        }
         for (job, alloc) in &entries.disowned {
             batch.remove(&self.owned, owned_key(job, Some(*alloc)));
         }
@@ -112,6 +131,7 @@ impl EntityIndex {
         if let Some(first) = first {
             batch.insert(&self.meta, "first", first.bytes());
         }
+        batch.insert(&self.meta, "format", FORMAT);
         batch.insert(&self.meta, "cursor", cursor.bytes());
         batch.commit()
     }
@@ -126,13 +146,31 @@ impl EntityIndex {
         // The marks go first: an index without them is read as empty and filled again.
         self.meta.clear()?;
         self.events.clear()?;
+        self.objects.clear()?;
         self.owned.clear()
     }
 
-    /// The events that name an allocation, oldest first.
-    pub fn events_of(&self, alloc: AllocId) -> Result<Vec<Position>, fjall::Error> {
-        let keys = self.events.prefix(alloc.0.0).map(|entry| entry.key());
-        keys.map(|key| key.map(|key| position(&key))).collect()
+    /// The newest events about an allocation, oldest first, and whether there are older ones.
+    pub fn events_of(&self, alloc: AllocId) -> Result<(Vec<Position>, bool), fjall::Error> {
+        newest(&self.events, &alloc.0.0)
+    }
+
+    /// As [`EntityIndex::events_of`], about another object.
+    pub fn events_about(&self, object: &Object) -> Result<(Vec<Position>, bool), fjall::Error> {
+        newest(&self.objects, &object.key())
+    }
+
+    /// The first event about an object.
+    pub fn first_about(&self, object: &Object) -> Result<Option<Position>, fjall::Error> {
+        let first = self.objects.prefix(object.key()).next().map(|entry| entry.key());
+        Ok(first.transpose()?.map(|key| position(&key)))
+    }
+
+    /// The first allocation whose id is not below `from`.
+    pub fn alloc_from(&self, from: AllocId) -> Result<Option<AllocId>, fjall::Error> {
+        let first = self.events.range(event_key(from, Position::default())..).next();
+        let key = first.map(|entry| entry.key()).transpose()?;
+        Ok(key.map(|key| AllocId(Uuid(*key.first_chunk().expect("keys of the keyspace begin with an id")))))
     }
 
     /// The allocations that a job owns.
@@ -149,15 +187,32 @@ impl EntityIndex {
 fn event_key(alloc: AllocId, at: Position) -> [u8; 26] {
     let mut key = [0; 26];
     key[..16].copy_from_slice(&alloc.0.0);
-    key[16..24].copy_from_slice(&at.index.0.to_be_bytes());
-    key[24..].copy_from_slice(&at.ordinal.to_be_bytes());
+    key[16..].copy_from_slice(&position_key(at));
     key
 }
 
+fn position_key(at: Position) -> [u8; 10] {
+    let mut key = [0; 10];
+    key[..8].copy_from_slice(&at.index.0.to_be_bytes());
+    key[8..].copy_from_slice(&at.ordinal.to_be_bytes());
+    key
+}
+
+/// The position that a key ends with.
 fn position(key: &[u8]) -> Position {
-    let key: &[u8; 26] = key.try_into().expect("keys of the keyspace have 26 bytes");
-    let index = u64::from_be_bytes(key[16..24].try_into().expect("8 bytes were sliced"));
-    Position { index: Index(index), ordinal: u16::from_be_bytes([key[24], key[25]]) }
+    let end: &[u8; 10] = key.last_chunk().expect("keys of events end with a position");
+    let index = u64::from_be_bytes(end[..8].try_into().expect("8 bytes were sliced"));
+    Position { index: Index(index), ordinal: u16::from_be_bytes([end[8], end[9]]) }
+}
+
+/// The newest [`EVENTS_MAX`] positions below a prefix, oldest first, and whether there are older ones.
+fn newest(keyspace: &Keyspace, prefix: &[u8]) -> Result<(Vec<Position>, bool), fjall::Error> {
+    let keys = keyspace.prefix(prefix).rev().take(EVENTS_MAX + 1).map(|entry| entry.key());
+    let mut found: Vec<Position> = keys.map(|key| key.map(|key| position(&key))).collect::<Result<_, _>>()?;
+    let cut_short = found.len() > EVENTS_MAX;
+    found.truncate(EVENTS_MAX);
+    found.reverse();
+    Ok((found, cut_short))
 }
 
 /// Without an allocation: what all keys of the job begin with.

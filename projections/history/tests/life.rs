@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Duration as Span, Index, Term};
-use history::{History, HistoryError, Transition};
+use history::{History, HistoryError, Object, Transition};
 use journal::{EncodedBatch, Journal, MemoryJournal, Sink, encode};
-use model::{AllocId, ClientStatus, Command, NodeStatus};
+use model::document::{Allocation, TaskEvent, TaskState};
+use model::{Actor, AllocId, ClientStatus, Command, Event, NodeStatus};
 use world::{World, key, node_id, stop, unknown};
 
 /// What tests wait at most before they fail.
@@ -24,7 +25,9 @@ fn a_life_is_told_from_placement_to_purge() {
     let expected = format!(
         "-/- -> run/pending by anonymous, evaluation: placed on node {node}\n\
          run/pending -> run/running by node:{node}, report of node {node}: \n\
+         run/running -> run/running by anonymous, node {node}: its node is disconnected: Node heartbeat missed\n\
          run/running -> run/unknown by anonymous, evaluation: its node is disconnected\n\
+         run/unknown -> run/unknown by anonymous, node {node}: its node is initializing\n\
          run/unknown -> run/running by node:{node}, report of node {node}: \n\
          run/running -> run/running by anonymous, evaluation: its node came back and it stays\n\
          run/running -> run/running by anonymous, operator-stop: asked for: migrate\n\
@@ -89,7 +92,7 @@ fn a_damaged_index_is_put_aside_and_rebuilt() {
     }
     let history = over(&world, Some(path.clone()));
     let told = history.transitions(world.alloc("web[0]"), world.state.index, PATIENCE).unwrap();
-    assert_eq!(told.len(), 9);
+    assert_eq!(told.len(), 11);
     assert!(path.with_extension("damaged").exists(), "the damaged index is kept for a look");
 }
 
@@ -102,7 +105,8 @@ fn what_the_log_no_longer_keeps_is_left_out() {
     let all = history.transitions(world.alloc("web[0]"), world.state.index, PATIENCE).unwrap();
     journal.forget_before(all[2].index);
     let kept = history.transitions(world.alloc("web[0]"), world.state.index, PATIENCE).unwrap();
-    assert_eq!(kept.len(), all.len() - 2);
+    // Where it was is not known any more, so its node is not told of either.
+    assert_eq!(kept.len(), all.len() - 4);
     assert_eq!((kept[0].old.client, kept[0].new.client), (None, Some(ClientStatus::Unknown)));
     assert_eq!(kept[1].old.client, Some(ClientStatus::Unknown));
 }
@@ -119,7 +123,129 @@ fn a_log_that_has_not_come_so_far_is_waited_for() {
     for batch in late {
         journal.propose(Term(1), batch.clone()).unwrap();
     }
-    assert_eq!(history.transitions(world.alloc("web[0]"), world.state.index, PATIENCE).unwrap().len(), 9);
+    assert_eq!(history.transitions(world.alloc("web[0]"), world.state.index, PATIENCE).unwrap().len(), 11);
+}
+
+#[test]
+fn causes_say_why_their_evaluations_were_made() {
+    let world = busy_world();
+    let told = over(&world, None).transitions(world.alloc("web[0]"), world.state.index, PATIENCE).unwrap();
+    let causes: Vec<&str> =
+        told.iter().filter(|one| one.eval.is_some()).map(|one| one.cause.as_str()).collect();
+    let triggers: Vec<&str> = causes.iter().filter_map(|cause| cause.split(['(', ')']).nth(1)).collect();
+    assert_eq!(triggers, ["job-register", "node-update", "node-update", "reconnect"], "{causes:?}");
+}
+
+#[test]
+fn who_takes_its_place_is_in_the_story_of_the_one_it_replaces() {
+    let mut world = World::new();
+    for node in [1, 2] {
+        world.register_node(node, "a").unwrap();
+        world.submit(Command::UpdateNodeStatus { node: node_id(node), claimed: NodeStatus::Ready }).unwrap();
+    }
+    world.register_job("web", "service", Span::ZERO).unwrap();
+    let placed = world.placement("web", 0, 1, None);
+    settle(&mut world, |plan| plan.placed.push(placed));
+    world.report(1, &[("web[0]", "running")]).unwrap();
+    world.report(1, &[("web[0]", "failed")]).unwrap();
+    if world.waiting_eval("web").is_none() {
+        world.submit(Command::EvaluateJob { key: key("web"), force_reschedule: false }).unwrap();
+    }
+    let original = world.alloc("web[0]");
+    let substitute = world.placement("web", 0, 2, Some(original));
+    settle(&mut world, |plan| {
+        plan.stopped.push(stop(vec![original], None));
+        plan.placed.push(substitute);
+    });
+    let told = over(&world, None).transitions(original, world.state.index, PATIENCE).unwrap();
+    let text = format!("allocation {} takes its place on node {}", world.alloc("web[0]'"), node_id(2));
+    assert_eq!(told.iter().filter(|one| one.description == text).count(), 1, "{told:#?}");
+    assert_eq!(told.last().unwrap().new.client, Some(ClientStatus::Failed), "the substitute is another one");
+    world.check_replay();
+}
+
+#[test]
+fn restarts_and_exit_codes_are_lines_and_reports_that_change_nothing_are_not() {
+    let mut world = World::new();
+    world.register_node(1, "a").unwrap();
+    world.submit(Command::UpdateNodeStatus { node: node_id(1), claimed: NodeStatus::Ready }).unwrap();
+    world.register_job("web", "service", Span::ZERO).unwrap();
+    let placed = world.placement("web", 0, 1, None);
+    settle(&mut world, |plan| plan.placed.push(placed));
+    let event = |kind: &str, time, message: &str| TaskEvent {
+        kind: kind.into(),
+        time,
+        display_message: message.into(),
+        ..TaskEvent::default()
+    };
+    let mut events = vec![event("Started", 1, "Task started by client")];
+    let steps = [
+        event("Terminated", 5, "Exit Code: 3"),
+        event("Restarting", 6, "Task restarting in 1s"),
+        event("Started", 7, "Task started by client"),
+    ];
+    for step in [None].into_iter().chain(steps.into_iter().map(Some)) {
+        events.extend(step);
+        let task =
+            TaskState { state: "running".into(), events: events.clone().into(), ..TaskState::default() };
+        let update = Allocation {
+            id: world.alloc("web[0]").to_string(),
+            client_status: "running".into(),
+            task_states: [("main".to_string(), task)].into_iter().collect(),
+            ..Allocation::default()
+        };
+        let node = node_id(1);
+        world.submit_as(Actor::Node(node), Command::UpdateAllocs { node, updates: vec![update] }).unwrap();
+    }
+    let told = over(&world, None).transitions(world.alloc("web[0]"), world.state.index, PATIENCE).unwrap();
+    let after_placement: Vec<&str> = told[1..].iter().map(|one| one.description.as_str()).collect();
+    let expected =
+        ["", "task \"main\": Terminated: Exit Code: 3", "task \"main\": Restarting: Task restarting in 1s"];
+    assert_eq!(after_placement, expected);
+    world.check_replay();
+}
+
+#[test]
+fn jobs_nodes_and_evaluations_have_their_stories() {
+    let world = busy_world();
+    let history = over(&world, None);
+    let told = |object: Object| -> Vec<String> {
+        let story = history.story(&object, world.state.index, PATIENCE).unwrap();
+        assert!(story.lines.is_sorted_by_key(|line| (line.index, line.ordinal)) && !story.cut_short);
+        story.lines.into_iter().map(|line| line.description).collect()
+    };
+    let job = told(Object::Job(key("web")));
+    assert_eq!(
+        (job[0].as_str(), job.last().map(String::as_str)),
+        ("registered as version 0", Some("purged"))
+    );
+    let (alloc, node) = (world.alloc("web[0]"), node_id(1));
+    let placed = format!("1 allocations of group \"g\" version 0 placed: {alloc} on {node}");
+    assert!(job.contains(&placed), "{job:#?}");
+    let lines = told(Object::Node(node));
+    assert_eq!(lines[0], "joined");
+    assert!(lines.contains(&"ready -> disconnected: Node heartbeat missed".to_string()), "{lines:#?}");
+    let created = world.log.iter().flat_map(|batch| &batch.events).find_map(|logged| match &logged.event {
+        Event::EvalCreated(created) => Some(created.eval.id),
+        _ => None,
+    });
+    let lines = told(Object::Eval(created.unwrap()));
+    assert!(lines[0].contains("(job-register) is pending"), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.starts_with("plan made on the state")), "{lines:#?}");
+    assert!(lines.contains(&placed), "{lines:#?}");
+    assert!(told(Object::Job(key("other"))).is_empty());
+}
+
+#[test]
+fn forgotten_allocations_are_found_by_the_beginning_of_their_ids() {
+    let world = busy_world();
+    let history = over(&world, None);
+    let alloc = world.alloc("web[0]");
+    let found = |prefix: &str| history.allocs_with_prefix(prefix, 2, world.state.index, PATIENCE).unwrap();
+    assert!(world.state.allocs.lookup(alloc).is_none());
+    assert_eq!(found(&alloc.to_string()[..35]), [alloc]);
+    assert_eq!(found(&alloc.to_string()[..11]), [alloc]);
+    assert!(found("ffff").is_empty() && found("zz").is_empty());
 }
 
 /// One job whose allocation sees everything that can happen to one.

@@ -26,7 +26,7 @@ use crate::call::Command;
 
 /// Commands without a folder.
 const GENERAL: &[&Command] =
-    &[&events::COMMAND, &fmt::COMMAND, &history::COMMAND, &status::COMMAND, &ui::COMMAND, &version::COMMAND];
+    &[&events::COMMAND, &fmt::COMMAND, &status::COMMAND, &ui::COMMAND, &version::COMMAND];
 
 /// All commands, by name.
 pub(crate) fn all() -> Vec<&'static Command> {
@@ -36,6 +36,7 @@ pub(crate) fn all() -> Vec<&'static Command> {
         alloc::COMMANDS,
         deployment::COMMANDS,
         eval::COMMANDS,
+        history::COMMANDS,
         job::COMMANDS,
         namespace::COMMANDS,
         node::COMMANDS,

@@ -1,7 +1,7 @@
-//! The history of an allocation, one line per transition. The index is that of the stream's events: `events -after`
+//! The history of an object, one line per fact. The index is that of the stream's events: `events -after`
 //! takes it.
 
-use api::{AllocationHistory, AllocationTransition};
+use api::{AllocationHistory, AllocationTransition, ObjectHistory};
 
 use crate::output::{OutputStyle, Table};
 
@@ -20,7 +20,21 @@ pub(crate) fn table(style: &OutputStyle, history: &AllocationHistory) -> String 
             transition.description.clone(),
         ]);
     }
-    table.render()
+    table.render() + cut(history.cut_short)
+}
+
+/// Every fact about another object, oldest first.
+pub(crate) fn lines(style: &OutputStyle, history: &ObjectHistory) -> String {
+    let mut table = Table::new(["Index", "Time", "Event", "Actor", "Description"]);
+    for line in &history.lines {
+        let [event, actor, description] = [&line.event, &line.actor, &line.description].map(String::clone);
+        table.row([line.index.to_string(), style.time(line.time.time().0), event, actor, description]);
+    }
+    table.render() + cut(history.cut_short)
+}
+
+fn cut(short: bool) -> &'static str {
+    if short { "There are older ones, which are not shown.\n" } else { "" }
 }
 
 /// `pending -> running`; only the value where nothing changed.
@@ -54,12 +68,33 @@ mod tests {
             cause: "heartbeat missed".into(),
             ..created.clone()
         };
-        let history = AllocationHistory { id: "a".into(), transitions: vec![created, lost].into() };
+        let history =
+            AllocationHistory { id: "a".into(), transitions: vec![created, lost].into(), cut_short: false };
         assert_eq!(
             table(&style, &history),
             "Index  Time                  Desired  Client              Actor      Cause             Description\n\
              12     2026-01-02T03:04:05Z  run      pending             scheduler  eval 11111111     <none>\n\
              40     2026-01-02T03:04:05Z  run      running -> unknown  scheduler  heartbeat missed  <none>\n"
+        );
+    }
+
+    #[test]
+    fn a_fact_about_another_object_is_one_line() {
+        let style = OutputStyle::for_tests();
+        let line = api::HistoryLine {
+            index: 7,
+            time: style.now.into(),
+            event: "NodeStatusChanged".into(),
+            actor: "controller:heartbeats".into(),
+            description: "ready -> down: heartbeat missed".into(),
+            ..api::HistoryLine::default()
+        };
+        let history = ObjectHistory { id: "n".into(), lines: vec![line].into(), cut_short: true };
+        assert_eq!(
+            lines(&style, &history),
+            "Index  Time                  Event              Actor                  Description\n\
+             7      2026-01-02T03:04:05Z  NodeStatusChanged  controller:heartbeats  ready -> down: heartbeat missed\n\
+             There are older ones, which are not shown.\n"
         );
     }
 }

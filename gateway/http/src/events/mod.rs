@@ -1,11 +1,13 @@
-//! The event stream over HTTP, and the history of an allocation. What is in the stream, and the position of a reader, is
+//! The event stream over HTTP, and the histories of objects. What is in the stream, and the position of a reader, is
 //! `gateway/feed`.
 
+mod histories;
 mod query;
 mod route;
 mod source;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use route::{router, transition};
+pub(crate) use histories::transition;
+pub(crate) use route::router;
 pub use source::feed;

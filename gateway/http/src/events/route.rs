@@ -1,35 +1,30 @@
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
-use api::{AllocationHistory, AllocationTransition, ClusterTag, Consistency};
+use api::{ClusterTag, Consistency};
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Path, State as With};
+use axum::extract::State as With;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use base::{Duration as Span, Index};
+use base::{Duration, Index};
 use bytes::Bytes;
 use feed::{Cursor, Encoder, Feed, STREAMS_MAX, Subscription};
 use futures_util::stream;
-use history::{HistoryError, Transition};
-use model::AllocId;
 
+use super::histories;
 use super::query::{From, StreamQuery};
-use crate::answer::{self, Answer, Meta};
+use crate::answer::Answer;
 use crate::app_state::{AppState, now};
 use crate::error::Failure;
 use crate::request;
 
 const OLDEST: HeaderName = HeaderName::from_static("x-sojourn-oldest-index");
 
-/// How long a reader of a history waits until it has what the state shows already.
-const PATIENCE: Duration = Duration::from_secs(5);
-
 pub(crate) fn router() -> Router<AppState> {
-    Router::new().route("/v1/event/stream", get(stream)).route("/v1/allocation/{id}/history", get(life))
+    Router::new().route("/v1/event/stream", get(stream)).merge(histories::router())
 }
 
 async fn stream(With(server): With<AppState>, parts: Parts) -> Answer {
@@ -53,7 +48,7 @@ async fn first_after(server: &AppState, from: From) -> Result<Option<Index>, Fai
         From::Start => return Ok(None),
         From::Now => return Ok(Some(server.events.newest())),
         From::Time(time) => time,
-        From::Ago(span) => now().plus(Span(-span.0)),
+        From::Ago(span) => now().plus(Duration(-span.0)),
     };
     let first = server.events.since(time).await;
     first.map(Some).map_err(|error| Failure::internal(error.to_string()))
@@ -127,51 +122,6 @@ fn body(subscription: Subscription) -> Body {
 fn gone(index: Index, oldest: Index) -> Response {
     let text = format!("index {index} is no longer kept: the oldest is {oldest}");
     (StatusCode::GONE, [(OLDEST, HeaderValue::from(oldest.0))], text).into_response()
-}
-
-async fn life(With(server): With<AppState>, Path(id): Path<String>, parts: Parts) -> Answer {
-    let params = request::params(&parts)?;
-    server.check_region(params.get("region").unwrap_or_default())?;
-    if params.get("as_of").is_some() {
-        return Err(request::reads_the_past());
-    }
-    let unknown = || Failure::not_found("alloc not found");
-    let alloc: AllocId = id.parse().map_err(|_| unknown())?;
-    let index = server.control.state().index;
-    let history = server.history.clone();
-    let transitions = tokio::task::spawn_blocking(move || history.transitions(alloc, index, PATIENCE)).await;
-    let transitions =
-        transitions.map_err(|panic| Failure::internal(panic.to_string()))?.map_err(|error| match error {
-            HistoryError::Behind { .. } => Failure::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
-            error => Failure::internal(error.to_string()),
-        })?;
-    if transitions.is_empty() {
-        return Err(unknown());
-    }
-    let view = AllocationHistory {
-        id: alloc.to_string(),
-        transitions: transitions.iter().map(transition).collect(),
-    };
-    let meta = Meta { index, known_leader: server.known_leader(), next_token: None };
-    Ok(answer::with_meta(answer::json(&view), &meta))
-}
-
-/// As the API shows it.
-pub(crate) fn transition(of: &Transition) -> AllocationTransition {
-    let desired = |view: &history::View| view.desired.map(|d| d.to_string()).unwrap_or_default();
-    let client = |view: &history::View| view.client.map(|c| c.to_string()).unwrap_or_default();
-    AllocationTransition {
-        index: of.index.0,
-        ordinal: u32::from(of.ordinal),
-        time: of.time.into(),
-        old_desired: desired(&of.old),
-        new_desired: desired(&of.new),
-        old_client: client(&of.old),
-        new_client: client(&of.new),
-        actor: of.actor.to_string(),
-        cause: of.cause.clone(),
-        description: of.description.clone(),
-    }
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ async fn the_life_of_an_allocation_is_served() {
     let got = cluster.get(&format!("/v1/allocation/{alloc}/history")).await;
     let expected = json!({"ID": alloc.to_string(), "Transitions": [
         {"OldDesired": "", "NewDesired": "run", "OldClient": "", "NewClient": "pending",
-         "Actor": "anonymous", "Cause": format!("evaluation {eval}"),
+         "Actor": "anonymous", "Cause": format!("evaluation {eval} (job-register)"),
          "Description": format!("placed on node {node}")},
         {"OldDesired": "run", "NewDesired": "run", "OldClient": "pending", "NewClient": "running",
          "Cause": format!("report of node {node}")},
@@ -37,6 +37,37 @@ async fn the_life_of_an_allocation_is_served() {
     assert_eq!(Index(got.index()), cluster.control.state().index);
     for id in [AllocId::default().to_string(), "5d16".to_string()] {
         cluster.get(&format!("/v1/allocation/{id}/history")).await.refused(404, "alloc not found");
+    }
+}
+
+#[tokio::test]
+async fn jobs_nodes_evaluations_and_deployments_have_histories() {
+    let cluster = Cluster::start().await;
+    let node = cluster.node(1).await;
+    let eval = cluster.job("web").await;
+    let alloc = cluster.place(eval, "web", node, 7).await;
+    let lines = async |path: String| -> Vec<String> {
+        let told = cluster.get(&path).await.json();
+        let lines = told["Lines"].as_array().unwrap_or_else(|| panic!("{told}"));
+        lines
+            .iter()
+            .map(|line| format!("{}: {}", line["Event"], line["Description"]).replace('"', ""))
+            .collect()
+    };
+    let job = lines("/v1/job/web/history".to_string()).await;
+    assert_eq!(job[0], "JobRegistered: registered as version 0");
+    let placed = format!("AllocsPlaced: 1 allocations of group \\web\\ version 0 placed: {alloc} on {node}");
+    assert!(job.contains(&placed), "{job:?}");
+    assert!(lines(format!("/v1/evaluation/{eval}/history")).await.contains(&placed));
+    let of_node = lines(format!("/v1/node/{node}/history")).await;
+    assert_eq!(of_node[0], "NodeRegistered: joined");
+    for (path, why) in [
+        ("/v1/job/none/history", "job not found"),
+        ("/v1/node/none/history", "node not found"),
+        ("/v1/evaluation/none/history", "eval not found"),
+        ("/v1/deployment/none/history", "deployment not found"),
+    ] {
+        cluster.get(path).await.refused(404, why);
     }
 }
 

@@ -1,0 +1,137 @@
+use base::{Index, Time};
+use journal::{EncodedBatch, FrameError};
+use model::event::{AllocsPlaced, DrainOrder, NodeMessage};
+use model::{Actor, AllocId, Event};
+
+/// Ids that a line names; of more it gives the number.
+const IDS_SHOWN: usize = 3;
+
+/// One fact about an object, with its place in the log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    pub index: Index,
+    pub ordinal: u16,
+    /// The servers' time.
+    pub time: Time,
+    /// The kind of event, as the log names it.
+    pub event: &'static str,
+    pub actor: Actor,
+    /// What happened, in words.
+    pub description: String,
+}
+
+impl Line {
+    /// Tells the event at `ordinal` of a batch.
+    ///
+    /// # Errors
+    /// The batch cannot be read.
+    pub(crate) fn read(batch: &EncodedBatch, ordinal: u16) -> Result<Line, FrameError> {
+        let row = batch.rows().nth(usize::from(ordinal));
+        let row = row.ok_or(FrameError::Malformed("it ends before the event that was indexed"))?;
+        let event = batch.event(&row)?;
+        let actor = batch.commands()?[usize::from(row.command)].actor.clone();
+        let (index, time, description) = (batch.index(), batch.time(), sentence(&event));
+        Ok(Line { index, ordinal, time, event: event.name(), actor, description })
+    }
+}
+
+fn sentence(event: &Event) -> String {
+    match event {
+        Event::NodeRegistered(_) => "joined".to_string(),
+        Event::NodeUpdated(_) => "described itself anew".to_string(),
+        Event::NodeStatusChanged(e) => with(&e.message, format!("{} -> {}", e.from, e.to)),
+        Event::NodeEligibilityChanged(e) => format!("{}: {}", e.to, e.message.text),
+        Event::NodeMessagesEmitted(e) => {
+            let texts = e.messages.iter().map(|message| format!("{}: {}", message.subsystem, message.text));
+            texts.collect::<Vec<_>>().join("; ")
+        }
+        Event::NodeDeregistered(_) => "forgotten".to_string(),
+        Event::NodeAllocsReported(_) => "said what it runs".to_string(),
+        Event::NodeDrainStarted(e) => format!("drain began{}: {}", limits(&e.order), e.message.text),
+        Event::NodeDrainUpdated(e) => format!("drain changed{}: {}", limits(&e.order), e.message.text),
+        Event::NodeDrainEnded(e) => format!("drain is {}: {}", e.status, e.message.text),
+        Event::JobRegistered(e) => format!("registered as version {}", e.version),
+        Event::JobStopped(e) => format!("stopped, as version {}", e.version),
+        Event::JobPurged(_) => "purged".to_string(),
+        Event::JobStabilityChanged(e) => {
+            format!("version {} is {}", e.version, if e.stable { "stable" } else { "not stable" })
+        }
+        Event::JobLaunched(e) => format!("launched {}{}", e.child, if e.forced { ", by hand" } else { "" }),
+        Event::JobScaled(e) => format!("group {:?} was scaled", e.group),
+        Event::JobVersionTagged(e) => format!("version {} is named {:?}", e.version, e.name),
+        Event::JobVersionUntagged(e) => format!("no version is named {:?} any more", e.name),
+        Event::EvalCreated(e) => {
+            let text = format!("evaluation {} ({}) is {}", e.eval.id, e.eval.trigger, e.eval.status);
+            if e.eval.description.is_empty() { text } else { format!("{text}: {}", e.eval.description) }
+        }
+        Event::EvalUpdated(e) => described(format!("is {}", e.status), &e.description),
+        Event::EvalAcked(_) => "its worker is done".to_string(),
+        Event::EvalsCanceled(e) => format!("canceled: {}", e.cause),
+        Event::PlanCommitted(e) => match e.rejected.first() {
+            None => format!("plan made on the state {}", e.snapshot),
+            Some(first) => {
+                let (nodes, node, reason) = (e.rejected.len(), first.node, &first.reason);
+                format!(
+                    "plan made on the state {}; {nodes} nodes rejected, such as {node}: {reason}",
+                    e.snapshot
+                )
+            }
+        },
+        Event::AllocsPlaced(e) => placed(e),
+        Event::AllocsUpdatedInPlace(e) => {
+            format!("updated {} in place to version {}", ids(&e.allocs), e.version)
+        }
+        Event::AllocsStopped(e) => described(format!("stops {}", ids(&e.allocs)), &e.description),
+        Event::AllocsPreempted(e) => format!("preempts {} for {}", ids(&e.allocs), e.by),
+        Event::AllocsMarkedUnknown(e) => format!("{} unknown: node disconnected", ids(&e.allocs)),
+        Event::AllocsReconnected(e) => format!("{} stay: node is back", ids(&e.allocs)),
+        Event::DeploymentCreated(e) => {
+            let begun = format!("deployment {} of version {} began", e.deployment, e.version);
+            described(begun, &e.description)
+        }
+        Event::DeploymentGoalsChanged(e) => {
+            let goals = e.groups.iter();
+            let goals = goals.map(|goal| format!("{:?} wants {} healthy", goal.group, goal.desired_total));
+            goals.collect::<Vec<_>>().join(", ")
+        }
+        Event::DeploymentStatusChanged(e) => described(format!("is {}", e.status), &e.description),
+        Event::DeploymentPromoted(e) => format!("promoted: {}", e.groups.join(", ")),
+        Event::AllocHealthSet(e) => {
+            format!("{} said to be {}", ids(&e.allocs), if e.healthy { "healthy" } else { "unhealthy" })
+        }
+        other => other.name().to_string(),
+    }
+}
+
+fn placed(event: &AllocsPlaced) -> String {
+    let kind = if event.canary { "canaries" } else { "allocations" };
+    let first = event.ids.iter().zip(&event.nodes).take(IDS_SHOWN);
+    let first: Vec<String> = first.map(|(id, node)| format!("{id} on {node}")).collect();
+    let more = event.ids.len().saturating_sub(IDS_SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let (count, group, version) = (event.ids.len(), &event.group, event.version);
+    format!("{count} {kind} of group {group:?} version {version} placed: {}{more}", first.join(", "))
+}
+
+fn ids(ids: &[AllocId]) -> String {
+    let first: Vec<String> = ids.iter().take(IDS_SHOWN).map(ToString::to_string).collect();
+    let more = ids.len().saturating_sub(IDS_SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", first.join(", "))
+}
+
+fn limits(order: &DrainOrder) -> String {
+    match order.deadline.0 {
+        0 => ", without a limit".to_string(),
+        below if below < 0 => ", everything at once".to_string(),
+        _ => format!(", within {}", order.deadline),
+    }
+}
+
+fn with(message: &Option<NodeMessage>, text: String) -> String {
+    message.as_ref().map_or(text.clone(), |message| described(text, &message.text))
+}
+
+fn described(text: String, description: &str) -> String {
+    if description.is_empty() { text } else { format!("{text}: {description}") }
+}

@@ -1,4 +1,4 @@
-use api::{AllocWhy, EvalWhy, JobWhy, ObjectHistory};
+use api::{AllocWhy, DeploymentWhy, EvalWhy, JobWhy, NodeWhy, ObjectHistory};
 
 use crate::Error;
 use crate::client::{Client, Query, segment};
@@ -20,8 +20,18 @@ impl Client {
         Ok(self.get(&format!("/v1/allocation/{}/explain", segment(id)), Query::new()).await?.value)
     }
 
+    /// `GET /v1/deployment/:id/explain`.
+    pub async fn explain_deployment(&self, id: &str) -> Result<DeploymentWhy, Error> {
+        Ok(self.get(&format!("/v1/deployment/{}/explain", segment(id)), Query::new()).await?.value)
+    }
+
     /// `GET /v1/job|node|evaluation|deployment/:id/history`.
     pub async fn object_history(&self, kind: &str, id: &str, query: Query) -> Result<ObjectHistory, Error> {
         Ok(self.get(&format!("/v1/{kind}/{}/history", segment(id)), query).await?.value)
+    }
+
+    /// `GET /v1/node/:id/explain`.
+    pub async fn explain_node(&self, id: &str) -> Result<NodeWhy, Error> {
+        Ok(self.get(&format!("/v1/node/{}/explain", segment(id)), Query::new()).await?.value)
     }
 }

@@ -211,11 +211,12 @@ held! {
 held! {
     our_types our_zeros
     api {
-        AllocWhy AllocationHistory AllocationTransition Decision EvalWhy GroupNow HistoryLine JobWhy Link ObjectHistory
-        SchedulerScan Wait
+        AllocWhy AllocationHistory AllocationTransition Decision DeploymentGroup DeploymentWhy DisconnectNow
+        DispatchNow EvalWhy GroupNow HistoryLine JobWhy Link MissingSlot NodeWhy ObjectHistory RescheduleNow Room
+        SchedulerScan TaskNow Wait
     }
     model::document {
-        GroupReasons Lack NearMiss
+        GroupReasons Lack NearMiss Reconnect
     }
 }
 

@@ -372,3 +372,29 @@ fn a_batch_allocation_that_was_stopped_leaves_its_place() {
     world.report(stopped, ClientStatus::Complete);
     assert_eq!(counters(&world.evaluate()), "ignore 1, place 1");
 }
+
+/// What `why` says of it.
+#[test]
+fn the_choice_after_a_reconnect_is_told_with_its_reason() {
+    for (strategy, keeps_original) in [("keep_original", true), ("keep_replacement", false)] {
+        let mut world = World::running(patient(1).with(keeps(strategy)), 1);
+        let original = world.named(0);
+        let node = cut_off(&mut world, 0);
+        next(&mut world);
+        let replacement = world.wanted().iter().map(|alloc| alloc.id).find(|id| *id != original).unwrap();
+        world.report(replacement, ClientStatus::Running);
+        world.heartbeat(node);
+        world.report(original, ClientStatus::Running);
+        world.heartbeat(node);
+        let outcome = next(&mut world);
+        let choices = &outcome.explanation.groups["web"].reconnects;
+        assert_eq!(choices.len(), 1, "{strategy}");
+        let found =
+            (choices[0].original.as_str(), choices[0].replacement.as_str(), choices[0].strategy.as_str());
+        assert_eq!(found, (original.to_string().as_str(), replacement.to_string().as_str(), strategy));
+        assert_eq!(choices[0].keeps_original, keeps_original);
+        let stays = if keeps_original { original } else { replacement };
+        assert_eq!(world.wanted().iter().map(|alloc| alloc.id).collect::<Vec<_>>(), [stays]);
+        assert!(choices[0].original_score.is_some() && choices[0].why.starts_with("the strategy keeps"));
+    }
+}

@@ -8,7 +8,7 @@ use crate::{layout, resolve};
 const DETAILS: &str = "The explanation is not stored: the decision is recomputed from the log, on the state it was made on. \
     Each \"would fit if\" was tried on a copy of that state.";
 
-pub(super) const COMMANDS: &[&Command] = &[&JOB, &EVAL, &ALLOC];
+pub(super) const COMMANDS: &[&Command] = &[&JOB, &EVAL, &ALLOC, &DEPLOYMENT, &NODE];
 
 const JSON: Flag<bool> = Flag::switch("json", "Print the explanation as JSON.");
 
@@ -36,10 +36,30 @@ static ALLOC: Command = Command {
     name: "why alloc",
     aliases: &[],
     arguments: "<allocation>",
-    summary: "Explain the placement of an allocation, what it replaced, and what replaced it.",
+    summary: "Explain the placement of an allocation, its tasks, what it replaced, and what replaced it.",
     details: DETAILS,
     flags: &[&[&JSON, &VERBOSE], CLIENT_FLAGS],
     run: Run::Task(|call| Box::pin(alloc(call))),
+};
+
+static DEPLOYMENT: Command = Command {
+    name: "why deployment",
+    aliases: &[],
+    arguments: "<deployment>",
+    summary: "Explain what a deployment waits for, or why it failed.",
+    details: "",
+    flags: &[&[&JSON, &VERBOSE], CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(deployment(call))),
+};
+
+static NODE: Command = Command {
+    name: "why node",
+    aliases: &[],
+    arguments: "<node>",
+    summary: "Explain whether a node takes work, why not, and what it waits for.",
+    details: "",
+    flags: &[&[&JSON, &VERBOSE], CLIENT_FLAGS],
+    run: Run::Task(|call| Box::pin(node(call))),
 };
 
 async fn job(call: Call) -> Outcome {
@@ -60,8 +80,24 @@ async fn eval(call: Call) -> Outcome {
 
 async fn alloc(call: Call) -> Outcome {
     let (client, style) = (call.client()?, call.style());
-    let id = resolve::allocation(&client, &style, call.one_argument()?).await?.id;
+    let id = resolve::known_allocation(&client, &style, call.one_argument()?).await?;
     let why = client.explain_allocation(&id).await.doing("explaining allocation")?;
     write_out(if call.args.switch(&JSON) { json(&why) } else { layout::why::alloc(&style, &why) });
+    Ok(0)
+}
+
+async fn deployment(call: Call) -> Outcome {
+    let (client, style) = (call.client()?, call.style());
+    let id = resolve::deployment(&client, &style, call.one_argument()?).await?.id;
+    let why = client.explain_deployment(&id).await.doing("explaining deployment")?;
+    write_out(if call.args.switch(&JSON) { json(&why) } else { layout::why::deployment(&style, &why) });
+    Ok(0)
+}
+
+async fn node(call: Call) -> Outcome {
+    let (client, style) = (call.client()?, call.style());
+    let id = resolve::node(&client, &style, call.one_argument()?).await?.id;
+    let why = client.explain_node(&id).await.doing("explaining node")?;
+    write_out(if call.args.switch(&JSON) { json(&why) } else { layout::why::node(&style, &why) });
     Ok(0)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::document::AllocationMetric;
+use model::document::{AllocationMetric, Map};
 
 use super::plural;
 use crate::output::{OutputStyle, Paint, Table};
@@ -44,12 +44,22 @@ pub(crate) fn reasons(style: &OutputStyle, metric: &AllocationMetric, indent: &s
 
 /// How the best nodes scored: a column a scorer.
 pub(crate) fn scores(style: &OutputStyle, metric: &AllocationMetric) -> String {
+    named_scores(style, metric, &Map::default())
+}
+
+/// As [`scores`], with the names of the nodes, by id.
+pub(crate) fn named_scores(
+    style: &OutputStyle,
+    metric: &AllocationMetric,
+    names: &Map<String, String>,
+) -> String {
     let scorers: BTreeSet<&String> =
         metric.score_meta_data.iter().flat_map(|node| node.scores.keys()).collect();
     let head = ["Node"].into_iter().chain(scorers.iter().map(|name| name.as_str())).chain(["final score"]);
     let mut table = Table::new(head);
     for node in &metric.score_meta_data {
-        let mut row = vec![style.id(&node.node_id)];
+        let id = style.id(&node.node_id);
+        let mut row = vec![names.get(&node.node_id).map_or(id.clone(), |name| format!("{name} ({id})"))];
         row.extend(scorers.iter().map(|name| three_digits(node.scores.get(*name).copied().unwrap_or(0.0))));
         row.push(three_digits(node.norm_score));
         table.row(row);
@@ -111,5 +121,8 @@ mod tests {
             scores(&OutputStyle::for_tests(), &metric),
             "Node      binpack  job-anti-affinity  final score\n5d16e7fe  0.123    -0.5               12\n"
         );
+        let names = [("5d16e7fe-8a2e".to_string(), "n1".to_string())].into_iter().collect();
+        let named = named_scores(&OutputStyle::for_tests(), &metric, &names);
+        assert!(named.contains("\nn1 (5d16e7fe)  0.123"), "{named}");
     }
 }

@@ -1,8 +1,11 @@
 //! The output of `why`: an explanation that fits on one screen.
 
-use api::{AllocWhy, AllocationTransition, Decision, EvalWhy, GroupNow, JobWhy, Wait};
+use api::{
+    AllocWhy, AllocationTransition, Decision, DeploymentWhy, DispatchNow, EvalWhy, GroupNow, JobWhy, Link,
+    MissingSlot, NodeWhy, Wait,
+};
 use base::Time;
-use model::document::{GroupReasons, Lack, NearMiss};
+use model::document::{GroupReasons, Lack, NearMiss, Reconnect};
 
 use super::{cell, metrics};
 use crate::output::{OutputStyle, Paint, Table, fields};
@@ -16,8 +19,16 @@ pub(crate) fn job(style: &OutputStyle, why: &JobWhy) -> String {
         format!("{}\n", style.paint(Paint::Bold, &format!("Job {:?} is {}{stopped}", why.id, why.status)));
     for (name, now) in &why.groups {
         text.push_str(&format!("  {name}: {}\n", counts(now)));
+        text.extend(now.missing.iter().map(|slot| missing(style, slot)));
+    }
+    if let Some(dispatch) = &why.dispatch {
+        text.push_str(&format!("  dispatch it: {}\n", dispatched(&why.id, dispatch)));
     }
     text.push_str(&waiting(style, &why.waits_for));
+    if let Some(deployment) = &why.deployment {
+        let title = format!("Deployment {} is {}", style.id(&deployment.id), deployment.status);
+        text.push_str(&style.section(&title, &progress(style, deployment)));
+    }
     match &why.evaluation {
         None => text.push_str("\nNo scheduler has looked at it yet.\n"),
         Some(eval) => text.push_str(&decided(style, eval)),
@@ -43,11 +54,15 @@ pub(crate) fn alloc(style: &OutputStyle, why: &AllocWhy) -> String {
     if !why.client_description.is_empty() {
         text.push_str(&format!("  client description: {}\n", why.client_description));
     }
+    if why.collected {
+        text.push_str("  it has been forgotten: this is what the log still says\n");
+    }
+    text.push_str(&state_of(style, why));
     text.push_str(&waiting(style, &why.waits_for));
     text.push_str(&provenance(style, &why.decision));
     if let Some(placed) = why.placed.as_ref().filter(|placed| !placed.score_meta_data.is_empty()) {
         let title = "Scores when the first of its group was placed, the best node first";
-        text.push_str(&style.section(title, &metrics::scores(style, placed)));
+        text.push_str(&style.section(title, &metrics::named_scores(style, placed, &why.node_names)));
         let seen = format!(
             "{} nodes looked at, {} ruled out by checks, {} without room\n",
             placed.nodes_evaluated, placed.nodes_filtered, placed.nodes_exhausted
@@ -55,16 +70,189 @@ pub(crate) fn alloc(style: &OutputStyle, why: &AllocWhy) -> String {
         text.push_str(&seen);
     }
     if why.chain.len() > 1 {
-        let mut table = Table::new(["ID", "Node", "Desired", "Status", "Why"]);
+        let mut table = Table::new(["ID", "Node", "Desired", "Status", "Why", "Tasks"]);
         for link in why.chain.iter() {
             let own = if link.id == why.id { " *" } else { "" };
             let id = format!("{}{own}", style.id(&link.id));
             let [node, desired] = [&link.node_name, &link.desired_status].map(String::clone);
-            table.row([id, node, desired, link.client_status.clone(), link.desired_description.clone()]);
+            let [status, why] = [&link.client_status, &link.desired_description].map(String::clone);
+            table.row([id, node, desired, status, why, link.trouble.clone()]);
         }
         text.push_str(&style.section("One after the other", &table.render()));
     }
     text + &transitions(style, &why.transitions)
+}
+
+pub(crate) fn deployment(style: &OutputStyle, why: &DeploymentWhy) -> String {
+    let head = format!(
+        "Deployment {} of job {:?} version {} is {}",
+        style.id(&why.id),
+        why.job_id,
+        why.job_version,
+        why.status
+    );
+    format!("{}\n", style.paint(Paint::Bold, &head)) + &progress(style, why) + &waiting(style, &why.waits_for)
+}
+
+pub(crate) fn node(style: &OutputStyle, why: &NodeWhy) -> String {
+    let work = if why.takes_work { "takes work" } else { "takes no work" };
+    let head = format!("Node {:?} ({}) is {} and {work}", why.name, style.id(&why.id), why.status);
+    let mut text = format!("{}\n", style.paint(Paint::Bold, &head));
+    text.extend(why.obstacles.iter().map(|obstacle| format!("  * {obstacle}\n")));
+    let named = [
+        (why.running, "running"),
+        (why.starting, "starting"),
+        (why.stopping, "being stopped"),
+        (why.unknown, "unknown"),
+    ];
+    text.push_str(&format!("  allocations: {}\n", named_counts(&named)));
+    let mut table = Table::new(["Resource", "Free", "Used", "Of which stopping", "Capacity"]);
+    for room in &why.room {
+        let free = room.capacity.saturating_sub(room.used);
+        let cells =
+            [free, room.used, room.stopping, room.capacity].map(|amount| format!("{amount} {}", room.unit));
+        table.row([vec![room.what.clone()], cells.to_vec()].concat());
+    }
+    text.push_str(&style.section("Room", &table.render()));
+    text.push_str(&waiting(style, &why.waits_for));
+    if !why.messages.is_empty() {
+        let line = |one: &model::document::NodeEvent| {
+            format!("  * {} {}: {}\n", style.time(one.timestamp.time().0), one.subsystem, one.message)
+        };
+        text.push_str(&style.section("Said of it", &why.messages.iter().map(line).collect::<String>()));
+    }
+    text
+}
+
+fn missing(style: &OutputStyle, slot: &MissingSlot) -> String {
+    let until = slot.until.as_ref().map(|until| until.time().0);
+    let until = until.map(|until| format!(" at {} ({})", style.time(until), style.ago(until)));
+    let last = slot.last.as_ref();
+    let trouble = last.map(|last| last.trouble.as_str()).filter(|trouble| !trouble.is_empty());
+    let trouble = trouble.map(|trouble| format!(" ({trouble})")).unwrap_or_default();
+    format!("    missing {}: {}{}{trouble}\n", slot.name, slot.why, until.unwrap_or_default())
+}
+
+/// The command that dispatches the job, with what it needs.
+fn dispatched(job: &str, dispatch: &DispatchNow) -> String {
+    let mut text = "job dispatch".to_string();
+    dispatch.meta_required.iter().for_each(|key| text.push_str(&format!(" -meta {key}=...")));
+    dispatch.meta_optional.iter().for_each(|key| text.push_str(&format!(" [-meta {key}=...]")));
+    text.push_str(&format!(" {job}"));
+    match dispatch.payload.as_str() {
+        "required" => text.push_str(" <payload file>"),
+        "forbidden" => {}
+        _ => text.push_str(" [payload file]"),
+    }
+    text
+}
+
+/// How far each group of a deployment is, and what went wrong.
+fn progress(style: &OutputStyle, why: &DeploymentWhy) -> String {
+    let mut text = String::new();
+    if !why.status_description.is_empty() {
+        text.push_str(&format!("  {}\n", why.status_description));
+    }
+    for (name, group) in &why.groups {
+        let mut line = format!("  {name}: {} of {} healthy", group.healthy, group.desired_total);
+        if group.desired_canaries > 0 {
+            let how = match (group.promoted, group.auto_promote) {
+                (true, _) => "promoted",
+                (false, true) => "promoted by themselves",
+                (false, false) => "promoted by hand",
+            };
+            let (healthy, wanted) = (group.healthy_canaries, group.desired_canaries);
+            line.push_str(&format!(", {healthy} of {wanted} canaries healthy ({how})"));
+        }
+        line.push_str(&format!(", {} placed, {} unhealthy", group.placed, group.unhealthy));
+        if let Some(by) = group.require_progress_by.as_ref().filter(|_| why.status == "running") {
+            let by = by.time().0;
+            line.push_str(&format!(", fails without progress by {} ({})", style.time(by), style.ago(by)));
+        }
+        text.push_str(&format!("{line}\n"));
+    }
+    for link in &why.unhealthy {
+        let trouble = if link.trouble.is_empty() { String::new() } else { format!(": {}", link.trouble) };
+        let id = style.id(&link.id);
+        text.push_str(&format!(
+            "  unhealthy: {id} on {} is {}{trouble}\n",
+            link.node_name, link.client_status
+        ));
+    }
+    text
+}
+
+/// How the tasks are, what follows a failure, and who made room.
+fn state_of(style: &OutputStyle, why: &AllocWhy) -> String {
+    let mut text = String::new();
+    for (name, task) in &why.tasks {
+        let mut line = format!("  task {name:?} is {}", task.state);
+        if let Some(code) = task.exit_code {
+            line.push_str(&format!(", exit code {code}"));
+        }
+        if task.restarts > 0 {
+            line.push_str(&format!(", restarted {} times", task.restarts));
+        }
+        if !task.trouble.is_empty() {
+            line.push_str(&format!(": {}", task.trouble));
+        }
+        text.push_str(&format!("{line}\n"));
+    }
+    if let Some(healthy) = why.healthy {
+        let verdict = if healthy { "healthy" } else { "unhealthy" };
+        text.push_str(&format!("  {verdict} in deployment {}\n", style.id(&why.deployment_id)));
+    }
+    if let Some(reschedule) = &why.reschedule {
+        let most = reschedule.attempts_max.map(|most| format!(" of {most}")).unwrap_or_default();
+        let mut line =
+            format!("  rescheduled {}: {}{most} attempts used", reschedule.policy, reschedule.attempts);
+        if let Some(next) = &reschedule.next {
+            let next = next.time().0;
+            line.push_str(&format!(", next at {} ({})", style.time(next), style.ago(next)));
+        }
+        if !reschedule.why_not.is_empty() {
+            line.push_str(&format!(", not again: {}", reschedule.why_not));
+        }
+        text.push_str(&format!("{line}\n"));
+    }
+    if let Some(disconnect) = &why.disconnect {
+        let replaced = if disconnect.replace { "replaced" } else { "not replaced" };
+        let lost = disconnect.lost_at.as_ref().map(|at| format!(" at {}", style.time(at.time().0)));
+        text.push_str(&format!(
+            "  while its node is disconnected: {replaced}, lost after {}{}, then {}\n",
+            disconnect.lost_after.0,
+            lost.unwrap_or_default(),
+            disconnect.reconcile
+        ));
+    }
+    let link = |link: &Link| format!("{} on {}", style.id(&link.id), link.node_name);
+    if !why.preempted.is_empty() {
+        let victims: Vec<String> = why.preempted.iter().map(link).collect();
+        text.push_str(&format!("  preempted: {}\n", victims.join(", ")));
+    }
+    if let Some(by) = &why.preempted_by {
+        text.push_str(&format!("  preempted by {}\n", link(by)));
+    }
+    text
+}
+
+fn reconnect(style: &OutputStyle, choice: &Reconnect) -> String {
+    let score = |score: Option<f64>| score.map_or("none".to_string(), |score| format!("{score:.3}"));
+    let (original, replacement) = (style.id(&choice.original), style.id(&choice.replacement));
+    let kept = if choice.keeps_original { "the original stays" } else { "the replacement stays" };
+    let strategy = &choice.strategy;
+    format!(
+        "  {original} came back, replaced by {replacement} ({strategy}; scores {} and {}): {kept}, {}\n",
+        score(choice.original_score),
+        score(choice.replacement_score),
+        choice.why
+    )
+}
+
+fn named_counts(named: &[(u64, &str)]) -> String {
+    let parts = named.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}"));
+    let parts: Vec<String> = parts.collect();
+    if parts.is_empty() { "none".to_string() } else { parts.join(", ") }
 }
 
 fn counts(now: &GroupNow) -> String {
@@ -78,9 +266,10 @@ fn counts(now: &GroupNow) -> String {
         (now.lost, "lost"),
         (now.complete, "complete"),
     ];
-    let parts: Vec<String> =
-        named.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}")).collect();
-    if parts.is_empty() { "nothing".to_string() } else { parts.join(", ") }
+    match named_counts(&named).as_str() {
+        "none" => "nothing".to_string(),
+        some => some.to_string(),
+    }
 }
 
 fn waiting(style: &OutputStyle, waits: &[Wait]) -> String {
@@ -109,20 +298,9 @@ fn decided(style: &OutputStyle, why: &EvalWhy) -> String {
 }
 
 fn of_group(style: &OutputStyle, name: &str, group: &GroupReasons) -> String {
+    let changes = changes(style, group);
     let Some(failed) = &group.failed else {
-        let desired = &group.desired;
-        let named = [
-            (desired.place, "placed"),
-            (desired.in_place_update, "updated in place"),
-            (desired.destructive_update, "replaced"),
-            (desired.migrate, "moved"),
-            (desired.stop, "stopped"),
-            (desired.ignore, "left as they are"),
-        ];
-        let parts = named.iter().filter(|(count, _)| *count > 0);
-        let parts: Vec<String> = parts.map(|(count, what)| format!("{count} {what}")).collect();
-        let parts = if parts.is_empty() { "nothing to do".to_string() } else { parts.join(", ") };
-        return style.section(&format!("Group {name:?}"), &format!("  {parts}\n"));
+        return style.section(&format!("Group {name:?}"), &changes);
     };
     let version = group.older_version.map(|version| format!(" of version {version}")).unwrap_or_default();
     let title = format!("Group {name:?}: no place for {}{version}", plural(group.missing));
@@ -130,7 +308,8 @@ fn of_group(style: &OutputStyle, name: &str, group: &GroupReasons) -> String {
         "{} nodes looked at, {} ruled out by checks, {} without room",
         failed.nodes_evaluated, failed.nodes_filtered, failed.nodes_exhausted
     );
-    let mut text = style.section(&title, &format!("  {seen}\n{}", metrics::reasons(style, failed, "    ")));
+    let content = format!("{changes}  {seen}\n{}", metrics::reasons(style, failed, "    "));
+    let mut text = style.section(&title, &content);
     if !group.missing_names.is_empty() {
         let more = group.missing.saturating_sub(group.missing_names.len() as u64);
         let more = if more > 0 { ", ..." } else { "" };
@@ -141,6 +320,33 @@ fn of_group(style: &OutputStyle, name: &str, group: &GroupReasons) -> String {
         text.extend(group.nearest.iter().map(near));
     }
     text + &hints(style, group)
+}
+
+/// What was to become of the group's allocations, and who stays of those that came back.
+fn changes(style: &OutputStyle, group: &GroupReasons) -> String {
+    let desired = &group.desired;
+    let named = [
+        (desired.place, "placed"),
+        (desired.canary, "canaries"),
+        (desired.in_place_update, "updated in place"),
+        (desired.destructive_update, "replaced"),
+        (desired.migrate, "moved"),
+        (desired.stop, "stopped"),
+        (desired.preemptions, "preempted"),
+        (desired.disconnect, "disconnected"),
+        (desired.reconnect, "reconnected"),
+        (desired.reschedule_now, "rescheduled"),
+        (desired.reschedule_later, "rescheduled later"),
+        (desired.ignore, "left as they are"),
+    ];
+    let wanted = match named_counts(&named).as_str() {
+        "none" if group.failed.is_some() => String::new(),
+        "none" => "  nothing to do\n".to_string(),
+        some if group.failed.is_some() => format!("  wanted: {some}\n"),
+        some => format!("  {some}\n"),
+    };
+    let choices = group.reconnects.iter().map(|choice| reconnect(style, choice));
+    wanted + &choices.collect::<String>()
 }
 
 fn hints(style: &OutputStyle, group: &GroupReasons) -> String {
@@ -278,5 +484,91 @@ mod tests {
         let text =
             "400 MiB more memory (asked 500, free 100, 450 more once what is being stopped there has ended)";
         assert_eq!(lack(&lacks), text);
+    }
+
+    fn read<T: serde::de::DeserializeOwned>(text: &str) -> T {
+        model::document::input::from_slice(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_deployment_shows_how_far_it_is_and_what_it_waits_for() {
+        let why: DeploymentWhy = read(
+            r#"{"ID": "0123456789", "JobID": "web", "JobVersion": 2, "Status": "running",
+                "StatusDescription": "Deployment is running but requires manual promotion",
+                "Groups": {"g": {"DesiredCanaries": 1, "HealthyCanaries": 1, "DesiredTotal": 3, "Placed": 2,
+                    "Healthy": 1, "Unhealthy": 1}},
+                "Unhealthy": [{"ID": "abcdefghij", "NodeName": "n1", "ClientStatus": "failed",
+                    "Trouble": "t: Terminated: Exit Code: 3"}],
+                "WaitsFor": [{"What": "deployment 0123456789: somebody to promote \"g\""}]}"#,
+        );
+        assert_eq!(
+            deployment(&OutputStyle::for_tests(), &why),
+            "Deployment 01234567 of job \"web\" version 2 is running\n  \
+            Deployment is running but requires manual promotion\n  \
+            g: 1 of 3 healthy, 1 of 1 canaries healthy (promoted by hand), 2 placed, 1 unhealthy\n  \
+            unhealthy: abcdefgh on n1 is failed: t: Terminated: Exit Code: 3\n\n\
+            Waits for\n  * deployment 0123456789: somebody to promote \"g\"\n"
+        );
+    }
+
+    #[test]
+    fn a_node_shows_why_it_takes_no_work() {
+        let why: NodeWhy = read(
+            r#"{"ID": "0123456789", "Name": "n1", "Status": "ready", "Obstacles": ["it is not eligible for scheduling"],
+                "Running": 2, "Stopping": 1,
+                "Room": [{"What": "memory", "Unit": "MiB", "Capacity": 800, "Used": 600, "Stopping": 200}],
+                "WaitsFor": [{"What": "web.g[0] to stop: alloc is being migrated"}]}"#,
+        );
+        assert_eq!(
+            node(&OutputStyle::for_tests(), &why),
+            "Node \"n1\" (01234567) is ready and takes no work\n  * it is not eligible for scheduling\n  \
+            allocations: 2 running, 1 being stopped\n\nRoom\n\
+            Resource  Free     Used     Of which stopping  Capacity\n\
+            memory    200 MiB  600 MiB  200 MiB            800 MiB\n\n\
+            Waits for\n  * web.g[0] to stop: alloc is being migrated\n"
+        );
+    }
+
+    #[test]
+    fn an_allocation_shows_exit_codes_and_what_follows_a_failure() {
+        let why: AllocWhy = read(
+            r#"{"Tasks": {"t": {"State": "dead", "Failed": true, "Restarts": 2, "ExitCode": 3,
+                    "Trouble": "Terminated: Exit Code: 3"}},
+                "Reschedule": {"Policy": "at most 2 times in 10m, each after 30s", "Attempts": 2, "AttemptsMax": 2,
+                    "WhyNot": "the attempts of its reschedule policy are used up"},
+                "Preempted": [{"ID": "abcdefghij", "NodeName": "n1"}]}"#,
+        );
+        assert_eq!(
+            state_of(&OutputStyle::for_tests(), &why),
+            "  task \"t\" is dead, exit code 3, restarted 2 times: Terminated: Exit Code: 3\n  \
+            rescheduled at most 2 times in 10m, each after 30s: 2 of 2 attempts used, not again: \
+            the attempts of its reschedule policy are used up\n  preempted: abcdefgh on n1\n"
+        );
+    }
+
+    #[test]
+    fn a_choice_after_a_reconnect_is_one_line() {
+        let choice: Reconnect = read(
+            r#"{"Original": "0123456789", "Replacement": "abcdefghij", "Strategy": "best_score", "OriginalScore": 0.5,
+                "ReplacementScore": 0.75, "Why": "the replacement was placed with a better score"}"#,
+        );
+        assert_eq!(
+            reconnect(&OutputStyle::for_tests(), &choice),
+            "  01234567 came back, replaced by abcdefgh (best_score; scores 0.500 and 0.750): \
+            the replacement stays, the replacement was placed with a better score\n"
+        );
+    }
+
+    #[test]
+    fn how_to_dispatch_is_a_command() {
+        let dispatch = DispatchNow {
+            payload: "required".into(),
+            meta_required: vec!["who".to_string()].into(),
+            meta_optional: vec!["why".to_string()].into(),
+        };
+        assert_eq!(
+            dispatched("mail", &dispatch),
+            "job dispatch -meta who=... [-meta why=...] mail <payload file>"
+        );
     }
 }

@@ -97,7 +97,7 @@ async fn story(server: &AppState, id: String, object: Option<Object>, unknown: &
 ///
 /// # Errors
 /// 404, or 400 where there are several.
-fn find_alloc(state: &State, history: &History, text: &str) -> Result<AllocId, Failure> {
+pub(crate) fn find_alloc(state: &State, history: &History, text: &str) -> Result<AllocId, Failure> {
     if let Ok(id) = text.parse() {
         return Ok(id);
     }
@@ -117,7 +117,7 @@ fn find_alloc(state: &State, history: &History, text: &str) -> Result<AllocId, F
     }
 }
 
-fn unknown_alloc() -> Failure {
+pub(crate) fn unknown_alloc() -> Failure {
     Failure::not_found("alloc not found")
 }
 

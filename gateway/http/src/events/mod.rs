@@ -8,6 +8,6 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use histories::transition;
+pub(crate) use histories::{find_alloc, transition, unknown_alloc};
 pub(crate) use route::router;
 pub use source::feed;

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::routing::get;
 use base::Index;
-use model::{AllocId, EvalId};
+use model::{DeploymentId, EvalId, NodeId};
 use serde::Serialize;
 use state::State;
 
@@ -15,7 +15,7 @@ use super::jobs;
 use crate::answer::{self, Answer};
 use crate::app_state::AppState;
 use crate::error::Failure;
-use crate::events::transition;
+use crate::events::{find_alloc, transition, unknown_alloc};
 use crate::request::Read;
 use crate::view::why;
 
@@ -27,6 +27,8 @@ pub(super) fn router() -> Router<AppState> {
         .route("/v1/job/{id}/explain", get(job))
         .route("/v1/evaluation/{id}/explain", get(evaluation))
         .route("/v1/allocation/{id}/explain", get(allocation))
+        .route("/v1/deployment/{id}/explain", get(deployment))
+        .route("/v1/node/{id}/explain", get(node))
 }
 
 async fn job(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
@@ -47,14 +49,40 @@ async fn evaluation(With(server): With<AppState>, Path(id): Path<String>, read: 
     .await
 }
 
+async fn deployment(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+    answered(server, &read, move |_, state| {
+        let found = id.parse().ok().and_then(|id: DeploymentId| state.deployments.lookup(id));
+        Ok(why::deployment(state, found.ok_or_else(|| Failure::not_found("deployment not found"))?))
+    })
+    .await
+}
+
+async fn node(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+    answered(server, &read, move |_, state| {
+        let row = id.parse().ok().and_then(|id: NodeId| state.nodes.find(id));
+        Ok(why::node(state, row.ok_or_else(|| Failure::not_found("node not found"))?))
+    })
+    .await
+}
+
 async fn allocation(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
     answered(server, &read, move |server, state| {
-        let row = id.parse().ok().and_then(|id: AllocId| state.allocs.find(id));
-        let alloc = state.allocs.get(row.ok_or_else(|| Failure::not_found("alloc not found"))?);
-        let mut why = why::allocation(&server.events, state, alloc);
-        match server.history.transitions(alloc.id, state.index, PATIENCE) {
-            Ok(transitions) => {
-                why.transitions = transitions.iter().map(transition).collect::<Vec<_>>().into()
+        let id = find_alloc(state, &server.history, &id)?;
+        let life = server.history.life(id, state.index, PATIENCE);
+        let mut why = match state.allocs.lookup(id) {
+            Some(alloc) => why::allocation(&server.events, state, alloc),
+            None => {
+                let placement = life.as_ref().ok().and_then(|life| life.placement.as_ref());
+                why::forgotten(&server.events, state, id, placement.ok_or_else(unknown_alloc)?)
+            }
+        };
+        match life {
+            Ok(life) => {
+                let last = life.transitions.last().map(transition).filter(|_| why.collected);
+                if let Some(last) = last {
+                    (why.desired_status, why.client_status) = (last.new_desired, last.new_client);
+                }
+                why.transitions = life.transitions.iter().map(transition).collect::<Vec<_>>().into();
             }
             Err(error) => why.decision.note.push_str(&format!("transitions are not known: {error}")),
         }

@@ -186,3 +186,30 @@ async fn a_job_goes_back_to_an_earlier_version() {
         &json!({"Version": 2, "Stop": false, "Stable": false}),
     );
 }
+
+#[tokio::test]
+async fn a_deployment_is_explained_with_what_it_waits_for() {
+    let cluster = Cluster::start().await;
+    let node = deploying(&cluster).await;
+    let path = format!("/v1/deployment/{DEPLOYMENT}/explain");
+    let waits = |what: &str| json!({"WaitsFor": [{"What": format!("deployment {DEPLOYMENT}: {what}")}]});
+    let why = cluster.get(&path).await.json();
+    assert_holds(&why, &waits("0 of 1 canaries of \"web\" are healthy"));
+    let group = json!({"DesiredCanaries": 1, "DesiredTotal": 2, "Promoted": false, "AutoPromote": false});
+    assert_holds(&why, &json!({"JobID": "web", "Status": "running", "Groups": {"web": group}}));
+    judge(&cluster, node, true).await;
+    assert_holds(&cluster.get(&path).await.json(), &waits("somebody to promote \"web\""));
+    let job = cluster.get("/v1/job/web/explain").await.json();
+    assert_holds(
+        &job,
+        &json!({"Deployment": {"ID": DEPLOYMENT.to_string(), "Groups": {"web": {"HealthyCanaries": 1}}}}),
+    );
+    let body = json!({"DeploymentID": DEPLOYMENT.to_string(), "Pause": true});
+    cluster.put(&format!("/v1/deployment/pause/{DEPLOYMENT}"), &body).await;
+    assert_holds(&cluster.get(&path).await.json(), &waits("to be resumed, it is paused"));
+    cluster.put(&format!("/v1/deployment/fail/{DEPLOYMENT}"), &json!({})).await;
+    let why = cluster.get(&path).await.json();
+    assert_holds(&why, &json!({"Status": "failed", "StatusDescription": "Deployment marked as failed"}));
+    assert!(why["WaitsFor"].as_array().is_none_or(Vec::is_empty), "{why}");
+    cluster.get("/v1/deployment/none/explain").await.refused(404, "deployment not found");
+}

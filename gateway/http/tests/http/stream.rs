@@ -71,6 +71,28 @@ async fn jobs_nodes_evaluations_and_deployments_have_histories() {
     }
 }
 
+/// Its job is purged and it has ended: only the log knows of it.
+#[tokio::test]
+async fn a_forgotten_allocation_is_explained_from_the_log_by_the_beginning_of_its_id() {
+    let cluster = Cluster::start().await;
+    let node = cluster.node(1).await;
+    let eval = cluster.job("web").await;
+    let alloc = cluster.place(eval, "web", node, 7).await;
+    let ended =
+        Allocation { id: alloc.to_string(), client_status: "complete".to_string(), ..Allocation::default() };
+    cluster.submit(Command::UpdateAllocs { node, updates: vec![ended] }).await;
+    cluster.delete("/v1/job/web?purge=true").await;
+    assert!(cluster.control.state().allocs.lookup(alloc).is_none(), "it is forgotten");
+    let why = cluster.get(&format!("/v1/allocation/{}/explain", &alloc.to_string()[..8])).await.json();
+    let expected = json!({"ID": alloc.to_string(), "Collected": true, "Name": "web.web[0]", "NodeName": "node-1",
+        "ClientStatus": "complete", "Placed": {"NodesEvaluated": 1}});
+    assert_holds(&why, &expected);
+    let told = cluster.get(&format!("/v1/allocation/{}/history", &alloc.to_string()[..8])).await.json();
+    assert_eq!(told["ID"], alloc.to_string());
+    assert!(told["Transitions"].as_array().unwrap().len() >= 3, "{told}");
+    cluster.get("/v1/allocation/ffff/explain").await.refused(404, "alloc not found");
+}
+
 #[tokio::test]
 async fn the_stream_is_one_of_the_routes() {
     let cluster = Cluster::start().await;

@@ -1,7 +1,7 @@
 //! Dry runs and explanations, over a scheduler that the test runs itself.
 
-use model::document::{DriverInfo, Node};
-use model::{Command, EvalId, NodeId, NodeStatus};
+use model::document::{Allocation, DriverInfo, Node, TaskEvent, TaskState};
+use model::{Command, Eligibility, EvalId, NodeId, NodeStatus};
 use serde_json::{Value, json};
 
 use crate::support::{Cluster, assert_holds, job_json, node_document, node_id};
@@ -148,7 +148,8 @@ async fn a_job_without_room_is_explained_with_what_would_help() {
         &json!({
             // It has a deployment, which waits as well.
             "ID": "web", "Status": "running", "Groups": {"web": {"Wanted": 2, "Queued": 2}},
-            "WaitsFor": [{"EvalID": blocked, "Until": null}],
+            "WaitsFor": [{"EvalID": blocked, "Until": null}, {"EvalID": ""}],
+            "Deployment": {"Status": "running", "Groups": {"web": {"Healthy": 0, "DesiredTotal": 2}}},
             // What waits begins with what the evaluation before it found out.
             "Evaluation": {"ID": blocked, "Status": "blocked", "Decision": {
                 "EvalID": eval.to_string(), "Recomputed": true, "AsLogged": true}},
@@ -157,6 +158,8 @@ async fn a_job_without_room_is_explained_with_what_would_help() {
     let group = &why["Evaluation"]["Groups"]["web"];
     let lack = json!({"What": "memory", "Unit": "MiB", "Asked": 10_000, "Free": 8_192, "Short": 1_808});
     assert_holds(group, &json!({"Missing": 2, "Nearest": [{"NodeName": "node-1", "Lacks": [lack]}]}));
+    let waits = why["WaitsFor"][1]["What"].as_str().unwrap();
+    assert!(waits.ends_with("0 of 2 of \"web\" are healthy"), "{waits}");
     let hints = ["task \"server\" asked for 4096 MiB of memory instead of 10000"];
     assert_eq!(group["WouldFitIf"], json!(hints));
     cluster.get("/v1/job/none/explain").await.refused(404, "job not found");
@@ -172,4 +175,93 @@ async fn a_paused_broker_is_shown_as_the_reason_to_wait() {
     let why = cluster.get("/v1/job/web/explain").await.json();
     let what = "the eval broker, which the scheduler configuration pauses";
     assert_holds(&why, &json!({"WaitsFor": [{"What": what}], "Evaluation": null}));
+}
+
+#[tokio::test]
+async fn a_node_is_explained_with_what_keeps_it_from_work() {
+    let cluster = Cluster::start().await;
+    let node = able_node(&cluster, 1).await;
+    let path = format!("/v1/node/{node}/explain");
+    let eval = register(&cluster, &job_json("web")).await;
+    work(&cluster, eval, 1, 1).await;
+    let why = cluster.get(&path).await.json();
+    assert_holds(&why, &json!({"Name": "node-1", "Status": "ready", "TakesWork": true, "Starting": 2}));
+    assert_eq!(why["Room"][1]["What"], "memory");
+    assert!(why["Room"][1]["Used"].as_u64() > Some(0), "{why}");
+    cluster.submit(Command::SetNodeEligibility { node, to: Eligibility::Ineligible }).await;
+    cluster.submit(Command::MissHeartbeat { node }).await;
+    let why = cluster.get(&path).await.json();
+    let obstacles = ["it is down, not ready", "it is not eligible for scheduling"];
+    assert_holds(&why, &json!({"TakesWork": false, "Obstacles": obstacles}));
+    assert_holds(&why, &json!({"WaitsFor": [{"What": "the node to connect again"}]}));
+    assert!(why["Messages"][0]["Message"].as_str().unwrap().contains("heartbeat"), "{why}");
+    cluster.get("/v1/node/none/explain").await.refused(404, "node not found");
+}
+
+#[tokio::test]
+async fn a_failed_task_is_explained_with_its_exit_code_and_what_follows() {
+    let cluster = Cluster::start().await;
+    let node = able_node(&cluster, 1).await;
+    let eval = register(&cluster, &job_json("web")).await;
+    work(&cluster, eval, 1, 1).await;
+    let placed = cluster.get("/v1/job/web/allocations").await.json()[0].clone();
+    let (alloc, name) = (placed["ID"].as_str().unwrap(), placed["Name"].clone());
+    let ended = TaskEvent {
+        kind: "Terminated".into(),
+        display_message: "Exit Code: 3".into(),
+        exit_code: 3,
+        ..TaskEvent::default()
+    };
+    let given_up = TaskEvent { kind: "Not Restarting".into(), fails_task: true, ..TaskEvent::default() };
+    let task = TaskState {
+        state: "dead".into(),
+        failed: true,
+        restarts: 2,
+        events: vec![ended, given_up].into(),
+        ..TaskState::default()
+    };
+    let failed = Allocation {
+        id: alloc.to_string(),
+        client_status: "failed".into(),
+        task_states: [("server".to_string(), task)].into_iter().collect(),
+        ..Allocation::default()
+    };
+    cluster.submit(Command::UpdateAllocs { node, updates: vec![failed] }).await;
+    let why = cluster.get(&format!("/v1/allocation/{alloc}/explain")).await.json();
+    let task = json!({"State": "dead", "ExitCode": 3, "Restarts": 2, "Trouble": "Terminated: Exit Code: 3"});
+    assert_holds(&why, &json!({"Tasks": {"server": task}, "Reschedule": {"Attempts": 0, "WhyNot": ""}}));
+    assert!(
+        why["Reschedule"]["Policy"].as_str().unwrap().starts_with("without a limit, first after"),
+        "{why}"
+    );
+    assert!(why["Reschedule"]["Next"].is_string(), "{why}");
+    assert_eq!(why["NodeNames"][node.to_string()], "node-1");
+    let job = cluster.get("/v1/job/web/explain").await.json();
+    let missing = &job["Groups"]["web"]["Missing"][0];
+    let slot = json!({"Name": name, "Why": "the last one is failed and is to be replaced",
+        "Last": {"ID": alloc, "Trouble": "server: Terminated: Exit Code: 3"}});
+    assert_holds(missing, &slot);
+}
+
+#[tokio::test]
+async fn jobs_that_others_start_are_explained_with_when_and_how() {
+    let cluster = Cluster::start().await;
+    let mut periodic = job_json("nightly");
+    periodic["Type"] = json!("batch");
+    periodic["Periodic"] = json!({"Enabled": true, "Spec": "0 0 1 1 *", "SpecType": "cron"});
+    cluster.put("/v1/jobs", &json!({"Job": periodic})).await;
+    let why = cluster.get("/v1/job/nightly/explain").await.json();
+    assert_holds(
+        &why,
+        &json!({"WaitsFor": [{"What": "its next launch, by its schedule"}], "Dispatch": null}),
+    );
+    assert_eq!(why["NextLaunch"], why["WaitsFor"][0]["Until"]);
+    assert!(why["NextLaunch"].as_str().unwrap().ends_with("-01-01T00:00:00Z"), "{why}");
+    let mut parameterized = job_json("mail");
+    parameterized["Type"] = json!("batch");
+    parameterized["ParameterizedJob"] = json!({"Payload": "required", "MetaRequired": ["who"]});
+    cluster.put("/v1/jobs", &json!({"Job": parameterized})).await;
+    let why = cluster.get("/v1/job/mail/explain").await.json();
+    let dispatch = json!({"Payload": "required", "MetaRequired": ["who"]});
+    assert_holds(&why, &json!({"WaitsFor": [{"What": "somebody to dispatch it"}], "Dispatch": dispatch}));
 }

@@ -26,12 +26,31 @@ pub struct GroupReasons {
     pub nodes: u64,
     /// Nodes that came closest to taking one more, the closest first.
     pub nearest: List<NearMiss>,
+    /// Allocations whose nodes came back, each against a replacement.
+    pub reconnects: List<Reconnect>,
     /// Single changes that would give every missing allocation a place. Each was tried out.
     pub would_fit_if: List<String>,
     /// How many changes were tried.
     pub tried: u64,
     /// More changes may help: looking for them was cut short.
     pub hints_cut_short: bool,
+}
+
+/// The choice between an allocation that came back and its replacement.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct Reconnect {
+    /// Ids of the two allocations.
+    pub original: String,
+    pub replacement: String,
+    /// As the job has it.
+    pub strategy: String,
+    /// The scores that they were placed with; null where none is known.
+    pub original_score: Option<f64>,
+    pub replacement_score: Option<f64>,
+    /// The original stays and the replacement is stopped; else the other way around.
+    pub keeps_original: bool,
+    pub why: String,
 }
 
 /// A node that did not do, and all that stands in the way.

@@ -2,6 +2,8 @@
 //!
 //! Nothing is stored for this: who replaced whom says it.
 
+use std::fmt;
+
 use base::{Duration, Time};
 use model::document::{RescheduleEvent, ReschedulePolicy, RescheduleTracker};
 use model::{AllocId, ClientStatus, Desired, EvalId};
@@ -75,6 +77,17 @@ impl Policy {
         self.unlimited || self.attempts > 0
     }
 
+    /// Attempts that the policy allows within its interval; `None` without a limit.
+    pub fn attempts_max(&self) -> Option<u64> {
+        (!self.unlimited).then(|| u64::try_from(self.attempts).unwrap_or(0))
+    }
+
+    /// Attempts that count at that time.
+    pub fn attempts_used(&self, past: &[Past], failure: Time) -> u64 {
+        let counts = |event: &&Past| self.unlimited || failure.since(event.time) < self.interval;
+        past.iter().filter(counts).count() as u64
+    }
+
     /// The delay before the next attempt. `failure` is when the allocation failed or was last known to run.
     fn next_delay(&self, past: &[Past], failure: Time) -> Duration {
         let Some(last) = past.last() else { return self.delay };
@@ -109,6 +122,24 @@ impl Policy {
     fn has_attempts(&self, past: &[Past], failure: Time) -> bool {
         let attempted = past.iter().filter(|event| failure.since(event.time) < self.interval).count();
         self.unlimited || i64::try_from(attempted).unwrap_or(i64::MAX) < self.attempts
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.is_enabled() {
+            return f.write_str("never");
+        }
+        match self.attempts_max() {
+            None => f.write_str("without a limit")?,
+            Some(most) => write!(f, "at most {most} times in {}", self.interval)?,
+        }
+        let growth = match self.growth {
+            Growth::Constant => return write!(f, ", each after {}", self.delay),
+            Growth::Exponential => "exponential",
+            Growth::Fibonacci => "fibonacci",
+        };
+        write!(f, ", first after {}, {growth} up to {}", self.delay, self.max_delay)
     }
 }
 

@@ -7,7 +7,7 @@ mod nearest;
 use std::collections::BTreeMap;
 
 use base::{Index, Time};
-use model::document::{AllocationMetric, DesiredUpdates, GroupReasons, Job};
+use model::document::{AllocationMetric, DesiredUpdates, GroupReasons, Job, Reconnect};
 use state::State;
 use state::eval::Eval;
 
@@ -47,6 +47,8 @@ pub struct GroupExplanation {
     pub failed: Option<AllocationMetric>,
     /// The first [`UNPLACED_MAX`] that could not be placed.
     pub unplaced: Vec<Unplaced>,
+    /// The choices between allocations that came back and their replacements.
+    pub reconnects: Vec<Reconnect>,
 }
 
 /// An allocation that could not be placed.
@@ -86,6 +88,7 @@ pub fn explain(state: &State, eval: &Eval, seed: u64, now: Time, registers: Regi
             desired: found.desired.clone(),
             placed: found.placed.clone(),
             failed: found.failed.clone(),
+            reconnects: found.reconnects.clone().into(),
             missing: found.failed.as_ref().map_or(0, |failed| failed.coalesced_failures as u64 + 1),
             ..GroupReasons::default()
         };

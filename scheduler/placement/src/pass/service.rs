@@ -127,7 +127,9 @@ fn carry_out(
     if cx.job.current().group(name).is_some() {
         draft.queued.insert(name.to_string(), decision.requested() as u32);
     }
-    draft.groups.entry(name.to_string()).or_default().desired = decision.desired.clone();
+    let explained = draft.groups.entry(name.to_string()).or_default();
+    explained.desired = decision.desired.clone();
+    explained.reconnects.clone_from(&decision.reconnects);
 }
 
 /// The newest deployment once the plan is applied: allocations that are updated in place join it.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::document::{DesiredUpdates, TaskGroup};
+use model::document::{DesiredUpdates, Reconnect, TaskGroup};
 use model::event::DeploymentGoal;
 use model::{AllocId, ClientStatus, DeploymentId, EvalId};
 use state::alloc::Alloc;
@@ -69,6 +69,8 @@ pub struct GroupPlan<'a> {
     pub unknown: Vec<(&'a Alloc, Option<EvalId>)>,
     pub reconnected: Vec<&'a Alloc>,
     pub desired: DesiredUpdates,
+    /// The choices between originals and their replacements.
+    pub reconnects: Vec<Reconnect>,
     /// The group's new goal in the deployment, if it changed.
     pub goal: Option<DeploymentGoal>,
     /// The group is as wanted, and nothing of it is still to change.

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use base::Time;
-use model::document::TaskState;
+use model::document::{Reconnect, TaskState};
 use model::{AllocId, ClientStatus, Desired};
 use state::alloc::Alloc;
 
@@ -80,11 +80,13 @@ fn verdict<'a>(
     }
     let mut loses = false;
     for substitute in substitutes {
-        if survives(classes, substitute) && prefers_substitute(cx, original, substitute) {
-            loses = true;
-        } else {
+        let choice = choice(cx, classes, original, substitute);
+        if choice.keeps_original {
             plan.stop(Stop::new(substitute, descriptions::ORIGINAL_BACK));
+        } else {
+            loses = true;
         }
+        plan.reconnects.push(choice);
     }
     loses.then_some(not_needed)
 }
@@ -102,24 +104,49 @@ fn survives(classes: &Classes, substitute: &Alloc) -> bool {
     !substitute.client.is_terminal() && dying.iter().all(|set| !set.contains(substitute))
 }
 
-fn prefers_substitute(cx: &PassContext, original: &Alloc, substitute: &Alloc) -> bool {
-    let version = |alloc: &Alloc| (alloc.version.job_created, alloc.version.version);
-    if version(substitute) > version(original) {
-        return true;
-    }
+/// Which of the two stays, and why.
+fn choice(cx: &PassContext, classes: &Classes, original: &Alloc, substitute: &Alloc) -> Reconnect {
     let group = cx.job.current().group(&original.group).and_then(|group| group.disconnect.as_ref());
-    match group.and_then(|block| block.reconcile.as_deref()) {
-        Some("keep_original") => false,
-        Some("keep_replacement") => true,
-        Some("longest_running") => longest_running(original, substitute),
-        _ => best_score(original, substitute),
+    let strategy = group.and_then(|block| block.reconcile.as_deref()).filter(|text| !text.is_empty());
+    let strategy = strategy.unwrap_or("best_score");
+    let version = |alloc: &Alloc| (alloc.version.job_created, alloc.version.version);
+    let (keeps_original, why) = if !survives(classes, substitute) {
+        (true, "the replacement has ended or is being stopped")
+    } else if version(substitute) > version(original) {
+        (false, "the replacement runs a newer version of the job")
+    } else {
+        match strategy {
+            "keep_original" => (true, "the strategy keeps the original"),
+            "keep_replacement" => (false, "the strategy keeps the replacement"),
+            "longest_running" if longest_running(original, substitute) => {
+                (false, "the replacement has run for at least as long")
+            }
+            "longest_running" => (true, "the original has run for longer"),
+            _ if best_score(original, substitute) => {
+                (false, "the replacement was placed with a better score")
+            }
+            _ => (true, "the replacement has no better score, or does not run while the original does"),
+        }
+    };
+    Reconnect {
+        original: original.id.to_string(),
+        replacement: substitute.id.to_string(),
+        strategy: strategy.to_string(),
+        original_score: placed_score(original),
+        replacement_score: placed_score(substitute),
+        keeps_original,
+        why: why.to_string(),
     }
+}
+
+/// The score that it was placed with.
+fn placed_score(alloc: &Alloc) -> Option<f64> {
+    alloc.metrics.score_meta_data.first().map(|score| score.norm_score)
 }
 
 /// Prefers the replacement if its score was better when it was placed.
 fn best_score(original: &Alloc, substitute: &Alloc) -> bool {
-    let top = |alloc: &Alloc| alloc.metrics.score_meta_data.first().map(|score| score.norm_score);
-    let better = match (top(original), top(substitute)) {
+    let better = match (placed_score(original), placed_score(substitute)) {
         (None, Some(_)) => true,
         (Some(original), Some(substitute)) => substitute > original,
         (_, None) => false,

@@ -1,0 +1,175 @@
+//! Why a job, an evaluation, an allocation, a deployment or a node is as it is.
+
+mod alloc;
+mod deployment;
+mod node;
+mod slots;
+mod waits;
+
+use std::collections::BTreeSet;
+
+use base::Index;
+use journal::EncodedBatch;
+use model::event::EvalOutcome;
+use model::{AllocId, EvalId, EvalStatus, Event};
+use placement::{Outcome, Reasons, explain};
+use state::State;
+use state::eval::Eval;
+use state::job::JobRow;
+
+use api::{Decision, DispatchNow, EvalWhy, GroupNow, JobWhy};
+
+use feed::{Feed, FeedError};
+
+pub(crate) use alloc::{allocation, forgotten};
+pub(crate) use deployment::deployment;
+pub(crate) use node::node;
+
+/// Batches that are folded at most to come to the state of a decision: about a second of folding.
+pub(crate) const RECOMPUTED_BATCHES_MAX: u64 = 1_000_000;
+
+pub(crate) fn job(feed: &Feed, state: &State, row: JobRow) -> JobWhy {
+    let job = state.jobs.get(row);
+    let wanted = |name: &str| job.current().group(name).and_then(|group| group.count).unwrap_or(0);
+    let groups = job.groups.iter().map(|(name, counts)| {
+        let per_node = job.current().kind.is_per_node();
+        let now = GroupNow {
+            wanted: if per_node || job.is_stopped() { 0 } else { wanted(name).max(0) as u64 },
+            running: counts.running.into(),
+            starting: counts.starting.into(),
+            queued: counts.queued.into(),
+            unknown: counts.unknown.into(),
+            failed: counts.failed.into(),
+            lost: counts.lost.into(),
+            complete: counts.complete.into(),
+            missing: slots::missing(state, job, name).into(),
+        };
+        (name.clone(), now)
+    });
+    JobWhy {
+        id: job.key.id.clone(),
+        namespace: job.key.namespace.clone(),
+        kind: job.current().kind.to_string(),
+        status: job.status.to_string(),
+        stopped: job.is_stopped(),
+        groups: groups.collect(),
+        waits_for: waits::of_job(state, row),
+        deployment: deployment::newest(state, row).map(|newest| deployment(state, newest)),
+        next_launch: waits::next_launch(state, row).map(Into::into),
+        dispatch: dispatch(state, row),
+        evaluation: newest_decision(state, row).map(|eval| evaluation(feed, state, eval)),
+    }
+}
+
+/// What a dispatch takes; none for a job that is not parameterized, and for a child of one.
+fn dispatch(state: &State, row: JobRow) -> Option<DispatchNow> {
+    let current = state.jobs.get(row).current();
+    let config = current.job.parameterized_job.as_ref().filter(|_| !current.job.dispatched)?;
+    Some(DispatchNow {
+        payload: if config.payload.is_empty() { "optional".to_string() } else { config.payload.clone() },
+        meta_required: config.meta_required.clone(),
+        meta_optional: config.meta_optional.clone(),
+    })
+}
+
+/// An evaluation that waits for room explains most; else the last one that was processed.
+fn newest_decision(state: &State, row: JobRow) -> Option<&Eval> {
+    if let Some(blocked) = state.evals.blocked_of(row) {
+        return Some(state.evals.get(blocked));
+    }
+    let evals = state.jobs.get(row).evals.iter().rev().map(|eval| state.evals.get(*eval));
+    evals.filter(|eval| !eval.gone).find(|eval| eval.outcome.snapshot > Index::ZERO)
+}
+
+pub(crate) fn evaluation(feed: &Feed, state: &State, eval: &Eval) -> EvalWhy {
+    let mut why = EvalWhy {
+        id: eval.id().to_string(),
+        job_id: eval.facts.key.id.clone(),
+        namespace: eval.facts.key.namespace.clone(),
+        triggered_by: eval.facts.trigger.to_string(),
+        status: eval.status.to_string(),
+        status_description: eval.description.clone(),
+        waits_for: waits::of_job(state, eval.job),
+        ..EvalWhy::default()
+    };
+    let made_for = decided(state, eval);
+    let EvalOutcome { snapshot, seed, now, .. } = eval.outcome;
+    why.decision = Decision {
+        eval_id: made_for.id().to_string(),
+        snapshot: snapshot.0,
+        time: now.into(),
+        seed: seed.to_string(),
+        ..Decision::default()
+    };
+    if snapshot == Index::ZERO {
+        why.decision.note = "no scheduler has looked at it yet".to_string();
+        return why;
+    }
+    match again(feed, made_for.id(), snapshot, seed, now) {
+        Ok(reasons) => {
+            why.decision.recomputed = true;
+            why.decision.as_logged =
+                as_logged(feed, made_for.modified, made_for.id(), seed, &reasons.outcome);
+            why.groups = reasons.groups.into();
+        }
+        Err(note) => why.decision.note = note,
+    }
+    why
+}
+
+/// The evaluation whose decision this one's outcome is: an evaluation that waits for room begins with what the one
+/// before it found out.
+fn decided<'s>(state: &'s State, eval: &'s Eval) -> &'s Eval {
+    let own = eval.outcome != eval.facts.outcome || eval.facts.status != EvalStatus::Blocked;
+    let before = eval.facts.previous.and_then(|id| state.evals.lookup(id));
+    before.filter(|_| !own).unwrap_or(eval)
+}
+
+/// Makes a decision again on its own state.
+///
+/// # Errors
+/// Why that cannot be done, in words.
+fn again(feed: &Feed, eval: EvalId, snapshot: Index, seed: u64, now: base::Time) -> Result<Reasons, String> {
+    let state = feed.state_at(snapshot, RECOMPUTED_BATCHES_MAX).map_err(|error| match error {
+        FeedError::Gone => {
+            format!("the log no longer reaches back to index {snapshot}: only what was stored is shown")
+        }
+        other => format!("the state at index {snapshot} cannot be made again: {other}"),
+    })?;
+    let eval = state.evals.lookup(eval);
+    let eval = eval.ok_or_else(|| format!("the state at index {snapshot} does not know the evaluation"))?;
+    Ok(explain(&state, eval, seed, now, &jobspec::imply_constraints))
+}
+
+/// The plans of a batch, each with the allocations it placed.
+fn plans(batch: &EncodedBatch) -> Result<Vec<(model::event::PlanCommitted, BTreeSet<AllocId>)>, String> {
+    let batch = batch.decode().map_err(|error| error.to_string())?;
+    let mut plans: Vec<(model::event::PlanCommitted, BTreeSet<AllocId>)> = Vec::new();
+    for logged in batch.events {
+        match logged.event {
+            Event::PlanCommitted(plan) => plans.push((plan, BTreeSet::new())),
+            Event::AllocsPlaced(placed) => {
+                if let Some((_, ids)) = plans.last_mut() {
+                    ids.extend(placed.ids);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(plans)
+}
+
+/// Whether the plan came out as the log has it; `None` when the log does not say.
+fn as_logged(feed: &Feed, at: Index, eval: EvalId, seed: u64, outcome: &Outcome) -> Option<bool> {
+    let plan = &outcome.settlement.plan;
+    let plans = plans(&feed.batch(at).ok()?).ok()?;
+    let logged = plans.into_iter().find(|(plan, _)| plan.eval == eval && plan.seed == seed);
+    let Some((verdict, ids)) = logged else {
+        return plan.is_empty().then_some(true);
+    };
+    let refused: BTreeSet<_> = verdict.rejected.iter().map(|refused| refused.node).collect();
+    let kept = plan.placed.iter().flat_map(|placed| placed.ids.iter().zip(&placed.nodes));
+    let kept: BTreeSet<AllocId> =
+        kept.filter(|(_, node)| !refused.contains(node)).map(|(id, _)| *id).collect();
+    Some(kept == ids)
+}

@@ -72,7 +72,12 @@ impl WorkerThread {
     pub fn run(&self, shared: &Arc<Shared>) {
         let mut worker = Worker::new(Rng::new(entropy()));
         let mut need = worker.begin();
-        while !shared.is_closed() && !(self.is_dismissed() && matches!(need, Need::Dequeue)) {
+        loop {
+            // A dismissed worker first finishes what it has.
+            let may_end = matches!(need, Need::Dequeue) && self.is_dismissed();
+            if may_end || shared.is_closed() {
+                break;
+            }
             let outcome = self.meet(shared, need);
             if matches!(outcome, Outcome::State(_)) {
                 self.set(WorkerStatus::Scheduling);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The floors of the map in docs/architecture.md. A crate uses lower floors only.
-const FLOORS: [(&str, u8); 25] = [
+const FLOORS: [(&str, u8); 26] = [
     ("base", 0),
     ("msgpack", 0),
     ("filter", 0),
@@ -21,6 +21,7 @@ const FLOORS: [(&str, u8); 25] = [
     ("rules", 3),
     ("history", 3),
     ("feed", 3),
+    ("keyring", 3),
     ("sdk", 3),
     ("placement", 4),
     ("node", 4),

@@ -27,7 +27,7 @@ use state::image::{Imager, restore};
 
 /// Small, so that a log of a few batches has several.
 const SEGMENT_BYTES: u64 = 16 << 10;
-const BATCHES: usize = 96;
+const BATCHES: usize = 240;
 /// After which batches an image is kept.
 const IMAGES_AFTER: [u64; 2] = [91, 92];
 const VOTE: &[u8] = b"a vote";

@@ -68,7 +68,11 @@ async fn what_a_rotation_cannot_do_is_refused() {
     let cluster = announced().await;
     let index = cluster.control.state().index;
     let cases = [
-        ("publish_time=1", 501, "publishing a root key ahead of its use (`publish_time`) is not supported"),
+        (
+            "publish_time=1",
+            501,
+            "publishing a root key ahead of its use (`publish_time`) is not supported by this release",
+        ),
         ("algo=xor", 400, "invalid algo \"xor\": expected aes256-gcm"),
     ];
     for (query, status, text) in cases {

@@ -125,12 +125,14 @@ async fn a_token_is_accepted_while_access_control_is_off() {
 }
 
 #[tokio::test]
-async fn no_index_is_ever_zero() {
+async fn a_table_that_nothing_was_ever_in_has_index_zero() {
     let cluster = Cluster::start().await;
     for path in ["/v1/jobs", "/v1/nodes", "/v1/allocations", "/v1/evaluations", "/v1/deployments"] {
-        assert_eq!(cluster.get(path).await.index(), 1, "{path}");
+        assert_eq!(cluster.get(path).await.index(), 0, "{path}");
     }
-    assert_eq!(cluster.get("/v1/job/web").await.index(), 1);
+    assert_eq!(cluster.get("/v1/job/web").await.index(), 0);
+    // Who waits with 1 waits for the first row.
+    assert_eq!(cluster.get("/v1/jobs?index=1&wait=20ms").await.json(), json!([]));
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ pub fn events(state: &State, rng: &mut Rng) -> Vec<Event> {
             71 => Some(vec![configured(rng)]),
             72 => Some(vec![pool(state, rng)]),
             73..76 => Some(vec![namespace(state, rng)]),
-            76 => of_keys(state, rng),
+            76..82 => of_keys(state, rng),
             _ => of_allocs(state, rng),
         };
         match drawn {
@@ -74,7 +74,9 @@ fn of_keys(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
     let active = state.keyring.active().map(|(key, _)| key);
     let keys: Vec<Uuid> = state.keyring.keys().keys().copied().collect();
     let sealed = |server| SealedKey { server, bytes: vec![3; 4] };
+    // What needs something to be there comes first, so that a short history has all of it.
     let event = match rng.below(4) {
+        _ if servers.is_empty() => ServerKeyAnnounced { server: Uuid::from(1), public: [1; 32] }.into(),
         0 => ServerKeyAnnounced { server: Uuid::from(u128::from(rng.below(80))), public: [1; 32] }.into(),
         1 => {
             let sealed = one(&servers, rng).map(sealed).into_iter().collect();

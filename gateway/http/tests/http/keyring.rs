@@ -32,7 +32,7 @@ async fn keys_are_rotated_listed_published_and_removed() {
     let rotated = first.json();
     assert_holds(
         &rotated,
-        &json!({"Key": {"State": "active", "Algorithm": "aes256-gcm"}, "Index": first.index()}),
+        &json!({"Key": {"State": "active", "Algorithm": "aes256-gcm", "CreateIndex": 0}, "Index": first.index()}),
     );
     let second = cluster.put(ROTATE, &json!({})).await.json();
     let list = cluster.get(KEYS).await;

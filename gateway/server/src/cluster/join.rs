@@ -8,10 +8,13 @@ use std::time::Duration;
 use tokio::net::lookup_host;
 
 use super::{Inner, PeerQuery};
-use crate::gossip::{Gossip, JoinError, Standing};
+use crate::gossip::{Gossip, JoinError, Sightings, Standing};
 
 /// Addresses tried for one name: a name may stand for every server.
 const ADDRESSES_MAX: usize = 16;
+
+/// How long a server that was joined may take to appear in the list of servers.
+const LISTED_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Longest time one server on the static list may take to answer.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
@@ -72,7 +75,15 @@ pub(super) async fn join_all(gossip: &Gossip, addresses: &[String], port: u16) -
         };
         for at in found {
             match gossip.join(at).await {
-                Ok(_) => joined += 1,
+                Ok(member) => {
+                    joined += 1;
+                    // Who asks for the servers next finds it among them.
+                    let is_listed = |seen: &Sightings| seen.iter().any(|seen| seen.member.id == member.id);
+                    let mut news = gossip.watch();
+                    if tokio::time::timeout(LISTED_PATIENCE, news.wait_for(is_listed)).await.is_err() {
+                        tracing::debug!(server = %member.id, "a server that was joined is not listed yet");
+                    }
+                }
                 // A list of all servers also names this one.
                 Err(JoinError::Ourselves(_)) => {}
                 Err(error) => failures.push(error.to_string()),

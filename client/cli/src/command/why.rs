@@ -1,8 +1,9 @@
 use sdk::Query;
+use serde::Serialize;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run, VERBOSE};
 use crate::flags::Flag;
-use crate::output::{json, write_out};
+use crate::output::{OutputStyle, json, write_out};
 use crate::{layout, resolve};
 
 const DETAILS: &str = "The explanation is not stored: the decision is recomputed from the log, on the state it was made on. \
@@ -66,38 +67,38 @@ async fn job(call: Call) -> Outcome {
     let (client, style) = (call.client()?, call.style());
     let (namespace, id) = resolve::job(&client, &style, call.one_argument()?).await?;
     let why = client.explain_job(&id, Query::new().namespace(&namespace)).await.doing("explaining job")?;
-    write_out(if call.args.switch(&JSON) { json(&why) } else { layout::why::job(&style, &why) });
-    Ok(0)
+    print(&call, &why, layout::why::job)
 }
 
 async fn eval(call: Call) -> Outcome {
     let (client, style) = (call.client()?, call.style());
     let id = resolve::evaluation(&client, &style, call.one_argument()?).await?.id;
     let why = client.explain_evaluation(&id).await.doing("explaining evaluation")?;
-    write_out(if call.args.switch(&JSON) { json(&why) } else { layout::why::eval(&style, &why) });
-    Ok(0)
+    print(&call, &why, layout::why::eval)
 }
 
 async fn alloc(call: Call) -> Outcome {
     let (client, style) = (call.client()?, call.style());
     let id = resolve::known_allocation(&client, &style, call.one_argument()?).await?;
     let why = client.explain_allocation(&id).await.doing("explaining allocation")?;
-    write_out(if call.args.switch(&JSON) { json(&why) } else { layout::why::alloc(&style, &why) });
-    Ok(0)
+    print(&call, &why, layout::why::alloc)
 }
 
 async fn deployment(call: Call) -> Outcome {
     let (client, style) = (call.client()?, call.style());
     let id = resolve::deployment(&client, &style, call.one_argument()?).await?.id;
     let why = client.explain_deployment(&id).await.doing("explaining deployment")?;
-    write_out(if call.args.switch(&JSON) { json(&why) } else { layout::why::deployment(&style, &why) });
-    Ok(0)
+    print(&call, &why, layout::why::deployment)
 }
 
 async fn node(call: Call) -> Outcome {
     let (client, style) = (call.client()?, call.style());
     let id = resolve::node(&client, &style, call.one_argument()?).await?.id;
     let why = client.explain_node(&id).await.doing("explaining node")?;
-    write_out(if call.args.switch(&JSON) { json(&why) } else { layout::why::node(&style, &why) });
+    print(&call, &why, layout::why::node)
+}
+
+fn print<T: Serialize>(call: &Call, why: &T, layout: fn(&OutputStyle, &T) -> String) -> Outcome {
+    write_out(if call.args.switch(&JSON) { json(why) } else { layout(&call.style(), why) });
     Ok(0)
 }

@@ -49,17 +49,14 @@ async fn remove(
         (true, true) => return Err(Failure::invalid("evals must be deleted by either ID or filter")),
         (false, false) => return Err(Failure::invalid("evals cannot be deleted by both ID and filter")),
     };
-    let mut index = server.control.state().index;
     let size = if request.filter.is_empty() { NAMED_MAX } else { DELETED_AT_ONCE };
-    let is_paused = server.control.state().scheduler().is_some_and(|rules| rules.pause_eval_broker);
-    // Also says that the broker is not paused when nothing matches.
-    let none: &[EvalId] = &[];
-    let parts = wanted.chunks(size).chain((wanted.is_empty() && !is_paused).then_some(none));
-    for (nth, part) in parts.enumerate() {
-        let command = Command::DeleteEvals { evals: part.to_vec() };
-        // Each part is a request of its own, and the first one has the caller's name.
-        let request = if nth == 0 { write.request } else { RequestId::default() };
-        index = server.submit(&Write { params: write.params.clone(), request }, command).await?.index;
+    let mut parts = wanted.chunks(size).map(|part| Command::DeleteEvals { evals: part.to_vec() });
+    // The first part has the caller's name, and is sent also when nothing matches: it may be refused.
+    let first = parts.next().unwrap_or(Command::DeleteEvals { evals: Vec::new() });
+    let mut index = server.submit(&write, first).await?.index;
+    for command in parts {
+        let unnamed = Write { params: write.params.clone(), request: RequestId::default() };
+        index = server.submit(&unnamed, command).await?.index;
     }
     let answer = EvalDeleteResponse { count: wanted.len() as i64, index: index.0 };
     answer::written(index, &answer)

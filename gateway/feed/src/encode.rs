@@ -28,7 +28,7 @@ pub struct ServerSentEvents {
     known: Index,
     /// What was read since and did not match.
     passed: Option<EventId>,
-    /// The reader did not name the position that it begins at, so it is told.
+    /// Where the stream begins, for a reader that left that to the server: its first id.
     announced: Option<EventId>,
 }
 

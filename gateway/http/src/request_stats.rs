@@ -50,15 +50,7 @@ impl RequestStats {
         let mut intervals = self.0.lock();
         intervals.advance(now);
         let tally = intervals.last.unwrap_or(intervals.current);
-        let sampled = |name: &str, tally: Tally| tally.sampled(name);
-        let number = Tally {
-            sum: tally.count.into(),
-            squares: tally.count.into(),
-            min: f64::from(tally.count.min(1)),
-            max: f64::from(tally.count.min(1)),
-            ..tally
-        };
-        (sampled("sojourn.http.requests", number), sampled("sojourn.http.request_ms", tally))
+        (tally.ones().sampled("sojourn.http.requests"), tally.sampled("sojourn.http.request_ms"))
     }
 }
 
@@ -83,6 +75,15 @@ impl Tally {
         self.count = self.count.saturating_add(1);
         self.sum += value;
         self.squares += value * value;
+    }
+
+    /// As many values, each of them one.
+    fn ones(&self) -> Tally {
+        let mut ones = Tally { count: self.count, sum: self.count.into(), ..Tally::default() };
+        if self.count > 0 {
+            (ones.squares, ones.min, ones.max) = (ones.sum, 1.0, 1.0);
+        }
+        ones
     }
 
     fn sampled(&self, name: &str) -> SampledValue {

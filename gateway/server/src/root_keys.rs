@@ -1,11 +1,13 @@
-//! Takes the steps of the keyring on this server, and tells what it can sign with.
+//! Takes the steps of the keyring on this server.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::Time;
 use control::{Control, SubmitError};
 use keyring::{KeyError, ServerSecret, SigningKey, Step, Viewpoint, next_step};
 use model::{Actor, Command, Request, RequestId};
+use state::State;
 use tokio::time::{Instant, sleep};
 
 use crate::start::since_1970;
@@ -46,7 +48,7 @@ pub(crate) async fn keep(control: Control, secret: ServerSecret) {
         let step = if state.cluster.is_nil() { None } else { next_step(&state.keyring, &own) };
         match step {
             None => sleep(if state.keyring.active().is_none() { POLL } else { POLL_IDLE }).await,
-            Some(step) => match take(&control, &secret, step).await {
+            Some(step) => match take(&control, &state, &secret, step).await {
                 Ok(true) => tracing::info!(?step, "the keyring changed"),
                 // Another server was quicker, and this one does not see it yet.
                 Ok(false) => sleep(POLL).await,
@@ -60,16 +62,20 @@ pub(crate) async fn keep(control: Control, secret: ServerSecret) {
 }
 
 /// Whether something was written.
-async fn take(control: &Control, secret: &ServerSecret, step: Step) -> Result<bool, StepError> {
+async fn take(
+    control: &Control,
+    state: &Arc<State>,
+    secret: &ServerSecret,
+    step: Step,
+) -> Result<bool, StepError> {
     let command = match step {
         Step::Announce => Command::AnnounceServerKey { server: secret.server(), public: secret.public() },
         Step::Activate { after } => {
-            let state = control.state();
+            let state = Arc::clone(state);
             let draw = move || SigningKey::generate()?.activation(&state.keyring, Some(after));
             Command::ActivateRootKey(Box::new(tokio::task::spawn_blocking(draw).await??))
         }
         Step::Share { key, server } => {
-            let state = control.state();
             let (Some(of), Some(peer)) =
                 (state.keyring.keys().get(&key), state.keyring.servers().get(&server))
             else {

@@ -75,10 +75,10 @@ pub(crate) fn remove(keyring: &Keyring, key: Uuid) -> Result<Decision, Rejection
 
 fn check_sealed(keyring: &Keyring, sealed: &SealedKey) -> Result<(), Rejection> {
     if !keyring.servers().contains_key(&sealed.server) {
-        return invalid("Sealed.Server", "a server that has announced its key").map(|_| ());
+        return invalid("Sealed.Server", "a server that has announced its key");
     }
     if !fits(&sealed.bytes) {
-        return invalid("Sealed.Bytes", "a sealed key").map(|_| ());
+        return invalid("Sealed.Bytes", "a sealed key");
     }
     Ok(())
 }
@@ -87,7 +87,7 @@ fn fits(bytes: &[u8]) -> bool {
     (1..=KEY_BYTES_MAX).contains(&bytes.len())
 }
 
-fn invalid(field: &'static str, expected: &'static str) -> Result<Decision, Rejection> {
+fn invalid<T>(field: &'static str, expected: &'static str) -> Result<T, Rejection> {
     Err(Rejection::RootKeyInvalid { field: field.into(), expected: expected.into() })
 }
 

@@ -41,6 +41,7 @@ pub enum AgentError {
 pub struct Agent {
     context: Arc<Context>,
     allocs: Arc<Allocs>,
+    contact: Arc<ServerContact>,
     loops: JoinSet<()>,
 }
 
@@ -49,6 +50,7 @@ pub struct Agent {
 pub struct LocalNode {
     pub context: Arc<Context>,
     pub allocs: Arc<Allocs>,
+    pub contact: Arc<ServerContact>,
 }
 
 impl Agent {
@@ -63,8 +65,13 @@ impl Agent {
     ) -> Result<Agent, AgentError> {
         let context = Arc::new(open(settings).await?);
         let allocs = Arc::new(Allocs::new(Arc::clone(&context)));
-        let server = connect(LocalNode { context: Arc::clone(&context), allocs: Arc::clone(&allocs) });
-        let contact = Arc::new(ServerContact::new());
+        let contact = Arc::new(ServerContact::default());
+        let local = LocalNode {
+            context: Arc::clone(&context),
+            allocs: Arc::clone(&allocs),
+            contact: Arc::clone(&contact),
+        };
+        let server = connect(local);
         let asked = AskedServers {
             server: Arc::downgrade(&server),
             dev: context.settings.dev,
@@ -78,9 +85,9 @@ impl Agent {
         loops.spawn(heartbeat::run(context.clone(), server.clone(), contact.clone()));
         loops.spawn(pull::run(context.clone(), server.clone(), allocs.clone(), contact.clone()));
         loops.spawn(pull::send_updates(context.clone(), server, contact.clone()));
-        loops.spawn(pull::maintain(context.clone(), allocs.clone(), contact));
+        loops.spawn(pull::maintain(context.clone(), allocs.clone(), contact.clone()));
         loops.spawn(driver_watch::run(context.clone(), allocs.clone()));
-        Ok(Agent { context, allocs, loops })
+        Ok(Agent { context, allocs, contact, loops })
     }
 
     /// The node's id, as the servers know it.
@@ -95,7 +102,11 @@ impl Agent {
 
     /// This node as the servers can call it; also for the agent's own HTTP API.
     pub fn local(&self) -> LocalNode {
-        LocalNode { context: Arc::clone(&self.context), allocs: Arc::clone(&self.allocs) }
+        LocalNode {
+            context: Arc::clone(&self.context),
+            allocs: Arc::clone(&self.allocs),
+            contact: Arc::clone(&self.contact),
+        }
     }
 
     /// Stops the agent and leaves the tasks running; the next agent finds them again. In development mode

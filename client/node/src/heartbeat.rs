@@ -24,15 +24,23 @@ const CHANGE_WAIT: Duration = Duration::from_secs(5);
 const SOON_AFTER_OUTAGE: u32 = 5;
 
 /// What the rest of the agent knows about the contact with the servers.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ServerContact {
-    /// The moment of the last success; `None` before the first registration.
-    pub last_ok: watch::Sender<Option<Instant>>,
+    /// The last heartbeat that was answered; `None` before the first registration.
+    pub last_beat: watch::Sender<Option<Beat>>,
     /// Notified when another call was answered that the servers do not know this node.
     pub register_again: Notify,
     /// Notified when a call succeeds for the first time after an outage: the servers wait for a heartbeat then.
     beat: Notify,
     outages: Mutex<Outages>,
+}
+
+/// A registration or heartbeat that the servers answered.
+#[derive(Clone, Copy, Debug)]
+pub struct Beat {
+    pub at: Instant,
+    /// How long the node may be silent from then on.
+    pub ttl: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -47,26 +55,17 @@ struct Outages {
 pub struct Seen(u64);
 
 impl ServerContact {
-    pub fn new() -> ServerContact {
-        ServerContact {
-            last_ok: watch::Sender::new(None),
-            register_again: Notify::new(),
-            beat: Notify::new(),
-            outages: Mutex::default(),
-        }
-    }
-
     fn outages(&self) -> MutexGuard<'_, Outages> {
         self.outages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// At most `wait`: the next successful heartbeat or registration ends it, because then the servers are back.
     pub async fn next_success(&self, wait: Duration) {
-        let mut last_ok = self.last_ok.subscribe();
-        last_ok.mark_unchanged();
+        let mut last_beat = self.last_beat.subscribe();
+        last_beat.mark_unchanged();
         tokio::select! {
             () = sleep(wait) => {}
-            _ = last_ok.changed() => {}
+            _ = last_beat.changed() => {}
         }
     }
 
@@ -171,7 +170,7 @@ pub async fn run<S: ServerClient>(context: Arc<Context>, server: Arc<S>, contact
                     tracing::warn!(%error, "a heartbeat failed");
                     contact.failed();
                     soon = SOON_AFTER_OUTAGE;
-                    let since = contact.last_ok.borrow().map(|at| (at.elapsed(), ttl));
+                    let since = contact.last_beat.borrow().map(|beat| (beat.at.elapsed(), beat.ttl));
                     let no_leader = error == ServerError::NoLeader;
                     wait_after_miss(Missed { dev, no_leader, since }, &mut rng)
                 }
@@ -214,7 +213,7 @@ fn record_contact(context: &Context, contact: &ServerContact, lease: &Lease) {
     if changed {
         context.change_node(|node| node.scheduling_eligibility = lease.eligibility.clone());
     }
-    contact.last_ok.send_replace(Some(Instant::now()));
+    contact.last_beat.send_replace(Some(Beat { at: Instant::now(), ttl: lease.ttl }));
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ mod testing;
 pub mod updates;
 
 pub use agent::{Agent, AgentError, LocalNode};
-pub use heartbeat::{Missed, wait_after_miss};
+pub use heartbeat::{Beat, Missed, ServerContact, wait_after_miss};
 pub use identity::node_id;
 pub use rpc::WireServers;
 pub use settings::NodeSettings;

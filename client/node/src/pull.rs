@@ -63,7 +63,7 @@ pub async fn run<S: ServerClient>(
 
 async fn wait_for_registration(contact: &ServerContact) {
     // The sender lives as long as the contact, so the wait cannot fail.
-    contact.last_ok.subscribe().wait_for(Option::is_some).await.ok();
+    contact.last_beat.subscribe().wait_for(Option::is_some).await.ok();
 }
 
 enum Pulled {
@@ -146,7 +146,7 @@ pub async fn maintain(context: Arc<Context>, allocs: Arc<Allocs>, contact: Arc<S
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let last_ok = (*contact.last_ok.borrow()).unwrap_or(started);
+        let last_ok = contact.last_beat.borrow().map_or(started, |beat| beat.at);
         allocs.stop_disconnected(last_ok.elapsed().into()).await;
         if collected.elapsed() >= context.settings.gc.interval {
             collected = Instant::now();

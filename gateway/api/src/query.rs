@@ -1,10 +1,15 @@
 //! Query parameters that many routes share. Names, defaults and error texts are Nomad's.
 
+use std::net::{IpAddr, SocketAddr};
+
 use base::{Duration, Index, Time};
 use model::document::Timestamp;
 
 /// Longest, and default, time a blocking read waits.
 pub const WAIT_MAX: Duration = Duration::from_secs(300);
+
+/// Where servers listen for nodes and each other, unless they say otherwise.
+const RPC_PORT: u16 = 4647;
 
 /// The decoded parameters of one request, in the order they were given.
 #[derive(Debug, Clone, Default)]
@@ -29,6 +34,10 @@ pub enum QueryError {
     MinIndex,
     #[error("\"{value}\" is not an index, a time like 2026-01-02T15:04:05Z or a span like -15m, for `as_of`")]
     AsOf { value: String },
+    #[error("missing server addresses")]
+    NoServers,
+    #[error("`address` {value:?}: expected HOST or HOST:PORT")]
+    Server { value: String },
     #[error("\"{value}\" is not true or false, for `{name}`")]
     Bool { name: &'static str, value: String },
     #[error("\"{value}\" is not a whole number, for `{name}`")]
@@ -125,6 +134,16 @@ impl Params {
         self.get("pretty").is_some_and(|value| value != "0")
     }
 
+    /// The addresses of servers that `address` lists, each with the port of the node RPC unless it has one.
+    ///
+    /// # Errors
+    /// There are none, or one has another form.
+    pub fn server_addresses(&self) -> Result<Vec<String>, QueryError> {
+        let given = self.all("address").flat_map(|list| list.split(','));
+        let addresses = given.map(server_address).collect::<Result<Vec<String>, QueryError>>()?;
+        if addresses.is_empty() { Err(QueryError::NoServers) } else { Ok(addresses) }
+    }
+
     /// Everything that a read may be asked, checked.
     ///
     /// # Errors
@@ -212,6 +231,17 @@ impl Params {
     }
 }
 
+fn server_address(text: &str) -> Result<String, QueryError> {
+    if let Ok(ip) = text.parse::<IpAddr>() {
+        return Ok(SocketAddr::new(ip, RPC_PORT).to_string());
+    }
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(text.to_string()),
+        None if !text.is_empty() => Ok(format!("{text}:{RPC_PORT}")),
+        _ => Err(QueryError::Server { value: text.to_string() }),
+    }
+}
+
 /// The spellings of truth that Go reads.
 pub fn go_bool(text: &str) -> Option<bool> {
     match text {
@@ -227,6 +257,17 @@ mod tests {
 
     fn params(pairs: &[(&str, &str)]) -> Params {
         Params::new(pairs.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect())
+    }
+
+    #[test]
+    fn addresses_of_servers_get_the_port_they_lack() {
+        let of = |list: &str| params(&[("address", list)]).server_addresses();
+        assert_eq!(of("a,b:1").unwrap(), ["a:4647", "b:1"]);
+        assert_eq!(of("10.0.0.1,::1").unwrap(), ["10.0.0.1:4647", "[::1]:4647"]);
+        for wrong in ["", "a,", ":1", "a:x"] {
+            assert!(matches!(of(wrong), Err(QueryError::Server { .. })), "{wrong}");
+        }
+        assert_eq!(params(&[]).server_addresses(), Err(QueryError::NoServers));
     }
 
     #[test]

@@ -10,7 +10,6 @@ pub mod cluster;
 mod consensus;
 pub mod gossip;
 mod identity;
-mod listener;
 mod node_connections;
 mod node_router;
 mod published_state;

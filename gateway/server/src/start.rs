@@ -21,7 +21,7 @@ use model::{Autopilot, NodeId};
 use monitor::Monitor;
 use raft::{Found, OpenError, RaftJournal};
 use serde_json::{Map, Value};
-use tokio::net::{TcpListener, TcpSocket, UdpSocket};
+use tokio::net::{TcpListener, UdpSocket};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -30,7 +30,6 @@ use crate::cluster::{self, Cluster, Joins};
 use crate::consensus::RaftConsensus;
 use crate::gossip::{self, Gossip};
 use crate::identity;
-use crate::listener;
 use crate::node_connections::NodeConnections;
 use crate::node_router::NodeRouter;
 use crate::published_state::PublishedState;
@@ -237,6 +236,7 @@ impl Server {
             agent: agent_info(&settings, server, (&http, &rpc)),
         };
         let limits = settings.limits;
+        let router = http_gateway::router(api);
         let handler = Rpc {
             control: control.clone(),
             nodes,
@@ -245,12 +245,14 @@ impl Server {
             datacenter: settings.datacenter,
             advertise,
             agent_log: settings.log,
+            http: router.clone(),
+            stopping: stopping.clone(),
         };
         let keyring_task = tokio::spawn(root_keys::keep(control.clone(), secret));
         let rpc_task = tokio::spawn(wire::serve(rpc, Arc::new(handler), limits.rpc));
         let http_task = tokio::spawn(listener::serve(
             http,
-            http_gateway::router(api),
+            router,
             listener::HEADER_TIMEOUT,
             limits.http_places_max,
             stopping,
@@ -346,18 +348,11 @@ fn agent_info(settings: &Settings, server: Uuid, (http, rpc): (&TcpListener, &Tc
     }
 }
 
-/// Connections that wait to be accepted, as far as the system allows (`net.core.somaxconn`). One more gets no answer
-/// and tries again a second later: thousands of nodes come at the same time when a server returns.
-const BACKLOG: u32 = 4_096;
+// Every read that may wait has its connection, and there are as many for everything else.
+const _: () = assert!(listener::CONNECTIONS_MAX >= 2 * http_gateway::WAITING_READS_MAX);
 
 fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
-    let open = || {
-        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-        socket.set_reuseaddr(true)?;
-        socket.bind(address)?;
-        socket.listen(BACKLOG)
-    };
-    open().map_err(|source| StartError::Listen { address, source })
+    listener::listen(address).map_err(|source| StartError::Listen { address, source })
 }
 
 fn bound(listener: &TcpListener) -> SocketAddr {

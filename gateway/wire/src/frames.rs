@@ -1,9 +1,11 @@
 //! Streaming calls: a handshake, then messages of the method's own, both ways, until either end stops.
 
+use std::io::Cursor;
+
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
 
 use crate::protocol::{StreamAck, StreamHeader};
@@ -86,6 +88,12 @@ impl Frames {
     /// As there.
     pub async fn receive<T: DeserializeOwned>(&mut self) -> Result<Option<T>, RpcError> {
         self.receiver.receive().await
+    }
+
+    /// The bytes under the messages, for a method that speaks another protocol.
+    pub fn into_io(self) -> impl AsyncRead + AsyncWrite + Send + Unpin + 'static {
+        let (read_ahead, reader) = self.receiver.0.into_parts();
+        tokio::io::join(Cursor::new(read_ahead).chain(reader), self.sender.io)
     }
 
     /// Both halves, for sending and receiving at the same time.

@@ -33,6 +33,11 @@ impl<S> Values<S> {
         Values { io: wrap(self.io), buffer: self.buffer, scan: self.scan }
     }
 
+    /// The stream, and what was read ahead of it.
+    pub(crate) fn into_parts(self) -> (Bytes, S) {
+        (self.buffer.freeze(), self.io)
+    }
+
     /// Divides the stream; what was read ahead goes with the reading side.
     pub(crate) fn divide<R, W>(self, split: impl FnOnce(S) -> (R, W)) -> (Values<R>, W) {
         let (reader, writer) = split(self.io);

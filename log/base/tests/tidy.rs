@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The floors of the map in docs/architecture.md. A crate uses lower floors only.
-const FLOORS: [(&str, u8); 26] = [
+const FLOORS: [(&str, u8); 28] = [
     ("base", 0),
     ("msgpack", 0),
     ("filter", 0),
@@ -23,9 +23,11 @@ const FLOORS: [(&str, u8); 26] = [
     ("feed", 3),
     ("keyring", 3),
     ("sdk", 3),
+    ("listener", 3),
     ("placement", 4),
     ("node", 4),
     ("control", 5),
+    ("agent-http", 5),
     ("http-gateway", 6),
     ("server", 7),
     ("sojourn", 8),

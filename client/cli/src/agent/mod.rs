@@ -7,13 +7,19 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ::node::{Agent, WireServers};
 use ::server::{Halted, Server};
+use agent_http::NodeAgent;
 use anyhow::Context;
 use monitor::Monitor;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::{Map, Value, json};
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use crate::settings::AgentSettings;
 
@@ -80,7 +86,7 @@ async fn serve(
         false => None,
     };
     let node = match settings.client.enabled {
-        true => Some(start_node(settings, process, home).await?),
+        true => Some(NodePart::start(settings, process, home).await?),
         false => None,
     };
     started();
@@ -122,16 +128,60 @@ async fn serve(
     outcome
 }
 
-async fn start_node(
-    settings: &AgentSettings,
-    process: &ProcessContext<'_>,
-    home: &Path,
-) -> anyhow::Result<Agent> {
-    let servers = servers(settings);
-    let connect = |local| WireServers::new(local, servers);
-    Agent::start(node::node_settings(settings, process, home)?, connect)
-        .await
-        .context("the node cannot start")
+/// The node, and the HTTP API of an agent that has nothing else.
+struct NodePart {
+    node: Agent,
+    http: Option<HttpPart>,
+}
+
+struct HttpPart {
+    stop: watch::Sender<bool>,
+    serving: JoinHandle<()>,
+}
+
+impl NodePart {
+    async fn start(
+        settings: &AgentSettings,
+        process: &ProcessContext<'_>,
+        home: &Path,
+    ) -> anyhow::Result<NodePart> {
+        let http = match settings.server.enabled {
+            true => None,
+            false => Some(listen(SocketAddr::new(settings.http_ip(), settings.ports.http))?),
+        };
+        let (known, mut connected) = (servers(settings), None);
+        let connect = |local| Arc::clone(connected.insert(WireServers::new(local, known)));
+        let node = Agent::start(node::node_settings(settings, process, home)?, connect)
+            .await
+            .context("the node cannot start")?;
+        let http = http.zip(connected).map(|(listener, servers)| {
+            let router = agent_http::router(NodeAgent {
+                node: node.local(),
+                servers,
+                config: config_json(settings, home),
+                response_headers: settings.response_headers.clone(),
+            });
+            let (stop, stopping) = watch::channel(false);
+            let limit = settings.limits.http_max_conns_per_client as usize;
+            let serving = listener::serve(listener, router, listener::HEADER_TIMEOUT, limit, stopping);
+            HttpPart { stop, serving: tokio::spawn(serving) }
+        });
+        Ok(NodePart { node, http })
+    }
+
+    async fn shutdown(self) {
+        if let Some(http) = self.http {
+            http.stop.send_replace(true);
+            // What follows a log or the stream of events has no end of its own.
+            http.serving.abort();
+        }
+        self.node.shutdown().await;
+    }
+}
+
+fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    listener::listen(address)
+        .with_context(|| format!("cannot listen on {address}: is another agent running there?"))
 }
 
 /// Why the server cannot go on. Stays pending in an agent without a server.
@@ -218,6 +268,35 @@ fn outward_ip() -> anyhow::Result<IpAddr> {
         socket.local_addr()
     };
     Ok(find().context("this host has no outward address: set advertise or bind_addr")?.ip())
+}
+
+/// The configuration as `agent/self` shows it.
+fn config_json(settings: &AgentSettings, home: &Path) -> Map<String, Value> {
+    let config_json = json!({
+        "Region": settings.region,
+        "Datacenter": settings.datacenter,
+        "NodeName": settings.name,
+        "DataDir": home.display().to_string(),
+        "BindAddr": settings.bind_addr.to_string(),
+        "DevMode": settings.dev,
+        "LogLevel": settings.log.level.to_string(),
+        "LogJson": settings.log.json,
+        "Ports": {"HTTP": settings.ports.http, "RPC": settings.ports.rpc, "Serf": settings.ports.serf},
+        "Server": {"Enabled": settings.server.enabled, "BootstrapExpect": settings.server.bootstrap_expect,
+            "EncryptKey": settings.server.encrypt.as_ref().map(|_| "<redacted>"),
+            "ServerJoin": {"StartJoin": settings.server.join.start_join, "RetryJoin": settings.server.join.retry_join,
+                "RetryInterval": settings.server.join.retry_interval.to_string(),
+                "RetryMaxAttempts": settings.server.join.retry_max}},
+        "Client": {"Enabled": settings.client.enabled, "NodeClass": settings.client.node_class,
+            "NodePool": settings.client.node_pool, "Meta": settings.client.meta},
+        "HTTPAPIResponseHeaders": settings.response_headers,
+        "ACL": {"Enabled": false},
+        "Files": settings.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
+    });
+    match config_json {
+        Value::Object(fields) => fields,
+        other => unreachable!("an object literal is an object, not {other}"),
+    }
 }
 
 #[cfg(test)]

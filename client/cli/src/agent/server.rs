@@ -9,11 +9,10 @@ use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
 use model::NodeId;
 use monitor::Monitor;
-use serde_json::{Map, Value, json};
 use server::cluster::Joins;
 use server::{ClusterSettings, GossipSettings, Limits};
 
-use super::{advertised, with_port};
+use super::{advertised, config_json, with_port};
 use crate::settings::{AgentSettings, LimitSettings};
 
 /// Segments of the log on disk.
@@ -117,33 +116,4 @@ fn own_node(settings: &AgentSettings, home: &Path) -> anyhow::Result<Option<Node
     let id =
         node::node_id(&dir).with_context(|| format!("cannot read the node's id in {}", dir.display()))?;
     Ok(Some(NodeId(id)))
-}
-
-/// The configuration as `agent/self` shows it.
-fn config_json(settings: &AgentSettings, home: &Path) -> Map<String, Value> {
-    let config_json = json!({
-        "Region": settings.region,
-        "Datacenter": settings.datacenter,
-        "NodeName": settings.name,
-        "DataDir": home.display().to_string(),
-        "BindAddr": settings.bind_addr.to_string(),
-        "DevMode": settings.dev,
-        "LogLevel": settings.log.level.to_string(),
-        "LogJson": settings.log.json,
-        "Ports": {"HTTP": settings.ports.http, "RPC": settings.ports.rpc, "Serf": settings.ports.serf},
-        "Server": {"Enabled": settings.server.enabled, "BootstrapExpect": settings.server.bootstrap_expect,
-            "EncryptKey": settings.server.encrypt.as_ref().map(|_| "<redacted>"),
-            "ServerJoin": {"StartJoin": settings.server.join.start_join, "RetryJoin": settings.server.join.retry_join,
-                "RetryInterval": settings.server.join.retry_interval.to_string(),
-                "RetryMaxAttempts": settings.server.join.retry_max}},
-        "Client": {"Enabled": settings.client.enabled, "NodeClass": settings.client.node_class,
-            "NodePool": settings.client.node_pool, "Meta": settings.client.meta},
-        "HTTPAPIResponseHeaders": settings.response_headers,
-        "ACL": {"Enabled": false},
-        "Files": settings.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
-    });
-    match config_json {
-        Value::Object(fields) => fields,
-        other => unreachable!("an object literal is an object, not {other}"),
-    }
 }

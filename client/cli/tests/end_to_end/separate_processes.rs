@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::end_to_end::support::{Agent, AgentConfig, Process, staying, text, until};
+use crate::end_to_end::support::http::{self, Events};
+use crate::end_to_end::support::{Agent, AgentConfig, Process, free_port, staying, text, until};
 
 #[test]
 fn tasks_survive_restarts_of_servers_and_clients() {
@@ -64,6 +65,51 @@ fn the_log_of_each_agent_can_be_followed_from_anywhere() {
     });
     server.run(&["monitor", "-log-level=loud"]).expect_failure();
     drop((own, of_node, client));
+}
+
+#[test]
+fn an_agent_without_a_server_passes_on_what_it_does_not_answer_itself() {
+    let directory = tempfile::tempdir().unwrap();
+    let server_config = AgentConfig::server(directory.path(), "server");
+    let client_config = AgentConfig::client(directory.path(), "client", &server_config);
+    let server = server_config.start();
+    let client = client_config.start();
+    server.wait_for_a_ready_node();
+
+    // Whatever a server can be asked: writes, answers, a stream without end, a connection that changes its protocol.
+    let mut events = Events::open(client.config.http, None).unwrap();
+    client.register(&staying("stay"));
+    let alloc = client.running("stay");
+    assert_eq!(client.get("/v1/jobs"), server.get("/v1/jobs"));
+    until("the stream goes through", || events.next().unwrap().topic == "Allocation");
+    let ran =
+        client.run(&["alloc", "exec", "-i=false", "-t=false", &alloc, "sh", "-c", "echo through; exit 3"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (3, "through\n"), "{}", ran.stderr);
+    let unknown = http::get(client.config.http, "/v1/job/none").unwrap();
+    assert_eq!((unknown.status, unknown.body.as_str()), (404, "job not found"));
+
+    // What is about a node means its own.
+    assert!(client.get("/v1/client/stats")["Memory"]["Total"].as_u64() > Some(0));
+    let own = client.get("/v1/agent/self");
+    assert_eq!(own["stats"]["client"]["node_id"], server.get("/v1/nodes")[0]["ID"]);
+    assert_eq!(own["stats"]["client"]["known_servers"], server.config.rpc.to_string());
+    assert_eq!(client.get("/v1/agent/servers"), json!([server.config.rpc.to_string()]));
+    assert_eq!(client.get("/v1/agent/health"), json!({"client": {"ok": true, "message": "ok"}}));
+    assert_eq!(http::get(client.config.http, "/v1/agent/health?type=server").unwrap().status, 500);
+
+    // Servers that are not reached are not taken.
+    let nobody = format!("/v1/agent/servers?address=127.0.0.1:{}", free_port());
+    assert_eq!(http::put(client.config.http, &nobody, &Value::Null).unwrap().status, 400);
+    assert_eq!(client.get("/v1/agent/servers"), json!([server.config.rpc.to_string()]));
+    let again = format!("/v1/agent/servers?address={}", server.config.rpc);
+    assert_eq!(http::put(client.config.http, &again, &Value::Null).unwrap().status, 200);
+
+    server.kill();
+    let alone = http::get(client.config.http, "/v1/jobs").unwrap();
+    assert_eq!(alone.status, 500);
+    assert!(alone.body.starts_with("No path to a server: "), "{}", alone.body);
+    assert!(client.get("/v1/agent/self")["stats"]["client"]["num_allocations"] == "1");
+    until("the node notices", || http::get(client.config.http, "/v1/agent/health").unwrap().status == 500);
 }
 
 /// The job has only this allocation, and its task was never restarted.

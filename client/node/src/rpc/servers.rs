@@ -17,7 +17,7 @@ use wire::messages::{
     NodeClientAllocsResponse, NodeRegisterRequest, NodeSpecificRequest, NodeUpdateResponse,
     NodeUpdateStatusRequest, QueryOptions, SingleAllocResponse, WriteRequest, method,
 };
-use wire::{Connection, Limits, RemoteError, RemoteErrorKind, RpcError};
+use wire::{Connection, Frames, Limits, RemoteError, RemoteErrorKind, RpcError};
 
 use super::Endpoints;
 use crate::LocalNode;
@@ -73,6 +73,44 @@ impl WireServers {
             connection: AsyncMutex::new(None),
             rng: Mutex::new(rng),
         })
+    }
+
+    /// Where servers are looked for, the one in use first.
+    pub fn known(&self) -> Vec<String> {
+        self.with_list(|list| list.iter().cloned().collect())
+    }
+
+    /// Looks for servers at these addresses from now on, until the next answer to a heartbeat names those there are.
+    ///
+    /// # Errors
+    /// One of them is not reached; nothing changes then.
+    pub async fn replace(&self, servers: Vec<String>) -> Result<(), ServerError> {
+        for server in &servers {
+            let reached = self.dial(server).await;
+            let unreachable = |error| ServerError::Unreachable(format!("{server}: {error}"));
+            reached.map_err(unreachable)?.close();
+        }
+        self.with_list(|list| *list = servers.into_iter().take(SERVERS_MAX).collect());
+        if let Some(used) = self.connection.lock().await.take() {
+            used.close();
+        }
+        Ok(())
+    }
+
+    /// Opens a streaming call to the server in use.
+    ///
+    /// # Errors
+    /// None is reached, or it refuses.
+    pub async fn open_stream(&self, method: &str) -> Result<Frames, ServerError> {
+        let connection = self.connect().await?;
+        match connection.open_stream(method, ANSWER_WITHIN).await {
+            Ok(frames) => Ok(frames),
+            Err(RpcError::Remote(error)) => Err(error_of(error)),
+            Err(error) => {
+                self.fail(&connection).await;
+                Err(ServerError::Unreachable(error.to_string()))
+            }
+        }
     }
 
     fn write(&self) -> WriteRequest {

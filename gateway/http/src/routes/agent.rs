@@ -80,15 +80,8 @@ async fn change_servers(With(server): With<AppState>, call: Call) -> Result<(), 
     if server.agent.node.is_none() {
         return Err(Failure::new(StatusCode::NOT_IMPLEMENTED, "Invalid method"));
     }
-    let mut addresses = call.params.all("address").flat_map(|list| list.split(',')).peekable();
-    if addresses.peek().is_none() {
-        return Err(Failure::invalid("missing server addresses"));
-    }
-    let port = |address: &str| address.rsplit_once(':').map(|(_, port)| port.parse::<u16>().is_ok());
-    match addresses.find(|address| address.is_empty() || port(address) == Some(false)) {
-        Some(wrong) => Err(Failure::invalid(format!("`address` {wrong:?}: expected HOST or HOST:PORT"))),
-        None => Ok(()),
-    }
+    call.params.server_addresses()?;
+    Ok(())
 }
 
 /// Without a type: both, as far as this agent is both. A part that is asked for and not there is not healthy.

@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use state::State;
 use state::node::{NodeRow, secret_hash};
+use tokio::sync::watch;
 use wire::messages::method as node_rpc;
 use wire::messages::{QueryMeta, QueryOptions};
 use wire::{Bytes, Connection, Handler, Opening, RemoteError, RemoteErrorKind, RpcError};
@@ -38,6 +39,10 @@ pub struct Rpc {
     pub advertise: String,
     /// What this process logs.
     pub agent_log: Monitor,
+    /// The whole HTTP API, for agents that are no servers.
+    pub http: axum::Router,
+    /// True when the server stops.
+    pub stopping: watch::Receiver<bool>,
 }
 
 impl Handler for Rpc {
@@ -90,12 +95,18 @@ impl Handler for Rpc {
     }
 
     async fn stream(&self, _: &Connection, method: &str, opening: Opening) -> Result<(), RpcError> {
-        if method == node_rpc::AGENT_MONITOR {
-            return monitor::serve(&self.agent_log, opening).await;
-        }
-        match method.strip_prefix(method::PASS) {
-            Some(rest) => self.nodes.pass_stream(rest, opening).await,
-            None => opening.refuse(format!("unknown rpc method: {method:?}")).await,
+        match method {
+            node_rpc::AGENT_MONITOR => monitor::serve(&self.agent_log, opening).await,
+            node_rpc::HTTP => {
+                let stream = opening.accept().await?.into_io();
+                let (http, stopping) = (self.http.clone(), self.stopping.clone());
+                listener::serve_stream(stream, http, listener::HEADER_TIMEOUT, stopping).await;
+                Ok(())
+            }
+            _ => match method.strip_prefix(method::PASS) {
+                Some(rest) => self.nodes.pass_stream(rest, opening).await,
+                None => opening.refuse(format!("unknown rpc method: {method:?}")).await,
+            },
         }
     }
 }

@@ -60,4 +60,7 @@ pub mod method {
 
     // To servers and nodes alike, streaming.
     pub const AGENT_MONITOR: &str = "Agent.Monitor";
+
+    // Our own: node to server, HTTP/1.1 from there on. Nomad's servers have a call for each route instead.
+    pub const HTTP: &str = "Sojourn.Http";
 }

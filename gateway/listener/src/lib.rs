@@ -1,23 +1,29 @@
 //! The listener for HTTP: how many connections it accepts, and how long a request may take to arrive.
 
+#![warn(unreachable_pub)]
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use wire::ConnectionCounts;
 
-/// Connections at the same time: every read that may wait, and as many streams and calls besides. Further ones wait
-/// in the system's accept queue.
-pub(crate) const CONNECTIONS_MAX: usize = 2 * http_gateway::WAITING_READS_MAX;
+/// Connections at the same time: every read that a server lets wait, and as many streams and calls besides. Further ones
+/// wait in the system's accept queue.
+pub const CONNECTIONS_MAX: usize = 16_384;
 
 /// How long the head of a request may take, from the connection or the answer before it: an idle connection ends then,
 /// and so does one that never completes its request.
-pub(crate) const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
+pub const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Pause after a connection could not be accepted: the process is out of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -29,9 +35,22 @@ const TOO_MANY: &str =
 /// How long sending the 429 may take.
 const REJECT_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Connections that wait to be accepted, as far as the system allows (`net.core.somaxconn`). One more gets no answer
+/// and tries again a second later: thousands of nodes come at the same time when a server returns.
+const BACKLOG: u32 = 4_096;
+
+/// # Errors
+/// The address cannot be used: another program listens there, mostly.
+pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
 /// Serves until `stopping` is true, and then until every answer that was begun is sent. An address has at most
 /// `connections_per_ip` connections; 0 is no bound.
-pub(crate) async fn serve(
+pub async fn serve(
     listener: TcpListener,
     router: axum::Router,
     header_timeout: Duration,
@@ -99,12 +118,21 @@ async fn serve_connection(
     stream: TcpStream,
     router: axum::Router,
     header_timeout: Duration,
-    mut stopping: watch::Receiver<bool>,
+    stopping: watch::Receiver<bool>,
 ) {
     // Small answers go out at once.
-    if stream.set_nodelay(true).is_err() {
-        return;
+    if stream.set_nodelay(true).is_ok() {
+        serve_stream(stream, router, header_timeout, stopping).await;
     }
+}
+
+/// Serves the requests that come over one stream of bytes, until it or `stopping` ends it.
+pub async fn serve_stream(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: axum::Router,
+    header_timeout: Duration,
+    mut stopping: watch::Receiver<bool>,
+) {
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(header_timeout);
     let service = TowerToHyperService::new(router);

@@ -1,0 +1,49 @@
+//! The HTTP API of an agent without a server.
+//!
+//! It answers for itself what is asked about itself, and passes everything else on to a server, over the connection that
+//! its node has anyway. What concerns its node goes that way too: servers reach nodes, wherever they are.
+
+#![warn(unreachable_pub)]
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
+mod own;
+mod relay;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use node::{LocalNode, WireServers};
+use serde_json::{Map, Value};
+
+/// What the routes use.
+#[derive(Clone)]
+pub struct NodeAgent {
+    pub node: LocalNode,
+    pub servers: Arc<WireServers>,
+    /// The configuration as `agent/self` shows it, without secrets.
+    pub config: Map<String, Value>,
+    /// Put on every answer.
+    pub response_headers: BTreeMap<String, String>,
+}
+
+/// The whole API.
+pub fn router(agent: NodeAgent) -> Router {
+    let headers = agent.response_headers.iter();
+    let headers: HeaderMap =
+        headers.filter_map(|(name, value)| Some((name.parse().ok()?, value.parse().ok()?))).collect();
+    let routes = own::router().fallback(relay::pass_on).with_state(Arc::new(agent));
+    routes.layer(from_fn_with_state(Arc::new(headers), add_headers))
+}
+
+async fn add_headers(State(headers): State<Arc<HeaderMap>>, request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let added =
+        headers.iter().map(|(name, value): (&HeaderName, &HeaderValue)| (name.clone(), value.clone()));
+    response.headers_mut().extend(added);
+    response
+}

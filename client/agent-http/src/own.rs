@@ -1,0 +1,97 @@
+//! What the agent answers itself: it also does while no server is reached.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::{AgentHealth, AgentHealthResponse, AgentSelf, Params};
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get, put};
+use axum::{Json, Router};
+
+use crate::NodeAgent;
+
+type Agent = State<Arc<NodeAgent>>;
+type Pairs = Query<Vec<(String, String)>>;
+
+pub(crate) fn router() -> Router<Arc<NodeAgent>> {
+    let server_only = async || (StatusCode::BAD_REQUEST, "Server only endpoint");
+    let invalid = async || (StatusCode::NOT_IMPLEMENTED, "Invalid method");
+    Router::new()
+        .route("/v1/agent/self", get(own))
+        .route("/v1/agent/health", get(health))
+        .route("/v1/agent/servers", get(servers).merge(put(change_servers).post(change_servers)))
+        .route("/v1/agent/join", any(invalid))
+        .route("/v1/agent/force-leave", any(invalid))
+        .route("/v1/agent/schedulers", any(server_only))
+        .route("/v1/agent/schedulers/config", any(server_only))
+}
+
+async fn own(State(agent): Agent) -> Json<AgentSelf> {
+    let node = &agent.node;
+    let heartbeat = *node.contact.last_beat.borrow();
+    let never = || "never".to_string();
+    let stats = [
+        ("node_id", node.context.node().id.clone()),
+        ("known_servers", agent.servers.known().join(",")),
+        ("num_allocations", node.allocs.all().len().to_string()),
+        ("last_heartbeat", heartbeat.map_or_else(never, |beat| seconds(beat.at.elapsed()))),
+        ("heartbeat_ttl", heartbeat.map_or_else(never, |beat| seconds(beat.ttl))),
+    ];
+    let stats = stats.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+    Json(AgentSelf {
+        config: agent.config.clone().into_iter().collect(),
+        stats: [("client".to_string(), stats)].into_iter().collect(),
+        ..AgentSelf::default()
+    })
+}
+
+fn seconds(span: Duration) -> String {
+    format!("{:.1}s", span.as_secs_f64())
+}
+
+/// A server that is asked for is not there, and so not healthy.
+async fn health(State(agent): Agent, Query(pairs): Pairs) -> Response {
+    let params = Params::new(pairs);
+    let asked: Vec<&str> = params.all("type").collect();
+    let client = (asked.is_empty() || asked.contains(&"client")).then(|| node_health(&agent));
+    let server = asked
+        .contains(&"server")
+        .then(|| AgentHealth { ok: false, message: "server not enabled".to_string() });
+    let health = AgentHealthResponse { client, server };
+    if health.client.iter().chain(&health.server).all(|part| part.ok) {
+        return Json(health).into_response();
+    }
+    let text = serde_json::to_string(&health).expect("types of the HTTP API have a JSON form");
+    (StatusCode::INTERNAL_SERVER_ERROR, text).into_response()
+}
+
+/// The servers have heard of the node within the time that they gave it.
+fn node_health(agent: &NodeAgent) -> AgentHealth {
+    let heartbeat = *agent.node.contact.last_beat.borrow();
+    let message = match heartbeat {
+        None => "not registered",
+        Some(beat) if beat.at.elapsed() > beat.ttl => "no recent heartbeat",
+        Some(_) => "ok",
+    };
+    AgentHealth { ok: message == "ok", message: message.to_string() }
+}
+
+async fn servers(State(agent): Agent) -> Json<Vec<String>> {
+    let mut known = agent.servers.known();
+    known.sort();
+    Json(known)
+}
+
+async fn change_servers(State(agent): Agent, Query(pairs): Pairs) -> Response {
+    let invalid = |why: String| (StatusCode::BAD_REQUEST, why).into_response();
+    let servers = match Params::new(pairs).server_addresses() {
+        Ok(servers) => servers,
+        Err(why) => return invalid(why.to_string()),
+    };
+    match agent.servers.replace(servers).await {
+        Ok(()) => StatusCode::OK.into_response(),
+        Err(why) => invalid(why.to_string()),
+    }
+}

@@ -1,0 +1,110 @@
+//! Passes requests on to a server: one stream of the node's connection for each, on which HTTP is spoken as ever.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::uri::{PathAndQuery, Uri};
+use axum::http::{HeaderValue, StatusCode, Version, header};
+use axum::response::{IntoResponse, Response};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use node::server::ServerError;
+use wire::messages::method;
+
+use crate::NodeAgent;
+
+/// Routes that without a node's id mean the node of the agent that is asked.
+const OWN_NODE: [&str; 8] = [
+    "/v1/agent/host",
+    "/v1/agent/monitor",
+    "/v1/agent/monitor/export",
+    "/v1/client/gc",
+    "/v1/client/identity",
+    "/v1/client/identity/renew",
+    "/v1/client/metadata",
+    "/v1/client/stats",
+];
+
+pub(crate) async fn pass_on(State(agent): State<Arc<NodeAgent>>, mut request: Request) -> Response {
+    *request.uri_mut() = destination(request.uri(), &agent.node.context.node().id);
+    match exchange(&agent, request).await {
+        Ok(response) => response,
+        Err(why) => {
+            (StatusCode::INTERNAL_SERVER_ERROR, format!("No path to a server: {why}")).into_response()
+        }
+    }
+}
+
+/// The path and query alone, with the id of this node where the route is about one and names none.
+fn destination(uri: &Uri, node: &str) -> Uri {
+    let query = uri.query().unwrap_or_default();
+    let named = |pair: &str| pair.starts_with("node_id=") || pair.starts_with("server_id=");
+    let mut text = uri.path().to_string();
+    if !query.is_empty() {
+        text = format!("{text}?{query}");
+    }
+    if OWN_NODE.contains(&uri.path()) && !query.split('&').any(named) {
+        text = format!("{text}{}node_id={node}", if query.is_empty() { '?' } else { '&' });
+    }
+    // It came as a path and query, and an id changes nothing about that.
+    text.parse::<PathAndQuery>().map_or_else(|_| uri.clone(), Uri::from)
+}
+
+async fn exchange(agent: &NodeAgent, mut request: Request) -> Result<Response, RelayError> {
+    let stream = agent.servers.open_stream(method::HTTP).await?.into_io();
+    let (mut server, connection) = http1::handshake::<_, Body>(TokioIo::new(stream)).await?;
+    // Ends with the exchange: this is its only request.
+    tokio::spawn(async move {
+        if let Err(error) = connection.with_upgrades().await {
+            tracing::debug!(%error, "a request to a server ended");
+        }
+    });
+    *request.version_mut() = Version::HTTP_11;
+    request.headers_mut().entry(header::HOST).or_insert(HeaderValue::from_static("sojourn"));
+    let caller = hyper::upgrade::on(&mut request);
+    let mut response = server.send_request(request).await?;
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        let answering = hyper::upgrade::on(&mut response);
+        tokio::spawn(async move {
+            if let Err(error) = join(caller, answering).await {
+                tracing::debug!(%error, "a connection through this agent ended");
+            }
+        });
+    }
+    Ok(response.map(Body::new))
+}
+
+/// Copies both ways until both ends have finished.
+async fn join(one: hyper::upgrade::OnUpgrade, other: hyper::upgrade::OnUpgrade) -> Result<(), RelayError> {
+    let (one, other) = (one.await?, other.await?);
+    tokio::io::copy_bidirectional(&mut TokioIo::new(one), &mut TokioIo::new(other)).await?;
+    Ok(())
+}
+
+#[derive(Debug, thiserror::Error)]
+enum RelayError {
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    #[error(transparent)]
+    Http(#[from] hyper::Error),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_about_a_node_means_this_one_unless_it_names_another() {
+        let at = |uri: &'static str| destination(&Uri::from_static(uri), "n1").to_string();
+        assert_eq!(at("/v1/jobs?prefix=a%2Fb&pretty"), "/v1/jobs?prefix=a%2Fb&pretty");
+        assert_eq!(at("http://host:4646/v1/jobs"), "/v1/jobs");
+        assert_eq!(at("/v1/client/stats"), "/v1/client/stats?node_id=n1");
+        assert_eq!(at("/v1/agent/monitor?plain=true"), "/v1/agent/monitor?plain=true&node_id=n1");
+        for named in ["/v1/client/stats?node_id=n2", "/v1/agent/monitor?plain=true&server_id=s1"] {
+            assert_eq!(at(named), named);
+        }
+    }
+}

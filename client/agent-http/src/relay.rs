@@ -38,15 +38,17 @@ pub(crate) async fn pass_on(State(agent): State<Arc<NodeAgent>>, mut request: Re
 
 /// The path and query alone, with the id of this node where the route is about one and names none.
 fn destination(uri: &Uri, node: &str) -> Uri {
-    let query = uri.query().unwrap_or_default();
-    let named = |pair: &str| pair.starts_with("node_id=") || pair.starts_with("server_id=");
-    let mut text = uri.path().to_string();
-    if !query.is_empty() {
-        text = format!("{text}?{query}");
+    let own = format!("node_id={node}");
+    let given = uri.query().unwrap_or_default().split('&');
+    let mut pairs: Vec<&str> = given.filter(|pair| !matches!(*pair, "" | "node_id=")).collect();
+    let is_named = |pair: &&str| pair.starts_with("node_id=") || pair.starts_with("server_id=");
+    if OWN_NODE.contains(&uri.path()) && !pairs.iter().any(is_named) {
+        pairs.push(&own);
     }
-    if OWN_NODE.contains(&uri.path()) && !query.split('&').any(named) {
-        text = format!("{text}{}node_id={node}", if query.is_empty() { '?' } else { '&' });
-    }
+    let text = match pairs.is_empty() {
+        true => uri.path().to_string(),
+        false => format!("{}?{}", uri.path(), pairs.join("&")),
+    };
     // It came as a path and query, and an id changes nothing about that.
     text.parse::<PathAndQuery>().map_or_else(|_| uri.clone(), Uri::from)
 }
@@ -102,6 +104,7 @@ mod tests {
         assert_eq!(at("/v1/jobs?prefix=a%2Fb&pretty"), "/v1/jobs?prefix=a%2Fb&pretty");
         assert_eq!(at("http://host:4646/v1/jobs"), "/v1/jobs");
         assert_eq!(at("/v1/client/stats"), "/v1/client/stats?node_id=n1");
+        assert_eq!(at("/v1/client/stats?node_id="), "/v1/client/stats?node_id=n1");
         assert_eq!(at("/v1/agent/monitor?plain=true"), "/v1/agent/monitor?plain=true&node_id=n1");
         for named in ["/v1/client/stats?node_id=n2", "/v1/agent/monitor?plain=true&server_id=s1"] {
             assert_eq!(at(named), named);

@@ -1,9 +1,11 @@
 use api::{
-    DrainSpec, HostStats, NodeDrainUpdateResponse, NodeEligibilityUpdateResponse, NodeListStub,
+    DrainSpec, HostStats, IntroductionToken, IntroductionTokenRequest, NodeDrainUpdateResponse,
+    NodeEligibilityUpdateResponse, NodeIdentity, NodeIdentityRenewRequest, NodeListStub,
     NodeUpdateDrainRequest, NodeUpdateEligibilityRequest,
 };
 use model::document::{Allocation, Map, Node};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::Error;
 use crate::client::{Answer, Client, Query, segment};
@@ -72,6 +74,27 @@ impl Client {
     /// `GET /v1/client/stats`: use of the node's machine, asked of the node itself.
     pub async fn node_stats(&self, id: &str) -> Result<HostStats, Error> {
         Ok(self.get("/v1/client/stats", Query::new().with("node_id", id)).await?.value)
+    }
+
+    /// `GET /v1/client/identity`: what the token says that a node holds.
+    pub async fn node_identity(&self, id: &str) -> Result<NodeIdentity, Error> {
+        Ok(self.get("/v1/client/identity", Query::new().with("node_id", id)).await?.value)
+    }
+
+    /// `POST /v1/client/identity/renew`: the node asks for another token with its next heartbeat.
+    pub async fn renew_node_identity(&self, id: &str) -> Result<(), Error> {
+        let request = NodeIdentityRenewRequest { node_id: id.to_string() };
+        let _: Value = self.post("/v1/client/identity/renew", Query::new(), &request).await?.value;
+        Ok(())
+    }
+
+    /// `POST /v1/acl/identity/client-introduction-token`: what a new node registers with.
+    pub async fn introduce_node(
+        &self,
+        request: &IntroductionTokenRequest,
+    ) -> Result<IntroductionToken, Error> {
+        let path = "/v1/acl/identity/client-introduction-token";
+        Ok(self.post(path, Query::new(), request).await?.value)
     }
 
     /// `GET /v1/client/metadata`: of this node, or of the agent's own if it is empty.

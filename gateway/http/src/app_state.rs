@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use base::{Time, Uuid};
 use control::{Control, Receipt};
 use history::History;
+use keyring::{IntroductionSettings, Signer};
 use model::{Actor, Command, NodeId, Request};
 use monitor::Monitor;
 use serde_json::{Map, Value};
@@ -36,6 +37,9 @@ pub struct Api {
     pub history: Arc<History>,
     /// What this process logs.
     pub log: Monitor,
+    /// Signs introduction tokens.
+    pub signer: Arc<Signer>,
+    pub introduction: IntroductionSettings,
 }
 
 /// What the agent says about itself.

@@ -1,13 +1,21 @@
 //! The private side of the keyring: root keys are drawn, sealed for servers, opened and signed with here. The state has
-//! only their public halves and the sealed ones.
+//! only their public halves and the sealed ones. What is signed are the claims of nodes and workloads.
 
+mod claims;
+mod introduction;
 mod secret;
 mod signing;
 mod step;
+mod token;
 
+pub use claims::{
+    AUDIENCE, Claims, Holder, IntroductionClaims, NoIdentity, NodeClaims, Workload, WorkloadClaims, key_of,
+};
+pub use introduction::{Admission, Enforcement, IntroductionSettings, Presented, admit};
 pub use secret::ServerSecret;
 pub use signing::SigningKey;
 pub use step::{ROTATE_AFTER, STUCK_AFTER, Step, Viewpoint, next_step};
+pub use token::{Signer, TokenError, is_expired, said, verify};
 
 /// Why a key cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]

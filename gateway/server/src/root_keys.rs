@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base::Time;
 use control::{Control, SubmitError};
-use keyring::{KeyError, ServerSecret, SigningKey, Step, Viewpoint, next_step};
+use keyring::{KeyError, ServerSecret, Signer, SigningKey, Step, Viewpoint, next_step};
 use model::{Actor, Command, Request, RequestId};
 use state::State;
 use tokio::time::{Instant, sleep};
@@ -29,7 +29,8 @@ enum StepError {
 }
 
 /// Goes on for as long as the server runs.
-pub(crate) async fn keep(control: Control, secret: ServerSecret) {
+pub(crate) async fn keep(control: Control, signer: Arc<Signer>) {
+    let secret = signer.secret();
     let mut leading: Option<Instant> = None;
     loop {
         let state = control.state();
@@ -48,7 +49,7 @@ pub(crate) async fn keep(control: Control, secret: ServerSecret) {
         let step = if state.cluster.is_nil() { None } else { next_step(&state.keyring, &own) };
         match step {
             None => sleep(if state.keyring.active().is_none() { POLL } else { POLL_IDLE }).await,
-            Some(step) => match take(&control, &state, &secret, step).await {
+            Some(step) => match take(&control, &state, secret, step).await {
                 Ok(true) => tracing::info!(?step, "the keyring changed"),
                 // Another server was quicker, and this one does not see it yet.
                 Ok(false) => sleep(POLL).await,

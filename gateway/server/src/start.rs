@@ -16,7 +16,7 @@ use history::History;
 use http_gateway::events;
 use http_gateway::{AgentInfo, Api};
 use journal::store::{Damage, Directory, Repair, StoreError, repair};
-use keyring::ServerSecret;
+use keyring::{IntroductionSettings, ServerSecret, Signer};
 use model::{Autopilot, NodeId};
 use monitor::Monitor;
 use raft::{Found, OpenError, RaftJournal};
@@ -61,6 +61,8 @@ pub struct Settings {
     pub node: Option<NodeId>,
     pub heartbeats: HeartbeatSettings,
     pub garbage: GarbageSettings,
+    /// Which nodes may register for the first time.
+    pub introduction: IntroductionSettings,
     pub broker: BrokerSettings,
     pub workers: usize,
     pub segment_bytes: u64,
@@ -201,6 +203,7 @@ impl Server {
         let server = identity::server_id(&dir).map_err(data)?;
         let secret = identity::server_secret(&dir).map_err(data)?;
         let secret = ServerSecret::new(server, &secret).map_err(|why| data(io::Error::other(why)))?;
+        let signer = Arc::new(Signer::new(secret));
         let starting = control::prepare(control_settings(&settings, server));
         let (runtime, servers) = (Handle::current(), ServerConnections::default());
         let address = advertised(settings.advertise_rpc.as_ref(), &rpc);
@@ -233,6 +236,8 @@ impl Server {
             events: events.clone(),
             history: history.clone(),
             log: settings.log.clone(),
+            signer: signer.clone(),
+            introduction: settings.introduction.clone(),
             agent: agent_info(&settings, server, (&http, &rpc)),
         };
         let limits = settings.limits;
@@ -242,13 +247,16 @@ impl Server {
             nodes,
             log: log.clone(),
             cluster: cluster.clone(),
+            region: settings.region,
             datacenter: settings.datacenter,
+            signer: signer.clone(),
+            introduction: settings.introduction,
             advertise,
             agent_log: settings.log,
             http: router.clone(),
             stopping: stopping.clone(),
         };
-        let keyring_task = tokio::spawn(root_keys::keep(control.clone(), secret));
+        let keyring_task = tokio::spawn(root_keys::keep(control.clone(), signer.clone()));
         let rpc_task = tokio::spawn(wire::serve(rpc, Arc::new(handler), limits.rpc));
         let http_task = tokio::spawn(listener::serve(
             http,

@@ -196,6 +196,7 @@ impl Cluster {
             advertise_rpc: None,
             node: None,
             garbage: Default::default(),
+            introduction: Default::default(),
             heartbeats: HeartbeatSettings {
                 min_ttl: base::Duration::from_secs(10),
                 grace: base::Duration::from_secs(10),

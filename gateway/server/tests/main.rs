@@ -1,4 +1,5 @@
 //! Servers as they are put together.
 
 mod cluster;
+mod identities;
 mod scrub;

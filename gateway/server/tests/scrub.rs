@@ -138,7 +138,7 @@ fn raft_number(home: &Path) -> String {
     fs::read_to_string(home.join("server/raft-number")).unwrap()
 }
 
-fn settings(home: &Path) -> Settings {
+pub(crate) fn settings(home: &Path) -> Settings {
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     Settings {
         name: "one".to_string(),
@@ -151,6 +151,7 @@ fn settings(home: &Path) -> Settings {
         advertise_rpc: None,
         node: None,
         garbage: Default::default(),
+        introduction: Default::default(),
         heartbeats: HeartbeatSettings {
             min_ttl: base::Duration::from_secs(10),
             grace: base::Duration::from_secs(10),

@@ -39,6 +39,7 @@ pub(super) fn server_settings(
         advertise_rpc: Some(advertised(settings.advertise.rpc.as_deref(), rpc_ip, settings.ports.rpc)?),
         node: own_node(settings, home)?,
         garbage: settings.server.garbage.clone(),
+        introduction: settings.server.introduction.clone(),
         heartbeats: HeartbeatSettings {
             min_ttl: settings.server.min_heartbeat_ttl,
             grace: settings.server.heartbeat_grace,

@@ -167,6 +167,13 @@ pub(super) fn check(settings: &AgentSettings) -> anyhow::Result<()> {
     if interval != Duration::ZERO && interval < Duration::from_secs(1) {
         bail!("server.scrub_interval: expected a duration of a second at least, or 0s");
     }
+    let introduction = &server.introduction;
+    if introduction.default_ttl <= Duration::ZERO || introduction.max_ttl < introduction.default_ttl {
+        bail!(
+            "server.client_introduction: expected durations above zero, and max_identity_ttl not below \
+             default_identity_ttl"
+        );
+    }
     match settings.autopilot.unfit() {
         Some((field, expected)) => bail!("autopilot: {field}: expected {expected}"),
         None => Ok(()),

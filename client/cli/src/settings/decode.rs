@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use jobspec::Diagnostics;
 use jobspec::config::Section;
+use keyring::IntroductionSettings;
 use node::settings::HostVolume;
 
 use super::unsupported::Refused;
@@ -137,10 +138,16 @@ fn server(
         cluster::server_join(server, section)?;
     }
     for section in section.sections("client_introduction")? {
-        let read = unsupported::client_introduction(section, refused);
-        refused.also(read);
+        refused.also(introduction(&mut server.introduction, section));
     }
     unsupported::server(&mut section, refused);
+    section.finish()
+}
+
+fn introduction(settings: &mut IntroductionSettings, mut section: Section) -> Result<(), Diagnostics> {
+    set(&mut section, "enforcement", &mut settings.enforcement)?;
+    set(&mut section, "default_identity_ttl", &mut settings.default_ttl)?;
+    set(&mut section, "max_identity_ttl", &mut settings.max_ttl)?;
     section.finish()
 }
 

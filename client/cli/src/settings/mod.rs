@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 use base::Duration;
 use control::GarbageSettings;
+use keyring::IntroductionSettings;
 use model::Autopilot;
 use node::settings::{HostVolume, NameFilter};
 use server::gossip::Key;
@@ -118,6 +119,8 @@ pub(crate) struct ServerSettings {
     pub min_heartbeat_ttl: Duration,
     /// When ended jobs and nodes that left are forgotten.
     pub garbage: GarbageSettings,
+    /// Which nodes may register for the first time.
+    pub introduction: IntroductionSettings,
     /// How often the whole log on the disk is read again to find damage, in the background and with at most a twentieth
     /// of the disk's time; 0 never does.
     pub scrub_interval: Duration,
@@ -203,6 +206,7 @@ impl AgentSettings {
                 heartbeat_grace: Duration::from_secs(10),
                 min_heartbeat_ttl: Duration::from_secs(10),
                 garbage: GarbageSettings::default(),
+                introduction: IntroductionSettings::default(),
                 scrub_interval: Duration::from_secs(24 * 60 * 60),
             },
             autopilot: Autopilot::default(),

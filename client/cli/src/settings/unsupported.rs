@@ -316,21 +316,6 @@ pub(super) fn server(section: &mut Section, refused: &mut Refused) {
     refused.keys(section, &SERVER);
 }
 
-/// Servers sign no introduction tokens yet, so what is enforced is nothing.
-///
-/// # Errors
-/// An unknown key.
-pub(super) fn client_introduction(mut section: Section, refused: &mut Refused) -> Result<(), Diagnostics> {
-    let message = || {
-        "client_introduction.enforcement: only \"none\" is supported yet: servers of this release sign no introduction \
-         tokens, so every node may register"
-            .to_string()
-    };
-    refused.0.extend(section.refuse("enforcement", |value| is_default(value, "none"), message));
-    refused.keys(&mut section, &[("default_identity_ttl", "5m"), ("max_identity_ttl", "30m")]);
-    section.finish()
-}
-
 pub(super) fn client(section: &mut Section, refused: &mut Refused) {
     refused.keys(section, &CLIENT);
 }

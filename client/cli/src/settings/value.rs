@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use base::Duration;
 use jobspec::Diagnostics;
 use jobspec::config::Section;
+use keyring::Enforcement;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde_json::Value;
 
@@ -134,6 +135,19 @@ impl ConfigValue for tracing::Level {
             "INFO" => Some(tracing::Level::INFO),
             "WARN" => Some(tracing::Level::WARN),
             "ERROR" => Some(tracing::Level::ERROR),
+            _ => None,
+        }
+    }
+}
+
+impl ConfigValue for Enforcement {
+    const EXPECTED: &'static str = "none, warn or strict";
+
+    fn from_text(text: &str) -> Option<Self> {
+        match text {
+            "none" => Some(Enforcement::None),
+            "warn" => Some(Enforcement::Warn),
+            "strict" => Some(Enforcement::Strict),
             _ => None,
         }
     }

@@ -22,8 +22,6 @@ const UNSUPPORTED: &[&str] = &[
     "/v1/volumes/{*rest}",
     "/v1/volume/{*rest}",
     "/v1/plugin/{*rest}",
-    "/v1/client/identity",
-    "/v1/client/identity/renew",
     "/v1/agent/monitor/export",
     "/v1/agent/keyring/{op}",
     "/v1/agent/host",

@@ -13,6 +13,7 @@ mod deployments;
 mod evaluations;
 mod explain;
 mod fuzzy;
+mod identities;
 mod jobs;
 mod keyring;
 mod metrics;
@@ -80,6 +81,7 @@ pub fn router(api: Api) -> Router {
         .merge(agent::router())
         .merge(monitor::router())
         .merge(keyring::router())
+        .merge(identities::router())
         .merge(status::router())
         .merge(metrics::router())
         .merge(openapi::router())

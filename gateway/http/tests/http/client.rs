@@ -5,8 +5,9 @@ use model::document::Map;
 use serde_json::{Value, json};
 use wire::messages::{
     AllocChecksResponse, AllocGetPauseResponse, AllocRestartRequest, AllocStatsResponse, ClientStatsResponse,
-    FsListResponse, FsLogsRequest, FsPathRequest, FsStreamRequest, GenericResponse, NodeMetaApplyRequest,
-    NodeMetaResponse, QueryMeta, StreamFrameWrapper, method,
+    Empty, FsListResponse, FsLogsRequest, FsPathRequest, FsStreamRequest, GenericResponse,
+    NodeIdentityResponse, NodeMetaApplyRequest, NodeMetaResponse, NodeSpecificRequest, QueryMeta,
+    StreamFrameWrapper, method,
 };
 
 use crate::support::{Cluster, assert_holds, node_id, request};
@@ -265,4 +266,22 @@ async fn checks_and_schedules_are_asked_of_the_node() {
     assert_eq!(cluster.put(&path, &json!({"ScheduleState": "pause"})).await.json(), json!({"Index": 0}));
     let wrong = cluster.put(&path, &json!({"Task": "server", "ScheduleState": "later"})).await;
     wrong.refused(400, "Not a valid task schedule state");
+}
+
+#[tokio::test]
+async fn the_identity_of_a_node_is_shown_and_renewed_by_the_node() {
+    let (cluster, _) = placed().await;
+    let claims: NodeIdentityResponse =
+        serde_json::from_value(json!({"Claims": {"sub": "node:global:default:x:default", "exp": 12}}))
+            .unwrap();
+    cluster.nodes.answers(method::NODE_IDENTITY_GET, &claims);
+    cluster.nodes.answers(method::NODE_IDENTITY_RENEW, &Empty {});
+    let path = format!("/v1/client/identity?node_id={}", node_id(1));
+    let shown = json!({"Claims": {"sub": "node:global:default:x:default", "exp": 12}});
+    assert_eq!(cluster.get(&path).await.json(), shown);
+    let renewed = cluster.put("/v1/client/identity/renew", &json!({"NodeID": node_id(1).to_string()})).await;
+    assert_eq!(renewed.json(), json!({}));
+    let (node, asked, _): (_, _, NodeSpecificRequest) = cluster.nodes.last();
+    assert_eq!((node, asked.as_str()), (node_id(1), method::NODE_IDENTITY_RENEW));
+    cluster.get("/v1/client/identity").await.refused(400, "No local Node and node_id not provided");
 }

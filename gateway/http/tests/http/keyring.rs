@@ -1,12 +1,12 @@
 //! The keys that the cluster signs with.
 
 use axum::http::{Method, StatusCode};
-use base::Uuid;
+use base::{Time, Uuid};
 use keyring::ServerSecret;
 use model::Command;
 use serde_json::{Value, json};
 
-use crate::support::{Cluster, assert_holds};
+use crate::support::{Cluster, SECRET, assert_holds};
 
 const KEYS: &str = "/v1/operator/keyring/keys";
 const ROTATE: &str = "/v1/operator/keyring/rotate";
@@ -22,6 +22,31 @@ async fn announced() -> Cluster {
 
 fn id(key: &Value) -> &str {
     key["KeyID"].as_str().unwrap()
+}
+
+#[tokio::test]
+async fn a_new_node_is_given_a_token_to_introduce_itself_with() {
+    const INTRODUCTIONS: &str = "/v1/acl/identity/client-introduction-token";
+    let cluster = Cluster::start().await;
+    cluster
+        .put(INTRODUCTIONS, &json!({}))
+        .await
+        .refused(500, "the cluster has no key to sign with yet: try again in a moment");
+    let secret = ServerSecret::new(Uuid::from(7), &SECRET).unwrap();
+    cluster.submit(Command::AnnounceServerKey { server: secret.server(), public: secret.public() }).await;
+    cluster.put(ROTATE, &json!({})).await;
+    let claims = async |request: Value| {
+        let token = cluster.put(INTRODUCTIONS, &request).await.json()["JWT"].as_str().unwrap().to_string();
+        keyring::verify(&cluster.control.state().keyring, &token, Time(i64::MAX)).unwrap()
+    };
+    let of_any = claims(json!({})).await;
+    assert_eq!(of_any.subject, "node-introduction:global:default::default");
+    assert_eq!(of_any.expires.unwrap() - of_any.issued, 5 * 60);
+    let hour = 3_600_000_000_000_u64;
+    let of_one = claims(json!({"TTL": hour, "NodeName": "n1", "NodePool": "gpu"})).await;
+    assert_eq!(of_one.subject, "node-introduction:global:gpu:n1:default");
+    assert_eq!(of_one.expires.unwrap() - of_one.issued, 30 * 60, "no longer than the servers allow");
+    cluster.put(INTRODUCTIONS, &json!({"TTL": -1})).await.refused(400, "TTL: expected a positive duration");
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ use history::History;
 use http_gateway::events;
 use http_gateway::{AgentInfo, Api, FrameStream, NodeRpc, NodeRpcError};
 use journal::{EncodedBatch, MemoryJournal};
+use keyring::{IntroductionSettings, ServerSecret, Signer};
 use model::command::{EvalEnd, Plan, RegisterJob, Settlement};
 use model::document::{AllocationMetric, Job, Node, NodeResources, Task, TaskGroup};
 use model::event::{AllocsPlaced, EvalOutcome};
@@ -64,6 +65,9 @@ pub struct FakeNodes {
     pub server_asked: Mutex<Option<String>>,
 }
 
+/// What the server proves itself with.
+pub const SECRET: [u8; 32] = [7; 32];
+
 impl Cluster {
     pub async fn start() -> Cluster {
         Cluster::start_with(|_| {}).await
@@ -99,6 +103,8 @@ impl Cluster {
             events: events.clone(),
             history: history.clone(),
             log: log.clone(),
+            signer: Arc::new(Signer::new(ServerSecret::new(Uuid::from(7), &SECRET).unwrap())),
+            introduction: IntroductionSettings::default(),
         };
         let app = http_gateway::router(api);
         let cluster = Cluster { app, control, journal, nodes, servers, events, history, log };

@@ -1,6 +1,7 @@
 //! The methods of the node RPC: decode, submit, answer. No rule about nodes or allocations is here.
 
 mod alloc;
+mod identity;
 mod node;
 mod status;
 
@@ -9,13 +10,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use control::{Control, Leadership, Receipt, SubmitError};
+use keyring::{IntroductionSettings, Signer};
 use model::{Actor, Command, NodeId, Rejection, Request, RequestId};
 use monitor::Monitor;
 use raft::RaftJournal;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use state::State;
-use state::node::{NodeRow, secret_hash};
 use tokio::sync::watch;
 use wire::messages::method as node_rpc;
 use wire::messages::{QueryMeta, QueryOptions};
@@ -34,7 +35,11 @@ pub struct Rpc {
     pub nodes: NodeRouter,
     pub log: Arc<RaftJournal>,
     pub cluster: Cluster,
+    pub region: String,
     pub datacenter: String,
+    /// Signs what nodes and tasks prove themselves with.
+    pub signer: Arc<Signer>,
+    pub introduction: IntroductionSettings,
     /// Where nodes and servers reach this server.
     pub advertise: String,
     /// What this process logs.
@@ -146,25 +151,6 @@ impl Rpc {
     /// The published state. It includes every batch for which there is a receipt.
     fn state(&self) -> std::sync::Arc<State> {
         self.control.state()
-    }
-
-    /// The node a caller says it is, if it proves that.
-    fn authenticate(
-        &self,
-        state: &State,
-        node_id: &str,
-        token: &str,
-    ) -> Result<(NodeId, NodeRow), RemoteError> {
-        let node: NodeId = node_id.parse().map_err(|_| "missing or malformed node ID")?;
-        let row = state
-            .nodes
-            .find(node)
-            .ok_or_else(|| refused(SubmitError::Rejected(Rejection::NodeUnknown(node))))?;
-        // Only digests are compared: the time it takes says nothing about the secret.
-        if state.nodes.cold(row).secret_hash != secret_hash(token) {
-            return Err(RemoteError::permission_denied());
-        }
-        Ok((node, row))
     }
 
     /// Works on every newly published state until the answer is newer than the caller's, or time is up.

@@ -12,6 +12,7 @@ use wire::messages::{
 use wire::{Connection, RemoteError};
 
 use super::Rpc;
+use super::identity::Proof;
 
 pub(super) async fn register(
     rpc: &Rpc,
@@ -19,10 +20,18 @@ pub(super) async fn register(
     request: NodeRegisterRequest,
 ) -> Result<NodeUpdateResponse, RemoteError> {
     let node = request.node.id.parse().map_err(|_| "invalid node: ID: expected a UUID")?;
+    let token = request.write.auth_token;
+    let state = rpc.state();
+    if state.nodes.find(node).is_none() {
+        rpc.check_introduction(&state, node, &request.node, &token)?;
+    }
     let receipt = rpc.submit(node, Command::RegisterNode { document: Box::new(request.node) }).await?;
     rpc.nodes.connections.bind(node, connection, request.write.forwarded);
     emit(rpc, node, request.node_event.into_iter()).await?;
-    Ok(update_response(rpc, node, &receipt).await)
+    // The node's own secret was in the document. An identity that it has besides may still be good.
+    let proof =
+        rpc.authenticate(&rpc.state(), &node.to_string(), &token).map_or(Proof::Secret, |(_, proof)| proof);
+    Ok(update_response(rpc, node, &receipt, &proof, false).await)
 }
 
 pub(super) async fn update_status(
@@ -30,14 +39,14 @@ pub(super) async fn update_status(
     connection: &Connection,
     request: NodeUpdateStatusRequest,
 ) -> Result<NodeUpdateResponse, RemoteError> {
-    let (node, _) = rpc.authenticate(&rpc.state(), &request.node_id, &request.write.auth_token)?;
+    let (node, proof) = rpc.authenticate(&rpc.state(), &request.node_id, &request.write.auth_token)?;
     let claimed = NodeStatus::from_word(&request.status).ok_or_else(|| {
         format!("invalid status {:?} for node: expected initializing, ready or down", request.status)
     })?;
     let receipt = rpc.submit(node, Command::UpdateNodeStatus { node, claimed }).await?;
     rpc.nodes.connections.bind(node, connection, request.write.forwarded);
     emit(rpc, node, request.node_event.into_iter()).await?;
-    Ok(update_response(rpc, node, &receipt).await)
+    Ok(update_response(rpc, node, &receipt, &proof, request.force_identity_renewal).await)
 }
 
 /// The allocations of a node, each with the index of the last change that concerns its agent.
@@ -132,7 +141,13 @@ fn changed(receipt: &control::Receipt) -> NodeChangeResponse {
 }
 
 /// The answer to a registration or a heartbeat. A heartbeat that changed nothing has index 0.
-async fn update_response(rpc: &Rpc, node: model::NodeId, receipt: &control::Receipt) -> NodeUpdateResponse {
+async fn update_response(
+    rpc: &Rpc,
+    node: model::NodeId,
+    receipt: &control::Receipt,
+    proof: &Proof,
+    renew: bool,
+) -> NodeUpdateResponse {
     let state = rpc.state();
     let row = state.nodes.find(node);
     let down = row.is_none_or(|row| state.nodes.hot(row).status == NodeStatus::Down);
@@ -150,7 +165,7 @@ async fn update_response(rpc: &Rpc, node: model::NodeId, receipt: &control::Rece
         scheduling_eligibility: row
             .map(|row| state.nodes.hot(row).eligibility.to_string())
             .unwrap_or_default(),
-        signed_identity: None,
+        signed_identity: rpc.node_identity(&state, node, proof, renew).await,
         meta: QueryMeta { index, known_leader: rpc.knows_leader(), ..QueryMeta::default() },
     }
 }

@@ -216,6 +216,13 @@ pub struct NodeMetaResponse {
     pub configured: Map<String, String>,
 }
 
+/// Answer of `NodeIdentity.Get`, which is asked with a [`super::NodeSpecificRequest`]: what the node's token says.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct NodeIdentityResponse {
+    pub claims: Map<String, serde_json::Value>,
+}
+
 /// Answer of `Allocations.Checks`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]

@@ -48,6 +48,7 @@ pub mod method {
     pub const ALLOCATIONS_GET_PAUSE_STATE: &str = "Allocations.GetPauseState";
     pub const NODE_META_APPLY: &str = "NodeMeta.Apply";
     pub const NODE_META_READ: &str = "NodeMeta.Read";
+    pub const NODE_IDENTITY_GET: &str = "NodeIdentity.Get";
     pub const NODE_IDENTITY_RENEW: &str = "NodeIdentity.Renew";
     pub const CLIENT_STATS: &str = "ClientStats.Stats";
     pub const FILE_SYSTEM_LIST: &str = "FileSystem.List";

@@ -1,3 +1,5 @@
+use keyring::{Enforcement, IntroductionSettings};
+
 use super::*;
 use crate::flags::{parse, specs};
 
@@ -388,21 +390,21 @@ fn the_introduction_token_comes_from_the_flag_the_environment_or_the_file() {
 }
 
 #[test]
-fn servers_that_sign_no_introduction_tokens_enforce_none() {
-    let enforcement = |word: &str| {
-        read_all(
-            &[("a.hcl", &format!("server {{ client_introduction {{ enforcement = \"{word}\" }} }}"))],
-            &["-dev"],
-        )
+fn what_introduces_a_node_is_read_and_checked() {
+    let read = |content: &str| {
+        read_all(&[("a.hcl", &format!("server {{ client_introduction {{ {content} }} }}"))], &["-dev"])
     };
-    enforcement("none").unwrap();
-    for word in ["warn", "strict", "all"] {
-        let refused = enforcement(word).unwrap_err();
-        assert!(
-            refused.contains("a.hcl:1:46: client_introduction.enforcement: only \"none\" is supp"),
-            "{refused}"
-        );
-    }
+    let settings = read("enforcement = \"strict\"\ndefault_identity_ttl = \"1m\"").unwrap();
+    let introduction = settings.server.introduction;
+    assert_eq!(
+        (introduction.enforcement, introduction.default_ttl),
+        (Enforcement::Strict, Duration::from_secs(60))
+    );
+    assert_eq!(read("").unwrap().server.introduction, IntroductionSettings::default());
+    let refused = read("enforcement = \"all\"").unwrap_err();
+    assert!(refused.contains("a.hcl:1:46: ") && refused.contains("none, warn or strict"), "{refused}");
+    let refused = read("default_identity_ttl = \"1h\"").unwrap_err();
+    assert!(refused.contains("max_identity_ttl not below"), "{refused}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::heartbeat::{self, ServerContact};
 use crate::identity::{self, NodeIdentity};
 use crate::meta;
 use crate::pull;
-use crate::remote::{AskedServers, RemoteAllocs};
+use crate::remote::{AskedServers, ServerQueries};
 use crate::server::ServerClient;
 use crate::settings::NodeSettings;
 use crate::store::{Store, StoreError};
@@ -78,7 +78,7 @@ impl Agent {
             seed: context.seed,
             contact: Arc::clone(&contact),
         };
-        let remote: Arc<dyn RemoteAllocs> = Arc::new(asked);
+        let remote: Arc<dyn ServerQueries> = Arc::new(asked);
         context.servers.set(remote).expect("the agent is started once");
         allocs.restore().await?;
         let mut loops = JoinSet::new();

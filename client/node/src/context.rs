@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 use crate::driver::Drivers;
 use crate::identity::Registration;
 use crate::meta::{self, Dynamic, MetaError};
-use crate::remote::RemoteAllocs;
+use crate::remote::ServerQueries;
 use crate::settings::NodeSettings;
 use crate::store::Store;
 use crate::updates::Updates;
@@ -38,8 +38,10 @@ pub struct Context {
     /// The next heartbeat asks for a new identity.
     pub renew_identity: AtomicBool,
     registration: Mutex<Registration>,
+    /// Tokens of default identities by allocation and task, as the servers sent them with the allocations.
+    default_tokens: Mutex<BTreeMap<String, BTreeMap<String, String>>>,
     /// Set once, before the first allocation; not in tests of single parts.
-    pub servers: OnceLock<Arc<dyn RemoteAllocs>>,
+    pub servers: OnceLock<Arc<dyn ServerQueries>>,
     node: RwLock<Arc<Node>>,
     dynamic_meta: Mutex<Dynamic>,
 }
@@ -72,6 +74,7 @@ impl Context {
             node_changed: Notify::new(),
             renew_identity: AtomicBool::new(false),
             registration: Mutex::new(parts.registration),
+            default_tokens: Mutex::default(),
             servers: OnceLock::new(),
             node: RwLock::new(Arc::new(parts.node)),
             dynamic_meta: Mutex::new(parts.dynamic_meta),
@@ -96,6 +99,20 @@ impl Context {
         if *registration != before {
             self.store.put_registration(&registration);
         }
+    }
+
+    pub fn put_default_tokens(&self, alloc_id: &str, tokens: BTreeMap<String, String>) {
+        if !tokens.is_empty() {
+            self.default_tokens().insert(alloc_id.to_string(), tokens);
+        }
+    }
+
+    pub fn default_token(&self, alloc_id: &str, task: &str) -> Option<String> {
+        self.default_tokens().get(alloc_id)?.get(task).cloned()
+    }
+
+    fn default_tokens(&self) -> MutexGuard<'_, BTreeMap<String, BTreeMap<String, String>>> {
+        self.default_tokens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What of the node's metadata was changed since it was configured.
@@ -123,6 +140,7 @@ impl Context {
     pub fn forget_alloc(&self, id: &str) {
         self.store.forget(id);
         self.updates.forget(id);
+        self.default_tokens().remove(id);
     }
 
     pub fn change_node(&self, change: impl FnOnce(&mut Node)) {

@@ -1,12 +1,16 @@
 //! Who this node is: an id and a secret, generated once and stored in the state directory, and what the servers know
 //! it by.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use base::Uuid;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The id names the node to everybody; the secret proves it to the servers.
 #[derive(Clone)]
@@ -50,6 +54,12 @@ impl std::fmt::Debug for Registration {
         let kind = if self.identity.is_empty() { "secret" } else { "identity" };
         write!(f, "Registration({})", if self.registered { kind } else { "none" })
     }
+}
+
+/// What a token says, proven or not: for its holder.
+pub fn claims(token: &str) -> Option<BTreeMap<String, Value>> {
+    let part = token.split('.').nth(1)?;
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).ok()?).ok()
 }
 
 /// Longest introduction token that is read from a file: a JWT has some hundred bytes.

@@ -96,7 +96,10 @@ async fn pull<S: ServerClient>(
         if found.len() < some.len() {
             return Ok(Pulled::Incomplete);
         }
-        fetched.extend(found);
+        for placed in found {
+            context.put_default_tokens(&placed.alloc.id, placed.signed_identities.0);
+            fetched.push(placed.alloc);
+        }
     }
     allocs.apply(&assigned.allocs, fetched).await;
     Ok(Pulled::Applied(assigned.index))

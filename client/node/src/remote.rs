@@ -1,4 +1,4 @@
-//! Allocations of other nodes, as those that replace them need to know of them.
+//! What allocations ask of the servers: how those on other nodes are, and to be signed for.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -8,6 +8,7 @@ use base::Rng;
 use futures_util::future::BoxFuture;
 use model::document::Allocation;
 use tokio::time::sleep;
+use wire::messages::{AllocIdentitiesResponse, WorkloadIdentityRequest};
 
 use crate::alloc::status;
 use crate::clock::jitter;
@@ -19,11 +20,21 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Before the next call after an answer without changes: a server with a bug must not be called in a tight loop.
 const NO_NEWS_PAUSE: Duration = Duration::from_millis(50);
 
-/// What the servers know of allocations that are not on this node.
-pub trait RemoteAllocs: fmt::Debug + Send + Sync {
+/// The servers, as the hooks of allocations and tasks use them.
+pub trait ServerQueries: fmt::Debug + Send + Sync {
     /// Waits until the allocation has ended, or until nobody can say any more whether it has: then its node is cut off, or
     /// the servers do not know it.
     fn end_of<'a>(&'a self, id: &'a str) -> BoxFuture<'a, ()>;
+
+    /// Tokens for identities of allocations on this node that were placed after `min_index`.
+    ///
+    /// # Errors
+    /// The servers', or none was reached. What cannot be signed is in the answer, each with a reason.
+    fn sign_identities(
+        &self,
+        wanted: Vec<WorkloadIdentityRequest>,
+        min_index: u64,
+    ) -> BoxFuture<'_, Result<AllocIdentitiesResponse, ServerError>>;
 }
 
 /// Asks the servers.
@@ -41,7 +52,18 @@ impl<S> fmt::Debug for AskedServers<S> {
     }
 }
 
-impl<S: ServerClient> RemoteAllocs for AskedServers<S> {
+impl<S: ServerClient> ServerQueries for AskedServers<S> {
+    fn sign_identities(
+        &self,
+        wanted: Vec<WorkloadIdentityRequest>,
+        min_index: u64,
+    ) -> BoxFuture<'_, Result<AllocIdentitiesResponse, ServerError>> {
+        Box::pin(async move {
+            let Some(server) = self.server.upgrade() else { return std::future::pending().await };
+            server.sign_identities(wanted, min_index).await
+        })
+    }
+
     fn end_of<'a>(&'a self, id: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let mut rng = Rng::stream(self.seed, id);

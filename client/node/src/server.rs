@@ -5,6 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use model::document::{Allocation, Node};
+use wire::messages::{AllocIdentitiesResponse, PlacedAlloc, WorkloadIdentityRequest};
 
 /// The servers' answer to a registration or a heartbeat.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -56,12 +57,20 @@ pub trait ServerClient: Send + Sync + 'static {
         stale: bool,
     ) -> impl Future<Output = Result<Assigned, ServerError>> + Send;
 
-    /// The allocations of these ids that exist, read after `min_index`, and the index of the answer.
+    /// The allocations of these ids that exist, read after `min_index`, with the tokens of their tasks, and the index of
+    /// the answer.
     fn allocs(
         &self,
         ids: Vec<String>,
         min_index: u64,
-    ) -> impl Future<Output = Result<(Vec<Allocation>, u64), ServerError>> + Send;
+    ) -> impl Future<Output = Result<(Vec<PlacedAlloc>, u64), ServerError>> + Send;
+
+    /// Tokens for identities of allocations on this node, read after `min_index`.
+    fn sign_identities(
+        &self,
+        wanted: Vec<WorkloadIdentityRequest>,
+        min_index: u64,
+    ) -> impl Future<Output = Result<AllocIdentitiesResponse, ServerError>> + Send;
 
     /// An allocation of any node, and the index of the answer, once that is above `min_index`. `None` when there is none.
     fn alloc(

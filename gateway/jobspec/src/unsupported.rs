@@ -2,10 +2,9 @@
 
 use model::document::{
     Consul, Duration, Job, NetworkResource, Resources, Service, Task, TaskGroup, UpdateStrategy,
-    WorkloadIdentity,
 };
 
-use crate::canonical::{DEFAULT_STAGGER, complete_identity};
+use crate::canonical::DEFAULT_STAGGER;
 
 /// Drivers whose `config` is executed.
 const DRIVERS: [&str; 2] = ["raw_exec", "mock_driver"];
@@ -33,14 +32,6 @@ pub fn unsupported(job: &Job) -> Vec<String> {
 fn is_special(consul: &Consul) -> bool {
     let is_default = consul.namespace.is_empty() && consul.partition.is_empty();
     !is_default || !matches!(consul.cluster.as_str(), "" | "default")
-}
-
-/// It is not the identity that every task is given unasked.
-fn is_own(identity: &WorkloadIdentity) -> bool {
-    let mut unasked = WorkloadIdentity::default();
-    let is_empty = *identity == unasked;
-    complete_identity(&mut unasked);
-    !is_empty && *identity != unasked
 }
 
 struct Names {
@@ -130,7 +121,6 @@ impl Names {
             ("vault", task.vault.is_some()),
             ("consul", task.consul.as_ref().is_some_and(is_special)),
             ("secret", !task.secrets.is_empty()),
-            ("identity", task.identities.iter().chain(&task.identity).any(is_own)),
             ("action", !task.actions.is_empty()),
             ("schedule", task.schedule.is_some()),
             ("scaling", !task.scaling_policies.is_empty()),

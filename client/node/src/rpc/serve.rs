@@ -14,15 +14,15 @@ use tokio::sync::{Semaphore, mpsc};
 use wire::messages::{
     AllocChecksResponse, AllocGetPauseResponse, AllocPauseRequest, AllocRestartRequest, AllocSignalRequest,
     AllocSpecificRequest, AllocStatsRequest, AllocStatsResponse, ClientStatsResponse, Empty, FsListResponse,
-    FsLogsRequest, FsPathRequest, FsStatResponse, FsStreamRequest, GenericResponse, NodeMetaApplyRequest,
-    NodeMetaResponse, QueryMeta, StreamFrameWrapper, method,
+    FsLogsRequest, FsPathRequest, FsStatResponse, FsStreamRequest, GenericResponse, NodeIdentityResponse,
+    NodeMetaApplyRequest, NodeMetaResponse, QueryMeta, StreamFrameWrapper, method,
 };
 use wire::{Connection, Frames, Handler, Opening, RemoteError, RemoteErrorKind, RpcError};
 
 use super::exec::EXECS_MAX;
 use crate::alloc::handle::{AllocCommand, AllocHandle};
 use crate::files::{self, FRAMES_MAX, FsError, Origin, Root, logs, stream};
-use crate::{LocalNode, driver, stats};
+use crate::{LocalNode, driver, identity, stats};
 
 /// A reader gets a frame at least this often, so that it knows that the node is alive.
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -64,6 +64,13 @@ impl Endpoints {
         let task = some(request.task);
         alloc.ask(|reply| AllocCommand::Signal { task, signal, name, reply }).await?;
         Ok(GenericResponse::default())
+    }
+
+    /// What the token says that this node proves itself with.
+    fn identity(&self) -> Result<NodeIdentityResponse, RemoteError> {
+        let claims = identity::claims(&self.local.context.registration().identity);
+        let claims = claims.ok_or("this node has no identity: its servers have signed none yet")?;
+        Ok(NodeIdentityResponse { claims: Map(claims) })
     }
 
     fn meta(&self) -> NodeMetaResponse {
@@ -284,6 +291,7 @@ impl Handler for Endpoints {
                 let changed = self.local.context.change_meta(request.meta.0).map(|()| self.meta());
                 encode(changed.map_err(invalid))
             }
+            method::NODE_IDENTITY_GET => encode(self.identity()),
             method::NODE_IDENTITY_RENEW => {
                 self.local.context.renew_identity.store(true, Ordering::Relaxed);
                 encode(Ok(Empty {}))

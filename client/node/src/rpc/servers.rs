@@ -13,9 +13,10 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::{Instant, sleep};
 use wire::messages::{
-    AllocSpecificRequest, AllocUpdateRequest, AllocsGetRequest, AllocsGetResponse, GenericResponse,
-    NodeClientAllocsResponse, NodeRegisterRequest, NodeSpecificRequest, NodeUpdateResponse,
-    NodeUpdateStatusRequest, QueryOptions, SingleAllocResponse, WriteRequest, method,
+    AllocIdentitiesRequest, AllocIdentitiesResponse, AllocSpecificRequest, AllocUpdateRequest,
+    AllocsGetRequest, AllocsGetResponse, GenericResponse, NodeClientAllocsResponse, NodeRegisterRequest,
+    NodeSpecificRequest, NodeUpdateResponse, NodeUpdateStatusRequest, PlacedAlloc, QueryOptions,
+    SingleAllocResponse, WorkloadIdentityRequest, WriteRequest, method,
 };
 use wire::{Connection, Frames, Limits, RemoteError, RemoteErrorKind, RpcError};
 
@@ -360,14 +361,25 @@ impl ServerClient for WireServers {
         Ok(Assigned { allocs: answer.allocs.0, index: answer.meta.index })
     }
 
-    async fn allocs(&self, ids: Vec<String>, min_index: u64) -> Result<(Vec<Allocation>, u64), ServerError> {
+    async fn allocs(&self, ids: Vec<String>, min_index: u64) -> Result<(Vec<PlacedAlloc>, u64), ServerError> {
         let request = AllocsGetRequest { alloc_ids: ids.into(), query: self.query(min_index, true) };
         let within = NEWS_WITHIN + NEWS_WITHIN / 16 + ANSWER_WITHIN;
         let answer: AllocsGetResponse = self.call(method::ALLOC_GET_ALLOCS, &request, within).await?;
-        let allocs = answer.allocs.0.into_iter().map(|placed| placed.alloc);
         // Nomad's servers put only this node's own allocations there; others would be a mix-up.
-        let own = allocs.filter(|alloc| alloc.node_id.is_empty() || alloc.node_id == self.node_id);
-        Ok((own.collect(), answer.meta.index))
+        let is_own =
+            |placed: &PlacedAlloc| placed.alloc.node_id.is_empty() || placed.alloc.node_id == self.node_id;
+        Ok((answer.allocs.0.into_iter().filter(is_own).collect(), answer.meta.index))
+    }
+
+    async fn sign_identities(
+        &self,
+        wanted: Vec<WorkloadIdentityRequest>,
+        min_index: u64,
+    ) -> Result<AllocIdentitiesResponse, ServerError> {
+        let request =
+            AllocIdentitiesRequest { identities: wanted.into(), query: self.query(min_index, false) };
+        let within = NEWS_WITHIN + NEWS_WITHIN / 16 + ANSWER_WITHIN;
+        self.call(method::ALLOC_SIGN_IDENTITIES, &request, within).await
     }
 
     async fn alloc(&self, id: &str, min_index: u64) -> Result<(Option<Allocation>, u64), ServerError> {

@@ -19,7 +19,6 @@ pub use client_form::client_form;
 pub(crate) use expose::{is_exposable, local_port};
 use policy::JobKind;
 pub(crate) use policy::{DEFAULT_STAGGER, is_zero_update};
-pub(crate) use server::complete_identity;
 
 pub(crate) const DEFAULT_REGION: &str = "global";
 pub(crate) const DEFAULT_NAMESPACE: &str = "default";

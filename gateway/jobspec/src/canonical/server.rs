@@ -140,7 +140,7 @@ fn complete_task(task: &mut Task, names: &Names, group: &str) {
 }
 
 /// The identity of every task; of an empty one it makes what a task is given unasked.
-pub(crate) fn complete_identity(identity: &mut WorkloadIdentity) {
+fn complete_identity(identity: &mut WorkloadIdentity) {
     identity.name = "default".to_string();
     if identity.audience.is_empty() {
         identity.audience = vec![DEFAULT_AUDIENCE.to_string()].into();

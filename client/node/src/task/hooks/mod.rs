@@ -5,6 +5,7 @@
 
 mod dispatch_payload;
 mod environment;
+mod identities;
 mod logs;
 mod shutdown_delay;
 mod task_dir;
@@ -35,6 +36,7 @@ fn all() -> Vec<Box<dyn TaskHook>> {
         Box::new(environment::EnvironmentHook),
         Box::new(logs::LogsHook),
         Box::new(dispatch_payload::DispatchPayload),
+        Box::new(identities::Identities::default()),
         Box::new(shutdown_delay::ShutdownDelay),
     ]
 }

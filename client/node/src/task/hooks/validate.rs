@@ -26,12 +26,9 @@ impl TaskHook for Validate {
 
 /// Names the first block that is not supported, as the hook that Nomad has for it.
 fn check(task: &Task) -> Result<(), HookError> {
-    let identity =
-        task.identity.iter().chain(&task.identities.0).any(|identity| identity.env || identity.file);
     let blocks = [
         ("vault", task.vault.is_some()),
         ("secrets", !task.secrets.is_empty()),
-        ("identity", identity),
         ("artifacts", !task.artifacts.is_empty()),
         ("template", !task.templates.is_empty()),
         ("csi_plugin_supervisor", task.csi_plugin_config.is_some()),
@@ -65,12 +62,11 @@ mod tests {
 
     #[test]
     fn blocks_that_are_not_supported_are_rejected_by_name() {
-        check(&task(json!({"Identity": {"Name": "default"}}))).unwrap();
+        check(&task(json!({"Identity": {"Name": "default", "Env": true}}))).unwrap();
         for (block, hook) in [
             (json!({"Templates": [{"EmbeddedTmpl": "x"}]}), "template"),
             (json!({"Artifacts": [{"GetterSource": "x"}]}), "artifacts"),
             (json!({"Vault": {}}), "vault"),
-            (json!({"Identity": {"Env": true}}), "identity"),
         ] {
             let error = check(&task(block)).unwrap_err();
             assert_eq!(error.to_string(), format!("{hook}: not supported by this node"));

@@ -99,9 +99,8 @@ impl Handler for Listening {
             method::ALLOC_GET_ALLOCS => {
                 let request: AllocsGetRequest = msgpack::from_slice(&body).unwrap();
                 let (allocs, index) = servers.allocs(request.alloc_ids.0, 0).await.map_err(refused)?;
-                let placed = |alloc| PlacedAlloc { alloc, ..PlacedAlloc::default() };
                 encode(&AllocsGetResponse {
-                    allocs: allocs.into_iter().map(placed).collect(),
+                    allocs: allocs.into(),
                     meta: QueryMeta { index, ..QueryMeta::default() },
                 })
             }

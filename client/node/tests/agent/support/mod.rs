@@ -15,6 +15,7 @@ use node::server::{Assigned, Lease, ServerClient, ServerError};
 use node::settings::{Capacity, GcSettings, NodeSettings, Reserved};
 use serde_json::{Value, json};
 use tokio::sync::watch;
+use wire::messages::{AllocIdentitiesResponse, PlacedAlloc, SignedWorkloadIdentity, WorkloadIdentityRequest};
 
 /// How long anything may take before a test gives up.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -189,15 +190,31 @@ impl ServerClient for FakeServers {
         Ok(Assigned { allocs: allocs.collect(), index: cluster.index })
     }
 
-    async fn allocs(&self, ids: Vec<String>, min_index: u64) -> Result<(Vec<Allocation>, u64), ServerError> {
+    async fn allocs(&self, ids: Vec<String>, min_index: u64) -> Result<(Vec<PlacedAlloc>, u64), ServerError> {
         self.called("allocs")?;
         // As real servers: an answer that is not newer than asked for is waited for.
         let newest = |cluster: &Cluster| ids.iter().map(|id| cluster.assigned[id].alloc_modify_index).max();
         let mut changed = self.changed.subscribe();
         changed.wait_for(|_| newest(&self.cluster.lock().unwrap()) > Some(min_index)).await.unwrap();
         let cluster = self.cluster.lock().unwrap();
-        let found = ids.iter().filter_map(|id| cluster.assigned.get(id).cloned()).collect();
-        Ok((found, cluster.index))
+        let found = ids.iter().filter_map(|id| cluster.assigned.get(id).cloned());
+        let placed = found.map(|alloc| PlacedAlloc { alloc, ..PlacedAlloc::default() });
+        Ok((placed.collect(), cluster.index))
+    }
+
+    async fn sign_identities(
+        &self,
+        wanted: Vec<WorkloadIdentityRequest>,
+        _: u64,
+    ) -> Result<AllocIdentitiesResponse, ServerError> {
+        self.called("sign_identities")?;
+        let sign = |request: WorkloadIdentityRequest| SignedWorkloadIdentity {
+            jwt: format!("token-of-{}", request.identity_name),
+            request,
+            ..Default::default()
+        };
+        let signed_identities = wanted.into_iter().map(sign).collect();
+        Ok(AllocIdentitiesResponse { signed_identities, ..Default::default() })
     }
 
     async fn alloc(&self, id: &str, min_index: u64) -> Result<(Option<Allocation>, u64), ServerError> {

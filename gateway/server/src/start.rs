@@ -254,6 +254,7 @@ impl Server {
             advertise,
             agent_log: settings.log,
             http: router.clone(),
+            unknown_calls: Default::default(),
             stopping: stopping.clone(),
         };
         let keyring_task = tokio::spawn(root_keys::keep(control.clone(), signer.clone()));

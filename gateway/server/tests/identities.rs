@@ -28,7 +28,7 @@ use crate::scrub;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server that has a key to sign with.
-async fn server(home: &std::path::Path, enforcement: Enforcement) -> Server {
+pub(crate) async fn server(home: &std::path::Path, enforcement: Enforcement) -> Server {
     let settings = scrub::settings(home);
     let introduction = keyring::IntroductionSettings { enforcement, ..settings.introduction.clone() };
     let server = Server::start(Settings { scrub_every: None, introduction, ..settings }).await.unwrap();
@@ -46,13 +46,13 @@ async fn until(server: &Server, holds: impl Fn(&state::State) -> bool) {
     tokio::time::timeout(PATIENCE, waited).await.expect("it comes to be so");
 }
 
-struct TestNode {
-    document: Node,
+pub(crate) struct TestNode {
+    pub(crate) document: Node,
     connection: Connection,
 }
 
 impl TestNode {
-    async fn new(server: &Server, number: u128, pool: &str) -> TestNode {
+    pub(crate) async fn new(server: &Server, number: u128, pool: &str) -> TestNode {
         let id = Uuid::from(number);
         let text = str::to_string;
         let resources = NodeResources {
@@ -82,7 +82,7 @@ impl TestNode {
         TestNode { document, connection }
     }
 
-    async fn call<Q: Serialize, A: DeserializeOwned>(
+    pub(crate) async fn call<Q: Serialize, A: DeserializeOwned>(
         &self,
         method: &str,
         request: &Q,
@@ -90,13 +90,13 @@ impl TestNode {
         self.connection.call(method, request, PATIENCE).await
     }
 
-    async fn register(&self, token: &str) -> Result<NodeUpdateResponse, RpcError> {
+    pub(crate) async fn register(&self, token: &str) -> Result<NodeUpdateResponse, RpcError> {
         let write = WriteRequest { auth_token: token.to_string(), ..Default::default() };
         let request = NodeRegisterRequest { node: self.document.clone(), write, ..Default::default() };
         self.call(method::NODE_REGISTER, &request).await
     }
 
-    async fn heartbeat(&self, token: &str, renew: bool) -> Result<Option<String>, RpcError> {
+    pub(crate) async fn heartbeat(&self, token: &str, renew: bool) -> Result<Option<String>, RpcError> {
         let request = NodeUpdateStatusRequest {
             node_id: self.document.id.clone(),
             status: "ready".to_string(),

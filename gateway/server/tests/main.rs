@@ -2,4 +2,5 @@
 
 mod cluster;
 mod identities;
+mod routes;
 mod scrub;

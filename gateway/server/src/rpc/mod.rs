@@ -3,10 +3,12 @@
 mod alloc;
 mod identity;
 mod node;
+mod routes;
 mod status;
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use control::{Control, Leadership, Receipt, SubmitError};
@@ -46,6 +48,8 @@ pub struct Rpc {
     pub agent_log: Monitor,
     /// The whole HTTP API, for agents that are no servers.
     pub http: axum::Router,
+    /// Calls of methods that are not there.
+    pub unknown_calls: AtomicU64,
     /// True when the server stops.
     pub stopping: watch::Receiver<bool>,
 }
@@ -89,12 +93,16 @@ impl Handler for Rpc {
             method::PEER_INFO => answer(&body, async |query| Ok(self.cluster.answer(&query))).await,
             method::ADMIN => answer(&body, async |request| Ok(self.cluster.execute(request).await)).await,
             method::LEADER => answer(&body, async |call| Ok(self.control.answer(call).await)).await,
+            node_rpc::ACL_WHO_AM_I => answer(&body, |request| status::who_am_i(self, request)).await,
             node_rpc::ALLOC_SIGN_IDENTITIES => {
                 answer(&body, |request| alloc::sign_identities(self, request)).await
             }
             _ => match method.strip_prefix(method::PASS) {
                 Some(rest) => self.nodes.pass(rest, &body).await,
-                None => Err(format!("rpc: can't find method {method}").into()),
+                None => match routes::answer(&self.http, method, &body).await {
+                    Some(answer) => answer,
+                    None => Err(self.unknown_method(connection, method)),
+                },
             },
         }
     }
@@ -146,6 +154,16 @@ impl Rpc {
     async fn submit(&self, node: NodeId, command: Command) -> Result<Receipt, RemoteError> {
         let request = Request { id: RequestId::default(), actor: Actor::Node(node), command };
         self.control.submit(request).await.map_err(refused)
+    }
+
+    /// Says who calls something that is not there, and how often that happens.
+    fn unknown_method(&self, connection: &Connection, method: &str) -> RemoteError {
+        let count = self.unknown_calls.fetch_add(1, Ordering::Relaxed) + 1;
+        // A peer that asks again and again does not fill the log.
+        if count.is_power_of_two() {
+            tracing::warn!(peer = %connection.peer(), method, count, "a call of an unknown method");
+        }
+        format!("rpc: can't find method {method}").into()
     }
 
     /// The published state. It includes every batch for which there is a receipt.

@@ -34,6 +34,7 @@ pub mod method {
     pub const ALLOC_GET_ALLOCS: &str = "Alloc.GetAllocs";
     pub const ALLOC_GET_ALLOC: &str = "Alloc.GetAlloc";
     pub const ALLOC_SIGN_IDENTITIES: &str = "Alloc.SignIdentities";
+    pub const ACL_WHO_AM_I: &str = "ACL.WhoAmI";
     pub const SERVICE_UPSERT: &str = "ServiceRegistration.Upsert";
     pub const SERVICE_DELETE_BY_ID: &str = "ServiceRegistration.DeleteByID";
 

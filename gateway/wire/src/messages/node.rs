@@ -55,6 +55,50 @@ pub struct NodeUpdateResponse {
     pub meta: QueryMeta,
 }
 
+/// Answer of `ACL.WhoAmI`: whose token came with the request.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct WhoAmIResponse {
+    pub identity: AuthenticatedIdentity,
+    #[serde(flatten)]
+    pub meta: QueryMeta,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct AuthenticatedIdentity {
+    #[serde(rename = "ACLToken")]
+    pub acl_token: Option<AnonymousToken>,
+    /// Of the task or service that a token was signed for.
+    pub claims: Option<WorkloadClaims>,
+    /// The node that a secret or a token belongs to.
+    #[serde(rename = "ClientID")]
+    pub client_id: String,
+}
+
+/// The token of every caller while access control is off.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct AnonymousToken {
+    #[serde(rename = "AccessorID")]
+    pub accessor_id: String,
+    pub name: String,
+    #[serde(rename = "Type")]
+    pub kind: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct WorkloadClaims {
+    pub namespace: String,
+    #[serde(rename = "JobID")]
+    pub job_id: String,
+    #[serde(rename = "AllocationID")]
+    pub allocation_id: String,
+    pub task_name: String,
+    pub service_name: String,
+}
+
 /// A server of the node's region.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]

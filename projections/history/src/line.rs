@@ -70,11 +70,8 @@ fn sentence(event: &Event) -> String {
         Event::PlanCommitted(e) => match e.rejected.first() {
             None => format!("plan made on the state {}", e.snapshot),
             Some(first) => {
-                let (nodes, node, reason) = (e.rejected.len(), first.node, &first.reason);
-                format!(
-                    "plan made on the state {}; {nodes} nodes rejected, such as {node}: {reason}",
-                    e.snapshot
-                )
+                let (nodes, node, reason) = (counted(e.rejected.len(), "node"), first.node, &first.reason);
+                format!("plan made on the state {}; {nodes} rejected, such as {node}: {reason}", e.snapshot)
             }
         },
         Event::AllocsPlaced(e) => placed(e),
@@ -103,8 +100,18 @@ fn sentence(event: &Event) -> String {
     }
 }
 
+/// `1 node`, `2 nodes`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 fn placed(event: &AllocsPlaced) -> String {
-    let kind = if event.canary { "canaries" } else { "allocations" };
+    let kind = match (event.canary, event.ids.len()) {
+        (true, 1) => "canary",
+        (true, _) => "canaries",
+        (false, 1) => "allocation",
+        (false, _) => "allocations",
+    };
     let first = event.ids.iter().zip(&event.nodes).take(IDS_SHOWN);
     let first: Vec<String> = first.map(|(id, node)| format!("{id} on {node}")).collect();
     let more = event.ids.len().saturating_sub(IDS_SHOWN);

@@ -4,6 +4,7 @@ use model::event::{AllocReported, AllocsPlaced};
 use model::{Actor, AllocId, ClientStatus, Desired, EvalId, Event, NodeId, Report, Topic};
 
 use crate::entries::{node_of, successor_of};
+use crate::line::counted;
 
 /// Events of a task that are lines of their own; the others say only that all goes its way.
 const TASK_EVENTS: [&str; 16] = [
@@ -194,7 +195,9 @@ impl Walk {
             }
             Event::AllocsStopped(e) => (by_eval(), e.description.clone()),
             Event::AllocsPreempted(e) if e.by == self.alloc => {
-                (by_eval(), format!("{} allocations are stopped to make room for it", e.allocs.len()))
+                let verb = if e.allocs.len() == 1 { "is" } else { "are" };
+                let allocs = counted(e.allocs.len(), "allocation");
+                (by_eval(), format!("{allocs} {verb} stopped to make room for it"))
             }
             Event::AllocsPreempted(e) => (by_eval(), format!("preempted by allocation {}", e.by)),
             Event::AllocsMarkedUnknown(_) => (by_eval(), "its node is disconnected".to_string()),

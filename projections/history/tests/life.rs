@@ -220,7 +220,7 @@ fn jobs_nodes_and_evaluations_have_their_stories() {
         ("registered as version 0", Some("purged"))
     );
     let (alloc, node) = (world.alloc("web[0]"), node_id(1));
-    let placed = format!("1 allocations of group \"g\" version 0 placed: {alloc} on {node}");
+    let placed = format!("1 allocation of group \"g\" version 0 placed: {alloc} on {node}");
     assert!(job.contains(&placed), "{job:#?}");
     let lines = told(Object::Node(node));
     assert_eq!(lines[0], "joined");

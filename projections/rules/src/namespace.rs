@@ -33,7 +33,7 @@ pub fn delete(state: &State, name: &str) -> Result<Decision, Rejection> {
     let jobs = state.jobs.iter().filter(|(_, job)| job.key.namespace == name);
     let jobs = jobs.filter(|(_, job)| job.status != JobStatus::Dead).count();
     if jobs > 0 {
-        return in_use(format!("namespace {name:?} has {jobs} jobs that have not ended"));
+        return in_use(format!("namespace {name:?} has jobs that have not ended: {jobs}"));
     }
     let volumes = state.volumes.iter().filter(|(key, _)| key.namespace == name).count();
     if volumes > 0 {

@@ -34,13 +34,13 @@ pub fn delete(state: &State, name: &str) -> Result<Decision, Rejection> {
     }
     let nodes = state.nodes.rows().filter(|row| state.nodes.cold(*row).document.node_pool == name).count();
     if nodes > 0 {
-        return Err(Rejection::PoolInUse(format!("node pool {name:?} has {nodes} nodes")));
+        return Err(Rejection::PoolInUse(format!("node pool {name:?} has nodes: {nodes}")));
     }
     let pool_of = |job: &JobState| job.current().job.node_pool.clone();
     let in_it = state.jobs.iter().filter(|(_, job)| pool_of(job).as_deref() == Some(name));
     let jobs = in_it.filter(|(_, job)| job.status != JobStatus::Dead).count();
     if jobs > 0 {
-        return Err(Rejection::PoolInUse(format!("node pool {name:?} has {jobs} jobs that have not ended")));
+        return Err(Rejection::PoolInUse(format!("node pool {name:?} has jobs that have not ended: {jobs}")));
     }
     Ok(NodePoolDeleted { name: name.to_string() }.into())
 }

@@ -43,7 +43,7 @@ fn a_job_needs_its_namespace_and_keeps_it() {
     register(&mut world, "dev").unwrap();
     register(&mut world, "default").unwrap();
     let why = delete(&mut world, "dev").unwrap_err().to_string();
-    assert_eq!(why, "namespace \"dev\" has 1 jobs that have not ended");
+    assert_eq!(why, "namespace \"dev\" has jobs that have not ended: 1");
     let key = model::JobKey::new("dev", "web");
     let purge = Command::DeregisterJob { key, purge: true, eval_priority: None, no_shutdown_delay: false };
     world.submit(purge).unwrap();

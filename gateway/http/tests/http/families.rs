@@ -223,7 +223,7 @@ async fn namespaces_hold_jobs_apart() {
     };
     assert_eq!((count("dev").await, count("default").await, count("*").await), (1, 1, 2));
     let kept = cluster.delete("/v1/namespace/dev").await;
-    kept.refused(500, "namespace \"dev\" has 1 jobs that have not ended");
+    kept.refused(500, "namespace \"dev\" has jobs that have not ended: 1");
     cluster
         .put("/v1/namespace/dev", &json!({"Name": "x"}))
         .await

@@ -142,14 +142,14 @@ async fn a_node_brings_its_pool_and_a_pool_in_use_stays() {
     assert_holds(&nodes, &json!([{"ID": node.to_string(), "NodePool": "gpu"}]));
     assert_eq!(cluster.get("/v1/node/pool/default/nodes").await.json(), json!([]));
     assert_eq!(cluster.get("/v1/node/pool/all/nodes").await.json().as_array().unwrap().len(), 1);
-    cluster.delete("/v1/node/pool/gpu").await.refused(500, "node pool \"gpu\" has 1 nodes");
+    cluster.delete("/v1/node/pool/gpu").await.refused(500, "node pool \"gpu\" has nodes: 1");
     let mut job = job_json("web");
     job["NodePool"] = json!("gpu");
     assert_eq!(cluster.put("/v1/jobs", &json!({"Job": job})).await.status, 200);
     assert_holds(&cluster.get("/v1/node/pool/gpu/jobs").await.json(), &json!([{"ID": "web"}]));
     assert_eq!(cluster.put(&format!("/v1/node/{node}/purge"), &json!({})).await.status, 200);
     let in_use = cluster.delete("/v1/node/pool/gpu").await;
-    in_use.refused(500, "node pool \"gpu\" has 1 jobs that have not ended");
+    in_use.refused(500, "node pool \"gpu\" has jobs that have not ended: 1");
     job["NodePool"] = json!("cpu");
     job["ID"] = json!("other");
     let unknown = cluster.put("/v1/jobs", &json!({"Job": job})).await;

@@ -56,7 +56,7 @@ async fn jobs_nodes_evaluations_and_deployments_have_histories() {
     };
     let job = lines("/v1/job/web/history".to_string()).await;
     assert_eq!(job[0], "JobRegistered: registered as version 0");
-    let placed = format!("AllocsPlaced: 1 allocations of group \\web\\ version 0 placed: {alloc} on {node}");
+    let placed = format!("AllocsPlaced: 1 allocation of group \\web\\ version 0 placed: {alloc} on {node}");
     assert!(job.contains(&placed), "{job:?}");
     assert!(lines(format!("/v1/evaluation/{eval}/history")).await.contains(&placed));
     let of_node = lines(format!("/v1/node/{node}/history")).await;

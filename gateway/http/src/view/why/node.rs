@@ -72,7 +72,8 @@ fn waits(state: &State, row: NodeRow) -> Vec<Wait> {
     if let Some(drain) = cold.draining() {
         let leaving = here().filter(|alloc| alloc.takes_room()).count();
         let until = drain.deadline().filter(|at| *at > state.time);
-        let what = format!("{leaving} allocations to leave it (drain)");
+        let allocs = if leaving == 1 { "allocation" } else { "allocations" };
+        let what = format!("{leaving} {allocs} to leave it (drain)");
         waits.push(Wait { until: until.map(Into::into), ..wait(what) });
     }
     let ending = here().filter(|alloc| alloc.takes_room() && alloc.is_stopping());

@@ -104,6 +104,7 @@ fn settings() -> control::Settings {
     control::Settings {
         server: Uuid::NIL,
         garbage: Default::default(),
+        scheduler: Default::default(),
         heartbeats: HeartbeatSettings {
             min_ttl: base::Duration::from_secs(3_600),
             grace: base::Duration::from_secs(10),

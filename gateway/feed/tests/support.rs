@@ -84,7 +84,7 @@ impl Source for Log {
 /// A log in which everything happens that can.
 pub fn busy() -> World {
     let mut world = World::new();
-    world.submit(Command::FoundCluster).unwrap();
+    world.submit(Command::FoundCluster { scheduler: Default::default() }).unwrap();
     world.register_node(1, "a").unwrap();
     world.submit(Command::UpdateNodeStatus { node: node_id(1), claimed: NodeStatus::Ready }).unwrap();
     world.register_job("web", "service", Duration::from_secs(3_600)).unwrap();

@@ -14,7 +14,7 @@ pub use claims::{
 pub use introduction::{Admission, Enforcement, IntroductionSettings, Presented, admit};
 pub use secret::ServerSecret;
 pub use signing::SigningKey;
-pub use step::{ROTATE_AFTER, STUCK_AFTER, Step, Viewpoint, next_step};
+pub use step::{OldAfter, RootKeySettings, STUCK_AFTER, Step, Viewpoint, next_step};
 pub use token::{Signer, TokenError, is_expired, said, verify};
 
 /// Why a key cannot be used.

@@ -5,8 +5,29 @@ use std::time::Duration;
 use base::{Time, Uuid};
 use state::keyring::Keyring;
 
-/// The active key is replaced when it is this old. As Nomad's `root_key_rotation_threshold`.
-pub const ROTATE_AFTER: Duration = Duration::from_secs(720 * 60 * 60);
+/// When root keys are replaced and removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RootKeySettings {
+    /// The time between two looks for old keys.
+    pub every: base::Duration,
+    /// The active key is replaced when it is this old.
+    pub rotate_after: base::Duration,
+    /// A former key is removed so long after the time at which it had to be replaced at the latest: what was signed with it
+    /// has expired by then.
+    pub remove_after: base::Duration,
+}
+
+/// As Nomad's `root_key_gc_interval`, `root_key_rotation_threshold` and `root_key_gc_threshold`.
+impl Default for RootKeySettings {
+    fn default() -> RootKeySettings {
+        RootKeySettings {
+            every: base::Duration::from_secs(10 * 60),
+            rotate_after: base::Duration::from_secs(720 * 60 * 60),
+            remove_after: base::Duration::from_secs(60 * 60),
+        }
+    }
+}
+
 /// How long a leader waits for others to give it the active key, before it draws another.
 pub const STUCK_AFTER: Duration = Duration::from_secs(30);
 
@@ -18,6 +39,22 @@ pub struct Viewpoint {
     /// How long it has led; `None` while it does not.
     pub leading_for: Option<Duration>,
     pub now: Time,
+    /// After how long keys are replaced and removed; `None` while it is not time to look for old ones.
+    pub old_after: Option<OldAfter>,
+}
+
+/// Ages of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OldAfter {
+    pub rotate: base::Duration,
+    pub remove: base::Duration,
+}
+
+impl RootKeySettings {
+    pub fn old_after(&self) -> OldAfter {
+        let remove = base::Duration(self.rotate_after.0.saturating_add(self.remove_after.0));
+        OldAfter { rotate: self.rotate_after, remove }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +65,8 @@ pub enum Step {
     Activate { after: Uuid },
     /// Gives a server its copy of a key.
     Share { key: Uuid, server: Uuid },
+    /// Removes a former key that nothing needs any more.
+    Remove { key: Uuid },
 }
 
 /// One step at a time. Every server shares what it can open, so that any of them may be lost.
@@ -38,9 +77,16 @@ pub fn next_step(keyring: &Keyring, own: &Viewpoint) -> Option<Step> {
     if let Some(leading_for) = own.leading_for {
         let Some((active, key)) = keyring.active() else { return Some(Step::Activate { after: Uuid::NIL }) };
         let is_stuck = !key.sealed.contains_key(&own.server) && leading_for >= STUCK_AFTER;
-        let is_old = own.now >= key.created_at.plus(ROTATE_AFTER.into());
-        if is_stuck || is_old {
+        let is_old = |created: Time, age: base::Duration| own.now >= created.plus(age);
+        if is_stuck || own.old_after.is_some_and(|after| is_old(key.created_at, after.rotate)) {
             return Some(Step::Activate { after: active });
+        }
+        if let Some(after) = own.old_after {
+            let former = keyring.keys().iter().filter(|(id, _)| **id != active);
+            let mut old = former.filter(|(_, key)| is_old(key.created_at, after.remove));
+            if let Some((id, _)) = old.next() {
+                return Some(Step::Remove { key: *id });
+            }
         }
     }
     let opened = keyring.keys().iter().filter(|(_, key)| key.sealed.contains_key(&own.server));
@@ -83,7 +129,9 @@ mod tests {
     fn step(events: Vec<Event>, leading_for: Option<u64>, now: Duration) -> Option<Step> {
         let leading_for = leading_for.map(Duration::from_secs);
         let now = Time::ZERO.plus(now.into());
-        next_step(&keyring(events), &Viewpoint { server: 1.into(), public: PUBLIC, leading_for, now })
+        let old_after = Some(RootKeySettings::default().old_after());
+        let own = Viewpoint { server: 1.into(), public: PUBLIC, leading_for, now, old_after };
+        next_step(&keyring(events), &own)
     }
 
     #[test]
@@ -112,11 +160,37 @@ mod tests {
     }
 
     #[test]
+    fn a_former_key_is_removed_when_what_it_signed_has_expired() {
+        let replaced = || vec![announced(1), activated(8, &[1]), activated(9, &[1])];
+        let hours = |hours: u64| Duration::from_secs(hours * 3600);
+        // The active one is as old here, so it has to go first.
+        assert_eq!(step(replaced(), Some(0), hours(721)), Some(Step::Activate { after: 9.into() }));
+        let now = Time::ZERO.plus(hours(721).into());
+        let old_after = OldAfter { rotate: hours(9_999).into(), remove: hours(721).into() };
+        let mut own = Viewpoint {
+            server: 1.into(),
+            public: PUBLIC,
+            leading_for: Some(Duration::ZERO),
+            now,
+            old_after: Some(old_after),
+        };
+        let keyring = keyring(replaced());
+        assert_eq!(next_step(&keyring, &own), Some(Step::Remove { key: 8.into() }));
+        own.now = Time::ZERO.plus(hours(720).into());
+        assert_eq!(next_step(&keyring, &own), None);
+        (own.now, own.old_after) = (now, None);
+        assert_eq!(next_step(&keyring, &own), None, "it is not time to look for old keys");
+        (own.leading_for, own.old_after) = (None, Some(old_after));
+        assert_eq!(next_step(&keyring, &own), None, "it does not lead");
+    }
+
+    #[test]
     fn an_old_key_is_replaced() {
         let founded = || vec![announced(1), activated(9, &[1])];
-        let almost = ROTATE_AFTER - Duration::from_secs(1);
+        let limit = Duration::from_secs(720 * 3600);
+        let almost = limit - Duration::from_secs(1);
         assert_eq!(step(founded(), Some(0), almost), None);
-        assert_eq!(step(founded(), Some(0), ROTATE_AFTER), Some(Step::Activate { after: 9.into() }));
-        assert_eq!(step(founded(), None, ROTATE_AFTER), None);
+        assert_eq!(step(founded(), Some(0), limit), Some(Step::Activate { after: 9.into() }));
+        assert_eq!(step(founded(), None, limit), None);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base::Time;
 use control::{Control, SubmitError};
-use keyring::{KeyError, ServerSecret, Signer, SigningKey, Step, Viewpoint, next_step};
+use keyring::{KeyError, RootKeySettings, ServerSecret, Signer, SigningKey, Step, Viewpoint, next_step};
 use model::{Actor, Command, Request, RequestId};
 use state::State;
 use tokio::time::{Instant, sleep};
@@ -29,9 +29,10 @@ enum StepError {
 }
 
 /// Goes on for as long as the server runs.
-pub(crate) async fn keep(control: Control, signer: Arc<Signer>) {
+pub(crate) async fn keep(control: Control, signer: Arc<Signer>, settings: RootKeySettings) {
     let secret = signer.secret();
     let mut leading: Option<Instant> = None;
+    let mut looked = Instant::now();
     loop {
         let state = control.state();
         if !control.leads() {
@@ -39,16 +40,23 @@ pub(crate) async fn keep(control: Control, signer: Arc<Signer>) {
         } else if leading.is_none() {
             leading = Some(Instant::now());
         }
+        let looks = looked.elapsed() >= settings.every.to_std();
         let own = Viewpoint {
             server: secret.server(),
             public: secret.public(),
             leading_for: leading.map(|since| since.elapsed()),
             now: Time::ZERO.plus(since_1970().into()),
+            old_after: looks.then(|| settings.old_after()),
         };
         // The log begins with the founding of its cluster.
         let step = if state.cluster.is_nil() { None } else { next_step(&state.keyring, &own) };
         match step {
-            None => sleep(if state.keyring.active().is_none() { POLL } else { POLL_IDLE }).await,
+            None => {
+                if looks {
+                    looked = Instant::now();
+                }
+                sleep(if state.keyring.active().is_none() { POLL } else { POLL_IDLE }).await;
+            }
             Some(step) => match take(&control, &state, secret, step).await {
                 Ok(true) => tracing::info!(?step, "the keyring changed"),
                 // Another server was quicker, and this one does not see it yet.
@@ -76,6 +84,7 @@ async fn take(
             let draw = move || SigningKey::generate()?.activation(&state.keyring, Some(after));
             Command::ActivateRootKey(Box::new(tokio::task::spawn_blocking(draw).await??))
         }
+        Step::Remove { key } => Command::RemoveRootKey { key },
         Step::Share { key, server } => {
             let (Some(of), Some(peer)) =
                 (state.keyring.keys().get(&key), state.keyring.servers().get(&server))

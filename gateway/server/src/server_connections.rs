@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn calls_and_answers_arrive_as_they_were_sent() {
         let commands = [
-            Command::FoundCluster,
+            Command::FoundCluster { scheduler: model::SchedulerRules::default() },
             Command::RegisterNode { document: Box::new(Node { name: "n1".to_string(), ..Node::default() }) },
             Command::UpdateNodeStatus { node: NodeId(id(1)), claimed: NodeStatus::Ready },
             Command::EmitNodeMessages {

@@ -16,8 +16,8 @@ use history::History;
 use http_gateway::events;
 use http_gateway::{AgentInfo, Api};
 use journal::store::{Damage, Directory, Repair, StoreError, repair};
-use keyring::{IntroductionSettings, ServerSecret, Signer};
-use model::{Autopilot, NodeId};
+use keyring::{IntroductionSettings, RootKeySettings, ServerSecret, Signer};
+use model::{Autopilot, NodeId, SchedulerRules};
 use monitor::Monitor;
 use raft::{Found, OpenError, RaftJournal};
 use serde_json::{Map, Value};
@@ -63,6 +63,10 @@ pub struct Settings {
     pub garbage: GarbageSettings,
     /// Which nodes may register for the first time.
     pub introduction: IntroductionSettings,
+    /// When root keys are replaced and removed.
+    pub root_keys: RootKeySettings,
+    /// How the scheduler of a new cluster works; later changes are in the log.
+    pub scheduler: SchedulerRules,
     pub broker: BrokerSettings,
     pub workers: usize,
     pub segment_bytes: u64,
@@ -257,7 +261,7 @@ impl Server {
             unknown_calls: Default::default(),
             stopping: stopping.clone(),
         };
-        let keyring_task = tokio::spawn(root_keys::keep(control.clone(), signer.clone()));
+        let keyring_task = tokio::spawn(root_keys::keep(control.clone(), signer, settings.root_keys.clone()));
         let rpc_task = tokio::spawn(wire::serve(rpc, Arc::new(handler), limits.rpc));
         let http_task = tokio::spawn(listener::serve(
             http,
@@ -334,6 +338,7 @@ fn control_settings(settings: &Settings, server: Uuid) -> control::Settings {
         server,
         heartbeats: settings.heartbeats.clone(),
         garbage: settings.garbage.clone(),
+        scheduler: settings.scheduler.clone(),
         broker: settings.broker.clone(),
         workers: settings.workers,
         rpc_hold: base::Duration::from_secs(5),

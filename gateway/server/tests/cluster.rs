@@ -197,6 +197,8 @@ impl Cluster {
             node: None,
             garbage: Default::default(),
             introduction: Default::default(),
+            root_keys: Default::default(),
+            scheduler: Default::default(),
             heartbeats: HeartbeatSettings {
                 min_ttl: base::Duration::from_secs(10),
                 grace: base::Duration::from_secs(10),

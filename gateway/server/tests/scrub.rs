@@ -152,6 +152,8 @@ pub(crate) fn settings(home: &Path) -> Settings {
         node: None,
         garbage: Default::default(),
         introduction: Default::default(),
+        root_keys: Default::default(),
+        scheduler: Default::default(),
         heartbeats: HeartbeatSettings {
             min_ttl: base::Duration::from_secs(10),
             grace: base::Duration::from_secs(10),

@@ -413,6 +413,10 @@ pub fn samples(name: &str) -> Vec<Event> {
                 ended(DrainStatus::Canceled, true, &[("message", "done")]).into(),
             ]
         }
+        "DeploymentCollected" => vec![
+            DeploymentCollected { deployment: DeploymentId::default() }.into(),
+            DeploymentCollected { deployment: deployment() }.into(),
+        ],
         "DeploymentPromoted" => vec![
             DeploymentPromoted { deployment: DeploymentId::default(), groups: vec![] }.into(),
             DeploymentPromoted { deployment: deployment(), groups: vec!["web".into()] }.into(),

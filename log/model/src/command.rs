@@ -67,7 +67,9 @@ macro_rules! commands {
 }
 
 commands! {
-    1 FoundCluster,
+    1 FoundCluster {
+        scheduler: SchedulerRules,
+    },
     10 RegisterNode {
         document: Box<Node>,
     },
@@ -190,6 +192,12 @@ commands! {
         /// The node has been down for so long.
         nodes_after: Duration,
     },
+    /// Forgets evaluations, allocations and deployments that are over, of jobs that live on too.
+    35 CollectLeftovers {
+        /// Only these, if they may go; without them whatever may, some at a time.
+        named: Option<Leftovers>,
+        ages: LeftoverAges,
+    },
     70 RegisterCsiVolume {
         volume: Box<CSIVolume>,
     },
@@ -267,6 +275,44 @@ commands! {
         chunks: u32,
         image: Index,
     },
+}
+
+/// What jobs left behind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leftovers {
+    pub evals: Vec<EvalId>,
+    pub allocs: Vec<AllocId>,
+    pub deployments: Vec<DeploymentId>,
+}
+
+impl Leftovers {
+    pub fn len(&self) -> usize {
+        self.evals.len() + self.allocs.len() + self.deployments.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// How long leftovers stay to be looked at after their last change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftoverAges {
+    /// Evaluations and allocations of service and system jobs.
+    pub evals: Duration,
+    /// Those of batch and sysbatch jobs.
+    pub batch_evals: Duration,
+    pub deployments: Duration,
+}
+
+impl LeftoverAges {
+    /// However short a time ago.
+    pub const NONE: LeftoverAges =
+        LeftoverAges { evals: Duration::ZERO, batch_evals: Duration::ZERO, deployments: Duration::ZERO };
+
+    pub fn shortest(&self) -> Duration {
+        self.evals.min(self.batch_evals).min(self.deployments)
+    }
 }
 
 /// How a node is to be drained.

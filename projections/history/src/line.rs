@@ -92,6 +92,7 @@ fn sentence(event: &Event) -> String {
             goals.collect::<Vec<_>>().join(", ")
         }
         Event::DeploymentStatusChanged(e) => described(format!("is {}", e.status), &e.description),
+        Event::DeploymentCollected(_) => "forgotten: it ended long ago".to_string(),
         Event::DeploymentPromoted(e) => format!("promoted: {}", e.groups.join(", ")),
         Event::AllocHealthSet(e) => {
             format!("{} said to be {}", ids(&e.allocs), if e.healthy { "healthy" } else { "unhealthy" })

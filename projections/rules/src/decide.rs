@@ -4,7 +4,9 @@ use model::{Actor, Command, Rejection};
 use state::State;
 
 use crate::decision::{Context, Decision};
-use crate::{alloc, deployment, eval, gc, job, keyring, namespace, node, operator, plan, pool, volume};
+use crate::{
+    alloc, deployment, eval, gc, job, keyring, leftovers, namespace, node, operator, plan, pool, volume,
+};
 
 /// Judges a command on a state.
 ///
@@ -17,7 +19,7 @@ pub fn decide(
     command: &Command,
 ) -> Result<Decision, Rejection> {
     match command {
-        Command::FoundCluster => Ok(found(state, ctx)),
+        Command::FoundCluster { scheduler } => Ok(found(state, ctx, scheduler)),
         Command::RegisterNode { document } => node::decide::register(state, ctx, document),
         Command::UpdateNodeStatus { node, claimed } => {
             node::decide::update_status(state, ctx, actor, *node, *claimed)
@@ -85,6 +87,9 @@ pub fn decide(
         Command::CollectGarbage { jobs_after, nodes_after } => {
             gc::collect(state, ctx, *jobs_after, *nodes_after)
         }
+        Command::CollectLeftovers { named, ages } => {
+            Ok(leftovers::collect(state, ctx.time, named.as_ref(), ages))
+        }
         Command::AnnounceServerKey { server, public } => keyring::announce(&state.keyring, *server, *public),
         Command::ActivateRootKey(request) => keyring::activate(&state.keyring, request),
         Command::SealRootKey { key, sealed } => keyring::seal(&state.keyring, *key, sealed),
@@ -105,11 +110,11 @@ pub fn decide(
     }
 }
 
-fn found(state: &State, ctx: &mut Context) -> Decision {
+fn found(state: &State, ctx: &mut Context, scheduler: &model::SchedulerRules) -> Decision {
     if !state.cluster.is_nil() {
         return Decision::nothing();
     }
     let founded = model::event::ClusterFounded { cluster: ctx.mint() };
-    let configured = model::event::SchedulerConfigured { rules: model::SchedulerRules::default() };
+    let configured = model::event::SchedulerConfigured { rules: scheduler.clone() };
     Decision::of(vec![founded.into(), configured.into()])
 }

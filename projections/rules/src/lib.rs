@@ -17,6 +17,7 @@ pub mod fork;
 mod gc;
 mod job;
 mod keyring;
+pub mod leftovers;
 mod namespace;
 mod node;
 mod operator;

@@ -2,6 +2,7 @@
 
 mod deployments;
 mod families;
+mod leftovers;
 mod namespaces;
 mod node_life;
 mod plans;

@@ -201,6 +201,7 @@ impl State {
             Event::DeploymentGoalsChanged(e) => self.deployments.goals_changed(at, e, delta),
             Event::DeploymentStatusChanged(e) => self.deployment_status_changed(at, e, delta),
             Event::DeploymentPromoted(e) => self.deployment_promoted(at, e, delta),
+            Event::DeploymentCollected(e) => self.deployment_collected(at, e, delta),
             Event::AllocHealthSet(e) => self.alloc_health_set(at, e, delta),
         }
     }

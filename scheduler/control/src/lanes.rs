@@ -32,7 +32,7 @@ impl Lane {
             Command::RegisterNode { .. }
             | Command::UpdateNodeStatus { .. }
             | Command::MissHeartbeat { .. }
-            | Command::FoundCluster => Lane::Liveness,
+            | Command::FoundCluster { .. } => Lane::Liveness,
             Command::UpdateAllocs { .. }
             | Command::EmitNodeMessages { .. }
             | Command::AdvanceDeployment { .. }
@@ -53,6 +53,7 @@ impl Lane {
             | Command::SetJobStability { .. }
             | Command::DispatchJob(_)
             | Command::CollectGarbage { .. }
+            | Command::CollectLeftovers { .. }
             | Command::ScaleJob(_)
             | Command::TagJobVersion { .. }
             | Command::UntagJobVersion { .. }

@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn in_a_new_cluster_only_system_jobs_preempt() {
         let mut state = State::default();
-        with(&mut state, Command::FoundCluster);
+        with(&mut state, Command::FoundCluster { scheduler: Default::default() });
         let settings = settings(&state, "default");
         let preempting: Vec<JobType> =
             JobType::ALL.iter().copied().filter(|kind| settings.preempts(*kind)).collect();

@@ -13,7 +13,7 @@ use control::replica::{Effect, Notice, Replica};
 use control::sequencer::{Published, Submission};
 use control::{GarbageSettings, LeaderAnswer, LeaderCall, Receipt, SubmitError};
 use feed::Feed;
-use model::{Actor, AllocId, Command, JobType, NodeId, NodeStatus, Request, RequestId};
+use model::{Actor, AllocId, Command, JobType, NodeId, NodeStatus, Request, RequestId, SchedulerRules};
 use parking_lot::Mutex;
 use state::State;
 
@@ -499,5 +499,6 @@ fn replica(proposer: Uuid, settings: &ServerSettings) -> Replica {
 
 fn leader(settings: &ServerSettings, rng: &mut Rng) -> Leader {
     let garbage = GarbageSettings::default();
-    Leader::new(settings.broker.clone(), settings.heartbeats.clone(), garbage, Rng::new(rng.next()))
+    let (broker, heartbeats) = (settings.broker.clone(), settings.heartbeats.clone());
+    Leader::new(broker, heartbeats, garbage, SchedulerRules::default(), Rng::new(rng.next()))
 }

@@ -10,7 +10,7 @@ use control::replica::{Effect, Notice, Replica};
 use control::sequencer::{Published, Submission};
 use feed::Feed;
 use journal::{EncodedBatch, Journal, KeepError, Sink};
-use model::{Actor, Command, Image, Request, RequestId};
+use model::{Actor, Command, Image, Request, RequestId, SchedulerRules};
 use parking_lot::Mutex;
 use raft::RaftJournal;
 use state::{Imager, State};
@@ -268,7 +268,8 @@ impl Life {
     }
 
     fn found_cluster(&mut self) {
-        let (actor, command) = (Actor::Server("leader".to_string()), Command::FoundCluster);
+        let command = Command::FoundCluster { scheduler: SchedulerRules::default() };
+        let actor = Actor::Server("leader".to_string());
         let request = Request { id: RequestId::default(), actor, command };
         self.submit(Submission { request, answer: Box::new(|_| {}) });
     }

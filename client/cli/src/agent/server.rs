@@ -40,6 +40,8 @@ pub(super) fn server_settings(
         node: own_node(settings, home)?,
         garbage: settings.server.garbage.clone(),
         introduction: settings.server.introduction.clone(),
+        root_keys: settings.server.root_keys.clone(),
+        scheduler: settings.server.scheduler.clone(),
         heartbeats: HeartbeatSettings {
             min_ttl: settings.server.min_heartbeat_ttl,
             grace: settings.server.heartbeat_grace,

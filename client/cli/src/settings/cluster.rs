@@ -8,7 +8,7 @@ use model::Autopilot;
 use server::gossip::{Key, TEXT_MAX};
 
 use super::unsupported::Refused;
-use super::value::{ConfigValue, set};
+use super::value::ConfigValue;
 use super::{AgentSettings, ServerSettings};
 
 /// Most servers that `bootstrap_expect` may ask for.
@@ -58,42 +58,31 @@ impl JoinSettings {
 }
 
 /// The keys of `server_join`, which are also allowed in `server` itself.
-///
-/// # Errors
-/// A value of a wrong type, with its position.
-pub(super) fn joins(server: &mut ServerSettings, section: &mut Section) -> Result<(), Diagnostics> {
+pub(super) fn joins(server: &mut ServerSettings, section: &mut Section, refused: &mut Refused) {
     let join = &mut server.join;
-    addresses(section, "start_join", &mut join.start_join)?;
-    addresses(section, "retry_join", &mut join.retry_join)?;
-    set(section, "retry_interval", &mut join.retry_interval)?;
-    set(section, "retry_max", &mut join.retry_max)
+    refused.also(addresses(section, "start_join", &mut join.start_join));
+    refused.also(addresses(section, "retry_join", &mut join.retry_join));
+    refused.set(section, "retry_interval", &mut join.retry_interval);
+    refused.set(section, "retry_max", &mut join.retry_max);
 }
 
-/// # Errors
-/// An unknown or unsupported key or a value of a wrong type, with its position.
-pub(super) fn server_join(server: &mut ServerSettings, mut section: Section) -> Result<(), Diagnostics> {
-    joins(server, &mut section)?;
-    addresses(&mut section, "static_peers", &mut server.join.static_peers)?;
-    section.finish()
+pub(super) fn server_join(server: &mut ServerSettings, mut section: Section, refused: &mut Refused) {
+    joins(server, &mut section, refused);
+    refused.also(addresses(&mut section, "static_peers", &mut server.join.static_peers));
+    refused.done(section);
 }
 
-/// # Errors
-/// An unknown or unsupported key or a value of a wrong type, with its position.
-pub(super) fn autopilot(
-    autopilot: &mut Autopilot,
-    mut section: Section,
-    refused: &mut Refused,
-) -> Result<(), Diagnostics> {
-    set(&mut section, "cleanup_dead_servers", &mut autopilot.cleanup_dead_servers)?;
-    set(&mut section, "max_trailing_logs", &mut autopilot.max_trailing_logs)?;
-    set(&mut section, "min_quorum", &mut autopilot.min_quorum)?;
+pub(super) fn autopilot(autopilot: &mut Autopilot, mut section: Section, refused: &mut Refused) {
+    refused.set(&mut section, "cleanup_dead_servers", &mut autopilot.cleanup_dead_servers);
+    refused.set(&mut section, "max_trailing_logs", &mut autopilot.max_trailing_logs);
+    refused.set(&mut section, "min_quorum", &mut autopilot.min_quorum);
     let mut threshold = autopilot.last_contact_threshold();
-    set(&mut section, "last_contact_threshold", &mut threshold)?;
+    refused.set(&mut section, "last_contact_threshold", &mut threshold);
     let mut stabilization = autopilot.server_stabilization_time();
-    set(&mut section, "server_stabilization_time", &mut stabilization)?;
+    refused.set(&mut section, "server_stabilization_time", &mut stabilization);
     (autopilot.last_contact_threshold_ns, autopilot.server_stabilization_ns) = (threshold.0, stabilization.0);
     refused.keys(&mut section, &AUTOPILOT);
-    section.finish()
+    refused.done(section);
 }
 
 /// A list, or a single address: both forms are in use.

@@ -9,6 +9,7 @@ use jobspec::Source;
 use jobspec::config::Section;
 use server::gossip::Key;
 
+use super::unsupported::Refused;
 use super::value::ConfigValue;
 use super::{AgentSettings, ServerSettings, cluster, decode, plugins, unsupported_flags};
 use crate::environment::Environment;
@@ -106,10 +107,16 @@ pub(crate) const AGENT_FLAGS: FlagList = &[
 /// A file that cannot be read or is invalid, an invalid flag, or settings that contradict each other.
 pub(crate) fn read(args: &Args, environment: &Environment) -> anyhow::Result<AgentSettings> {
     let mut settings = if args.switch(&DEV) { AgentSettings::dev() } else { AgentSettings::defaults() };
+    let mut refused = Refused::default();
     for path in args.values(&CONFIG) {
         for file in files(Path::new(path))? {
-            merge_file(&mut settings, file)?;
+            merge_file(&mut settings, file, &mut refused)?;
         }
+    }
+    let refused = refused.finish();
+    if !refused.is_empty() {
+        let refused = refused.iter().map(ToString::to_string).collect::<Vec<_>>();
+        anyhow::bail!("Error loading configuration: {}", refused.join("\n\n"));
     }
     let notes = plugins::read_options(&mut settings.plugins, &settings.client.options);
     settings.notes.extend(notes);
@@ -147,12 +154,17 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn merge_file(settings: &mut AgentSettings, file: PathBuf) -> anyhow::Result<()> {
+/// What is wrong with the file goes to `refused`, so that the next one is read too.
+///
+/// # Errors
+/// When it cannot be read at all.
+fn merge_file(settings: &mut AgentSettings, file: PathBuf, refused: &mut Refused) -> anyhow::Result<()> {
     let name = file.display().to_string();
     let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {name}"))?;
-    let source = Source::new(name, text);
-    let merge = |settings: &mut AgentSettings| decode::file(settings, Section::parse(&source)?);
-    merge(settings).map_err(|wrong| anyhow::anyhow!("Error loading configuration: {wrong}"))?;
+    match Section::parse(&Source::new(name, text)) {
+        Ok(top) => decode::file(settings, top, refused),
+        Err(wrong) => refused.also(Err(wrong)),
+    }
     settings.files.push(file);
     Ok(())
 }

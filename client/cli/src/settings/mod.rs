@@ -7,6 +7,7 @@ mod cluster;
 mod decode;
 mod flags;
 mod plugins;
+mod scheduler;
 mod unsupported;
 mod unsupported_flags;
 mod value;
@@ -19,8 +20,10 @@ use anyhow::bail;
 use base::Duration;
 use control::GarbageSettings;
 use keyring::IntroductionSettings;
-use model::Autopilot;
+use model::command::LeftoverAges;
+use model::{Autopilot, SchedulerRules};
 use node::settings::{HostVolume, NameFilter};
+use server::RootKeySettings;
 use server::gossip::Key;
 
 pub(crate) use cluster::JoinSettings;
@@ -117,10 +120,14 @@ pub(crate) struct ServerSettings {
     /// Time added to a node's TTL before a node without heartbeats is marked down.
     pub heartbeat_grace: Duration,
     pub min_heartbeat_ttl: Duration,
-    /// When ended jobs and nodes that left are forgotten.
+    /// When what is over is forgotten.
     pub garbage: GarbageSettings,
     /// Which nodes may register for the first time.
     pub introduction: IntroductionSettings,
+    /// When root keys are replaced and removed.
+    pub root_keys: RootKeySettings,
+    /// How the scheduler of a new cluster works; later changes are in the log.
+    pub scheduler: SchedulerRules,
     /// How often the whole log on the disk is read again to find damage, in the background and with at most a twentieth
     /// of the disk's time; 0 never does.
     pub scrub_interval: Duration,
@@ -207,6 +214,8 @@ impl AgentSettings {
                 min_heartbeat_ttl: Duration::from_secs(10),
                 garbage: GarbageSettings::default(),
                 introduction: IntroductionSettings::default(),
+                root_keys: RootKeySettings::default(),
+                scheduler: SchedulerRules::default(),
                 scrub_interval: Duration::from_secs(24 * 60 * 60),
             },
             autopilot: Autopilot::default(),
@@ -276,12 +285,7 @@ impl AgentSettings {
         if let Some((name, _)) = self.response_headers.iter().find(|(name, value)| !fits(name, value)) {
             bail!("http_api_response_headers: \"{name}\" is not a header of HTTP");
         }
-        let GarbageSettings { every, jobs_after, nodes_after } = self.server.garbage;
-        if every < Duration::from_secs(1) || jobs_after.min(nodes_after) < Duration::ZERO {
-            bail!(
-                "server: job_gc_interval is at least 1s, job_gc_threshold and node_gc_threshold at least 0s"
-            );
-        }
+        check_thresholds(&self.server)?;
         cluster::check(self)?;
         if self.client.enabled && !self.server.enabled && self.client.servers.is_empty() {
             bail!("client.servers is required when the agent is no server itself");
@@ -290,6 +294,30 @@ impl AgentSettings {
             bail!("client.min_dynamic_port is above client.max_dynamic_port");
         }
         Ok(())
+    }
+}
+
+/// # Errors
+/// The first interval or threshold that is too short.
+fn check_thresholds(server: &ServerSettings) -> anyhow::Result<()> {
+    let GarbageSettings { every, jobs_after, nodes_after, leftovers } = &server.garbage;
+    let LeftoverAges { evals, batch_evals, deployments } = leftovers;
+    let keys = &server.root_keys;
+    let (second, none) = (Duration::from_secs(1), Duration::ZERO);
+    let least = [
+        ("job_gc_interval", every, second),
+        ("job_gc_threshold", jobs_after, none),
+        ("node_gc_threshold", nodes_after, none),
+        ("eval_gc_threshold", evals, none),
+        ("batch_eval_gc_threshold", batch_evals, none),
+        ("deployment_gc_threshold", deployments, none),
+        ("root_key_gc_interval", &keys.every, second),
+        ("root_key_gc_threshold", &keys.remove_after, none),
+        ("root_key_rotation_threshold", &keys.rotate_after, Duration::from_secs(60)),
+    ];
+    match least.iter().find(|(_, given, least)| *given < least) {
+        Some((key, given, least)) => bail!("server.{key} = {given}: expected at least {least}"),
+        None => Ok(()),
     }
 }
 
@@ -335,6 +363,12 @@ mod tests {
         let mut settings = AgentSettings::dev();
         settings.check().unwrap();
         settings.server.garbage.every = Duration::ZERO;
-        assert!(settings.check().unwrap_err().to_string().contains("job_gc_interval is at least 1s"));
+        assert!(
+            settings
+                .check()
+                .unwrap_err()
+                .to_string()
+                .contains("server.job_gc_interval = 0s: expected at least 1s")
+        );
     }
 }

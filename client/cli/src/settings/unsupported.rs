@@ -1,11 +1,13 @@
 //! Keys of Nomad's agent configuration that this release does not support.
 
+use std::collections::BTreeMap;
+
+use base::Duration;
 use jobspec::config::Section;
-use jobspec::{DIAGNOSTICS_MAX, Diagnostic, Diagnostics};
-use serde::de::IgnoredAny;
+use jobspec::{Diagnostic, Diagnostics};
 use serde_json::Value;
 
-use super::value::set;
+use super::value::{self, ConfigValue};
 
 /// Keys that are listed one by one, so that the error says "not supported" and not "unexpected key". Each comes with
 /// the value that changes nothing, where this release does what Nomad does then; an empty one never changes anything.
@@ -23,20 +25,12 @@ const TOP: [(&str, &str); 11] = [
     ("syslog_facility", "LOCAL0"),
 ];
 
-const SERVER: [(&str, &str); 37] = [
-    ("acl_token_gc_threshold", ""),
+const SERVER: [(&str, &str); 32] = [
     ("authoritative_region", ""),
-    ("batch_eval_gc_threshold", ""),
-    ("csi_plugin_gc_threshold", ""),
-    ("csi_volume_claim_gc_interval", ""),
-    ("csi_volume_claim_gc_threshold", ""),
     ("data_dir", ""),
-    ("default_scheduler_config", ""),
     ("deploy_query_rate_limit", ""),
-    ("deployment_gc_threshold", ""),
     ("enable_event_broker", "true"),
     ("enabled_schedulers", ""),
-    ("eval_gc_threshold", ""),
     ("event_buffer_size", ""),
     ("failover_heartbeat_ttl", ""),
     ("job_default_priority", "50"),
@@ -45,7 +39,10 @@ const SERVER: [(&str, &str); 37] = [
     ("job_max_source_size", ""),
     ("job_tracked_versions", ""),
     ("license_path", ""),
+    ("log_file", ""),
     ("max_heartbeats_per_second", ""),
+    ("non_production", "false"),
+    ("non_voting_server", "false"),
     ("oidc_issuer", ""),
     ("plan_apply_pipeline", ""),
     ("plan_rejection_tracker", ""),
@@ -58,12 +55,12 @@ const SERVER: [(&str, &str); 37] = [
     ("raft_trailing_logs", ""),
     ("redundancy_zone", ""),
     ("rejoin_after_leave", "false"),
-    ("root_key_gc_interval", ""),
     ("search", ""),
     ("start_timeout", ""),
+    ("upgrade_version", ""),
 ];
 
-const CLIENT: [(&str, &str); 31] = [
+const CLIENT: [(&str, &str); 32] = [
     ("alloc_mounts_dir", ""),
     ("artifact", ""),
     ("bind_wildcard_default_host_network", "true"),
@@ -88,6 +85,7 @@ const CLIENT: [(&str, &str); 31] = [
     ("host_network", ""),
     ("host_volume_plugin_dir", ""),
     ("host_volumes_dir", ""),
+    ("log_file", ""),
     ("network_speed", "0"),
     ("no_host_uuid", "true"),
     ("nomad_service_discovery", "true"),
@@ -114,7 +112,7 @@ const TELEMETRY: [&str; 9] = [
 ];
 
 /// Keys of `consul` that ask for Consul, and their defaults.
-const CONSUL: [(&str, &str); 25] = [
+const CONSUL: [(&str, &str); 26] = [
     ("address", "127.0.0.1:8500"),
     ("auth", ""),
     ("ca_file", ""),
@@ -139,6 +137,7 @@ const CONSUL: [(&str, &str); 25] = [
     ("tags", ""),
     ("task_auth_method", "nomad-workloads"),
     ("task_identity", ""),
+    ("timeout", "5s"),
     ("token", ""),
 ];
 
@@ -154,6 +153,16 @@ const CONSUL_WITHOUT_EFFECT: [&str; 9] = [
     "ssl",
     "verify_ssl",
 ];
+
+/// Thresholds of `server` that are accepted, and why they have no effect.
+const NOTHING_TO_COLLECT: [(&str, &str); 4] = [
+    ("acl_token_gc_threshold", "this release has no ACL tokens"),
+    ("csi_plugin_gc_threshold", "CSI plugins follow from the nodes that have them"),
+    ("csi_volume_claim_gc_interval", CLAIMS),
+    ("csi_volume_claim_gc_threshold", CLAIMS),
+];
+
+const CLAIMS: &str = "claims on CSI volumes follow from allocations and end with them";
 
 const LIMITS: [(&str, &str); 1] = [("https_handshake_timeout", "5s")];
 
@@ -174,14 +183,53 @@ impl Refused {
     }
 
     /// A block that is accepted as long as it is switched off. Its other keys have no effect then.
-    fn switched_on(&mut self, top: &mut Section, part: &str, switches: &[&str]) -> Result<(), Diagnostics> {
-        for mut section in top.sections(part)? {
+    fn switched_on(&mut self, top: &mut Section, part: &str, switches: &[&str]) {
+        for mut section in self.sections(top, part) {
             for switch in switches {
                 let message = || format!("{part}.{switch} is not supported yet: this release runs without");
                 self.0.extend(section.refuse(switch, |value| is_default(value, "false"), message));
             }
         }
-        Ok(())
+    }
+
+    /// Sets a field from a key, if the key is present. A value of a wrong type is refused, and the field stays.
+    pub(super) fn set<T: ConfigValue>(&mut self, section: &mut Section, key: &str, field: &mut T) {
+        self.also(value::set(section, key, field));
+    }
+
+    pub(super) fn set_option<T: ConfigValue>(
+        &mut self,
+        section: &mut Section,
+        key: &str,
+        field: &mut Option<T>,
+    ) {
+        self.also(value::set_option(section, key, field));
+    }
+
+    pub(super) fn set_map(&mut self, section: &mut Section, field: &mut BTreeMap<String, String>) {
+        self.also(value::set_map(section, field));
+    }
+
+    /// A list of texts.
+    pub(super) fn list(&mut self, section: &mut Section, key: &str, field: &mut Vec<String>) {
+        match section.take(key) {
+            Ok(Some(items)) => *field = items,
+            Ok(None) => {}
+            Err(wrong) => self.also(Err(wrong)),
+        }
+    }
+
+    /// The blocks of that name; none if something else stands under it.
+    pub(super) fn sections(&mut self, section: &mut Section, name: &str) -> Vec<Section> {
+        section.sections(name).unwrap_or_else(|wrong| {
+            self.also(Err(wrong));
+            Vec::new()
+        })
+    }
+
+    /// Refuses what is left in a block that was read.
+    pub(super) fn done(&mut self, section: Section) {
+        self.also(section.finish());
     }
 
     /// Adds what is wrong with a part of a file, so that the other parts are read too.
@@ -191,16 +239,17 @@ impl Refused {
         }
     }
 
-    /// # Errors
-    /// What was refused, and what was wrong with the file besides, in the order of the file.
-    pub(super) fn finish(mut self, read: Result<(), Diagnostics>) -> Result<(), Diagnostics> {
-        self.also(read);
-        if self.0.is_empty() {
-            return Ok(());
+    /// What was refused, file by file, in the order of each.
+    pub(super) fn finish(mut self) -> Vec<Diagnostic> {
+        let mut files: Vec<String> = Vec::new();
+        for problem in &self.0 {
+            if !files.contains(&problem.file) {
+                files.push(problem.file.clone());
+            }
         }
-        self.0.sort_by_key(|problem| (problem.line, problem.column));
-        self.0.truncate(DIAGNOSTICS_MAX);
-        Err(Diagnostics(self.0))
+        let place = |problem: &Diagnostic| files.iter().position(|file| *file == problem.file);
+        self.0.sort_by_key(|problem| (place(problem), problem.line, problem.column));
+        self.0
     }
 }
 
@@ -225,87 +274,82 @@ fn same(text: &str, default: &str) -> bool {
     }
 }
 
-/// # Errors
-/// A block that is none, or an unknown key in `ui`.
-pub(super) fn top(
-    top: &mut Section,
-    notes: &mut Vec<String>,
-    refused: &mut Refused,
-) -> Result<(), Diagnostics> {
+pub(super) fn top(top: &mut Section, notes: &mut Vec<String>, refused: &mut Refused) {
     // Always in effect: nothing is ever sent to the vendor.
-    has(top, "disable_update_check")?;
-    has(top, "disable_anonymous_signature")?;
+    has(top, "disable_update_check");
+    has(top, "disable_anonymous_signature");
     for key in ENTERPRISE {
-        if has(top, key)? {
+        if has(top, key) {
             notes.push(format!("{key} belongs to enterprise releases and has no effect"));
         }
     }
-    refused.switched_on(top, "acl", &["enabled"])?;
-    refused.switched_on(top, "tls", &["http", "rpc"])?;
-    refused.switched_on(top, "vault", &["enabled"])?;
-    for section in top.sections("consul")? {
-        consul(section, refused)?;
+    refused.switched_on(top, "acl", &["enabled"]);
+    refused.switched_on(top, "tls", &["http", "rpc"]);
+    refused.switched_on(top, "vault", &["enabled"]);
+    for section in refused.sections(top, "consul") {
+        consul(section, refused);
     }
-    for section in top.sections("ui")? {
-        ui(section, notes)?;
+    for section in refused.sections(top, "ui") {
+        ui(section, notes, refused);
     }
-    for mut keyring in top.sections("keyring")? {
+    for mut keyring in refused.sections(top, "keyring") {
         // This is what every cluster without the block has.
         if keyring.labels.iter().any(|label| label != "aead") {
-            refused.0.extend(keyring.wrong("\"keyring\": not supported yet").0);
+            refused.also(Err(keyring.wrong("\"keyring\": not supported yet")));
         }
-        has(&mut keyring, "active")?;
+        has(&mut keyring, "active");
     }
     refused.keys(top, &TOP);
-    Ok(())
 }
 
-fn consul(mut section: Section, refused: &mut Refused) -> Result<(), Diagnostics> {
+fn consul(mut section: Section, refused: &mut Refused) {
     let mut enabled = true;
-    set(&mut section, "enabled", &mut enabled)?;
+    refused.set(&mut section, "enabled", &mut enabled);
     if !enabled {
-        return Ok(());
+        return;
     }
     for key in CONSUL_WITHOUT_EFFECT {
-        has(&mut section, key)?;
+        has(&mut section, key);
     }
     refused.keys(&mut section, &CONSUL);
-    section.finish()
+    refused.done(section);
 }
 
-fn ui(mut section: Section, notes: &mut Vec<String>) -> Result<(), Diagnostics> {
+fn ui(mut section: Section, notes: &mut Vec<String>, refused: &mut Refused) {
     let mut enabled = false;
-    set(&mut section, "enabled", &mut enabled)?;
+    refused.set(&mut section, "enabled", &mut enabled);
     for key in ["show_cli_hints", "content_security_policy", "consul", "vault", "label"] {
-        has(&mut section, key)?;
+        has(&mut section, key);
     }
     if enabled {
         notes.push("the web interface is not part of this build yet: ui.enabled has no effect".to_string());
     }
-    section.finish()
+    refused.done(section);
 }
 
 /// Removes a key unread; true when it was present.
-fn has(section: &mut Section, key: &str) -> Result<bool, Diagnostics> {
-    Ok(section.take::<IgnoredAny>(key)?.is_some())
+fn has(section: &mut Section, key: &str) -> bool {
+    section.names().iter().any(|name| name == key) && section.refuse(key, |_| true, String::new).is_empty()
 }
 
 /// Returns a note about the keys without effect. Everything else is a sink.
-///
-/// # Errors
-/// None that is known.
-pub(super) fn telemetry(mut section: Section, refused: &mut Refused) -> Result<Option<String>, Diagnostics> {
-    let mut said = Vec::new();
-    for key in TELEMETRY {
-        if has(&mut section, key)? {
-            said.push(key);
-        }
-    }
+pub(super) fn telemetry(mut section: Section, refused: &mut Refused) -> Option<String> {
+    let said: Vec<&str> = TELEMETRY.into_iter().filter(|key| has(&mut section, key)).collect();
     for sink in section.names() {
         refused.keys(&mut section, &[(&sink, "false")]);
     }
-    Ok((!said.is_empty())
-        .then(|| format!("telemetry is not collected yet: {} have no effect", said.join(", "))))
+    (!said.is_empty()).then(|| format!("telemetry is not collected yet: {} have no effect", said.join(", ")))
+}
+
+/// Thresholds for what this release never has, or never has to collect.
+pub(super) fn nothing_to_collect(section: &mut Section, notes: &mut Vec<String>, refused: &mut Refused) {
+    for (key, why) in NOTHING_TO_COLLECT {
+        let mut given: Option<Duration> = None;
+        refused.set_option(section, key, &mut given);
+        if given.is_some() {
+            notes.push(format!("server.{key} has no effect: {why}"));
+        }
+    }
 }
 
 pub(super) fn limits(section: &mut Section, refused: &mut Refused) {

@@ -4,6 +4,7 @@ use axum::Router;
 use axum::extract::State as With;
 use base::Duration;
 use model::Command;
+use model::command::LeftoverAges;
 
 use super::write;
 use crate::app_state::AppState;
@@ -19,14 +20,23 @@ pub(super) fn router() -> Router<AppState> {
         .route("/v1/system/reconcile/summaries", write(reconcile))
 }
 
-/// Forgets jobs that ended for good, with all they owned, and nodes that left, however short a time ago.
+/// Forgets what is over however short a time ago: jobs that ended for good with all they owned, nodes that left, and what
+/// jobs leave behind that live on.
 async fn collect(With(server): With<AppState>, mut write: Write) -> Result<(), Failure> {
+    let (jobs_after, nodes_after) = (Duration::ZERO, Duration::ZERO);
+    repeat(&server, &mut write, Command::CollectGarbage { jobs_after, nodes_after }).await?;
+    let leftovers = Command::CollectLeftovers { named: None, ages: LeftoverAges::NONE };
+    repeat(&server, &mut write, leftovers).await
+}
+
+/// Until nothing is left that it would forget.
+async fn repeat(server: &AppState, write: &mut Write, command: Command) -> Result<(), Failure> {
     for _ in 0..ROUNDS_MAX {
-        let (jobs_after, nodes_after) = (Duration::ZERO, Duration::ZERO);
-        if !server.submit(&write, Command::CollectGarbage { jobs_after, nodes_after }).await?.wrote {
+        let wrote = server.submit(write, command.clone()).await?.wrote;
+        write.request = model::RequestId(base::Uuid::from_random(random()));
+        if !wrote {
             break;
         }
-        write.request = model::RequestId(base::Uuid::from_random(random()));
     }
     Ok(())
 }

@@ -276,5 +276,8 @@ async fn what_ended_for_good_is_collected() {
     }
     assert_eq!(cluster.put("/v1/system/gc", &json!({})).await.status, 200);
     assert_eq!(ids().await, ["db"]);
+    let evals = cluster.get("/v1/evaluations").await.json();
+    let of: Vec<&Value> = evals.as_array().unwrap().iter().map(|eval| &eval["JobID"]).collect();
+    assert_eq!(of, ["db"], "evaluations of the purged job are forgotten too");
     assert_eq!(cluster.put("/v1/system/reconcile/summaries", &json!({})).await.status, 200);
 }

@@ -439,6 +439,7 @@ fn settings() -> Settings {
     Settings {
         server: Uuid::from_random([9; 16]),
         garbage: Default::default(),
+        scheduler: Default::default(),
         heartbeats: HeartbeatSettings {
             min_ttl: Duration::from_secs(600),
             grace: Duration::from_secs(600),

@@ -40,6 +40,12 @@ pub struct DeploymentPromoted {
     pub groups: Vec<String>,
 }
 
+/// A deployment that ended long ago is forgotten; its job lives on.
+#[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
+pub struct DeploymentCollected {
+    pub deployment: DeploymentId,
+}
+
 /// What a deployment wants of one group.
 #[derive(
     Clone, Debug, PartialEq, Default, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize,

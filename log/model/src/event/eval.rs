@@ -31,7 +31,7 @@ pub struct EvalsCanceled {
     pub cause: String,
 }
 
-/// Evaluations that are over are forgotten, because somebody asked for it.
+/// Evaluations that are over are forgotten, because somebody asked for it or they ended long ago.
 #[derive(Clone, Debug, PartialEq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
 pub struct EvalsDeleted {
     pub evals: Vec<EvalId>,

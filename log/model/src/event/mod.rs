@@ -167,6 +167,7 @@ events! {
     (62, 1) deployment::DeploymentStatusChanged: Deployment(deployment),
     (63, 1) deployment::DeploymentPromoted: Deployment(deployment),
     (64, 1) alloc::AllocHealthSet: Allocs(allocs),
+    (65, 1) deployment::DeploymentCollected: Deployment(deployment),
     (90, 1) keyring::ServerKeyAnnounced: Cluster,
     (91, 1) keyring::RootKeyActivated: Cluster,
     (92, 1) keyring::RootKeySealed: Cluster,

@@ -86,7 +86,7 @@ pub struct Alloc {
     pub deployment: Option<DeploymentId>,
     pub health: Health,
     pub report: LazyDoc<Report>,
-    /// Forgotten with its job.
+    /// It was forgotten.
     pub gone: bool,
     pub created: Index,
     pub modified: Index,

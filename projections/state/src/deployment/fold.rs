@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use base::Time;
 use model::event::{
-    AllocHealthSet, DeploymentCreated, DeploymentGoal, DeploymentGoalsChanged, DeploymentPromoted,
-    DeploymentStatusChanged,
+    AllocHealthSet, DeploymentCollected, DeploymentCreated, DeploymentGoal, DeploymentGoalsChanged,
+    DeploymentPromoted, DeploymentStatusChanged,
 };
 use model::{AllocId, DeploymentId, DeploymentStatus};
 
@@ -114,6 +114,20 @@ impl State {
                 alloc.alloc_modified = at.index;
             });
         }
+    }
+
+    pub(crate) fn deployment_collected(
+        &mut self,
+        at: Moment,
+        event: &DeploymentCollected,
+        delta: &mut Delta,
+    ) {
+        let row = self.deployments.known(event.deployment);
+        let deployment = self.deployments.get(row);
+        assert!(!deployment.is_active(), "what is not over is not forgotten");
+        let job = deployment.job;
+        self.jobs.get_mut(job).deployments.retain(|kept| *kept != row);
+        self.deployments.forget(at, row, delta);
     }
 
     pub(crate) fn alloc_health_set(&mut self, at: Moment, event: &AllocHealthSet, delta: &mut Delta) {

@@ -63,7 +63,7 @@ pub struct Deployment {
     pub groups: BTreeMap<String, GroupProgress>,
     /// The last batch in which an allocation became healthy: the scheduler has to go on after it.
     pub progressed: Index,
-    /// Forgotten with its job.
+    /// It was forgotten.
     pub gone: bool,
     pub created: Index,
     pub modified: Index,

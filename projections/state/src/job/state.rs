@@ -206,6 +206,11 @@ impl Jobs {
         self.rows.iter().map(|job| &**job).filter(|job| job.purged && !job.allocs.is_empty())
     }
 
+    /// Rows of all jobs there ever were, purged ones included.
+    pub fn all_rows(&self) -> impl Iterator<Item = JobRow> {
+        (0..self.rows.len() as u32).map(JobRow)
+    }
+
     /// Known jobs, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (JobRow, &JobState)> {
         self.by_key.rows().map(|row| (JobRow(row), self.get(JobRow(row))))

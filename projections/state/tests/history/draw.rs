@@ -473,7 +473,9 @@ fn of_deployments(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
     let known = one(&state.deployments.iter().map(|(_, known)| known).collect::<Vec<_>>(), rng);
     let (Some(known), false) = (known, rng.below(4) == 0) else { return begun(state, rng) };
     let deployment = known.id;
-    let event = match rng.below(5) {
+    let event = match rng.below(6) {
+        5 if known.is_active() => return None,
+        5 => DeploymentCollected { deployment }.into(),
         0 => DeploymentGoalsChanged { deployment, groups: vec![goal("db", rng)] }.into(),
         1 => {
             let status = one(DeploymentStatus::ALL, rng)?;

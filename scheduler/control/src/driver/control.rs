@@ -5,6 +5,7 @@ use std::thread::JoinHandle;
 
 use base::{Duration, Index, Uuid};
 use journal::{Journal, KeepError};
+use model::SchedulerRules;
 use parking_lot::Mutex;
 use state::State;
 use tokio::runtime::Handle;
@@ -27,6 +28,8 @@ pub struct Settings {
     pub heartbeats: HeartbeatSettings,
     pub broker: BrokerSettings,
     pub garbage: GarbageSettings,
+    /// How the scheduler of a new cluster works.
+    pub scheduler: SchedulerRules,
     /// Scheduler threads.
     pub workers: usize,
     /// How long a call waits for a leader before it fails.

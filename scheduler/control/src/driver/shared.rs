@@ -75,7 +75,7 @@ impl Shared {
         runtime: Handle,
     ) -> Shared {
         let (broker, heartbeats) = (settings.broker.clone(), settings.heartbeats.clone());
-        let garbage = settings.garbage.clone();
+        let (garbage, scheduler) = (settings.garbage.clone(), settings.scheduler.clone());
         Shared {
             inbox,
             journal,
@@ -89,7 +89,7 @@ impl Shared {
             origin: ArcSwap::from_pointee(State::default()),
             published: ArcSwap::from_pointee(State::default()),
             leader: Mutex::new(Open {
-                machine: Leader::new(broker, heartbeats, garbage, Rng::new(entropy())),
+                machine: Leader::new(broker, heartbeats, garbage, scheduler, Rng::new(entropy())),
                 closed: false,
             }),
             images: Images::default(),

@@ -14,7 +14,7 @@ pub mod heartbeats;
 pub mod launches;
 
 use base::{Duration, Rng, Time};
-use model::{Command, EvalId, JobType, NodeId};
+use model::{Command, EvalId, JobType, NodeId, SchedulerRules};
 use state::{Delta, State};
 
 use broker::{Broker, BrokerSettings, BrokerStats, Delivery, NotHeld};
@@ -35,6 +35,8 @@ pub struct Leader {
     broker: Broker,
     heartbeats: Heartbeats,
     others: Vec<Box<dyn Controller>>,
+    /// What a new cluster begins with.
+    scheduler: SchedulerRules,
     rng: Rng,
 }
 
@@ -44,6 +46,7 @@ impl Leader {
         broker: BrokerSettings,
         heartbeats: HeartbeatSettings,
         garbage: GarbageSettings,
+        scheduler: SchedulerRules,
         rng: Rng,
     ) -> Leader {
         Leader {
@@ -51,6 +54,7 @@ impl Leader {
             broker: Broker::new(broker),
             heartbeats: Heartbeats::new(heartbeats),
             others: controller::all(garbage),
+            scheduler,
             rng,
         }
     }
@@ -60,8 +64,11 @@ impl Leader {
         self.leading = true;
         self.controllers_mut().for_each(|controller| controller.lead(state, now));
         // The first leader of all gives the cluster its name.
-        let found = state.cluster.is_nil().then_some(Order { by: "leader", command: Command::FoundCluster });
-        found.into_iter().collect()
+        if !state.cluster.is_nil() {
+            return Vec::new();
+        }
+        let command = Command::FoundCluster { scheduler: self.scheduler.clone() };
+        vec![Order { by: "leader", command }]
     }
 
     pub fn follow(&mut self) {
@@ -175,14 +182,20 @@ mod tests {
             grace: Duration::from_secs(10),
             failover_ttl: Duration::from_secs(300),
         };
-        Leader::new(broker, heartbeats, GarbageSettings::default(), Rng::new(1))
+        Leader::new(broker, heartbeats, GarbageSettings::default(), SchedulerRules::default(), Rng::new(1))
     }
 
     #[test]
     fn the_first_leader_of_all_founds_the_cluster() {
         let mut leader = leader();
+        leader.scheduler.pause_eval_broker = true;
         let orders = leader.lead(&State::default(), Time::ZERO);
-        assert!(matches!(orders[..], [Order { by: "leader", command: Command::FoundCluster }]), "{orders:?}");
+        let begins_paused = |order: &Order| matches!(&order.command, Command::FoundCluster { scheduler } if scheduler.pause_eval_broker);
+        assert!(orders.iter().all(begins_paused), "with the configuration of this server");
+        assert!(
+            matches!(orders[..], [Order { by: "leader", command: Command::FoundCluster { .. } }]),
+            "{orders:?}"
+        );
     }
 
     #[test]

@@ -424,3 +424,75 @@ fn host_volumes_are_read_by_name_and_later_ones_win() {
         "{relative}"
     );
 }
+
+#[test]
+fn thresholds_of_garbage_collection_are_read() {
+    let text = "server {\n  eval_gc_threshold = \"2h\"\n  batch_eval_gc_threshold = \"30h\"\n\
+                deployment_gc_threshold = \"3h\"\n  root_key_gc_interval = \"20m\"\n\
+                root_key_gc_threshold = \"2h\"\n  root_key_rotation_threshold = \"100h\"\n\
+                acl_token_gc_threshold = \"1h\"\n  csi_volume_claim_gc_interval = \"5m\"\n}";
+    let settings = read_all(&[("a.hcl", text)], &["-dev"]).unwrap();
+    let (leftovers, keys) = (settings.server.garbage.leftovers, &settings.server.root_keys);
+    let hours = |hours: i64| Duration::from_secs(hours * 3600);
+    assert_eq!((leftovers.evals, leftovers.batch_evals), (hours(2), hours(30)));
+    assert_eq!((leftovers.deployments, keys.every), (hours(3), Duration::from_secs(1200)));
+    assert_eq!((keys.remove_after, keys.rotate_after), (hours(2), hours(100)));
+    assert_eq!(settings.notes.len(), 2, "{:?}", settings.notes);
+    assert!(settings.notes[0].contains("acl_token_gc_threshold has no effect: this release has no ACL"));
+    for (text, message) in [
+        ("server { eval_gc_threshold = \"-1s\" }", "server.eval_gc_threshold = -1s: expected at least 0s"),
+        (
+            "server { root_key_gc_interval = \"0s\" }",
+            "server.root_key_gc_interval = 0s: expected at least 1s",
+        ),
+        ("server { csi_plugin_gc_threshold = \"x\" }", "\"csi_plugin_gc_threshold\": expected a duration"),
+    ] {
+        let refused = read_all(&[("a.hcl", text)], &["-dev"]).unwrap_err();
+        assert!(refused.contains(message), "{refused}");
+    }
+}
+
+#[test]
+fn the_scheduler_of_a_new_cluster_is_configured_in_a_file() {
+    let text = "server {\n  default_scheduler_config {\n    scheduler_algorithm = \"spread\"\n\
+                memory_oversubscription_enabled = true\n    preemption_config {\n\
+                service_scheduler_enabled = true\n      system_scheduler_enabled = false\n    }\n  }\n}";
+    let rules = read_all(&[("a.hcl", text)], &["-dev"]).unwrap().server.scheduler;
+    assert_eq!(rules.algorithm, model::Algorithm::Spread);
+    assert!(rules.memory_oversubscription && rules.preempting.service && !rules.preempting.system);
+    let wrong = "server { default_scheduler_config { scheduler_algorithm = \"best\" } }";
+    let refused = read_all(&[("a.hcl", wrong)], &["-dev"]).unwrap_err();
+    assert!(
+        refused.contains("a.hcl:1:59: \"scheduler_algorithm\": expected \"binpack\" or \"spread\""),
+        "{refused}"
+    );
+}
+
+#[test]
+fn everything_that_is_wrong_is_said_at_once_for_all_files() {
+    let first = "region = 3\nserver {\n  heartbeat_grace = \"x\"\n  num_schedulers = \"y\"\n  misspelt = 1\n}\n\
+                 client {\n  host_network \"x\" {}\n  gc_interval = \"z\"\n  reserved { cpu = \"lots\" }\n}";
+    let second = "acl { enabled = true }";
+    let third = "ports {\n";
+    let files = [("a.hcl", first), ("b.hcl", second), ("c.hcl", third)];
+    let refused = read_all(&files, &["-dev"]).unwrap_err();
+    let heads: Vec<&str> = refused.lines().filter(|line| line.contains(".hcl:")).collect();
+    let places: Vec<String> = heads
+        .iter()
+        .map(|line| line.split(": ").find(|part| part.contains(".hcl")).unwrap().to_string())
+        .collect();
+    assert_eq!(
+        places,
+        [
+            "a.hcl:3:21",
+            "a.hcl:4:20",
+            "a.hcl:5:3",
+            "a.hcl:8:3",
+            "a.hcl:9:17",
+            "a.hcl:10:20",
+            "b.hcl:1:17",
+            "c.hcl:1:1",
+        ],
+        "{refused}"
+    );
+}

@@ -1,6 +1,6 @@
 //! Processes as `/proc` shows them: who they are, whose children they are, what they use.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use nix::errno::Errno;
@@ -88,19 +88,36 @@ fn all() -> Vec<ProcessStat> {
 /// The children of `root`, their children and so on. Whoever has set itself up as their reaper sees also
 /// those whose parents are gone.
 pub fn descendants(root: i32) -> Vec<ProcessStat> {
-    let mut children: BTreeMap<i32, Vec<ProcessStat>> = BTreeMap::new();
-    for stat in all() {
-        children.entry(stat.parent).or_default().push(stat);
-    }
-    let mut found = Vec::new();
-    let mut open = vec![root];
-    while let Some(parent) = open.pop() {
-        for stat in children.remove(&parent).unwrap_or_default() {
-            open.push(stat.pid);
-            found.push(stat);
+    Processes::read().descendants(root)
+}
+
+/// Every process of the host by its parent, as they were at one moment: for those who ask about many.
+#[derive(Debug)]
+pub struct Processes(BTreeMap<i32, Vec<ProcessStat>>);
+
+impl Processes {
+    pub fn read() -> Processes {
+        let mut children: BTreeMap<i32, Vec<ProcessStat>> = BTreeMap::new();
+        for stat in all() {
+            children.entry(stat.parent).or_default().push(stat);
         }
+        Processes(children)
     }
-    found
+
+    /// As [`descendants`].
+    pub fn descendants(&self, root: i32) -> Vec<ProcessStat> {
+        let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+        let mut open = vec![root];
+        while let Some(parent) = open.pop() {
+            // A number that was used again while the table was read could close a circle.
+            if seen.insert(parent) {
+                let children = self.0.get(&parent).into_iter().flatten();
+                found.extend(children.clone().copied());
+                open.extend(children.map(|stat| stat.pid));
+            }
+        }
+        found
+    }
 }
 
 /// Kills what is left of the session that `leader` led, given that the leader is gone. Its number is

@@ -19,6 +19,7 @@ use crate::identity::{self, NodeIdentity};
 use crate::meta;
 use crate::pull;
 use crate::remote::{AskedServers, ServerQueries};
+use crate::samples;
 use crate::server::ServerClient;
 use crate::settings::NodeSettings;
 use crate::store::{Store, StoreError};
@@ -87,6 +88,7 @@ impl Agent {
         loops.spawn(pull::send_updates(context.clone(), server, contact.clone()));
         loops.spawn(pull::maintain(context.clone(), allocs.clone(), contact.clone()));
         loops.spawn(driver_watch::run(context.clone(), allocs.clone()));
+        loops.spawn(samples::run(context.clone(), allocs.clone()));
         Ok(Agent { context, allocs, contact, loops })
     }
 

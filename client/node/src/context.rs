@@ -13,6 +13,7 @@ use crate::driver::Drivers;
 use crate::identity::Registration;
 use crate::meta::{self, Dynamic, MetaError};
 use crate::remote::ServerQueries;
+use crate::samples::Samples;
 use crate::settings::NodeSettings;
 use crate::store::Store;
 use crate::updates::Updates;
@@ -42,6 +43,8 @@ pub struct Context {
     default_tokens: Mutex<BTreeMap<String, BTreeMap<String, String>>>,
     /// Set once, before the first allocation; not in tests of single parts.
     pub servers: OnceLock<Arc<dyn ServerQueries>>,
+    /// What tasks and the host used lately.
+    pub samples: Samples,
     node: RwLock<Arc<Node>>,
     dynamic_meta: Mutex<Dynamic>,
 }
@@ -76,6 +79,7 @@ impl Context {
             registration: Mutex::new(parts.registration),
             default_tokens: Mutex::default(),
             servers: OnceLock::new(),
+            samples: Samples::default(),
             node: RwLock::new(Arc::new(parts.node)),
             dynamic_meta: Mutex::new(parts.dynamic_meta),
         }

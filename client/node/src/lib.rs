@@ -29,6 +29,7 @@ pub mod meta;
 mod pull;
 mod remote;
 pub mod rpc;
+mod samples;
 pub mod server;
 pub mod settings;
 mod stats;

@@ -13,23 +13,32 @@ use crate::alloc::handle::AllocHandle;
 use crate::clock;
 use crate::context::Context;
 use crate::driver::{RunningTask, Usage};
+use crate::samples::Pair;
 use executor::process::TICKS_PER_SECOND;
 use futures_util::stream::StreamExt;
 
-/// Between the two readings from which a share of CPU time is computed.
+/// Ticks of each core, by its name.
+pub type CpuTimes = BTreeMap<String, [u64; 3]>;
+
+/// Between the two readings of what has not been looked at before.
 const SAMPLE: Duration = Duration::from_millis(250);
 
 /// What the running tasks of an allocation use; only `task` if it is not empty.
-pub async fn of_alloc(handle: &AllocHandle, task: &str, core_mhz: f64) -> AllocResourceUsage {
+pub async fn of_alloc(context: &Context, id: &str, handle: &AllocHandle, task: &str) -> AllocResourceUsage {
     let wanted = handle.tasks.all_running().into_iter().filter(|(name, _)| task.is_empty() || name == task);
-    let readings = wanted.map(|(name, running)| async move { (name, read_twice(&*running).await) });
+    let readings = wanted.map(|(name, running)| async move {
+        let pair = match context.samples.task(id, &name) {
+            Some(pair) => Some(pair),
+            None => read_twice(&*running).await,
+        };
+        (name, pair)
+    });
     let readings = futures_util::future::join_all(readings).await;
-    let timestamp = clock::now().0;
+    let (timestamp, core_mhz) = (clock::now().0, core_mhz(context));
     let tasks: BTreeMap<String, TaskResourceUsage> = readings
         .into_iter()
-        .filter_map(|(name, reading)| {
-            let (before, now) = reading?;
-            let usage = share(before, now, core_mhz);
+        .filter_map(|(name, pair)| {
+            let usage = share(&pair?, core_mhz);
             Some((name, TaskResourceUsage { resource_usage: Some(usage), timestamp, pids: Map::default() }))
         })
         .collect();
@@ -38,17 +47,18 @@ pub async fn of_alloc(handle: &AllocHandle, task: &str, core_mhz: f64) -> AllocR
     AllocResourceUsage { resource_usage: Some(sum), tasks: Map(tasks), timestamp }
 }
 
-/// Two readings, [`SAMPLE`] apart; `None` for a task that ends in between.
-async fn read_twice(task: &dyn RunningTask) -> Option<(Usage, Usage)> {
+/// For a task that has just been started: two readings, [`SAMPLE`] apart; `None` if it ends in between.
+async fn read_twice(task: &dyn RunningTask) -> Option<Pair<Usage>> {
     let mut readings = task.stats(SAMPLE);
-    Some((readings.next().await?, readings.next().await?))
+    Some(Pair { before: readings.next().await?, now: readings.next().await?, apart: SAMPLE })
 }
 
 /// Percent of one core; ticks are MHz, as jobs ask for them.
-fn share(before: Usage, now: Usage, core_mhz: f64) -> ResourceUsage {
+fn share(pair: &Pair<Usage>, core_mhz: f64) -> ResourceUsage {
+    let (before, now) = (&pair.before, &pair.now);
     let percent = |before: u64, now: u64| {
         let seconds = now.saturating_sub(before) as f64 / TICKS_PER_SECOND as f64;
-        seconds / SAMPLE.as_secs_f64() * 100.0
+        seconds / pair.apart.as_secs_f64() * 100.0
     };
     let user_mode = percent(before.user_ticks, now.user_ticks);
     let system_mode = percent(before.system_ticks, now.system_ticks);
@@ -91,7 +101,7 @@ fn add(mut sum: ResourceUsage, part: &ResourceUsage) -> ResourceUsage {
 }
 
 /// The speed of one core of this node.
-pub fn core_mhz(context: &Context) -> f64 {
+fn core_mhz(context: &Context) -> f64 {
     let node = context.node();
     let cpu = node.node_resources.as_ref().map(|resources| &resources.cpu);
     cpu.map_or(0.0, |cpu| cpu.cpu_shares as f64 / f64::from(cpu.total_cpu_cores.max(1)))
@@ -99,11 +109,18 @@ pub fn core_mhz(context: &Context) -> f64 {
 
 /// The host as a whole.
 pub async fn of_host(context: &Context) -> HostStats {
-    let before = cpu_times(&read("/proc/stat"));
-    tokio::time::sleep(SAMPLE).await;
-    let cpu: Vec<HostCPUStats> = cpu_times(&read("/proc/stat"))
+    let pair = match context.samples.host() {
+        Some(pair) => pair,
+        None => {
+            let before = host_times();
+            tokio::time::sleep(SAMPLE).await;
+            Pair { before, now: host_times(), apart: SAMPLE }
+        }
+    };
+    let cpu: Vec<HostCPUStats> = pair
+        .now
         .into_iter()
-        .filter_map(|(name, now)| Some(cpu_share(name.clone(), *before.get(&name)?, now)))
+        .filter_map(|(name, now)| Some(cpu_share(name.clone(), *pair.before.get(&name)?, now)))
         .collect();
     let consumed: f64 = cpu.iter().map(|cpu| (cpu.user + cpu.system) / 100.0 * core_mhz(context)).sum();
     let disk = disk(context);
@@ -123,8 +140,13 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
+/// What each core has spent since the start of the host.
+pub fn host_times() -> CpuTimes {
+    cpu_times(&read("/proc/stat"))
+}
+
 /// Ticks of each core: user (with nice), system (with interrupts), idle (with waiting).
-fn cpu_times(stat: &str) -> BTreeMap<String, [u64; 3]> {
+fn cpu_times(stat: &str) -> CpuTimes {
     let core = |line: &str| -> Option<(String, [u64; 3])> {
         let (name, times) = line.split_once(' ')?;
         name.strip_prefix("cpu")?.parse::<u32>().ok()?;
@@ -177,7 +199,8 @@ mod tests {
     fn the_share_of_a_core_is_what_was_spent_since() {
         let before = Usage { user_ticks: 100, system_ticks: 10, ..Usage::default() };
         let now = Usage { user_ticks: 120, system_ticks: 15, resident_bytes: 4096, processes: 1 };
-        let usage = share(before, now, 2000.0);
+        let apart = Duration::from_millis(250);
+        let usage = share(&Pair { before, now, apart }, 2000.0);
         let cpu = usage.cpu_stats.unwrap();
         assert_eq!((cpu.user_mode, cpu.system_mode, cpu.percent), (80.0, 20.0, 100.0));
         assert_eq!(cpu.total_ticks, 2000.0);

@@ -110,7 +110,7 @@ impl Endpoints {
         request: AllocStatsRequest,
     ) -> Result<AllocStatsResponse<api::AllocResourceUsage>, RemoteError> {
         let alloc = self.alloc(&request.alloc_id)?;
-        let usage = stats::of_alloc(&alloc, &request.task, stats::core_mhz(&self.local.context)).await;
+        let usage = stats::of_alloc(&self.local.context, &request.alloc_id, &alloc, &request.task).await;
         Ok(AllocStatsResponse { stats: Some(usage), meta: QueryMeta::default() })
     }
 

@@ -1,4 +1,5 @@
 use api::{AllocResourceUsage, NodeListStub};
+use futures_util::stream::{self, StreamExt};
 use model::document::{Allocation, Node};
 use sdk::{Client, Query};
 
@@ -90,12 +91,12 @@ async fn list(call: &Call, client: &Client, style: &OutputStyle, format: Option<
 
 /// Running allocations of each node.
 async fn running(client: &Client, nodes: &[NodeListStub]) -> Result<Vec<usize>, Failure> {
-    let mut counts = Vec::new();
-    for node in nodes {
-        let allocs = client.node_allocations(&node.id, Query::new()).await.doing("querying allocations")?;
-        counts.push(allocs.value.iter().filter(|alloc| alloc.client_status == "running").count());
-    }
-    Ok(counts)
+    let asked = nodes.iter().map(|node| client.node_allocations(&node.id, Query::new()));
+    let answers: Vec<_> = stream::iter(asked).buffered(ASKED_AT_ONCE).collect().await;
+    let running =
+        |allocs: &[Allocation]| allocs.iter().filter(|alloc| alloc.client_status == "running").count();
+    let counts = answers.into_iter().map(|answer| Ok(running(&answer.doing("querying allocations")?.value)));
+    counts.collect()
 }
 
 async fn show(call: &Call, client: &Client, style: &OutputStyle, node: &Node) -> Result<String, Failure> {
@@ -135,13 +136,16 @@ async fn show(call: &Call, client: &Client, style: &OutputStyle, node: &Node) ->
     Ok(text)
 }
 
+/// Allocations whose usage is asked for side by side.
+const ASKED_AT_ONCE: usize = 16;
+
 /// Resource usage of each running allocation. One that has ended since is left out.
 async fn measured(client: &Client, allocs: &[Allocation]) -> Vec<AllocResourceUsage> {
-    let mut used = Vec::new();
-    for alloc in allocs.iter().filter(|alloc| alloc.client_status == "running") {
-        used.extend(client.allocation_stats(&alloc.id).await);
-    }
-    used
+    let running = allocs.iter().filter(|alloc| alloc.client_status == "running");
+    let asked = running.map(|alloc| client.allocation_stats(&alloc.id));
+    // In the order of the allocations, a bounded number at once.
+    let answers: Vec<_> = stream::iter(asked).buffered(ASKED_AT_ONCE).collect().await;
+    answers.into_iter().flatten().collect()
 }
 
 /// The list entry of an allocation.

@@ -11,10 +11,11 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use executor::Exit;
-use executor::process::{self, ProcessIdentity};
+use executor::process::{self, ProcessIdentity, Processes};
 use executor::spec::{
     self, CgroupSpec, ExecutorProcesses, ExecutorRequest, ExecutorResponse, ExecutorSpec, StartReport,
 };
@@ -227,13 +228,29 @@ fn usage(executor: &ProcessIdentity) -> Option<Usage> {
         return None;
     }
     let page = rustix::param::page_size() as u64;
-    let processes = process::descendants(executor.pid);
+    let processes = recent_processes().descendants(executor.pid);
     Some(processes.iter().fold(Usage::default(), |sum, stat| Usage {
         user_ticks: sum.user_ticks + stat.user_ticks,
         system_ticks: sum.system_ticks + stat.system_ticks,
         resident_bytes: sum.resident_bytes + stat.resident_pages * page,
         processes: sum.processes + 1,
     }))
+}
+
+/// How old the table of processes may be that a reading is taken from: the tasks that are read together share one.
+const TABLE_AGE_MAX: Duration = Duration::from_millis(100);
+
+fn recent_processes() -> Arc<Processes> {
+    static TABLE: Mutex<Option<(Instant, Arc<Processes>)>> = Mutex::new(None);
+    let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*table {
+        Some((read, processes)) if read.elapsed() < TABLE_AGE_MAX => Arc::clone(processes),
+        _ => {
+            let processes = Arc::new(Processes::read());
+            *table = Some((Instant::now(), Arc::clone(&processes)));
+            processes
+        }
+    }
 }
 
 /// A task with an executor.

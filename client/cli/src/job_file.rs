@@ -29,6 +29,14 @@ pub(crate) struct JobFile {
     pub submission: JobSubmission,
 }
 
+impl JobFile {
+    /// Where its blocks stand.
+    pub(crate) fn outline(&self) -> Vec<jobspec::Part> {
+        // It was parsed just now.
+        jobspec::outline(&Source::new("", self.submission.source.clone())).unwrap_or_default()
+    }
+}
+
 /// Files that a job file names, relative to the directory the program was called in.
 struct Disk;
 

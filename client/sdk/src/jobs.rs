@@ -1,8 +1,8 @@
 use api::{
-    EvalOptions, JobDeregisterResponse, JobDispatchRequest, JobDispatchResponse, JobEvaluateRequest,
-    JobListStub, JobPlanRequest, JobPlanResponse, JobRegisterRequest, JobRegisterResponse, JobRevertRequest,
-    JobSummary, JobValidateRequest, JobValidateResponse, JobVersionsResponse, JobsParseRequest,
-    PeriodicForceResponse, TagVersionRequest,
+    EvalOptions, JobDeregisterResponse, JobDispatchRequest, JobDispatchResponse, JobDoctor,
+    JobEvaluateRequest, JobListStub, JobPlanRequest, JobPlanResponse, JobRegisterRequest,
+    JobRegisterResponse, JobRevertRequest, JobSummary, JobValidateRequest, JobValidateResponse,
+    JobVersionsResponse, JobsParseRequest, PeriodicForceResponse, TagVersionRequest,
 };
 use model::document::{AllocationListStub, Deployment, Evaluation, Job, JobSubmission};
 
@@ -29,6 +29,12 @@ impl Client {
     pub async fn validate(&self, job: Job) -> Result<JobValidateResponse, Error> {
         let query = in_namespace_of(self, Some(&job));
         Ok(self.put("/v1/validate/job", query, &JobValidateRequest { job: Some(job) }).await?.value)
+    }
+
+    /// `PUT /v1/jobs/doctor`: what of the job works on this cluster. Not in Nomad's API.
+    pub async fn doctor(&self, job: Job) -> Result<JobDoctor, Error> {
+        let query = in_namespace_of(self, Some(&job));
+        Ok(self.put("/v1/jobs/doctor", query, &JobValidateRequest { job: Some(job) }).await?.value)
     }
 
     /// `PUT /v1/jobs/parse`: a job file becomes a job on the agent.

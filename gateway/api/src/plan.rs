@@ -87,3 +87,43 @@ pub struct FieldDiff {
     pub new: String,
     pub annotations: List<String>,
 }
+
+/// The answer of `PUT /v1/jobs/doctor`. Ours alone.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct JobDoctor {
+    /// Nodes that the cluster has.
+    pub nodes: u64,
+    /// Why the job could not be registered, besides what the findings say.
+    pub errors: List<String>,
+    pub warnings: List<String>,
+    /// Blocks and attributes that this release does not do.
+    pub findings: List<DoctorFinding>,
+    /// Groups that could not be placed completely now.
+    pub groups: Map<String, DoctorGroup>,
+}
+
+/// A block or an attribute of a job that this release does not do.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct DoctorFinding {
+    /// Empty outside of a group.
+    pub group: String,
+    /// Empty outside of a task.
+    pub task: String,
+    /// As a job file calls it, like `template` or `network mode "bridge"`.
+    pub what: String,
+    /// `ignored`, `fails`, `may fail`, `never placed` or `works`.
+    pub effect: String,
+    /// What becomes of it, in words.
+    pub text: String,
+}
+
+/// Why a group could not be placed.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct DoctorGroup {
+    /// No node may run it, however much room there is.
+    pub never_placed: bool,
+    pub failed: AllocationMetric,
+}

@@ -213,7 +213,7 @@ held! {
     api {
         AllocWhy AllocationHistory AllocationTransition Decision DeploymentGroup DeploymentWhy DisconnectNow
         DispatchNow EvalWhy GroupNow HistoryLine JobWhy Link MissingSlot NodeWhy ObjectHistory RescheduleNow Room
-        SchedulerScan TaskNow Wait
+        SchedulerScan TaskNow Wait JobDoctor DoctorFinding DoctorGroup
     }
     model::document {
         GroupReasons Lack NearMiss Reconnect

@@ -1,6 +1,6 @@
 //! How defaults are merged, and what servers add. `nomad_api.rs` compares each single one with Nomad's API.
 
-use jobspec::{apply_defaults, canonicalize, unsupported};
+use jobspec::{apply_defaults, canonicalize};
 use model::document::{Duration, Job, UpdateStrategy, input};
 use serde_json::{Value, json};
 
@@ -129,11 +129,15 @@ fn older_spellings_of_disconnect_become_the_block() {
     given.task_groups[0].max_client_disconnect = Some(Duration::from_secs(60));
     let warning =
         "group \"g\": max_client_disconnect is an older spelling of lost_after in a disconnect block";
-    assert_eq!(unsupported(&given), [warning]);
+    assert_eq!(texts(&given), [warning]);
     canonicalize(&mut given);
     let group = &given.task_groups[0];
     let disconnect = group.disconnect.as_ref().unwrap();
     assert_eq!(disconnect.lost_after, Some(Duration::from_secs(60)));
     assert_eq!((disconnect.replace, disconnect.reconcile.as_deref()), (Some(true), Some("best_score")));
     assert_eq!(group.max_client_disconnect, None);
+}
+
+fn texts(job: &model::document::Job) -> Vec<String> {
+    jobspec::findings(job, &jobspec::NoNodes).iter().map(ToString::to_string).collect()
 }

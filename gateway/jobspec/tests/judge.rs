@@ -1,6 +1,6 @@
 //! Validation, implied constraints and the list of what is not executed.
 
-use jobspec::{NoFiles, Source, Variables, canonicalize, imply_constraints, parse, unsupported, validate};
+use jobspec::{NoFiles, Source, Variables, canonicalize, imply_constraints, parse, validate};
 use model::document::Job;
 
 pub fn parsed(body: &str) -> Job {
@@ -326,13 +326,13 @@ group "web" {
 }"#,
     );
     assert_eq!(
-        unsupported(&job),
+        texts(&job),
         [
-            "group \"web\": network mode \"bridge\" is not executed yet",
-            "group \"web\", task \"t\": driver \"docker\" is not executed yet",
-            "group \"web\", task \"t\": template is not executed yet",
-            "group \"web\", task \"t\": resources cores is not executed yet",
-            "group \"web\", task \"t\": resources memory_max is not executed yet",
+            "group \"web\": network mode \"bridge\": never placed on the nodes you have: none has the CNI plugins of a bridge",
+            "group \"web\", task \"t\": driver \"docker\": never placed on the nodes you have: none has it",
+            "group \"web\", task \"t\": template: the task would fail: nodes of this release render no templates",
+            "group \"web\", task \"t\": resources cores: ignored, the task runs without it",
+            "group \"web\", task \"t\": resources memory_max: ignored, the task runs without it",
         ]
     );
 }
@@ -364,13 +364,9 @@ group "g" {
   }
 }"#,
     );
-    assert_eq!(unsupported(&job), [""; 0]);
+    assert_eq!(texts(&job), [""; 0]);
     canonicalize(&mut job);
-    assert_eq!(
-        unsupported(&job),
-        [""; 0],
-        "nor what servers filled in, in a job that is read and given back"
-    );
+    assert_eq!(texts(&job), [""; 0], "nor what servers filled in, in a job that is read and given back");
 }
 
 #[test]
@@ -528,4 +524,59 @@ fn jobs_of_every_node_have_no_reschedule_block() {
         }
     }
     assert_eq!(errors(&with_group(&block("attempts = 0\n unlimited = false"))), [""; 0]);
+}
+
+/// Nodes with a driver, of this program or another.
+struct Some {
+    driver: &'static str,
+    foreign: bool,
+}
+
+impl jobspec::Nodes for Some {
+    fn any(&self) -> bool {
+        true
+    }
+
+    fn any_foreign(&self) -> bool {
+        self.foreign
+    }
+
+    fn has_driver(&self, name: &str) -> bool {
+        name == self.driver
+    }
+
+    fn has_attribute(&self, _: &str) -> bool {
+        false
+    }
+
+    fn has_devices(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn what_becomes_of_a_job_depends_on_the_nodes_there_are() {
+    let seen = |driver: &str, task: &str, nodes: &dyn jobspec::Nodes| {
+        let job = parsed(&format!("group \"g\" {{\n task \"t\" {{\n driver = \"{driver}\"\n{task}\n }}\n}}"));
+        let found = jobspec::findings(&job, nodes).into_iter();
+        found.map(|finding| format!("{:?} {}", finding.effect, finding.why)).collect::<Vec<_>>()
+    };
+    let (own, docker) =
+        (Some { driver: "raw_exec", foreign: false }, Some { driver: "docker", foreign: true });
+    assert_eq!(seen("raw_exec", "", &own), [""; 0]);
+    assert_eq!(seen("docker", "", &docker), [""; 0]);
+    assert_eq!(seen("docker", "", &own), ["NeverPlaced none has it"]);
+    assert_eq!(
+        seen("raw_exec", "", &docker),
+        ["NeverPlaced none has it enabled: see plugin \"raw_exec\" in the agent's configuration"]
+    );
+    assert_eq!(seen("rawexec", "", &own), ["Fails no driver has that name: did you mean \"raw_exec\"?"]);
+    assert_eq!(seen("exec2", "", &own), ["NeverPlaced none has it"], "it is a driver of others");
+    let template = "template {\n data = \"x\"\n destination = \"y\"\n}";
+    assert_eq!(seen("raw_exec", template, &own), ["Fails nodes of this release render no templates"]);
+    assert_eq!(seen("docker", template, &docker), ["MayFail nodes of this release render no templates"]);
+}
+
+fn texts(job: &model::document::Job) -> Vec<String> {
+    jobspec::findings(job, &jobspec::NoNodes).iter().map(ToString::to_string).collect()
 }

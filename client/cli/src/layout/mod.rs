@@ -4,6 +4,7 @@ pub(crate) mod alloc;
 pub(crate) mod checks;
 pub(crate) mod deployment;
 pub(crate) mod devices;
+pub(crate) mod doctor;
 pub(crate) mod eval;
 pub(crate) mod events;
 pub(crate) mod files;
@@ -31,6 +32,6 @@ fn cell(value: impl Display) -> String {
 }
 
 /// `1 node`, `2 nodes`.
-fn plural(count: i64, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+pub(crate) fn plural(count: impl Display + PartialEq + From<u8>, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1.into() { "" } else { "s" })
 }

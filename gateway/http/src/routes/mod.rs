@@ -10,6 +10,7 @@ mod client_exec;
 mod client_fs;
 mod client_meta;
 mod deployments;
+mod doctor;
 mod evaluations;
 mod explain;
 mod fuzzy;
@@ -66,6 +67,7 @@ pub fn router(api: Api) -> Router {
         .merge(scaling::router())
         .merge(services::router())
         .merge(plan::router())
+        .merge(doctor::router())
         .merge(nodes::router())
         .merge(allocations::router())
         .merge(evaluations::router())

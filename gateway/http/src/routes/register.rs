@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::routing::get;
-use jobspec::{Files, NoFiles, Source, Variables};
+use jobspec::{Effect, Files, Finding, NoFiles, Source, Variables};
 use model::command::RegisterJob;
 use model::document::{Job, JobSubmission};
 use model::{Command, JobKey};
@@ -16,6 +16,7 @@ use crate::answer::{self, Answer, written};
 use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::request::{Call, Json, Write};
+use crate::view::nodes_seen::NodesSeen;
 
 /// Largest source text that is kept with a job; a longer one is left out, with a warning.
 const SOURCE_MAX: usize = 1_000_000;
@@ -63,11 +64,12 @@ async fn validate(
     Json(request): Json<JobValidateRequest>,
 ) -> Answer {
     let mut job = request.job.ok_or_else(|| Failure::invalid("Job must be specified"))?;
-    let mut warnings = jobspec::unsupported(&job);
+    let (fails, mut warnings) = judged(&jobspec::findings(&job, &NodesSeen(&server.control.state())));
     complete(&server, &call.params, &JobRegisterRequest::default(), &mut job)?;
     let found = jobspec::validate(&job);
     warnings.extend(found.warnings);
     let mut errors: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
+    errors.extend(fails);
     let namespace = job.namespace.as_deref().unwrap_or_default();
     if !server.control.state().namespaces.exists(namespace) {
         let id = job.id.as_deref().unwrap_or_default();
@@ -87,7 +89,15 @@ pub(super) struct Registration {
     pub warnings: Vec<String>,
 }
 
-/// Everything that can be said about a job without looking at others.
+/// A job with everything that can be said about it without looking at other jobs.
+pub(super) struct Checked {
+    pub registration: Registration,
+    pub findings: Vec<Finding>,
+    /// Why it may not be registered; findings that fail are not repeated here.
+    pub errors: Vec<String>,
+}
+
+/// What may be registered.
 ///
 /// # Errors
 /// 400 with what is wrong with it.
@@ -96,18 +106,28 @@ pub(super) fn registration(
     params: &Params,
     request: JobRegisterRequest,
 ) -> Result<Registration, Failure> {
+    let Checked { registration, findings, mut errors } = checked(server, params, request)?;
+    errors.extend(judged(&findings).0);
+    if errors.is_empty() { Ok(registration) } else { Err(Failure::invalid(error_text(&errors))) }
+}
+
+/// # Errors
+/// 400 for what is no job at all.
+pub(super) fn checked(
+    server: &AppState,
+    params: &Params,
+    request: JobRegisterRequest,
+) -> Result<Checked, Failure> {
     let mut job = request.job.clone().ok_or_else(|| Failure::invalid("Job must be specified"))?;
     if job.id.as_deref().unwrap_or_default().is_empty() {
         return Err(Failure::invalid("Job ID hasn't been provided"));
     }
     // Of what was written, not of what is filled in.
-    let mut warnings = jobspec::unsupported(&job);
+    let findings = jobspec::findings(&job, &NodesSeen(&server.control.state()));
+    let (_, mut warnings) = judged(&findings);
     complete(server, params, &request, &mut job)?;
     let found = jobspec::validate(&job);
-    if !found.errors.is_empty() {
-        let errors: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
-        return Err(Failure::invalid(error_text(&errors)));
-    }
+    let errors: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
     warnings.extend(found.warnings);
     let submission = request.submission.and_then(|given| kept(given, &mut warnings));
     let key =
@@ -120,7 +140,15 @@ pub(super) fn registration(
         preserve_counts: request.preserve_counts,
         preserve_resources: request.preserve_resources,
     };
-    Ok(Registration { key, command, warnings })
+    Ok(Checked { registration: Registration { key, command, warnings }, findings, errors })
+}
+
+/// What is sure to fail, and what is worth a warning.
+fn judged(findings: &[Finding]) -> (Vec<String>, Vec<String>) {
+    let (fails, others): (Vec<&Finding>, Vec<&Finding>) =
+        findings.iter().partition(|finding| finding.effect == Effect::Fails);
+    let texts = |findings: Vec<&Finding>| findings.iter().map(ToString::to_string).collect();
+    (texts(fails), texts(others))
 }
 
 /// Settles where the job belongs, then fills in what it leaves open.

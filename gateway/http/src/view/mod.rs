@@ -3,5 +3,6 @@
 pub(crate) mod eval;
 pub(crate) mod job;
 pub(crate) mod node;
+pub(crate) mod nodes_seen;
 pub(crate) mod statuses;
 pub(crate) mod why;

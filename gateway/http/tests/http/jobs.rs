@@ -306,8 +306,35 @@ async fn what_a_job_asks_for_in_vain_is_said_by_name() {
     let registered = cluster.put("/v1/jobs", &json!({"Job": job})).await.json();
     assert_eq!(
         registered["Warnings"],
-        "1 warning:\n\n* group \"web\": ephemeral_disk migrate is not executed yet\n"
+        "1 warning:\n\n* group \"web\": ephemeral_disk migrate: ignored, the job runs without it\n"
     );
     let plain = cluster.put("/v1/jobs", &json!({"Job": job_json("api")})).await.json();
     assert_eq!(plain["Warnings"], "");
+}
+
+#[tokio::test]
+async fn what_is_sure_to_fail_is_refused() {
+    let cluster = Cluster::start().await;
+    let mut job = job_json("web");
+    job["TaskGroups"][0]["Tasks"][0]["Templates"] = json!([{"EmbeddedTmpl": "x", "DestPath": "y"}]);
+    let text = "template: the task would fail: nodes of this release render no templates";
+    for (path, body) in [("/v1/jobs", json!({"Job": job})), ("/v1/job/web/plan", json!({"Job": job}))] {
+        let refused = cluster.put(path, &body).await;
+        assert_eq!(refused.status, 400, "{path}");
+        assert!(refused.text().contains(text), "{path}: {}", refused.text());
+    }
+    let validated = cluster.put("/v1/validate/job", &json!({"Job": job})).await.json();
+    assert!(validated["ValidationErrors"][0].as_str().unwrap().contains(text), "{validated}");
+
+    let mut misspelt = job_json("api");
+    misspelt["TaskGroups"][0]["Tasks"][0]["Driver"] = json!("rawexec");
+    let refused = cluster.put("/v1/jobs", &json!({"Job": misspelt})).await;
+    assert!(refused.text().contains("driver \"rawexec\": the task would fail"), "{}", refused.text());
+    assert!(refused.text().contains("did you mean \"raw_exec\"?"), "{}", refused.text());
+
+    let found = cluster.put("/v1/jobs/doctor", &json!({"Job": job})).await.json();
+    assert_eq!(found["Findings"][0]["What"], "template");
+    assert_eq!(found["Findings"][0]["Effect"], "fails");
+    assert_eq!(found["Errors"], json!(null), "{found}");
+    assert!(cluster.get("/v1/jobs").await.json().as_array().unwrap().is_empty(), "nothing was registered");
 }

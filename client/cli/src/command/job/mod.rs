@@ -3,6 +3,7 @@
 mod allocs;
 mod deployments;
 mod dispatch;
+mod doctor;
 mod eval;
 mod history;
 mod init;
@@ -26,6 +27,7 @@ pub(super) const COMMANDS: &[&Command] = &[
     &allocs::COMMAND,
     &deployments::COMMAND,
     &dispatch::COMMAND,
+    &doctor::COMMAND,
     &eval::COMMAND,
     &history::COMMAND,
     &init::COMMAND,

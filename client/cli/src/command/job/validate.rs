@@ -1,4 +1,5 @@
 use api::JobValidateResponse;
+use jobspec::Finding;
 use model::document::Job;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Failure, Outcome, Run};
@@ -56,12 +57,15 @@ async fn run(call: Call) -> Outcome {
 
 /// Validates the job as a server would.
 fn validate_locally(mut job: Job) -> JobValidateResponse {
-    let mut warnings = jobspec::unsupported(&job);
+    let (fails, others): (Vec<Finding>, Vec<Finding>) = jobspec::findings(&job, &jobspec::NoNodes)
+        .into_iter()
+        .partition(|finding| finding.effect == jobspec::Effect::Fails);
     jobspec::canonicalize(&mut job);
     let validation = jobspec::validate(&job);
-    warnings.extend(validation.warnings);
+    let errors = validation.errors.iter().map(ToString::to_string);
+    let warnings: Vec<String> = others.iter().map(ToString::to_string).chain(validation.warnings).collect();
     JobValidateResponse {
-        validation_errors: validation.errors.iter().map(ToString::to_string).collect(),
+        validation_errors: errors.chain(fails.iter().map(ToString::to_string)).collect(),
         warnings: warnings.join("\n"),
         ..JobValidateResponse::default()
     }

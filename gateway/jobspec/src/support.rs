@@ -1,0 +1,349 @@
+//! What a job asks for that this release reads but does not do, and what becomes of the job then. The list shrinks as
+//! releases grow.
+
+use std::fmt;
+
+use model::document::{
+    Consul, Duration, Job, NetworkResource, Resources, Service, Task, TaskGroup, UpdateStrategy,
+};
+
+use crate::canonical::DEFAULT_STAGGER;
+use crate::diagnostic::nearest;
+
+/// Drivers of this release's nodes.
+const OWN_DRIVERS: [&str; 2] = ["raw_exec", "mock_driver"];
+
+/// Other drivers that nodes may have: not each of them is a slip of the pen.
+const OTHER_DRIVERS: [&str; 17] = [
+    "containerd-driver",
+    "docker",
+    "ecs",
+    "exec",
+    "exec2",
+    "firecracker-task-driver",
+    "iis",
+    "jail-task-driver",
+    "java",
+    "lxc",
+    "nspawn",
+    "podman",
+    "pot",
+    "qemu",
+    "rkt",
+    "singularity",
+    "virt",
+];
+
+/// What the nodes of a cluster are. Asked only about what a job needs.
+pub trait Nodes {
+    /// There is at least one.
+    fn any(&self) -> bool;
+
+    /// Some of them run another program than this one: what this release does not do may work there.
+    fn any_foreign(&self) -> bool;
+
+    /// Some of them has the driver, or another attribute.
+    fn has_driver(&self, name: &str) -> bool;
+
+    fn has_attribute(&self, name: &str) -> bool;
+
+    fn has_devices(&self) -> bool;
+}
+
+/// Where there is no cluster to ask: a few nodes of this release.
+#[derive(Clone, Copy, Debug)]
+pub struct NoNodes;
+
+impl Nodes for NoNodes {
+    fn any(&self) -> bool {
+        false
+    }
+
+    fn any_foreign(&self) -> bool {
+        false
+    }
+
+    fn has_driver(&self, _: &str) -> bool {
+        false
+    }
+
+    fn has_attribute(&self, _: &str) -> bool {
+        false
+    }
+
+    fn has_devices(&self) -> bool {
+        false
+    }
+}
+
+/// What becomes of a job that asks for something this release does not do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It runs as if that had not been written.
+    Ignored,
+    /// Its tasks fail wherever they are placed.
+    Fails,
+    /// As `Fails`, on nodes of this release; other nodes of the cluster may run it.
+    MayFail,
+    /// No node of the cluster is one it may run on.
+    NeverPlaced,
+    /// It does what it says, and has a newer spelling.
+    Works,
+}
+
+/// One block or attribute of a job, and what becomes of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Empty outside of a group.
+    pub group: String,
+    /// Empty outside of a task.
+    pub task: String,
+    /// As a job file calls it, like `template` or `network mode "bridge"`.
+    pub what: String,
+    pub effect: Effect,
+    /// A half-sentence; may be empty.
+    pub why: String,
+}
+
+impl Finding {
+    /// `group "web", task "t": `, as far as it is inside of them.
+    fn place(&self) -> String {
+        let named = |kind: &str, name: &str| (!name.is_empty()).then(|| format!("{kind} \"{name}\""));
+        let places: Vec<String> =
+            [named("group", &self.group), named("task", &self.task)].into_iter().flatten().collect();
+        if places.is_empty() { String::new() } else { format!("{}: ", places.join(", ")) }
+    }
+
+    /// What becomes of it, without what it is.
+    pub fn consequence(&self) -> String {
+        let kind = match self.effect {
+            Effect::Ignored if self.task.is_empty() => "ignored, the job runs without it",
+            Effect::Ignored => "ignored, the task runs without it",
+            Effect::Fails => "the task would fail",
+            Effect::MayFail => "the task fails on nodes of this release",
+            Effect::NeverPlaced => "never placed on the nodes you have",
+            Effect::Works => return self.why.clone(),
+        };
+        if self.why.is_empty() { kind.to_string() } else { format!("{kind}: {}", self.why) }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let joint = if self.effect == Effect::Works { "" } else { ":" };
+        write!(f, "{}{}{joint} {}", self.place(), self.what, self.consequence())
+    }
+}
+
+/// What a job asks for that this release does not execute, or has a newer spelling for.
+///
+/// Defaults are not named, whether they were written or not: jobs come as parsed, canonical, or as a server showed them.
+pub fn findings(job: &Job, nodes: &dyn Nodes) -> Vec<Finding> {
+    let mut all = Findings { nodes, group: String::new(), task: String::new(), found: Vec::new() };
+    all.ignored(&[("multiregion", job.multiregion.is_some())]);
+    job.update.iter().for_each(|block| all.update(block));
+    for group in &job.task_groups {
+        all.group = group.name.clone().unwrap_or_default();
+        all.group(group);
+        for task in &group.tasks {
+            all.task.clone_from(&task.name);
+            all.task(task);
+        }
+        all.task.clear();
+    }
+    all.found
+}
+
+/// It is about another Consul than the default one, or another part of it.
+fn is_special(consul: &Consul) -> bool {
+    let is_default = consul.namespace.is_empty() && consul.partition.is_empty();
+    !is_default || !matches!(consul.cluster.as_str(), "" | "default")
+}
+
+struct Findings<'n> {
+    nodes: &'n dyn Nodes,
+    group: String,
+    task: String,
+    found: Vec<Finding>,
+}
+
+impl Findings<'_> {
+    fn find(&mut self, what: &str, effect: Effect, why: impl Into<String>) {
+        let (group, task) = (self.group.clone(), self.task.clone());
+        self.found.push(Finding { group, task, what: what.to_string(), effect, why: why.into() });
+    }
+
+    fn ignored(&mut self, asked: &[(&str, bool)]) {
+        for (what, _) in asked.iter().filter(|(_, asked)| *asked) {
+            self.find(what, Effect::Ignored, "");
+        }
+    }
+
+    /// Nodes of this release fail a task that asks for it, because running it without would be worse.
+    fn fails(&mut self, asked: &[(&str, bool, &str)]) {
+        for (what, _, why) in asked.iter().filter(|(_, asked, _)| *asked) {
+            let effect = if self.nodes.any_foreign() { Effect::MayFail } else { Effect::Fails };
+            self.find(what, effect, *why);
+        }
+    }
+
+    /// It follows from a constraint that servers add to such a job.
+    fn needs(&mut self, what: &str, attribute: &str, name: &str) -> bool {
+        let misses = !self.nodes.has_attribute(attribute);
+        if misses {
+            self.find(what, Effect::NeverPlaced, format!("none has {name}"));
+        }
+        misses
+    }
+
+    /// They take effect, but new job files should not use them.
+    fn older_spelling(&mut self, written: &[(&str, &str, bool)]) {
+        for (older, newer, _) in written.iter().filter(|(.., written)| *written) {
+            let why = format!("is an older spelling of {newer} in a disconnect block");
+            self.find(older, Effect::Works, why);
+        }
+    }
+
+    fn group(&mut self, group: &TaskGroup) {
+        let disk = group.ephemeral_disk.clone().unwrap_or_default();
+        let restart = group.restart_policy.as_ref();
+        self.ignored(&[
+            ("consul", group.consul.as_ref().is_some_and(is_special)),
+            ("ephemeral_disk migrate", disk.migrate == Some(true)),
+            (
+                "restart render_templates",
+                restart.is_some_and(|restart| restart.render_templates == Some(true)),
+            ),
+        ]);
+        self.older_spelling(&[
+            (
+                "stop_after_client_disconnect",
+                "stop_on_client_after",
+                group.stop_after_client_disconnect.is_some(),
+            ),
+            ("max_client_disconnect", "lost_after", group.max_client_disconnect.is_some()),
+            ("prevent_reschedule_on_lost", "replace = false", group.prevent_reschedule_on_lost == Some(true)),
+        ]);
+        group.update.iter().for_each(|block| self.update(block));
+        group.networks.iter().for_each(|network| self.network(network));
+        group.services.iter().for_each(|service| self.service(service));
+    }
+
+    /// There are no updates without a deployment to pace.
+    fn update(&mut self, update: &UpdateStrategy) {
+        let default = [Duration::default(), DEFAULT_STAGGER];
+        self.ignored(&[(
+            "update stagger",
+            update.stagger.is_some_and(|stagger| !default.contains(&stagger)),
+        )]);
+    }
+
+    fn network(&mut self, network: &NetworkResource) {
+        let mode = format!("network mode \"{}\"", network.mode);
+        match network.mode.as_str() {
+            "" | "host" => {}
+            "bridge" => drop(self.needs(&mode, "plugins.cni.version.bridge", "the CNI plugins of a bridge")),
+            cni if cni.starts_with("cni/") => {
+                let attribute = format!("plugins.cni.version.{}", &cni["cni/".len()..]);
+                self.needs(&mode, &attribute, "that CNI network");
+            }
+            _ => self.fails(&[(&mode, true, "nodes of this release have the network of the host only")]),
+        }
+        self.ignored(&[
+            ("network dns", network.dns.is_some()),
+            ("network cni", network.cni.is_some()),
+            ("network hostname", !network.hostname.is_empty()),
+            ("network device", !network.device.is_empty()),
+        ]);
+    }
+
+    fn service(&mut self, service: &Service) {
+        let service_name = format!("service \"{}\"", service.name);
+        let what = if service.name.is_empty() { "service" } else { &service_name };
+        let of_consul = matches!(service.provider.as_str(), "" | "consul");
+        if of_consul
+            && self.needs(what, "consul.version", "Consul: a service without provider is one of Consul")
+        {
+            return;
+        }
+        self.ignored(&[
+            (what, true),
+            ("check", !service.checks.is_empty()),
+            ("connect", service.connect.is_some()),
+            ("service identity", service.identity.is_some()),
+        ]);
+    }
+
+    fn task(&mut self, task: &Task) {
+        self.driver(&task.driver);
+        let restart = task.restart_policy.as_ref();
+        self.fails(&[
+            ("kind", !task.kind.is_empty(), "nodes of this release run no proxies of Consul"),
+            ("artifact", !task.artifacts.is_empty(), "nodes of this release download nothing"),
+            ("template", !task.templates.is_empty(), "nodes of this release render no templates"),
+            ("vault", task.vault.is_some(), "nodes of this release get no tokens of Vault"),
+            ("secret", !task.secrets.is_empty(), "nodes of this release read no secrets"),
+            ("schedule", task.schedule.is_some(), "nodes of this release do not pause tasks"),
+            ("csi_plugin", task.csi_plugin_config.is_some(), "nodes of this release run no CSI plugins"),
+        ]);
+        if !task.volume_mounts.is_empty() {
+            self.volume_mount(&task.driver);
+        }
+        self.ignored(&[
+            ("consul", task.consul.as_ref().is_some_and(is_special)),
+            ("identity without env or file", task.identities.iter().any(|own| !own.env && !own.file)),
+            ("action", !task.actions.is_empty()),
+            ("scaling", !task.scaling_policies.is_empty()),
+            (
+                "restart render_templates",
+                restart.is_some_and(|restart| restart.render_templates == Some(true)),
+            ),
+        ]);
+        task.resources.iter().for_each(|resources| self.resources(resources));
+        task.services.iter().for_each(|service| self.service(service));
+    }
+
+    fn driver(&mut self, driver: &str) {
+        if driver.is_empty() || self.nodes.has_driver(driver) {
+            return;
+        }
+        let what = format!("driver \"{driver}\"");
+        if OWN_DRIVERS.contains(&driver) {
+            if self.nodes.any() {
+                let why =
+                    format!("none has it enabled: see plugin \"{driver}\" in the agent's configuration");
+                self.find(&what, Effect::NeverPlaced, why);
+            }
+            return;
+        }
+        let known = OWN_DRIVERS.iter().chain(&OTHER_DRIVERS).copied();
+        match nearest(driver, known).filter(|near| *near != driver) {
+            Some(near) => {
+                self.find(&what, Effect::Fails, format!("no driver has that name: did you mean \"{near}\"?"));
+            }
+            None => self.find(&what, Effect::NeverPlaced, "none has it"),
+        }
+    }
+
+    /// Tasks of these drivers see the host's file system as it is: nothing can be mounted for them.
+    fn volume_mount(&mut self, driver: &str) {
+        let why = "tasks of this driver see the host's file system as it is: leave it out, and use the path that \
+                   \"node status -verbose\" shows for the volume";
+        if OWN_DRIVERS.contains(&driver) {
+            self.find("volume_mount", Effect::Fails, why);
+        }
+    }
+
+    fn resources(&mut self, resources: &Resources) {
+        self.ignored(&[
+            ("resources cores", resources.cores.unwrap_or(0) > 0),
+            ("resources memory_max", resources.memory_max_mb.unwrap_or(0) != 0),
+            ("resources secrets", resources.secrets_mb.unwrap_or(0) > 0),
+            ("resources network", !resources.networks.is_empty()),
+            ("resources numa", resources.numa.is_some()),
+        ]);
+        if !resources.devices.is_empty() && !self.nodes.has_devices() {
+            self.find("resources device", Effect::NeverPlaced, "none has a device");
+        }
+    }
+}

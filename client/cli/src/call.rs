@@ -214,6 +214,7 @@ impl Call {
         let wanted = self.args.switch(&FORCE_COLOR) || self.environment.force_color;
         let unwanted = self.args.switch(&NO_COLOR) || self.environment.no_color;
         OutputStyle {
+            program: self.program.clone(),
             colour: wanted || (!unwanted && io::stdout().is_terminal()),
             verbose: self.args.switch(&VERBOSE),
             now: now(),

@@ -73,6 +73,9 @@ pub(crate) async fn evaluation(client: &Client, style: &OutputStyle, id: &str) -
 }
 
 async fn outcome(client: &Client, style: &OutputStyle, eval: &Evaluation, placed: bool) -> Outcome {
+    if !eval.failed_tg_allocs.is_empty() {
+        explain(client, style, &eval.id).await;
+    }
     if !eval.deployment_id.is_empty() {
         let successful = deployment(client, style, &eval.deployment_id).await?;
         return Ok(match (successful, placed) {
@@ -82,6 +85,16 @@ async fn outcome(client: &Client, style: &OutputStyle, eval: &Evaluation, placed
         });
     }
     Ok(if placed { 0 } else { NOT_PLACED })
+}
+
+/// What would give the rest a place. A server that is not of this program does not know.
+async fn explain(client: &Client, style: &OutputStyle, id: &str) {
+    if let Ok(why) = client.explain_evaluation(id).await {
+        let text = layout::placement::short(style, &why);
+        write_out(
+            text.lines().map(|line| format!("    {line}").trim_end().to_string() + "\n").collect::<String>(),
+        );
+    }
 }
 
 async fn until_decided(client: &Client, style: &OutputStyle, id: &str) -> Result<Evaluation, Failure> {
@@ -211,7 +224,8 @@ async fn until_over(client: &Client, style: &OutputStyle, id: &str) -> Result<De
         let query = Query::new().newer_than(index, DEPLOYMENT_WAIT).flag("stale", true);
         let text = format!("Deployment \"{}\" in progress...", style.id(id));
         let answer = spinning(&text, client.deployment(id, query)).await.doing("reading deployment")?;
-        let view = layout::deployment::view(style, &answer.value);
+        let view = layout::deployment::view(style, &answer.value)
+            + &layout::deployment::promotion(style, &answer.value);
         if view != shown {
             show(style, &view, &shown);
             shown = view;

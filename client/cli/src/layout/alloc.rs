@@ -66,11 +66,13 @@ pub(crate) fn section(style: &OutputStyle, allocs: &[AllocationListStub]) -> Str
     style.section("Allocations", &table(style, allocs))
 }
 
-/// The block of one allocation.
-pub(crate) fn block(style: &OutputStyle, alloc: &Allocation) -> String {
+/// The block of one allocation; `rescheduled` is when its follow-up evaluation is due, if it waits for one.
+pub(crate) fn block(style: &OutputStyle, alloc: &Allocation, rescheduled: Option<i64>) -> String {
     let version = alloc.job.as_ref().and_then(|job| job.version).unwrap_or(0);
+    // Nomad's own command line has this one id in full.
+    let id = if style.is_stock() { alloc.id.clone() } else { style.id(&alloc.id) };
     let mut entries = vec![
-        ("ID", style.id(&alloc.id)),
+        ("ID", id),
         ("Eval ID", style.id(&alloc.eval_id)),
         ("Name", alloc.name.clone()),
         ("Node ID", style.id(&alloc.node_id)),
@@ -100,8 +102,8 @@ pub(crate) fn block(style: &OutputStyle, alloc: &Allocation) -> String {
     if !alloc.next_allocation.is_empty() {
         entries.push(("Replacement Alloc ID", style.id(&alloc.next_allocation)));
     }
-    if let Some(eligible) = reschedule_eligibility(style, alloc) {
-        entries.push(("Reschedule Eligibility", eligible));
+    if let Some(due) = rescheduled.filter(|_| awaits_rescheduling(alloc)) {
+        entries.push(("Reschedule Eligibility", reschedule_eligibility(style, due)));
     }
     if let Some(metric) = alloc.metrics.as_ref().filter(|_| style.verbose) {
         entries.push(("Evaluated Nodes", cell(metric.nodes_evaluated)));
@@ -121,15 +123,15 @@ fn max_run_deadline(alloc: &Allocation) -> Option<i64> {
     Some(begin.saturating_add(limit.0.0))
 }
 
-/// When the allocation will be rescheduled, if it is waiting for that.
-fn reschedule_eligibility(style: &OutputStyle, alloc: &Allocation) -> Option<String> {
-    if alloc.followup_eval_id.is_empty() || !alloc.next_allocation.is_empty() {
-        return None;
-    }
-    let delay = group_of(alloc)?.reschedule_policy.as_ref()?.delay?;
-    let ended = alloc.task_states.values().map(|state| state.finished_at.time()).max()?;
-    let due = ended.0.saturating_add(delay.0.0);
-    Some(if due > style.now.0 { style.ago(due) } else { "now".to_string() })
+/// Whether the allocation waits for being rescheduled: for its follow-up evaluation.
+pub(crate) fn awaits_rescheduling(alloc: &Allocation) -> bool {
+    !alloc.followup_eval_id.is_empty() && alloc.next_allocation.is_empty()
+}
+
+/// When the allocation will be rescheduled, by its follow-up evaluation: the delay grows with each attempt, and only the
+/// servers know how far it has.
+fn reschedule_eligibility(style: &OutputStyle, due: i64) -> String {
+    if due > style.now.0 { style.ago(due) } else { "now".to_string() }
 }
 
 fn health(status: Option<&AllocDeploymentStatus>) -> &'static str {
@@ -293,6 +295,26 @@ pub(crate) mod tests {
         assert!(text.contains("2026-01-02T01:59:05Z"), "{text}");
     }
 
+    /// Its own policy has the first delay; the follow-up evaluation has the one that counts.
+    #[test]
+    fn the_servers_say_when_it_is_rescheduled() {
+        let waiting = Allocation { followup_eval_id: "ffffffff-1".into(), ..alloc() };
+        let due = style().now.0 + 120_000_000_000;
+        let text = block(&style(), &waiting, Some(due));
+        assert!(text.contains("Reschedule Eligibility = 2m from now\n"), "{text}");
+        assert!(block(&style(), &waiting, Some(1)).contains("Reschedule Eligibility = now\n"));
+        let replaced = Allocation { next_allocation: "eeeeeeee-1".into(), ..waiting };
+        assert!(!block(&style(), &replaced, Some(due)).contains("Eligibility"));
+    }
+
+    #[test]
+    fn nomads_own_command_line_has_the_id_in_full() {
+        let stock = OutputStyle { program: "nomad".to_string(), ..style() };
+        let alloc = Allocation { id: "aaaaaaaa-1111".into(), eval_id: "bbbbbbbb-1111".into(), ..alloc() };
+        let text = block(&stock, &alloc, None);
+        assert!(text.contains("= aaaaaaaa-1111\n") && text.contains("= bbbbbbbb\n"), "{text}");
+    }
+
     /// A running allocation with a task before the main one.
     pub(crate) fn alloc() -> Allocation {
         let task = |name: &str, lifecycle| Task { name: name.into(), lifecycle, ..Task::default() };
@@ -352,7 +374,7 @@ pub(crate) mod tests {
     #[test]
     fn the_block_has_nomads_fields() {
         assert_eq!(
-            block(&style(), &alloc()),
+            block(&style(), &alloc(), None),
             "ID                  = 5d16e7fe\n\
              Eval ID             = 11111111\n\
              Name                = web.api[0]\n\

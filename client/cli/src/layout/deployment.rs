@@ -43,6 +43,23 @@ pub(crate) fn latest(style: &OutputStyle, deployment: &Deployment) -> String {
         + &style.section("Deployed", &groups(style, deployment))
 }
 
+/// What to do when only a person's word is missing; empty while that is not so.
+pub(crate) fn promotion(style: &OutputStyle, deployment: &Deployment) -> String {
+    let groups =
+        || deployment.task_groups.values().filter(|group| group.desired_canaries > 0 && !group.promoted);
+    let healthy = |group: &DeploymentState| group.healthy_allocs >= group.desired_canaries;
+    let waits = groups().next().is_some() && groups().all(|group| healthy(group) && !group.auto_promote);
+    if !waits || !matches!(deployment.status.as_str(), "running" | "paused") {
+        return String::new();
+    }
+    let (program, id) = (&style.program, style.id(&deployment.id));
+    format!(
+        "\nThe canaries are healthy, and the deployment waits for their promotion.\n\
+         To go on:  {program} deployment promote {id}\n\
+         To give up: {program} deployment fail {id}\n"
+    )
+}
+
 /// One line a group. Columns that no group uses are left out.
 fn groups(style: &OutputStyle, deployment: &Deployment) -> String {
     let groups = &deployment.task_groups;
@@ -74,6 +91,28 @@ fn groups(style: &OutputStyle, deployment: &Deployment) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_deployment_that_waits_for_promotion_says_how() {
+        let style = OutputStyle::for_tests();
+        let group = DeploymentState { desired_canaries: 1, healthy_allocs: 1, ..Default::default() };
+        let of = |group: DeploymentState| Deployment {
+            id: "dddddddd-1".into(),
+            status: "running".into(),
+            task_groups: [("api".to_string(), group)].into_iter().collect(),
+            ..Deployment::default()
+        };
+        let text = promotion(&style, &of(group.clone()));
+        assert!(text.contains("To go on:  sojourn deployment promote dddddddd\n"), "{text}");
+        for silent in [
+            DeploymentState { promoted: true, ..group.clone() },
+            DeploymentState { auto_promote: true, ..group.clone() },
+            DeploymentState { healthy_allocs: 0, ..group.clone() },
+            DeploymentState { desired_canaries: 0, ..group },
+        ] {
+            assert_eq!(promotion(&style, &of(silent)), "");
+        }
+    }
 
     #[test]
     fn columns_that_no_group_uses_are_left_out() {

@@ -178,10 +178,11 @@ fn of_task(style: &OutputStyle, task: &TaskDiff, widest: usize) -> String {
     text
 }
 
-/// Fields and objects that changed, and with `-verbose` also the others.
+/// Fields and objects that changed, and with `-verbose`, or as Nomad's command line, also the others.
 fn parts(style: &OutputStyle, fields: &[FieldDiff], objects: &[ObjectDiff], indent: usize) -> String {
+    let shows_unchanged = style.verbose || style.is_stock();
     let fields: Vec<&FieldDiff> =
-        fields.iter().filter(|field| style.verbose || field.kind != "None").collect();
+        fields.iter().filter(|field| shows_unchanged || field.kind != "None").collect();
     let kinds = fields.iter().map(|field| &field.kind).chain(objects.iter().map(|object| &object.kind));
     let widest = widest(kinds);
     let longest = fields.iter().map(|field| field.name.len()).max().unwrap_or(0);

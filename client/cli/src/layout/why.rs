@@ -5,9 +5,8 @@ use api::{
     MissingSlot, NodeWhy, Wait,
 };
 use base::Time;
-use model::document::{GroupReasons, Lack, NearMiss, Reconnect};
 
-use super::{cell, metrics};
+use super::{cell, metrics, placement, plural};
 use crate::output::{OutputStyle, Paint, Table, fields};
 
 /// Transitions that are shown; all of them are in `history alloc`.
@@ -64,8 +63,10 @@ pub(crate) fn alloc(style: &OutputStyle, why: &AllocWhy) -> String {
         let title = "Scores when the first of its group was placed, the best node first";
         text.push_str(&style.section(title, &metrics::named_scores(style, placed, &why.node_names)));
         let seen = format!(
-            "{} nodes looked at, {} ruled out by checks, {} without room\n",
-            placed.nodes_evaluated, placed.nodes_filtered, placed.nodes_exhausted
+            "{} looked at, {} ruled out by checks, {} without room\n",
+            plural(placed.nodes_evaluated, "node"),
+            placed.nodes_filtered,
+            placed.nodes_exhausted
         );
         text.push_str(&seen);
     }
@@ -162,7 +163,8 @@ fn progress(style: &OutputStyle, why: &DeploymentWhy) -> String {
                 (false, false) => "promoted by hand",
             };
             let (healthy, wanted) = (group.healthy_canaries, group.desired_canaries);
-            line.push_str(&format!(", {healthy} of {wanted} canaries healthy ({how})"));
+            let canaries = if wanted == 1 { "canary" } else { "canaries" };
+            line.push_str(&format!(", {healthy} of {wanted} {canaries} healthy ({how})"));
         }
         line.push_str(&format!(", {} placed, {} unhealthy", group.placed, group.unhealthy));
         if let Some(by) = group.require_progress_by.as_ref().filter(|_| why.status == "running") {
@@ -203,9 +205,19 @@ fn state_of(style: &OutputStyle, why: &AllocWhy) -> String {
         text.push_str(&format!("  {verdict} in deployment {}\n", style.id(&why.deployment_id)));
     }
     if let Some(reschedule) = &why.reschedule {
-        let most = reschedule.attempts_max.map(|most| format!(" of {most}")).unwrap_or_default();
-        let mut line =
-            format!("  rescheduled {}: {}{most} attempts used", reschedule.policy, reschedule.attempts);
+        let mut line = match reschedule.attempts_max {
+            None => format!(
+                "  rescheduled {}: {} used",
+                reschedule.policy,
+                plural(reschedule.attempts, "attempt")
+            ),
+            Some(most) => format!(
+                "  rescheduled {}: {} of {} used",
+                reschedule.policy,
+                reschedule.attempts,
+                plural(most, "attempt")
+            ),
+        };
         if let Some(next) = &reschedule.next {
             let next = next.time().0;
             line.push_str(&format!(", next at {} ({})", style.time(next), style.ago(next)));
@@ -236,20 +248,7 @@ fn state_of(style: &OutputStyle, why: &AllocWhy) -> String {
     text
 }
 
-fn reconnect(style: &OutputStyle, choice: &Reconnect) -> String {
-    let score = |score: Option<f64>| score.map_or("none".to_string(), |score| format!("{score:.3}"));
-    let (original, replacement) = (style.id(&choice.original), style.id(&choice.replacement));
-    let kept = if choice.keeps_original { "the original stays" } else { "the replacement stays" };
-    let strategy = &choice.strategy;
-    format!(
-        "  {original} came back, replaced by {replacement} ({strategy}; scores {} and {}): {kept}, {}\n",
-        score(choice.original_score),
-        score(choice.replacement_score),
-        choice.why
-    )
-}
-
-fn named_counts(named: &[(u64, &str)]) -> String {
+pub(crate) fn named_counts(named: &[(u64, &str)]) -> String {
     let parts = named.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}"));
     let parts: Vec<String> = parts.collect();
     if parts.is_empty() { "none".to_string() } else { parts.join(", ") }
@@ -292,99 +291,9 @@ fn waiting(style: &OutputStyle, waits: &[Wait]) -> String {
 fn decided(style: &OutputStyle, why: &EvalWhy) -> String {
     let mut text = String::new();
     for (name, group) in &why.groups {
-        text.push_str(&of_group(style, name, group));
+        text.push_str(&placement::of_group(style, name, group));
     }
     text + &provenance(style, &why.decision)
-}
-
-fn of_group(style: &OutputStyle, name: &str, group: &GroupReasons) -> String {
-    let changes = changes(style, group);
-    let Some(failed) = &group.failed else {
-        return style.section(&format!("Group {name:?}"), &changes);
-    };
-    let version = group.older_version.map(|version| format!(" of version {version}")).unwrap_or_default();
-    let title = format!("Group {name:?}: no place for {}{version}", plural(group.missing));
-    let seen = format!(
-        "{} nodes looked at, {} ruled out by checks, {} without room",
-        failed.nodes_evaluated, failed.nodes_filtered, failed.nodes_exhausted
-    );
-    let content = format!("{changes}  {seen}\n{}", metrics::reasons(style, failed, "    "));
-    let mut text = style.section(&title, &content);
-    if !group.missing_names.is_empty() {
-        let more = group.missing.saturating_sub(group.missing_names.len() as u64);
-        let more = if more > 0 { ", ..." } else { "" };
-        text.push_str(&format!("  Missing: {}{more}\n", group.missing_names.join(", ")));
-    }
-    if !group.nearest.is_empty() {
-        text.push_str("  Closest nodes:\n");
-        text.extend(group.nearest.iter().map(near));
-    }
-    text + &hints(style, group)
-}
-
-/// What was to become of the group's allocations, and who stays of those that came back.
-fn changes(style: &OutputStyle, group: &GroupReasons) -> String {
-    let desired = &group.desired;
-    let named = [
-        (desired.place, "placed"),
-        (desired.canary, "canaries"),
-        (desired.in_place_update, "updated in place"),
-        (desired.destructive_update, "replaced"),
-        (desired.migrate, "moved"),
-        (desired.stop, "stopped"),
-        (desired.preemptions, "preempted"),
-        (desired.disconnect, "disconnected"),
-        (desired.reconnect, "reconnected"),
-        (desired.reschedule_now, "rescheduled"),
-        (desired.reschedule_later, "rescheduled later"),
-        (desired.ignore, "left as they are"),
-    ];
-    let wanted = match named_counts(&named).as_str() {
-        "none" if group.failed.is_some() => String::new(),
-        "none" => "  nothing to do\n".to_string(),
-        some if group.failed.is_some() => format!("  wanted: {some}\n"),
-        some => format!("  {some}\n"),
-    };
-    let choices = group.reconnects.iter().map(|choice| reconnect(style, choice));
-    wanted + &choices.collect::<String>()
-}
-
-fn hints(style: &OutputStyle, group: &GroupReasons) -> String {
-    let tried = match group.tried {
-        1 => "1 change was tried".to_string(),
-        tried => format!("{tried} changes were tried"),
-    };
-    if !group.would_fit_if.is_empty() {
-        let title = style.paint(Paint::Green, "Would fit if (each one tried out):");
-        let hints = group.would_fit_if.iter().map(|change| format!("    * {change}\n"));
-        return format!("  {title}\n{}", hints.collect::<String>());
-    }
-    if group.nodes == 0 {
-        return "  The cluster has no nodes.\n".to_string();
-    }
-    let rest = if group.hints_cut_short { ", not all there are" } else { "" };
-    format!("  Nothing tried here helps by itself ({tried}{rest}).\n")
-}
-
-fn plural(missing: u64) -> String {
-    format!("{missing} allocation{}", if missing == 1 { "" } else { "s" })
-}
-
-fn near(miss: &NearMiss) -> String {
-    let lacks: Vec<String> = miss.lacks.iter().map(lack).collect();
-    format!("    * {}: {}\n", miss.node_name, lacks.join("; "))
-}
-
-fn lack(lack: &Lack) -> String {
-    if lack.asked == 0 {
-        return lack.what.clone();
-    }
-    let unit = if lack.unit.is_empty() { String::new() } else { format!(" {}", lack.unit) };
-    let stopping = match lack.stopping {
-        0 => String::new(),
-        stopping => format!(", {stopping} more once what is being stopped there has ended"),
-    };
-    format!("{}{unit} more {} (asked {}, free {}{stopping})", lack.short, lack.what, lack.asked, lack.free)
 }
 
 /// How the explanation was obtained: recomputed from the log, or not.
@@ -460,37 +369,6 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_tried_is_said_not_to_help() {
-        let style = OutputStyle::for_tests();
-        let group = GroupReasons { nodes: 2, tried: 12, ..GroupReasons::default() };
-        assert_eq!(hints(&style, &group), "  Nothing tried here helps by itself (12 changes were tried).\n");
-        let cut = GroupReasons { hints_cut_short: true, ..group.clone() };
-        let text = "  Nothing tried here helps by itself (12 changes were tried, not all there are).\n";
-        assert_eq!(hints(&style, &cut), text);
-        let none = GroupReasons { nodes: 0, ..group };
-        assert_eq!(hints(&style, &none), "  The cluster has no nodes.\n");
-    }
-
-    #[test]
-    fn room_that_is_being_freed_is_told() {
-        let lacks = Lack {
-            what: "memory".into(),
-            unit: "MiB".into(),
-            asked: 500,
-            free: 100,
-            short: 400,
-            stopping: 450,
-        };
-        let text =
-            "400 MiB more memory (asked 500, free 100, 450 more once what is being stopped there has ended)";
-        assert_eq!(lack(&lacks), text);
-    }
-
-    fn read<T: serde::de::DeserializeOwned>(text: &str) -> T {
-        model::document::input::from_slice(text.as_bytes()).unwrap()
-    }
-
-    #[test]
     fn a_deployment_shows_how_far_it_is_and_what_it_waits_for() {
         let why: DeploymentWhy = read(
             r#"{"ID": "0123456789", "JobID": "web", "JobVersion": 2, "Status": "running",
@@ -505,7 +383,7 @@ mod tests {
             deployment(&OutputStyle::for_tests(), &why),
             "Deployment 01234567 of job \"web\" version 2 is running\n  \
             Deployment is running but requires manual promotion\n  \
-            g: 1 of 3 healthy, 1 of 1 canaries healthy (promoted by hand), 2 placed, 1 unhealthy\n  \
+            g: 1 of 3 healthy, 1 of 1 canary healthy (promoted by hand), 2 placed, 1 unhealthy\n  \
             unhealthy: abcdefgh on n1 is failed: t: Terminated: Exit Code: 3\n\n\
             Waits for\n  * deployment 0123456789: somebody to promote \"g\"\n"
         );
@@ -547,19 +425,6 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_after_a_reconnect_is_one_line() {
-        let choice: Reconnect = read(
-            r#"{"Original": "0123456789", "Replacement": "abcdefghij", "Strategy": "best_score", "OriginalScore": 0.5,
-                "ReplacementScore": 0.75, "Why": "the replacement was placed with a better score"}"#,
-        );
-        assert_eq!(
-            reconnect(&OutputStyle::for_tests(), &choice),
-            "  01234567 came back, replaced by abcdefgh (best_score; scores 0.500 and 0.750): \
-            the replacement stays, the replacement was placed with a better score\n"
-        );
-    }
-
-    #[test]
     fn how_to_dispatch_is_a_command() {
         let dispatch = DispatchNow {
             payload: "required".into(),
@@ -570,5 +435,9 @@ mod tests {
             dispatched("mail", &dispatch),
             "job dispatch -meta who=... [-meta why=...] mail <payload file>"
         );
+    }
+
+    fn read<T: serde::de::DeserializeOwned>(text: &str) -> T {
+        model::document::input::from_slice(text.as_bytes()).unwrap()
     }
 }

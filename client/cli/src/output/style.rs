@@ -9,6 +9,8 @@ const SHORT_ID: usize = 8;
 /// How output is formatted: colours, full ids, the user's clock and time zone.
 #[derive(Clone, Debug)]
 pub(crate) struct OutputStyle {
+    /// As the user calls the program, for commands that are proposed: `sojourn` or `nomad`.
+    pub program: String,
     pub colour: bool,
     pub verbose: bool,
     pub now: Time,
@@ -27,6 +29,11 @@ pub(crate) enum Paint {
 }
 
 impl OutputStyle {
+    /// The program is called as Nomad's own command line: tools may read what that prints.
+    pub(crate) fn is_stock(&self) -> bool {
+        self.program == "nomad"
+    }
+
     pub(crate) fn paint(&self, paint: Paint, text: &str) -> String {
         let code = match paint {
             Paint::Bold => "1",
@@ -79,6 +86,7 @@ impl OutputStyle {
     /// Plain, in UTC, at 2026-01-02T03:04:05Z.
     pub(crate) fn for_tests() -> OutputStyle {
         OutputStyle {
+            program: "sojourn".to_string(),
             colour: false,
             verbose: false,
             now: Time::from_secs(1_767_323_045),

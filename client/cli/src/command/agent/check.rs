@@ -2,6 +2,7 @@ use sdk::Client;
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
 use crate::flags::Flag;
+use crate::layout::plural;
 
 const MIN_PEERS: Flag<usize> = Flag::number("min-peers", "N", "Peers that a server needs. Default: 0.");
 const MIN_SERVERS: Flag<usize> = Flag::number("min-servers", "N", "Servers that a client needs. Default: 1.");
@@ -37,8 +38,10 @@ async fn why_unhealthy(
     let is_server = stats.get("nomad").and_then(|group| group.get("server")).is_some_and(|yes| yes == "true");
     if is_server {
         let others = client.peers().await.doing("querying peers")?.len().saturating_sub(1);
-        return Ok((others < min_peers).then(|| format!("The server has {others} peers, not {min_peers}")));
+        return Ok((others < min_peers)
+            .then(|| format!("The server has {}, not {min_peers}", plural(others, "peer"))));
     }
     let known = client.agent_servers().await.doing("querying server list")?.len();
-    Ok((known < min_servers).then(|| format!("The agent knows {known} servers, not {min_servers}")))
+    Ok((known < min_servers)
+        .then(|| format!("The agent knows {}, not {min_servers}", plural(known, "server"))))
 }

@@ -38,7 +38,8 @@ async fn run(call: Call) -> Outcome {
     let stub = resolve::allocation(&client, &style, named).await?;
     let query = Query::new().namespace(&stub.namespace);
     let alloc = client.allocation(&stub.id, query).await.doing("querying allocation")?.value;
-    let units = call.args.switch(&HUMAN);
+    // Of Nomad's command line, the flag switches units off.
+    let units = call.args.switch(&HUMAN) != style.is_stock();
     let file = client.stat_file(&alloc.id, path).await.doing("querying file")?;
     if call.args.switch(&STAT) {
         write_out(layout::files::stat(&style, &file, units));

@@ -50,7 +50,7 @@ async fn run(call: Call) -> Outcome {
 
 async fn full(client: &Client, style: &OutputStyle, alloc: &Allocation, stats: bool) -> String {
     let usage = usage(client, alloc).await;
-    let mut text = layout::alloc::block(style, alloc);
+    let mut text = layout::alloc::block(style, alloc, rescheduled(client, alloc).await);
     text.push_str(&layout::alloc::addresses(style, alloc));
     if has_checks(alloc) {
         let query = Query::new().namespace(&alloc.namespace);
@@ -63,6 +63,16 @@ async fn full(client: &Client, style: &OutputStyle, alloc: &Allocation, stats: b
         text.push_str(&layout::alloc::placement(style, alloc));
     }
     text
+}
+
+/// When the allocation is rescheduled, if it waits for that. An evaluation that was garbage-collected is left out.
+async fn rescheduled(client: &Client, alloc: &Allocation) -> Option<i64> {
+    if !layout::alloc::awaits_rescheduling(alloc) {
+        return None;
+    }
+    let query = Query::new().namespace(&alloc.namespace);
+    let eval = client.evaluation(&alloc.followup_eval_id, query).await.ok()?;
+    Some(eval.value.wait_until.time().0)
 }
 
 /// Whether the allocation has checks of services registered in the cluster itself.

@@ -1,4 +1,5 @@
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Outcome, Run};
+use crate::layout::plural;
 use crate::output::{write_err, write_out};
 
 pub(super) static COMMAND: Command = Command {
@@ -24,6 +25,6 @@ async fn run(call: Call) -> Outcome {
     if !answer.error.is_empty() {
         write_err(format!("Not all could be joined: {}", answer.error));
     }
-    write_out(format!("Joined {} servers successfully\n", answer.joined));
+    write_out(format!("Joined {} successfully\n", plural(answer.joined, "server")));
     Ok(0)
 }

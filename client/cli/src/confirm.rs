@@ -1,6 +1,6 @@
 //! Asks for confirmation, for example when an id was shortened.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, IsTerminal};
 
 use crate::call::Failure;
 use crate::flags::Flag;
@@ -12,11 +12,18 @@ pub(crate) const YES: Flag<bool> = Flag::switch("yes", "Ask no questions.");
 /// Asks `question`. Only an exact `y` is a yes; anything else prints `canceled`.
 ///
 /// # Errors
-/// When the answer is neither.
+/// When the answer is neither, or nobody is there to answer.
 pub(crate) fn confirmed(question: &str, what: &str, canceled: &str) -> Result<bool, Failure> {
     write_out(format!("{question} [y/N] "));
     let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer).map_err(anyhow::Error::from)?;
+    let read = io::stdin().lock().read_line(&mut answer).map_err(anyhow::Error::from)?;
+    if read == 0 && !io::stdin().is_terminal() {
+        write_out("\n");
+        let why = format!(
+            "This needs a confirmation, and the input is no terminal: no {what}. -yes asks no questions"
+        );
+        return Err(Failure::Code(1, why));
+    }
     parse_answer(answer.trim_end_matches(['\n', '\r']), what).inspect(|yes| {
         if !yes {
             write_err(canceled);

@@ -231,9 +231,9 @@ fn several_jobs_are_stopped_at_once_and_without_a_question() {
     );
     assert_eq!(deleted.count(), 2);
     let unsure = web_cluster().run(&["job", "stop", "we"]);
-    let question = "Are you sure you want to stop job \"web\"? [y/N] ";
-    assert_eq!((unsure.code, unsure.stdout.as_str()), (0, question));
-    assert_eq!(unsure.stderr, "Cancelling job stop\n");
+    let question = "Are you sure you want to stop job \"web\"? [y/N] \n";
+    assert_eq!((unsure.code, unsure.stdout.as_str()), (1, question));
+    assert!(unsure.stderr.contains("no job stop. -yes asks no questions"), "{}", unsure.stderr);
 }
 
 #[test]
@@ -327,4 +327,23 @@ fn an_example_does_not_overwrite_a_file() {
     assert_eq!((written.code, written.stdout), (0, format!("Example job file written to {path}\n")));
     let again = cluster.run(&["init", path]);
     assert_eq!((again.code, again.stderr), (1, format!("{path} is there already: name another file\n")));
+}
+
+#[test]
+fn a_failed_placement_says_what_would_help() {
+    let eval = format!(
+        r#"{{"ID": "{EVAL}", "Status": "complete", "JobID": "web", "TriggeredBy": "job-register",
+            "FailedTGAllocs": {{"api": {{"NodesEvaluated": 1}}}}}}"#
+    );
+    let why = r#"{"Groups": {"api": {"Failed": {}, "Missing": 1, "Nodes": 1, "WouldFitIf": ["memory were 64 MiB"]}}}"#;
+    let file = job_file();
+    let run = |cluster: Cluster| cluster.run(&["job", "run", file.path().to_str().unwrap()]);
+    let cluster = || web_cluster().with(&format!("GET /v1/evaluation/{EVAL}"), &eval);
+    let explained = run(cluster().with(&format!("GET /v1/evaluation/{EVAL}/explain"), why));
+    assert_eq!(explained.code, 2, "{}", explained.stderr);
+    let after = explained.stdout.split("failed to place all allocations:").nth(1).unwrap();
+    assert!(after.contains("    Task Group \"api\" has no place for 1 allocation:\n"), "{after}");
+    assert!(after.contains("        * memory were 64 MiB\n"), "{after}");
+    let silent = run(cluster());
+    assert_eq!((silent.code, silent.stderr.as_str()), (2, ""), "servers of Nomad do not know");
 }

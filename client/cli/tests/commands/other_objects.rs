@@ -158,7 +158,8 @@ fn evaluations_are_listed_page_by_page_and_deleted() {
     let gone = cluster.run(&["eval", "delete", "-yes", "-filter", "Status == \"complete\""]);
     assert_eq!(gone.stdout, "Successfully deleted 2 evaluation(s)\n", "{}", gone.stderr);
     let output = cluster.run(&["eval", "delete", "-filter", "Status == \"complete\""]);
-    assert_eq!((output.code, output.stderr.as_str()), (0, "Cancelling eval deletion\n"));
+    assert_eq!(output.code, 1);
+    assert!(output.stderr.contains("no eval delete. -yes asks no questions"), "{}", output.stderr);
     let mut rejecting = cluster.with("DELETE /v1/evaluations", "400 not now");
     for (paused, advises) in [(false, true), (true, false)] {
         let config = format!(r#"{{"SchedulerConfig": {{"PauseEvalBroker": {paused}}}}}"#);

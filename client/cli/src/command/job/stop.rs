@@ -31,8 +31,7 @@ async fn run(call: Call) -> Outcome {
     let mut jobs = Vec::new();
     for word in &call.args.words {
         let (namespace, id) = resolve::job(&client, &style, word).await?;
-        let prefix = *word != id;
-        if prefix && call.args.words.len() == 1 && !call.args.switch(&YES) {
+        if *word != id && !call.args.switch(&YES) {
             let question = format!("Are you sure you want to stop job \"{id}\"?");
             if !confirmed(&question, "job stop", "Cancelling job stop")? {
                 return Ok(0);

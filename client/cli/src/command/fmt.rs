@@ -2,11 +2,13 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use jobspec::config::Section;
+use jobspec::{Diagnostics, Source};
 
 use crate::call::{Call, Command, Failure, Outcome, Run};
 use crate::flags::Flag;
 use crate::hcl_format::format;
-use crate::output::write_out;
+use crate::output::{write_err, write_out};
 
 const CHECK: Flag<bool> = Flag::switch("check", "Write nothing; only report what would change.");
 const WRITE: Flag<bool> = Flag::switch("write", "Write the files. Default: true.");
@@ -19,7 +21,8 @@ pub(super) static COMMAND: Command = Command {
     arguments: "[<path>...]",
     summary: "Format job files and configurations.",
     details: "The paths are files or directories. Default: the current directory. - formats standard input to\n\
-              standard output. With -check nothing is written, and the exit code is 1 when something would change.",
+              standard output. With -check nothing is written, and the exit code is 1 when something would change. A file with\n\
+              a broken syntax is reported and left as it is, and the exit code is 1.",
     flags: &[&[&CHECK, &WRITE, &LIST, &RECURSIVE]],
     run: Run::Process(run),
 };
@@ -40,10 +43,15 @@ fn run(call: Call) -> Outcome {
     for path in paths {
         find(Path::new(path), call.args.switch(&RECURSIVE), 0, &mut files)?;
     }
-    let mut changed = 0;
+    let (mut changed, mut broken) = (0, false);
     for file in files {
         let shown = file.display();
         let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {shown}"))?;
+        if let Err(wrong) = check_syntax(&shown.to_string(), &text) {
+            write_err(wrong);
+            broken = true;
+            continue;
+        }
         let formatted = format(&text);
         if formatted == text {
             continue;
@@ -56,12 +64,23 @@ fn run(call: Call) -> Outcome {
             std::fs::write(&file, formatted).with_context(|| format!("cannot write {shown}"))?;
         }
     }
-    Ok(u8::from(check && changed > 0))
+    Ok(u8::from(broken || (check && changed > 0)))
+}
+
+/// What is broken is left as it is: moving its parts around would hide where it broke. A job file, or the configuration of
+/// an agent, whose syntax is an older one.
+fn check_syntax(name: &str, text: &str) -> Result<(), Diagnostics> {
+    let source = Source::new(name, text);
+    jobspec::outline(&source).map(drop).or_else(|wrong| match Section::parse(&source) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(wrong),
+    })
 }
 
 fn from_standard_input(check: bool) -> Outcome {
     let mut text = String::new();
     io::stdin().lock().read_to_string(&mut text).context("cannot read standard input")?;
+    check_syntax("<stdin>", &text).map_err(|wrong| anyhow::anyhow!("{wrong}"))?;
     let formatted = format(&text);
     if !check {
         write_out(&formatted);

@@ -21,6 +21,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::command::version;
 use crate::settings::AgentSettings;
 
 /// Runs the agent until a signal ends it; calls `started` when everything runs.
@@ -275,6 +276,7 @@ fn config_json(settings: &AgentSettings, home: &Path) -> Map<String, Value> {
     let config_json = json!({
         "Region": settings.region,
         "Datacenter": settings.datacenter,
+        "Name": settings.name,
         "NodeName": settings.name,
         "DataDir": home.display().to_string(),
         "BindAddr": settings.bind_addr.to_string(),
@@ -291,6 +293,7 @@ fn config_json(settings: &AgentSettings, home: &Path) -> Map<String, Value> {
             "NodePool": settings.client.node_pool, "Meta": settings.client.meta},
         "HTTPAPIResponseHeaders": settings.response_headers,
         "ACL": {"Enabled": false},
+        "Version": version::document(),
         "Files": settings.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
     });
     match config_json {

@@ -1,3 +1,5 @@
+use serde_json::{Value, json};
+
 use crate::call::{Call, Command, Outcome, Run};
 use crate::output::write_out;
 
@@ -24,6 +26,17 @@ fn run(call: Call) -> Outcome {
     Ok(0)
 }
 
+/// The version as `agent/self` shows it.
+pub(crate) fn document() -> Value {
+    json!({
+        "Version": NOMAD_VERSION,
+        "VersionPrerelease": "",
+        "VersionMetadata": concat!("sojourn.", env!("CARGO_PKG_VERSION")),
+        "Revision": REVISION.unwrap_or_default(),
+        "BuildDate": BUILD_DATE,
+    })
+}
+
 /// The version, with date and revision of the build if known.
 pub(crate) fn text(program: &str) -> String {
     let own = env!("CARGO_PKG_VERSION");
@@ -48,5 +61,19 @@ mod tests {
     fn tools_that_ask_nomad_find_its_version() {
         assert!(text("nomad").starts_with("Nomad v2.0.0+sojourn."));
         assert!(text("sojourn").starts_with("Sojourn v"));
+    }
+
+    /// The commit's own, so that the same sources make the same program; without a repository there are none.
+    #[test]
+    fn a_build_from_a_repository_says_which_revision_it_is_of() {
+        let lines: Vec<String> = text("nomad").lines().skip(1).map(str::to_string).collect();
+        match (BUILD_DATE, REVISION) {
+            (Some(date), Some(revision)) => {
+                assert!(date.parse::<jiff::Timestamp>().is_ok(), "{date}");
+                assert_eq!(lines, [format!("BuildDate {date}"), format!("Revision {revision}")]);
+            }
+            (None, None) => assert!(lines.is_empty()),
+            other => panic!("both or none: {other:?}"),
+        }
     }
 }

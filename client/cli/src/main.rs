@@ -8,6 +8,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 #![warn(unreachable_pub)]
 
+mod absent;
 mod agent;
 mod call;
 mod command;
@@ -118,6 +119,16 @@ fn find(commands: &[&'static Command], arguments: &[String]) -> Option<(&'static
 fn no_command(program: &str, first: &str, arguments: &[String], commands: &[&'static Command]) -> u8 {
     let words = arguments.iter().take_while(|word| !word.starts_with('-')).map(String::as_str);
     let words: Vec<_> = words.take(NAME_WORDS_MAX).collect();
+    let is_own = |name: &str| {
+        let group = format!("{name} ");
+        commands.iter().any(|command| {
+            command.name == name || command.name.starts_with(&group) || command.aliases.contains(&name)
+        })
+    };
+    if let Some(name) = absent::named(&words, is_own) {
+        write_err(format!("{program} {name}: not in this release"));
+        return 1;
+    }
     for length in (1..=words.len()).rev() {
         let group = words[..length].join(" ");
         if commands.iter().any(|command| command.name.starts_with(&format!("{group} "))) {

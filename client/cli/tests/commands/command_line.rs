@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixListener;
 
-use crate::commands::support::{Cluster, job_file, ran, run, sojourn, web_cluster};
+use crate::commands::support::{Cluster, EVAL, NODE, job_file, ran, run, sojourn, web_cluster};
 
 #[test]
 fn command_lines_are_completed() {
@@ -123,7 +123,7 @@ fn an_agent_is_healthy_or_the_reason_is_printed() {
     ]);
     assert_eq!(server.run(&["check", "-min-peers=1"]).code, 0);
     let alone = server.run(&["check", "-min-peers=2"]);
-    assert_eq!((alone.code, alone.stderr.as_str()), (1, "The server has 1 peers, not 2\n"));
+    assert_eq!((alone.code, alone.stderr.as_str()), (1, "The server has 1 peer, not 2\n"));
     assert_eq!(server.run(&["check", "x"]).code, 2);
     let metrics = server.run(&["operator", "metrics", "-t", "{{range .Gauges}}{{.Name}}{{end}}"]);
     assert_eq!(metrics.stdout, "jobs\n", "{}", metrics.stderr);
@@ -180,4 +180,66 @@ fn tls_is_rejected_rather_than_ignored() {
     let refused = run(&["-address=https://127.0.0.1:4646"], "agent-info");
     assert_eq!(refused.code, 1);
     assert!(refused.stderr.contains("this build speaks no TLS yet"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_broken_file_is_reported_and_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let (broken, fine) = (folder.path().join("a.nomad.hcl"), folder.path().join("b.hcl"));
+    let text = "job \"web\" {\n  group \"g\" {\n    count=1\n";
+    std::fs::write(&broken, text).unwrap();
+    // The configuration of an agent, in the older syntax.
+    std::fs::write(&fine, "client {\n  meta {\n    \"rack.row\"=\"7\"\n  }\n}\n").unwrap();
+    for flags in [&["-check", folder.path().to_str().unwrap()][..], &[folder.path().to_str().unwrap()]] {
+        let refused = run(flags, "fmt");
+        assert_eq!(refused.code, 1, "{flags:?}");
+        assert!(refused.stderr.contains("a.nomad.hcl:2:"), "{}", refused.stderr);
+        assert_eq!(std::fs::read_to_string(&broken).unwrap(), text);
+    }
+    let formatted = std::fs::read_to_string(&fine).unwrap();
+    assert_eq!(formatted, "client {\n  meta {\n    \"rack.row\" = \"7\"\n  }\n}\n", "the others are written");
+    let mut child = sojourn()
+        .args(["fmt", "-"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), &b""[..]));
+}
+
+#[test]
+fn without_a_terminal_nothing_is_confirmed() {
+    let node = format!(r#"[{{"ID": "{NODE}", "Name": "n1", "Status": "ready"}}]"#);
+    let cluster = web_cluster().with("GET /v1/nodes", &node);
+    for (words, method) in [
+        (&["node", "eligibility", "-disable", "0badcafe"][..], "/eligibility"),
+        (&["node", "drain", "-enable", "-detach", "0badcafe"], "/drain"),
+        (&["job", "stop", "we"], "DELETE"),
+        (&["job", "restart", "we"], "/restart"),
+    ] {
+        let refused = cluster.run(words);
+        assert_eq!(refused.code, 1, "{words:?}: {}", refused.stdout);
+        assert!(refused.stderr.contains("-yes asks no questions"), "{words:?}: {}", refused.stderr);
+        assert!(!refused.requests.iter().any(|sent| sent.contains(method)), "{:?}", refused.requests);
+    }
+    let eval = cluster.run(&["eval", "delete", EVAL]);
+    assert_eq!(eval.code, 1, "{}", eval.stdout);
+}
+
+#[test]
+fn commands_of_nomad_that_are_not_here_say_so() {
+    for words in [
+        &["acl"][..],
+        &["acl", "token", "list"],
+        &["var", "-h"],
+        &["volume", "status", "-help"],
+        &["quota", "-h"],
+    ] {
+        let shown = Cluster::answering(&[]).run(words);
+        assert_eq!(shown.code, 1, "{words:?}");
+        assert!(shown.stderr.ends_with(": not in this release\n"), "{words:?}: {}", shown.stderr);
+        assert_eq!(shown.stdout, "");
+    }
 }

@@ -1,0 +1,131 @@
+//! Commands of Nomad that this release does not have: they answer so, and not as if they had been misspelt.
+
+/// Their names; the groups follow from them.
+const ABSENT: &[&str] = &[
+    "acl auth-method create",
+    "acl auth-method delete",
+    "acl auth-method info",
+    "acl auth-method list",
+    "acl auth-method update",
+    "acl binding-rule create",
+    "acl binding-rule delete",
+    "acl binding-rule info",
+    "acl binding-rule list",
+    "acl binding-rule update",
+    "acl bootstrap",
+    "acl policy apply",
+    "acl policy delete",
+    "acl policy info",
+    "acl policy list",
+    "acl policy self",
+    "acl role create",
+    "acl role delete",
+    "acl role info",
+    "acl role list",
+    "acl role update",
+    "acl token create",
+    "acl token delete",
+    "acl token info",
+    "acl token list",
+    "acl token self",
+    "acl token update",
+    "action",
+    "alloc pause",
+    "debug",
+    "deployment unblock",
+    "job action",
+    "license get",
+    "login",
+    "node identity get",
+    "node identity renew",
+    "node intro create",
+    "operator client-state",
+    "operator debug",
+    "operator gossip keyring install",
+    "operator gossip keyring list",
+    "operator gossip keyring remove",
+    "operator gossip keyring use",
+    "operator raft info",
+    "operator raft logs",
+    "operator raft migrate-backend",
+    "operator raft state",
+    "operator snapshot redact",
+    "operator snapshot state",
+    "operator utilization",
+    "plugin status",
+    "quota apply",
+    "quota delete",
+    "quota init",
+    "quota inspect",
+    "quota list",
+    "quota status",
+    "recommendation apply",
+    "recommendation dismiss",
+    "recommendation info",
+    "recommendation list",
+    "sentinel apply",
+    "sentinel delete",
+    "sentinel list",
+    "sentinel read",
+    "setup consul",
+    "setup vault",
+    "tls ca create",
+    "tls ca info",
+    "tls cert create",
+    "tls cert info",
+    "var get",
+    "var init",
+    "var list",
+    "var lock",
+    "var purge",
+    "var put",
+    "volume claim delete",
+    "volume claim list",
+    "volume create",
+    "volume delete",
+    "volume deregister",
+    "volume detach",
+    "volume init",
+    "volume register",
+    "volume snapshot create",
+    "volume snapshot delete",
+    "volume snapshot list",
+    "volume status",
+    "windows service install",
+    "windows service uninstall",
+];
+
+/// The command or group of Nomad that the words name, if this release does not have it.
+pub(crate) fn named(words: &[&str], is_own: impl Fn(&str) -> bool) -> Option<String> {
+    (1..=words.len()).rev().find_map(|length| {
+        let name = words[..length].join(" ");
+        let group = format!("{name} ");
+        let is_absent = ABSENT.iter().any(|absent| *absent == name || absent.starts_with(&group));
+        (is_absent && !is_own(&name)).then_some(name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_and_commands_are_told_from_what_nobody_has() {
+        let is_own = |name: &str| matches!(name, "operator" | "operator raft");
+        let named = |words: &str| named(&words.split(' ').collect::<Vec<_>>(), is_own);
+        assert_eq!(named("acl token list").as_deref(), Some("acl token list"));
+        assert_eq!(named("acl token x").as_deref(), Some("acl token"));
+        assert_eq!(named("volume").as_deref(), Some("volume"));
+        assert_eq!(named("operator raft logs").as_deref(), Some("operator raft logs"));
+        assert_eq!(named("operator raft"), None);
+        assert_eq!(named("nothing at all"), None);
+    }
+
+    #[test]
+    fn what_is_absent_is_not_there() {
+        let commands = crate::command::all();
+        let names = commands.iter().flat_map(|command| command.aliases.iter().chain([&command.name]));
+        let twice: Vec<&&str> = names.filter(|name| ABSENT.contains(name)).collect();
+        assert!(twice.is_empty(), "{twice:?}: take them off the list");
+    }
+}

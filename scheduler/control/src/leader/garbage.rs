@@ -112,7 +112,12 @@ impl Controller for Garbage {
         self.next = Some(now.plus(self.settings.every));
         self.next_leftovers = self.next;
         self.jobs.clear();
-        state.jobs.all_rows().for_each(|row| self.jobs.set(row, now));
+        // Of most jobs there ever were nothing is left but the row.
+        let has_some = |row: &JobRow| {
+            let job = state.jobs.get(*row);
+            !job.allocs.is_empty() || !job.evals.is_empty() || !job.deployments.is_empty()
+        };
+        state.jobs.all_rows().filter(has_some).for_each(|row| self.jobs.set(row, now));
     }
 
     fn follow(&mut self) {

@@ -71,6 +71,7 @@ async fn monitor(client: &Client, style: &OutputStyle, id: &str, wait: Duration)
 
 async fn whole(client: &Client, style: &OutputStyle, deployment: &Deployment) -> String {
     let mut text = layout::deployment::view(style, deployment);
+    text.push_str(&layout::deployment::promotion(style, deployment));
     if style.verbose {
         let allocs = client.deployment_allocations(&deployment.id, Query::new()).await;
         let allocs = allocs.map(|answer| answer.value).unwrap_or_default();

@@ -34,7 +34,7 @@ pub fn find(state: &State, row: JobRow, ages: &LeftoverAges, now: Time) -> Found
             take(&mut found.next, alloc.modify_time.plus(age), now, || found.leftovers.allocs.push(alloc.id));
         }
     }
-    let taken: BTreeSet<AllocId> = found.leftovers.allocs.iter().copied().collect();
+    let taken = without_links(state, job, &mut found.leftovers.allocs);
     let in_use = evals_in_use(state, job, &taken);
     for eval in job.evals.iter().map(|row| state.evals.get(*row)) {
         if eval.status.is_terminal() && !in_use.contains(&eval.id()) {
@@ -103,8 +103,9 @@ fn common(state: &State, row: JobRow, found: Leftovers, named: &Leftovers) -> Le
         let named: BTreeSet<T> = named.iter().copied().collect();
         found.into_iter().filter(|id| named.contains(id)).collect()
     }
-    let allocs = both(found.allocs, &named.allocs);
-    let in_use = evals_in_use(state, state.jobs.get(row), &allocs.iter().copied().collect());
+    let mut allocs = both(found.allocs, &named.allocs);
+    let taken = without_links(state, state.jobs.get(row), &mut allocs);
+    let in_use = evals_in_use(state, state.jobs.get(row), &taken);
     let mut evals = both(found.evals, &named.evals);
     evals.retain(|eval| !in_use.contains(eval));
     Leftovers { evals, allocs, deployments: both(found.deployments, &named.deployments) }
@@ -134,6 +135,20 @@ fn predecessors_needed(state: &State, job: &JobState) -> BTreeSet<AllocId> {
     let allocs = job.allocs.iter().map(|row| state.allocs.get(*row));
     let stays = allocs.filter(|alloc| alloc.previous.is_some() && !is_over(state, job, alloc));
     stays.flat_map(|alloc| reschedule::past(state, alloc)).map(|past| past.alloc).collect()
+}
+
+/// Leaves out what took the place of an allocation that stays: without it, that one would look as if nothing had, and be
+/// replaced again. Returns the rest as a set.
+fn without_links(state: &State, job: &JobState, allocs: &mut Vec<AllocId>) -> BTreeSet<AllocId> {
+    let mut taken: BTreeSet<AllocId> = allocs.iter().copied().collect();
+    let known = job.allocs.iter().map(|row| state.allocs.get(*row));
+    let stays: Vec<&Alloc> =
+        known.filter(|alloc| alloc.next.is_some() && !taken.contains(&alloc.id)).collect();
+    for successor in stays.into_iter().flat_map(|alloc| reschedule::successors(state, alloc)) {
+        taken.remove(&successor.id);
+    }
+    allocs.retain(|alloc| taken.contains(alloc));
+    taken
 }
 
 /// Nobody needs the allocation: neither its node nor the scheduler.

@@ -9,7 +9,7 @@ use rules::leftovers::find;
 use state::alloc::endings::RESCHEDULED;
 use state::alloc::reschedule;
 
-use crate::story::{Story, job_document, stop};
+use crate::story::{Story, job_document, stop, unknown};
 use crate::support::{key, node_id};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -127,6 +127,33 @@ fn reschedule_attempts_stay_known() {
     let state = &story.world.state;
     let successor = state.allocs.lookup(story.alloc("web[0]'")).unwrap();
     assert_eq!(reschedule::past(state, successor).len(), 1);
+}
+
+/// B64.
+#[test]
+fn what_took_the_place_of_an_allocation_stays_with_it() {
+    let mut story = running("service");
+    let original = story.alloc("web[0]");
+    let plan = Plan {
+        unknown: vec![unknown(vec![original])],
+        placed: vec![story.placement("web", 0, 2, Some(original))],
+        ..story.plan()
+    };
+    register(&mut story, "service");
+    let plan = Plan { snapshot: story.world.state.index, ..plan };
+    assert!(story.settle("web", plan).unwrap().full);
+    story.report(2, &[("web[0]'", "running")]).unwrap();
+    let replacement = story.alloc("web[0]'");
+    register(&mut story, "service");
+    let plan = Plan { stopped: vec![stop(vec![replacement], None)], ..story.plan() };
+    story.settle("web", plan).unwrap();
+    story.report(2, &[("web[0]'", "complete")]).unwrap();
+    settle_all(&mut story);
+    later(&mut story, Duration::from_secs(7200));
+    collect(&mut story);
+    let allocs = &story.world.state.allocs;
+    assert!(allocs.lookup(replacement).is_some(), "the original may come back and has to know");
+    assert!(allocs.lookup(original).is_some());
 }
 
 /// B61: without it, the scheduler would place another one whatever the policy says.

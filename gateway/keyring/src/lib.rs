@@ -7,6 +7,7 @@ mod secret;
 mod signing;
 mod step;
 mod token;
+mod usage;
 
 pub use claims::{
     AUDIENCE, Claims, Holder, IntroductionClaims, NoIdentity, NodeClaims, Workload, WorkloadClaims, key_of,
@@ -16,6 +17,7 @@ pub use secret::ServerSecret;
 pub use signing::SigningKey;
 pub use step::{OldAfter, RootKeySettings, STUCK_AFTER, Step, Viewpoint, next_step};
 pub use token::{Signer, TokenError, is_expired, said, verify};
+pub use usage::{is_used, uses_identity};
 
 /// Why a key cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]

@@ -69,8 +69,9 @@ pub enum Step {
     Remove { key: Uuid },
 }
 
-/// One step at a time. Every server shares what it can open, so that any of them may be lost.
-pub fn next_step(keyring: &Keyring, own: &Viewpoint) -> Option<Step> {
+/// One step at a time. Every server shares what it can open, so that any of them may be lost. `is_used` says which keys still
+/// prove something.
+pub fn next_step(keyring: &Keyring, own: &Viewpoint, is_used: impl Fn(Uuid) -> bool) -> Option<Step> {
     if keyring.servers().get(&own.server).is_none_or(|known| known.public != own.public) {
         return Some(Step::Announce);
     }
@@ -83,7 +84,7 @@ pub fn next_step(keyring: &Keyring, own: &Viewpoint) -> Option<Step> {
         }
         if let Some(after) = own.old_after {
             let former = keyring.keys().iter().filter(|(id, _)| **id != active);
-            let mut old = former.filter(|(_, key)| is_old(key.created_at, after.remove));
+            let mut old = former.filter(|(id, key)| is_old(key.created_at, after.remove) && !is_used(**id));
             if let Some((id, _)) = old.next() {
                 return Some(Step::Remove { key: *id });
             }
@@ -131,7 +132,7 @@ mod tests {
         let now = Time::ZERO.plus(now.into());
         let old_after = Some(RootKeySettings::default().old_after());
         let own = Viewpoint { server: 1.into(), public: PUBLIC, leading_for, now, old_after };
-        next_step(&keyring(events), &own)
+        next_step(&keyring(events), &own, |_| false)
     }
 
     #[test]
@@ -175,13 +176,14 @@ mod tests {
             old_after: Some(old_after),
         };
         let keyring = keyring(replaced());
-        assert_eq!(next_step(&keyring, &own), Some(Step::Remove { key: 8.into() }));
+        assert_eq!(next_step(&keyring, &own, |_| false), Some(Step::Remove { key: 8.into() }));
+        assert_eq!(next_step(&keyring, &own, |_| true), None, "it still proves something");
         own.now = Time::ZERO.plus(hours(720).into());
-        assert_eq!(next_step(&keyring, &own), None);
+        assert_eq!(next_step(&keyring, &own, |_| false), None);
         (own.now, own.old_after) = (now, None);
-        assert_eq!(next_step(&keyring, &own), None, "it is not time to look for old keys");
+        assert_eq!(next_step(&keyring, &own, |_| false), None, "it is not time to look for old keys");
         (own.leading_for, own.old_after) = (None, Some(old_after));
-        assert_eq!(next_step(&keyring, &own), None, "it does not lead");
+        assert_eq!(next_step(&keyring, &own, |_| false), None, "it does not lead");
     }
 
     #[test]

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use base::Time;
 use control::{Control, SubmitError};
-use keyring::{KeyError, RootKeySettings, ServerSecret, Signer, SigningKey, Step, Viewpoint, next_step};
+use keyring::{
+    KeyError, RootKeySettings, ServerSecret, Signer, SigningKey, Step, Viewpoint, is_used, next_step,
+};
 use model::{Actor, Command, Request, RequestId};
 use state::State;
 use tokio::time::{Instant, sleep};
@@ -49,7 +51,11 @@ pub(crate) async fn keep(control: Control, signer: Arc<Signer>, settings: RootKe
             old_after: looks.then(|| settings.old_after()),
         };
         // The log begins with the founding of its cluster.
-        let step = if state.cluster.is_nil() { None } else { next_step(&state.keyring, &own) };
+        let step = if state.cluster.is_nil() {
+            None
+        } else {
+            next_step(&state.keyring, &own, |key| is_used(&state, key, own.now))
+        };
         match step {
             None => {
                 if looks {

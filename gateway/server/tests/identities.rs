@@ -124,17 +124,18 @@ impl Handler for NoRequests {
 /// A token for a new node of this pool, as an operator gets it.
 async fn introduction(server: &Server, pool: &str) -> String {
     let body = json!({"NodePool": pool}).to_string();
+    let token = put(server, "/v1/acl/identity/client-introduction-token", &body).await;
+    token["JWT"].as_str().unwrap().to_string()
+}
+
+async fn put(server: &Server, path: &str, body: &str) -> serde_json::Value {
     let mut stream = TcpStream::connect(server.http).await.unwrap();
-    let head = format!(
-        "PUT /v1/acl/identity/client-introduction-token HTTP/1.0\r\nHost: x\r\nContent-Length: {}\r\n\r\n",
-        body.len()
-    );
-    stream.write_all((head + &body).as_bytes()).await.unwrap();
+    let head = format!("PUT {path} HTTP/1.0\r\nHost: x\r\nContent-Length: {}\r\n\r\n", body.len());
+    stream.write_all((head + body).as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-    let body: serde_json::Value = serde_json::from_str(body).unwrap();
-    body["JWT"].as_str().unwrap().to_string()
+    serde_json::from_str(body).unwrap()
 }
 
 fn verified(server: &Server, token: &str) -> Claims {
@@ -239,6 +240,12 @@ async fn tasks_get_their_tokens_with_the_allocation_and_on_request() {
     let foreign = get(&other, &other.document.secret_id).await.unwrap().allocs.0.remove(0);
     assert!(foreign.signed_identities.is_empty(), "another node gets no tokens");
     denied(get(&node, "").await);
+
+    let key = state.keyring.active().unwrap().0;
+    let rotated = put(&server, "/v1/operator/keyring/rotate", "{}").await;
+    assert_ne!(rotated["Key"]["KeyID"], key.to_string());
+    until(&server, |state| state.keyring.active().is_some_and(|(active, _)| active != key)).await;
+    assert!(keyring::is_used(&server.control.state(), key, Time(i64::MAX)), "the task lives");
 
     let sign = async |node: &TestNode, name: &str, task: &str| {
         let wanted = WorkloadIdentityRequest {

@@ -9,14 +9,14 @@ use axum::routing::{delete, get};
 use base::Uuid;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use keyring::SigningKey;
+use keyring::{SigningKey, is_used};
 use model::Command;
 use state::State;
 use state::keyring::RootKey;
 
 use super::write;
 use crate::answer::{self, Answer};
-use crate::app_state::AppState;
+use crate::app_state::{AppState, now};
 use crate::error::Failure;
 use crate::request::{Read, Write};
 
@@ -71,13 +71,21 @@ async fn rotate(With(server): With<AppState>, write: Write) -> Answer {
     answer::written(receipt.index, &answer)
 }
 
-/// `force` also removes a key that is in use: no identity is signed yet, so none is.
+/// `force` also removes a key that is in use, and takes back what it signed.
 async fn remove(With(server): With<AppState>, Path(id): Path<String>, write: Write) -> Answer {
     let force = write.params.get("force").unwrap_or_default();
     if !matches!(force, "" | "true" | "false" | "1" | "0") {
         return Err(Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid force parameter"));
     }
     let key = id.parse().map_err(|error: base::IdError| Failure::invalid(error.to_string()))?;
+    let is_forced = matches!(force, "true" | "1");
+    let state = server.control.state();
+    // That of the active one is a rule, and stands there.
+    let is_former = state.keyring.active().is_none_or(|(active, _)| active != key);
+    if is_former && !is_forced && is_used(&state, key, now()) {
+        let why = "root key in use, cannot delete: identities that it signed are still valid (`force` takes them back)";
+        return Err(Failure::new(StatusCode::CONFLICT, why));
+    }
     let receipt = server.submit(&write, Command::RemoveRootKey { key }).await?;
     answer::written(receipt.index, &KeyringDeleted { index: receipt.index.0 })
 }

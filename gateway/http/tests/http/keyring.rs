@@ -81,7 +81,11 @@ async fn keys_are_rotated_listed_published_and_removed() {
     let active = format!("/v1/operator/keyring/key/{}", id(&second["Key"]));
     cluster.delete(&active).await.refused(409, "the active root key cannot be removed: rotate first");
     let old = format!("/v1/operator/keyring/key/{}", id(&rotated["Key"]));
-    let removed = cluster.delete(&old).await;
+    cluster.delete(&old).await.refused(
+        409,
+        "root key in use, cannot delete: identities that it signed are still valid (`force` takes them back)",
+    );
+    let removed = cluster.delete(&format!("{old}?force=true")).await;
     assert_eq!(removed.json(), json!({"Index": removed.index()}));
     cluster.delete(&old).await.refused(404, &format!("root key {} not found", id(&rotated["Key"])));
     assert_eq!(cluster.get(WEB_KEYS).await.json()["keys"].as_array().unwrap().len(), 1);

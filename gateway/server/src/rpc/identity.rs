@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use base::{Time, Uuid};
 use control::SubmitError;
-use keyring::{Admission, Claims, Holder, KeyError, NodeClaims, Presented, Workload, is_expired, key_of};
-use model::document::{Map, Node, Task};
+use keyring::{
+    Admission, Claims, Holder, KeyError, NodeClaims, Presented, Workload, is_expired, key_of, uses_identity,
+};
+use model::document::{Map, Node};
 use model::{AllocId, NodeId, Rejection};
 use state::State;
 use state::node::secret_hash;
@@ -133,11 +135,7 @@ impl Rpc {
             return None;
         }
         let claims = claims_of(node, document);
-        let pool = state::pool::document(&state.pools, &claims.pool).unwrap_or_default();
-        let ttl = match pool.node_identity_ttl.0 {
-            base::Duration::ZERO => base::Duration::from_secs(24 * 3600),
-            ttl => ttl,
-        };
+        let ttl = state::pool::document(&state.pools, &claims.pool)?.node_identity_ttl.0;
         let is_good = proof.claims().is_some_and(|held| !held.is_outdated(&claims, now(), ttl));
         if is_good && !force {
             return None;
@@ -251,12 +249,6 @@ fn knows_identities(version: &str) -> bool {
     let mut numbers = version.split(['.', '-', '+']).map_while(|number| number.parse().ok());
     let (major, minor) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     (major, minor) >= IDENTITIES_SINCE
-}
-
-/// Nomad signs a token for every task. Here only those are signed that somebody gets to see: the task itself, or its
-/// templates.
-fn uses_identity(task: &Task) -> bool {
-    !task.templates.is_empty() || task.identity.as_ref().is_some_and(|own| own.env || own.file)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use http_gateway::ClusterError;
 use model::{Actor, Command, Image, Request, RequestId};
 use raft::RaftJournal;
 use state::State;
+use state::operator::{RESTORED_BYTES_MAX, pieces_of};
 
 use crate::snapshot_file::{Content, Meta, StateImages};
 
@@ -41,14 +42,16 @@ impl StateImages for PublishedState {
             let restore = Uuid::from_random(
                 crate::identity::entropy().map_err(|error| ClusterError::Failed(error.to_string()))?,
             );
-            let index = image.index;
-            let chunks = u32::try_from(image.chunks.len())
-                .map_err(|_| ClusterError::Invalid("the snapshot has too many chunks".to_string()))?;
-            for (number, chunk) in (0..).zip(image.chunks) {
-                let bytes = chunk.bytes.expect("a file holds every chunk").to_vec();
-                self.ask(Command::GiveStateChunk { restore, number, bytes }).await?;
+            let image = readable(image).await?;
+            let chunks =
+                image.chunks.iter().map(|chunk| chunk.bytes.as_ref().expect("a file holds every chunk"));
+            let mut pieces = 0_u32;
+            for piece in chunks.flat_map(|chunk| pieces_of(chunk)) {
+                let give = Command::GiveStateChunk { restore, number: pieces, bytes: piece.to_vec() };
+                self.ask(give).await?;
+                pieces += 1;
             }
-            self.ask(Command::RestoreState { restore, chunks, image: index }).await
+            self.ask(Command::RestoreState { restore, chunks: pieces, image: image.index }).await
         }
         .boxed()
     }
@@ -63,6 +66,20 @@ impl PublishedState {
             Err(error) => Err(ClusterError::Failed(error.to_string())),
         }
     }
+}
+
+/// Looks for a state in an image before the log gets any of it: pieces of what cannot be restored would stay there, and no
+/// image of the state is kept while they wait for the rest.
+async fn readable(image: Image) -> Result<Image, ClusterError> {
+    let bytes: u64 =
+        image.chunks.iter().filter_map(|chunk| chunk.bytes.as_ref()).map(|b| b.len() as u64).sum();
+    if bytes > RESTORED_BYTES_MAX {
+        let text = format!("the state has {bytes} bytes, and at most {RESTORED_BYTES_MAX} can be restored");
+        return Err(ClusterError::Invalid(text));
+    }
+    let read = tokio::task::spawn_blocking(move || state::restore(&image).map(|_| image));
+    let read = read.await.map_err(|panic| ClusterError::Failed(format!("read the state: {panic}")))?;
+    read.map_err(|error| ClusterError::Invalid(error.to_string()))
 }
 
 /// What `operator snapshot inspect` shows.

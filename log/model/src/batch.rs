@@ -12,7 +12,9 @@ use crate::object::{Actor, RequestId};
 /// | epoch | since then |
 /// |---|---|
 /// | 2 | a purge leaves allocations that have not ended, until they have; the newest stable version of a job is kept |
-pub const EPOCH: u16 = 2;
+/// | 3 | a piece of a state that is as large as one may be continues in the next; a restore ends unfinished after minutes;
+/// | | a job may be registered stopped; versions keep their status; volumes have an index |
+pub const EPOCH: u16 = 3;
 
 /// What was decided together. Folding it moves the state from `previous` to `index`.
 #[derive(Clone, Debug, PartialEq)]

@@ -25,6 +25,7 @@ pub fn register_csi(state: &State, document: &CSIVolume) -> Result<Decision, Rej
     required("ID", "a name", &document.id)?;
     required("PluginID", "the name of a plugin", &document.plugin_id)?;
     check_modes(modes, &CSI_ACCESS)?;
+    check_namespace(state, &namespace)?;
     if !document.secrets.is_empty() {
         return invalid("Secrets", "none: the log keeps no secrets of volumes");
     }
@@ -47,6 +48,7 @@ pub fn register_host(state: &State, ctx: &mut Context, document: &HostVolume) ->
     required("Name", "a name", &document.name)?;
     required("HostPath", "a path on the node", &document.host_path)?;
     check_modes(modes, &HOST_ACCESS)?;
+    check_namespace(state, &namespace)?;
     let node = document.node_id.parse::<NodeId>().ok().and_then(|id| state.nodes.find(id));
     let Some(node) = node else { return invalid("NodeID", "the id of a registered node") };
     let id = match document.id.as_str() {
@@ -104,6 +106,13 @@ fn registered(state: &State, volume: VolumeKey, document: Doc) -> Decision {
 
 fn namespace(namespace: &str) -> String {
     if namespace.is_empty() { "default" } else { namespace }.to_string()
+}
+
+fn check_namespace(state: &State, namespace: &str) -> Result<(), Rejection> {
+    match state.namespaces.exists(namespace) {
+        true => Ok(()),
+        false => Err(Rejection::NamespaceUnknown(namespace.to_string())),
+    }
 }
 
 fn invalid<T>(field: &'static str, expected: &'static str) -> Result<T, Rejection> {

@@ -6,6 +6,7 @@ mod leftovers;
 mod namespaces;
 mod node_life;
 mod plans;
+mod restore;
 mod stories;
 mod story;
 mod support;

@@ -5,7 +5,8 @@ use crate::support::{World, key, node_document, node_id};
 use base::Duration;
 use model::command::{EvalEnd, Plan, Settlement};
 use model::document::{
-    CSIInfo, CSIVolume, CSIVolumeCapability, HostVolume, HostVolumeCapability, HostVolumeInfo, VolumeRequest,
+    CSIInfo, CSIVolume, CSIVolumeCapability, HostVolume, HostVolumeCapability, HostVolumeInfo, Namespace,
+    VolumeRequest,
 };
 use model::event::{EvalOutcome, NewEval};
 use model::{Command, EvalId, EvalStatus, NodeStatus, Rejection, VolumeKey, VolumeKind};
@@ -279,7 +280,12 @@ fn an_evaluation_that_missed_a_volume_may_run_when_it_comes() {
     assert_eq!(shown.missing_non_node_resources.0, ["csi-volume:default:data"]);
     assert!(!may_run(&story));
     register_csi(&mut story.world, &csi("other")).unwrap();
-    register_csi(&mut story.world, &CSIVolume { namespace: "other".into(), ..csi("data") }).unwrap();
+    let elsewhere = CSIVolume { namespace: "other".into(), ..csi("data") };
+    let unknown = Err(Rejection::NamespaceUnknown("other".into()));
+    assert_eq!(register_csi(&mut story.world, &elsewhere), unknown);
+    let other = Namespace { name: "other".into(), ..Namespace::default() };
+    story.world.submit(Command::UpsertNamespace(Box::new(other))).unwrap();
+    register_csi(&mut story.world, &elsewhere).unwrap();
     assert!(!may_run(&story), "another one is of no use");
     register_csi(&mut story.world, &csi("data")).unwrap();
     assert!(may_run(&story));

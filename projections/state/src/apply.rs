@@ -187,7 +187,7 @@ impl State {
             Event::AllocsReconnected(e) => self.allocs_reconnected(at, e, delta),
             Event::AllocReported(e) => self.alloc_reported(at, e, delta),
             Event::VolumeRegistered(e) => self.volumes.registered(at, e, delta),
-            Event::VolumeDeregistered(e) => self.volumes.deregistered(e),
+            Event::VolumeDeregistered(e) => self.volumes.deregistered(at, e),
             Event::AutopilotConfigured(e) => self.operator.autopilot_configured(at, e),
             Event::SchedulerConfigured(e) => self.operator.scheduler_configured(at, e),
             Event::ServerKeyAnnounced(e) => self.keyring.server_announced(at, e),

@@ -21,6 +21,10 @@ pub const BATCH_COMMANDS_MAX: usize = 1_024;
 /// Most events in one batch before it is closed: their number is a `u16` on disk, and one command may add many.
 pub const BATCH_EVENTS_MAX: usize = 8_192;
 
+/// Bytes of documents and pieces of a state after which a batch is full. The largest of them is not twice as large, so
+/// that together they stay below what the log takes for one batch.
+pub const BATCH_BYTES: usize = 12 << 20;
+
 /// Most commands looked at for one batch, those that change nothing included: whoever asked is answered in time.
 pub const BATCH_ANSWERS_MAX: usize = 16_384;
 
@@ -167,6 +171,8 @@ struct Filling {
     digest: Digest,
     commands: Vec<CommandRecord>,
     events: Vec<LoggedEvent>,
+    /// Of documents and pieces of a state.
+    bytes: usize,
     delta: Delta,
     answers: Vec<Held>,
 }
@@ -252,6 +258,7 @@ impl Sequencer {
         while filling.commands.len() < BATCH_COMMANDS_MAX
             && filling.events.len() < BATCH_EVENTS_MAX
             && filling.answers.len() < BATCH_ANSWERS_MAX
+            && filling.bytes < BATCH_BYTES
         {
             let Some(submission) = next() else { break };
             self.decide(submission, seeds.next(), &mut filling);
@@ -277,6 +284,7 @@ impl Sequencer {
             digest: self.working.digest(),
             commands: Vec::new(),
             events: Vec::new(),
+            bytes: 0,
             delta: Delta::default(),
             answers: Vec::new(),
         }
@@ -311,6 +319,7 @@ impl Sequencer {
             CommandRecord { request: request.id, kind: request.command.kind(), actor: request.actor.clone() };
         self.working.absorb(filling.at, &record, events.iter(), &mut filling.delta);
         filling.commands.push(record);
+        filling.bytes += events.iter().map(large_parts).sum::<usize>();
         filling.events.extend(events.into_iter().map(|event| LoggedEvent { command: number, event }));
     }
 
@@ -337,5 +346,16 @@ impl Sequencer {
         let published = Published { state: Arc::new(self.working.clone()), delta: filling.delta };
         self.in_flight.push_back(InFlight { index: batch.index, published, answers: filling.answers });
         Filled::Batch(term, journal::encode(&batch))
+    }
+}
+
+/// Bytes of an event, if it is of a kind that can be large.
+fn large_parts(event: &model::Event) -> usize {
+    match event {
+        model::Event::JobRegistered(registered) => {
+            registered.document.0.len() + registered.submission.0.len()
+        }
+        model::Event::StateChunkGiven(given) => given.bytes.len(),
+        _ => 0,
     }
 }

@@ -322,3 +322,14 @@ fn document_of(command: Command) -> Node {
         other => panic!("not a registration: {other:?}"),
     }
 }
+
+#[test]
+fn a_batch_of_large_commands_ends_before_the_log_refuses_it() {
+    let mut bench = Bench::new();
+    let give = |number| Command::GiveStateChunk { restore: Uuid::from(7), number, bytes: vec![1; 8 << 20] };
+    bench.submit((0..5).map(|number| (u128::from(number) + 1, give(number))).collect());
+    let answers = bench.answers();
+    assert_eq!(answers.len(), 2, "the others wait for the next batch");
+    assert!(answers.iter().all(|(_, outcome)| outcome.is_ok()));
+    bench.check_replay();
+}

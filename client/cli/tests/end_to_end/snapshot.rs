@@ -58,6 +58,27 @@ fn a_snapshot_restores_the_state() {
 }
 
 #[test]
+fn a_state_with_a_job_of_11_mib_is_restored_and_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let agent = AgentConfig::server(directory.path(), "one").start();
+    let mut large = staying("large");
+    large["Meta"] = serde_json::json!({"blob": "x".repeat(11 << 20)});
+    agent.register(&large);
+    let file = directory.path().join("one.snap").display().to_string();
+    agent.run(&["operator", "snapshot", "save", &file]).expect_success();
+    agent.register(&staying("later"));
+    agent.run(&["operator", "snapshot", "restore", &file]).expect_success();
+    assert_eq!(agent.get("/v1/job/large")["Meta"]["blob"].as_str().map(str::len), Some(11 << 20));
+    assert_eq!(http::get(agent.config.http, "/v1/job/later").unwrap().status, 404);
+    // One that is larger than what the log takes is refused with its size, and changes nothing.
+    large["Meta"]["blob"] = "x".repeat((14 << 20) + 1).into();
+    let body = serde_json::json!({"Job": large});
+    let refused = http::put(agent.config.http, "/v1/jobs", &body).unwrap();
+    assert_eq!(refused.status, 400);
+    assert!(refused.body.contains("expected at most 14680064"), "{}", refused.body);
+}
+
+#[test]
 fn a_file_that_is_no_snapshot_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let agent = AgentConfig::server(directory.path(), "one").start();

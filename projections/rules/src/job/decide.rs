@@ -13,6 +13,9 @@ use state::pool::DEFAULT;
 use crate::decision::{Context, Decision};
 use crate::{eval, namespace};
 
+/// Largest job in bytes, as the log stores it: with the source that it was written in it fits into half a batch.
+const JOB_BYTES_MAX: usize = 14 << 20;
+
 /// How a job is to end.
 #[derive(Clone, Copy, Debug)]
 pub struct Deregister {
@@ -43,10 +46,16 @@ pub fn register(state: &State, ctx: &mut Context, request: &RegisterJob) -> Resu
         _ => ctx.index,
     };
     if !unchanged {
+        let document = Doc::of(&job);
+        if document.0.len() > JOB_BYTES_MAX {
+            let (bytes, most) = (document.0.len(), JOB_BYTES_MAX);
+            let text = format!("the job has {bytes} bytes with all its defaults: expected at most {most}");
+            return Err(Rejection::JobInvalid(text));
+        }
         events.push(Event::JobRegistered(JobRegistered {
             key: key.clone(),
             version: stored.map_or(0, |stored| stored.current().version + 1),
-            document: Doc::of(&job),
+            document,
             submission: request.submission.as_ref().map_or_else(Doc::default, Doc::of),
         }));
     }
@@ -175,10 +184,15 @@ pub fn revert(
 
 pub(crate) fn registered_again(job: &JobState, version: &JobVersion) -> Event {
     let submission = version.submission.as_ref();
+    let registers_so = version.job.stop.unwrap_or_default() == version.stop;
+    let document = match registers_so {
+        true => Doc(version.job.bytes().to_vec()),
+        false => Doc::of(&Job { stop: Some(version.stop), ..Job::clone(&version.job) }),
+    };
     Event::JobRegistered(JobRegistered {
         key: job.key.clone(),
         version: job.current().version + 1,
-        document: Doc(version.job.bytes().to_vec()),
+        document,
         submission: submission.map_or_else(Doc::default, |submission| Doc(submission.bytes().to_vec())),
     })
 }

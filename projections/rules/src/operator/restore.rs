@@ -4,14 +4,9 @@ use base::{Index, Uuid};
 use model::Rejection;
 use model::event::{StateChunkGiven, StateRestored};
 use state::State;
+use state::operator::{PIECE_BYTES_MAX, RESTORED_BYTES_MAX};
 
 use crate::decision::Decision;
-
-/// Largest piece in bytes: several fit into one batch.
-pub const PIECE_BYTES_MAX: usize = 8 << 20;
-
-/// Largest state that can be restored, in bytes. All of it is kept in memory until it is complete.
-pub const RESTORED_BYTES_MAX: u64 = 4 << 30;
 
 /// Takes the next piece. The first one begins anew, whatever came before.
 ///
@@ -20,7 +15,8 @@ pub const RESTORED_BYTES_MAX: u64 = 4 << 30;
 pub fn give(state: &State, restore: Uuid, number: u32, bytes: &[u8]) -> Result<Decision, Rejection> {
     let (restoring, invalid) =
         (&state.restoring, |why: &str| Err(Rejection::RestoreInvalid(why.to_string())));
-    if bytes.is_empty() || bytes.len() > PIECE_BYTES_MAX {
+    let ends_a_chunk = number > 0 && restoring.pieces.last().is_some_and(|piece| piece.continues);
+    if bytes.len() > PIECE_BYTES_MAX || (bytes.is_empty() && !ends_a_chunk) {
         return invalid("a piece of a state is empty or too large");
     }
     let follows = restoring.restore == restore && restoring.pieces.len() as u64 == u64::from(number);

@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base::IdMap;
 use base::pages::{PAGE_ROWS, Pages};
+use base::{IdMap, Index};
 use model::document::Job;
 use model::{Doc, Image};
 
@@ -61,8 +61,8 @@ pub fn restore(image: &Image) -> Result<State, ImageError> {
         pools: settings.pools(),
         namespaces: settings.namespaces(),
         keyring: settings.keyring(),
-        operator: settings.operator,
-        volumes: read_volumes(&chunks)?,
+        operator: settings.operator.clone(),
+        volumes: read_volumes(&chunks, settings.volumes_changed)?,
         restoring: Restoring::default(),
         requests: read_requests(&chunks)?,
         tables: contents.tables,
@@ -205,9 +205,10 @@ fn read_requests(chunks: &Chunks<'_>) -> Result<Requests, ImageError> {
     Ok(Requests { current: generation(Table::Requests)?, previous: generation(Table::OlderRequests)? })
 }
 
-fn read_volumes(chunks: &Chunks<'_>) -> Result<Volumes, ImageError> {
+fn read_volumes(chunks: &Chunks<'_>, changed: Index) -> Result<Volumes, ImageError> {
     let read = chunks.read(Table::Volumes, |_, bytes, len| volumes::decode(bytes, len))?;
-    let volumes = Volumes::of(read.into_iter().flatten());
+    let mut volumes = Volumes::of(read.into_iter().flatten());
+    volumes.changed = volumes.changed.max(changed);
     let is_whole = volumes.len() == chunks.contents.rows(Table::Volumes);
     if is_whole { Ok(volumes) } else { Err(Table::Volumes.two_rows()) }
 }

@@ -24,6 +24,8 @@ pub(super) struct Settings {
     namespaces_changed: Index,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     keyring: Option<keyring::Content>,
+    #[serde(default, skip_serializing_if = "never")]
+    pub volumes_changed: Index,
 }
 
 fn never(changed: &Index) -> bool {
@@ -51,6 +53,7 @@ pub(super) fn encode(state: &State) -> Vec<u8> {
         pools_changed: state.pools.changed,
         namespaces: state.namespaces.all().clone(),
         namespaces_changed: state.namespaces.changed,
+        volumes_changed: state.volumes.changed,
         keyring: (state.keyring != Keyring::default()).then(|| state.keyring.content().clone()),
     };
     rmp_serde::to_vec_named(&settings).expect("settings hold only what msgpack can write")

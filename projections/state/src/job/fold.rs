@@ -34,7 +34,8 @@ impl Jobs {
         }
         let version = JobVersion {
             version: event.version,
-            stop: false,
+            // Going back to a version that was stopped does not start the job.
+            stop: at.epoch >= 3 && job.stop == Some(true),
             job,
             kind,
             job_created: state.created,
@@ -186,6 +187,11 @@ impl Jobs {
 
 impl JobState {
     fn add_version(&mut self, at: Moment, version: JobVersion) {
+        let replaced = self.versions.first().map(|before| before.version).filter(|_| at.epoch >= 3);
+        if let Some(replaced) = replaced {
+            let status = self.status.to_string();
+            self.notes_mut().statuses.insert(replaced, status);
+        }
         self.versions.insert(0, Arc::new(version));
         self.drop_old_versions(at);
     }
@@ -206,7 +212,11 @@ impl JobState {
         });
         self.versions = kept.cloned().collect();
         let versions = &self.versions;
-        self.stable.retain(|stable| versions.iter().any(|kept| kept.version == *stable));
+        let is_kept = |number: u64| versions.iter().any(|kept| kept.version == number);
+        self.stable.retain(|stable| is_kept(*stable));
+        if let Some(notes) = self.notes.as_mut().map(Arc::make_mut) {
+            notes.statuses.retain(|number, _| is_kept(*number));
+        }
     }
 }
 

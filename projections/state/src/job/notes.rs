@@ -18,6 +18,9 @@ pub struct Notes {
     pub scalings: BTreeMap<String, Vec<ScalingEvent>>,
     /// Tags of versions, at most one each.
     pub tags: BTreeMap<u64, JobVersionTag>,
+    /// What the job's status was when each older version was replaced, since epoch 3.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub statuses: BTreeMap<u64, String>,
 }
 
 impl Notes {

@@ -7,9 +7,11 @@ use crate::job::GroupSummary;
 /// A version of the job as Nomad's API shows it.
 pub fn document(job: &JobState, version: &JobVersion) -> Job {
     let current = version.version == job.current().version;
+    let replaced = job.notes.as_ref().and_then(|notes| notes.statuses.get(&version.version));
+    let status = replaced.filter(|_| !current).cloned().unwrap_or_else(|| job.status.to_string());
     Job {
         stop: Some(version.stop),
-        status: Some(job.status.to_string()),
+        status: Some(status),
         stable: Some(job.is_stable(version.version)),
         version: Some(version.version),
         submit_time: Some(version.submitted.0),

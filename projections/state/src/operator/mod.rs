@@ -4,4 +4,4 @@ mod fold;
 mod restoring;
 mod state;
 
-pub use state::{Configured, Operator, Restoring};
+pub use state::{Configured, Operator, PIECE_BYTES_MAX, Piece, RESTORED_BYTES_MAX, Restoring, pieces_of};

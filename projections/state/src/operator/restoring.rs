@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
-use base::Index;
+use base::{Duration, Index};
 use bytes::Bytes;
 use model::event::{StateChunkGiven, StateRestored};
 
-use super::state::Restoring;
+use super::state::{PIECE_BYTES_MAX, Piece, Restoring};
 use crate::moment::Moment;
 use crate::volume::Volumes;
 use crate::{Delta, State};
 
-/// Batches after which a restore that got no further piece is forgotten.
+/// How long a restore may wait for its next piece. No image of the state is kept meanwhile.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The same in batches, before epoch 3.
 const FORGOTTEN_AFTER: u64 = 100_000;
 
 impl State {
@@ -22,8 +25,10 @@ impl State {
         assert_eq!(self.restoring.restore, event.restore, "one state is restored at a time");
         assert_eq!(self.restoring.pieces.len(), event.number as usize, "the pieces of a state come in order");
         self.restoring.bytes += event.bytes.len() as u64;
-        self.restoring.last = at.index;
-        Arc::make_mut(&mut self.restoring.pieces).push(Bytes::copy_from_slice(&event.bytes));
+        (self.restoring.last, self.restoring.last_time) = (at.index, at.time);
+        let continues = at.epoch >= 3 && event.bytes.len() == PIECE_BYTES_MAX;
+        let piece = Piece { bytes: Bytes::copy_from_slice(&event.bytes), continues };
+        Arc::make_mut(&mut self.restoring.pieces).push(piece);
     }
 
     /// Replaces everything but the id of the cluster, what its servers sign with, and the remembered requests.
@@ -52,6 +57,9 @@ impl State {
         if self.namespaces.hash() != 0 || restored.namespaces.hash() != 0 {
             restored.namespaces.restored(at.index);
         }
+        if !self.volumes.is_empty() || !restored.volumes.is_empty() {
+            restored.volumes.changed = at.index;
+        }
         restored.show_allocs_again(at.index);
         *self = restored;
         delta.restored = true;
@@ -59,7 +67,12 @@ impl State {
 
     /// Drops the pieces of an abandoned restore.
     pub(crate) fn forget_old_pieces(&mut self, at: Moment) {
-        if !self.restoring.is_empty() && at.index.0 > self.restoring.last.0 + FORGOTTEN_AFTER {
+        let restoring = &self.restoring;
+        let abandoned = match at.epoch {
+            ..=2 => at.index.0 > restoring.last.0 + FORGOTTEN_AFTER,
+            3.. => at.time.since(restoring.last_time) > PATIENCE,
+        };
+        if !restoring.is_empty() && abandoned {
             self.restoring = Restoring::default();
         }
     }
@@ -120,7 +133,9 @@ impl State {
             [&mut volume.created, &mut volume.modified].into_iter().for_each(bring);
             (key.clone(), volume)
         });
+        let changed = self.volumes.changed.min(limit);
         self.volumes = Volumes::of(volumes);
+        self.volumes.changed = changed;
         if let Some(autopilot) = &mut self.operator.autopilot {
             [&mut autopilot.created, &mut autopilot.modified].into_iter().for_each(bring);
         }

@@ -5,4 +5,4 @@ mod state;
 mod view;
 
 pub use state::{Document, Registered, Volumes};
-pub use view::{csi_users, host_document, is_csi_schedulable, is_used, mounts, sources};
+pub use view::{csi_users, host_document, host_users, is_csi_schedulable, is_used, mounts, sources};

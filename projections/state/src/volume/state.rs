@@ -52,6 +52,8 @@ impl Document {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Volumes {
     pub(crate) by_key: Arc<BTreeMap<VolumeKey, Arc<Registered>>>,
+    /// The batch that last registered or deregistered one.
+    pub changed: Index,
     /// The sum of the hashes of all volumes.
     pub(crate) sum: u64,
 }
@@ -60,7 +62,8 @@ impl Volumes {
     pub(crate) fn of(volumes: impl Iterator<Item = (VolumeKey, Registered)>) -> Volumes {
         let by_key: BTreeMap<VolumeKey, Arc<Registered>> =
             volumes.map(|(key, volume)| (key, Arc::new(volume))).collect();
-        let mut volumes = Volumes { by_key: Arc::new(by_key), sum: 0 };
+        let changed = by_key.values().map(|volume| volume.modified).max().unwrap_or(Index::ZERO);
+        let mut volumes = Volumes { by_key: Arc::new(by_key), changed, sum: 0 };
         volumes.sum = volumes.recomputed();
         volumes
     }

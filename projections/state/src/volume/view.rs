@@ -69,14 +69,24 @@ pub fn host_document(state: &State, volume: &HostVolume) -> HostVolume {
 pub fn is_used(state: &State, key: &VolumeKey) -> bool {
     match key.kind {
         VolumeKind::Csi => !csi_users(state, &key.namespace, &key.id).is_empty(),
-        VolumeKind::Host => state.volumes.host(&key.namespace, &key.id).is_some_and(|volume| {
-            let node = volume.node_id.parse().ok().and_then(|id| state.nodes.find(id));
-            let allocs = node.into_iter().flat_map(|row| &state.nodes.load(row).allocs);
-            let mut allocs = allocs.map(|row| state.allocs.get(*row)).filter(|alloc| alloc.takes_room());
-            let same = |alloc: &Alloc| state.jobs.get(alloc.job).key.namespace == key.namespace;
-            allocs.any(|alloc| {
-                same(alloc) && mounts(alloc, VolumeKind::Host).any(|(_, source)| source == volume.name)
-            })
-        }),
+        VolumeKind::Host => {
+            let volume = state.volumes.host(&key.namespace, &key.id);
+            volume.is_some_and(|volume| !host_users(state, volume).is_empty())
+        }
     }
+}
+
+/// The allocations that take room on the volume's node and mount it, by id.
+pub fn host_users<'s>(state: &'s State, volume: &HostVolume) -> Vec<&'s Alloc> {
+    let node = volume.node_id.parse().ok().and_then(|id| state.nodes.find(id));
+    let allocs = node.into_iter().flat_map(|row| &state.nodes.load(row).allocs);
+    let allocs = allocs.map(|row| state.allocs.get(*row)).filter(|alloc| alloc.takes_room());
+    let same = |alloc: &Alloc| state.jobs.get(alloc.job).key.namespace == volume.namespace;
+    let mut users: Vec<&Alloc> = allocs
+        .filter(|alloc| {
+            same(alloc) && mounts(alloc, VolumeKind::Host).any(|(_, source)| source == volume.name)
+        })
+        .collect();
+    users.sort_by_key(|alloc| alloc.id);
+    users
 }

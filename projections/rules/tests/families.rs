@@ -53,6 +53,18 @@ fn launch(world: &mut World, at: Time, forced: bool) -> Result<Decision, Rejecti
 }
 
 #[test]
+fn launches_within_one_second_get_names_of_their_own() {
+    let mut world = World::new();
+    register(&mut world, periodic(false));
+    let at = Time::from_secs(1_000_020);
+    let mut name = || launch(&mut world, at, true).unwrap().child.unwrap();
+    assert_eq!(name(), "tick/periodic-1000020");
+    assert_eq!(name(), "tick/periodic-1000020-2");
+    assert_eq!(name(), "tick/periodic-1000020-3");
+    world.check_replay();
+}
+
+#[test]
 fn a_dispatch_makes_a_child_with_its_own_payload_and_meta() {
     let mut world = World::new();
     assert!(register(&mut world, parameterized()).reply().evals.is_empty(), "the parent itself never runs");

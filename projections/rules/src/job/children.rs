@@ -14,6 +14,9 @@ use super::decide::{known, runs_at_once};
 use crate::decision::{Context, Decision};
 use crate::eval;
 
+/// Most children of a periodic job in one second.
+const LAUNCHES_MAX: u32 = 64;
+
 /// Largest payload of a dispatch, in bytes.
 pub const PAYLOAD_MAX: usize = 16 * 1024;
 
@@ -86,14 +89,22 @@ pub fn launch(
     if !forced && (is_over || overlaps()) {
         return Ok(Decision::nothing());
     }
-    let id = format!("{}/periodic-{}", key.id, seconds(at));
-    if state.jobs.find(&JobKey::new(&key.namespace, &id)).is_some() {
-        return refused("it was launched within this second already");
-    }
+    let Some(id) = free_name(state, key, at) else {
+        return refused(&format!("it was launched {LAUNCHES_MAX} times within this second already"));
+    };
     let job = Job { periodic: None, ..child_of(parent, &id) };
     let mut events = registered(ctx, parent, job, Trigger::PeriodicJob);
     events.push(JobLaunched { key: key.clone(), at, child: id.clone(), forced }.into());
     Ok(Decision { child: Some(id), ..Decision::of(events) })
+}
+
+/// The name of a child says its second. A second child of that second is counted: a forced launch must not take the name
+/// that the schedule gives, or the other way round.
+fn free_name(state: &State, key: &JobKey, at: Time) -> Option<String> {
+    let name = format!("{}/periodic-{}", key.id, seconds(at));
+    let counted = (2..=LAUNCHES_MAX).map(|number| format!("{name}-{number}"));
+    let is_free = |id: &String| state.jobs.find(&JobKey::new(&key.namespace, id)).is_none();
+    std::iter::once(name.clone()).chain(counted).find(is_free)
 }
 
 fn check_dispatch(parent: &JobState, request: &DispatchJob) -> Result<(), Rejection> {

@@ -27,6 +27,18 @@ pub struct ExecRequest {
     pub tty: bool,
 }
 
+/// Which action is run, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActionRequest {
+    pub namespace: String,
+    pub action: String,
+    pub alloc: String,
+    pub group: String,
+    pub task: String,
+    /// Runs it on a terminal.
+    pub tty: bool,
+}
+
 /// What a command says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExecEvent {
@@ -53,10 +65,32 @@ impl Client {
             .with("task", &request.task)
             .with("command", command)
             .with("tty", if request.tty { "true" } else { "false" });
-        let path = format!("/v1/client/allocation/{}/exec", segment(id));
+        self.session(&format!("/v1/client/allocation/{}/exec", segment(id)), query).await
+    }
+
+    /// `GET /v1/job/:id/action`: runs the command of a task's action in one of the job's allocations.
+    ///
+    /// # Errors
+    /// As for [`Client::exec`].
+    pub async fn run_action(
+        &self,
+        job: &str,
+        request: &ActionRequest,
+    ) -> Result<(ExecWriter, ExecReader), Error> {
+        let query = Query::new()
+            .namespace(&request.namespace)
+            .with("action", &request.action)
+            .with("allocID", &request.alloc)
+            .with("group", &request.group)
+            .with("task", &request.task)
+            .with("tty", if request.tty { "true" } else { "false" });
+        self.session(&format!("/v1/job/{}/action", segment(job)), query).await
+    }
+
+    async fn session(&self, path: &str, query: Query) -> Result<(ExecWriter, ExecReader), Error> {
         let key = generate_key();
         let request = self
-            .request(Method::GET, &path, query)
+            .request(Method::GET, path, query)
             .header(header::CONNECTION, "Upgrade")
             .header(header::UPGRADE, "websocket")
             .header(header::SEC_WEBSOCKET_VERSION, "13")

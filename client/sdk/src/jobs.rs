@@ -1,5 +1,5 @@
 use api::{
-    EvalOptions, JobDeregisterResponse, JobDispatchRequest, JobDispatchResponse, JobDoctor,
+    EvalOptions, JobAction, JobDeregisterResponse, JobDispatchRequest, JobDispatchResponse, JobDoctor,
     JobEvaluateRequest, JobListStub, JobPlanRequest, JobPlanResponse, JobRegisterRequest,
     JobRegisterResponse, JobRevertRequest, JobSummary, JobValidateRequest, JobValidateResponse,
     JobVersionsResponse, JobsParseRequest, PeriodicForceResponse, TagVersionRequest,
@@ -81,6 +81,11 @@ impl Client {
         query: Query,
     ) -> Result<Answer<Vec<AllocationListStub>>, Error> {
         self.get(&format!("/v1/job/{}/allocations", segment(id)), query).await
+    }
+
+    /// `GET /v1/job/:id/actions`.
+    pub async fn job_actions(&self, id: &str, query: Query) -> Result<Answer<Vec<JobAction>>, Error> {
+        self.get(&format!("/v1/job/{}/actions", segment(id)), query).await
     }
 
     /// `GET /v1/job/:id/evaluations`.

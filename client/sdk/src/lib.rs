@@ -29,7 +29,7 @@ pub use agent::ApiRequest;
 pub use allocs::{AllocCheckStatus, LogRequest, LogSource};
 pub use client::{Answer, Builder, Client, Query};
 pub use error::Error;
-pub use exec::{ExecEvent, ExecReader, ExecRequest, ExecWriter};
+pub use exec::{ActionRequest, ExecEvent, ExecReader, ExecRequest, ExecWriter};
 pub use fetch::fetch;
 pub use files::{FileBody, FileRequest};
 pub use nodes::NodeMeta;

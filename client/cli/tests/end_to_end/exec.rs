@@ -41,6 +41,26 @@ fn run_exec(agent: &Agent, arguments: &[&str], input: &str) -> CommandOutput {
     ran
 }
 
+#[test]
+fn an_action_of_a_job_runs_in_its_task() {
+    let directory = tempfile::tempdir().unwrap();
+    let agent = AgentConfig::server_and_client(directory.path(), "one").start();
+    agent.wait_for_a_ready_node();
+    let mut job = staying("stay");
+    let script = "echo $NOMAD_TASK_NAME; exit 7";
+    job["TaskGroups"][0]["Tasks"][0]["Actions"] =
+        serde_json::json!([{"Name": "greet", "Command": "sh", "Args": ["-c", script]}]);
+    agent.register(&job);
+    let alloc = agent.running("stay");
+    for place in [&["-job", "stay"][..], &["-job", "stay", "-alloc", &alloc[..8], "-task", "main"]] {
+        let ran = agent.run(&[&["job", "action"], place, &["-i=false", "greet"]].concat());
+        assert_eq!((ran.code, ran.stdout.as_str()), (7, "main\n"), "{}", ran.stderr);
+    }
+    let unknown = agent.run(&["job", "action", "-job", "stay", "x"]).expect_failure();
+    assert_eq!(unknown, "job \"stay\" has no action \"x\" there\n");
+    assert!(agent.run(&["job", "action", "greet"]).expect_failure().starts_with("A job ID is required"));
+}
+
 /// The processes of this agent that were started with this.
 fn started_with(agent: &Agent, words: &str) -> usize {
     let lines = crate::end_to_end::support::processes_of(&agent.config.home);

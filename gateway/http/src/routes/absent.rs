@@ -18,7 +18,6 @@ use crate::request::Read;
 
 /// Known to Nomad's API, not built.
 const UNSUPPORTED: &[&str] = &[
-    "/v1/job/{id}/action",
     "/v1/volumes/{*rest}",
     "/v1/volume/{*rest}",
     "/v1/plugin/{*rest}",

@@ -21,6 +21,7 @@ use wire::messages::{AllocExecRequest, ExecInputFrame, ExecStdin, ExecTtySize, S
 use wire::{FrameReceiver, FrameSender, RemoteError};
 
 use api::{ExecHandshake, ExecInput, Params};
+use model::AllocId;
 
 use super::client_alloc::{open_to_all_origins, query};
 use crate::app_state::AppState;
@@ -54,9 +55,10 @@ type FromCaller = SplitStream<WebSocket>;
 
 pub(super) fn router() -> Router<AppState> {
     Router::new()
-        .route("/v1/client/allocation/{id}/exec", get(upgrade))
-        .layer(Extension(SessionSlots(Arc::new(Semaphore::new(SESSIONS_MAX)))))
+        .route("/v1/client/allocation/{id}/exec", get(exec))
         .layer(map_response(open_to_all_origins))
+        .route("/v1/job/{id}/action", get(action))
+        .layer(Extension(SessionSlots(Arc::new(Semaphore::new(SESSIONS_MAX)))))
 }
 
 #[derive(Clone)]
@@ -64,9 +66,17 @@ struct SessionSlots(Arc<Semaphore>);
 
 /// What was asked for, as it was written.
 struct ExecQuery {
-    alloc: String,
+    named: Named,
     uri: Uri,
     token: Option<String>,
+}
+
+/// What the path names.
+enum Named {
+    /// An allocation; the command is a parameter.
+    Alloc(String),
+    /// A job; the allocation is a parameter, and so is the name of the action whose command is run.
+    Job(String),
 }
 
 /// Why a session is over.
@@ -92,20 +102,42 @@ impl From<wire::RpcError> for SessionEnd {
     }
 }
 
-/// Everything is checked after the upgrade: a browser shows no other answer.
-async fn upgrade(
+type MaybeUpgrade = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
+
+async fn exec(
     With(server): With<AppState>,
     Path(alloc): Path<String>,
     Extension(slots): Extension<SessionSlots>,
-    (uri, headers): (Uri, HeaderMap),
-    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+    asked: (Uri, HeaderMap),
+    socket: MaybeUpgrade,
 ) -> Response {
-    let upgrade = match upgrade {
+    upgrade(server, slots, Named::Alloc(alloc), asked, socket)
+}
+
+async fn action(
+    With(server): With<AppState>,
+    Path(job): Path<String>,
+    Extension(slots): Extension<SessionSlots>,
+    asked: (Uri, HeaderMap),
+    socket: MaybeUpgrade,
+) -> Response {
+    upgrade(server, slots, Named::Job(job), asked, socket)
+}
+
+/// Everything is checked after the upgrade: a browser shows no other answer.
+fn upgrade(
+    server: AppState,
+    slots: SessionSlots,
+    named: Named,
+    (uri, headers): (Uri, HeaderMap),
+    socket: MaybeUpgrade,
+) -> Response {
+    let upgrade = match socket {
         Ok(upgrade) => upgrade.max_message_size(MESSAGE_BYTES_MAX).max_frame_size(MESSAGE_BYTES_MAX),
         Err(rejection) => return Failure::invalid(rejection.body_text()).into_response(),
     };
     let token = headers.get(TOKEN).and_then(|token| token.to_str().ok()).map(str::to_string);
-    let ask = ExecQuery { alloc, uri, token };
+    let ask = ExecQuery { named, uri, token };
     upgrade.on_upgrade(async move |socket| attend(server, slots, ask, socket).await)
 }
 
@@ -169,19 +201,53 @@ async fn begin(
     if params.boolean("ws_handshake").map_err(Failure::from)? {
         handshake(ask.token.as_deref(), from).await?;
     }
-    let cmd = command(params.get("command").unwrap_or_default())?;
+    let (id, cmd) = match &ask.named {
+        Named::Alloc(id) => (id.as_str(), command(params.get("command").unwrap_or_default())?),
+        Named::Job(job) => {
+            // An allocation that cannot be found is Nomad's own failure here.
+            let id = params.get("allocID").unwrap_or_default();
+            server.running(id).map_err(Failure::as_internal)?;
+            (id, action_command(server, job, id, &params)?)
+        }
+    };
     let task = params.get("task").unwrap_or_default().to_string();
     if task.is_empty() {
         return Err(Failure::invalid("task name is not present").into());
     }
     let tty = params.boolean("tty").map_err(Failure::from)?;
-    let (alloc, node) = server.running(&ask.alloc)?;
+    let (alloc, node) = server.running(id)?;
     let request =
         AllocExecRequest { alloc_id: alloc.to_string(), task, tty, cmd: cmd.into(), query: query(server) };
     let frames = server.node_rpc.open(node, method::ALLOCATIONS_EXEC).await.map_err(Failure::from)?;
     let (mut to_node, from_node) = frames.split();
     to_node.send(&request).await?;
     Ok((to_node, from_node))
+}
+
+/// The command of a task's action, in the version of the job that the allocation runs.
+fn action_command(
+    server: &AppState,
+    job: &str,
+    alloc: &str,
+    params: &Params,
+) -> Result<Vec<String>, Failure> {
+    let state = server.control.state();
+    let alloc = alloc.parse().ok().and_then(|id: AllocId| state.allocs.lookup(id));
+    let alloc = alloc.ok_or_else(|| Failure::internal("the allocation is gone"))?;
+    let key = &state.jobs.get(alloc.job).key;
+    if key.id != job || key.namespace != params.namespace() {
+        let text = format!("allocation {} does not belong to job {job:?}", alloc.id);
+        return Err(Failure::invalid(text));
+    }
+    let given = |name| params.get(name).unwrap_or_default();
+    let (task, name) = (given("task"), given("action"));
+    let group = alloc.version.group(&alloc.group);
+    let task_of_group = group.and_then(|group| group.tasks.iter().find(|known| known.name == task));
+    let known = task_of_group.ok_or_else(|| Failure::invalid(format!("unknown task name {task:?}")))?;
+    let action = known.actions.iter().find(|action| action.name == name);
+    let action =
+        action.ok_or_else(|| Failure::invalid(format!("action {name:?} not found in task {task:?}")))?;
+    Ok([std::slice::from_ref(&action.command), &action.args[..]].concat())
 }
 
 fn command(text: &str) -> Result<Vec<String>, Failure> {

@@ -253,3 +253,39 @@ async fn a_server_that_stops_sends_that_reason() {
     server.cluster.events.close();
     assert_eq!(seen(&mut socket).await, Err((1001, "the server is shutting down".to_string())));
 }
+
+#[tokio::test]
+async fn an_action_runs_the_command_that_its_task_has() {
+    let server = Server::start().await;
+    let mut job = crate::support::job_json("acting");
+    job["TaskGroups"][0]["Tasks"][0]["Actions"] =
+        json!([{"Name": "greet", "Command": "/bin/echo", "Args": ["a b"]}]);
+    let eval = server.cluster.put("/v1/jobs", &json!({"Job": job})).await.json();
+    let eval = eval["EvalID"].as_str().unwrap().parse().unwrap();
+    let alloc = server.cluster.place(eval, "acting", node_id(1), 8).await.to_string();
+
+    let dial = async |job: &str, query: String| {
+        let path = format!("ws://{}/v1/job/{job}/action?{query}", server.address);
+        let socket = TcpStream::connect(server.address).await.unwrap();
+        client_async(path.into_client_request().unwrap(), socket).await.unwrap().0
+    };
+    let mut node = server.cluster.nodes.expects_call();
+    let mut socket =
+        dial("acting", format!("allocID={alloc}&group=web&task=server&action=greet&tty=true")).await;
+    let request: AllocExecRequest = receive(&mut node).await;
+    assert_eq!((request.alloc_id, request.task.as_str(), request.tty), (alloc.clone(), "server", true));
+    assert_eq!(request.cmd.0, ["/bin/echo", "a b"]);
+    answer(&mut node, json!({"exited": true, "result": {}})).await;
+    drop(node);
+    assert_eq!(seen(&mut socket).await, Ok(json!({"exited": true, "result": {}})));
+
+    let end = async |job, query: String| seen(&mut dial(job, query).await).await.unwrap_err();
+    let missing = end("acting", "task=server&action=greet".into()).await;
+    assert_eq!(missing, (1011, "Unknown allocation \"\"".to_string()));
+    let other = end("web", format!("allocID={alloc}&task=server&action=greet")).await;
+    assert_eq!(other, (1008, format!("allocation {alloc} does not belong to job \"web\"")));
+    let unknown = end("acting", format!("allocID={alloc}&task=server&action=x")).await;
+    assert_eq!(unknown, (1008, "action \"x\" not found in task \"server\"".to_string()));
+    let unknown = end("acting", format!("allocID={alloc}&task=y&action=greet")).await;
+    assert_eq!(unknown, (1008, "unknown task name \"y\"".to_string()));
+}

@@ -13,10 +13,11 @@ use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
 use crate::flags::Flag;
 use crate::resolve;
 
-const STDIN: Flag<bool> = Flag::switch("i", "Pass standard input to the command. Default: true.");
-const TTY: Flag<bool> =
+pub(in crate::command) const STDIN: Flag<bool> =
+    Flag::switch("i", "Pass standard input to the command. Default: true.");
+pub(in crate::command) const TTY: Flag<bool> =
     Flag::switch("t", "Allocate a terminal. Default: true when this program runs on one.");
-const ESCAPE: Flag<String> =
+pub(in crate::command) const ESCAPE: Flag<String> =
     Flag::value("e", "CHAR", "The escape character of a terminal, or none. Default: ~.");
 const TASK: Flag<String> = Flag::value("task", "NAME", "The task; required when the allocation has several.");
 
@@ -65,14 +66,14 @@ async fn run(call: Call) -> Outcome {
 }
 
 /// The options of a session.
-struct SessionOptions {
+pub(in crate::command) struct SessionOptions {
     input: bool,
-    tty: bool,
+    pub(in crate::command) tty: bool,
     escape: Option<u8>,
 }
 
 impl SessionOptions {
-    fn of(call: &Call) -> Result<SessionOptions, Failure> {
+    pub(in crate::command) fn of(call: &Call) -> Result<SessionOptions, Failure> {
         let input = call.args.given_switch(&STDIN).unwrap_or(true);
         let on_terminal = || io::stdin().is_terminal() && io::stdout().is_terminal();
         let tty = call.args.given_switch(&TTY).unwrap_or_else(|| input && on_terminal());
@@ -91,7 +92,11 @@ impl SessionOptions {
 }
 
 /// Runs the session until the command or the user ends it.
-async fn run_session(options: SessionOptions, writer: ExecWriter, reader: ExecReader) -> Outcome {
+pub(in crate::command) async fn run_session(
+    options: SessionOptions,
+    writer: ExecWriter,
+    reader: ExecReader,
+) -> Outcome {
     // Restored on every way out, including signals.
     let _raw = if options.tty { RawMode::enter()? } else { None };
     let mut hangup = subscribe(SignalKind::hangup())?;

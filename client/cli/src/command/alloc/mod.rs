@@ -1,7 +1,7 @@
 //! Allocations, their files, logs and tasks.
 
 mod checks;
-mod exec;
+pub(super) mod exec;
 mod fs;
 mod logs;
 mod restart;

@@ -1,5 +1,6 @@
 //! Jobs and job files.
 
+mod action;
 mod allocs;
 mod deployments;
 mod dispatch;
@@ -24,6 +25,7 @@ mod validate;
 use crate::call::Command;
 
 pub(super) const COMMANDS: &[&Command] = &[
+    &action::COMMAND,
     &allocs::COMMAND,
     &deployments::COMMAND,
     &dispatch::COMMAND,

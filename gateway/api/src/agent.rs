@@ -1,6 +1,6 @@
 //! What an agent says about itself, its members and the cluster.
 
-use model::document::shape::is_zero;
+use model::document::shape::{is_zero, object};
 use model::document::{Duration, List, Map};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
@@ -165,6 +165,7 @@ fn array<T: Serialize, S: Serializer>(list: &List<T>, serializer: S) -> Result<S
 pub struct GaugeValue {
     pub name: String,
     pub value: f32,
+    #[serde(serialize_with = "object")]
     pub labels: Map<String, String>,
 }
 
@@ -188,5 +189,6 @@ pub struct SampledValue {
     pub max: f64,
     pub mean: f64,
     pub stddev: f64,
+    #[serde(serialize_with = "object")]
     pub labels: Map<String, String>,
 }

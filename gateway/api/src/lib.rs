@@ -27,6 +27,7 @@ pub mod scaling;
 pub mod search;
 pub mod space;
 pub mod statuses;
+pub mod volume;
 
 pub use agent::*;
 pub use alloc::*;
@@ -47,3 +48,4 @@ pub use scaling::*;
 pub use search::*;
 pub use space::*;
 pub use statuses::*;
+pub use volume::*;

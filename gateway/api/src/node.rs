@@ -1,6 +1,6 @@
 //! Nodes: lists, drain, eligibility, host statistics.
 
-use model::document::shape::is_zero;
+use model::document::shape::{is_zero, object};
 use model::document::{
     DrainMetadata, DriverInfo, Duration, HostVolumeInfo, List, Map, NodeReservedResources, NodeResources,
     Timestamp,
@@ -36,6 +36,7 @@ pub struct NodeListStub {
     pub last_drain: Option<DrainMetadata>,
     pub create_index: u64,
     pub modify_index: u64,
+    #[serde(serialize_with = "object")]
     pub host_volumes: Map<String, HostVolumeInfo>,
 }
 

@@ -15,7 +15,7 @@ const ADDITIONS: &str = include_str!("../nomad/openapi.json");
 
 /// Fields of Nomad's API that are not there.
 const ABSENT: &[(&str, &str)] = &[
-    // What servers know of volumes besides what was registered: no route shows volumes yet.
+    // What servers know of volumes besides what was registered: `CSIVolumeDetail` and `HostVolumeDetail` add it.
     ("CSIVolume", "Allocations"),
     ("CSIVolume", "ControllerRequired"),
     ("CSIVolume", "ControllersExpected"),
@@ -102,12 +102,46 @@ fn excused(name: &str) -> BTreeSet<String> {
     ABSENT.iter().filter(|(kind, _)| *kind == name).map(|(_, field)| field.to_string()).collect()
 }
 
+/// What a field is in JSON when there is nothing in it, where that is not null: lists and maps that servers always make,
+/// and times that have not come.
+const EMPTY: &[(&str, &str, &str)] = &[
+    ("AllocatedResources", "TaskLifecycles", "{}"),
+    ("AllocationMetric", "ResourcesExhausted", "{}"),
+    ("CSIPlugin", "Allocations", "[]"),
+    ("CSIPlugin", "Controllers", "{}"),
+    ("CSIPlugin", "Nodes", "{}"),
+    ("CSIVolumeListStub", "ResourceExhausted", "\"0001-01-01T00:00:00Z\""),
+    ("GaugeValue", "Labels", "{}"),
+    ("JobScaleStatusResponse", "TaskGroups", "{}"),
+    ("JobSummary", "Summary", "{}"),
+    ("MetricsSummary", "Counters", "[]"),
+    ("MetricsSummary", "Gauges", "[]"),
+    ("MetricsSummary", "Points", "[]"),
+    ("MetricsSummary", "Samples", "[]"),
+    ("Node", "HostVolumes", "{}"),
+    ("Node", "Links", "{}"),
+    ("NodeEvent", "Details", "{}"),
+    ("NodeListStub", "HostVolumes", "{}"),
+    ("SampledValue", "Labels", "{}"),
+    ("TaskEvent", "Details", "{}"),
+    ("TaskState", "FinishedAt", "null"),
+    ("TaskState", "LastRestart", "null"),
+    ("TaskState", "StartedAt", "null"),
+];
+
 macro_rules! held {
-    ($types:ident $zeros:ident $($path:path { $($name:ident)+ })+) => {
+    ($types:ident $zeros:ident $empties:ident $($path:path { $($name:ident)+ })+) => {
         fn $types() -> Vec<(&'static str, BTreeSet<String>)> {
             vec![$($({
                 use $path as place;
                 (stringify!($name), own::<place::$name>())
+            },)+)+]
+        }
+
+        fn $empties() -> Vec<(&'static str, Value)> {
+            vec![$($({
+                use $path as place;
+                (stringify!($name), serde_json::to_value(place::$name::default()).unwrap())
             },)+)+]
         }
 
@@ -153,7 +187,7 @@ fn null_is_read_as_what_is_left_out() {
 }
 
 held! {
-    types zeros
+    types zeros empties
     api {
         AgentHealth AgentHealthResponse AgentMember AgentSchedulerWorkerConfigRequest
         AgentSchedulerWorkerConfigResponse AgentSelf AllocFileInfo AllocResourceUsage
@@ -176,6 +210,8 @@ held! {
         SchedulerSetConfigurationResponse SearchRequest SearchResponse ServerHealth ServerMembers
         StatObject StatValue StreamFrame TagVersionRequest TaskDiff TaskGroupDiff
         TaskGroupScaleStatus TaskGroupSummary TaskResourceUsage
+        CSIPlugin CSIPluginListStub CSIVolumeListStub CSIVolumeRegisterRequest CSIVolumeRegisterResponse
+        HostVolumeDeleteResponse HostVolumeRegisterRequest HostVolumeStub
     }
     model::document {
         Action Affinity AllocDeploymentStatus AllocNetworkStatus AllocState AllocatedCpuResources
@@ -209,7 +245,7 @@ held! {
 }
 
 held! {
-    our_types our_zeros
+    our_types our_zeros our_empties
     api {
         AllocWhy AllocationHistory AllocationTransition Decision DeploymentGroup DeploymentWhy DisconnectNow
         DispatchNow EvalWhy GroupNow HistoryLine JobWhy Link MissingSlot NodeWhy ObjectHistory RescheduleNow Room
@@ -218,6 +254,31 @@ held! {
     model::document {
         GroupReasons Lack NearMiss Reconnect
     }
+}
+
+/// Every other list and map is null when it is empty, as Nomad's description says.
+#[test]
+fn what_is_empty_has_the_form_that_nomad_gives_it() {
+    let description: Value = serde_json::from_str(NOMAD_API).unwrap();
+    let mut wrong = Vec::new();
+    for (name, empty) in empties().into_iter().chain(our_empties()) {
+        let named: Vec<_> = EMPTY.iter().filter(|(kind, ..)| *kind == name).collect();
+        for (_, field, form) in &named {
+            let wanted: Value = serde_json::from_str(form).unwrap();
+            if empty[*field] != wanted {
+                wrong.push(format!("{name}.{field} is {}, not {form}", empty[*field]));
+            }
+        }
+        for field in description["types"][name]["fields"].as_array().into_iter().flatten() {
+            let (field, kind) = (field["name"].as_str().unwrap(), field["type"].as_str().unwrap());
+            let collects = kind.starts_with("list<") || kind.starts_with("map<");
+            let left_out = empty.get(field).is_none_or(Value::is_null);
+            if collects && !left_out && named.iter().all(|(_, known, _)| *known != field) {
+                wrong.push(format!("{name}.{field} is {} when it is empty", empty[field]));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

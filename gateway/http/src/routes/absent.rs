@@ -18,27 +18,18 @@ use crate::request::Read;
 
 /// Known to Nomad's API, not built.
 const UNSUPPORTED: &[&str] = &[
-    "/v1/volumes/{*rest}",
-    "/v1/volume/{*rest}",
-    "/v1/plugin/{*rest}",
     "/v1/agent/monitor/export",
     "/v1/agent/keyring/{op}",
     "/v1/agent/host",
     "/v1/agent/reload",
     "/v1/agent/pprof/{*rest}",
-    "/v1/operator/upgrade-check/vault-workload-identity",
 ];
 
 /// Lists of objects of which there are none.
-const EMPTY: &[&str] = &["/v1/vars", "/v1/volumes/claims", "/v1/plugins"];
+const EMPTY: &[&str] = &["/v1/vars"];
 
 /// Objects of which there are none, and what Nomad says then.
-const MISSING: &[(&str, &str)] = &[
-    ("/v1/var/{*path}", "variable not found"),
-    ("/v1/volume/csi/{id}", "volume not found"),
-    ("/v1/volume/host/{id}", "volume not found"),
-    ("/v1/plugin/csi/{id}", "plugin not found"),
-];
+const MISSING: &[(&str, &str)] = &[("/v1/var/{*path}", "variable not found")];
 
 /// Only ever in the other edition.
 const ENTERPRISE: &[&str] = &[
@@ -60,7 +51,6 @@ pub(super) fn router() -> Router<AppState> {
     let routes = Router::new()
         .route("/v1/acl/{*rest}", any(async || Failure::invalid("ACL support disabled")))
         .route("/v1/acl/token/self", get(own_token))
-        .route("/v1/volumes", get(volumes).fallback(unsupported))
         .route(
             "/.well-known/openid-configuration",
             get(async || Failure::not_found("OIDC Discovery endpoint disabled")),
@@ -80,13 +70,6 @@ async fn unsupported(method: Method, uri: Uri) -> Failure {
 
 async fn empty(With(server): With<AppState>, read: Read) -> Answer {
     server.list(read, unchanged, |_, _| Ok(Page::<Value>::whole(std::iter::empty()))).await
-}
-
-async fn volumes(server: With<AppState>, read: Read) -> Answer {
-    match read.params.get("type").unwrap_or_default() {
-        "" | "csi" | "host" => empty(server, read).await,
-        _ => Err(Failure::not_found("resource not found")),
-    }
 }
 
 async fn missing(With(server): With<AppState>, read: Read, text: &'static str) -> Answer {

@@ -33,14 +33,16 @@ mod services;
 mod status;
 mod statuses;
 mod system;
+mod volumes;
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, Uri, header};
 use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{MethodRouter, get, put};
 use tower::Layer;
 use tower::util::MapRequestLayer;
@@ -59,6 +61,9 @@ pub fn router(api: Api) -> Router {
     let state = AppState::new(api);
     let routes = Router::new()
         .route("/", get(home))
+        .route("/ui", get(home))
+        .route("/ui/", get(no_interface))
+        .route("/ui/{*path}", get(no_interface))
         .merge(jobs::router())
         .merge(register::router())
         .merge(statuses::router())
@@ -91,6 +96,7 @@ pub fn router(api: Api) -> Router {
         .merge(autopilot::router())
         .merge(scheduler::router())
         .merge(pools::router())
+        .merge(volumes::router())
         .merge(crate::events::router())
         .merge(absent::router())
         .method_not_allowed_fallback(async || Failure::new(StatusCode::METHOD_NOT_ALLOWED, "Invalid method"))
@@ -104,8 +110,18 @@ pub fn router(api: Api) -> Router {
     Router::new().fallback_service(MapRequestLayer::new(whole_ids).layer(routes))
 }
 
-async fn home() -> &'static str {
-    "This is the HTTP API of a Sojourn server. It speaks version 1, below /v1/.\n"
+/// Where Nomad's web interface is, with the query as it came.
+async fn home(uri: Uri) -> Response {
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, format!("/ui/{query}"))]).into_response()
+}
+
+/// No web interface comes with this release. Every path below says where the API is.
+async fn no_interface() -> Html<&'static str> {
+    Html(
+        "<!doctype html><title>Sojourn</title><p>No web interface comes with this server. \
+         Its HTTP API is below <a href=\"/v1/status/leader\">/v1/</a>.</p>\n",
+    )
 }
 
 /// Writes take PUT and POST alike.

@@ -5,6 +5,10 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::{delete, get};
 use futures_util::StreamExt;
+use model::document::Job;
+use state::State;
+
+use api::VaultWorkloadIdentityUpgradeCheck;
 
 use super::write;
 use crate::answer::{self, Answer, INDEX};
@@ -12,6 +16,8 @@ use crate::app_state::AppState;
 use crate::cluster_admin::PeerName;
 use crate::error::Failure;
 use crate::request::{Call, Read};
+use crate::view;
+use crate::view::node::Extras;
 
 pub(super) fn router() -> Router<AppState> {
     let invalid = async || Failure::not_found("Invalid method");
@@ -20,6 +26,8 @@ pub(super) fn router() -> Router<AppState> {
         .route("/v1/operator/raft/peer", delete(remove_peer).fallback(invalid))
         .route("/v1/operator/raft/transfer-leadership", write(transfer_leadership))
         .route("/v1/operator/snapshot", get(save_snapshot).merge(write(restore_snapshot)))
+        .route("/v1/operator/upgrade-check/vault-workload-identity", get(vault_identities))
+        .route("/v1/operator/upgrade-check/{*rest}", get(async || Failure::not_found("resource not found")))
         // No licence is needed, and none can be installed.
         .route(
             "/v1/operator/license",
@@ -37,6 +45,41 @@ async fn remove_peer(With(server): With<AppState>, call: Call) -> Result<(), Fai
 
 async fn transfer_leadership(With(server): With<AppState>, call: Call) -> Answer {
     Ok(answer::json(&server.cluster.transfer(peer_name(&call)?).await?))
+}
+
+/// What would stop working without the tokens that Nomad's servers used to make for tasks: jobs whose tasks use Vault and
+/// have no identity for it, and nodes that cannot get a token with one.
+async fn vault_identities(With(server): With<AppState>, read: Read) -> Answer {
+    let view = |state: &State| {
+        let jobs = state.jobs.iter().map(|(_, job)| job);
+        let outdated = state.nodes.rows().filter(|row| {
+            let attributes = &state.nodes.cold(*row).document.attributes;
+            attributes.get("nomad.version").is_some_and(|version| precedes_identities(version))
+        });
+        let extras = Extras { resources: false, os: false };
+        Ok(VaultWorkloadIdentityUpgradeCheck {
+            jobs_without_vault_identity: jobs
+                .filter(|job| !job.is_stopped() && lacks_vault_identity(&job.current().job))
+                .map(|job| view::job::stub(state, job, false))
+                .collect(),
+            outdated_nodes: outdated.map(|row| view::node::stub(&state.nodes, row, extras)).collect(),
+            vault_tokens: Vec::new(),
+        })
+    };
+    server.read(&read, |state| state.tables.jobs.max(state.tables.nodes), view).await
+}
+
+fn lacks_vault_identity(job: &Job) -> bool {
+    let tasks = job.task_groups.iter().flat_map(|group| group.tasks.iter());
+    let mut with_vault = tasks.filter(|task| task.vault.is_some());
+    with_vault.any(|task| !task.identities.iter().any(|identity| identity.name.starts_with("vault_")))
+}
+
+/// Releases before 1.7 know no identities for Vault.
+fn precedes_identities(version: &str) -> bool {
+    let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or_default());
+    let first_two = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+    first_two < (1, 7)
 }
 
 /// Exactly one of `id` and `address`.

@@ -5,4 +5,5 @@ pub(crate) mod job;
 pub(crate) mod node;
 pub(crate) mod nodes_seen;
 pub(crate) mod statuses;
+pub(crate) mod volume;
 pub(crate) mod why;

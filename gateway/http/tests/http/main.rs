@@ -17,5 +17,6 @@ mod rules;
 mod scheduler;
 mod stream;
 mod support;
+mod volumes;
 mod waiting;
 mod why;

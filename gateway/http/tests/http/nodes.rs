@@ -10,7 +10,7 @@ async fn a_line_of_the_list_leaves_out_what_was_not_asked_for() {
     let expected = json!([{
         "ID": node.to_string(), "Name": "node-1", "Address": "10.0.0.1", "Datacenter": "dc1",
         "NodePool": "default", "Version": "2.0.1", "Status": "ready", "SchedulingEligibility": "eligible",
-        "Drain": false, "Drivers": null, "LastDrain": null, "HostVolumes": null,
+        "Drain": false, "Drivers": null, "LastDrain": null, "HostVolumes": {},
     }]);
     let list = got.json();
     assert_holds(&list, &expected);

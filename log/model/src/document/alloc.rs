@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use super::job::Job;
 use super::resource::{DNSConfig, NetworkResource, Resources};
-use super::shape::{Duration, List, Map, Timestamp, is_zero};
+use super::shape::{Duration, List, Map, Timestamp, is_zero, object, object_of_options};
 use super::task::TaskLifecycle;
 use super::timestamp::null_if_zero;
 use crate::codec::compiled_once;
@@ -95,6 +95,7 @@ pub struct Allocation {
 pub struct AllocatedResources {
     pub tasks: Map<String, AllocatedTaskResources>,
     pub shared: AllocatedSharedResources,
+    #[serde(serialize_with = "object_of_options")]
     pub task_lifecycles: Map<String, TaskLifecycle>,
 }
 
@@ -177,6 +178,7 @@ pub struct AllocationMetric {
     pub class_exhausted: Map<String, i64>,
     pub dimension_exhausted: Map<String, i64>,
     pub quota_exhausted: List<String>,
+    #[serde(serialize_with = "object")]
     pub resources_exhausted: Map<String, Resources>,
     pub scores: Map<String, f64>,
     pub allocation_time: Duration,
@@ -230,6 +232,7 @@ pub struct TaskEvent {
     pub kind: String,
     pub time: i64,
     pub display_message: String,
+    #[serde(serialize_with = "object")]
     pub details: Map<String, String>,
     pub message: String,
     pub fails_task: bool,

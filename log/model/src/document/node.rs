@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::resource::{NetworkResource, NodeDeviceResource, Resources};
-use super::shape::{Duration, List, Map, Timestamp, is_zero};
+use super::shape::{Duration, List, Map, Timestamp, is_zero, object};
 use crate::codec::compiled_once;
 
 compiled_once! { Node }
@@ -25,6 +25,7 @@ pub struct Node {
     pub reserved: Option<Resources>,
     pub node_resources: Option<NodeResources>,
     pub reserved_resources: Option<NodeReservedResources>,
+    #[serde(serialize_with = "object")]
     pub links: Map<String, String>,
     pub meta: Map<String, String>,
     pub node_class: String,
@@ -38,6 +39,7 @@ pub struct Node {
     pub status_updated_at: i64,
     pub events: List<NodeEvent>,
     pub drivers: Map<String, DriverInfo>,
+    #[serde(serialize_with = "object")]
     pub host_volumes: Map<String, HostVolumeInfo>,
     #[serde(rename = "GCVolumesOnNodeGC")]
     pub gc_volumes_on_node_gc: bool,
@@ -213,6 +215,7 @@ pub struct DrainStrategy {
 pub struct NodeEvent {
     pub message: String,
     pub subsystem: String,
+    #[serde(serialize_with = "object")]
     pub details: Map<String, String>,
     pub timestamp: Timestamp,
     pub create_index: u64,

@@ -152,6 +152,32 @@ impl<'de, K: Deserialize<'de> + Ord, V: Deserialize<'de>> Deserialize<'de> for M
     }
 }
 
+/// A map that is an object also when it is empty, where Nomad's servers always make one. In JSON only: what is stored, and
+/// what nodes are sent, keeps its form.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn object<K: Serialize, V: Serialize, S: Serializer>(
+    map: &Map<K, V>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    if serializer.is_human_readable() { map.0.serialize(serializer) } else { map.serialize(serializer) }
+}
+
+/// As [`object`], with null for each zero value: what Nomad's servers have pointers to.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn object_of_options<K: Serialize, V: Serialize + Default + PartialEq, S: Serializer>(
+    map: &Map<K, V>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    if !serializer.is_human_readable() {
+        return map.serialize(serializer);
+    }
+    serializer.collect_map(map.iter().map(|(key, value)| (key, (!is_zero(value)).then_some(value))))
+}
+
 /// A span of time: integer nanoseconds on the wire; text such as `30s` is also understood.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Duration(pub base::Duration);
@@ -188,15 +214,20 @@ impl Serialize for Duration {
     }
 }
 
+impl Duration {
+    /// The name it has for readers that take numbers only.
+    pub(super) const NAME: &'static str = "Duration";
+}
+
 impl<'de> Deserialize<'de> for Duration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(DurationVisitor)
+        deserializer.deserialize_newtype_struct(Duration::NAME, DurationVisitor)
     }
 }
 
 struct DurationVisitor;
 
-impl Visitor<'_> for DurationVisitor {
+impl<'de> Visitor<'de> for DurationVisitor {
     type Value = Duration;
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -217,6 +248,10 @@ impl Visitor<'_> for DurationVisitor {
 
     fn visit_unit<E: de::Error>(self) -> Result<Duration, E> {
         Ok(Duration::default())
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Duration, D::Error> {
+        deserializer.deserialize_any(self)
     }
 }
 

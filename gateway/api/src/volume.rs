@@ -1,0 +1,200 @@
+//! Volumes and the plugins that mount them.
+
+use model::document::{
+    AllocationListStub, CSIInfo, CSITopology, CSIVolume, HostVolume, List, Map, Timestamp,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use model::document::shape::{is_zero, object};
+
+/// `CSIVolumeListStub` of Nomad's API.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct CSIVolumeListStub {
+    #[serde(rename = "ID")]
+    pub id: String,
+    pub namespace: String,
+    pub name: String,
+    #[serde(rename = "ExternalID")]
+    pub external_id: String,
+    pub topologies: List<CSITopology>,
+    pub access_mode: String,
+    pub attachment_mode: String,
+    pub current_readers: i64,
+    pub current_writers: i64,
+    pub schedulable: bool,
+    #[serde(rename = "PluginID")]
+    pub plugin_id: String,
+    pub provider: String,
+    pub controller_required: bool,
+    pub controllers_healthy: i64,
+    pub controllers_expected: i64,
+    pub nodes_healthy: i64,
+    pub nodes_expected: i64,
+    pub resource_exhausted: Timestamp,
+    pub create_index: u64,
+    pub modify_index: u64,
+    pub create_time: i64,
+    pub modify_time: i64,
+}
+
+/// `CSIVolume` of Nomad's API, with what follows from nodes and allocations.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct CSIVolumeDetail {
+    #[serde(flatten)]
+    pub volume: CSIVolume,
+    /// Each id with null: the allocations stand in the list below.
+    #[serde(serialize_with = "object")]
+    pub read_allocs: Map<String, Value>,
+    #[serde(serialize_with = "object")]
+    pub write_allocs: Map<String, Value>,
+    pub allocations: Vec<AllocationListStub>,
+    pub schedulable: bool,
+    pub provider: String,
+    pub provider_version: String,
+    pub controller_required: bool,
+    pub controllers_healthy: i64,
+    pub controllers_expected: i64,
+    pub nodes_healthy: i64,
+    pub nodes_expected: i64,
+    pub resource_exhausted: Timestamp,
+    pub create_index: u64,
+    pub modify_index: u64,
+    pub create_time: i64,
+    pub modify_time: i64,
+}
+
+/// `CSIVolumeRegisterRequest` of Nomad's API.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct CSIVolumeRegisterRequest {
+    pub volumes: List<CSIVolume>,
+    pub policy_override: bool,
+}
+
+/// `CSIVolumeRegisterResponse` of Nomad's API.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct CSIVolumeRegisterResponse {
+    pub volumes: List<CSIVolume>,
+    pub warnings: String,
+    pub index: u64,
+    pub last_contact: i64,
+    pub known_leader: bool,
+    pub next_token: String,
+}
+
+/// `HostVolumeStub` of Nomad's API.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct HostVolumeStub {
+    pub namespace: String,
+    #[serde(rename = "ID")]
+    pub id: String,
+    pub name: String,
+    #[serde(rename = "PluginID")]
+    pub plugin_id: String,
+    pub node_pool: String,
+    #[serde(rename = "NodeID")]
+    pub node_id: String,
+    pub capacity_bytes: i64,
+    pub state: String,
+    pub create_index: u64,
+    pub modify_index: u64,
+    pub create_time: i64,
+    pub modify_time: i64,
+}
+
+/// `HostVolume` of Nomad's API, with who uses it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct HostVolumeDetail {
+    #[serde(flatten)]
+    pub volume: HostVolume,
+    pub create_index: u64,
+    pub modify_index: u64,
+    pub create_time: i64,
+    pub modify_time: i64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub allocations: Vec<AllocationListStub>,
+}
+
+/// `HostVolumeRegisterRequest` of Nomad's API.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct HostVolumeRegisterRequest {
+    pub volume: Option<HostVolume>,
+    pub policy_override: bool,
+}
+
+/// `HostVolumeRegisterResponse` of Nomad's API.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct HostVolumeRegisterResponse {
+    pub volume: Option<HostVolumeDetail>,
+    pub warnings: String,
+    pub index: u64,
+}
+
+/// `HostVolumeDeleteResponse` of Nomad's API.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct HostVolumeDeleteResponse {
+    pub index: u64,
+}
+
+/// `CSIPluginListStub` of Nomad's API.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct CSIPluginListStub {
+    #[serde(rename = "ID")]
+    pub id: String,
+    pub provider: String,
+    pub controller_required: bool,
+    pub controllers_healthy: i64,
+    pub controllers_expected: i64,
+    pub nodes_healthy: i64,
+    pub nodes_expected: i64,
+    pub create_index: u64,
+    pub modify_index: u64,
+}
+
+/// `CSIPlugin` of Nomad's API.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct CSIPlugin {
+    #[serde(rename = "ID")]
+    pub id: String,
+    pub provider: String,
+    pub version: String,
+    pub controller_required: bool,
+    /// By the id of the node.
+    #[serde(serialize_with = "object")]
+    pub controllers: Map<String, CSIInfo>,
+    #[serde(serialize_with = "object")]
+    pub nodes: Map<String, CSIInfo>,
+    pub allocations: Vec<AllocationListStub>,
+    pub controllers_healthy: i64,
+    pub controllers_expected: i64,
+    pub nodes_healthy: i64,
+    pub nodes_expected: i64,
+    pub create_index: u64,
+    pub modify_index: u64,
+    pub create_time: i64,
+    pub modify_time: i64,
+    /// Jobs that run it; not told apart here.
+    pub controller_jobs: Map<String, Map<String, Value>>,
+    pub node_jobs: Map<String, Map<String, Value>>,
+}
+
+/// `VaultWorkloadIdentityUpgradeCheck` of Nomad's API.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct VaultWorkloadIdentityUpgradeCheck {
+    pub jobs_without_vault_identity: Vec<crate::JobListStub>,
+    pub outdated_nodes: Vec<crate::NodeListStub>,
+    /// Tokens that servers of older releases made for tasks. There are none here.
+    pub vault_tokens: Vec<Value>,
+}

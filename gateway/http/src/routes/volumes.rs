@@ -1,0 +1,283 @@
+//! Volumes that are registered with servers, and the plugins that nodes report.
+
+use axum::Router;
+use axum::extract::{Path, State as With};
+use axum::routing::{any, delete, get, put};
+use base::Index;
+use model::document::{CSIVolume, HostVolume};
+use model::{Command, JobKey, VolumeKey, VolumeKind};
+use serde_json::Value;
+use state::State;
+use state::volume::{Document, Registered, csi_users};
+
+use api::{
+    CSIVolumeRegisterRequest, CSIVolumeRegisterResponse, HostVolumeDeleteResponse, HostVolumeRegisterRequest,
+    HostVolumeRegisterResponse, Params,
+};
+
+use super::write;
+use crate::answer::{Answer, done, written};
+use crate::app_state::AppState;
+use crate::error::Failure;
+use crate::page::{Page, page};
+use crate::request::{Json, Read, Write, as_json};
+use crate::view::volume as view;
+
+const NOT_FOUND: &str = "volume not found";
+
+/// What a node has to do with a volume: this release asks no plugin for it.
+const BY_PLUGINS: &[&str] = &[
+    "/v1/volumes/external",
+    "/v1/volumes/snapshot",
+    "/v1/volume/csi/{id}/create",
+    "/v1/volume/csi/{id}/delete",
+    "/v1/volume/csi/{id}/detach",
+    "/v1/volume/host/create",
+];
+
+pub(super) fn router() -> Router<AppState> {
+    let elsewhere = async || Failure::not_found("resource not found");
+    let routes = Router::new()
+        .route("/v1/volumes", get(list).merge(write(register_csi)))
+        .route("/v1/volumes/{*rest}", any(elsewhere))
+        .route("/v1/volumes/claims", get(claims))
+        .route("/v1/volumes/claim/{id}", delete(async || Failure::internal("claim not found")))
+        .route("/v1/volume/csi/{id}", get(csi).put(register_csi_named).delete(deregister_csi))
+        .route("/v1/volume/host/register", write(register_host))
+        .route("/v1/volume/host/{id}", get(host).delete(deregister_host))
+        .route("/v1/volume/{*rest}", any(elsewhere))
+        .route("/v1/plugins", get(plugins))
+        .route("/v1/plugin/csi/{id}", get(plugin))
+        .route("/v1/plugin/{*rest}", any(elsewhere));
+    BY_PLUGINS
+        .iter()
+        .fold(routes, |routes, path| routes.route(path, put(asks_a_plugin).fallback(asks_a_plugin)))
+}
+
+async fn asks_a_plugin(method: axum::http::Method, uri: axum::http::Uri) -> Failure {
+    Failure::unsupported(format_args!("{method} {} is", uri.path()))
+}
+
+async fn list(server: With<AppState>, read: Read) -> Answer {
+    match read.params.get("type").unwrap_or_default() {
+        "csi" => list_csi(server, read).await,
+        "host" => list_host(server, read).await,
+        "" => empty(server, read).await,
+        _ => Err(Failure::not_found("resource not found")),
+    }
+}
+
+async fn empty(With(server): With<AppState>, read: Read) -> Answer {
+    server.list(read, changed, |_, _| Ok(Page::<Value>::whole(std::iter::empty()))).await
+}
+
+/// Sticky volumes are not built, so nothing is claimed.
+async fn claims(server: With<AppState>, read: Read) -> Answer {
+    empty(server, read).await
+}
+
+async fn list_csi(With(server): With<AppState>, mut read: Read) -> Answer {
+    read.options.reverse = false;
+    let view = |state: &State, read: &Read| {
+        let given = |name| read.params.get(name).unwrap_or_default();
+        let (plugin, node) = (given("plugin_id"), given("node_id"));
+        let known = shown(state, read, |document| match document {
+            Document::Csi(volume) => Some(&**volume),
+            Document::Host(_) => None,
+        });
+        let known = known.filter(|(_, volume): &(&Registered, &CSIVolume)| {
+            volume.id.starts_with(&read.options.prefix)
+                && (plugin.is_empty() || volume.plugin_id == plugin)
+                && (node.is_empty() || is_used_on(state, volume, node))
+        });
+        let document =
+            |(registered, volume): &(&Registered, &CSIVolume)| as_json(&view::csi(state, registered, volume));
+        let kept = read.filtered("CSIVolume", known, document)?;
+        let keyed = kept.into_iter().map(|one| (JobKey::new(&one.1.namespace, &one.1.id), one));
+        let plugins = view::plugins(state);
+        Ok(page(keyed, &read.options)?.map(|one| view::csi_stub(state, &plugins, one)))
+    };
+    server.list(read, changed_with_users, view).await
+}
+
+async fn list_host(With(server): With<AppState>, read: Read) -> Answer {
+    let view = |state: &State, read: &Read| {
+        let given = |name| read.params.get(name).unwrap_or_default();
+        let (pool, node) = (given("node_pool"), given("node_id"));
+        let known = shown(state, read, |document| match document {
+            Document::Host(volume) => Some(&**volume),
+            Document::Csi(_) => None,
+        });
+        let known = known.filter(|(_, volume): &(&Registered, &HostVolume)| {
+            volume.id.starts_with(&read.options.prefix)
+                && (pool.is_empty() || volume.node_pool == pool)
+                && (node.is_empty() || volume.node_id == node)
+        });
+        let document = |(registered, volume): &(&Registered, &HostVolume)| {
+            as_json(&view::host(state, registered, volume))
+        };
+        let kept = read.filtered("HostVolume", known, document)?;
+        let keyed = kept.into_iter().map(|one| (JobKey::new(&one.1.namespace, &one.1.id), one));
+        Ok(page(keyed, &read.options)?.map(|(registered, volume)| view::host_stub(state, registered, volume)))
+    };
+    server.list(read, changed_with_nodes, view).await
+}
+
+/// The volumes of the namespace that are of one type.
+fn shown<'s, V: 's>(
+    state: &'s State,
+    read: &Read,
+    of_type: impl Fn(&'s Document) -> Option<&'s V>,
+) -> impl Iterator<Item = (&'s Registered, &'s V)> {
+    let namespace = &read.options.namespace;
+    let own = state.volumes.iter().filter(move |(key, _)| namespace == "*" || key.namespace == *namespace);
+    own.filter_map(move |(_, registered)| Some((registered, of_type(&registered.document)?)))
+}
+
+fn is_used_on(state: &State, volume: &CSIVolume, node: &str) -> bool {
+    let mut users = csi_users(state, &volume.namespace, &volume.id).into_iter();
+    users.any(|(alloc, _)| alloc.node_id.to_string() == node)
+}
+
+async fn csi(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+    let key = key(&read.params, VolumeKind::Csi, &id);
+    let view = |state: &State| match state.volumes.get(&key) {
+        Some(registered @ Registered { document: Document::Csi(volume), .. }) => {
+            Ok(view::csi(state, registered, volume))
+        }
+        _ => Err(Failure::not_found(NOT_FOUND)),
+    };
+    server.read(&read, changed_with_users, view).await
+}
+
+async fn host(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+    let key = key(&read.params, VolumeKind::Host, &id);
+    let view = |state: &State| match state.volumes.get(&key) {
+        Some(registered @ Registered { document: Document::Host(volume), .. }) => {
+            Ok(view::host(state, registered, volume))
+        }
+        _ => Err(Failure::not_found(NOT_FOUND)),
+    };
+    server.read(&read, changed_with_users, view).await
+}
+
+async fn plugins(With(server): With<AppState>, read: Read) -> Answer {
+    read.without_filter()?;
+    let is_csi = read.params.get("type") == Some("csi");
+    let view = move |state: &State, read: &Read| {
+        let all = view::plugins(state);
+        let shown = all.values().filter(|plugin| is_csi && plugin.id.starts_with(&read.options.prefix));
+        Ok(Page::whole(shown.map(view::plugin_stub)))
+    };
+    server.list(read, |state| state.tables.nodes.max(Index(1)), view).await
+}
+
+async fn plugin(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+    let view = |state: &State| {
+        let found = view::plugins(state).remove(&id);
+        let found = found.ok_or_else(|| Failure::not_found("plugin not found"))?;
+        Ok(view::plugin(state, found))
+    };
+    server.read(&read, |state| state.tables.nodes.max(Index(1)), view).await
+}
+
+async fn register_csi(
+    With(server): With<AppState>,
+    write: Write,
+    Json(request): Json<CSIVolumeRegisterRequest>,
+) -> Answer {
+    let Ok([volume]) = <[CSIVolume; 1]>::try_from(request.volumes.0) else {
+        return Err(Failure::invalid("Volumes: expected one volume in a request"));
+    };
+    let volume = CSIVolume { namespace: namespace(&write.params, &volume.namespace), ..volume };
+    let command = Command::RegisterCsiVolume { volume: Box::new(volume.clone()) };
+    let receipt = server.submit(&write, command).await?;
+    let response = CSIVolumeRegisterResponse {
+        volumes: vec![volume].into(),
+        index: receipt.index.0,
+        known_leader: true,
+        ..CSIVolumeRegisterResponse::default()
+    };
+    written(receipt.index, &response)
+}
+
+async fn register_csi_named(
+    server: With<AppState>,
+    Path(id): Path<String>,
+    write: Write,
+    Json(request): Json<CSIVolumeRegisterRequest>,
+) -> Answer {
+    if request.volumes.iter().any(|volume| volume.id != id) {
+        return Err(Failure::invalid("Volume ID does not match request path"));
+    }
+    register_csi(server, write, Json(request)).await
+}
+
+async fn deregister_csi(With(server): With<AppState>, Path(id): Path<String>, write: Write) -> Answer {
+    let volume = key(&write.params, VolumeKind::Csi, &id);
+    let command = Command::DeregisterVolume { volume, force: force(&write.params)? };
+    let receipt = server.submit(&write, command).await.map_err(Failure::as_internal)?;
+    Ok(done(receipt.index))
+}
+
+async fn register_host(
+    With(server): With<AppState>,
+    write: Write,
+    Json(request): Json<HostVolumeRegisterRequest>,
+) -> Answer {
+    let volume = request.volume.ok_or_else(|| Failure::invalid("Volume: expected a host volume"))?;
+    let volume = HostVolume { namespace: namespace(&write.params, &volume.namespace), ..volume };
+    let command = Command::RegisterHostVolume { volume: Box::new(volume.clone()) };
+    let receipt = server.submit(&write, command).await?;
+    let state = server.control.state();
+    let stored = state.volumes.iter().find_map(|(_, registered)| match &registered.document {
+        Document::Host(known) => {
+            let same = (&known.namespace, &known.name, &known.node_id)
+                == (&volume.namespace, &volume.name, &volume.node_id);
+            same.then(|| view::host(&state, registered, known))
+        }
+        Document::Csi(_) => None,
+    });
+    let is_there = stored.as_ref().is_some_and(|stored| stored.volume.state == "ready");
+    // Nomad's servers tell the node; here the node has to report it by itself.
+    let warnings = match is_there {
+        true => String::new(),
+        false => {
+            "the volume is unavailable until its node reports it: add it to the node's host volumes".into()
+        }
+    };
+    written(receipt.index, &HostVolumeRegisterResponse { volume: stored, warnings, index: receipt.index.0 })
+}
+
+async fn deregister_host(With(server): With<AppState>, Path(id): Path<String>, write: Write) -> Answer {
+    let volume = key(&write.params, VolumeKind::Host, &id);
+    let command = Command::DeregisterVolume { volume, force: force(&write.params)? };
+    let receipt = server.submit(&write, command).await.map_err(Failure::as_internal)?;
+    written(receipt.index, &HostVolumeDeleteResponse { index: receipt.index.0 })
+}
+
+fn force(params: &Params) -> Result<bool, Failure> {
+    params.boolean("force").map_err(|_| Failure::invalid("invalid force value"))
+}
+
+/// The volume's own, else that of the request.
+fn namespace(params: &Params, own: &str) -> String {
+    if own.is_empty() { params.namespace() } else { own }.to_string()
+}
+
+fn key(params: &Params, kind: VolumeKind, id: &str) -> VolumeKey {
+    VolumeKey::new(kind, params.namespace(), id)
+}
+
+fn changed(state: &State) -> Index {
+    state.volumes.changed.max(Index(1))
+}
+
+/// What nodes say of them is part of what is shown.
+fn changed_with_nodes(state: &State) -> Index {
+    changed(state).max(state.tables.nodes)
+}
+
+fn changed_with_users(state: &State) -> Index {
+    changed_with_nodes(state).max(state.tables.allocs)
+}

@@ -11,7 +11,7 @@ pub struct StreamRequest {
     pub path: String,
     pub offset: i64,
     pub origin: Origin,
-    /// In bytes; 0 for all.
+    /// In bytes; all that is there unless it is positive.
     pub limit: i64,
     pub follow: bool,
 }
@@ -52,12 +52,16 @@ impl OpenedFile {
     /// When reading fails half-way.
     pub async fn send(mut self, to: &Frames) -> Result<(), FsError> {
         let mut left = match self.request.limit {
-            0 => u64::MAX,
-            limit => limit.max(0) as u64,
+            ..=0 => u64::MAX,
+            limit => limit as u64,
         };
+        let mut size = self.cursor.size()?;
         loop {
             let Ok(sent) = self.cursor.send_rest(left, to).await? else { return Ok(()) };
             left -= sent;
+            if sent > 0 {
+                size = size.max(self.cursor.offset);
+            }
             if !self.request.follow || left == 0 {
                 return Ok(());
             }
@@ -65,7 +69,9 @@ impl OpenedFile {
                 () = tokio::time::sleep(LOOK_EVERY) => {}
                 () = to.closed() => return Ok(()),
             }
-            if self.cursor.size()? < self.cursor.offset {
+            let before = std::mem::replace(&mut size, self.cursor.size()?);
+            // A reader may begin beyond the end, and wait there: only what became shorter was truncated.
+            if size < before && size < self.cursor.offset {
                 self.cursor.offset = 0;
                 if self.cursor.send_event("file truncated", to).await.is_err() {
                     return Ok(());
@@ -122,13 +128,16 @@ mod tests {
             (3, Origin::Start, 4, "3456"),
             (4, Origin::End, 0, "6789"),
             (99, Origin::End, 2, "01"),
+            (4, Origin::Start, -1, "456789"),
         ] {
             let frames = content(dir.path(), request("f", offset, origin, limit, false)).await;
             assert_eq!(frames.len(), 1);
             assert_eq!(frames[0].data.0, expected.as_bytes());
             assert_eq!(frames[0].file, "f");
         }
-        assert!(content(dir.path(), request("f", 10, Origin::Start, 0, false)).await.is_empty());
+        for (offset, origin) in [(10, Origin::Start), (i64::MAX, Origin::Start), (0, Origin::End)] {
+            assert!(content(dir.path(), request("f", offset, origin, 0, false)).await.is_empty(), "{offset}");
+        }
     }
 
     #[tokio::test]
@@ -149,5 +158,22 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         assert_eq!(frames.recv().await.unwrap().file_event, "file deleted");
         assert!(frames.recv().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_reader_beyond_the_end_waits_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        std::fs::write(&path, "one").unwrap();
+        let (to, mut frames) = mpsc::channel(FRAMES_MAX);
+        let opened = open(Root::open(dir.path()).unwrap(), request("f", 5, Origin::Start, 0, true)).unwrap();
+        tokio::spawn(async move { opened.send(&to).await.unwrap() });
+        tokio::time::pause();
+        tokio::time::sleep(LOOK_EVERY * 3).await;
+        std::fs::write(&path, "one two").unwrap();
+        let frame = frames.recv().await.unwrap();
+        assert_eq!((frame.data.0.as_slice(), frame.file_event.as_str()), (&b"wo"[..], ""));
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(frames.recv().await.unwrap().file_event, "file deleted");
     }
 }

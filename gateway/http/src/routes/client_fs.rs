@@ -25,6 +25,8 @@ const UNTRUSTED: [(HeaderName, HeaderValue); 3] = [
 ];
 
 pub(super) const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+/// Frames are JSON objects, one after the other.
+const FRAMES: HeaderValue = HeaderValue::from_static("application/json");
 const BINARY: HeaderValue = HeaderValue::from_static("application/octet-stream");
 
 pub(super) fn router() -> Router<AppState> {
@@ -83,7 +85,7 @@ async fn follow(With(server): With<AppState>, Path(alloc): Path<String>, call: C
         ..FsStreamRequest::default()
     };
     let frames = server.frames(&alloc, method::FILE_SYSTEM_STREAM, &request, request.follow).await?;
-    Ok(([(header::CONTENT_TYPE, TEXT)], frames.into_body()).into_response())
+    Ok(([(header::CONTENT_TYPE, FRAMES)], frames.into_body()).into_response())
 }
 
 async fn logs(With(server): With<AppState>, Path(alloc): Path<String>, call: Call) -> Answer {
@@ -106,7 +108,8 @@ async fn logs(With(server): With<AppState>, Path(alloc): Path<String>, call: Cal
         query: query(&server),
     };
     let frames = server.frames(&alloc, method::FILE_SYSTEM_LOGS, &request, request.follow).await?;
-    Ok(([(header::CONTENT_TYPE, TEXT)], frames.into_body()).into_response())
+    let kind = if request.plain_text { TEXT } else { FRAMES };
+    Ok(([(header::CONTENT_TYPE, kind)], frames.into_body()).into_response())
 }
 
 /// A file's bytes, from `offset` on, at most `limit` of them; 0 for all.

@@ -30,6 +30,7 @@ async fn a_log_is_passed_on_as_the_node_frames_it() {
     let got = cluster.get(&format!("/v1/client/fs/logs/{alloc}?task=server&type=stdout&follow=true")).await;
     // Nothing stands between the frames: readers split where one object ends.
     assert_eq!(got.text(), r#"{"Offset":5,"Data":"aGVsbG8=","File":"alloc/logs/server.stdout.0"}{}"#);
+    assert_eq!(got.header("content-type"), "application/json");
     assert_eq!(got.header("access-control-allow-origin"), "*");
     let (node, _, asked): (_, _, FsLogsRequest) = cluster.nodes.last();
     assert_eq!((node, asked.task.as_str(), asked.log_type.as_str()), (node_id(1), "server", "stdout"));
@@ -47,6 +48,7 @@ async fn a_plain_log_is_its_bytes() {
     let query = "task=server&type=stderr&plain=true&origin=end&offset=8";
     let got = cluster.get(&format!("/v1/client/fs/logs/{alloc}?{query}")).await;
     assert_eq!((got.status.as_u16(), got.text()), (200, "one\ntwo\n"));
+    assert_eq!(got.header("content-type"), "text/plain; charset=utf-8");
     let (_, _, asked): (_, _, FsLogsRequest) = cluster.nodes.last();
     assert_eq!((asked.origin.as_str(), asked.offset, asked.plain_text), ("end", 8, true));
 }

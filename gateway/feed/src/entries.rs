@@ -83,6 +83,7 @@ fn kind(command: u16, event: &Event) -> Option<&'static str> {
         Event::NodeDeregistered(_) => Some("NodeDeregistration"),
         Event::NodeAllocsReported(_) | Event::AllocReported(_) => Some("AllocationUpdated"),
         Event::JobRegistered(_) => Some("JobRegistered"),
+        Event::JobPurged(_) if command == Some(CommandKind::CollectGarbage) => Some("JobBatchDeregistered"),
         Event::JobStopped(_) | Event::JobPurged(_) => Some("JobDeregistered"),
         Event::AllocsStopped(_) if command == Some(CommandKind::DeregisterJob) => Some("JobDeregistered"),
         Event::PlanCommitted(_)

@@ -21,7 +21,9 @@ const BYTES_A_STEP: usize = 256;
 pub enum EvalError {
     #[error("Nomad's API has no object {0:?}")]
     UnknownType(String),
-    #[error("{selector}: {kind} has no field {field:?}")]
+    #[error(
+        "error finding value in datum: {selector}: {kind} has no such field: couldn't find key: struct field with name {field:?}"
+    )]
     UnknownField { selector: String, kind: String, field: String },
     #[error("{selector}: {message}")]
     Unfit { selector: String, message: String },

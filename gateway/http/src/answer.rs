@@ -96,7 +96,10 @@ pub(crate) async fn finish(request: Request, next: Next) -> Response {
     let span = tracing::debug_span!("http.request", method = %request.method(), path = request.uri().path());
     let mut response = next.run(request).instrument(span.clone()).await;
     span.in_scope(|| tracing::debug!(status = response.status().as_u16(), "answered"));
-    response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    // Caches must keep answers to pages of other origins apart.
+    let is_open = response.headers().contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN);
+    let vary = if is_open { "Accept-Encoding, Origin" } else { "Accept-Encoding" };
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static(vary));
     let Some(length) = response.body().size_hint().exact().filter(|length| *length > 0) else {
         return response;
     };

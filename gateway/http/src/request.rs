@@ -205,5 +205,5 @@ async fn body(request: Request, server: &AppState) -> Result<Bytes, Failure> {
 fn document<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
     let first = serde_json::Deserializer::from_slice(body).into_iter::<Value>().next();
     let value = first.transpose().map_err(|e| Failure::invalid(format!("not JSON: {e}")))?;
-    Ok(input::from_value(value.unwrap_or_default())?)
+    Ok(input::from_request(value.unwrap_or_default())?)
 }

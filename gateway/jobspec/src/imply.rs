@@ -30,6 +30,20 @@ pub fn imply_constraints(job: &mut Job) {
     }
 }
 
+/// Keeps groups with services of Nomad's own on nodes that register them. For clusters that have such nodes: nodes of ours do
+/// not yet, and where there are no others the job would wait for ever for what registering it only warns about.
+pub fn imply_service_discovery(job: &mut Job) {
+    let of_job = job.constraints.clone();
+    let wanted = constraint("${attr.nomad.service_discovery}", "=", "true");
+    for group in &mut job.task_groups {
+        let mut services =
+            group.services.iter().chain(group.tasks.iter().flat_map(|task| task.services.iter()));
+        if services.any(|service| service.provider == "nomad") {
+            push(&mut group.constraints, &of_job, wanted.clone(), Match::Full);
+        }
+    }
+}
+
 fn push(into: &mut List<Constraint>, above: &[Constraint], wanted: Constraint, by: Match) {
     let given = |constraint: &Constraint| match by {
         Match::Left => constraint.l_target == wanted.l_target,
@@ -113,8 +127,6 @@ fn is_consul(service: &Service) -> bool {
 
 fn of_services(services: &[&Service], all: &mut Vec<(Constraint, Match)>) {
     let of_nomad = || services.iter().filter(|service| service.provider == "nomad");
-    // Not implied: `${attr.nomad.service_discovery} = true`. No node of ours offers it yet, so the job would wait for
-    // ever for what registering it only warns about.
     if of_nomad().any(|service| !service.checks.is_empty()) {
         all.push((constraint("${attr.nomad.version}", "semver", ">= 1.4.0"), Match::Full));
     }

@@ -27,7 +27,7 @@ pub use canonical::{DEFAULT_PRIORITY, apply_defaults, canonicalize, client_form}
 pub use diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Diagnostics, Source, Span, nearest};
 pub use eval::{BUDGET, Files, NoFiles, RESULT_MAX};
 pub use hcl::{NESTING_MAX, SOURCE_MAX};
-pub use imply::imply_constraints;
+pub use imply::{imply_constraints, imply_service_discovery};
 pub use model::cron::next_launch;
 pub use outline::{Part, outline};
 pub use parse::{Parsed, parse, parse_json};

@@ -22,12 +22,11 @@ const MAPS: [&str; 8] =
     ["Meta", "Env", "CanaryMeta", "TaggedAddresses", "Header", "GetterOptions", "GetterHeaders", "Args"];
 
 /// Lists and maps of objects under the names that Nomad's API has for one of their members.
-const LABELS: [(&str, &str); 22] = [
+const LABELS: [(&str, &str); 20] = [
     ("Constraints", "Constraint"),
     ("Affinities", "Affinity"),
     ("Spreads", "Spread"),
     ("SpreadTarget", "SpreadTarget"),
-    ("ParameterizedJob", "Parameterized"),
     ("Services", "Service"),
     ("Checks", "Check"),
     ("Networks", "Network"),
@@ -39,7 +38,6 @@ const LABELS: [(&str, &str); 22] = [
     ("Volumes", "VolumeRequest"),
     ("Devices", "Device"),
     ("ScalingPolicies", "ScalingPolicy"),
-    ("Scaling", "ScalingPolicy"),
     ("Secrets", "Secret"),
     ("Actions", "Action"),
     ("Identities", "Identity"),

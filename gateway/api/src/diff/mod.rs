@@ -46,7 +46,8 @@ const TASK_IGNORES: [&str; 1] = ["Name"];
 
 /// From one version of a job to another; no old one for a job that is new.
 pub fn jobs(old: Option<&Job>, new: &Job, detail: Detail) -> JobDiff {
-    let (before, after) = (old.map(object_of), object_of(new));
+    let written = |job: &Job| without_defaults(object_of(job));
+    let (before, after) = (old.map(written), written(new));
     let (old, new) = (before.as_ref(), Some(&after));
     let fields = fields(old, new, &JOB_IGNORES, Detail::Changes);
     let objects = objects(old, new, &JOB_IGNORES, detail);
@@ -60,6 +61,30 @@ pub fn jobs(old: Option<&Job>, new: &Job, detail: Detail) -> JobDiff {
         objects: objects.into(),
         task_groups: groups.into(),
     }
+}
+
+/// A job without the parts that servers fill in from others: a change is told where it was written. A task has its group's
+/// restart policy, and a group a Consul block, though nobody wrote one.
+fn without_defaults(mut job: Object) -> Object {
+    let groups = job.get_mut("TaskGroups").and_then(Value::as_array_mut);
+    for group in groups.into_iter().flatten().filter_map(Value::as_object_mut) {
+        if group.get("Consul").is_some_and(is_empty_consul) {
+            group.remove("Consul");
+        }
+        let policy = group.get("RestartPolicy").cloned();
+        let tasks = group.get_mut("Tasks").and_then(Value::as_array_mut);
+        for task in tasks.into_iter().flatten().filter_map(Value::as_object_mut) {
+            if policy.is_some() && task.get("RestartPolicy") == policy.as_ref() {
+                task.remove("RestartPolicy");
+            }
+        }
+    }
+    job
+}
+
+fn is_empty_consul(consul: &Value) -> bool {
+    let mut values = consul.as_object().into_iter().flat_map(|consul| consul.values());
+    values.all(|value| value.is_null() || matches!(value.as_str(), Some("" | "default")))
 }
 
 fn group(name: &str, old: Option<&Object>, new: Option<&Object>, detail: Detail) -> TaskGroupDiff {

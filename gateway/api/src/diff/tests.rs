@@ -168,3 +168,36 @@ fn members_of_lists_find_each_other_by_what_they_are() {
         .collect();
     assert_eq!(edited, ["PortLabel"]);
 }
+
+#[test]
+fn objects_have_the_names_that_clients_look_for() {
+    let mut old = web();
+    old["ParameterizedJob"] = json!({"Payload": "optional"});
+    old["TaskGroups"][0]["Scaling"] = json!({"Min": 1, "Max": 3});
+    let mut new = old.clone();
+    new["ParameterizedJob"]["Payload"] = json!("required");
+    new["TaskGroups"][0]["Scaling"]["Max"] = json!(5);
+    let diff = jobs(Some(&job(&old)), &job(&new), Detail::Contextual);
+    assert_eq!(diff.objects[0].name, "ParameterizedJob");
+    assert_eq!(diff.task_groups[0].objects[0].name, "Scaling");
+    let fields: Vec<String> = diff.task_groups[0].objects[0].fields.iter().map(line).collect();
+    assert!(fields.contains(&"None Min \"1\" \"1\"".to_string()), "{fields:?}");
+}
+
+#[test]
+fn what_servers_fill_in_from_elsewhere_is_no_change_of_its_own() {
+    let mut old = web();
+    let policy = old["TaskGroups"][0]["RestartPolicy"].clone();
+    old["TaskGroups"][0]["Tasks"][0]["RestartPolicy"] = policy;
+    let mut new = old.clone();
+    new["TaskGroups"][0]["RestartPolicy"]["Attempts"] = json!(5);
+    new["TaskGroups"][0]["Tasks"][0]["RestartPolicy"]["Attempts"] = json!(5);
+    new["TaskGroups"][0]["Consul"] = json!({"Namespace": "", "Cluster": "default"});
+    let diff = jobs(Some(&job(&old)), &job(&new), Detail::Contextual);
+    let group = &diff.task_groups[0];
+    let names: Vec<&str> = group.objects.iter().map(|object| object.name.as_str()).collect();
+    assert_eq!((names.as_slice(), group.tasks[0].kind.as_str()), (&["RestartPolicy"][..], NONE));
+    new["TaskGroups"][0]["Tasks"][0]["RestartPolicy"]["Attempts"] = json!(7);
+    let diff = jobs(Some(&job(&old)), &job(&new), Detail::Contextual);
+    assert_eq!(diff.task_groups[0].tasks[0].objects[0].name, "RestartPolicy", "its own is told");
+}

@@ -44,7 +44,9 @@ pub(super) fn router() -> Router<AppState> {
 
 /// Pages that the web interface loads from elsewhere may ask these.
 pub(super) async fn open_to_all_origins(mut response: Response) -> Response {
-    response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    headers.insert(header::ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
     response
 }
 

@@ -8,6 +8,7 @@ use model::command::RegisterJob;
 use model::document::{Job, JobSubmission};
 use model::{Command, JobKey};
 use serde_json::Value;
+use state::State;
 
 use api::{JobRegisterRequest, JobValidateRequest, JobValidateResponse, JobsParseRequest, Params};
 
@@ -71,9 +72,13 @@ async fn validate(
     let mut errors: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
     errors.extend(fails);
     let namespace = job.namespace.as_deref().unwrap_or_default();
-    if !server.control.state().namespaces.exists(namespace) {
-        let id = job.id.as_deref().unwrap_or_default();
+    let (state, id) = (server.control.state(), job.id.as_deref().unwrap_or_default());
+    if !state.namespaces.exists(namespace) {
         errors.push(format!("job {id:?} is in nonexistent namespace {namespace:?}"));
+    }
+    let pool = job.node_pool.as_deref().filter(|pool| !pool.is_empty()).unwrap_or(state::pool::DEFAULT);
+    if !state.pools.exists(pool) {
+        errors.push(format!("job {id:?} is in nonexistent node pool {pool:?}"));
     }
     Ok(answer::json(&JobValidateResponse {
         driver_config_validated: true,
@@ -169,7 +174,15 @@ fn complete(
     job.region = Some(region);
     jobspec::canonicalize(job);
     jobspec::imply_constraints(job);
+    if offers_service_discovery(&server.control.state()) {
+        jobspec::imply_service_discovery(job);
+    }
     Ok(())
+}
+
+fn offers_service_discovery(state: &State) -> bool {
+    let attribute = |row| state.nodes.cold(row).document.attributes.get("nomad.service_discovery");
+    state.nodes.rows().any(|row| attribute(row).is_some_and(|offered| offered == "true"))
 }
 
 /// What untrusted job files may take from a server: random bytes, for `uuidv4` and `bcrypt`, and no file.

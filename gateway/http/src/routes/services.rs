@@ -47,7 +47,7 @@ async fn of_job(With(server): With<AppState>, Path(id): Path<String>, read: Read
         Some(_) => Ok(Page::<Value>::whole(std::iter::empty())),
         None => Err(Failure::not_found(jobs::NOT_FOUND)),
     };
-    server.list(read, |state| state.tables.jobs, view).await
+    server.list(read, unchanged, view).await
 }
 
 async fn of_alloc(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
@@ -56,7 +56,7 @@ async fn of_alloc(With(server): With<AppState>, Path(id): Path<String>, read: Re
         known.ok_or_else(|| Failure::not_found("allocation not found"))?;
         Ok(Page::<Value>::whole(std::iter::empty()))
     };
-    server.list(read, |state| state.tables.allocs, view).await
+    server.list(read, unchanged, view).await
 }
 
 fn nothing(_: &State, _: &Read) -> Result<Page<Value>, Failure> {

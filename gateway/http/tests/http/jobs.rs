@@ -338,3 +338,88 @@ async fn what_is_sure_to_fail_is_refused() {
     assert_eq!(found["Errors"], json!(null), "{found}");
     assert!(cluster.get("/v1/jobs").await.json().as_array().unwrap().is_empty(), "nothing was registered");
 }
+
+#[tokio::test]
+async fn a_job_that_is_validated_is_told_that_its_pool_is_unknown() {
+    let cluster = Cluster::start().await;
+    let mut job = job_json("web");
+    job["NodePool"] = json!("gpu");
+    let found = cluster.put("/v1/validate/job", &json!({"Job": job})).await.json();
+    assert_eq!(found["ValidationErrors"], json!(["job \"web\" is in nonexistent node pool \"gpu\""]));
+}
+
+#[tokio::test]
+async fn a_duration_as_text_is_refused_by_the_name_of_its_field() {
+    let cluster = Cluster::start().await;
+    let mut job = job_json("web");
+    job["TaskGroups"][0]["Tasks"][0]["KillTimeout"] = json!("5s");
+    let refused = cluster.put("/v1/jobs", &json!({"Job": job})).await;
+    let why =
+        "Job.TaskGroups[0].Tasks[0].KillTimeout: expected a duration in whole nanoseconds, found a string";
+    refused.refused(400, why);
+}
+
+#[tokio::test]
+async fn a_plan_that_would_change_the_type_is_refused() {
+    let cluster = Cluster::start().await;
+    cluster.job("web").await;
+    let mut job = job_json("web");
+    job["Type"] = json!("batch");
+    let refused = cluster.put("/v1/job/web/plan", &json!({"Job": job, "Diff": true})).await;
+    assert_eq!(
+        (refused.status.as_u16(), refused.text()),
+        (400, "cannot update job type: stop and purge the job first")
+    );
+}
+
+#[tokio::test]
+async fn going_back_to_a_stopped_version_leaves_the_job_stopped() {
+    let cluster = Cluster::start().await;
+    cluster.job("web").await;
+    assert_eq!(cluster.delete("/v1/job/web").await.status, 200);
+    let mut changed = job_json("web");
+    changed["Meta"] = json!({"v": "2"});
+    assert_eq!(cluster.put("/v1/jobs", &json!({"Job": changed})).await.status, 200);
+    let revert = |version: u64| json!({"JobID": "web", "JobVersion": version});
+    assert_eq!(cluster.put("/v1/job/web/revert", &revert(1)).await.status, 200);
+    let job = cluster.get("/v1/job/web").await.json();
+    assert_holds(&job, &json!({"Version": 3, "Stop": true, "Meta": null}));
+    assert_eq!(cluster.put("/v1/job/web/revert", &revert(0)).await.status, 200);
+    assert_holds(&cluster.get("/v1/job/web").await.json(), &json!({"Version": 4, "Stop": false}));
+    cluster.put("/v1/job/web/revert", &revert(3)).await;
+    assert_holds(&cluster.get("/v1/job/web").await.json(), &json!({"Version": 5, "Stop": true}));
+}
+
+#[tokio::test]
+async fn older_versions_keep_the_status_they_had() {
+    let cluster = Cluster::start().await;
+    cluster.job("web").await;
+    cluster.delete("/v1/job/web?purge=false").await;
+    let versions = cluster.get("/v1/job/web/versions").await.json();
+    let before = versions["Versions"][1]["Status"].clone();
+    let evals = cluster.get("/v1/job/web/evaluations").await.json();
+    for eval in evals.as_array().unwrap().iter().filter(|eval| eval["Status"] == "pending") {
+        cluster.settle(eval["ID"].as_str().unwrap().parse().unwrap()).await;
+    }
+    let versions = cluster.get("/v1/job/web/versions").await.json();
+    assert_eq!(versions["Versions"][0]["Status"], "dead");
+    assert_eq!(versions["Versions"][1]["Status"], before);
+    assert_ne!(before, "dead");
+}
+
+#[tokio::test]
+async fn services_of_nomads_own_ask_for_nodes_that_register_them_where_there_are_some() {
+    let cluster = Cluster::start().await;
+    cluster.node(1).await;
+    let mut job = job_json("web");
+    job["TaskGroups"][0]["Services"] = json!([{"Name": "www", "Provider": "nomad"}]);
+    assert_eq!(cluster.put("/v1/jobs", &json!({"Job": job})).await.status, 200);
+    let group = |job: serde_json::Value| job["TaskGroups"][0]["Constraints"].clone();
+    let implied = json!({"LTarget": "${attr.nomad.service_discovery}", "Operand": "=", "RTarget": "true"});
+    assert_eq!(group(cluster.get("/v1/job/web").await.json()), json!(null), "no node could run it");
+    let mut document = crate::support::node_document(crate::support::node_id(2), 2);
+    document.attributes.insert("nomad.service_discovery".to_string(), "true".to_string());
+    cluster.submit(model::Command::RegisterNode { document: Box::new(document) }).await;
+    assert_eq!(cluster.put("/v1/jobs", &json!({"Job": job})).await.status, 200);
+    assert_eq!(group(cluster.get("/v1/job/web").await.json()), json!([implied]));
+}

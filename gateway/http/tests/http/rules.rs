@@ -151,3 +151,56 @@ async fn every_route_that_is_described_as_ours_is_there() {
         }
     }
 }
+
+#[tokio::test]
+async fn the_root_leads_to_where_the_web_interface_is() {
+    let cluster = Cluster::start().await;
+    for (path, to) in [("/", "/ui/"), ("/?x=1", "/ui/?x=1"), ("/ui", "/ui/")] {
+        let home = cluster.get(path).await;
+        assert_eq!((home.status.as_u16(), home.header("location")), (307, to));
+    }
+    for path in ["/ui/", "/ui/jobs/web"] {
+        let page = cluster.get(path).await;
+        assert_eq!((page.status.as_u16(), page.header("content-type")), (200, "text/html; charset=utf-8"));
+    }
+}
+
+#[tokio::test]
+async fn answers_that_are_open_to_other_origins_say_so_to_caches_too() {
+    let cluster = Cluster::start().await;
+    let open = cluster.get("/v1/client/stats").await;
+    assert_eq!(open.header("access-control-allow-origin"), "*");
+    assert_eq!(open.header("access-control-allow-credentials"), "true");
+    assert_eq!(open.header("vary"), "Accept-Encoding, Origin");
+    assert_eq!(cluster.get("/v1/jobs").await.header("vary"), "Accept-Encoding");
+}
+
+#[tokio::test]
+async fn services_of_a_job_are_not_news_whenever_a_job_is_written() {
+    let cluster = Cluster::start().await;
+    cluster.job("web").await;
+    let index = cluster.get("/v1/job/web/services").await.index();
+    cluster.job("other").await;
+    assert_eq!(cluster.get("/v1/job/web/services").await.index(), index);
+}
+
+#[tokio::test]
+async fn a_filter_that_names_no_field_has_the_words_that_the_web_interface_looks_for() {
+    let cluster = Cluster::start().await;
+    cluster.job("web").await;
+    let refused = cluster.get("/v1/jobs?filter=status%20==%20running").await;
+    assert_eq!(refused.status, 400);
+    for words in ["error finding value in datum", "couldn't find key: struct field with name \"status\""] {
+        assert!(refused.text().contains(words), "{}", refused.text());
+    }
+}
+
+#[tokio::test]
+async fn jobs_that_need_an_identity_for_vault_are_found_before_an_upgrade() {
+    let cluster = Cluster::start().await;
+    cluster.node(1).await;
+    let path = "/v1/operator/upgrade-check/vault-workload-identity";
+    let none = json!({"JobsWithoutVaultIdentity": [], "OutdatedNodes": [], "VaultTokens": []});
+    assert_eq!(cluster.get(path).await.json(), none);
+    cluster.get("/v1/operator/upgrade-check/x").await.refused(404, "resource not found");
+}

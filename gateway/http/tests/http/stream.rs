@@ -108,6 +108,26 @@ async fn the_stream_is_one_of_the_routes() {
 }
 
 #[tokio::test]
+async fn a_job_that_is_collected_is_deregistered_in_a_batch() {
+    let cluster = Cluster::start().await;
+    let eval = cluster.job("web").await;
+    cluster.settle(eval).await;
+    cluster.delete("/v1/job/web").await;
+    let evals = cluster.get("/v1/job/web/evaluations").await.json();
+    for eval in evals.as_array().unwrap().iter().filter(|eval| eval["Status"] == "pending") {
+        cluster.settle(eval["ID"].as_str().unwrap().parse().unwrap()).await;
+    }
+    cluster.put("/v1/system/gc", &json!({})).await;
+    let mut stream = Messages::open(&cluster, "?topic=Job:web", None).await;
+    let mut kinds = Vec::new();
+    while kinds.last().is_none_or(|kind| *kind != "JobBatchDeregistered") {
+        kinds.push(stream.next().await.data["Type"].as_str().unwrap().to_string());
+    }
+    assert_eq!(kinds[0], "JobRegistered");
+    assert!(kinds.contains(&"JobDeregistered".to_string()), "{kinds:?}");
+}
+
+#[tokio::test]
 async fn a_stream_may_begin_with_what_comes_next_or_some_time_ago() {
     let cluster = Cluster::start().await;
     cluster.job("before").await;

@@ -92,11 +92,9 @@ impl Inner {
     /// How the servers are, as of the last look.
     fn health_reply(&self, status: &Status) -> Result<OperatorHealthReply, ClusterError> {
         let names = self.names();
-        let health = self.health.lock().clone();
-        let health = health.ok_or_else(|| {
-            let why = "the leader leads only since a moment ago: no server has been judged yet";
-            ClusterError::Failed(why.to_string())
-        })?;
+        let judged = self.health.lock().clone();
+        // Who leads only since a moment ago has not looked yet: the first look is now.
+        let health = judged.unwrap_or_else(|| self.first_judgement(status));
         let servers = health.servers.iter().map(|server| server_health(status, &names, server));
         let id = |peer: &Peer| raft_server(status, &names, peer).id;
         let voters = status.peers.iter().filter(|peer| peer.voter).map(id);

@@ -59,6 +59,13 @@ fn clock() -> Time {
 }
 
 impl Inner {
+    /// How the servers are right now, without what was seen of them before.
+    pub(super) fn first_judgement(&self, status: &Status) -> autopilot::Health {
+        let rules = self.rules.autopilot().unwrap_or_else(|| self.settings.autopilot.clone());
+        let view = self.view(status, Duration::ZERO);
+        autopilot::health(&rules, &view, &mut HealthHistory::default(), clock())
+    }
+
     /// Everything the autopilot looks at.
     pub(super) fn view(&self, status: &Status, leading_for: Duration) -> ClusterView {
         ClusterView {

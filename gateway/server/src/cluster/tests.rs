@@ -322,8 +322,10 @@ async fn operators_see_and_change_the_cluster() {
         assert!(joined.error.contains("\"no host:1\" is no HOST or HOST:PORT"), "{joined:?}");
     }
     world.until("founded", |raft| raft.founded == [[1, 2, 3]]).await;
+    // Who leads answers from the first moment on.
+    one.health().await.unwrap();
     let judged = async {
-        while one.health().await.is_err() {
+        while !one.health().await.is_ok_and(|health| health.healthy) {
             tokio::task::yield_now().await;
         }
     };

@@ -10,6 +10,8 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 use serde_json::Value;
 
+use super::shape::Duration;
+
 /// A value of the wrong shape, and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputError {
@@ -55,12 +57,21 @@ impl InputError {
     }
 }
 
-/// Reads a document out of parsed JSON.
+/// Reads a document out of parsed JSON. Durations may be text, as people write them.
 ///
 /// # Errors
 /// [`InputError`] with the path of the first value of a wrong type.
 pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, InputError> {
-    T::deserialize(Input(value))
+    T::deserialize(Input { value, durations: Durations::Any })
+}
+
+/// Reads the body of a request: durations are nanoseconds there, and text is refused as Nomad refuses it. The few that are
+/// text in Nomad's API take both.
+///
+/// # Errors
+/// As [`from_value`].
+pub fn from_request<T: DeserializeOwned>(value: Value) -> Result<T, InputError> {
+    T::deserialize(Input { value, durations: Durations::Numbers })
 }
 
 /// Reads a document out of JSON text.
@@ -83,13 +94,23 @@ const fn kind(value: &Value) -> &'static str {
     }
 }
 
-struct Input(Value);
+/// What durations may be.
+#[derive(Clone, Copy, PartialEq)]
+enum Durations {
+    Any,
+    Numbers,
+}
+
+struct Input {
+    value: Value,
+    durations: Durations,
+}
 
 /// Go writes null for what is empty, and reads it as such: also in lists and maps.
 macro_rules! zero_for_null {
     ($($method:ident => $visit:ident($zero:expr))*) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, InputError> {
-            if self.0.is_null() { visitor.$visit($zero) } else { self.deserialize_any(visitor) }
+            if self.value.is_null() { visitor.$visit($zero) } else { self.deserialize_any(visitor) }
         })*
     };
 }
@@ -98,28 +119,33 @@ impl<'de> Deserializer<'de> for Input {
     type Error = InputError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, InputError> {
-        match self.0 {
+        let durations = self.durations;
+        match self.value {
             Value::Null => visitor.visit_unit(),
             Value::Bool(value) => visitor.visit_bool(value),
             Value::Number(number) => number.deserialize_any(visitor).map_err(de::Error::custom),
             Value::String(text) => visitor.visit_string(text),
-            Value::Array(items) => visitor.visit_seq(Items { items: items.into_iter(), at: 0 }),
+            Value::Array(items) => visitor.visit_seq(Items { items: items.into_iter(), at: 0, durations }),
             Value::Object(fields) => {
                 let entries = fields.into_iter().collect::<Vec<_>>();
-                visitor.visit_map(Entries { entries: entries.into_iter(), value: None })
+                visitor.visit_map(Entries { entries: entries.into_iter(), value: None, durations })
             }
         }
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, InputError> {
-        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+        if self.value.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
-        _: &'static str,
+        name: &'static str,
         visitor: V,
     ) -> Result<V::Value, InputError> {
+        if name == Duration::NAME && self.durations == Durations::Numbers && self.value.is_string() {
+            let text = "expected a duration in whole nanoseconds, found a string";
+            return Err(de::Error::custom(text));
+        }
         visitor.visit_newtype_struct(self)
     }
 
@@ -129,7 +155,7 @@ impl<'de> Deserializer<'de> for Input {
         known: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, InputError> {
-        let fields = match self.0 {
+        let fields = match self.value {
             Value::Object(fields) => fields,
             Value::Null => serde_json::Map::new(),
             // Left to the visitor, a list would fill the fields in the order of their declaration.
@@ -146,7 +172,7 @@ impl<'de> Deserializer<'de> for Input {
             }
         }
         entries.retain(|(_, value)| !value.is_null());
-        visitor.visit_map(Entries { entries: entries.into_iter(), value: None })
+        visitor.visit_map(Entries { entries: entries.into_iter(), value: None, durations: self.durations })
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -155,7 +181,7 @@ impl<'de> Deserializer<'de> for Input {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, InputError> {
-        self.0.deserialize_enum(name, variants, visitor).map_err(de::Error::custom)
+        self.value.deserialize_enum(name, variants, visitor).map_err(de::Error::custom)
     }
 
     zero_for_null! {
@@ -172,8 +198,8 @@ impl<'de> Deserializer<'de> for Input {
         deserialize_f64 => visit_f64(0.0)
         deserialize_str => visit_str("")
         deserialize_string => visit_str("")
-        deserialize_seq => visit_seq(Items { items: Vec::new().into_iter(), at: 0 })
-        deserialize_map => visit_map(Entries { entries: Vec::new().into_iter(), value: None })
+        deserialize_seq => visit_seq(Items { items: Vec::new().into_iter(), at: 0, durations: Durations::Any })
+        deserialize_map => visit_map(Entries { entries: Vec::new().into_iter(), value: None, durations: Durations::Any })
     }
 
     forward_to_deserialize_any! {
@@ -184,6 +210,7 @@ impl<'de> Deserializer<'de> for Input {
 struct Items {
     items: std::vec::IntoIter<Value>,
     at: usize,
+    durations: Durations,
 }
 
 impl<'de> SeqAccess<'de> for Items {
@@ -196,13 +223,15 @@ impl<'de> SeqAccess<'de> for Items {
         let Some(item) = self.items.next() else { return Ok(None) };
         let at = self.at;
         self.at += 1;
-        seed.deserialize(Input(item)).map(Some).map_err(|e| e.within(&format!("[{at}]")))
+        let input = Input { value: item, durations: self.durations };
+        seed.deserialize(input).map(Some).map_err(|e| e.within(&format!("[{at}]")))
     }
 }
 
 struct Entries {
     entries: std::vec::IntoIter<(String, Value)>,
     value: Option<(String, Value)>,
+    durations: Durations,
 }
 
 impl<'de> MapAccess<'de> for Entries {
@@ -217,7 +246,8 @@ impl<'de> MapAccess<'de> for Entries {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, InputError> {
         let (name, value) = self.value.take().expect("serde asks for a value after its key");
-        seed.deserialize(Input(value)).map_err(|e| e.within(&name))
+        let input = Input { value, durations: self.durations };
+        seed.deserialize(input).map_err(|e| e.within(&name))
     }
 }
 
@@ -276,6 +306,22 @@ mod tests {
             from_slice::<Job>(br#"{"TaskGroups": [{"Tasks": [{"Name": "a"}, {"Name": 7}]}]}"#).unwrap_err();
         assert_eq!(wrong.path, "TaskGroups[0].Tasks[1].Name");
         assert!(wrong.message.contains("expected a string"), "{wrong}");
+    }
+
+    #[test]
+    fn durations_of_a_request_are_numbers_but_where_nomad_has_text() {
+        let job = |span: &str| serde_json::json!({"TaskGroups": [{"MaxClientDisconnect": span}]});
+        let wrong = from_request::<Job>(job("30s")).unwrap_err();
+        let why =
+            "TaskGroups[0].MaxClientDisconnect: expected a duration in whole nanoseconds, found a string";
+        assert_eq!(wrong.to_string(), why);
+        let written: Job = from_value(job("30s")).unwrap();
+        assert_eq!(written.task_groups[0].max_client_disconnect, Some(Duration::from_secs(30)));
+        let number = serde_json::json!({"TaskGroups": [{"MaxClientDisconnect": 30_000_000_000_i64}]});
+        assert_eq!(from_request::<Job>(number).unwrap(), written);
+        let pool: super::super::NodePool =
+            from_request(serde_json::json!({"NodeIdentityTTL": "30s"})).unwrap();
+        assert_eq!(pool.node_identity_ttl, Duration::from_secs(30));
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub mod context;
 pub mod driver;
 mod driver_watch;
 pub mod drivers;
+pub mod figures;
 pub mod files;
 mod fingerprint;
 mod heartbeat;

@@ -7,6 +7,7 @@ use base::{Time, Uuid};
 use control::{Control, Receipt};
 use history::History;
 use keyring::{IntroductionSettings, Signer};
+use metrics::{NodeFigures, Samples};
 use model::{Actor, Command, NodeId, Request};
 use monitor::Monitor;
 use serde_json::{Map, Value};
@@ -17,7 +18,6 @@ use crate::cluster_admin::{ClusterAdmin, Snapshots};
 use crate::error::Failure;
 use crate::node_rpc::NodeRpc;
 use crate::request::Write;
-use crate::request_stats::RequestStats;
 use feed::Feed;
 
 /// The release of Nomad that the answers follow, as clients compare it.
@@ -40,6 +40,8 @@ pub struct Api {
     /// Signs introduction tokens.
     pub signer: Arc<Signer>,
     pub introduction: IntroductionSettings,
+    /// The metrics of the node that this agent runs besides the server.
+    pub node_figures: NodeFigures,
 }
 
 /// What the agent says about itself.
@@ -63,6 +65,8 @@ pub struct AgentInfo {
     pub config: Map<String, Value>,
     /// Metrics are also given in the text form of Prometheus.
     pub prometheus: bool,
+    /// Metrics say which agent they come from.
+    pub metrics_host: bool,
     /// Headers that the operator wants on every answer.
     pub response_headers: BTreeMap<String, String>,
 }
@@ -75,14 +79,16 @@ pub(crate) struct Inner {
     api: Api,
     pub(crate) waiting_reads: Semaphore,
     pub(crate) renders: Arc<Semaphore>,
-    pub(crate) request_stats: RequestStats,
+    pub(crate) request_stats: Samples,
 }
 
 impl AppState {
     pub(crate) fn new(api: Api) -> AppState {
         let waiting_reads = Semaphore::new(WAITING_READS_MAX);
-        let (renders, request_stats) =
-            (Arc::new(Semaphore::new(RENDERS_MAX)), RequestStats::new(Instant::now()));
+        let (renders, request_stats) = (Arc::new(Semaphore::new(RENDERS_MAX)), Samples::default());
+        let now = Instant::now();
+        request_stats.announce("sojourn.http.requests", now);
+        request_stats.announce("sojourn.http.request_ms", now);
         AppState(Arc::new(Inner { api, waiting_reads, renders, request_stats }))
     }
 

@@ -17,6 +17,7 @@ use http_gateway::events;
 use http_gateway::{AgentInfo, Api};
 use journal::store::{Damage, Directory, Repair, StoreError, repair};
 use keyring::{IntroductionSettings, RootKeySettings, ServerSecret, Signer};
+use metrics::NodeFigures;
 use model::{Autopilot, NodeId, SchedulerRules};
 use monitor::Monitor;
 use raft::{Found, OpenError, RaftJournal};
@@ -82,6 +83,10 @@ pub struct Settings {
     pub limits: Limits,
     /// Metrics are also given in the text form of Prometheus.
     pub prometheus: bool,
+    /// Metrics say which agent they come from.
+    pub metrics_host: bool,
+    /// The metrics of the node in the same process, once there is one.
+    pub node_figures: NodeFigures,
     /// Put on every answer of the HTTP API.
     pub response_headers: BTreeMap<String, String>,
 }
@@ -242,6 +247,7 @@ impl Server {
             log: settings.log.clone(),
             signer: signer.clone(),
             introduction: settings.introduction.clone(),
+            node_figures: settings.node_figures.clone(),
             agent: agent_info(&settings, server, (&http, &rpc)),
         };
         let limits = settings.limits;
@@ -358,6 +364,7 @@ fn agent_info(settings: &Settings, server: Uuid, (http, rpc): (&TcpListener, &Tc
         started: Time::ZERO.plus(since_1970().into()),
         config: settings.config.clone(),
         prometheus: settings.prometheus,
+        metrics_host: settings.metrics_host,
         response_headers: settings.response_headers.clone(),
     }
 }

@@ -227,6 +227,8 @@ impl Cluster {
             log: self.logs[nth].clone(),
             limits: Default::default(),
             prometheus: true,
+            metrics_host: false,
+            node_figures: Default::default(),
             response_headers: Default::default(),
         };
         self.servers[nth] = Some(Server::start(settings).await.expect("a server starts"));

@@ -175,6 +175,8 @@ pub(crate) fn settings(home: &Path) -> Settings {
         log: Default::default(),
         limits: Default::default(),
         prometheus: true,
+        metrics_host: false,
+        node_figures: Default::default(),
         response_headers: Default::default(),
     }
 }

@@ -9,10 +9,12 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ::node::figures::PublishedFigures;
 use ::node::{Agent, WireServers};
 use ::server::{Halted, Server};
 use agent_http::NodeAgent;
 use anyhow::Context;
+use metrics::NodeFigures;
 use monitor::Monitor;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Map, Value, json};
@@ -22,7 +24,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::command::version;
-use crate::settings::AgentSettings;
+use crate::settings::{AgentSettings, TelemetrySettings};
 
 /// Runs the agent until a signal ends it; calls `started` when everything runs.
 ///
@@ -82,14 +84,18 @@ async fn serve(
 ) -> anyhow::Result<Ending> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    let figures = NodeFigures::default();
     let server = match settings.server.enabled {
-        true => Some(Server::start(server::server_settings(settings, process.log, home)?).await?),
+        true => Some(Server::start(server::server_settings(settings, process.log, home, &figures)?).await?),
         false => None,
     };
     let node = match settings.client.enabled {
         true => Some(NodePart::start(settings, process, home).await?),
         false => None,
     };
+    if let Some(node) = &node {
+        publish(&settings.telemetry, &node.node, &figures);
+    }
     started();
     let stopped = |leave| Ok(Ending::Stopped { leave });
     let outcome = tokio::select! {
@@ -183,6 +189,19 @@ impl NodePart {
 fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     listener::listen(address)
         .with_context(|| format!("cannot listen on {address}: is another agent running there?"))
+}
+
+/// Lets the node's figures be read where metrics are served.
+fn publish(telemetry: &TelemetrySettings, node: &Agent, figures: &NodeFigures) {
+    let published = PublishedFigures {
+        node: telemetry.publish_node_metrics,
+        allocations: telemetry.publish_allocation_metrics,
+    };
+    let local = node.local();
+    figures.come_from(telemetry.collection_interval.to_std(), move || {
+        let local = local.clone();
+        Box::pin(async move { ::node::figures::read(&local, published).await })
+    });
 }
 
 /// Why the server cannot go on. Stays pending in an agent without a server.

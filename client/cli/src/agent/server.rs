@@ -7,6 +7,7 @@ use anyhow::Context;
 use base::Duration;
 use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
+use metrics::NodeFigures;
 use model::NodeId;
 use monitor::Monitor;
 use server::cluster::Joins;
@@ -24,6 +25,7 @@ pub(super) fn server_settings(
     settings: &AgentSettings,
     log: &Monitor,
     home: &Path,
+    node_figures: &NodeFigures,
 ) -> anyhow::Result<server::Settings> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = settings.server.num_schedulers.map_or(cores, |number| number as usize);
@@ -63,6 +65,8 @@ pub(super) fn server_settings(
         log: log.clone(),
         limits: limits(&settings.limits),
         prometheus: settings.prometheus_metrics,
+        metrics_host: !settings.telemetry.disable_hostname,
+        node_figures: node_figures.clone(),
         response_headers: settings.response_headers.clone(),
     })
 }

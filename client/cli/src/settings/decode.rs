@@ -82,6 +82,11 @@ fn limits(limits: &mut LimitSettings, mut section: Section, refused: &mut Refuse
 
 fn telemetry(settings: &mut AgentSettings, mut section: Section, refused: &mut Refused) {
     refused.set(&mut section, "prometheus_metrics", &mut settings.prometheus_metrics);
+    let telemetry = &mut settings.telemetry;
+    refused.set(&mut section, "collection_interval", &mut telemetry.collection_interval);
+    refused.set(&mut section, "disable_hostname", &mut telemetry.disable_hostname);
+    refused.set(&mut section, "publish_node_metrics", &mut telemetry.publish_node_metrics);
+    refused.set(&mut section, "publish_allocation_metrics", &mut telemetry.publish_allocation_metrics);
     settings.notes.extend(unsupported::telemetry(section, refused));
 }
 

@@ -31,6 +31,30 @@ pub(crate) use flags::{AGENT_FLAGS, read};
 pub(crate) use unsupported_flags::UNSUPPORTED_FLAGS;
 
 /// All settings of an agent.
+/// Which metrics there are, and how they are labelled.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TelemetrySettings {
+    /// How often the figures of a node are read at most.
+    pub collection_interval: Duration,
+    /// Metrics do not say which agent they come from.
+    pub disable_hostname: bool,
+    /// Figures of the host.
+    pub publish_node_metrics: bool,
+    /// Figures of each task.
+    pub publish_allocation_metrics: bool,
+}
+
+impl Default for TelemetrySettings {
+    fn default() -> TelemetrySettings {
+        TelemetrySettings {
+            collection_interval: Duration::from_secs(1),
+            disable_hostname: false,
+            publish_node_metrics: false,
+            publish_allocation_metrics: false,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AgentSettings {
     /// State is in memory or a temporary directory, and is lost with the agent.
@@ -51,6 +75,7 @@ pub(crate) struct AgentSettings {
     pub limits: LimitSettings,
     /// Servers also serve metrics in the Prometheus text format.
     pub prometheus_metrics: bool,
+    pub telemetry: TelemetrySettings,
     /// Put on every answer of the HTTP API.
     pub response_headers: BTreeMap<String, String>,
     pub server: ServerSettings,
@@ -203,6 +228,7 @@ impl AgentSettings {
                 rpc_handshake_timeout: wire::Limits::SERVER.handshake.into(),
             },
             prometheus_metrics: false,
+            telemetry: TelemetrySettings::default(),
             response_headers: BTreeMap::new(),
             server: ServerSettings {
                 enabled: false,
@@ -235,6 +261,8 @@ impl AgentSettings {
         settings.bind_addr = IpAddr::V4(Ipv4Addr::LOCALHOST);
         settings.log.level = tracing::Level::DEBUG;
         settings.prometheus_metrics = true;
+        settings.telemetry.publish_node_metrics = true;
+        settings.telemetry.publish_allocation_metrics = true;
         settings.server.enabled = true;
         settings.server.bootstrap_expect = 1;
         settings.client.enabled = true;

@@ -99,15 +99,11 @@ const CLIENT: [(&str, &str); 32] = [
 const ENTERPRISE: [&str; 3] = ["audit", "reporting", "sentinel"];
 
 /// Keys of `telemetry` that are accepted and have no effect.
-const TELEMETRY: [&str; 9] = [
-    "collection_interval",
-    "disable_hostname",
+const TELEMETRY: [&str; 5] = [
     "filter_default",
     "in_memory_collection_interval",
     "in_memory_retention_period",
     "prefix_filter",
-    "publish_allocation_metrics",
-    "publish_node_metrics",
     "use_node_name",
 ];
 
@@ -338,7 +334,7 @@ pub(super) fn telemetry(mut section: Section, refused: &mut Refused) -> Option<S
     for sink in section.names() {
         refused.keys(&mut section, &[(&sink, "false")]);
     }
-    (!said.is_empty()).then(|| format!("telemetry is not collected yet: {} have no effect", said.join(", ")))
+    (!said.is_empty()).then(|| format!("of telemetry, {} have no effect yet", said.join(", ")))
 }
 
 /// Thresholds for what this release never has, or never has to collect.

@@ -1,17 +1,17 @@
+//! What this server, and the node in the same process, say about themselves in numbers.
+
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::time::Instant;
 
 use axum::Router;
 use axum::extract::State as With;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
-use model::document::Timestamp;
-use model::{ClientStatus, Eligibility, JobStatus, NodeStatus};
+use metrics::{Figures, Gauge, exposition, summary};
+use model::{ClientStatus, Eligibility, EvalStatus, JobStatus, JobType, NodeStatus};
 use state::State;
 use state::job::GroupSummary;
-
-use api::{GaugeValue, MetricsSummary, SampledValue};
 
 use crate::answer::{self, Answer};
 use crate::app_state::{AppState, now};
@@ -31,87 +31,71 @@ async fn metrics(With(server): With<AppState>, read: Read) -> Answer {
     if prometheus && !server.agent.prometheus {
         return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Prometheus is not enabled"));
     }
-    let requests = server.request_stats.report(std::time::Instant::now());
-    let gauges = tokio::task::spawn_blocking(move || gauges(&server)).await?;
+    let clock = Instant::now();
+    let mut sampled = server.request_stats.report(clock);
+    sampled.extend(server.control.timings());
+    let of_node = server.node_figures.read(clock).await;
+    let host = server.agent.metrics_host.then(|| server.agent.name.clone());
+    let mut gauges = tokio::task::spawn_blocking(move || gauges(&server)).await?;
+    gauges.extend(of_node);
+    let figures = Figures { gauges, sampled, host };
     if prometheus {
-        return Ok(([(header::CONTENT_TYPE, PROMETHEUS)], exposition(&gauges)).into_response());
+        return Ok(([(header::CONTENT_TYPE, PROMETHEUS)], exposition(&figures)).into_response());
     }
-    Ok(answer::json(&summary(gauges, requests)))
-}
-
-/// A number with a name and labels.
-#[derive(Debug)]
-struct Gauge {
-    name: String,
-    /// What it counts, for people who see it on a dashboard.
-    help: &'static str,
-    labels: Vec<(&'static str, String)>,
-    value: f64,
-}
-
-fn gauge(name: impl Into<String>, help: &'static str, value: impl Into<f64>) -> Gauge {
-    Gauge { name: name.into(), help, labels: Vec::new(), value: value.into() }
-}
-
-/// Counts and indexes stay exact in a double up to 2^53.
-fn count(name: impl Into<String>, help: &'static str, value: usize) -> Gauge {
-    gauge(name, help, value as f64)
+    Ok(answer::json(&summary(&figures, now())))
 }
 
 fn gauges(server: &AppState) -> Vec<Gauge> {
     let control = &server.control;
     let state = control.state();
-    let broker = control.broker_stats();
     let journal = control.journal();
     let mut all = vec![
-        count("nomad.nomad.broker.total_ready", "Evaluations that wait for a scheduler.", broker.ready),
-        count("nomad.nomad.broker.total_unacked", "Evaluations that a scheduler works on.", broker.unacked),
-        count("nomad.nomad.broker.total_waiting", "Evaluations that wait for their time.", broker.delayed),
-        count(
-            "nomad.nomad.blocked_evals.total_blocked",
-            "Evaluations that wait for room.",
-            state.evals.blocked().count(),
-        ),
-        count(
-            "nomad.nomad.heartbeat.active",
-            "Nodes whose heartbeats are watched.",
-            control.heartbeats_tracked(),
-        ),
-        gauge(
-            "nomad.raft.appliedIndex",
-            "Index of the newest batch that is in the state.",
-            state.index.0 as f64,
-        ),
-        gauge(
-            "nomad.raft.lastIndex",
-            "Index of the newest batch that is committed.",
-            journal.committed().0 as f64,
-        ),
-        gauge(
-            "sojourn.log.oldest_index",
-            "Index of the oldest batch that the log keeps.",
-            journal.horizon().0 as f64,
-        ),
-        count(
-            "sojourn.commands.waiting",
-            "Commands that wait for the sequencer.",
-            control.commands_waiting(),
-        ),
-        gauge("sojourn.leader", "1 while this server leads.", if control.leads() { 1 } else { 0 }),
-        count(
-            "sojourn.reads.waiting",
-            "Blocking queries that wait for news.",
-            WAITING_READS_MAX - server.waiting_reads.available_permits(),
-        ),
-        gauge(
-            "sojourn.uptime_seconds",
-            "Seconds since this agent started.",
-            now().since(server.agent.started).as_secs_f64(),
-        ),
+        Gauge::count("nomad.nomad.blocked_evals.total_blocked", state.evals.blocked().count()),
+        Gauge::count("nomad.nomad.heartbeat.active", control.heartbeats_tracked()),
+        Gauge::count("nomad.nomad.plan.queue_depth", control.commands_waiting()),
+        Gauge::new("nomad.raft.appliedIndex", state.index.0 as f64),
+        Gauge::new("nomad.raft.lastIndex", journal.committed().0 as f64),
+        Gauge::new("nomad.state.snapshotIndex", state.index.0 as f64),
+        Gauge::new("sojourn.log.oldest_index", journal.horizon().0 as f64),
+        Gauge::count("sojourn.commands.waiting", control.commands_waiting()),
+        Gauge::new("sojourn.leader", if control.leads() { 1 } else { 0 }),
+        Gauge::count("sojourn.reads.waiting", WAITING_READS_MAX - server.waiting_reads.available_permits()),
+        Gauge::new("sojourn.uptime_seconds", now().since(server.agent.started).as_secs_f64()),
     ];
+    all.extend(broker(server, &state));
     all.extend(nodes(&state));
     all.extend(jobs(&state));
     all
+}
+
+fn broker(server: &AppState, state: &State) -> Vec<Gauge> {
+    let (stats, by_type) = (server.control.broker_stats(), server.control.broker_stats_by_type());
+    let known = stats.ready + stats.unacked + stats.delayed;
+    // Only the leader has a broker: elsewhere nothing waits in one.
+    let pending = if server.control.leads() { pending(state).saturating_sub(known) } else { 0 };
+    let mut all = vec![
+        Gauge::count("nomad.nomad.broker.total_ready", stats.ready),
+        Gauge::count("nomad.nomad.broker.total_unacked", stats.unacked),
+        Gauge::count("nomad.nomad.broker.total_pending", pending),
+        Gauge::count("nomad.nomad.broker.total_waiting", stats.delayed),
+    ];
+    for (kind, ready, unacked) in BROKER_TYPES {
+        let (now_ready, now_unacked) = by_type.get(&kind).copied().unwrap_or_default();
+        all.extend([Gauge::count(ready, now_ready), Gauge::count(unacked, now_unacked)]);
+    }
+    all
+}
+
+const BROKER_TYPES: [(JobType, &str, &str); 4] = [
+    (JobType::Service, "nomad.nomad.broker.service_ready", "nomad.nomad.broker.service_unacked"),
+    (JobType::Batch, "nomad.nomad.broker.batch_ready", "nomad.nomad.broker.batch_unacked"),
+    (JobType::System, "nomad.nomad.broker.system_ready", "nomad.nomad.broker.system_unacked"),
+    (JobType::Sysbatch, "nomad.nomad.broker.sysbatch_ready", "nomad.nomad.broker.sysbatch_unacked"),
+];
+
+fn pending(state: &State) -> usize {
+    let live = state.jobs.iter().flat_map(|(_, job)| job.live_evals.iter());
+    live.filter(|eval| state.evals.get(**eval).status == EvalStatus::Pending).count()
 }
 
 fn nodes(state: &State) -> Vec<Gauge> {
@@ -121,12 +105,11 @@ fn nodes(state: &State) -> Vec<Gauge> {
         *by_status.entry(hot.status).or_default() += 1;
         ineligible += usize::from(hot.eligibility == Eligibility::Ineligible);
     }
-    let line = |(status, number): (NodeStatus, usize)| Gauge {
-        labels: vec![("status", status.to_string())],
-        ..count("sojourn.nodes", "Nodes, by status.", number)
+    let line = |(status, number): (NodeStatus, usize)| {
+        Gauge::count("sojourn.nodes", number).with("status", status.to_string())
     };
     let mut all: Vec<Gauge> = by_status.into_iter().map(line).collect();
-    all.push(count("sojourn.nodes_ineligible", "Nodes that take no new allocations.", ineligible));
+    all.push(Gauge::count("sojourn.nodes_ineligible", ineligible));
     all
 }
 
@@ -139,27 +122,25 @@ fn jobs(state: &State) -> Vec<Gauge> {
         *by_status.entry(job.status).or_default() += 1;
         for (group, counts) in state::job::summary(job) {
             by_client(counts).into_iter().for_each(|(status, n)| *totals.entry(status).or_default() += n);
-            let labels = [("job", &job.key.id), ("namespace", &job.key.namespace)];
-            let labels = labels.map(|(name, value)| (name, value.clone()));
-            let labels: Vec<_> = labels.into_iter().chain([("task_group", group.to_string())]).collect();
-            groups.extend(of_group(counts).map(|(word, number)| Gauge {
-                labels: labels.clone(),
-                ..gauge(format!("nomad.nomad.job_summary.{word}"), "Allocations of a task group.", number)
+            groups.extend(of_group(counts).map(|(name, number)| {
+                let gauge = Gauge::new(name, number).with("job", job.key.id.as_str());
+                gauge.with("namespace", job.key.namespace.as_str()).with("task_group", group)
             }));
         }
     }
-    let jobs = by_status
-        .into_iter()
-        .map(|(status, n)| count(format!("nomad.nomad.job_status.{status}"), "Jobs of this status.", n));
-    let allocs = totals.into_iter().map(|(status, number)| Gauge {
-        labels: vec![("client_status", status.to_string())],
-        ..count("sojourn.allocations", "Allocations, by client status.", number)
+    let jobs = by_status.into_iter().map(|(status, n)| Gauge::count(of_status(status), n));
+    let allocs = totals.into_iter().map(|(status, number)| {
+        Gauge::count("sojourn.allocations", number).with("client_status", status.to_string())
     });
-    let mut all: Vec<Gauge> = jobs.chain(allocs).collect();
-    // One name after the other: the text form wants all lines of a name together.
-    groups.sort_by(|a, b| a.name.cmp(&b.name));
-    all.extend(groups);
-    all
+    jobs.chain(allocs).chain(groups).collect()
+}
+
+const fn of_status(status: JobStatus) -> &'static str {
+    match status {
+        JobStatus::Pending => "nomad.nomad.job_status.pending",
+        JobStatus::Running => "nomad.nomad.job_status.running",
+        JobStatus::Dead => "nomad.nomad.job_status.dead",
+    }
 }
 
 fn by_client(counts: GroupSummary) -> [(ClientStatus, usize); 6] {
@@ -177,65 +158,13 @@ fn by_client(counts: GroupSummary) -> [(ClientStatus, usize); 6] {
 fn of_group(counts: GroupSummary) -> impl Iterator<Item = (&'static str, u32)> {
     let GroupSummary { queued, starting, running, complete, failed, lost, unknown } = counts;
     [
-        ("queued", queued),
-        ("starting", starting),
-        ("running", running),
-        ("complete", complete),
-        ("failed", failed),
-        ("lost", lost),
-        ("unknown", unknown),
+        ("nomad.nomad.job_summary.queued", queued),
+        ("nomad.nomad.job_summary.starting", starting),
+        ("nomad.nomad.job_summary.running", running),
+        ("nomad.nomad.job_summary.complete", complete),
+        ("nomad.nomad.job_summary.failed", failed),
+        ("nomad.nomad.job_summary.lost", lost),
+        ("nomad.nomad.job_summary.unknown", unknown),
     ]
     .into_iter()
-}
-
-fn summary(gauges: Vec<Gauge>, (counter, sample): (SampledValue, SampledValue)) -> MetricsSummary {
-    let seconds = Timestamp::from(base::Time::from_secs(now().secs())).to_string();
-    let value = |gauge: Gauge| GaugeValue {
-        name: gauge.name,
-        value: gauge.value as f32,
-        labels: gauge.labels.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
-    };
-    MetricsSummary {
-        timestamp: format!("{} +0000 UTC", seconds.trim_end_matches('Z').replace('T', " ")),
-        gauges: gauges.into_iter().map(value).collect(),
-        counters: vec![counter].into(),
-        samples: vec![sample].into(),
-        ..MetricsSummary::default()
-    }
-}
-
-/// The text form of Prometheus.
-fn exposition(gauges: &[Gauge]) -> String {
-    let mut text = String::new();
-    let mut last = "";
-    for gauge in gauges {
-        let name = gauge.name.replace(['.', '-'], "_");
-        if gauge.name != last {
-            let _infallible = writeln!(text, "# HELP {name} {}\n# TYPE {name} gauge", gauge.help);
-        }
-        last = &gauge.name;
-        let labels: Vec<String> =
-            gauge.labels.iter().map(|(label, value)| format!("{label}=\"{}\"", escaped(value))).collect();
-        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
-        let _infallible = writeln!(text, "{name}{labels} {}", gauge.value);
-    }
-    text
-}
-
-fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_of_one_name_stand_together_and_labels_are_escaped() {
-        let with = |job: &str| Gauge { labels: vec![("job", job.to_string())], ..gauge("a.b-c", "B.", 2) };
-        let text = exposition(&[gauge("x", "X.", 0.5), with("plain"), with("q\"\\\n")]);
-        let expected = "# HELP x X.\n# TYPE x gauge\nx 0.5\n# HELP a_b_c B.\n# TYPE a_b_c gauge\n\
-                        a_b_c{job=\"plain\"} 2\na_b_c{job=\"q\\\"\\\\\\n\"} 2\n";
-        assert_eq!(text, expected);
-    }
 }

@@ -47,8 +47,15 @@ async fn metrics_come_as_numbers_and_as_text() {
     cluster.job("web").await;
     let summary = cluster.get("/v1/metrics").await.json();
     assert!(summary["Timestamp"].as_str().unwrap().ends_with(" +0000 UTC"), "{summary}");
-    assert_holds(&summary, &json!({"Points": [], "Counters": [{"Name": "sojourn.http.requests"}]}));
-    assert_holds(&summary["Samples"], &json!([{"Name": "sojourn.http.request_ms"}]));
+    assert_eq!(summary["Points"], json!([]));
+    for (list, name) in [
+        ("Counters", "sojourn.http.requests"),
+        ("Counters", "nomad.raft.apply"),
+        ("Samples", "sojourn.http.request_ms"),
+        ("Samples", "nomad.nomad.plan.apply"),
+    ] {
+        assert!(summary[list].as_array().unwrap().iter().any(|one| one["Name"] == name), "{name}");
+    }
     let gauges = summary["Gauges"].as_array().unwrap();
     let value = |name: &str| gauges.iter().find(|g| g["Name"] == name).map(|g| g["Value"].clone());
     assert_eq!(value("nomad.nomad.broker.total_ready"), Some(json!(1.0)));
@@ -57,13 +64,24 @@ async fn metrics_come_as_numbers_and_as_text() {
     let text = cluster.get("/v1/metrics?format=prometheus").await;
     assert_eq!(text.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
     for line in [
-        "# TYPE nomad_nomad_broker_total_ready gauge\nnomad_nomad_broker_total_ready 1\n",
-        "sojourn_nodes{status=\"ready\"} 1\n",
-        "nomad_nomad_job_summary_running{job=\"web\",namespace=\"default\",task_group=\"web\"} 0\n",
+        "# TYPE nomad_nomad_broker_total_ready gauge\nnomad_nomad_broker_total_ready{host=\"one\"} 1\n",
+        "nomad_nomad_broker_service_ready{host=\"one\"} 1\n",
+        "sojourn_nodes{status=\"ready\",host=\"one\"} 1\n",
+        "nomad_nomad_job_summary_running{job=\"web\",namespace=\"default\",task_group=\"web\",host=\"one\"} 0\n",
+        "# TYPE nomad_raft_apply counter\n",
+        "# TYPE nomad_raft_commitTime summary\n",
+        "# TYPE nomad_nomad_plan_evaluate summary\n",
     ] {
         assert!(text.text().contains(line), "{line} in {}", text.text());
     }
-    let without = Cluster::start_with(|agent| agent.prometheus = false).await;
+    // What the node in the same process says stands beside it.
+    cluster.node_figures.come_from(std::time::Duration::ZERO, || {
+        Box::pin(async { vec![metrics::Gauge::new("nomad.client.uptime", 7).with("node_id", "x")] })
+    });
+    let text = cluster.get("/v1/metrics?format=prometheus").await;
+    assert!(text.text().contains("nomad_client_uptime{node_id=\"x\",host=\"one\"} 7\n"));
+    let without = Cluster::start_with(|agent| (agent.prometheus, agent.metrics_host) = (false, false)).await;
+    assert_eq!(without.get("/v1/metrics").await.json()["Gauges"][0]["Labels"], json!({}));
     without.get("/v1/metrics?format=prometheus").await.refused(415, "Prometheus is not enabled");
 }
 

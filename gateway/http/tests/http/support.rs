@@ -17,6 +17,7 @@ use http_gateway::events;
 use http_gateway::{AgentInfo, Api, FrameStream, NodeRpc, NodeRpcError};
 use journal::{EncodedBatch, MemoryJournal};
 use keyring::{IntroductionSettings, ServerSecret, Signer};
+use metrics::NodeFigures;
 use model::command::{EvalEnd, Plan, RegisterJob, Settlement};
 use model::document::{AllocationMetric, Job, Node, NodeResources, Task, TaskGroup};
 use model::event::{AllocsPlaced, EvalOutcome};
@@ -43,6 +44,7 @@ pub struct Cluster {
     pub events: Feed,
     history: Arc<History>,
     pub log: Monitor,
+    pub node_figures: NodeFigures,
 }
 
 /// What came back.
@@ -93,7 +95,7 @@ impl Cluster {
         change(&mut agent);
         let history = History::open(None, journal.clone()).unwrap();
         let events = events::feed(control.clone());
-        let log = Monitor::default();
+        let (log, node_figures) = (Monitor::default(), NodeFigures::default());
         let api = Api {
             control: control.clone(),
             node_rpc: nodes.clone(),
@@ -105,9 +107,10 @@ impl Cluster {
             log: log.clone(),
             signer: Arc::new(Signer::new(ServerSecret::new(Uuid::from(7), &SECRET).unwrap())),
             introduction: IntroductionSettings::default(),
+            node_figures: node_figures.clone(),
         };
         let app = http_gateway::router(api);
-        let cluster = Cluster { app, control, journal, nodes, servers, events, history, log };
+        let cluster = Cluster { app, control, journal, nodes, servers, events, history, log, node_figures };
         // The first batch founds the cluster.
         let mut published = cluster.control.watch();
         published.wait_for(|index| *index >= Index(1)).await.unwrap();
@@ -431,6 +434,7 @@ fn agent() -> AgentInfo {
         started: Time::from_secs(1_700_000_000),
         config: serde_json::Map::new(),
         prometheus: true,
+        metrics_host: true,
         response_headers: BTreeMap::new(),
     }
 }

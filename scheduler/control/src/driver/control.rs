@@ -1,11 +1,12 @@
 //! How a server's loops are started, asked and stopped.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use base::{Duration, Index, Uuid};
 use journal::{Journal, KeepError};
-use model::SchedulerRules;
+use model::{JobType, SchedulerRules};
 use parking_lot::Mutex;
 use state::State;
 use tokio::runtime::Handle;
@@ -134,6 +135,16 @@ impl Control {
 
     pub fn broker_stats(&self) -> BrokerStats {
         self.shared.leader().machine.broker_stats()
+    }
+
+    /// Evaluations that are ready, and those that workers have, by type.
+    pub fn broker_stats_by_type(&self) -> BTreeMap<JobType, (usize, usize)> {
+        self.shared.leader().machine.broker_stats_by_type()
+    }
+
+    /// How long batches, plans and evaluations take.
+    pub fn timings(&self) -> Vec<metrics::Sampled> {
+        self.shared.timings.report()
     }
 
     /// Nodes whose heartbeats are waited for.

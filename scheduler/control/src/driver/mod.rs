@@ -10,6 +10,7 @@ mod images;
 mod inbox;
 mod shared;
 mod threads;
+mod timings;
 mod workers;
 
 pub use control::{Control, Settings, Starting, prepare};

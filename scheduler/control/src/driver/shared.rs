@@ -16,6 +16,7 @@ use super::clock::{entropy, now};
 use super::control::Settings;
 use super::images::Images;
 use super::inbox::Inbox;
+use super::timings::Timings;
 use crate::leader::broker::{Delivery, NotHeld};
 use crate::leader::{Leader, Order};
 use crate::leader_client::LeaderClient;
@@ -37,6 +38,7 @@ pub struct Shared {
     pub leader_client: Arc<dyn LeaderClient>,
     pub runtime: Handle,
     pub settings: Settings,
+    pub timings: Timings,
     /// What others subscribe to.
     pub published_index: watch::Sender<Index>,
     pub leadership: watch::Sender<Leadership>,
@@ -82,6 +84,7 @@ impl Shared {
             leader_client,
             runtime,
             settings,
+            timings: Timings::default(),
             published_index: watch::channel(Index::ZERO).0,
             leadership: watch::channel(Leadership::Unknown).0,
             halted: watch::channel(None).0,

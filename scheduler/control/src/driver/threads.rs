@@ -58,7 +58,11 @@ fn sequence(shared: &Shared) {
             return;
         }
         while replica.has_room() {
+            let began = Instant::now();
             let Some(effect) = replica.fill(now(), &mut seeds, || shared.inbox.pop()) else { break };
+            if matches!(effect, Effect::Propose(..)) {
+                shared.timings.since("nomad.nomad.plan.evaluate", began);
+            }
             if !carry_out(shared, &mut replica, effect) {
                 break;
             }
@@ -85,10 +89,14 @@ fn take_notices(
 /// `false`: the log did not take a batch. What it has to say about that comes before the next one.
 fn carry_out(shared: &Shared, replica: &mut Replica, effect: Effect) -> bool {
     match effect {
-        Effect::Publish(published) => shared.publish(&published),
+        Effect::Publish(published) => {
+            shared.timings.committed(published.state.index);
+            shared.publish(&published);
+        }
         Effect::Answer(answers) => answers.give(),
         Effect::AnswerIfLeading(answers) => answers.give_while_leading(&*shared.journal),
         Effect::Propose(term, batch) => {
+            shared.timings.proposed(batch.index());
             if let Err(error) = shared.journal.propose(term, batch) {
                 tracing::warn!(%error, "the log did not take a batch");
                 replica.refused(&error.into());

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use base::{Duration, Rng, Uuid};
 use model::{Command, JobType};
@@ -9,6 +10,7 @@ use parking_lot::Mutex;
 
 use super::clock::{entropy, entropy_bytes, now};
 use super::shared::{Shared, Waited};
+use super::timings;
 use crate::worker::{Need, Outcome, Worker};
 
 /// How long a worker waits for work before it checks whether it is still wanted.
@@ -79,10 +81,17 @@ impl WorkerThread {
                 break;
             }
             let outcome = self.meet(shared, need);
-            if matches!(outcome, Outcome::State(_)) {
+            let schedules = matches!(outcome, Outcome::State(_));
+            if schedules {
                 self.set(WorkerStatus::Scheduling);
             }
+            let began = Instant::now();
             need = worker.step(outcome, now());
+            if let (true, Need::Submit(settlement)) = (schedules, &need)
+                && let Some(eval) = shared.published().evals.lookup(settlement.eval)
+            {
+                shared.timings.since(timings::scheduling(eval.facts.kind), began);
+            }
         }
         // Whoever gets the evaluation next need not wait until this worker is missed.
         if let Need::Nack(delivery) = &need {
@@ -95,11 +104,19 @@ impl WorkerThread {
         match need {
             Need::Dequeue => {
                 self.set(WorkerStatus::WaitingToDequeue);
-                Outcome::Dequeued(shared.dequeue(&self.types, DEQUEUE_TIMEOUT))
+                let began = Instant::now();
+                let delivery = shared.dequeue(&self.types, DEQUEUE_TIMEOUT);
+                if delivery.is_some() {
+                    shared.timings.since("nomad.nomad.worker.dequeue_eval", began);
+                }
+                Outcome::Dequeued(delivery)
             }
             Need::State { index, limit } => {
                 self.set(WorkerStatus::WaitingForState);
-                match shared.wait_for_state(index, limit) {
+                let began = Instant::now();
+                let waited = shared.wait_for_state(index, limit);
+                shared.timings.since("nomad.nomad.worker.wait_for_index", began);
+                match waited {
                     Waited::Reached(state) => Outcome::State(state),
                     Waited::TimedOut | Waited::Closed => Outcome::TimedOut,
                 }
@@ -109,7 +126,10 @@ impl WorkerThread {
                 Outcome::Held(shared.still_holds(&delivery))
             }
             Need::Submit(settlement) => {
-                Outcome::Submitted(shared.submit_and_wait(Command::SettleEval(settlement), "worker"))
+                let began = Instant::now();
+                let outcome = shared.submit_and_wait(Command::SettleEval(settlement), "worker");
+                shared.timings.since("nomad.nomad.plan.submit", began);
+                Outcome::Submitted(outcome)
             }
             Need::Ack(delivery) => {
                 shared.ack(&delivery);

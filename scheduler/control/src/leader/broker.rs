@@ -63,6 +63,7 @@ pub struct BrokerStats {
 #[derive(Debug)]
 struct Outstanding {
     row: EvalRow,
+    kind: JobType,
     token: u64,
     deadline: Time,
 }
@@ -118,7 +119,7 @@ impl Broker {
         let (row, token) = (urgency.2, rng.next());
         let eval = state.evals.get(row).id();
         let deadline = now.plus(self.settings.nack_timeout);
-        self.unacked.insert(eval, Outstanding { row, token, deadline });
+        self.unacked.insert(eval, Outstanding { row, kind, token, deadline });
         *self.deliveries.entry(eval).or_default() += 1;
         Some(Delivery { eval, token, wait_index: self.seen })
     }
@@ -181,6 +182,18 @@ impl Broker {
             unacked: self.unacked.len(),
             delayed: self.delayed.len(),
         }
+    }
+
+    /// What is ready and what workers have, by type.
+    pub fn stats_by_type(&self) -> BTreeMap<JobType, (usize, usize)> {
+        let mut by_type: BTreeMap<JobType, (usize, usize)> = BTreeMap::new();
+        for (kind, ready) in &self.ready {
+            by_type.entry(*kind).or_default().0 = ready.len();
+        }
+        for outstanding in self.unacked.values() {
+            by_type.entry(outstanding.kind).or_default().1 += 1;
+        }
+        by_type
     }
 
     fn held(&mut self, eval: EvalId, token: u64) -> Result<&mut Outstanding, NotHeld> {

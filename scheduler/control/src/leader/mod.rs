@@ -13,6 +13,8 @@ pub mod garbage;
 pub mod heartbeats;
 pub mod launches;
 
+use std::collections::BTreeMap;
+
 use base::{Duration, Rng, Time};
 use model::{Command, EvalId, JobType, NodeId, SchedulerRules};
 use state::{Delta, State};
@@ -138,6 +140,10 @@ impl Leader {
 
     pub fn broker_stats(&self) -> BrokerStats {
         self.broker.stats()
+    }
+
+    pub fn broker_stats_by_type(&self) -> BTreeMap<JobType, (usize, usize)> {
+        self.broker.stats_by_type()
     }
 
     /// Nodes whose heartbeats are waited for.

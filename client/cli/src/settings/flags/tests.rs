@@ -355,11 +355,11 @@ fn everything_that_is_not_supported_is_refused_at_once() {
 
 #[test]
 fn settings_without_effect_are_noted() {
-    let text = "telemetry { disable_hostname = true }\nacl { enabled = false }\ndisable_update_check = true\n\
+    let text = "telemetry { use_node_name = true }\nacl { enabled = false }\ndisable_update_check = true\n\
                 client { options { \"docker.volumes\" = \"1\" } }";
     let settings = read_all(&[("a.hcl", text)], &["-dev"]).unwrap();
     assert_eq!(settings.notes.len(), 2, "{:?}", settings.notes);
-    assert!(settings.notes[0].contains("disable_hostname") && settings.notes[1].contains("docker.volumes"));
+    assert!(settings.notes[0].contains("use_node_name") && settings.notes[1].contains("docker.volumes"));
 }
 
 #[test]

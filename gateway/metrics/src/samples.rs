@@ -1,0 +1,155 @@
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+/// How long an interval is. The newest one that is over is shown, as Nomad's agents do.
+pub const INTERVAL: Duration = Duration::from_secs(10);
+
+/// What was measured, by the name of the metric.
+#[derive(Debug, Default)]
+pub struct Samples(Mutex<BTreeMap<&'static str, Intervals>>);
+
+/// One metric as it is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sampled {
+    pub name: &'static str,
+    /// In the interval.
+    pub count: u32,
+    pub sum: f64,
+    pub min: f64,
+    pub max: f64,
+    pub mean: f64,
+    pub stddev: f64,
+    /// A second.
+    pub rate: f64,
+    /// Since the agent started.
+    pub total_count: u64,
+    pub total_sum: f64,
+}
+
+#[derive(Debug)]
+struct Intervals {
+    began: Instant,
+    current: Tally,
+    /// The newest interval that is over; `None` in the first one.
+    last: Option<Tally>,
+    total_count: u64,
+    total_sum: f64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    count: u32,
+    sum: f64,
+    squares: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Samples {
+    /// Shows a metric before anything of it was measured.
+    pub fn announce(&self, name: &'static str, now: Instant) {
+        self.0.lock().entry(name).or_insert_with(|| Intervals::new(now));
+    }
+
+    /// Something took this long: milliseconds are what Nomad's timers show.
+    pub fn took(&self, name: &'static str, now: Instant, took: Duration) {
+        self.add(name, now, took.as_secs_f64() * 1_000.0);
+    }
+
+    /// Something happened once more.
+    pub fn happened(&self, name: &'static str, now: Instant) {
+        self.add(name, now, 1.0);
+    }
+
+    pub fn add(&self, name: &'static str, now: Instant, value: f64) {
+        let mut all = self.0.lock();
+        let intervals = all.entry(name).or_insert_with(|| Intervals::new(now));
+        intervals.advance(now);
+        intervals.current.add(value);
+        intervals.total_count += 1;
+        intervals.total_sum += value;
+    }
+
+    /// Every metric that was ever sampled, by name.
+    pub fn report(&self, now: Instant) -> Vec<Sampled> {
+        let mut all = self.0.lock();
+        let shown = all.iter_mut().map(|(name, intervals)| {
+            intervals.advance(now);
+            intervals.shown(name)
+        });
+        shown.collect()
+    }
+}
+
+impl Intervals {
+    fn new(now: Instant) -> Intervals {
+        Intervals { began: now, current: Tally::default(), last: None, total_count: 0, total_sum: 0.0 }
+    }
+
+    fn advance(&mut self, now: Instant) {
+        let passed = now.saturating_duration_since(self.began).as_secs() / INTERVAL.as_secs();
+        if passed == 0 {
+            return;
+        }
+        let over = std::mem::take(&mut self.current);
+        self.last = Some(if passed == 1 { over } else { Tally::default() });
+        self.began += INTERVAL * u32::try_from(passed).unwrap_or(u32::MAX);
+    }
+
+    fn shown(&self, name: &'static str) -> Sampled {
+        let tally = self.last.unwrap_or(self.current);
+        let count = f64::from(tally.count);
+        let mean = if tally.count == 0 { 0.0 } else { tally.sum / count };
+        let spread = (tally.squares - tally.sum * mean).max(0.0);
+        Sampled {
+            name,
+            count: tally.count,
+            sum: tally.sum,
+            min: tally.min,
+            max: tally.max,
+            mean,
+            stddev: if tally.count < 2 { 0.0 } else { (spread / (count - 1.0)).sqrt() },
+            rate: tally.sum / INTERVAL.as_secs_f64(),
+            total_count: self.total_count,
+            total_sum: self.total_sum,
+        }
+    }
+}
+
+impl Tally {
+    fn add(&mut self, value: f64) {
+        (self.min, self.max) = match self.count {
+            0 => (value, value),
+            _ => (self.min.min(value), self.max.max(value)),
+        };
+        self.count = self.count.saturating_add(1);
+        self.sum += value;
+        self.squares += value * value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAME: &str = "sojourn.http.request_ms";
+
+    #[test]
+    fn an_interval_is_shown_when_it_is_over_and_the_first_one_at_once() {
+        let (start, samples) = (Instant::now(), Samples::default());
+        let one = |now| samples.report(now)[0];
+        assert!(samples.report(start).is_empty());
+        samples.took(NAME, start, Duration::from_millis(2));
+        samples.took(NAME, start, Duration::from_millis(4));
+        let first = one(start);
+        assert_eq!((first.min, first.max, first.mean, first.sum, first.rate), (2.0, 4.0, 3.0, 6.0, 0.6));
+        assert!((first.stddev - 2_f64.sqrt()).abs() < 1e-9);
+        samples.took(NAME, start + INTERVAL, Duration::from_millis(9));
+        assert_eq!(one(start + INTERVAL).count, 2, "the last one that is over");
+        assert_eq!(one(start + INTERVAL * 2).max, 9.0);
+        let silent = one(start + INTERVAL * 9);
+        assert_eq!((silent.count, silent.total_count, silent.total_sum), (0, 3, 15.0));
+    }
+}

@@ -1,0 +1,151 @@
+//! The names of all metrics, what each is, and what it says to people who see it on a dashboard.
+
+/// How a metric is collected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A number that is read when somebody asks.
+    Gauge,
+    /// Counted as things happen.
+    Counter,
+    /// Measured as things happen.
+    Sample,
+}
+
+/// One line of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metric {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub help: &'static str,
+}
+
+/// The line of a name.
+///
+/// # Panics
+/// If there is none: names are constants, and a test of whoever gives figures shows them all.
+pub fn of(name: &str) -> &'static Metric {
+    let found = TABLE.iter().find(|metric| metric.name == name);
+    found.unwrap_or_else(|| panic!("the metric {name} is in the table"))
+}
+
+macro_rules! table {
+    ($($kind:ident { $($name:literal $help:literal)* })*) => {
+        /// Every metric there is. The order is that of the form it is shown in only where names are equal.
+        pub const TABLE: &[Metric] =
+            &[$($(Metric { name: $name, kind: Kind::$kind, help: $help },)*)*];
+    };
+}
+
+table! {
+    Gauge {
+        "nomad.nomad.broker.total_ready" "Evaluations that wait for a scheduler."
+        "nomad.nomad.broker.total_unacked" "Evaluations that a scheduler works on."
+        "nomad.nomad.broker.total_pending" "Evaluations that wait for another one of their job."
+        "nomad.nomad.broker.total_waiting" "Evaluations that wait for their time."
+        "nomad.nomad.broker.service_ready" "Evaluations of service jobs that wait for a scheduler."
+        "nomad.nomad.broker.service_unacked" "Evaluations of service jobs that a scheduler works on."
+        "nomad.nomad.broker.batch_ready" "Evaluations of batch jobs that wait for a scheduler."
+        "nomad.nomad.broker.batch_unacked" "Evaluations of batch jobs that a scheduler works on."
+        "nomad.nomad.broker.system_ready" "Evaluations of system jobs that wait for a scheduler."
+        "nomad.nomad.broker.system_unacked" "Evaluations of system jobs that a scheduler works on."
+        "nomad.nomad.broker.sysbatch_ready" "Evaluations of sysbatch jobs that wait for a scheduler."
+        "nomad.nomad.broker.sysbatch_unacked" "Evaluations of sysbatch jobs that a scheduler works on."
+        "nomad.nomad.blocked_evals.total_blocked" "Evaluations that wait for room."
+        "nomad.nomad.plan.queue_depth" "Plans and other commands that wait for the sequencer."
+        "nomad.nomad.heartbeat.active" "Nodes whose heartbeats are watched."
+        "nomad.nomad.job_status.pending" "Jobs that are pending."
+        "nomad.nomad.job_status.running" "Jobs that run."
+        "nomad.nomad.job_status.dead" "Jobs that are dead."
+        "nomad.nomad.job_summary.queued" "Allocations of a task group that wait for a place."
+        "nomad.nomad.job_summary.starting" "Allocations of a task group that start."
+        "nomad.nomad.job_summary.running" "Allocations of a task group that run."
+        "nomad.nomad.job_summary.complete" "Allocations of a task group that are complete."
+        "nomad.nomad.job_summary.failed" "Allocations of a task group that have failed."
+        "nomad.nomad.job_summary.lost" "Allocations of a task group that are lost."
+        "nomad.nomad.job_summary.unknown" "Allocations of a task group of which nothing is known."
+        "nomad.raft.appliedIndex" "Index of the newest batch that is in the state."
+        "nomad.raft.lastIndex" "Index of the newest batch that is committed."
+        "nomad.state.snapshotIndex" "Index of the state that figures are read from."
+        "sojourn.log.oldest_index" "Index of the oldest batch that the log keeps."
+        "sojourn.commands.waiting" "Commands that wait for the sequencer."
+        "sojourn.leader" "1 while this server leads."
+        "sojourn.reads.waiting" "Blocking queries that wait for news."
+        "sojourn.uptime_seconds" "Seconds since this agent started."
+        "sojourn.nodes" "Nodes, by status."
+        "sojourn.nodes_ineligible" "Nodes that take no new allocations."
+        "sojourn.allocations" "Allocations, by client status."
+        "nomad.client.uptime" "Seconds since the host started."
+        "nomad.client.host.memory.total" "Bytes of memory of the host."
+        "nomad.client.host.memory.available" "Bytes of memory that new programs could have."
+        "nomad.client.host.memory.used" "Bytes of memory that are in use."
+        "nomad.client.host.memory.free" "Bytes of memory that nothing uses."
+        "nomad.client.host.cpu.user" "Percent of a core's time in user mode."
+        "nomad.client.host.cpu.system" "Percent of a core's time in system mode."
+        "nomad.client.host.cpu.idle" "Percent of a core's time that was idle."
+        "nomad.client.host.cpu.total_percent" "Percent of a core's time that was used."
+        "nomad.client.host.cpu.total_ticks_count" "MHz that the host uses."
+        "nomad.client.host.disk.size" "Bytes of the disk that holds allocations."
+        "nomad.client.host.disk.used" "Bytes of that disk that are used."
+        "nomad.client.host.disk.available" "Bytes of that disk that are left."
+        "nomad.client.host.disk.used_percent" "Percent of that disk that are used."
+        "nomad.client.host.disk.inodes_percent" "Percent of that disk's inodes that are used."
+        "nomad.client.allocated.cpu" "MHz that allocations on the node were given."
+        "nomad.client.allocated.memory" "MiB of memory that allocations on the node were given."
+        "nomad.client.allocated.disk" "MiB of disk that allocations on the node were given."
+        "nomad.client.unallocated.cpu" "MHz that are left for allocations."
+        "nomad.client.unallocated.memory" "MiB of memory that are left for allocations."
+        "nomad.client.unallocated.disk" "MiB of disk that are left for allocations."
+        "nomad.client.allocations.pending" "Allocations on the node that start."
+        "nomad.client.allocations.running" "Allocations on the node that run."
+        "nomad.client.allocations.terminal" "Allocations on the node that have ended."
+        "nomad.client.tasks.pending" "Tasks on the node that start."
+        "nomad.client.tasks.running" "Tasks on the node that run."
+        "nomad.client.tasks.dead" "Tasks on the node that have ended."
+        "nomad.client.allocs.memory.rss" "Bytes of memory that a task holds."
+        "nomad.client.allocs.memory.usage" "Bytes of memory that a task uses."
+        "nomad.client.allocs.memory.allocated" "Bytes of memory that a task was given."
+        "nomad.client.allocs.cpu.system" "Percent of a core that a task uses in system mode."
+        "nomad.client.allocs.cpu.user" "Percent of a core that a task uses in user mode."
+        "nomad.client.allocs.cpu.total_percent" "Percent of a core that a task uses."
+        "nomad.client.allocs.cpu.total_ticks" "MHz that a task uses."
+        "nomad.client.allocs.cpu.allocated" "MHz that a task was given."
+    }
+    Counter {
+        "nomad.raft.apply" "Batches that were given to the log."
+        "sojourn.http.requests" "Requests that were answered."
+    }
+    Sample {
+        "nomad.raft.commitTime" "Milliseconds from a batch to its commit."
+        "nomad.nomad.plan.evaluate" "Milliseconds that the check of a plan took."
+        "nomad.nomad.plan.apply" "Milliseconds from a plan that was checked to its commit."
+        "nomad.nomad.plan.submit" "Milliseconds that a worker waited for the outcome of its plan."
+        "nomad.nomad.worker.dequeue_eval" "Milliseconds that a worker waited for an evaluation."
+        "nomad.nomad.worker.wait_for_index" "Milliseconds that a worker waited for a state."
+        "nomad.nomad.worker.invoke_scheduler_service" "Milliseconds that an evaluation of a service job took."
+        "nomad.nomad.worker.invoke_scheduler_batch" "Milliseconds that an evaluation of a batch job took."
+        "nomad.nomad.worker.invoke_scheduler_system" "Milliseconds that an evaluation of a system job took."
+        "nomad.nomad.worker.invoke_scheduler_sysbatch" "Milliseconds that an evaluation of a sysbatch job took."
+        "sojourn.http.request_ms" "Milliseconds from a request to its answer."
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_name_stands_once_and_says_what_it_is() {
+        let names: BTreeSet<&str> = TABLE.iter().map(|metric| metric.name).collect();
+        assert_eq!(names.len(), TABLE.len());
+        for metric in TABLE {
+            assert!(
+                metric.name.starts_with("nomad.") || metric.name.starts_with("sojourn."),
+                "{}",
+                metric.name
+            );
+            assert!(metric.help.ends_with('.'), "{}", metric.name);
+        }
+    }
+}

@@ -192,3 +192,36 @@ pub struct SampledValue {
     #[serde(serialize_with = "object")]
     pub labels: Map<String, String>,
 }
+
+/// `HostDataResponse` of Nomad's API.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct HostDataResponse {
+    #[serde(rename = "AgentID")]
+    pub agent_id: String,
+    pub host_data: Option<HostData>,
+}
+
+/// `HostData` of Nomad's API.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct HostData {
+    #[serde(rename = "OS")]
+    pub os: String,
+    pub network: List<Map<String, String>>,
+    pub resolv_conf: String,
+    pub hosts: String,
+    /// What may be a secret is blanked.
+    pub environment: Map<String, String>,
+    pub disk: Map<String, DiskUsage>,
+}
+
+/// `DiskUsage` of Nomad's API.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct DiskUsage {
+    #[serde(rename = "DiskMB")]
+    pub disk_mb: i64,
+    #[serde(rename = "UsedMB")]
+    pub used_mb: i64,
+}

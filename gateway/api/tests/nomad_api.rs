@@ -211,7 +211,7 @@ held! {
         StatObject StatValue StreamFrame TagVersionRequest TaskDiff TaskGroupDiff
         TaskGroupScaleStatus TaskGroupSummary TaskResourceUsage
         CSIPlugin CSIPluginListStub CSIVolumeListStub CSIVolumeRegisterRequest CSIVolumeRegisterResponse
-        HostVolumeDeleteResponse HostVolumeRegisterRequest HostVolumeStub
+        DiskUsage HostData HostDataResponse HostVolumeDeleteResponse HostVolumeRegisterRequest HostVolumeStub
     }
     model::document {
         Action Affinity AllocDeploymentStatus AllocNetworkStatus AllocState AllocatedCpuResources

@@ -63,6 +63,8 @@ pub struct AgentInfo {
     pub started: Time,
     /// The configuration by the field names of Nomad's API. It is filled without secrets.
     pub config: Map<String, Value>,
+    /// What the host looks like may be shown, environment included.
+    pub debug: bool,
     /// Metrics are also given in the text form of Prometheus.
     pub prometheus: bool,
     /// Metrics say which agent they come from.

@@ -81,6 +81,8 @@ pub struct Settings {
     /// What this process logs, for those who follow it.
     pub log: Monitor,
     pub limits: Limits,
+    /// What the host looks like may be shown over HTTP.
+    pub debug: bool,
     /// Metrics are also given in the text form of Prometheus.
     pub prometheus: bool,
     /// Metrics say which agent they come from.
@@ -363,6 +365,7 @@ fn agent_info(settings: &Settings, server: Uuid, (http, rpc): (&TcpListener, &Tc
         version: settings.version.clone(),
         started: Time::ZERO.plus(since_1970().into()),
         config: settings.config.clone(),
+        debug: settings.debug,
         prometheus: settings.prometheus,
         metrics_host: settings.metrics_host,
         response_headers: settings.response_headers.clone(),

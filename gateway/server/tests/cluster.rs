@@ -226,6 +226,7 @@ impl Cluster {
             config: serde_json::Map::new(),
             log: self.logs[nth].clone(),
             limits: Default::default(),
+            debug: false,
             prometheus: true,
             metrics_host: false,
             node_figures: Default::default(),

@@ -174,6 +174,7 @@ pub(crate) fn settings(home: &Path) -> Settings {
         config: Default::default(),
         log: Default::default(),
         limits: Default::default(),
+        debug: false,
         prometheus: true,
         metrics_host: false,
         node_figures: Default::default(),

@@ -64,6 +64,7 @@ pub(super) fn server_settings(
         config: config_json(settings, home),
         log: log.clone(),
         limits: limits(&settings.limits),
+        debug: settings.enable_debug,
         prometheus: settings.prometheus_metrics,
         metrics_host: !settings.telemetry.disable_hostname,
         node_figures: node_figures.clone(),

@@ -21,6 +21,7 @@ pub(super) fn file(settings: &mut AgentSettings, mut top: Section, refused: &mut
     refused.set_option(&mut top, "data_dir", &mut settings.data_dir);
     refused.set(&mut top, "log_level", &mut settings.log.level);
     refused.set(&mut top, "log_json", &mut settings.log.json);
+    refused.set(&mut top, "enable_debug", &mut settings.enable_debug);
     addresses(settings, &mut top, refused);
     for section in refused.sections(&mut top, "server") {
         server(&mut settings.server, &mut settings.notes, section, refused);

@@ -73,6 +73,8 @@ pub(crate) struct AgentSettings {
     pub ports: Ports,
     pub log: LogSettings,
     pub limits: LimitSettings,
+    /// The host of the agent may be looked at over HTTP, environment included.
+    pub enable_debug: bool,
     /// Servers also serve metrics in the Prometheus text format.
     pub prometheus_metrics: bool,
     pub telemetry: TelemetrySettings,
@@ -227,6 +229,7 @@ impl AgentSettings {
                 rpc_max_conns_per_client: wire::Limits::SERVER.connections_per_ip as u32,
                 rpc_handshake_timeout: wire::Limits::SERVER.handshake.into(),
             },
+            enable_debug: false,
             prometheus_metrics: false,
             telemetry: TelemetrySettings::default(),
             response_headers: BTreeMap::new(),
@@ -260,6 +263,7 @@ impl AgentSettings {
         settings.dev = true;
         settings.bind_addr = IpAddr::V4(Ipv4Addr::LOCALHOST);
         settings.log.level = tracing::Level::DEBUG;
+        settings.enable_debug = true;
         settings.prometheus_metrics = true;
         settings.telemetry.publish_node_metrics = true;
         settings.telemetry.publish_allocation_metrics = true;

@@ -11,8 +11,7 @@ use super::value::{self, ConfigValue};
 
 /// Keys that are listed one by one, so that the error says "not supported" and not "unexpected key". Each comes with
 /// the value that changes nothing, where this release does what Nomad does then; an empty one never changes anything.
-const TOP: [(&str, &str); 11] = [
-    ("enable_debug", "false"),
+const TOP: [(&str, &str); 10] = [
     ("enable_syslog", "false"),
     ("eventlog", ""),
     ("log_file", ""),

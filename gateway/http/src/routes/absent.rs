@@ -20,7 +20,6 @@ use crate::request::Read;
 const UNSUPPORTED: &[&str] = &[
     "/v1/agent/monitor/export",
     "/v1/agent/keyring/{op}",
-    "/v1/agent/host",
     "/v1/agent/reload",
     "/v1/agent/pprof/{*rest}",
 ];

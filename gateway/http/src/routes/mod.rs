@@ -2,6 +2,7 @@
 
 mod absent;
 mod agent;
+mod agent_host;
 mod allocations;
 mod autopilot;
 mod children;
@@ -86,6 +87,7 @@ pub fn router(api: Api) -> Router {
         .merge(client_fs::router())
         .merge(client_meta::router())
         .merge(agent::router())
+        .merge(agent_host::router())
         .merge(monitor::router())
         .merge(keyring::router())
         .merge(identities::router())

@@ -86,6 +86,22 @@ async fn metrics_come_as_numbers_and_as_text() {
 }
 
 #[tokio::test]
+async fn the_host_is_shown_where_that_is_allowed() {
+    let cluster = Cluster::start().await;
+    cluster.get("/v1/agent/host").await.refused(403, "Permission denied");
+    let open = Cluster::start_with(|agent| agent.debug = true).await;
+    let host = open.get("/v1/agent/host?server_id=one.global").await.json();
+    assert!(host["HostData"]["OS"].as_str().unwrap().starts_with("Linux"), "{host}");
+    assert!(host["HostData"]["Disk"]["/"]["DiskMB"].as_i64().unwrap() > 0, "{host}");
+    assert!(host["HostData"]["Environment"].is_object() && host["HostData"]["Network"].is_array(), "{host}");
+    assert_ne!(host["AgentID"], "");
+    let both = open.get("/v1/agent/host?server_id=a&node_id=b").await;
+    both.refused(400, "Cannot target node and server simultaneously");
+    let other = open.get("/v1/agent/host?server_id=two").await;
+    other.refused(501, "`agent/host` of another agent is not supported by this release");
+}
+
+#[tokio::test]
 async fn there_is_one_namespace_and_no_access_control() {
     let cluster = Cluster::start().await;
     assert_holds(&cluster.get("/v1/namespaces").await.json(), &json!([{"Name": "default"}]));
@@ -108,7 +124,10 @@ async fn what_is_not_built_is_rejected_by_name() {
     let cluster = Cluster::start().await;
     let create = cluster.put("/v1/volume/host/create", &json!({})).await;
     create.refused(501, "PUT /v1/volume/host/create is not supported by this release");
-    cluster.get("/v1/agent/host").await.refused(501, "GET /v1/agent/host is not supported by this release");
+    cluster
+        .put("/v1/agent/reload", &json!({}))
+        .await
+        .refused(501, "PUT /v1/agent/reload is not supported by this release");
     cluster.get("/v1/quotas").await.refused(501, "Nomad Enterprise only endpoint");
 }
 

@@ -433,6 +433,7 @@ fn agent() -> AgentInfo {
         version: "0.1.0".to_string(),
         started: Time::from_secs(1_700_000_000),
         config: serde_json::Map::new(),
+        debug: false,
         prometheus: true,
         metrics_host: true,
         response_headers: BTreeMap::new(),

@@ -363,6 +363,21 @@ fn settings_without_effect_are_noted() {
 }
 
 #[test]
+fn telemetry_is_read() {
+    let text = "enable_debug = true\ntelemetry {\n  disable_hostname = true\n  collection_interval = \"5s\"\n  \
+                publish_node_metrics = true\n  publish_allocation_metrics = true\n}\n\
+                data_dir = \"/d\"\nserver { enabled = true }";
+    let settings = read_all(&[("a.hcl", text)], &[]).unwrap();
+    let telemetry = &settings.telemetry;
+    assert!(settings.enable_debug && telemetry.disable_hostname);
+    assert!(telemetry.publish_node_metrics && telemetry.publish_allocation_metrics);
+    assert_eq!(telemetry.collection_interval, base::Duration::from_secs(5));
+    assert!(settings.notes.iter().all(|note| !note.contains("telemetry")), "{:?}", settings.notes);
+    let dev = read_all(&[], &["-dev"]).unwrap();
+    assert!(dev.enable_debug && dev.telemetry.publish_node_metrics && !dev.telemetry.disable_hostname);
+}
+
+#[test]
 fn a_directory_brings_its_files_in_order_of_their_names() {
     let directory = tempfile::tempdir().unwrap();
     for (name, text) in [("2.hcl", "region = \"two\""), ("1.json", "{\"region\": \"one\"}"), ("0.txt", "?")] {

@@ -292,7 +292,6 @@ impl Findings<'_> {
         self.ignored(&[
             ("consul", task.consul.as_ref().is_some_and(is_special)),
             ("identity without env or file", task.identities.iter().any(|own| !own.env && !own.file)),
-            ("action", !task.actions.is_empty()),
             ("scaling", !task.scaling_policies.is_empty()),
             (
                 "restart render_templates",

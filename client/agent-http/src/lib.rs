@@ -17,6 +17,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
+use metrics::NodeFigures;
 use node::{LocalNode, WireServers};
 use serde_json::{Map, Value};
 
@@ -27,6 +28,12 @@ pub struct NodeAgent {
     pub servers: Arc<WireServers>,
     /// The configuration as `agent/self` shows it, without secrets.
     pub config: Map<String, Value>,
+    /// The metrics of the node.
+    pub figures: NodeFigures,
+    /// Metrics are also given in the text form of Prometheus.
+    pub prometheus: bool,
+    /// What the label `host` of metrics says; none without one.
+    pub metrics_host: Option<String>,
     /// Put on every answer.
     pub response_headers: BTreeMap<String, String>,
 }

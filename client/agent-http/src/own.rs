@@ -1,14 +1,16 @@
 //! What the agent answers itself: it also does while no server is reached.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use api::{AgentHealth, AgentHealthResponse, AgentSelf, Params};
 use axum::extract::{Query, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, put};
 use axum::{Json, Router};
+use base::Time;
+use metrics::{Figures, exposition, summary};
 
 use crate::NodeAgent;
 
@@ -22,6 +24,7 @@ pub(crate) fn router() -> Router<Arc<NodeAgent>> {
         .route("/v1/agent/self", get(own))
         .route("/v1/agent/health", get(health))
         .route("/v1/agent/servers", get(servers).merge(put(change_servers).post(change_servers)))
+        .route("/v1/metrics", get(figures))
         .route("/v1/agent/join", any(invalid))
         .route("/v1/agent/force-leave", any(invalid))
         .route("/v1/agent/schedulers", any(server_only))
@@ -76,6 +79,23 @@ fn node_health(agent: &NodeAgent) -> AgentHealth {
         Some(_) => "ok",
     };
     AgentHealth { ok: message == "ok", message: message.to_string() }
+}
+
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Those of the node: servers speak for themselves.
+async fn figures(State(agent): Agent, Query(pairs): Pairs) -> Response {
+    let is_prometheus = Params::new(pairs).get("format") == Some("prometheus");
+    if is_prometheus && !agent.prometheus {
+        return (StatusCode::UNSUPPORTED_MEDIA_TYPE, "Prometheus is not enabled").into_response();
+    }
+    let gauges = agent.figures.read(Instant::now()).await;
+    let figures = Figures { gauges, sampled: Vec::new(), host: agent.metrics_host.clone() };
+    if is_prometheus {
+        return ([(header::CONTENT_TYPE, PROMETHEUS)], exposition(&figures)).into_response();
+    }
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Json(summary(&figures, Time::ZERO.plus(since.into()))).into_response()
 }
 
 async fn servers(State(agent): Agent) -> Json<Vec<String>> {

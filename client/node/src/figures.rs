@@ -7,6 +7,7 @@ use model::document::{Allocation, Node};
 
 use crate::LocalNode;
 use crate::alloc::handle::AllocHandle;
+use crate::context::Context;
 use crate::stats;
 
 /// Which figures are given; operators choose.
@@ -28,9 +29,8 @@ pub async fn read(local: &LocalNode, published: PublishedFigures) -> Vec<Gauge> 
         gauges.extend(host(&labels, local).await);
     }
     if published.allocations {
-        let core_mhz = stats::core_mhz(&local.context);
         let running = allocs.iter().filter(|(_, handle)| !handle.is_done());
-        let read = running.map(|(id, handle)| tasks(&labels, id, handle, core_mhz));
+        let read = running.map(|(id, handle)| tasks(&labels, &local.context, id, handle));
         gauges.extend(futures_util::future::join_all(read).await.into_iter().flatten());
     }
     gauges
@@ -156,8 +156,8 @@ async fn host(labels: &Labels, local: &LocalNode) -> Vec<Gauge> {
     gauges
 }
 
-async fn tasks(labels: &Labels, id: &str, handle: &AllocHandle, core_mhz: f64) -> Vec<Gauge> {
-    let usage = stats::of_alloc(handle, "", core_mhz).await;
+async fn tasks(labels: &Labels, context: &Context, id: &str, handle: &AllocHandle) -> Vec<Gauge> {
+    let usage = stats::of_alloc(context, id, handle, "").await;
     let alloc = handle.alloc.borrow().clone();
     let mut gauges = Vec::new();
     for (task, used) in &usage.tasks {

@@ -90,12 +90,9 @@ async fn serve(
         false => None,
     };
     let node = match settings.client.enabled {
-        true => Some(NodePart::start(settings, process, home).await?),
+        true => Some(NodePart::start(settings, process, home, &figures).await?),
         false => None,
     };
-    if let Some(node) = &node {
-        publish(&settings.telemetry, &node.node, &figures);
-    }
     started();
     let stopped = |leave| Ok(Ending::Stopped { leave });
     let outcome = tokio::select! {
@@ -151,6 +148,7 @@ impl NodePart {
         settings: &AgentSettings,
         process: &ProcessContext<'_>,
         home: &Path,
+        figures: &NodeFigures,
     ) -> anyhow::Result<NodePart> {
         let http = match settings.server.enabled {
             true => None,
@@ -161,11 +159,15 @@ impl NodePart {
         let node = Agent::start(node::node_settings(settings, process, home)?, connect)
             .await
             .context("the node cannot start")?;
+        publish(&settings.telemetry, &node, figures);
         let http = http.zip(connected).map(|(listener, servers)| {
             let router = agent_http::router(NodeAgent {
                 node: node.local(),
                 servers,
                 config: config_json(settings, home),
+                figures: figures.clone(),
+                prometheus: settings.prometheus_metrics,
+                metrics_host: (!settings.telemetry.disable_hostname).then(|| settings.name.clone()),
                 response_headers: settings.response_headers.clone(),
             });
             let (stop, stopping) = watch::channel(false);

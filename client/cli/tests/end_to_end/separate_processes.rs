@@ -97,6 +97,10 @@ fn an_agent_without_a_server_passes_on_what_it_does_not_answer_itself() {
     assert_eq!(client.get("/v1/agent/health"), json!({"client": {"ok": true, "message": "ok"}}));
     assert_eq!(http::get(client.config.http, "/v1/agent/health?type=server").unwrap().status, 500);
 
+    let gauges = client.get("/v1/metrics")["Gauges"].as_array().unwrap().clone();
+    let running = gauges.iter().find(|gauge| gauge["Name"] == "nomad.client.allocations.running");
+    assert_eq!(running.map(|gauge| &gauge["Value"]), Some(&json!(1)), "{gauges:?}");
+
     // Servers that are not reached are not taken.
     let nobody = format!("/v1/agent/servers?address=127.0.0.1:{}", free_port());
     assert_eq!(http::put(client.config.http, &nobody, &Value::Null).unwrap().status, 400);

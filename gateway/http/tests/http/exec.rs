@@ -261,7 +261,7 @@ async fn an_action_runs_the_command_that_its_task_has() {
     job["TaskGroups"][0]["Tasks"][0]["Actions"] =
         json!([{"Name": "greet", "Command": "/bin/echo", "Args": ["a b"]}]);
     let eval = server.cluster.put("/v1/jobs", &json!({"Job": job})).await.json();
-    assert_eq!(eval["Warnings"], "", "actions are run");
+    assert!(!eval["Warnings"].as_str().unwrap().contains("action"), "actions are run: {eval}");
     let eval = eval["EvalID"].as_str().unwrap().parse().unwrap();
     let alloc = server.cluster.place(eval, "acting", node_id(1), 8).await.to_string();
 

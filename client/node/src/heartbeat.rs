@@ -69,6 +69,12 @@ impl ServerContact {
         }
     }
 
+    /// Has a heartbeat sent now, and waits until it is answered, or for `wait`.
+    pub async fn beat_now(&self, wait: Duration) {
+        self.beat.notify_one();
+        self.next_success(wait).await;
+    }
+
     /// A call has failed.
     pub fn failed(&self) {
         let mut outages = self.outages();

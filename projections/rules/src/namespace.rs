@@ -86,7 +86,10 @@ fn check(wanted: &Namespace) -> Result<(), Rejection> {
     };
     let is_fit = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if !(1..=128).contains(&wanted.name.len()) || !wanted.name.chars().all(is_fit) {
-        return invalid("Name", "1 to 128 letters, digits and dashes");
+        // Nomad's own clients look for its words.
+        let expected =
+            format!("1 to 128 letters, digits and dashes, found an invalid name {:?}.", wanted.name);
+        return Err(Rejection::NamespaceInvalid { field: "Name".into(), expected: expected.into() });
     }
     if wanted.description.len() > DESCRIPTION_MAX {
         return invalid("Description", "at most 256 bytes");

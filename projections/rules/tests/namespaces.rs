@@ -69,7 +69,8 @@ fn what_is_no_namespace_is_refused_by_its_field() {
     let mut world = World::new();
     for name in ["", "a b", "a_b", "*"] {
         let why = upsert(&mut world, |wanted| wanted.name = name.into()).unwrap_err().to_string();
-        assert_eq!(why, "Invalid namespace: Name: expected 1 to 128 letters, digits and dashes");
+        let expected = "expected 1 to 128 letters, digits and dashes, found an invalid name";
+        assert_eq!(why, format!("Invalid namespace: Name: {expected} {name:?}."));
     }
     let why = upsert(&mut world, |wanted| wanted.quota = "q".into()).unwrap_err().to_string();
     assert!(why.contains("Quota: expected none"), "{why}");

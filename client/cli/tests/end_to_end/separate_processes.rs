@@ -99,7 +99,7 @@ fn an_agent_without_a_server_passes_on_what_it_does_not_answer_itself() {
 
     let gauges = client.get("/v1/metrics")["Gauges"].as_array().unwrap().clone();
     let running = gauges.iter().find(|gauge| gauge["Name"] == "nomad.client.allocations.running");
-    assert_eq!(running.map(|gauge| &gauge["Value"]), Some(&json!(1)), "{gauges:?}");
+    assert_eq!(running.map(|gauge| &gauge["Value"]), Some(&json!(1.0)), "{gauges:?}");
 
     // Servers that are not reached are not taken.
     let nobody = format!("/v1/agent/servers?address=127.0.0.1:{}", free_port());

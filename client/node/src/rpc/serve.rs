@@ -27,6 +27,9 @@ use crate::{LocalNode, driver, identity, stats};
 /// A reader gets a frame at least this often, so that it knows that the node is alive.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
+/// How long a node waits for its first identity when it is asked for it.
+const IDENTITY_WITHIN: Duration = Duration::from_secs(5);
+
 /// Answers the servers.
 #[derive(Debug)]
 pub struct Endpoints {
@@ -67,9 +70,14 @@ impl Endpoints {
     }
 
     /// What the token says that this node proves itself with.
-    fn identity(&self) -> Result<NodeIdentityResponse, RemoteError> {
-        let claims = identity::claims(&self.local.context.registration().identity);
-        let claims = claims.ok_or("this node has no identity: its servers have signed none yet")?;
+    ///
+    /// The first one comes with a heartbeat: a cluster that was just founded has no key to sign with before.
+    async fn identity(&self) -> Result<NodeIdentityResponse, RemoteError> {
+        let held = || identity::claims(&self.local.context.registration().identity);
+        if held().is_none() {
+            self.local.contact.beat_now(IDENTITY_WITHIN).await;
+        }
+        let claims = held().ok_or("this node has no identity: its servers have signed none yet")?;
         Ok(NodeIdentityResponse { claims: Map(claims) })
     }
 
@@ -291,7 +299,7 @@ impl Handler for Endpoints {
                 let changed = self.local.context.change_meta(request.meta.0).map(|()| self.meta());
                 encode(changed.map_err(invalid))
             }
-            method::NODE_IDENTITY_GET => encode(self.identity()),
+            method::NODE_IDENTITY_GET => encode(self.identity().await),
             method::NODE_IDENTITY_RENEW => {
                 self.local.context.renew_identity.store(true, Ordering::Relaxed);
                 encode(Ok(Empty {}))

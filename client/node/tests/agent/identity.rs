@@ -45,6 +45,8 @@ async fn a_node_whose_token_is_refused_registers_as_one_that_nobody_knows() {
 
     // Refused at the registration itself, after a restart.
     let secret = running.agent.local().context.node().secret_id.clone();
+    // It knows that it is registered, and the next agent does too.
+    running.listening.await_token(&secret);
     let running = running
         .restarted(|servers| {
             servers.refused.lock().unwrap().push(secret.clone());

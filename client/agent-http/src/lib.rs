@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::HeaderMap;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use metrics::NodeFigures;
@@ -49,8 +49,9 @@ pub fn router(agent: NodeAgent) -> Router {
 
 async fn add_headers(State(headers): State<Arc<HeaderMap>>, request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
-    let added =
-        headers.iter().map(|(name, value): (&HeaderName, &HeaderValue)| (name.clone(), value.clone()));
-    response.headers_mut().extend(added);
+    // The server that answered may have put its own there.
+    for (name, value) in headers.iter() {
+        response.headers_mut().insert(name.clone(), value.clone());
+    }
     response
 }

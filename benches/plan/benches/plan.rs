@@ -156,7 +156,10 @@ fn schedule(c: &mut Criterion) {
 
 fn placed(nodes: usize, allocs: usize) -> (State, Vec<model::AllocId>) {
     let mut state = fleet(nodes);
-    let ids = with_placed_job(&mut state, "web", allocs);
+    let whole = rules::JOB_COUNT_MAX as usize;
+    let counts = (0..allocs).step_by(whole).map(|from| whole.min(allocs - from));
+    let of_job = |(nth, count)| with_placed_job(&mut state, &format!("web-{nth}"), count);
+    let ids: Vec<model::AllocId> = counts.enumerate().flat_map(of_job).collect();
     assert_eq!(ids.len(), allocs, "the fleet holds the job");
     (state, ids)
 }

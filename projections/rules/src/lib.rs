@@ -28,3 +28,4 @@ mod volume;
 pub use decide::decide;
 pub use decision::{Context, Decision};
 pub use gc::COLLECTED_MAX;
+pub use job::decide::JOB_COUNT_MAX;

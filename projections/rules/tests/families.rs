@@ -2,7 +2,7 @@
 
 use base::{Duration, Time};
 use model::command::{DispatchJob, RegisterJob, ScaleJob};
-use model::document::{Job, ParameterizedJobConfig, PeriodicConfig, ScalingPolicy};
+use model::document::{Job, ParameterizedJobConfig, PeriodicConfig, ScalingPolicy, UpdateStrategy};
 use model::{Command, JobStatus, Rejection, Trigger};
 use rules::Decision;
 
@@ -10,15 +10,18 @@ use crate::story::job_document;
 use crate::support::{World, key};
 
 fn register(world: &mut World, job: Job) -> Decision {
-    let request = RegisterJob {
+    world.submit(registration(job)).unwrap()
+}
+
+fn registration(job: Job) -> Command {
+    Command::RegisterJob(Box::new(RegisterJob {
         job,
         submission: None,
         enforce_index: None,
         eval_priority: None,
         preserve_counts: false,
         preserve_resources: false,
-    };
-    world.submit(Command::RegisterJob(Box::new(request))).unwrap()
+    }))
 }
 
 fn parameterized() -> Job {
@@ -50,6 +53,29 @@ fn dispatch(world: &mut World, change: impl Fn(&mut DispatchJob)) -> Result<Deci
 
 fn launch(world: &mut World, at: Time, forced: bool) -> Result<Decision, Rejection> {
     world.submit(Command::LaunchJob { key: key("tick"), at, forced })
+}
+
+#[test]
+fn a_count_beyond_all_sense_is_refused_whoever_asks_for_it() {
+    let mut world = World::new();
+    let with = |count: i64, canary: i64| {
+        let mut job = job_document("web", "service", Duration::ZERO);
+        job.task_groups[0].count = Some(count);
+        job.task_groups[0].update =
+            Some(UpdateStrategy { canary: Some(canary), ..UpdateStrategy::default() });
+        job
+    };
+    for (count, canary) in [(50_001, 0), (i64::MAX, 0), (1, 1_000_000_000)] {
+        let command = registration(with(count, canary));
+        let why = world.submit(command).unwrap_err().to_string();
+        assert!(why.ends_with("at most 50000 are allowed"), "{why}");
+    }
+    register(&mut world, with(50_000, 0));
+    let scaled = |world: &mut World, count| scale(world, |request| request.count = Some(count));
+    let why = scaled(&mut world, 1_000_000_000).unwrap_err().to_string();
+    assert!(why.contains("the groups count 1000000000 allocations; at most 50000 are allowed"), "{why}");
+    scaled(&mut world, 10).unwrap();
+    world.check_replay();
 }
 
 #[test]

@@ -16,6 +16,9 @@ use crate::{eval, namespace};
 /// Largest job in bytes, as the log stores it: with the source that it was written in it fits into half a batch.
 const JOB_BYTES_MAX: usize = 14 << 20;
 
+/// Most allocations that a job may ask for, over all its groups; as many canaries for a group.
+pub const JOB_COUNT_MAX: i64 = 50_000;
+
 /// How a job is to end.
 #[derive(Clone, Copy, Debug)]
 pub struct Deregister {
@@ -39,6 +42,7 @@ pub fn register(state: &State, ctx: &mut Context, request: &RegisterJob) -> Resu
         may_become(stored, &request.job, kind)?;
     }
     let job = wanted(stored, request);
+    check_counts(&job)?;
     let unchanged = stored.is_some_and(|stored| !stored.is_stopped() && *stored.current().job == job);
     let mut events: Vec<Event> = Vec::new();
     let job_modify = match stored {
@@ -220,6 +224,26 @@ pub(crate) fn key_of(job: &Job) -> Result<JobKey, Rejection> {
         }
         _ => Err(Rejection::JobInvalid("missing job ID or namespace".to_string())),
     }
+}
+
+/// The bound of Nomad, kept where commands are decided: a scheduler makes room for each allocation that is asked for, so a
+/// count beyond all sense would end every server, and again each time it starts.
+///
+/// # Errors
+/// [`Rejection::JobInvalid`].
+pub(super) fn check_counts(job: &Job) -> Result<(), Rejection> {
+    let groups = job.task_groups.iter();
+    let total = groups.clone().map(|group| group.count.unwrap_or(1).max(0)).fold(0, i64::saturating_add);
+    if total > JOB_COUNT_MAX {
+        let why = format!("the groups count {total} allocations; at most {JOB_COUNT_MAX} are allowed");
+        return Err(Rejection::JobInvalid(why));
+    }
+    let canaries = groups.filter_map(|group| group.update.as_ref()?.canary).max().unwrap_or_default();
+    if canaries > JOB_COUNT_MAX {
+        let why = format!("a group has {canaries} canaries; at most {JOB_COUNT_MAX} are allowed");
+        return Err(Rejection::JobInvalid(why));
+    }
+    Ok(())
 }
 
 fn kind_of(job: &Job) -> Result<JobType, Rejection> {

@@ -6,7 +6,7 @@ use state::State;
 use state::deployment::Deployment;
 use state::job::JobState;
 
-use super::decide::{enforce, known};
+use super::decide::{check_counts, enforce, known};
 use crate::decision::{Context, Decision};
 use crate::eval;
 
@@ -35,12 +35,14 @@ pub fn scale(state: &State, ctx: &mut Context, request: &ScaleJob) -> Result<Dec
     let mut events: Vec<Event> = Vec::new();
     if let Some(count) = request.count {
         check(state, job, request, count)?;
+        let wanted = with_count(job, &request.group, count);
+        check_counts(&wanted)?;
         let kind = job.current().kind;
         let eval = eval::new(ctx, &job.key, kind, job.current().priority(), Trigger::JobScaling);
         scaling.eval_id = Some(eval.id.to_string());
         let is_new = count != scaling.previous_count;
         let job_modify = if is_new { ctx.index } else { job.job_modified };
-        events.extend(is_new.then(|| with_count(job, &request.group, count)));
+        events.extend(is_new.then(|| next_version(job, &wanted)));
         events.push(EvalCreated { eval: NewEval { job_modify, ..eval } }.into());
     }
     let scaling = Doc::of(&scaling);
@@ -78,18 +80,22 @@ fn check(state: &State, job: &JobState, request: &ScaleJob, count: i64) -> Resul
     Ok(())
 }
 
-/// The job with another count, as its next version.
-fn with_count(job: &JobState, group: &str, count: i64) -> Event {
-    let current = job.current();
-    let mut wanted = Job::clone(&current.job);
+/// The job with another count.
+fn with_count(job: &JobState, group: &str, count: i64) -> Job {
+    let mut wanted = Job::clone(&job.current().job);
     for one in wanted.task_groups.iter_mut().filter(|one| one.name.as_deref() == Some(group)) {
         one.count = Some(count);
     }
+    wanted
+}
+
+fn next_version(job: &JobState, wanted: &Job) -> Event {
+    let current = job.current();
     let submission = current.submission.as_ref();
     Event::JobRegistered(JobRegistered {
         key: job.key.clone(),
         version: current.version + 1,
-        document: Doc::of(&wanted),
+        document: Doc::of(wanted),
         submission: submission.map_or_else(Doc::default, |submission| Doc(submission.bytes().to_vec())),
     })
 }

@@ -89,8 +89,8 @@ impl AppState {
         let waiting_reads = Semaphore::new(WAITING_READS_MAX);
         let (renders, request_stats) = (Arc::new(Semaphore::new(RENDERS_MAX)), Samples::default());
         let now = Instant::now();
-        request_stats.announce("sojourn.http.requests", now);
-        request_stats.announce("sojourn.http.request_ms", now);
+        request_stats.announce("sojourn.http.requests_total", now);
+        request_stats.announce("sojourn.http.request_time", now);
         AppState(Arc::new(Inner { api, waiting_reads, renders, request_stats }))
     }
 

@@ -13,7 +13,7 @@ pub(crate) async fn measure(With(server): With<AppState>, request: Request, next
     let began = Instant::now();
     let response = next.run(request).await;
     let now = Instant::now();
-    server.request_stats.happened("sojourn.http.requests", now);
-    server.request_stats.took("sojourn.http.request_ms", now, began.elapsed());
+    server.request_stats.happened("sojourn.http.requests_total", now);
+    server.request_stats.took("sojourn.http.request_time", now, began.elapsed());
     response
 }

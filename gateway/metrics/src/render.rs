@@ -122,7 +122,10 @@ mod tests {
             |name, sum| Sampled { name, count: 1, sum, total_count: 3, total_sum: 9.5, ..Sampled::default() };
         Figures {
             gauges: vec![of("plain"), Gauge::new("sojourn.leader", 1), of("q\"\\\n")],
-            sampled: vec![sampled("sojourn.http.requests", 1.0), sampled("nomad.nomad.plan.evaluate", 2.5)],
+            sampled: vec![
+                sampled("sojourn.http.requests_total", 1.0),
+                sampled("nomad.nomad.plan.evaluate", 2.5),
+            ],
             host: host.map(str::to_string),
         }
     }
@@ -135,8 +138,8 @@ mod tests {
             nomad_nomad_job_summary_running{job=\"plain\"} 2\n\
             nomad_nomad_job_summary_running{job=\"q\\\"\\\\\\n\"} 2\n\
             # HELP sojourn_leader 1 while this server leads.\n# TYPE sojourn_leader gauge\nsojourn_leader 1\n\
-            # HELP sojourn_http_requests Requests that were answered.\n# TYPE sojourn_http_requests counter\n\
-            sojourn_http_requests 9.5\n\
+            # HELP sojourn_http_requests_total Requests that were answered.\n# TYPE sojourn_http_requests_total counter\n\
+            sojourn_http_requests_total 9.5\n\
             # HELP nomad_nomad_plan_evaluate Milliseconds that the check of a plan took.\n\
             # TYPE nomad_nomad_plan_evaluate summary\n\
             nomad_nomad_plan_evaluate_sum 9.5\nnomad_nomad_plan_evaluate_count 3\n";
@@ -155,7 +158,7 @@ mod tests {
     fn the_summary_has_counters_and_samples_apart_and_lists_that_are_never_null() {
         let shown = serde_json::to_value(summary(&figures(Some("a")), Time::from_secs(1))).unwrap();
         assert_eq!(shown["Timestamp"], "1970-01-01 00:00:01 +0000 UTC");
-        assert_eq!(shown["Counters"][0]["Name"], "sojourn.http.requests");
+        assert_eq!(shown["Counters"][0]["Name"], "sojourn.http.requests_total");
         assert_eq!(shown["Samples"][0]["Name"], "nomad.nomad.plan.evaluate");
         assert_eq!(shown["Gauges"][1]["Labels"], serde_json::json!({"host": "a"}));
         let empty = serde_json::to_value(summary(&Figures::default(), Time::ZERO)).unwrap();

@@ -134,7 +134,7 @@ impl Tally {
 mod tests {
     use super::*;
 
-    const NAME: &str = "sojourn.http.request_ms";
+    const NAME: &str = "sojourn.http.request_time";
 
     #[test]
     fn an_interval_is_shown_when_it_is_over_and_the_first_one_at_once() {

@@ -112,7 +112,7 @@ table! {
     }
     Counter {
         "nomad.raft.apply" "Batches that were given to the log."
-        "sojourn.http.requests" "Requests that were answered."
+        "sojourn.http.requests_total" "Requests that were answered."
     }
     Sample {
         "nomad.raft.commitTime" "Milliseconds from a batch to its commit."
@@ -125,7 +125,7 @@ table! {
         "nomad.nomad.worker.invoke_scheduler_batch" "Milliseconds that an evaluation of a batch job took."
         "nomad.nomad.worker.invoke_scheduler_system" "Milliseconds that an evaluation of a system job took."
         "nomad.nomad.worker.invoke_scheduler_sysbatch" "Milliseconds that an evaluation of a sysbatch job took."
-        "sojourn.http.request_ms" "Milliseconds from a request to its answer."
+        "sojourn.http.request_time" "Milliseconds from a request to its answer."
     }
 }
 

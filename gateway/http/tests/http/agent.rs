@@ -49,9 +49,9 @@ async fn metrics_come_as_numbers_and_as_text() {
     assert!(summary["Timestamp"].as_str().unwrap().ends_with(" +0000 UTC"), "{summary}");
     assert_eq!(summary["Points"], json!([]));
     for (list, name) in [
-        ("Counters", "sojourn.http.requests"),
+        ("Counters", "sojourn.http.requests_total"),
         ("Counters", "nomad.raft.apply"),
-        ("Samples", "sojourn.http.request_ms"),
+        ("Samples", "sojourn.http.request_time"),
         ("Samples", "nomad.nomad.plan.apply"),
     ] {
         assert!(summary[list].as_array().unwrap().iter().any(|one| one["Name"] == name), "{name}");

@@ -113,7 +113,8 @@ pub fn with_job(state: &mut State, name: &str, count: usize) -> EvalId {
 pub fn with_placed_job(state: &mut State, name: &str, count: usize) -> Vec<AllocId> {
     let id = with_job(state, name, count);
     let eval = state.evals.lookup(id).expect("the evaluation was just created");
-    let settlement = placement::schedule(state, eval, 1, state.time).settlement;
+    // Another seed for each job: ids follow from it.
+    let settlement = placement::schedule(state, eval, state.index.0, state.time).settlement;
     submit(state, &Command::SettleEval(Box::new(settlement)));
     let job = state.jobs.lookup(&JobKey::new("default", name)).expect("the job was just registered");
     job.allocs.iter().map(|row| state.allocs.get(*row).id).collect()

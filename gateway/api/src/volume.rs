@@ -188,13 +188,3 @@ pub struct CSIPlugin {
     pub controller_jobs: Map<String, Map<String, Value>>,
     pub node_jobs: Map<String, Map<String, Value>>,
 }
-
-/// `VaultWorkloadIdentityUpgradeCheck` of Nomad's API.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct VaultWorkloadIdentityUpgradeCheck {
-    pub jobs_without_vault_identity: Vec<crate::JobListStub>,
-    pub outdated_nodes: Vec<crate::NodeListStub>,
-    /// Tokens that servers of older releases made for tasks. There are none here.
-    pub vault_tokens: Vec<Value>,
-}

@@ -90,11 +90,10 @@ async fn list_csi(With(server): With<AppState>, mut read: Read) -> Answer {
                 && (plugin.is_empty() || volume.plugin_id == plugin)
                 && (node.is_empty() || is_used_on(state, volume, node))
         });
-        let document =
-            |(registered, volume): &(&Registered, &CSIVolume)| as_json(&view::csi(state, registered, volume));
+        let plugins = view::plugins(state);
+        let document = |one: &(&Registered, &CSIVolume)| as_json(&view::csi(state, &plugins, *one));
         let kept = read.filtered("CSIVolume", known, document)?;
         let keyed = kept.into_iter().map(|one| (JobKey::new(&one.1.namespace, &one.1.id), one));
-        let plugins = view::plugins(state);
         Ok(page(keyed, &read.options)?.map(|one| view::csi_stub(state, &plugins, one)))
     };
     server.list(read, changed_with_users, view).await
@@ -143,7 +142,7 @@ async fn csi(With(server): With<AppState>, Path(id): Path<String>, read: Read) -
     let key = key(&read.params, VolumeKind::Csi, &id);
     let view = |state: &State| match state.volumes.get(&key) {
         Some(registered @ Registered { document: Document::Csi(volume), .. }) => {
-            Ok(view::csi(state, registered, volume))
+            Ok(view::csi(state, &view::plugins(state), (registered, volume)))
         }
         _ => Err(Failure::not_found(NOT_FOUND)),
     };

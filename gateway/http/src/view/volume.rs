@@ -82,7 +82,8 @@ pub(crate) fn csi_stub(
     plugins: &BTreeMap<String, CSIPlugin>,
     (registered, volume): (&Registered, &CSIVolume),
 ) -> CSIVolumeListStub {
-    let plugin = plugins.get(&volume.plugin_id).cloned().unwrap_or_default();
+    let unknown = CSIPlugin::default();
+    let plugin = plugins.get(&volume.plugin_id).unwrap_or(&unknown);
     let users = csi_users(state, &volume.namespace, &volume.id);
     let writers = users.iter().filter(|(_, writes)| *writes).count() as i64;
     CSIVolumeListStub {
@@ -97,7 +98,7 @@ pub(crate) fn csi_stub(
         current_writers: writers,
         schedulable: is_csi_schedulable(state, volume),
         plugin_id: volume.plugin_id.clone(),
-        provider: plugin.provider,
+        provider: plugin.provider.clone(),
         controller_required: plugin.controller_required,
         controllers_healthy: plugin.controllers_healthy,
         controllers_expected: plugin.controllers_expected,
@@ -111,8 +112,13 @@ pub(crate) fn csi_stub(
     }
 }
 
-pub(crate) fn csi(state: &State, registered: &Registered, volume: &CSIVolume) -> CSIVolumeDetail {
-    let plugin = plugins(state).remove(&volume.plugin_id).unwrap_or_default();
+pub(crate) fn csi(
+    state: &State,
+    plugins: &BTreeMap<String, CSIPlugin>,
+    (registered, volume): (&Registered, &CSIVolume),
+) -> CSIVolumeDetail {
+    let unknown = CSIPlugin::default();
+    let plugin = plugins.get(&volume.plugin_id).unwrap_or(&unknown);
     let users = csi_users(state, &volume.namespace, &volume.id);
     let ids = |wants: bool| {
         let own = users.iter().filter(|(_, writes)| *writes == wants);
@@ -124,8 +130,8 @@ pub(crate) fn csi(state: &State, registered: &Registered, volume: &CSIVolume) ->
         write_allocs: ids(true),
         allocations: users.iter().map(|(alloc, _)| state::alloc::stub(state, alloc)).collect(),
         schedulable: is_csi_schedulable(state, volume),
-        provider: plugin.provider,
-        provider_version: plugin.version,
+        provider: plugin.provider.clone(),
+        provider_version: plugin.version.clone(),
         controller_required: plugin.controller_required,
         controllers_healthy: plugin.controllers_healthy,
         controllers_expected: plugin.controllers_expected,

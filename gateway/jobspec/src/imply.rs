@@ -32,15 +32,21 @@ pub fn imply_constraints(job: &mut Job) {
 
 /// Keeps groups with services of Nomad's own on nodes that register them. For clusters that have such nodes: nodes of ours do
 /// not yet, and where there are no others the job would wait for ever for what registering it only warns about.
-pub fn imply_service_discovery(job: &mut Job) {
-    let of_job = job.constraints.clone();
-    let wanted = constraint("${attr.nomad.service_discovery}", "=", "true");
-    for group in &mut job.task_groups {
+///
+/// `is_offered` looks at every node, so it is asked only about jobs that have such services.
+pub fn imply_service_discovery(job: &mut Job, is_offered: impl FnOnce() -> bool) {
+    let registers = |group: &TaskGroup| {
         let mut services =
             group.services.iter().chain(group.tasks.iter().flat_map(|task| task.services.iter()));
-        if services.any(|service| service.provider == "nomad") {
-            push(&mut group.constraints, &of_job, wanted.clone(), Match::Full);
-        }
+        services.any(|service| service.provider == "nomad")
+    };
+    if !job.task_groups.iter().any(registers) || !is_offered() {
+        return;
+    }
+    let of_job = job.constraints.clone();
+    let wanted = constraint("${attr.nomad.service_discovery}", "=", "true");
+    for group in job.task_groups.iter_mut().filter(|group| registers(group)) {
+        push(&mut group.constraints, &of_job, wanted.clone(), Match::Full);
     }
 }
 

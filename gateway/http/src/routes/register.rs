@@ -174,9 +174,7 @@ fn complete(
     job.region = Some(region);
     jobspec::canonicalize(job);
     jobspec::imply_constraints(job);
-    if offers_service_discovery(&server.control.state()) {
-        jobspec::imply_service_discovery(job);
-    }
+    jobspec::imply_service_discovery(job, || offers_service_discovery(&server.control.state()));
     Ok(())
 }
 

@@ -53,8 +53,9 @@ async fn vault_identities(With(server): With<AppState>, read: Read) -> Answer {
     let view = |state: &State| {
         let jobs = state.jobs.iter().map(|(_, job)| job);
         let outdated = state.nodes.rows().filter(|row| {
-            let attributes = &state.nodes.cold(*row).document.attributes;
-            attributes.get("nomad.version").is_some_and(|version| precedes_identities(version))
+            // Releases before 1.7 know no identities for Vault.
+            state::node::nomad_release(&state.nodes.cold(*row).document)
+                .is_some_and(|release| release < (1, 7))
         });
         let extras = Extras { resources: false, os: false };
         Ok(VaultWorkloadIdentityUpgradeCheck {
@@ -73,13 +74,6 @@ fn lacks_vault_identity(job: &Job) -> bool {
     let tasks = job.task_groups.iter().flat_map(|group| group.tasks.iter());
     let mut with_vault = tasks.filter(|task| task.vault.is_some());
     with_vault.any(|task| !task.identities.iter().any(|identity| identity.name.starts_with("vault_")))
-}
-
-/// Releases before 1.7 know no identities for Vault.
-fn precedes_identities(version: &str) -> bool {
-    let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or_default());
-    let first_two = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
-    first_two < (1, 7)
 }
 
 /// Exactly one of `id` and `address`.

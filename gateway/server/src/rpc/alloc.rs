@@ -13,7 +13,8 @@ use super::{Rpc, identity};
 
 /// Whole allocations, with their jobs, as nodes run them, and with the tokens of their tasks for the node they are on.
 pub(super) async fn get_many(rpc: &Rpc, request: AllocsGetRequest) -> Result<AllocsGetResponse, RemoteError> {
-    let node = rpc.caller(&rpc.state(), &request.query.auth_token)?;
+    let first = request.alloc_ids.first().and_then(|id| id.parse().ok());
+    let node = rpc.caller(&rpc.state(), &request.query.auth_token, first)?;
     let ids = request.alloc_ids.iter().map(|id| id.parse::<AllocId>().map_err(RemoteError::other));
     let ids = ids.collect::<Result<Vec<_>, _>>()?;
     let read = |state: &State| {
@@ -32,7 +33,7 @@ pub(super) async fn get(
     rpc: &Rpc,
     request: AllocSpecificRequest,
 ) -> Result<SingleAllocResponse, RemoteError> {
-    rpc.caller(&rpc.state(), &request.query.auth_token)?;
+    rpc.caller(&rpc.state(), &request.query.auth_token, None)?;
     let id: AllocId = request.alloc_id.parse().map_err(RemoteError::other)?;
     let read = |state: &State| {
         let alloc = state.allocs.lookup(id);
@@ -48,7 +49,8 @@ pub(super) async fn sign_identities(
     rpc: &Rpc,
     request: AllocIdentitiesRequest,
 ) -> Result<AllocIdentitiesResponse, RemoteError> {
-    let node = rpc.caller(&rpc.state(), &request.query.auth_token)?;
+    let first = request.identities.first().and_then(|wanted| wanted.alloc_id.parse().ok());
+    let node = rpc.caller(&rpc.state(), &request.query.auth_token, first)?;
     // The allocations may have been placed after what this server has seen.
     let read = |state: &State| {
         let ids = request.identities.iter().filter_map(|wanted| wanted.alloc_id.parse::<AllocId>().ok());

@@ -23,7 +23,7 @@ use crate::start::since_1970;
 const KEY_WAIT: Duration = Duration::from_secs(10);
 
 /// The release of Nomad whose nodes first knew what to do with an identity.
-const IDENTITIES_SINCE: (u64, u64) = (1, 11);
+const IDENTITIES_SINCE: (u32, u32) = (1, 11);
 
 /// How a node has proven that it is the one it says.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(super) fn now() -> Time {
     Time::ZERO.plus(since_1970().into())
 }
 
-/// Tokens are told from secrets by their dots.
+/// Signed tokens have dots, secrets have none.
 fn is_signed(token: &str) -> bool {
     token.contains('.')
 }
@@ -75,13 +75,20 @@ impl Rpc {
         Ok((node, Proof::Secret))
     }
 
-    /// The node that a token belongs to.
-    pub(super) fn caller(&self, state: &State, token: &str) -> Result<NodeId, RemoteError> {
+    /// The node that a token belongs to. With a secret every node has to be looked at, the one that `alloc` is on first: who
+    /// asks for an allocation mostly runs it.
+    pub(super) fn caller(
+        &self,
+        state: &State,
+        token: &str,
+        alloc: Option<AllocId>,
+    ) -> Result<NodeId, RemoteError> {
         let found = if is_signed(token) {
             identity(state, token).map(|(node, _)| node)
         } else {
             let hash = secret_hash(token);
-            let mut nodes = state.nodes.rows().map(|row| state.nodes.cold(row));
+            let likely = alloc.and_then(|id| state.allocs.lookup(id)).map(|alloc| alloc.node);
+            let mut nodes = likely.into_iter().chain(state.nodes.rows()).map(|row| state.nodes.cold(row));
             nodes.find(|node| node.secret_hash == hash).map(|node| node.id)
         };
         found.filter(|node| state.nodes.find(*node).is_some()).ok_or_else(RemoteError::permission_denied)
@@ -130,8 +137,7 @@ impl Rpc {
         force: bool,
     ) -> Option<String> {
         let document = &state.nodes.cold(state.nodes.find(node)?).document;
-        let since = document.attributes.get("nomad.version").is_some_and(|version| knows_identities(version));
-        if !since {
+        if state::node::nomad_release(document)? < IDENTITIES_SINCE {
             return None;
         }
         let claims = claims_of(node, document);
@@ -242,26 +248,5 @@ fn claims_of(id: NodeId, node: &Node) -> NodeClaims {
         pool: if node.node_pool.is_empty() { "default".to_string() } else { node.node_pool.clone() },
         class: node.node_class.clone(),
         datacenter: node.datacenter.clone(),
-    }
-}
-
-fn knows_identities(version: &str) -> bool {
-    let mut numbers = version.split(['.', '-', '+']).map_while(|number| number.parse().ok());
-    let (major, minor) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    (major, minor) >= IDENTITIES_SINCE
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nodes_of_older_releases_get_no_identity() {
-        for version in ["1.11.0", "1.12.3-beta.1", "2.0.0", "2.0.0+ent", "1.11"] {
-            assert!(knows_identities(version), "{version}");
-        }
-        for version in ["1.10.9", "0.12.0", "", "x"] {
-            assert!(!knows_identities(version), "{version}");
-        }
     }
 }

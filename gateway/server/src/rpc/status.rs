@@ -39,7 +39,7 @@ pub(super) async fn who_am_i(rpc: &Rpc, query: QueryOptions) -> Result<WhoAmIRes
                 service_name: of.service,
             });
         }
-        _ => match rpc.caller(&state, &query.auth_token) {
+        _ => match rpc.caller(&state, &query.auth_token, None) {
             Ok(node) => identity.client_id = node.to_string(),
             Err(_) => {
                 let text = str::to_string;

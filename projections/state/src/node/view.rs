@@ -65,3 +65,36 @@ pub fn assigned(state: &State, node: NodeId, known: &mut Option<usize>) -> (u64,
     let allocs = rows.iter().map(|row| state.allocs.get(*row));
     (index, allocs.map(|alloc| (alloc.id.to_string(), alloc.alloc_modified.0)).collect())
 }
+
+/// The release of Nomad that a node speaks like, as far as its first two numbers; `None` if it does not say.
+pub fn nomad_release(node: &Node) -> Option<(u32, u32)> {
+    let version = node.attributes.get("nomad.version")?;
+    let mut numbers = version.split(['.', '-', '+']).map_while(|number| number.parse().ok());
+    Some((numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_release_of_a_node_is_what_its_version_begins_with() {
+        let release = |version: &str| {
+            let attributes = [("nomad.version".to_string(), version.to_string())].into_iter().collect();
+            nomad_release(&Node { attributes, ..Node::default() })
+        };
+        for (version, expected) in [
+            ("1.11.0", (1, 11)),
+            ("1.12.3-beta.1", (1, 12)),
+            ("2.0.0+ent", (2, 0)),
+            ("1.7-beta", (1, 7)),
+            ("1.10.9", (1, 10)),
+            ("0.12.0", (0, 12)),
+            ("", (0, 0)),
+            ("x", (0, 0)),
+        ] {
+            assert_eq!(release(version), Some(expected), "{version}");
+        }
+        assert_eq!(nomad_release(&Node::default()), None);
+    }
+}

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, put};
 use axum::{Json, Router};
 use base::Time;
-use metrics::{Figures, exposition, summary};
+use metrics::{EXPOSITION_TYPE, Figures, exposition, summary};
 
 use crate::NodeAgent;
 
@@ -81,8 +81,6 @@ fn node_health(agent: &NodeAgent) -> AgentHealth {
     AgentHealth { ok: message == "ok", message: message.to_string() }
 }
 
-const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
-
 /// Those of the node: servers speak for themselves.
 async fn figures(State(agent): Agent, Query(pairs): Pairs) -> Response {
     let is_prometheus = Params::new(pairs).get("format") == Some("prometheus");
@@ -92,7 +90,7 @@ async fn figures(State(agent): Agent, Query(pairs): Pairs) -> Response {
     let gauges = agent.figures.read(Instant::now()).await;
     let figures = Figures { gauges, sampled: Vec::new(), host: agent.metrics_host.clone() };
     if is_prometheus {
-        return ([(header::CONTENT_TYPE, PROMETHEUS)], exposition(&figures)).into_response();
+        return ([(header::CONTENT_TYPE, EXPOSITION_TYPE)], exposition(&figures)).into_response();
     }
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Json(summary(&figures, Time::ZERO.plus(since.into()))).into_response()

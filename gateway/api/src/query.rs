@@ -232,13 +232,20 @@ impl Params {
 }
 
 fn server_address(text: &str) -> Result<String, QueryError> {
-    if let Ok(ip) = text.parse::<IpAddr>() {
-        return Ok(SocketAddr::new(ip, RPC_PORT).to_string());
-    }
-    match text.rsplit_once(':') {
-        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(text.to_string()),
-        None if !text.is_empty() => Ok(format!("{text}:{RPC_PORT}")),
-        _ => Err(QueryError::Server { value: text.to_string() }),
+    let is_fit = match text.rsplit_once(':') {
+        _ if text.parse::<IpAddr>().is_ok() => true,
+        Some((host, port)) => !host.is_empty() && port.parse::<u16>().is_ok(),
+        None => !text.is_empty(),
+    };
+    if is_fit { Ok(with_port(text, RPC_PORT)) } else { Err(QueryError::Server { value: text.to_string() }) }
+}
+
+/// `HOST` or `HOST:PORT`, with the port it lacks. An IPv6 address alone has colons too.
+pub fn with_port(host: &str, port: u16) -> String {
+    match host.parse::<IpAddr>() {
+        Ok(ip) => SocketAddr::new(ip, port).to_string(),
+        Err(_) if host.contains(':') => host.to_string(),
+        Err(_) => format!("{host}:{port}"),
     }
 }
 
@@ -257,6 +264,20 @@ mod tests {
 
     fn params(pairs: &[(&str, &str)]) -> Params {
         Params::new(pairs.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect())
+    }
+
+    #[test]
+    fn a_missing_port_is_added() {
+        let cases = [
+            ("10.0.0.1", "10.0.0.1:4647"),
+            ("10.0.0.1:5000", "10.0.0.1:5000"),
+            ("server.lan", "server.lan:4647"),
+            ("::1", "[::1]:4647"),
+            ("[::1]:5000", "[::1]:5000"),
+        ];
+        for (given, expected) in cases {
+            assert_eq!(with_port(given, 4647), expected);
+        }
     }
 
     #[test]

@@ -19,6 +19,9 @@ use parking_lot::Mutex;
 pub use render::{Figures, exposition, summary};
 pub use samples::{INTERVAL, Sampled, Samples};
 
+/// The content type of [`exposition`].
+pub const EXPOSITION_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
 /// A number at the moment somebody asks for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gauge {

@@ -14,6 +14,7 @@ use ::node::{Agent, WireServers};
 use ::server::{Halted, Server};
 use agent_http::NodeAgent;
 use anyhow::Context;
+use api::with_port;
 use metrics::NodeFigures;
 use monitor::Monitor;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -263,15 +264,6 @@ fn servers(settings: &AgentSettings) -> Vec<String> {
     given.iter().map(|server| with_port(server, 4647)).collect()
 }
 
-/// `HOST` or `HOST:PORT`, with the port it lacks. An IPv6 address alone has colons too.
-fn with_port(host: &str, port: u16) -> String {
-    match host.parse::<IpAddr>() {
-        Ok(ip) => SocketAddr::new(ip, port).to_string(),
-        Err(_) if host.contains(':') => host.to_string(),
-        Err(_) => format!("{host}:{port}"),
-    }
-}
-
 /// The address that is advertised for a port of this agent.
 fn advertised(given: Option<&str>, ip: IpAddr, port: u16) -> anyhow::Result<String> {
     match given {
@@ -326,20 +318,6 @@ fn config_json(settings: &AgentSettings, home: &Path) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_missing_port_is_added() {
-        let cases = [
-            ("10.0.0.1", "10.0.0.1:4647"),
-            ("10.0.0.1:5000", "10.0.0.1:5000"),
-            ("server.lan", "server.lan:4647"),
-            ("::1", "[::1]:4647"),
-            ("[::1]:5000", "[::1]:5000"),
-        ];
-        for (given, expected) in cases {
-            assert_eq!(with_port(given, 4647), expected);
-        }
-    }
 
     #[test]
     fn a_node_uses_the_server_of_its_own_process() {

@@ -4,6 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
 use anyhow::Context;
+use api::with_port;
 use base::Duration;
 use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
@@ -13,7 +14,7 @@ use monitor::Monitor;
 use server::cluster::Joins;
 use server::{ClusterSettings, GossipSettings, Limits};
 
-use super::{advertised, config_json, with_port};
+use super::{advertised, config_json};
 use crate::settings::{AgentSettings, LimitSettings};
 
 /// Segments of the log on disk.

@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::extract::State as With;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
-use metrics::{Figures, Gauge, exposition, summary};
+use metrics::{EXPOSITION_TYPE, Figures, Gauge, exposition, summary};
 use model::{ClientStatus, Eligibility, EvalStatus, JobStatus, JobType, NodeStatus};
 use state::State;
 use state::job::GroupSummary;
@@ -18,8 +18,6 @@ use crate::app_state::{AppState, now};
 use crate::blocking::WAITING_READS_MAX;
 use crate::error::Failure;
 use crate::request::Read;
-
-const PROMETHEUS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
 pub(super) fn router() -> Router<AppState> {
     Router::new().route("/v1/metrics", get(metrics))
@@ -40,7 +38,7 @@ async fn metrics(With(server): With<AppState>, read: Read) -> Answer {
     gauges.extend(of_node);
     let figures = Figures { gauges, sampled, host };
     if prometheus {
-        return Ok(([(header::CONTENT_TYPE, PROMETHEUS)], exposition(&figures)).into_response());
+        return Ok(([(header::CONTENT_TYPE, EXPOSITION_TYPE)], exposition(&figures)).into_response());
     }
     Ok(answer::json(&summary(&figures, now())))
 }

@@ -83,14 +83,7 @@ pub fn job(name: &str, count: usize) -> Job {
 }
 
 pub fn register(job: Job) -> Command {
-    Command::RegisterJob(Box::new(RegisterJob {
-        job,
-        submission: None,
-        enforce_index: None,
-        eval_priority: None,
-        preserve_counts: false,
-        preserve_resources: false,
-    }))
+    Command::RegisterJob(Box::new(RegisterJob::new(job)))
 }
 
 /// A state of ready nodes and nothing else.

@@ -313,14 +313,7 @@ impl Cluster {
             ..Job::default()
         };
         jobspec::canonicalize(&mut job);
-        let register = RegisterJob {
-            job,
-            submission: None,
-            enforce_index: None,
-            eval_priority: None,
-            preserve_counts: false,
-            preserve_resources: false,
-        };
+        let register = RegisterJob::new(job);
         let command = Command::RegisterJob(Box::new(register));
         let submitted = async {
             loop {

@@ -201,14 +201,7 @@ async fn tasks_get_their_tokens_with_the_allocation_and_on_request() {
     }))
     .unwrap();
     jobspec::canonicalize(&mut job);
-    let register = RegisterJob {
-        job,
-        submission: None,
-        enforce_index: None,
-        eval_priority: None,
-        preserve_counts: false,
-        preserve_resources: false,
-    };
+    let register = RegisterJob::new(job);
     let command = Command::RegisterJob(Box::new(register));
     let request = Request { id: RequestId::default(), actor: Actor::Anonymous, command };
     node.heartbeat(&node.document.secret_id, false).await.unwrap();

@@ -350,6 +350,20 @@ pub struct RegisterJob {
     pub preserve_resources: bool,
 }
 
+impl RegisterJob {
+    /// Without conditions and wishes.
+    pub fn new(job: Job) -> RegisterJob {
+        RegisterJob {
+            job,
+            submission: None,
+            enforce_index: None,
+            eval_priority: None,
+            preserve_counts: false,
+            preserve_resources: false,
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct DispatchJob {
     pub key: JobKey,

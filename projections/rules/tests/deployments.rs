@@ -72,14 +72,7 @@ impl Deploy {
     }
 
     fn begin(&mut self, job: Job, goal: DeploymentGoal) {
-        let register = RegisterJob {
-            job,
-            submission: None,
-            enforce_index: None,
-            eval_priority: None,
-            preserve_counts: false,
-            preserve_resources: false,
-        };
+        let register = RegisterJob::new(job);
         let eval = self.world.submit(Command::RegisterJob(Box::new(register))).unwrap().reply().evals[0];
         let owner = self.world.state.jobs.lookup(&key("web")).unwrap();
         self.deployments += 1;

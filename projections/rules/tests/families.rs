@@ -14,14 +14,7 @@ fn register(world: &mut World, job: Job) -> Decision {
 }
 
 fn registration(job: Job) -> Command {
-    Command::RegisterJob(Box::new(RegisterJob {
-        job,
-        submission: None,
-        enforce_index: None,
-        eval_priority: None,
-        preserve_counts: false,
-        preserve_resources: false,
-    }))
+    Command::RegisterJob(Box::new(RegisterJob::new(job)))
 }
 
 fn parameterized() -> Job {

@@ -41,15 +41,7 @@ fn register(story: &mut Story, kind: &str) {
     // Each registration is another version.
     let priority = 50 + story.world.state.index.0 as i64 % 40;
     let job = Job { priority: Some(priority), ..job };
-    let (submission, enforce_index, eval_priority) = (None, None, None);
-    let request = RegisterJob {
-        job,
-        submission,
-        enforce_index,
-        eval_priority,
-        preserve_counts: false,
-        preserve_resources: false,
-    };
+    let request = RegisterJob::new(job);
     story.world.submit(Command::RegisterJob(Box::new(request))).unwrap();
 }
 

@@ -18,14 +18,7 @@ fn upsert(world: &mut World, change: impl Fn(&mut Namespace)) -> Result<Decision
 fn register(world: &mut World, namespace: &str) -> Result<Decision, Rejection> {
     let mut job = Job { namespace: Some(namespace.into()), ..job_document("web", "service", Duration::ZERO) };
     job.task_groups[0].tasks = vec![Task { driver: "docker".into(), ..Task::default() }].into();
-    let request = RegisterJob {
-        job,
-        submission: None,
-        enforce_index: None,
-        eval_priority: None,
-        preserve_counts: false,
-        preserve_resources: false,
-    };
+    let request = RegisterJob::new(job);
     world.submit(Command::RegisterJob(Box::new(request)))
 }
 

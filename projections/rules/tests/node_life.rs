@@ -38,15 +38,7 @@ fn place(story: &mut Story, index: u32, node: u128) {
 }
 
 fn register(story: &mut Story, job: Job) {
-    let (submission, enforce_index, eval_priority) = (None, None, None);
-    let request = RegisterJob {
-        job,
-        submission,
-        enforce_index,
-        eval_priority,
-        preserve_counts: false,
-        preserve_resources: false,
-    };
+    let request = RegisterJob::new(job);
     story.world.submit(Command::RegisterJob(Box::new(request))).unwrap();
 }
 

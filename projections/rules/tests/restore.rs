@@ -12,14 +12,7 @@ use crate::support::{World, key};
 fn register(world: &mut World, name: &str, bytes: usize) -> Result<(), Rejection> {
     let mut job = job_document(name, "service", Duration::ZERO);
     job.meta = [("blob".to_string(), "x".repeat(bytes))].into_iter().collect();
-    let request = RegisterJob {
-        job,
-        submission: None,
-        enforce_index: None,
-        eval_priority: None,
-        preserve_counts: false,
-        preserve_resources: false,
-    };
+    let request = RegisterJob::new(job);
     world.submit(Command::RegisterJob(Box::new(request))).map(|_| ())
 }
 

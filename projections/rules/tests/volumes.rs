@@ -65,14 +65,7 @@ fn mounted(story: &mut Story, kind: &str, source: &str) {
 fn mounting(story: &mut Story, request: VolumeRequest) {
     let mut job = job_document("web", "service", Duration::ZERO);
     job.task_groups[0].volumes = [("v".to_string(), request)].into_iter().collect();
-    let request = model::command::RegisterJob {
-        job,
-        submission: None,
-        enforce_index: None,
-        eval_priority: None,
-        preserve_counts: false,
-        preserve_resources: false,
-    };
+    let request = model::command::RegisterJob::new(job);
     story.world.submit(Command::RegisterJob(Box::new(request))).unwrap();
     let placed = vec![story.placement("web", 0, 1, None)];
     let plan = Plan { placed, ..story.plan() };

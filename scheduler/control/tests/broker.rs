@@ -63,14 +63,7 @@ impl Bench {
             task_groups: vec![group].into(),
             ..Job::default()
         };
-        self.submit(Command::RegisterJob(Box::new(RegisterJob {
-            job,
-            submission: None,
-            enforce_index: None,
-            eval_priority: None,
-            preserve_counts: false,
-            preserve_resources: false,
-        })));
+        self.submit(Command::RegisterJob(Box::new(RegisterJob::new(job))));
     }
 
     fn evaluate(&mut self, name: &str) {

@@ -106,14 +106,7 @@ impl Run {
         let mut run =
             Run { world, seen: None, registrations: 0, silent_since: Index::ZERO, reported: Index::ZERO };
         run.status(1).unwrap();
-        let request = RegisterJob {
-            job: job(count, policy),
-            submission: None,
-            enforce_index: None,
-            eval_priority: None,
-            preserve_counts: false,
-            preserve_resources: false,
-        };
+        let request = RegisterJob::new(job(count, policy));
         run.world.submit(Command::RegisterJob(Box::new(request))).unwrap();
         run.pass();
         run.report().unwrap();

@@ -30,14 +30,7 @@ fn delivered() -> (World, Worker, Delivery) {
         task_groups: vec![group].into(),
         ..Job::default()
     };
-    let command = Command::RegisterJob(Box::new(RegisterJob {
-        job,
-        submission: None,
-        enforce_index: None,
-        eval_priority: None,
-        preserve_counts: false,
-        preserve_resources: false,
-    }));
+    let command = Command::RegisterJob(Box::new(RegisterJob::new(job)));
     let eval = world.submit(command).unwrap().reply().evals[0];
     let delivery = Delivery { eval, token: 7, wait_index: world.state.index };
     let mut worker = Worker::new(Rng::new(1));

@@ -8,14 +8,7 @@ use placement::{DryRun, dry_run};
 /// Nothing is stored, whatever comes out.
 fn dry(world: &World, job: Job) -> DryRun {
     let before = world.state.clone();
-    let request = RegisterJob {
-        job,
-        submission: None,
-        enforce_index: None,
-        eval_priority: None,
-        preserve_counts: false,
-        preserve_resources: false,
-    };
+    let request = RegisterJob::new(job);
     let run = dry_run(&world.state, &request, 7, world.now).expect("the job is accepted");
     assert!(world.state == before && world.state.digest() == before.digest(), "nothing is stored");
     run

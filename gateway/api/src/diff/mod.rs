@@ -63,7 +63,7 @@ pub fn jobs(old: Option<&Job>, new: &Job, detail: Detail) -> JobDiff {
     }
 }
 
-/// A job without the parts that servers fill in from others: a change is told where it was written. A task has its group's
+/// A job without the parts that servers fill in from others: a change is shown where it was written. A task has its group's
 /// restart policy, and a group a Consul block, though nobody wrote one.
 fn without_defaults(mut job: Object) -> Object {
     let groups = job.get_mut("TaskGroups").and_then(Value::as_array_mut);

@@ -199,5 +199,5 @@ fn what_servers_fill_in_from_elsewhere_is_no_change_of_its_own() {
     assert_eq!((names.as_slice(), group.tasks[0].kind.as_str()), (&["RestartPolicy"][..], NONE));
     new["TaskGroups"][0]["Tasks"][0]["RestartPolicy"]["Attempts"] = json!(7);
     let diff = jobs(Some(&job(&old)), &job(&new), Detail::Contextual);
-    assert_eq!(diff.task_groups[0].tasks[0].objects[0].name, "RestartPolicy", "its own is told");
+    assert_eq!(diff.task_groups[0].tasks[0].objects[0].name, "RestartPolicy", "its own is shown");
 }

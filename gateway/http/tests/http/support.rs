@@ -153,14 +153,7 @@ impl Cluster {
 
     /// A job with one group `web` of two; gives its evaluation.
     pub async fn job(&self, id: &str) -> EvalId {
-        let register = RegisterJob {
-            job: job(id),
-            submission: None,
-            enforce_index: None,
-            eval_priority: None,
-            preserve_counts: false,
-            preserve_resources: false,
-        };
+        let register = RegisterJob::new(job(id));
         self.submit(Command::RegisterJob(Box::new(register))).await.reply.evals[0]
     }
 

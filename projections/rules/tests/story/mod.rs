@@ -33,14 +33,7 @@ impl Story {
         lost_after: Duration,
     ) -> Result<Decision, Rejection> {
         let job = job_document(name, kind, lost_after);
-        let request = RegisterJob {
-            job,
-            submission: None,
-            enforce_index: None,
-            eval_priority: None,
-            preserve_counts: false,
-            preserve_resources: false,
-        };
+        let request = RegisterJob::new(job);
         self.world.submit(Command::RegisterJob(Box::new(request)))
     }
 

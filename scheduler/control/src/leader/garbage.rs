@@ -219,15 +219,7 @@ mod tests {
         let (mut state, mut rng) = (State::default(), Rng::new(1));
         let mut garbage = Garbage::new(GarbageSettings::default());
         garbage.lead(&state, Time::from_secs(0));
-        let (submission, enforce_index, eval_priority) = (None, None, None);
-        let register = RegisterJob {
-            job: job(),
-            submission,
-            enforce_index,
-            eval_priority,
-            preserve_counts: false,
-            preserve_resources: false,
-        };
+        let register = RegisterJob::new(job());
         let (key, no_shutdown_delay) = (JobKey::new("default", "web"), false);
         let purge = Command::DeregisterJob { key, purge: true, eval_priority: None, no_shutdown_delay };
         for (second, command) in [(10, Command::RegisterJob(Box::new(register))), (20, purge)] {

@@ -107,14 +107,7 @@ impl World {
 
     /// Registers the job and returns its evaluation.
     pub fn register(&mut self, job: Job) -> EvalId {
-        let request = RegisterJob {
-            job,
-            submission: None,
-            enforce_index: None,
-            eval_priority: None,
-            preserve_counts: false,
-            preserve_resources: false,
-        };
+        let request = RegisterJob::new(job);
         self.submit(Command::RegisterJob(Box::new(request))).reply().evals[0]
     }
 

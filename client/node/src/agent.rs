@@ -8,18 +8,19 @@ use tokio::task::JoinSet;
 
 use crate::allocs::Allocs;
 use crate::clock;
+use crate::contact::ServerContact;
 use crate::context::{Context, ContextParts};
 use crate::driver::Drivers;
 use crate::driver::process::Executors;
 use crate::driver::registry::DriverHost;
 use crate::driver_watch;
 use crate::fingerprint;
-use crate::heartbeat::{self, ServerContact};
+use crate::heartbeat;
 use crate::identity::{self, NodeIdentity};
 use crate::meta;
 use crate::pull;
 use crate::remote::{AskedServers, ServerQueries};
-use crate::samples;
+use crate::sampling;
 use crate::server::ServerClient;
 use crate::settings::NodeSettings;
 use crate::store::{Store, StoreError};
@@ -88,7 +89,7 @@ impl Agent {
         loops.spawn(pull::send_updates(context.clone(), server, contact.clone()));
         loops.spawn(pull::maintain(context.clone(), allocs.clone(), contact.clone()));
         loops.spawn(driver_watch::run(context.clone(), allocs.clone()));
-        loops.spawn(samples::run(context.clone(), allocs.clone()));
+        loops.spawn(sampling::run(context.clone(), allocs.clone()));
         Ok(Agent { context, allocs, contact, loops })
     }
 

@@ -8,8 +8,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use crate::allocs::Allocs;
 use crate::clock::jitter;
+use crate::contact::{Seen, ServerContact};
 use crate::context::Context;
-use crate::heartbeat::{Seen, ServerContact};
 use crate::server::{ServerClient, ServerError};
 
 /// How often updates are looked at.

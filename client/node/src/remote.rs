@@ -12,7 +12,7 @@ use wire::messages::{AllocIdentitiesResponse, WorkloadIdentityRequest};
 
 use crate::alloc::status;
 use crate::clock::jitter;
-use crate::heartbeat::ServerContact;
+use crate::contact::ServerContact;
 use crate::server::{ServerClient, ServerError};
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -1,20 +1,15 @@
 //! What tasks and the host used at the last looks, a second apart: whoever asks for usage is answered from them at once.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::future::join_all;
 use tokio::time::Instant;
 
-use crate::allocs::Allocs;
-use crate::context::Context;
-use crate::driver::{RunningTask, Usage};
-use crate::stats::{self, CpuTimes};
+use crate::driver::Usage;
 
-/// Between two looks.
-pub const EVERY: Duration = Duration::from_secs(1);
+/// Ticks of each core, by its name.
+pub type CpuTimes = BTreeMap<String, [u64; 3]>;
 
 /// Two readings, and the time between them.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +39,7 @@ impl<T: Clone> Readings<T> {
 }
 
 /// An allocation's id and a task's name.
-type TaskKey = (String, String);
+pub type TaskKey = (String, String);
 
 #[derive(Debug, Default)]
 pub struct Samples {
@@ -63,7 +58,7 @@ impl Samples {
     }
 
     /// Tasks that were not read are forgotten.
-    fn take_in(&self, at: Instant, tasks: Vec<(TaskKey, Usage)>, host: CpuTimes) {
+    pub fn take_in(&self, at: Instant, tasks: Vec<(TaskKey, Usage)>, host: CpuTimes) {
         let mut known = locked(&self.tasks);
         let next = tasks.into_iter().map(|(key, usage)| {
             let readings = Readings::next(known.get(&key), at, usage);
@@ -79,29 +74,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs until it is dropped.
-pub async fn run(context: Arc<Context>, allocs: Arc<Allocs>) {
-    let mut looks = tokio::time::interval(EVERY);
-    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        looks.tick().await;
-        let running = allocs.all().into_iter().flat_map(|(id, handle)| {
-            handle.tasks.all_running().into_iter().map(move |(task, running)| ((id.clone(), task), running))
-        });
-        let readings = running.map(|(key, running)| async move { Some((key, read(&*running).await?)) });
-        let tasks = join_all(readings).await.into_iter().flatten().collect();
-        context.samples.take_in(Instant::now(), tasks, stats::host_times());
-    }
-}
-
-/// `None` when the task has ended, or its driver takes too long: the others must not wait for it.
-async fn read(task: &dyn RunningTask) -> Option<Usage> {
-    tokio::time::timeout(EVERY, task.stats(EVERY).next()).await.ok()?
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const EVERY: Duration = Duration::from_secs(1);
 
     #[test]
     fn usage_is_what_lies_between_the_last_two_looks() {

@@ -13,12 +13,9 @@ use crate::alloc::handle::AllocHandle;
 use crate::clock;
 use crate::context::Context;
 use crate::driver::{RunningTask, Usage};
-use crate::samples::Pair;
+use crate::samples::{CpuTimes, Pair};
 use executor::process::TICKS_PER_SECOND;
 use futures_util::stream::StreamExt;
-
-/// Ticks of each core, by its name.
-pub type CpuTimes = BTreeMap<String, [u64; 3]>;
 
 /// Between the two readings of what has not been looked at before.
 const SAMPLE: Duration = Duration::from_millis(250);

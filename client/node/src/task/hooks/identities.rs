@@ -15,7 +15,7 @@ use std::time::Duration;
 use base::Rng;
 use model::document::{Allocation, WorkloadIdentity};
 use nix::sys::signal::Signal;
-use nix::unistd::{User, chown};
+use nix::unistd::User;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -241,7 +241,7 @@ impl Place {
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
         file.write_all(token.as_bytes())?;
         if let Some(owner) = self.owner.as_deref().and_then(find_user) {
-            chown(&draft, Some(owner.uid), Some(owner.gid))?;
+            std::os::unix::fs::chown(&draft, Some(owner.uid.as_raw()), Some(owner.gid.as_raw()))?;
         }
         std::fs::rename(&draft, path)
     }

@@ -24,16 +24,9 @@ use rkyv::{Archive, Deserialize, Serialize};
 pub struct Duration(pub i64);
 
 /// The text is not a duration.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{0}\" is not a duration: expected a number with a unit, like 30s, 1h30m or 250ms")]
 pub struct DurationError(pub String);
-
-impl fmt::Display for DurationError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"{}\" is not a duration: expected a number with a unit, like 30s, 1h30m or 250ms", self.0)
-    }
-}
-
-impl std::error::Error for DurationError {}
 
 const NANO: i64 = 1;
 const MICRO: i64 = 1_000 * NANO;

@@ -24,16 +24,9 @@ use rkyv::{Archive, Deserialize, Serialize};
 pub struct Uuid(pub [u8; 16]);
 
 /// The text is not a UUID.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{0}\" is not a UUID")]
 pub struct IdError(pub String);
-
-impl fmt::Display for IdError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"{}\" is not a UUID", self.0)
-    }
-}
-
-impl std::error::Error for IdError {}
 
 impl Uuid {
     /// No thing has this id: it stands for "unset".

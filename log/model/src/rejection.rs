@@ -9,88 +9,98 @@ use crate::object::{AllocId, DeploymentId, EvalId, JobKey, NodeId, NodeStatus, V
 compiled_once! { Rejection }
 
 /// Why a command is rejected: deterministic and final. The caller gets the message unchanged.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 pub enum Rejection {
+    #[error("node not found")]
     NodeUnknown(NodeId),
+    #[error("node secret ID does not match")]
     NodeSecretMismatch(NodeId),
     /// A silent node reports: what it says may be older than what was decided meanwhile.
+    #[error("node {0} is not allowed to update allocs while in status {1}")]
     NodeSilent(NodeId, NodeStatus),
-    NodeInvalid {
-        field: Cow<'static, str>,
-        expected: Cow<'static, str>,
-    },
-    NodeForeignAlloc {
-        node: NodeId,
-        alloc: String,
-    },
+    #[error("invalid node: {field}: expected {expected}")]
+    NodeInvalid { field: Cow<'static, str>, expected: Cow<'static, str> },
+    #[error("allocation {alloc} does not belong to node {node}")]
+    NodeForeignAlloc { node: NodeId, alloc: String },
     /// It takes no work while it is emptied.
+    #[error("node {0} is draining: stop the drain before it is marked as eligible")]
     NodeDraining(NodeId),
+    #[error("node pool not found")]
     PoolUnknown(String),
-    PoolInvalid {
-        field: Cow<'static, str>,
-        expected: Cow<'static, str>,
-    },
+    #[error("invalid node pool: {field}: expected {expected}")]
+    PoolInvalid { field: Cow<'static, str>, expected: Cow<'static, str> },
     /// The pool came with the cluster.
+    #[error("node pool {0:?} came with the cluster: it cannot be changed or deleted")]
     PoolBuiltIn(String),
     /// Nodes or jobs are still in the pool.
+    #[error("{0}")]
     PoolInUse(String),
+    #[error("job not found")]
     JobUnknown(JobKey),
+    #[error("{0}")]
     JobInvalid(String),
     /// The scheduler's configuration forbids to register, dispatch or scale.
+    #[error("Job registration, dispatch, and scale are disabled by the scheduler configuration")]
     RegistrationDisabled,
     /// The job is not at the index the caller insists on.
+    #[error("Enforcing job modify index {0}")]
     JobIndexMismatch(String),
+    #[error("cannot update job type: stop and purge the job first")]
     JobTypeChanged,
     /// What the job is, or has become, does not let it.
+    #[error("{0}")]
     JobRefused(String),
+    #[error("namespace {0:?} not found")]
     NamespaceUnknown(String),
-    NamespaceInvalid {
-        field: Cow<'static, str>,
-        expected: Cow<'static, str>,
-    },
+    #[error("Invalid namespace: {field}: expected {expected}")]
+    NamespaceInvalid { field: Cow<'static, str>, expected: Cow<'static, str> },
     /// It came with the cluster, or something is still in it.
+    #[error("{0}")]
     NamespaceInUse(String),
+    #[error("alloc not found")]
     AllocUnknown(AllocId),
-    AllocInvalid {
-        alloc: String,
-        field: Cow<'static, str>,
-    },
+    #[error("invalid update of allocation {alloc}: {field}")]
+    AllocInvalid { alloc: String, field: Cow<'static, str> },
+    #[error("eval not found")]
     EvalUnknown(EvalId),
     /// It cannot be deleted as it is, or not now.
+    #[error("{0}")]
     EvalRefused(String),
+    #[error("deployment not found")]
     DeploymentUnknown(DeploymentId),
+    #[error("{0}")]
     DeploymentRefused(String),
     /// It ended already: a repeated or late settlement.
+    #[error("evaluation is not outstanding")]
     EvalNotOutstanding(EvalId),
+    #[error("invalid plan: {0}")]
     PlanInvalid(String),
+    #[error("must update at least one allocation")]
     NoUpdates,
+    #[error("root key {0} not found")]
     RootKeyUnknown(Uuid),
     /// What the keyring is, or has become, does not let it.
+    #[error("{0}")]
     RootKeyRefused(String),
-    RootKeyInvalid {
-        field: Cow<'static, str>,
-        expected: Cow<'static, str>,
-    },
+    #[error("invalid root key: {field}: expected {expected}")]
+    RootKeyInvalid { field: Cow<'static, str>, expected: Cow<'static, str> },
+    #[error("volume not found: {}", .0.id)]
     VolumeUnknown(VolumeKey),
+    #[error("volume in use: {}", .0.id)]
     VolumeInUse(VolumeKey),
-    VolumeInvalid {
-        field: Cow<'static, str>,
-        expected: Cow<'static, str>,
-    },
+    #[error("invalid volume: {field}: expected {expected}")]
+    VolumeInvalid { field: Cow<'static, str>, expected: Cow<'static, str> },
+    #[error("the snapshot is not restored: {0}")]
     RestoreInvalid(String),
-    AutopilotInvalid {
-        field: Cow<'static, str>,
-        expected: Cow<'static, str>,
-    },
+    #[error("invalid autopilot configuration: {field}: expected {expected}")]
+    AutopilotInvalid { field: Cow<'static, str>, expected: Cow<'static, str> },
     /// The scheduler's configuration was set at another index than the caller saw.
-    SchedulerIndexMismatch {
-        at: Index,
-    },
+    #[error("the scheduler configuration was set at index {at} meanwhile")]
+    SchedulerIndexMismatch { at: Index },
     /// The autopilot's configuration was set at another index than the caller saw.
-    AutopilotIndexMismatch {
-        at: Index,
-    },
+    #[error("the autopilot configuration was set at index {at} meanwhile")]
+    AutopilotIndexMismatch { at: Index },
 }
 
 /// What a rejection means to a protocol.
@@ -146,78 +156,3 @@ impl Rejection {
         }
     }
 }
-
-impl std::fmt::Display for Rejection {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Rejection::NodeUnknown(_) => f.write_str("node not found"),
-            Rejection::NodeSecretMismatch(_) => f.write_str("node secret ID does not match"),
-            Rejection::NodeSilent(node, status) => {
-                write!(f, "node {node} is not allowed to update allocs while in status {status}")
-            }
-            Rejection::NodeInvalid { field, expected } => {
-                write!(f, "invalid node: {field}: expected {expected}")
-            }
-            Rejection::NodeForeignAlloc { node, alloc } => {
-                write!(f, "allocation {alloc} does not belong to node {node}")
-            }
-            Rejection::NodeDraining(node) => {
-                write!(f, "node {node} is draining: stop the drain before it is marked as eligible")
-            }
-            Rejection::PoolUnknown(_) => f.write_str("node pool not found"),
-            Rejection::PoolInvalid { field, expected } => {
-                write!(f, "invalid node pool: {field}: expected {expected}")
-            }
-            Rejection::PoolBuiltIn(name) => {
-                write!(f, "node pool {name:?} came with the cluster: it cannot be changed or deleted")
-            }
-            Rejection::PoolInUse(why) => f.write_str(why),
-            Rejection::RegistrationDisabled => f.write_str(
-                "Job registration, dispatch, and scale are disabled by the scheduler configuration",
-            ),
-            Rejection::NamespaceUnknown(name) => write!(f, "namespace {name:?} not found"),
-            Rejection::NamespaceInvalid { field, expected } => {
-                write!(f, "Invalid namespace: {field}: expected {expected}")
-            }
-            Rejection::NamespaceInUse(why) => f.write_str(why),
-            Rejection::JobUnknown(_) => f.write_str("job not found"),
-            Rejection::JobInvalid(why) => f.write_str(why),
-            Rejection::JobIndexMismatch(why) => write!(f, "Enforcing job modify index {why}"),
-            Rejection::JobTypeChanged => f.write_str("cannot update job type: stop and purge the job first"),
-            Rejection::AllocUnknown(_) => f.write_str("alloc not found"),
-            Rejection::AllocInvalid { alloc, field } => {
-                write!(f, "invalid update of allocation {alloc}: {field}")
-            }
-            Rejection::EvalUnknown(_) => f.write_str("eval not found"),
-            Rejection::EvalNotOutstanding(_) => f.write_str("evaluation is not outstanding"),
-            Rejection::DeploymentUnknown(_) => f.write_str("deployment not found"),
-            Rejection::DeploymentRefused(why)
-            | Rejection::JobRefused(why)
-            | Rejection::EvalRefused(why)
-            | Rejection::RootKeyRefused(why) => f.write_str(why),
-            Rejection::RootKeyUnknown(key) => write!(f, "root key {key} not found"),
-            Rejection::RootKeyInvalid { field, expected } => {
-                write!(f, "invalid root key: {field}: expected {expected}")
-            }
-            Rejection::PlanInvalid(why) => write!(f, "invalid plan: {why}"),
-            Rejection::RestoreInvalid(why) => write!(f, "the snapshot is not restored: {why}"),
-            Rejection::AutopilotInvalid { field, expected } => {
-                write!(f, "invalid autopilot configuration: {field}: expected {expected}")
-            }
-            Rejection::SchedulerIndexMismatch { at } => {
-                write!(f, "the scheduler configuration was set at index {at} meanwhile")
-            }
-            Rejection::AutopilotIndexMismatch { at } => {
-                write!(f, "the autopilot configuration was set at index {at} meanwhile")
-            }
-            Rejection::VolumeUnknown(volume) => write!(f, "volume not found: {}", volume.id),
-            Rejection::VolumeInUse(volume) => write!(f, "volume in use: {}", volume.id),
-            Rejection::VolumeInvalid { field, expected } => {
-                write!(f, "invalid volume: {field}: expected {expected}")
-            }
-            Rejection::NoUpdates => f.write_str("must update at least one allocation"),
-        }
-    }
-}
-
-impl std::error::Error for Rejection {}

@@ -2,8 +2,6 @@
 
 #![warn(clippy::wildcard_enum_match_arm)]
 
-use std::fmt;
-
 use base::{Index, Time, Uuid};
 use model::{Batch, CommandRecord, EPOCH, Event, LoggedEvent, RequestId};
 
@@ -12,30 +10,18 @@ use crate::requests::Remembered;
 use crate::{Delta, State, TableIndexes};
 
 /// Why a batch does not fold here: it was decided on another state.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FoldError {
     /// It does not follow on what was folded: two servers decided at once, or a part of the log is missing.
+    #[error("batch {batch} was decided on state {decided_on}, but the state here is {folded}")]
     OutOfOrder { folded: Index, batch: Index, decided_on: Index },
     /// The same log led to another state on this server. It must not go on, and must not serve reads.
+    #[error(
+        "the state of this server differs from what the cluster decided on: at index {index} its table {table} has the \
+         digest {ours:016x}, that of the cluster {theirs:016x}"
+    )]
     Diverged { table: &'static str, index: Index, ours: u64, theirs: u64 },
 }
-
-impl fmt::Display for FoldError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FoldError::OutOfOrder { folded, batch, decided_on } => {
-                write!(f, "batch {batch} was decided on state {decided_on}, but the state here is {folded}")
-            }
-            FoldError::Diverged { table, index, ours, theirs } => write!(
-                f,
-                "the state of this server differs from what the cluster decided on: at index {index} its table \
-                 {table} has the digest {ours:016x}, that of the cluster {theirs:016x}"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for FoldError {}
 
 impl State {
     /// The batch that may follow, still empty.

@@ -7,7 +7,8 @@ use serde::ser;
 ///
 /// It is turned back into the error of the format by the same constructor it was made with, so that formats word and
 /// locate errors as they do without the layer.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0:?}")]
 pub struct Error(Box<Kind>);
 
 #[derive(Debug)]
@@ -61,14 +62,6 @@ impl ser::Error for Error {
         Error(Box::new(Kind::Custom(message.to_string())))
     }
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.0)
-    }
-}
-
-impl std::error::Error for Error {}
 
 impl de::Error for Error {
     fn custom<T: fmt::Display>(message: T) -> Error {

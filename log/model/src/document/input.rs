@@ -13,24 +13,13 @@ use serde_json::Value;
 use super::shape::Duration;
 
 /// A value of the wrong shape, and where it stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}{}{message}", if .path.is_empty() { "" } else { ": " })]
 pub struct InputError {
     /// From the outside in, like `Job.TaskGroups[0].Count`; empty for the document itself.
     pub path: String,
     pub message: String,
 }
-
-impl fmt::Display for InputError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.path.is_empty() {
-            f.write_str(&self.message)
-        } else {
-            write!(f, "{}: {}", self.path, self.message)
-        }
-    }
-}
-
-impl std::error::Error for InputError {}
 
 impl de::Error for InputError {
     fn custom<T: fmt::Display>(message: T) -> Self {

@@ -40,8 +40,6 @@ mod settings;
 mod versions;
 mod volumes;
 
-use std::fmt;
-
 use base::Index;
 
 pub use imager::Imager;
@@ -111,62 +109,26 @@ impl Table {
 }
 
 /// Why there is no state in an image.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
     /// The first chunk is not that of an image.
+    #[error("the image of the state has no table of contents")]
     NoImage,
+    #[error("format {0} of the state's image is not known to this server: it was written by a newer release")]
     UnknownFormat(u16),
     /// It is of another index than the caller says.
-    Index {
-        expected: Index,
-        found: Index,
-    },
+    #[error("the image of the state is of index {found}, where that of {expected} was expected")]
+    Index { expected: Index, found: Index },
     /// There are more chunks than the contents list, or fewer.
-    Chunks {
-        expected: usize,
-        found: usize,
-    },
+    #[error("the image of the state has {found} chunks, but its contents list {expected}")]
+    Chunks { expected: usize, found: usize },
     /// `chunk` counts within the table, from 0.
-    Damaged {
-        table: &'static str,
-        chunk: usize,
-        why: &'static str,
-    },
+    #[error("the image of the state is damaged in table {table}, chunk {chunk}: {why}")]
+    Damaged { table: &'static str, chunk: usize, why: &'static str },
     /// One name stands for two rows.
-    Names {
-        table: &'static str,
-    },
+    #[error("the image of the state is damaged in table {table}: one name stands for two rows")]
+    Names { table: &'static str },
     /// All that was stored reads well, and is not what was imaged.
-    Digest {
-        table: &'static str,
-    },
+    #[error("the image of the state is damaged in table {table}: its digest is another")]
+    Digest { table: &'static str },
 }
-
-impl fmt::Display for ImageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ImageError::NoImage => f.write_str("the image of the state has no table of contents"),
-            ImageError::UnknownFormat(format) => write!(
-                f,
-                "format {format} of the state's image is not known to this server: it was written by a newer release"
-            ),
-            ImageError::Index { expected, found } => {
-                write!(f, "the image of the state is of index {found}, where that of {expected} was expected")
-            }
-            ImageError::Chunks { expected, found } => {
-                write!(f, "the image of the state has {found} chunks, but its contents list {expected}")
-            }
-            ImageError::Damaged { table, chunk, why } => {
-                write!(f, "the image of the state is damaged in table {table}, chunk {chunk}: {why}")
-            }
-            ImageError::Names { table } => {
-                write!(f, "the image of the state is damaged in table {table}: one name stands for two rows")
-            }
-            ImageError::Digest { table } => {
-                write!(f, "the image of the state is damaged in table {table}: its digest is another")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ImageError {}

@@ -15,6 +15,7 @@
 
 mod descriptions;
 mod explain;
+mod explanation;
 mod feasibility;
 pub mod lint;
 mod pass;
@@ -27,8 +28,8 @@ mod settings;
 use state::alloc::reschedule;
 
 pub use explain::{
-    DryRun, Explanation, GROUPS_EXPLAINED_MAX, GroupExplanation, HINTS_MAX, NEAREST_SHOWN, Reasons,
-    Registers, TRIES_MAX, UNPLACED_MAX, Unplaced, dry_run, explain,
+    DryRun, GROUPS_EXPLAINED_MAX, HINTS_MAX, NEAREST_SHOWN, Reasons, Registers, TRIES_MAX, dry_run, explain,
 };
+pub use explanation::{Explanation, GroupExplanation, UNPLACED_MAX, Unplaced};
 pub use ranking::memory::Memory;
 pub use schedule::{Attempts, Outcome, give_up, max_attempts, schedule, schedule_with};

@@ -6,7 +6,7 @@ use state::State;
 use state::eval::Eval;
 
 use crate::descriptions;
-use crate::explain::Explanation;
+use crate::explanation::Explanation;
 use crate::pass::plan_draft::PlanDraft;
 use crate::pass::{service, system};
 use crate::ranking::memory::Memory;

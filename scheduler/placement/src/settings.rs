@@ -53,10 +53,10 @@ mod tests {
     fn with(state: &mut State, command: Command) {
         let at = Moment { index: state.index.next(), time: Time::ZERO, epoch: model::EPOCH };
         let decided =
-            rules::decide(state, &mut Context::new(at.index, at.time, 1), &Actor::Anonymous, &command);
+            rules::decide(state, &mut Context::new(at.index, at.time, 1), &Actor::ANONYMOUS, &command);
         let (mut delta, events) = (Delta::default(), decided.unwrap().events);
         let record =
-            CommandRecord { request: RequestId::default(), kind: command.kind(), actor: Actor::Anonymous };
+            CommandRecord { request: RequestId::default(), kind: command.kind(), actor: Actor::ANONYMOUS };
         state.absorb(at, &record, events.iter(), &mut delta);
         state.seal(at, &delta);
     }

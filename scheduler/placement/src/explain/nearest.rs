@@ -9,7 +9,7 @@ use state::job::{JobRow, JobVersion};
 use state::node::{Amount, NodeRow};
 use state::volume::sources;
 
-use super::Unplaced;
+use crate::explanation::Unplaced;
 use crate::feasibility::constraint::ConstraintCheck;
 use crate::feasibility::distinct_property::DistinctProperty;
 use crate::feasibility::node_check::{Distinct, NodeCheck};

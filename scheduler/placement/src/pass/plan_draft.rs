@@ -12,7 +12,7 @@ use model::event::{
 use model::{AllocId, ClientStatus, DeploymentId, Desired, Doc, EvalId, NodeId, Template};
 use state::alloc::Alloc;
 
-use crate::explain::GroupExplanation;
+use crate::explanation::GroupExplanation;
 use crate::feasibility::dedicated::Assignment;
 use crate::reconcile::{PassContext, Stop};
 

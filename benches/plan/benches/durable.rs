@@ -162,7 +162,7 @@ async fn propose_all(control: &Control, proposers: usize, each: usize) -> Vec<Du
 }
 
 async fn ask(control: &Control, command: Command) {
-    let request = Request { id: RequestId::default(), actor: Actor::Anonymous, command };
+    let request = Request { id: RequestId::default(), actor: Actor::ANONYMOUS, command };
     control.submit(request).await.expect("a bench asks for what is possible");
 }
 
@@ -177,7 +177,7 @@ fn batch(index: u64, events: usize) -> EncodedBatch {
         time: Time(index as i64),
         proposer: Uuid::NIL,
         digest: Digest::default(),
-        commands: vec![CommandRecord { request: RequestId::default(), kind: 13, actor: Actor::Anonymous }],
+        commands: vec![CommandRecord { request: RequestId::default(), kind: 13, actor: Actor::ANONYMOUS }],
         events: vec![event; events],
     })
 }

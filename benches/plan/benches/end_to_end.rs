@@ -96,7 +96,7 @@ async fn fill(control: &Control, nodes: usize) {
 }
 
 async fn ask(control: &Control, command: Command) {
-    let request = Request { id: RequestId::default(), actor: Actor::Anonymous, command };
+    let request = Request { id: RequestId::default(), actor: Actor::ANONYMOUS, command };
     control.submit(request).await.expect("a bench asks for what is possible");
 }
 

@@ -168,7 +168,8 @@ fn placed(number: usize, eval: EvalId, shared: &(Doc, Doc), rng: &mut Rng) -> (V
         given: Vec::new(),
     };
     let (status, description) = (EvalStatus::Complete, String::new());
-    let done = EvalUpdated { eval, status, description, outcome: EvalOutcome::default() };
+    let done =
+        EvalUpdated { eval, status, description, outcome: EvalOutcome::default(), desired: Doc::default() };
     (ids, vec![placed.into(), done.into(), EvalAcked { eval }.into()])
 }
 

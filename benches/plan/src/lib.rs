@@ -26,7 +26,7 @@ pub fn submit(state: &mut State, command: &Command) -> (Decision, Batch) {
     let time = Time::from_secs(1_000_000).plus(base::Duration(index.0 as i64)).max(state.time);
     let mut ctx = Context::new(index, time, index.0);
     let decision =
-        decide(state, &mut ctx, &Actor::Anonymous, command).expect("a bench asks for what is possible");
+        decide(state, &mut ctx, &Actor::ANONYMOUS, command).expect("a bench asks for what is possible");
     let batch = batch(state, time, command.kind(), decision.events.clone());
     if !batch.events.is_empty() {
         state.apply(&batch).expect("the batch was decided on this state");
@@ -36,7 +36,7 @@ pub fn submit(state: &mut State, command: &Command) -> (Decision, Batch) {
 
 /// One command's events as the next batch.
 pub fn batch(state: &State, time: Time, kind: u16, events: Vec<Event>) -> Batch {
-    let record = CommandRecord { request: RequestId::default(), kind, actor: Actor::Anonymous };
+    let record = CommandRecord { request: RequestId::default(), kind, actor: Actor::ANONYMOUS };
     let events = events.into_iter().map(|event| LoggedEvent { command: 0, event }).collect();
     Batch { commands: vec![record], events, ..state.next_batch(time, Uuid::NIL) }
 }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::uri::{PathAndQuery, Uri};
-use axum::http::{HeaderValue, StatusCode, Version, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, Version, header};
 use axum::response::{IntoResponse, Response};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use node::server::ServerError;
 use wire::messages::method;
+use wire::{CallerAddress, FORWARDED_FOR};
 
 use crate::NodeAgent;
 
@@ -64,6 +65,7 @@ async fn exchange(agent: &NodeAgent, mut request: Request) -> Result<Response, R
     });
     *request.version_mut() = Version::HTTP_11;
     request.headers_mut().entry(header::HOST).or_insert(HeaderValue::from_static("sojourn"));
+    say_where_from(&mut request);
     let caller = hyper::upgrade::on(&mut request);
     let mut response = server.send_request(request).await?;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -75,6 +77,14 @@ async fn exchange(agent: &NodeAgent, mut request: Request) -> Result<Response, R
         });
     }
     Ok(response.map(Body::new))
+}
+
+/// What the caller wrote into the header itself counts for nothing.
+fn say_where_from(request: &mut Request) {
+    let address = request.extensions().get::<CallerAddress>().and_then(|caller| caller.0);
+    let text = address.and_then(|address| HeaderValue::from_str(&address.to_string()).ok());
+    request.headers_mut().remove(FORWARDED_FOR);
+    request.headers_mut().extend(text.map(|text| (HeaderName::from_static(FORWARDED_FOR), text)));
 }
 
 /// Copies both ways until both ends have finished.

@@ -158,7 +158,7 @@ fn batch(index: u64) -> Batch {
         digest: Digest::default(),
         time: Time::from_secs(index as i64),
         proposer: Uuid::from(1),
-        commands: vec![CommandRecord { request: RequestId::default(), kind: 1, actor: Actor::Anonymous }],
+        commands: vec![CommandRecord { request: RequestId::default(), kind: 1, actor: Actor::ANONYMOUS }],
         events: vec![LoggedEvent { command: 0, event: NodeAllocsReported { node }.into() }],
     }
 }

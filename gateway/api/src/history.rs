@@ -36,8 +36,10 @@ pub struct HistoryLine {
     pub time: Timestamp,
     /// The kind of event, as the log names it.
     pub event: String,
-    /// Who brought it about: a user, a node, a controller.
+    /// Who brought it about: a caller, a node, a controller.
     pub actor: String,
+    /// Who asked for it, if somebody did.
+    pub requester: Option<Requester>,
     /// What happened, in words.
     pub description: String,
 }
@@ -56,9 +58,24 @@ pub struct AllocationTransition {
     pub new_desired: String,
     pub old_client: String,
     pub new_client: String,
-    /// Who brought it about: a user, a node, a controller.
+    /// Who brought it about: a caller, a node, a controller.
     pub actor: String,
+    /// Who asked for it, if somebody did: the actor itself, or whoever asked for what the evaluation was made for.
+    pub requester: Option<Requester>,
     /// Why: the evaluation, the missed heartbeat, the report.
     pub cause: String,
     pub description: String,
+}
+
+/// Somebody who is no part of the cluster, as far as the server knew that took the call.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct Requester {
+    /// The public id of the access token; empty without one.
+    #[serde(rename = "AccessorID")]
+    pub accessor_id: String,
+    /// The name of the token; may be empty.
+    pub name: String,
+    /// Where the call came from; empty where that is not known.
+    pub address: String,
 }

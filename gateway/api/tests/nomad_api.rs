@@ -248,8 +248,8 @@ held! {
     our_types our_zeros our_empties
     api {
         AllocWhy AllocationHistory AllocationTransition Decision DeploymentGroup DeploymentWhy DisconnectNow
-        DispatchNow EvalWhy GroupNow HistoryLine JobWhy Link MissingSlot NodeWhy ObjectHistory RescheduleNow Room
-        SchedulerScan TaskNow Wait JobDoctor DoctorFinding DoctorGroup
+        DispatchNow EvalWhy GroupNow HistoryLine JobWhy Link MissingSlot NodeWhy ObjectHistory Requester
+        RescheduleNow Room SchedulerScan TaskNow Wait JobDoctor DoctorFinding DoctorGroup
     }
     model::document {
         GroupReasons Lack NearMiss Reconnect

@@ -69,7 +69,7 @@ fn payload(state: &State, row: Row) -> Payload {
             Payload { job: Some(document), deleted: job.purged.then_some(true), ..nothing }
         }
         Row::Eval(row) => {
-            Payload { evaluation: Some(state::eval::document(state.evals.get(row))), ..nothing }
+            Payload { evaluation: Some(state::eval::document(state, state.evals.get(row))), ..nothing }
         }
         Row::Alloc(row) => {
             // The job is not repeated with each of its allocations.

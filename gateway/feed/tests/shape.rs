@@ -66,9 +66,9 @@ fn every_command_of_a_batch_keeps_its_type() {
     let mut working = world.state.clone();
     for (number, command) in [ready, ineligible, back, gone].iter().enumerate() {
         let mut context = Context::new(batch.index, batch.time, number as u64);
-        let decision = decide(&working, &mut context, &Actor::Anonymous, command).unwrap();
+        let decision = decide(&working, &mut context, &Actor::ANONYMOUS, command).unwrap();
         let record =
-            CommandRecord { request: RequestId::default(), kind: command.kind(), actor: Actor::Anonymous };
+            CommandRecord { request: RequestId::default(), kind: command.kind(), actor: Actor::ANONYMOUS };
         let at = Moment { index: batch.index, time: batch.time, epoch: batch.epoch };
         working.absorb(at, &record, decision.events.iter(), &mut Delta::default());
         batch.commands.push(record);

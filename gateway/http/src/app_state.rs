@@ -99,8 +99,7 @@ impl AppState {
     /// # Errors
     /// The rejection, or why the outcome is not known.
     pub(crate) async fn submit(&self, write: &Write, command: Command) -> Result<Receipt, Failure> {
-        // Access control is off: callers are anonymous.
-        let request = Request { id: write.request, actor: Actor::Anonymous, command };
+        let request = Request { id: write.request, actor: Actor::Caller(write.caller.clone()), command };
         Ok(self.control.submit(request).await?)
     }
 

@@ -9,11 +9,12 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use base::Uuid;
 use filter::{Filter, Schema};
-use model::RequestId;
 use model::document::input;
+use model::{Caller, RequestId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use wire::CallerAddress;
 
 use api::{Params, ReadOptions};
 
@@ -98,6 +99,7 @@ pub(crate) struct Call {
 pub(crate) struct Write {
     pub params: Params,
     pub request: RequestId,
+    pub caller: Caller,
 }
 
 /// The document in the body.
@@ -150,7 +152,9 @@ impl FromRequestParts<AppState> for Write {
             None => RequestId(Uuid::from_random(random())),
             Some(id) => id.parse().map_err(|e| Failure::invalid(format!("invalid request id: {e}")))?,
         };
-        Ok(Write { params, request })
+        // Access control is off: where the call came from is all that is known.
+        let address = parts.extensions.get::<CallerAddress>().and_then(|caller| caller.0);
+        Ok(Write { params, request, caller: Caller { address, ..Caller::default() } })
     }
 }
 

@@ -112,7 +112,7 @@ mod tests {
     fn keyring(events: Vec<Event>) -> Keyring {
         let mut state = State::default();
         let at = Moment { index: Index(1), time: Time::ZERO, epoch: model::EPOCH };
-        let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::Anonymous };
+        let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::ANONYMOUS };
         state.absorb(at, &record, events.iter(), &mut Delta::default());
         state.keyring
     }

@@ -165,7 +165,7 @@ mod tests {
             RootKeyActivated { key: key.id(), modulus, exponent, sealed: sealed.collect() }.into();
         let mut state = State::default();
         let at = Moment { index: Index(1), time: Time::ZERO, epoch: model::EPOCH };
-        let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::Anonymous };
+        let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::ANONYMOUS };
         state.absorb(at, &record, [event].iter(), &mut Delta::default());
         state.keyring
     }

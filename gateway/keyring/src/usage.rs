@@ -51,7 +51,7 @@ mod tests {
             let activated =
                 RootKeyActivated { key: key.into(), modulus: vec![1], exponent: vec![1], sealed: vec![] };
             let at = Moment { index: Index(index), time, epoch: model::EPOCH };
-            let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::Anonymous };
+            let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::ANONYMOUS };
             state.absorb(at, &record, [Event::from(activated)].iter(), &mut Delta::default());
         }
         let used = |key: u128, at: Time| is_used(&state, key.into(), at);

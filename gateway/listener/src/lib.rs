@@ -4,10 +4,11 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::Request;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
@@ -15,7 +16,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, watch};
-use wire::ConnectionCounts;
+use tower::ServiceExt;
+use wire::{CallerAddress, ConnectionCounts, FORWARDED_FOR};
 
 /// Connections at the same time: every read that a server lets wait, and as many streams and calls besides. Further ones
 /// wait in the system's accept queue.
@@ -71,7 +73,8 @@ pub async fn serve(
         match accepted {
             Ok((stream, peer)) => match counts.acquire(peer.ip(), connections_per_ip) {
                 Some(counted) => {
-                    let serving = serve_connection(stream, router.clone(), header_timeout, stopping.clone());
+                    let (router, stopping) = (router.clone(), stopping.clone());
+                    let serving = serve_connection(stream, peer.ip(), router, header_timeout, stopping);
                     tokio::spawn(async move {
                         let _until_it_ends = (slot, counted);
                         serving.await;
@@ -116,26 +119,47 @@ async fn reject(mut stream: TcpStream) {
 
 async fn serve_connection(
     stream: TcpStream,
+    caller: IpAddr,
     router: axum::Router,
     header_timeout: Duration,
     stopping: watch::Receiver<bool>,
 ) {
     // Small answers go out at once.
     if stream.set_nodelay(true).is_ok() {
-        serve_stream(stream, router, header_timeout, stopping).await;
+        serve_stream(stream, Peer::Caller(caller), router, header_timeout, stopping).await;
+    }
+}
+
+/// Who is at the other end of a stream.
+#[derive(Clone, Copy, Debug)]
+pub enum Peer {
+    /// Who makes the requests.
+    Caller(IpAddr),
+    /// An agent of the cluster, which passes requests on and says in [`FORWARDED_FOR`] where they came from.
+    Agent(IpAddr),
+}
+
+impl Peer {
+    fn caller_of<B>(self, request: &Request<B>) -> IpAddr {
+        let named = || request.headers().get(FORWARDED_FOR)?.to_str().ok()?.parse().ok();
+        match self {
+            Peer::Caller(address) => address,
+            Peer::Agent(address) => named().unwrap_or(address),
+        }
     }
 }
 
 /// Serves the requests that come over one stream of bytes, until it or `stopping` ends it.
 pub async fn serve_stream(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    peer: Peer,
     router: axum::Router,
     header_timeout: Duration,
     mut stopping: watch::Receiver<bool>,
 ) {
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(header_timeout);
-    let service = TowerToHyperService::new(router);
+    let service = TowerToHyperService::new(router.map_request(move |request| with_caller(request, peer)));
     let mut connection =
         std::pin::pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
     let ended = tokio::select! {
@@ -152,6 +176,12 @@ pub async fn serve_stream(
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended");
     }
+}
+
+fn with_caller<B>(mut request: Request<B>, peer: Peer) -> Request<B> {
+    let caller = CallerAddress(Some(peer.caller_of(&request).to_canonical()));
+    request.extensions_mut().insert(caller);
+    request
 }
 
 #[cfg(test)]
@@ -217,6 +247,35 @@ mod tests {
         drop(first);
         let freed = async { while ask().await.1 != "HTTP/1.1 200" {} };
         tokio::time::timeout(LIMIT, freed).await.expect("a closed connection makes room");
+    }
+
+    #[tokio::test]
+    async fn only_agents_say_where_a_request_came_from() {
+        let address: IpAddr = [10, 0, 0, 1].into();
+        let cases = [
+            (Peer::Caller(address), "10.9.9.9", "10.0.0.1"),
+            (Peer::Agent(address), "10.9.9.9", "10.9.9.9"),
+            (Peer::Agent(address), "nowhere", "10.0.0.1"),
+            (Peer::Caller("::ffff:10.0.0.2".parse().unwrap()), "", "10.0.0.2"),
+        ];
+        for (peer, header, expected) in cases {
+            let shown = async |request: axum::extract::Request| {
+                let caller = *request.extensions().get::<CallerAddress>().unwrap();
+                caller.0.unwrap().to_string()
+            };
+            let router = axum::Router::new().route("/", get(shown));
+            let (mut caller, server) = tokio::io::duplex(4_096);
+            let (_stop, stopping) = watch::channel(false);
+            let serving = tokio::spawn(serve_stream(server, peer, router, HEADER_TIMEOUT, stopping));
+            let request = format!(
+                "GET / HTTP/1.1\r\nHost: x\r\n{FORWARDED_FOR}: {header}\r\nConnection: close\r\n\r\n"
+            );
+            caller.write_all(request.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            tokio::time::timeout(LIMIT, caller.read_to_string(&mut answer)).await.unwrap().unwrap();
+            assert!(answer.ends_with(&format!("\r\n\r\n{expected}")), "{answer}");
+            serving.await.unwrap();
+        }
     }
 
     #[tokio::test]

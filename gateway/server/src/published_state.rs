@@ -59,7 +59,7 @@ impl StateImages for PublishedState {
 
 impl PublishedState {
     async fn ask(&self, command: Command) -> Result<(), ClusterError> {
-        let request = Request { id: RequestId::default(), actor: Actor::Anonymous, command };
+        let request = Request { id: RequestId::default(), actor: Actor::ANONYMOUS, command };
         match self.control.submit(request).await {
             Ok(_) => Ok(()),
             Err(SubmitError::Rejected(rejection)) => Err(ClusterError::Invalid(rejection.to_string())),

@@ -193,8 +193,8 @@ mod tests {
     use model::document::{Job, Node};
     use model::event::{AllocsPlaced, Doc, EvalOutcome, NodeMessage, RejectedNode};
     use model::{
-        Actor, AllocId, Command, EvalId, EvalStatus, JobKey, JobType, NodeId, NodeStatus, Rejection, Request,
-        RequestId,
+        Actor, AllocId, Caller, Command, EvalId, EvalStatus, JobKey, JobType, NodeId, NodeStatus, Rejection,
+        Request, RequestId,
     };
 
     use super::*;
@@ -220,7 +220,11 @@ mod tests {
             Command::SettleEval(Box::new(settlement())),
         ];
         for command in commands {
-            let actor = Actor::Token("accessor".to_string());
+            let actor = Actor::Caller(Caller {
+                accessor: "accessor".to_string(),
+                name: "operator".to_string(),
+                address: Some([10, 0, 0, 7].into()),
+            });
             same(&LeaderCall::Submit(Box::new(Request { id: RequestId(id(9)), actor, command })));
         }
         same(&LeaderCall::Dequeue { types: vec![JobType::Service, JobType::Batch], patience: Span(5) });
@@ -293,6 +297,7 @@ mod tests {
             status: EvalStatus::Complete,
             description: String::new(),
             outcome: EvalOutcome { classes: vec![("v1:1".to_string(), true)], ..EvalOutcome::default() },
+            desired: Doc::default(),
             blocked: None,
         };
         let plan = Plan { snapshot: Index(6), placed: vec![placed], ..Plan::default() };

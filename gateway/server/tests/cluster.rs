@@ -317,7 +317,7 @@ impl Cluster {
         let command = Command::RegisterJob(Box::new(register));
         let submitted = async {
             loop {
-                let request = Request { id, actor: Actor::Anonymous, command: command.clone() };
+                let request = Request { id, actor: Actor::ANONYMOUS, command: command.clone() };
                 match self.server(at).control.submit(request).await {
                     Ok(receipt) => return receipt,
                     // While the cluster is founded, or another leader is elected.

@@ -203,7 +203,7 @@ async fn tasks_get_their_tokens_with_the_allocation_and_on_request() {
     jobspec::canonicalize(&mut job);
     let register = RegisterJob::new(job);
     let command = Command::RegisterJob(Box::new(register));
-    let request = Request { id: RequestId::default(), actor: Actor::Anonymous, command };
+    let request = Request { id: RequestId::default(), actor: Actor::ANONYMOUS, command };
     node.heartbeat(&node.document.secret_id, false).await.unwrap();
     server.control.submit(request).await.unwrap();
     let key = JobKey::new("default", "web");

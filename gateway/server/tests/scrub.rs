@@ -125,7 +125,7 @@ fn is_segment(entry: &fs::DirEntry) -> bool {
 }
 
 async fn submit(server: &Server, command: Command) {
-    let request = Request { id: RequestId::default(), actor: Actor::Anonymous, command };
+    let request = Request { id: RequestId::default(), actor: Actor::ANONYMOUS, command };
     server.control.submit(request).await.unwrap();
 }
 

@@ -28,4 +28,4 @@ pub use dispatch::Handler;
 pub use error::{RemoteError, RemoteErrorKind, RpcError};
 pub use frames::{FrameReceiver, FrameSender, Frames, Opening, PeerGone};
 pub use limits::{HEADER_MAX, Limits, STREAM_VALUE_MAX};
-pub use listener::{ConnectionCounts, ConnectionSlot, serve};
+pub use listener::{CallerAddress, ConnectionCounts, ConnectionSlot, FORWARDED_FOR, serve};

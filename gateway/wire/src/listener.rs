@@ -48,6 +48,13 @@ pub async fn serve<H: Handler>(listener: TcpListener, handler: Arc<H>, limits: L
     }
 }
 
+/// The address that a request came from, which stands in its extensions; unset where it came over no network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallerAddress(pub Option<IpAddr>);
+
+/// The header in which an agent that passes a request on says where it came from.
+pub const FORWARDED_FOR: &str = "x-forwarded-for";
+
 /// How many connections each address has.
 #[derive(Clone, Default)]
 pub struct ConnectionCounts(Arc<Mutex<HashMap<IpAddr, usize>>>);

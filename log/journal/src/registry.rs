@@ -40,7 +40,7 @@ macro_rules! registry {
 model::for_each_event!(registry);
 
 /// Payloads are aligned within their batch, but a batch may start anywhere in memory.
-fn aligned<T>(bytes: &[u8], read: impl FnOnce(&[u8]) -> T) -> T {
+pub(crate) fn aligned<T>(bytes: &[u8], read: impl FnOnce(&[u8]) -> T) -> T {
     if bytes.as_ptr().addr().is_multiple_of(16) {
         return read(bytes);
     }

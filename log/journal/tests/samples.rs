@@ -94,6 +94,7 @@ pub fn samples(name: &str) -> Vec<Event> {
                 status: EvalStatus::Pending,
                 description: String::new(),
                 outcome: EvalOutcome::default(),
+                desired: Doc::default(),
             }
             .into(),
             EvalUpdated {
@@ -101,6 +102,7 @@ pub fn samples(name: &str) -> Vec<Event> {
                 status: EvalStatus::Complete,
                 description: "created for job".into(),
                 outcome: outcome(),
+                desired: doc(),
             }
             .into(),
         ],

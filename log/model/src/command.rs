@@ -12,8 +12,8 @@ use crate::document::{
 };
 use crate::event::{
     AllocsMarkedUnknown, AllocsPlaced, AllocsPreempted, AllocsReconnected, AllocsStopped,
-    AllocsUpdatedInPlace, DeploymentCreated, DeploymentGoalsChanged, DeploymentStatusChanged, EvalOutcome,
-    FailedGroups, NewEval, NodeMessage, RejectedNode,
+    AllocsUpdatedInPlace, DeploymentCreated, DeploymentGoalsChanged, DeploymentStatusChanged, Doc,
+    EvalOutcome, FailedGroups, NewEval, NodeMessage, RejectedNode,
 };
 use crate::keyring::SealedKey;
 use crate::object::{
@@ -446,6 +446,8 @@ pub struct EvalEnd {
     pub status: EvalStatus,
     pub description: String,
     pub outcome: EvalOutcome,
+    /// What was to become of each group, as a map to `DesiredUpdates`.
+    pub desired: Doc,
     /// A blocked evaluation for what could not be placed.
     pub blocked: Option<NewEval>,
 }

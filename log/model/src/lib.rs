@@ -28,7 +28,7 @@ pub use event::{Doc, Event, Subject, Topic};
 pub use image::{Chunk, ChunkId, Image};
 pub use keyring::SealedKey;
 pub use object::{
-    Actor, Algorithm, AllocId, ClientStatus, DeploymentId, DeploymentStatus, Desired, DrainStatus,
+    Actor, Algorithm, AllocId, Caller, ClientStatus, DeploymentId, DeploymentStatus, Desired, DrainStatus,
     Eligibility, EvalId, EvalStatus, JobKey, JobStatus, JobType,
 };
 pub use object::{NodeId, NodeStatus, RequestId, Trigger, VolumeKey, VolumeKind};

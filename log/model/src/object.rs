@@ -1,6 +1,7 @@
 //! Names of objects and the states they can be in, with Nomad's words for them.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use rkyv::{Archive, Deserialize, Serialize};
 
@@ -292,26 +293,46 @@ impl fmt::Display for VolumeKey {
 }
 
 /// Who asked. Secrets never stand here.
-#[derive(
-    Clone, Debug, PartialEq, Eq, Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize,
-)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Actor {
-    /// Access control is off.
-    Anonymous,
+    Caller(Caller),
     Node(NodeId),
     /// A controller on the leader, by name.
     Server(String),
-    /// An access token, by its public accessor.
-    Token(String),
+}
+
+/// Somebody who is no part of the cluster, as far as the server knew that took the call.
+#[derive(Clone, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct Caller {
+    /// The public id of the access token; empty without one.
+    pub accessor: String,
+    /// The name of the token; may be empty.
+    pub name: String,
+    /// Where the call came from; unset where it came over no network, and in logs of earlier releases.
+    pub address: Option<IpAddr>,
+}
+
+impl Actor {
+    /// A caller of whom nothing is known.
+    pub const ANONYMOUS: Actor =
+        Actor::Caller(Caller { accessor: String::new(), name: String::new(), address: None });
+
+    /// `None` for a part of the cluster.
+    pub fn caller(&self) -> Option<&Caller> {
+        match self {
+            Actor::Caller(caller) => Some(caller),
+            Actor::Node(_) | Actor::Server(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Actor::Anonymous => f.write_str("anonymous"),
+            Actor::Caller(caller) if caller.accessor.is_empty() => f.write_str("anonymous"),
+            Actor::Caller(caller) => write!(f, "token:{}", caller.accessor),
             Actor::Node(id) => write!(f, "node:{id}"),
             Actor::Server(name) => write!(f, "server:{name}"),
-            Actor::Token(accessor) => write!(f, "token:{accessor}"),
         }
     }
 }

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use base::Index;
 use journal::{EncodedBatch, FrameError, Journal, ReadError};
-use model::{AllocId, EvalId, Event};
+use model::event::NewEval;
+use model::{Actor, AllocId, Caller, EvalId, Event, Trigger};
 use parking_lot::{Condvar, Mutex};
 use tempfile::TempDir;
 
@@ -22,6 +23,15 @@ use crate::transition::{Placement, Transition, Walk, merged, of_node};
 const NODE_EVENTS_MAX: usize = 256;
 /// Evaluations whose reason is looked up for one allocation.
 const EVALS_MAX: usize = 256;
+
+/// Evaluations that an evaluation followed from, which are read to find out who asked for the first.
+const PREDECESSORS_MAX: usize = 16;
+
+/// Why an evaluation was made, and who asked for what led to it.
+struct Origin {
+    trigger: Trigger,
+    requester: Option<Caller>,
+}
 
 /// What the log says of an allocation.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -194,34 +204,50 @@ impl History {
         Ok(found)
     }
 
-    /// Adds to each cause that is an evaluation why that was made.
+    /// Adds to each cause that is an evaluation why that was made, and who asked for it.
     fn add_reasons(&self, transitions: &mut [Transition]) -> Result<(), HistoryError> {
-        let mut known: BTreeMap<EvalId, String> = BTreeMap::new();
+        let mut known: BTreeMap<EvalId, Option<Origin>> = BTreeMap::new();
         for transition in transitions {
             let Some(eval) = transition.eval else { continue };
             if !known.contains_key(&eval) && known.len() < EVALS_MAX {
-                known.insert(eval, self.trigger_of(eval)?);
+                known.insert(eval, self.origin(eval)?);
             }
-            if let Some(trigger) = known.get(&eval).filter(|trigger| !trigger.is_empty()) {
-                transition.cause.push_str(&format!(" ({trigger})"));
+            if let Some(Some(origin)) = known.get(&eval) {
+                transition.cause.push_str(&format!(" ({})", origin.trigger));
+                if transition.requester.is_none() {
+                    transition.requester.clone_from(&origin.requester);
+                }
             }
         }
         Ok(())
     }
 
-    /// Empty where that part of the log is no longer kept.
-    fn trigger_of(&self, eval: EvalId) -> Result<String, HistoryError> {
+    /// `None` where that part of the log is no longer kept.
+    fn origin(&self, eval: EvalId) -> Result<Option<Origin>, HistoryError> {
+        let Some((created, mut actor)) = self.creation(eval)? else { return Ok(None) };
+        let mut before = created.previous;
+        for _ in 0..PREDECESSORS_MAX {
+            // What the scheduler made of an evaluation was asked for by whoever asked for that one.
+            let (Actor::Server(_), Some(eval)) = (&actor, before) else { break };
+            let Some((predecessor, its_actor)) = self.creation(eval)? else { break };
+            (actor, before) = (its_actor, predecessor.previous);
+        }
+        Ok(Some(Origin { trigger: created.trigger, requester: actor.caller().cloned() }))
+    }
+
+    /// The evaluation as it was created, and by whom.
+    fn creation(&self, eval: EvalId) -> Result<Option<(NewEval, Actor)>, HistoryError> {
         let first = self.shared.index.first_about(&Object::Eval(eval))?;
-        let mut trigger = String::new();
+        let mut found = None;
         self.each(first.as_slice(), |batch, at| {
             if let Some(row) = batch.rows().nth(usize::from(at.ordinal))
                 && let Event::EvalCreated(created) = batch.event(&row)?
             {
-                trigger = created.eval.trigger.to_string();
+                found = Some((created.eval, batch.commands()?[usize::from(row.command)].actor.clone()));
             }
             Ok(())
         })?;
-        Ok(trigger)
+        Ok(found)
     }
 
     /// Each event with its batch. Events of one batch are neighbours: each batch is read once. What is no longer kept

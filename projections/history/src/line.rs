@@ -1,7 +1,7 @@
 use base::{Index, Time};
 use journal::{EncodedBatch, FrameError};
 use model::event::{AllocsPlaced, DrainOrder, NodeMessage};
-use model::{Actor, AllocId, Event};
+use model::{Actor, AllocId, Caller, Event};
 
 /// Ids that a line names; of more it gives the number.
 const IDS_SHOWN: usize = 3;
@@ -21,6 +21,11 @@ pub struct Line {
 }
 
 impl Line {
+    /// Who asked for it, if somebody did.
+    pub fn requester(&self) -> Option<&Caller> {
+        self.actor.caller()
+    }
+
     /// Tells the event at `ordinal` of a batch.
     ///
     /// # Errors

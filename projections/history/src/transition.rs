@@ -1,7 +1,7 @@
 use base::{Index, Time};
 use journal::{EncodedBatch, FrameError};
 use model::event::{AllocReported, AllocsPlaced};
-use model::{Actor, AllocId, ClientStatus, Desired, EvalId, Event, NodeId, Report, Topic};
+use model::{Actor, AllocId, Caller, ClientStatus, Desired, EvalId, Event, NodeId, Report, Topic};
 
 use crate::entries::{node_of, successor_of};
 use crate::line::counted;
@@ -44,6 +44,9 @@ pub struct Transition {
     pub old: View,
     pub new: View,
     pub actor: Actor,
+    /// Who asked for what led to it, if somebody did: the caller itself, or that of the job's registration whose
+    /// evaluation the scheduler worked on.
+    pub requester: Option<Caller>,
     /// What brought it about, in words.
     pub cause: String,
     /// The evaluation that decided it.
@@ -119,6 +122,7 @@ impl Walk {
             old,
             new,
             actor: record.actor.clone(),
+            requester: record.actor.caller().cloned(),
             cause: cause.clone(),
             eval,
             description,
@@ -278,13 +282,15 @@ pub(crate) fn of_node(batch: &EncodedBatch, ordinal: u16) -> Result<Option<Trans
     let row = row.ok_or(FrameError::Malformed("it ends before the event that was indexed"))?;
     let Event::NodeStatusChanged(changed) = batch.event(&row)? else { return Ok(None) };
     let message = changed.message.as_ref().map(|message| format!(": {}", message.text));
+    let actor = batch.commands()?[usize::from(row.command)].actor.clone();
     Ok(Some(Transition {
         index: batch.index(),
         ordinal,
         time: batch.time(),
         old: View::default(),
         new: View::default(),
-        actor: batch.commands()?[usize::from(row.command)].actor.clone(),
+        requester: actor.caller().cloned(),
+        actor,
         cause: format!("node {}", changed.node),
         eval: None,
         description: format!("its node is {}{}", changed.to, message.unwrap_or_default()),

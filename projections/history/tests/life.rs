@@ -9,8 +9,12 @@ use std::time::Duration;
 use base::{Duration as Span, Index, Term};
 use history::{History, HistoryError, Object, Transition};
 use journal::{EncodedBatch, Journal, MemoryJournal, Sink, encode};
+use model::command::{EvalEnd, Plan, RegisterJob, Settlement};
 use model::document::{Allocation, TaskEvent, TaskState};
-use model::{Actor, AllocId, ClientStatus, Command, Event, NodeStatus};
+use model::event::{AllocsPlaced, EvalOutcome, NewEval};
+use model::{
+    Actor, AllocId, Caller, ClientStatus, Command, Doc, EvalId, EvalStatus, Event, NodeStatus, Trigger,
+};
 use world::{World, key, node_id, stop, unknown};
 
 /// What tests wait at most before they fail.
@@ -38,6 +42,53 @@ fn a_life_is_told_from_placement_to_purge() {
     assert_eq!(told.iter().map(line).collect::<String>(), expected);
     assert!(told.is_sorted_by_key(|transition| (transition.index, transition.ordinal)));
     assert!(world.state.allocs.lookup(world.alloc("web[0]")).is_none(), "it is told after it was forgotten");
+}
+
+#[test]
+fn an_allocation_knows_who_asked_for_its_job() {
+    let mut world = World::new();
+    world.register_node(1, "a").unwrap();
+    world.submit(Command::UpdateNodeStatus { node: node_id(1), claimed: NodeStatus::Ready }).unwrap();
+    let ada = Caller { accessor: "a1".into(), name: "ada".into(), address: Some([10, 0, 0, 7].into()) };
+    let register = RegisterJob::new(world::job_document("web", "service", Span(0)));
+    world.submit_as(Actor::Caller(ada.clone()), Command::RegisterJob(Box::new(register))).unwrap();
+    // There is no room: what waits for it is another evaluation, which the scheduler makes.
+    let first = world.waiting_eval("web").unwrap();
+    let worker = || Actor::Server("worker".to_string());
+    let created = world.state.evals.lookup(first).unwrap().facts.clone();
+    let blocked = NewEval {
+        id: EvalId(77.into()),
+        trigger: Trigger::QueuedAllocs,
+        status: EvalStatus::Blocked,
+        previous: Some(first),
+        ..(*created).clone()
+    };
+    let end = EvalEnd {
+        status: EvalStatus::Complete,
+        description: String::new(),
+        outcome: EvalOutcome { blocked: Some(blocked.id), ..EvalOutcome::default() },
+        desired: Doc::default(),
+        blocked: Some(blocked),
+    };
+    let settlement = Settlement { eval: first, plan: world.plan(), end: Some(end) };
+    world.submit_as(worker(), Command::SettleEval(Box::new(settlement))).unwrap();
+    let placed = AllocsPlaced { eval: EvalId(77.into()), ..world.placement("web", 0, 1, None) };
+    let plan = Plan { placed: vec![placed], ..world.plan() };
+    let settlement = Settlement { eval: EvalId(77.into()), plan, end: None };
+    world.submit_as(worker(), Command::SettleEval(Box::new(settlement))).unwrap();
+    world.report(1, &[("web[0]", "running")]).unwrap();
+    let stop =
+        Command::StopAlloc { alloc: world.alloc("web[0]"), no_shutdown_delay: false, reschedule: false };
+    let grace = Caller { address: Some([10, 0, 0, 8].into()), ..Caller::default() };
+    world.submit_as(Actor::Caller(grace.clone()), stop).unwrap();
+
+    let history = over(&world, None);
+    let told = history.transitions(world.alloc("web[0]"), world.state.index, PATIENCE).unwrap();
+    let who: Vec<_> = told.iter().map(|one| (one.actor.to_string(), one.requester.clone())).collect();
+    let node = format!("node:{}", node_id(1));
+    let expected = [("server:worker", Some(ada)), (node.as_str(), None), ("anonymous", Some(grace))];
+    assert_eq!(who, expected.map(|(actor, requester)| (actor.to_string(), requester)));
+    world.check_replay();
 }
 
 #[test]

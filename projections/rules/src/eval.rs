@@ -29,8 +29,8 @@ pub fn fail(
     let mut outcome = eval.outcome.clone();
     outcome.next = follow_up.as_ref().map(|next| next.id);
     let description = format!("evaluation reached delivery limit ({deliveries})");
-    let mut events: Vec<Event> =
-        vec![EvalUpdated { eval: id, status: EvalStatus::Failed, description, outcome }.into()];
+    let (status, desired) = (EvalStatus::Failed, eval.desired.clone());
+    let mut events: Vec<Event> = vec![EvalUpdated { eval: id, status, description, outcome, desired }.into()];
     events.push(EvalAcked { eval: id }.into());
     events.extend(created(follow_up));
     Ok(Decision::of(events))

@@ -67,7 +67,7 @@ pub fn after(state: &State, command: &Command, now: Time, seed: u64) -> Result<S
     let mut fork = state.clone();
     let at = moment(&fork, now);
     let mut ctx = Context::new(at.index, at.time, seed);
-    let decision = crate::decide(&fork, &mut ctx, &Actor::Anonymous, command)?;
+    let decision = crate::decide(&fork, &mut ctx, &Actor::ANONYMOUS, command)?;
     fold(&mut fork, at, command.kind(), &decision.events);
     Ok(fork)
 }
@@ -103,7 +103,7 @@ fn moment(state: &State, now: Time) -> Moment {
 }
 
 fn fold(fork: &mut State, at: Moment, kind: u16, events: &[Event]) {
-    let record = CommandRecord { request: RequestId::default(), kind, actor: Actor::Anonymous };
+    let record = CommandRecord { request: RequestId::default(), kind, actor: Actor::ANONYMOUS };
     let mut delta = Delta::default();
     fork.absorb(at, &record, events.iter(), &mut delta);
     fork.seal(at, &delta);

@@ -109,9 +109,9 @@ mod tests {
     /// Decides and folds; whether something was written.
     fn submit(state: &mut State, index: u64, command: Command) -> Result<bool, Rejection> {
         let mut ctx = Context::new(Index(index), Time(index as i64), 1);
-        let decision = crate::decide(state, &mut ctx, &Actor::Anonymous, &command)?;
+        let decision = crate::decide(state, &mut ctx, &Actor::ANONYMOUS, &command)?;
         let at = Moment { index: Index(index), time: Time(index as i64), epoch: model::EPOCH };
-        let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::Anonymous };
+        let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::ANONYMOUS };
         state.absorb(at, &record, decision.events.iter(), &mut Delta::default());
         Ok(!decision.events.is_empty())
     }

@@ -111,8 +111,13 @@ impl Deploy {
     fn settle(&mut self, eval: EvalId, plan: Plan) -> Decision {
         let plan = Plan { snapshot: self.world.state.index, ..plan };
         let outcome = EvalOutcome::default();
-        let end =
-            EvalEnd { status: EvalStatus::Complete, description: String::new(), outcome, blocked: None };
+        let end = EvalEnd {
+            status: EvalStatus::Complete,
+            description: String::new(),
+            outcome,
+            desired: Doc::default(),
+            blocked: None,
+        };
         let settlement = Settlement { eval, plan, end: Some(end) };
         let decision = self.world.submit(Command::SettleEval(Box::new(settlement))).unwrap();
         assert!(decision.verdict.as_ref().unwrap().full);

@@ -9,7 +9,7 @@ use model::document::{
     VolumeRequest,
 };
 use model::event::{EvalOutcome, NewEval};
-use model::{Command, EvalId, EvalStatus, NodeStatus, Rejection, VolumeKey, VolumeKind};
+use model::{Command, Doc, EvalId, EvalStatus, NodeStatus, Rejection, VolumeKey, VolumeKind};
 use rules::Decision;
 use state::eval::Eval;
 
@@ -261,6 +261,7 @@ fn an_evaluation_that_missed_a_volume_may_run_when_it_comes() {
         status: EvalStatus::Complete,
         description: String::new(),
         outcome: EvalOutcome::default(),
+        desired: Doc::default(),
         blocked: Some(new),
     };
     let settlement = Settlement { eval, plan: story.plan(), end: Some(end) };
@@ -269,7 +270,7 @@ fn an_evaluation_that_missed_a_volume_may_run_when_it_comes() {
         let waiting: &Eval = story.world.state.evals.lookup(blocked).unwrap();
         waiting.may_be_unblocked(&story.world.state)
     };
-    let shown = state::eval::document(story.world.state.evals.lookup(blocked).unwrap());
+    let shown = state::eval::document(&story.world.state, story.world.state.evals.lookup(blocked).unwrap());
     assert_eq!(shown.missing_non_node_resources.0, ["csi-volume:default:data"]);
     assert!(!may_run(&story));
     register_csi(&mut story.world, &csi("other")).unwrap();

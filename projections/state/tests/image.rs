@@ -58,7 +58,7 @@ fn requests_are_forgotten_after_a_restart_as_before() {
     let record = |n: u64| model::CommandRecord {
         request: model::RequestId(u128::from(n + 1).into()),
         kind: 1,
-        actor: model::Actor::Anonymous,
+        actor: model::Actor::ANONYMOUS,
     };
     let each = REQUESTS_KEPT as u64 / 16;
     for batch in 0..20_u64 {

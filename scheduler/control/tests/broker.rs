@@ -7,7 +7,7 @@ use model::command::{EvalEnd, Plan, RegisterJob, Settlement};
 use model::document::{Job, TaskGroup};
 use model::event::EvalOutcome;
 use model::{
-    Actor, Batch, Command, CommandRecord, EvalId, EvalStatus, JobKey, JobType, LoggedEvent, RequestId,
+    Actor, Batch, Command, CommandRecord, Doc, EvalId, EvalStatus, JobKey, JobType, LoggedEvent, RequestId,
     SchedulerRules,
 };
 use rules::Context;
@@ -39,12 +39,12 @@ impl Bench {
     fn submit(&mut self, command: Command) {
         let index = self.state.index.next();
         let mut ctx = Context::new(index, self.now, index.0);
-        let decision = rules::decide(&self.state, &mut ctx, &Actor::Anonymous, &command).unwrap();
+        let decision = rules::decide(&self.state, &mut ctx, &Actor::ANONYMOUS, &command).unwrap();
         let batch = Batch {
             commands: vec![CommandRecord {
                 request: RequestId::default(),
                 kind: command.kind(),
-                actor: Actor::Anonymous,
+                actor: Actor::ANONYMOUS,
             }],
             events: decision.events.into_iter().map(|event| LoggedEvent { command: 0, event }).collect(),
             ..self.state.next_batch(self.now, base::Uuid::NIL)
@@ -80,8 +80,13 @@ impl Bench {
 
     fn settle(&mut self, delivery: &Delivery) {
         let outcome = EvalOutcome { snapshot: self.state.index, ..EvalOutcome::default() };
-        let end =
-            EvalEnd { status: EvalStatus::Complete, description: String::new(), outcome, blocked: None };
+        let end = EvalEnd {
+            status: EvalStatus::Complete,
+            description: String::new(),
+            outcome,
+            desired: Doc::default(),
+            blocked: None,
+        };
         let plan = Plan { snapshot: self.state.index, ..Plan::default() };
         self.submit(Command::SettleEval(Box::new(Settlement { eval: delivery.eval, plan, end: Some(end) })));
     }

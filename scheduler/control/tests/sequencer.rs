@@ -93,7 +93,7 @@ impl Bench {
         let mut queue = commands.into_iter().map(|(id, command)| {
             let sender = sender.clone();
             Submission {
-                request: Request { id: RequestId(id.into()), actor: Actor::Anonymous, command },
+                request: Request { id: RequestId(id.into()), actor: Actor::ANONYMOUS, command },
                 answer: Box::new(move |outcome| sender.send((id, outcome)).unwrap()),
             }
         });
@@ -284,7 +284,7 @@ fn a_batch_that_the_log_did_not_take_is_undone() {
     bench.answers();
     let sender = bench.answers.0.clone();
     let submission = Submission {
-        request: Request { id: RequestId(2.into()), actor: Actor::Anonymous, command: register(2) },
+        request: Request { id: RequestId(2.into()), actor: Actor::ANONYMOUS, command: register(2) },
         answer: Box::new(move |outcome| sender.send((2, outcome)).unwrap()),
     };
     let mut queue = Some(submission);
@@ -303,7 +303,7 @@ fn time_in_the_log_never_runs_backwards() {
     let mut bench = Bench::new();
     for (number, now) in [(1, 50), (2, 20), (3, 60)] {
         let mut queue = Some(Submission {
-            request: Request { id: RequestId::default(), actor: Actor::Anonymous, command: register(number) },
+            request: Request { id: RequestId::default(), actor: Actor::ANONYMOUS, command: register(number) },
             answer: Box::new(|_| {}),
         });
         let filled = bench.sequencer.fill(Time::from_secs(now), &mut bench.seeds, || queue.take());

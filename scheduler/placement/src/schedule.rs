@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use base::{Index, Rng, Time};
 use model::command::{EvalEnd, Settlement, Verdict};
 use model::event::{EvalOutcome, NewEval};
@@ -90,7 +92,9 @@ impl Attempts {
 
 /// Ends an evaluation whose plans were rejected [`max_attempts`] times. `last` is the newest attempt.
 pub fn give_up(state: &State, eval: &Eval, seed: u64, last: &Outcome) -> Settlement {
-    let known = last.settlement.end.as_ref().map(|end| end.outcome.clone()).unwrap_or_default();
+    let end = last.settlement.end.as_ref();
+    let known = end.map(|end| end.outcome.clone()).unwrap_or_default();
+    let desired = end.map(|end| end.desired.clone()).unwrap_or_default();
     let job = state.jobs.get(eval.job);
     let retried = !eval.facts.kind.is_per_node() && !job.purged;
     let blocked = retried.then(|| NewEval {
@@ -100,7 +104,7 @@ pub fn give_up(state: &State, eval: &Eval, seed: u64, last: &Outcome) -> Settlem
     });
     let outcome = EvalOutcome { blocked: blocked.as_ref().map(|eval| eval.id), next: None, ..known };
     let description = format!("maximum attempts reached ({})", max_attempts(eval.facts.kind));
-    let end = EvalEnd { status: EvalStatus::Failed, description, outcome, blocked };
+    let end = EvalEnd { status: EvalStatus::Failed, description, outcome, desired, blocked };
     with_inputs(
         Settlement { eval: eval.id(), plan: empty_plan(state), end: Some(end) },
         seed,
@@ -135,7 +139,8 @@ const fn accepts(kind: JobType, trigger: Trigger) -> bool {
 fn refused(state: &State, eval: &Eval) -> Settlement {
     let description = format!("scheduler cannot handle '{}' evaluation reason", eval.facts.trigger);
     let outcome = EvalOutcome { snapshot: state.index, ..EvalOutcome::default() };
-    let end = EvalEnd { status: EvalStatus::Failed, description, outcome, blocked: None };
+    let desired = Doc::default();
+    let end = EvalEnd { status: EvalStatus::Failed, description, outcome, desired, blocked: None };
     Settlement { eval: eval.id(), plan: empty_plan(state), end: Some(end) }
 }
 
@@ -162,17 +167,19 @@ fn finish(cx: &PassContext, seed: u64, draft: PlanDraft, mut explanation: Explan
         ..outcome.clone()
     };
     // A per-node job waits only for free resources: a node that fails a static check will not pass it later.
+    let desired = draft.groups.iter().map(|(name, group)| (name, &group.desired));
+    let desired = Doc::of(&desired.collect::<BTreeMap<_, _>>());
     let waits_for_room = short && (!per_node || draft.full_node.is_some());
     let end = if waits_for_room && !per_node && eval.status == EvalStatus::Blocked {
         let description = eval.description.clone();
-        EvalEnd { status: EvalStatus::Blocked, description, outcome: waits, blocked: None }
+        EvalEnd { status: EvalStatus::Blocked, description, outcome: waits, desired, blocked: None }
     } else {
         let blocked = waits_for_room.then(|| NewEval {
             node: draft.full_node,
             ..blocked(eval, seed, cx.job.job_modified, EvalOutcome { next: None, ..waits })
         });
         let outcome = EvalOutcome { blocked: blocked.as_ref().map(|eval| eval.id), ..outcome };
-        EvalEnd { status: EvalStatus::Complete, description: String::new(), outcome, blocked }
+        EvalEnd { status: EvalStatus::Complete, description: String::new(), outcome, desired, blocked }
     };
     explanation.groups = draft.groups;
     Outcome { settlement: Settlement { eval: eval.id(), plan: draft.plan, end: Some(end) }, explanation }

@@ -56,7 +56,7 @@ impl World {
     fn refused(&self, command: Command) -> Rejection {
         let index = self.state.index.next();
         let mut ctx = Context::new(index, self.now, index.0);
-        let decision = decide(&self.state, &mut ctx, &Actor::Anonymous, &command);
+        let decision = decide(&self.state, &mut ctx, &Actor::ANONYMOUS, &command);
         decision.expect_err("the command is refused")
     }
 

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use model::command::RegisterJob;
-use model::document::{DesiredUpdates, Job, RestartPolicy, UpdateStrategy};
+use model::document::{AllocationListStub, DesiredUpdates, Job, RestartPolicy, UpdateStrategy};
 use placement::{DryRun, dry_run};
 
 /// Nothing is stored, whatever comes out.
@@ -124,4 +124,30 @@ fn those_whose_place_would_be_taken_are_named() {
     assert_eq!(desired(&run), DesiredUpdates { place: 1, preemptions: 1, ..DesiredUpdates::default() });
     let named: Vec<&str> = run.annotations.preempted_allocs.iter().map(|stub| stub.job_id.as_str()).collect();
     assert_eq!(named, ["low"]);
+}
+
+/// K18, EV-10. What a dry run says is also what the evaluation says afterwards.
+#[test]
+fn an_evaluation_says_what_was_to_become_of_its_groups() {
+    let with = |id: &str, priority| {
+        job("service", 1).with(|job| {
+            (job.id, job.priority) = (Some(id.to_string()), Some(priority));
+            task(job).resources.as_mut().unwrap().cpu = Some(3900);
+        })
+    };
+    let mut world = World::with_nodes(1);
+    let low = world.register(with("low", 20));
+    let shown = |world: &World, eval| state::eval::document(&world.state, world.eval(eval)).plan_annotations;
+    assert_eq!(shown(&world, low), None, "no scheduler has looked at it");
+    world.settle(low);
+    let desired = shown(&world, low).unwrap().desired_tg_updates;
+    assert_eq!(desired.get("web"), Some(&DesiredUpdates { place: 1, ..DesiredUpdates::default() }));
+    let run = dry(&world, with("high", 70));
+    let high = world.register(with("high", 70));
+    world.settle(high);
+    let annotations = shown(&world, high).unwrap();
+    assert_eq!(annotations.desired_tg_updates, run.annotations.desired_tg_updates);
+    let ids = |stubs: &[AllocationListStub]| stubs.iter().map(|stub| stub.id.clone()).collect::<Vec<_>>();
+    assert_eq!(ids(&annotations.preempted_allocs), ids(&run.annotations.preempted_allocs));
+    assert_eq!(annotations.preempted_allocs[0].job_id, "low");
 }

@@ -76,7 +76,7 @@ fn a_group_keeps_apart_from_itself_only() {
 fn a_namesake_in_another_namespace_may_share_the_host() {
     let mut world = World::with_nodes(1);
     let other = Namespace { name: "other".into(), ..Namespace::default() };
-    world.command(Actor::Anonymous, Command::UpsertNamespace(Box::new(other)));
+    world.command(Actor::ANONYMOUS, Command::UpsertNamespace(Box::new(other)));
     settle(&mut world, job("service", 1));
     let outcome = settle(&mut world, job("service", 1).with(|job| job.namespace = Some("other".into())));
     assert_eq!(nodes(&outcome), [1]);

@@ -40,7 +40,7 @@ fn accept_silent(state: &State, ctx: &mut Context, actor: &Actor, command: &Comm
 fn with_status(state: &State, ctx: &Context, node: NodeId, from: NodeStatus, to: NodeStatus) -> State {
     let mut other = state.clone();
     let at = Moment { index: ctx.index, time: ctx.time, epoch: model::EPOCH };
-    let record = CommandRecord { request: Default::default(), kind: 0, actor: Actor::Anonymous };
+    let record = CommandRecord { request: Default::default(), kind: 0, actor: Actor::ANONYMOUS };
     let changed = Event::from(NodeStatusChanged { node, from, to, message: None });
     other.absorb(at, &record, std::iter::once(&changed), &mut Default::default());
     other

@@ -1,7 +1,7 @@
 //! The history of an object, one line per fact. The index is that of the stream's events: `events -after`
 //! takes it.
 
-use api::{AllocationHistory, AllocationTransition, ObjectHistory};
+use api::{AllocationHistory, AllocationTransition, ObjectHistory, Requester};
 
 use crate::output::{OutputStyle, Table};
 
@@ -15,7 +15,7 @@ pub(crate) fn table(style: &OutputStyle, history: &AllocationHistory) -> String 
             style.time(transition.time.time().0),
             change(old_desired, new_desired),
             change(old_client, new_client),
-            transition.actor.clone(),
+            who(&transition.actor, transition.requester.as_ref()),
             transition.cause.clone(),
             transition.description.clone(),
         ]);
@@ -27,10 +27,24 @@ pub(crate) fn table(style: &OutputStyle, history: &AllocationHistory) -> String 
 pub(crate) fn lines(style: &OutputStyle, history: &ObjectHistory) -> String {
     let mut table = Table::new(["Index", "Time", "Event", "Actor", "Description"]);
     for line in &history.lines {
-        let [event, actor, description] = [&line.event, &line.actor, &line.description].map(String::clone);
-        table.row([line.index.to_string(), style.time(line.time.time().0), event, actor, description]);
+        table.row([
+            line.index.to_string(),
+            style.time(line.time.time().0),
+            line.event.clone(),
+            who(&line.actor, line.requester.as_ref()),
+            line.description.clone(),
+        ]);
     }
     table.render() + cut(history.cut_short)
+}
+
+/// The actor; of a controller also whom it acted for.
+fn who(actor: &str, requester: Option<&Requester>) -> String {
+    let Some(Requester { accessor_id, name, address }) = requester else { return actor.to_string() };
+    let known = if accessor_id.is_empty() { "anonymous".to_string() } else { format!("token:{accessor_id}") };
+    let named = if name.is_empty() { known.clone() } else { format!("{name} ({known})") };
+    let at = if address.is_empty() { String::new() } else { format!(" at {address}") };
+    if actor == known { format!("{named}{at}") } else { format!("{actor} for {named}{at}") }
 }
 
 fn cut(short: bool) -> &'static str {
@@ -76,6 +90,26 @@ mod tests {
              12     2026-01-02T03:04:05Z  run      pending             scheduler  eval 11111111     <none>\n\
              40     2026-01-02T03:04:05Z  run      running -> unknown  scheduler  heartbeat missed  <none>\n"
         );
+    }
+
+    #[test]
+    fn a_requester_stands_beside_the_actor() {
+        let requester = |accessor: &str, name: &str, address: &str| Requester {
+            accessor_id: accessor.into(),
+            name: name.into(),
+            address: address.into(),
+        };
+        let cases = [
+            ("node:1", None, "node:1"),
+            ("anonymous", Some(requester("", "", "")), "anonymous"),
+            ("anonymous", Some(requester("", "", "10.0.0.7")), "anonymous at 10.0.0.7"),
+            ("token:a1", Some(requester("a1", "ada", "::1")), "ada (token:a1) at ::1"),
+            ("server:worker", Some(requester("a1", "ada", "")), "server:worker for ada (token:a1)"),
+            ("server:worker", Some(requester("", "", "::1")), "server:worker for anonymous at ::1"),
+        ];
+        for (actor, requester, expected) in cases {
+            assert_eq!(who(actor, requester.as_ref()), expected);
+        }
     }
 
     #[test]

@@ -45,6 +45,7 @@ fn a_job_is_run_inspected_and_stopped() {
     let history = agent.run(&["history", "alloc", &alloc[..8]]).expect_success();
     let lines: Vec<_> = history.lines().collect();
     assert!(lines[0].starts_with("Index") && lines[1].contains("pending"), "{history}");
+    assert!(lines[1].contains(" for anonymous at 127.0.0.1 "), "who asked for the job: {history}");
     // The stream goes on after any index that is printed, and refuses one that has not come yet.
     let index = lines[1].split_whitespace().next().unwrap();
     let mut events = agent.follow(&["events", "-after", index]);

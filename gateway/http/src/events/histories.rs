@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::{AllocationHistory, AllocationTransition, HistoryLine, ObjectHistory, Params};
+use api::{AllocationHistory, AllocationTransition, HistoryLine, ObjectHistory, Params, Requester};
 use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::http::StatusCode;
@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 use axum::routing::get;
 use base::Index;
 use history::{History, HistoryError, Life, Line, Object, Transition};
-use model::{AllocId, JobKey};
+use model::{AllocId, Caller, JobKey};
 use state::State;
 
 use crate::answer::{self, Answer, Meta};
@@ -148,6 +148,7 @@ fn line(of: &Line) -> HistoryLine {
         time: of.time.into(),
         event: of.event.to_string(),
         actor: of.actor.to_string(),
+        requester: of.requester().map(requester),
         description: of.description.clone(),
     }
 }
@@ -165,7 +166,16 @@ pub(crate) fn transition(of: &Transition) -> AllocationTransition {
         old_client: client(&of.old),
         new_client: client(&of.new),
         actor: of.actor.to_string(),
+        requester: of.requester.as_ref().map(requester),
         cause: of.cause.clone(),
         description: of.description.clone(),
+    }
+}
+
+fn requester(caller: &Caller) -> Requester {
+    Requester {
+        accessor_id: caller.accessor.clone(),
+        name: caller.name.clone(),
+        address: caller.address.map(|address| address.to_string()).unwrap_or_default(),
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn router() -> Router<AppState> {
 }
 
 async fn list(With(server): With<AppState>, read: Read) -> Answer {
-    let view = |state: &State, read: &Read| Ok(evaluations(state, read)?.map(document));
+    let view = |state: &State, read: &Read| Ok(evaluations(state, read)?.map(|eval| document(state, eval)));
     server.list(read, |state| state.tables.evals, view).await
 }
 
@@ -55,7 +55,7 @@ async fn remove(
     let first = parts.next().unwrap_or(Command::DeleteEvals { evals: Vec::new() });
     let mut index = server.submit(&write, first).await?.index;
     for command in parts {
-        let unnamed = Write { params: write.params.clone(), request: RequestId::default() };
+        let unnamed = Write { request: RequestId::default(), ..write.clone() };
         index = server.submit(&unnamed, command).await?.index;
     }
     let answer = EvalDeleteResponse { count: wanted.len() as i64, index: index.0 };
@@ -78,11 +78,11 @@ fn safe_matches(state: &State, namespace: &str, filter: &Filter) -> Result<Vec<E
     let shown = |eval: &&Eval| namespace == "*" || eval.facts.key.namespace == namespace;
     let evals = state.evals.iter().map(|(_, eval)| eval).filter(shown);
     let safe = evals.filter(|eval| state::eval::why_kept(state, eval).is_none());
-    let matched = |eval: &Eval| match filter.matches(Schema::nomad(), "Evaluation", &as_json(&document(eval)))
-    {
-        Ok(matches) => matches.then(|| Ok(eval.id())),
-        Err(why) => Some(Err(Failure::invalid(why.to_string()))),
-    };
+    let matched =
+        |eval: &Eval| match filter.matches(Schema::nomad(), "Evaluation", &as_json(&document(state, eval))) {
+            Ok(matches) => matches.then(|| Ok(eval.id())),
+            Err(why) => Some(Err(Failure::invalid(why.to_string()))),
+        };
     safe.filter_map(matched).collect()
 }
 
@@ -111,7 +111,7 @@ async fn read(With(server): With<AppState>, Path(id): Path<String>, read: Read) 
     let view = |state: &State| {
         let row = find(state, &id).ok_or_else(|| Failure::not_found("eval not found"))?;
         let eval = state.evals.get(row);
-        Ok(if related { with_related(state, eval) } else { document(eval) })
+        Ok(if related { with_related(state, eval) } else { document(state, eval) })
     };
     server.read(&read, index, view).await
 }
@@ -144,7 +144,7 @@ fn evaluations<'a>(state: &'a State, read: &Read) -> Result<Page<&'a Eval>, Fail
             && status.is_none_or(|status| eval.status.word() == status)
             && job.is_none_or(|job| eval.facts.key.id == job)
     };
-    let json = |eval: &&Eval| as_json(&document(eval));
+    let json = |eval: &&Eval| as_json(&document(state, eval));
     if prefix.is_empty() {
         let rows = state.evals.iter().map(|(_, eval)| eval).filter(shown);
         let rows = read.filtered("Evaluation", rows, json)?.into_iter();

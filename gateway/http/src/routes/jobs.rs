@@ -120,7 +120,7 @@ async fn evaluations(With(server): With<AppState>, Path(id): Path<String>, read:
     let view = move |state: &State, _: &Read| {
         let rows = state.jobs.lookup(&key).into_iter().flat_map(|job| job.evals.iter());
         let known = rows.map(|row| state.evals.get(*row)).filter(|eval| !eval.gone);
-        Ok(Page::whole(known.map(state::eval::document)))
+        Ok(Page::whole(known.map(|eval| state::eval::document(state, eval))))
     };
     server.list(read, |state| state.tables.evals, view).await
 }

@@ -9,7 +9,7 @@ const RELATED_MAX: usize = 500;
 
 /// The evaluation with what led to it and what it led to.
 pub(crate) fn with_related(state: &State, eval: &Eval) -> Evaluation {
-    Evaluation { related_evals: related(state, eval).into(), ..document(eval) }
+    Evaluation { related_evals: related(state, eval).into(), ..document(state, eval) }
 }
 
 /// Everything reachable over next, previous and blocked evaluations, nearest first.
@@ -27,11 +27,11 @@ fn related(state: &State, eval: &Eval) -> Vec<EvaluationStub> {
         at = next;
         looked_at += 1;
     }
-    found.into_iter().map(stub).collect()
+    found.into_iter().map(|eval| stub(state, eval)).collect()
 }
 
-fn stub(eval: &Eval) -> EvaluationStub {
-    let eval = document(eval);
+fn stub(state: &State, eval: &Eval) -> EvaluationStub {
+    let eval = document(state, eval);
     EvaluationStub {
         id: eval.id,
         priority: eval.priority,

@@ -52,7 +52,13 @@ async fn deploying(cluster: &Cluster) -> NodeId {
     let snapshot = cluster.control.state().index;
     let plan = Plan { snapshot, deployment: Some(created), placed: vec![placed], ..Plan::default() };
     let outcome = EvalOutcome { deployment: Some(DEPLOYMENT), ..EvalOutcome::default() };
-    let end = EvalEnd { status: EvalStatus::Complete, description: String::new(), outcome, blocked: None };
+    let end = EvalEnd {
+        status: EvalStatus::Complete,
+        description: String::new(),
+        outcome,
+        desired: Doc::default(),
+        blocked: None,
+    };
     cluster.submit(Command::SettleEval(Box::new(Settlement { eval, plan, end: Some(end) }))).await;
     let read = cluster.get(&format!("/v1/evaluation/{eval}")).await.json();
     assert_eq!(read["DeploymentID"], DEPLOYMENT.to_string());

@@ -134,7 +134,7 @@ impl Cluster {
     }
 
     pub async fn submit(&self, command: Command) -> Receipt {
-        let request = model::Request { id: RequestId::default(), actor: Actor::Anonymous, command };
+        let request = model::Request { id: RequestId::default(), actor: Actor::ANONYMOUS, command };
         self.control.submit(request).await.unwrap()
     }
 
@@ -163,6 +163,7 @@ impl Cluster {
             status: EvalStatus::Complete,
             description: String::new(),
             outcome: EvalOutcome::default(),
+            desired: Doc::default(),
             blocked: None,
         };
         let plan = Plan { snapshot: self.control.state().index, ..Plan::default() };
@@ -198,6 +199,7 @@ impl Cluster {
             status: EvalStatus::Complete,
             description: String::new(),
             outcome: EvalOutcome::default(),
+            desired: Doc::default(),
             blocked: None,
         };
         let settlement = Settlement { eval, plan, end: Some(end) };

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use control::{Control, Leadership, Receipt, SubmitError};
 use keyring::{IntroductionSettings, Signer};
+use listener::{HEADER_TIMEOUT, Peer};
 use model::{Actor, Command, NodeId, Rejection, Request, RequestId};
 use monitor::Monitor;
 use raft::RaftJournal;
@@ -99,7 +100,7 @@ impl Handler for Rpc {
             }
             _ => match method.strip_prefix(method::PASS) {
                 Some(rest) => self.nodes.pass(rest, &body).await,
-                None => match routes::answer(&self.http, method, &body).await {
+                None => match routes::answer(&self.http, connection.peer(), method, &body).await {
                     Some(answer) => answer,
                     None => Err(self.unknown_method(connection, method)),
                 },
@@ -107,13 +108,14 @@ impl Handler for Rpc {
         }
     }
 
-    async fn stream(&self, _: &Connection, method: &str, opening: Opening) -> Result<(), RpcError> {
+    async fn stream(&self, connection: &Connection, method: &str, opening: Opening) -> Result<(), RpcError> {
         match method {
             node_rpc::AGENT_MONITOR => monitor::serve(&self.agent_log, opening).await,
             node_rpc::HTTP => {
                 let stream = opening.accept().await?.into_io();
                 let (http, stopping) = (self.http.clone(), self.stopping.clone());
-                listener::serve_stream(stream, http, listener::HEADER_TIMEOUT, stopping).await;
+                let peer = Peer::Agent(connection.peer().ip());
+                listener::serve_stream(stream, peer, http, HEADER_TIMEOUT, stopping).await;
                 Ok(())
             }
             _ => match method.strip_prefix(method::PASS) {

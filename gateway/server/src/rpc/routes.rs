@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
 
 use api::{
     AutopilotConfiguration, DeploymentAllocHealthRequest, DeploymentFailRequest, DeploymentPauseRequest,
@@ -29,7 +30,7 @@ use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, MapAccess, SeqAccess
 use serde::{Deserialize, Serialize};
 use tower::ServiceExt;
 use wire::messages::{QueryMeta, QueryOptions};
-use wire::{RemoteError, RemoteErrorKind};
+use wire::{CallerAddress, RemoteError, RemoteErrorKind};
 
 type Recode = fn(&[u8]) -> Result<Vec<u8>, String>;
 
@@ -159,13 +160,19 @@ const ROUTES: &[Route] = &[
 const ANSWER_MAX: usize = 64 * 1024 * 1024;
 
 /// Answers a call if it is a route.
-pub(super) async fn answer(http: &Router, call: &str, body: &[u8]) -> Option<Result<Vec<u8>, RemoteError>> {
+pub(super) async fn answer(
+    http: &Router,
+    peer: SocketAddr,
+    call: &str,
+    body: &[u8],
+) -> Option<Result<Vec<u8>, RemoteError>> {
     let route = ROUTES.iter().find(|route| route.call == call)?;
-    Some(route.serve(http, body).await)
+    // The agent that passes the request on does not say whose it is.
+    Some(route.serve(http, CallerAddress(Some(peer.ip().to_canonical())), body).await)
 }
 
 impl Route {
-    async fn serve(&self, http: &Router, call: &[u8]) -> Result<Vec<u8>, RemoteError> {
+    async fn serve(&self, http: &Router, caller: CallerAddress, call: &[u8]) -> Result<Vec<u8>, RemoteError> {
         let malformed = |why: String| format!("cannot decode the request: {why}");
         let query: QueryOptions = msgpack::from_slice(call).map_err(|error| malformed(error.to_string()))?;
         let fields: Loose = msgpack::from_slice(call).map_err(|error| malformed(error.to_string()))?;
@@ -173,6 +180,7 @@ impl Route {
         let request = Request::builder()
             .method(self.method)
             .uri(self.uri(&fields, &query))
+            .extension(caller)
             .header("content-type", "application/json")
             .header("x-nomad-token", &query.auth_token)
             .body(Body::from(body))

@@ -1,8 +1,12 @@
 //! The command table: request id (16 bytes), command kind (2), sort of actor (1), length of the actor's name
-//! (2), the name. A node's name is its id, 16 bytes.
+//! (2), the name. A node's name is its id, 16 bytes. That of a caller is the length of the address (1), the address,
+//! the length of the accessor (2), the accessor, the token's name; who is only anonymous, or only has an accessor, is
+//! written as by releases that knew no more.
+
+use std::net::IpAddr;
 
 use base::Uuid;
-use model::{Actor, CommandRecord, NodeId, RequestId};
+use model::{Actor, Caller, CommandRecord, NodeId, RequestId};
 use rkyv::util::AlignedVec;
 
 use super::FrameError;
@@ -14,13 +18,20 @@ const ANONYMOUS: u8 = 0;
 const NODE: u8 = 1;
 const SERVER: u8 = 2;
 const TOKEN: u8 = 3;
+const CALLER: u8 = 4;
 
 pub(super) fn write<const ALIGN: usize>(bytes: &mut AlignedVec<ALIGN>, record: &CommandRecord) {
+    let described;
     let (sort, name) = match &record.actor {
-        Actor::Anonymous => (ANONYMOUS, &[] as &[u8]),
         Actor::Node(id) => (NODE, id.0.0.as_slice()),
         Actor::Server(name) => (SERVER, name.as_bytes()),
-        Actor::Token(accessor) => (TOKEN, accessor.as_bytes()),
+        Actor::Caller(Caller { accessor, name, address: None }) if name.is_empty() => {
+            (if accessor.is_empty() { ANONYMOUS } else { TOKEN }, accessor.as_bytes())
+        }
+        Actor::Caller(caller) => {
+            described = describe(caller);
+            (CALLER, described.as_slice())
+        }
     };
     let len = u16::try_from(name.len()).expect("an actor's name is short");
     bytes.extend_from_slice(&record.request.0.0);
@@ -50,19 +61,51 @@ pub(super) fn read(mut table: &[u8], count: u16) -> Result<Vec<CommandRecord>, F
 const SHORT: FrameError = FrameError::Malformed("the command table ends within a command");
 
 fn actor(sort: u8, name: &[u8]) -> Result<Actor, FrameError> {
-    let text = || {
-        let text =
-            std::str::from_utf8(name).map_err(|_| FrameError::Malformed("an actor's name is not text"))?;
-        Ok(text.to_string())
-    };
     match sort {
-        ANONYMOUS if name.is_empty() => Ok(Actor::Anonymous),
+        ANONYMOUS if name.is_empty() => Ok(Actor::ANONYMOUS),
         NODE => {
             let id = name.try_into().map_err(|_| FrameError::Malformed("a node's id has 16 bytes"))?;
             Ok(Actor::Node(NodeId(Uuid(id))))
         }
-        SERVER => text().map(Actor::Server),
-        TOKEN => text().map(Actor::Token),
+        SERVER => text(name).map(Actor::Server),
+        TOKEN => Ok(Actor::Caller(Caller { accessor: text(name)?, ..Caller::default() })),
+        CALLER => caller(name).map(Actor::Caller),
         _ => Err(FrameError::Malformed("the sort of actor is not known")),
     }
+}
+
+fn describe(caller: &Caller) -> Vec<u8> {
+    let address = match caller.address {
+        None => Vec::new(),
+        Some(IpAddr::V4(address)) => address.octets().to_vec(),
+        Some(IpAddr::V6(address)) => address.octets().to_vec(),
+    };
+    let accessor = u16::try_from(caller.accessor.len()).expect("an accessor is short");
+    let mut bytes = vec![address.len() as u8];
+    bytes.extend(address);
+    bytes.extend(accessor.to_le_bytes());
+    bytes.extend_from_slice(caller.accessor.as_bytes());
+    bytes.extend_from_slice(caller.name.as_bytes());
+    bytes
+}
+
+fn caller(bytes: &[u8]) -> Result<Caller, FrameError> {
+    const SHORT: FrameError = FrameError::Malformed("a caller ends early");
+    let (len, rest) = bytes.split_first().ok_or(SHORT)?;
+    let (address, rest) = rest.split_at_checked(usize::from(*len)).ok_or(SHORT)?;
+    let address = match address.len() {
+        0 => None,
+        4 => <[u8; 4]>::try_from(address).ok().map(IpAddr::from),
+        16 => <[u8; 16]>::try_from(address).ok().map(IpAddr::from),
+        _ => return Err(FrameError::Malformed("an address has 4 or 16 bytes")),
+    };
+    let (len, rest) = rest.split_first_chunk().ok_or(SHORT)?;
+    let (accessor, name) = rest.split_at_checked(usize::from(u16::from_le_bytes(*len))).ok_or(SHORT)?;
+    Ok(Caller { accessor: text(accessor)?, name: text(name)?, address })
+}
+
+fn text(bytes: &[u8]) -> Result<String, FrameError> {
+    let text =
+        std::str::from_utf8(bytes).map_err(|_| FrameError::Malformed("an actor's name is not text"))?;
+    Ok(text.to_string())
 }

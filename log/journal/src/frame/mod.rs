@@ -238,7 +238,7 @@ impl std::fmt::Debug for EncodedBatch {
 #[cfg(test)]
 mod tests {
     use model::event::{NodeDeregistered, NodeStatusChanged};
-    use model::{Actor, NodeId, NodeStatus, RequestId, Subject, Topic};
+    use model::{Actor, Caller, NodeId, NodeStatus, RequestId, Subject, Topic};
 
     use super::*;
 
@@ -257,6 +257,33 @@ mod tests {
         let encoded = encode(&nothing);
         assert_eq!(encoded.bytes().len(), HEADER);
         assert_eq!(encoded.decode().unwrap(), nothing);
+    }
+
+    #[test]
+    fn callers_keep_what_is_known_of_them() {
+        let caller = |accessor: &str, name: &str, address: Option<&str>| {
+            let (accessor, name) = (accessor.to_string(), name.to_string());
+            let address = address.map(|address| address.parse().unwrap());
+            let actor = Actor::Caller(Caller { accessor, name, address });
+            CommandRecord { request: RequestId::default(), kind: 1, actor }
+        };
+        let commands = vec![
+            caller("", "", None),
+            caller("", "", Some("10.0.0.7")),
+            caller("a1", "", None),
+            caller("a1", "zażółć", Some("2001:db8::7")),
+            caller("", "no token", None),
+        ];
+        let callers = Batch { commands, ..batch() };
+        let encoded = encode(&callers);
+        assert_eq!(encoded.decode().unwrap(), callers);
+        // The last command's description, byte by byte too short.
+        let at = encoded.bytes().windows(8).position(|bytes| bytes == b"no token").unwrap();
+        for (shift, wrong) in [(-3_isize, 3_u8), (-2, 200)] {
+            let mut bytes = encoded.bytes().to_vec();
+            bytes[at.checked_add_signed(shift).unwrap()] = wrong;
+            assert!(decode(bytes.into()).is_err(), "{shift} {wrong}");
+        }
     }
 
     #[test]
@@ -338,7 +365,7 @@ mod tests {
             },
             time: Time(-5),
             proposer: Uuid::from(99),
-            commands: vec![record(1, Actor::Server("heartbeats".into())), record(2, Actor::Anonymous)],
+            commands: vec![record(1, Actor::Server("heartbeats".into())), record(2, Actor::ANONYMOUS)],
             events: vec![
                 LoggedEvent { command: 0, event: changed.into() },
                 LoggedEvent { command: 1, event: gone.into() },

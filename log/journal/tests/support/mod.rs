@@ -112,7 +112,7 @@ pub fn encoded(index: u64, text: usize) -> EncodedBatch {
         digest: model::Digest::default(),
         time: Time(1_700_000_000_000_000_000 + index as i64),
         proposer: Uuid::from(1),
-        commands: vec![CommandRecord { request: RequestId(node.0), kind: 1, actor: Actor::Anonymous }],
+        commands: vec![CommandRecord { request: RequestId(node.0), kind: 1, actor: Actor::ANONYMOUS }],
         events: vec![LoggedEvent { command: 0, event: NodeMessagesEmitted { node, messages }.into() }],
     })
 }

@@ -17,6 +17,9 @@ pub struct EvalUpdated {
     pub status: EvalStatus,
     pub description: String,
     pub outcome: EvalOutcome,
+    /// What was to become of each group, as a map to [`DesiredUpdates`](crate::document::DesiredUpdates); empty when
+    /// no scheduler looked at it, and in logs of earlier releases.
+    pub desired: Doc,
 }
 
 /// A worker is done with the evaluation; the next one of its job may go.

@@ -142,7 +142,7 @@ events! {
     (28, 1) cluster::NamespaceUpserted: Cluster,
     (29, 1) cluster::NamespaceDeleted: Cluster,
     (30, 1) eval::EvalCreated: Eval(eval.id),
-    (31, 1) eval::EvalUpdated: Eval(eval),
+    (31, 2) eval::EvalUpdated: Eval(eval),
     (32, 1) eval::EvalAcked: Eval(eval),
     (33, 1) eval::EvalsCanceled: Evals(evals),
     (34, 1) eval::EvalsDeleted: Evals(evals),

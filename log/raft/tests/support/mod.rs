@@ -173,7 +173,7 @@ pub fn batch_of(proposer: u64, index: u64, events: u64, text: usize) -> Batch {
         digest: model::Digest::default(),
         time: Time(index as i64),
         proposer: Uuid::from(u128::from(proposer)),
-        commands: vec![CommandRecord { request: RequestId(node.0), kind: 1, actor: Actor::Anonymous }],
+        commands: vec![CommandRecord { request: RequestId(node.0), kind: 1, actor: Actor::ANONYMOUS }],
         events: vec![event; events as usize],
     }
 }

@@ -38,7 +38,7 @@ impl World {
 
     /// Decides a command on the current state and folds what it leads to, as one batch.
     pub fn submit(&mut self, command: Command) -> Result<Decision, Rejection> {
-        self.submit_as(Actor::Anonymous, command)
+        self.submit_as(Actor::ANONYMOUS, command)
     }
 
     pub fn submit_as(&mut self, actor: Actor, command: Command) -> Result<Decision, Rejection> {
@@ -105,8 +105,13 @@ impl World {
     pub fn settle(&mut self, job: &str, plan: Plan) -> Result<Verdict, Rejection> {
         let eval = self.waiting_eval(job).expect("an evaluation of the job waits");
         let outcome = EvalOutcome { snapshot: self.state.index, ..EvalOutcome::default() };
-        let end =
-            EvalEnd { status: EvalStatus::Complete, description: String::new(), outcome, blocked: None };
+        let end = EvalEnd {
+            status: EvalStatus::Complete,
+            description: String::new(),
+            outcome,
+            desired: Doc::default(),
+            blocked: None,
+        };
         let settlement = Settlement { eval, plan, end: Some(end) };
         let decision = self.submit(Command::SettleEval(Box::new(settlement)))?;
         Ok(decision.verdict.expect("a settlement is answered with a verdict"))

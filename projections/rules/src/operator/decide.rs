@@ -69,7 +69,7 @@ mod tests {
 
     fn fold(state: &mut State, index: u64, events: &[Event]) {
         let at = Moment { index: Index(index), time: Time::ZERO, epoch: model::EPOCH };
-        let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::Anonymous };
+        let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::ANONYMOUS };
         state.absorb(at, &record, events.iter(), &mut Delta::default());
     }
 

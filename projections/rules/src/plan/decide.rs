@@ -99,7 +99,8 @@ fn end_events(state: &State, row: EvalRow, eval: &Eval, end: &EvalEnd, aimless: 
         events.push(EvalCreated { eval: new.clone() }.into());
     }
     let (status, description) = (end.status, end.description.clone());
-    events.push(EvalUpdated { eval: eval.id(), status, description, outcome: end.outcome.clone() }.into());
+    let (outcome, desired) = (end.outcome.clone(), end.desired.clone());
+    events.push(EvalUpdated { eval: eval.id(), status, description, outcome, desired }.into());
     let satisfied =
         status == EvalStatus::Complete && end.outcome.failed_groups.is_empty() && end.blocked.is_none();
     if let Some(old) = blocked.filter(|_| satisfied) {

@@ -57,8 +57,13 @@ impl Story {
     pub fn settle(&mut self, job: &str, plan: Plan) -> Result<Verdict, Rejection> {
         let eval = self.waiting_eval(job).expect("an evaluation of the job waits");
         let outcome = EvalOutcome { snapshot: self.world.state.index, ..EvalOutcome::default() };
-        let end =
-            EvalEnd { status: EvalStatus::Complete, description: String::new(), outcome, blocked: None };
+        let end = EvalEnd {
+            status: EvalStatus::Complete,
+            description: String::new(),
+            outcome,
+            desired: Doc::default(),
+            blocked: None,
+        };
         let settlement = Settlement { eval, plan, end: Some(end) };
         let decision = self.world.submit(Command::SettleEval(Box::new(settlement)))?;
         Ok(decision.verdict.expect("a settlement is answered with a verdict"))

@@ -21,7 +21,7 @@ impl World {
 
     /// Decides a command on the current state and folds what it leads to, as one batch.
     pub fn submit(&mut self, command: Command) -> Result<Decision, Rejection> {
-        self.submit_as(Actor::Anonymous, command)
+        self.submit_as(Actor::ANONYMOUS, command)
     }
 
     pub fn submit_as(&mut self, actor: Actor, command: Command) -> Result<Decision, Rejection> {

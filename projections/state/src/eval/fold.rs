@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::event::{EvalAcked, EvalCreated, EvalUpdated, EvalsCanceled, EvalsDeleted, PlanCommitted};
-use model::{EvalId, EvalStatus};
+use model::{Doc, EvalId, EvalStatus};
 
 use super::state::{Eval, Evals};
 use crate::moment::Moment;
@@ -46,6 +46,7 @@ impl State {
             status: facts.status,
             description: facts.description.clone(),
             outcome: facts.outcome.clone(),
+            desired: Doc::default(),
             acked: false,
             gone: false,
             created: at.index,
@@ -70,6 +71,7 @@ impl State {
         let eval = self.evals.get_mut(row);
         assert!(!eval.status.is_terminal(), "an evaluation that ended does not change");
         eval.outcome = event.outcome.clone();
+        eval.desired = event.desired.clone();
         let job = eval.job;
         if event.status.is_terminal() {
             self.end_eval(at, row, event.status, event.description.clone(), delta);

@@ -14,6 +14,10 @@ pub(crate) fn row(row: u32, eval: &Arc<Eval>) -> u64 {
     hash.pair(u64::from(eval.acked), u64::from(eval.gone));
     hash.text(&eval.description);
     outcome(&mut hash, &eval.outcome);
+    // Earlier releases did not log it: what they logged keeps its digests.
+    if !eval.desired.is_empty() {
+        hash.bytes(&eval.desired.0);
+    }
     hash.pair(eval.created.0, eval.modified.0);
     hash.pair(eval.create_time.0 as u64, eval.modify_time.0 as u64);
     hash.finish()

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use base::{IdMap, Index, Time};
 use model::event::{EvalOutcome, NewEval};
-use model::{EvalId, EvalStatus, Trigger};
+use model::{Doc, EvalId, EvalStatus, Trigger};
 
 use crate::alloc::reschedule::WINDOW;
 use crate::row::{EvalRow, JobRow};
@@ -17,6 +17,8 @@ pub struct Eval {
     pub status: EvalStatus,
     pub description: String,
     pub outcome: EvalOutcome,
+    /// As in [`EvalUpdated`](model::event::EvalUpdated).
+    pub desired: Doc,
     /// A worker finished with it.
     pub acked: bool,
     /// It was deleted.

@@ -1,12 +1,13 @@
 use base::Index;
 use model::command::failed_groups;
-use model::document::Evaluation;
+use model::document::{DesiredUpdates, Evaluation, Map, PlanAnnotations};
 
 use super::state::Eval;
 use crate::State;
+use crate::alloc::stub;
 
 /// The evaluation as Nomad's API shows it.
-pub fn document(eval: &Eval) -> Evaluation {
+pub fn document(state: &State, eval: &Eval) -> Evaluation {
     let (facts, outcome) = (&eval.facts, &eval.outcome);
     let text = |id: Option<model::EvalId>| id.map(|id| id.to_string()).unwrap_or_default();
     Evaluation {
@@ -27,6 +28,7 @@ pub fn document(eval: &Eval) -> Evaluation {
         previous_eval: text(facts.previous),
         blocked_eval: text(outcome.blocked),
         failed_tg_allocs: failed_groups(outcome).into_iter().collect(),
+        plan_annotations: annotations(state, eval),
         class_eligibility: outcome.classes.iter().cloned().collect(),
         escaped_computed_class: outcome.escaped,
         missing_non_node_resources: outcome.missing.clone().into(),
@@ -42,6 +44,21 @@ pub fn document(eval: &Eval) -> Evaluation {
         modify_time: eval.modify_time.0,
         ..Evaluation::default()
     }
+}
+
+/// What was to become of the groups; `None` before a scheduler looked.
+fn annotations(state: &State, eval: &Eval) -> Option<PlanAnnotations> {
+    if eval.desired.is_empty() {
+        return None;
+    }
+    let desired: Map<String, DesiredUpdates> = eval.desired.read();
+    let preempts = desired.values().any(|group| group.preemptions > 0);
+    let of_job = state.jobs.get(eval.job).allocs.iter().filter(|_| preempts);
+    let placed = of_job.map(|row| state.allocs.get(*row)).filter(|alloc| alloc.eval == eval.id());
+    let preempted = placed.flat_map(|alloc| alloc.preempted.iter().copied());
+    let preempted = preempted.filter_map(|id| state.allocs.lookup(id));
+    let preempted_allocs = preempted.map(|alloc| stub(state, alloc)).collect();
+    Some(PlanAnnotations { desired_tg_updates: desired, preempted_allocs })
 }
 
 impl Eval {

@@ -36,6 +36,10 @@ pub(super) fn encode(evals: &[Arc<Eval>]) -> Vec<u8> {
     encode_outcomes(&mut to, &mut texts, evals.iter().map(|eval| &eval.facts.outcome));
     encode_outcomes(&mut to, &mut texts, evals.iter().map(|eval| &eval.outcome));
     texts.write(&mut to);
+    // Chunks of earlier releases end before it: what nobody worked on stays as it was written.
+    if evals.iter().any(|eval| !eval.desired.is_empty()) {
+        to.texts(evals.iter().map(|eval| &eval.desired.0[..]));
+    }
     to.0
 }
 
@@ -73,12 +77,16 @@ pub(super) fn decode(bytes: &[u8], len: usize, jobs: &[JobState]) -> Result<Vec<
     let now = Outcomes::read(&mut from, len)?;
     let texts = from.count()?;
     let texts = from.strings(texts)?;
+    let desired = if from.0.is_empty() { vec![&[][..]; len] } else { from.texts(len)? };
     from.end()?;
     let (mut first, mut now) = (first.cursor(&texts), now.cursor(&texts));
     let row = |row: usize| {
         let key = &at(jobs, columns.jobs.u32(row))?.key;
         let facts = Arc::new(columns.facts(row, key, first(row)?, &texts)?);
-        Ok(Arc::new(columns.eval(row, facts, now(row)?, &texts)?))
+        Ok(Arc::new(Eval {
+            desired: Doc(desired[row].to_vec()),
+            ..columns.eval(row, facts, now(row)?, &texts)?
+        }))
     };
     (0..len).map(row).collect()
 }
@@ -169,6 +177,7 @@ impl<'a> Columns<'a> {
             status: state(EvalStatus::from_number, self.statuses[row])?,
             description: at(texts, self.descriptions.u32(row))?.to_string(),
             outcome,
+            desired: Doc::default(),
             acked: self.acked[row] != 0,
             gone: self.gone[row] != 0,
             created: self.created.index(row),

@@ -206,6 +206,10 @@ fn read_requests(chunks: &Chunks<'_>) -> Result<Requests, ImageError> {
 }
 
 fn read_volumes(chunks: &Chunks<'_>, changed: Index) -> Result<Volumes, ImageError> {
+    // The digest does not cover it: only an index that lists are answered with follows from it.
+    if changed > chunks.contents.index {
+        return Err(Table::Settings.damaged(0, "volumes changed later than the state"));
+    }
     let read = chunks.read(Table::Volumes, |_, bytes, len| volumes::decode(bytes, len))?;
     let mut volumes = Volumes::of(read.into_iter().flatten());
     volumes.changed = volumes.changed.max(changed);

@@ -1,7 +1,9 @@
+use std::collections::BTreeMap;
+
 use base::{Index, Rng, Time, Uuid};
 use model::document::{
-    AllocatedDeviceResource, AllocationMetric, CSIVolume, HostVolume, Job, JobSubmission, Namespace, Node,
-    NodePool, PortMapping, ScalingEvent, TaskEvent, TaskGroup, TaskState,
+    AllocatedDeviceResource, AllocationMetric, CSIVolume, DesiredUpdates, HostVolume, Job, JobSubmission,
+    Namespace, Node, NodePool, PortMapping, ScalingEvent, TaskEvent, TaskGroup, TaskState,
 };
 use model::event::*;
 use model::{
@@ -290,7 +292,14 @@ fn of_evals(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
             let eval = live_eval(state, rng)?.id();
             let status = one(EvalStatus::ALL, rng)?;
             let description = one(&["", "created for job", "blocked"], rng)?.to_string();
-            EvalUpdated { eval, status, description, outcome: outcome(rng) }.into()
+            let desired = match rng.below(2) {
+                0 => Doc::default(),
+                _ => Doc::of(&BTreeMap::from([(
+                    "web",
+                    DesiredUpdates { place: rng.below(9), ..DesiredUpdates::default() },
+                )])),
+            };
+            EvalUpdated { eval, status, description, outcome: outcome(rng), desired }.into()
         }
         9 => EvalAcked { eval: live_eval(state, rng)?.id() }.into(),
         11 => EvalsDeleted { evals: vec![over_eval(state, rng)?.id()] }.into(),

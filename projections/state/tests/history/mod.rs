@@ -3,7 +3,7 @@
 mod draw;
 
 use base::{Rng, Time, Uuid};
-use model::{Actor, Batch, CommandRecord, Event, LoggedEvent, RequestId};
+use model::{Actor, Batch, Caller, CommandRecord, Event, LoggedEvent, RequestId};
 use state::{Delta, Moment, State};
 
 pub struct History {
@@ -52,9 +52,13 @@ impl History {
     fn record(&mut self) -> CommandRecord {
         let request = if self.rng.below(2) == 0 { RequestId(self.rng.uuid()) } else { RequestId::default() };
         let actor = match self.rng.below(3) {
-            0 => Actor::Anonymous,
+            0 => Actor::ANONYMOUS,
             1 => Actor::Server("drawn".to_string()),
-            _ => Actor::Token("a-token".to_string()),
+            _ => Actor::Caller(Caller {
+                accessor: "a-token".to_string(),
+                name: "operator".to_string(),
+                address: Some([10, 0, 0, self.rng.below(256) as u8].into()),
+            }),
         };
         CommandRecord { request, kind: 1, actor }
     }

@@ -94,7 +94,7 @@ mod tests {
     const ID: DeploymentId = DeploymentId(Uuid([7; 16]));
 
     fn fold(state: &mut State, events: Vec<Event>) -> Delta {
-        let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::Anonymous };
+        let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::ANONYMOUS };
         let events = events.into_iter().map(|event| LoggedEvent { command: 0, event }).collect();
         let batch = Batch { commands: vec![record], events, ..state.next_batch(Time::ZERO, Uuid::NIL) };
         state.apply(&batch).unwrap()

@@ -174,8 +174,8 @@ mod tests {
     fn submit(state: &mut State, second: i64, command: Command) -> Delta {
         let at = Moment { index: state.index.next(), time: Time::from_secs(second), epoch: model::EPOCH };
         let mut ctx = rules::Context::new(at.index, at.time, at.index.0);
-        let decision = rules::decide(state, &mut ctx, &Actor::Anonymous, &command).unwrap();
-        let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::Anonymous };
+        let decision = rules::decide(state, &mut ctx, &Actor::ANONYMOUS, &command).unwrap();
+        let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::ANONYMOUS };
         let mut delta = Delta::default();
         state.absorb(at, &record, decision.events.iter(), &mut delta);
         state.seal(at, &delta);

@@ -95,7 +95,7 @@ mod tests {
     const BEGIN: Time = Time(1_000_000_000 * 60 * 1000);
 
     fn fold(state: &mut State, events: Vec<Event>) -> Delta {
-        let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::Anonymous };
+        let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::ANONYMOUS };
         let events = events.into_iter().map(|event| LoggedEvent { command: 0, event }).collect();
         let batch = Batch { commands: vec![record], events, ..state.next_batch(BEGIN, Uuid::NIL) };
         state.apply(&batch).unwrap()

@@ -32,7 +32,7 @@ pub fn dry_run(state: &State, request: &RegisterJob, seed: u64, now: Time) -> Re
     let follow_ups = settlement.plan.follow_ups.iter().map(|eval| eval.id);
     let blocked = settlement.end.iter().flat_map(|end| &end.blocked).map(|eval| eval.id);
     let created = follow_ups.chain(blocked).filter_map(|id| after.evals.lookup(id));
-    let created = created.map(state::eval::document).collect();
+    let created = created.map(|eval| state::eval::document(&after, eval)).collect();
     let desired = explanation.groups.iter().map(|(name, group)| (name.clone(), group.desired.clone()));
     let preempted = settlement.plan.preempted.iter().flat_map(|event| &event.allocs);
     let preempted = preempted.filter_map(|id| fork.allocs.lookup(*id));

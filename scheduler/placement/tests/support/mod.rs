@@ -72,12 +72,12 @@ impl World {
 
     /// For facts that no command of this release leads to.
     pub fn event(&mut self, event: impl Into<Event>) {
-        let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::Anonymous };
+        let record = CommandRecord { request: RequestId::default(), kind: 0, actor: Actor::ANONYMOUS };
         self.apply(record, vec![LoggedEvent { command: 0, event: event.into() }]);
     }
 
     pub fn submit(&mut self, command: Command) -> Decision {
-        self.command(Actor::Anonymous, command)
+        self.command(Actor::ANONYMOUS, command)
     }
 
     /// Registers a standard node and makes it ready.

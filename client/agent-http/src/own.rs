@@ -27,6 +27,7 @@ pub(crate) fn router() -> Router<Arc<NodeAgent>> {
         .route("/v1/metrics", get(figures))
         .route("/v1/agent/join", any(invalid))
         .route("/v1/agent/force-leave", any(invalid))
+        .route("/v1/agent/keyring/{op}", any(invalid))
         .route("/v1/agent/schedulers", any(server_only))
         .route("/v1/agent/schedulers/config", any(server_only))
 }

@@ -33,7 +33,7 @@ pub use exec::{ActionRequest, ExecEvent, ExecReader, ExecRequest, ExecWriter};
 pub use fetch::fetch;
 pub use files::{FileBody, FileRequest};
 pub use nodes::NodeMeta;
-pub use operator::RaftPeer;
+pub use operator::{KeyChange, RaftPeer};
 pub use reqwest::Response;
 pub use services::{NamespaceServices, ServiceInstance, ServiceStub};
 pub use stream::{EventQuery, Events, Frames, Message, Subscription};

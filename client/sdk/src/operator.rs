@@ -1,6 +1,6 @@
 use api::{
-    AutopilotConfiguration, JoinResponse, KeyringDeleted, KeyringRotated, LeadershipTransferResponse,
-    OperatorHealthReply, RaftConfiguration, RootKeyMeta, SchedulerConfiguration,
+    AutopilotConfiguration, JoinResponse, KeyringDeleted, KeyringRequest, KeyringResponse, KeyringRotated,
+    LeadershipTransferResponse, OperatorHealthReply, RaftConfiguration, RootKeyMeta, SchedulerConfiguration,
     SchedulerConfigurationResponse, SchedulerScan, SchedulerSetConfigurationResponse,
 };
 use model::document::input;
@@ -26,6 +26,14 @@ impl RaftPeer {
     }
 }
 
+/// What is done with a key that encrypts gossip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyChange {
+    Install,
+    Use,
+    Remove,
+}
+
 /// The servers and what they agree on.
 impl Client {
     /// `PUT /v1/agent/join`: gossip addresses of servers. Who could not be joined stands in the answer.
@@ -38,6 +46,21 @@ impl Client {
     pub async fn force_leave(&self, name: &str, prune: bool) -> Result<(), Error> {
         let query = Query::new().with("node", name).flag("prune", prune);
         self.send(self.request(Method::PUT, "/v1/agent/force-leave", query)).await.map(drop)
+    }
+
+    /// `GET /v1/agent/keyring/list`.
+    pub async fn gossip_keys(&self) -> Result<KeyringResponse, Error> {
+        Ok(self.get("/v1/agent/keyring/list", Query::new()).await?.value)
+    }
+
+    /// `PUT /v1/agent/keyring/install`, `use` or `remove`: an answer only if every live server followed.
+    pub async fn change_gossip_keys(&self, how: KeyChange, key: &str) -> Result<KeyringResponse, Error> {
+        let path = match how {
+            KeyChange::Install => "/v1/agent/keyring/install",
+            KeyChange::Use => "/v1/agent/keyring/use",
+            KeyChange::Remove => "/v1/agent/keyring/remove",
+        };
+        Ok(self.put(path, Query::new(), &KeyringRequest { key: key.to_string() }).await?.value)
     }
 
     /// `GET /v1/operator/raft/configuration`.

@@ -1,7 +1,7 @@
 //! What operators ask and set: the raft cluster, its autopilot, and how servers join.
 
 use model::document::shape::is_zero;
-use model::document::{List, Timestamp};
+use model::document::{List, Map, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -92,6 +92,26 @@ pub struct JoinResponse {
     pub error: String,
     #[serde(skip_serializing_if = "is_zero")]
     pub warning: String,
+}
+
+/// `KeyringRequest` of Nomad's API.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct KeyringRequest {
+    /// A key of gossip, in base64.
+    pub key: String,
+}
+
+/// `KeyringResponse` of Nomad's API.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct KeyringResponse {
+    /// What went wrong, by the server's name.
+    pub messages: Map<String, String>,
+    /// How many servers have each key.
+    pub keys: Map<String, i64>,
+    /// Servers that were asked.
+    pub num_nodes: i64,
 }
 
 /// `VaultWorkloadIdentityUpgradeCheck` of Nomad's API.

@@ -202,7 +202,7 @@ held! {
         JobStabilityRequest JobStabilityResponse JobStatusesAlloc JobStatusesDeployment
         JobStatusesJob JobStatusesLatestDeployment JobStatusesRequest JobSummary JobTagResponse
         JobValidateRequest JobValidateResponse JobVersionsResponse JobsParseRequest
-        LeadershipTransferResponse MemoryStats MetricsSummary NamespacedID NodeDrainUpdateResponse
+        KeyringRequest KeyringResponse LeadershipTransferResponse MemoryStats MetricsSummary NamespacedID NodeDrainUpdateResponse
         NodeEligibilityUpdateResponse NodeListStub NodePurgeResponse NodeServerInfo
         NodeUpdateDrainRequest NodeUpdateEligibilityRequest ObjectDiff OperatorHealthReply
         PointValue PreemptionConfig RaftConfiguration RaftServer ResourceUsage RootKeyMeta SampledValue

@@ -1,6 +1,9 @@
 use std::io;
 
-use api::{AgentMember, JoinResponse, LeadershipTransferResponse, OperatorHealthReply, RaftConfiguration};
+use api::{
+    AgentMember, JoinResponse, KeyringResponse, LeadershipTransferResponse, OperatorHealthReply,
+    RaftConfiguration,
+};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -34,6 +37,12 @@ pub trait ClusterAdmin: Send + Sync + 'static {
     /// [`ClusterError::Invalid`] if this server does not gossip with the others.
     fn force_leave(&self, name: String, prune: bool) -> BoxFuture<'_, Result<(), ClusterError>>;
 
+    /// Has every live server do something with its gossip keys; none changes anything unless all of them can follow.
+    ///
+    /// # Errors
+    /// [`ClusterError::Invalid`] if the key is none; [`ClusterError::Failed`] if some server did not follow.
+    fn gossip_keys(&self, operation: GossipKeys) -> BoxFuture<'_, Result<KeyringResponse, ClusterError>>;
+
     fn raft_configuration(&self) -> RaftConfiguration;
 
     /// # Errors
@@ -51,6 +60,15 @@ pub trait ClusterAdmin: Send + Sync + 'static {
     /// # Errors
     /// [`ClusterError`].
     fn health(&self) -> BoxFuture<'_, Result<OperatorHealthReply, ClusterError>>;
+}
+
+/// What is to be done with the keys that encrypt gossip. Keys are in base64.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GossipKeys {
+    List,
+    Install(String),
+    Use(String),
+    Remove(String),
 }
 
 /// A member of the raft cluster, as operators name it.

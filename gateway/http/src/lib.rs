@@ -27,7 +27,9 @@ mod view;
 
 pub use app_state::{AgentInfo, Api, NOMAD_VERSION};
 pub use blocking::WAITING_READS_MAX;
-pub use cluster_admin::{ClusterAdmin, ClusterError, FileStream, PeerName, SnapshotFile, Snapshots};
+pub use cluster_admin::{
+    ClusterAdmin, ClusterError, FileStream, GossipKeys, PeerName, SnapshotFile, Snapshots,
+};
 pub use error::Failure;
 pub use node_rpc::{FrameStream, NodeRpc, NodeRpcError, frames};
 pub use routes::router;

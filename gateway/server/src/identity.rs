@@ -105,7 +105,7 @@ where
 }
 
 /// All of it or nothing, whenever the power goes.
-fn write(dir: &Path, name: &str, line: &str) -> io::Result<()> {
+pub(crate) fn write(dir: &Path, name: &str, line: &str) -> io::Result<()> {
     let draft = dir.join(format!("{name}.new"));
     // Some of it is secret, and nobody else needs the rest.
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;

@@ -9,6 +9,7 @@ pub mod autopilot;
 pub mod cluster;
 mod consensus;
 pub mod gossip;
+mod gossip_keyring;
 mod identity;
 mod node_connections;
 mod node_router;

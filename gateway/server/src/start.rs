@@ -30,6 +30,7 @@ use tokio::task::JoinHandle;
 use crate::cluster::{self, Cluster, Joins};
 use crate::consensus::RaftConsensus;
 use crate::gossip::{self, Gossip};
+use crate::gossip_keyring;
 use crate::identity;
 use crate::node_connections::NodeConnections;
 use crate::node_router::NodeRouter;
@@ -127,6 +128,7 @@ pub struct GossipSettings {
     pub address: SocketAddr,
     /// What is advertised to others; the port 0 stands for the one that was bound.
     pub advertise: SocketAddr,
+    /// What the keyring of a server begins with; later the keyring in its data directory counts.
     pub key: Option<gossip::Key>,
 }
 
@@ -547,10 +549,17 @@ async fn cluster(
     };
     let gossip = match (gossip, socket) {
         (Some(GossipSettings { key, .. }), Some(socket)) => {
-            let seed = identity::seed()
-                .map_err(|source| StartError::Data { path: settings.data_dir.clone(), source })?;
+            let data = |source| StartError::Data { path: settings.data_dir.clone(), source };
+            let dir = settings.data_dir.join("server");
+            let keyring = gossip_keyring::load(&dir, key).map_err(data)?;
+            let seed = identity::seed().map_err(data)?;
             let timings = gossip::Timings::default();
-            Some(Gossip::start(gossip::Settings { own: own.clone(), key, timings, seed }, socket)?)
+            let gossip_settings = gossip::Settings { own: own.clone(), keyring, timings, seed };
+            let save = move |keyring: &gossip::Keyring| {
+                gossip_keyring::save(&dir, keyring)
+                    .map_err(|error| format!("it cannot store its keys: {error}"))
+            };
+            Some(Gossip::start(gossip_settings, Box::new(save), socket)?)
         }
         _ => None,
     };

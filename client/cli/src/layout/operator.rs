@@ -1,8 +1,8 @@
 //! The raft cluster, its autopilot and snapshot files.
 
 use api::{
-    AutopilotConfiguration, OperatorHealthReply, RaftConfiguration, RootKeyMeta, SchedulerConfiguration,
-    SchedulerScan,
+    AutopilotConfiguration, KeyringResponse, OperatorHealthReply, RaftConfiguration, RootKeyMeta,
+    SchedulerConfiguration, SchedulerScan,
 };
 use server::snapshot_file::Read;
 
@@ -22,6 +22,16 @@ pub(crate) fn raft_peers(raft: &RaftConfiguration) -> String {
         ]);
     }
     table.render()
+}
+
+/// The keys of gossip, then the servers that did not answer.
+pub(crate) fn gossip_keys(answer: &KeyringResponse) -> String {
+    let mut table = Table::new(["Key", "Servers"]);
+    for (key, count) in answer.keys.iter() {
+        table.row([key.clone(), format!("{count}/{}", answer.num_nodes)]);
+    }
+    let failures = answer.messages.iter().map(|(server, why)| format!("{server}: {why}\n"));
+    table.render() + &failures.collect::<String>()
 }
 
 pub(crate) fn root_keys(style: &OutputStyle, keys: &[RootKeyMeta]) -> String {

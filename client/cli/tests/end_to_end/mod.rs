@@ -10,6 +10,7 @@ mod damaged_log;
 mod drains;
 mod exec;
 mod getting_started;
+mod gossip_keys;
 mod identities;
 mod invalid_input;
 mod many_callers;

@@ -15,6 +15,7 @@ mod doctor;
 mod evaluations;
 mod explain;
 mod fuzzy;
+mod gossip_keys;
 mod identities;
 mod jobs;
 mod keyring;
@@ -80,6 +81,7 @@ pub fn router(api: Api) -> Router {
         .merge(explain::router())
         .merge(search::router())
         .merge(fuzzy::router())
+        .merge(gossip_keys::router())
         .merge(deployments::router())
         .merge(namespaces::router())
         .merge(client_alloc::router())

@@ -1,8 +1,8 @@
 //! What operators ask of the servers. The servers are pretended: what they are asked is written down.
 
 use api::{
-    AgentMember, JoinResponse, LeadershipTransferResponse, OperatorHealthReply, RaftConfiguration,
-    RaftServer, ServerHealth,
+    AgentMember, JoinResponse, KeyringResponse, LeadershipTransferResponse, OperatorHealthReply,
+    RaftConfiguration, RaftServer, ServerHealth,
 };
 use axum::body::Body;
 use axum::http::Method;
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt};
-use http_gateway::{ClusterAdmin, ClusterError, FileStream, PeerName, SnapshotFile, Snapshots};
+use http_gateway::{ClusterAdmin, ClusterError, FileStream, GossipKeys, PeerName, SnapshotFile, Snapshots};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -89,6 +89,18 @@ impl ClusterAdmin for FakeServers {
         self.asked(format!("force-leave {name} {prune}"))
     }
 
+    fn gossip_keys(&self, operation: GossipKeys) -> BoxFuture<'_, Result<KeyringResponse, ClusterError>> {
+        let asked = self.asked(format!("{operation:?}"));
+        async move {
+            asked.await?;
+            let messages =
+                [("two.global".to_string(), "it did not answer".to_string())].into_iter().collect();
+            let keys = [("a2V5".to_string(), 1)].into_iter().collect();
+            Ok(KeyringResponse { messages, keys, num_nodes: 2 })
+        }
+        .boxed()
+    }
+
     fn raft_configuration(&self) -> RaftConfiguration {
         let server = RaftServer { id: "x".into(), node: "one".into(), leader: true, ..RaftServer::default() };
         RaftConfiguration { servers: vec![server].into(), index: 7 }
@@ -140,6 +152,26 @@ impl Cluster {
     async fn put_nothing(&self, path: &str) -> crate::support::Got {
         self.send(request(Method::PUT, path, Body::empty())).await
     }
+}
+
+#[tokio::test]
+async fn gossip_keys_are_listed_and_changed() {
+    let cluster = Cluster::start().await;
+    let listed = cluster.get("/v1/agent/keyring/list").await.json();
+    let shown = json!({
+        "Messages": {"two.global": "it did not answer"}, "Keys": {"a2V5": 1}, "NumNodes": 2,
+    });
+    assert_eq!(listed, shown);
+    for change in ["install", "use", "remove"] {
+        cluster.put(&format!("/v1/agent/keyring/{change}"), &json!({"Key": "a2V5"})).await.json();
+    }
+    let asked = [r#"List"#, r#"Install("a2V5")"#, r#"Use("a2V5")"#, r#"Remove("a2V5")"#];
+    assert_eq!(cluster.servers.take(), asked);
+    cluster.get("/v1/agent/keyring/other").await.refused(404, "resource not found");
+    assert_eq!(cluster.get("/v1/agent/keyring/use").await.status, 405);
+    let why = "two.global has not installed the key".to_string();
+    *cluster.servers.refuse.lock() = Some(ClusterError::Failed(why.clone()));
+    cluster.put("/v1/agent/keyring/use", &json!({"Key": "a2V5"})).await.refused(500, &why);
 }
 
 #[tokio::test]

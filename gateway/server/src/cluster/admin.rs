@@ -3,19 +3,20 @@
 use std::collections::BTreeSet;
 
 use api::{
-    AgentMember, JoinResponse, LeadershipTransferResponse, OperatorHealthReply, RaftConfiguration, RaftServer,
+    AgentMember, JoinResponse, KeyringResponse, LeadershipTransferResponse, OperatorHealthReply,
+    RaftConfiguration, RaftServer,
 };
 use base::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use http_gateway::{ClusterAdmin, ClusterError, NOMAD_VERSION, PeerName};
+use http_gateway::{ClusterAdmin, ClusterError, GossipKeys, NOMAD_VERSION, PeerName};
 
 use super::admin_request::{AdminRequest, AdminResponse};
 use super::join::join_all;
 use super::roster::RegionServer;
 use super::{Cluster, ConsensusError, Inner, Status};
 use crate::autopilot::{Peer, ServerHealth};
-use crate::gossip::{Member, Parting, Standing};
+use crate::gossip::{Key, KeyOperation, Member, Parting, Standing};
 
 /// Addresses that one call may join.
 const JOINS_MAX: usize = 64;
@@ -76,6 +77,32 @@ impl ClusterAdmin for Cluster {
         .boxed()
     }
 
+    fn gossip_keys(&self, operation: GossipKeys) -> BoxFuture<'_, Result<KeyringResponse, ClusterError>> {
+        async move {
+            let operation = key_operation(operation)?;
+            let gossip = self.0.inner.gossip.as_ref();
+            let gossip = gossip.ok_or_else(|| {
+                ClusterError::Failed("this server does not gossip, so there are no keys".to_string())
+            })?;
+            let report = gossip.change_keys(operation.clone()).await.map_err(ClusterError::Failed)?;
+            let is_list = operation == KeyOperation::List;
+            let failures: Vec<String> =
+                report.failures().map(|(server, why)| format!("{server}: {why}")).collect();
+            if !is_list && !failures.is_empty() {
+                let (failed, all) = (failures.len(), report.replies.len());
+                let why = format!("{failed} of {all} servers did not follow: {}", failures.join("; "));
+                return Err(ClusterError::Failed(why));
+            }
+            let counts = report.counts().into_iter().filter(|_| is_list);
+            Ok(KeyringResponse {
+                messages: report.failures().map(|(server, why)| (server.clone(), why.clone())).collect(),
+                keys: counts.map(|(key, count)| (key.to_base64(), count as i64)).collect(),
+                num_nodes: report.replies.len() as i64,
+            })
+        }
+        .boxed()
+    }
+
     fn raft_configuration(&self) -> RaftConfiguration {
         let inner = &self.0.inner;
         let (status, names) = (inner.consensus.status(), inner.names());
@@ -106,6 +133,16 @@ impl ClusterAdmin for Cluster {
         }
         .boxed()
     }
+}
+
+fn key_operation(operation: GossipKeys) -> Result<KeyOperation, ClusterError> {
+    let parsed = |key: &str| Key::parse(key).map_err(|error| ClusterError::Invalid(format!("Key: {error}")));
+    Ok(match operation {
+        GossipKeys::List => KeyOperation::List,
+        GossipKeys::Install(key) => KeyOperation::Install(parsed(&key)?),
+        GossipKeys::Use(key) => KeyOperation::Use(parsed(&key)?),
+        GossipKeys::Remove(key) => KeyOperation::Remove(parsed(&key)?),
+    })
 }
 
 /// The leader runs another release.

@@ -197,9 +197,13 @@ impl World {
             has_log: false,
             parting: Parting::Staying,
         };
-        let settings =
-            gossip::Settings { own: own.clone(), key: None, timings: quick_gossip(), seed: n.into() };
-        let gossip = spec.gossip.then(|| Gossip::start(settings, socket).unwrap());
+        let settings = gossip::Settings {
+            own: own.clone(),
+            keyring: None.into(),
+            timings: quick_gossip(),
+            seed: n.into(),
+        };
+        let gossip = spec.gossip.then(|| Gossip::start(settings, Box::new(|_| Ok(())), socket).unwrap());
         let joins = Joins {
             retry: spec.retry,
             retry_interval: Duration::from_millis(50),

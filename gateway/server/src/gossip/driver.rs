@@ -10,6 +10,8 @@ use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
+use super::key_query::KeyReport;
+use super::keyring::KeyOperation;
 use super::member::{Member, Parting};
 use super::pool::{Greeted, Pool};
 use super::{Counts, GREETING_PATIENCE, JoinError, Sightings};
@@ -31,6 +33,7 @@ pub(super) enum GossipRequest {
     Join { address: SocketAddr, answer: oneshot::Sender<Result<Arc<Member>, JoinError>> },
     AnnounceLog,
     ForceLeave { name: String, prune: bool, answer: oneshot::Sender<bool> },
+    Keys { operation: KeyOperation, answer: oneshot::Sender<Result<KeyReport, String>> },
     Leave { answer: oneshot::Sender<()> },
 }
 
@@ -43,7 +46,9 @@ pub(super) struct Driver {
     counts: watch::Sender<Counts>,
     /// Greetings without an answer. Each is given up after [`GREETING_PATIENCE`].
     joins: BTreeMap<u64, Join>,
-    /// The number of the last greeting, counted from a number drawn at random.
+    /// Operations on keys whose callers wait. The pool bounds them and ends each.
+    key_operations: BTreeMap<u64, oneshot::Sender<Result<KeyReport, String>>>,
+    /// The number of the last greeting or operation on keys, counted from a number drawn at random.
     joined: u64,
     leaving: Option<(Instant, oneshot::Sender<()>)>,
 }
@@ -65,8 +70,20 @@ impl Driver {
     ) -> (Driver, watch::Receiver<Sightings>, watch::Receiver<Counts>) {
         let (sightings, seen) = watch::channel(list(&pool));
         let (counts, counted) = watch::channel(Counts::default());
-        let (joins, leaving) = (BTreeMap::new(), None);
-        (Driver { pool, socket, requests, began, sightings, counts, joins, joined, leaving }, seen, counted)
+        let (joins, key_operations, leaving) = (BTreeMap::new(), BTreeMap::new(), None);
+        let driver = Driver {
+            pool,
+            socket,
+            requests,
+            began,
+            sightings,
+            counts,
+            joins,
+            key_operations,
+            joined,
+            leaving,
+        };
+        (driver, seen, counted)
     }
 
     /// Until it has left, or there is no handle any more.
@@ -123,6 +140,11 @@ impl Driver {
                 // A caller that has gone does not wait for the answer.
                 let _ = answer.send(self.pool.force_leave(&name, prune));
             }
+            GossipRequest::Keys { operation, answer } => {
+                self.joined = self.joined.wrapping_add(1);
+                self.key_operations.insert(self.joined, answer);
+                self.pool.change_keys(self.joined, operation);
+            }
             GossipRequest::Leave { answer } => {
                 self.pool.describe(|own| own.parting = Parting::Leaving);
                 self.leaving = Some((Instant::now() + LEAVE_SPREAD, answer));
@@ -148,6 +170,12 @@ impl Driver {
             };
             // A caller that has gone does not wait for the answer.
             let _ = join.answer.send(outcome);
+        }
+        for (number, report) in self.pool.key_reports() {
+            if let Some(answer) = self.key_operations.remove(&number) {
+                // A caller that has gone does not wait for the answer.
+                let _ = answer.send(report);
+            }
         }
         for notice in self.pool.notices() {
             tracing::warn!("{notice}");

@@ -2,10 +2,12 @@
 //!
 //! [`Gossip`] is the handle; `driver.rs` owns the socket and the clock; [`Pool`] is everything else and has neither.
 //! `seal.rs` and `replay.rs` say which packets are read at all, `greeting.rs` how a server is accepted,
-//! `member.rs` what gossip sends about one.
+//! `member.rs` what gossip sends about one, `keyring.rs` how keys are replaced.
 
 mod driver;
 mod greeting;
+mod key_query;
+mod keyring;
 mod member;
 mod notice;
 mod pool;
@@ -25,9 +27,11 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use driver::GossipRequest;
+pub use key_query::{KeyReply, KeyReport};
+pub use keyring::{KEYS_MAX, KeyOperation, Keyring, KeyringError};
 pub use member::{Member, Parting, TEXT_MAX};
 pub use notice::{Counts, Notice};
-pub use pool::{MEMBERS_MAX, Pool, Sighting, Standing, Timings};
+pub use pool::{MEMBERS_MAX, Pool, SaveKeys, Sighting, Standing, Timings};
 pub use seal::{Key, KeyError};
 
 /// Calls that may wait for the driver. It takes one within microseconds; a caller waits while it is full.
@@ -40,7 +44,7 @@ const GREETING_PATIENCE: Duration = Duration::from_secs(3);
 pub struct Settings {
     /// Its `generation` must be above that of every earlier start: the time in milliseconds does.
     pub own: Member,
-    pub key: Option<Key>,
+    pub keyring: Keyring,
     pub timings: Timings,
     /// Drawn anew at each start: two processes with one seed would use the same nonces.
     pub seed: u64,
@@ -96,14 +100,15 @@ impl Gossip {
     ///
     /// # Errors
     /// [`GossipError::Text`] if this server's description cannot be sent.
-    pub fn start(settings: Settings, socket: UdpSocket) -> Result<Gossip, GossipError> {
+    pub fn start(settings: Settings, save_keys: SaveKeys, socket: UdpSocket) -> Result<Gossip, GossipError> {
         if let Some(field) = settings.own.unfit() {
             return Err(GossipError::Text { field });
         }
         let address = socket.local_addr().unwrap_or(settings.own.serf);
-        let pool = Pool::new(settings.own, settings.key.as_ref(), settings.timings, settings.seed);
+        let Settings { own, keyring, timings, seed } = settings;
+        let pool = Pool::new(own, keyring, save_keys, timings, seed);
         let (requests, received) = mpsc::channel(REQUESTS_MAX);
-        let joined = base::Rng::stream(settings.seed, "greetings").next();
+        let joined = base::Rng::stream(seed, "greetings").next();
         let began = Instant::now();
         let (driver, sightings, counts) = driver::Driver::new(pool, socket, received, began, joined);
         let task = tokio::spawn(driver.run());
@@ -165,6 +170,18 @@ impl Gossip {
         let request = GossipRequest::ForceLeave { name: name.to_string(), prune, answer };
         self.send(request).await?;
         answered.await.map_err(|_| GossipError::Ended)
+    }
+
+    /// Has every live server do something with its keys. It changes nothing unless all of them answer and can follow; takes
+    /// ten seconds at most.
+    ///
+    /// # Errors
+    /// Why no server changed anything, for the operator.
+    pub async fn change_keys(&self, operation: KeyOperation) -> Result<KeyReport, String> {
+        let (answer, answered) = oneshot::channel();
+        let ended = |_| GossipError::Ended.to_string();
+        self.send(GossipRequest::Keys { operation, answer }).await.map_err(|error| error.to_string())?;
+        answered.await.map_err(ended)?
     }
 
     /// Announces that this server leaves, gives that time to spread, and ends. Called a second time it returns at once.

@@ -46,13 +46,12 @@ impl fmt::Display for Notice {
                 SealError::NotAuthentic => {
                     write!(f, "gossip from {from} is dropped: it is sealed with another key, or was changed")
                 }
-                SealError::NotSealed => write!(
-                    f,
-                    "gossip from {from} is dropped: it is not encrypted, and here server.encrypt is set"
-                ),
+                SealError::NotSealed => {
+                    write!(f, "gossip from {from} is dropped: it is not encrypted, and here there is a key")
+                }
                 SealError::Sealed => write!(
                     f,
-                    "gossip from {from} is dropped: it is encrypted, and here server.encrypt is not set"
+                    "gossip from {from} is dropped: it is encrypted, and here there is no key: server.encrypt is not set"
                 ),
                 SealError::Version(version) => {
                     write!(f, "gossip from {from} is dropped: it has version {version}, and here it is 1")

@@ -1,7 +1,9 @@
 //! The servers that know each other, without a socket or a clock: packets and the time are inputs, packets are outputs.
 //!
 //! SWIM itself is foca's. Around it are the greeting, by which two processes make sure that the other one lives
-//! now and may come in, and the list of servers as operators see it.
+//! now and may come in, the list of servers as operators see it, and their keys (`pool/keys.rs`).
+
+mod keys;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -13,10 +15,12 @@ use foca::{Foca, Timer};
 use parking_lot::Mutex;
 
 use super::greeting::{Hello, Refused};
+use super::key_query::{KeyAnswer, KeyQueries, KeyReport, KeyRequest};
+use super::keyring::Keyring;
 use super::member::{Codec, Identity, Member, Parting};
 use super::notice::{Counts, Notice, Notices};
 use super::replay::{Cookie, PacketCheck, ReplayGuard};
-use super::seal::{Key, SealError, Sealer};
+use super::seal::{SealError, Sealer};
 use super::swim::{Chance, Effects, Swim, config, room};
 
 /// Most servers of all regions. Messages about one more are dropped and counted.
@@ -119,10 +123,16 @@ struct LeaveOrder {
     until: Duration,
 }
 
+/// Stores the keys of this server before they count.
+pub type SaveKeys = Box<dyn FnMut(&Keyring) -> Result<(), String> + Send>;
+
 pub struct Pool {
     swim: Swim,
     effects: Effects,
     sealer: Sealer,
+    save_keys: SaveKeys,
+    key_queries: KeyQueries,
+    key_reports: Vec<(u64, Result<KeyReport, String>)>,
     sessions: ReplayGuard,
     timings: Timings,
     rng: Rng,
@@ -146,9 +156,11 @@ pub struct Pool {
 const SWIM: u8 = 0;
 const HELLO: u8 = 1;
 const REFUSED: u8 = 2;
+const KEY_REQUEST: u8 = 3;
+const KEY_ANSWER: u8 = 4;
 
 impl Pool {
-    pub fn new(own: Member, key: Option<&Key>, timings: Timings, seed: u64) -> Pool {
+    pub fn new(own: Member, keyring: Keyring, save_keys: SaveKeys, timings: Timings, seed: u64) -> Pool {
         let mut rng = Rng::stream(seed, "gossip");
         let session = drawn(&mut rng);
         let roll = Arc::new(Mutex::new(BTreeSet::from([own.id])));
@@ -158,7 +170,10 @@ impl Pool {
         let mut pool = Pool {
             swim,
             effects: Effects::default(),
-            sealer: Sealer::new(key, session),
+            sealer: Sealer::new(keyring, session),
+            save_keys,
+            key_queries: KeyQueries::default(),
+            key_reports: Vec::new(),
             sessions: ReplayGuard::new(drawn(&mut rng)),
             timings,
             rng,
@@ -232,6 +247,7 @@ impl Pool {
             self.forget();
             self.follow_leave_orders();
             self.greet_unmet();
+            self.ask_for_keys_again();
         }
         self.look();
     }
@@ -266,6 +282,15 @@ impl Pool {
                 Ok(refused) => self.refused(from, refused),
                 Err(_) => self.counts.malformed += 1,
             },
+            (&KEY_REQUEST, PacketCheck::New) => match KeyRequest::decode(content) {
+                Ok(request) => self.key_request(from, request),
+                Err(_) => self.counts.malformed += 1,
+            },
+            (&KEY_ANSWER, PacketCheck::New) => match KeyAnswer::decode(content) {
+                Ok(answer) => self.key_answer(answer),
+                Err(_) => self.counts.malformed += 1,
+            },
+            (&KEY_REQUEST | &KEY_ANSWER, PacketCheck::UnknownSession) => self.greet_unknown(from, 0),
             (_, _) => self.counts.malformed += 1,
         }
         self.look();

@@ -18,6 +18,8 @@ use base64::engine::general_purpose::STANDARD;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 
+use super::keyring::Keyring;
+
 /// Largest packet on the network: fits one Ethernet frame with its headers.
 pub(super) const PACKET_MAX: usize = 1_472;
 
@@ -29,9 +31,9 @@ const TAG: usize = 16;
 /// Most content a packet can carry.
 pub(super) const CONTENT_MAX: usize = PACKET_MAX - HEAD - TAG;
 
-/// The secret that servers share.
+/// A secret that servers share: 16, 24 or 32 bytes.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Key([u8; 32]);
+pub struct Key(Vec<u8>);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
@@ -45,12 +47,27 @@ impl Key {
     /// # Errors
     /// [`KeyError`] unless it is base64 of 16, 24 or 32 bytes.
     pub fn parse(text: &str) -> Result<Key, KeyError> {
-        let bytes = STANDARD.decode(text.trim()).map_err(|_| KeyError::NotBase64)?;
-        if !matches!(bytes.len(), 16 | 24 | 32) {
-            return Err(KeyError::Length(bytes.len()));
-        }
+        Key::from_bytes(STANDARD.decode(text.trim()).map_err(|_| KeyError::NotBase64)?)
+    }
+
+    /// # Errors
+    /// [`KeyError::Length`].
+    pub(super) fn from_bytes(bytes: Vec<u8>) -> Result<Key, KeyError> {
+        if matches!(bytes.len(), 16 | 24 | 32) { Ok(Key(bytes)) } else { Err(KeyError::Length(bytes.len())) }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// As operators write it. Whoever reads it can pass for a server.
+    pub fn to_base64(&self) -> String {
+        STANDARD.encode(&self.0)
+    }
+
+    fn cipher(&self) -> XChaCha20Poly1305 {
         // One cipher for every length; what is hard to guess stays as hard to guess.
-        Ok(Key(blake3::derive_key("sojourn 2026 gossip packets", &bytes)))
+        XChaCha20Poly1305::new(&blake3::derive_key("sojourn 2026 gossip packets", &self.0).into())
     }
 }
 
@@ -87,15 +104,28 @@ pub(super) struct Opened {
 
 /// Seals what this process sends and opens what it gets.
 pub(super) struct Sealer {
-    cipher: Option<XChaCha20Poly1305>,
+    keyring: Keyring,
+    /// One for each key, in the same order.
+    ciphers: Vec<XChaCha20Poly1305>,
     session: Session,
     sent: u64,
 }
 
 impl Sealer {
-    pub(super) fn new(key: Option<&Key>, session: Session) -> Sealer {
-        let cipher = key.map(|key| XChaCha20Poly1305::new(&key.0.into()));
-        Sealer { cipher, session, sent: 0 }
+    pub(super) fn new(keyring: Keyring, session: Session) -> Sealer {
+        let mut sealer = Sealer { keyring: Keyring::default(), ciphers: Vec::new(), session, sent: 0 };
+        sealer.replace_keys(keyring);
+        sealer
+    }
+
+    pub(super) fn keyring(&self) -> &Keyring {
+        &self.keyring
+    }
+
+    /// Packets are counted on: no nonce repeats under any key.
+    pub(super) fn replace_keys(&mut self, keyring: Keyring) {
+        self.ciphers = keyring.keys().iter().map(Key::cipher).collect();
+        self.keyring = keyring;
     }
 
     pub(super) fn session(&self) -> Session {
@@ -109,10 +139,10 @@ impl Sealer {
         self.sent += 1;
         let mut packet = Vec::with_capacity(HEAD + content.len() + TAG);
         packet.extend_from_slice(&MAGIC);
-        packet.extend_from_slice(&[VERSION, u8::from(self.cipher.is_some())]);
+        packet.extend_from_slice(&[VERSION, u8::from(!self.ciphers.is_empty())]);
         packet.extend_from_slice(&self.session);
         packet.extend_from_slice(&self.sent.to_le_bytes());
-        match &self.cipher {
+        match self.ciphers.first() {
             None => packet.extend_from_slice(content),
             Some(cipher) => {
                 let sealed = cipher.encrypt(&nonce(&packet), Payload { msg: content, aad: &packet });
@@ -132,14 +162,16 @@ impl Sealer {
         if head[3] != VERSION {
             return Err(SealError::Version(head[3]));
         }
-        let content = match (&self.cipher, head[4]) {
-            (None, 0) => content.to_vec(),
-            (Some(cipher), 1) => {
-                let opened = cipher.decrypt(&nonce(head), Payload { msg: content, aad: head });
-                opened.map_err(|_| SealError::NotAuthentic)?
+        let content = match (self.ciphers.is_empty(), head[4]) {
+            (true, 0) => content.to_vec(),
+            (false, 1) => {
+                let open = |cipher: &XChaCha20Poly1305| {
+                    cipher.decrypt(&nonce(head), Payload { msg: content, aad: head }).ok()
+                };
+                self.ciphers.iter().find_map(open).ok_or(SealError::NotAuthentic)?
             }
-            (Some(_), 0) => return Err(SealError::NotSealed),
-            (None, 1) => return Err(SealError::Sealed),
+            (false, 0) => return Err(SealError::NotSealed),
+            (true, 1) => return Err(SealError::Sealed),
             (_, _) => return Err(SealError::Foreign),
         };
         let session = head[5..21].try_into().expect("16 bytes were cut out");
@@ -161,12 +193,31 @@ mod tests {
         Key::parse(&STANDARD.encode(vec![byte; length])).unwrap()
     }
 
+    fn sealer(key: Option<&Key>, session: Session) -> Sealer {
+        Sealer::new(Keyring::from(key.cloned()), session)
+    }
+
+    #[test]
+    fn every_installed_key_opens_and_the_first_one_seals() {
+        let (old, new) = (key(1, 32), key(2, 16));
+        let both = |first: &Key, second: &Key| Keyring::new(vec![first.clone(), second.clone()]).unwrap();
+        let mut rotating = Sealer::new(both(&old, &new), [1; 16]);
+        let sealed = rotating.seal(b"old");
+        assert_eq!(sealer(Some(&old), [2; 16]).open(&sealed).unwrap().content, b"old");
+        rotating.replace_keys(both(&new, &old));
+        let sealed = rotating.seal(b"new");
+        assert_eq!(sealer(Some(&new), [2; 16]).open(&sealed).unwrap().number, 2, "numbers go on");
+        assert_eq!(sealer(Some(&old), [2; 16]).open(&sealed), Err(SealError::NotAuthentic));
+        assert!(rotating.open(&sealer(Some(&old), [2; 16]).seal(b"x")).is_ok());
+        assert_eq!(Key::parse(&new.to_base64()), Ok(new));
+    }
+
     #[test]
     fn keys_are_16_24_or_32_bytes_in_base64() {
         for length in [16, 24, 32] {
             let (key, packet) = (key(7, length), b"content");
-            let sealed = Sealer::new(Some(&key), [1; 16]).seal(packet);
-            assert_eq!(Sealer::new(Some(&key), [2; 16]).open(&sealed).unwrap().content, packet);
+            let sealed = sealer(Some(&key), [1; 16]).seal(packet);
+            assert_eq!(sealer(Some(&key), [2; 16]).open(&sealed).unwrap().content, packet);
         }
         assert_ne!(key(7, 16), key(7, 32));
         assert_eq!(Key::parse("no base64!"), Err(KeyError::NotBase64));
@@ -179,8 +230,8 @@ mod tests {
     #[test]
     fn every_changed_byte_and_every_cut_is_noticed() {
         let key = key(7, 32);
-        let sealed = Sealer::new(Some(&key), [1; 16]).seal(b"content");
-        let reader = Sealer::new(Some(&key), [2; 16]);
+        let sealed = sealer(Some(&key), [1; 16]).seal(b"content");
+        let reader = sealer(Some(&key), [2; 16]);
         for at in 0..sealed.len() {
             for flip in [1, 0x80] {
                 let mut changed = sealed.clone();
@@ -195,22 +246,22 @@ mod tests {
     #[test]
     fn mixed_clusters_are_detected() {
         let (one, other) = (key(1, 32), key(2, 32));
-        let sealed = Sealer::new(Some(&one), [1; 16]).seal(b"x");
-        let plain = Sealer::new(None, [1; 16]).seal(b"x");
-        assert_eq!(Sealer::new(Some(&other), [2; 16]).open(&sealed), Err(SealError::NotAuthentic));
-        assert_eq!(Sealer::new(Some(&one), [2; 16]).open(&plain), Err(SealError::NotSealed));
-        assert_eq!(Sealer::new(None, [2; 16]).open(&sealed), Err(SealError::Sealed));
-        assert_eq!(Sealer::new(None, [2; 16]).open(&plain).unwrap().content, b"x");
+        let sealed = sealer(Some(&one), [1; 16]).seal(b"x");
+        let plain = sealer(None, [1; 16]).seal(b"x");
+        assert_eq!(sealer(Some(&other), [2; 16]).open(&sealed), Err(SealError::NotAuthentic));
+        assert_eq!(sealer(Some(&one), [2; 16]).open(&plain), Err(SealError::NotSealed));
+        assert_eq!(sealer(None, [2; 16]).open(&sealed), Err(SealError::Sealed));
+        assert_eq!(sealer(None, [2; 16]).open(&plain).unwrap().content, b"x");
         let mut newer = plain;
         newer[3] = 9;
-        assert_eq!(Sealer::new(None, [2; 16]).open(&newer), Err(SealError::Version(9)));
-        assert_eq!(Sealer::new(None, [2; 16]).open(b"hello"), Err(SealError::Foreign));
+        assert_eq!(sealer(None, [2; 16]).open(&newer), Err(SealError::Version(9)));
+        assert_eq!(sealer(None, [2; 16]).open(b"hello"), Err(SealError::Foreign));
     }
 
     #[test]
     fn packets_are_numbered_and_hide_what_they_say() {
         let key = key(7, 32);
-        let mut sealer = Sealer::new(Some(&key), [1; 16]);
+        let mut sealer = sealer(Some(&key), [1; 16]);
         let (first, second) = (sealer.seal(b"the same words"), sealer.seal(b"the same words"));
         assert_ne!(first[HEAD..], second[HEAD..]);
         assert!(!first.windows(4).any(|window| window == b"same"));

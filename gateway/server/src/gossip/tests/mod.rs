@@ -1,3 +1,4 @@
+mod keys;
 mod network;
 mod pool;
 mod sockets;

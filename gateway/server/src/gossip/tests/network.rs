@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
 use super::super::pool::{Greeted, Pool, Standing, Timings};
-use super::super::{Key, Member, Notice};
+use super::super::{Key, KeyOperation, KeyReport, Keyring, Member, Notice, SaveKeys};
 
 pub(super) fn address(n: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, n], 4648))
@@ -27,6 +30,8 @@ pub(super) struct Network {
     pub notices: Vec<(SocketAddr, Notice)>,
     pub greeted: Vec<(SocketAddr, Greeted)>,
     pub started: u64,
+    /// What each server stored of its keys, or why it cannot store any.
+    pub saved: Arc<Mutex<BTreeMap<SocketAddr, Result<Keyring, String>>>>,
     /// Nothing passes between these.
     pub cut: Vec<(SocketAddr, SocketAddr)>,
 }
@@ -37,7 +42,15 @@ impl Network {
         // Two processes never have the same one: chance is drawn anew at each start.
         self.started += 1;
         let seed = self.started;
-        self.pools.insert(own.serf, Pool::new(own, key.as_ref(), timings(), seed));
+        let (at, saved) = (own.serf, self.saved.clone());
+        let save: SaveKeys = Box::new(move |keys| {
+            match saved.lock().entry(at).or_insert_with(|| Ok(Keyring::default())) {
+                Ok(stored) => *stored = keys.clone(),
+                Err(why) => return Err(why.clone()),
+            }
+            Ok(())
+        });
+        self.pools.insert(at, Pool::new(own, key.into(), save, timings(), seed));
     }
 
     pub(super) fn kill(&mut self, n: u8) -> Pool {
@@ -99,6 +112,20 @@ impl Network {
             self.deliver();
         }
         self.now = until;
+    }
+
+    /// Has all servers do something with their keys, and waits for what becomes of it.
+    pub(super) fn change_keys(&mut self, n: u8, operation: KeyOperation) -> Result<KeyReport, String> {
+        self.pool(n).change_keys(5, operation);
+        for _ in 0..15 {
+            self.deliver();
+            if let Some((number, report)) = self.pool(n).key_reports().pop() {
+                assert_eq!(number, 5);
+                return report;
+            }
+            self.pass(Duration::from_secs(1));
+        }
+        panic!("an operation on keys ends in time");
     }
 
     /// The servers as `n` sees them: `s1 alive, s2 failed`.

@@ -11,7 +11,7 @@ use super::{KEY, OTHER_KEY, key, member};
 const SECOND: Duration = Duration::from_secs(1);
 
 /// `n` servers that have found each other.
-fn joined(n: u8, secret: Option<&str>) -> Network {
+pub(super) fn joined(n: u8, secret: Option<&str>) -> Network {
     let mut network = Network::default();
     for n in 1..=n {
         network.start(member(n, address(n)), secret.and_then(key));
@@ -243,7 +243,7 @@ fn a_server_with_another_key_is_rejected_and_both_sides_warn() {
     );
     assert!(network.said(1)[1].contains("gossip from 10.0.0.4:4648 is dropped: it is not encrypted"));
     assert!(network.said(3)[0].contains("sealed with another key"));
-    assert!(network.said(4)[0].contains("it is encrypted, and here server.encrypt is not set"));
+    assert!(network.said(4)[0].contains("it is encrypted, and here there is no key"));
     let counts = network.pool(1).counts();
     assert!(counts.unauthentic > 0 && counts.mixed > 0, "{counts:?}");
 }

@@ -26,8 +26,9 @@ async fn start(n: u8, secret: Option<&str>, change: impl FnOnce(&mut Member)) ->
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let mut own = member(n, socket.local_addr().unwrap());
     change(&mut own);
-    let key = secret.and_then(key);
-    Gossip::start(Settings { own, key, timings: quick(), seed: u64::from(n) }, socket).unwrap()
+    let keyring = secret.and_then(key).into();
+    let settings = Settings { own, keyring, timings: quick(), seed: u64::from(n) };
+    Gossip::start(settings, Box::new(|_| Ok(())), socket).unwrap()
 }
 
 fn seen(gossip: &Gossip) -> String {
@@ -98,7 +99,7 @@ async fn a_server_whose_description_cannot_be_sent_does_not_start() {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let mut own = member(1, socket.local_addr().unwrap());
     own.datacenter = "d".repeat(97);
-    let settings = Settings { own, key: None, timings: quick(), seed: 1 };
-    let error = Gossip::start(settings, socket).err().unwrap();
+    let settings = Settings { own, keyring: None.into(), timings: quick(), seed: 1 };
+    let error = Gossip::start(settings, Box::new(|_| Ok(())), socket).err().unwrap();
     assert!(error.to_string().contains("this server's datacenter is empty or longer than 96 bytes"));
 }

@@ -61,6 +61,8 @@ pub struct NodeSettings {
     pub intro_token: String,
     /// What this process logs, for those who follow it through a server.
     pub log: Monitor,
+    /// What the host looks like may be shown, environment included.
+    pub debug: bool,
 }
 
 /// A directory of the host that jobs can ask for by name.

@@ -71,6 +71,7 @@ pub fn settings(base: &Path) -> NodeSettings {
         task_open_files: None,
         intro_token: String::new(),
         log: Default::default(),
+        debug: true,
     }
 }
 

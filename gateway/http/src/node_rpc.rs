@@ -39,6 +39,17 @@ pub trait NodeRpc: Send + Sync + 'static {
     /// [`NodeRpcError`].
     fn open<'a>(&'a self, node: NodeId, method: &'a str) -> BoxFuture<'a, Result<Frames, NodeRpcError>>;
 
+    /// As [`NodeRpc::call`], to the server with this RPC address.
+    ///
+    /// # Errors
+    /// The connection's, or what the server answered instead.
+    fn call_server<'a>(
+        &'a self,
+        address: &'a str,
+        method: &'a str,
+        body: Vec<u8>,
+    ) -> BoxFuture<'a, Result<Bytes, RpcError>>;
+
     /// As [`NodeRpc::stream`], to the server with this RPC address.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What an agent logs, for those who follow it from elsewhere.
+//! What an agent shows of itself to those who look from elsewhere: its log as it is written, and its host.
 //!
 //! [`Monitor::layer`] is put beside whatever else prints the log. Nobody follows it most of the time, and then an
 //! event costs what it would without: the layer is interested in nothing.
@@ -7,6 +7,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod follow;
+mod host;
 mod layer;
 mod line;
 
@@ -16,6 +17,7 @@ use arc_swap::ArcSwap;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
 pub use follow::{Follow, FollowError, Lines, serve};
+pub use host::host_data;
 
 /// Followers of one agent; one more is refused.
 pub const FOLLOWERS_MAX: usize = 32;

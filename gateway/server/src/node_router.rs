@@ -135,6 +135,21 @@ impl NodeRpc for NodeRouter {
         .boxed()
     }
 
+    fn call_server<'a>(
+        &'a self,
+        address: &'a str,
+        method: &'a str,
+        body: Vec<u8>,
+    ) -> BoxFuture<'a, Result<Bytes, RpcError>> {
+        async move {
+            let connecting = tokio::time::timeout(FIND_MAX, self.servers.connection(address)).await;
+            let connection = connecting
+                .map_err(|_| std::io::Error::other(format!("no connection to {address} in time")))??;
+            connection.call_raw(method, &body, ANSWER_MAX).await
+        }
+        .boxed()
+    }
+
     fn stream_of_server<'a>(
         &'a self,
         address: &'a str,

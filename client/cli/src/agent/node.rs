@@ -76,6 +76,7 @@ pub(super) fn node_settings(
         task_open_files: process.open_files,
         intro_token: client.intro_token.clone(),
         log: process.log.clone(),
+        debug: settings.enable_debug,
     })
 }
 

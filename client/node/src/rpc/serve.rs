@@ -6,6 +6,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use api::HostDataResponse;
 use bytes::Bytes;
 use model::document::{Map, shape::is_zero};
 use serde::Serialize;
@@ -79,6 +80,15 @@ impl Endpoints {
         }
         let claims = held().ok_or("this node has no identity: its servers have signed none yet")?;
         Ok(NodeIdentityResponse { claims: Map(claims) })
+    }
+
+    /// As in Nomad, only an agent that may be debugged shows its host.
+    async fn host(&self) -> Result<HostDataResponse, RemoteError> {
+        if !self.local.context.settings.debug {
+            return Err(RemoteError::permission_denied());
+        }
+        let host_data = tokio::task::spawn_blocking(monitor::host_data).await.map_err(RemoteError::other)?;
+        Ok(HostDataResponse { agent_id: self.local.context.node().id.clone(), host_data: Some(host_data) })
     }
 
     fn meta(&self) -> NodeMetaResponse {
@@ -308,6 +318,7 @@ impl Handler for Endpoints {
                 let host_stats = Some(stats::of_host(&self.local.context).await);
                 encode(Ok(ClientStatsResponse { host_stats, meta: QueryMeta::default() }))
             }
+            method::AGENT_HOST => encode(self.host().await),
             method::FILE_SYSTEM_LIST => encode(self.list(&decode(&body)?)),
             method::FILE_SYSTEM_STAT => encode(self.stat(&decode(&body)?)),
             other => Err(format!("rpc: can't find method {other}").into()),

@@ -2,12 +2,13 @@
 
 use crate::support::listening::{SOON, running};
 use crate::support::*;
-use api::{AllocFileInfo, AllocResourceUsage, HostStats, StreamFrame};
+use api::{AllocFileInfo, AllocResourceUsage, HostDataResponse, HostStats, StreamFrame};
 use serde_json::json;
 use wire::messages::{
     AllocGetPauseResponse, AllocPauseRequest, AllocRestartRequest, AllocSpecificRequest, AllocStatsRequest,
     AllocStatsResponse, ClientStatsResponse, Empty, FsListResponse, FsLogsRequest, FsPathRequest,
-    FsStreamRequest, GenericResponse, NodeMetaApplyRequest, NodeMetaResponse, StreamFrameWrapper, method,
+    FsStreamRequest, GenericResponse, HostDataRequest, NodeMetaApplyRequest, NodeMetaResponse,
+    StreamFrameWrapper, method,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -131,6 +132,9 @@ async fn tasks_are_restarted_and_measured_and_collected_on_request() {
     let host: ClientStatsResponse<HostStats> =
         connection.call(method::CLIENT_STATS, &Empty {}, SOON).await.unwrap();
     assert!(host.host_stats.unwrap().memory.unwrap().total > 0);
+    let host: HostDataResponse =
+        connection.call(method::AGENT_HOST, &HostDataRequest::default(), SOON).await.unwrap();
+    assert!(host.host_data.unwrap().os.starts_with("Linux") && !host.agent_id.is_empty());
 
     let restart = AllocRestartRequest { alloc_id: alloc_id(1), ..Default::default() };
     let _: GenericResponse = connection.call(method::ALLOCATIONS_RESTART, &restart, SOON).await.unwrap();

@@ -17,7 +17,7 @@ use crate::page::Page;
 use crate::request::Read;
 
 /// Known to Nomad's API, not built.
-const UNSUPPORTED: &[&str] = &["/v1/agent/monitor/export", "/v1/agent/reload", "/v1/agent/pprof/{*rest}"];
+const UNSUPPORTED: &[&str] = &["/v1/agent/monitor/export", "/v1/agent/reload"];
 
 /// Lists of objects of which there are none.
 const EMPTY: &[&str] = &["/v1/vars"];
@@ -45,6 +45,7 @@ pub(super) fn router() -> Router<AppState> {
     let routes = Router::new()
         .route("/v1/acl/{*rest}", any(async || Failure::invalid("ACL support disabled")))
         .route("/v1/acl/token/self", get(own_token))
+        .route("/v1/agent/pprof/{*rest}", any(pprof))
         .route(
             "/.well-known/openid-configuration",
             get(async || Failure::not_found("OIDC Discovery endpoint disabled")),
@@ -60,6 +61,13 @@ pub(super) fn router() -> Router<AppState> {
 
 async fn unsupported(method: Method, uri: Uri) -> Failure {
     Failure::unsupported(format_args!("{method} {} is", uri.path()))
+}
+
+/// Profiles of Go's runtime, which this program does not have.
+async fn pprof() -> Failure {
+    Failure::unsupported(
+        "this agent is no Go program: use a profiler of the operating system, like perf; /v1/agent/pprof is",
+    )
 }
 
 async fn empty(With(server): With<AppState>, read: Read) -> Answer {

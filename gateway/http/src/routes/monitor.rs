@@ -25,13 +25,13 @@ pub(super) fn router() -> Router<AppState> {
 async fn follow(With(server): With<AppState>, call: Call) -> Answer {
     let request = request(&server, &call)?;
     let wanted = Follow::try_from(&request)?;
-    let body = match log_source(&server, &request)? {
-        LogSource::Here => local(server.log.follow(&wanted)?),
-        LogSource::Node(node) => {
+    let body = match agent_place(&server, &request.node_id, &request.server_id)? {
+        AgentPlace::Here => local(server.log.follow(&wanted)?),
+        AgentPlace::Node(node) => {
             let frames = server.node_rpc.stream(node, method::AGENT_MONITOR, encode(&request)?).await?;
             Frames::begin(frames, true).await?.into_body()
         }
-        LogSource::Server(address) => {
+        AgentPlace::Server(address) => {
             let link = &server.node_rpc;
             let frames = link.stream_of_server(&address, method::AGENT_MONITOR, encode(&request)?).await?;
             Frames::begin(frames, true).await?.into_body()
@@ -40,22 +40,24 @@ async fn follow(With(server): With<AppState>, call: Call) -> Answer {
     Ok(([(header::CONTENT_TYPE, TEXT)], body).into_response())
 }
 
-/// Whose log.
-enum LogSource {
+/// Which agent is asked.
+pub(super) enum AgentPlace {
     Here,
     Node(model::NodeId),
     /// By its RPC address.
     Server(String),
 }
 
-fn log_source(server: &AppState, request: &AgentMonitorRequest) -> Result<LogSource, Failure> {
-    match (request.node_id.as_str(), request.server_id.as_str()) {
-        ("", "") => Ok(LogSource::Here),
-        (node, "") => Ok(LogSource::Node(named_node(server, node)?)),
+/// Without ids it is this agent.
+pub(super) fn agent_place(server: &AppState, node_id: &str, server_id: &str) -> Result<AgentPlace, Failure> {
+    match (node_id, server_id) {
+        ("", "") => Ok(AgentPlace::Here),
+        (node, "") => Ok(AgentPlace::Node(named_node(server, node)?)),
         ("", name) => {
             let unknown = || Failure::not_found(format!("unknown Nomad server {name}"));
             let address = server.cluster.find(name).ok_or_else(unknown)?;
-            Ok(if address == server.agent.rpc_addr { LogSource::Here } else { LogSource::Server(address) })
+            let is_own = address == server.agent.rpc_addr;
+            Ok(if is_own { AgentPlace::Here } else { AgentPlace::Server(address) })
         }
         _ => Err(Failure::invalid("Cannot target node and server simultaneously")),
     }

@@ -1,4 +1,6 @@
+use api::HostDataResponse;
 use serde_json::json;
+use wire::messages::{HostDataRequest, method};
 
 use crate::support::{Cluster, assert_holds, node_id};
 
@@ -90,15 +92,36 @@ async fn the_host_is_shown_where_that_is_allowed() {
     let cluster = Cluster::start().await;
     cluster.get("/v1/agent/host").await.refused(403, "Permission denied");
     let open = Cluster::start_with(|agent| agent.debug = true).await;
-    let host = open.get("/v1/agent/host?server_id=one.global").await.json();
+    let host = open.get("/v1/agent/host?server_id=one").await.json();
     assert!(host["HostData"]["OS"].as_str().unwrap().starts_with("Linux"), "{host}");
     assert!(host["HostData"]["Disk"]["/"]["DiskMB"].as_i64().unwrap() > 0, "{host}");
     assert!(host["HostData"]["Environment"].is_object() && host["HostData"]["Network"].is_array(), "{host}");
     assert_ne!(host["AgentID"], "");
     let both = open.get("/v1/agent/host?server_id=a&node_id=b").await;
     both.refused(400, "Cannot target node and server simultaneously");
-    let other = open.get("/v1/agent/host?server_id=two").await;
-    other.refused(501, "`agent/host` of another agent is not supported by this release");
+}
+
+#[tokio::test]
+async fn the_host_of_another_agent_comes_from_there() {
+    // Whether it may be shown is for that agent to say.
+    let cluster = Cluster::start().await;
+    let node = cluster.node(1).await;
+    let host = HostDataResponse { agent_id: "other".to_string(), ..Default::default() };
+    cluster.nodes.answers(method::AGENT_HOST, &host);
+    let answer = cluster.get(&format!("/v1/agent/host?node_id={node}")).await.json();
+    assert_eq!(answer["AgentID"], "other");
+    let (of, _, request): (_, _, HostDataRequest) = cluster.nodes.last();
+    assert_eq!((of, request.node_id), (node, node.to_string()));
+
+    let answer = cluster.get("/v1/agent/host?server_id=two").await.json();
+    assert_eq!(answer["AgentID"], "other");
+    assert_eq!(cluster.nodes.server_asked.lock().take().unwrap(), "10.0.0.8:4647");
+    cluster.nodes.refuses(method::AGENT_HOST, "RPC Error:: 403,Permission denied");
+    cluster.get("/v1/agent/host?server_id=two").await.refused(403, "Permission denied");
+    cluster.get("/v1/agent/host?server_id=none").await.refused(404, "unknown Nomad server none");
+    let pprof = cluster.get("/v1/agent/pprof/profile").await;
+    assert_eq!(pprof.status, 501);
+    assert!(pprof.text().contains("use a profiler of the operating system, like perf"), "{}", pprof.text());
 }
 
 #[tokio::test]

@@ -311,6 +311,19 @@ impl NodeRpc for FakeNodes {
         .boxed()
     }
 
+    fn call_server<'a>(
+        &'a self,
+        address: &'a str,
+        method: &'a str,
+        body: Vec<u8>,
+    ) -> BoxFuture<'a, Result<Bytes, RpcError>> {
+        *self.server_asked.lock() = Some(address.to_string());
+        async move {
+            self.call(node_id(0), method, body).await.map_err(|error| RemoteError::from(error).into())
+        }
+        .boxed()
+    }
+
     fn stream_of_server<'a>(
         &'a self,
         address: &'a str,

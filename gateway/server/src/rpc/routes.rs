@@ -10,12 +10,12 @@ use std::net::SocketAddr;
 use api::{
     AutopilotConfiguration, DeploymentAllocHealthRequest, DeploymentFailRequest, DeploymentPauseRequest,
     DeploymentPromoteRequest, DeploymentUpdateResponse, EvalCountResponse, FuzzySearchRequest,
-    FuzzySearchResponse, JobDeregisterResponse, JobDispatchRequest, JobDispatchResponse, JobEvaluateRequest,
-    JobListStub, JobPlanRequest, JobPlanResponse, JobRegisterRequest, JobRegisterResponse, JobRevertRequest,
-    JobScaleStatusResponse, JobStabilityRequest, JobStabilityResponse, JobSummary, JobValidateRequest,
-    JobValidateResponse, JobVersionsResponse, NodeListStub, NodePurgeResponse, PeriodicForceResponse,
-    RaftConfiguration, ScalingPolicyListStub, ScalingRequest, SchedulerConfigurationResponse, SearchRequest,
-    SearchResponse, ServerMembers,
+    FuzzySearchResponse, HostDataResponse, JobDeregisterResponse, JobDispatchRequest, JobDispatchResponse,
+    JobEvaluateRequest, JobListStub, JobPlanRequest, JobPlanResponse, JobRegisterRequest,
+    JobRegisterResponse, JobRevertRequest, JobScaleStatusResponse, JobStabilityRequest, JobStabilityResponse,
+    JobSummary, JobValidateRequest, JobValidateResponse, JobVersionsResponse, NodeListStub,
+    NodePurgeResponse, PeriodicForceResponse, RaftConfiguration, ScalingPolicyListStub, ScalingRequest,
+    SchedulerConfigurationResponse, SearchRequest, SearchResponse, ServerMembers,
 };
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -148,6 +148,7 @@ const ROUTES: &[Route] = &[
     get("Variables.Read", "/v1/var/{Path}", Found("Data", to_msgpack::<serde_json::Value>)),
 
     get("Region.List", "/v1/regions", Whole(to_msgpack::<Vec<String>>)),
+    get("Agent.Host", "/v1/agent/host?server_id={ServerID}&node_id={NodeID}", Fields(to_msgpack::<HostDataResponse>)),
     get("Status.Members", "/v1/agent/members", Fields(to_msgpack::<ServerMembers>)),
     get("Operator.RaftGetConfiguration", "/v1/operator/raft/configuration", Whole(to_msgpack::<RaftConfiguration>)),
     get("Operator.SchedulerGetConfiguration", "/v1/operator/scheduler/configuration", Fields(to_msgpack::<SchedulerConfigurationResponse>)),

@@ -151,6 +151,18 @@ pub struct AgentMonitorRequest {
     pub query: QueryOptions,
 }
 
+/// Of `Agent.Host`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct HostDataRequest {
+    #[serde(rename = "NodeID")]
+    pub node_id: String,
+    #[serde(rename = "ServerID")]
+    pub server_id: String,
+    #[serde(flatten)]
+    pub query: QueryOptions,
+}
+
 /// First message of `Allocations.Exec`. Then [`ExecInputFrame`]s follow, and [`StreamFrameWrapper`]s come back, their
 /// payloads JSON objects.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

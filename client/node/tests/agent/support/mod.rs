@@ -274,6 +274,7 @@ pub fn settings(base: &Path) -> NodeSettings {
         task_open_files: Some(777),
         intro_token: String::new(),
         log: Default::default(),
+        debug: true,
     }
 }
 

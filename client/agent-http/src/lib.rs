@@ -18,16 +18,15 @@ use axum::http::HeaderMap;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use metrics::NodeFigures;
+use monitor::AgentConfig;
 use node::{LocalNode, WireServers};
-use serde_json::{Map, Value};
 
 /// What the routes use.
 #[derive(Clone)]
 pub struct NodeAgent {
     pub node: LocalNode,
     pub servers: Arc<WireServers>,
-    /// The configuration as `agent/self` shows it, without secrets.
-    pub config: Map<String, Value>,
+    pub config: Arc<dyn AgentConfig>,
     /// The metrics of the node.
     pub figures: NodeFigures,
     /// Metrics are also given in the text form of Prometheus.

@@ -22,6 +22,7 @@ pub(crate) fn router() -> Router<Arc<NodeAgent>> {
     let invalid = async || (StatusCode::NOT_IMPLEMENTED, "Invalid method");
     Router::new()
         .route("/v1/agent/self", get(own))
+        .route("/v1/agent/reload", put(reload).post(reload))
         .route("/v1/agent/health", get(health))
         .route("/v1/agent/servers", get(servers).merge(put(change_servers).post(change_servers)))
         .route("/v1/metrics", get(figures))
@@ -45,10 +46,18 @@ async fn own(State(agent): Agent) -> Json<AgentSelf> {
     ];
     let stats = stats.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
     Json(AgentSelf {
-        config: agent.config.clone().into_iter().collect(),
+        config: agent.config.shown().into_iter().collect(),
         stats: [("client".to_string(), stats)].into_iter().collect(),
         ..AgentSelf::default()
     })
+}
+
+/// Reads the configuration again, as SIGHUP does.
+async fn reload(State(agent): Agent) -> Result<Json<serde_json::Value>, (StatusCode, String)> {
+    let failed = |why| (StatusCode::INTERNAL_SERVER_ERROR, why);
+    let reloading = tokio::task::spawn_blocking(move || agent.config.reload()).await;
+    let reloaded = reloading.map_err(|error| failed(error.to_string()))?.map_err(failed)?;
+    Ok(Json(serde_json::json!({"Applied": reloaded.applied, "NeedsRestart": reloaded.needs_restart})))
 }
 
 fn seconds(span: Duration) -> String {

@@ -9,8 +9,7 @@ use history::History;
 use keyring::{IntroductionSettings, Signer};
 use metrics::{NodeFigures, Samples};
 use model::{Actor, Command, NodeId, Request};
-use monitor::Monitor;
-use serde_json::{Map, Value};
+use monitor::{AgentConfig, Monitor};
 use tokio::sync::Semaphore;
 
 use crate::blocking::{RENDERS_MAX, WAITING_READS_MAX};
@@ -61,8 +60,7 @@ pub struct AgentInfo {
     /// Our own release; [`NOMAD_VERSION`] is what the fields of Nomad's API say.
     pub version: String,
     pub started: Time,
-    /// The configuration by the field names of Nomad's API. It is filled without secrets.
-    pub config: Map<String, Value>,
+    pub config: Arc<dyn AgentConfig>,
     /// What the host looks like may be shown, environment included.
     pub debug: bool,
     /// Metrics are also given in the text form of Prometheus.

@@ -1,4 +1,4 @@
-//! What an agent shows of itself to those who look from elsewhere: its log as it is written, and its host.
+//! What an agent shows of itself to those who look from elsewhere: its log as it is written, its host, its configuration.
 //!
 //! [`Monitor::layer`] is put beside whatever else prints the log. Nobody follows it most of the time, and then an
 //! event costs what it would without: the layer is interested in nothing.
@@ -6,6 +6,7 @@
 #![warn(unreachable_pub)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod config;
 mod follow;
 mod host;
 mod layer;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
+pub use config::{AgentConfig, Reloaded};
 pub use follow::{Follow, FollowError, Lines, serve};
 pub use host::host_data;
 

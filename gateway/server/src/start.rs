@@ -19,9 +19,8 @@ use journal::store::{Damage, Directory, Repair, StoreError, repair};
 use keyring::{IntroductionSettings, RootKeySettings, ServerSecret, Signer};
 use metrics::NodeFigures;
 use model::{Autopilot, NodeId, SchedulerRules};
-use monitor::Monitor;
+use monitor::{AgentConfig, Monitor};
 use raft::{Found, OpenError, RaftJournal};
-use serde_json::{Map, Value};
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -77,8 +76,7 @@ pub struct Settings {
     pub cluster: ClusterSettings,
     /// Our release.
     pub version: String,
-    /// The configuration as `agent/self` shows it, without secrets.
-    pub config: Map<String, Value>,
+    pub config: Arc<dyn AgentConfig>,
     /// What this process logs, for those who follow it.
     pub log: Monitor,
     pub limits: Limits,

@@ -223,7 +223,7 @@ impl Cluster {
                 timings: raft::Timings::default(),
             },
             version: "1".to_string(),
-            config: serde_json::Map::new(),
+            config: Arc::new(serde_json::Map::new()),
             log: self.logs[nth].clone(),
             limits: Default::default(),
             debug: false,

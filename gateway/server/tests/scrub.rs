@@ -171,7 +171,7 @@ pub(crate) fn settings(home: &Path) -> Settings {
         scrub_every: Some(Duration::from_millis(10)),
         cluster: ClusterSettings::alone(),
         version: "0.0.0".to_string(),
-        config: Default::default(),
+        config: std::sync::Arc::new(serde_json::Map::new()),
         log: Default::default(),
         limits: Default::default(),
         debug: false,

@@ -1,5 +1,6 @@
 //! Starts the server and the client that the settings ask for, waits for a signal, and shuts them down in order.
 
+mod live_config;
 mod node;
 mod server;
 
@@ -16,24 +17,31 @@ use agent_http::NodeAgent;
 use anyhow::Context;
 use api::with_port;
 use metrics::NodeFigures;
-use monitor::Monitor;
+use monitor::{AgentConfig, Monitor};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::command::version;
+pub(crate) use live_config::ConfigSources;
+use live_config::LiveConfig;
+
 use crate::settings::{AgentSettings, TelemetrySettings};
 
 /// Runs the agent until a signal ends it; calls `started` when everything runs.
 ///
 /// # Errors
 /// When it cannot start, or its server fails.
-pub(crate) fn run(settings: &AgentSettings, log: &Monitor, started: impl FnOnce()) -> anyhow::Result<()> {
+pub(crate) fn run(
+    settings: &AgentSettings,
+    sources: ConfigSources,
+    log: &Monitor,
+    started: impl FnOnce(),
+) -> anyhow::Result<()> {
     let home = DataDir::make(settings)?;
-    let process = ProcessContext { log, open_files: raise_open_files() };
+    let config = Arc::new(LiveConfig::new(settings.clone(), home.path.clone(), sources));
+    let process = ProcessContext { log, open_files: raise_open_files(), config };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let end = runtime.block_on(serve(settings, &process, &home.path, started))?;
     drop((runtime, home));
@@ -66,6 +74,7 @@ struct ProcessContext<'a> {
     log: &'a Monitor,
     /// The limit of open files at the start.
     open_files: Option<u64>,
+    config: Arc<LiveConfig>,
 }
 
 /// Raises the limit of open files to the hard limit, since every connection is a file. Returns the old limit.
@@ -85,11 +94,20 @@ async fn serve(
 ) -> anyhow::Result<Ending> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    let hangup = signal(SignalKind::hangup())?;
     let figures = NodeFigures::default();
     let server = match settings.server.enabled {
-        true => Some(Server::start(server::server_settings(settings, process.log, home, &figures)?).await?),
+        true => {
+            let config = process.config.clone();
+            let settings = server::server_settings(settings, process.log, home, &figures, config)?;
+            Some(Server::start(settings).await?)
+        }
         false => None,
     };
+    if let Some(server) = &server {
+        process.config.schedules_with(server.control.clone());
+    }
+    let reloads = tokio::spawn(reload_at(hangup, process.config.clone()));
     let node = match settings.client.enabled {
         true => Some(NodePart::start(settings, process, home, &figures).await?),
         false => None,
@@ -114,6 +132,7 @@ async fn serve(
         },
         why = given_up(server.as_ref()) => Err(anyhow::anyhow!("{why}")),
     };
+    reloads.abort();
     let end = async {
         if let (Ok(Ending::Stopped { leave: true }), Some(server)) = (&outcome, &server) {
             server.cluster.leave().await;
@@ -131,6 +150,17 @@ async fn serve(
         _ = terminate.recv() => tracing::warn!("terminated again: stopping at once"),
     }
     outcome
+}
+
+/// Reads the configuration again at each signal. What comes of it is logged where it is done.
+async fn reload_at(mut hangup: Signal, config: Arc<LiveConfig>) {
+    while hangup.recv().await.is_some() {
+        let config = config.clone();
+        let reloading = tokio::task::spawn_blocking(move || config.reload());
+        if let Err(error) = reloading.await {
+            tracing::error!(%error, "the configuration was not read again");
+        }
+    }
 }
 
 /// The node, and the HTTP API of an agent that has nothing else.
@@ -165,7 +195,7 @@ impl NodePart {
             let router = agent_http::router(NodeAgent {
                 node: node.local(),
                 servers,
-                config: config_json(settings, home),
+                config: process.config.clone(),
                 figures: figures.clone(),
                 prometheus: settings.prometheus_metrics,
                 metrics_host: (!settings.telemetry.disable_hostname).then(|| settings.name.clone()),
@@ -282,37 +312,6 @@ fn outward_ip() -> anyhow::Result<IpAddr> {
         socket.local_addr()
     };
     Ok(find().context("this host has no outward address: set advertise or bind_addr")?.ip())
-}
-
-/// The configuration as `agent/self` shows it.
-fn config_json(settings: &AgentSettings, home: &Path) -> Map<String, Value> {
-    let config_json = json!({
-        "Region": settings.region,
-        "Datacenter": settings.datacenter,
-        "Name": settings.name,
-        "NodeName": settings.name,
-        "DataDir": home.display().to_string(),
-        "BindAddr": settings.bind_addr.to_string(),
-        "DevMode": settings.dev,
-        "LogLevel": settings.log.level.to_string(),
-        "LogJson": settings.log.json,
-        "Ports": {"HTTP": settings.ports.http, "RPC": settings.ports.rpc, "Serf": settings.ports.serf},
-        "Server": {"Enabled": settings.server.enabled, "BootstrapExpect": settings.server.bootstrap_expect,
-            "EncryptKey": settings.server.encrypt.as_ref().map(|_| "<redacted>"),
-            "ServerJoin": {"StartJoin": settings.server.join.start_join, "RetryJoin": settings.server.join.retry_join,
-                "RetryInterval": settings.server.join.retry_interval.to_string(),
-                "RetryMaxAttempts": settings.server.join.retry_max}},
-        "Client": {"Enabled": settings.client.enabled, "NodeClass": settings.client.node_class,
-            "NodePool": settings.client.node_pool, "Meta": settings.client.meta},
-        "HTTPAPIResponseHeaders": settings.response_headers,
-        "ACL": {"Enabled": false},
-        "Version": version::document(),
-        "Files": settings.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
-    });
-    match config_json {
-        Value::Object(fields) => fields,
-        other => unreachable!("an object literal is an object, not {other}"),
-    }
 }
 
 #[cfg(test)]

@@ -82,13 +82,19 @@ pub(super) fn node_settings(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use super::super::live_config::{ConfigSources, LiveConfig};
     use super::*;
 
     #[test]
     fn directories_are_below_the_data_directory_by_default() {
         let mut settings = AgentSettings::dev();
         settings.client.alloc_dir = Some("/elsewhere".into());
-        let process = ProcessContext { log: &monitor::Monitor::default(), open_files: Some(9) };
+        let sources =
+            ConfigSources { read: Box::new(|| Ok(AgentSettings::dev())), set_log_level: Box::new(|_| ()) };
+        let config = Arc::new(LiveConfig::new(settings.clone(), "/data".into(), sources));
+        let process = ProcessContext { log: &monitor::Monitor::default(), open_files: Some(9), config };
         let node = super::node_settings(&settings, &process, Path::new("/data")).unwrap();
         assert_eq!(node.state_dir, Path::new("/data/client"));
         assert_eq!(node.alloc_dir, Path::new("/elsewhere"));

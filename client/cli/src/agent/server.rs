@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context;
 use api::with_port;
@@ -10,11 +11,11 @@ use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
 use metrics::NodeFigures;
 use model::NodeId;
-use monitor::Monitor;
+use monitor::{AgentConfig, Monitor};
 use server::cluster::Joins;
 use server::{ClusterSettings, GossipSettings, Limits};
 
-use super::{advertised, config_json};
+use super::advertised;
 use crate::settings::{AgentSettings, LimitSettings};
 
 /// Segments of the log on disk.
@@ -27,9 +28,8 @@ pub(super) fn server_settings(
     log: &Monitor,
     home: &Path,
     node_figures: &NodeFigures,
+    config: Arc<dyn AgentConfig>,
 ) -> anyhow::Result<server::Settings> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let workers = settings.server.num_schedulers.map_or(cores, |number| number as usize);
     let (http_ip, rpc_ip) = (settings.http_ip(), settings.rpc_ip());
     Ok(server::Settings {
         name: settings.name.clone(),
@@ -57,12 +57,12 @@ pub(super) fn server_settings(
             further_delay: Duration::from_secs(20),
             follow_up_after: Duration::from_secs(60),
         },
-        workers,
+        workers: workers(settings),
         segment_bytes: SEGMENT_BYTES,
         scrub_every: Some(settings.server.scrub_interval.to_std()).filter(|every| !every.is_zero()),
         cluster: cluster(settings)?,
         version: env!("CARGO_PKG_VERSION").to_string(),
-        config: config_json(settings, home),
+        config,
         log: log.clone(),
         limits: limits(&settings.limits),
         debug: settings.enable_debug,
@@ -71,6 +71,12 @@ pub(super) fn server_settings(
         node_figures: node_figures.clone(),
         response_headers: settings.response_headers.clone(),
     })
+}
+
+/// Threads that schedule.
+pub(super) fn workers(settings: &AgentSettings) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    settings.server.num_schedulers.map_or(cores, |number| number as usize)
 }
 
 fn limits(limits: &LimitSettings) -> Limits {

@@ -15,6 +15,7 @@ mod identities;
 mod invalid_input;
 mod many_callers;
 mod reconnecting_nodes;
+mod reload;
 mod separate_processes;
 mod snapshot;
 mod support;

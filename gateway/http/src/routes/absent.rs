@@ -17,7 +17,7 @@ use crate::page::Page;
 use crate::request::Read;
 
 /// Known to Nomad's API, not built.
-const UNSUPPORTED: &[&str] = &["/v1/agent/monitor/export", "/v1/agent/reload"];
+const UNSUPPORTED: &[&str] = &["/v1/agent/monitor/export"];
 
 /// Lists of objects of which there are none.
 const EMPTY: &[&str] = &["/v1/vars"];

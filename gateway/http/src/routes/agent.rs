@@ -26,13 +26,14 @@ pub(super) fn router() -> Router<AppState> {
         .route("/v1/agent/join", write(join))
         .route("/v1/agent/force-leave", write(force_leave))
         .route("/v1/agent/servers", get(servers).merge(write(change_servers)))
+        .route("/v1/agent/reload", write(reload))
         .route("/v1/agent/health", get(health))
         .route("/v1/agent/schedulers", get(schedulers))
         .route("/v1/agent/schedulers/config", get(worker_pool).merge(write(set_worker_pool)))
 }
 
 async fn own(With(server): With<AppState>) -> Answer {
-    let mut config = server.agent.config.clone();
+    let mut config = server.agent.config.shown();
     for (name, value) in shown_config(&server.agent) {
         config.entry(name).or_insert(value);
     }
@@ -82,6 +83,13 @@ async fn change_servers(With(server): With<AppState>, call: Call) -> Result<(), 
     }
     call.params.server_addresses()?;
     Ok(())
+}
+
+/// Reads the configuration again, as SIGHUP does.
+async fn reload(With(server): With<AppState>, _: Call) -> Answer {
+    let config = server.agent.config.clone();
+    let reloaded = tokio::task::spawn_blocking(move || config.reload()).await?.map_err(Failure::internal)?;
+    Ok(answer::json(&json!({"Applied": reloaded.applied, "NeedsRestart": reloaded.needs_restart})))
 }
 
 /// Without a type: both, as far as this agent is both. A part that is asked for and not there is not healthy.

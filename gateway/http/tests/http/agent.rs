@@ -148,9 +148,9 @@ async fn what_is_not_built_is_rejected_by_name() {
     let create = cluster.put("/v1/volume/host/create", &json!({})).await;
     create.refused(501, "PUT /v1/volume/host/create is not supported by this release");
     cluster
-        .put("/v1/agent/reload", &json!({}))
+        .put("/v1/agent/monitor/export", &json!({}))
         .await
-        .refused(501, "PUT /v1/agent/reload is not supported by this release");
+        .refused(501, "PUT /v1/agent/monitor/export is not supported by this release");
     cluster.get("/v1/quotas").await.refused(501, "Nomad Enterprise only endpoint");
 }
 
@@ -230,4 +230,12 @@ async fn the_workers_of_a_server_are_replaced() {
     };
     tokio::time::timeout(std::time::Duration::from_secs(30), scheduled).await.expect("a worker takes it");
     assert_eq!(status(&service.to_string()).await, "pending", "no worker is there for services");
+}
+
+#[tokio::test]
+async fn what_keeps_a_configuration_from_being_read_again_is_said() {
+    let cluster = Cluster::start().await;
+    let why = "this agent has no configuration to read again";
+    cluster.put("/v1/agent/reload", &json!(null)).await.refused(500, why);
+    assert_eq!(cluster.get("/v1/agent/reload").await.status, 405);
 }

@@ -440,7 +440,7 @@ fn agent() -> AgentInfo {
         rpc_addr: "10.0.0.9:4647".to_string(),
         version: "0.1.0".to_string(),
         started: Time::from_secs(1_700_000_000),
-        config: serde_json::Map::new(),
+        config: Arc::new(serde_json::Map::new()),
         debug: false,
         prometheus: true,
         metrics_host: true,

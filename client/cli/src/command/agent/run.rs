@@ -1,11 +1,13 @@
 use std::io::IsTerminal;
 
 use monitor::Monitor;
-use tracing_subscriber::filter::LevelFilter;
+use tracing::Level;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::agent;
+use crate::agent::{self, ConfigSources};
 use crate::call::{Call, Command, Outcome, Run};
 use crate::command::version;
 use crate::output::{write_err, write_out};
@@ -23,27 +25,42 @@ pub(super) static COMMAND: Command = Command {
 
 fn run(call: Call) -> Outcome {
     call.no_arguments()?;
-    let settings = settings::read(&call.args, &call.environment)?;
-    let log = log(&settings.log);
-    write_out(banner(&call.program, &settings));
+    let Call { program, args, environment, .. } = call;
+    let settings = settings::read(&args, &environment)?;
+    let (log, set_log_level) = log(&settings.log);
+    write_out(banner(&program, &settings));
     for note in &settings.notes {
         write_err(format!("Warning: {note}"));
     }
-    agent::run(&settings, &log, || write_out(started(&call.program, &settings)))?;
+    let read = Box::new(move || settings::read(&args, &environment));
+    let sources = ConfigSources { read, set_log_level };
+    agent::run(&settings, sources, &log, || write_out(started(&program, &settings)))?;
     Ok(0)
 }
 
-/// Prints the log from here on, and publishes it to the subscribers of `monitor`.
-fn log(settings: &LogSettings) -> Monitor {
+type SetLogLevel = Box<dyn Fn(Level) + Send + Sync>;
+
+/// Prints the log from here on, and publishes it to the subscribers of `monitor`. Also returns what changes the level of
+/// what is printed.
+fn log(settings: &LogSettings) -> (Monitor, SetLogLevel) {
     let monitor = Monitor::default();
-    let shown = monitor::worthwhile(LevelFilter::from_level(settings.level));
+    let (shown, level) = reload::Layer::new(worthwhile(settings.level));
+    let set_level = Box::new(move |wanted| {
+        if let Err(error) = level.reload(worthwhile(wanted)) {
+            tracing::error!(%error, "the log level stays as it is");
+        }
+    });
     let lines = tracing_subscriber::fmt::layer().with_ansi(std::io::stdout().is_terminal());
     let followed = tracing_subscriber::registry().with(monitor.layer());
     match settings.json {
         true => followed.with(lines.json().with_filter(shown)).init(),
         false => followed.with(lines.with_filter(shown)).init(),
     }
-    monitor
+    (monitor, set_level)
+}
+
+fn worthwhile(level: Level) -> Targets {
+    monitor::worthwhile(LevelFilter::from_level(level))
 }
 
 /// The configuration that is printed at the start.

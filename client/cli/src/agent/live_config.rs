@@ -1,0 +1,246 @@
+//! The configuration that an agent runs with, read again at SIGHUP and when operators ask for it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use control::{Control, WorkerPool};
+use monitor::{AgentConfig, Reloaded};
+use serde_json::{Map, Value, json};
+use tracing::Level;
+
+use crate::command::version;
+use crate::settings::AgentSettings;
+
+/// Where the configuration comes from, and what prints the log.
+pub(crate) struct ConfigSources {
+    /// Reads files, environment and flags again, as at the start.
+    pub read: Box<dyn Fn() -> anyhow::Result<AgentSettings> + Send + Sync>,
+    pub set_log_level: Box<dyn Fn(Level) + Send + Sync>,
+}
+
+pub(super) struct LiveConfig {
+    sources: ConfigSources,
+    home: PathBuf,
+    /// What the agent runs with: what needs a restart is as it was at the start.
+    running: Mutex<AgentSettings>,
+    control: OnceLock<Control>,
+}
+
+impl fmt::Debug for LiveConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LiveConfig").finish_non_exhaustive()
+    }
+}
+
+impl LiveConfig {
+    pub(super) fn new(settings: AgentSettings, home: PathBuf, sources: ConfigSources) -> LiveConfig {
+        LiveConfig { sources, home, running: Mutex::new(settings), control: OnceLock::new() }
+    }
+
+    /// The scheduler of the server in this process, once it runs.
+    pub(super) fn schedules_with(&self, control: Control) {
+        let _set_before = self.control.set(control);
+    }
+
+    fn running(&self) -> MutexGuard<'_, AgentSettings> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn apply(&self, running: &mut AgentSettings, wanted: &AgentSettings) -> Vec<&'static str> {
+        let mut applied = Vec::new();
+        if running.log.level != wanted.log.level {
+            (self.sources.set_log_level)(wanted.log.level);
+            running.log.level = wanted.log.level;
+            applied.push("log_level");
+        }
+        if let Some(control) = self.control.get()
+            && running.server.num_schedulers != wanted.server.num_schedulers
+        {
+            let pool = WorkerPool { workers: super::server::workers(wanted), ..control.worker_pool() };
+            control.set_worker_pool(pool);
+            running.server.num_schedulers = wanted.server.num_schedulers;
+            applied.push("server.num_schedulers");
+        }
+        applied
+    }
+}
+
+impl AgentConfig for LiveConfig {
+    fn shown(&self) -> Map<String, Value> {
+        config_json(&self.running(), &self.home)
+    }
+
+    fn reload(&self) -> Result<Reloaded, String> {
+        // One at a time, from reading to applying: the newest files win.
+        let mut running = self.running();
+        let wanted = (self.sources.read)().map_err(|error| {
+            let why = format!("the configuration is not read again: {error:#}");
+            tracing::error!("{why}");
+            why
+        })?;
+        let applied = self.apply(&mut running, &wanted);
+        let needs_restart = differences(&running, &wanted);
+        tracing::info!(applied = applied.join(", "), "the configuration was read again");
+        if !needs_restart.is_empty() {
+            let keys = needs_restart.join(", ");
+            tracing::warn!(keys, "these settings have changed and count when the agent starts again");
+        }
+        Ok(Reloaded { applied, needs_restart })
+    }
+}
+
+/// The keys in which two configurations differ.
+fn differences(running: &AgentSettings, wanted: &AgentSettings) -> Vec<&'static str> {
+    let mut left = running.clone();
+    let mut found = Vec::new();
+    macro_rules! compare {
+        ($($key:literal: $($field:ident).+;)+) => {$(
+            if left.$($field).+ != wanted.$($field).+ {
+                left.$($field).+ = wanted.$($field).+.clone();
+                found.push($key);
+            }
+        )+};
+    }
+    compare! {
+        "region": region;
+        "datacenter": datacenter;
+        "name": name;
+        "data_dir": data_dir;
+        "bind_addr": bind_addr;
+        "addresses": addresses;
+        "advertise": advertise;
+        "ports": ports;
+        "log_level": log.level;
+        "log_json": log.json;
+        "limits": limits;
+        "enable_debug": enable_debug;
+        "telemetry": telemetry;
+        "telemetry.prometheus_metrics": prometheus_metrics;
+        "http_api_response_headers": response_headers;
+        "autopilot": autopilot;
+        "leave_on_terminate": leave_on_terminate;
+        "leave_on_interrupt": leave_on_interrupt;
+        "plugin": plugins;
+        "server.enabled": server.enabled;
+        "server.bootstrap_expect": server.bootstrap_expect;
+        "server.server_join": server.join;
+        "server.encrypt": server.encrypt;
+        "server.num_schedulers": server.num_schedulers;
+        "server.heartbeat_grace": server.heartbeat_grace;
+        "server.min_heartbeat_ttl": server.min_heartbeat_ttl;
+        "server.client_introduction": server.introduction;
+        "server.default_scheduler_config": server.scheduler;
+        "server.scrub_interval": server.scrub_interval;
+        "server": server;
+        "client.enabled": client.enabled;
+        "client.servers": client.servers;
+        "client.node_class": client.node_class;
+        "client.node_pool": client.node_pool;
+        "client.meta": client.meta;
+        "client.options": client.options;
+        "client.host_volume": client.host_volumes;
+        "client.reserved": client.reserved;
+        "client": client;
+    }
+    // Which files there are and what is noted about them is no setting.
+    (left.files, left.notes) = (wanted.files.clone(), wanted.notes.clone());
+    if left != *wanted {
+        found.push("others");
+    }
+    found
+}
+
+/// The configuration as `agent/self` shows it.
+fn config_json(settings: &AgentSettings, home: &Path) -> Map<String, Value> {
+    let config_json = json!({
+        "Region": settings.region,
+        "Datacenter": settings.datacenter,
+        "Name": settings.name,
+        "NodeName": settings.name,
+        "DataDir": home.display().to_string(),
+        "BindAddr": settings.bind_addr.to_string(),
+        "DevMode": settings.dev,
+        "LogLevel": settings.log.level.to_string(),
+        "LogJson": settings.log.json,
+        "Ports": {"HTTP": settings.ports.http, "RPC": settings.ports.rpc, "Serf": settings.ports.serf},
+        "Server": {"Enabled": settings.server.enabled, "BootstrapExpect": settings.server.bootstrap_expect,
+            "EncryptKey": settings.server.encrypt.as_ref().map(|_| "<redacted>"),
+            "ServerJoin": {"StartJoin": settings.server.join.start_join, "RetryJoin": settings.server.join.retry_join,
+                "RetryInterval": settings.server.join.retry_interval.to_string(),
+                "RetryMaxAttempts": settings.server.join.retry_max}},
+        "Client": {"Enabled": settings.client.enabled, "NodeClass": settings.client.node_class,
+            "NodePool": settings.client.node_pool, "Meta": settings.client.meta},
+        "HTTPAPIResponseHeaders": settings.response_headers,
+        "ACL": {"Enabled": false},
+        "Version": version::document(),
+        "Files": settings.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
+    });
+    match config_json {
+        Value::Object(fields) => fields,
+        other => unreachable!("an object literal is an object, not {other}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn live(
+        read: impl Fn() -> anyhow::Result<AgentSettings> + Send + Sync + 'static,
+    ) -> (LiveConfig, Arc<Mutex<Vec<Level>>>) {
+        let levels = Arc::new(Mutex::new(Vec::new()));
+        let set = levels.clone();
+        let set_log_level: Box<dyn Fn(Level) + Send + Sync> =
+            Box::new(move |level| set.lock().unwrap().push(level));
+        let sources = ConfigSources { read: Box::new(read), set_log_level };
+        (LiveConfig::new(AgentSettings::dev(), "/data".into(), sources), levels)
+    }
+
+    #[test]
+    fn a_changed_level_is_applied_and_the_rest_is_named() {
+        let (config, levels) = live(|| {
+            let mut wanted = AgentSettings::dev();
+            wanted.log.level = Level::TRACE;
+            wanted.ports.http = 5646;
+            wanted.client.node_pool = "gpu".to_string();
+            wanted.server.scheduler.memory_oversubscription =
+                !wanted.server.scheduler.memory_oversubscription;
+            wanted.notes.push("a note".to_string());
+            Ok(wanted)
+        });
+        assert_eq!(config.shown()["LogLevel"], "DEBUG");
+        let reloaded = config.reload().unwrap();
+        assert_eq!(reloaded.applied, ["log_level"]);
+        let named = ["ports", "server.default_scheduler_config", "client.node_pool"];
+        assert_eq!(reloaded.needs_restart, named);
+        assert_eq!(
+            (config.shown()["LogLevel"].as_str(), config.shown()["Ports"]["HTTP"].as_u64()),
+            (Some("TRACE"), Some(4646))
+        );
+        // Once more: nothing is applied twice, and what needs a restart still does.
+        let again = config.reload().unwrap();
+        assert_eq!((again.applied.as_slice(), again.needs_restart.as_slice()), (&[][..], &named[..]));
+        assert_eq!(*levels.lock().unwrap(), [Level::TRACE]);
+    }
+
+    #[test]
+    fn a_bad_configuration_changes_nothing() {
+        let (config, levels) = live(|| anyhow::bail!("agent.hcl:1:1: \"log_levl\": unknown key"));
+        let why = config.reload().unwrap_err();
+        assert_eq!(why, "the configuration is not read again: agent.hcl:1:1: \"log_levl\": unknown key");
+        assert_eq!(config.shown()["LogLevel"], "DEBUG");
+        assert!(levels.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_setting_without_a_name_of_its_own_is_not_passed_over() {
+        let (mut running, wanted) = (AgentSettings::dev(), AgentSettings::dev());
+        assert_eq!(differences(&running, &wanted), [""; 0]);
+        running.dev = false;
+        running.client.gc_max_allocs += 1;
+        assert_eq!(differences(&running, &wanted), ["client", "others"]);
+    }
+}

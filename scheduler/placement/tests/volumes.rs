@@ -138,6 +138,64 @@ fn what_sticks_comes_back_to_its_volume() {
     assert_eq!(placed(&outcome), [1], "the volume is in use again: a second one may go anywhere");
 }
 
+/// The hints for the job, as it was decided.
+fn hints(world: &mut World, job: Job) -> Vec<String> {
+    let eval = world.register(job);
+    let before = world.state.clone();
+    world.settle(eval);
+    let outcome = &world.eval(eval).outcome;
+    let asked = before.evals.lookup(eval).unwrap();
+    let reasons = placement::explain(&before, asked, outcome.seed, outcome.now, &|_| ());
+    reasons.groups["web"].would_fit_if.to_vec()
+}
+
+fn runs(node: &mut Node, plugin: &str, healthy: bool) {
+    node.csi_node_plugins.insert(plugin.into(), CSIInfo { healthy, ..CSIInfo::default() });
+}
+
+#[test]
+fn a_volume_that_nobody_registered_is_a_hint_with_its_name() {
+    let wanted = || with_volume("service", 1, mounts("csi", "vol"));
+    let mut world = World::with_nodes(2);
+    let found = hints(&mut world, wanted());
+    let with_plugin =
+        |n| format!("the CSI volume \"vol\" were registered and its CSI plugin ran on node \"n{n}\"");
+    assert_eq!(found, [with_plugin(1), with_plugin(2)]);
+    let mut world = World::with_nodes(2);
+    world.node(2, |node| runs(node, "ebs", true));
+    assert_eq!(
+        hints(&mut world, wanted()),
+        ["the CSI volume \"vol\" were registered with the plugin \"ebs\""]
+    );
+    let own = VolumeRequest { per_alloc: true, ..mounts("csi", "vol") };
+    let found = hints(&mut world, with_volume("service", 2, own).with(|job| job.id = Some("own".into())));
+    assert_eq!(found, ["the CSI volumes \"vol[0]\", \"vol[1]\" were registered with the plugin \"ebs\""]);
+}
+
+#[test]
+fn a_volume_that_another_job_writes_to_is_a_hint_with_that_job() {
+    let mut world = World::new();
+    world.node(1, |node| runs(node, "ebs", true));
+    csi(&mut world, "vol", "single-node-writer");
+    run(&mut world, with_volume("service", 1, mounts("csi", "vol")));
+    world.all_run();
+    let other = with_volume("service", 1, mounts("csi", "vol")).with(|job| job.id = Some("other".into()));
+    let found = hints(&mut world, other);
+    assert_eq!(found, ["job \"job\", which writes to the CSI volume \"vol\", released it"]);
+}
+
+#[test]
+fn a_plugin_that_is_not_healthy_is_a_hint_with_its_node() {
+    let mut world = World::with_nodes(1);
+    world.node(2, |node| runs(node, "ebs", false));
+    csi(&mut world, "vol", "single-node-writer");
+    let mut found = hints(&mut world, with_volume("service", 1, mounts("csi", "vol")));
+    found.sort();
+    let expected =
+        ["the CSI plugin \"ebs\" ran on node \"n1\"", "the CSI plugin \"ebs\" were healthy on node \"n2\""];
+    assert_eq!(found, expected);
+}
+
 /// H61.
 #[test]
 fn a_volume_that_nobody_registered_is_waited_for() {

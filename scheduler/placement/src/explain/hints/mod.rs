@@ -3,6 +3,7 @@
 
 mod of_cluster;
 mod of_job;
+mod of_volumes;
 
 use base::Time;
 use model::document::{Job, NearMiss, TaskGroup};

@@ -15,6 +15,7 @@ impl Search<'_> {
         let near: Vec<NodeRow> = near.collect();
         near.iter().for_each(|row| self.brought_back(*row));
         near.iter().for_each(|row| self.host_volumes(*row));
+        self.csi_volumes(&near);
         self.one_more(&near);
         self.preemption();
     }
@@ -90,7 +91,7 @@ impl Search<'_> {
         }
     }
 
-    fn try_fork(&mut self, fork: &State, change: impl FnOnce() -> String) {
+    pub(super) fn try_fork(&mut self, fork: &State, change: impl FnOnce() -> String) {
         if self.places(fork) {
             self.give(change());
         }

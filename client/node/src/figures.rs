@@ -172,6 +172,10 @@ async fn tasks(labels: &Labels, context: &Context, id: &str, handle: &AllocHandl
                 "nomad.client.allocs.memory.allocated",
                 given.map_or(0, |own| own.memory.memory_mb << 20) as f64,
             ),
+            (
+                "nomad.client.allocs.memory.max_allocated",
+                given.map_or(0, |own| own.memory.memory_max_mb.max(own.memory.memory_mb) << 20) as f64,
+            ),
             ("nomad.client.allocs.cpu.system", cpu.system_mode),
             ("nomad.client.allocs.cpu.user", cpu.user_mode),
             ("nomad.client.allocs.cpu.total_percent", cpu.percent),

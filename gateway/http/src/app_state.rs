@@ -39,6 +39,8 @@ pub struct Api {
     /// Signs introduction tokens.
     pub signer: Arc<Signer>,
     pub introduction: IntroductionSettings,
+    /// Calls of the node RPC, as metrics.
+    pub rpc_stats: Arc<Samples>,
     /// The metrics of the node that this agent runs besides the server.
     pub node_figures: NodeFigures,
 }

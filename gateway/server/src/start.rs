@@ -35,7 +35,7 @@ use crate::node_connections::NodeConnections;
 use crate::node_router::NodeRouter;
 use crate::published_state::PublishedState;
 use crate::root_keys;
-use crate::rpc::Rpc;
+use crate::rpc::{self, Rpc};
 use crate::scrub::Scrub;
 use crate::server_connections::ServerConnections;
 use crate::snapshot_file;
@@ -239,6 +239,7 @@ impl Server {
         let addresses = (bound(&http), bound(&rpc));
         let advertise = advertised(settings.advertise_rpc.as_ref(), &rpc);
         let (scrub, has_others) = (scrub(&settings, log.clone())?, settings.cluster.has_others());
+        let rpc_stats = rpc::announced();
         let api = Api {
             control: control.clone(),
             node_rpc: Arc::new(nodes.clone()),
@@ -249,6 +250,7 @@ impl Server {
             log: settings.log.clone(),
             signer: signer.clone(),
             introduction: settings.introduction.clone(),
+            rpc_stats: rpc_stats.clone(),
             node_figures: settings.node_figures.clone(),
             agent: agent_info(&settings, server, (&http, &rpc)),
         };
@@ -266,7 +268,9 @@ impl Server {
             advertise,
             agent_log: settings.log,
             http: router.clone(),
+            rpc_stats,
             unknown_calls: Default::default(),
+            dropped_services: Default::default(),
             stopping: stopping.clone(),
         };
         let keyring_task = tokio::spawn(root_keys::keep(control.clone(), signer, settings.root_keys.clone()));

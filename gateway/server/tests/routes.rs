@@ -163,3 +163,17 @@ async fn every_call_has_its_route_and_what_is_none_is_refused() {
     assert_eq!(who("").await.acl_token.unwrap().accessor_id, "anonymous");
     server.shutdown().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn services_are_dropped_without_an_error_that_would_fail_their_allocations() {
+    let home = tempfile::tempdir().unwrap();
+    let server = server(home.path(), keyring::Enforcement::None).await;
+    let node = TestNode::new(&server, 1, "default").await;
+    node.register("").await.unwrap();
+    let services =
+        json!({"Services": [{"ID": "s1", "ServiceName": "web"}, {"ID": "s2", "ServiceName": "db"}]});
+    let _: IgnoredAny = call(&node, "ServiceRegistration.Upsert", services).await.unwrap();
+    // An agent takes this for removed, and does not ask again.
+    let removed = call::<IgnoredAny>(&node, "ServiceRegistration.DeleteByID", json!({"ID": "s1"})).await;
+    assert!(removed.unwrap_err().to_string().contains("service registration not found"));
+}

@@ -9,9 +9,11 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use metrics::{EXPOSITION_TYPE, Figures, Gauge, exposition, summary};
+use model::command::failed_groups;
 use model::{ClientStatus, Eligibility, EvalStatus, JobStatus, JobType, NodeStatus};
 use state::State;
 use state::job::GroupSummary;
+use tokio::runtime::Handle;
 
 use crate::answer::{self, Answer};
 use crate::app_state::{AppState, now};
@@ -32,9 +34,14 @@ async fn metrics(With(server): With<AppState>, read: Read) -> Answer {
     let clock = Instant::now();
     let mut sampled = server.request_stats.report(clock);
     sampled.extend(server.control.timings());
+    sampled.extend(server.rpc_stats.report(clock));
     let of_node = server.node_figures.read(clock).await;
     let host = server.agent.metrics_host.then(|| server.agent.name.clone());
+    let mut health = autopilot(&server).await;
+    let tasks = Handle::current().metrics().num_alive_tasks();
     let mut gauges = tokio::task::spawn_blocking(move || gauges(&server)).await?;
+    gauges.append(&mut health);
+    gauges.extend(metrics::process(tasks));
     gauges.extend(of_node);
     let figures = Figures { gauges, sampled, host };
     if prometheus {
@@ -49,6 +56,8 @@ fn gauges(server: &AppState) -> Vec<Gauge> {
     let journal = control.journal();
     let mut all = vec![
         Gauge::count("nomad.nomad.blocked_evals.total_blocked", state.evals.blocked().count()),
+        Gauge::count("nomad.nomad.blocked_evals.total_escaped", escaped(&state)),
+        Gauge::count("nomad.raft.peers", server.cluster.peers().len()),
         Gauge::count("nomad.nomad.heartbeat.active", control.heartbeats_tracked()),
         Gauge::count("nomad.nomad.plan.queue_depth", control.commands_waiting()),
         Gauge::new("nomad.raft.appliedIndex", state.index.0 as f64),
@@ -62,6 +71,7 @@ fn gauges(server: &AppState) -> Vec<Gauge> {
     ];
     all.extend(broker(server, &state));
     all.extend(nodes(&state));
+    all.extend(lacking(&state));
     all.extend(jobs(&state));
     all
 }
@@ -94,6 +104,45 @@ const BROKER_TYPES: [(JobType, &str, &str); 4] = [
 fn pending(state: &State) -> usize {
     let live = state.jobs.iter().flat_map(|(_, job)| job.live_evals.iter());
     live.filter(|eval| state.evals.get(**eval).status == EvalStatus::Pending).count()
+}
+
+/// Only the leader looks at the others; elsewhere nothing is known of their health.
+async fn autopilot(server: &AppState) -> Vec<Gauge> {
+    if !server.control.leads() {
+        return Vec::new();
+    }
+    // A server that stops to lead meanwhile has no figures either.
+    let Ok(health) = server.cluster.health().await else { return Vec::new() };
+    vec![
+        Gauge::new("nomad.autopilot.healthy", u8::from(health.healthy)),
+        Gauge::new("nomad.autopilot.failure_tolerance", health.failure_tolerance as f64),
+    ]
+}
+
+fn escaped(state: &State) -> usize {
+    state.evals.blocked().filter(|(_, eval)| state.evals.get(*eval).outcome.escaped).count()
+}
+
+/// What blocked jobs asked for and no node had.
+fn lacking(state: &State) -> Vec<Gauge> {
+    let mut all = Vec::new();
+    for (job, eval) in state.evals.blocked() {
+        let (mut cpu, mut memory) = (0, 0);
+        for (_, metrics) in failed_groups(&state.evals.get(eval).outcome) {
+            for asked in metrics.resources_exhausted.values() {
+                cpu += asked.cpu.unwrap_or(0);
+                memory += asked.memory_mb.unwrap_or(0);
+            }
+        }
+        let key = &state.jobs.get(job).key;
+        let lacks =
+            [("nomad.nomad.blocked_evals.job.cpu", cpu), ("nomad.nomad.blocked_evals.job.memory", memory)];
+        all.extend(lacks.map(|(name, value)| {
+            let gauge = Gauge::new(name, value as f64).with("job", key.id.as_str());
+            gauge.with("namespace", key.namespace.as_str())
+        }));
+    }
+    all
 }
 
 fn nodes(state: &State) -> Vec<Gauge> {

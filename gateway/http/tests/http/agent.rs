@@ -62,6 +62,11 @@ async fn metrics_come_as_numbers_and_as_text() {
     let value = |name: &str| gauges.iter().find(|g| g["Name"] == name).map(|g| g["Value"].clone());
     assert_eq!(value("nomad.nomad.broker.total_ready"), Some(json!(1.0)));
     assert_eq!(value("nomad.nomad.job_status.pending"), Some(json!(1.0)));
+    let positive = |name: &str| value(name).and_then(|value| value.as_f64()).is_some_and(|value| value > 0.0);
+    assert!(
+        positive("nomad.runtime.sys_bytes") && value("nomad.runtime.num_goroutines").is_some(),
+        "{summary}"
+    );
 
     let text = cluster.get("/v1/metrics?format=prometheus").await;
     assert_eq!(text.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
@@ -73,6 +78,10 @@ async fn metrics_come_as_numbers_and_as_text() {
         "# TYPE nomad_raft_apply counter\n",
         "# TYPE nomad_raft_commitTime summary\n",
         "# TYPE nomad_nomad_plan_evaluate summary\n",
+        "# TYPE nomad_raft_fsm_apply summary\n",
+        "nomad_raft_peers{host=\"one\"} 1\n",
+        "nomad_autopilot_healthy{host=\"one\"} 1\n",
+        "nomad_nomad_blocked_evals_total_escaped{host=\"one\"} 0\n",
     ] {
         assert!(text.text().contains(line), "{line} in {}", text.text());
     }

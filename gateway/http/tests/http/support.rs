@@ -107,6 +107,7 @@ impl Cluster {
             log: log.clone(),
             signer: Arc::new(Signer::new(ServerSecret::new(Uuid::from(7), &SECRET).unwrap())),
             introduction: IntroductionSettings::default(),
+            rpc_stats: Default::default(),
             node_figures: node_figures.clone(),
         };
         let app = http_gateway::router(api);

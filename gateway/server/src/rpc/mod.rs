@@ -4,16 +4,18 @@ mod alloc;
 mod identity;
 mod node;
 mod routes;
+mod stats;
 mod status;
 
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use control::{Control, Leadership, Receipt, SubmitError};
 use keyring::{IntroductionSettings, Signer};
 use listener::{HEADER_TIMEOUT, Peer};
+use metrics::Samples;
 use model::{Actor, Command, NodeId, Rejection, Request, RequestId};
 use monitor::Monitor;
 use raft::RaftJournal;
@@ -22,12 +24,13 @@ use serde::de::DeserializeOwned;
 use state::State;
 use tokio::sync::watch;
 use wire::messages::method as node_rpc;
-use wire::messages::{QueryMeta, QueryOptions};
+use wire::messages::{GenericResponse, QueryMeta, QueryOptions, ServiceUpsertRequest};
 use wire::{Bytes, Connection, Handler, Opening, RemoteError, RemoteErrorKind, RpcError};
 
 use crate::cluster::Cluster;
 use crate::node_router::NodeRouter;
 use crate::server_connections::{method, unwrapped, wrapped};
+pub use stats::announced;
 
 /// Longest a read may wait for news.
 const QUERY_TIME_MAX: Duration = Duration::from_secs(300);
@@ -49,14 +52,55 @@ pub struct Rpc {
     pub agent_log: Monitor,
     /// The whole HTTP API, for agents that are no servers.
     pub http: axum::Router,
+    /// Calls, as metrics.
+    pub rpc_stats: Arc<Samples>,
     /// Calls of methods that are not there.
     pub unknown_calls: AtomicU64,
+    /// Services that nodes registered, and that nobody can look up: servers keep none.
+    pub dropped_services: AtomicU64,
     /// True when the server stops.
     pub stopping: watch::Receiver<bool>,
 }
 
 impl Handler for Rpc {
     async fn call(&self, connection: &Connection, method: &str, body: Bytes) -> Result<Vec<u8>, RemoteError> {
+        // The log's own messages are counted where they come from.
+        if method == method::RAFT {
+            let answer = self.log.answer(unwrapped(&body)?).await.map_err(RemoteError::other)?;
+            return Ok(wrapped(&answer));
+        }
+        let began = Instant::now();
+        let answer = self.answer(connection, method, body).await;
+        stats::measure(&self.rpc_stats, method, began, answer.is_err());
+        answer
+    }
+
+    async fn stream(&self, connection: &Connection, method: &str, opening: Opening) -> Result<(), RpcError> {
+        match method {
+            node_rpc::AGENT_MONITOR => monitor::serve(&self.agent_log, opening).await,
+            node_rpc::HTTP => {
+                let stream = opening.accept().await?.into_io();
+                let (http, stopping) = (self.http.clone(), self.stopping.clone());
+                let peer = Peer::Agent(connection.peer().ip());
+                listener::serve_stream(stream, peer, http, HEADER_TIMEOUT, stopping).await;
+                Ok(())
+            }
+            _ => match method.strip_prefix(method::PASS) {
+                Some(rest) => self.nodes.pass_stream(rest, opening).await,
+                None => opening.refuse(format!("unknown rpc method: {method:?}")).await,
+            },
+        }
+    }
+}
+
+impl Rpc {
+    /// Answers one call of the table, or of the routes of the HTTP API.
+    async fn answer(
+        &self,
+        connection: &Connection,
+        method: &str,
+        body: Bytes,
+    ) -> Result<Vec<u8>, RemoteError> {
         match method {
             node_rpc::STATUS_PING => answer(&body, status::ping).await,
             node_rpc::STATUS_LEADER => answer(&body, |request| status::leader(self, request)).await,
@@ -79,11 +123,6 @@ impl Handler for Rpc {
             node_rpc::NODE_UPDATE_DRAIN => answer(&body, |request| node::update_drain(self, request)).await,
             node_rpc::ALLOC_GET_ALLOCS => answer(&body, |request| alloc::get_many(self, request)).await,
             node_rpc::ALLOC_GET_ALLOC => answer(&body, |request| alloc::get(self, request)).await,
-            method::RAFT => {
-                let message = unwrapped(&body)?;
-                let answer = self.log.answer(message).await.map_err(RemoteError::other)?;
-                Ok(wrapped(&answer))
-            }
             method::HAS_NODE => {
                 answer(&body, async |node: String| {
                     let node: NodeId = node.parse().map_err(RemoteError::other)?;
@@ -95,6 +134,11 @@ impl Handler for Rpc {
             method::ADMIN => answer(&body, async |request| Ok(self.cluster.execute(request).await)).await,
             method::LEADER => answer(&body, async |call| Ok(self.control.answer(call).await)).await,
             node_rpc::ACL_WHO_AM_I => answer(&body, |request| status::who_am_i(self, request)).await,
+            node_rpc::SERVICE_UPSERT => {
+                answer(&body, async |request| Ok(self.drop_services(connection, &request))).await
+            }
+            // To an agent this is as good as removed.
+            node_rpc::SERVICE_DELETE_BY_ID => Err(RemoteError::other("service registration not found")),
             node_rpc::ALLOC_SIGN_IDENTITIES => {
                 answer(&body, |request| alloc::sign_identities(self, request)).await
             }
@@ -104,23 +148,6 @@ impl Handler for Rpc {
                     Some(answer) => answer,
                     None => Err(self.unknown_method(connection, method)),
                 },
-            },
-        }
-    }
-
-    async fn stream(&self, connection: &Connection, method: &str, opening: Opening) -> Result<(), RpcError> {
-        match method {
-            node_rpc::AGENT_MONITOR => monitor::serve(&self.agent_log, opening).await,
-            node_rpc::HTTP => {
-                let stream = opening.accept().await?.into_io();
-                let (http, stopping) = (self.http.clone(), self.stopping.clone());
-                let peer = Peer::Agent(connection.peer().ip());
-                listener::serve_stream(stream, peer, http, HEADER_TIMEOUT, stopping).await;
-                Ok(())
-            }
-            _ => match method.strip_prefix(method::PASS) {
-                Some(rest) => self.nodes.pass_stream(rest, opening).await,
-                None => opening.refuse(format!("unknown rpc method: {method:?}")).await,
             },
         }
     }
@@ -168,6 +195,19 @@ impl Rpc {
         format!("rpc: can't find method {method}").into()
     }
 
+    /// Nodes of another make register the services of their allocations. This release has no services: an error would have
+    /// each of these allocations fail, so the call succeeds, and the log says that nobody finds them.
+    fn drop_services(&self, connection: &Connection, request: &ServiceUpsertRequest) -> GenericResponse {
+        let new = request.services.len() as u64;
+        let before = self.dropped_services.fetch_add(new, Ordering::Relaxed);
+        let count = before + new;
+        // A line each time the number doubles: a node that registers again and again does not fill the log.
+        if before.checked_ilog2() != count.checked_ilog2() {
+            tracing::warn!(peer = %connection.peer(), count, "services are not registered: this release has none");
+        }
+        GenericResponse::default()
+    }
+
     /// The published state. It includes every batch for which there is a receipt.
     fn state(&self) -> std::sync::Arc<State> {
         self.control.state()
@@ -179,6 +219,7 @@ impl Rpc {
         query: &QueryOptions,
         mut read: impl FnMut(&State) -> Result<(u64, T), RemoteError>,
     ) -> Result<(QueryMeta, T), RemoteError> {
+        stats::waiting_read(&self.rpc_stats);
         let mut news = self.control.watch();
         let wait = match query.max_query_time.to_std() {
             Duration::ZERO => QUERY_TIME_MAX,

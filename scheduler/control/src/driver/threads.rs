@@ -76,7 +76,12 @@ fn take_notices(
     notices: impl IntoIterator<Item = Notice>,
 ) -> Result<(), Fatal> {
     for notice in notices {
-        for effect in replica.notice(notice)? {
+        let (is_batch, began) = (matches!(notice, Notice::Committed(_)), Instant::now());
+        let effects = replica.notice(notice)?;
+        if is_batch {
+            shared.timings.since("nomad.raft.fsm.apply", began);
+        }
+        for effect in effects {
             carry_out(shared, replica, effect);
         }
     }

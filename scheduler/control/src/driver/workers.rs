@@ -129,10 +129,13 @@ impl WorkerThread {
                 let began = Instant::now();
                 let outcome = shared.submit_and_wait(Command::SettleEval(settlement), "worker");
                 shared.timings.since("nomad.nomad.plan.submit", began);
+                shared.timings.since("nomad.nomad.worker.submit_plan", began);
                 Outcome::Submitted(outcome)
             }
             Need::Ack(delivery) => {
+                let began = Instant::now();
                 shared.ack(&delivery);
+                shared.timings.since("nomad.nomad.worker.send_ack", began);
                 Outcome::Done
             }
             Need::Nack(delivery) => {

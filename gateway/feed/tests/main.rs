@@ -5,5 +5,3 @@ mod resume;
 mod shape;
 mod support;
 mod waiting;
-#[path = "../../../projections/history/tests/world/mod.rs"]
-mod world;

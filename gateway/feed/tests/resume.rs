@@ -6,11 +6,11 @@ use base::Index;
 
 use crate::readers::{about, reader, restarted, said};
 use crate::support::{Log, busy, everything, ids, long, read, toggle};
-use crate::world::node_id;
 use feed::Feed;
 use feed::TAIL_BATCHES;
 use feed::{CHECKPOINTS_MAX, PARKED_MAX};
 use feed::{Cursor, EventFilter, PAGE_BYTES};
+use test_world::node_id;
 
 const START: Cursor = Cursor { index: Index(1), ordinal: 0 };
 

@@ -7,10 +7,10 @@ use serde_json::Value;
 use state::{Delta, Moment, State};
 
 use crate::support::{Log, busy, everything, purge, read};
-use crate::world::{World, node_id};
 use feed::Feed;
 use feed::entries;
 use feed::{Cursor, StreamEvent};
+use test_world::{World, node_id};
 
 /// Ids are promises: a line that changes here breaks readers that stored one.
 #[test]

@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 use state::State;
 use tokio::sync::watch;
 
-use super::world::{self, World, key, node_id};
 use feed::{Cursor, EventFilter, Feed, Source, StreamEvent};
+use test_world::{World, key, node_id, stop};
 
 /// What tests wait at most before they fail.
 pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
@@ -95,7 +95,7 @@ pub fn busy() -> World {
     world.submit(Command::StopAlloc { alloc, no_shutdown_delay: false, reschedule: false }).unwrap();
     let replacement = world.placement("web", 0, 1, Some(alloc));
     settle(&mut world, |plan| {
-        plan.stopped.push(world::stop(vec![alloc], None));
+        plan.stopped.push(stop(vec![alloc], None));
         plan.placed.push(replacement);
     });
     let ineligible = model::Eligibility::Ineligible;

@@ -1,7 +1,5 @@
 //! The life of allocations, told from a log.
 
-mod world;
-
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +13,7 @@ use model::event::{AllocsPlaced, EvalOutcome, NewEval};
 use model::{
     Actor, AllocId, Caller, ClientStatus, Command, Doc, EvalId, EvalStatus, Event, NodeStatus, Trigger,
 };
-use world::{World, key, node_id, stop, unknown};
+use test_world::{World, job_document, key, node_id, reconnected, stop, unknown};
 
 /// What tests wait at most before they fail.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -50,7 +48,7 @@ fn an_allocation_knows_who_asked_for_its_job() {
     world.register_node(1, "a").unwrap();
     world.submit(Command::UpdateNodeStatus { node: node_id(1), claimed: NodeStatus::Ready }).unwrap();
     let ada = Caller { accessor: "a1".into(), name: "ada".into(), address: Some([10, 0, 0, 7].into()) };
-    let register = RegisterJob::new(world::job_document("web", "service", Span(0)));
+    let register = RegisterJob::new(job_document("web", "service", Span(0)));
     world.submit_as(Actor::Caller(ada.clone()), Command::RegisterJob(Box::new(register))).unwrap();
     // There is no room: what waits for it is another evaluation, which the scheduler makes.
     let first = world.waiting_eval("web").unwrap();
@@ -313,7 +311,7 @@ fn busy_world() -> World {
     settle(&mut world, |plan| plan.unknown.push(unknown(vec![alloc])));
     world.submit(Command::UpdateNodeStatus { node: node_id(1), claimed: NodeStatus::Ready }).unwrap();
     world.report(1, &[("web[0]", "running")]).unwrap();
-    settle(&mut world, |plan| plan.reconnected.push(world::reconnected(vec![alloc])));
+    settle(&mut world, |plan| plan.reconnected.push(reconnected(vec![alloc])));
     world.submit(Command::StopAlloc { alloc, no_shutdown_delay: false, reschedule: false }).unwrap();
     settle(&mut world, |plan| plan.stopped.push(stop(vec![alloc], None)));
     world.report(1, &[("web[0]", "complete")]).unwrap();

@@ -1,6 +1,5 @@
 //! Deployments outside the scheduler: what is counted, promoted, failed and gone back to (cases DP and F45 to F60).
 
-use crate::support::{World, key, node_id};
 use base::{Duration, Time, Uuid};
 use model::command::{EvalEnd, Plan, RegisterJob, Settlement};
 use model::document::{AllocDeploymentStatus, Allocation, Job, ReschedulePolicy, TaskGroup};
@@ -14,6 +13,7 @@ use model::{
 };
 use rules::Decision;
 use state::deployment::{Deployment, GroupProgress, next_deadline};
+use test_world::{World, key, node_id};
 
 const DEADLINE: Duration = Duration::from_secs(600);
 

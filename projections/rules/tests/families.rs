@@ -5,9 +5,7 @@ use model::command::{DispatchJob, RegisterJob, ScaleJob};
 use model::document::{Job, ParameterizedJobConfig, PeriodicConfig, ScalingPolicy, UpdateStrategy};
 use model::{Command, JobStatus, Rejection, Trigger};
 use rules::Decision;
-
-use crate::story::job_document;
-use crate::support::{World, key};
+use test_world::{World, job_document, key};
 
 fn register(world: &mut World, job: Job) -> Decision {
     world.submit(registration(job)).unwrap()

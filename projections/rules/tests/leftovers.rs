@@ -8,21 +8,19 @@ use model::{Command, Event, NodeStatus};
 use rules::leftovers::find;
 use state::alloc::endings::RESCHEDULED;
 use state::alloc::reschedule;
-
-use crate::story::{Story, job_document, stop, unknown};
-use crate::support::{key, node_id};
+use test_world::{World, job_document, key, node_id, stop, unknown};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const AGES: LeftoverAges =
     LeftoverAges { evals: HOUR, batch_evals: Duration::from_secs(24 * 3600), deployments: HOUR };
 
 /// A job of that type with `web[0]` on node 1, running. What fails is replaced, three times a day.
-fn running(kind: &str) -> Story {
-    let mut story = Story::new();
+fn running(kind: &str) -> World {
+    let mut story = World::new();
     for number in [1, 2] {
-        story.world.register_node(number, "r1").unwrap();
+        story.register_node(number, "r1").unwrap();
         let command = Command::UpdateNodeStatus { node: node_id(number), claimed: NodeStatus::Ready };
-        story.world.submit(command).unwrap();
+        story.submit(command).unwrap();
     }
     register(&mut story, kind);
     let plan = Plan { placed: vec![story.placement("web", 0, 1, None)], ..story.plan() };
@@ -31,7 +29,7 @@ fn running(kind: &str) -> Story {
     story
 }
 
-fn register(story: &mut Story, kind: &str) {
+fn register(story: &mut World, kind: &str) {
     let mut job = job_document("web", kind, Duration::ZERO);
     job.task_groups[0].reschedule_policy = Some(ReschedulePolicy {
         attempts: Some(3),
@@ -39,35 +37,35 @@ fn register(story: &mut Story, kind: &str) {
         ..ReschedulePolicy::default()
     });
     // Each registration is another version.
-    let priority = 50 + story.world.state.index.0 as i64 % 40;
+    let priority = 50 + story.state.index.0 as i64 % 40;
     let job = Job { priority: Some(priority), ..job };
     let request = RegisterJob::new(job);
-    story.world.submit(Command::RegisterJob(Box::new(request))).unwrap();
+    story.submit(Command::RegisterJob(Box::new(request))).unwrap();
 }
 
 /// Settles what waits, with an empty plan.
-fn settle_all(story: &mut Story) {
+fn settle_all(story: &mut World) {
     while story.waiting_eval("web").is_some() {
         let plan = story.plan();
         story.settle("web", plan).unwrap();
     }
 }
 
-fn later(story: &mut Story, by: Duration) {
-    story.world.now = story.world.now.plus(by);
+fn later(story: &mut World, by: Duration) {
+    story.now = story.now.plus(by);
 }
 
 /// As a person asks for it: whatever is old enough.
-fn collect(story: &mut Story) -> Vec<&'static str> {
+fn collect(story: &mut World) -> Vec<&'static str> {
     let command = Command::CollectLeftovers { named: None, ages: AGES };
-    let events = story.world.submit(command).unwrap().events;
-    story.world.check_replay();
+    let events = story.submit(command).unwrap().events;
+    story.check_replay();
     events.iter().map(Event::name).collect()
 }
 
-fn next(story: &Story) -> Option<Time> {
-    let row = story.world.state.jobs.find(&key("web")).unwrap();
-    find(&story.world.state, row, &AGES, story.world.now).next
+fn next(story: &World) -> Option<Time> {
+    let row = story.state.jobs.find(&key("web")).unwrap();
+    find(&story.state, row, &AGES, story.now).next
 }
 
 /// B59.
@@ -81,7 +79,7 @@ fn an_old_evaluation_goes_with_the_allocations_it_placed() {
     };
     register(&mut story, "service");
     let placed = vec![story.placement("web", 1, 2, None)];
-    let replaced = Plan { placed, snapshot: story.world.state.index, ..replaced };
+    let replaced = Plan { placed, snapshot: story.state.index, ..replaced };
     assert!(story.settle("web", replaced).unwrap().full);
     story.report(2, &[("web[1]", "running")]).unwrap();
     later(&mut story, Duration::from_secs(7200));
@@ -89,13 +87,13 @@ fn an_old_evaluation_goes_with_the_allocations_it_placed() {
 
     story.report(1, &[("web[0]", "complete")]).unwrap();
     settle_all(&mut story);
-    let ended = story.world.now;
+    let ended = story.now;
     assert_eq!(next(&story), Some(ended.plus(HOUR)));
     later(&mut story, Duration::from_secs(3599));
     assert_eq!(collect(&mut story), Vec::<&str>::new());
     later(&mut story, Duration::from_secs(1));
     assert_eq!(collect(&mut story), ["AllocsCollected", "EvalsDeleted"]);
-    let job = story.world.state.jobs.lookup(&key("web")).unwrap();
+    let job = story.state.jobs.lookup(&key("web")).unwrap();
     assert_eq!((job.allocs.len(), job.evals.len()), (1, 1), "what runs stays, with its evaluation");
     assert_eq!(next(&story), None, "nothing is looked at again before something ends");
 }
@@ -116,7 +114,7 @@ fn reschedule_attempts_stay_known() {
     settle_all(&mut story);
     later(&mut story, Duration::from_secs(7200));
     assert_eq!(collect(&mut story), Vec::<&str>::new());
-    let state = &story.world.state;
+    let state = &story.state;
     let successor = state.allocs.lookup(story.alloc("web[0]'")).unwrap();
     assert_eq!(reschedule::past(state, successor).len(), 1);
 }
@@ -132,7 +130,7 @@ fn what_took_the_place_of_an_allocation_stays_with_it() {
         ..story.plan()
     };
     register(&mut story, "service");
-    let plan = Plan { snapshot: story.world.state.index, ..plan };
+    let plan = Plan { snapshot: story.state.index, ..plan };
     assert!(story.settle("web", plan).unwrap().full);
     story.report(2, &[("web[0]'", "running")]).unwrap();
     let replacement = story.alloc("web[0]'");
@@ -143,7 +141,7 @@ fn what_took_the_place_of_an_allocation_stays_with_it() {
     settle_all(&mut story);
     later(&mut story, Duration::from_secs(7200));
     collect(&mut story);
-    let allocs = &story.world.state.allocs;
+    let allocs = &story.state.allocs;
     assert!(allocs.lookup(replacement).is_some(), "the original may come back and has to know");
     assert!(allocs.lookup(original).is_some());
 }
@@ -156,7 +154,7 @@ fn a_failure_that_nothing_replaced_stays_for_as_long_as_it_is_wanted() {
     settle_all(&mut story);
     later(&mut story, Duration::from_secs(7200));
     collect(&mut story);
-    assert!(story.world.state.allocs.lookup(story.alloc("web[0]")).is_some());
+    assert!(story.state.allocs.lookup(story.alloc("web[0]")).is_some());
 
     let deregister = Command::DeregisterJob {
         key: key("web"),
@@ -164,11 +162,11 @@ fn a_failure_that_nothing_replaced_stays_for_as_long_as_it_is_wanted() {
         eval_priority: None,
         no_shutdown_delay: false,
     };
-    story.world.submit(deregister).unwrap();
+    story.submit(deregister).unwrap();
     settle_all(&mut story);
     later(&mut story, Duration::from_secs(7200));
     assert_eq!(collect(&mut story), ["AllocsCollected", "EvalsDeleted"]);
-    assert!(story.world.state.jobs.lookup(&key("web")).is_some(), "the job itself has four hours");
+    assert!(story.state.jobs.lookup(&key("web")).is_some(), "the job itself has four hours");
 }
 
 /// B62.
@@ -181,12 +179,12 @@ fn finished_batch_work_stays_until_there_is_another_version() {
         later(&mut story, Duration::from_secs(48 * 3600));
         collect(&mut story);
         let finished = story.alloc("web[0]");
-        assert!(story.world.state.allocs.lookup(finished).is_some(), "{kind}");
+        assert!(story.state.allocs.lookup(finished).is_some(), "{kind}");
 
         register(&mut story, kind);
         settle_all(&mut story);
         assert_eq!(collect(&mut story), ["AllocsCollected", "EvalsDeleted"], "{kind}");
-        assert!(story.world.state.allocs.lookup(finished).is_none(), "{kind}");
+        assert!(story.state.allocs.lookup(finished).is_none(), "{kind}");
     }
 }
 
@@ -200,28 +198,28 @@ fn evaluations_of_a_purged_job_go_too() {
         eval_priority: None,
         no_shutdown_delay: false,
     };
-    story.world.submit(purge).unwrap();
+    story.submit(purge).unwrap();
     story.report(1, &[("web[0]", "complete")]).unwrap();
     later(&mut story, Duration::from_secs(7200));
     assert_eq!(collect(&mut story), ["AllocsCollected", "EvalsDeleted"]);
-    assert!(story.world.state.evals.is_empty());
+    assert!(story.state.evals.is_empty());
 }
 
 #[test]
 fn an_evaluation_stays_with_an_allocation_that_was_not_named() {
     let mut story = running("service");
-    let eval = story.world.state.allocs.lookup(story.alloc("web[0]")).unwrap().eval;
+    let eval = story.state.allocs.lookup(story.alloc("web[0]")).unwrap().eval;
     let deregister = Command::DeregisterJob {
         key: key("web"),
         purge: false,
         eval_priority: None,
         no_shutdown_delay: false,
     };
-    story.world.submit(deregister).unwrap();
+    story.submit(deregister).unwrap();
     settle_all(&mut story);
     story.report(1, &[("web[0]", "complete")]).unwrap();
     later(&mut story, Duration::from_secs(7200));
     let named = Leftovers { evals: vec![eval], ..Leftovers::default() };
     let command = Command::CollectLeftovers { named: Some(named), ages: AGES };
-    assert!(story.world.submit(command).unwrap().events.is_empty());
+    assert!(story.submit(command).unwrap().events.is_empty());
 }

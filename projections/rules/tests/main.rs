@@ -8,6 +8,4 @@ mod node_life;
 mod plans;
 mod restore;
 mod stories;
-mod story;
-mod support;
 mod volumes;

@@ -5,9 +5,7 @@ use model::command::RegisterJob;
 use model::document::{Job, Namespace, NamespaceCapabilities, Task};
 use model::{Command, Rejection};
 use rules::Decision;
-
-use crate::story::job_document;
-use crate::support::World;
+use test_world::{World, job_document};
 
 fn upsert(world: &mut World, change: impl Fn(&mut Namespace)) -> Result<Decision, Rejection> {
     let mut wanted = Namespace { name: "dev".into(), ..Namespace::default() };

@@ -1,7 +1,5 @@
 //! What the servers conclude when nodes speak or fall silent, and which jobs are looked at then.
 
-use crate::story::{Story, job_document, stop, unknown};
-use crate::support::{key, node_id};
 use base::Duration;
 use model::command::{Plan, RegisterJob};
 use model::document::{Job, NodePool, ReschedulePolicy};
@@ -10,21 +8,22 @@ use model::{Command, CommandRecord, EPOCH, Event, NodeStatus, Rejection, Request
 use rules::{Context, Decision, decide};
 use state::alloc::endings::RESCHEDULED;
 use state::{Delta, Moment};
+use test_world::{World, job_document, key, node_id, stop, unknown};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// With as many ready nodes.
-fn nodes(count: u128) -> Story {
-    let mut story = Story::new();
+fn nodes(count: u128) -> World {
+    let mut story = World::new();
     for number in 1..=count {
-        story.world.register_node(number, "r1").unwrap();
+        story.register_node(number, "r1").unwrap();
         ready(&mut story, number);
     }
     story
 }
 
 /// With a job of that type whose `name[0]` runs on node 1, and may be away for a while.
-fn running(kind: &str, lost_after: Duration) -> Story {
+fn running(kind: &str, lost_after: Duration) -> World {
     let mut story = nodes(2);
     story.register_job("web", kind, lost_after).unwrap();
     place(&mut story, 0, 1);
@@ -32,27 +31,27 @@ fn running(kind: &str, lost_after: Duration) -> Story {
     story
 }
 
-fn place(story: &mut Story, index: u32, node: u128) {
+fn place(story: &mut World, index: u32, node: u128) {
     let plan = Plan { placed: vec![story.placement("web", index, node, None)], ..story.plan() };
     assert!(story.settle("web", plan).unwrap().full);
 }
 
-fn register(story: &mut Story, job: Job) {
+fn register(story: &mut World, job: Job) {
     let request = RegisterJob::new(job);
-    story.world.submit(Command::RegisterJob(Box::new(request))).unwrap();
+    story.submit(Command::RegisterJob(Box::new(request))).unwrap();
 }
 
-fn ready(story: &mut Story, number: u128) -> Decision {
+fn ready(story: &mut World, number: u128) -> Decision {
     let command = Command::UpdateNodeStatus { node: node_id(number), claimed: NodeStatus::Ready };
-    story.world.submit(command).unwrap()
+    story.submit(command).unwrap()
 }
 
-fn silent(story: &mut Story, number: u128) -> Decision {
-    story.world.submit(Command::MissHeartbeat { node: node_id(number) }).unwrap()
+fn silent(story: &mut World, number: u128) -> Decision {
+    story.submit(Command::MissHeartbeat { node: node_id(number) }).unwrap()
 }
 
-fn status(story: &Story, number: u128) -> NodeStatus {
-    let nodes = &story.world.state.nodes;
+fn status(story: &World, number: u128) -> NodeStatus {
+    let nodes = &story.state.nodes;
     nodes.hot(nodes.find(node_id(number)).unwrap()).status
 }
 
@@ -80,7 +79,7 @@ fn only_jobs_that_have_something_to_lose_are_looked_at() {
         let mut story = running(kind, Duration::ZERO);
         if completed == Some(false) {
             let command = Command::EvaluateJob { key: key("web"), force_reschedule: false };
-            story.world.submit(command).unwrap();
+            story.submit(command).unwrap();
             let stopped = vec![stop(vec![story.alloc("web[0]")], None)];
             let plan = Plan { stopped, ..story.plan() };
             story.settle("web", plan).unwrap();
@@ -92,7 +91,7 @@ fn only_jobs_that_have_something_to_lose_are_looked_at() {
         assert_eq!(status(&story, 1), NodeStatus::Down);
         let expected: &[_] = if expected { &[("web", Trigger::NodeUpdate)] } else { &[] };
         assert_eq!(looks(&decision), expected, "{kind}, completed and wanted {completed:?}");
-        story.world.check_replay();
+        story.check_replay();
     }
 }
 
@@ -100,8 +99,8 @@ fn only_jobs_that_have_something_to_lose_are_looked_at() {
 #[test]
 fn a_node_that_becomes_ready_is_for_the_system_jobs_that_reach_it() {
     let pool = NodePool { name: "other".into(), ..NodePool::default() };
-    let mut story = Story::new();
-    story.world.submit(Command::UpsertNodePool(Box::new(pool))).unwrap();
+    let mut story = World::new();
+    story.submit(Command::UpsertNodePool(Box::new(pool))).unwrap();
     story.register_job("near", "system", Duration::ZERO).unwrap();
     story.register_job("stopped", "system", Duration::ZERO).unwrap();
     let stop = Command::DeregisterJob {
@@ -110,12 +109,12 @@ fn a_node_that_becomes_ready_is_for_the_system_jobs_that_reach_it() {
         eval_priority: None,
         no_shutdown_delay: false,
     };
-    story.world.submit(stop).unwrap();
+    story.submit(stop).unwrap();
     let far = job_document("far", "system", Duration::ZERO);
     register(&mut story, Job { node_pool: Some("other".into()), ..far });
-    story.world.register_node(1, "r1").unwrap();
+    story.register_node(1, "r1").unwrap();
     assert_eq!(looks(&ready(&mut story, 1)), [("near", Trigger::NodeUpdate)]);
-    story.world.check_replay();
+    story.check_replay();
 }
 
 /// D80.
@@ -129,7 +128,7 @@ fn a_silent_node_has_no_say_until_it_knocks() {
         ready(&mut story, 1);
         assert_eq!(status(&story, 1), NodeStatus::Initializing);
         story.report(1, &[("web[0]", "running")]).unwrap();
-        story.world.check_replay();
+        story.check_replay();
     }
 }
 
@@ -145,7 +144,7 @@ fn a_silent_node_is_waited_for_if_something_on_it_may_be() {
     assert_eq!(status(&story, 1), NodeStatus::Disconnected);
 
     let mut story = running("service", MINUTE);
-    story.world.submit(Command::EvaluateJob { key: key("web"), force_reschedule: false }).unwrap();
+    story.submit(Command::EvaluateJob { key: key("web"), force_reschedule: false }).unwrap();
     let plan = Plan { stopped: vec![stop(vec![story.alloc("web[0]")], None)], ..story.plan() };
     story.settle("web", plan).unwrap();
     silent(&mut story, 1);
@@ -165,7 +164,7 @@ fn a_node_that_returns_is_ready_once_it_has_told_what_it_runs() {
     story.report(1, &[("web[0]", "running")]).unwrap();
     assert_eq!(looks(&ready(&mut story, 1)), look);
     assert_eq!(status(&story, 1), NodeStatus::Ready);
-    story.world.check_replay();
+    story.check_replay();
 }
 
 /// D83.
@@ -175,16 +174,16 @@ fn a_node_is_given_up_when_nothing_on_it_may_come_back_any_more() {
     silent(&mut story, 1);
     let plan = Plan { unknown: vec![unknown(vec![story.alloc("web[0]")])], ..story.plan() };
     assert!(story.settle("web", plan).unwrap().full);
-    story.world.now = story.world.now.plus(Duration::from_secs(59));
+    story.now = story.now.plus(Duration::from_secs(59));
     assert!(silent(&mut story, 1).events.is_empty());
-    story.world.now = story.world.now.plus(Duration::from_secs(1));
+    story.now = story.now.plus(Duration::from_secs(1));
     silent(&mut story, 1);
     assert_eq!(status(&story, 1), NodeStatus::Down);
-    story.world.check_replay();
+    story.check_replay();
 }
 
 /// With two allocations of a job of that type, running on node 1, that may be replaced so often within a day.
-fn replaceable(kind: &str, attempts: i64) -> Story {
+fn replaceable(kind: &str, attempts: i64) -> World {
     let mut story = nodes(2);
     let mut job = job_document("web", kind, Duration::ZERO);
     job.task_groups[0].reschedule_policy = Some(ReschedulePolicy {
@@ -196,7 +195,7 @@ fn replaceable(kind: &str, attempts: i64) -> Story {
     for index in [0, 1] {
         if index > 0 {
             let command = Command::EvaluateJob { key: key("web"), force_reschedule: false };
-            story.world.submit(command).unwrap();
+            story.submit(command).unwrap();
         }
         place(&mut story, index, 1);
     }
@@ -222,7 +221,7 @@ fn a_failure_is_looked_at_once_while_attempts_are_left() {
     assert!(story.settle("web", plan).unwrap().full);
     let spent = story.report(2, &[("web[0]'", "failed")]).unwrap();
     assert_eq!(looks(&spent), [], "its one attempt was its predecessor's");
-    story.world.check_replay();
+    story.check_replay();
 
     let mut story = replaceable("service", 0);
     assert_eq!(looks(&story.report(1, &[("web[0]", "failed")]).unwrap()), []);
@@ -233,8 +232,8 @@ fn a_failure_is_looked_at_once_while_attempts_are_left() {
 fn failures_that_are_decided_together_are_looked_at_once() {
     let story = replaceable("service", 1);
     let calls = ["web[0]", "web[1]"].map(|name| story.reported(1, &[(name, "failed")]));
-    let mut working = story.world.state.clone();
-    let at = Moment { index: working.index.next(), time: story.world.now, epoch: EPOCH };
+    let mut working = story.state.clone();
+    let at = Moment { index: working.index.next(), time: story.now, epoch: EPOCH };
     let decided = calls.map(|(actor, command)| {
         let decision = decide(&working, &mut Context::new(at.index, at.time, 1), &actor, &command).unwrap();
         let record = CommandRecord { request: RequestId::default(), kind: command.kind(), actor };
@@ -256,16 +255,16 @@ fn what_ended_long_ago_is_forgotten() {
         let plan = story.plan();
         story.settle("web", plan).unwrap();
     }
-    let collected = |story: &mut Story| {
-        let events = story.world.submit(collect.clone()).unwrap().events;
+    let collected = |story: &mut World| {
+        let events = story.submit(collect.clone()).unwrap().events;
         events.iter().map(Event::name).collect::<Vec<_>>()
     };
     assert_eq!(collected(&mut story), Vec::<&str>::new());
-    story.world.now = story.world.now.plus(hours(5));
+    story.now = story.now.plus(hours(5));
     assert_eq!(collected(&mut story), ["JobPurged"]);
-    story.world.now = story.world.now.plus(hours(20));
+    story.now = story.now.plus(hours(20));
     assert_eq!(collected(&mut story), ["NodeDeregistered"]);
-    story.world.check_replay();
+    story.check_replay();
 }
 
 /// E51.

@@ -1,7 +1,5 @@
 //! Plans against a state that moved on: what of them is committed, and what of them is given to nodes.
 
-use crate::story::{Story, preempt, stop, unknown};
-use crate::support::{key, node_id};
 use base::Duration;
 use model::command::{Plan, Verdict};
 use model::document::AllocatedDeviceResource;
@@ -11,30 +9,31 @@ use model::{
     GivenToTask, NodeStatus, Rejection, Template, Trigger,
 };
 use state::alloc::Alloc;
+use test_world::{World, key, node_id, preempt, stop, unknown};
 
 const READY: NodeStatus = NodeStatus::Ready;
 
 /// A world with as many ready nodes of 1,000 MHz, and a job whose evaluation waits.
-fn world(nodes: u128, job: &str) -> Story {
-    let mut story = Story::new();
+fn world(nodes: u128, job: &str) -> World {
+    let mut story = World::new();
     for number in 1..=nodes {
-        story.world.register_node(number, "r1").unwrap();
+        story.register_node(number, "r1").unwrap();
         claim(&mut story, number, READY);
     }
     story.register_job(job, "service", Duration::from_secs(60)).unwrap();
     story
 }
 
-fn claim(story: &mut Story, node: u128, claimed: NodeStatus) {
-    story.world.submit(Command::UpdateNodeStatus { node: node_id(node), claimed }).unwrap();
+fn claim(story: &mut World, node: u128, claimed: NodeStatus) {
+    story.submit(Command::UpdateNodeStatus { node: node_id(node), claimed }).unwrap();
 }
 
-fn evaluate(story: &mut Story, job: &str) {
-    story.world.submit(Command::EvaluateJob { key: key(job), force_reschedule: false }).unwrap();
+fn evaluate(story: &mut World, job: &str) {
+    story.submit(Command::EvaluateJob { key: key(job), force_reschedule: false }).unwrap();
 }
 
 /// Places one allocation by a plan of its own; the job's next evaluation waits then.
-fn placed(story: &mut Story, job: &str, node: u128) -> AllocId {
+fn placed(story: &mut World, job: &str, node: u128) -> AllocId {
     let placement = story.placement(job, 0, node, None);
     let id = placement.ids[0];
     let plan = Plan { placed: vec![placement], ..story.plan() };
@@ -43,11 +42,11 @@ fn placed(story: &mut Story, job: &str, node: u128) -> AllocId {
     id
 }
 
-fn get(story: &Story, id: AllocId) -> &Alloc {
-    story.world.state.allocs.lookup(id).expect("it was placed")
+fn get(story: &World, id: AllocId) -> &Alloc {
+    story.state.allocs.lookup(id).expect("it was placed")
 }
 
-fn updated(story: &Story, allocs: Vec<AllocId>, cpu_mhz: u32) -> AllocsUpdatedInPlace {
+fn updated(story: &World, allocs: Vec<AllocId>, cpu_mhz: u32) -> AllocsUpdatedInPlace {
     let template = Doc::of(&Template { cpu_mhz, memory_mib: 64, ..Template::default() });
     let eval = story.waiting_eval("web").unwrap();
     AllocsUpdatedInPlace { eval, version: 0, template, allocs, deployment: None }
@@ -78,9 +77,9 @@ fn with(placement: AllocsPlaced, given: &Given) -> AllocsPlaced {
 }
 
 /// Settles a plan that was made before the node's load last changed.
-fn settle_late(story: &mut Story, plan: Plan) -> Verdict {
-    let row = story.world.state.nodes.find(node_id(1)).unwrap();
-    let changed = story.world.state.nodes.hot(row).load_changed;
+fn settle_late(story: &mut World, plan: Plan) -> Verdict {
+    let row = story.state.nodes.find(node_id(1)).unwrap();
+    let changed = story.state.nodes.hot(row).load_changed;
     let snapshot = base::Index(changed.0 - 1);
     story.settle("web", Plan { snapshot, ..plan }).unwrap()
 }
@@ -97,15 +96,15 @@ fn placements_on_a_node_that_went_down_are_dropped_and_the_others_committed() {
     let verdict = story.settle("web", plan).unwrap();
     assert_eq!(rejected(&verdict), [(1, "node is not ready for placements")]);
     assert_eq!((verdict.full, verdict.placed), (false, 1));
-    let last = story.world.log.last().unwrap();
+    let last = story.log.last().unwrap();
     let refresh = last.events.iter().find_map(|logged| match &logged.event {
         Event::PlanCommitted(plan) => Some(plan.refresh),
         _ => None,
     });
     assert_eq!(refresh, Some(last.previous), "the worker is told which state to look at");
     assert!(story.waiting_eval("web").is_some(), "the evaluation goes on");
-    assert_eq!(story.world.state.allocs.len(), 1);
-    story.world.check_replay();
+    assert_eq!(story.state.allocs.len(), 1);
+    story.check_replay();
 }
 
 /// K02.
@@ -126,8 +125,8 @@ fn a_plan_that_is_accepted_all_at_once_or_not_at_all_leaves_nothing() {
         rejected(&verdict),
         [(1, "the plan is accepted all at once or not at all"), (2, "node is not ready for placements")]
     );
-    assert_eq!((story.world.state.allocs.len(), get(&story, old).desired), (1, Desired::Run));
-    story.world.check_replay();
+    assert_eq!((story.state.allocs.len(), get(&story, old).desired), (1, Desired::Run));
+    story.check_replay();
 }
 
 /// K03.
@@ -136,14 +135,14 @@ fn an_ineligible_node_takes_updates_and_nothing_new() {
     let mut story = world(1, "web");
     let old = placed(&mut story, "web", 1);
     let to = Eligibility::Ineligible;
-    story.world.submit(Command::SetNodeEligibility { node: node_id(1), to }).unwrap();
+    story.submit(Command::SetNodeEligibility { node: node_id(1), to }).unwrap();
     let plan = Plan { updated: vec![updated(&story, vec![old], 200)], ..story.plan() };
     assert!(story.settle("web", plan).unwrap().full);
     assert_eq!(get(&story, old).amount().cpu_mhz, 200);
     evaluate(&mut story, "web");
     let plan = Plan { placed: vec![story.placement("web", 1, 1, None)], ..story.plan() };
     assert_eq!(rejected(&story.settle("web", plan).unwrap()), [(1, "node is not eligible")]);
-    story.world.check_replay();
+    story.check_replay();
 }
 
 #[test]
@@ -154,7 +153,7 @@ fn an_update_needs_room_for_what_it_adds() {
     assert_eq!(rejected(&settle_late(&mut story, plan)), [(1, "cpu exhausted")]);
     let plan = Plan { updated: vec![updated(&story, vec![old], 1000)], ..story.plan() };
     assert!(settle_late(&mut story, plan).full);
-    story.world.check_replay();
+    story.check_replay();
 }
 
 /// K04.
@@ -163,7 +162,7 @@ fn a_node_that_is_cut_off_takes_only_what_says_so() {
     let mut story = world(1, "web");
     let old = placed(&mut story, "web", 1);
     story.report(1, &[("web[0]", "running")]).unwrap();
-    story.world.submit(Command::MissHeartbeat { node: node_id(1) }).unwrap();
+    story.submit(Command::MissHeartbeat { node: node_id(1) }).unwrap();
     let plan = Plan { updated: vec![updated(&story, vec![old], 100)], ..story.plan() };
     let verdict = story.settle("web", plan).unwrap();
     assert_eq!(rejected(&verdict), [(1, "node is disconnected and does not take updates")]);
@@ -176,7 +175,7 @@ fn a_node_that_is_cut_off_takes_only_what_says_so() {
     evaluate(&mut story, "web");
     let plan = Plan { updated: vec![updated(&story, vec![old], 100)], ..story.plan() };
     assert!(story.settle("web", plan).unwrap().full, "what is unknown may be updated");
-    story.world.check_replay();
+    story.check_replay();
 }
 
 /// K05.
@@ -188,7 +187,7 @@ fn a_node_takes_stops_whatever_it_is() {
     claim(&mut story, 1, NodeStatus::Down);
     assert!(story.settle("web", plan).unwrap().full);
     assert_eq!(get(&story, old).desired, Desired::Stop);
-    story.world.check_replay();
+    story.check_replay();
 }
 
 /// K06.
@@ -220,9 +219,9 @@ fn a_canary_that_is_not_placed_is_none() {
     let plan = Plan { deployment: Some(created), placed: vec![canaries], ..story.plan() };
     claim(&mut story, 2, NodeStatus::Down);
     assert_eq!(rejected(&story.settle("web", plan).unwrap()), [(2, "node is not ready for placements")]);
-    let group = &story.world.state.deployments.lookup(deployment).unwrap().groups["g"];
+    let group = &story.state.deployments.lookup(deployment).unwrap().groups["g"];
     assert_eq!((&group.placed_canaries[..], group.placed), (&[kept][..], 1));
-    story.world.check_replay();
+    story.check_replay();
 }
 
 /// A26.
@@ -234,9 +233,9 @@ fn of_a_plan_that_changes_nothing_nothing_is_written() {
     let nobody = AllocsPreempted { allocs: vec![victim], by: AllocId::default() };
     let plan = Plan { all_at_once: true, preempted: vec![nobody], ..story.plan() };
     story.settle("web", plan).unwrap();
-    let written = story.world.log.last().unwrap().events.iter().map(|logged| logged.event.name());
+    let written = story.log.last().unwrap().events.iter().map(|logged| logged.event.name());
     assert_eq!(written.collect::<Vec<_>>(), ["EvalUpdated", "EvalAcked"]);
-    story.world.check_replay();
+    story.check_replay();
 }
 
 /// K07.
@@ -255,11 +254,11 @@ fn a_job_that_was_stopped_meanwhile_gets_nothing_new_and_its_stops() {
         eval_priority: None,
         no_shutdown_delay: false,
     };
-    story.world.submit(stopped).unwrap();
+    story.submit(stopped).unwrap();
     let verdict = story.settle("web", plan).unwrap();
     assert_eq!((verdict.full, verdict.placed), (true, 0), "dropped without a word");
-    assert_eq!((story.world.state.allocs.len(), get(&story, old).desired), (1, Desired::Stop));
-    story.world.check_replay();
+    assert_eq!((story.state.allocs.len(), get(&story, old).desired), (1, Desired::Stop));
+    story.check_replay();
 }
 
 /// K08.
@@ -271,10 +270,10 @@ fn a_plan_for_an_evaluation_that_ended_is_refused() {
     story.settle("web", plan).unwrap();
     let plan = Plan { placed: vec![story.placement("web", 0, 1, None)], ..story.plan() };
     let settlement = model::command::Settlement { eval, plan, end: None };
-    let late = story.world.submit(Command::SettleEval(Box::new(settlement)));
+    let late = story.submit(Command::SettleEval(Box::new(settlement)));
     assert_eq!(late.unwrap_err(), Rejection::EvalNotOutstanding(eval));
-    assert!(story.world.state.allocs.is_empty());
-    story.world.check_replay();
+    assert!(story.state.allocs.is_empty());
+    story.check_replay();
 }
 
 /// K09.
@@ -287,7 +286,7 @@ fn only_what_is_given_up_changes_its_status_on_the_node() {
     assert!(story.settle("web", plan).unwrap().full);
     let states = [plain, lost].map(|id| (get(&story, id).desired, get(&story, id).client));
     assert_eq!(states, [(Desired::Stop, ClientStatus::Pending), (Desired::Stop, ClientStatus::Lost)]);
-    story.world.check_replay();
+    story.check_replay();
 }
 
 /// K10.
@@ -301,7 +300,7 @@ fn a_replacement_and_its_predecessor_name_each_other_from_one_batch_on() {
     story.settle("web", plan).unwrap();
     assert_eq!((get(&story, old).next, get(&story, new).previous), (Some(new), Some(old)));
     assert_eq!(get(&story, old).modified, get(&story, new).created);
-    story.world.check_replay();
+    story.check_replay();
 }
 
 /// I63.
@@ -314,18 +313,18 @@ fn who_makes_room_is_evicted_and_its_job_evaluated() {
     plan.preempted.push(preempt(victim, &plan));
     let by = plan.placed[0].ids[0];
     assert!(story.settle("web", plan).unwrap().full);
-    let evicted = state::alloc::document(&story.world.state, get(&story, victim));
+    let evicted = state::alloc::document(&story.state, get(&story, victim));
     assert_eq!(evicted.desired_status, "evict");
     assert_eq!(evicted.desired_description, format!("Preempted by alloc ID {by}"));
     assert_eq!(evicted.preempted_by_allocation, by.to_string());
-    let winner = state::alloc::document(&story.world.state, get(&story, by));
+    let winner = state::alloc::document(&story.state, get(&story, by));
     assert_eq!(winner.preempted_allocations.0, [victim.to_string()]);
-    let evals = story.world.state.jobs.lookup(&key("batch")).unwrap().live_evals.iter();
-    let evals: Vec<_> = evals.map(|row| &story.world.state.evals.get(*row).facts).collect();
+    let evals = story.state.jobs.lookup(&key("batch")).unwrap().live_evals.iter();
+    let evals: Vec<_> = evals.map(|row| &story.state.evals.get(*row).facts).collect();
     let preemption: Vec<u32> =
         evals.iter().filter(|eval| eval.trigger == Trigger::Preemption).map(|eval| eval.priority).collect();
     assert_eq!(preemption, [50], "one evaluation, with the priority of the job that lost");
-    story.world.check_replay();
+    story.check_replay();
 }
 
 /// I64.
@@ -341,7 +340,7 @@ fn who_ended_before_makes_no_room_again() {
     assert!(story.settle("web", plan).unwrap().full);
     assert_eq!((get(&story, victim).desired, get(&story, victim).preempted_by), (Desired::Run, None));
     assert!(get(&story, by).preempted.is_empty());
-    story.world.check_replay();
+    story.check_replay();
 }
 
 #[test]
@@ -354,7 +353,7 @@ fn nobody_makes_room_for_what_is_not_placed() {
     claim(&mut story, 2, NodeStatus::Down);
     assert!(!story.settle("web", plan).unwrap().full);
     assert_eq!(get(&story, victim).desired, Desired::Run);
-    story.world.check_replay();
+    story.check_replay();
 }
 
 #[test]
@@ -369,7 +368,7 @@ fn room_that_others_make_counts_where_the_node_changed() {
     let mut plan = plan;
     plan.preempted.push(preempt(victim, &plan));
     assert!(settle_late(&mut story, plan).full);
-    story.world.check_replay();
+    story.check_replay();
 }
 
 /// J22.
@@ -386,11 +385,11 @@ fn an_update_in_place_keeps_cores_and_devices() {
     assert!(story.settle("web", plan).unwrap().full);
     let alloc = get(&story, id);
     assert_eq!(alloc.amount().cpu_mhz, 400);
-    let shown = state::alloc::allocated_resources(&story.world.state, alloc);
+    let shown = state::alloc::allocated_resources(&story.state, alloc);
     let task = &shown.tasks["t"];
     assert_eq!((task.cpu.reserved_cores.as_slice(), task.cpu.cpu_shares), (&[2, 3][..], 200));
     assert_eq!(task.devices[0].device_ids.0, ["gpu-0"]);
-    story.world.check_replay();
+    story.check_replay();
 }
 
 #[test]
@@ -415,7 +414,7 @@ fn a_core_and_a_device_belong_to_one_allocation_until_it_ends() {
     let again = with(story.placement("web", 2, 1, None), &given(&[0], &["gpu-0"]));
     let plan = Plan { placed: vec![again], ..story.plan() };
     assert!(settle_late(&mut story, plan).full, "what ended gave everything back");
-    story.world.check_replay();
+    story.check_replay();
 }
 
 /// J16.
@@ -434,16 +433,16 @@ fn a_port_inside_that_is_not_given_is_the_one_outside() {
         AllocsPlaced { template: Doc::of(&template), ports: vec![20_000, 20_001, 20_002], ..placement };
     let plan = Plan { placed: vec![placement], ..story.plan() };
     assert!(story.settle("web", plan).unwrap().full);
-    let shown = state::alloc::allocated_resources(&story.world.state, get(&story, id));
+    let shown = state::alloc::allocated_resources(&story.state, get(&story, id));
     let inside: Vec<(i64, i64)> = shown.shared.ports.iter().map(|port| (port.value, port.to)).collect();
     assert_eq!(inside, [(20_000, 20_000), (20_001, 80), (20_002, 0)]);
-    story.world.check_replay();
+    story.check_replay();
 }
 
 #[test]
 fn a_port_is_taken_on_its_address_only() {
     let mut story = world(1, "web");
-    let port = |story: &mut Story, index, address: &str| {
+    let port = |story: &mut World, index, address: &str| {
         let placement = story.placement("web", index, 1, None);
         let label = model::document::PortMapping { label: "http".into(), ..Default::default() };
         let template = Template { ports: vec![label].into(), cpu_mhz: 10, ..Template::default() };
@@ -459,7 +458,7 @@ fn a_port_is_taken_on_its_address_only() {
         assert_eq!(rejected(&verdict).first().map(|(_, why)| *why), expected);
     }
     let shown = get(&story, story.alloc("web[0]"));
-    let shown = state::alloc::allocated_resources(&story.world.state, shown);
+    let shown = state::alloc::allocated_resources(&story.state, shown);
     assert_eq!(shown.shared.ports[0].host_ip, "10.0.0.1");
-    story.world.check_replay();
+    story.check_replay();
 }

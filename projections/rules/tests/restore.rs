@@ -5,9 +5,7 @@ use model::command::RegisterJob;
 use model::{Command, Image, Rejection};
 use state::Imager;
 use state::operator::{PIECE_BYTES_MAX, pieces_of};
-
-use crate::story::job_document;
-use crate::support::{World, key};
+use test_world::{World, job_document, key};
 
 fn register(world: &mut World, name: &str, bytes: usize) -> Result<(), Rejection> {
     let mut job = job_document(name, "service", Duration::ZERO);

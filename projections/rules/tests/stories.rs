@@ -4,12 +4,11 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::story::{Story, node_number, preempt, reconnected, stop, unknown};
-use crate::support::{key, node_id};
 use base::Duration;
 use model::command::Plan;
 use model::{Actor, ClientStatus, Command, Event, NodeStatus, Subject};
 use rules::Decision;
+use test_world::{World, key, node_id, node_number, preempt, reconnected, stop, unknown};
 
 #[test]
 fn every_story_goes_as_it_is_told() {
@@ -30,7 +29,7 @@ fn every_story_goes_as_it_is_told() {
 
 /// Runs a story and tells it again, with what really happened below each `---`.
 fn run(told: &str) -> String {
-    let mut story = Story::new();
+    let mut story = World::new();
     let mut retold = String::new();
     for scene in told.trim_end().split("\n\n") {
         let mut happened = String::new();
@@ -45,43 +44,43 @@ fn run(told: &str) -> String {
         }
         retold.push('\n');
     }
-    story.world.check_replay();
+    story.check_replay();
     format!("{}\n", retold.trim_end())
 }
 
-fn perform(story: &mut Story, line: &str, out: &mut String) {
+fn perform(story: &mut World, line: &str, out: &mut String) {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let before = story.world.state.index;
+    let before = story.state.index;
     let outcome = act(story, &words);
     match outcome {
         Err(rejection) => writeln!(out, "refused: {rejection}").unwrap(),
         Ok(text) if !text.is_empty() => writeln!(out, "{text}").unwrap(),
-        Ok(_) if story.world.state.index == before => writeln!(out, "nothing changes").unwrap(),
+        Ok(_) if story.state.index == before => writeln!(out, "nothing changes").unwrap(),
         Ok(_) => {}
     }
-    for batch in story.world.log.iter().filter(|batch| batch.index > before) {
+    for batch in story.log.iter().filter(|batch| batch.index > before) {
         for logged in &batch.events {
             writeln!(out, "{} {}", batch.index, tell(story, &logged.event)).unwrap();
         }
     }
 }
 
-fn act(story: &mut Story, words: &[&str]) -> Result<String, model::Rejection> {
+fn act(story: &mut World, words: &[&str]) -> Result<String, model::Rejection> {
     let number = |at: usize| words[at].parse::<u128>().expect("a node is a number in a story");
     let silent = |_: Decision| String::new();
     match words[0] {
         "after" => {
-            story.world.now = story.world.now.plus(words[1].parse().expect("a duration"));
+            story.now = story.now.plus(words[1].parse().expect("a duration"));
             Ok(format!("the clock moves {}", words[1]))
         }
-        "register" => story.world.register_node(number(1), words.get(2).unwrap_or(&"r1")).map(silent),
+        "register" => story.register_node(number(1), words.get(2).unwrap_or(&"r1")).map(silent),
         "status" => {
             let (node, claimed) =
                 (node_id(number(1)), NodeStatus::from_word(words[2]).expect("a node status"));
-            story.world.submit_as(Actor::Node(node), Command::UpdateNodeStatus { node, claimed }).map(silent)
+            story.submit_as(Actor::Node(node), Command::UpdateNodeStatus { node, claimed }).map(silent)
         }
-        "miss" => story.world.submit(Command::MissHeartbeat { node: node_id(number(1)) }).map(silent),
-        "forget" => story.world.submit(Command::DeregisterNode { node: node_id(number(1)) }).map(silent),
+        "miss" => story.submit(Command::MissHeartbeat { node: node_id(number(1)) }).map(silent),
+        "forget" => story.submit(Command::DeregisterNode { node: node_id(number(1)) }).map(silent),
         "job" => {
             let lost_after = words.get(3).map_or(Duration::ZERO, |text| text.parse().expect("a duration"));
             story.register_job(words[1], words[2], lost_after).map(silent)
@@ -91,16 +90,15 @@ fn act(story: &mut Story, words: &[&str]) -> Result<String, model::Rejection> {
             let key = key(words[1]);
             let command =
                 Command::DeregisterJob { key, purge, eval_priority: None, no_shutdown_delay: false };
-            story.world.submit(command).map(silent)
+            story.submit(command).map(silent)
         }
-        "evaluate" => story
-            .world
-            .submit(Command::EvaluateJob { key: key(words[1]), force_reschedule: false })
-            .map(silent),
+        "evaluate" => {
+            story.submit(Command::EvaluateJob { key: key(words[1]), force_reschedule: false }).map(silent)
+        }
         "stop" => {
             let alloc = story.alloc(words[1]);
             let command = Command::StopAlloc { alloc, no_shutdown_delay: false, reschedule: false };
-            story.world.submit(command).map(silent)
+            story.submit(command).map(silent)
         }
         "report" => {
             let told: Vec<(&str, &str)> =
@@ -114,7 +112,7 @@ fn act(story: &mut Story, words: &[&str]) -> Result<String, model::Rejection> {
 }
 
 /// `plan JOB [on INDEX] VERB ARGS, VERB ARGS …`: settles the job's oldest evaluation.
-fn plan(story: &mut Story, words: &[&str]) -> Result<String, model::Rejection> {
+fn plan(story: &mut World, words: &[&str]) -> Result<String, model::Rejection> {
     let (job, mut rest) = (words[0], &words[1..]);
     let mut plan: Plan = story.plan();
     if let ["seen", index, tail @ ..] = rest {
@@ -128,7 +126,7 @@ fn plan(story: &mut Story, words: &[&str]) -> Result<String, model::Rejection> {
             }
             ["replace", old, "on", node] => {
                 let previous = story.alloc(old);
-                let index = story.world.state.allocs.lookup(previous).unwrap().name_index;
+                let index = story.state.allocs.lookup(previous).unwrap().name_index;
                 plan.placed.push(story.placement(job, index, node.parse().unwrap(), Some(previous)));
             }
             ["stop", alloc] => plan.stopped.push(stop(vec![story.alloc(alloc)], None)),
@@ -145,22 +143,22 @@ fn plan(story: &mut Story, words: &[&str]) -> Result<String, model::Rejection> {
     Ok(if verdict.full { String::new() } else { format!("rejected {}", reasons.join(", ")) })
 }
 
-fn show(story: &Story, what: &str) -> String {
+fn show(story: &World, what: &str) -> String {
     if let Ok(number) = what.parse() {
-        let row = story.world.state.nodes.find(node_id(number)).expect("the node is registered");
-        let hot = story.world.state.nodes.hot(row);
+        let row = story.state.nodes.find(node_id(number)).expect("the node is registered");
+        let hot = story.state.nodes.hot(row);
         let work = if hot.takes_work() { "takes work" } else { "takes no work" };
         return format!("n{number} is {}, {work}, {} MHz taken", hot.status, hot.used.cpu_mhz);
     }
-    if let Some(job) = story.world.state.jobs.lookup(&key(what)) {
+    if let Some(job) = story.state.jobs.lookup(&key(what)) {
         return format!("{what} is {}, {} live", job.status, job.live_allocs);
     }
-    let alloc = story.world.state.allocs.lookup(story.alloc(what)).expect("the allocation is known");
+    let alloc = story.state.allocs.lookup(story.alloc(what)).expect("the allocation is known");
     let states: Vec<&str> = alloc.states.iter().map(|state| state.status.word()).collect();
     format!("{what} is wanted to {}, is {}, was [{}]", alloc.desired, alloc.client, states.join(" "))
 }
 
-fn tell(story: &Story, event: &Event) -> String {
+fn tell(story: &World, event: &Event) -> String {
     let allocs =
         |ids: &[model::AllocId]| ids.iter().map(|id| story.alloc_name(*id)).collect::<Vec<_>>().join(" ");
     let said = match event {
@@ -207,7 +205,7 @@ fn tell(story: &Story, event: &Event) -> String {
     format!("{} {said}", event.name()).trim_end().to_string()
 }
 
-fn subject(story: &Story, subject: Subject<'_>) -> String {
+fn subject(story: &World, subject: Subject<'_>) -> String {
     match subject {
         Subject::Cluster => String::new(),
         Subject::Node(id) => format!("n{}", node_number(id)),
@@ -218,11 +216,6 @@ fn subject(story: &Story, subject: Subject<'_>) -> String {
     }
 }
 
-fn trigger(story: &Story, eval: model::EvalId) -> String {
-    story
-        .world
-        .state
-        .evals
-        .lookup(eval)
-        .map_or_else(|| "?".to_string(), |eval| eval.facts.trigger.to_string())
+fn trigger(story: &World, eval: model::EvalId) -> String {
+    story.state.evals.lookup(eval).map_or_else(|| "?".to_string(), |eval| eval.facts.trigger.to_string())
 }

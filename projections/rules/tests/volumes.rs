@@ -1,7 +1,5 @@
 //! Volumes: what may be registered, who waits for one, and who keeps one from being forgotten.
 
-use crate::story::{Story, job_document};
-use crate::support::{World, key, node_document, node_id};
 use base::Duration;
 use model::command::{EvalEnd, Plan, Settlement};
 use model::document::{
@@ -12,6 +10,7 @@ use model::event::{EvalOutcome, NewEval};
 use model::{Command, Doc, EvalId, EvalStatus, NodeStatus, Rejection, VolumeKey, VolumeKind};
 use rules::Decision;
 use state::eval::Eval;
+use test_world::{World, job_document, key, node_document, node_id, stop};
 
 fn csi(id: &str) -> CSIVolume {
     let capability = CSIVolumeCapability {
@@ -57,25 +56,25 @@ fn deregister(world: &mut World, volume: &VolumeKey, force: bool) -> Result<Deci
 }
 
 /// Registers a job whose group mounts the volume, and has one allocation of it placed on node 1.
-fn mounted(story: &mut Story, kind: &str, source: &str) {
+fn mounted(story: &mut World, kind: &str, source: &str) {
     let (kind, source) = (kind.to_string(), source.to_string());
     mounting(story, VolumeRequest { kind, source, ..VolumeRequest::default() });
 }
 
-fn mounting(story: &mut Story, request: VolumeRequest) {
+fn mounting(story: &mut World, request: VolumeRequest) {
     let mut job = job_document("web", "service", Duration::ZERO);
     job.task_groups[0].volumes = [("v".to_string(), request)].into_iter().collect();
     let request = model::command::RegisterJob::new(job);
-    story.world.submit(Command::RegisterJob(Box::new(request))).unwrap();
+    story.submit(Command::RegisterJob(Box::new(request))).unwrap();
     let placed = vec![story.placement("web", 0, 1, None)];
     let plan = Plan { placed, ..story.plan() };
     assert!(story.settle("web", plan).unwrap().full);
 }
 
-fn ready_node(story: &mut Story) {
-    story.world.register_node(1, "r1").unwrap();
+fn ready_node(story: &mut World) {
+    story.register_node(1, "r1").unwrap();
     let claimed = NodeStatus::Ready;
-    story.world.submit(Command::UpdateNodeStatus { node: node_id(1), claimed }).unwrap();
+    story.submit(Command::UpdateNodeStatus { node: node_id(1), claimed }).unwrap();
 }
 
 #[test]
@@ -168,39 +167,39 @@ fn a_volume_on_a_node_has_one_name_there_and_is_ready_while_the_node_has_it() {
 
 #[test]
 fn a_volume_in_use_is_forgotten_by_force_only() {
-    let mut story = Story::new();
+    let mut story = World::new();
     ready_node(&mut story);
-    register_csi(&mut story.world, &csi("data")).unwrap();
+    register_csi(&mut story, &csi("data")).unwrap();
     mounted(&mut story, "csi", "data");
-    let users = state::volume::csi_users(&story.world.state, "default", "data");
+    let users = state::volume::csi_users(&story.state, "default", "data");
     assert_eq!(
         users.iter().map(|(alloc, writes)| (alloc.id, *writes)).collect::<Vec<_>>(),
         [(story.alloc("web[0]"), true)]
     );
-    let refused = deregister(&mut story.world, &csi_key("data"), false).unwrap_err();
+    let refused = deregister(&mut story, &csi_key("data"), false).unwrap_err();
     assert_eq!(refused.to_string(), "volume in use: data");
     let elsewhere = CSIVolume { plugin_id: "other".into(), ..csi("data") };
-    assert!(matches!(register_csi(&mut story.world, &elsewhere), Err(Rejection::VolumeInUse(_))));
-    deregister(&mut story.world, &csi_key("data"), true).unwrap();
-    story.world.check_replay();
+    assert!(matches!(register_csi(&mut story, &elsewhere), Err(Rejection::VolumeInUse(_))));
+    deregister(&mut story, &csi_key("data"), true).unwrap();
+    story.check_replay();
 }
 
 #[test]
 fn a_host_volume_in_use_is_kept_until_its_allocation_ended() {
-    let mut story = Story::new();
+    let mut story = World::new();
     ready_node(&mut story);
-    register_host(&mut story.world, &host("data", 1)).unwrap();
+    register_host(&mut story, &host("data", 1)).unwrap();
     mounted(&mut story, "host", "data");
-    let key = story.world.state.volumes.iter().next().unwrap().0.clone();
-    assert!(matches!(deregister(&mut story.world, &key, false), Err(Rejection::VolumeInUse(_))));
+    let key = story.state.volumes.iter().next().unwrap().0.clone();
+    assert!(matches!(deregister(&mut story, &key, false), Err(Rejection::VolumeInUse(_))));
     story.report(1, &[("web[0]", "complete")]).unwrap();
-    deregister(&mut story.world, &key, false).unwrap();
-    story.world.check_replay();
+    deregister(&mut story, &key, false).unwrap();
+    story.check_replay();
 }
 
 #[test]
 fn a_host_volume_has_one_writer_where_one_is_asked_for() {
-    let mut story = Story::new();
+    let mut story = World::new();
     ready_node(&mut story);
     let request = VolumeRequest {
         kind: "host".into(),
@@ -211,17 +210,17 @@ fn a_host_volume_has_one_writer_where_one_is_asked_for() {
     mounting(&mut story, request);
     let old = story.alloc("web[0]");
     // Made before the first one came.
-    let late = |story: &mut Story, stopped: Vec<model::AllocId>| {
-        story.world.submit(Command::EvaluateJob { key: key("web"), force_reschedule: false }).unwrap();
+    let late = |story: &mut World, stopped: Vec<model::AllocId>| {
+        story.submit(Command::EvaluateJob { key: key("web"), force_reschedule: false }).unwrap();
         let placed = vec![story.placement("web", 1, 1, None)];
-        let stopped = (!stopped.is_empty()).then(|| crate::story::stop(stopped, None)).into_iter().collect();
+        let stopped = (!stopped.is_empty()).then(|| stop(stopped, None)).into_iter().collect();
         let plan = Plan { placed, stopped, snapshot: base::Index(1), ..Plan::default() };
         story.settle("web", plan).unwrap()
     };
     let refused = late(&mut story, vec![]);
     assert_eq!(refused.rejected[0].reason, "conflicting claims for host volume with single-writer");
     assert!(late(&mut story, vec![old]).full, "it takes the place of the one that goes");
-    story.world.check_replay();
+    story.check_replay();
 }
 
 #[test]
@@ -246,15 +245,15 @@ fn a_csi_volume_is_schedulable_while_its_plugin_runs() {
 /// H61: what wakes the evaluation; that a pass has it wait is tested with whole passes.
 #[test]
 fn an_evaluation_that_missed_a_volume_may_run_when_it_comes() {
-    let mut story = Story::new();
+    let mut story = World::new();
     story.register_job("web", "service", Duration::ZERO).unwrap();
     let eval = story.waiting_eval("web").unwrap();
     let outcome = EvalOutcome {
-        snapshot: story.world.state.index,
+        snapshot: story.state.index,
         missing: vec![csi_key("data").resource()],
         ..EvalOutcome::default()
     };
-    let created = &story.world.state.evals.lookup(eval).unwrap().facts;
+    let created = &story.state.evals.lookup(eval).unwrap().facts;
     let blocked = EvalId(base::Uuid::from(77));
     let new = NewEval { id: blocked, status: EvalStatus::Blocked, outcome, ..(**created).clone() };
     let end = EvalEnd {
@@ -265,24 +264,24 @@ fn an_evaluation_that_missed_a_volume_may_run_when_it_comes() {
         blocked: Some(new),
     };
     let settlement = Settlement { eval, plan: story.plan(), end: Some(end) };
-    story.world.submit(Command::SettleEval(Box::new(settlement))).unwrap();
-    let may_run = |story: &Story| {
-        let waiting: &Eval = story.world.state.evals.lookup(blocked).unwrap();
-        waiting.may_be_unblocked(&story.world.state)
+    story.submit(Command::SettleEval(Box::new(settlement))).unwrap();
+    let may_run = |story: &World| {
+        let waiting: &Eval = story.state.evals.lookup(blocked).unwrap();
+        waiting.may_be_unblocked(&story.state)
     };
-    let shown = state::eval::document(&story.world.state, story.world.state.evals.lookup(blocked).unwrap());
+    let shown = state::eval::document(&story.state, story.state.evals.lookup(blocked).unwrap());
     assert_eq!(shown.missing_non_node_resources.0, ["csi-volume:default:data"]);
     assert!(!may_run(&story));
-    register_csi(&mut story.world, &csi("other")).unwrap();
+    register_csi(&mut story, &csi("other")).unwrap();
     let elsewhere = CSIVolume { namespace: "other".into(), ..csi("data") };
     let unknown = Err(Rejection::NamespaceUnknown("other".into()));
-    assert_eq!(register_csi(&mut story.world, &elsewhere), unknown);
+    assert_eq!(register_csi(&mut story, &elsewhere), unknown);
     let other = Namespace { name: "other".into(), ..Namespace::default() };
-    story.world.submit(Command::UpsertNamespace(Box::new(other))).unwrap();
-    register_csi(&mut story.world, &elsewhere).unwrap();
+    story.submit(Command::UpsertNamespace(Box::new(other))).unwrap();
+    register_csi(&mut story, &elsewhere).unwrap();
     assert!(!may_run(&story), "another one is of no use");
-    register_csi(&mut story.world, &csi("data")).unwrap();
+    register_csi(&mut story, &csi("data")).unwrap();
     assert!(may_run(&story));
-    assert!(story.world.state.jobs.lookup(&key("web")).is_some());
-    story.world.check_replay();
+    assert!(story.state.jobs.lookup(&key("web")).is_some());
+    story.check_replay();
 }

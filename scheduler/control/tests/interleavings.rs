@@ -2,7 +2,6 @@
 //!
 //! The rules P1 to P5 are checked after each step, and after calm everything must have converged.
 
-use crate::support::{World, key, node_document, node_id};
 use base::{Duration, Index, Time};
 use model::command::{RegisterJob, Settlement};
 use model::document::{Job, input};
@@ -10,6 +9,7 @@ use model::event::Event;
 use model::{ClientStatus, Command, Desired, EvalStatus, NodeStatus, Rejection};
 use rules::Decision;
 use state::alloc::Alloc;
+use test_world::{World, key, node_document, node_id};
 
 /// What can happen, in any order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

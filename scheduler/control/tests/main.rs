@@ -3,6 +3,4 @@
 mod broker;
 mod interleavings;
 mod sequencer;
-#[path = "../../../projections/rules/tests/support/mod.rs"]
-mod support;
 mod worker;

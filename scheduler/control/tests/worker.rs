@@ -10,7 +10,7 @@ use model::command::{RegisterJob, Reply, Settlement, Verdict};
 use model::document::{Job, Task, TaskGroup};
 use model::{Command, EvalId, Rejection};
 
-use crate::support::World;
+use test_world::World;
 
 /// A world with one pending evaluation, delivered to a worker.
 fn delivered() -> (World, Worker, Delivery) {

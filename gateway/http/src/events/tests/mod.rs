@@ -1,7 +1,5 @@
-#![expect(unreachable_pub, reason = "two of the files belong to tests of other crates")]
+#![expect(unreachable_pub, reason = "one of the files belongs to tests of another crate")]
 
 mod sockets;
 #[path = "../../../../feed/tests/support.rs"]
 mod support;
-#[path = "../../../../../projections/history/tests/world/mod.rs"]
-mod world;

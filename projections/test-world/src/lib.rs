@@ -1,29 +1,87 @@
-//! What stories say beyond commands: allocations by name, and plans made by hand.
+//! A small world for tests: commands go in by short names, are decided and folded, and the log of what they led to is
+//! kept.
+//!
+//! Used by the tests of the rules, the leader, the history and the event stream. Never here: the scheduler. Plans are made by
+//! hand; `scheduler/placement/tests/support` is the world in which they are made by it.
 
 use std::collections::BTreeMap;
 
-use base::Duration;
+use base::{Duration, Time, Uuid};
 use model::command::{EvalEnd, Plan, RegisterJob, Settlement, Verdict};
-use model::document::{Allocation, DisconnectStrategy, Job, TaskGroup, TaskState};
+use model::document::{Allocation, DisconnectStrategy, Job, Node, TaskGroup, TaskState};
 use model::event::{
     AllocsMarkedUnknown, AllocsPlaced, AllocsPreempted, AllocsReconnected, AllocsStopped, EvalOutcome,
 };
 use model::{
-    Actor, AllocId, ClientStatus, Command, Desired, Doc, EvalId, EvalStatus, NodeId, Rejection, Template,
+    Actor, AllocId, Batch, ClientStatus, Command, CommandRecord, Desired, Doc, EvalId, EvalStatus, Event,
+    JobKey, LoggedEvent, NodeId, Rejection, Request, RequestId, Template,
 };
-use rules::Decision;
+use rules::{Context, Decision, decide};
+use state::State;
 
-use crate::support::{World, key, node_id};
-
-pub struct Story {
-    pub world: World,
+pub struct World {
+    pub state: State,
+    pub log: Vec<Batch>,
+    pub now: Time,
     allocs: BTreeMap<String, AllocId>,
     next_alloc: u128,
 }
 
-impl Story {
-    pub fn new() -> Story {
-        Story { world: World::new(), allocs: BTreeMap::new(), next_alloc: 0xa110c << 64 }
+impl Default for World {
+    fn default() -> World {
+        World::new()
+    }
+}
+
+impl World {
+    pub fn new() -> World {
+        World {
+            state: State::default(),
+            log: Vec::new(),
+            now: Time::from_secs(1_000_000),
+            allocs: BTreeMap::new(),
+            next_alloc: 0xa110c << 64,
+        }
+    }
+
+    /// Decides a command on the current state and folds what it leads to, as one batch.
+    pub fn submit(&mut self, command: Command) -> Result<Decision, Rejection> {
+        self.submit_as(Actor::ANONYMOUS, command)
+    }
+
+    pub fn submit_as(&mut self, actor: Actor, command: Command) -> Result<Decision, Rejection> {
+        let index = self.state.index.next();
+        let mut ctx = Context::new(index, self.now, index.0);
+        let request = Request { id: RequestId::default(), actor, command };
+        let decision = decide(&self.state, &mut ctx, &request.actor, &request.command)?;
+        if !decision.events.is_empty() {
+            let record =
+                CommandRecord { request: request.id, kind: request.command.kind(), actor: request.actor };
+            let logged = |event: &Event| LoggedEvent { command: 0, event: event.clone() };
+            let batch = Batch {
+                commands: vec![record],
+                events: decision.events.iter().map(logged).collect(),
+                ..self.state.next_batch(self.now, Uuid::NIL)
+            };
+            self.state.apply(&batch).expect("the batch was decided on this state");
+            assert_eq!(self.state.digest(), self.state.recomputed_digest(), "after {}", batch.index);
+            self.log.push(batch);
+        }
+        Ok(decision)
+    }
+
+    /// Every test that owns a log ends with this.
+    pub fn check_replay(&self) {
+        let mut replayed = State::default();
+        for batch in &self.log {
+            replayed.apply(batch).expect("the log follows on itself");
+        }
+        assert!(replayed == self.state, "replaying the log gives another state");
+        assert_eq!(replayed.digest(), self.state.digest());
+    }
+
+    pub fn register_node(&mut self, number: u128, rack: &str) -> Result<Decision, Rejection> {
+        self.submit(Command::RegisterNode { document: Box::new(node_document(number, rack)) })
     }
 
     pub fn register_job(
@@ -34,13 +92,13 @@ impl Story {
     ) -> Result<Decision, Rejection> {
         let job = job_document(name, kind, lost_after);
         let request = RegisterJob::new(job);
-        self.world.submit(Command::RegisterJob(Box::new(request)))
+        self.submit(Command::RegisterJob(Box::new(request)))
     }
 
     /// The oldest evaluation of the job that waits.
     pub fn waiting_eval(&self, job: &str) -> Option<EvalId> {
-        let job = self.world.state.jobs.lookup(&key(job))?;
-        job.live_evals.first().map(|row| self.world.state.evals.get(*row).id())
+        let job = self.state.jobs.lookup(&key(job))?;
+        job.live_evals.first().map(|row| self.state.evals.get(*row).id())
     }
 
     pub fn alloc(&self, name: &str) -> AllocId {
@@ -56,7 +114,7 @@ impl Story {
     /// Settles the job's oldest waiting evaluation with a plan made on `snapshot`.
     pub fn settle(&mut self, job: &str, plan: Plan) -> Result<Verdict, Rejection> {
         let eval = self.waiting_eval(job).expect("an evaluation of the job waits");
-        let outcome = EvalOutcome { snapshot: self.world.state.index, ..EvalOutcome::default() };
+        let outcome = EvalOutcome { snapshot: self.state.index, ..EvalOutcome::default() };
         let end = EvalEnd {
             status: EvalStatus::Complete,
             description: String::new(),
@@ -65,7 +123,7 @@ impl Story {
             blocked: None,
         };
         let settlement = Settlement { eval, plan, end: Some(end) };
-        let decision = self.world.submit(Command::SettleEval(Box::new(settlement)))?;
+        let decision = self.submit(Command::SettleEval(Box::new(settlement)))?;
         Ok(decision.verdict.expect("a settlement is answered with a verdict"))
     }
 
@@ -84,7 +142,7 @@ impl Story {
             Some(_) => format!("{job}[{index}]'"),
         };
         self.allocs.insert(name, id);
-        let version = self.world.state.jobs.lookup(&key(job)).map_or(0, |job| job.current().version);
+        let version = self.state.jobs.lookup(&key(job)).map_or(0, |job| job.current().version);
         let template = Template { cpu_mhz: 100, memory_mib: 64, ..Template::default() };
         AllocsPlaced {
             eval: self.waiting_eval(job).unwrap_or_default(),
@@ -105,12 +163,12 @@ impl Story {
     }
 
     pub fn plan(&self) -> Plan {
-        Plan { snapshot: self.world.state.index, ..Plan::default() }
+        Plan { snapshot: self.state.index, ..Plan::default() }
     }
 
     pub fn report(&mut self, node: u128, allocs: &[(&str, &str)]) -> Result<Decision, Rejection> {
         let (actor, command) = self.reported(node, allocs);
-        self.world.submit_as(actor, command)
+        self.submit_as(actor, command)
     }
 
     pub fn reported(&self, node: u128, allocs: &[(&str, &str)]) -> (Actor, Command) {
@@ -151,9 +209,36 @@ pub fn reconnected(allocs: Vec<AllocId>) -> AllocsReconnected {
     AllocsReconnected { allocs }
 }
 
+pub fn key(job: &str) -> JobKey {
+    JobKey::new("default", job)
+}
+
+pub fn node_id(number: u128) -> NodeId {
+    NodeId((0x90de << 112 | number).into())
+}
+
 /// The node's number in the story.
 pub fn node_number(id: NodeId) -> u128 {
     id.0.as_u128() & 0xffff
+}
+
+pub fn node_document(number: u128, rack: &str) -> Node {
+    let resources = serde_json::json!({"Cpu": {"CpuShares": 1000}, "Memory": {"MemoryMB": 1024}, "Disk": {"DiskMB": 9999}});
+    Node {
+        id: node_id(number).to_string(),
+        secret_id: format!("secret-{number}"),
+        name: format!("n{number}"),
+        datacenter: "dc1".to_string(),
+        attributes: [("kernel.name", "linux"), ("driver.none", "1")]
+            .map(|(k, v)| (k.to_string(), v.to_string()))
+            .into_iter()
+            .collect(),
+        meta: [("rack".to_string(), rack.to_string())].into_iter().collect(),
+        node_resources: Some(
+            model::document::input::from_value(resources).expect("resources are well formed"),
+        ),
+        ..Node::default()
+    }
 }
 
 pub fn job_document(name: &str, kind: &str, lost_after: Duration) -> Job {

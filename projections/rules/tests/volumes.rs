@@ -1,7 +1,7 @@
 //! Volumes: what may be registered, who waits for one, and who keeps one from being forgotten.
 
 use base::Duration;
-use model::command::{EvalEnd, Plan, Settlement};
+use model::command::{EvalEnd, Plan, RegisterJob, Settlement, Verdict};
 use model::document::{
     CSIInfo, CSIVolume, CSIVolumeCapability, HostVolume, HostVolumeCapability, HostVolumeInfo, Namespace,
     VolumeRequest,
@@ -64,11 +64,21 @@ fn mounted(story: &mut World, kind: &str, source: &str) {
 fn mounting(story: &mut World, request: VolumeRequest) {
     let mut job = job_document("web", "service", Duration::ZERO);
     job.task_groups[0].volumes = [("v".to_string(), request)].into_iter().collect();
-    let request = model::command::RegisterJob::new(job);
+    let request = RegisterJob::new(job);
     story.submit(Command::RegisterJob(Box::new(request))).unwrap();
     let placed = vec![story.placement("web", 0, 1, None)];
     let plan = Plan { placed, ..story.plan() };
     assert!(story.settle("web", plan).unwrap().full);
+}
+
+/// What becomes of a plan that has one allocation of another job with the volume on the node, and was made on the
+/// first state that there was.
+fn placed_late(story: &mut World, node: u128, request: VolumeRequest) -> Verdict {
+    let mut job = job_document("db", "service", Duration::ZERO);
+    job.task_groups[0].volumes = [("v".to_string(), request)].into_iter().collect();
+    story.submit(Command::RegisterJob(Box::new(RegisterJob::new(job)))).unwrap();
+    let placed = vec![story.placement("db", 0, node, None)];
+    story.settle("db", Plan { placed, snapshot: base::Index(1), ..Plan::default() }).unwrap()
 }
 
 fn ready_node(story: &mut World) {
@@ -220,6 +230,50 @@ fn a_host_volume_has_one_writer_where_one_is_asked_for() {
     let refused = late(&mut story, vec![]);
     assert_eq!(refused.rejected[0].reason, "conflicting claims for host volume with single-writer");
     assert!(late(&mut story, vec![old]).full, "it takes the place of the one that goes");
+    story.check_replay();
+}
+
+/// Two jobs whose plans were made before either was accepted.
+#[test]
+fn a_csi_volume_for_one_writer_is_not_given_to_a_second_job() {
+    let mut story = World::new();
+    ready_node(&mut story);
+    story.register_node(2, "r1").unwrap();
+    let claimed = NodeStatus::Ready;
+    story.submit(Command::UpdateNodeStatus { node: node_id(2), claimed }).unwrap();
+    register_csi(&mut story, &csi("data")).unwrap();
+    mounted(&mut story, "csi", "data");
+    let request = VolumeRequest { kind: "csi".into(), source: "data".into(), ..VolumeRequest::default() };
+    let refused = placed_late(&mut story, 2, request.clone());
+    let reason = "CSI volume data has exhausted its available writer claims";
+    assert_eq!(refused.rejected[0].reason, reason);
+    let reading = VolumeRequest { read_only: true, ..request.clone() };
+    assert!(placed_late(&mut story, 2, reading).full, "readers are not in the way");
+    story.report(1, &[("web[0]", "complete")]).unwrap();
+    assert!(placed_late(&mut story, 2, request).full, "who ended has no claim");
+    story.check_replay();
+}
+
+#[test]
+fn a_plan_for_a_volume_that_was_forgotten_since_is_rejected() {
+    let mut story = World::new();
+    ready_node(&mut story);
+    let late = |story: &mut World, kind: &str, source: &str| {
+        let request = VolumeRequest { kind: kind.into(), source: source.into(), ..VolumeRequest::default() };
+        placed_late(story, 1, request)
+    };
+    let refused = late(&mut story, "csi", "data");
+    assert_eq!(refused.rejected[0].reason, "volume data is not registered");
+    register_host(&mut story, &host("data", 1)).unwrap();
+    let key = story.state.volumes.iter().next().unwrap().0.clone();
+    let info = HostVolumeInfo { id: key.id.clone(), name: "data".into(), ..HostVolumeInfo::default() };
+    let mut document = node_document(1, "r1");
+    document.host_volumes = [("data".to_string(), info)].into_iter().collect();
+    story.submit(Command::RegisterNode { document: Box::new(document) }).unwrap();
+    deregister(&mut story, &key, false).unwrap();
+    let refused = late(&mut story, "host", "data");
+    assert_eq!(refused.rejected[0].reason, format!("volume {} is not registered", key.id));
+    assert!(late(&mut story, "host", "config").full, "one of the node's configuration is registered nowhere");
     story.check_replay();
 }
 

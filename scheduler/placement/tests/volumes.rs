@@ -233,3 +233,24 @@ fn a_volume_has_the_writers_of_one_job() {
     let text = "CSI volume vol has exhausted its available writer claims";
     assert_eq!(reasons(&outcome), [(text.to_string(), 1)]);
 }
+
+/// H63: where the volume allows it and all writers ask for it, jobs write beside each other.
+#[test]
+fn jobs_share_a_volume_for_many_writers() {
+    let mode = "multi-node-multi-writer";
+    for (own, other) in [(mode, mode), (mode, "single-node-writer"), ("single-node-writer", mode)] {
+        let mut world = World::new();
+        world.node(1, |node| {
+            let plugin = CSIInfo { healthy: true, ..CSIInfo::default() };
+            node.csi_node_plugins.insert("ebs".into(), plugin);
+        });
+        csi(&mut world, "vol", own);
+        let request = VolumeRequest { access_mode: other.into(), ..mounts("csi", "vol") };
+        run(&mut world, with_volume("service", 1, request.clone()));
+        world.all_run();
+        let second = with_volume("service", 1, request).with(|job| job.id = Some("other".into()));
+        let outcome = run(&mut world, second);
+        let is_shared = own == mode && other == mode;
+        assert_eq!(outcome.settlement.plan.placed.len(), usize::from(is_shared), "{own}, {other}");
+    }
+}

@@ -13,6 +13,7 @@ use state::node::NodeRow;
 
 use super::demand::{Demand, demands};
 use super::fit::Site;
+use super::volumes::unavailable;
 
 /// What of a plan still holds.
 #[derive(Debug, Default)]
@@ -62,6 +63,9 @@ pub fn check(state: &State, eval: &Eval, plan: &Plan) -> Result<Accepted, Reject
     let placed: &[AllocsPlaced] = if is_wanted { &plan.placed } else { &[] };
     let demands = demands(state, plan, placed.iter())?;
     let mut rejected = refused(state, plan, &demands);
+    for (node, reason) in unavailable(state, plan, placed) {
+        reject(&mut rejected, node, &reason);
+    }
     for alloc in judged(state, plan, placed) {
         let changed = state.nodes.hot(alloc.node).modified.max(alloc.modified);
         if changed > plan.snapshot {

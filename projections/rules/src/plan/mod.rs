@@ -4,3 +4,4 @@ mod check;
 pub(crate) mod decide;
 mod demand;
 mod fit;
+mod volumes;

@@ -5,4 +5,7 @@ mod state;
 mod view;
 
 pub use state::{Document, Registered, Volumes};
-pub use view::{csi_users, host_document, host_users, is_csi_schedulable, is_used, mounts, sources};
+pub use view::{
+    MANY_WRITERS, csi_claims, csi_users, host_document, host_users, is_csi_schedulable, is_shared_by_jobs,
+    is_used, mounts, sources,
+};

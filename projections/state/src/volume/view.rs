@@ -1,9 +1,14 @@
+use std::collections::BTreeMap;
+
 use model::document::{CSIVolume, HostVolume, TaskGroup, VolumeRequest};
-use model::{NodeStatus, VolumeKey, VolumeKind};
+use model::{AllocId, NodeStatus, VolumeKey, VolumeKind};
 
 use crate::State;
 use crate::alloc::Alloc;
 use crate::node::NodeHot;
+
+/// The access mode of a CSI volume to which any number of jobs may write.
+pub const MANY_WRITERS: &str = "multi-node-multi-writer";
 
 /// The volumes of one type that an allocation mounts: the request, and the name or id it asks for.
 pub fn mounts(alloc: &Alloc, kind: VolumeKind) -> impl Iterator<Item = (&VolumeRequest, String)> {
@@ -23,22 +28,38 @@ pub fn sources(
     })
 }
 
-/// The allocations that take room and mount the CSI volume, by id, each with whether it may write.
+/// The CSI volumes that allocations of a namespace have: those that take room, each with its request and the volume's
+/// id. In no order that means anything.
 ///
 /// Scans the allocations of the namespace: that is rare enough to need no index.
-pub fn csi_users<'s>(state: &'s State, namespace: &str, id: &str) -> Vec<(&'s Alloc, bool)> {
-    let jobs = state.jobs.iter().map(|(_, job)| job).filter(|job| job.key.namespace == namespace);
+pub fn csi_claims<'s>(
+    state: &'s State,
+    namespace: &str,
+) -> impl Iterator<Item = (&'s Alloc, &'s VolumeRequest, String)> {
+    let jobs = state.jobs.iter().map(|(_, job)| job).filter(move |job| job.key.namespace == namespace);
     let allocs = jobs.flat_map(|job| job.allocs.iter()).map(|row| state.allocs.get(*row));
-    let mut users: Vec<(&Alloc, bool)> = allocs
+    allocs
         .filter(|alloc| alloc.takes_room())
-        .filter_map(|alloc| {
-            let mut own = mounts(alloc, VolumeKind::Csi).filter(|(_, source)| source == id).peekable();
-            own.peek()?;
-            Some((alloc, own.any(|(request, _)| !request.read_only)))
-        })
-        .collect();
-    users.sort_by_key(|(alloc, _)| alloc.id);
-    users
+        .flat_map(|alloc| mounts(alloc, VolumeKind::Csi).map(move |(request, id)| (alloc, request, id)))
+}
+
+/// The allocations that take room and mount the CSI volume, by id, each with whether it may write.
+pub fn csi_users<'s>(state: &'s State, namespace: &str, id: &str) -> Vec<(&'s Alloc, bool)> {
+    let own = csi_claims(state, namespace).filter(|(.., source)| source == id);
+    let mut users: BTreeMap<AllocId, (&Alloc, bool)> = BTreeMap::new();
+    for (alloc, request, _) in own {
+        users.entry(alloc.id).or_insert((alloc, false)).1 |= !request.read_only;
+    }
+    users.into_values().collect()
+}
+
+/// Whether jobs may write to the CSI volume beside each other. `writing`: the access modes of those that write now.
+///
+/// Nomad notes with the first claim how a volume is used. Here that follows from who uses it.
+pub fn is_shared_by_jobs<'a>(volume: &CSIVolume, mut writing: impl Iterator<Item = &'a str>) -> bool {
+    let allows = |mode: &str| mode == MANY_WRITERS;
+    let mut capabilities = volume.requested_capabilities.iter();
+    allows(&volume.access_mode) || capabilities.any(|own| allows(&own.access_mode)) && writing.all(allows)
 }
 
 /// The volume's plugin runs healthily on some node, and its controller too where it needs one.

@@ -1,5 +1,6 @@
 use model::document::{CSIInfo, CSIVolume, Node, TaskGroup, VolumeRequest};
 use model::{AllocId, JobKey, NodeId};
+use state::volume::MANY_WRITERS;
 
 use super::{of_type, source};
 
@@ -129,7 +130,7 @@ fn claims(
     if !is_schedulable || !may_write {
         return Err(format!("CSI volume {id} is unschedulable or is read-only"));
     }
-    if mode == "multi-node-multi-writer" {
+    if mode == MANY_WRITERS {
         return Ok(());
     }
     let exhausted = format!("CSI volume {id} has exhausted its available writer claims");
@@ -143,7 +144,7 @@ fn claims(
 }
 
 fn is_writer(mode: &str) -> bool {
-    matches!(mode, "single-node-writer" | "multi-node-single-writer" | "multi-node-multi-writer")
+    matches!(mode, "single-node-writer" | "multi-node-single-writer" | MANY_WRITERS)
 }
 
 #[cfg(test)]

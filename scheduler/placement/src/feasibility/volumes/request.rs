@@ -1,12 +1,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::document::{CSIVolume, HostVolume, TaskGroup};
+use model::document::{CSIVolume, HostVolume, TaskGroup, VolumeRequest};
 use model::{JobKey, VolumeKey, VolumeKind};
 use state::State;
 use state::alloc::Alloc;
 use state::job::JobState;
 use state::node::NodeRow;
-use state::volume::{csi_users, host_document, is_csi_schedulable, mounts, sources};
+use state::volume::{
+    MANY_WRITERS, csi_claims, host_document, is_csi_schedulable, is_shared_by_jobs, mounts, sources,
+};
 
 use super::{
     Claim, CsiVolumeRequests, CsiVolumes, HostVolumeRequests, HostVolumes, MISSING, unmet_claims, writes,
@@ -32,6 +34,8 @@ pub struct VolumeRequests {
 struct CsiVolumeState {
     volume: CSIVolume,
     is_schedulable: bool,
+    /// As allocations that may write use it; empty without them.
+    access_mode: String,
     writers: Vec<Claim>,
 }
 
@@ -78,13 +82,24 @@ impl VolumeRequests {
         let known = asked.filter_map(|id| {
             let volume = state.volumes.csi(namespace, &id)?.clone();
             let is_schedulable = is_csi_schedulable(state, &volume);
-            let users = csi_users(state, namespace, &id).into_iter();
-            let staying = users.filter(|(alloc, writes)| *writes && !proposed.is_stopped(alloc.id));
-            let writers = staying.map(|(alloc, _)| {
+            let writes = |request: &VolumeRequest, source: &str| !request.read_only && source == id;
+            let mut staying: Vec<(&Alloc, &VolumeRequest)> = csi_claims(state, namespace)
+                .filter(|(alloc, request, source)| writes(request, source) && !proposed.is_stopped(alloc.id))
+                .map(|(alloc, request, _)| (alloc, request))
+                .collect();
+            staying.sort_by_key(|(alloc, _)| alloc.id);
+            let mut modes = staying.iter().map(|(_, request)| request.access_mode.as_str());
+            let access_mode = match modes.len() {
+                0 => String::new(),
+                _ if is_shared_by_jobs(&volume, &mut modes) => MANY_WRITERS.to_string(),
+                _ => volume.access_mode.clone(),
+            };
+            let writers = staying.iter().map(|(alloc, _)| {
                 let job = (!alloc.gone).then(|| state.jobs.get(alloc.job).key.clone());
                 Claim { alloc: alloc.id, job }
             });
-            Some((id, CsiVolumeState { volume, is_schedulable, writers: writers.collect() }))
+            let writers = writers.collect();
+            Some((id, CsiVolumeState { volume, is_schedulable, access_mode, writers }))
         });
         self.known = known.collect();
     }
@@ -188,8 +203,7 @@ impl CsiVolumes for OnNode<'_> {
     }
 
     fn access_mode(&self, id: &str) -> &str {
-        let known = self.resource_request.known.get(id).filter(|known| !known.writers.is_empty());
-        known.map_or("", |known| &known.volume.access_mode)
+        self.resource_request.known.get(id).map_or("", |known| &known.access_mode)
     }
 
     fn writers(&self, id: &str) -> Vec<Claim> {

@@ -79,6 +79,8 @@ pub struct Operations {
     pub scale: Every,
     pub steer_deployment: Every,
     pub configure_scheduler: Every,
+    /// Jobs mount volumes if there is any such operation.
+    pub volume: Every,
     /// Of each reader: it goes to another server.
     pub move_reader: Every,
 }
@@ -108,7 +110,7 @@ impl Options {
             network: Network::draw(rng),
             log: LogOptions::draw(rng),
             faults: Faults::draw(rng),
-            operations: Operations::draw(rng),
+            operations: Operations::draw(rng, &mut Rng::stream(seed, "volume requests")),
             tasks: Tasks {
                 start_max: millis(rng, 50, 5_000),
                 failing: pick(rng, &[0, 0, 20, 200]),
@@ -162,7 +164,7 @@ impl Faults {
 }
 
 impl Operations {
-    fn draw(rng: &mut Rng) -> Operations {
+    fn draw(rng: &mut Rng, of_volumes: &mut Rng) -> Operations {
         Operations {
             write: Some(Duration::from_millis(pick(rng, &[500, 3_000, 20_000]))),
             eligibility: often(rng, 10, 200),
@@ -175,6 +177,7 @@ impl Operations {
             scale: often(rng, 10, 60),
             steer_deployment: often(rng, 10, 60),
             configure_scheduler: often(rng, 15, 60),
+            volume: often(of_volumes, 3, 30),
             move_reader: often(rng, 5, 60),
         }
     }

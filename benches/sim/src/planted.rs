@@ -9,6 +9,7 @@ use model::Event;
 use state::Delta;
 
 pub mod rules;
+mod volumes;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
@@ -50,6 +51,14 @@ pub enum Bug {
     TwoSubstitutes,
     /// An original of an older version is stopped when it returns, also while canaries are tried out.
     OldReturnsEnd,
+    /// Any number of jobs may write to every CSI volume.
+    ManyWriters,
+    /// A volume is forgotten as if by force.
+    ForgottenInUse,
+    /// What takes the place of an allocation with a sticky volume goes to any node that has one.
+    StickyWanders,
+    /// An evaluation of a job with volumes is not noted as one that any node may help.
+    VolumesWakeNobody,
     /// A disk says that it has synced, and has not.
     SkippedSync,
     /// The same for the names of files.
@@ -117,6 +126,10 @@ impl Bug {
         Bug::TwoSubstitutes,
         Bug::OldReturnsEnd,
     ];
+
+    /// Those in the rules that take volumes to be found.
+    pub const VOLUMES: [Bug; 4] =
+        [Bug::ManyWriters, Bug::ForgottenInUse, Bug::StickyWanders, Bug::VolumesWakeNobody];
 
     /// What the controllers of a server that has the bug do not see of a batch.
     pub fn overlook(self, delta: &mut Delta) {

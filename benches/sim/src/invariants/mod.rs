@@ -24,6 +24,7 @@ mod plans;
 mod r1;
 mod silence;
 mod terms;
+mod volumes;
 
 use crate::fact::Check;
 
@@ -52,5 +53,8 @@ pub fn all() -> Vec<Box<dyn Check>> {
         Box::<launches::LaunchedOnce>::default(),
         Box::<plans::PlansHold>::default(),
         Box::<books::BooksAreRight>::default(),
+        Box::<volumes::WritersAreAlone>::default(),
+        Box::<volumes::UsedVolumesAreThere>::default(),
+        Box::<volumes::StickyComesBack>::default(),
     ]
 }

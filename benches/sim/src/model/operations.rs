@@ -22,9 +22,10 @@ pub enum Operation {
     Scale,
     SteerDeployment,
     ConfigureScheduler,
+    Volume,
 }
 
-const ALL: [Operation; 10] = [
+const ALL: [Operation; 11] = [
     Operation::Eligibility,
     Operation::StopAlloc,
     Operation::Evaluate,
@@ -35,6 +36,7 @@ const ALL: [Operation; 10] = [
     Operation::Scale,
     Operation::SteerDeployment,
     Operation::ConfigureScheduler,
+    Operation::Volume,
 ];
 
 impl World {
@@ -55,6 +57,7 @@ impl World {
             Operation::Scale => operations.scale,
             Operation::SteerDeployment => operations.steer_deployment,
             Operation::ConfigureScheduler => operations.configure_scheduler,
+            Operation::Volume => operations.volume,
         };
         if let Some(every) = every {
             let span = next(&mut self.work_chance, every);
@@ -81,6 +84,7 @@ impl World {
             Operation::Scale => self.workload.scale(chance),
             Operation::SteerDeployment => self.workload.steer_deployment(&seen, chance),
             Operation::ConfigureScheduler => Some(self.workload.configure_scheduler(chance)),
+            Operation::Volume => Some(self.workload.volume(chance)),
             Operation::ChangeNode => {
                 let node = chance.below(self.nodes.len() as u64) as usize;
                 if self.nodes[node].up {
@@ -186,6 +190,16 @@ fn in_words(command: &Command) -> String {
         Command::SetNodeDrain { node, drain, .. } => format!("{node} to be drained: {drain:?}"),
         Command::DispatchJob(request) => format!("{} to be dispatched", request.key.id),
         Command::ScaleJob(request) => format!("{} to be scaled to {:?}", request.key.id, request.count),
+        Command::RegisterCsiVolume { volume } => {
+            format!("{} to be a volume for {:?}", volume.id, volume.requested_capabilities)
+        }
+        Command::RegisterHostVolume { volume } => {
+            let (node, modes) = (&volume.node_id, &volume.requested_capabilities);
+            format!("{} on {node} to be a volume for {modes:?}", volume.name)
+        }
+        Command::DeregisterVolume { volume, force } => {
+            format!("volume {} to be forgotten{}", volume.id, if *force { " by force" } else { "" })
+        }
         other => format!("command {}", other.kind()),
     }
 }

@@ -1,13 +1,16 @@
 //! After the storm: everything must settle within a bounded time, and then nothing may be left to do.
 
+use std::collections::BTreeSet;
+
 use base::{Duration, Index, Time};
 use model::{
-    AllocId, ClientStatus, Command, DeploymentStatus, Desired, EvalStatus, JobType, NodeStatus,
+    AllocId, ClientStatus, Command, DeploymentStatus, Desired, EvalStatus, JobKey, JobType, NodeStatus,
     SchedulerRules,
 };
 use state::State;
 use state::alloc::Alloc;
 use state::deployment::{Deployment, GroupProgress};
+use state::job::{JobRow, JobState};
 
 use super::world::{Event, World};
 use crate::fact::Violation;
@@ -34,6 +37,8 @@ pub struct Settling {
     /// The end of the log when the last round began.
     round_from: Index,
     asked: usize,
+    /// Jobs that waited for room or volumes when everything had settled.
+    waiting: BTreeSet<JobKey>,
 }
 
 impl World {
@@ -61,10 +66,18 @@ impl World {
             let sentence = format!("in calm everything settles within {within} s");
             return Err(Violation { sentence, how });
         }
+        if self.rest.rounds == 1 {
+            self.nobody_waited_in_vain()?;
+        }
         if self.rest.rounds < ROUNDS {
             self.tell(format_args!("settled; every job is evaluated once more"));
             self.rest.rounds += 1;
             (self.rest.asked, self.rest.round_from) = (0, self.checks.witness.head());
+            if self.rest.rounds == 1 {
+                let state = &self.checks.witness.state;
+                let waits = |(row, _): &(JobRow, &JobState)| state.evals.blocked_of(*row).is_some();
+                self.rest.waiting = state.jobs.iter().filter(waits).map(|(_, job)| job.key.clone()).collect();
+            }
             return self.ask_for_evaluation();
         }
         self.finish()
@@ -145,6 +158,24 @@ impl World {
         checks.rest(states, readers.iter().map(|reader| reader.read_before).collect())?;
         self.tell(format_args!("at rest"));
         self.over = true;
+        Ok(())
+    }
+
+    /// The first round places nothing for those that wait: had there been room, or had a volume come or become free,
+    /// it would have woken them.
+    fn nobody_waited_in_vain(&self) -> Result<(), Violation> {
+        for batch in &self.checks.witness.batches[self.rest.round_from.0 as usize..] {
+            let batch = batch.decode().expect("the witness has read it");
+            let placed = batch.events.iter().find_map(|logged| match &logged.event {
+                model::Event::AllocsPlaced(placed) if self.rest.waiting.contains(&placed.key) => Some(placed),
+                _ => None,
+            });
+            if let Some(placed) = placed {
+                let how = format!("batch {} places {:?} of {}", batch.index, placed.ids, placed.key);
+                let sentence = "in calm nobody waits for what is there".to_string();
+                return Err(Violation { sentence, how });
+            }
+        }
         Ok(())
     }
 

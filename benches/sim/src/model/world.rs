@@ -142,7 +142,7 @@ impl World {
             nodes: (0..options.nodes).map(|at| SimNode::new(at, seed, count)).collect(),
             clients: (0..options.clients).map(|at| Client::new(at, seed, bug)).collect(),
             readers: (0..options.readers).map(|at| SimReader::new(at, seed, bug)).collect(),
-            workload: Workload::new(seed, options.jobs, options.nodes),
+            workload: Workload::new(seed, options.jobs, options.nodes, options.operations.volume.is_some()),
             agenda: Agenda::new(START),
             story: Story::new(START, run.story),
             checks: Checks::default(),

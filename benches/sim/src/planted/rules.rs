@@ -7,7 +7,7 @@ use rules::{Context, Decision, decide};
 use state::alloc::endings::NOT_NEEDED;
 use state::{Moment, State};
 
-use super::Bug;
+use super::{Bug, volumes};
 
 impl Bug {
     /// The rules that a server with the bug judges by; `None` if the bug is elsewhere.
@@ -19,12 +19,16 @@ impl Bug {
             Bug::ReturnRecordedAgain => Some(record_again),
             Bug::TwoSubstitutes => Some(two_substitutes),
             Bug::OldReturnsEnd => Some(end_old_returns),
+            Bug::ManyWriters => Some(volumes::many_writers),
+            Bug::ForgottenInUse => Some(volumes::forget_in_use),
+            Bug::StickyWanders => Some(volumes::sticky_wanders),
+            Bug::VolumesWakeNobody => Some(volumes::wake_nobody),
             _ => None,
         }
     }
 }
 
-type Judged = Result<Decision, Rejection>;
+pub(super) type Judged = Result<Decision, Rejection>;
 
 fn accept_silent(state: &State, ctx: &mut Context, actor: &Actor, command: &Command) -> Judged {
     match decide(state, ctx, actor, command) {

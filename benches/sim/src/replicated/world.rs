@@ -91,7 +91,7 @@ impl World {
             web: Web::new(seed, options.network.clone()),
             scene: RefCell::new(Scene::new(story, steps_max)),
             servers: (1..=options.servers as u64).map(|number| Server::new(number, seed)).collect(),
-            workload: RefCell::new(Workload::new(seed, options.jobs, 1)),
+            workload: RefCell::new(Workload::new(seed, options.jobs, 1, false)),
             told: vec![Cell::new(Index(1)); options.readers],
             calm: Cell::new(false),
             changing: Cell::new(false),

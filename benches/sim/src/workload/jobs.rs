@@ -6,6 +6,7 @@ use model::document::{Job, input};
 use serde_json::{Value, json};
 
 use super::nodes::RACKS;
+use super::volumes;
 
 /// The mark in a job's `Meta` that makes it a register.
 const MARK: &str = "value";
@@ -41,6 +42,10 @@ impl Kind {
         KINDS[Rng::stream(seed ^ number as u64, "job").below(KINDS.len() as u64) as usize]
     }
 
+    fn is_per_node(self) -> bool {
+        matches!(self, Kind::System | Kind::Sysbatch)
+    }
+
     fn job_type(self) -> &'static str {
         match self {
             Kind::Service => "service",
@@ -64,9 +69,14 @@ pub fn value_of(job: &Job) -> Option<String> {
 pub const FIRST_GROUP: &str = "g0";
 
 /// A job as somebody might write it now.
-pub fn draw(number: usize, seed: u64, value: &str, rng: &mut Rng) -> Job {
+pub fn draw(number: usize, seed: u64, value: &str, with_volumes: bool, rng: &mut Rng) -> Job {
     let kind = Kind::of(number, seed);
-    let groups: Vec<Value> = (0..1 + rng.below(2)).map(|at| group(kind, at, rng)).collect();
+    let mut groups: Vec<Value> = (0..1 + rng.below(2)).map(|at| group(kind, at, rng)).collect();
+    for group in groups.iter_mut().filter(|_| with_volumes) {
+        if group["Volumes"].is_null() && rng.below(2) == 0 {
+            volumes::mount(group, kind.is_per_node(), rng);
+        }
+    }
     let periodic = json!({
         "Enabled": true, "Spec": "* * * * *", "SpecType": "cron", "ProhibitOverlap": rng.below(2) == 0,
     });
@@ -87,7 +97,7 @@ pub fn draw(number: usize, seed: u64, value: &str, rng: &mut Rng) -> Job {
 }
 
 fn group(kind: Kind, at: u64, rng: &mut Rng) -> Value {
-    let per_node = matches!(kind, Kind::System | Kind::Sysbatch);
+    let per_node = kind.is_per_node();
     let count = if per_node { 1 } else { rng.below(6) };
     let volumes = match rng.below(5) {
         0 => {

@@ -3,3 +3,5 @@
 pub mod jobs;
 pub mod nodes;
 pub mod operations;
+
+pub mod volumes;

@@ -4,6 +4,8 @@ use base::Rng;
 use model::NodeId;
 use model::document::{HostVolumeInfo, Node, input};
 
+use super::volumes;
+
 /// The racks that nodes stand in and jobs may insist on.
 pub const RACKS: u64 = 3;
 /// The host volume that most nodes have.
@@ -24,6 +26,11 @@ pub fn document(number: usize, seed: u64, revision: u64) -> Node {
     });
     let has_volume = rng.below(3) > 0;
     let volume = HostVolumeInfo { path: "/srv/data".to_string(), ..HostVolumeInfo::default() };
+    let own = has_volume.then(|| (VOLUME.to_string(), volume));
+    // Plugins and volumes that were made there come and go with what the operator changes.
+    let mut rng = Rng::stream(seed ^ number as u64 ^ (revision << 32), "volumes");
+    let made = (rng.below(3) > 0).then(|| (volumes::MADE.to_string(), volumes::reported(number)));
+    let plugin = (volumes::PLUGIN.to_string(), volumes::plugin(&mut rng));
     let pairs = |pairs: &[(&str, String)]| pairs.iter().map(|(k, v)| (k.to_string(), v.clone())).collect();
     Node {
         id: id(number).to_string(),
@@ -32,7 +39,8 @@ pub fn document(number: usize, seed: u64, revision: u64) -> Node {
         datacenter: "dc1".to_string(),
         attributes: pairs(&[("kernel.name", "linux".into()), ("driver.none", "1".into())]),
         meta: pairs(&[("rack", format!("r{}", rng.below(RACKS))), ("revision", revision.to_string())]),
-        host_volumes: has_volume.then(|| (VOLUME.to_string(), volume)).into_iter().collect(),
+        host_volumes: own.into_iter().chain(made).collect(),
+        csi_node_plugins: [plugin].into_iter().collect(),
         node_resources: Some(input::from_value(resources).expect("resources are well formed")),
         ..Node::default()
     }

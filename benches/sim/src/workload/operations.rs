@@ -8,7 +8,7 @@ use model::{AllocId, Command, DeploymentId, Eligibility, Preempting, SchedulerRu
 use state::State;
 
 use super::jobs::Kind;
-use super::{jobs, nodes};
+use super::{jobs, nodes, volumes};
 
 /// Draws commands that make sense on a state that somebody looked at.
 #[derive(Debug)]
@@ -16,12 +16,14 @@ pub struct Workload {
     pub seed: u64,
     pub jobs: usize,
     pub nodes: usize,
+    /// Jobs mount volumes that operators register.
+    pub with_volumes: bool,
     written: u64,
 }
 
 impl Workload {
-    pub fn new(seed: u64, jobs: usize, nodes: usize) -> Workload {
-        Workload { seed, jobs, nodes, written: 0 }
+    pub fn new(seed: u64, jobs: usize, nodes: usize, with_volumes: bool) -> Workload {
+        Workload { seed, jobs, nodes, with_volumes, written: 0 }
     }
 
     /// A write to one of the registers.
@@ -41,7 +43,7 @@ impl Workload {
 
     fn register(&mut self, seen: &State, number: usize, rng: &mut Rng) -> Command {
         self.written += 1;
-        let job = jobs::draw(number, self.seed, &self.written.to_string(), rng);
+        let job = jobs::draw(number, self.seed, &self.written.to_string(), self.with_volumes, rng);
         let known = seen.jobs.lookup(&jobs::key(number)).map_or(0, |job| job.job_modified.0);
         Command::RegisterJob(Box::new(RegisterJob {
             job,
@@ -51,6 +53,11 @@ impl Workload {
             preserve_counts: rng.below(8) == 0,
             preserve_resources: rng.below(8) == 0,
         }))
+    }
+
+    /// A volume is registered, described anew or forgotten.
+    pub fn volume(&self, rng: &mut Rng) -> Command {
+        volumes::command(self.nodes, rng)
     }
 
     pub fn eligibility(&self, rng: &mut Rng) -> Command {

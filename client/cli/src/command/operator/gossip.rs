@@ -85,6 +85,6 @@ async fn change(call: Call, how: KeyChange) -> Outcome {
     };
     write_out(format!("{begun}\n"));
     let answer = call.client()?.change_gossip_keys(how, key).await.doing(doing)?;
-    write_out(format!("The key is {done} on {} servers.\n", answer.num_nodes));
+    write_out(format!("The key is {done} on {}.\n", layout::plural(answer.num_nodes, "server")));
     Ok(0)
 }

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use model::document::{Evaluation, EvaluationStub};
 use state::State;
-use state::eval::{Eval, document};
+use state::eval::{Eval, document, without_annotations};
 
 /// Most related evaluations that are shown: a job that fails for days makes a chain of thousands.
 const RELATED_MAX: usize = 500;
@@ -27,11 +27,11 @@ fn related(state: &State, eval: &Eval) -> Vec<EvaluationStub> {
         at = next;
         looked_at += 1;
     }
-    found.into_iter().map(|eval| stub(state, eval)).collect()
+    found.into_iter().map(stub).collect()
 }
 
-fn stub(state: &State, eval: &Eval) -> EvaluationStub {
-    let eval = document(state, eval);
+fn stub(eval: &Eval) -> EvaluationStub {
+    let eval = without_annotations(eval);
     EvaluationStub {
         id: eval.id,
         priority: eval.priority,

@@ -8,6 +8,11 @@ use crate::alloc::stub;
 
 /// The evaluation as Nomad's API shows it.
 pub fn document(state: &State, eval: &Eval) -> Evaluation {
+    Evaluation { plan_annotations: annotations(state, eval), ..without_annotations(eval) }
+}
+
+/// Without what was to become of its groups: that looks at the job's allocations where some were preempted.
+pub fn without_annotations(eval: &Eval) -> Evaluation {
     let (facts, outcome) = (&eval.facts, &eval.outcome);
     let text = |id: Option<model::EvalId>| id.map(|id| id.to_string()).unwrap_or_default();
     Evaluation {
@@ -28,7 +33,6 @@ pub fn document(state: &State, eval: &Eval) -> Evaluation {
         previous_eval: text(facts.previous),
         blocked_eval: text(outcome.blocked),
         failed_tg_allocs: failed_groups(outcome).into_iter().collect(),
-        plan_annotations: annotations(state, eval),
         class_eligibility: outcome.classes.iter().cloned().collect(),
         escaped_computed_class: outcome.escaped,
         missing_non_node_resources: outcome.missing.clone().into(),

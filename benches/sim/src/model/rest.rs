@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use base::{Duration, Index, Time};
 use model::{
-    AllocId, ClientStatus, Command, DeploymentStatus, Desired, EvalStatus, JobKey, JobType, NodeStatus,
-    SchedulerRules,
+    AllocId, Batch, ClientStatus, Command, DeploymentStatus, Desired, EvalStatus, JobKey, JobType,
+    NodeStatus, SchedulerRules,
 };
 use state::State;
 use state::alloc::Alloc;
@@ -161,11 +161,15 @@ impl World {
         Ok(())
     }
 
+    fn batches_of_round(&self) -> impl Iterator<Item = Batch> {
+        let batches = &self.checks.witness.batches[self.rest.round_from.0 as usize..];
+        batches.iter().map(|batch| batch.decode().expect("the witness has read it"))
+    }
+
     /// The first round places nothing for those that wait: had there been room, or had a volume come or become free,
     /// it would have woken them.
     fn nobody_waited_in_vain(&self) -> Result<(), Violation> {
-        for batch in &self.checks.witness.batches[self.rest.round_from.0 as usize..] {
-            let batch = batch.decode().expect("the witness has read it");
+        for batch in self.batches_of_round() {
             let placed = batch.events.iter().find_map(|logged| match &logged.event {
                 model::Event::AllocsPlaced(placed) if self.rest.waiting.contains(&placed.key) => Some(placed),
                 _ => None,
@@ -180,8 +184,7 @@ impl World {
     }
 
     fn nothing_was_left_to_do(&self) -> Result<(), Violation> {
-        for batch in &self.checks.witness.batches[self.rest.round_from.0 as usize..] {
-            let batch = batch.decode().expect("the witness has read it");
+        for batch in self.batches_of_round() {
             // What was purged is forgotten whenever the leader next looks for garbage.
             let moved = batch.events.iter().map(|logged| logged.event.name());
             let moved = moved.filter(|name| name.starts_with("Allocs") && *name != "AllocsCollected");

@@ -3,5 +3,4 @@
 pub mod jobs;
 pub mod nodes;
 pub mod operations;
-
 pub mod volumes;

@@ -166,9 +166,9 @@ fn finish(cx: &PassContext, seed: u64, draft: PlanDraft, mut explanation: Explan
         missing: draft.missing.iter().cloned().collect(),
         ..outcome.clone()
     };
-    // A per-node job waits only for free resources: a node that fails a static check will not pass it later.
     let desired = draft.groups.iter().map(|(name, group)| (name, &group.desired));
     let desired = Doc::of(&desired.collect::<BTreeMap<_, _>>());
+    // A per-node job waits only for free resources: a node that fails a static check will not pass it later.
     let waits_for_room = short && (!per_node || draft.full_node.is_some());
     let end = if waits_for_room && !per_node && eval.status == EvalStatus::Blocked {
         let description = eval.description.clone();

@@ -193,8 +193,8 @@ mod tests {
     use model::document::{Job, Node};
     use model::event::{AllocsPlaced, Doc, EvalOutcome, NodeMessage, RejectedNode};
     use model::{
-        Actor, AllocId, Caller, Command, EvalId, EvalStatus, JobKey, JobType, NodeId, NodeStatus, Rejection,
-        Request, RequestId,
+        Actor, AllocId, Caller, Command, EvalId, JobKey, JobType, NodeId, NodeStatus, Rejection, Request,
+        RequestId,
     };
 
     use super::*;
@@ -293,13 +293,10 @@ mod tests {
             ports: vec![u16::MAX],
             given: vec![Doc(vec![0x80])],
         };
-        let end = EvalEnd {
-            status: EvalStatus::Complete,
-            description: String::new(),
-            outcome: EvalOutcome { classes: vec![("v1:1".to_string(), true)], ..EvalOutcome::default() },
-            desired: Doc::default(),
-            blocked: None,
-        };
+        let end = EvalEnd::complete(EvalOutcome {
+            classes: vec![("v1:1".to_string(), true)],
+            ..EvalOutcome::default()
+        });
         let plan = Plan { snapshot: Index(6), placed: vec![placed], ..Plan::default() };
         Settlement { eval: EvalId(id(4)), plan, end: Some(end) }
     }

@@ -452,6 +452,19 @@ pub struct EvalEnd {
     pub blocked: Option<NewEval>,
 }
 
+impl EvalEnd {
+    /// Everything that was asked for is done.
+    pub fn complete(outcome: EvalOutcome) -> EvalEnd {
+        EvalEnd {
+            status: EvalStatus::Complete,
+            description: String::new(),
+            outcome,
+            desired: Doc::default(),
+            blocked: None,
+        }
+    }
+}
+
 /// What a command led to. Index and order come from the batch that carries it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self")]

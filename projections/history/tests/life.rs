@@ -10,9 +10,7 @@ use journal::{EncodedBatch, Journal, MemoryJournal, Sink, encode};
 use model::command::{EvalEnd, Plan, RegisterJob, Settlement};
 use model::document::{Allocation, TaskEvent, TaskState};
 use model::event::{AllocsPlaced, EvalOutcome, NewEval};
-use model::{
-    Actor, AllocId, Caller, ClientStatus, Command, Doc, EvalId, EvalStatus, Event, NodeStatus, Trigger,
-};
+use model::{Actor, AllocId, Caller, ClientStatus, Command, EvalId, EvalStatus, Event, NodeStatus, Trigger};
 use test_world::{World, job_document, key, node_id, reconnected, stop, unknown};
 
 /// What tests wait at most before they fail.
@@ -61,13 +59,8 @@ fn an_allocation_knows_who_asked_for_its_job() {
         previous: Some(first),
         ..(*created).clone()
     };
-    let end = EvalEnd {
-        status: EvalStatus::Complete,
-        description: String::new(),
-        outcome: EvalOutcome { blocked: Some(blocked.id), ..EvalOutcome::default() },
-        desired: Doc::default(),
-        blocked: Some(blocked),
-    };
+    let outcome = EvalOutcome { blocked: Some(blocked.id), ..EvalOutcome::default() };
+    let end = EvalEnd { blocked: Some(blocked), ..EvalEnd::complete(outcome) };
     let settlement = Settlement { eval: first, plan: world.plan(), end: Some(end) };
     world.submit_as(worker(), Command::SettleEval(Box::new(settlement))).unwrap();
     let placed = AllocsPlaced { eval: EvalId(77.into()), ..world.placement("web", 0, 1, None) };

@@ -8,8 +8,8 @@ use model::event::{
     EvalOutcome, Event,
 };
 use model::{
-    Actor, AllocId, Command, DeploymentId, DeploymentStatus, Doc, EvalId, EvalStatus, NodeStatus, Rejection,
-    Template, Trigger,
+    Actor, AllocId, Command, DeploymentId, DeploymentStatus, Doc, EvalId, NodeStatus, Rejection, Template,
+    Trigger,
 };
 use rules::Decision;
 use state::deployment::{Deployment, GroupProgress, next_deadline};
@@ -111,13 +111,7 @@ impl Deploy {
     fn settle(&mut self, eval: EvalId, plan: Plan) -> Decision {
         let plan = Plan { snapshot: self.world.state.index, ..plan };
         let outcome = EvalOutcome::default();
-        let end = EvalEnd {
-            status: EvalStatus::Complete,
-            description: String::new(),
-            outcome,
-            desired: Doc::default(),
-            blocked: None,
-        };
+        let end = EvalEnd::complete(outcome);
         let settlement = Settlement { eval, plan, end: Some(end) };
         let decision = self.world.submit(Command::SettleEval(Box::new(settlement))).unwrap();
         assert!(decision.verdict.as_ref().unwrap().full);

@@ -7,7 +7,7 @@ use model::document::{
     VolumeRequest,
 };
 use model::event::{EvalOutcome, NewEval};
-use model::{Command, Doc, EvalId, EvalStatus, NodeStatus, Rejection, VolumeKey, VolumeKind};
+use model::{Command, EvalId, EvalStatus, NodeStatus, Rejection, VolumeKey, VolumeKind};
 use rules::Decision;
 use state::eval::Eval;
 use test_world::{World, job_document, key, node_document, node_id, stop};
@@ -310,13 +310,7 @@ fn an_evaluation_that_missed_a_volume_may_run_when_it_comes() {
     let created = &story.state.evals.lookup(eval).unwrap().facts;
     let blocked = EvalId(base::Uuid::from(77));
     let new = NewEval { id: blocked, status: EvalStatus::Blocked, outcome, ..(**created).clone() };
-    let end = EvalEnd {
-        status: EvalStatus::Complete,
-        description: String::new(),
-        outcome: EvalOutcome::default(),
-        desired: Doc::default(),
-        blocked: Some(new),
-    };
+    let end = EvalEnd { blocked: Some(new), ..EvalEnd::complete(EvalOutcome::default()) };
     let settlement = Settlement { eval, plan: story.plan(), end: Some(end) };
     story.submit(Command::SettleEval(Box::new(settlement))).unwrap();
     let may_run = |story: &World| {

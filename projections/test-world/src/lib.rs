@@ -13,8 +13,8 @@ use model::event::{
     AllocsMarkedUnknown, AllocsPlaced, AllocsPreempted, AllocsReconnected, AllocsStopped, EvalOutcome,
 };
 use model::{
-    Actor, AllocId, Batch, ClientStatus, Command, CommandRecord, Desired, Doc, EvalId, EvalStatus, Event,
-    JobKey, LoggedEvent, NodeId, Rejection, Request, RequestId, Template,
+    Actor, AllocId, Batch, ClientStatus, Command, CommandRecord, Desired, Doc, EvalId, Event, JobKey,
+    LoggedEvent, NodeId, Rejection, Request, RequestId, Template,
 };
 use rules::{Context, Decision, decide};
 use state::State;
@@ -115,13 +115,7 @@ impl World {
     pub fn settle(&mut self, job: &str, plan: Plan) -> Result<Verdict, Rejection> {
         let eval = self.waiting_eval(job).expect("an evaluation of the job waits");
         let outcome = EvalOutcome { snapshot: self.state.index, ..EvalOutcome::default() };
-        let end = EvalEnd {
-            status: EvalStatus::Complete,
-            description: String::new(),
-            outcome,
-            desired: Doc::default(),
-            blocked: None,
-        };
+        let end = EvalEnd::complete(outcome);
         let settlement = Settlement { eval, plan, end: Some(end) };
         let decision = self.submit(Command::SettleEval(Box::new(settlement)))?;
         Ok(decision.verdict.expect("a settlement is answered with a verdict"))

@@ -7,7 +7,7 @@ use model::command::{EvalEnd, Plan, RegisterJob, Settlement};
 use model::document::{Job, TaskGroup};
 use model::event::EvalOutcome;
 use model::{
-    Actor, Batch, Command, CommandRecord, Doc, EvalId, EvalStatus, JobKey, JobType, LoggedEvent, RequestId,
+    Actor, Batch, Command, CommandRecord, EvalId, EvalStatus, JobKey, JobType, LoggedEvent, RequestId,
     SchedulerRules,
 };
 use rules::Context;
@@ -80,13 +80,7 @@ impl Bench {
 
     fn settle(&mut self, delivery: &Delivery) {
         let outcome = EvalOutcome { snapshot: self.state.index, ..EvalOutcome::default() };
-        let end = EvalEnd {
-            status: EvalStatus::Complete,
-            description: String::new(),
-            outcome,
-            desired: Doc::default(),
-            blocked: None,
-        };
+        let end = EvalEnd::complete(outcome);
         let plan = Plan { snapshot: self.state.index, ..Plan::default() };
         self.submit(Command::SettleEval(Box::new(Settlement { eval: delivery.eval, plan, end: Some(end) })));
     }

@@ -179,7 +179,7 @@ fn finish(cx: &PassContext, seed: u64, draft: PlanDraft, mut explanation: Explan
             ..blocked(eval, seed, cx.job.job_modified, EvalOutcome { next: None, ..waits })
         });
         let outcome = EvalOutcome { blocked: blocked.as_ref().map(|eval| eval.id), ..outcome };
-        EvalEnd { status: EvalStatus::Complete, description: String::new(), outcome, desired, blocked }
+        EvalEnd { desired, blocked, ..EvalEnd::complete(outcome) }
     };
     explanation.groups = draft.groups;
     Outcome { settlement: Settlement { eval: eval.id(), plan: draft.plan, end: Some(end) }, explanation }

@@ -4,8 +4,7 @@ use model::document::AllocDeploymentStatus;
 use model::document::Allocation;
 use model::event::{AllocsPlaced, DeploymentCreated, DeploymentGoal, EvalOutcome};
 use model::{
-    Actor, AllocId, Command, DeploymentId, DeploymentStatus, Doc, EvalStatus, JobKey, NodeId, RequestId,
-    Template,
+    Actor, AllocId, Command, DeploymentId, DeploymentStatus, Doc, JobKey, NodeId, RequestId, Template,
 };
 use serde_json::json;
 
@@ -52,13 +51,7 @@ async fn deploying(cluster: &Cluster) -> NodeId {
     let snapshot = cluster.control.state().index;
     let plan = Plan { snapshot, deployment: Some(created), placed: vec![placed], ..Plan::default() };
     let outcome = EvalOutcome { deployment: Some(DEPLOYMENT), ..EvalOutcome::default() };
-    let end = EvalEnd {
-        status: EvalStatus::Complete,
-        description: String::new(),
-        outcome,
-        desired: Doc::default(),
-        blocked: None,
-    };
+    let end = EvalEnd::complete(outcome);
     cluster.submit(Command::SettleEval(Box::new(Settlement { eval, plan, end: Some(end) }))).await;
     let read = cluster.get(&format!("/v1/evaluation/{eval}")).await.json();
     assert_eq!(read["DeploymentID"], DEPLOYMENT.to_string());

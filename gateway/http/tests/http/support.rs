@@ -18,12 +18,10 @@ use http_gateway::{AgentInfo, Api, FrameStream, NodeRpc, NodeRpcError};
 use journal::{EncodedBatch, MemoryJournal};
 use keyring::{IntroductionSettings, ServerSecret, Signer};
 use metrics::NodeFigures;
-use model::command::{EvalEnd, Plan, RegisterJob, Settlement};
+use model::command::{EvalEnd, Plan, RegisterJob, Settlement, Verdict};
 use model::document::{AllocationMetric, Job, Node, NodeResources, Task, TaskGroup};
 use model::event::{AllocsPlaced, EvalOutcome};
-use model::{
-    Actor, AllocId, Command, Doc, EvalId, EvalStatus, JobKey, NodeId, NodeStatus, RequestId, Template,
-};
+use model::{Actor, AllocId, Command, Doc, EvalId, JobKey, NodeId, NodeStatus, RequestId, Template};
 use monitor::Monitor;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -160,19 +158,20 @@ impl Cluster {
 
     /// Ends an evaluation that led to nothing.
     pub async fn settle(&self, eval: EvalId) {
-        let end = EvalEnd {
-            status: EvalStatus::Complete,
-            description: String::new(),
-            outcome: EvalOutcome::default(),
-            desired: Doc::default(),
-            blocked: None,
-        };
+        let end = EvalEnd::complete(EvalOutcome::default());
         let plan = Plan { snapshot: self.control.state().index, ..Plan::default() };
         self.submit(Command::SettleEval(Box::new(Settlement { eval, plan, end: Some(end) }))).await;
     }
 
     /// Places an allocation of the job and ends its evaluation.
     pub async fn place(&self, eval: EvalId, job: &str, node: NodeId, number: u8) -> AllocId {
+        let (alloc, verdict) = self.try_place(eval, job, node, number).await;
+        assert!(verdict.full, "there is room for what a test places");
+        alloc
+    }
+
+    /// The same, also where it is rejected.
+    pub async fn try_place(&self, eval: EvalId, job: &str, node: NodeId, number: u8) -> (AllocId, Verdict) {
         let alloc = AllocId(Uuid::from_random([number; 16]));
         let placed = AllocsPlaced {
             eval,
@@ -196,17 +195,10 @@ impl Cluster {
             given: Vec::new(),
         };
         let plan = Plan { snapshot: self.control.state().index, placed: vec![placed], ..Plan::default() };
-        let end = EvalEnd {
-            status: EvalStatus::Complete,
-            description: String::new(),
-            outcome: EvalOutcome::default(),
-            desired: Doc::default(),
-            blocked: None,
-        };
+        let end = EvalEnd::complete(EvalOutcome::default());
         let settlement = Settlement { eval, plan, end: Some(end) };
         let receipt = self.submit(Command::SettleEval(Box::new(settlement))).await;
-        assert!(receipt.reply.verdict.unwrap().full, "there is room for what a test places");
-        alloc
+        (alloc, receipt.reply.verdict.unwrap())
     }
 }
 

@@ -7,4 +7,4 @@ mod view;
 
 pub use crate::row::EvalRow;
 pub use state::{Eval, Evals, why_kept};
-pub use view::{document, without_annotations};
+pub use view::{annotations, document, without_annotations};

@@ -51,7 +51,7 @@ pub fn without_annotations(eval: &Eval) -> Evaluation {
 }
 
 /// What was to become of the groups; `None` before a scheduler looked.
-fn annotations(state: &State, eval: &Eval) -> Option<PlanAnnotations> {
+pub fn annotations(state: &State, eval: &Eval) -> Option<PlanAnnotations> {
     if eval.desired.is_empty() {
         return None;
     }

@@ -33,13 +33,8 @@ pub fn dry_run(state: &State, request: &RegisterJob, seed: u64, now: Time) -> Re
     let blocked = settlement.end.iter().flat_map(|end| &end.blocked).map(|eval| eval.id);
     let created = follow_ups.chain(blocked).filter_map(|id| after.evals.lookup(id));
     let created = created.map(|eval| state::eval::document(&after, eval)).collect();
-    let desired = explanation.groups.iter().map(|(name, group)| (name.clone(), group.desired.clone()));
-    let preempted = settlement.plan.preempted.iter().flat_map(|event| &event.allocs);
-    let preempted = preempted.filter_map(|id| fork.allocs.lookup(*id));
-    let annotations = PlanAnnotations {
-        desired_tg_updates: desired.collect(),
-        preempted_allocs: preempted.map(|alloc| state::alloc::stub(&fork, alloc)).collect(),
-    };
+    let settled = after.evals.lookup(settlement.eval).expect("the evaluation is in the copy");
+    let annotations = state::eval::annotations(&after, settled).unwrap_or_default();
     let failed = settlement.end.as_ref().map_or_else(FailedGroups::new, failed);
     Ok(DryRun { state: after, annotations, failed, created, explanation })
 }

@@ -14,8 +14,8 @@ use std::fs::File as OsFile;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use base::{Index, Term, Time, Uuid};
@@ -23,12 +23,13 @@ use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
 use control::leader_client::NoPeers;
 use control::{Control, Leadership};
+use fake_network::{Conditions, FakeNetwork, Gone};
 use journal::store::{Directory, File, Files};
 use journal::{EncodedBatch, Journal, ProposeError};
 use model::event::{NodeMessage, NodeMessagesEmitted};
 use model::{Actor, Batch, Command, CommandRecord, Digest, LoggedEvent, NodeStatus, Request, RequestId};
 use plan_bench::{Committed, node, node_id};
-use raft::{Driving, Found, Member, PeerError, Peers, RaftJournal, Settings, Timings};
+use raft::{Driving, Found, Member, RaftJournal, Settings, Timings};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -196,7 +197,8 @@ impl Cluster {
         sink: impl Fn(usize) -> S,
         slow: Option<Duration>,
     ) -> Cluster {
-        let (web, syncs) = (Arc::new(Web::default()), Arc::<AtomicU64>::default());
+        let (network, gone) = (FakeNetwork::new(0, Conditions::default()), Arc::<Gone>::default());
+        let syncs = Arc::<AtomicU64>::default();
         let (mut servers, mut dirs) = (Vec::new(), Vec::new());
         for at in 0..count {
             let dir = tempfile::tempdir().unwrap();
@@ -211,21 +213,23 @@ impl Cluster {
                 timings: Timings::default(),
                 seed: at as u64,
             };
+            let links = network.links(settings.node, &gone);
             let handle = tokio::runtime::Handle::current();
             let opened = match slow {
-                None => RaftJournal::open(settings, web.clone(), sink(at), &handle).await,
+                None => RaftJournal::open(settings, links, sink(at), &handle).await,
                 Some(slow) => {
                     let directory = Directory::open(dir.path()).unwrap();
                     let files = Arc::new(Counting { directory, syncs: syncs.clone() });
                     let driving =
                         Driving { delay: Arc::new(move || slow), fatal: Arc::new(|why| panic!("{why}")) };
-                    RaftJournal::open_on(files, settings, web.clone(), sink(at), driving).await
+                    RaftJournal::open_on(files, settings, links, sink(at), driving).await
                 }
             };
-            servers.push(opened.unwrap());
+            let server = opened.unwrap();
+            network.join(at as u64 + 1, &server, &gone);
+            servers.push(server);
             dirs.push(dir);
         }
-        web.servers.set(servers.iter().map(Arc::downgrade).collect()).unwrap_or_default();
         let member = |at: usize| Member { node: at as u64 + 1, address: format!("server-{at}"), voter: true };
         if count > 1 {
             let members: Vec<Member> = (0..count).map(member).collect();
@@ -254,30 +258,6 @@ impl Cluster {
         for server in &self.servers {
             server.shutdown().await;
         }
-    }
-}
-
-/// The way between servers: a call.
-#[derive(Default)]
-struct Web {
-    servers: OnceLock<Vec<Weak<RaftJournal>>>,
-}
-
-impl Peers for Web {
-    fn call(
-        &self,
-        node: u64,
-        _: &str,
-        message: bytes::Bytes,
-        _: Duration,
-    ) -> futures_util::future::BoxFuture<'static, Result<bytes::Bytes, PeerError>> {
-        let server = self.servers.get().and_then(|all| all.get(node as usize - 1)?.upgrade());
-        Box::pin(async move {
-            match server {
-                Some(server) => server.answer(message).await,
-                None => Err(PeerError::Unreachable("it is not there yet".to_string())),
-            }
-        })
     }
 }
 

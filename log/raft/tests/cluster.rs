@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::support::cluster::{Cluster, member, takes, until};
 use crate::support::*;
 use base::Index;
+use fake_network::Conditions;
 use journal::{Journal, ProposeError};
 
 const ALL: [u64; 3] = [1, 2, 3];
@@ -84,7 +85,7 @@ async fn a_minority_commits_nothing_and_what_it_proposed_is_replaced() {
     let mut cluster = Cluster::founded(3).await;
     let (old, term) = cluster.leader(&ALL).await;
     cluster.commit(old, term, 1..=10).await;
-    cluster.web.part(&[old]);
+    cluster.network.part(&[old]);
     // In the queue before anybody knows of the partition: its fate is open.
     cluster.servers[&old].journal.propose(term, batch_by(7, 11, 30)).unwrap();
     let others: Vec<u64> = ALL.into_iter().filter(|node| *node != old).collect();
@@ -96,7 +97,7 @@ async fn a_minority_commits_nothing_and_what_it_proposed_is_replaced() {
     let refused = cluster.servers[&old].journal.propose(term, batch(12, 30));
     assert_eq!(refused, Err(ProposeError::NotLeading { term }));
     assert_eq!(cluster.servers[&old].journal.committed(), Index(10));
-    cluster.web.heal();
+    cluster.network.heal();
     cluster.committed(old, 20).await;
     let heard = cluster.server(old).heard_so_far();
     let followed = heard.iter().position(|heard| matches!(heard, Heard::Following(None))).unwrap();
@@ -114,12 +115,12 @@ async fn a_term_that_lapsed_begins_again_when_nothing_of_it_is_in_flight() {
     cluster.commit(leader, term, 1..=5).await;
     cluster.server(leader).heard_so_far();
     let journal = cluster.servers[&leader].journal.clone();
-    ALL.into_iter().filter(|node| *node != leader).for_each(|node| cluster.web.cut(node, leader));
+    ALL.into_iter().filter(|node| *node != leader).for_each(|node| cluster.network.cut(node, leader));
     (6..=8).for_each(|index| journal.propose(term, batch(index, 30)).unwrap());
     until(|| (!takes(&journal, term)).then_some(())).await;
     assert_eq!(cluster.server(leader).heard().await, Heard::Following(None));
     assert_eq!(cluster.status(leader).leader, None);
-    cluster.web.heal();
+    cluster.network.heal();
     for index in 6..=8 {
         assert_eq!(cluster.server(leader).heard().await, Heard::Committed(batch(index, 30)));
     }
@@ -132,7 +133,7 @@ async fn a_term_that_lapsed_begins_again_when_nothing_of_it_is_in_flight() {
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_that_are_late_or_lost_cost_time_only() {
     let mut cluster = Cluster::founded(3).await;
-    cluster.web.weather(3, Duration::from_millis(4), 50);
+    cluster.network.set_conditions(Conditions::lossy(Duration::from_millis(4), 50));
     let mut last = 0;
     while last < 100 {
         let (leader, term) = cluster.leader(&ALL).await;
@@ -142,7 +143,7 @@ async fn messages_that_are_late_or_lost_cost_time_only() {
             until(|| (journal.committed().0 > last || !takes(&journal, term)).then_some(())).await;
         }
     }
-    cluster.web.weather(3, Duration::ZERO, 0);
+    cluster.network.set_conditions(Conditions::default());
     cluster.agree(100).await;
     cluster.stop_all().await;
 }

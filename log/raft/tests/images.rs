@@ -6,6 +6,7 @@ use crate::support::cluster::{Cluster, member, until};
 use crate::support::*;
 use base::Index;
 use bytes::Bytes;
+use fake_network::Conditions;
 use journal::{Journal, KeepError, ReadError};
 use model::{Chunk, Image};
 use raft::{MemberError, Tail};
@@ -162,11 +163,11 @@ async fn a_server_that_was_away_too_long_is_sent_the_image_over_bad_links() {
     cluster.commit(leader, term, 31..=120).await;
     cluster.servers[&leader].journal.keep(State::at(110).image(&State::default())).unwrap();
     until(|| (cluster.status(leader).first_entry > 100).then_some(())).await;
-    cluster.web.weather(9, std::time::Duration::from_millis(3), 100);
+    cluster.network.set_conditions(Conditions::lossy(std::time::Duration::from_millis(3), 100));
     cluster.start(3).await;
     let heard = adds_up(cluster.server(3), 120).await;
     assert!(heard.iter().any(|heard| matches!(heard, Heard::Restored(image) if image.index == Index(110))));
-    cluster.web.weather(9, std::time::Duration::ZERO, 0);
+    cluster.network.set_conditions(Conditions::default());
     cluster.stop_all().await;
 }
 

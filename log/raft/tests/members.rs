@@ -162,7 +162,7 @@ async fn a_successor_that_cannot_be_reached_leaves_the_leader_leading() {
     let (leader, term) = cluster.leader(&ALL).await;
     cluster.commit(leader, term, 1..=3).await;
     let to = ALL.into_iter().find(|node| *node != leader).unwrap();
-    cluster.web.part(&[to]);
+    cluster.network.part(&[to]);
     let journal = cluster.servers[&leader].journal.clone();
     // It has not heard of this one, so it cannot take over.
     cluster.commit(leader, term, 4..=4).await;
@@ -196,9 +196,9 @@ async fn messages_that_come_late_remove_nobody() {
     let mut cluster = Cluster::founded(3).await;
     let (leader, term) = cluster.leader(&ALL).await;
     cluster.commit(leader, term, 1..=3).await;
-    cluster.web.copy();
+    cluster.network.copy();
     cluster.servers[&leader].journal.remove(leader).await.unwrap();
-    let late = cluster.web.copies();
+    let late = cluster.network.copies();
     let others: Vec<u64> = ALL.into_iter().filter(|node| *node != leader).collect();
     let (next, _) = cluster.leader(&others).await;
     cluster.servers[&next].journal.add(member(leader), PATIENCE).await.unwrap();

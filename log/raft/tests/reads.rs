@@ -46,7 +46,7 @@ async fn a_leader_that_was_cut_off_tells_nothing() {
     let mut cluster = Cluster::founded(3).await;
     let (old, term) = cluster.leader(&ALL).await;
     cluster.commit(old, term, 1..=3).await;
-    cluster.web.part(&[old]);
+    cluster.network.part(&[old]);
     // No majority can confirm it from now on.
     assert_eq!(ask(&cluster.servers[&old].journal, Freshness::Confirmed).await, Err(NotLeading));
     let others: Vec<u64> = ALL.into_iter().filter(|node| *node != old).collect();
@@ -55,7 +55,7 @@ async fn a_leader_that_was_cut_off_tells_nothing() {
         assert_eq!(ask(&cluster.servers[&old].journal, freshness).await, Err(NotLeading));
     }
     cluster.commit(new, later, 4..=4).await;
-    cluster.web.heal();
+    cluster.network.heal();
     until(|| (cluster.status(old).leader == Some(new)).then_some(())).await;
     assert_eq!(ask(&cluster.servers[&old].journal, Freshness::Confirmed).await, Err(NotLeading));
     assert_eq!(ask(&cluster.servers[&new].journal, Freshness::Confirmed).await, Ok(Index(4)));
@@ -72,7 +72,7 @@ async fn a_restarted_follower_does_not_betray_a_lease() {
         cluster.commit(old, term, 1..=3).await;
         let others: Vec<u64> = ALL.into_iter().filter(|node| *node != old).collect();
         let journal = cluster.servers[&old].journal.clone();
-        cluster.web.part(&[old]);
+        cluster.network.part(&[old]);
         cluster.stop(others[0]).await;
         cluster.start(others[0]).await;
         let (new, later) = cluster.leader(&others).await;

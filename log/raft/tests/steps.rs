@@ -79,10 +79,10 @@ fn a_follower_that_restarts_does_not_betray_a_lease() {
             let first = world.leader().expect("somebody leads");
             let others: Vec<u64> = [1, 2, 3].into_iter().filter(|node| *node != first).collect();
             let (faithful, cut_off) = (others[0], others[1]);
-            world.web.part(&[cut_off]);
+            world.network.part(&[cut_off]);
             sleep(Duration::from_millis(300 + 50 * seed)).await;
-            world.web.heal();
-            world.web.part(&[first]);
+            world.network.heal();
+            world.network.part(&[first]);
             world.crash(faithful);
             world.start(faithful).await;
             for _ in 0..600 {

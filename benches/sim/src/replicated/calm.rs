@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration as Span;
 
 use base::{Duration, Index};
+use fake_network::Conditions;
 use journal::Journal;
 use state::State;
 use tokio::task::JoinHandle;
@@ -18,6 +19,8 @@ use crate::fact::Fact;
 /// server that begins anew and catches up, an election or two.
 const SETTLES_WITHIN: Span = Span::from_secs(180);
 
+/// The longest way of a message.
+const SOON: Span = Span::from_millis(5);
 /// How often somebody looks.
 const LOOK_EVERY: Span = Span::from_millis(100);
 
@@ -26,7 +29,10 @@ impl World {
     pub async fn settle(self: Rc<Self>, clients: Vec<JoinHandle<()>>) {
         self.tell(format_args!("no more faults"));
         self.calm.set(true);
-        self.web.calm();
+        // From now on every message arrives, once and soon.
+        let delay_max = self.options.network.delay_max.to_std().min(SOON);
+        self.network.set_conditions(Conditions::lossy(delay_max, 0));
+        self.network.heal();
         for server in &self.servers {
             server.disk.borrow().set_capacity(None);
             server.ahead.set(Duration::ZERO);

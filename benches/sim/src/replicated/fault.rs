@@ -155,7 +155,7 @@ impl World {
 
     fn cut(&self, from: usize, to: usize, span: Span) {
         let number = |place: usize| self.servers[place].number.get();
-        self.web.cut(number(from), number(to), span);
+        self.network.cut_for(number(from), number(to), span);
     }
 
     async fn transfer(&self, place: usize) {

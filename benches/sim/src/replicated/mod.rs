@@ -15,7 +15,6 @@ mod process;
 mod reader;
 mod scene;
 mod server;
-mod web;
 mod world;
 
 pub use world::run;

@@ -8,6 +8,7 @@ use control::SubmitError;
 use control::lanes::{Lane, Lanes};
 use control::replica::{Effect, Notice, Replica};
 use control::sequencer::{Published, Submission};
+use fake_network::Gone;
 use feed::Feed;
 use journal::{EncodedBatch, Journal, KeepError, Sink};
 use model::{Actor, Command, Image, Request, RequestId, SchedulerRules};
@@ -19,7 +20,6 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::server::Server;
-use super::web::Gone;
 use super::world::World;
 use crate::fact::Fact;
 use crate::planted::Bug;

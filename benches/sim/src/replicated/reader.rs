@@ -7,11 +7,11 @@ use std::time::Duration as Span;
 
 use api::EventId;
 use base::{Index, Rng};
+use fake_network::Gone;
 use feed::{FeedError, Reader};
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
-use super::web::Gone;
 use super::world::World;
 use crate::bookmark::Bookmark;
 use crate::fact::Fact;

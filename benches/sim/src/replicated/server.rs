@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::{Duration, Rng};
+use fake_network::Gone;
 use journal::store::StoreError;
 use journal::store::simulated::Disk;
 use parking_lot::Mutex;
@@ -16,7 +17,6 @@ use tokio::time::sleep;
 
 use super::disk;
 use super::process::{Begin, Died, Ear, Process};
-use super::web::{Gone, Links};
 use super::world::World;
 use crate::fact::Fact;
 
@@ -169,12 +169,12 @@ impl World {
         let seed = self.next_seed();
         let (wakes, woken) = unbounded_channel();
         let (gone, died) = (Arc::<Gone>::default(), Died::default());
-        let links = Links { web: self.web.clone(), from: number, gone: gone.clone() };
+        let links = self.network.links(number, &gone);
         let disk = server.disk.borrow().clone();
         let files = disk::files(disk.clone(), self.bug);
         let (settings, driving) = (self.settings(number, seed), self.driving(server, seed, died.clone()));
         let ear = Ear(wakes.clone());
-        let opened = RaftJournal::open_on(files, settings, Arc::new(links), ear, driving).await;
+        let opened = RaftJournal::open_on(files, settings, links, ear, driving).await;
         if disk.is_off() {
             gone.go();
             return Started::Failed;
@@ -187,7 +187,7 @@ impl World {
             Err(OpenError::Store(StoreError::Io { .. })) => return Started::Failed,
             Err(other) => return Started::Damaged(other.to_string()),
         };
-        self.web.join(number, &journal, &gone);
+        self.network.join(number, &journal, &gone);
         self.tell(format_args!("server {place} starts as number {number}"));
         self.see(&Fact::Restarted { server: place });
         let process = Process::begin(self, place, Begin { journal, gone, died, seed, wakes, woken });

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration as Span;
 
 use base::{Index, Rng};
+use fake_network::{Conditions, FakeNetwork, Gone};
 use raft::RaftJournal;
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::sleep;
@@ -16,9 +17,9 @@ use super::options::Options;
 use super::reader::SimReader;
 use super::scene::Scene;
 use super::server::Server;
-use super::web::{Gone, Web};
 use crate::fact::{Fact, Violation};
 use crate::layer::{Run, Verdict};
+use crate::options::Network;
 use crate::panics::{self, Listening};
 use crate::planted::Bug;
 use crate::workload::operations::Workload;
@@ -33,7 +34,7 @@ pub struct World {
     pub seed: u64,
     pub bug: Option<Bug>,
     pub options: Options,
-    pub web: Arc<Web>,
+    pub network: Arc<FakeNetwork>,
     pub scene: RefCell<Scene>,
     pub servers: Vec<Server>,
     pub workload: RefCell<Workload>,
@@ -88,7 +89,7 @@ impl World {
         World {
             seed,
             bug,
-            web: Web::new(seed, options.network.clone()),
+            network: network(seed, &options),
             scene: RefCell::new(Scene::new(story, steps_max)),
             servers: (1..=options.servers as u64).map(|number| Server::new(number, seed)).collect(),
             workload: RefCell::new(Workload::new(seed, options.jobs, 1, false)),
@@ -189,7 +190,7 @@ impl World {
             let sentence = "what the code asserts holds".to_string();
             scene.violation = Some(Violation { sentence, how });
         }
-        scene.story.witness(self.web.hash().as_bytes());
+        scene.story.witness(self.network.hash().expect("it is traced").as_bytes());
         Verdict {
             options: self.options.to_string(),
             hash: scene.story.hash(),
@@ -199,4 +200,13 @@ impl World {
             story: scene.story.lines().map(str::to_string).collect(),
         }
     }
+}
+
+/// The links, as the seed has them.
+fn network(seed: u64, options: &Options) -> Arc<FakeNetwork> {
+    let Network { delay_max, lost, twice, late } = options.network;
+    let conditions = Conditions { delay_max: delay_max.to_std(), lost, twice, late };
+    let network = FakeNetwork::new(seed, conditions);
+    network.trace();
+    network
 }

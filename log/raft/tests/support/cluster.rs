@@ -7,16 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Index, Term};
+use fake_network::{Conditions, FakeNetwork};
 use journal::{EncodedBatch, Journal, ProposeError};
 use raft::{Found, Member, RaftJournal, Settings, Status, TAIL, Tail};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-use super::web::Web;
 use super::{Heard, PATIENCE, Server, batch, settings};
 
 pub struct Cluster {
-    pub web: Arc<Web>,
+    pub network: Arc<FakeNetwork>,
     pub servers: BTreeMap<u64, Server>,
     pub tail: Tail,
     dirs: BTreeMap<u64, TempDir>,
@@ -28,7 +28,8 @@ pub fn member(node: u64) -> Member {
 
 impl Cluster {
     pub fn empty() -> Cluster {
-        Cluster { web: Arc::default(), servers: BTreeMap::new(), tail: TAIL, dirs: BTreeMap::new() }
+        let network = FakeNetwork::new(1, Conditions::default());
+        Cluster { network, servers: BTreeMap::new(), tail: TAIL, dirs: BTreeMap::new() }
     }
 
     /// A founded cluster of the servers 1 to `count`.
@@ -46,13 +47,13 @@ impl Cluster {
     pub async fn start(&mut self, node: u64) {
         let dir = self.dirs.entry(node).or_insert_with(|| tempfile::tempdir().unwrap());
         let settings = Settings { tail: self.tail, ..settings(dir.path(), node, Found::Wait) };
-        let server = Server::start(settings, self.web.links(node)).await.unwrap();
-        self.web.join(node, &server.journal);
+        let server = Server::start(settings, self.network.links(node, &Arc::default())).await.unwrap();
+        self.network.join(node, &server.journal, &Arc::default());
         self.servers.insert(node, server);
     }
 
     pub async fn stop(&mut self, node: u64) {
-        self.web.leave(node);
+        self.network.leave(node);
         let server = self.servers.remove(&node).expect("it runs");
         server.journal.shutdown().await;
     }

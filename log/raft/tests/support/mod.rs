@@ -2,7 +2,6 @@
 
 pub mod cluster;
 pub mod simulation;
-pub mod web;
 
 use std::fs;
 use std::ops::RangeInclusive;

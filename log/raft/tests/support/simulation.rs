@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base::{Index, Rng};
 use bytes::Bytes;
+use fake_network::{Conditions, FakeNetwork, Gone};
 use journal::store::StoreError;
 use journal::store::simulated::Disk;
 use journal::{Freshness, Journal, NotLeading, ProposeError, Sink};
@@ -16,7 +17,6 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
 use super::cluster::{member, takes};
-use super::web::Web;
 use super::{batch_by, settings};
 
 const SERVERS: [u64; 3] = [1, 2, 3];
@@ -43,6 +43,7 @@ struct Ear {
     begun: Instant,
     trace: Arc<Mutex<Trace>>,
     sums: Sums,
+    gone: Arc<Gone>,
     dead: Arc<Mutex<Vec<u64>>>,
     broken: Arc<Mutex<Option<String>>>,
 }
@@ -88,8 +89,14 @@ impl Sink for Ear {
     }
 
     fn halted(&mut self, why: String) {
+        if self.gone.is() {
+            // A call kept it for a while, without a disk.
+            return;
+        }
         self.note(format!("halted {why}"));
-        let explained = why.contains("the power went") || why.contains("the log has stopped");
+        // It may have been off for a while: what went on without the disk did not need it.
+        let power = why.contains("the power went") || why.contains("the power is off");
+        let explained = power || why.contains("the log has stopped");
         match explained {
             true => self.dead.lock().push(self.node),
             false => *self.broken.lock() = Some(format!("server {}: {why}", self.node)),
@@ -98,12 +105,14 @@ impl Sink for Ear {
 }
 
 pub struct World {
-    pub web: Arc<Web>,
+    pub network: Arc<FakeNetwork>,
     pub servers: BTreeMap<u64, Arc<RaftJournal>>,
     pub trace: Arc<Mutex<Trace>>,
     pub rng: Rng,
     pub disks: BTreeMap<u64, Disk>,
     sums: BTreeMap<u64, Sums>,
+    /// Of each server that runs, or is about to.
+    gone: BTreeMap<u64, Arc<Gone>>,
     /// Servers that cannot go on since their disk has failed.
     dead: Arc<Mutex<Vec<u64>>>,
     /// A server that stopped although nothing in the world explains it.
@@ -122,12 +131,13 @@ impl World {
 
     pub async fn of(seed: u64, servers: &[u64]) -> World {
         let mut world = World {
-            web: Arc::default(),
+            network: FakeNetwork::new(seed, Conditions::lossy(Duration::from_millis(5), 20)),
             servers: BTreeMap::new(),
             trace: Arc::default(),
             rng: Rng::stream(seed, "world"),
             disks: servers.iter().map(|node| (*node, Disk::new(seed ^ node))).collect(),
             sums: BTreeMap::new(),
+            gone: BTreeMap::new(),
             dead: Arc::default(),
             broken: Arc::default(),
             begun: Instant::now(),
@@ -135,7 +145,6 @@ impl World {
             starts: 0,
             proposed: 0,
         };
-        world.web.weather(seed, Duration::from_millis(5), 20);
         for node in servers {
             world.start(*node).await;
         }
@@ -149,7 +158,7 @@ impl World {
         loop {
             match self.try_start(node).await {
                 Ok(server) => {
-                    self.web.join(node, &server);
+                    self.network.join(node, &server, &self.gone[&node]);
                     self.servers.insert(node, server);
                     return;
                 }
@@ -172,12 +181,15 @@ impl World {
         };
         let sums = Sums::default();
         self.sums.insert(node, sums.clone());
-        let (dead, broken) = (self.dead.clone(), self.broken.clone());
+        let gone = Arc::<Gone>::default();
+        self.gone.insert(node, gone.clone());
+        let (dead, broken, ended) = (self.dead.clone(), self.broken.clone(), gone.clone());
         let ear = Ear {
             node,
             begun: self.begun,
             trace: self.trace.clone(),
             sums,
+            gone: gone.clone(),
             dead: dead.clone(),
             broken: broken.clone(),
         };
@@ -185,12 +197,13 @@ impl World {
         let driving = Driving {
             delay: Arc::new(move || Duration::from_micros(delays.lock().below(2_000))),
             fatal: Arc::new(move |why| match why.contains("panicked") {
+                _ if ended.is() => {}
                 true => *broken.lock() = Some(format!("server {node}: {why}")),
                 false => dead.lock().push(node),
             }),
         };
         let disk = Arc::new(self.disks[&node].clone());
-        RaftJournal::open_on(disk, settings, self.web.links(node), ear, driving).await
+        RaftJournal::open_on(disk, settings, self.network.links(node, &gone), ear, driving).await
     }
 
     pub fn crashes(&self) -> usize {
@@ -198,6 +211,8 @@ impl World {
     }
 
     fn lose_power(&mut self, node: u64) {
+        // A call that is under way keeps what is left of the server, which must not answer any more.
+        self.gone[&node].go();
         let left = self.disks[&node].crash_by_chance();
         self.disks.insert(node, left);
         self.trace.lock().lines.push(format!("{} {node} crash", self.begun.elapsed().as_micros()));
@@ -206,7 +221,7 @@ impl World {
     /// The power goes: what was not synced is there or not, whole or in part.
     pub fn crash(&mut self, node: u64) {
         if self.servers.remove(&node).is_some() {
-            self.web.leave(node);
+            self.network.leave(node);
             self.lose_power(node);
         }
     }
@@ -314,9 +329,9 @@ impl World {
                     }
                 }
             }
-            3 => self.web.part(&[node]),
-            4 => self.web.cut(node, SERVERS[self.rng.below(3) as usize]),
-            5 | 6 => self.web.heal(),
+            3 => self.network.part(&[node]),
+            4 => self.network.cut(node, SERVERS[self.rng.below(3) as usize]),
+            5 | 6 => self.network.heal(),
             7 => {
                 if let Some(server) = self.servers.get(&node).cloned() {
                     tokio::spawn(async move { drop(server.transfer(None).await) });
@@ -337,8 +352,8 @@ impl World {
 
     /// No more faults: everybody comes back, agrees, and goes on.
     pub async fn settle(&mut self) {
-        self.web.heal();
-        self.web.weather(self.seed, Duration::from_millis(1), 0);
+        self.network.heal();
+        self.network.set_conditions(Conditions::lossy(Duration::from_millis(1), 0));
         for node in SERVERS {
             if !self.servers.contains_key(&node) {
                 self.start(node).await;

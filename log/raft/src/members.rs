@@ -161,7 +161,7 @@ impl RaftJournal {
     }
 
     async fn remove_now(&self, node: u64, seen: Option<LogId>) -> Result<(), MemberError> {
-        if self.members(|members| members.get_node(&node).is_none()) {
+        if !self.is_member(node) {
             return Err(MemberError::Unknown(node));
         }
         let nodes = BTreeSet::from([node]);
@@ -239,6 +239,10 @@ impl RaftJournal {
 
     fn members<T>(&self, look: impl FnOnce(&crate::config::Membership) -> T) -> T {
         look(self.raft.server_metrics().borrow_watched().membership_config.membership())
+    }
+
+    pub(crate) fn is_member(&self, node: u64) -> bool {
+        self.members(|members| members.get_node(&node).is_some())
     }
 
     fn has_vote(&self, node: u64) -> bool {

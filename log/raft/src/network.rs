@@ -14,6 +14,7 @@ use openraft::raft::{
 use openraft::{BasicNode, RPCTypes};
 use tokio::time::sleep;
 
+use crate::bounds::{Bounds, answers};
 use crate::config::{Types, Vote};
 use crate::machine::Snapshot;
 use crate::message::{Message, Offer, Picture};
@@ -26,6 +27,7 @@ pub(crate) struct Network {
     /// Where others reach this server.
     pub address: String,
     pub peers: Arc<dyn Peers>,
+    pub bounds: Arc<Bounds>,
     /// How long one message and its answer may take.
     pub patience: Duration,
     /// Between two questions whether an image has arrived.
@@ -43,17 +45,20 @@ impl Network {
     /// Asks one server something.
     ///
     /// # Errors
-    /// Also when the answer is malformed or from another server: [`PeerError::Refused`].
+    /// Also when the answer is malformed, from another server, or cannot be: [`PeerError::Refused`].
     pub async fn ask(&self, target: u64, address: &str, message: Message) -> Result<Message, PeerError> {
+        self.bounds.sends(&message);
         let message = message.encode(self.node, target);
         let call = self.peers.call(target, address, message, self.patience);
         let answer = tokio::time::timeout(self.patience, call).await;
         let answer = answer.map_err(|_| PeerError::TimedOut(self.patience))??;
         let (from, answer) =
-            Message::decode(&answer, self.node).map_err(|why| PeerError::Refused(why.to_string()))?;
+            Message::decode(&answer, self.node).map_err(|why| self.bounds.refuse(Some(target), why))?;
         if from != target {
-            return Err(PeerError::Refused(format!("server {from} answered in place of server {target}")));
+            let why = format!("server {from} answered in place of server {target}");
+            return Err(self.bounds.refuse(Some(target), why));
         }
+        self.bounds.check(from, &answer).map_err(|why| self.bounds.refuse(Some(from), why))?;
         Ok(answer)
     }
 }
@@ -120,8 +125,15 @@ impl RaftNetworkV2<Types> for Link {
         request: AppendEntriesRequest<Types>,
         _: RPCOption,
     ) -> Result<AppendEntriesResponse<Types>, RPCError<Types>> {
+        let previous = request.prev_log_id;
+        let last = request.entries.last().map_or(previous, |entry| Some(entry.log_id));
         match self.ask(RPCTypes::AppendEntries, Message::Append(request.into())).await? {
-            Message::Appended(answer) => Ok(answer),
+            Message::Appended(answer) if answers(&answer, previous, last) => Ok(answer),
+            Message::Appended(answer) => {
+                let why = format!("it answers {answer:?} to the entries after {previous:?} up to {last:?}");
+                Err(Failure::Away(self.unreachable(self.network.bounds.refuse(Some(self.target), why)))
+                    .into())
+            }
             _ => Err(self.strange().into()),
         }
     }
@@ -191,5 +203,80 @@ impl RaftNetworkV2<Types> for Link {
             Message::Done => Ok(Ok(())),
             _ => Err(self.strange().into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::BoxFuture;
+    use openraft::raft::AppendEntriesResponse;
+    use openraft::vote::leader_id_std::LeaderId;
+
+    use super::*;
+
+    /// Gives the same answer to everything.
+    struct Says(Message);
+
+    impl Peers for Says {
+        fn call(
+            &self,
+            node: u64,
+            _: &str,
+            _: bytes::Bytes,
+            _: Duration,
+        ) -> BoxFuture<'static, Result<bytes::Bytes, PeerError>> {
+            Box::pin(std::future::ready(Ok(self.0.clone().encode(node, 1))))
+        }
+    }
+
+    fn network(answer: Message) -> Network {
+        let patience = Duration::from_secs(1);
+        let bounds = Arc::new(Bounds::new(Some(7), patience));
+        let (address, peers) = ("a:4647".to_string(), Arc::new(Says(answer)));
+        Network { node: 1, address, peers, bounds, patience, pause: patience }
+    }
+
+    fn vote(term: u64) -> Vote {
+        Vote { leader_id: LeaderId { term, voted_for: 3 }, committed: false }
+    }
+
+    #[tokio::test]
+    async fn an_answer_with_a_term_that_cannot_be_does_not_reach_consensus() {
+        let answers = |vote| {
+            [
+                Message::Appended(AppendEntriesResponse::HigherVote(vote)),
+                Message::Voted(VoteResponse::new(vote, None, false)),
+                Message::Installed(vote),
+            ]
+        };
+        for answer in answers(vote(8)) {
+            let network = network(answer.clone());
+            assert_eq!(network.ask(2, "b:4647", Message::WhichImage).await, Ok(answer));
+            assert_eq!(network.bounds.dropped(), 0);
+        }
+        for answer in answers(vote(u64::MAX)) {
+            let network = network(answer);
+            let answer = network.ask(2, "b:4647", Message::WhichImage).await;
+            assert!(matches!(answer, Err(PeerError::Refused(_))), "{answer:?}");
+            assert_eq!(network.bounds.dropped(), 1);
+        }
+    }
+
+    #[tokio::test]
+    async fn an_acknowledgement_of_entries_that_were_not_sent_does_not_reach_consensus() {
+        let id = |index| Some(crate::formats::log_id(journal::store::LogId { index, term: 7 }));
+        let request = |previous| AppendEntriesRequest {
+            vote: Vote { committed: true, ..vote(7) },
+            prev_log_id: id(previous),
+            leader_commit: None,
+            entries: vec![],
+        };
+        let answer = Message::Appended(AppendEntriesResponse::PartialSuccess(id(9)));
+        let mut link = network(answer).new_client(2, &BasicNode { addr: "b:4647".into() }).await;
+        let option = RPCOption::new(Duration::from_secs(1));
+        assert!(link.append_entries(request(8), option.clone()).await.is_err());
+        assert_eq!(link.network.bounds.dropped(), 1);
+        assert!(link.append_entries(request(9), option).await.is_ok());
+        assert_eq!(link.network.bounds.dropped(), 1);
     }
 }

@@ -15,7 +15,9 @@ use tokio::sync::mpsc::Sender;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::bounds::Bounds;
 use crate::driving::{self, Blocking, Driving, Life, Tasks, Workers};
+use crate::formats;
 use crate::journal::{Found, OpenError, Raft, RaftJournal, Settings};
 use crate::leadership;
 use crate::log_store::LogStore;
@@ -101,10 +103,13 @@ impl RaftJournal {
     ) -> Result<Arc<RaftJournal>, OpenError> {
         let Parts { store, proposals, news, workers, blocking, fatal } = parts;
         let (timings, tail, life) = (settings.timings.clone(), settings.tail, Life::new());
+        let term = store.vote().map(|vote| formats::vote(&vote)).transpose().map_err(consensus)?;
+        let term = term.map(|vote| vote.leader_id.term);
         let network = Network {
             node: settings.node,
             address: settings.address.clone(),
             peers,
+            bounds: Arc::new(Bounds::new(term, timings.election.start)),
             patience: timings.patience(),
             pause: timings.heartbeat,
         };

@@ -28,6 +28,8 @@ pub struct Status {
     pub last_entry: Option<u64>,
     /// The oldest entry that can be sent to a follower: who lacks an older one is sent an image.
     pub first_entry: u64,
+    /// Messages of other servers that were dropped since the start: malformed, or saying what cannot be.
+    pub dropped: u64,
     /// A cluster was founded, and this server knows of it.
     pub has_log: bool,
 }
@@ -78,6 +80,7 @@ impl RaftJournal {
             committed: self.proposals.committed(),
             last_entry: metrics.last_log_index,
             first_entry: metrics.purged.map_or(0, |purged| purged.index + 1),
+            dropped: self.network.bounds.dropped(),
             has_log: metrics.last_log_index.is_some(),
         }
     }

@@ -1,6 +1,7 @@
 //! The log of several servers.
 
 mod cluster;
+mod forged;
 mod images;
 mod journal;
 mod members;

@@ -377,6 +377,11 @@ impl Store {
         self.shared.contents.lock().batch_at(raft_index)
     }
 
+    /// The term of an entry, if the log holds it or begins right after it.
+    pub fn term_of(&self, index: u64) -> Option<u64> {
+        self.shared.contents.lock().term_of(index)
+    }
+
     /// The entry that batch `index` is in, if the log holds it.
     pub fn entry_of(&self, index: Index) -> Option<LogId> {
         let contents = self.shared.contents.lock();

@@ -172,6 +172,39 @@ impl Message {
         }
     }
 
+    /// The term that it tells of.
+    pub fn term(&self) -> Option<u64> {
+        let vote = match self {
+            Message::Append(append) => &append.vote,
+            Message::Vote(request) | Message::PreVote(request) => &request.vote,
+            Message::Transfer(request) => request.from_leader(),
+            Message::Offer(offer) => &offer.vote,
+            Message::Appended(AppendEntriesResponse::HigherVote(vote)) | Message::Installed(vote) => vote,
+            Message::Voted(answer) => &answer.vote,
+            Message::Image(picture) => return picture.as_ref().map(|picture| picture.meta.last.term),
+            Message::Appended(_)
+            | Message::Remove { .. }
+            | Message::WhichImage
+            | Message::Wanted { .. }
+            | Message::Done
+            | Message::Fetching
+            | Message::Chunks { .. } => return None,
+        };
+        Some(vote.leader_id.term)
+    }
+
+    /// Who asks, where a vote says so: a leader and a candidate send their own.
+    pub fn sender(&self) -> Option<u64> {
+        let vote = match self {
+            Message::Append(append) => &append.vote,
+            Message::Vote(request) | Message::PreVote(request) => &request.vote,
+            Message::Transfer(request) => request.from_leader(),
+            Message::Offer(offer) => &offer.vote,
+            _ => return None,
+        };
+        Some(vote.leader_id.voted_for)
+    }
+
     pub fn encode(self, from: u64, to: u64) -> Bytes {
         let mut out = Vec::with_capacity(HEADER + self.size_hint());
         out.put_slice(&[VERSION, self.kind(), 0, 0, 0, 0, 0, 0]);

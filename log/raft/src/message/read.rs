@@ -22,7 +22,7 @@ pub(super) fn read(kind: u8, fields: &mut Fields) -> Result<Message, Malformed> 
         3 => Message::PreVote(read_vote_request(fields)?),
         4 => {
             let (vote, to) = (fields.vote(true)?, fields.u64()?);
-            Message::Transfer(TransferLeaderRequest::new(vote, to, fields.id()?))
+            Message::Transfer(TransferLeaderRequest::new(vote, to, fields.id_within(&vote)?))
         }
         5 => Message::Remove { node: fields.u64()?, members: fields.id()? },
         65 => Message::Appended(match fields.u8()? {
@@ -34,7 +34,7 @@ pub(super) fn read(kind: u8, fields: &mut Fields) -> Result<Message, Malformed> 
         }),
         66 => {
             let (vote, granted) = (fields.any_vote()?, fields.bool()?);
-            Message::Voted(VoteResponse::new(vote, fields.id()?, granted))
+            Message::Voted(VoteResponse::new(vote, fields.id_within(&vote)?, granted))
         }
         6 => {
             let (vote, address) = (fields.vote(true)?, fields.text()?);
@@ -66,13 +66,15 @@ pub(super) fn read(kind: u8, fields: &mut Fields) -> Result<Message, Malformed> 
 }
 
 fn read_vote_request(fields: &mut Fields) -> Result<VoteRequest<Types>, Malformed> {
-    let (vote, last_log_id) = (fields.vote(false)?, fields.id()?);
+    let vote = fields.vote(false)?;
+    let last_log_id = fields.id_within(&vote)?;
     Ok(VoteRequest { vote, last_log_id, leadership_transfer: fields.bool()? })
 }
 
 /// Also rejects what openraft assumes a leader never sends: terms that never go back and never exceed its own.
 fn read_append(fields: &mut Fields) -> Result<Append, Malformed> {
-    let (vote, previous, committed) = (fields.vote(true)?, fields.id()?, fields.id()?);
+    let vote = fields.vote(true)?;
+    let (previous, committed) = (fields.id_within(&vote)?, fields.id_within(&vote)?);
     let count = fields.u32()? as usize;
     if count > ENTRIES_MAX {
         return Err(wrong(format!("{count} entries are more than {ENTRIES_MAX}")));
@@ -188,6 +190,17 @@ impl Fields {
         }
         let (index, term) = (self.index()?, self.u64()?);
         Ok(Some(formats::log_id(store::LogId { index, term })))
+    }
+
+    /// No server has an entry of a later term than that of its vote.
+    fn id_within(&mut self, vote: &Vote) -> Result<Option<LogId>, Malformed> {
+        let id = self.id()?;
+        match id.map(|id| formats::stored_id(&id)) {
+            Some(id) if id.term > vote.leader_id.term => {
+                Err(wrong(format!("entry {} is of term {}, later than the vote's", id.index, id.term)))
+            }
+            _ => Ok(id),
+        }
     }
 
     fn any_vote(&mut self) -> Result<Vote, Malformed> {

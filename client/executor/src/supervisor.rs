@@ -47,6 +47,9 @@ pub fn run(directory: &Path) -> io::Result<()> {
     let spec = Arc::new(spec);
     let logs = [open_log(&spec.stdout)?, open_log(&spec.stderr)?];
     let listener = listen(directory)?;
+    let oom_kills = || spec.cgroup.as_ref().map_or(0, cgroup::oom_kills);
+    // A group of an earlier start may still be there.
+    let killed_before = oom_kills();
     let mut child = start(&spec)?;
     let pid = child.id() as i32;
     let state = ExecutorProcesses {
@@ -61,6 +64,7 @@ pub fn run(directory: &Path) -> io::Result<()> {
     std::thread::spawn(move || control::serve(&listener, &own, &answering));
     let drained = copy_output(&mut child, logs);
     let exit = reap_until_gone(pid, &task);
+    let exit = Exit { oom_killed: oom_kills() > killed_before, ..exit };
     kill_leftovers(&spec, &task);
     wait_for_output(&drained);
     spec::write(directory, spec::EXIT_FILE, &exit)?;

@@ -7,13 +7,14 @@ use api::{
     AllocResourceUsage, CpuStats, HostCPUStats, HostDiskStats, HostMemoryStats, HostStats, MemoryStats,
     ResourceUsage, TaskResourceUsage,
 };
-use model::document::Map;
+use model::document::{List, Map};
 
 use crate::alloc::handle::AllocHandle;
 use crate::clock;
 use crate::context::Context;
 use crate::driver::{RunningTask, Usage};
 use crate::samples::{CpuTimes, Pair};
+use executor::cgroup::GroupUsage;
 use executor::process::TICKS_PER_SECOND;
 use futures_util::stream::StreamExt;
 
@@ -60,27 +61,56 @@ fn share(pair: &Pair<Usage>, core_mhz: f64) -> ResourceUsage {
     let user_mode = percent(before.user_ticks, now.user_ticks);
     let system_mode = percent(before.system_ticks, now.system_ticks);
     let total = user_mode + system_mode;
-    let mut usage = empty();
-    if let Some(cpu) = &mut usage.cpu_stats {
-        (cpu.user_mode, cpu.system_mode, cpu.percent) = (user_mode, system_mode, total);
-        cpu.total_ticks = total / 100.0 * core_mhz;
+    let mut cpu = CpuStats { user_mode, system_mode, percent: total, ..empty_cpu() };
+    cpu.total_ticks = total / 100.0 * core_mhz;
+    let mut memory = MemoryStats { rss: now.resident_bytes, usage: now.resident_bytes, ..empty_memory() };
+    put_group(&now.group, &mut memory, &mut cpu);
+    ResourceUsage { memory_stats: Some(memory), cpu_stats: Some(cpu), ..ResourceUsage::default() }
+}
+
+/// Adds what only a control group says. What it does not say is not listed as measured.
+fn put_group(group: &GroupUsage, memory: &mut MemoryStats, cpu: &mut CpuStats) {
+    let of_memory = [
+        ("Cache", &mut memory.cache, group.cache_bytes),
+        ("Swap", &mut memory.swap, group.swap_bytes),
+        ("Mapped File", &mut memory.mapped_file, group.mapped_bytes),
+        ("Max Usage", &mut memory.max_usage, group.memory_max_bytes),
+        ("Kernel Usage", &mut memory.kernel_usage, group.kernel_bytes),
+    ];
+    for (name, place, value) in
+        of_memory.into_iter().filter_map(|(name, place, value)| Some((name, place, value?)))
+    {
+        *place = value;
+        memory.measured.push(name.to_string());
     }
-    if let Some(memory) = &mut usage.memory_stats {
-        (memory.rss, memory.usage) = (now.resident_bytes, now.resident_bytes);
+    let of_cpu = [
+        ("Throttled Periods", &mut cpu.throttled_periods, group.throttled_periods),
+        ("Throttled Time", &mut cpu.throttled_time, group.throttled_ns),
+    ];
+    for (name, place, value) in
+        of_cpu.into_iter().filter_map(|(name, place, value)| Some((name, place, value?)))
+    {
+        *place = value;
+        cpu.measured.push(name.to_string());
     }
-    usage
 }
 
 fn empty() -> ResourceUsage {
-    let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
     ResourceUsage {
-        memory_stats: Some(MemoryStats { measured: names(&["RSS", "Usage"]), ..MemoryStats::default() }),
-        cpu_stats: Some(CpuStats {
-            measured: names(&["System Mode", "User Mode", "Percent"]),
-            ..CpuStats::default()
-        }),
+        memory_stats: Some(empty_memory()),
+        cpu_stats: Some(empty_cpu()),
         ..ResourceUsage::default()
     }
+}
+
+fn empty_memory() -> MemoryStats {
+    let measured = ["RSS", "Usage"].map(str::to_string).into_iter().collect();
+    MemoryStats { measured, ..MemoryStats::default() }
+}
+
+fn empty_cpu() -> CpuStats {
+    let measured = ["System Mode", "User Mode", "Percent"].map(str::to_string).into_iter().collect();
+    CpuStats { measured, ..CpuStats::default() }
 }
 
 fn add(mut sum: ResourceUsage, part: &ResourceUsage) -> ResourceUsage {
@@ -89,12 +119,29 @@ fn add(mut sum: ResourceUsage, part: &ResourceUsage) -> ResourceUsage {
         sum.system_mode += part.system_mode;
         sum.percent += part.percent;
         sum.total_ticks += part.total_ticks;
+        sum.throttled_periods += part.throttled_periods;
+        sum.throttled_time += part.throttled_time;
+        unite(&mut sum.measured, &part.measured);
     }
     if let (Some(sum), Some(part)) = (&mut sum.memory_stats, &part.memory_stats) {
         sum.rss += part.rss;
         sum.usage += part.usage;
+        sum.cache += part.cache;
+        sum.swap += part.swap;
+        sum.mapped_file += part.mapped_file;
+        sum.max_usage += part.max_usage;
+        sum.kernel_usage += part.kernel_usage;
+        unite(&mut sum.measured, &part.measured);
     }
     sum
+}
+
+fn unite(all: &mut List<String>, more: &List<String>) {
+    for name in more.iter() {
+        if !all.contains(name) {
+            all.push(name.clone());
+        }
+    }
 }
 
 /// The speed of one core of this node.
@@ -195,13 +242,29 @@ mod tests {
     #[test]
     fn the_share_of_a_core_is_what_was_spent_since() {
         let before = Usage { user_ticks: 100, system_ticks: 10, ..Usage::default() };
-        let now = Usage { user_ticks: 120, system_ticks: 15, resident_bytes: 4096, processes: 1 };
+        let now = Usage { user_ticks: 120, system_ticks: 15, resident_bytes: 4096, ..Usage::default() };
         let apart = Duration::from_millis(250);
         let usage = share(&Pair { before, now, apart }, 2000.0);
         let cpu = usage.cpu_stats.unwrap();
         assert_eq!((cpu.user_mode, cpu.system_mode, cpu.percent), (80.0, 20.0, 100.0));
         assert_eq!(cpu.total_ticks, 2000.0);
         assert_eq!(usage.memory_stats.unwrap().rss, 4096);
+    }
+
+    #[test]
+    fn what_a_control_group_says_is_measured_and_the_rest_is_not() {
+        let of = |group| {
+            let now = Usage { group, ..Usage::default() };
+            share(&Pair { before: Usage::default(), now, apart: SAMPLE }, 2000.0)
+        };
+        let group = GroupUsage { cache_bytes: Some(7), throttled_ns: Some(9), ..GroupUsage::default() };
+        let sum = [of(group), of(group), of(GroupUsage::default())].iter().fold(empty(), add);
+        let (memory, cpu) = (sum.memory_stats.unwrap(), sum.cpu_stats.unwrap());
+        assert_eq!((memory.cache, cpu.throttled_time), (14, 18));
+        assert_eq!(*memory.measured, ["RSS", "Usage", "Cache"]);
+        assert_eq!(*cpu.measured, ["System Mode", "User Mode", "Percent", "Throttled Time"]);
+        let none = of(GroupUsage::default());
+        assert_eq!(none.memory_stats.unwrap(), empty_memory());
     }
 
     #[test]

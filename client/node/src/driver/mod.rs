@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use executor::Exit;
+use executor::cgroup::GroupUsage;
 use executor::spec::LogSpec;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
@@ -279,6 +280,8 @@ pub struct Usage {
     pub system_ticks: u64,
     pub resident_bytes: u64,
     pub processes: u64,
+    /// What its control group says beyond that, where it has one of its own.
+    pub group: GroupUsage,
 }
 
 /// A message of a driver about one of its tasks.

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use executor::Exit;
+use executor::cgroup::GroupUsage;
 use executor::process::{self, ProcessIdentity, Processes};
 use executor::spec::{
     self, CgroupSpec, ExecutorProcesses, ExecutorRequest, ExecutorResponse, ExecutorSpec, StartReport,
@@ -222,14 +223,22 @@ fn remove(state: &ExecutorState) {
     std::fs::remove_dir_all(&state.directory).ok();
 }
 
+/// The group that the executor has made for the task alone.
+fn own_group(directory: &Path) -> Option<PathBuf> {
+    let spec = spec::read::<ExecutorSpec>(directory, spec::SPEC_FILE).ok().flatten()?;
+    spec.cgroup.filter(|group| group.managed).map(|group| group.path)
+}
+
 /// CPU and memory of everything below the executor; `None` when that is gone.
-fn usage(executor: &ProcessIdentity) -> Option<Usage> {
+fn usage(executor: &ProcessIdentity, group: Option<&Path>) -> Option<Usage> {
     if !executor.is_alive() {
         return None;
     }
     let page = rustix::param::page_size() as u64;
     let processes = recent_processes().descendants(executor.pid);
-    Some(processes.iter().fold(Usage::default(), |sum, stat| Usage {
+    let group = group.map(GroupUsage::read).unwrap_or_default();
+    Some(processes.iter().fold(Usage { group, ..Usage::default() }, |sum, stat| Usage {
+        group,
         user_ticks: sum.user_ticks + stat.user_ticks,
         system_ticks: sum.system_ticks + stat.system_ticks,
         resident_bytes: sum.resident_bytes + stat.resident_pages * page,
@@ -321,8 +330,8 @@ impl RunningTask for ExecutorTask {
     }
 
     fn stats(&self, interval: Duration) -> BoxStream<'static, Usage> {
-        let executor = self.processes.executor.clone();
-        sampled(interval, move || usage(&executor))
+        let (executor, group) = (self.processes.executor.clone(), own_group(&self.directory));
+        sampled(interval, move || usage(&executor, group.as_deref()))
     }
 
     fn exec(&self, config: ExecConfig) -> BoxFuture<'_, Result<Exec, ExecError>> {

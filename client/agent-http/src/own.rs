@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, put};
 use axum::{Json, Router};
 use base::Time;
-use metrics::{EXPOSITION_TYPE, Figures, exposition, summary};
+use metrics::{EXPOSITION_TYPE, exposition, summary};
 use tokio::runtime::Handle;
 
 use crate::NodeAgent;
@@ -98,9 +98,9 @@ async fn figures(State(agent): Agent, Query(pairs): Pairs) -> Response {
     if is_prometheus && !agent.prometheus {
         return (StatusCode::UNSUPPORTED_MEDIA_TYPE, "Prometheus is not enabled").into_response();
     }
-    let mut gauges = agent.figures.read(Instant::now()).await;
-    gauges.extend(metrics::process(Handle::current().metrics().num_alive_tasks()));
-    let figures = Figures { gauges, sampled: Vec::new(), host: agent.metrics_host.clone() };
+    let mut figures = agent.figures.read(Instant::now()).await;
+    figures.gauges.extend(metrics::process(Handle::current().metrics().num_alive_tasks()));
+    figures.host = agent.metrics_host.clone();
     if is_prometheus {
         return ([(header::CONTENT_TYPE, EXPOSITION_TYPE)], exposition(&figures)).into_response();
     }

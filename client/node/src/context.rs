@@ -45,6 +45,8 @@ pub struct Context {
     pub servers: OnceLock<Arc<dyn ServerQueries>>,
     /// What tasks and the host used lately.
     pub samples: Samples,
+    /// What happened to tasks, counted for the metrics.
+    pub counters: metrics::Samples,
     node: RwLock<Arc<Node>>,
     dynamic_meta: Mutex<Dynamic>,
 }
@@ -80,6 +82,7 @@ impl Context {
             default_tokens: Mutex::default(),
             servers: OnceLock::new(),
             samples: Samples::default(),
+            counters: metrics::Samples::default(),
             node: RwLock::new(Arc::new(parts.node)),
             dynamic_meta: Mutex::new(parts.dynamic_meta),
         }

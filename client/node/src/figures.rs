@@ -1,8 +1,9 @@
 //! What the node says about itself in numbers, as metrics.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
-use metrics::Gauge;
+use metrics::{Figures, Gauge, Labels as AllLabels, Sampled};
 use model::document::{Allocation, Node};
 
 use crate::LocalNode;
@@ -20,7 +21,7 @@ pub struct PublishedFigures {
 }
 
 /// All figures, read now. What does not depend on what is published is given in any case.
-pub async fn read(local: &LocalNode, published: PublishedFigures) -> Vec<Gauge> {
+pub async fn read(local: &LocalNode, published: PublishedFigures) -> Figures {
     let (node, allocs) = (local.context.node(), local.allocs.all());
     let labels = Labels::of(&node);
     let mut gauges = counts(&labels, &allocs);
@@ -33,11 +34,18 @@ pub async fn read(local: &LocalNode, published: PublishedFigures) -> Vec<Gauge> 
         let read = running.map(|(id, handle)| tasks(&labels, &local.context, id, handle));
         gauges.extend(futures_util::future::join_all(read).await.into_iter().flatten());
     }
-    gauges
+    let sampled = if published.allocations { counted(&labels, &local.context) } else { Vec::new() };
+    Figures { gauges, sampled, host: None }
+}
+
+/// What happened to tasks since the agent started.
+fn counted(labels: &Labels, context: &Context) -> Vec<Sampled> {
+    let counted = context.counters.report(Instant::now()).into_iter();
+    counted.map(|one| Sampled { labels: [labels.0.clone(), one.labels].concat(), ..one }).collect()
 }
 
 /// The labels of every figure of a node.
-struct Labels(Vec<(&'static str, String)>);
+struct Labels(AllLabels);
 
 impl Labels {
     fn of(node: &Node) -> Labels {
@@ -182,12 +190,35 @@ async fn tasks(labels: &Labels, context: &Context, id: &str, handle: &AllocHandl
             ("nomad.client.allocs.cpu.total_ticks", cpu.total_ticks),
             ("nomad.client.allocs.cpu.allocated", given.map_or(0, |own| own.cpu.cpu_shares) as f64),
         ];
+        let of_group = [
+            ("nomad.client.allocs.memory.cache", "Cache", memory.cache),
+            ("nomad.client.allocs.memory.swap", "Swap", memory.swap),
+            ("nomad.client.allocs.memory.mapped_file", "Mapped File", memory.mapped_file),
+            ("nomad.client.allocs.memory.max_usage", "Max Usage", memory.max_usage),
+            ("nomad.client.allocs.memory.kernel_usage", "Kernel Usage", memory.kernel_usage),
+            ("nomad.client.allocs.cpu.throttled_periods", "Throttled Periods", cpu.throttled_periods),
+            ("nomad.client.allocs.cpu.throttled_time", "Throttled Time", cpu.throttled_time),
+        ];
+        let is_measured =
+            |measured: &str| memory.measured.iter().chain(cpu.measured.iter()).any(|known| known == measured);
+        let of_group = of_group.into_iter().filter(|(_, measured, _)| is_measured(measured));
+        let values = values.into_iter().chain(of_group.map(|(name, _, value)| (name, value as f64)));
         gauges.extend(values.map(|(name, value)| {
-            let gauge = labels.gauge(name, value);
-            let gauge =
-                gauge.with("job", alloc.job_id.as_str()).with("task_group", alloc.task_group.as_str());
-            gauge.with("task", task.as_str()).with("alloc_id", id).with("namespace", alloc.namespace.as_str())
+            let mut gauge = labels.gauge(name, value);
+            gauge.labels.extend(of_task(&alloc, task));
+            gauge
         }));
     }
     gauges
+}
+
+/// The labels of what is said about a task, besides those of its node.
+pub(crate) fn of_task(alloc: &Allocation, task: &str) -> AllLabels {
+    vec![
+        ("job", alloc.job_id.clone()),
+        ("task_group", alloc.task_group.clone()),
+        ("task", task.to_string()),
+        ("alloc_id", alloc.id.clone()),
+        ("namespace", alloc.namespace.clone()),
+    ]
 }

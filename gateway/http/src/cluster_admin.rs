@@ -1,4 +1,5 @@
 use std::io;
+use std::time::Instant;
 
 use api::{
     AgentMember, JoinResponse, KeyringResponse, LeadershipTransferResponse, OperatorHealthReply,
@@ -7,6 +8,7 @@ use api::{
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
+use metrics::Figures;
 use serde::{Deserialize, Serialize};
 
 /// The servers of all regions, and the raft cluster of this one.
@@ -27,6 +29,9 @@ pub trait ClusterAdmin: Send + Sync + 'static {
 
     /// RPC addresses of the raft cluster, sorted.
     fn peers(&self) -> Vec<String>;
+
+    /// What this server measures of the others.
+    fn figures(&self, now: Instant) -> Figures;
 
     /// Joins the servers at these addresses, as far as they can be reached.
     fn join(&self, addresses: Vec<String>) -> BoxFuture<'_, JoinResponse>;

@@ -17,7 +17,7 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 
 pub use render::{Figures, exposition, summary};
-pub use samples::{INTERVAL, Sampled, Samples};
+pub use samples::{INTERVAL, LABELLED_MAX, Labels, Sampled, Samples};
 
 /// The content type of [`exposition`].
 pub const EXPOSITION_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -27,7 +27,7 @@ pub const EXPOSITION_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub struct Gauge {
     /// One of [`table::TABLE`].
     pub name: &'static str,
-    pub labels: Vec<(&'static str, String)>,
+    pub labels: Labels,
     pub value: f64,
 }
 
@@ -62,7 +62,7 @@ impl Gauge {
     }
 }
 
-type Reading = BoxFuture<'static, Vec<Gauge>>;
+type Reading = BoxFuture<'static, Figures>;
 
 /// The figures of the node in the same process. A server is there before its node is.
 #[derive(Clone, Default)]
@@ -72,7 +72,7 @@ struct Source {
     read: Box<dyn Fn() -> Reading + Send + Sync>,
     /// How long a reading is good.
     good_for: Duration,
-    last: Mutex<Option<(Instant, Vec<Gauge>)>>,
+    last: Mutex<Option<(Instant, Figures)>>,
 }
 
 impl NodeFigures {
@@ -82,15 +82,15 @@ impl NodeFigures {
     }
 
     /// None before there is a node. What was read a moment ago is not read again.
-    pub async fn read(&self, now: Instant) -> Vec<Gauge> {
-        let Some(source) = self.0.get() else { return Vec::new() };
+    pub async fn read(&self, now: Instant) -> Figures {
+        let Some(source) = self.0.get() else { return Figures::default() };
         let is_good = |at: Instant| now.saturating_duration_since(at) < source.good_for;
         if let Some((_, last)) = source.last.lock().as_ref().filter(|(at, _)| is_good(*at)) {
             return last.clone();
         }
-        let gauges = (source.read)().await;
-        *source.last.lock() = Some((now, gauges.clone()));
-        gauges
+        let figures = (source.read)().await;
+        *source.last.lock() = Some((now, figures.clone()));
+        figures
     }
 }
 

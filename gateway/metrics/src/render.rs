@@ -5,7 +5,7 @@ use base::Time;
 use model::document::Timestamp;
 
 use crate::table::{Kind, of};
-use crate::{Gauge, Sampled};
+use crate::{Gauge, Labels, Sampled};
 
 /// Everything that is shown at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,16 +19,14 @@ pub struct Figures {
 /// The JSON form: gauges as they are, samples of the newest interval.
 pub fn summary(figures: &Figures, now: Time) -> MetricsSummary {
     let seconds = Timestamp::from(Time::from_secs(now.secs())).to_string();
-    let host = || figures.host.iter().map(|host| ("host".to_string(), host.clone()));
+    let labels = |own: &Labels| {
+        let host = figures.host.iter().map(|host| ("host".to_string(), host.clone()));
+        own.iter().map(|(name, value)| (name.to_string(), value.clone())).chain(host).collect()
+    };
     let gauge = |gauge: &Gauge| GaugeValue {
         name: gauge.name.to_string(),
         value: gauge.value as f32,
-        labels: gauge
-            .labels
-            .iter()
-            .map(|(name, value)| (name.to_string(), value.clone()))
-            .chain(host())
-            .collect(),
+        labels: labels(&gauge.labels),
     };
     let sampled = |one: &Sampled| SampledValue {
         name: one.name.to_string(),
@@ -39,7 +37,7 @@ pub fn summary(figures: &Figures, now: Time) -> MetricsSummary {
         max: one.max,
         mean: one.mean,
         stddev: one.stddev,
-        labels: host().collect(),
+        labels: labels(&one.labels),
     };
     let (counters, samples): (Vec<_>, Vec<_>) =
         figures.sampled.iter().partition(|one| of(one.name).kind == Kind::Counter);
@@ -63,28 +61,30 @@ pub fn exposition(figures: &Figures) -> String {
     for gauge in gauges {
         let name = flat(gauge.name);
         if gauge.name != last {
-            head(&mut text, gauge.name, "gauge");
+            // What is counted elsewhere is read like a gauge.
+            head(
+                &mut text,
+                gauge.name,
+                if of(gauge.name).kind == Kind::Counter { "counter" } else { "gauge" },
+            );
         }
         last = gauge.name;
         let labels = labels(&gauge.labels, figures.host.as_deref());
         let _infallible = writeln!(text, "{name}{labels} {}", gauge.value);
     }
-    let labels = labels(&[], figures.host.as_deref());
-    for one in &figures.sampled {
-        let name = flat(one.name);
-        let _infallible = match of(one.name).kind {
-            Kind::Counter => {
-                head(&mut text, one.name, "counter");
-                writeln!(text, "{name}{labels} {}", one.total_sum)
-            }
-            Kind::Gauge | Kind::Sample => {
-                head(&mut text, one.name, "summary");
-                writeln!(
-                    text,
-                    "{name}_sum{labels} {}\n{name}_count{labels} {}",
-                    one.total_sum, one.total_count
-                )
-            }
+    let mut sampled: Vec<&Sampled> = figures.sampled.iter().collect();
+    sampled.sort_by_key(|one| one.name);
+    for one in sampled {
+        let (name, labels) = (flat(one.name), labels(&one.labels, figures.host.as_deref()));
+        let counts = of(one.name).kind == Kind::Counter;
+        if one.name != last {
+            head(&mut text, one.name, if counts { "counter" } else { "summary" });
+        }
+        last = one.name;
+        let (sum, count) = (one.total_sum, one.total_count);
+        let _infallible = match counts {
+            true => writeln!(text, "{name}{labels} {sum}"),
+            false => writeln!(text, "{name}_sum{labels} {sum}\n{name}_count{labels} {count}"),
         };
     }
     text
@@ -125,9 +125,15 @@ mod tests {
             sampled: vec![
                 sampled("sojourn.http.requests_total", 1.0),
                 sampled("nomad.nomad.plan.evaluate", 2.5),
+                Sampled { labels: rejected("a"), ..sampled("nomad.nomad.plan.node_rejected", 3.0) },
+                Sampled { labels: rejected("b"), ..sampled("nomad.nomad.plan.node_rejected", 3.0) },
             ],
             host: host.map(str::to_string),
         }
+    }
+
+    fn rejected(node: &str) -> Labels {
+        vec![("node_id", node.to_string())]
     }
 
     #[test]
@@ -138,11 +144,14 @@ mod tests {
             nomad_nomad_job_summary_running{job=\"plain\"} 2\n\
             nomad_nomad_job_summary_running{job=\"q\\\"\\\\\\n\"} 2\n\
             # HELP sojourn_leader 1 while this server leads.\n# TYPE sojourn_leader gauge\nsojourn_leader 1\n\
-            # HELP sojourn_http_requests_total Requests that were answered.\n# TYPE sojourn_http_requests_total counter\n\
-            sojourn_http_requests_total 9.5\n\
             # HELP nomad_nomad_plan_evaluate Milliseconds that the check of a plan took.\n\
             # TYPE nomad_nomad_plan_evaluate summary\n\
-            nomad_nomad_plan_evaluate_sum 9.5\nnomad_nomad_plan_evaluate_count 3\n";
+            nomad_nomad_plan_evaluate_sum 9.5\nnomad_nomad_plan_evaluate_count 3\n\
+            # HELP nomad_nomad_plan_node_rejected Plans of which a node rejected its part, by node.\n\
+            # TYPE nomad_nomad_plan_node_rejected counter\n\
+            nomad_nomad_plan_node_rejected{node_id=\"a\"} 9.5\nnomad_nomad_plan_node_rejected{node_id=\"b\"} 9.5\n\
+            # HELP sojourn_http_requests_total Requests that were answered.\n# TYPE sojourn_http_requests_total counter\n\
+            sojourn_http_requests_total 9.5\n";
         assert_eq!(text, expected);
     }
 
@@ -161,6 +170,7 @@ mod tests {
         assert_eq!(shown["Counters"][0]["Name"], "sojourn.http.requests_total");
         assert_eq!(shown["Samples"][0]["Name"], "nomad.nomad.plan.evaluate");
         assert_eq!(shown["Gauges"][1]["Labels"], serde_json::json!({"host": "a"}));
+        assert_eq!(shown["Counters"][2]["Labels"], serde_json::json!({"node_id": "b", "host": "a"}));
         let empty = serde_json::to_value(summary(&Figures::default(), Time::ZERO)).unwrap();
         for list in ["Gauges", "Points", "Counters", "Samples"] {
             assert_eq!(empty[list], serde_json::json!([]), "{list}");

@@ -6,14 +6,22 @@ use parking_lot::Mutex;
 /// How long an interval is. The newest one that is over is shown, as Nomad's agents do.
 pub const INTERVAL: Duration = Duration::from_secs(10);
 
-/// What was measured, by the name of the metric.
+/// Metrics with labels that are kept: beyond that, the one goes that was added to the longest ago. Some five of each task that
+/// ran on a large node lately, in a few MiB.
+pub const LABELLED_MAX: usize = 4096;
+
+/// Names and values of labels.
+pub type Labels = Vec<(&'static str, String)>;
+
+/// What was measured, by the name of the metric and its labels.
 #[derive(Debug, Default)]
-pub struct Samples(Mutex<BTreeMap<&'static str, Intervals>>);
+pub struct Samples(Mutex<BTreeMap<(&'static str, Labels), Intervals>>);
 
 /// One metric as it is shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sampled {
     pub name: &'static str,
+    pub labels: Labels,
     /// In the interval.
     pub count: u32,
     pub sum: f64,
@@ -31,6 +39,8 @@ pub struct Sampled {
 #[derive(Debug)]
 struct Intervals {
     began: Instant,
+    /// When something was added last.
+    added: Instant,
     current: Tally,
     /// The newest interval that is over; `None` in the first one.
     last: Option<Tally>,
@@ -50,7 +60,7 @@ struct Tally {
 impl Samples {
     /// Shows a metric before anything of it was measured.
     pub fn announce(&self, name: &'static str, now: Instant) {
-        self.0.lock().entry(name).or_insert_with(|| Intervals::new(now));
+        self.0.lock().entry((name, Labels::new())).or_insert_with(|| Intervals::new(now));
     }
 
     /// Something took this long: milliseconds are what Nomad's timers show.
@@ -63,29 +73,51 @@ impl Samples {
         self.add(name, now, 1.0);
     }
 
+    /// Something happened once more, to whom the labels say.
+    pub fn happened_to(&self, name: &'static str, labels: Labels, now: Instant) {
+        self.add_to((name, labels), now, 1.0);
+    }
+
     pub fn add(&self, name: &'static str, now: Instant, value: f64) {
+        self.add_to((name, Labels::new()), now, value);
+    }
+
+    fn add_to(&self, key: (&'static str, Labels), now: Instant, value: f64) {
         let mut all = self.0.lock();
-        let intervals = all.entry(name).or_insert_with(|| Intervals::new(now));
+        if !key.1.is_empty() && !all.contains_key(&key) {
+            make_room(&mut all);
+        }
+        let intervals = all.entry(key).or_insert_with(|| Intervals::new(now));
         intervals.advance(now);
+        intervals.added = now;
         intervals.current.add(value);
         intervals.total_count += 1;
         intervals.total_sum += value;
     }
 
-    /// Every metric that was ever sampled, by name.
+    /// Every metric that is kept, by name and labels.
     pub fn report(&self, now: Instant) -> Vec<Sampled> {
         let mut all = self.0.lock();
-        let shown = all.iter_mut().map(|(name, intervals)| {
+        let shown = all.iter_mut().map(|((name, labels), intervals)| {
             intervals.advance(now);
-            intervals.shown(name)
+            Sampled { labels: labels.clone(), ..intervals.shown(name) }
         });
         shown.collect()
     }
 }
 
+fn make_room(all: &mut BTreeMap<(&'static str, Labels), Intervals>) {
+    let labelled = || all.iter().filter(|((_, labels), _)| !labels.is_empty());
+    if labelled().count() >= LABELLED_MAX {
+        let oldest = labelled().min_by_key(|(_, intervals)| intervals.added).map(|(key, _)| key.clone());
+        oldest.and_then(|oldest| all.remove(&oldest));
+    }
+}
+
 impl Intervals {
     fn new(now: Instant) -> Intervals {
-        Intervals { began: now, current: Tally::default(), last: None, total_count: 0, total_sum: 0.0 }
+        let current = Tally::default();
+        Intervals { began: now, added: now, current, last: None, total_count: 0, total_sum: 0.0 }
     }
 
     fn advance(&mut self, now: Instant) {
@@ -105,6 +137,7 @@ impl Intervals {
         let spread = (tally.squares - tally.sum * mean).max(0.0);
         Sampled {
             name,
+            labels: Labels::new(),
             count: tally.count,
             sum: tally.sum,
             min: tally.min,
@@ -139,7 +172,7 @@ mod tests {
     #[test]
     fn an_interval_is_shown_when_it_is_over_and_the_first_one_at_once() {
         let (start, samples) = (Instant::now(), Samples::default());
-        let one = |now| samples.report(now)[0];
+        let one = |now| samples.report(now).remove(0);
         assert!(samples.report(start).is_empty());
         samples.took(NAME, start, Duration::from_millis(2));
         samples.took(NAME, start, Duration::from_millis(4));
@@ -151,5 +184,23 @@ mod tests {
         assert_eq!(one(start + INTERVAL * 2).max, 9.0);
         let silent = one(start + INTERVAL * 9);
         assert_eq!((silent.count, silent.total_count, silent.total_sum), (0, 3, 15.0));
+    }
+
+    #[test]
+    fn labels_are_counted_apart_and_the_oldest_go_when_there_are_too_many() {
+        let (start, samples) = (Instant::now(), Samples::default());
+        let of = |task: usize| vec![("task", task.to_string())];
+        samples.announce(NAME, start);
+        for task in 0..LABELLED_MAX {
+            samples.happened_to(NAME, of(task), start + Duration::from_millis(task as u64));
+        }
+        // The first one is not the oldest any more.
+        let later = start + Duration::from_secs(5);
+        samples.happened_to(NAME, of(0), later);
+        samples.happened_to(NAME, of(LABELLED_MAX), later);
+        let report = samples.report(later);
+        assert_eq!(report.len(), LABELLED_MAX + 1, "what has no labels stays");
+        let total = |task: usize| report.iter().find(|one| one.labels == of(task)).map(|one| one.total_count);
+        assert_eq!((total(0), total(1), total(2), total(LABELLED_MAX)), (Some(2), None, Some(1), Some(1)));
     }
 }

@@ -48,6 +48,7 @@ impl Consensus for RaftConsensus {
             leader: status.leader,
             has_log: status.has_log,
             last_entry: status.last_entry.unwrap_or(0),
+            dropped: status.dropped,
             peers: peers.collect(),
         }
     }

@@ -90,6 +90,12 @@ impl TaskRunner {
                     continue;
                 }
                 self.restarted(&Err(NOT_RUNNING.to_string()));
+                let failed = self.task.tasks.state(&self.task.name).is_some_and(|state| state.failed);
+                self.task.count(if failed {
+                    "nomad.client.allocs.failed"
+                } else {
+                    "nomad.client.allocs.complete"
+                });
                 self.task.tasks.enter(&self.task.name, DEAD);
             }
             if !self.wait_for_revival().await? {
@@ -208,6 +214,7 @@ impl TaskRunner {
             events::append(&mut stored.state, events::started(), clock::now());
             events::enter(&mut stored.state, RUNNING, clock::now());
         });
+        self.task.count("nomad.client.allocs.running");
         self.restarted(&Ok(()));
         self.hooks.poststart(&self.task).await;
         Ok(started.task)
@@ -290,6 +297,7 @@ impl TaskRunner {
                 Ok(false)
             }
             Decision::Restart { after, reason } => {
+                self.task.count("nomad.client.allocs.restart");
                 self.task.tasks.change(&self.task.name, |stored| {
                     events::append(&mut stored.state, events::restarting(after, reason), clock::now());
                     events::enter(&mut stored.state, PENDING, clock::now());

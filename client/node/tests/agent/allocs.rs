@@ -1,6 +1,7 @@
 //! A whole agent against servers in memory, with the mock driver.
 
 use crate::support::*;
+use node::figures::PublishedFigures;
 use node::settings::HostVolume;
 use node::task::events::DEAD;
 use serde_json::json;
@@ -81,6 +82,21 @@ async fn a_failing_task_is_restarted_by_its_policy_and_then_given_up() {
     let setups = kinds(task).into_iter().filter(|kind| *kind == "Task Setup").count();
     // The oldest events are dropped by now.
     assert!(setups <= 1, "a restart builds nothing anew");
+    let read = async |allocations| {
+        node::figures::read(&agent.local(), PublishedFigures { node: false, allocations }).await.sampled
+    };
+    assert!(read(false).await.is_empty(), "what has the labels of allocations is published with them");
+    let counted = read(true).await;
+    let total = |name: &str| {
+        let found = counted.iter().find(|one| one.name.strip_prefix("nomad.client.allocs.") == Some(name));
+        found.map_or(0, |one| one.total_count)
+    };
+    let totals = ["running", "restart", "failed", "complete", "oom_killed"].map(total);
+    assert_eq!(totals, [3, 2, 1, 0, 0], "{counted:?}");
+    let labels = &counted[0].labels;
+    let of = |label: &str| labels.iter().find(|(name, _)| *name == label).map(|(_, value)| value.as_str());
+    assert_eq!((of("task"), of("alloc_id")), (Some("t"), Some(alloc_id(1).as_str())));
+    assert!(of("node_id").is_some_and(|node| !node.is_empty()));
     agent.shutdown().await;
 }
 

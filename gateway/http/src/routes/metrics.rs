@@ -10,6 +10,7 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use metrics::{EXPOSITION_TYPE, Figures, Gauge, exposition, summary};
 use model::command::failed_groups;
+use model::document::AllocationMetric;
 use model::{ClientStatus, Eligibility, EvalStatus, JobStatus, JobType, NodeStatus};
 use state::State;
 use state::job::GroupSummary;
@@ -35,14 +36,17 @@ async fn metrics(With(server): With<AppState>, read: Read) -> Answer {
     let mut sampled = server.request_stats.report(clock);
     sampled.extend(server.control.timings());
     sampled.extend(server.rpc_stats.report(clock));
-    let of_node = server.node_figures.read(clock).await;
+    let of_others = [server.node_figures.read(clock).await, server.cluster.figures(clock)];
     let host = server.agent.metrics_host.then(|| server.agent.name.clone());
     let mut health = autopilot(&server).await;
     let tasks = Handle::current().metrics().num_alive_tasks();
     let mut gauges = tokio::task::spawn_blocking(move || gauges(&server)).await?;
     gauges.append(&mut health);
     gauges.extend(metrics::process(tasks));
-    gauges.extend(of_node);
+    for figures in of_others {
+        gauges.extend(figures.gauges);
+        sampled.extend(figures.sampled);
+    }
     let figures = Figures { gauges, sampled, host };
     if prometheus {
         return Ok(([(header::CONTENT_TYPE, EXPOSITION_TYPE)], exposition(&figures)).into_response());
@@ -123,26 +127,75 @@ fn escaped(state: &State) -> usize {
     state.evals.blocked().filter(|(_, eval)| state.evals.get(*eval).outcome.escaped).count()
 }
 
-/// What blocked jobs asked for and no node had.
+/// What blocked jobs asked for and no node had: by job, and by where it was looked for.
 fn lacking(state: &State) -> Vec<Gauge> {
-    let mut all = Vec::new();
+    let (mut all, mut by_place) = (Vec::new(), BTreeMap::<[String; 3], Lack>::new());
     for (job, eval) in state.evals.blocked() {
-        let (mut cpu, mut memory) = (0, 0);
+        let mut of_job = Lack::default();
         for (_, metrics) in failed_groups(&state.evals.get(eval).outcome) {
-            for asked in metrics.resources_exhausted.values() {
-                cpu += asked.cpu.unwrap_or(0);
-                memory += asked.memory_mb.unwrap_or(0);
+            let lack = Lack::of(&metrics);
+            of_job.add(lack);
+            for place in places(&metrics) {
+                by_place.entry(place).or_default().add(lack);
             }
         }
         let key = &state.jobs.get(job).key;
-        let lacks =
-            [("nomad.nomad.blocked_evals.job.cpu", cpu), ("nomad.nomad.blocked_evals.job.memory", memory)];
-        all.extend(lacks.map(|(name, value)| {
-            let gauge = Gauge::new(name, value as f64).with("job", key.id.as_str());
-            gauge.with("namespace", key.namespace.as_str())
+        let names = ["nomad.nomad.blocked_evals.job.cpu", "nomad.nomad.blocked_evals.job.memory"];
+        all.extend(
+            of_job
+                .gauges(names)
+                .map(|gauge| gauge.with("job", key.id.as_str()).with("namespace", key.namespace.as_str())),
+        );
+    }
+    for ([datacenter, class, pool], lack) in &by_place {
+        let names = ["nomad.nomad.blocked_evals.cpu", "nomad.nomad.blocked_evals.memory"];
+        all.extend(lack.gauges(names).map(|gauge| {
+            let gauge = gauge.with("datacenter", datacenter.as_str()).with("node_class", class.as_str());
+            gauge.with("node_pool", pool.as_str())
         }));
     }
     all
+}
+
+/// MHz and MiB that were asked for in vain.
+#[derive(Clone, Copy, Default)]
+struct Lack {
+    cpu: i64,
+    memory: i64,
+}
+
+impl Lack {
+    fn of(metrics: &AllocationMetric) -> Lack {
+        let mut all = Lack::default();
+        for asked in metrics.resources_exhausted.values() {
+            all.add(Lack { cpu: asked.cpu.unwrap_or(0), memory: asked.memory_mb.unwrap_or(0) });
+        }
+        all
+    }
+
+    fn add(&mut self, other: Lack) {
+        self.cpu += other.cpu;
+        self.memory += other.memory;
+    }
+
+    fn gauges(self, [cpu, memory]: [&'static str; 2]) -> [Gauge; 2] {
+        [Gauge::new(cpu, self.cpu as f64), Gauge::new(memory, self.memory as f64)]
+    }
+}
+
+/// Datacenter, class and pool of the nodes that were full. As in Nomad, each datacenter is combined with each class, and nodes without a
+/// class have an empty one.
+fn places(metrics: &AllocationMetric) -> Vec<[String; 3]> {
+    let mut classes: Vec<&str> = metrics.class_exhausted.keys().map(String::as_str).collect();
+    if classes.is_empty() {
+        classes.push("");
+    }
+    let pool = &metrics.node_pool;
+    let of_datacenter = |datacenter: &String| {
+        let place = |class: &&str| [datacenter.clone(), class.to_string(), pool.clone()];
+        classes.iter().map(place).collect::<Vec<_>>()
+    };
+    metrics.nodes_available.keys().flat_map(of_datacenter).collect()
 }
 
 fn nodes(state: &State) -> Vec<Gauge> {

@@ -1,4 +1,5 @@
 use api::HostDataResponse;
+use model::Command;
 use serde_json::json;
 use wire::messages::{HostDataRequest, method};
 
@@ -81,19 +82,40 @@ async fn metrics_come_as_numbers_and_as_text() {
         "# TYPE nomad_raft_fsm_apply summary\n",
         "nomad_raft_peers{host=\"one\"} 1\n",
         "nomad_autopilot_healthy{host=\"one\"} 1\n",
+        "nomad_raft_leader_lastContact_sum{host=\"one\"} 7\n",
+        "# TYPE sojourn_raft_messages_dropped counter\nsojourn_raft_messages_dropped{host=\"one\"} 3\n",
         "nomad_nomad_blocked_evals_total_escaped{host=\"one\"} 0\n",
     ] {
         assert!(text.text().contains(line), "{line} in {}", text.text());
     }
     // What the node in the same process says stands beside it.
     cluster.node_figures.come_from(std::time::Duration::ZERO, || {
-        Box::pin(async { vec![metrics::Gauge::new("nomad.client.uptime", 7).with("node_id", "x")] })
+        let gauges = vec![metrics::Gauge::new("nomad.client.uptime", 7).with("node_id", "x")];
+        Box::pin(async { metrics::Figures { gauges, ..Default::default() } })
     });
     let text = cluster.get("/v1/metrics?format=prometheus").await;
     assert!(text.text().contains("nomad_client_uptime{node_id=\"x\",host=\"one\"} 7\n"));
     let without = Cluster::start_with(|agent| (agent.prometheus, agent.metrics_host) = (false, false)).await;
     assert_eq!(without.get("/v1/metrics").await.json()["Gauges"][0]["Labels"], json!({}));
     without.get("/v1/metrics?format=prometheus").await.refused(415, "Prometheus is not enabled");
+}
+
+#[tokio::test]
+async fn nodes_that_fall_silent_and_plans_that_they_reject_are_counted() {
+    let cluster = Cluster::start().await;
+    let node = cluster.node(1).await;
+    let miss = || Command::MissHeartbeat { node };
+    cluster.submit(miss()).await;
+    assert!(!cluster.submit(miss()).await.wrote, "it is down already");
+    let eval = cluster.job("web").await;
+    assert_eq!(cluster.try_place(eval, "web", node, 1).await.1.rejected.len(), 1);
+    let text = cluster.get("/v1/metrics?format=prometheus").await;
+    for line in [
+        "nomad_nomad_heartbeat_invalidate_count{host=\"one\"} 1\n".to_string(),
+        format!("nomad_nomad_plan_node_rejected{{node_id=\"{node}\",host=\"one\"}} 1\n"),
+    ] {
+        assert!(text.text().contains(&line), "{line} in {}", text.text());
+    }
 }
 
 #[tokio::test]

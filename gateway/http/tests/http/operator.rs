@@ -77,6 +77,13 @@ impl ClusterAdmin for FakeServers {
         vec![LEADER.to_string()]
     }
 
+    fn figures(&self, now: std::time::Instant) -> metrics::Figures {
+        let samples = metrics::Samples::default();
+        samples.took("nomad.raft.leader.lastContact", now, std::time::Duration::from_millis(7));
+        let gauges = vec![metrics::Gauge::new("sojourn.raft.messages_dropped", 3)];
+        metrics::Figures { gauges, sampled: samples.report(now), host: None }
+    }
+
     fn join(&self, addresses: Vec<String>) -> BoxFuture<'_, JoinResponse> {
         self.asked.lock().push(format!("join {}", addresses.join(" ")));
         async {

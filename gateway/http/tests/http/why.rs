@@ -8,10 +8,14 @@ use crate::support::{Cluster, assert_holds, job_json, node_document, node_id};
 
 /// A node that runs what the jobs here ask for.
 async fn able_node(cluster: &Cluster, number: u8) -> NodeId {
+    able_node_of(cluster, number, "").await
+}
+
+async fn able_node_of(cluster: &Cluster, number: u8, class: &str) -> NodeId {
     let node = node_id(number);
     let driver = DriverInfo { detected: true, healthy: true, ..DriverInfo::default() };
     let drivers = [("raw_exec".to_string(), driver)].into_iter().collect();
-    let document = Node { drivers, ..node_document(node, number) };
+    let document = Node { drivers, node_class: class.to_string(), ..node_document(node, number) };
     cluster.submit(Command::RegisterNode { document: Box::new(document) }).await;
     cluster.submit(Command::UpdateNodeStatus { node, claimed: NodeStatus::Ready }).await;
     node
@@ -165,6 +169,28 @@ async fn a_job_without_room_is_explained_with_what_would_help() {
     cluster.get("/v1/job/none/explain").await.refused(404, "job not found");
     cluster.get("/v1/evaluation/none/explain").await.refused(404, "eval not found");
     cluster.get("/v1/allocation/none/explain").await.refused(404, "alloc not found");
+}
+
+#[tokio::test]
+async fn what_blocked_jobs_lack_is_a_metric_by_job_and_by_class() {
+    let cluster = Cluster::start().await;
+    for (number, class) in [(1, ""), (2, "small"), (3, "large")] {
+        able_node_of(&cluster, number, class).await;
+    }
+    let text = cluster.get("/v1/metrics?format=prometheus").await;
+    assert!(!text.text().contains("nomad_nomad_blocked_evals_memory"), "{}", text.text());
+    let eval = register(&cluster, &large(10_000)).await;
+    work(&cluster, eval, 7, 7).await;
+    let text = cluster.get("/v1/metrics?format=prometheus").await;
+    let of_class = |class: &str| {
+        let labels = format!("datacenter=\"dc1\",node_class=\"{class}\",node_pool=\"default\",host=\"one\"");
+        format!("nomad_nomad_blocked_evals_memory{{{labels}}} 20000\n")
+    };
+    let of_job =
+        "nomad_nomad_blocked_evals_job_memory{job=\"web\",namespace=\"default\",host=\"one\"} 20000\n";
+    for line in [of_class("small"), of_class("large"), of_job.to_string()] {
+        assert!(text.text().contains(&line), "{line} in {}", text.text());
+    }
 }
 
 #[tokio::test]

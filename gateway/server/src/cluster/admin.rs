@@ -1,6 +1,7 @@
 //! The cluster as operators see and change it.
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use api::{
     AgentMember, JoinResponse, KeyringResponse, LeadershipTransferResponse, OperatorHealthReply,
@@ -10,6 +11,8 @@ use base::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use http_gateway::{ClusterAdmin, ClusterError, GossipKeys, NOMAD_VERSION, PeerName};
+
+use metrics::{Figures, Gauge};
 
 use super::admin_request::{AdminRequest, AdminResponse};
 use super::join::join_all;
@@ -53,6 +56,12 @@ impl ClusterAdmin for Cluster {
     fn peers(&self) -> Vec<String> {
         let peers = self.0.inner.consensus.status().peers.into_iter().map(|peer| peer.address);
         peers.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    fn figures(&self, now: Instant) -> Figures {
+        let inner = &self.0.inner;
+        let dropped = Gauge::new("sojourn.raft.messages_dropped", inner.consensus.status().dropped as f64);
+        Figures { gauges: vec![dropped], sampled: inner.contacts.report(now), host: None }
     }
 
     fn join(&self, addresses: Vec<String>) -> BoxFuture<'_, JoinResponse> {

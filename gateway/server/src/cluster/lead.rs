@@ -18,6 +18,8 @@ const LEAVE_PATIENCE: Duration = Duration::from_secs(5);
 /// How often it looks whether that is so.
 const LEAVE_POLL: Duration = Duration::from_millis(100);
 
+const LAST_CONTACT: &str = "nomad.raft.leader.lastContact";
+
 /// Judges the servers while this one leads.
 pub(super) async fn watch(inner: Arc<Inner>) {
     let mut history = HealthHistory::default();
@@ -31,6 +33,20 @@ pub(super) async fn watch(inner: Arc<Inner>) {
         }
         let (rules, view) = (inner.rules().await, inner.view(&status, Duration::ZERO));
         *inner.health.lock() = Some(autopilot::health(&rules, &view, &mut history, clock()));
+    }
+}
+
+/// Measures how long ago each follower answered, while this server leads.
+pub(super) async fn measure(inner: Arc<Inner>) {
+    loop {
+        tokio::time::sleep(inner.settings.timings.contact).await;
+        let status = inner.consensus.status();
+        if status.leads() {
+            let followers = status.peers.iter().filter(|peer| peer.number != status.own);
+            for contact in followers.filter_map(|peer| peer.last_contact) {
+                inner.contacts.took(LAST_CONTACT, std::time::Instant::now(), contact.to_std());
+            }
+        }
     }
 }
 

@@ -23,6 +23,7 @@ use base::{Term, Uuid};
 use control::SubmitError;
 use futures_util::future::BoxFuture;
 use http_gateway::ClusterError;
+use metrics::Samples;
 use model::Autopilot;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -70,6 +71,8 @@ pub struct Status {
     pub has_log: bool,
     /// Raft's number of the last entry, committed or not.
     pub last_entry: u64,
+    /// Messages of other servers that consensus did not believe, since the start.
+    pub dropped: u64,
     /// What only the leader knows of them is absent elsewhere.
     pub peers: Vec<autopilot::Peer>,
 }
@@ -146,6 +149,8 @@ pub struct Timings {
     pub discovery: Duration,
     /// Health of the servers.
     pub health: Duration,
+    /// How long ago they answered, as a metric.
+    pub contact: Duration,
     /// One step of the autopilot.
     pub step: Duration,
     /// How long a new server may take to catch up before the next one has its turn.
@@ -157,6 +162,7 @@ impl Default for Timings {
         Timings {
             discovery: Duration::from_secs(1),
             health: Duration::from_secs(2),
+            contact: Duration::from_millis(500),
             // Nomad takes 10 seconds. A step is one change, so a few servers would take a minute.
             step: Duration::from_secs(2),
             catch_up: Duration::from_secs(120),
@@ -196,6 +202,8 @@ struct Inner {
     promise: Mutex<FounderPromise>,
     /// As of the last look, while this server leads.
     health: Mutex<Option<Health>>,
+    /// How long ago the others answered, as the leader saw it.
+    contacts: Samples,
     /// Why looking for servers was given up.
     given_up: watch::Sender<Option<String>>,
 }
@@ -227,6 +235,7 @@ impl Cluster {
             answered: Mutex::default(),
             promise: Mutex::default(),
             health: Mutex::default(),
+            contacts: Samples::default(),
             given_up: watch::Sender::new(None),
         });
         let loops = vec![
@@ -234,6 +243,7 @@ impl Cluster {
             tokio::spawn(join::ask_the_list(inner.clone())),
             tokio::spawn(found::found(inner.clone())),
             tokio::spawn(lead::watch(inner.clone())),
+            tokio::spawn(lead::measure(inner.clone())),
             tokio::spawn(lead::lead(inner.clone())),
         ];
         Cluster(Arc::new(Handle { inner, loops: Mutex::new(loops) }))

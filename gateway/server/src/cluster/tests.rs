@@ -72,6 +72,7 @@ impl Consensus for Fake {
             leader: raft.leader,
             has_log: raft.members.contains_key(&self.own),
             last_entry: 100,
+            dropped: 0,
             peers: raft.members.iter().map(peer).collect(),
         }
     }
@@ -146,7 +147,7 @@ impl AutopilotStore for World {
 
 fn quick() -> Timings {
     let tick = Duration::from_millis(20);
-    Timings { discovery: tick, health: tick, step: tick, catch_up: Duration::from_secs(5) }
+    Timings { discovery: tick, health: tick, contact: tick, step: tick, catch_up: Duration::from_secs(5) }
 }
 
 fn quick_gossip() -> gossip::Timings {
@@ -360,6 +361,27 @@ async fn operators_see_and_change_the_cluster() {
     assert_eq!(two.force_leave("s3".to_string(), false).await, Ok(()));
     assert_eq!(two.force_leave("nobody".to_string(), false).await, Ok(()));
     assert_eq!(two.regions(), ["global"]);
+}
+
+#[tokio::test]
+async fn the_leader_measures_how_long_ago_its_followers_answered() {
+    let world = Arc::new(World::default());
+    let list: Vec<String> = [1, 2].map(rpc).to_vec();
+    let (one, _) = world.start(Spec { gossip: false, peers: list.clone(), ..spec(1, 2) }).await;
+    let (two, _) = world.start(Spec { gossip: false, peers: list, ..spec(2, 2) }).await;
+    world.until("founded", |raft| raft.founded == [[1, 2]]).await;
+    let measured = async {
+        loop {
+            let sampled = one.figures(std::time::Instant::now()).sampled;
+            match sampled.into_iter().find(|one| one.total_count >= 2) {
+                Some(found) => return found,
+                None => tokio::task::yield_now().await,
+            }
+        }
+    };
+    let measured = tokio::time::timeout(PATIENCE, measured).await.unwrap();
+    assert_eq!((measured.name, measured.min, measured.max), ("nomad.raft.leader.lastContact", 20.0, 20.0));
+    assert_eq!(two.figures(std::time::Instant::now()).sampled, []);
 }
 
 #[tokio::test]

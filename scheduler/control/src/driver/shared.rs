@@ -38,7 +38,7 @@ pub struct Shared {
     pub leader_client: Arc<dyn LeaderClient>,
     pub runtime: Handle,
     pub settings: Settings,
-    pub timings: Timings,
+    pub timings: Arc<Timings>,
     /// What others subscribe to.
     pub published_index: watch::Sender<Index>,
     pub leadership: watch::Sender<Leadership>,
@@ -84,7 +84,7 @@ impl Shared {
             leader_client,
             runtime,
             settings,
-            timings: Timings::default(),
+            timings: Arc::default(),
             published_index: watch::channel(Index::ZERO).0,
             leadership: watch::channel(Leadership::Unknown).0,
             halted: watch::channel(None).0,

@@ -59,7 +59,8 @@ fn sequence(shared: &Shared) {
         }
         while replica.has_room() {
             let began = Instant::now();
-            let Some(effect) = replica.fill(now(), &mut seeds, || shared.inbox.pop()) else { break };
+            let next = || shared.inbox.pop().map(|submission| shared.timings.watch(submission));
+            let Some(effect) = replica.fill(now(), &mut seeds, next) else { break };
             if matches!(effect, Effect::Propose(..)) {
                 shared.timings.since("nomad.nomad.plan.evaluate", began);
             }

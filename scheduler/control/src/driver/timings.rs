@@ -1,12 +1,15 @@
 //! How long things take, as metrics. The machines know no clock, so it is measured around them.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Instant;
 
 use base::Index;
 use metrics::{Sampled, Samples};
-use model::JobType;
+use model::{Command, JobType};
 use parking_lot::Mutex;
+
+use crate::sequencer::{Receipt, Submission};
 
 #[derive(Default)]
 pub struct Timings {
@@ -35,6 +38,37 @@ impl Timings {
         while let Some((_, began)) = proposed.pop_front_if(|(earlier, _)| *earlier <= index) {
             self.since("nomad.raft.commitTime", began);
             self.since("nomad.nomad.plan.apply", began);
+        }
+    }
+
+    /// Notes what comes of a command that metrics tell of.
+    pub fn watch(self: &Arc<Timings>, submission: Submission) -> Submission {
+        let noted: fn(&Timings, &Receipt, Instant) = match &submission.request.command {
+            Command::MissHeartbeat { .. } => Timings::silent,
+            Command::SettleEval(_) => Timings::settled,
+            _ => return submission,
+        };
+        let (timings, began, answer) = (self.clone(), Instant::now(), submission.answer);
+        let answer = Box::new(move |outcome| {
+            if let Ok(receipt) = &outcome {
+                noted(&timings, receipt, began);
+            }
+            answer(outcome);
+        });
+        Submission { answer, ..submission }
+    }
+
+    fn silent(&self, receipt: &Receipt, began: Instant) {
+        // A node that is silent already is looked at again now and then.
+        if receipt.wrote {
+            self.since("nomad.nomad.heartbeat.invalidate", began);
+        }
+    }
+
+    fn settled(&self, receipt: &Receipt, _: Instant) {
+        for rejected in receipt.reply.verdict.iter().flat_map(|verdict| &verdict.rejected) {
+            let labels = vec![("node_id", rejected.node.to_string())];
+            self.samples.happened_to("nomad.nomad.plan.node_rejected", labels, Instant::now());
         }
     }
 

@@ -113,6 +113,12 @@ impl TaskContext {
     pub fn alloc(&self) -> Arc<Allocation> {
         Arc::clone(&self.alloc.borrow())
     }
+
+    /// Counts what happened to the task, for the metrics.
+    pub fn count(&self, metric: &'static str) {
+        let labels = crate::figures::of_task(&self.alloc.borrow(), &self.name);
+        self.context.counters.happened_to(metric, labels, std::time::Instant::now());
+    }
 }
 
 /// One start of a task, as far as the hooks have prepared it.

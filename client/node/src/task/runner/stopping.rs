@@ -30,6 +30,9 @@ impl TaskRunner {
             handle = stored.handle.take();
             events::append(&mut stored.state, events::terminated(&exit), clock::now());
         });
+        if exit.oom_killed {
+            self.task.count("nomad.client.allocs.oom_killed");
+        }
         self.task.tasks.set_ended(&self.task.name);
         if let Some(handle) = handle {
             self.task.context.drivers.destroy(&handle).await;

@@ -5,11 +5,31 @@ use std::collections::BTreeMap;
 use sim::layer::{Layer, Run};
 use sim::planted::Bug;
 
+use crate::seeds::seeds_of_gate;
+
 /// Seeds within which each planted bug must be found.
 const SEEDS_MAX: u64 = 200;
 
-/// Seeds that found much when all were searched last: tried first, so that the gate takes little time.
-const TRIED_FIRST: [u64; 7] = [0, 2, 19, 22, 45, 60, 74];
+/// The seed that found a bug when all were searched last, unless it is 0, where every search begins: tried first, so that the gate takes
+/// little time. A line that is out of date costs a search and no bug; the test says the new seed.
+const FOUND_BY: [(Layer, Bug, u64); 16] = [
+    (Layer::Model, Bug::NoTermFence, 6),
+    (Layer::Model, Bug::CursorOffByOne, 22),
+    (Layer::Model, Bug::ForeignClock, 2),
+    (Layer::Log, Bug::FailedSyncIgnored, 5),
+    (Layer::Log, Bug::SameNumber, 45),
+    (Layer::Log, Bug::FoundsAgain, 45),
+    (Layer::Log, Bug::DeafToDeposition, 2),
+    (Layer::Log, Bug::CursorOffByOne, 5),
+    (Layer::Model, Bug::LeadsBlind("broker"), 16),
+    (Layer::Model, Bug::LeadsBlind("heartbeats"), 51),
+    (Layer::Model, Bug::LeadsBlind("launches"), 19),
+    (Layer::Model, Bug::OldReturnsEnd, 74),
+    (Layer::Model, Bug::ManyWriters, 22),
+    (Layer::Model, Bug::ForgottenInUse, 60),
+    (Layer::Model, Bug::StickyWanders, 22),
+    (Layer::Model, Bug::VolumesWakeNobody, 15),
+];
 
 fn violated(layer: Layer, seed: u64, bug: Option<Bug>) -> Option<String> {
     let verdict = layer.run(Run { bug, ..Run::of(seed) });
@@ -22,7 +42,8 @@ fn all_are_found(layer: Layer, bugs: &[Bug]) {
     let mut found: BTreeMap<u64, Vec<Bug>> = BTreeMap::new();
     let mut missed = Vec::new();
     for bug in bugs {
-        let mut seeds = TRIED_FIRST.into_iter().chain(0..SEEDS_MAX);
+        let known = FOUND_BY.into_iter().find(|line| (line.0, line.1) == (layer, *bug)).map(|line| line.2);
+        let mut seeds = known.into_iter().chain(0..SEEDS_MAX);
         match seeds.find_map(|seed| violated(layer, seed, Some(*bug)).map(|how| (seed, how))) {
             Some((seed, how)) => {
                 println!("{bug:?}: seed {seed}: {how}");
@@ -34,7 +55,8 @@ fn all_are_found(layer: Layer, bugs: &[Bug]) {
             }
         }
     }
-    for (seed, bugs) in found {
+    // The gate runs the others without a bug anyway.
+    for (seed, bugs) in found.into_iter().filter(|(seed, _)| *seed >= seeds_of_gate(layer)) {
         assert_eq!(violated(layer, seed, None), None, "seed {seed} fails without {bugs:?}");
     }
     assert_eq!(missed, [], "bugs that were not found");

@@ -8,7 +8,7 @@ use crate::flags::{FlagSpec, Takes};
 const COMMON: [&str; 7] = ["run", "stop", "status", "alloc", "job", "node", "agent"];
 
 /// Summaries of command groups.
-const GROUPS: [(&str, &str); 14] = [
+const GROUPS: [(&str, &str); 15] = [
     ("alloc", "Show allocations, their files and logs, and act on their tasks."),
     ("config", "Check configurations of agents."),
     ("deployment", "Show, promote, pause and fail deployments."),
@@ -22,6 +22,7 @@ const GROUPS: [(&str, &str); 14] = [
     ("server", "Show servers, join them and force them to leave."),
     ("service", "Show and delete services registered in the cluster itself."),
     ("system", "Collect garbage."),
+    ("tls", "Make and show certificates."),
     ("why", "Explain placement decisions."),
 ];
 

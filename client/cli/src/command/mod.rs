@@ -18,6 +18,7 @@ mod server;
 mod service;
 mod status;
 mod system;
+mod tls;
 mod ui;
 pub(crate) mod version;
 mod why;
@@ -46,6 +47,7 @@ pub(crate) fn all() -> Vec<&'static Command> {
         server::COMMANDS,
         service::COMMANDS,
         system::COMMANDS,
+        tls::COMMANDS,
         why::COMMANDS,
     ];
     let mut all = tables.concat();

@@ -2,13 +2,14 @@
 
 use std::future::Future;
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::SystemTime;
 
 use base::Time;
 use jiff::tz::TimeZone;
 use model::document::Job;
-use sdk::{Builder, Client, Query};
+use sdk::{Builder, Client, Query, TlsOptions};
 
 use crate::environment::{ADDRESS_DEFAULT, Environment};
 use crate::flags::{Args, Completion, Flag, FlagError, FlagList, FlagSpec, specs};
@@ -99,7 +100,29 @@ const NO_COLOR: Flag<bool> = Flag::switch("no-color", "No colours. Also NOMAD_CL
 const FORCE_COLOR: Flag<bool> =
     Flag::switch("force-color", "Colours even when the output is no terminal. Also NOMAD_CLI_FORCE_COLOR.");
 
-/// Flags of every command that talks to an agent. Those about TLS are accepted and change nothing.
+const CA_CERT: Flag<String> = Flag::value(
+    "ca-cert",
+    "FILE",
+    "The authority of the agent's certificate. Also NOMAD_CACERT. Default: those that this host trusts.",
+)
+.completed_by(Completion::Files);
+const CA_PATH: Flag<String> = Flag::value("ca-path", "DIR", "The same, in a directory. Also NOMAD_CAPATH.")
+    .completed_by(Completion::Files);
+const CLIENT_CERT: Flag<String> =
+    Flag::value("client-cert", "FILE", "The certificate to show. Also NOMAD_CLIENT_CERT.")
+        .completed_by(Completion::Files);
+const CLIENT_KEY: Flag<String> =
+    Flag::value("client-key", "FILE", "Its key. Also NOMAD_CLIENT_KEY.").completed_by(Completion::Files);
+const TLS_SERVER_NAME: Flag<String> = Flag::value(
+    "tls-server-name",
+    "NAME",
+    "The name in the agent's certificate, if it is not the host of the address. Also NOMAD_TLS_SERVER_NAME.",
+);
+const TLS_SKIP_VERIFY: Flag<bool> =
+    Flag::switch("tls-skip-verify", "Trust any certificate. Also NOMAD_SKIP_VERIFY.");
+const INSECURE: Flag<bool> = Flag::switch("insecure", "The same as -tls-skip-verify.");
+
+/// Flags of every command that talks to an agent.
 pub(crate) const CLIENT_FLAGS: FlagList = &[
     &ADDRESS,
     &REGION,
@@ -107,20 +130,13 @@ pub(crate) const CLIENT_FLAGS: FlagList = &[
     &TOKEN,
     &NO_COLOR,
     &FORCE_COLOR,
-    &Flag::value(
-        "ca-cert",
-        "FILE",
-        "Certificates to trust. Also NOMAD_CACERT. This build does not support TLS.",
-    )
-    .completed_by(Completion::Files),
-    &Flag::value("ca-path", "DIR", "The same, in a directory. Also NOMAD_CAPATH.")
-        .completed_by(Completion::Files),
-    &Flag::value("client-cert", "FILE", "The certificate to show. Also NOMAD_CLIENT_CERT.")
-        .completed_by(Completion::Files),
-    &Flag::value("client-key", "FILE", "Its key. Also NOMAD_CLIENT_KEY.").completed_by(Completion::Files),
-    &Flag::value("tls-server-name", "NAME", "The name to expect. Also NOMAD_TLS_SERVER_NAME."),
-    &Flag::switch("tls-skip-verify", "Trust any certificate. Also NOMAD_SKIP_VERIFY."),
-    &Flag::switch("insecure", "The same as -tls-skip-verify."),
+    &CA_CERT,
+    &CA_PATH,
+    &CLIENT_CERT,
+    &CLIENT_KEY,
+    &TLS_SERVER_NAME,
+    &TLS_SKIP_VERIFY,
+    &INSECURE,
 ];
 
 pub(crate) const JSON: Flag<bool> = Flag::switch("json", "Print the objects as JSON.");
@@ -178,8 +194,33 @@ impl Call {
             token: self.setting(&TOKEN, &self.environment.token, "").to_string(),
             region: self.setting(&REGION, &self.environment.region, "").to_string(),
             namespace: namespace.to_string(),
+            tls: self.tls()?,
         };
         builder.build().doing("initializing client")
+    }
+
+    /// Whom to trust, and what to show.
+    ///
+    /// # Errors
+    /// When NOMAD_SKIP_VERIFY is neither true nor false.
+    pub(crate) fn tls(&self) -> Result<TlsOptions, Failure> {
+        let path = |flag, environment| PathBuf::from(self.setting(flag, environment, ""));
+        let environment = &self.environment;
+        let skip_verify = match environment.skip_verify.as_str() {
+            "" => false,
+            text => api::go_bool(text).ok_or_else(|| {
+                anyhow::anyhow!("NOMAD_SKIP_VERIFY: expected true or false, not \"{text}\"")
+            })?,
+        };
+        let given = self.args.given_switch(&TLS_SKIP_VERIFY).or(self.args.given_switch(&INSECURE));
+        Ok(TlsOptions {
+            ca_cert: path(&CA_CERT, &environment.ca_cert),
+            ca_path: path(&CA_PATH, &environment.ca_path),
+            client_cert: path(&CLIENT_CERT, &environment.client_cert),
+            client_key: path(&CLIENT_KEY, &environment.client_key),
+            server_name: self.setting(&TLS_SERVER_NAME, &environment.tls_server_name, "").to_string(),
+            skip_verify: given.unwrap_or(skip_verify),
+        })
     }
 
     fn address(&self) -> &str {

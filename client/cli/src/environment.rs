@@ -14,6 +14,13 @@ pub(crate) struct Environment {
     pub region: String,
     pub token: String,
     pub http_auth: String,
+    pub ca_cert: String,
+    pub ca_path: String,
+    pub client_cert: String,
+    pub client_key: String,
+    pub tls_server_name: String,
+    /// A boolean, as it is written.
+    pub skip_verify: String,
     /// Of the agent: with what a new node introduces itself.
     pub client_intro_token: String,
     pub no_color: bool,
@@ -51,6 +58,12 @@ impl Environment {
             "NOMAD_CLIENT_INTRO_TOKEN" => self.client_intro_token = value,
             "NOMAD_TOKEN" => self.token = value,
             "NOMAD_HTTP_AUTH" => self.http_auth = value,
+            "NOMAD_CACERT" => self.ca_cert = value,
+            "NOMAD_CAPATH" => self.ca_path = value,
+            "NOMAD_CLIENT_CERT" => self.client_cert = value,
+            "NOMAD_CLIENT_KEY" => self.client_key = value,
+            "NOMAD_TLS_SERVER_NAME" => self.tls_server_name = value,
+            "NOMAD_SKIP_VERIFY" => self.skip_verify = value,
             "NOMAD_CLI_NO_COLOR" => self.no_color = true,
             // https://no-color.org: for all programs.
             "NO_COLOR" => self.no_color |= !value.is_empty(),

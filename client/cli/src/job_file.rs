@@ -87,14 +87,14 @@ impl Files for Disk {
     }
 }
 
-/// Reads the job file that the call names; `-` is standard input, and `http://…` is fetched.
+/// Reads the job file that the call names; `-` is standard input, and `http://…` and `https://…` are fetched.
 ///
 /// # Errors
 /// When a file cannot be read, or is no valid job file: then each problem is reported with its position.
 pub(crate) async fn load(call: &Call, path: &str) -> Result<JobFile, Failure> {
     let source = match path.split_once("://") {
         None => read_source(path)?,
-        Some(("http", _)) => Source::new(path, sdk::fetch(path).await.doing("getting job file")?),
+        Some(("http" | "https", _)) => Source::new(path, sdk::fetch(path).await.doing("getting job file")?),
         Some((kind, _)) => {
             let why = format!("{path}: job files are not fetched over {kind}: download it first");
             return Err(anyhow::anyhow!(why).into());
@@ -224,7 +224,7 @@ job "web" {
             _ => panic!("expected a failure"),
         };
         assert!(message("/nowhere/x.hcl").starts_with("cannot read /nowhere/x.hcl: "));
-        assert!(message("https://example.com/x.hcl").contains("not fetched over https: download it first"));
+        assert!(message("s3://example.com/x.hcl").contains("not fetched over s3: download it first"));
         assert!(message("http://127.0.0.1:1/x.hcl").starts_with("Error getting job file: "));
     }
 }

@@ -9,6 +9,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tls::client::{self, ClientOptions};
 
 use crate::Error;
 
@@ -37,13 +38,15 @@ pub struct Client {
 /// What a [`Client`] is made from. Empty texts mean "unset".
 #[derive(Clone, Default)]
 pub struct Builder {
-    /// `http://HOST:PORT` or `unix:///path/to/socket`.
+    /// `http://HOST:PORT`, `https://HOST:PORT` or `unix:///path/to/socket`.
     pub address: String,
     pub token: String,
     pub namespace: String,
     pub region: String,
     /// `user` or `user:password`, for a proxy in front of the agent.
     pub basic_auth: String,
+    /// Counts for `https://` only.
+    pub tls: ClientOptions,
 }
 
 /// A value and what the answer's headers say of it.
@@ -101,7 +104,7 @@ impl Query {
 
 impl Builder {
     /// # Errors
-    /// [`Error::Address`] when the address is of no supported form.
+    /// [`Error::Address`] when the address is of no supported form, [`Error::Tls`] when certificates cannot be used.
     pub fn build(self) -> Result<Client, Error> {
         let wrong = |reason: &str| Error::Address { address: self.address.clone(), reason: reason.into() };
         let mut http = reqwest::Client::builder().connect_timeout(CONNECT_TIMEOUT).no_proxy();
@@ -110,14 +113,17 @@ impl Builder {
             headers.ok_or_else(|| wrong("the token holds characters that a header cannot carry"))?,
         );
         let address = match self.address.split_once("://") {
-            Some(("http", _)) => self.address.trim_end_matches('/').to_string(),
+            Some(("http" | "https", _)) => self.address.trim_end_matches('/').to_string(),
             Some(("unix", path)) => {
                 http = http.unix_socket(path);
                 "http://localhost".to_string()
             }
-            Some(("https", _)) => return Err(wrong("this build speaks no TLS yet")),
-            _ => return Err(wrong("expected http://HOST:PORT or unix:///PATH")),
+            _ => return Err(wrong("expected http://HOST:PORT, https://HOST:PORT or unix:///PATH")),
         };
+        // Whom the host trusts is read from its disk, so only for those who need it.
+        let encrypted = address.starts_with("https:");
+        let tls = if encrypted { client::config(&self.tls)? } else { client::unused() };
+        http = http.tls_backend_preconfigured(tls);
         let http = http.build().map_err(|e| wrong(&e.to_string()))?;
         Ok(Client { http, address, namespace: self.namespace, region: self.region })
     }
@@ -267,7 +273,8 @@ mod tests {
     #[test]
     fn an_address_that_cannot_work_is_refused_at_once() {
         assert_eq!(at("http://127.0.0.1:4646/").unwrap().address(), "http://127.0.0.1:4646");
-        for address in ["", "127.0.0.1:4646", "https://127.0.0.1:4646", "ftp://x"] {
+        assert_eq!(at("https://127.0.0.1:4646/").unwrap().address(), "https://127.0.0.1:4646");
+        for address in ["", "127.0.0.1:4646", "ftp://x"] {
             let error = at(address).unwrap_err();
             assert!(matches!(error, Error::Address { .. }), "{address}: {error}");
         }

@@ -12,6 +12,9 @@ pub enum Error {
     /// The address names no place to connect to.
     #[error("the address \"{address}\" cannot be used: {reason}")]
     Address { address: String, reason: String },
+    /// Certificates that were given, by the name of the flag.
+    #[error("-{0}")]
+    Tls(#[from] tls::TlsError),
     /// The server's answer is not what Nomad's API says.
     #[error("the answer of {path} cannot be understood: {source}")]
     Answer { path: String, source: InputError },
@@ -33,6 +36,7 @@ impl Error {
             Error::Status { code, .. } => Some(*code),
             Error::Unreachable { .. }
             | Error::Address { .. }
+            | Error::Tls(_)
             | Error::Answer { .. }
             | Error::Stream(_)
             | Error::Ended { .. }
@@ -45,7 +49,11 @@ impl Error {
         match self {
             Error::Unreachable { .. } | Error::Silent { .. } => true,
             Error::Status { code, .. } => *code >= 500 || *code == 429,
-            Error::Address { .. } | Error::Answer { .. } | Error::Stream(_) | Error::Ended { .. } => false,
+            Error::Address { .. }
+            | Error::Tls(_)
+            | Error::Answer { .. }
+            | Error::Stream(_)
+            | Error::Ended { .. } => false,
         }
     }
 
@@ -63,6 +71,24 @@ fn innermost(error: &reqwest::Error) -> String {
     let refused = cause.downcast_ref::<std::io::Error>();
     match refused.filter(|error| error.kind() == std::io::ErrorKind::ConnectionRefused) {
         Some(_) => "connection refused: does an agent run there?".to_string(),
-        None => cause.to_string(),
+        None => with_advice(cause.to_string()),
+    }
+}
+
+/// What to do about certificates that are not accepted, in the words of TLS.
+fn with_advice(cause: String) -> String {
+    let advice = [
+        ("UnknownIssuer", "is the authority of the agent's certificate given, with -ca-cert?"),
+        ("NotValidForName", "-tls-server-name names what the certificate is for, like server.global.nomad"),
+        (
+            "not valid for name",
+            "-tls-server-name names what the certificate is for, like server.global.nomad",
+        ),
+        ("CertificateRequired", "the agent asks for a certificate: -client-cert and -client-key"),
+        ("InvalidContentType", "does the agent use TLS there?"),
+    ];
+    match advice.iter().find(|(words, _)| cause.contains(words)) {
+        Some((_, advice)) => format!("{cause}: {advice}"),
+        None => cause,
     }
 }

@@ -37,3 +37,4 @@ pub use operator::{KeyChange, RaftPeer};
 pub use reqwest::Response;
 pub use services::{NamespaceServices, ServiceInstance, ServiceStub};
 pub use stream::{EventQuery, Events, Frames, Message, Subscription};
+pub use tls::client::ClientOptions as TlsOptions;

@@ -143,6 +143,17 @@ impl Section {
         Ok(texts)
     }
 
+    /// A problem with the value under `name`, which need not be taken yet; for rules that several values have to fit.
+    /// `None` when it is not there.
+    pub fn problem(&self, name: &str, message: impl Into<String>) -> Option<Diagnostic> {
+        let entry = self.entries.iter().rev().find(|entry| entry.name == name)?;
+        let span = match &entry.item {
+            Item::Value { span, .. } => *span,
+            Item::Section(_) => entry.span,
+        };
+        Some(Fault::new(span, message.into()).at(&self.source))
+    }
+
     /// An error at this section; for rules about what was taken from it.
     pub fn wrong(&self, message: impl Into<String>) -> Diagnostics {
         self.source.wrong(self.span, message)

@@ -12,6 +12,7 @@ use axum::http::Request;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
+use tls::AgentTls;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -26,6 +27,15 @@ pub const CONNECTIONS_MAX: usize = 16_384;
 /// How long the head of a request may take, from the connection or the answer before it: an idle connection ends then,
 /// and so does one that never completes its request.
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long the TLS handshake of a connection may take, unless it is set otherwise.
+pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The first byte of a TLS handshake. No request of HTTP begins with it.
+const TLS_HANDSHAKE: u8 = 0x16;
+
+/// The answer to a request without TLS where TLS is asked for, as Go's servers give it.
+const NOT_TLS: &[u8] = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 
 /// Pause after a connection could not be accepted: the process is out of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -50,15 +60,37 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Serves until `stopping` is true, and then until every answer that was begun is sent. An address has at most
-/// `connections_per_ip` connections; 0 is no bound.
+/// How connections are accepted.
+#[derive(Clone, Debug)]
+pub struct Connections {
+    /// Set where TLS is asked for.
+    pub tls: Option<Arc<AgentTls>>,
+    pub handshake_timeout: Duration,
+    pub header_timeout: Duration,
+    /// Connections of an address at the same time; 0 is no bound.
+    pub per_ip_max: usize,
+}
+
+impl Connections {
+    /// `tls` counts if it is meant for HTTP.
+    pub fn new(tls: Option<Arc<AgentTls>>, per_ip_max: usize) -> Connections {
+        Connections {
+            tls: tls.filter(|tls| tls.serves_http()),
+            handshake_timeout: HANDSHAKE_TIMEOUT,
+            header_timeout: HEADER_TIMEOUT,
+            per_ip_max,
+        }
+    }
+}
+
+/// Serves until `stopping` is true, and then until every answer that was begun is sent.
 pub async fn serve(
     listener: TcpListener,
     router: axum::Router,
-    header_timeout: Duration,
-    connections_per_ip: usize,
+    connections: Connections,
     mut stopping: watch::Receiver<bool>,
 ) {
+    let connections = Arc::new(connections);
     let (slots, counts) = (Arc::new(Semaphore::new(CONNECTIONS_MAX)), ConnectionCounts::default());
     loop {
         let next_connection = async {
@@ -71,19 +103,20 @@ pub async fn serve(
             accepted = next_connection => accepted,
         };
         match accepted {
-            Ok((stream, peer)) => match counts.acquire(peer.ip(), connections_per_ip) {
+            Ok((stream, peer)) => match counts.acquire(peer.ip(), connections.per_ip_max) {
                 Some(counted) => {
                     let (router, stopping) = (router.clone(), stopping.clone());
-                    let serving = serve_connection(stream, peer.ip(), router, header_timeout, stopping);
+                    let serving = serve_connection(stream, peer.ip(), router, connections.clone(), stopping);
                     tokio::spawn(async move {
                         let _until_it_ends = (slot, counted);
                         serving.await;
                     });
                 }
                 None => {
+                    let connections = connections.clone();
                     tokio::spawn(async move {
                         let _until_it_ends = slot;
-                        reject(stream).await;
+                        reject(stream, &connections).await;
                     });
                 }
             },
@@ -97,37 +130,65 @@ pub async fn serve(
     let _all = slots.acquire_many(CONNECTIONS_MAX as u32).await;
 }
 
-/// Answers 429 without reading the request first. Then reads on for a moment: closing a socket with unread bytes resets
-/// the connection, and the answer with it.
-async fn reject(mut stream: TcpStream) {
+/// Answers 429 without reading the request first.
+async fn reject(stream: TcpStream, connections: &Connections) {
     let answer = format!(
         "HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
          Connection: close\r\n\r\n{TOO_MANY}",
         TOO_MANY.len()
     );
-    let write = async {
-        stream.write_all(answer.as_bytes()).await?;
-        stream.shutdown().await?;
-        let mut unread = [0; 1024];
-        while stream.read(&mut unread).await? > 0 {}
-        std::io::Result::Ok(())
+    let reject = async {
+        match &connections.tls {
+            Some(tls) => answer_and_end(tls.accept_https(stream).await?, answer.as_bytes()).await,
+            None => answer_and_end(stream, answer.as_bytes()).await,
+        }
     };
-    if let Ok(Err(error)) = tokio::time::timeout(REJECT_TIMEOUT, write).await {
+    if let Ok(Err(error)) = tokio::time::timeout(REJECT_TIMEOUT, reject).await {
         tracing::debug!(%error, "a connection was rejected");
     }
+}
+
+/// Reads on for a moment after the answer: closing a socket with unread bytes resets the connection, and the answer with
+/// it.
+async fn answer_and_end(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: &[u8]) -> io::Result<()> {
+    stream.write_all(answer).await?;
+    stream.shutdown().await?;
+    let mut unread = [0; 1024];
+    while stream.read(&mut unread).await? > 0 {}
+    Ok(())
 }
 
 async fn serve_connection(
     stream: TcpStream,
     caller: IpAddr,
     router: axum::Router,
-    header_timeout: Duration,
+    connections: Arc<Connections>,
     stopping: watch::Receiver<bool>,
 ) {
     // Small answers go out at once.
-    if stream.set_nodelay(true).is_ok() {
-        serve_stream(stream, Peer::Caller(caller), router, header_timeout, stopping).await;
+    if stream.set_nodelay(true).is_err() {
+        return;
     }
+    let (peer, header_timeout) = (Peer::Caller(caller), connections.header_timeout);
+    let Some(tls) = &connections.tls else {
+        return serve_stream(stream, peer, router, header_timeout, stopping).await;
+    };
+    match tokio::time::timeout(connections.handshake_timeout, handshake(stream, tls)).await {
+        Ok(Ok(Some(stream))) => serve_stream(stream, peer, router, header_timeout, stopping).await,
+        Ok(Ok(None)) => {}
+        Ok(Err(error)) => tracing::debug!(%caller, %error, "the TLS handshake of a connection failed"),
+        Err(_elapsed) => tracing::debug!(%caller, "the TLS handshake of a connection took too long"),
+    }
+}
+
+/// `None` for a caller who does not use TLS, and who has read so.
+async fn handshake(stream: TcpStream, tls: &AgentTls) -> io::Result<Option<tls::TlsStream<TcpStream>>> {
+    let mut first = [0];
+    if stream.peek(&mut first).await? == 1 && first[0] != TLS_HANDSHAKE {
+        answer_and_end(stream, NOT_TLS).await?;
+        return Ok(None);
+    }
+    tls.accept_https(stream).await.map(Some)
 }
 
 /// Who is at the other end of a stream.
@@ -185,107 +246,4 @@ fn with_caller<B>(mut request: Request<B>, peer: Peer) -> Request<B> {
 }
 
 #[cfg(test)]
-mod tests {
-    use axum::routing::get;
-
-    use super::*;
-
-    const LIMIT: Duration = Duration::from_secs(20);
-
-    struct TestServer {
-        address: std::net::SocketAddr,
-        stop: watch::Sender<bool>,
-        task: tokio::task::JoinHandle<()>,
-    }
-
-    async fn start(header_timeout: Duration) -> TestServer {
-        start_with(header_timeout, 0).await
-    }
-
-    async fn start_with(header_timeout: Duration, connections_per_ip: usize) -> TestServer {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let (stop, stopping) = watch::channel(false);
-        let router = axum::Router::new().route("/", get(async || "hello"));
-        TestServer {
-            address,
-            stop,
-            task: tokio::spawn(serve(listener, router, header_timeout, connections_per_ip, stopping)),
-        }
-    }
-
-    async fn all_of(stream: &mut TcpStream) -> String {
-        let mut text = String::new();
-        tokio::time::timeout(LIMIT, stream.read_to_string(&mut text)).await.unwrap().unwrap();
-        text
-    }
-
-    #[tokio::test]
-    async fn a_request_that_never_ends_is_closed() {
-        let server = start(Duration::from_millis(50)).await;
-        let mut slow = TcpStream::connect(server.address).await.unwrap();
-        slow.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow").await.unwrap();
-        let answer = all_of(&mut slow).await;
-        assert!(!answer.contains("hello"), "{answer}");
-        let mut quick = TcpStream::connect(server.address).await.unwrap();
-        quick.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.unwrap();
-        assert!(all_of(&mut quick).await.ends_with("hello"));
-    }
-
-    #[tokio::test]
-    async fn one_connection_too_many_of_an_address_gets_429() {
-        let server = start_with(HEADER_TIMEOUT, 2).await;
-        let ask = async || {
-            let mut stream = TcpStream::connect(server.address).await.unwrap();
-            stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
-            let mut some = [0; 12];
-            stream.read_exact(&mut some).await.unwrap();
-            (stream, String::from_utf8(some.to_vec()).unwrap())
-        };
-        let (first, second, third) = (ask().await, ask().await, ask().await);
-        assert_eq!([&*first.1, &second.1, &third.1], ["HTTP/1.1 200", "HTTP/1.1 200", "HTTP/1.1 429"]);
-        drop(first);
-        let freed = async { while ask().await.1 != "HTTP/1.1 200" {} };
-        tokio::time::timeout(LIMIT, freed).await.expect("a closed connection makes room");
-    }
-
-    #[tokio::test]
-    async fn only_agents_say_where_a_request_came_from() {
-        let address: IpAddr = [10, 0, 0, 1].into();
-        let cases = [
-            (Peer::Caller(address), "10.9.9.9", "10.0.0.1"),
-            (Peer::Agent(address), "10.9.9.9", "10.9.9.9"),
-            (Peer::Agent(address), "nowhere", "10.0.0.1"),
-            (Peer::Caller("::ffff:10.0.0.2".parse().unwrap()), "", "10.0.0.2"),
-        ];
-        for (peer, header, expected) in cases {
-            let shown = async |request: axum::extract::Request| {
-                let caller = *request.extensions().get::<CallerAddress>().unwrap();
-                caller.0.unwrap().to_string()
-            };
-            let router = axum::Router::new().route("/", get(shown));
-            let (mut caller, server) = tokio::io::duplex(4_096);
-            let (_stop, stopping) = watch::channel(false);
-            let serving = tokio::spawn(serve_stream(server, peer, router, HEADER_TIMEOUT, stopping));
-            let request = format!(
-                "GET / HTTP/1.1\r\nHost: x\r\n{FORWARDED_FOR}: {header}\r\nConnection: close\r\n\r\n"
-            );
-            caller.write_all(request.as_bytes()).await.unwrap();
-            let mut answer = String::new();
-            tokio::time::timeout(LIMIT, caller.read_to_string(&mut answer)).await.unwrap().unwrap();
-            assert!(answer.ends_with(&format!("\r\n\r\n{expected}")), "{answer}");
-            serving.await.unwrap();
-        }
-    }
-
-    #[tokio::test]
-    async fn idle_connections_do_not_delay_the_end() {
-        let server = start(HEADER_TIMEOUT).await;
-        let mut idle = TcpStream::connect(server.address).await.unwrap();
-        idle.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
-        let mut some = [0; 15];
-        idle.read_exact(&mut some).await.unwrap();
-        server.stop.send_replace(true);
-        tokio::time::timeout(LIMIT, server.task).await.unwrap().unwrap();
-    }
-}
+mod tests;

@@ -1,12 +1,41 @@
 //! The file with the keys of gossip: a JSON list of them in base64, the one that seals first, as Nomad keeps it.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::gossip::{Key, Keyring};
+use wire::RpcSecurity;
+
+use crate::GossipSettings;
+use crate::gossip::{Key, Keyring, SaveKeys};
 use crate::identity;
 
 const FILE: &str = "serf.keyring";
+
+/// The keys that a server begins with. They prove servers to each other over RPC too.
+///
+/// # Errors
+/// As for [`load`].
+pub(crate) fn open(
+    gossip: Option<&GossipSettings>,
+    dir: &Path,
+    security: &RpcSecurity,
+) -> io::Result<Keyring> {
+    let keyring = match gossip {
+        Some(gossip) => load(dir, gossip.key.clone())?,
+        None => Keyring::default(),
+    };
+    security.keys().replace(keyring.secrets());
+    Ok(keyring)
+}
+
+/// Keeps the keys that operators change, in the file and for new connections.
+pub(crate) fn keeper(dir: PathBuf, security: RpcSecurity) -> SaveKeys {
+    Box::new(move |keyring| {
+        save(&dir, keyring).map_err(|error| format!("it cannot store its keys: {error}"))?;
+        security.keys().replace(keyring.secrets());
+        Ok(())
+    })
+}
 
 /// The stored keys; where there are none, the configured one, which is stored. Once there is a file the configured key does
 /// not count: operators have replaced it since, and a restart must not bring it back.

@@ -17,6 +17,7 @@ mod published_state;
 mod root_keys;
 pub mod rpc;
 mod scrub;
+mod server_calls;
 pub mod server_connections;
 pub mod snapshot_file;
 mod start;

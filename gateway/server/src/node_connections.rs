@@ -26,6 +26,11 @@ impl NodeConnections {
         }
     }
 
+    /// Whether a node has called on this connection, and on none since.
+    pub fn is_of_a_node(&self, connection: &Connection) -> bool {
+        self.newest.lock().values().any(|bound| bound.is_same(connection))
+    }
+
     pub fn find(&self, node: NodeId) -> Option<Connection> {
         let mut newest = self.newest.lock();
         if newest.get(&node).is_some_and(Connection::is_closed) {

@@ -142,9 +142,7 @@ impl NodeRpc for NodeRouter {
         body: Vec<u8>,
     ) -> BoxFuture<'a, Result<Bytes, RpcError>> {
         async move {
-            let connecting = tokio::time::timeout(FIND_MAX, self.servers.connection(address)).await;
-            let connection = connecting
-                .map_err(|_| std::io::Error::other(format!("no connection to {address} in time")))??;
+            let connection = self.servers.connection(address).await?;
             connection.call_raw(method, &body, ANSWER_MAX).await
         }
         .boxed()

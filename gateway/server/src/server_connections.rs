@@ -1,6 +1,7 @@
 //! Connections to other servers: one to each, made when it is needed.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -10,10 +11,12 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Mutex as AsyncMutex;
-use wire::{Bytes, Connection, Handler, Limits, Opening, RemoteError, RpcError};
+use wire::{Bytes, Connection, Handler, Limits, Opening, RemoteError, RpcError, RpcSecurity};
 
 /// What servers call at each other, besides what nodes call. None of Nomad's names.
 pub mod method {
+    /// What all of these names begin with. Nobody but a server may call what begins so, but for the HTTP of node agents.
+    pub const OF_SERVERS: &str = "Sojourn.";
     /// [`control::LeaderCall`] to [`control::LeaderAnswer`].
     pub const LEADER: &str = "Sojourn.Leader";
     /// A message of the log's own, in bytes, answered in bytes.
@@ -46,11 +49,19 @@ pub struct ServerConnections(Arc<Inner>);
 struct Inner {
     /// Set once the log is open, which knows who takes part.
     lookup: OnceLock<AddressLookup>,
+    security: RpcSecurity,
     /// By address. A slot is locked while its connection is made, so that there is no second one.
-    slots: Mutex<BTreeMap<String, Arc<AsyncMutex<Option<Connection>>>>>,
+    slots: Mutex<BTreeMap<String, Slot>>,
 }
 
+type Slot = Arc<AsyncMutex<Option<Connection>>>;
+
 impl ServerConnections {
+    /// Connections in which this server proves itself as far as it can.
+    pub fn new(security: RpcSecurity) -> ServerConnections {
+        ServerConnections(Arc::new(Inner { security, ..Inner::default() }))
+    }
+
     /// Sets how servers are found by their numbers. Only the first call counts.
     pub fn lookup_by(&self, lookup: AddressLookup) {
         let _set_before = self.0.lookup.set(lookup);
@@ -67,11 +78,11 @@ impl ServerConnections {
         body: &[u8],
         patience: Duration,
     ) -> Result<Bytes, CallError> {
-        let dialed = tokio::time::timeout(patience.min(DIAL_MAX), self.connection(address)).await;
+        let dialed = tokio::time::timeout(patience, self.connection(address)).await;
         let connection = match dialed {
             Ok(Ok(connection)) => connection,
             Ok(Err(error)) => return Err(CallError::NotSent(error.to_string())),
-            Err(_) => return Err(CallError::NotSent(format!("no connection to {address} in time"))),
+            Err(_) => return Err(CallError::NotSent(no_connection(address))),
         };
         let answer = connection.call_raw(method, body, patience).await;
         answer.map_err(|error| CallError::NoAnswer(error.to_string()))
@@ -105,30 +116,52 @@ impl ServerConnections {
         unwrapped(&answer).map_err(|why| CallError::NoAnswer(why.to_string()))
     }
 
-    /// The connection to a server.
+    /// The connection to a server, made within [`DIAL_MAX`].
     ///
     /// # Errors
     /// It cannot be made.
     pub async fn connection(&self, address: &str) -> Result<Connection, RpcError> {
-        let slot = {
-            let mut slots = self.0.slots.lock();
-            if slots.len() >= SERVERS_MAX && !slots.contains_key(address) {
-                slots.retain(|_, slot| Arc::strong_count(slot) > 1);
-            }
-            if slots.len() >= SERVERS_MAX && !slots.contains_key(address) {
-                return Err(RpcError::Protocol("connected to as many servers as allowed"));
-            }
-            slots.entry(address.to_string()).or_default().clone()
-        };
-        let mut slot = slot.lock().await;
-        if let Some(connection) = slot.as_ref().filter(|connection| !connection.is_closed()) {
+        let slot = self.slot(address)?;
+        if let Ok(held) = slot.try_lock()
+            && let Some(connection) = held.as_ref().filter(|connection| !connection.is_closed())
+        {
             return Ok(connection.clone());
         }
-        let found = tokio::net::lookup_host(address).await?.next();
-        let found = found.ok_or_else(|| std::io::Error::other(format!("{address} has no address")))?;
-        let connection = wire::dial(found, Arc::new(NoCalls), Limits::SERVER, DIAL_MAX).await?;
-        Ok(slot.insert(connection).clone())
+        // In a task of its own: a caller may have less patience than a handshake takes, and the next one finds it made.
+        let (security, address) = (self.0.security.clone(), address.to_string());
+        let dialing = tokio::spawn(async move {
+            let late = |_| Err(io::Error::new(io::ErrorKind::TimedOut, no_connection(&address)).into());
+            let connected = tokio::time::timeout(DIAL_MAX, connect(&slot, &security, &address)).await;
+            connected.unwrap_or_else(late)
+        });
+        dialing.await.map_err(io::Error::other)?
     }
+
+    fn slot(&self, address: &str) -> Result<Slot, RpcError> {
+        let mut slots = self.0.slots.lock();
+        if slots.len() >= SERVERS_MAX && !slots.contains_key(address) {
+            slots.retain(|_, slot| Arc::strong_count(slot) > 1);
+        }
+        if slots.len() >= SERVERS_MAX && !slots.contains_key(address) {
+            return Err(RpcError::Protocol("connected to as many servers as allowed"));
+        }
+        Ok(slots.entry(address.to_string()).or_default().clone())
+    }
+}
+
+async fn connect(slot: &Slot, security: &RpcSecurity, address: &str) -> Result<Connection, RpcError> {
+    let mut slot = slot.lock().await;
+    if let Some(connection) = slot.as_ref().filter(|connection| !connection.is_closed()) {
+        return Ok(connection.clone());
+    }
+    let found = tokio::net::lookup_host(address).await?.next();
+    let found = found.ok_or_else(|| io::Error::other(format!("{address} has no address")))?;
+    let connection = wire::dial(found, security, Arc::new(NoCalls), Limits::SERVER, DIAL_MAX).await?;
+    Ok(slot.insert(connection).clone())
+}
+
+fn no_connection(address: &str) -> String {
+    format!("no connection to {address} in time")
 }
 
 /// The first byte of bytes in msgpack whose length has 32 bits.

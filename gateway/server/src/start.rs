@@ -21,10 +21,12 @@ use metrics::NodeFigures;
 use model::{Autopilot, NodeId, SchedulerRules};
 use monitor::{AgentConfig, Monitor};
 use raft::{Found, OpenError, RaftJournal};
+use tls::AgentTls;
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use wire::RpcSecurity;
 
 use crate::cluster::{self, Cluster, Joins};
 use crate::consensus::RaftConsensus;
@@ -37,6 +39,7 @@ use crate::published_state::PublishedState;
 use crate::root_keys;
 use crate::rpc::{self, Rpc};
 use crate::scrub::Scrub;
+use crate::server_calls::ServerCalls;
 use crate::server_connections::ServerConnections;
 use crate::snapshot_file;
 
@@ -74,6 +77,8 @@ pub struct Settings {
     /// How often the whole log is read again to find damage; `None` never does.
     pub scrub_every: Option<Duration>,
     pub cluster: ClusterSettings,
+    /// Certificates, if there are some.
+    pub tls: Option<Arc<AgentTls>>,
     /// Our release.
     pub version: String,
     pub config: Arc<dyn AgentConfig>,
@@ -97,12 +102,15 @@ pub struct Settings {
 pub struct Limits {
     /// HTTP connections at the same time; 0 is no bound but that of all addresses together.
     pub http_places_max: usize,
+    /// How long the TLS handshake of an HTTP connection may take.
+    pub https_handshake: Duration,
     pub rpc: wire::Limits,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { http_places_max: 0, rpc: wire::Limits::SERVER }
+        let https_handshake = listener::HANDSHAKE_TIMEOUT;
+        Limits { http_places_max: 0, https_handshake, rpc: wire::Limits::SERVER }
     }
 }
 
@@ -216,7 +224,10 @@ impl Server {
         let secret = ServerSecret::new(server, &secret).map_err(|why| data(io::Error::other(why)))?;
         let signer = Arc::new(Signer::new(secret));
         let starting = control::prepare(control_settings(&settings, server));
-        let (runtime, servers) = (Handle::current(), ServerConnections::default());
+        let security = RpcSecurity::new(settings.tls.clone());
+        let keyring =
+            gossip_keyring::open(settings.cluster.gossip.as_ref(), &dir, &security).map_err(data)?;
+        let (runtime, servers) = (Handle::current(), ServerConnections::new(security.clone()));
         let address = advertised(settings.advertise_rpc.as_ref(), &rpc);
         let log = open_log(&settings, &dir, address, &servers, &starting.inbox).await?;
         servers.lookup_by(Box::new({
@@ -228,7 +239,8 @@ impl Server {
         }));
         let control = starting.start(log.clone(), Arc::new(servers.clone()), &runtime);
         tokio::spawn(refetch(control.clone(), log.clone()));
-        let cluster = cluster(&settings, server, (&http, &rpc), &log, &control, &servers).await?;
+        let joining = Joining { server, keyring, security: security.clone() };
+        let cluster = cluster(&settings, joining, (&http, &rpc), &log, &control, &servers).await?;
         let history = History::open(Some(dir.join("history")), log.clone())?;
         let connections = NodeConnections::default();
         let version = settings.version.clone();
@@ -259,6 +271,7 @@ impl Server {
         let handler = Rpc {
             control: control.clone(),
             nodes,
+            server_calls: ServerCalls::new(security.clone()),
             log: log.clone(),
             cluster: cluster.clone(),
             region: settings.region,
@@ -274,12 +287,14 @@ impl Server {
             stopping: stopping.clone(),
         };
         let keyring_task = tokio::spawn(root_keys::keep(control.clone(), signer, settings.root_keys.clone()));
-        let rpc_task = tokio::spawn(wire::serve(rpc, Arc::new(handler), limits.rpc));
+        let rpc_task = tokio::spawn(wire::serve(rpc, security, Arc::new(handler), limits.rpc));
         let http_task = tokio::spawn(listener::serve(
             http,
             router,
-            listener::HEADER_TIMEOUT,
-            limits.http_places_max,
+            listener::Connections {
+                handshake_timeout: limits.https_handshake,
+                ..listener::Connections::new(settings.tls, limits.http_places_max)
+            },
             stopping,
         ));
         Ok(Server {
@@ -511,10 +526,17 @@ async fn fetch_anew(control: &Control, log: &RaftJournal) -> Result<(), String> 
     log.refetch().await.map_err(|error| error.to_string())
 }
 
+/// What a server shows of itself to others.
+struct Joining {
+    server: Uuid,
+    keyring: gossip::Keyring,
+    security: RpcSecurity,
+}
+
 /// Begins to look for other servers.
 async fn cluster(
     settings: &Settings,
-    server: Uuid,
+    Joining { server, keyring, security }: Joining,
     (http, rpc): (&TcpListener, &TcpListener),
     log: &Arc<RaftJournal>,
     control: &Control,
@@ -550,18 +572,13 @@ async fn cluster(
         parting: gossip::Parting::Staying,
     };
     let gossip = match (gossip, socket) {
-        (Some(GossipSettings { key, .. }), Some(socket)) => {
+        (Some(_), Some(socket)) => {
             let data = |source| StartError::Data { path: settings.data_dir.clone(), source };
-            let dir = settings.data_dir.join("server");
-            let keyring = gossip_keyring::load(&dir, key).map_err(data)?;
+            let save = gossip_keyring::keeper(settings.data_dir.join("server"), security);
             let seed = identity::seed().map_err(data)?;
             let timings = gossip::Timings::default();
             let gossip_settings = gossip::Settings { own: own.clone(), keyring, timings, seed };
-            let save = move |keyring: &gossip::Keyring| {
-                gossip_keyring::save(&dir, keyring)
-                    .map_err(|error| format!("it cannot store its keys: {error}"))
-            };
-            Some(Gossip::start(gossip_settings, Box::new(save), socket)?)
+            Some(Gossip::start(gossip_settings, save, socket)?)
         }
         _ => None,
     };

@@ -214,6 +214,7 @@ impl Cluster {
             workers: 0,
             segment_bytes: SEGMENT_BYTES,
             scrub_every: None,
+            tls: None,
             cluster: ClusterSettings {
                 bootstrap_expect: 3,
                 gossip: None,

@@ -21,7 +21,7 @@ use wire::messages::{
     NodeRegisterRequest, NodeUpdateResponse, NodeUpdateStatusRequest, QueryOptions, WorkloadIdentityRequest,
     WriteRequest, method,
 };
-use wire::{Bytes, Connection, Handler, Limits, Opening, RemoteError, RpcError};
+use wire::{Bytes, Connection, Handler, Limits, Opening, RemoteError, RpcError, RpcSecurity};
 
 use crate::scrub;
 
@@ -78,8 +78,15 @@ impl TestNode {
             node_resources: Some(resources),
             ..Node::default()
         };
-        let connection = wire::dial(server.rpc, Arc::new(NoRequests), Limits::NODE, PATIENCE).await.unwrap();
+        let connection =
+            wire::dial(server.rpc, &RpcSecurity::default(), Arc::new(NoRequests), Limits::NODE, PATIENCE)
+                .await
+                .unwrap();
         TestNode { document, connection }
+    }
+
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     pub(crate) async fn call<Q: Serialize, A: DeserializeOwned>(
@@ -109,7 +116,7 @@ impl TestNode {
     }
 }
 
-struct NoRequests;
+pub(crate) struct NoRequests;
 
 impl Handler for NoRequests {
     async fn call(&self, _: &Connection, method: &str, _: Bytes) -> Result<Vec<u8>, RemoteError> {

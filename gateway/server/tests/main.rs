@@ -1,5 +1,8 @@
 //! Servers as they are put together.
 
+mod attackers;
+#[path = "../../tls/tests/certificates/mod.rs"]
+mod certificates;
 mod cluster;
 mod identities;
 mod routes;

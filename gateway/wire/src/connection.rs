@@ -7,14 +7,15 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tls::{PeerIdentity, RpcSecurity};
 use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::dispatch::{self, Handler, StreamKind};
 use crate::frames::{self, Frames};
-use crate::protocol::{MUX_V2, RPC, RequestHeader, ResponseHeader, STREAMING};
+use crate::protocol::{RPC, RequestHeader, ResponseHeader, STREAMING};
+use crate::secure;
 use crate::values::Values;
 use crate::yamux::{Mux, Role, Stream};
 use crate::{HEADER_MAX, Limits, RemoteError, RpcError};
@@ -28,6 +29,7 @@ pub struct Connection(Arc<Inner>);
 
 struct Inner {
     peer: SocketAddr,
+    identity: PeerIdentity,
     limits: Limits,
     transport: Transport,
     /// Streams between two calls, the last used one last.
@@ -50,44 +52,47 @@ enum Transport {
 /// long as the connection lives.
 ///
 /// # Errors
-/// [`RpcError::Dial`] when there is no answer within `wait`.
+/// [`RpcError::Dial`] when there is no answer within `wait`, or one end does not accept what the other proves.
 pub async fn dial<H: Handler>(
     addr: SocketAddr,
+    security: &RpcSecurity,
     handler: Arc<H>,
     limits: Limits,
     wait: Duration,
 ) -> Result<Connection, RpcError> {
-    let connect = async {
-        let mut socket = TcpStream::connect(addr).await?;
-        socket.set_nodelay(true)?;
-        socket.write_u8(MUX_V2).await?;
-        Ok(socket)
-    };
     let late = |_| Err(std::io::Error::new(std::io::ErrorKind::TimedOut, "no answer in time"));
-    let socket = timeout(wait, connect).await.unwrap_or_else(late);
-    let socket = socket.map_err(|source| RpcError::Dial { addr, source })?;
+    let connected = timeout(wait, secure::connect(addr, security)).await.unwrap_or_else(late);
+    let (socket, identity) = connected.map_err(|source| RpcError::Dial { addr, source })?;
     let (mux, incoming) = Mux::start(socket, Role::Client);
-    let connection = Connection::two_way(addr, limits, mux);
+    let connection = Connection::two_way(Peer { address: addr, identity }, limits, mux);
     tokio::spawn(dispatch::serve_streams(connection.clone(), incoming, handler, StreamKind::Announced));
     Ok(connection)
 }
 
+/// The other end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer {
+    pub address: SocketAddr,
+    pub identity: PeerIdentity,
+}
+
 impl Connection {
-    pub(crate) fn two_way(peer: SocketAddr, limits: Limits, mux: Mux) -> Connection {
+    pub(crate) fn two_way(peer: Peer, limits: Limits, mux: Mux) -> Connection {
         Connection::new(peer, limits, Transport::TwoWay(mux))
     }
 
-    pub(crate) fn old_mux(peer: SocketAddr, limits: Limits, mux: Mux) -> Connection {
+    pub(crate) fn old_mux(peer: Peer, limits: Limits, mux: Mux) -> Connection {
         Connection::new(peer, limits, Transport::OldMux(mux))
     }
 
-    pub(crate) fn plain(peer: SocketAddr, limits: Limits) -> Connection {
+    pub(crate) fn plain(peer: Peer, limits: Limits) -> Connection {
         Connection::new(peer, limits, Transport::Plain(watch::Sender::new(false)))
     }
 
-    fn new(peer: SocketAddr, limits: Limits, transport: Transport) -> Connection {
+    fn new(peer: Peer, limits: Limits, transport: Transport) -> Connection {
+        let Peer { address: peer, identity } = peer;
         let (idle, seq) = (Mutex::new(Vec::new()), AtomicU64::new(0));
-        Connection(Arc::new(Inner { peer, limits, transport, idle, seq }))
+        Connection(Arc::new(Inner { peer, identity, limits, transport, idle, seq }))
     }
 
     /// Calls a method at the peer and waits for its answer.
@@ -132,6 +137,11 @@ impl Connection {
     /// Where the peer called from, or was dialed at.
     pub fn peer(&self) -> SocketAddr {
         self.0.peer
+    }
+
+    /// What the peer has proved to be, for the whole life of the connection.
+    pub fn identity(&self) -> PeerIdentity {
+        self.0.identity
     }
 
     /// True when calls can be made towards the peer.

@@ -5,6 +5,7 @@ use std::io::Cursor;
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tls::TlsStream;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
 
@@ -28,9 +29,16 @@ impl Duplex for Stream {
 }
 
 impl Duplex for TcpStream {}
+impl Duplex for TlsStream<TcpStream> {}
 impl Duplex for DuplexStream {}
 
-type Io = Box<dyn Duplex>;
+pub(crate) type Io = Box<dyn Duplex>;
+
+impl Duplex for Io {
+    fn gone(&self) -> Option<Gone> {
+        (**self).gone()
+    }
+}
 
 /// An open streaming call. Dropping it ends both directions.
 pub struct Frames {

@@ -2,8 +2,9 @@
 //!
 //! From the outside in: `listener` reads a connection's first byte, [`yamux`] makes many streams of it,
 //! `dispatch` answers the calls on each, [`Connection`] makes calls the other way, [`messages`] are what
-//! calls carry. Nothing here knows what a call means: the [`Handler`] does. There is no TLS and no
-//! raft on this port; both are rejected by name.
+//! calls carry. Nothing here knows what a call means: the [`Handler`] does. What the peer of a connection has proved
+//! to be comes from `secure`, and what that allows is the handler's business too. There is no raft on this port; it is
+//! rejected by name.
 //!
 //! Read `connection.rs` next.
 
@@ -19,6 +20,7 @@ mod listener;
 pub mod messages;
 pub mod payload;
 mod protocol;
+mod secure;
 mod values;
 pub mod yamux;
 
@@ -29,3 +31,4 @@ pub use error::{RemoteError, RemoteErrorKind, RpcError};
 pub use frames::{FrameReceiver, FrameSender, Frames, Opening, PeerGone};
 pub use limits::{HEADER_MAX, Limits, STREAM_VALUE_MAX};
 pub use listener::{CallerAddress, ConnectionCounts, ConnectionSlot, FORWARDED_FOR, serve};
+pub use tls::{PeerIdentity, RpcSecurity};

@@ -3,16 +3,20 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::io::AsyncReadExt;
+use tls::RpcSecurity;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use crate::connection::Peer;
 use crate::dispatch::{self, Handler, StreamKind};
-use crate::protocol::{MUX_V1, MUX_V2, RAFT, RPC, STREAMING, TLS};
+use crate::frames::Io;
+use crate::protocol::{KEYED_TLS, MUX_V1, MUX_V2, RAFT, RPC, STREAMING, TLS};
+use crate::secure::{self, Accepted, Refused};
 use crate::yamux::{Mux, Role};
 use crate::{Connection, Limits};
 
@@ -20,7 +24,13 @@ use crate::{Connection, Limits};
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves node RPC on a port, for ever. Dropping the future ends every connection.
-pub async fn serve<H: Handler>(listener: TcpListener, handler: Arc<H>, limits: Limits) {
+pub async fn serve<H: Handler>(
+    listener: TcpListener,
+    security: RpcSecurity,
+    handler: Arc<H>,
+    limits: Limits,
+) {
+    let port = Arc::new(Port { security, limits, refused: AtomicU64::new(0) });
     let counts = ConnectionCounts::default();
     // Bounded by the connections of each address, and by descriptors.
     let mut connections = JoinSet::new();
@@ -32,10 +42,10 @@ pub async fn serve<H: Handler>(listener: TcpListener, handler: Arc<H>, limits: L
         match accepted {
             Ok((socket, peer)) => match counts.acquire(peer.ip(), limits.connections_per_ip) {
                 Some(slot) => {
-                    let handler = Arc::clone(&handler);
+                    let (port, handler) = (Arc::clone(&port), Arc::clone(&handler));
                     connections.spawn(async move {
                         let _slot = slot;
-                        serve_connection(socket, peer, handler, limits).await;
+                        port.serve_connection(socket, peer, handler).await;
                     });
                 }
                 None => tracing::warn!(%peer, max = limits.connections_per_ip, "too many rpc connections"),
@@ -90,44 +100,50 @@ impl Drop for ConnectionSlot {
     }
 }
 
-async fn serve_connection<H: Handler>(
-    mut socket: TcpStream,
-    peer: SocketAddr,
-    handler: Arc<H>,
+/// What all connections of a port have in common.
+struct Port {
+    security: RpcSecurity,
     limits: Limits,
-) {
-    let first = match timeout(limits.handshake, socket.read_u8()).await {
-        Ok(Ok(first)) => first,
-        Ok(Err(error)) => {
-            tracing::debug!(%peer, %error, "rpc connection ended before it began");
-            return;
+    /// Connections that were not served.
+    refused: AtomicU64,
+}
+
+impl Port {
+    async fn serve_connection<H: Handler>(&self, socket: TcpStream, peer: SocketAddr, handler: Arc<H>) {
+        let limits = self.limits;
+        let accepted = match timeout(limits.handshake, secure::accept(socket, &self.security)).await {
+            Ok(Ok(accepted)) => accepted,
+            Ok(Err(Refused::Ended(error))) => {
+                tracing::debug!(%peer, %error, "rpc connection ended before it began");
+                return;
+            }
+            Ok(Err(why @ Refused::Security(_))) => return self.refuse(peer, &why.to_string()),
+            Err(_elapsed) => {
+                return self
+                    .refuse(peer, &format!("it did not say what it is within {:?}", limits.handshake));
+            }
+        };
+        let Accepted { io, identity, first } = accepted;
+        let peer = Peer { address: peer, identity };
+        match first {
+            MUX_V1 | MUX_V2 => serve_mux(io, peer, handler, limits, first).await,
+            RPC | STREAMING => serve_plain(io, peer, handler, limits, first).await,
+            TLS | KEYED_TLS => self.refuse(peer.address, "it wants TLS within TLS"),
+            RAFT => self.refuse(peer.address, "it wants raft, which this port does not serve"),
+            other => self.refuse(peer.address, &format!("unknown first byte {other:#04x}")),
         }
-        Err(_elapsed) => {
-            tracing::warn!(%peer, after = ?limits.handshake, "rpc connection did not say what it is");
-            return;
-        }
-    };
-    if let Err(error) = socket.set_nodelay(true) {
-        tracing::debug!(%peer, %error, "rpc connection keeps its delay");
     }
-    match first {
-        MUX_V1 | MUX_V2 => serve_mux(socket, peer, handler, limits, first).await,
-        RPC | STREAMING => serve_plain(socket, peer, handler, limits, first).await,
-        TLS => tracing::warn!(%peer, "rpc connection refused: it wants TLS, which is not offered"),
-        RAFT => {
-            tracing::warn!(%peer, "rpc connection refused: it wants raft, which this port does not serve")
+
+    /// A line each time the number doubles: a peer that tries again and again does not fill the log.
+    fn refuse(&self, peer: SocketAddr, why: &str) {
+        let count = self.refused.fetch_add(1, Ordering::Relaxed) + 1;
+        if count.is_power_of_two() {
+            tracing::warn!(%peer, count, "rpc connection refused: {why}");
         }
-        other => tracing::warn!(%peer, first = other, "rpc connection refused: unknown first byte"),
     }
 }
 
-async fn serve_mux<H: Handler>(
-    socket: TcpStream,
-    peer: SocketAddr,
-    handler: Arc<H>,
-    limits: Limits,
-    first: u8,
-) {
+async fn serve_mux<H: Handler>(socket: Io, peer: Peer, handler: Arc<H>, limits: Limits, first: u8) {
     let (mux, incoming) = Mux::start(socket, Role::Server);
     let (connection, kind) = match first {
         MUX_V2 => (Connection::two_way(peer, limits, mux), StreamKind::Announced),
@@ -137,13 +153,7 @@ async fn serve_mux<H: Handler>(
     dispatch::serve_streams(connection, incoming, handler, kind).await;
 }
 
-async fn serve_plain<H: Handler>(
-    socket: TcpStream,
-    peer: SocketAddr,
-    handler: Arc<H>,
-    limits: Limits,
-    first: u8,
-) {
+async fn serve_plain<H: Handler>(socket: Io, peer: Peer, handler: Arc<H>, limits: Limits, first: u8) {
     let connection = Connection::plain(peer, limits);
     let _closed = CloseOnDrop(connection.clone());
     let serving = async {

@@ -7,11 +7,14 @@ pub(crate) const RPC: u8 = 0x01;
 pub(crate) const RAFT: u8 = 0x02;
 /// Multiplexed; every stream carries calls.
 pub(crate) const MUX_V1: u8 = 0x03;
+/// TLS by certificates; another first byte follows inside.
 pub(crate) const TLS: u8 = 0x04;
 /// One streaming call.
 pub(crate) const STREAMING: u8 = 0x05;
 /// Multiplexed; every stream begins with [`RPC`] or [`STREAMING`].
 pub(crate) const MUX_V2: u8 = 0x06;
+/// Ours: TLS by the keys that servers share. As after [`TLS`], another first byte follows inside.
+pub(crate) const KEYED_TLS: u8 = 0x53;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]

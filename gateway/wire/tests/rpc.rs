@@ -13,7 +13,7 @@ use wire::messages::{
     Empty, FsLogsRequest, GenericResponse, NodeUpdateStatusRequest, StreamFrameWrapper, method,
 };
 use wire::yamux::{Mux, Role};
-use wire::{Bytes, Connection, Handler, Limits, Opening, RemoteError, RpcError, dial, serve};
+use wire::{Bytes, Connection, Handler, Limits, Opening, RemoteError, RpcError, RpcSecurity, dial, serve};
 
 /// Long enough for a loaded machine; no test waits for it when it passes.
 const WAIT: Duration = Duration::from_secs(20);
@@ -112,7 +112,7 @@ async fn a_rejected_stream_has_a_reason() {
 async fn a_peer_that_drops_mid_call_fails_the_call() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
-    let node = dial(addr, Arc::new(Peer::quiet("node")), SMALL, WAIT).await.unwrap();
+    let node = dial(addr, &RpcSecurity::default(), Arc::new(Peer::quiet("node")), SMALL, WAIT).await.unwrap();
     let (socket, _) = listener.accept().await.unwrap();
     let call = tokio::spawn({
         let node = node.clone();
@@ -142,7 +142,10 @@ async fn an_oversized_request_is_refused_at_both_ends() {
     let large = Text { text: "x".repeat(2_000_000) };
     let kept = careful.call::<_, Text>("Echo.Text", &large, WAIT).await.unwrap_err();
     assert!(matches!(kept, RpcError::TooLarge { max: 10_000, .. }));
-    let generous = dial(server.addr, Arc::new(Peer::quiet("node")), Limits::NODE, WAIT).await.unwrap();
+    let generous =
+        dial(server.addr, &RpcSecurity::default(), Arc::new(Peer::quiet("node")), Limits::NODE, WAIT)
+            .await
+            .unwrap();
     let refused = generous.call::<_, Text>("Echo.Text", &large, WAIT).await.unwrap_err();
     assert!(matches!(&refused, RpcError::Remote(e) if e.message.contains("exceeds the limit of 10000")));
     let _: Empty = generous.call(method::STATUS_PING, &Empty {}, WAIT).await.unwrap();
@@ -158,7 +161,7 @@ async fn a_connection_that_sends_nothing_is_closed() {
 #[tokio::test]
 async fn tls_raft_and_unknown_first_bytes_are_closed() {
     let server = Server::start(SMALL).await;
-    for first in [0x02, 0x04, 0x00, 0x47] {
+    for first in [0x02, 0x04, 0x53, 0x00, 0x47] {
         let mut socket = TcpStream::connect(server.addr).await.unwrap();
         socket.write_u8(first).await.unwrap();
         assert_eq!(socket.read(&mut [0; 8]).await.unwrap(), 0, "{first:#x}");
@@ -257,12 +260,12 @@ impl Server {
         let (seen, peers) = mpsc::unbounded_channel();
         let (drops, dropped) = mpsc::unbounded_channel();
         let handler = Arc::new(Peer { name: "server", seen, drops });
-        let serving = tokio::spawn(serve(listener, handler, limits));
+        let serving = tokio::spawn(serve(listener, RpcSecurity::default(), handler, limits));
         Server { addr, peers: peers.into(), dropped, serving }
     }
 
     async fn dial(&self) -> Connection {
-        dial(self.addr, Arc::new(Peer::quiet("node")), SMALL, WAIT).await.unwrap()
+        dial(self.addr, &RpcSecurity::default(), Arc::new(Peer::quiet("node")), SMALL, WAIT).await.unwrap()
     }
 
     /// The server's end of a node's connection.
@@ -274,7 +277,9 @@ impl Server {
 
 async fn connected(limits: Limits) -> (Server, Connection) {
     let server = Server::start(limits).await;
-    let node = dial(server.addr, Arc::new(Peer::quiet("node")), limits, WAIT).await.unwrap();
+    let node = dial(server.addr, &RpcSecurity::default(), Arc::new(Peer::quiet("node")), limits, WAIT)
+        .await
+        .unwrap();
     (server, node)
 }
 

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use control::{Control, WorkerPool};
 use monitor::{AgentConfig, Reloaded};
 use serde_json::{Map, Value, json};
+use tls::{AgentTls, TlsSettings};
 use tracing::Level;
 
 use crate::command::version;
@@ -25,6 +26,7 @@ pub(super) struct LiveConfig {
     /// What the agent runs with: what needs a restart is as it was at the start.
     running: Mutex<AgentSettings>,
     control: OnceLock<Control>,
+    tls: Option<Arc<AgentTls>>,
 }
 
 impl fmt::Debug for LiveConfig {
@@ -34,8 +36,13 @@ impl fmt::Debug for LiveConfig {
 }
 
 impl LiveConfig {
-    pub(super) fn new(settings: AgentSettings, home: PathBuf, sources: ConfigSources) -> LiveConfig {
-        LiveConfig { sources, home, running: Mutex::new(settings), control: OnceLock::new() }
+    pub(super) fn new(
+        settings: AgentSettings,
+        home: PathBuf,
+        sources: ConfigSources,
+        tls: Option<Arc<AgentTls>>,
+    ) -> LiveConfig {
+        LiveConfig { sources, home, running: Mutex::new(settings), control: OnceLock::new(), tls }
     }
 
     /// The scheduler of the server in this process, once it runs.
@@ -47,8 +54,21 @@ impl LiveConfig {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn apply(&self, running: &mut AgentSettings, wanted: &AgentSettings) -> Vec<&'static str> {
+    /// # Errors
+    /// The certificates cannot be used. Nothing has changed then.
+    fn apply(
+        &self,
+        running: &mut AgentSettings,
+        wanted: &AgentSettings,
+    ) -> Result<Vec<&'static str>, String> {
         let mut applied = Vec::new();
+        if let Some(tls) = &self.tls {
+            if tls.reload(&wanted.tls).map_err(|error| format!("tls.{error}"))? {
+                applied.push("tls");
+            }
+            let (http, rpc) = (running.tls.http, running.tls.rpc);
+            running.tls = TlsSettings { http, rpc, ..wanted.tls.clone() };
+        }
         if running.log.level != wanted.log.level {
             (self.sources.set_log_level)(wanted.log.level);
             running.log.level = wanted.log.level;
@@ -62,7 +82,7 @@ impl LiveConfig {
             running.server.num_schedulers = wanted.server.num_schedulers;
             applied.push("server.num_schedulers");
         }
-        applied
+        Ok(applied)
     }
 }
 
@@ -74,12 +94,13 @@ impl AgentConfig for LiveConfig {
     fn reload(&self) -> Result<Reloaded, String> {
         // One at a time, from reading to applying: the newest files win.
         let mut running = self.running();
-        let wanted = (self.sources.read)().map_err(|error| {
-            let why = format!("the configuration is not read again: {error:#}");
+        let not_read = |why: String| {
+            let why = format!("the configuration is not read again: {why}");
             tracing::error!("{why}");
             why
-        })?;
-        let applied = self.apply(&mut running, &wanted);
+        };
+        let wanted = (self.sources.read)().map_err(|error| not_read(format!("{error:#}")))?;
+        let applied = self.apply(&mut running, &wanted).map_err(not_read)?;
         let needs_restart = differences(&running, &wanted);
         tracing::info!(applied = applied.join(", "), "the configuration was read again");
         if !needs_restart.is_empty() {
@@ -114,6 +135,7 @@ fn differences(running: &AgentSettings, wanted: &AgentSettings) -> Vec<&'static 
         "log_level": log.level;
         "log_json": log.json;
         "limits": limits;
+        "tls": tls;
         "enable_debug": enable_debug;
         "telemetry": telemetry;
         "telemetry.prometheus_metrics": prometheus_metrics;
@@ -172,6 +194,8 @@ fn config_json(settings: &AgentSettings, home: &Path) -> Map<String, Value> {
         "Client": {"Enabled": settings.client.enabled, "NodeClass": settings.client.node_class,
             "NodePool": settings.client.node_pool, "Meta": settings.client.meta},
         "HTTPAPIResponseHeaders": settings.response_headers,
+        "TLSConfig": tls_json(&settings.tls),
+        "Exposures": settings.exposures(),
         "ACL": {"Enabled": false},
         "Version": version::document(),
         "Files": settings.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
@@ -180,6 +204,26 @@ fn config_json(settings: &AgentSettings, home: &Path) -> Map<String, Value> {
         Value::Object(fields) => fields,
         other => unreachable!("an object literal is an object, not {other}"),
     }
+}
+
+/// The `tls` block as Nomad shows it.
+fn tls_json(tls: &TlsSettings) -> Value {
+    let path =
+        |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+    let suites: Vec<String> = tls.cipher_suites.iter().map(|suite| format!("{suite:?}")).collect();
+    json!({
+        "EnableHTTP": tls.http,
+        "EnableRPC": tls.rpc,
+        "CAFile": path(&tls.ca_file),
+        "CertFile": path(&tls.cert_file),
+        "KeyFile": path(&tls.key_file),
+        "VerifyServerHostname": tls.verify_server_hostname,
+        "VerifyHTTPSClient": tls.verify_https_client,
+        "RPCUpgradeMode": tls.rpc_upgrade_mode,
+        "TLSCipherSuites": suites.join(","),
+        "TLSMinVersion": tls.min_version.as_str(),
+        "TLSPreferServerCipherSuites": false,
+    })
 }
 
 #[cfg(test)]
@@ -196,7 +240,7 @@ mod tests {
         let set_log_level: Box<dyn Fn(Level) + Send + Sync> =
             Box::new(move |level| set.lock().unwrap().push(level));
         let sources = ConfigSources { read: Box::new(read), set_log_level };
-        (LiveConfig::new(AgentSettings::dev(), "/data".into(), sources), levels)
+        (LiveConfig::new(AgentSettings::dev(), "/data".into(), sources, None), levels)
     }
 
     #[test]

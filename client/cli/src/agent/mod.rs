@@ -19,10 +19,12 @@ use api::with_port;
 use metrics::NodeFigures;
 use monitor::{AgentConfig, Monitor};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tls::AgentTls;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use wire::RpcSecurity;
 
 pub(crate) use live_config::ConfigSources;
 use live_config::LiveConfig;
@@ -40,8 +42,9 @@ pub(crate) fn run(
     started: impl FnOnce(),
 ) -> anyhow::Result<()> {
     let home = DataDir::make(settings)?;
-    let config = Arc::new(LiveConfig::new(settings.clone(), home.path.clone(), sources));
-    let process = ProcessContext { log, open_files: raise_open_files(), config };
+    let tls = tls(settings)?;
+    let config = Arc::new(LiveConfig::new(settings.clone(), home.path.clone(), sources, tls.clone()));
+    let process = ProcessContext { log, open_files: raise_open_files(), config, tls };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let end = runtime.block_on(serve(settings, &process, &home.path, started))?;
     drop((runtime, home));
@@ -75,6 +78,16 @@ struct ProcessContext<'a> {
     /// The limit of open files at the start.
     open_files: Option<u64>,
     config: Arc<LiveConfig>,
+    /// The certificates of this agent, if it has some.
+    tls: Option<Arc<AgentTls>>,
+}
+
+fn tls(settings: &AgentSettings) -> anyhow::Result<Option<Arc<AgentTls>>> {
+    if !settings.tls.is_on() {
+        return Ok(None);
+    }
+    let loaded = AgentTls::load(&settings.tls, &settings.region, settings.server.enabled);
+    Ok(Some(Arc::new(loaded.map_err(|error| anyhow::anyhow!("tls.{error}"))?)))
 }
 
 /// Raises the limit of open files to the hard limit, since every connection is a file. Returns the old limit.
@@ -98,8 +111,7 @@ async fn serve(
     let figures = NodeFigures::default();
     let server = match settings.server.enabled {
         true => {
-            let config = process.config.clone();
-            let settings = server::server_settings(settings, process.log, home, &figures, config)?;
+            let settings = server::server_settings(settings, process, home, &figures)?;
             Some(Server::start(settings).await?)
         }
         false => None,
@@ -186,7 +198,13 @@ impl NodePart {
             false => Some(listen(SocketAddr::new(settings.http_ip(), settings.ports.http))?),
         };
         let (known, mut connected) = (servers(settings), None);
-        let connect = |local| Arc::clone(connected.insert(WireServers::new(local, known)));
+        let connect = |local| {
+            Arc::clone(connected.insert(WireServers::new(
+                local,
+                RpcSecurity::new(process.tls.clone()),
+                known,
+            )))
+        };
         let node = Agent::start(node::node_settings(settings, process, home)?, connect)
             .await
             .context("the node cannot start")?;
@@ -203,7 +221,11 @@ impl NodePart {
             });
             let (stop, stopping) = watch::channel(false);
             let limit = settings.limits.http_max_conns_per_client as usize;
-            let serving = listener::serve(listener, router, listener::HEADER_TIMEOUT, limit, stopping);
+            let connections = listener::Connections {
+                handshake_timeout: settings.limits.https_handshake_timeout.to_std(),
+                ..listener::Connections::new(process.tls.clone(), limit)
+            };
+            let serving = listener::serve(listener, router, connections, stopping);
             HttpPart { stop, serving: tokio::spawn(serving) }
         });
         Ok(NodePart { node, http })

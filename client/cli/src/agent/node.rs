@@ -42,7 +42,7 @@ pub(super) fn node_settings(
             .chain(client.meta.clone())
             .collect(),
         http_address: http,
-        tls_http: false,
+        tls_http: settings.tls.http,
         reserved: Reserved {
             cpu_mhz: client.reserved.cpu_mhz,
             memory_mib: client.reserved.memory_mib,
@@ -93,8 +93,9 @@ mod tests {
         settings.client.alloc_dir = Some("/elsewhere".into());
         let sources =
             ConfigSources { read: Box::new(|| Ok(AgentSettings::dev())), set_log_level: Box::new(|_| ()) };
-        let config = Arc::new(LiveConfig::new(settings.clone(), "/data".into(), sources));
-        let process = ProcessContext { log: &monitor::Monitor::default(), open_files: Some(9), config };
+        let config = Arc::new(LiveConfig::new(settings.clone(), "/data".into(), sources, None));
+        let process =
+            ProcessContext { log: &monitor::Monitor::default(), open_files: Some(9), config, tls: None };
         let node = super::node_settings(&settings, &process, Path::new("/data")).unwrap();
         assert_eq!(node.state_dir, Path::new("/data/client"));
         assert_eq!(node.alloc_dir, Path::new("/elsewhere"));

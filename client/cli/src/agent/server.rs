@@ -2,7 +2,6 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::Context;
 use api::with_port;
@@ -11,11 +10,10 @@ use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
 use metrics::NodeFigures;
 use model::NodeId;
-use monitor::{AgentConfig, Monitor};
 use server::cluster::Joins;
 use server::{ClusterSettings, GossipSettings, Limits};
 
-use super::advertised;
+use super::{ProcessContext, advertised};
 use crate::settings::{AgentSettings, LimitSettings};
 
 /// Segments of the log on disk.
@@ -25,10 +23,9 @@ const SEGMENT_BYTES: u64 = 64 << 20;
 /// When this host has no usable address, or the node's id cannot be read.
 pub(super) fn server_settings(
     settings: &AgentSettings,
-    log: &Monitor,
+    process: &ProcessContext<'_>,
     home: &Path,
     node_figures: &NodeFigures,
-    config: Arc<dyn AgentConfig>,
 ) -> anyhow::Result<server::Settings> {
     let (http_ip, rpc_ip) = (settings.http_ip(), settings.rpc_ip());
     Ok(server::Settings {
@@ -61,9 +58,10 @@ pub(super) fn server_settings(
         segment_bytes: SEGMENT_BYTES,
         scrub_every: Some(settings.server.scrub_interval.to_std()).filter(|every| !every.is_zero()),
         cluster: cluster(settings)?,
+        tls: process.tls.clone(),
         version: env!("CARGO_PKG_VERSION").to_string(),
-        config,
-        log: log.clone(),
+        config: process.config.clone(),
+        log: process.log.clone(),
         limits: limits(&settings.limits),
         debug: settings.enable_debug,
         prometheus: settings.prometheus_metrics,
@@ -82,6 +80,7 @@ pub(super) fn workers(settings: &AgentSettings) -> usize {
 fn limits(limits: &LimitSettings) -> Limits {
     Limits {
         http_places_max: limits.http_max_conns_per_client as usize,
+        https_handshake: limits.https_handshake_timeout.to_std(),
         rpc: wire::Limits {
             handshake: limits.rpc_handshake_timeout.to_std(),
             connections_per_ip: limits.rpc_max_conns_per_client as usize,

@@ -203,6 +203,13 @@ pub(super) fn notes(settings: &AgentSettings) -> Vec<String> {
         notes.push(
             "server.encrypt is not set: anyone who reaches the gossip port can impersonate a server".into(),
         );
+        if !settings.tls.rpc && !settings.rpc_ip().to_canonical().is_loopback() {
+            notes.push(
+                "neither server.encrypt nor tls.rpc is set: servers on other hosts cannot prove themselves, and \
+                 their calls are refused"
+                    .into(),
+            );
+        }
     }
     notes
 }

@@ -10,11 +10,16 @@ use node::settings::HostVolume;
 use super::unsupported::Refused;
 use super::{
     AgentSettings, ClientSettings, LimitSettings, ReservedSettings, ServerSettings, cluster, plugins,
-    scheduler, unsupported,
+    scheduler, tls, unsupported,
 };
 
 /// Merges a file into the settings. Everything that is wrong with it goes to `refused`, with its position.
-pub(super) fn file(settings: &mut AgentSettings, mut top: Section, refused: &mut Refused) {
+pub(super) fn file(
+    settings: &mut AgentSettings,
+    mut top: Section,
+    places: &mut tls::Places,
+    refused: &mut Refused,
+) {
     refused.set(&mut top, "region", &mut settings.region);
     refused.set(&mut top, "datacenter", &mut settings.datacenter);
     refused.set(&mut top, "name", &mut settings.name);
@@ -40,6 +45,9 @@ pub(super) fn file(settings: &mut AgentSettings, mut top: Section, refused: &mut
     }
     for section in refused.sections(&mut top, "limits") {
         limits(&mut settings.limits, section, refused);
+    }
+    for section in refused.sections(&mut top, "tls") {
+        tls::read(settings, places, section, refused);
     }
     for mut section in refused.sections(&mut top, "http_api_response_headers") {
         refused.set_map(&mut section, &mut settings.response_headers);
@@ -77,7 +85,7 @@ fn limits(limits: &mut LimitSettings, mut section: Section, refused: &mut Refuse
     refused.set(&mut section, "http_max_conns_per_client", &mut limits.http_max_conns_per_client);
     refused.set(&mut section, "rpc_max_conns_per_client", &mut limits.rpc_max_conns_per_client);
     refused.set(&mut section, "rpc_handshake_timeout", &mut limits.rpc_handshake_timeout);
-    unsupported::limits(&mut section, refused);
+    refused.set(&mut section, "https_handshake_timeout", &mut limits.https_handshake_timeout);
     refused.done(section);
 }
 

@@ -11,7 +11,7 @@ use server::gossip::Key;
 
 use super::unsupported::Refused;
 use super::value::ConfigValue;
-use super::{AgentSettings, ServerSettings, cluster, decode, plugins, unsupported_flags};
+use super::{AgentSettings, ServerSettings, cluster, decode, plugins, tls, unsupported_flags};
 use crate::environment::Environment;
 use crate::flags::{Args, Completion, Flag, FlagList};
 
@@ -107,10 +107,10 @@ pub(crate) const AGENT_FLAGS: FlagList = &[
 /// A file that cannot be read or is invalid, an invalid flag, or settings that contradict each other.
 pub(crate) fn read(args: &Args, environment: &Environment) -> anyhow::Result<AgentSettings> {
     let mut settings = if args.switch(&DEV) { AgentSettings::dev() } else { AgentSettings::defaults() };
-    let mut refused = Refused::default();
+    let (mut refused, mut places) = (Refused::default(), tls::Places::new());
     for path in args.values(&CONFIG) {
         for file in files(Path::new(path))? {
-            merge_file(&mut settings, file, &mut refused)?;
+            merge_file(&mut settings, file, &mut places, &mut refused)?;
         }
     }
     let refused = refused.finish();
@@ -130,8 +130,11 @@ pub(crate) fn read(args: &Args, environment: &Environment) -> anyhow::Result<Age
         settings.name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     }
     settings.check()?;
+    tls::check(&settings, &places)?;
     let notes = cluster::notes(&settings);
     settings.notes.extend(notes);
+    let exposures = settings.exposures();
+    settings.notes.extend(exposures);
     Ok(settings)
 }
 
@@ -158,11 +161,16 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
 ///
 /// # Errors
 /// When it cannot be read at all.
-fn merge_file(settings: &mut AgentSettings, file: PathBuf, refused: &mut Refused) -> anyhow::Result<()> {
+fn merge_file(
+    settings: &mut AgentSettings,
+    file: PathBuf,
+    places: &mut tls::Places,
+    refused: &mut Refused,
+) -> anyhow::Result<()> {
     let name = file.display().to_string();
     let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {name}"))?;
     match Section::parse(&Source::new(name, text)) {
-        Ok(top) => decode::file(settings, top, refused),
+        Ok(top) => decode::file(settings, top, places, refused),
         Err(wrong) => refused.also(Err(wrong)),
     }
     settings.files.push(file);

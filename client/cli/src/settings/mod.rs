@@ -5,9 +5,11 @@
 
 mod cluster;
 mod decode;
+mod exposures;
 mod flags;
 mod plugins;
 mod scheduler;
+mod tls;
 mod unsupported;
 mod unsupported_flags;
 mod value;
@@ -16,6 +18,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
+use ::tls::TlsSettings;
 use anyhow::bail;
 use base::Duration;
 use control::GarbageSettings;
@@ -73,6 +76,7 @@ pub(crate) struct AgentSettings {
     pub ports: Ports,
     pub log: LogSettings,
     pub limits: LimitSettings,
+    pub tls: TlsSettings,
     /// The host of the agent may be looked at over HTTP, environment included.
     pub enable_debug: bool,
     /// Servers also serve metrics in the Prometheus text format.
@@ -132,6 +136,7 @@ pub(crate) struct LimitSettings {
     pub rpc_max_conns_per_client: u32,
     /// How long a new connection may take for its handshake.
     pub rpc_handshake_timeout: Duration,
+    pub https_handshake_timeout: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -228,7 +233,9 @@ impl AgentSettings {
                 http_max_conns_per_client: 0,
                 rpc_max_conns_per_client: wire::Limits::SERVER.connections_per_ip as u32,
                 rpc_handshake_timeout: wire::Limits::SERVER.handshake.into(),
+                https_handshake_timeout: listener::HANDSHAKE_TIMEOUT.into(),
             },
+            tls: TlsSettings::default(),
             enable_debug: false,
             prometheus_metrics: false,
             telemetry: TelemetrySettings::default(),

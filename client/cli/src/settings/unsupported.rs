@@ -159,8 +159,6 @@ const NOTHING_TO_COLLECT: [(&str, &str); 4] = [
 
 const CLAIMS: &str = "claims on CSI volumes follow from allocations and end with them";
 
-const LIMITS: [(&str, &str); 1] = [("https_handshake_timeout", "5s")];
-
 const SERVER_JOIN: [(&str, &str); 3] = [("start_join", ""), ("retry_interval", "30s"), ("retry_max", "0")];
 
 /// The keys of a file that ask for what this release does not support. They are collected, so that the operator reads
@@ -227,6 +225,11 @@ impl Refused {
         self.also(section.finish());
     }
 
+    /// Adds problems that were found elsewhere.
+    pub(super) fn problems(&mut self, found: impl IntoIterator<Item = Diagnostic>) {
+        self.0.extend(found);
+    }
+
     /// Adds what is wrong with a part of a file, so that the other parts are read too.
     pub(super) fn also(&mut self, read: Result<(), Diagnostics>) {
         if let Err(Diagnostics(wrong)) = read {
@@ -279,7 +282,6 @@ pub(super) fn top(top: &mut Section, notes: &mut Vec<String>, refused: &mut Refu
         }
     }
     refused.switched_on(top, "acl", &["enabled"]);
-    refused.switched_on(top, "tls", &["http", "rpc"]);
     refused.switched_on(top, "vault", &["enabled"]);
     for section in refused.sections(top, "consul") {
         consul(section, refused);
@@ -345,10 +347,6 @@ pub(super) fn nothing_to_collect(section: &mut Section, notes: &mut Vec<String>,
             notes.push(format!("server.{key} has no effect: {why}"));
         }
     }
-}
-
-pub(super) fn limits(section: &mut Section, refused: &mut Refused) {
-    refused.keys(section, &LIMITS);
 }
 
 pub(super) fn server(section: &mut Section, refused: &mut Refused) {

@@ -176,10 +176,19 @@ fn wrong_usage_has_its_own_exit_code() {
 }
 
 #[test]
-fn tls_is_rejected_rather_than_ignored() {
-    let refused = run(&["-address=https://127.0.0.1:4646"], "agent-info");
-    assert_eq!(refused.code, 1);
-    assert!(refused.stderr.contains("this build speaks no TLS yet"), "{}", refused.stderr);
+fn certificates_that_cannot_be_used_are_named_by_their_flag() {
+    let address = "-address=https://127.0.0.1:4646";
+    for (flag, words) in [
+        ("-ca-cert=/none.pem", "-ca-cert: cannot read /none.pem: No such file"),
+        ("-ca-path=/none", "-ca-path: /none: No such file"),
+        ("-client-cert=/none.pem", "-client-key: the key of the certificate is required too"),
+        ("-client-key=/none.pem", "-client-cert: the certificate of the key is required too"),
+        ("-tls-server-name=a b", "-tls-server-name: \"a b\" is not a name"),
+    ] {
+        let refused = run(&[address, flag], "agent-info");
+        assert_eq!(refused.code, 1, "{flag}");
+        assert!(refused.stderr.contains(words), "{flag}: {}", refused.stderr);
+    }
 }
 
 #[test]

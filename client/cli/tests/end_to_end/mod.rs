@@ -19,3 +19,4 @@ mod reload;
 mod separate_processes;
 mod snapshot;
 mod support;
+mod tls;

@@ -18,7 +18,7 @@ use wire::messages::{
     NodeSpecificRequest, NodeUpdateResponse, NodeUpdateStatusRequest, PlacedAlloc, QueryOptions,
     SingleAllocResponse, WorkloadIdentityRequest, WriteRequest, method,
 };
-use wire::{Connection, Frames, Limits, RemoteError, RemoteErrorKind, RpcError};
+use wire::{Connection, Frames, Limits, RemoteError, RemoteErrorKind, RpcError, RpcSecurity};
 
 use super::Endpoints;
 use crate::LocalNode;
@@ -47,6 +47,7 @@ pub struct WireServers {
     region: String,
     node_id: String,
     secret: String,
+    security: RpcSecurity,
     endpoints: Arc<Endpoints>,
     configured: Vec<String>,
     list: Mutex<VecDeque<String>>,
@@ -57,7 +58,7 @@ pub struct WireServers {
 
 impl WireServers {
     /// `servers` are `host:port` texts; they are used in a random order. Nothing is connected yet.
-    pub fn new(local: LocalNode, servers: Vec<String>) -> Arc<WireServers> {
+    pub fn new(local: LocalNode, security: RpcSecurity, servers: Vec<String>) -> Arc<WireServers> {
         let node = local.context.node();
         let mut rng = Rng::stream(clock::seed(), "servers");
         let mut shuffled: Vec<(u64, String)> =
@@ -67,6 +68,7 @@ impl WireServers {
             region: local.context.settings.region.clone(),
             node_id: node.id.clone(),
             secret: node.secret_id.clone(),
+            security,
             context: Arc::clone(&local.context),
             endpoints: Arc::new(Endpoints::new(local)),
             configured: servers,
@@ -231,7 +233,8 @@ impl WireServers {
         let unknown = || std::io::Error::new(std::io::ErrorKind::NotFound, "the name has no address");
         let mut last = RpcError::Io(unknown());
         for address in addresses {
-            match wire::dial(address, Arc::clone(&self.endpoints), Limits::NODE, DIAL_WITHIN).await {
+            let endpoints = Arc::clone(&self.endpoints);
+            match wire::dial(address, &self.security, endpoints, Limits::NODE, DIAL_WITHIN).await {
                 Ok(connection) => return Ok(connection),
                 Err(error) => last = error,
             }

@@ -50,6 +50,11 @@ impl Keyring {
         &self.0
     }
 
+    /// The keys as they are, for proofs that are made with them.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().map(Key::bytes)
+    }
+
     /// The keyring after an operation. What has been done already changes nothing: packets that ask for it are repeated.
     ///
     /// # Errors

@@ -25,10 +25,11 @@ use state::State;
 use tokio::sync::watch;
 use wire::messages::method as node_rpc;
 use wire::messages::{GenericResponse, QueryMeta, QueryOptions, ServiceUpsertRequest};
-use wire::{Bytes, Connection, Handler, Opening, RemoteError, RemoteErrorKind, RpcError};
+use wire::{Bytes, Connection, Handler, Opening, PeerIdentity, RemoteError, RemoteErrorKind, RpcError};
 
 use crate::cluster::Cluster;
 use crate::node_router::NodeRouter;
+use crate::server_calls::ServerCalls;
 use crate::server_connections::{method, unwrapped, wrapped};
 pub use stats::announced;
 
@@ -39,6 +40,7 @@ const QUERY_TIME_MAX: Duration = Duration::from_secs(300);
 pub struct Rpc {
     pub control: Control,
     pub nodes: NodeRouter,
+    pub(crate) server_calls: ServerCalls,
     pub log: Arc<RaftJournal>,
     pub cluster: Cluster,
     pub region: String,
@@ -64,6 +66,7 @@ pub struct Rpc {
 
 impl Handler for Rpc {
     async fn call(&self, connection: &Connection, method: &str, body: Bytes) -> Result<Vec<u8>, RemoteError> {
+        self.server_calls.allow(connection, method)?;
         // The log's own messages are counted where they come from.
         if method == method::RAFT {
             let answer = self.log.answer(unwrapped(&body)?).await.map_err(RemoteError::other)?;
@@ -76,12 +79,15 @@ impl Handler for Rpc {
     }
 
     async fn stream(&self, connection: &Connection, method: &str, opening: Opening) -> Result<(), RpcError> {
+        if let Err(refused) = self.server_calls.allow(connection, method) {
+            return opening.refuse(refused).await;
+        }
         match method {
             node_rpc::AGENT_MONITOR => monitor::serve(&self.agent_log, opening).await,
             node_rpc::HTTP => {
                 let stream = opening.accept().await?.into_io();
                 let (http, stopping) = (self.http.clone(), self.stopping.clone());
-                let peer = Peer::Agent(connection.peer().ip());
+                let peer = self.peer_of(connection);
                 listener::serve_stream(stream, peer, http, HEADER_TIMEOUT, stopping).await;
                 Ok(())
             }
@@ -94,6 +100,17 @@ impl Handler for Rpc {
 }
 
 impl Rpc {
+    /// Only agents of the cluster are believed where a request came from: those with a certificate, and where there are
+    /// none those whose node has registered.
+    fn peer_of(&self, connection: &Connection) -> Peer {
+        let address = connection.peer().ip();
+        match connection.identity() {
+            PeerIdentity::Server | PeerIdentity::Client => Peer::Agent(address),
+            PeerIdentity::Unproven if self.nodes.connections.is_of_a_node(connection) => Peer::Agent(address),
+            PeerIdentity::Unproven => Peer::Caller(address),
+        }
+    }
+
     /// Answers one call of the table, or of the routes of the HTTP API.
     async fn answer(
         &self,

@@ -320,7 +320,11 @@ async fn write_chunk<W: AsyncWrite + Unpin>(writer: &mut W, mut chunk: BytesMut)
     while !chunk.is_empty() {
         bounded(timeout(WRITE_TIMEOUT, writer.write_buf(&mut chunk)).await)?;
     }
-    writer.flush().await.map_err(|error| MuxError::Io(error.kind()))
+    // What TLS has taken may still wait for the socket.
+    match timeout(WRITE_TIMEOUT, writer.flush()).await {
+        Ok(flushed) => flushed.map_err(|error| MuxError::Io(error.kind())),
+        Err(_elapsed) => Err(MuxError::Silent),
+    }
 }
 
 async fn keep_alive(shared: &Shared) -> MuxError {

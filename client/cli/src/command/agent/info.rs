@@ -1,3 +1,5 @@
+use serde_json::Value;
+
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, OBJECT_FLAGS, Outcome, Run};
 use crate::output::write_out;
 
@@ -22,6 +24,11 @@ async fn run(call: Call) -> Outcome {
     for (group, values) in &agent.stats {
         text.push_str(&format!("{group}\n"));
         text.extend(values.iter().map(|(key, value)| format!("  {key} = {value}\n")));
+    }
+    let exposures = agent.config.get("Exposures").and_then(Value::as_array);
+    if let Some(lines) = exposures.filter(|lines| !lines.is_empty()) {
+        text.push_str("exposures\n");
+        text.extend(lines.iter().filter_map(Value::as_str).map(|line| format!("  {line}\n")));
     }
     write_out(text);
     Ok(0)

@@ -102,9 +102,10 @@ fn started(program: &str, settings: &AgentSettings) -> String {
         return end.to_string();
     }
     let http = std::net::SocketAddr::new(settings.http_ip(), settings.ports.http).to_string();
+    let scheme = if settings.tls.http { "https" } else { "http" };
     let address = match http.as_str() {
-        "127.0.0.1:4646" => String::new(),
-        http => format!("export NOMAD_ADDR=http://{http}\n    "),
+        "127.0.0.1:4646" if !settings.tls.http => String::new(),
+        http => format!("export NOMAD_ADDR={scheme}://{http}\n    "),
     };
     format!(
         "==> To try it, in another terminal:\n\n    {address}{program} run examples/hello.nomad.hcl\n    \

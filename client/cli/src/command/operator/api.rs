@@ -1,7 +1,7 @@
 use std::io::{self, Read};
 
 use anyhow::Context;
-use sdk::ApiRequest;
+use sdk::{ApiRequest, TlsOptions};
 
 use crate::call::{CLIENT_FLAGS, Call, Command, Doing, Failure, Outcome, Run};
 use crate::flags::Flag;
@@ -29,7 +29,7 @@ async fn run(call: Call) -> Outcome {
     let client = call.client()?;
     let request = request(&call)?;
     if call.args.switch(&DRYRUN) {
-        write_out(curl(client.address(), &request));
+        write_out(curl(client.address(), &call.tls()?, &request));
         return Ok(0);
     }
     let mut response = client.call_raw(request).await.doing("making request")?;
@@ -100,11 +100,20 @@ fn piped() -> anyhow::Result<Option<Vec<u8>>> {
 }
 
 /// The request as a curl command. The ACL token is a secret and is left as a variable.
-fn curl(address: &str, request: &ApiRequest) -> String {
+fn curl(address: &str, tls: &TlsOptions, request: &ApiRequest) -> String {
     let mut words = vec!["curl".to_string(), format!("-X {}", request.method)];
     words.extend(
         request.headers.iter().map(|(name, value)| format!("-H {}", quoted(&format!("{name}: {value}")))),
     );
+    let files = [
+        ("--cacert", &tls.ca_cert),
+        ("--capath", &tls.ca_path),
+        ("--cert", &tls.client_cert),
+        ("--key", &tls.client_key),
+    ];
+    let given = files.iter().filter(|(_, path)| !path.as_os_str().is_empty());
+    words.extend(given.map(|(flag, path)| format!("{flag} {}", quoted(&path.to_string_lossy()))));
+    words.extend(tls.skip_verify.then(|| "--insecure".to_string()));
     words.push("-H \"X-Nomad-Token: ${NOMAD_TOKEN}\"".to_string());
     if !request.filter.is_empty() {
         words.push(format!("-G --data-urlencode {}", quoted(&format!("filter={}", request.filter))));
@@ -141,7 +150,7 @@ mod tests {
             body: "{}".into(),
         };
         assert_eq!(
-            curl("http://x:1", &request),
+            curl("http://x:1", &TlsOptions::default(), &request),
             "curl -X PUT -H 'X-A: it'\\''s' -H \"X-Nomad-Token: ${NOMAD_TOKEN}\" --data-binary '{}' 'http://x:1/v1/system/gc'\n"
         );
     }

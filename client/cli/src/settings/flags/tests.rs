@@ -66,7 +66,8 @@ fn a_whole_file_is_read() {
     assert_eq!(settings.server.heartbeat_grace, Duration::from_secs(15));
     assert_eq!(settings.client.meta["rack.row"], "7");
     assert_eq!((settings.client.reserved.cpu_mhz, settings.client.reserved.ports.as_str()), (500, "22,80"));
-    assert!(settings.plugins["raw_exec"]["enabled"] == true && settings.notes.is_empty());
+    assert_eq!(settings.plugins["raw_exec"]["enabled"], true);
+    assert_eq!(settings.notes, settings.exposures());
 }
 
 #[test]
@@ -144,7 +145,17 @@ fn errors_show_their_position() {
         ("leave_on_terminate = \"maybe\"", "\"leave_on_terminate\": expected true or false"),
         ("region = \"\"", "region: expected a text of at most 96 bytes"),
         ("acl {\n  enabled = true\n}", "a.hcl:2:13: acl.enabled is not supported yet"),
-        ("tls { http = true }", "a.hcl:1:14: tls.http is not supported yet"),
+        ("tls { http = true }", "a.hcl:1:14: tls.cert_file: the certificate of this agent is required"),
+        (
+            "tls {\n  rpc = true\n  cert_file = \"/none.pem\"\n  key_file = \"/none.pem\"\n}",
+            "a.hcl:3:15: tls.cert_file: cannot read /none.pem: No such file",
+        ),
+        ("tls { tls_min_version = \"tls11\" }", "a.hcl:1:25: \"tls_min_version\": expected tls12 or tls13"),
+        (
+            "tls { tls_cipher_suites = \"TLS_RSA_WITH_AES_128_CBC_SHA\" }",
+            "a.hcl:1:27: \"tls_cipher_suites\": the cipher suite \"TLS_RSA_WITH_AES_128_CBC_SHA\" is not supported",
+        ),
+        ("tls { htp = true }", "a.hcl:1:7: unexpected key \"htp\""),
         ("vault { enabled = 1 }", "a.hcl:1:19: vault.enabled is not supported yet"),
         ("consul { address = \"10.0.0.1:8500\" }", "a.hcl:1:20: \"address\": not supported yet"),
         (
@@ -158,7 +169,7 @@ fn errors_show_their_position() {
             "\"http_max_conns_per_client\": expected a whole number",
         ),
         ("limits { rpc_handshake_timeout = \"x\" }", "\"rpc_handshake_timeout\": expected a duration"),
-        ("limits { https_handshake_timeout = \"9s\" }", "\"https_handshake_timeout\": not supported yet"),
+        ("limits { https_handshake_timeout = \"x\" }", "\"https_handshake_timeout\": expected a duration"),
         ("plugin \"podman\" {}", "the driver \"podman\" is not part of this build yet"),
         (
             "plugin \"docker\" {\n  config {\n    allow_privileged = true\n  }\n}",

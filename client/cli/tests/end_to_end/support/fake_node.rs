@@ -15,7 +15,7 @@ use wire::messages::{
     AllocUpdateRequest, GenericResponse, NodeClientAllocsResponse, NodeRegisterRequest, NodeSpecificRequest,
     NodeUpdateResponse, NodeUpdateStatusRequest, WriteRequest, method,
 };
-use wire::{Bytes, Connection, Handler, Limits, Opening, RemoteError, RpcError};
+use wire::{Bytes, Connection, Handler, Limits, Opening, RemoteError, RpcError, RpcSecurity};
 
 const CALL_MAX: Duration = Duration::from_secs(10);
 
@@ -45,7 +45,10 @@ pub struct FakeNode {
 impl FakeNode {
     /// Connects without registering.
     pub async fn connect(rpc: SocketAddr, datacenter: &str) -> FakeNode {
-        let connection = wire::dial(rpc, Arc::new(NoRequests), Limits::NODE, CALL_MAX).await.unwrap();
+        let connection =
+            wire::dial(rpc, &RpcSecurity::default(), Arc::new(NoRequests), Limits::NODE, CALL_MAX)
+                .await
+                .unwrap();
         FakeNode { node: description(datacenter), connection }
     }
 

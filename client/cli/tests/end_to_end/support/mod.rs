@@ -107,6 +107,8 @@ pub struct AgentConfig {
     flags: Vec<String>,
     /// The network namespace it runs in, if not ours.
     namespace: Option<String>,
+    /// Where the certificates are that its users have, if it asks for them.
+    certificates: Option<PathBuf>,
 }
 
 impl AgentConfig {
@@ -123,7 +125,7 @@ impl AgentConfig {
             free_port(),
         );
         std::fs::write(home.join("agent.hcl"), text).unwrap();
-        AgentConfig { home, http, rpc, flags: Vec::new(), namespace: None }
+        AgentConfig { home, http, rpc, flags: Vec::new(), namespace: None, certificates: None }
     }
 
     /// One of several servers that find each other.
@@ -134,7 +136,7 @@ impl AgentConfig {
             all.iter().map(|other| format!("\"{}\"", SocketAddr::new(other.ip, other.serf))).collect();
         let text = format!(
             "name = \"{name}\"\nbind_addr = \"{}\"\nports {{\n  http = {}\n  rpc = {}\n  serf = {}\n}}\n{}\
-             server {{\n  enabled = true\n  bootstrap_expect = {}\n  num_schedulers = 1\n  \
+             server {{\n  enabled = true\n  bootstrap_expect = {}\n  num_schedulers = 1\n{}  \
              server_join {{\n    retry_join = [{}]\n    retry_interval = \"1s\"\n  }}\n}}\n",
             host.ip,
             host.http,
@@ -142,11 +144,13 @@ impl AgentConfig {
             host.serf,
             data_dir(directory, name),
             all.len(),
+            if host.ip.is_loopback() { "" } else { ENCRYPT },
             others.join(", "),
         );
         std::fs::write(home.join("agent.hcl"), text).unwrap();
         let (http, rpc) = (host.http(), SocketAddr::new(host.ip, host.rpc));
-        AgentConfig { home, http, rpc, flags: Vec::new(), namespace: host.namespace.clone() }
+        let namespace = host.namespace.clone();
+        AgentConfig { home, http, rpc, flags: Vec::new(), namespace, certificates: None }
     }
 
     /// A server and a client in one process.
@@ -178,6 +182,37 @@ impl AgentConfig {
         let data = directory.join(name).join("data");
         config.flags.extend(["-data-dir".to_string(), data.display().to_string()]);
         config
+    }
+
+    /// The same agent with the certificate of a role, out of a directory in which there is one for its users too.
+    pub fn certified(mut self, certificates: &Path, role: &str) -> AgentConfig {
+        let file = |name: &str| certificates.join(name).display().to_string();
+        let block = format!(
+            "tls {{\n  http = true\n  rpc = true\n  ca_file = \"{}\"\n  cert_file = \"{}\"\n  key_file = \"{}\"\n  \
+             verify_server_hostname = true\n  verify_https_client = true\n}}\n",
+            file("nomad-agent-ca.pem"),
+            file(&format!("global-{role}-nomad.pem")),
+            file(&format!("global-{role}-nomad-key.pem")),
+        );
+        let path = self.home.join("agent.hcl");
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(path, text + &block).unwrap();
+        self.certificates = Some(certificates.to_path_buf());
+        self
+    }
+
+    /// A command for this agent.
+    pub fn user(&self, path: &Path) -> Command {
+        let mut command = program(path);
+        match &self.certificates {
+            None => command.env("NOMAD_ADDR", format!("http://{}", self.http)),
+            Some(certificates) => command
+                .env("NOMAD_ADDR", format!("https://{}", self.http))
+                .env("NOMAD_CACERT", certificates.join("nomad-agent-ca.pem"))
+                .env("NOMAD_CLIENT_CERT", certificates.join("global-cli-nomad.pem"))
+                .env("NOMAD_CLIENT_KEY", certificates.join("global-cli-nomad-key.pem")),
+        };
+        command
     }
 
     /// Starts the agent and waits until it reports that it runs.
@@ -219,6 +254,9 @@ impl AgentConfig {
         command
     }
 }
+
+/// Servers on other hosts have to prove themselves.
+const ENCRYPT: &str = "  encrypt = \"AAECAwQFBgcICQoLDA0ODw==\"\n";
 
 /// Short times, to keep the tests fast.
 const SERVER: &str = "server {\n  enabled = true\n  bootstrap_expect = 1\n  num_schedulers = 1\n  \
@@ -278,16 +316,13 @@ impl Agent {
     }
 
     pub fn run_as(&self, path: &Path, arguments: &[&str]) -> CommandOutput {
-        let mut command = program(path);
-        command.env("NOMAD_ADDR", format!("http://{}", self.config.http)).args(arguments);
-        command.output().unwrap().into()
+        self.config.user(path).args(arguments).output().unwrap().into()
     }
 
     /// Starts the program and leaves it running.
     pub fn follow(&self, arguments: &[&str]) -> Follower {
-        let mut command = program(&sojourn());
-        command.env("NOMAD_ADDR", format!("http://{}", self.config.http)).args(arguments);
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut command = self.config.user(&sojourn());
+        let mut child = command.args(arguments).stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let (to, lines) = mpsc::channel();
         std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| to.send(line)));

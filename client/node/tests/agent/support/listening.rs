@@ -14,7 +14,7 @@ use wire::messages::{
     NodeClientAllocsResponse, NodeRegisterRequest, NodeSpecificRequest, NodeUpdateResponse,
     NodeUpdateStatusRequest, PlacedAlloc, QueryMeta, SingleAllocResponse, StreamFrameWrapper, method,
 };
-use wire::{Connection, Handler, Limits, Opening, RemoteError, RemoteErrorKind, RpcError};
+use wire::{Connection, Handler, Limits, Opening, RemoteError, RemoteErrorKind, RpcError, RpcSecurity};
 
 use super::{Base, FakeServers, eventually, settings};
 
@@ -152,12 +152,13 @@ pub async fn running_with(change: impl FnOnce(&mut NodeSettings)) -> Running {
         renewals: AtomicBool::default(),
         refused: Mutex::default(),
     });
-    tokio::spawn(wire::serve(listener, listening.clone(), Limits::SERVER));
+    tokio::spawn(wire::serve(listener, RpcSecurity::default(), listening.clone(), Limits::SERVER));
     let addresses = vec!["127.0.0.1:1".to_string(), address.to_string()];
     let mut settings = settings(base.path());
     change(&mut settings);
     let known = addresses.clone();
-    let agent = Agent::start(settings, |local| WireServers::new(local, known)).await.unwrap();
+    let agent =
+        Agent::start(settings, |local| WireServers::new(local, RpcSecurity::default(), known)).await.unwrap();
     Running { base, servers, listening, addresses, agent }
 }
 
@@ -171,7 +172,8 @@ impl Running {
         // The local state is free when the last call of the old agent has noticed that.
         let start = async || loop {
             let (settings, known) = (settings(self.base.path()), self.addresses.clone());
-            match Agent::start(settings, |local| WireServers::new(local, known)).await {
+            match Agent::start(settings, |local| WireServers::new(local, RpcSecurity::default(), known)).await
+            {
                 Ok(agent) => return agent,
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             }

@@ -1,0 +1,80 @@
+//! Which calls only servers may make, and whether a connection is one of a server.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use wire::messages::method as node_rpc;
+use wire::{Connection, PeerIdentity, RemoteError, RpcSecurity};
+
+use crate::server_connections::method;
+
+/// What a caller reads that has not proved itself where it could.
+const NOT_PROVED: &str = "only servers may call this, and this connection is not one of a server";
+
+/// What a server reads where servers cannot prove themselves.
+const NO_PROOF: &str =
+    "servers on other hosts must prove themselves: set server.encrypt or tls.rpc on every server";
+
+/// Lets servers call each other, and nobody else.
+#[derive(Debug)]
+pub(crate) struct ServerCalls {
+    security: RpcSecurity,
+    refused: AtomicU64,
+}
+
+impl ServerCalls {
+    pub(crate) fn new(security: RpcSecurity) -> ServerCalls {
+        ServerCalls { security, refused: AtomicU64::new(0) }
+    }
+
+    /// Whether a call may be answered. Those that nodes and others make always may, as far as this goes.
+    ///
+    /// # Errors
+    /// For the caller.
+    pub(crate) fn allow(&self, connection: &Connection, method: &str) -> Result<(), RemoteError> {
+        if !method.starts_with(method::OF_SERVERS) || method == node_rpc::HTTP {
+            return Ok(());
+        }
+        let can_prove = self.security.servers_can_prove_themselves();
+        let Err(why) = judge(connection.identity(), connection.peer().ip(), can_prove) else { return Ok(()) };
+        let count = self.refused.fetch_add(1, Ordering::Relaxed) + 1;
+        // A peer that asks again and again does not fill the log.
+        if count.is_power_of_two() {
+            tracing::warn!(peer = %connection.peer(), method, count, "a call is refused: {why}");
+        }
+        Err(RemoteError::other(why))
+    }
+}
+
+/// Whether a peer is a server, as far as it and this server can know.
+fn judge(identity: PeerIdentity, address: IpAddr, can_prove: bool) -> Result<(), &'static str> {
+    match (identity, can_prove) {
+        (PeerIdentity::Server, _) => Ok(()),
+        (PeerIdentity::Unproven | PeerIdentity::Client, true) => Err(NOT_PROVED),
+        // Whoever is on this host may read and write what the server keeps, or so its owner must expect.
+        (_, false) if address.to_canonical().is_loopback() => Ok(()),
+        (_, false) => Err(NO_PROOF),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_counts_only_where_nothing_can_be_proved() {
+        let (here, elsewhere): (IpAddr, IpAddr) = ([127, 0, 0, 1].into(), [10, 0, 0, 1].into());
+        let mapped: IpAddr = "::ffff:127.0.0.1".parse().unwrap();
+        for (identity, address, can_prove, expected) in [
+            (PeerIdentity::Server, elsewhere, true, Ok(())),
+            (PeerIdentity::Client, here, true, Err(NOT_PROVED)),
+            (PeerIdentity::Unproven, here, true, Err(NOT_PROVED)),
+            (PeerIdentity::Unproven, here, false, Ok(())),
+            (PeerIdentity::Unproven, mapped, false, Ok(())),
+            (PeerIdentity::Unproven, elsewhere, false, Err(NO_PROOF)),
+            (PeerIdentity::Client, elsewhere, false, Err(NO_PROOF)),
+        ] {
+            assert_eq!(judge(identity, address, can_prove), expected, "{identity:?} {address} {can_prove}");
+        }
+    }
+}

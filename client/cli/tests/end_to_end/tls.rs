@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::cluster::Host;
+use super::cluster::{Host, Hosts};
 use super::support::{Agent, AgentConfig, CommandOutput, eventually, program, sojourn, staying, text, until};
 
 /// Runs `sojourn tls …` in a directory.
@@ -85,6 +85,36 @@ fn three_servers_and_a_node_prove_themselves_to_each_other() {
     assert!(refused.contains("400 (Client sent an HTTP request to an HTTPS server.)"), "{refused}");
     let refused = ask(&["server", "members", &address, "-ca-cert=/none.pem"]).expect_failure();
     assert!(refused.contains("-ca-cert: cannot read /none.pem: No such file"), "{refused}");
+}
+
+#[test]
+fn servers_on_two_hosts_that_cannot_prove_themselves_are_told_what_to_set() {
+    let Some(hosts) = Hosts::make(2) else {
+        eprintln!("this machine gives no network namespaces: servers are not on other hosts");
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let all = [hosts.host(0), hosts.host(1)];
+    let agents = [0, 1].map(|nth: usize| {
+        let config = AgentConfig::member(directory.path(), &format!("server-{nth}"), &all[nth], &all);
+        let file = config.home.join("agent.hcl");
+        let text = std::fs::read_to_string(&file).unwrap();
+        let (before, after) = text.split_once("  encrypt").expect("members on other hosts have a key");
+        let (_, after) = after.split_once('\n').unwrap();
+        std::fs::write(file, format!("{before}{after}")).unwrap();
+        config.launch()
+    });
+    let refusal =
+        "servers on other hosts must prove themselves: set server.encrypt or tls.rpc on every server";
+    until("a call is refused", || agents.iter().any(|agent| agent.log().contains(refusal)));
+    for agent in &agents {
+        assert!(
+            agent.log().contains("Warning: neither server.encrypt nor tls.rpc is set"),
+            "{}",
+            agent.log()
+        );
+        assert!(!agent.log().contains("the cluster is founded"), "{}", agent.log());
+    }
 }
 
 #[test]

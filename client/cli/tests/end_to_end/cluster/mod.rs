@@ -13,8 +13,7 @@ use serde_json::{Value, json};
 
 use crate::end_to_end::support::http::{self, Events};
 use crate::end_to_end::support::{Agent, AgentConfig, eventually, until};
-pub use host::Host;
-use host::Hosts;
+pub use host::{Host, Hosts};
 use writers::{Acknowledged, Reader, Writers, numbered};
 
 /// Faults of one run; `SOJOURN_CLUSTER_FAULTS` asks for more.

@@ -83,6 +83,14 @@ fn three_servers_and_a_node_prove_themselves_to_each_other() {
     assert!(refused.contains("-ca-cert"), "{refused}");
     let refused = ask(&["server", "members", &address.replace("https", "http")]).expect_failure();
     assert!(refused.contains("400 (Client sent an HTTP request to an HTTPS server.)"), "{refused}");
+    let certificate = format!("-client-cert={}", certificates.join("global-cli-nomad.pem").display());
+    let key = format!("-client-key={}", certificates.join("global-cli-nomad-key.pem").display());
+    let known = ["server", "members", &address, &certificate, &key];
+    ask(&[&known[..], &["-tls-skip-verify"]].concat()).expect_success();
+    ask(&[&known[..], &[&authority, "-tls-server-name=server.global.nomad"]].concat()).expect_success();
+    let refused =
+        ask(&[&known[..], &[&authority, "-tls-server-name=server.eu.nomad"]].concat()).expect_failure();
+    assert!(refused.contains("-tls-server-name names what the certificate is for"), "{refused}");
     let refused = ask(&["server", "members", &address, "-ca-cert=/none.pem"]).expect_failure();
     assert!(refused.contains("-ca-cert: cannot read /none.pem: No such file"), "{refused}");
 }

@@ -83,7 +83,7 @@ async fn metrics_come_as_numbers_and_as_text() {
         "nomad_raft_peers{host=\"one\"} 1\n",
         "nomad_autopilot_healthy{host=\"one\"} 1\n",
         "nomad_raft_leader_lastContact_sum{host=\"one\"} 7\n",
-        "# TYPE sojourn_raft_messages_dropped counter\nsojourn_raft_messages_dropped{host=\"one\"} 3\n",
+        "# TYPE sojourn_raft_messages_dropped_total counter\nsojourn_raft_messages_dropped_total{host=\"one\"} 3\n",
         "nomad_nomad_blocked_evals_total_escaped{host=\"one\"} 0\n",
     ] {
         assert!(text.text().contains(line), "{line} in {}", text.text());

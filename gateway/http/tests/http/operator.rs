@@ -80,7 +80,7 @@ impl ClusterAdmin for FakeServers {
     fn figures(&self, now: std::time::Instant) -> metrics::Figures {
         let samples = metrics::Samples::default();
         samples.took("nomad.raft.leader.lastContact", now, std::time::Duration::from_millis(7));
-        let gauges = vec![metrics::Gauge::new("sojourn.raft.messages_dropped", 3)];
+        let gauges = vec![metrics::Gauge::new("sojourn.raft.messages_dropped_total", 3)];
         metrics::Figures { gauges, sampled: samples.report(now), host: None }
     }
 

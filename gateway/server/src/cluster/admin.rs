@@ -60,7 +60,8 @@ impl ClusterAdmin for Cluster {
 
     fn figures(&self, now: Instant) -> Figures {
         let inner = &self.0.inner;
-        let dropped = Gauge::new("sojourn.raft.messages_dropped", inner.consensus.status().dropped as f64);
+        let dropped =
+            Gauge::new("sojourn.raft.messages_dropped_total", inner.consensus.status().dropped as f64);
         Figures { gauges: vec![dropped], sampled: inner.contacts.report(now), host: None }
     }
 

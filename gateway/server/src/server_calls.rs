@@ -1,8 +1,8 @@
 //! Which calls only servers may make, and whether a connection is one of a server.
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use base::Occurrences;
 use wire::messages::method as node_rpc;
 use wire::{Connection, PeerIdentity, RemoteError, RpcSecurity};
 
@@ -19,12 +19,12 @@ const NO_PROOF: &str =
 #[derive(Debug)]
 pub(crate) struct ServerCalls {
     security: RpcSecurity,
-    refused: AtomicU64,
+    refused: Occurrences,
 }
 
 impl ServerCalls {
     pub(crate) fn new(security: RpcSecurity) -> ServerCalls {
-        ServerCalls { security, refused: AtomicU64::new(0) }
+        ServerCalls { security, refused: Occurrences::default() }
     }
 
     /// Whether a call may be answered. Those that nodes and others make always may, as far as this goes.
@@ -37,9 +37,7 @@ impl ServerCalls {
         }
         let can_prove = self.security.servers_can_prove_themselves();
         let Err(why) = judge(connection.identity(), connection.peer().ip(), can_prove) else { return Ok(()) };
-        let count = self.refused.fetch_add(1, Ordering::Relaxed) + 1;
-        // A peer that asks again and again does not fill the log.
-        if count.is_power_of_two() {
+        if let Some(count) = self.refused.add() {
             tracing::warn!(peer = %connection.peer(), method, count, "a call is refused: {why}");
         }
         Err(RemoteError::other(why))

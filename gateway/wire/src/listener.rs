@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use base::Occurrences;
 use parking_lot::Mutex;
 use tls::RpcSecurity;
 use tokio::net::{TcpListener, TcpStream};
@@ -30,7 +30,7 @@ pub async fn serve<H: Handler>(
     handler: Arc<H>,
     limits: Limits,
 ) {
-    let port = Arc::new(Port { security, limits, refused: AtomicU64::new(0) });
+    let port = Arc::new(Port { security, limits, refused: Occurrences::default() });
     let counts = ConnectionCounts::default();
     // Bounded by the connections of each address, and by descriptors.
     let mut connections = JoinSet::new();
@@ -105,7 +105,7 @@ struct Port {
     security: RpcSecurity,
     limits: Limits,
     /// Connections that were not served.
-    refused: AtomicU64,
+    refused: Occurrences,
 }
 
 impl Port {
@@ -134,10 +134,8 @@ impl Port {
         }
     }
 
-    /// A line each time the number doubles: a peer that tries again and again does not fill the log.
     fn refuse(&self, peer: SocketAddr, why: &str) {
-        let count = self.refused.fetch_add(1, Ordering::Relaxed) + 1;
-        if count.is_power_of_two() {
+        if let Some(count) = self.refused.add() {
             tracing::warn!(%peer, count, "rpc connection refused: {why}");
         }
     }

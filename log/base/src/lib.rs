@@ -1,4 +1,4 @@
-//! The floor everything stands on: ids, time, chance, hashes and dense pages.
+//! The floor everything stands on: ids, time, chance, hashes, counters and dense pages.
 //!
 //! No domain word lives here, no clock is read and no entropy is drawn. Read [`pages`] next: it is what
 //! state is made of.
@@ -10,6 +10,7 @@ mod glob;
 mod hash;
 mod id;
 mod id_map;
+mod occurrences;
 pub mod pages;
 mod rng;
 mod time;
@@ -19,6 +20,7 @@ pub use glob::matches_glob;
 pub use hash::StableHash;
 pub use id::{IdError, Uuid};
 pub use id_map::{IdMap, Key};
+pub use occurrences::Occurrences;
 pub use rng::Rng;
 pub use time::{Index, Term, Time};
 

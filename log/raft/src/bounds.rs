@@ -1,12 +1,12 @@
 //! What a server of the cluster can say. The rest is dropped before consensus sees it.
 //!
-//! Consensus stores every higher term that it is told of and never goes back. So one message with a term near the end of the
-//! numbers, forged or damaged on its way, would leave a server that no other one can follow, also after a restart.
+//! Consensus stores every higher term that it receives and never goes back. So one message with a term near the end of
+//! the numbers, forged or damaged on its way, would leave a server that no other one can follow, also after a restart.
 
 use std::fmt::Display;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use base::Occurrences;
 use openraft::raft::AppendEntriesResponse;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -15,8 +15,9 @@ use crate::config::{LogId, Types};
 use crate::message::Message;
 use crate::peers::PeerError;
 
-/// How far a term may lead beyond the highest known one. An election takes half a second at least: a server that was away for
-/// five days in which nothing but elections happened comes back, and there are 18 trillion such leaps in a term's 64 bits.
+/// How far a term may lead beyond the highest known one. An election takes half a second at least: a server that was away
+/// for five days in which nothing but elections happened comes back, and there are 18 trillion such leaps in a term's 64
+/// bits.
 pub(crate) const TERM_LEAP_MAX: u64 = 1_000_000;
 
 /// A server that has stored no term yet may join a cluster of any age, as long as that has room to grow.
@@ -27,12 +28,13 @@ pub(crate) struct Bounds {
     terms: Mutex<Option<Terms>>,
     /// The shortest time between two elections.
     election: Duration,
-    dropped: AtomicU64,
+    dropped: Occurrences,
 }
 
-/// What is believed of terms. Higher ones use up what is between `highest` and `ceiling`, and time gives it back: else a leap would follow the other.
+/// What is believed of terms. Higher ones use up what is between `highest` and `ceiling`, and time gives it back: else one
+/// leap would follow the other.
 struct Terms {
-    /// The highest that this server was told of or has told others.
+    /// The highest that this server has received or sent.
     highest: u64,
     /// The highest that is believed.
     ceiling: u64,
@@ -43,12 +45,12 @@ struct Terms {
 impl Bounds {
     /// `stored` is the server's term, if it has one yet.
     pub fn new(stored: Option<u64>, election: Duration) -> Bounds {
-        Bounds { terms: Mutex::new(stored.map(Terms::from)), election, dropped: AtomicU64::new(0) }
+        Bounds { terms: Mutex::new(stored.map(Terms::from)), election, dropped: Occurrences::default() }
     }
 
     /// Messages that were dropped since the start.
     pub fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
+        self.dropped.count()
     }
 
     /// Notes the term of a message that this server sends: its own elections need no permission.
@@ -78,10 +80,9 @@ impl Bounds {
         }
     }
 
-    /// Counts a message that is dropped. Reported at each doubling: whoever forges messages must not fill the disk.
+    /// Counts a message that is dropped.
     pub fn refuse(&self, from: Option<u64>, why: impl Display) -> PeerError {
-        let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
-        if dropped.is_power_of_two() {
+        if let Some(dropped) = self.dropped.add() {
             tracing::warn!(dropped, from, %why, "a message of another server was dropped");
         }
         PeerError::Refused(why.to_string())

@@ -9,9 +9,9 @@ mod status;
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use base::Occurrences;
 use control::{Control, Leadership, Receipt, SubmitError};
 use keyring::{IntroductionSettings, Signer};
 use listener::{HEADER_TIMEOUT, Peer};
@@ -57,9 +57,9 @@ pub struct Rpc {
     /// Calls, as metrics.
     pub rpc_stats: Arc<Samples>,
     /// Calls of methods that are not there.
-    pub unknown_calls: AtomicU64,
+    pub unknown_calls: Occurrences,
     /// Services that nodes registered, and that nobody can look up: servers keep none.
-    pub dropped_services: AtomicU64,
+    pub dropped_services: Occurrences,
     /// True when the server stops.
     pub stopping: watch::Receiver<bool>,
 }
@@ -204,9 +204,7 @@ impl Rpc {
 
     /// Says who calls something that is not there, and how often that happens.
     fn unknown_method(&self, connection: &Connection, method: &str) -> RemoteError {
-        let count = self.unknown_calls.fetch_add(1, Ordering::Relaxed) + 1;
-        // A peer that asks again and again does not fill the log.
-        if count.is_power_of_two() {
+        if let Some(count) = self.unknown_calls.add() {
             tracing::warn!(peer = %connection.peer(), method, count, "a call of an unknown method");
         }
         format!("rpc: can't find method {method}").into()
@@ -215,11 +213,7 @@ impl Rpc {
     /// Nodes of another make register the services of their allocations. This release has no services: an error would have
     /// each of these allocations fail, so the call succeeds, and the log says that nobody finds them.
     fn drop_services(&self, connection: &Connection, request: &ServiceUpsertRequest) -> GenericResponse {
-        let new = request.services.len() as u64;
-        let before = self.dropped_services.fetch_add(new, Ordering::Relaxed);
-        let count = before + new;
-        // A line each time the number doubles: a node that registers again and again does not fill the log.
-        if before.checked_ilog2() != count.checked_ilog2() {
+        if let Some(count) = self.dropped_services.add_many(request.services.len() as u64) {
             tracing::warn!(peer = %connection.peer(), count, "services are not registered: this release has none");
         }
         GenericResponse::default()

@@ -120,10 +120,7 @@ impl Builder {
             }
             _ => return Err(wrong("expected http://HOST:PORT, https://HOST:PORT or unix:///PATH")),
         };
-        // Whom the host trusts is read from its disk, so only for those who need it.
-        let encrypted = address.starts_with("https:");
-        let tls = if encrypted { client::config(&self.tls)? } else { client::unused() };
-        http = http.tls_backend_preconfigured(tls);
+        http = http.tls_backend_preconfigured(client::config_for(&address, &self.tls)?);
         let http = http.build().map_err(|e| wrong(&e.to_string()))?;
         Ok(Client { http, address, namespace: self.namespace, region: self.region })
     }

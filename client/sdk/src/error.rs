@@ -77,13 +77,11 @@ fn innermost(error: &reqwest::Error) -> String {
 
 /// What to do about certificates that are not accepted, in the words of TLS.
 fn with_advice(cause: String) -> String {
+    let name = "-tls-server-name names what the certificate is for, like server.global.nomad";
     let advice = [
         ("UnknownIssuer", "is the authority of the agent's certificate given, with -ca-cert?"),
-        ("NotValidForName", "-tls-server-name names what the certificate is for, like server.global.nomad"),
-        (
-            "not valid for name",
-            "-tls-server-name names what the certificate is for, like server.global.nomad",
-        ),
+        ("NotValidForName", name),
+        ("not valid for name", name),
         ("CertificateRequired", "the agent asks for a certificate: -client-cert and -client-key"),
         ("InvalidContentType", "does the agent use TLS there?"),
     ];

@@ -13,10 +13,7 @@ const TEXT_MAX: usize = 64 << 20;
 /// # Errors
 /// When nobody answers there, it is too long, or it is no text.
 pub async fn fetch(url: &str) -> Result<String, Error> {
-    let tls = match url.starts_with("https:") {
-        true => tls::client::config(&tls::client::ClientOptions::default())?,
-        false => tls::client::unused(),
-    };
+    let tls = tls::client::config_for(url, &tls::client::ClientOptions::default())?;
     let http = reqwest::Client::builder().timeout(TIMEOUT).no_proxy().tls_backend_preconfigured(tls).build();
     let http = http.map_err(|error| Error::unreachable(url, &error))?;
     let mut response = http.get(url).send().await.map_err(|error| Error::unreachable(url, &error))?;

@@ -13,8 +13,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use tls::AgentTls;
+use tokio::io::AsyncWriteExt;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tower::ServiceExt;
@@ -148,14 +148,9 @@ async fn reject(stream: TcpStream, connections: &Connections) {
     }
 }
 
-/// Reads on for a moment after the answer: closing a socket with unread bytes resets the connection, and the answer with
-/// it.
 async fn answer_and_end(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: &[u8]) -> io::Result<()> {
     stream.write_all(answer).await?;
-    stream.shutdown().await?;
-    let mut unread = [0; 1024];
-    while stream.read(&mut unread).await? > 0 {}
-    Ok(())
+    tls::end(stream).await
 }
 
 async fn serve_connection(

@@ -1,6 +1,7 @@
 use axum::routing::get;
 use tls::TlsSettings;
 use tls::client::ClientOptions;
+use tokio::io::AsyncReadExt;
 
 use super::*;
 

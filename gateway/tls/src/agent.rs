@@ -51,8 +51,6 @@ pub struct AgentTls {
     /// Whether the agent is a server: it then needs a server's certificate.
     is_server: bool,
     roles: RoleNames,
-    http: bool,
-    rpc: bool,
     current: ArcSwap<Loaded>,
 }
 
@@ -61,12 +59,10 @@ struct Loaded {
     https: Arc<ServerConfig>,
     /// Set with `rpc`.
     rpc: Option<RpcConfigs>,
-    verify_hostname: bool,
-    upgrade_mode: bool,
+    settings: TlsSettings,
     /// What was read, to see whether a reload changes anything.
     chain: Vec<CertificateDer<'static>>,
     authorities: Vec<CertificateDer<'static>>,
-    settings: TlsSettings,
 }
 
 #[derive(Debug)]
@@ -90,8 +86,7 @@ impl AgentTls {
     pub fn load(settings: &TlsSettings, region: &str, is_server: bool) -> Result<AgentTls, TlsError> {
         let roles = RoleNames::of(region).map_err(|why| TlsError::new("region", why))?;
         let loaded = Loaded::read(settings, &roles, is_server)?;
-        let (http, rpc) = (settings.http, settings.rpc);
-        Ok(AgentTls { is_server, roles, http, rpc, current: ArcSwap::from_pointee(loaded) })
+        Ok(AgentTls { is_server, roles, current: ArcSwap::from_pointee(loaded) })
     }
 
     /// Reads the files again, by other settings. Whether HTTP and RPC use TLS stays as it is. Returns whether anything
@@ -100,9 +95,10 @@ impl AgentTls {
     /// # Errors
     /// As for [`AgentTls::load`]; nothing changes then.
     pub fn reload(&self, settings: &TlsSettings) -> Result<bool, TlsError> {
-        let settings = TlsSettings { http: self.http, rpc: self.rpc, ..settings.clone() };
-        let loaded = Loaded::read(&settings, &self.roles, self.is_server)?;
         let before = self.current.load();
+        let TlsSettings { http, rpc, .. } = before.settings;
+        let settings = TlsSettings { http, rpc, ..settings.clone() };
+        let loaded = Loaded::read(&settings, &self.roles, self.is_server)?;
         let is_other = loaded.chain != before.chain
             || loaded.authorities != before.authorities
             || loaded.settings != before.settings;
@@ -114,17 +110,17 @@ impl AgentTls {
 
     /// The HTTP API is served over TLS.
     pub fn serves_http(&self) -> bool {
-        self.http
+        self.current.load().settings.http
     }
 
     /// The node RPC uses TLS.
     pub fn serves_rpc(&self) -> bool {
-        self.rpc
+        self.current.load().settings.rpc
     }
 
     /// The node RPC goes without TLS as well.
     pub fn upgrade_mode(&self) -> bool {
-        self.current.load().upgrade_mode
+        self.current.load().settings.rpc_upgrade_mode
     }
 
     /// The handshake of a connection to the HTTP API.
@@ -151,7 +147,7 @@ impl AgentTls {
         let config = loaded.rpc()?.accepting.clone();
         let stream = accept(config, stream).await?;
         let identity = self.identity(&stream);
-        if loaded.verify_hostname && identity == PeerIdentity::Unproven {
+        if loaded.settings.verify_server_hostname && identity == PeerIdentity::Unproven {
             return Err(io::Error::other("its certificate is neither that of a server nor that of a client"));
         }
         Ok((stream, identity))
@@ -227,11 +223,9 @@ impl Loaded {
         Ok(Loaded {
             https: Arc::new(https),
             rpc,
-            verify_hostname: settings.verify_server_hostname,
-            upgrade_mode: settings.rpc_upgrade_mode,
+            settings: settings.clone(),
             chain: own.cert.clone(),
             authorities,
-            settings: settings.clone(),
         })
     }
 
@@ -263,9 +257,7 @@ impl Build<'_> {
         };
         let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(self.own.clone())));
         if peers_need_certificates {
-            // A session that is taken up again proves nothing anew.
-            config.send_tls13_tickets = 0;
-            config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
+            policy::never_resume(&mut config);
         }
         Ok(config)
     }

@@ -35,6 +35,14 @@ const CLIENT_CERT: &str = "client-cert";
 const CLIENT_KEY: &str = "client-key";
 const SERVER_NAME: &str = "tls-server-name";
 
+/// For calls to this address. Files, and whom the host trusts, are read only if it begins with `https:`.
+///
+/// # Errors
+/// As for [`config`].
+pub fn config_for(address: &str, options: &ClientOptions) -> Result<ClientConfig, TlsError> {
+    if address.starts_with("https:") { config(options) } else { Ok(unused()) }
+}
+
 /// # Errors
 /// An option, by the name of its flag, whose file is missing, cannot be read, or does not fit the others.
 pub fn config(options: &ClientOptions) -> Result<ClientConfig, TlsError> {
@@ -68,7 +76,7 @@ pub fn config(options: &ClientOptions) -> Result<ClientConfig, TlsError> {
 }
 
 /// For an address without TLS: it trusts nobody, and has read no file.
-pub fn unused() -> ClientConfig {
+fn unused() -> ClientConfig {
     ClientConfig::builder_with_provider(policy::provider(&[]))
         .with_protocol_versions(MinVersion::default().versions())
         .expect("the provider has suites of all versions")

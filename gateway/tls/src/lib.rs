@@ -22,6 +22,7 @@ mod rpc;
 mod shared_keys;
 mod verifier;
 
+pub use accept::end;
 pub use agent::{AgentTls, TlsSettings};
 pub use files::TlsError;
 pub use policy::{MinVersion, cipher_suites};

@@ -1,9 +1,10 @@
-//! Which versions and cipher suites of TLS are used.
+//! Which versions and cipher suites of TLS are used, and for how long a proof counts.
 
 use std::sync::Arc;
 
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::{CipherSuite, SupportedCipherSuite, SupportedProtocolVersion, version};
+use rustls::server::NoServerSessionStorage;
+use rustls::{CipherSuite, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion, version};
 
 /// The oldest version that is accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,6 +83,12 @@ pub(crate) fn provider(suites: &[CipherSuite]) -> Arc<CryptoProvider> {
         provider.cipher_suites = new.chain(wanted).copied().collect();
     }
     Arc::new(provider)
+}
+
+/// Every connection has a handshake of its own: a session that is taken up again proves nothing anew.
+pub(crate) fn never_resume(config: &mut ServerConfig) {
+    config.send_tls13_tickets = 0;
+    config.session_storage = Arc::new(NoServerSessionStorage {});
 }
 
 #[cfg(test)]

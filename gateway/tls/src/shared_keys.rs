@@ -6,8 +6,8 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::client::{AlwaysResolvesClientRawPublicKeys, Resumption};
 use rustls::crypto::{CryptoProvider, verify_tls13_signature_with_raw_key};
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::server::AlwaysResolvesServerRawPublicKeys;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
 use rustls::sign::{CertifiedKey, SigningKey};
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error, PeerIncompatible,
@@ -101,9 +101,7 @@ impl Configs {
             .expect("the provider has suites of this version")
             .with_client_cert_verifier(verifier.clone())
             .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(own.clone())));
-        // A session that is taken up again proves nothing anew.
-        accepting.send_tls13_tickets = 0;
-        accepting.session_storage = Arc::new(NoServerSessionStorage {});
+        policy::never_resume(&mut accepting);
         let mut dialing = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&version::TLS13])
             .expect("the provider has suites of this version")

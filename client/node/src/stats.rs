@@ -68,30 +68,23 @@ fn share(pair: &Pair<Usage>, core_mhz: f64) -> ResourceUsage {
     ResourceUsage { memory_stats: Some(memory), cpu_stats: Some(cpu), ..ResourceUsage::default() }
 }
 
-/// Adds what only a control group says. What it does not say is not listed as measured.
+/// Adds what only a control group says.
 fn put_group(group: &GroupUsage, memory: &mut MemoryStats, cpu: &mut CpuStats) {
-    let of_memory = [
-        ("Cache", &mut memory.cache, group.cache_bytes),
-        ("Swap", &mut memory.swap, group.swap_bytes),
-        ("Mapped File", &mut memory.mapped_file, group.mapped_bytes),
-        ("Max Usage", &mut memory.max_usage, group.memory_max_bytes),
-        ("Kernel Usage", &mut memory.kernel_usage, group.kernel_bytes),
-    ];
-    for (name, place, value) in
-        of_memory.into_iter().filter_map(|(name, place, value)| Some((name, place, value?)))
-    {
+    measure(&mut memory.measured, "Cache", &mut memory.cache, group.cache_bytes);
+    measure(&mut memory.measured, "Swap", &mut memory.swap, group.swap_bytes);
+    measure(&mut memory.measured, "Mapped File", &mut memory.mapped_file, group.mapped_bytes);
+    measure(&mut memory.measured, "Max Usage", &mut memory.max_usage, group.memory_max_bytes);
+    measure(&mut memory.measured, "Kernel Usage", &mut memory.kernel_usage, group.kernel_bytes);
+    let (periods, time) = (group.throttled_periods, group.throttled_ns);
+    measure(&mut cpu.measured, "Throttled Periods", &mut cpu.throttled_periods, periods);
+    measure(&mut cpu.measured, "Throttled Time", &mut cpu.throttled_time, time);
+}
+
+/// What is not known is not listed as measured.
+fn measure(measured: &mut List<String>, name: &str, place: &mut u64, value: Option<u64>) {
+    if let Some(value) = value {
         *place = value;
-        memory.measured.push(name.to_string());
-    }
-    let of_cpu = [
-        ("Throttled Periods", &mut cpu.throttled_periods, group.throttled_periods),
-        ("Throttled Time", &mut cpu.throttled_time, group.throttled_ns),
-    ];
-    for (name, place, value) in
-        of_cpu.into_iter().filter_map(|(name, place, value)| Some((name, place, value?)))
-    {
-        *place = value;
-        cpu.measured.push(name.to_string());
+        measured.push(name.to_string());
     }
 }
 

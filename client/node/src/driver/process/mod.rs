@@ -267,6 +267,8 @@ fn recent_processes() -> Arc<Processes> {
 pub struct ExecutorTask {
     directory: PathBuf,
     processes: ExecutorProcesses,
+    /// The group that the executor has made for the task alone.
+    group: Option<PathBuf>,
     outcome: watch::Receiver<Option<Outcome>>,
 }
 
@@ -283,7 +285,8 @@ impl ExecutorTask {
                 () = result.closed() => {}
             }
         });
-        ExecutorTask { directory, processes, outcome }
+        let group = own_group(&directory);
+        ExecutorTask { directory, processes, group, outcome }
     }
 
     async fn send_signal(&self, signal: Signal) -> Result<(), DriverError> {
@@ -330,7 +333,7 @@ impl RunningTask for ExecutorTask {
     }
 
     fn stats(&self, interval: Duration) -> BoxStream<'static, Usage> {
-        let (executor, group) = (self.processes.executor.clone(), own_group(&self.directory));
+        let (executor, group) = (self.processes.executor.clone(), self.group.clone());
         sampled(interval, move || usage(&executor, group.as_deref()))
     }
 

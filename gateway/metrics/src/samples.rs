@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 /// How long an interval is. The newest one that is over is shown, as Nomad's agents do.
 pub const INTERVAL: Duration = Duration::from_secs(10);
 
-/// Metrics with labels that are kept: beyond that, the one goes that was added to the longest ago. Some five of each task that
-/// ran on a large node lately, in a few MiB.
+/// Metrics with labels that are kept: beyond that, the one goes that was added to the longest ago. Some five of each task
+/// that ran on a large node lately, in a few MiB.
 pub const LABELLED_MAX: usize = 4096;
 
 /// Names and values of labels.

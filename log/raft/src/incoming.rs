@@ -15,8 +15,8 @@ impl RaftJournal {
     /// The answer to a message that another server sent with [`crate::Peers::call`].
     ///
     /// # Errors
-    /// [`PeerError::Refused`] when it is malformed, not meant for this server, or cannot be from a server of this cluster; and when
-    /// this server has left consensus.
+    /// [`PeerError::Refused`] when it is malformed, not meant for this server, or cannot be from a server of this cluster;
+    /// and when this server has left consensus.
     pub async fn answer(&self, message: Bytes) -> Result<Bytes, PeerError> {
         let bounds = &self.network.bounds;
         let decoded = Message::decode(&message, self.network.node);
@@ -46,8 +46,8 @@ impl RaftJournal {
         }
     }
 
-    /// Whether entries of a leader can be, by what is committed here: every leader since has that. One of an earlier term may have
-    /// had something else, and consensus refuses it for its vote.
+    /// Whether entries of a leader can be, by what is committed here: every leader since has that. One of an earlier term
+    /// may have had something else, and consensus refuses it for its vote.
     fn agrees(&self, vote: &Vote, entries: impl Iterator<Item = store::LogId>) -> Result<(), String> {
         let Some(committed) = self.store.committed() else { return Ok(()) };
         if vote.leader_id.term < committed.term {

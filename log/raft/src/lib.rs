@@ -3,8 +3,8 @@
 //! Nothing outside of this crate names openraft, and nothing in here looks into a batch. A single server is a
 //! cluster of one: it votes, wins, writes its blank entry and commits through the same code.
 //! Read [`RaftJournal`] for what it offers, [`Peers`] for what it needs, `proposals` and `notifier` for what a proposer is
-//! notified of and in which order, `message` for what servers send each other, `bounds` for what of it is dropped, `log_store` and `machine` for the two sides
-//! openraft asks for, and `log/DESIGN.md` for the reasons.
+//! notified of and in which order, `message` for what servers send each other, `bounds` for what of it is dropped,
+//! `log_store` and `machine` for the two sides openraft asks for, and `log/DESIGN.md` for the reasons.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 

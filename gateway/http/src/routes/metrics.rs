@@ -183,8 +183,8 @@ impl Lack {
     }
 }
 
-/// Datacenter, class and pool of the nodes that were full. As in Nomad, each datacenter is combined with each class, and nodes without a
-/// class have an empty one.
+/// Datacenter, class and pool of the nodes that were full. As in Nomad, each datacenter is combined with each class, and
+/// nodes without a class have an empty one.
 fn places(metrics: &AllocationMetric) -> Vec<[String; 3]> {
     let mut classes: Vec<&str> = metrics.class_exhausted.keys().map(String::as_str).collect();
     if classes.is_empty() {

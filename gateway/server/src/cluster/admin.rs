@@ -11,7 +11,6 @@ use base::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use http_gateway::{ClusterAdmin, ClusterError, GossipKeys, NOMAD_VERSION, PeerName};
-
 use metrics::{Figures, Gauge};
 
 use super::admin_request::{AdminRequest, AdminResponse};

@@ -11,6 +11,11 @@ use crate::gossip::Standing;
 /// How long a voter that gossip does not know is waited for: a leader that has just started knows no server yet.
 pub const UNKNOWN_GRACE: Duration = Duration::from_secs(60);
 
+/// How long a voter has to be failed before it is removed. Gossip takes some 5 s to call a server failed, elections take 1 to
+/// 2 s, a restart or a moment without network not many more: what is back by then finds its vote, and does not have to wait to
+/// be added again while one more failure could stop the cluster. Nobody needs it sooner: the others have their majority.
+pub const DEAD_AFTER: Duration = Duration::from_secs(10);
+
 /// A server that answered the leader this recently is not dead, whatever gossip reports: right after a cut, a suspicion may run out
 /// before its denial arrives. Shorter than any suspicion, so that no server that is really gone is kept by it.
 pub const RECENT_CONTACT: Duration = Duration::from_secs(2);
@@ -167,7 +172,11 @@ fn remove_dead(rules: &Autopilot, view: &ClusterView) -> Option<Step> {
     if let Some(replaced) = dead.iter().find(|peer| is_replaced(view, peer)) {
         return step(replaced.number, "another server has taken its place");
     }
-    let first = dead.first().filter(|_| rules.cleanup_dead_servers)?;
+    let away = |peer: &&&Peer| {
+        let failed = view.server(peer.number).map(|server| server.for_how_long);
+        failed.is_none_or(|failed| failed >= DEAD_AFTER)
+    };
+    let first = dead.iter().find(away).filter(|_| rules.cleanup_dead_servers)?;
     step(first.number, "it failed")
 }
 

@@ -90,9 +90,14 @@ fn value(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
+/// Kills all that is in the group.
+pub fn kill(group: &Path) {
+    fs::write(group.join("cgroup.kill"), "1").ok();
+}
+
 /// Kills all that is in the group and removes it.
 pub fn destroy(spec: &CgroupSpec) {
-    fs::write(spec.path.join("cgroup.kill"), "1").ok();
+    kill(&spec.path);
     if spec.managed {
         fs::remove_dir(&spec.path).ok();
     }

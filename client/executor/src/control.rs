@@ -124,6 +124,12 @@ impl TaskControl {
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
+    /// A connection was answered, or could not be.
+    fn disconnected(&self) {
+        self.lock().connections -= 1;
+        self.changed.notify_all();
+    }
+
     fn signal(&self, signal: Signal) -> Result<(), String> {
         let inner = self.lock();
         if inner.reaped {
@@ -157,12 +163,17 @@ pub fn serve(listener: &UnixListener, spec: &Arc<ExecutorSpec>, task: &Arc<TaskC
         }
         inner.connections += 1;
         drop(inner);
-        let (spec, task) = (Arc::clone(spec), Arc::clone(task));
-        std::thread::spawn(move || {
-            answer(connection, &spec, &task);
-            task.lock().connections -= 1;
-            task.changed.notify_all();
-        });
+        let answering = {
+            let (spec, task) = (Arc::clone(spec), Arc::clone(task));
+            move || {
+                answer(connection, &spec, &task);
+                task.disconnected();
+            }
+        };
+        // Without a thread the connection ends, and its caller tries again or goes by the process.
+        if std::thread::Builder::new().spawn(answering).is_err() {
+            task.disconnected();
+        }
     }
 }
 

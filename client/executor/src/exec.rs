@@ -11,6 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
@@ -103,23 +104,32 @@ fn receive(connection: &UnixStream) -> io::Result<[Stdio; STREAMS]> {
 
 /// Returns when the command has ended and its exit was sent, or when its caller has disconnected.
 fn attend(connection: UnixStream, pid: i32, task: &Arc<TaskControl>) {
-    let Ok(mut listening) = connection.try_clone() else {
+    let Ok((mut listening, reporter)) = report_end(connection, pid, task) else {
         process::kill_session(pid);
         task.exec_ended(pid);
         return;
     };
-    let waiting = Arc::clone(task);
-    let reporter = std::thread::spawn(move || {
-        let exit = waiting.exec_ended(pid);
-        answer(&connection, &ExecutorResponse::Exited(exit)).ok();
-        // Wakes the reader below.
-        connection.shutdown(std::net::Shutdown::Both).ok();
-    });
     // The agent sends nothing more: what is read is the end of the connection.
     let mut byte = [0];
     while matches!(listening.read(&mut byte), Ok(1..)) {}
     task.unless_reaped(pid, || process::kill_session(pid));
     reporter.join().ok();
+}
+
+/// Sends the exit once there is one, in a thread of its own. Returns the connection to listen to meanwhile.
+fn report_end(
+    connection: UnixStream,
+    pid: i32,
+    task: &Arc<TaskControl>,
+) -> io::Result<(UnixStream, JoinHandle<()>)> {
+    let (listening, waiting) = (connection.try_clone()?, Arc::clone(task));
+    let report = move || {
+        let exit = waiting.exec_ended(pid);
+        answer(&connection, &ExecutorResponse::Exited(exit)).ok();
+        // Wakes who listens.
+        connection.shutdown(std::net::Shutdown::Both).ok();
+    };
+    Ok((listening, std::thread::Builder::new().spawn(report)?))
 }
 
 fn answer(mut connection: &UnixStream, answer: &ExecutorResponse) -> io::Result<()> {

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -52,17 +53,17 @@ pub fn run(directory: &Path) -> io::Result<()> {
     let killed_before = oom_kills();
     let mut child = start(&spec)?;
     let pid = child.id() as i32;
-    let state = ExecutorProcesses {
-        executor: ProcessIdentity::of(std::process::id() as i32)?,
-        task: ProcessIdentity::of(pid)?,
-    };
-    spec::write(directory, spec::STATE_FILE, &state)?;
-    report(&StartReport::Started(state));
-
     let task = Arc::new(TaskControl::new(pid));
-    let (answering, own) = (Arc::clone(&task), Arc::clone(&spec));
-    std::thread::spawn(move || control::serve(&listener, &own, &answering));
-    let drained = copy_output(&mut child, logs);
+    let drained = match attend(directory, &mut child, logs, listener, &spec, &task) {
+        Ok(drained) => drained,
+        Err(error) => {
+            // Nobody would find it again, or could end it.
+            process::signal(pid, Signal::SIGKILL).ok();
+            reap_until_gone(pid, &task);
+            kill_leftovers(&spec, &task);
+            return Err(error);
+        }
+    };
     let exit = reap_until_gone(pid, &task);
     let exit = Exit { oom_killed: oom_kills() > killed_before, ..exit };
     kill_leftovers(&spec, &task);
@@ -71,6 +72,28 @@ pub fn run(directory: &Path) -> io::Result<()> {
     std::fs::remove_file(directory.join(spec::SOCKET_FILE)).ok();
     task.finish(exit, REPORT_TIMEOUT);
     Ok(())
+}
+
+/// Makes a task that has just started one of ours: its output is copied, its requests are answered, and it is written
+/// down and reported last, when nothing can fail any more.
+fn attend(
+    directory: &Path,
+    child: &mut Child,
+    logs: [Option<Rotator>; 2],
+    listener: UnixListener,
+    spec: &Arc<ExecutorSpec>,
+    task: &Arc<TaskControl>,
+) -> io::Result<(Receiver<()>, usize)> {
+    let state = ExecutorProcesses {
+        executor: ProcessIdentity::of(std::process::id() as i32)?,
+        task: ProcessIdentity::of(child.id() as i32)?,
+    };
+    let drained = copy_output(child, logs)?;
+    let (answering, own) = (Arc::clone(task), Arc::clone(spec));
+    Builder::new().spawn(move || control::serve(&listener, &own, &answering))?;
+    spec::write(directory, spec::STATE_FILE, &state)?;
+    report(&StartReport::Started(state));
+    Ok(drained)
 }
 
 /// Reports the result of the start to the agent, once; afterwards nothing of ours is connected to it.
@@ -123,22 +146,25 @@ fn command(spec: &ExecutorSpec) -> Command {
 }
 
 /// One thread a stream; each sends a message when its stream has ended.
-fn copy_output(child: &mut Child, [stdout, stderr]: [Option<Rotator>; 2]) -> (Receiver<()>, usize) {
+fn copy_output(
+    child: &mut Child,
+    [stdout, stderr]: [Option<Rotator>; 2],
+) -> io::Result<(Receiver<()>, usize)> {
     let (done, drained) = mpsc::channel();
     let mut streams = 0;
     if let (Some(from), Some(to)) = (child.stdout.take(), stdout) {
-        copy(from, to, done.clone());
+        copy(from, to, done.clone())?;
         streams += 1;
     }
     if let (Some(from), Some(to)) = (child.stderr.take(), stderr) {
-        copy(from, to, done);
+        copy(from, to, done)?;
         streams += 1;
     }
-    (drained, streams)
+    Ok((drained, streams))
 }
 
-fn copy(mut from: impl Read + Send + 'static, mut to: Rotator, done: Sender<()>) {
-    std::thread::spawn(move || {
+fn copy(mut from: impl Read + Send + 'static, mut to: Rotator, done: Sender<()>) -> io::Result<()> {
+    let copying = move || {
         let mut chunk = vec![0; CHUNK_BYTES];
         loop {
             match from.read(&mut chunk) {
@@ -150,7 +176,8 @@ fn copy(mut from: impl Read + Send + 'static, mut to: Rotator, done: Sender<()>)
             }
         }
         done.send(()).ok();
-    });
+    };
+    Builder::new().spawn(copying).map(drop)
 }
 
 /// Reaps whatever ends, the task's first process last. Orphans of the task end up here too.

@@ -1,13 +1,19 @@
 //! Real processes: how they run, how they are ended, and how they outlive the agent.
 
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::support::*;
-use executor::process::{descendants, stat};
-use executor::spec::{ExecutorProcesses, STATE_FILE, read};
+use executor::process::{self, descendants, stat};
+use executor::spec::{
+    ExecutorProcesses, ExecutorRequest, ExecutorResponse, SOCKET_FILE, STATE_FILE, read, socket_path,
+};
 use model::document::Allocation;
+use nix::sys::signal::Signal;
 use node::task::events::DEAD;
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -258,6 +264,98 @@ async fn a_task_whose_executor_was_killed_is_ended_and_starts_anew() {
     });
     assert_eq!(kinds(&task).last(), Some(&"Started"));
     eventually("the end of the orphan", || (!before.task.is_alive()).then_some(()));
+    servers.stop(&alloc_id(1));
+    servers.await_status(&alloc_id(1), "complete");
+    agent.shutdown().await;
+}
+
+/// As if the executor answered nobody any more.
+fn cut_off(base: &Path) {
+    std::fs::remove_file(executors(base)[0].join(SOCKET_FILE)).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_ends_although_its_executor_cannot_be_reached() {
+    for restarted in [false, true] {
+        let (base, servers) = (Base::new(), FakeServers::new());
+        let mut task = shell("t", "trap 'echo asked; exit 3' TERM; echo up; while :; do sleep 0.05; done");
+        task["KillSignal"] = json!("SIGTERM");
+        servers.assign(alloc(1, "service", json!([task])));
+        let mut agent = start(settings(base.path()), &servers).await;
+        eventually("output", || log(base.path(), 1, "t.stdout.0").starts_with("up").then_some(()));
+        servers.await_status(&alloc_id(1), "running");
+        let before = state(base.path()).unwrap();
+        cut_off(base.path());
+        if restarted {
+            agent.shutdown().await;
+            agent = start(settings(base.path()), &servers).await;
+        }
+        servers.stop(&alloc_id(1));
+        let task = servers.await_task(&alloc_id(1), "t", |task| task.state == DEAD);
+        let asked = task.events.iter().any(|event| event.kind == "Terminated" && event.exit_code == 3);
+        assert!(asked, "its executor wrote down how it ended: {:?}", task.events);
+        assert_eq!(log(base.path(), 1, "t.stdout.0"), "up\nasked\n");
+        assert!(!before.task.is_alive() && !before.executor.is_alive());
+        agent.shutdown().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_ends_although_its_executor_does_nothing_any_more() {
+    let (base, servers) = (Base::new(), FakeServers::new());
+    let mut task = shell("t", "setsid sleep 1000 & echo $! > child; echo up; wait");
+    task["KillTimeout"] = json!("100ms");
+    servers.assign(alloc(1, "service", json!([task])));
+    let agent = start(settings(base.path()), &servers).await;
+    eventually("output", || log(base.path(), 1, "t.stdout.0").starts_with("up").then_some(()));
+    let child = base.path().join("alloc").join(alloc_id(1)).join("t/child");
+    let child: i32 = std::fs::read_to_string(child).unwrap().trim().parse().unwrap();
+    servers.await_status(&alloc_id(1), "running");
+    let before = state(base.path()).unwrap();
+    cut_off(base.path());
+    process::signal(before.executor.pid, Signal::SIGSTOP).unwrap();
+    servers.stop(&alloc_id(1));
+    servers.await_task(&alloc_id(1), "t", |task| task.state == DEAD);
+    assert!(!before.task.is_alive() && !before.executor.is_alive());
+    let gone = || stat(child).is_none_or(|stat| stat.state == 'Z');
+    eventually("the end of what had a session of its own", || gone().then_some(()));
+    agent.shutdown().await;
+}
+
+/// One request to the executor; `None` when it ends the connection without an answer.
+fn ask_executor(base: &Path, request: &ExecutorRequest) -> Option<ExecutorResponse> {
+    let (_handle, path) = socket_path(&executors(base)[0]).unwrap();
+    let mut stream = UnixStream::connect(path).unwrap();
+    let mut line = serde_json::to_string(request).unwrap() + "\n";
+    // The end of the connection may reach us as an error, of either.
+    stream.write_all(line.as_bytes()).ok()?;
+    line.clear();
+    BufReader::new(stream).read_line(&mut line).ok()?;
+    serde_json::from_str(&line).ok()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_executor_survives_that_the_system_gives_it_no_thread() {
+    let (base, servers) = (Base::new(), FakeServers::new());
+    servers.assign(long_lived());
+    let agent = start(settings(base.path()), &servers).await;
+    servers.await_status(&alloc_id(1), "running");
+    let processes = state(base.path()).unwrap();
+    let executor = Pid::from_raw(processes.executor.pid);
+    // A thread needs a stack, and there is no more memory for one.
+    let nothing_more = |current: Option<u64>| {
+        let given = prlimit(executor, Resource::As, Rlimit { current, maximum: None }).unwrap();
+        assert_eq!(given.maximum, None);
+    };
+    let harmless = ExecutorRequest::Signal { number: Signal::SIGCONT as i32 };
+    // No thread has ended yet that would leave its stack.
+    nothing_more(Some(0));
+    for _ in 0..3 {
+        assert_eq!(ask_executor(base.path(), &harmless), None);
+    }
+    nothing_more(None);
+    assert_eq!(ask_executor(base.path(), &harmless), Some(ExecutorResponse::Done));
+    assert!(processes.task.is_alive() && processes.executor.is_alive());
     servers.stop(&alloc_id(1));
     servers.await_status(&alloc_id(1), "complete");
     agent.shutdown().await;

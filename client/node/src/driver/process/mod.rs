@@ -46,6 +46,12 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long, beyond the grace, a stopped task may take to disappear: SIGKILL, leftovers, output.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long an executor that did not end its task may take to notice that we have.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// How often is looked whether a process that nobody reports about is gone.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
 /// Between two attempts to reach an executor that lives and does not answer.
 const RETRY_EVERY: Duration = Duration::from_millis(200);
 
@@ -120,9 +126,14 @@ impl Executors {
         let mut child = command
             .spawn()
             .map_err(|error| StartError::transient(format!("failed to launch the executor: {error}")))?;
+        let pid = child.id().map(|pid| pid as i32);
         let stdout = child.stdout.take().expect("the executor's stdout is a pipe");
         let mut line = String::new();
         let answered = timeout(START_TIMEOUT, BufReader::new(stdout).read_line(&mut line)).await;
+        if answered.is_err() {
+            // It must not start the task after we have given up.
+            end_session(pid.and_then(|pid| ProcessIdentity::of(pid).ok()), None);
+        }
         // Nobody waits for the executor here: it must outlive us. While we live, the runtime reaps it.
         drop(child);
         match answered {
@@ -166,8 +177,9 @@ impl Executors {
                 continue;
             }
             tracing::warn!(directory = %directory.display(), "ending a task that no handle names");
-            let stop = ExecutorRequest::Stop { number: Signal::SIGKILL as i32, grace_ms: 0 };
-            request(&directory, &stop, STOP_TIMEOUT).await.ok();
+            if let Ok(Some(processes)) = spec::read::<ExecutorProcesses>(&directory, spec::STATE_FILE) {
+                stop(&directory, &processes, Signal::SIGKILL, Duration::ZERO).await;
+            }
             remove(&ExecutorState { directory });
         }
     }
@@ -188,7 +200,7 @@ pub fn recover(state: &ExecutorState) -> Result<ExecutorTask, DriverError> {
         .map_err(|error| DriverError::Failed(format!("executor state: {error}")))?;
     let state = state.ok_or_else(|| DriverError::failed("the executor left no state"))?;
     if !state.executor.is_alive() && !directory.join(spec::EXIT_FILE).exists() {
-        process::kill_orphans(&state.executor);
+        kill_orphans(directory, &state.executor);
         return Err(DriverError::failed("the executor is gone"));
     }
     Ok(ExecutorTask::attach(directory.clone(), state))
@@ -199,26 +211,86 @@ pub fn recover(state: &ExecutorState) -> Result<ExecutorTask, DriverError> {
 /// # Errors
 /// [`DriverError::StillRunning`] while it runs, without `force`.
 pub async fn destroy(state: &ExecutorState, force: bool) -> Result<(), DriverError> {
-    if is_running(&state.directory) {
+    if let Some(processes) = running(&state.directory) {
         if !force {
             return Err(DriverError::StillRunning);
         }
-        let stop = ExecutorRequest::Stop { number: Signal::SIGKILL as i32, grace_ms: 0 };
-        request(&state.directory, &stop, STOP_TIMEOUT).await.map_err(DriverError::Failed)?;
+        stop(&state.directory, &processes, Signal::SIGKILL, Duration::ZERO).await;
     }
     remove(state);
     Ok(())
 }
 
-/// True while the executor lives and has not written an exit.
-fn is_running(directory: &Path) -> bool {
-    let state = spec::read::<ExecutorProcesses>(directory, spec::STATE_FILE).ok().flatten();
-    state.is_some_and(|state| state.executor.is_alive()) && !directory.join(spec::EXIT_FILE).exists()
+/// The processes, while the executor lives and has not written an exit.
+fn running(directory: &Path) -> Option<ExecutorProcesses> {
+    let processes = spec::read::<ExecutorProcesses>(directory, spec::STATE_FILE).ok().flatten()?;
+    let runs = processes.executor.is_alive() && !directory.join(spec::EXIT_FILE).exists();
+    runs.then_some(processes)
+}
+
+/// Ends a task: its executor does, and if that does not, whatever the reason, we do by its process and control group.
+async fn stop(directory: &Path, processes: &ExecutorProcesses, signal: Signal, grace: Duration) {
+    let message = ExecutorRequest::Stop { number: signal as i32, grace_ms: grace.as_millis() as u64 };
+    let asked = Instant::now();
+    let why = match request(directory, &message, grace + STOP_TIMEOUT).await {
+        Ok(ExecutorResponse::Failed(why)) | Err(why) => why,
+        Ok(_) => return,
+    };
+    if !processes.executor.is_alive() {
+        return;
+    }
+    tracing::warn!(directory = %directory.display(), why, "a task is ended without its executor");
+    let left = grace.saturating_sub(asked.elapsed());
+    if !left.is_zero() && processes.task.is_alive() {
+        process::signal(processes.task.pid, signal).ok();
+        gone_within(&processes.task, left).await;
+    }
+    if processes.task.is_alive() {
+        process::signal(processes.task.pid, Signal::SIGKILL).ok();
+    }
+    // An executor that works after all ends with its task, and writes down how that ended.
+    if !gone_within(&processes.executor, LAST_WORDS).await {
+        end_session(Some(processes.executor.clone()), own_group(directory));
+    }
+}
+
+/// True when the process ended within `patience`.
+async fn gone_within(process: &ProcessIdentity, patience: Duration) -> bool {
+    let gone = async {
+        while process.is_alive() {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    };
+    timeout(patience, gone).await.is_ok()
+}
+
+/// Kills an executor and everything that it has started.
+fn end_session(executor: Option<ProcessIdentity>, group: Option<PathBuf>) {
+    if let Some(executor) = executor.filter(ProcessIdentity::is_alive) {
+        process::kill_session(executor.pid);
+        // One that had not begun a session of its own yet.
+        if executor.is_alive() {
+            process::signal(executor.pid, Signal::SIGKILL).ok();
+        }
+    }
+    if let Some(group) = group {
+        executor::cgroup::kill(&group);
+    }
+}
+
+/// Kills what an executor has left behind that is gone: also what has left its session, where there is a group.
+fn kill_orphans(directory: &Path, executor: &ProcessIdentity) {
+    process::kill_orphans(executor);
+    if !executor.is_alive()
+        && let Some(group) = own_group(directory)
+    {
+        executor::cgroup::kill(&group);
+    }
 }
 
 fn remove(state: &ExecutorState) {
     if let Ok(Some(processes)) = spec::read::<ExecutorProcesses>(&state.directory, spec::STATE_FILE) {
-        process::kill_orphans(&processes.executor);
+        kill_orphans(&state.directory, &processes.executor);
     }
     std::fs::remove_dir_all(&state.directory).ok();
 }
@@ -291,20 +363,13 @@ impl ExecutorTask {
 
     async fn send_signal(&self, signal: Signal) -> Result<(), DriverError> {
         let message = ExecutorRequest::Signal { number: signal as i32 };
-        match request(&self.directory, &message, ANSWER_TIMEOUT).await.map_err(DriverError::Failed)? {
-            ExecutorResponse::Done | ExecutorResponse::Ready | ExecutorResponse::Exited(_) => Ok(()),
-            ExecutorResponse::Failed(text) => Err(DriverError::Failed(text)),
-        }
-    }
-
-    /// Returns when the executor reports the end of the task, or is gone itself.
-    async fn end(&self, signal: Signal, grace: Duration) -> Result<(), DriverError> {
-        let message = ExecutorRequest::Stop { number: signal as i32, grace_ms: grace.as_millis() as u64 };
-        match request(&self.directory, &message, grace + STOP_TIMEOUT).await {
+        match request(&self.directory, &message, ANSWER_TIMEOUT).await {
+            Ok(ExecutorResponse::Done | ExecutorResponse::Ready | ExecutorResponse::Exited(_)) => Ok(()),
             Ok(ExecutorResponse::Failed(text)) => Err(DriverError::Failed(text)),
-            Ok(_) => Ok(()),
-            Err(_) if !self.processes.executor.is_alive() => Ok(()),
-            Err(text) => Err(DriverError::Failed(text)),
+            // The executor cannot be asked, but the process is known.
+            Err(text) if !self.processes.task.is_alive() => Err(DriverError::Failed(text)),
+            Err(_) => process::signal(self.processes.task.pid, signal)
+                .map_err(|errno| DriverError::Failed(errno.to_string())),
         }
     }
 }
@@ -316,7 +381,7 @@ impl RunningTask for ExecutorTask {
 
     fn stop(&self, signal: Option<Signal>, grace: Duration) -> BoxFuture<'_, Result<(), DriverError>> {
         Box::pin(async move {
-            self.end(signal.unwrap_or(STOP_SIGNAL), grace).await?;
+            stop(&self.directory, &self.processes, signal.unwrap_or(STOP_SIGNAL), grace).await;
             self.wait().await;
             Ok(())
         })
@@ -351,7 +416,7 @@ async fn watch_exit(directory: &Path, executor: &ProcessIdentity) -> Exit {
             Ok(Some(exit)) => return exit,
             Err(error) => return Exit::lost(format!("the exit cannot be read: {error}")),
             Ok(None) if !alive => {
-                process::kill_orphans(executor);
+                kill_orphans(directory, executor);
                 return Exit::lost("the executor died".to_string());
             }
             Ok(None) => {}

@@ -23,7 +23,7 @@ use crate::remote::{AskedServers, ServerQueries};
 use crate::sampling;
 use crate::server::ServerClient;
 use crate::settings::NodeSettings;
-use crate::store::{Store, StoreError};
+use crate::store::{self, Store, StoreError};
 use crate::task::environment;
 
 #[derive(Debug, thiserror::Error)]
@@ -89,6 +89,7 @@ impl Agent {
         loops.spawn(pull::send_updates(context.clone(), server, contact.clone()));
         loops.spawn(pull::maintain(context.clone(), allocs.clone(), contact.clone()));
         loops.spawn(driver_watch::run(context.clone(), allocs.clone()));
+        loops.spawn(store::mend(context.store.clone()));
         loops.spawn(sampling::run(context.clone(), allocs.clone()));
         Ok(Agent { context, allocs, contact, loops })
     }

@@ -8,17 +8,36 @@ use crate::allocs::Allocs;
 use crate::clock;
 use crate::context::Context;
 use crate::driver::registry::{apply, is_change};
+use crate::driver::{Fingerprint, Health};
+
+/// Takes over what a driver reports. While the local state cannot be written none is healthy: so the scheduler places
+/// nothing here, and what runs goes on.
+fn seen(context: &Context, driver: &'static str, mut fingerprint: Fingerprint) {
+    if let Some(why) = context.store.failing()
+        && fingerprint.health == Health::Healthy
+    {
+        fingerprint.health = Health::Unhealthy;
+        fingerprint.description = format!("local state cannot be written: {why}");
+    }
+    if is_change(&context.node(), driver, &fingerprint) {
+        tracing::info!(driver, description = fingerprint.description, "a driver has changed");
+        context.change_node(|node| apply(node, driver, fingerprint, clock::now()));
+        context.node_changed.notify_one();
+    }
+}
 
 /// Runs until it is dropped: changed fingerprints reach the node and the servers, messages the events of their tasks.
 pub async fn run(context: Arc<Context>, allocs: Arc<Allocs>) {
     let (mut fingerprints, mut events) = (context.drivers.fingerprints(), context.drivers.events());
+    let mut failure = context.store.failure();
     loop {
         tokio::select! {
             Some((driver, fingerprint)) = fingerprints.next() => {
-                if is_change(&context.node(), driver, &fingerprint) {
-                    tracing::info!(driver, description = fingerprint.description, "a driver has changed");
-                    context.change_node(|node| apply(node, driver, fingerprint, clock::now()));
-                    context.node_changed.notify_one();
+                seen(&context, driver, fingerprint);
+            }
+            Ok(()) = failure.changed() => {
+                for (driver, fingerprint) in context.drivers.fingerprinted().await {
+                    seen(&context, driver, fingerprint);
                 }
             }
             Some(event) = events.next() => allocs.add_driver_event(event),

@@ -4,13 +4,20 @@
 //! Everything here can be lost without harm to the cluster: the servers send us our allocations again, and
 //! tasks that no stored handle names are ended. So writes reach the operating system at once, which is enough to
 //! survive a kill of the agent, and are not forced to the disk.
+//!
+//! A disk may be full for a while. What it does not take waits here, and [`mend`] tries again; meanwhile the agent
+//! starts nothing, because of [`Store::failing`].
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions};
 use model::document::{AllocDeploymentStatus, Allocation, TaskState};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 
 use crate::driver::{DriverNetwork, TaskHandle};
 use crate::hook::HookState;
@@ -19,6 +26,9 @@ use crate::meta::Dynamic;
 
 const META: &str = "meta";
 const REGISTRATION: &str = "registration";
+
+/// How long a disk that took nothing is left alone.
+const RETRY_EVERY: Duration = Duration::from_secs(5);
 
 /// What is stored of one task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -54,15 +64,66 @@ pub enum StoreError {
 /// `h/<alloc>/<task, or nothing>/<hook>`, `meta`, and `registration`.
 /// Values are JSON: self-describing, so that older and newer agents can read each other's.
 #[derive(Clone)]
-pub struct Store {
-    keyspace: Option<Keyspace>,
-    /// Held so that the background work of the database goes on.
-    _database: Option<Database>,
+pub struct Store(Option<Arc<OnDisk>>);
+
+struct OnDisk {
+    path: PathBuf,
+    content: Mutex<Content>,
+    /// Why something could not be written; `None` once everything is.
+    failure: watch::Sender<Option<String>>,
+}
+
+struct Content {
+    /// `None` when it could not be opened again. The database is held so that its background work goes on.
+    open: Option<(Keyspace, Database)>,
+    /// What the disk has not taken, by key; without a value it is to be removed. One entry a key, so at most what
+    /// is stored of the allocations of this node.
+    unwritten: BTreeMap<String, Option<Vec<u8>>>,
 }
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Store({})", if self.keyspace.is_some() { "on disk" } else { "disabled" })
+        write!(f, "Store({})", if self.0.is_some() { "on disk" } else { "disabled" })
+    }
+}
+
+/// Tries again whenever something could not be written. Runs until it is dropped.
+pub async fn mend(store: Store) {
+    let mut failure = store.failure();
+    while failure.wait_for(Option::is_some).await.is_ok() {
+        tokio::time::sleep(RETRY_EVERY).await;
+        let store = store.clone();
+        if let Err(error) = tokio::task::spawn_blocking(move || store.retry()).await {
+            tracing::error!(%error, "local state was not opened again");
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<(Keyspace, Database), fjall::Error> {
+    let database = Database::builder(path).worker_threads(1).cache_size(1024 * 1024).open()?;
+    Ok((database.keyspace("node", KeyspaceCreateOptions::default)?, database))
+}
+
+impl OnDisk {
+    fn lock(&self) -> MutexGuard<'_, Content> {
+        self.content.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failed(&self, error: &fjall::Error) {
+        let why = error.to_string();
+        tracing::error!(why, "local state cannot be written: this node starts no tasks until it can");
+        // Later reasons follow from the first: the database takes nothing more.
+        self.failure.send_if_modified(|failure| failure.is_none() && failure.replace(why).is_none());
+    }
+}
+
+impl Content {
+    fn try_write(&self, key: &str, value: Option<&[u8]>) -> Result<(), fjall::Error> {
+        let (keyspace, _) = self.open.as_ref().ok_or(fjall::Error::Poisoned)?;
+        match value {
+            Some(value) => keyspace.insert(key.as_bytes(), value),
+            None => keyspace.remove(key.as_bytes()),
+        }
     }
 }
 
@@ -70,13 +131,71 @@ impl Store {
     /// # Errors
     /// When the database cannot be opened, for example because another agent holds it.
     pub fn open(path: &Path) -> Result<Store, StoreError> {
-        let database = Database::builder(path).worker_threads(1).cache_size(1024 * 1024).open()?;
-        let keyspace = database.keyspace("node", KeyspaceCreateOptions::default)?;
-        Ok(Store { keyspace: Some(keyspace), _database: Some(database) })
+        let content = Content { open: Some(open(path)?), unwritten: BTreeMap::new() };
+        let (path, content, failure) = (path.to_path_buf(), Mutex::new(content), watch::Sender::new(None));
+        Ok(Store(Some(Arc::new(OnDisk { path, content, failure }))))
     }
 
     pub fn disabled() -> Store {
-        Store { keyspace: None, _database: None }
+        Store(None)
+    }
+
+    /// Why something could not be written, as long as it is not. Never anything where nothing is stored.
+    pub fn failure(&self) -> watch::Receiver<Option<String>> {
+        self.0.as_ref().map_or_else(|| watch::channel(None).1, |disk| disk.failure.subscribe())
+    }
+
+    /// As [`Store::failure`], at this moment.
+    pub fn failing(&self) -> Option<String> {
+        self.0.as_ref()?.failure.borrow().clone()
+    }
+
+    /// Opens the database again, because one that has failed takes nothing more, and writes what waits.
+    fn retry(&self) {
+        let Some(disk) = &self.0 else { return };
+        let mut content = disk.lock();
+        content.open = None;
+        match open(&disk.path) {
+            Ok(opened) => content.open = Some(opened),
+            Err(error) => return disk.failed(&error),
+        }
+        while let Some((key, value)) = content.unwritten.first_key_value() {
+            if let Err(error) = content.try_write(key, value.as_deref()) {
+                return disk.failed(&error);
+            }
+            content.unwritten.pop_first();
+        }
+        disk.failure.send_replace(None);
+        tracing::info!("local state can be written again");
+    }
+
+    /// The keyspace to read from.
+    fn keyspace(&self) -> Option<Keyspace> {
+        Some(self.0.as_ref()?.lock().open.as_ref()?.0.clone())
+    }
+
+    /// A failed write ends no task.
+    fn write(&self, key: String, value: Option<Vec<u8>>) {
+        let Some(disk) = &self.0 else { return };
+        let mut content = disk.lock();
+        if content.unwritten.is_empty() {
+            match content.try_write(&key, value.as_deref()) {
+                Ok(()) => return,
+                Err(error) => disk.failed(&error),
+            }
+        }
+        content.unwritten.insert(key, value);
+    }
+
+    /// What stands under a key, also if it is not written yet.
+    fn get(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let Some(disk) = &self.0 else { return Ok(None) };
+        let content = disk.lock();
+        if let Some(unwritten) = content.unwritten.get(key) {
+            return Ok(unwritten.clone());
+        }
+        let Some((keyspace, _)) = &content.open else { return Ok(None) };
+        Ok(keyspace.get(key)?.map(|bytes| bytes.to_vec()))
     }
 
     pub fn put_alloc(&self, alloc: &Allocation) {
@@ -103,10 +222,8 @@ impl Store {
     /// What an earlier agent has stored of a hook. What cannot be read is reported and counts as nothing: hooks can
     /// be run again.
     pub fn load_hook(&self, alloc_id: &str, task: Option<&str>, hook: &str) -> HookState {
-        let Some(keyspace) = &self.keyspace else { return HookState::default() };
         let key = hook_key(alloc_id, task, hook);
-        let stored = keyspace.get(&key).map_err(StoreError::from);
-        let state = stored.and_then(|bytes| parse_some(&key, bytes.as_deref()));
+        let state = self.get(&key).and_then(|bytes| parse_some(&key, bytes.as_deref()));
         state
             .unwrap_or_else(|error| {
                 tracing::error!(key, %error, "the state of a hook cannot be read");
@@ -122,8 +239,7 @@ impl Store {
     /// # Errors
     /// When it cannot be read.
     pub fn load_meta(&self) -> Result<Dynamic, StoreError> {
-        let Some(keyspace) = &self.keyspace else { return Ok(Dynamic::new()) };
-        Ok(parse_some(META, keyspace.get(META)?.as_deref())?.unwrap_or_default())
+        Ok(parse_some(META, self.get(META)?.as_deref())?.unwrap_or_default())
     }
 
     pub fn put_registration(&self, registration: &Registration) {
@@ -133,37 +249,35 @@ impl Store {
     /// # Errors
     /// When it cannot be read.
     pub fn load_registration(&self) -> Result<Registration, StoreError> {
-        let Some(keyspace) = &self.keyspace else { return Ok(Registration::default()) };
-        Ok(parse_some(REGISTRATION, keyspace.get(REGISTRATION)?.as_deref())?.unwrap_or_default())
+        Ok(parse_some(REGISTRATION, self.get(REGISTRATION)?.as_deref())?.unwrap_or_default())
     }
 
-    /// A failed write ends no task; it is logged.
     fn put(&self, key: String, value: &impl Serialize) {
-        let Some(keyspace) = &self.keyspace else { return };
         let bytes = serde_json::to_vec(value).expect("documents have string keys and no failing parts");
-        if let Err(error) = keyspace.insert(key.as_bytes(), bytes) {
-            tracing::error!(key, %error, "local state was not written");
-        }
+        self.write(key, Some(bytes));
     }
 
     pub fn forget(&self, alloc_id: &str) {
-        let Some(keyspace) = &self.keyspace else { return };
-        let mut keys: Vec<Vec<u8>> =
-            ["a", "d", "k"].iter().map(|kind| format!("{kind}/{alloc_id}").into_bytes()).collect();
-        for kind in ["t", "h"] {
-            let entries = keyspace.prefix(format!("{kind}/{alloc_id}/"));
-            keys.extend(entries.filter_map(|entry| entry.key().ok()).map(|key| key.to_vec()));
+        let mut keys: Vec<String> = ["a", "d", "k"].iter().map(|kind| format!("{kind}/{alloc_id}")).collect();
+        let prefixes = ["t", "h"].map(|kind| format!("{kind}/{alloc_id}/"));
+        if let Some(keyspace) = self.keyspace() {
+            let stored = prefixes.iter().flat_map(|prefix| keyspace.prefix(prefix));
+            let stored = stored.filter_map(|entry| entry.key().ok());
+            keys.extend(stored.map(|key| String::from_utf8_lossy(&key).into_owned()));
+        }
+        if let Some(disk) = &self.0 {
+            let content = disk.lock();
+            let waiting = content.unwritten.keys().filter(|key| prefixes.iter().any(|p| key.starts_with(p)));
+            keys.extend(waiting.cloned());
         }
         for key in keys {
-            if let Err(error) = keyspace.remove(key) {
-                tracing::error!(alloc = alloc_id, %error, "local state was not removed");
-            }
+            self.write(key, None);
         }
     }
 
     /// All allocations an earlier agent left.
     pub fn load(&self) -> Result<Vec<StoredAlloc>, StoreError> {
-        let Some(keyspace) = &self.keyspace else { return Ok(Vec::new()) };
+        let Some(keyspace) = &self.keyspace() else { return Ok(Vec::new()) };
         let mut found = Vec::new();
         for (_, alloc) in read_all::<Allocation>(keyspace, "a/")? {
             let prefix = format!("t/{}/", alloc.id);
@@ -206,7 +320,63 @@ fn parse<T: DeserializeOwned>(key: &str, bytes: &[u8]) -> Result<T, StoreError> 
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
+    use rustix::process::{Resource, Rlimit, setrlimit};
+
     use super::*;
+
+    /// Names the directory of the store in the process started below.
+    const FULL_DISK: &str = "NODE_TEST_FULL_DISK";
+
+    /// Not a test of its own: what [`a_full_disk_delays_what_is_stored_and_loses_nothing`] runs where it harms nobody.
+    #[test]
+    fn on_a_full_disk() {
+        let Ok(dir) = std::env::var(FULL_DISK) else { return };
+        let store = Store::open(Path::new(&dir)).unwrap();
+        let alloc = |id: &str| Allocation { id: id.into(), ..Allocation::default() };
+        let room = |current| setrlimit(Resource::Fsize, Rlimit { current, maximum: None }).unwrap();
+        let state = HookState { done: true, ..HookState::default() };
+        store.put_alloc(&alloc("before"));
+        store.put_alloc(&alloc("forgotten"));
+        let mut failure = store.failure();
+        assert_eq!(*failure.borrow_and_update(), None);
+
+        room(Some(0));
+        store.put_alloc(&alloc("while"));
+        store.put_hook("while", Some("t"), "h", &state);
+        store.forget("forgotten");
+        assert!(failure.borrow_and_update().is_some(), "somebody notices");
+        assert_eq!(store.load_hook("while", Some("t"), "h"), state, "it is there, if not on the disk");
+        store.retry();
+        assert!(failure.borrow_and_update().is_some(), "the disk is still full");
+
+        room(None);
+        store.retry();
+        assert_eq!(*failure.borrow_and_update(), None);
+        store.put_alloc(&alloc("after"));
+        store.put_alloc(&alloc("gone"));
+        store.forget("gone");
+    }
+
+    #[test]
+    fn a_full_disk_delays_what_is_stored_and_loses_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        // A file that must not grow is an error then, and no signal.
+        let child = Command::new("/bin/sh")
+            .args(["-c", "trap '' XFSZ; exec \"$0\" --exact store::tests::on_a_full_disk --nocapture"])
+            .arg(std::env::current_exe().unwrap())
+            .env(FULL_DISK, dir.path())
+            .output()
+            .unwrap();
+        assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stderr));
+        let store = Store::open(dir.path()).unwrap();
+        let mut found: Vec<String> =
+            store.load().unwrap().into_iter().map(|stored| stored.alloc.id).collect();
+        found.sort();
+        assert_eq!(found, ["after", "before", "while"]);
+        assert!(store.load_hook("while", Some("t"), "h").done);
+    }
 
     #[test]
     fn what_was_put_is_there_after_reopening_and_gone_when_forgotten() {

@@ -165,11 +165,18 @@ impl Drivers {
 
     /// The current fingerprint of each driver, put into `node`.
     pub async fn fingerprint(&self, node: &mut Node, now: Time) {
-        for (name, driver) in &self.by_name {
-            if let Some(fingerprint) = driver.fingerprint().next().await {
-                apply(node, name, fingerprint, now);
-            }
+        for (name, fingerprint) in self.fingerprinted().await {
+            apply(node, name, fingerprint, now);
         }
+    }
+
+    /// The current fingerprint of each driver.
+    pub async fn fingerprinted(&self) -> Vec<(&'static str, Fingerprint)> {
+        let mut found = Vec::new();
+        for (name, driver) in &self.by_name {
+            found.extend(driver.fingerprint().next().await.map(|fingerprint| (*name, fingerprint)));
+        }
+        found
     }
 
     /// The fingerprints of all drivers as they come, with the names of their drivers.

@@ -184,6 +184,12 @@ impl TaskRunner {
 
     async fn start(&mut self) -> Result<Arc<dyn RunningTask>, Stop> {
         let name = self.task.name.clone();
+        if let Some(why) = self.task.context.store.failing() {
+            // What runs has to be found again by the next agent. The attempts of the task, then the servers, look for a way.
+            let why = format!("local state cannot be written: {why}");
+            self.task.tasks.add_event(&name, events::driver_failure(&why));
+            return Err(Stop::StartFailed { recoverable: true });
+        }
         // Versions from here on are updates of what is started now.
         self.task.alloc.mark_unchanged();
         let alloc = self.task.alloc();

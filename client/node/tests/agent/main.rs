@@ -3,6 +3,7 @@
 mod allocs;
 mod drivers;
 mod exec;
+mod full_disk;
 mod hooks;
 mod identity;
 mod raw_exec;

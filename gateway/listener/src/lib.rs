@@ -1,4 +1,5 @@
-//! The listener for HTTP: how many connections it accepts, and how long a request may take to arrive.
+//! The listener for HTTP: how many connections it accepts, and how long a request may take to arrive and an answer to
+//! be read.
 
 #![warn(unreachable_pub)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
@@ -9,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::Request;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
+use hyper::server::conn::http1::Builder;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tls::AgentTls;
 use tokio::io::AsyncWriteExt;
@@ -20,13 +21,21 @@ use tokio::sync::{Semaphore, watch};
 use tower::ServiceExt;
 use wire::{CallerAddress, ConnectionCounts, FORWARDED_FOR};
 
+mod reading;
+
+use reading::Reading;
+
 /// Connections at the same time: every read that a server lets wait, and as many streams and calls besides. Further ones
-/// wait in the system's accept queue.
+/// wait in the system's accept queue. An address never has more of them than are free.
 pub const CONNECTIONS_MAX: usize = 16_384;
 
 /// How long the head of a request may take, from the connection or the answer before it: an idle connection ends then,
 /// and so does one that never completes its request.
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long a caller may read nothing of what waits for it: longer than somebody looks at a page of a log, and short
+/// enough that callers who never read do not use up the connections.
+pub const READ_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// How long the TLS handshake of a connection may take, unless it is set otherwise.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -66,7 +75,7 @@ pub struct Connections {
     /// Set where TLS is asked for.
     pub tls: Option<Arc<AgentTls>>,
     pub handshake_timeout: Duration,
-    pub header_timeout: Duration,
+    pub timeouts: Timeouts,
     /// Connections of an address at the same time; 0 is no bound.
     pub per_ip_max: usize,
 }
@@ -77,7 +86,7 @@ impl Connections {
         Connections {
             tls: tls.filter(|tls| tls.serves_http()),
             handshake_timeout: HANDSHAKE_TIMEOUT,
-            header_timeout: HEADER_TIMEOUT,
+            timeouts: Timeouts::default(),
             per_ip_max,
         }
     }
@@ -91,7 +100,7 @@ pub async fn serve(
     mut stopping: watch::Receiver<bool>,
 ) {
     let connections = Arc::new(connections);
-    let (slots, counts) = (Arc::new(Semaphore::new(CONNECTIONS_MAX)), ConnectionCounts::default());
+    let (slots, counts) = (Arc::new(Semaphore::new(CONNECTIONS_MAX)), ConnectionCounts::new(CONNECTIONS_MAX));
     loop {
         let next_connection = async {
             let slot = slots.clone().acquire_owned().await.expect("nobody closes the semaphore");
@@ -104,7 +113,7 @@ pub async fn serve(
         };
         match accepted {
             Ok((stream, peer)) => match counts.acquire(peer.ip(), connections.per_ip_max) {
-                Some(counted) => {
+                Ok(counted) => {
                     let (router, stopping) = (router.clone(), stopping.clone());
                     let serving = serve_connection(stream, peer.ip(), router, connections.clone(), stopping);
                     tokio::spawn(async move {
@@ -112,7 +121,7 @@ pub async fn serve(
                         serving.await;
                     });
                 }
-                None => {
+                Err(_) => {
                     let connections = connections.clone();
                     tokio::spawn(async move {
                         let _until_it_ends = slot;
@@ -164,12 +173,12 @@ async fn serve_connection(
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    let (peer, header_timeout) = (Peer::Caller(caller), connections.header_timeout);
+    let (peer, timeouts) = (Peer::Caller(caller), connections.timeouts);
     let Some(tls) = &connections.tls else {
-        return serve_stream(stream, peer, router, header_timeout, stopping).await;
+        return serve_stream(stream, peer, router, timeouts, stopping).await;
     };
     match tokio::time::timeout(connections.handshake_timeout, handshake(stream, tls)).await {
-        Ok(Ok(Some(stream))) => serve_stream(stream, peer, router, header_timeout, stopping).await,
+        Ok(Ok(Some(stream))) => serve_stream(stream, peer, router, timeouts, stopping).await,
         Ok(Ok(None)) => {}
         Ok(Err(error)) => tracing::debug!(%caller, %error, "the TLS handshake of a connection failed"),
         Err(_elapsed) => tracing::debug!(%caller, "the TLS handshake of a connection took too long"),
@@ -184,6 +193,21 @@ async fn handshake(stream: TcpStream, tls: &AgentTls) -> io::Result<Option<tls::
         return Ok(None);
     }
     tls.accept_https(stream).await.map(Some)
+}
+
+/// How long the other end of a stream may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    /// For the head of a request: see [`HEADER_TIMEOUT`].
+    pub header: Duration,
+    /// To read anything of what waits for it: see [`READ_TIMEOUT`].
+    pub read: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Timeouts {
+        Timeouts { header: HEADER_TIMEOUT, read: READ_TIMEOUT }
+    }
 }
 
 /// Who is at the other end of a stream.
@@ -210,14 +234,16 @@ pub async fn serve_stream(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: Peer,
     router: axum::Router,
-    header_timeout: Duration,
+    timeouts: Timeouts,
     mut stopping: watch::Receiver<bool>,
 ) {
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(header_timeout);
+    // Not the builder that also knows HTTP/2: before that sees the first bytes, no timer of its runs.
+    let mut builder = Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(timeouts.header);
+    let stream = Reading::new(stream, peer, timeouts.read);
     let service = TowerToHyperService::new(router.map_request(move |request| with_caller(request, peer)));
-    let mut connection =
-        std::pin::pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
+    let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
+    let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
         _ = stopping.wait_for(|stop| *stop) => None,

@@ -18,7 +18,8 @@ struct TestServer {
 }
 
 async fn start(header_timeout: Duration) -> TestServer {
-    start_with(Connections { header_timeout, ..Connections::new(None, 0) }).await
+    let timeouts = Timeouts { header: header_timeout, ..Timeouts::default() };
+    start_with(Connections { timeouts, ..Connections::new(None, 0) }).await
 }
 
 async fn start_with(connections: Connections) -> TestServer {
@@ -45,6 +46,44 @@ async fn a_request_that_never_ends_is_closed() {
     let mut quick = TcpStream::connect(server.address).await.unwrap();
     quick.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.unwrap();
     assert!(all_of(&mut quick).await.ends_with("hello"));
+}
+
+#[tokio::test]
+async fn a_connection_that_sends_nothing_is_closed() {
+    let server = start(Duration::from_millis(50)).await;
+    let mut silent = TcpStream::connect(server.address).await.unwrap();
+    // How HTTP/2 begins, and "POST" too.
+    let mut partial = TcpStream::connect(server.address).await.unwrap();
+    partial.write_all(b"P").await.unwrap();
+    assert_eq!(all_of(&mut silent).await, "");
+    assert_eq!(all_of(&mut partial).await, "");
+}
+
+#[tokio::test]
+async fn who_reads_nothing_of_an_endless_answer_is_disconnected() {
+    let endless = || async {
+        let chunks = std::iter::repeat_with(|| Ok::<_, io::Error>(vec![b'x'; 64 * 1024]));
+        axum::body::Body::from_stream(futures_util::stream::iter(chunks))
+    };
+    let router = axum::Router::new().route("/", get(endless));
+    let serve = |read: Duration| {
+        let (caller, server) = tokio::io::duplex(4_096);
+        let (stop, stopping) = watch::channel(false);
+        let timeouts = Timeouts { read, ..Timeouts::default() };
+        let peer = Peer::Caller([10, 0, 0, 1].into());
+        let serving = tokio::spawn(serve_stream(server, peer, router.clone(), timeouts, stopping));
+        (caller, serving, stop)
+    };
+    let (mut caller, serving, _stop) = serve(Duration::from_millis(50));
+    caller.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    tokio::time::timeout(LIMIT, serving).await.expect("it is given up").unwrap();
+
+    // Who reads slowly is not.
+    let (mut caller, serving, _stop) = serve(LIMIT);
+    caller.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    let mut some = vec![0; 1_000_000];
+    tokio::time::timeout(LIMIT, caller.read_exact(&mut some)).await.unwrap().unwrap();
+    assert!(!serving.is_finished());
 }
 
 #[tokio::test]
@@ -81,7 +120,7 @@ async fn only_agents_say_where_a_request_came_from() {
         let router = axum::Router::new().route("/", get(shown));
         let (mut caller, server) = tokio::io::duplex(4_096);
         let (_stop, stopping) = watch::channel(false);
-        let serving = tokio::spawn(serve_stream(server, peer, router, HEADER_TIMEOUT, stopping));
+        let serving = tokio::spawn(serve_stream(server, peer, router, Timeouts::default(), stopping));
         let request =
             format!("GET / HTTP/1.1\r\nHost: x\r\n{FORWARDED_FOR}: {header}\r\nConnection: close\r\n\r\n");
         caller.write_all(request.as_bytes()).await.unwrap();

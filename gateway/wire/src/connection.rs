@@ -12,6 +12,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use crate::budget::Budget;
 use crate::dispatch::{self, Handler, StreamKind};
 use crate::frames::{self, Frames};
 use crate::protocol::{RPC, RequestHeader, ResponseHeader, STREAMING};
@@ -31,6 +32,8 @@ struct Inner {
     peer: SocketAddr,
     identity: PeerIdentity,
     limits: Limits,
+    /// What requests that arrive here may hold before they are complete.
+    bodies: Budget,
     transport: Transport,
     /// Streams between two calls, the last used one last.
     idle: Mutex<Vec<Values<Stream>>>,
@@ -64,7 +67,8 @@ pub async fn dial<H: Handler>(
     let connected = timeout(wait, secure::connect(addr, security)).await.unwrap_or_else(late);
     let (socket, identity) = connected.map_err(|source| RpcError::Dial { addr, source })?;
     let (mux, incoming) = Mux::start(socket, Role::Client);
-    let connection = Connection::two_way(Peer { address: addr, identity }, limits, mux);
+    let bodies = Budget::new(limits.bodies_max);
+    let connection = Connection::two_way(Peer { address: addr, identity }, limits, bodies, mux);
     tokio::spawn(dispatch::serve_streams(connection.clone(), incoming, handler, StreamKind::Announced));
     Ok(connection)
 }
@@ -77,22 +81,22 @@ pub(crate) struct Peer {
 }
 
 impl Connection {
-    pub(crate) fn two_way(peer: Peer, limits: Limits, mux: Mux) -> Connection {
-        Connection::new(peer, limits, Transport::TwoWay(mux))
+    pub(crate) fn two_way(peer: Peer, limits: Limits, bodies: Budget, mux: Mux) -> Connection {
+        Connection::new(peer, limits, bodies, Transport::TwoWay(mux))
     }
 
-    pub(crate) fn old_mux(peer: Peer, limits: Limits, mux: Mux) -> Connection {
-        Connection::new(peer, limits, Transport::OldMux(mux))
+    pub(crate) fn old_mux(peer: Peer, limits: Limits, bodies: Budget, mux: Mux) -> Connection {
+        Connection::new(peer, limits, bodies, Transport::OldMux(mux))
     }
 
-    pub(crate) fn plain(peer: Peer, limits: Limits) -> Connection {
-        Connection::new(peer, limits, Transport::Plain(watch::Sender::new(false)))
+    pub(crate) fn plain(peer: Peer, limits: Limits, bodies: Budget) -> Connection {
+        Connection::new(peer, limits, bodies, Transport::Plain(watch::Sender::new(false)))
     }
 
-    fn new(peer: Peer, limits: Limits, transport: Transport) -> Connection {
+    fn new(peer: Peer, limits: Limits, bodies: Budget, transport: Transport) -> Connection {
         let Peer { address: peer, identity } = peer;
         let (idle, seq) = (Mutex::new(Vec::new()), AtomicU64::new(0));
-        Connection(Arc::new(Inner { peer, identity, limits, transport, idle, seq }))
+        Connection(Arc::new(Inner { peer, identity, limits, bodies, transport, idle, seq }))
     }
 
     /// Calls a method at the peer and waits for its answer.
@@ -184,6 +188,10 @@ impl Connection {
 
     pub(crate) fn limits(&self) -> &Limits {
         &self.0.limits
+    }
+
+    pub(crate) fn bodies(&self) -> &Budget {
+        &self.0.bodies
     }
 
     fn two_way_mux(&self) -> Result<&Mux, RpcError> {

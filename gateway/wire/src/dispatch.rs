@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::frames::{self, Duplex, Opening};
 use crate::protocol::{NO_BODY, RPC, RequestHeader, ResponseHeader, STREAMING};
@@ -99,12 +100,14 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
     H: Handler,
 {
-    let body_max = connection.limits().body_max;
+    let (body_max, body_wait) = (connection.limits().body_max, connection.limits().body_wait);
     let mut values = Values::new(io);
     while let Some(header) = values.read(HEADER_MAX).await? {
         let header: RequestHeader = msgpack::from_slice(&header)?;
-        let body = match values.expect(body_max).await {
-            Err(error @ RpcError::TooLarge { .. }) => {
+        let read = values.expect_within(body_max, connection.bodies());
+        let late = |_| Err(RpcError::BodyLate(body_wait));
+        let body = match timeout(body_wait, read).await.unwrap_or_else(late) {
+            Err(error @ (RpcError::TooLarge { .. } | RpcError::Busy | RpcError::BodyLate(_))) => {
                 // The rest of the body cannot be skipped cheaply, so the stream ends with the error.
                 reply(&mut values, header, Err(error.to_string().into()), body_max).await?;
                 return Err(error);

@@ -20,6 +20,11 @@ pub enum RpcError {
     Remote(#[from] RemoteError),
     #[error("message of at least {least} bytes exceeds the limit of {max}")]
     TooLarge { least: u64, max: usize },
+    /// Requests that are not complete yet hold all the memory that there is for them.
+    #[error("too many large requests at the same time: try again")]
+    Busy,
+    #[error("the body of the request did not come within {0:?}")]
+    BodyLate(Duration),
     #[error(transparent)]
     Codec(#[from] msgpack::Error),
     #[error("peer broke the protocol: {0}")]

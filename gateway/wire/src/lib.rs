@@ -11,6 +11,7 @@
 #![warn(unreachable_pub)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod budget;
 mod connection;
 mod dispatch;
 mod error;
@@ -30,5 +31,5 @@ pub use dispatch::Handler;
 pub use error::{RemoteError, RemoteErrorKind, RpcError};
 pub use frames::{FrameReceiver, FrameSender, Frames, Opening, PeerGone};
 pub use limits::{HEADER_MAX, Limits, STREAM_VALUE_MAX};
-pub use listener::{CallerAddress, ConnectionCounts, ConnectionSlot, FORWARDED_FOR, serve};
+pub use listener::{CallerAddress, ConnectionCounts, ConnectionSlot, FORWARDED_FOR, TooMany, serve};
 pub use tls::{PeerIdentity, RpcSecurity};

@@ -1,6 +1,7 @@
 //! Accepts connections: counts them by address, reads their first byte, and serves them accordingly.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use crate::budget::Budget;
 use crate::connection::Peer;
 use crate::dispatch::{self, Handler, StreamKind};
 use crate::frames::Io;
@@ -30,9 +32,10 @@ pub async fn serve<H: Handler>(
     handler: Arc<H>,
     limits: Limits,
 ) {
-    let port = Arc::new(Port { security, limits, refused: Occurrences::default() });
-    let counts = ConnectionCounts::default();
-    // Bounded by the connections of each address, and by descriptors.
+    let bodies = Budget::new(limits.bodies_max);
+    let port = Arc::new(Port { security, limits, bodies, refused: Occurrences::default() });
+    let counts = ConnectionCounts::new(limits.connections_max);
+    // Bounded by the counts.
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -41,14 +44,14 @@ pub async fn serve<H: Handler>(
         };
         match accepted {
             Ok((socket, peer)) => match counts.acquire(peer.ip(), limits.connections_per_ip) {
-                Some(slot) => {
+                Ok(slot) => {
                     let (port, handler) = (Arc::clone(&port), Arc::clone(&handler));
                     connections.spawn(async move {
                         let _slot = slot;
                         port.serve_connection(socket, peer, handler).await;
                     });
                 }
-                None => tracing::warn!(%peer, max = limits.connections_per_ip, "too many rpc connections"),
+                Err(why) => port.refuse(peer, &why.to_string()),
             },
             Err(error) => {
                 tracing::error!(%error, "cannot accept rpc connections");
@@ -65,21 +68,48 @@ pub struct CallerAddress(pub Option<IpAddr>);
 /// The header in which an agent that passes a request on says where it came from.
 pub const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// How many connections each address has.
-#[derive(Clone, Default)]
-pub struct ConnectionCounts(Arc<Mutex<HashMap<IpAddr, usize>>>);
+/// How many connections each address has, out of all that there may be.
+#[derive(Clone)]
+pub struct ConnectionCounts(Arc<Mutex<Counts>>);
+
+struct Counts {
+    free: usize,
+    of: HashMap<IpAddr, usize>,
+}
+
+/// Why an address gets no further connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TooMany {
+    #[error("too many connections from this address at the same time: it has {0}")]
+    OfAddress(usize),
+    /// So the addresses that come later find room: one alone gets half of all, two a third each.
+    #[error(
+        "too many connections from this address at the same time: it has {has}, and only {free} are free for all"
+    )]
+    Share { has: usize, free: usize },
+}
 
 impl ConnectionCounts {
-    /// A slot for one more connection, given back when it is dropped. `None` when the address has `max` of them; 0 is
-    /// no bound.
-    pub fn acquire(&self, ip: IpAddr, max: usize) -> Option<ConnectionSlot> {
+    pub fn new(max: usize) -> ConnectionCounts {
+        ConnectionCounts(Arc::new(Mutex::new(Counts { free: max, of: HashMap::new() })))
+    }
+
+    /// A slot for one more connection, given back when it is dropped.
+    ///
+    /// # Errors
+    /// The address has `max` of them (0 is no bound), or as many as are free.
+    pub fn acquire(&self, ip: IpAddr, max: usize) -> Result<ConnectionSlot, TooMany> {
         let mut counts = self.0.lock();
-        let count = counts.entry(ip).or_default();
-        if max > 0 && *count >= max {
-            return None;
+        let (has, free) = (counts.of.get(&ip).copied().unwrap_or(0), counts.free);
+        if max > 0 && has >= max {
+            return Err(TooMany::OfAddress(has));
         }
-        *count += 1;
-        Some(ConnectionSlot { ip, counts: self.clone() })
+        if has >= free {
+            return Err(TooMany::Share { has, free });
+        }
+        counts.free -= 1;
+        counts.of.insert(ip, has + 1);
+        Ok(ConnectionSlot { ip, counts: self.clone() })
     }
 }
 
@@ -91,10 +121,11 @@ pub struct ConnectionSlot {
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut counts = self.counts.0.lock();
-        if let Some(count) = counts.get_mut(&self.ip) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&self.ip);
+        counts.free += 1;
+        if let Entry::Occupied(mut entry) = counts.of.entry(self.ip) {
+            *entry.get_mut() -= 1;
+            if *entry.get() == 0 {
+                entry.remove();
             }
         }
     }
@@ -104,13 +135,14 @@ impl Drop for ConnectionSlot {
 struct Port {
     security: RpcSecurity,
     limits: Limits,
+    bodies: Budget,
     /// Connections that were not served.
     refused: Occurrences,
 }
 
 impl Port {
     async fn serve_connection<H: Handler>(&self, socket: TcpStream, peer: SocketAddr, handler: Arc<H>) {
-        let limits = self.limits;
+        let (limits, bodies) = (self.limits, self.bodies.clone());
         let accepted = match timeout(limits.handshake, secure::accept(socket, &self.security)).await {
             Ok(Ok(accepted)) => accepted,
             Ok(Err(Refused::Ended(error))) => {
@@ -126,8 +158,8 @@ impl Port {
         let Accepted { io, identity, first } = accepted;
         let peer = Peer { address: peer, identity };
         match first {
-            MUX_V1 | MUX_V2 => serve_mux(io, peer, handler, limits, first).await,
-            RPC | STREAMING => serve_plain(io, peer, handler, limits, first).await,
+            MUX_V1 | MUX_V2 => serve_mux(io, peer, handler, (limits, bodies), first).await,
+            RPC | STREAMING => serve_plain(io, peer, handler, (limits, bodies), first).await,
             TLS | KEYED_TLS => self.refuse(peer.address, "it wants TLS within TLS"),
             RAFT => self.refuse(peer.address, "it wants raft, which this port does not serve"),
             other => self.refuse(peer.address, &format!("unknown first byte {other:#04x}")),
@@ -141,18 +173,30 @@ impl Port {
     }
 }
 
-async fn serve_mux<H: Handler>(socket: Io, peer: Peer, handler: Arc<H>, limits: Limits, first: u8) {
+async fn serve_mux<H: Handler>(
+    socket: Io,
+    peer: Peer,
+    handler: Arc<H>,
+    (limits, bodies): (Limits, Budget),
+    first: u8,
+) {
     let (mux, incoming) = Mux::start(socket, Role::Server);
     let (connection, kind) = match first {
-        MUX_V2 => (Connection::two_way(peer, limits, mux), StreamKind::Announced),
-        _ => (Connection::old_mux(peer, limits, mux), StreamKind::Calls),
+        MUX_V2 => (Connection::two_way(peer, limits, bodies, mux), StreamKind::Announced),
+        _ => (Connection::old_mux(peer, limits, bodies, mux), StreamKind::Calls),
     };
     let _closed = CloseOnDrop(connection.clone());
     dispatch::serve_streams(connection, incoming, handler, kind).await;
 }
 
-async fn serve_plain<H: Handler>(socket: Io, peer: Peer, handler: Arc<H>, limits: Limits, first: u8) {
-    let connection = Connection::plain(peer, limits);
+async fn serve_plain<H: Handler>(
+    socket: Io,
+    peer: Peer,
+    handler: Arc<H>,
+    (limits, bodies): (Limits, Budget),
+    first: u8,
+) {
+    let connection = Connection::plain(peer, limits, bodies);
     let _closed = CloseOnDrop(connection.clone());
     let serving = async {
         match first {

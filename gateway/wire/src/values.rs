@@ -3,6 +3,7 @@ use msgpack::Scan;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::RpcError;
+use crate::budget::{Budget, Charge};
 
 /// Room made before each read.
 const READ_CHUNK: usize = 16 * 1024;
@@ -52,6 +53,23 @@ impl<S: AsyncRead + Unpin> Values<S> {
     /// [`RpcError::TooLarge`] as soon as it is clear that the value exceeds `max`, whether or not it has
     /// arrived.
     pub(crate) async fn read(&mut self, max: usize) -> Result<Option<Bytes>, RpcError> {
+        self.read_charged(max, &mut None).await
+    }
+
+    /// The next value, where one follows; what has come of it is charged to `budget` until it is whole.
+    ///
+    /// # Errors
+    /// As for [`Values::read`], and [`RpcError::Busy`] when the budget is used up.
+    pub(crate) async fn expect_within(&mut self, max: usize, budget: &Budget) -> Result<Bytes, RpcError> {
+        let mut charge = Some(budget.charge());
+        self.read_charged(max, &mut charge).await?.ok_or_else(ended_early)
+    }
+
+    async fn read_charged(
+        &mut self,
+        max: usize,
+        charge: &mut Option<Charge>,
+    ) -> Result<Option<Bytes>, RpcError> {
         loop {
             let length = self.scan.advance(&self.buffer)?;
             let least = self.scan.least();
@@ -61,6 +79,9 @@ impl<S: AsyncRead + Unpin> Values<S> {
             if let Some(length) = length {
                 self.scan = Scan::default();
                 return Ok(Some(self.buffer.split_to(length).freeze()));
+            }
+            if let Some(charge) = charge {
+                charge.grow_to(self.buffer.len())?;
             }
             self.buffer.reserve(READ_CHUNK);
             if self.io.read_buf(&mut self.buffer).await? == 0 {

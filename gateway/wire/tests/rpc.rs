@@ -151,6 +151,56 @@ async fn an_oversized_request_is_refused_at_both_ends() {
     let _: Empty = generous.call(method::STATUS_PING, &Empty {}, WAIT).await.unwrap();
 }
 
+/// A call whose body is a text of twice so many bytes, without its second half.
+fn half_a_request(bytes: u32) -> Vec<u8> {
+    let header = b"\x01\x82\xadServiceMethod\xa9Echo.Text\xa3Seq\x05\x81\xa4text\xdb";
+    [&header[..], &(2 * bytes).to_be_bytes(), &vec![b'x'; bytes as usize]].concat()
+}
+
+#[tokio::test]
+async fn a_request_that_stops_half_way_is_refused_after_a_while() {
+    let server = Server::start(Limits { body_wait: Duration::from_millis(20), ..SMALL }).await;
+    let mut socket = TcpStream::connect(server.addr).await.unwrap();
+    socket.write_all(&half_a_request(100)).await.unwrap();
+    let mut answer = Vec::new();
+    tokio::time::timeout(WAIT, socket.read_to_end(&mut answer)).await.unwrap().unwrap();
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.contains("the body of the request did not come within 20ms"), "{answer}");
+}
+
+#[tokio::test]
+async fn requests_that_are_never_complete_have_a_bound_together() {
+    let (server, node) = connected(Limits { bodies_max: 400_000, ..SMALL }).await;
+    let large = Text { text: "x".repeat(300_000) };
+    let echo = async || node.call::<_, Text>("Echo.Text", &large, WAIT).await;
+    assert_eq!(echo().await.unwrap(), large);
+    let mut held = TcpStream::connect(server.addr).await.unwrap();
+    held.write_all(&half_a_request(200_000)).await.unwrap();
+    let refused = async {
+        loop {
+            if let Err(error) = echo().await {
+                break error.to_string();
+            }
+        }
+    };
+    let refused = tokio::time::timeout(WAIT, refused).await.expect("the server holds what was sent");
+    assert_eq!(refused, "too many large requests at the same time: try again");
+    let _: Empty = node.call(method::STATUS_PING, &Empty {}, WAIT).await.unwrap();
+    drop(held);
+    let room = async { while echo().await.is_err() {} };
+    tokio::time::timeout(WAIT, room).await.expect("a connection that ends gives back what it held");
+}
+
+#[tokio::test]
+async fn an_address_leaves_as_much_room_as_it_takes() {
+    let server = Server::start(Limits { connections_per_ip: 0, connections_max: 4, ..SMALL }).await;
+    let ping = async |node: &Connection| node.call::<_, Empty>(method::STATUS_PING, &Empty {}, WAIT).await;
+    let (first, second) = (server.dial().await, server.dial().await);
+    ping(&first).await.unwrap();
+    ping(&second).await.unwrap();
+    assert!(ping(&server.dial().await).await.is_err(), "half is left for others");
+}
+
 #[tokio::test]
 async fn a_connection_that_sends_nothing_is_closed() {
     let server = Server::start(Limits { handshake: Duration::from_millis(20), ..SMALL }).await;

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use base::Occurrences;
 use control::{Control, Leadership, Receipt, SubmitError};
 use keyring::{IntroductionSettings, Signer};
-use listener::{HEADER_TIMEOUT, Peer};
+use listener::{Peer, Timeouts};
 use metrics::Samples;
 use model::{Actor, Command, NodeId, Rejection, Request, RequestId};
 use monitor::Monitor;
@@ -88,7 +88,7 @@ impl Handler for Rpc {
                 let stream = opening.accept().await?.into_io();
                 let (http, stopping) = (self.http.clone(), self.stopping.clone());
                 let peer = self.peer_of(connection);
-                listener::serve_stream(stream, peer, http, HEADER_TIMEOUT, stopping).await;
+                listener::serve_stream(stream, peer, http, Timeouts::default(), stopping).await;
                 Ok(())
             }
             _ => match method.strip_prefix(method::PASS) {

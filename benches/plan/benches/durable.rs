@@ -28,7 +28,7 @@ use journal::store::{Directory, File, Files};
 use journal::{EncodedBatch, Journal, ProposeError};
 use model::event::{NodeMessage, NodeMessagesEmitted};
 use model::{Actor, Batch, Command, CommandRecord, Digest, LoggedEvent, NodeStatus, Request, RequestId};
-use plan_bench::{Committed, node, node_id};
+use plan_bench::{Committed, is_trial, node, node_id};
 use raft::{Driving, Found, Member, RaftJournal, Settings, Timings};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -39,7 +39,7 @@ const PROPOSERS: usize = 256;
 const SLOW: Duration = Duration::from_millis(4);
 
 fn main() {
-    let quick = std::env::args().any(|arg| arg == "--test");
+    let quick = is_trial();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     println!("bare: one write and fdatasync: {}", bare(if quick { 20 } else { 2_000 }));
     for servers in [1, 3] {

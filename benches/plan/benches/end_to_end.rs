@@ -12,14 +12,14 @@ use control::Control;
 use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
 use model::{Actor, Command, JobKey, NodeStatus, Request, RequestId};
-use plan_bench::{job, node, node_id, register};
+use plan_bench::{is_trial, job, node, node_id, register};
 use raft::RaftJournal;
 
 const NODES: usize = 1_000;
 const SUBMITTERS: usize = 64;
 
 fn main() {
-    let quick = std::env::args().any(|arg| arg == "--test");
+    let quick = is_trial();
     let jobs_each = if quick { 2 } else { 200 };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let dir = tempfile::tempdir().unwrap();

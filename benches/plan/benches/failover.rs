@@ -17,6 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use plan_bench::is_trial;
+
 const SERVERS: usize = 3;
 const WRITERS: usize = 4;
 const FAILOVERS: usize = 30;
@@ -29,8 +31,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    // `cargo test` and `cargo bench -- --test` only see that it runs.
-    let trial = words.iter().any(|word| word == "--test");
+    let trial = is_trial();
     let asked = words.iter().find_map(|word| word.parse().ok());
     let failovers = if trial { 1 } else { asked.unwrap_or(FAILOVERS) };
     let program = program(trial);

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use plan_bench::evaluations::{Evaluation, racks, service, spread};
+use plan_bench::is_trial;
 use serde_json::json;
 
 criterion_group! {
@@ -22,11 +23,15 @@ criterion_group! {
 criterion_main!(benches);
 
 fn matrix(c: &mut Criterion) {
-    for nodes in [500, 1_000, 5_000, 10_000] {
-        for racked in [25, 50, 75] {
+    let (sizes, racked, counts): (&[usize], &[usize], &[usize]) = match is_trial() {
+        true => (&[500], &[25], &[50]),
+        false => (&[500, 1_000, 5_000, 10_000], &[25, 50, 75], &[50, 300, 600, 900, 1_200]),
+    };
+    for &nodes in sizes {
+        for &racked in racked {
             let cluster = racks(nodes, racked);
             let mut group = c.benchmark_group(format!("{nodes} nodes, {racked} racks"));
-            for count in [50, 300, 600, 900, 1_200] {
+            for &count in counts {
                 for (how, with) in [("spread", spread()), ("any rack", json!({}))] {
                     let mut evaluation = Evaluation::new(&cluster, service("web", count, with), count);
                     group.throughput(Throughput::Elements(count as u64));

@@ -13,7 +13,7 @@ use model::document::Job;
 use model::{Command, JobKey, JobType, SchedulerRules};
 use placement::Memory;
 use plan_bench::evaluations::{racks, service};
-use plan_bench::{batch, register, submit};
+use plan_bench::{batch, is_trial, register, submit};
 use serde_json::json;
 use state::State;
 
@@ -23,9 +23,7 @@ const TRACES: u64 = 20;
 const LOADS: [f64; 3] = [0.25, 0.50, 0.75];
 
 fn main() {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    // `cargo test` and `cargo bench -- --test` only see that it runs.
-    let trial = words.iter().any(|word| word == "--test");
+    let trial = is_trial();
     let (nodes, traces) = if trial { (8, 2) } else { (NODES, TRACES) };
     let head = format!("{nodes} nodes, in use at a load of");
     println!("{head:<32} {:>7} {:>7} {:>7} {:>26}", "25 %", "50 %", "75 %", "load at the first failure");

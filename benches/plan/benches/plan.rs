@@ -7,7 +7,7 @@ use base::{Index, Term, Time};
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use journal::Journal;
 use model::Command;
-use plan_bench::{Committed, fleet, reports, submit, with_job, with_placed_job};
+use plan_bench::{Committed, fleet, is_trial, reports, submit, with_job, with_placed_job};
 use raft::RaftJournal;
 use state::State;
 
@@ -85,11 +85,11 @@ fn fold(c: &mut Criterion) {
 
 /// Encoded batches of 1,000 events back into a state: one million reports about 100,000 allocations.
 fn replay(c: &mut Criterion) {
-    const EVENTS: usize = 1_000_000;
-    let (state, allocs) = placed(2_000, 100_000);
-    let log: Vec<_> = reports(&state, &allocs, EVENTS, 1_000).iter().map(journal::encode).collect();
+    let (nodes, count, events) = if is_trial() { (20, 1_000, 10_000) } else { (2_000, 100_000, 1_000_000) };
+    let (state, allocs) = placed(nodes, count);
+    let log: Vec<_> = reports(&state, &allocs, events, 1_000).iter().map(journal::encode).collect();
     let mut group = c.benchmark_group("replay");
-    group.sample_size(10).throughput(Throughput::Elements(EVENTS as u64));
+    group.sample_size(10).throughput(Throughput::Elements(events as u64));
     group.bench_function("1M", |b| {
         b.iter_batched(
             || state.clone(),
@@ -133,7 +133,8 @@ fn plan_commit(c: &mut Criterion) {
 /// From an evaluation to a complete plan: reconcile, feasibility, ranking, ids, names and metrics.
 fn schedule(c: &mut Criterion) {
     let mut group = c.benchmark_group("schedule");
-    for nodes in [100, 1_000, 10_000] {
+    let sizes: &[usize] = if is_trial() { &[100] } else { &[100, 1_000, 10_000] };
+    for &nodes in sizes {
         let empty = fleet(nodes);
         for count in [1, 100, 1_000] {
             let mut state = empty.clone();

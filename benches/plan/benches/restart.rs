@@ -25,13 +25,13 @@ use model::event::{
     EvalOutcome, EvalUpdated, JobPurged,
 };
 use model::{
-    AllocId, ClientStatus, Desired, Doc, EvalId, EvalStatus, Event, Image, JobKey, NodeId, Report, Template,
+    AllocId, ClientStatus, Desired, Doc, EvalId, EvalStatus, Event, Image, JobKey, Report, Template,
 };
-use plan_bench::{batch, fleet, node_id, with_job, with_placed_job};
+use plan_bench::{batch, fleet, is_trial, node_id, with_job, with_placed_job};
 use state::State;
 use state::image::{Imager, restore};
 
-const NODES: usize = 10_000;
+/// Nodes, and as many jobs.
 const JOBS: usize = 10_000;
 const PER_JOB: usize = 100;
 
@@ -42,8 +42,9 @@ criterion_group!(benches, restart);
 criterion_main!(benches);
 
 fn restart(c: &mut Criterion) {
-    let state = cluster();
-    assert_eq!((state.nodes.len(), state.allocs.len()), (NODES, JOBS * PER_JOB));
+    let jobs = if is_trial() { 100 } else { JOBS };
+    let state = cluster(jobs);
+    assert_eq!((state.nodes.len(), state.allocs.len()), (jobs, jobs * PER_JOB));
     let image = Imager::default().image(&state);
     let size = |image: &Image| -> usize {
         image.chunks.iter().flat_map(|chunk| &chunk.bytes).map(|b| b.len()).sum()
@@ -56,7 +57,7 @@ fn restart(c: &mut Criterion) {
         b.iter_with_large_drop(|| Imager::default().image(black_box(&state)))
     });
     for (what, apart) in
-        [("in the jobs of one minute", 1), ("all over the cluster", JOBS * PER_JOB / CHANGED)]
+        [("in the jobs of one minute", 1), ("all over the cluster", jobs * PER_JOB / CHANGED)]
     {
         let next = changed(&state, apart);
         let mut imager = Imager::default();
@@ -109,8 +110,8 @@ fn install(store: &Store, image: Image) {
     told.recv().unwrap();
 }
 
-fn cluster() -> State {
-    let mut state = fleet(NODES);
+fn cluster(jobs: usize) -> State {
+    let mut state = fleet(jobs);
     // One job is placed for real: what its rows have in common is what the others get.
     let samples = with_placed_job(&mut state, "sample", PER_JOB);
     let alloc = state.allocs.lookup(samples[0]).unwrap();
@@ -128,9 +129,9 @@ fn cluster() -> State {
     fold(&mut state, vec![ended.into(), purged.into()]);
 
     let mut rng = Rng::new(1);
-    for number in 0..JOBS {
+    for number in 0..jobs {
         let eval = with_job(&mut state, &format!("job-{number}"), PER_JOB);
-        let (ids, events) = placed(number, eval, &shared, &mut rng);
+        let (ids, events) = placed((number, jobs), eval, &shared, &mut rng);
         fold(&mut state, events);
         let events = ids.iter().enumerate().map(|(nth, id)| ran(&state, *id, nth)).collect();
         fold(&mut state, events);
@@ -149,7 +150,13 @@ fn fold(state: &mut State, events: Vec<Event>) {
     state.apply(&batch).unwrap();
 }
 
-fn placed(number: usize, eval: EvalId, shared: &(Doc, Doc), rng: &mut Rng) -> (Vec<AllocId>, Vec<Event>) {
+/// What places the job of that number out of so many.
+fn placed(
+    (number, jobs): (usize, usize),
+    eval: EvalId,
+    shared: &(Doc, Doc),
+    rng: &mut Rng,
+) -> (Vec<AllocId>, Vec<Event>) {
     let ids: Vec<AllocId> = (0..PER_JOB).map(|_| AllocId(rng.uuid())).collect();
     let placed = AllocsPlaced {
         eval,
@@ -159,22 +166,18 @@ fn placed(number: usize, eval: EvalId, shared: &(Doc, Doc), rng: &mut Rng) -> (V
         template: shared.0.clone(),
         metrics: shared.1.clone(),
         ids: ids.clone(),
-        nodes: (0..PER_JOB).map(|nth| node_on(number * PER_JOB + nth)).collect(),
+        nodes: (0..PER_JOB).map(|nth| node_id((number * PER_JOB + nth) % jobs)).collect(),
         names: (0..PER_JOB as u32).collect(),
         previous: Vec::new(),
         deployment: None,
         canary: false,
-        ports: (0..PER_JOB).map(|nth| 20_000 + ((number * PER_JOB + nth) / NODES) as u16).collect(),
+        ports: (0..PER_JOB).map(|nth| 20_000 + ((number * PER_JOB + nth) / jobs) as u16).collect(),
         given: Vec::new(),
     };
     let (status, description) = (EvalStatus::Complete, String::new());
     let done =
         EvalUpdated { eval, status, description, outcome: EvalOutcome::default(), desired: Doc::default() };
     (ids, vec![placed.into(), done.into(), EvalAcked { eval }.into()])
-}
-
-fn node_on(number: usize) -> NodeId {
-    node_id(number % NODES)
 }
 
 fn ran(state: &State, alloc: AllocId, nth: usize) -> Event {

@@ -17,6 +17,11 @@ use parking_lot::{Condvar, Mutex};
 use rules::{Context, Decision, decide};
 use state::State;
 
+/// True under `cargo bench -- --test`, which only sees that benches run: so little of everything is enough.
+pub fn is_trial() -> bool {
+    std::env::args().any(|word| word == "--test")
+}
+
 /// Decides a command and folds what it leads to, as one batch.
 ///
 /// # Panics

@@ -45,7 +45,12 @@ pub enum Fact<'a> {
         server: usize,
         state: &'a Arc<State>,
     },
-    /// A server's clock was moved, or it begins to count heartbeats from now.
+    /// A server's clock was set forward by so much, or back.
+    ClockMoved {
+        server: usize,
+        by: Duration,
+    },
+    /// A server begins to count heartbeats from now.
     CountsAnew {
         server: usize,
         /// By the server's own clock.

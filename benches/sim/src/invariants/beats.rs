@@ -24,6 +24,11 @@ impl Check for GrantsAreKept {
             Fact::Restarted { server } | Fact::CountsAnew { server, .. } => {
                 self.granted.retain(|(other, _), _| other != server);
             }
+            // No time passes by that: what was granted before counts as long as ever.
+            Fact::ClockMoved { server, by } => {
+                let own = self.granted.iter_mut().filter(|((other, _), _)| other == server);
+                own.for_each(|(_, (since, _))| *since = since.plus(*by));
+            }
             Fact::Heard { server, node, at, ttl } => {
                 self.granted.insert((*server, *node), (*at, *ttl));
             }

@@ -28,13 +28,13 @@ impl Check for SilenceIsNoticed {
 
     fn see(&mut self, fact: &Fact<'_>, witness: &Witness) -> Result<(), String> {
         match fact {
-            // A server counts anew when it begins to lead, just before it says so, and when its clock is moved.
+            // A server counts anew when it begins to lead, just before it says so.
             Fact::CountsAnew { server, at } => {
                 self.counts_since.insert(*server, *at);
-                if self.leader == Some(*server) {
-                    // Its clock was moved: deadlines that it had set come as much later or earlier.
-                    self.leader = None;
-                }
+            }
+            Fact::ClockMoved { server, .. } if self.leader == Some(*server) => {
+                // Times of batches, which never go back, do not follow its clock for a while.
+                self.leader = None;
             }
             Fact::Leads { server, .. } => {
                 self.leader = Some(*server);

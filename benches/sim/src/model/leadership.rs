@@ -197,9 +197,8 @@ impl World {
 
     pub fn step_clock(&mut self, server: usize, ahead: Duration) -> Result<(), Violation> {
         self.tell(format_args!("the clock of server {server} is now {} ms ahead", ahead.as_millis()));
-        self.servers[server].ahead = ahead;
-        let at = self.servers[server].clock(self.true_time());
-        self.checks.see(&Fact::CountsAnew { server, at })?;
+        let by = self.servers[server].set_clock(ahead);
+        self.checks.see(&Fact::ClockMoved { server, by })?;
         self.flush(server)
     }
 

@@ -190,6 +190,14 @@ impl Server {
         now.plus(self.ahead)
     }
 
+    /// Sets its clock so far ahead of the true time. Returns by how much that moved it.
+    pub fn set_clock(&mut self, ahead: Duration) -> Duration {
+        let by = Duration(ahead.0 - self.ahead.0);
+        self.ahead = ahead;
+        self.leader.clock_moved(by);
+        by
+    }
+
     /// Something waits for its sequencer.
     pub fn has_work(&self) -> bool {
         !self.notices.is_empty() || (self.replica.has_room() && !self.lanes.is_empty())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
-use base::{Duration, Index, Rng};
+use base::{Duration, Index, Rng, Time};
 use journal::{Journal, KeepError};
 use model::{Actor, EvalId, JobType, NodeId, Request, RequestId};
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -12,7 +12,7 @@ use state::State;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::clock::{entropy, now};
+use super::clock::{Clock, entropy};
 use super::control::Settings;
 use super::images::Images;
 use super::inbox::Inbox;
@@ -58,7 +58,26 @@ pub struct Shared {
 /// The leader's machine, until the server shuts down.
 pub struct Open {
     pub machine: Leader,
+    clock: Clock,
     closed: bool,
+}
+
+/// How long the timers wait at most: a clock that is set meanwhile makes deadlines due that name a time.
+const CLOCK_SEEN_EVERY: Duration = Duration::from_secs(1);
+
+impl Open {
+    /// The machine, and the time. If the clock was set since it was called last, it is notified first.
+    fn at_now(&mut self) -> (&mut Leader, Time) {
+        let (now, moved) = self.clock.look();
+        if let Some(by) = moved {
+            tracing::warn!(
+                by_ms = by.0 / 1_000_000,
+                "the clock was set: deadlines of nodes and workers move along"
+            );
+            self.machine.clock_moved(by);
+        }
+        (&mut self.machine, now)
+    }
 }
 
 /// How waiting for a state ended.
@@ -93,6 +112,7 @@ impl Shared {
             published: ArcSwap::from_pointee(State::default()),
             leader: Mutex::new(Open {
                 machine: Leader::new(broker, heartbeats, garbage, scheduler, Rng::new(entropy())),
+                clock: Clock::start(),
                 closed: false,
             }),
             images: Images::default(),
@@ -141,14 +161,21 @@ impl Shared {
     pub fn publish(&self, published: &Published) {
         let Published { state, delta } = published;
         self.published.store(state.clone());
-        self.leader.lock().machine.observe(state, delta, now());
+        let mut leader = self.leader.lock();
+        let (machine, now) = leader.at_now();
+        machine.observe(state, delta, now);
+        drop(leader);
         self.work.notify_all();
         self.timer.notify_one();
         self.published_index.send_replace(state.index);
     }
 
     pub fn start_leading(&self, state: &State) {
-        let orders = self.leader.lock().machine.lead(state, now());
+        let orders = {
+            let mut leader = self.leader.lock();
+            let (machine, now) = leader.at_now();
+            machine.lead(state, now)
+        };
         self.leadership.send_replace(Leadership::Mine);
         self.timer.notify_one();
         self.work.notify_all();
@@ -183,7 +210,11 @@ impl Shared {
 
     /// A node sent a heartbeat. Returns how long it may be silent now; `None` if this server does not lead.
     pub fn heartbeat_here(&self, node: NodeId) -> Option<Duration> {
-        let ttl = self.leader.lock().machine.heartbeat(node, now());
+        let ttl = {
+            let mut leader = self.leader.lock();
+            let (machine, now) = leader.at_now();
+            machine.heartbeat(node, now)
+        };
         self.timer.notify_one();
         ttl
     }
@@ -194,7 +225,8 @@ impl Shared {
         let mut leader = self.leader.lock();
         while !leader.closed {
             let state = self.published.load();
-            if let Some(delivery) = leader.machine.dequeue(&state, types, now()) {
+            let (machine, now) = leader.at_now();
+            if let Some(delivery) = machine.dequeue(&state, types, now) {
                 drop(leader);
                 self.timer.notify_one();
                 return Some(delivery);
@@ -209,19 +241,28 @@ impl Shared {
     /// # Errors
     /// [`NotHeld`]: the evaluation was taken away from the worker.
     pub fn touch_here(&self, eval: EvalId, token: u64) -> Result<(), NotHeld> {
-        self.leader.lock().machine.touch(eval, token, now())
+        let mut leader = self.leader.lock();
+        let (machine, now) = leader.at_now();
+        machine.touch(eval, token, now)
     }
 
     pub fn ack_here(&self, eval: EvalId, token: u64) {
         let state = self.published.load();
         // Not held any more: its end was seen in the log before the worker came here.
-        let _ended = self.leader.lock().machine.ack(&state, eval, token, now());
+        let mut leader = self.leader.lock();
+        let (machine, now) = leader.at_now();
+        let _ended = machine.ack(&state, eval, token, now);
+        drop(leader);
         self.work.notify_one();
     }
 
     pub fn nack_here(&self, eval: EvalId, token: u64) {
         // Not held any more: somebody else has it by now.
-        let failed = self.leader.lock().machine.nack(eval, token, now()).ok().flatten();
+        let failed = {
+            let mut leader = self.leader.lock();
+            let (machine, now) = leader.at_now();
+            machine.nack(eval, token, now).ok().flatten()
+        };
         self.timer.notify_one();
         self.submit_orders(failed);
     }
@@ -255,18 +296,18 @@ impl Shared {
     pub fn run_timers(&self) {
         let mut leader = self.leader.lock();
         while !leader.closed {
-            let now = now();
-            match leader.machine.next_deadline() {
+            let (machine, now) = leader.at_now();
+            match machine.next_deadline() {
                 Some((deadline, reason)) if deadline <= now => {
                     tracing::trace!(reason, "a deadline of the leader");
-                    let orders = leader.machine.expire(&self.published.load(), now);
+                    let orders = machine.expire(&self.published.load(), now);
                     MutexGuard::unlocked(&mut leader, || {
                         self.submit_orders(orders);
                         self.work.notify_all();
                     });
                 }
                 Some((deadline, _)) => {
-                    self.timer.wait_for(&mut leader, deadline.since(now).to_std());
+                    self.timer.wait_for(&mut leader, deadline.since(now).min(CLOCK_SEEN_EVERY).to_std());
                 }
                 None => self.timer.wait(&mut leader),
             }

@@ -290,6 +290,16 @@ impl Controller for Broker {
         }
     }
 
+    /// Workers keep what they have, and what is delivered again waits no longer: those are the delayed that have their
+    /// job's turn. The others wait for a time that is written down.
+    fn clock_moved(&mut self, by: Duration) {
+        self.unacked.values_mut().for_each(|held| held.deadline = held.deadline.plus(by));
+        let again: BTreeSet<EvalRow> = self.current.values().copied().collect();
+        let moved =
+            |(due, row): (Time, EvalRow)| (if again.contains(&row) { due.plus(by) } else { due }, row);
+        self.delayed = std::mem::take(&mut self.delayed).into_iter().map(moved).collect();
+    }
+
     fn next_deadline(&self) -> Option<Time> {
         let outstanding = self.unacked.values().map(|held| held.deadline).min();
         let delayed = self.delayed.first().map(|(due, _)| *due);

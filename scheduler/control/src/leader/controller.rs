@@ -1,6 +1,6 @@
 //! What every controller of the leader has in common.
 
-use base::{Rng, Time};
+use base::{Duration, Rng, Time};
 use model::Command;
 use state::{Delta, State};
 
@@ -26,6 +26,10 @@ pub trait Controller: Send {
 
     /// A batch was committed while this server leads.
     fn observe(&mut self, state: &State, delta: &Delta, now: Time);
+
+    /// The clock was set forward by so much (back, if it is negative), and no time has passed by that. A controller moves
+    /// the deadlines along that end a span which began when something happened; those that name a time stay.
+    fn clock_moved(&mut self, _by: Duration) {}
 
     /// When [`Controller::expire`] has something to do; `None` until something else happens.
     fn next_deadline(&self) -> Option<Time>;

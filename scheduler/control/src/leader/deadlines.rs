@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use base::Time;
+use base::{Duration, Time};
 
 /// At most one deadline for each key.
 #[derive(Debug)]
@@ -36,6 +36,12 @@ impl<K: Ord + Copy> Deadlines<K> {
         if let Some(deadline) = self.of.remove(&key) {
             self.queue.remove(&(deadline, key));
         }
+    }
+
+    /// All come so much later; earlier, if it is negative.
+    pub fn shift(&mut self, by: Duration) {
+        self.of.values_mut().for_each(|deadline| *deadline = deadline.plus(by));
+        self.queue = self.of.iter().map(|(key, deadline)| (*deadline, *key)).collect();
     }
 
     pub fn clear(&mut self) {

@@ -81,6 +81,11 @@ impl Controller for Heartbeats {
         }
     }
 
+    /// Nobody was silent for any longer by that.
+    fn clock_moved(&mut self, by: Duration) {
+        self.deadlines.shift(by);
+    }
+
     fn next_deadline(&self) -> Option<Time> {
         self.deadlines.next()
     }
@@ -126,6 +131,20 @@ mod tests {
         assert!(expire(&mut beats, Time(deadline.0 - 1)).is_empty());
         assert_eq!(expire(&mut beats, deadline).len(), 1);
         assert!(expire(&mut beats, deadline).is_empty(), "it is reported once per deadline");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_makes_nobody_silent() {
+        let hour = Duration::from_secs(3_600);
+        for by in [hour, Duration(-hour.0)] {
+            let (mut beats, start) = (heartbeats(), Time::from_secs(10_000));
+            let ttl = beats.heartbeat(node(1), start, &mut Rng::new(1));
+            beats.clock_moved(by);
+            let deadline = start.plus(ttl).plus(Duration::from_secs(10)).plus(by);
+            assert_eq!(beats.next_deadline(), Some(deadline));
+            assert!(expire(&mut beats, Time(deadline.0 - 1)).is_empty());
+            assert_eq!(expire(&mut beats, deadline).len(), 1);
+        }
     }
 
     #[test]

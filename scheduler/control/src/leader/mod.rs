@@ -90,6 +90,11 @@ impl Leader {
         self.controllers_mut().for_each(|controller| controller.observe(state, delta, now));
     }
 
+    /// The clock was set forward by so much, or back, and no time has passed by that.
+    pub fn clock_moved(&mut self, by: Duration) {
+        self.controllers_mut().for_each(|controller| controller.clock_moved(by));
+    }
+
     /// The earliest deadline of all controllers, and whose it is.
     pub fn next_deadline(&self) -> Option<(Time, &'static str)> {
         let deadlines = self.controllers().map(|controller| (controller.next_deadline(), controller.name()));

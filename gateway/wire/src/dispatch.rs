@@ -1,7 +1,10 @@
 //! Answers the calls that arrive on streams.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
@@ -115,12 +118,29 @@ where
             body => body?,
         };
         let answer = tokio::select! {
-            answer = handler.call(connection, &header.service_method, body) => answer,
+            answer = contained(handler.call(connection, &header.service_method, body)) => {
+                answer.unwrap_or_else(|| Err(failed(connection, &header.service_method)))
+            }
             () = values.hung_up() => return Ok(()),
         };
         reply(&mut values, header, answer, body_max).await?;
     }
     Ok(())
+}
+
+/// `None` if the call panics: that ends the call, and nothing else.
+async fn contained<T>(call: impl Future<Output = T>) -> Option<T> {
+    let mut call = pin!(call);
+    poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(cx))) {
+        Ok(polled) => polled.map(Some),
+        Err(_) => Poll::Ready(None),
+    })
+    .await
+}
+
+fn failed(connection: &Connection, method: &str) -> RemoteError {
+    tracing::error!(peer = %connection.peer(), method, "a call panicked");
+    RemoteError::other("the server failed while it answered: its log says how")
 }
 
 async fn reply<S: AsyncWrite + Unpin>(

@@ -75,6 +75,15 @@ async fn error_texts_arrive_unchanged_and_leave_the_stream_usable() {
 }
 
 #[tokio::test]
+async fn a_call_that_panics_is_answered_and_the_next_one_too() {
+    let (_server, node) = connected(SMALL).await;
+    let error = node.call::<_, Empty>("Panic.Now", &Empty {}, WAIT).await.unwrap_err();
+    let expected = "the server failed while it answered: its log says how";
+    assert!(matches!(&error, RpcError::Remote(e) if e.message == expected), "{error:?}");
+    let _: Empty = node.call(method::STATUS_PING, &Empty {}, WAIT).await.unwrap();
+}
+
+#[tokio::test]
 async fn streaming_calls_go_both_ways_from_both_ends() {
     let (server, node) = connected(SMALL).await;
     let back = server.peer_of(&node).await;
@@ -369,6 +378,7 @@ impl Handler for Peer {
                 msgpack::to_vec(&GenericResponse { meta })
             }
             "Node.Name" => msgpack::to_vec(&Text { text: format!("{} answers {method}", self.name) }),
+            "Panic.Now" => panic!("a bug"),
             "Block.Forever" => {
                 let _dropped = Dropped(self.drops.clone(), method.to_string());
                 std::future::pending().await

@@ -163,7 +163,7 @@ async fn propose_all(control: &Control, proposers: usize, each: usize) -> Vec<Du
 }
 
 async fn ask(control: &Control, command: Command) {
-    let request = Request { id: RequestId::default(), actor: Actor::ANONYMOUS, command };
+    let request = Request::unnamed(Actor::ANONYMOUS, command);
     control.submit(request).await.expect("a bench asks for what is possible");
 }
 
@@ -364,6 +364,9 @@ fn settings() -> control::Settings {
             further_delay: base::Duration::from_secs(20),
             follow_up_after: base::Duration::from_secs(60),
         },
+        job_count_max: 50_000,
+        first_index: Index::ZERO,
+        notes: None,
         workers: 0,
         rpc_hold: base::Duration::from_secs(5),
     }

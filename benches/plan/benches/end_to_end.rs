@@ -11,7 +11,7 @@ use base::Uuid;
 use control::Control;
 use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
-use model::{Actor, Command, JobKey, NodeStatus, Request, RequestId};
+use model::{Actor, Command, JobKey, NodeStatus, Request};
 use plan_bench::{is_trial, job, node, node_id, register};
 use raft::RaftJournal;
 
@@ -96,7 +96,7 @@ async fn fill(control: &Control, nodes: usize) {
 }
 
 async fn ask(control: &Control, command: Command) {
-    let request = Request { id: RequestId::default(), actor: Actor::ANONYMOUS, command };
+    let request = Request::unnamed(Actor::ANONYMOUS, command);
     control.submit(request).await.expect("a bench asks for what is possible");
 }
 
@@ -117,6 +117,9 @@ fn settings() -> control::Settings {
             further_delay: base::Duration::from_secs(20),
             follow_up_after: base::Duration::from_secs(60),
         },
+        job_count_max: 50_000,
+        first_index: base::Index::ZERO,
+        notes: None,
         workers: 2,
         rpc_hold: base::Duration::from_secs(5),
     }

@@ -43,6 +43,7 @@ fn the_loss_is_reported_and_nothing_changes_before_it_is_accepted() {
     );
     assert_eq!(reported.stderr, again);
     assert_eq!(log.files(), before);
+    assert!(!log.dir.path().join("server/first-index").exists());
 }
 
 #[test]
@@ -55,6 +56,8 @@ fn an_accepted_loss_is_all_that_is_lost() {
     let aside = format!("\nThe log is repaired. Put aside in its directory:\n    {DAMAGED}.damaged-1\n");
     assert!(done.stdout.contains(&aside), "{}", done.stdout);
     assert_eq!(log.files()[&format!("{DAMAGED}.damaged-1")], segment);
+    let first = fs::read_to_string(log.dir.path().join("server/first-index")).unwrap();
+    assert_eq!(first.trim(), (BATCHES + 1_000).to_string(), "what was lost is never given again");
     let store = open(&log.path).unwrap();
     assert_eq!(store.batch_at(u64::MAX - 1).0, found["LastKept"]);
     drop(store);

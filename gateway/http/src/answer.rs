@@ -232,14 +232,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_is_an_answer() {
+    async fn a_panic_is_an_answer_and_the_next_request_works() {
         async fn fails() -> &'static str {
             panic!("a bug")
         }
-        let routes = Router::new().route("/", get(fails)).layer(from_fn(contain_panics));
-        let response = routes.oneshot(Request::new(Body::empty())).await.unwrap();
+        let routes = Router::new().route("/", get(fails)).route("/next", get(async || "fine"));
+        let routes = routes.layer(from_fn(contain_panics));
+        let response = routes.clone().oneshot(Request::new(Body::empty())).await.unwrap();
         assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
         let body = to_bytes(response.into_body(), 1024).await.unwrap();
         assert_eq!(body, "the server failed while it answered: its log says how");
+        let next = routes.oneshot(Request::get("/next").body(Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(next.status(), StatusCode::OK);
     }
 }

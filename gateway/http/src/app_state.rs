@@ -31,6 +31,8 @@ pub struct Api {
     pub cluster: Arc<dyn ClusterAdmin>,
     pub snapshots: Arc<dyn Snapshots>,
     pub agent: AgentInfo,
+    /// Most allocations that a job may ask for while this server leads.
+    pub job_count_max: i64,
     /// What all event streams share. The owner of the server closes it before the end.
     pub events: Feed,
     pub history: Arc<History>,
@@ -99,7 +101,10 @@ impl AppState {
     /// # Errors
     /// The rejection, or why the outcome is not known.
     pub(crate) async fn submit(&self, write: &Write, command: Command) -> Result<Receipt, Failure> {
-        let request = Request { id: write.request, actor: Actor::Caller(write.caller.clone()), command };
+        let request = Request {
+            said: write.said,
+            ..Request::named(write.request, Actor::Caller(write.caller.clone()), command)
+        };
         Ok(self.control.submit(request).await?)
     }
 

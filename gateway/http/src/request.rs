@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Bytes;
-use axum::extract::{FromRequest, FromRequestParts, Query, Request};
-use axum::http::StatusCode;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{FromRequest, FromRequestParts, Query, Request, State as With};
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use base::Uuid;
 use filter::{Filter, Schema};
 use model::document::input;
@@ -99,7 +101,41 @@ pub(crate) struct Call {
 pub(crate) struct Write {
     pub params: Params,
     pub request: RequestId,
+    /// The same with what is asked for, where the caller gave the name.
+    pub said: RequestId,
     pub caller: Caller,
+}
+
+/// A named request with all that it asks for, as a hash.
+#[derive(Clone, Copy)]
+struct Said(RequestId);
+
+fn name(headers: &HeaderMap) -> Option<&str> {
+    let given = headers.get(REQUEST_ID).map(|value| value.to_str().unwrap_or_default());
+    given.filter(|id| !id.is_empty())
+}
+
+/// Reads what a named request asks for, so that its name cannot stand for something else later. Of a body that is streamed,
+/// or that no such request has, nothing is looked at.
+pub(crate) async fn read_named(With(server): With<AppState>, request: Request, next: Next) -> Response {
+    let Some(name) = name(request.headers()) else { return next.run(request).await };
+    let mut hash = blake3::Hasher::new();
+    for part in [name, request.method().as_str(), &request.uri().to_string()] {
+        hash.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
+    }
+    let length = request.body().size_hint().exact().and_then(|length| usize::try_from(length).ok());
+    let (mut parts, mut whole) = request.into_parts();
+    if length.is_some_and(|length| length <= BODY_MAX) {
+        let bytes = match body(Request::from_parts(parts.clone(), whole), &server).await {
+            Ok(bytes) => bytes,
+            Err(failure) => return failure.into_response(),
+        };
+        hash.update(&bytes);
+        whole = Body::from(bytes);
+    }
+    let said: [u8; 16] = hash.finalize().as_bytes()[..16].try_into().expect("a hash has 32 bytes");
+    parts.extensions.insert(Said(RequestId(Uuid::from_random(said))));
+    next.run(Request::from_parts(parts, whole)).await
 }
 
 /// The document in the body.
@@ -146,15 +182,14 @@ impl FromRequestParts<AppState> for Write {
 
     async fn from_request_parts(parts: &mut Parts, server: &AppState) -> Result<Write, Failure> {
         let Call { params } = Call::from_request_parts(parts, server).await?;
-        let named = parts.headers.get(REQUEST_ID).map(|value| value.to_str().unwrap_or_default());
-        let named = named.filter(|id| !id.is_empty());
-        let request = match named {
+        let request = match name(&parts.headers) {
             None => RequestId(Uuid::from_random(random())),
             Some(id) => id.parse().map_err(|e| Failure::invalid(format!("invalid request id: {e}")))?,
         };
         // Access control is off: where the call came from is all that is known.
         let address = parts.extensions.get::<CallerAddress>().and_then(|caller| caller.0);
-        Ok(Write { params, request, caller: Caller { address, ..Caller::default() } })
+        let said = parts.extensions.get::<Said>().map(|said| said.0).unwrap_or_default();
+        Ok(Write { params, request, said, caller: Caller { address, ..Caller::default() } })
     }
 }
 

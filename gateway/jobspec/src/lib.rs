@@ -32,5 +32,5 @@ pub use model::cron::next_launch;
 pub use outline::{Part, outline};
 pub use parse::{Parsed, parse, parse_json};
 pub use support::{Effect, Finding, NoNodes, Nodes, findings};
-pub use validate::{FieldError, JOB_COUNT_MAX, PRIORITY_MAX, Validation, validate};
+pub use validate::{FieldError, PRIORITY_MAX, Validation, validate};
 pub use variables::{ENVIRONMENT_PREFIX, Variables};

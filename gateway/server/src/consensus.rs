@@ -7,7 +7,7 @@ use control::leader_client::CallError;
 use control::{Control, SubmitError};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use model::{Actor, Autopilot, Command, Request, RequestId};
+use model::{Actor, Autopilot, Command, Request};
 use raft::{Member, MemberError, PeerError, RaftJournal};
 use wire::Bytes;
 
@@ -130,11 +130,8 @@ impl AutopilotStore for Control {
     }
 
     fn begin_autopilot(&self, rules: Autopilot) -> BoxFuture<'_, Result<(), SubmitError>> {
-        let request = Request {
-            id: RequestId::default(),
-            actor: Actor::Server("autopilot".to_string()),
-            command: Command::SetAutopilot { rules, only_at: Some(base::Index::ZERO) },
-        };
+        let command = Command::SetAutopilot { rules, only_at: Some(base::Index::ZERO) };
+        let request = Request::unnamed(Actor::Server("autopilot".to_string()), command);
         async move {
             match self.submit(request).await {
                 // Another server was faster.

@@ -7,12 +7,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use base::Uuid;
+use base::{Index, Uuid};
 
 const SERVER: &str = "server-id";
 const NUMBER: &str = "raft-number";
 const SECRET: &str = "server-key";
 const SUSPICION: &str = "log-is-damaged";
+const FIRST_INDEX: &str = "first-index";
 
 /// The server's own id, for as long as its data directory lives.
 ///
@@ -75,6 +76,42 @@ pub(crate) fn trust(dir: &Path) -> io::Result<()> {
     std::fs::remove_file(dir.join(SUSPICION))?;
     sync(dir)
 }
+
+/// Where indexes go on after a repair that lost some; zero without one.
+///
+/// # Errors
+/// The file cannot be read, or holds something else.
+pub(crate) fn first_index(dir: &Path) -> io::Result<Index> {
+    match std::fs::read_to_string(dir.join(FIRST_INDEX)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Index::ZERO),
+        Err(error) => Err(error),
+        Ok(text) => text.trim().parse().map(Index).map_err(|_| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("{FIRST_INDEX}: expected an index"))
+        }),
+    }
+}
+
+/// # Errors
+/// The disk's.
+fn set_first_index(dir: &Path, first: Index) -> io::Result<()> {
+    write(dir, FIRST_INDEX, &first.to_string())
+}
+
+/// To be called before a repair of the log loses batches up to this one, as far as there is a trace of them: the server will give
+/// later indexes only, so that no position or index which somebody remembers points into new content.
+///
+/// # Errors
+/// The disk's.
+pub fn lose_up_to(data_dir: &Path, last: Index) -> io::Result<Index> {
+    let dir = data_dir.join("server");
+    let first = Index(last.0.saturating_add(UNTRACED)).max(first_index(&dir)?);
+    set_first_index(&dir, first)?;
+    Ok(first)
+}
+
+/// Batches that may have been acknowledged and left no trace: as many as are on their way at once, with room to spare. Each
+/// one costs an empty batch of 104 bytes.
+const UNTRACED: u64 = 1_000;
 
 /// An unpredictable seed.
 ///

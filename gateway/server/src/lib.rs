@@ -22,6 +22,7 @@ pub mod server_connections;
 pub mod snapshot_file;
 mod start;
 
+pub use identity::lose_up_to;
 pub use keyring::RootKeySettings;
 pub use node_connections::NodeConnections;
 pub use start::{ClusterSettings, GossipSettings, Halted, Limits, Server, Settings, StartError, log_dir};

@@ -7,7 +7,7 @@ use control::{Control, SubmitError};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use http_gateway::ClusterError;
-use model::{Actor, Command, Image, Request, RequestId};
+use model::{Actor, Command, Image, Request};
 use raft::RaftJournal;
 use state::State;
 use state::operator::{RESTORED_BYTES_MAX, pieces_of};
@@ -59,7 +59,7 @@ impl StateImages for PublishedState {
 
 impl PublishedState {
     async fn ask(&self, command: Command) -> Result<(), ClusterError> {
-        let request = Request { id: RequestId::default(), actor: Actor::ANONYMOUS, command };
+        let request = Request::unnamed(Actor::ANONYMOUS, command);
         match self.control.submit(request).await {
             Ok(_) => Ok(()),
             Err(SubmitError::Rejected(rejection)) => Err(ClusterError::Invalid(rejection.to_string())),

@@ -8,7 +8,7 @@ use control::{Control, SubmitError};
 use keyring::{
     KeyError, RootKeySettings, ServerSecret, Signer, SigningKey, Step, Viewpoint, is_used, next_step,
 };
-use model::{Actor, Command, Request, RequestId};
+use model::{Actor, Command, Request};
 use state::State;
 use tokio::time::{Instant, sleep};
 
@@ -103,6 +103,6 @@ async fn take(
         }
     };
     let actor = Actor::Server("keyring".to_string());
-    let receipt = control.submit(Request { id: RequestId::default(), actor, command }).await?;
+    let receipt = control.submit(Request::unnamed(actor, command)).await?;
     Ok(receipt.wrote)
 }

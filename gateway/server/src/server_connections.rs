@@ -258,7 +258,7 @@ mod tests {
                 name: "operator".to_string(),
                 address: Some([10, 0, 0, 7].into()),
             });
-            same(&LeaderCall::Submit(Box::new(Request { id: RequestId(id(9)), actor, command })));
+            same(&LeaderCall::Submit(Box::new(Request::named(RequestId(id(9)), actor, command))));
         }
         same(&LeaderCall::Dequeue { types: vec![JobType::Service, JobType::Batch], patience: Span(5) });
         same(&LeaderCall::ReadIndex { confirmed: true });
@@ -277,6 +277,7 @@ mod tests {
                 }),
                 reverted_to: Some(4),
                 child: Some("a/dispatch-1".to_string()),
+                job_modified: Index(6),
             },
         };
         let invalid = Rejection::NodeInvalid { field: "Name".into(), expected: "a name".into() };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use base::{Time, Uuid};
+use base::{Index, Time, Uuid};
 use control::Control;
 use control::GarbageSettings;
 use control::broker::BrokerSettings;
@@ -72,6 +72,8 @@ pub struct Settings {
     /// How the scheduler of a new cluster works; later changes are in the log.
     pub scheduler: SchedulerRules,
     pub broker: BrokerSettings,
+    /// Most allocations that a job may ask for.
+    pub job_count_max: i64,
     pub workers: usize,
     pub segment_bytes: u64,
     /// How often the whole log is read again to find damage; `None` never does.
@@ -223,7 +225,8 @@ impl Server {
         let secret = identity::server_secret(&dir).map_err(data)?;
         let secret = ServerSecret::new(server, &secret).map_err(|why| data(io::Error::other(why)))?;
         let signer = Arc::new(Signer::new(secret));
-        let starting = control::prepare(control_settings(&settings, server));
+        let first_index = identity::first_index(&dir).map_err(data)?;
+        let starting = control::prepare(control_settings(&settings, server, first_index));
         let security = RpcSecurity::new(settings.tls.clone());
         let keyring =
             gossip_keyring::open(settings.cluster.gossip.as_ref(), &dir, &security).map_err(data)?;
@@ -264,6 +267,7 @@ impl Server {
             introduction: settings.introduction.clone(),
             rpc_stats: rpc_stats.clone(),
             node_figures: settings.node_figures.clone(),
+            job_count_max: settings.job_count_max,
             agent: agent_info(&settings, server, (&http, &rpc)),
         };
         let limits = settings.limits;
@@ -360,8 +364,11 @@ impl Server {
     }
 }
 
-fn control_settings(settings: &Settings, server: Uuid) -> control::Settings {
+fn control_settings(settings: &Settings, server: Uuid, first_index: Index) -> control::Settings {
     control::Settings {
+        first_index,
+        job_count_max: settings.job_count_max,
+        notes: Some(settings.data_dir.join("server")),
         server,
         heartbeats: settings.heartbeats.clone(),
         garbage: settings.garbage.clone(),

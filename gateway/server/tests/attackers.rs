@@ -8,7 +8,7 @@ use std::time::Duration;
 use control::{LeaderAnswer, LeaderCall};
 use model::command::RegisterJob;
 use model::document::Job;
-use model::{Actor, Command, Request, RequestId};
+use model::{Actor, Command, Request};
 use serde::Serialize;
 use serde_json::json;
 use server::server_connections::{method, wrapped};
@@ -81,7 +81,7 @@ fn forged() -> LeaderCall {
     let mut job = Job { id: Some("forged".to_string()), ..Job::default() };
     jobspec::canonicalize(&mut job);
     let command = Command::RegisterJob(Box::new(RegisterJob::new(job)));
-    LeaderCall::Submit(Box::new(Request { id: RequestId::default(), actor: Actor::ANONYMOUS, command }))
+    LeaderCall::Submit(Box::new(Request::unnamed(Actor::ANONYMOUS, command)))
 }
 
 /// Every call of servers; each is refused in the same words, and so is each stream.

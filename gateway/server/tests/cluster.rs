@@ -22,7 +22,7 @@ use monitor::{FOLLOWERS_MAX, Follow, FollowError, Monitor};
 use server::cluster::Joins;
 use server::{ClusterSettings, Server, Settings};
 use state::{Imager, State};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufStream};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
 use tokio::net::TcpStream;
 use tracing::level_filters::LevelFilter;
 
@@ -51,6 +51,45 @@ async fn a_write_at_one_server_is_read_at_every_other() {
         }
     }
     cluster.shutdown().await;
+}
+
+/// Three clients write each job at once, each at another server, and each goes on from what it was answered: whoever was not
+/// the last must find out.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_racing_writers_only_one_goes_on_from_each_index() {
+    const RACES: usize = 400;
+    const AT_ONCE: usize = 40;
+    let cluster = Arc::new(Cluster::start().await);
+    cluster.register(0, "begins").await;
+    let race = async |cluster: Arc<Cluster>, name: String| {
+        let write = async |nth: usize, text: &str, index: Option<u64>| {
+            let job = serde_json::json!({"ID": name, "Name": name, "Type": "service", "Datacenters": ["dc1"],
+                "Meta": {"writer": format!("{nth} {text}")},
+                "TaskGroups": [{"Name": "g", "Tasks": [{"Name": "t", "Driver": "mock"}]}]});
+            let body = serde_json::json!({"Job": job, "EnforceIndex": index.is_some(), "JobModifyIndex": index.unwrap_or(0)});
+            cluster.put(nth, "/v1/jobs", &body).await
+        };
+        let (a, b, c) =
+            tokio::join!(write(0, "first", None), write(1, "first", None), write(2, "first", None));
+        let index = |(status, answer): (u16, String)| {
+            assert_eq!(status, 200, "{answer}");
+            let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+            answer["JobModifyIndex"].as_u64().unwrap()
+        };
+        let first = [a, b, c].map(index);
+        let again = |nth: usize| write(nth, "second", Some(first[nth]));
+        let (a, b, c) = tokio::join!(again(0), again(1), again(2));
+        let won = [a, b, c].map(|(status, _)| status == 200);
+        let last = first.iter().max().unwrap();
+        first.map(|index| index == *last) == won && won.iter().filter(|won| **won).count() == 1
+    };
+    let mut wrong = 0;
+    for from in (0..RACES).step_by(AT_ONCE) {
+        let races = (from..from + AT_ONCE).map(|nth| race(cluster.clone(), format!("race-{nth}")));
+        wrong += futures_util::future::join_all(races).await.iter().filter(|sound| !**sound).count();
+    }
+    assert_eq!(wrong, 0, "of {RACES} races");
+    Arc::into_inner(cluster).expect("all races are over").shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -211,6 +250,7 @@ impl Cluster {
                 delivery_limit: 3,
                 follow_up_after: base::Duration::from_secs(60),
             },
+            job_count_max: 50_000,
             workers: 0,
             segment_bytes: SEGMENT_BYTES,
             scrub_every: None,
@@ -258,6 +298,20 @@ impl Cluster {
         let mut line = String::new();
         stream.read_line(&mut line).await.unwrap();
         line.trim_end().to_string()
+    }
+
+    /// Status and body of an answer.
+    async fn put(&self, nth: usize, path: &str, body: &serde_json::Value) -> (u16, String) {
+        let body = body.to_string();
+        let head =
+            format!("PUT {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}", body.len());
+        let mut stream = TcpStream::connect(self.server(nth).http).await.unwrap();
+        stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").expect("an answer has a head");
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        (status.expect("an answer has a status"), body.to_string())
     }
 
     fn home(&self, nth: usize) -> PathBuf {
@@ -318,7 +372,7 @@ impl Cluster {
         let command = Command::RegisterJob(Box::new(register));
         let submitted = async {
             loop {
-                let request = Request { id, actor: Actor::ANONYMOUS, command: command.clone() };
+                let request = Request::named(id, Actor::ANONYMOUS, command.clone());
                 match self.server(at).control.submit(request).await {
                     Ok(receipt) => return receipt,
                     // While the cluster is founded, or another leader is elected.

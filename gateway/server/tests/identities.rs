@@ -9,7 +9,7 @@ use model::command::RegisterJob;
 use model::document::{
     DriverInfo, Job, Node, NodeCpuResources, NodeDiskResources, NodeMemoryResources, NodeResources,
 };
-use model::{Actor, Command, JobKey, Request, RequestId};
+use model::{Actor, Command, JobKey, Request};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -210,7 +210,7 @@ async fn tasks_get_their_tokens_with_the_allocation_and_on_request() {
     jobspec::canonicalize(&mut job);
     let register = RegisterJob::new(job);
     let command = Command::RegisterJob(Box::new(register));
-    let request = Request { id: RequestId::default(), actor: Actor::ANONYMOUS, command };
+    let request = Request::unnamed(Actor::ANONYMOUS, command);
     node.heartbeat(&node.document.secret_id, false).await.unwrap();
     server.control.submit(request).await.unwrap();
     let key = JobKey::new("default", "web");

@@ -10,7 +10,7 @@ use control::Leadership;
 use control::broker::BrokerSettings;
 use control::heartbeats::HeartbeatSettings;
 use model::event::NodeMessage;
-use model::{Actor, Command, NodeId, Request, RequestId};
+use model::{Actor, Command, NodeId, Request};
 use server::{ClusterSettings, Halted, Server, Settings, StartError, log_dir};
 use tokio::time::timeout;
 
@@ -125,7 +125,7 @@ fn is_segment(entry: &fs::DirEntry) -> bool {
 }
 
 async fn submit(server: &Server, command: Command) {
-    let request = Request { id: RequestId::default(), actor: Actor::ANONYMOUS, command };
+    let request = Request::unnamed(Actor::ANONYMOUS, command);
     server.control.submit(request).await.unwrap();
 }
 
@@ -166,6 +166,7 @@ pub(crate) fn settings(home: &Path) -> Settings {
             further_delay: base::Duration::from_secs(20),
             follow_up_after: base::Duration::from_secs(60),
         },
+        job_count_max: 50_000,
         workers: 1,
         segment_bytes: SEGMENT_BYTES,
         scrub_every: Some(Duration::from_millis(10)),

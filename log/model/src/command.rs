@@ -29,8 +29,24 @@ compiled_once! { Command Request Settlement Reply }
 #[serde(remote = "Self")]
 pub struct Request {
     pub id: RequestId,
+    /// Stands for the name together with what is asked for: who uses the name again must ask for the same. Nil is not
+    /// compared.
+    #[serde(default)]
+    pub said: RequestId,
     pub actor: Actor,
     pub command: Command,
+}
+
+impl Request {
+    /// Takes effect each time it comes.
+    pub fn unnamed(actor: Actor, command: Command) -> Request {
+        Request::named(RequestId::default(), actor, command)
+    }
+
+    /// Takes effect once.
+    pub fn named(id: RequestId, actor: Actor, command: Command) -> Request {
+        Request { id, said: RequestId::default(), actor, command }
+    }
 }
 
 /// Declares [`Command`] and its kinds. The number stands in batches and is never reused.
@@ -477,6 +493,10 @@ pub struct Reply {
     pub reverted_to: Option<u64>,
     /// The child that was dispatched or launched, or stands for the same wish already.
     pub child: Option<String>,
+    /// The modify index that the job has by this command, for check-and-set; zero without a job. The state that is read after
+    /// the commit may hold a later one already.
+    #[serde(default)]
+    pub job_modified: Index,
 }
 
 /// What was accepted of a plan.

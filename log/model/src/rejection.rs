@@ -76,6 +76,9 @@ pub enum Rejection {
     EvalNotOutstanding(EvalId),
     #[error("invalid plan: {0}")]
     PlanInvalid(String),
+    /// The same name for something else: whoever sent it would take the outcome of one for that of the other.
+    #[error("request id {0} was used for another request already")]
+    RequestReused(Uuid),
     #[error("must update at least one allocation")]
     NoUpdates,
     #[error("root key {0} not found")]
@@ -136,6 +139,7 @@ impl Rejection {
             | Rejection::VolumeInUse(_)
             | Rejection::RootKeyRefused(_)
             | Rejection::EvalRefused(_)
+            | Rejection::RequestReused(_)
             | Rejection::AutopilotIndexMismatch { .. } => RejectionKind::Conflict,
             Rejection::NodeSecretMismatch(_)
             | Rejection::NodeForeignAlloc { .. }

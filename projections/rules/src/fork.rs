@@ -29,7 +29,8 @@ pub fn with_job(
         scheduler.rules.reject_job_registration = false;
     }
     let at = moment(&fork, now);
-    let mut ctx = Context::new(at.index, at.time, seed);
+    // The bound is the servers' own, and kept before anything is tried out.
+    let mut ctx = Context::new(at.index, at.time, seed).with_job_count_max(i64::MAX);
     let mut decision = job::decide::register(&fork, &mut ctx, request)?;
     if decision.reply().evals.is_empty() {
         let key = job::decide::key_of(&request.job)?;

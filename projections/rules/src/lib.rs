@@ -26,6 +26,6 @@ mod pool;
 mod volume;
 
 pub use decide::decide;
-pub use decision::{Context, Decision};
+pub use decision::{Context, Decision, repeated};
 pub use gc::COLLECTED_MAX;
-pub use job::decide::JOB_COUNT_MAX;
+pub use job::decide::{JOB_COUNT_MAX, check_counts};

@@ -2,7 +2,9 @@
 
 use base::{Duration, Time};
 use model::command::{DispatchJob, RegisterJob, ScaleJob};
-use model::document::{Job, ParameterizedJobConfig, PeriodicConfig, ScalingPolicy, UpdateStrategy};
+use model::document::{
+    Constraint, Job, ParameterizedJobConfig, PeriodicConfig, ScalingPolicy, UpdateStrategy,
+};
 use model::{Command, JobStatus, Rejection, Trigger};
 use rules::Decision;
 use test_world::{World, job_document, key};
@@ -62,6 +64,15 @@ fn a_count_beyond_all_sense_is_refused_whoever_asks_for_it() {
         assert!(why.ends_with("at most 50000 are allowed"), "{why}");
     }
     register(&mut world, with(50_000, 0));
+    let mut large = with(1, 0);
+    large.task_groups[0].constraints = vec![Constraint {
+        operand: "regexp".into(),
+        r_target: "x".repeat(5_000_000),
+        ..Constraint::default()
+    }]
+    .into();
+    let why = world.submit(registration(large)).unwrap_err().to_string();
+    assert_eq!(why, "TaskGroups[0].Constraints[0].RTarget: 5000000 bytes: expected at most 4096");
     let scaled = |world: &mut World, count| scale(world, |request| request.count = Some(count));
     let why = scaled(&mut world, 1_000_000_000).unwrap_err().to_string();
     assert!(why.contains("the groups count 1000000000 allocations; at most 50000 are allowed"), "{why}");

@@ -14,7 +14,7 @@ use model::event::{
 };
 use model::{
     Actor, AllocId, Batch, ClientStatus, Command, CommandRecord, Desired, Doc, EvalId, Event, JobKey,
-    LoggedEvent, NodeId, Rejection, Request, RequestId, Template,
+    LoggedEvent, NodeId, Rejection, Request, Template,
 };
 use rules::{Context, Decision, decide};
 use state::State;
@@ -52,7 +52,7 @@ impl World {
     pub fn submit_as(&mut self, actor: Actor, command: Command) -> Result<Decision, Rejection> {
         let index = self.state.index.next();
         let mut ctx = Context::new(index, self.now, index.0);
-        let request = Request { id: RequestId::default(), actor, command };
+        let request = Request::unnamed(actor, command);
         let decision = decide(&self.state, &mut ctx, &request.actor, &request.command)?;
         if !decision.events.is_empty() {
             let record =

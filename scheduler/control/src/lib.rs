@@ -15,6 +15,7 @@ pub mod leader_client;
 pub mod replica;
 pub mod sequencer;
 pub mod worker;
+mod written;
 
 pub use driver::{
     Control, Inbox, Leadership, Settings, Starting, WorkerInfo, WorkerPool, WorkerStatus, prepare,

@@ -70,6 +70,16 @@ impl Replica {
         Replica { sequencer: Sequencer::new(proposer, rules), published: Index::ZERO, diverged: false }
     }
 
+    /// Most allocations that a job may ask for while this server leads.
+    pub fn bound_jobs(&mut self, job_count_max: i64) {
+        self.sequencer.bound_jobs(job_count_max);
+    }
+
+    /// Commands get no earlier index than this while this server leads.
+    pub fn skip_to(&mut self, first_index: Index) {
+        self.sequencer.skip_to(first_index);
+    }
+
     /// The newest state that is committed and folded here. Readers see it when it is published.
     pub fn committed(&self) -> &State {
         self.sequencer.committed()
@@ -82,6 +92,11 @@ impl Replica {
     /// Another batch may be filled now.
     pub fn has_room(&self) -> bool {
         self.sequencer.has_room()
+    }
+
+    /// A command waits inside for the next batch, besides those that wait outside.
+    pub fn holds_over(&self) -> bool {
+        self.sequencer.holds_over()
     }
 
     /// The log said something.

@@ -4,16 +4,20 @@
 //! before the log has it: answers wait for the commit, rejections that rest on it too. Where nothing is in flight they
 //! wait until it is sure that this server still leads. It knows neither nodes nor jobs.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use base::{Index, Rng, Term, Time, Uuid};
 use journal::{EncodedBatch, FrameError, Freshness, Journal, NotLeading, ProposeError};
 use model::command::Reply;
-use model::{Actor, Batch, Command, CommandRecord, Digest, EPOCH, LoggedEvent, Rejection, Request};
+use model::{
+    Actor, Batch, Command, CommandRecord, Digest, EPOCH, LoggedEvent, Rejection, Request, RequestId,
+};
 use rules::{Context, Decision};
 use serde::{Deserialize, Serialize};
 use state::{Delta, FoldError, Moment, State};
+
+use crate::written::Written;
 
 /// Most commands decided in one batch: bounds the pause of a fold.
 pub const BATCH_COMMANDS_MAX: usize = 1_024;
@@ -156,9 +160,14 @@ pub struct Sequencer {
     /// What the next command is decided on. Empty while another server leads.
     working: State,
     in_flight: VecDeque<InFlight>,
+    /// The first command of the next batch: it writes what another one in the batch before it wrote.
+    held_over: Option<Submission>,
     term: Option<Term>,
     proposer: Uuid,
     rules: Rules,
+    job_count_max: i64,
+    /// Commands get no earlier index: those before it were given to others once.
+    first_index: Index,
 }
 
 /// How commands are judged: [`rules::decide`], but for simulations that plant a bug in it.
@@ -173,6 +182,7 @@ struct Filling {
     events: Vec<LoggedEvent>,
     /// Of documents and pieces of a state.
     bytes: usize,
+    written: BTreeSet<Written>,
     delta: Delta,
     answers: Vec<Held>,
 }
@@ -184,10 +194,23 @@ impl Sequencer {
             committed: state.clone(),
             working: state,
             in_flight: VecDeque::new(),
+            held_over: None,
             term: None,
             proposer,
             rules,
+            job_count_max: rules::JOB_COUNT_MAX,
+            first_index: Index::ZERO,
         }
+    }
+
+    /// Has empty batches stand for the indexes below this one, as far as the log does not reach it.
+    pub fn skip_to(&mut self, first_index: Index) {
+        self.first_index = first_index;
+    }
+
+    /// Most allocations that a job may ask for.
+    pub fn bound_jobs(&mut self, job_count_max: i64) {
+        self.job_count_max = job_count_max;
     }
 
     /// The state everybody may see.
@@ -202,6 +225,11 @@ impl Sequencer {
     /// Another batch may be filled now.
     pub fn has_room(&self) -> bool {
         self.leads() && self.in_flight.len() < IN_FLIGHT_MAX
+    }
+
+    /// A command waits here for the next batch.
+    pub fn holds_over(&self) -> bool {
+        self.held_over.is_some()
     }
 
     /// The log has handed over a whole state, in place of the batches that led to it.
@@ -225,6 +253,14 @@ impl Sequencer {
         for batch in self.in_flight.drain(..) {
             batch.answers.into_iter().for_each(|held| (held.answer)(Err(SubmitError::Unknown)));
         }
+        // Nothing of it was written.
+        self.reject_held_over(&SubmitError::NotLeading);
+    }
+
+    fn reject_held_over(&mut self, error: &SubmitError) {
+        if let Some(submission) = self.held_over.take() {
+            (submission.answer)(Err(error.clone()));
+        }
     }
 
     /// The log has a batch. If it is the one this server proposed, it was folded already: its state may be
@@ -243,7 +279,8 @@ impl Sequencer {
         Ok(None)
     }
 
-    /// Fills one batch from `next` until a bound is reached or it has no more.
+    /// Fills one batch from `next` until a bound is reached, it has no more, or what comes next writes an object that the
+    /// batch wrote already: that begins the next batch.
     ///
     /// Where nothing has to be written whoever asked is answered with what is in flight. Each command gets its own
     /// seed from `seeds`.
@@ -255,13 +292,19 @@ impl Sequencer {
     ) -> Filled {
         let Some(term) = self.term else { return Filled::Nothing };
         let mut filling = self.begin(now);
+        if filling.at.index < self.first_index {
+            return self.close(filling, term);
+        }
         while filling.commands.len() < BATCH_COMMANDS_MAX
             && filling.events.len() < BATCH_EVENTS_MAX
             && filling.answers.len() < BATCH_ANSWERS_MAX
             && filling.bytes < BATCH_BYTES
         {
-            let Some(submission) = next() else { break };
-            self.decide(submission, seeds.next(), &mut filling);
+            let Some(submission) = self.held_over.take().or_else(&mut next) else { break };
+            self.held_over = self.decide(submission, seeds.next(), &mut filling);
+            if self.held_over.is_some() {
+                break;
+            }
         }
         self.finish(filling, term)
     }
@@ -273,6 +316,8 @@ impl Sequencer {
         self.working =
             last.map_or_else(|| self.committed.clone(), |last| State::clone(&last.published.state));
         batch.answers.into_iter().for_each(|held| (held.answer)(Err(error.clone())));
+        // No next batch is due that it could begin.
+        self.reject_held_over(error);
     }
 
     fn begin(&self, now: Time) -> Filling {
@@ -285,23 +330,38 @@ impl Sequencer {
             commands: Vec::new(),
             events: Vec::new(),
             bytes: 0,
+            written: BTreeSet::new(),
             delta: Delta::default(),
             answers: Vec::new(),
         }
     }
 
-    fn decide(&mut self, submission: Submission, seed: u64, filling: &mut Filling) {
+    /// Returns the command if it belongs in a batch of its own.
+    fn decide(&mut self, submission: Submission, seed: u64, filling: &mut Filling) -> Option<Submission> {
         let Submission { request, answer } = submission;
         if let Some(known) = self.working.remembered(request.id) {
-            let reply = Reply { evals: known.eval.into_iter().collect(), ..Reply::default() };
-            let receipt = Receipt { index: known.index, time: self.working.time, wrote: true, reply };
-            filling.answers.push(Held { answer, outcome: Ok(receipt) });
-            return;
+            let is_same =
+                request.said == RequestId::default() || self.working.remembered(request.said).is_some();
+            let outcome = match is_same {
+                true => {
+                    let reply = rules::repeated(&self.working, known);
+                    Ok(Receipt { index: known.index, time: self.working.time, wrote: true, reply })
+                }
+                false => Err(SubmitError::Rejected(Rejection::RequestReused(request.id.0))),
+            };
+            filling.answers.push(Held { answer, outcome });
+            return None;
         }
-        let mut ctx = Context::new(filling.at.index, filling.at.time, seed);
+        let ctx = Context::new(filling.at.index, filling.at.time, seed);
+        let mut ctx = ctx.with_job_count_max(self.job_count_max);
         let outcome = match (self.rules)(&self.working, &mut ctx, &request.actor, &request.command) {
             Err(rejection) => Err(SubmitError::Rejected(rejection)),
             Ok(decision) => {
+                let written: BTreeSet<Written> = decision.events.iter().filter_map(Written::by).collect();
+                if !filling.written.is_disjoint(&written) {
+                    return Some(Submission { request, answer });
+                }
+                filling.written.extend(written);
                 let (wrote, reply) = (!decision.events.is_empty(), decision.reply());
                 let index = if wrote { filling.at.index } else { self.working.index };
                 if wrote {
@@ -311,6 +371,7 @@ impl Sequencer {
             }
         };
         filling.answers.push(Held { answer, outcome });
+        None
     }
 
     fn take(&mut self, filling: &mut Filling, request: &Request, events: Vec<model::Event>) {
@@ -318,7 +379,13 @@ impl Sequencer {
         let record =
             CommandRecord { request: request.id, kind: request.command.kind(), actor: request.actor.clone() };
         self.working.absorb(filling.at, &record, events.iter(), &mut filling.delta);
-        filling.commands.push(record);
+        filling.commands.push(record.clone());
+        if request.said != RequestId::default() {
+            // A record of its own, without events: it is found and forgotten as the name itself is.
+            let said = CommandRecord { request: request.said, ..record };
+            self.working.absorb(filling.at, &said, std::iter::empty(), &mut filling.delta);
+            filling.commands.push(said);
+        }
         filling.bytes += events.iter().map(large_parts).sum::<usize>();
         filling.events.extend(events.into_iter().map(|event| LoggedEvent { command: number, event }));
     }
@@ -332,6 +399,10 @@ impl Sequencer {
             }
             return Filled::Nothing;
         }
+        self.close(filling, term)
+    }
+
+    fn close(&mut self, filling: Filling, term: Term) -> Filled {
         self.working.seal(filling.at, &filling.delta);
         let batch = Batch {
             epoch: EPOCH,

@@ -3,14 +3,16 @@
 //! One evaluation at a time: dequeue it, wait for a state that knows it, schedule, bring the plan, until the plan is
 //! accepted in full or trying again is of no use. The driver's threads and the simulator run the same machine.
 
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use base::{Duration, Index, Rng, Time};
 use model::command::Settlement;
-use model::{JobType, Rejection};
+use model::{EvalId, JobType, Rejection};
 use placement::{Attempts, Memory};
 use state::State;
+use state::eval::Eval;
 
 use crate::leader::broker::Delivery;
 use crate::sequencer::{Receipt, SubmitError};
@@ -24,6 +26,9 @@ pub const SYNC_LIMIT: Duration = Duration::from_secs(5);
 /// How much longer it waits for the same after it gave the evaluation back: a server that is behind takes no more
 /// work, but its workers go on as soon as it has caught up.
 const SLOW_SERVER_FACTOR: i64 = 10;
+
+/// Why an evaluation fails without being looked at.
+const ENDED_PROCESS: &str = "this server ended twice while its scheduler was at it";
 
 /// What a worker needs next. Exactly one [`Outcome`] answers it.
 #[derive(Debug)]
@@ -81,12 +86,32 @@ pub struct Worker {
     stage: Stage,
     memory: Memory,
     seeds: Rng,
+    scheduler: Scheduler,
+    deadly: BTreeSet<EvalId>,
 }
+
+/// How evaluations are scheduled: [`placement::schedule_with`], but for tests of one that fails.
+pub type Scheduler = fn(&mut Memory, &State, &Eval, u64, Time) -> placement::Outcome;
 
 impl Worker {
     /// `seeds` break ties of the scheduler: one is drawn for each try.
     pub fn new(seeds: Rng) -> Worker {
-        Worker { stage: Stage::Idle, memory: Memory::default(), seeds }
+        Worker {
+            stage: Stage::Idle,
+            memory: Memory::default(),
+            seeds,
+            scheduler: placement::schedule_with,
+            deadly: BTreeSet::new(),
+        }
+    }
+
+    pub fn with_scheduler(self, scheduler: Scheduler) -> Worker {
+        Worker { scheduler, ..self }
+    }
+
+    /// Evaluations that ended the process: they fail without being scheduled.
+    pub fn avoiding(self, deadly: BTreeSet<EvalId>) -> Worker {
+        Worker { deadly, ..self }
     }
 
     /// The first need, and again after the worker was interrupted: what it was at is left to the leader, which takes
@@ -134,6 +159,14 @@ impl Worker {
         }
     }
 
+    /// The evaluation that the next state is for.
+    pub fn evaluation(&self) -> Option<EvalId> {
+        match &self.stage {
+            Stage::Syncing { delivery, .. } => Some(delivery.eval),
+            _ => None,
+        }
+    }
+
     /// The plan that was made last, until it is submitted.
     pub fn settlement(&self) -> Option<&Settlement> {
         match &self.stage {
@@ -142,21 +175,39 @@ impl Worker {
         }
     }
 
-    fn schedule(&mut self, delivery: Delivery, attempts: Attempts, state: &Arc<State>, now: Time) -> Need {
+    fn schedule(&mut self, delivery: Delivery, attempts: Attempts, state: &State, now: Time) -> Need {
         let seed = self.seeds.next();
-        let plan = |memory: &mut Memory| plan(memory, &delivery, &attempts, state, seed, now);
-        match guarded(&mut self.memory, plan) {
-            Some(Some(settlement)) => {
-                let settlement = Box::new(settlement);
-                self.stage = Stage::Touching { delivery: delivery.clone(), attempts, settlement };
-                Need::Touch(delivery)
+        let Some(eval) = state.evals.lookup(delivery.eval).filter(|eval| !eval.status.is_terminal()) else {
+            return Need::Ack(delivery);
+        };
+        let now = now.max(state.time);
+        if self.deadly.contains(&delivery.eval) {
+            let settlement = placement::quarantine(state, eval, seed, now, ENDED_PROCESS);
+            return self.touching(delivery, attempts, settlement);
+        }
+        let scheduler = self.scheduler;
+        let plan = |memory: &mut Memory| {
+            let outcome = scheduler(memory, state, eval, seed, now);
+            match attempts.are_spent(eval.facts.kind) {
+                true => placement::give_up(state, eval, seed, &outcome),
+                false => outcome.settlement,
             }
-            Some(None) => Need::Ack(delivery),
-            None => {
-                tracing::error!(eval = %delivery.eval, "the scheduler panicked; the evaluation is given back");
-                Need::Nack(delivery)
+        };
+        match guarded(&mut self.memory, plan) {
+            Ok(settlement) => self.touching(delivery, attempts, settlement),
+            Err(why) => {
+                tracing::error!(eval = %delivery.eval, why, "the scheduler panicked; the evaluation fails");
+                let why = format!("the scheduler panicked: {why}");
+                let settlement = placement::quarantine(state, eval, seed, now, &why);
+                self.touching(delivery, attempts, settlement)
             }
         }
+    }
+
+    fn touching(&mut self, delivery: Delivery, attempts: Attempts, settlement: Settlement) -> Need {
+        let settlement = Box::new(settlement);
+        self.stage = Stage::Touching { delivery: delivery.clone(), attempts, settlement };
+        Need::Touch(delivery)
     }
 
     fn settled(
@@ -187,42 +238,33 @@ impl Worker {
     }
 }
 
-/// `None`: it panicked. What the worker remembers may be half changed then, and is forgotten.
-fn guarded<T>(memory: &mut Memory, plan: impl FnOnce(&mut Memory) -> T) -> Option<T> {
-    let planned = catch_unwind(AssertUnwindSafe(|| plan(memory)));
-    if planned.is_err() {
-        *memory = Memory::default();
-    }
-    planned.ok()
-}
+/// Characters of a panic that are kept with the evaluation.
+const REASON_MAX: usize = 500;
 
-/// `None`: the evaluation is over.
-fn plan(
-    memory: &mut Memory,
-    delivery: &Delivery,
-    attempts: &Attempts,
-    state: &State,
-    seed: u64,
-    now: Time,
-) -> Option<Settlement> {
-    let eval = state.evals.lookup(delivery.eval).filter(|eval| !eval.status.is_terminal())?;
-    let outcome = placement::schedule_with(memory, state, eval, seed, now.max(state.time));
-    if attempts.are_spent(eval.facts.kind) {
-        return Some(placement::give_up(state, eval, seed, &outcome));
-    }
-    Some(outcome.settlement)
+/// What the worker remembers may be half changed after a panic, and is forgotten.
+///
+/// # Errors
+/// What the panic said.
+fn guarded<T>(memory: &mut Memory, plan: impl FnOnce(&mut Memory) -> T) -> Result<T, String> {
+    let planned = catch_unwind(AssertUnwindSafe(|| plan(memory)));
+    planned.map_err(|panic| {
+        *memory = Memory::default();
+        let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        text.chars().take(REASON_MAX).collect()
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A36: the worker outlives it. That the evaluation is delivered again is tested with the broker.
+    /// A36: the worker outlives it. What becomes of the evaluation is tested with whole workers.
     #[test]
     fn a_scheduler_that_panics_does_not_end_its_worker() {
         let mut memory = Memory::default();
-        let planned: Option<()> = guarded(&mut memory, |_| panic!("a job that nobody thought of"));
-        assert_eq!(planned, None);
-        assert_eq!(guarded(&mut memory, |_| 7), Some(7));
+        let planned: Result<(), String> = guarded(&mut memory, |_| panic!("a job that nobody thought of"));
+        assert_eq!(planned, Err("a job that nobody thought of".to_string()));
+        assert_eq!(guarded(&mut memory, |_| 7), Ok(7));
     }
 }

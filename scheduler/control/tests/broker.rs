@@ -157,7 +157,7 @@ fn a_silent_worker_loses_its_evaluation_and_another_gets_it() {
     assert_ne!(again.token, lost.token);
 }
 
-/// A36: given back, it is as it was before.
+/// Given back, it is as it was before.
 #[test]
 fn what_a_worker_gives_back_goes_to_another() {
     let mut bench = Bench::new();

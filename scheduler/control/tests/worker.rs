@@ -122,3 +122,46 @@ fn a_rejected_plan_is_given_back_unless_the_evaluation_ended_meanwhile() {
     submitted(&world, &mut worker, &delivery);
     assert!(matches!(step(&mut worker, Outcome::Submitted(Err(SubmitError::Unknown))), Need::Nack(_)));
 }
+
+/// A36.
+#[test]
+fn an_evaluation_that_panics_fails_with_the_reason_and_without_a_follow_up() {
+    let (mut world, worker, delivery) = delivered();
+    let mut worker = worker.with_scheduler(|_, _, _, _, _| panic!("a job that nobody thought of"));
+    fails(
+        &mut world,
+        &mut worker,
+        &delivery,
+        "quarantined: the scheduler panicked: a job that nobody thought of",
+    );
+    // The next evaluation finds a worker that works.
+    let mut worker = worker.with_scheduler(placement::schedule_with);
+    let key = model::JobKey::new("default", "web");
+    let again = world.submit(Command::EvaluateJob { key, force_reschedule: false }).unwrap().reply().evals[0];
+    let delivery = Delivery { eval: again, token: 8, wait_index: world.state.index };
+    let settlement = submitted(&world, &mut worker, &delivery);
+    assert_eq!(settlement.end.unwrap().status, model::EvalStatus::Complete);
+}
+
+#[test]
+fn an_evaluation_that_ended_the_server_twice_is_not_looked_at() {
+    let (mut world, worker, delivery) = delivered();
+    let worker = worker.with_scheduler(|_, _, _, _, _| unreachable!("it would end the server again"));
+    let mut worker = worker.avoiding([delivery.eval].into());
+    let why = "quarantined: this server ended twice while its scheduler was at it";
+    fails(&mut world, &mut worker, &delivery, why);
+}
+
+/// It is over, nothing follows, and its job's place in the queue is free.
+fn fails(world: &mut World, worker: &mut Worker, delivery: &Delivery, why: &str) {
+    let settlement = submitted(world, worker, delivery);
+    let decision = world.submit(Command::SettleEval(settlement)).unwrap();
+    assert!(decision.reply().verdict.unwrap().full && decision.reply().evals.is_empty());
+    let eval = world.state.evals.lookup(delivery.eval).unwrap();
+    assert_eq!((eval.status, &*eval.description), (model::EvalStatus::Failed, why));
+    assert!(placement::is_quarantined(eval) && eval.outcome.snapshot > Index::ZERO);
+    let need = step(worker, Outcome::Submitted(Ok(receipt(world.state.index, true))));
+    assert!(matches!(need, Need::Ack(_)));
+    step(worker, Outcome::Done);
+    world.check_replay();
+}

@@ -13,6 +13,7 @@
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::disallowed_methods, clippy::iter_over_hash_type))]
 
+pub mod budget;
 mod descriptions;
 mod explain;
 mod explanation;
@@ -32,4 +33,6 @@ pub use explain::{
 };
 pub use explanation::{Explanation, GroupExplanation, UNPLACED_MAX, Unplaced};
 pub use ranking::memory::Memory;
-pub use schedule::{Attempts, Outcome, give_up, max_attempts, schedule, schedule_with};
+pub use schedule::{
+    Attempts, Outcome, give_up, is_quarantined, max_attempts, quarantine, schedule, schedule_with,
+};

@@ -7,6 +7,7 @@ use model::{Doc, EvalId, EvalStatus, JobType, Trigger};
 use state::State;
 use state::eval::Eval;
 
+use crate::budget;
 use crate::descriptions;
 use crate::explanation::Explanation;
 use crate::pass::plan_draft::PlanDraft;
@@ -38,6 +39,13 @@ pub fn schedule_with(memory: &mut Memory, state: &State, eval: &Eval, seed: u64,
     let explanation = Explanation { snapshot: state.index, ..Explanation::default() };
     if !accepts(kind, eval.facts.trigger) {
         return Outcome { settlement: with_inputs(refused(state, eval), seed, now), explanation };
+    }
+    // What is only to be stopped is in memory already.
+    if job.is_wanted()
+        && !job.purged
+        && let Err(why) = budget::check(state, job.current())
+    {
+        return Outcome { settlement: with_inputs(failed(state, eval, why), seed, now), explanation };
     }
     let cx = PassContext { state, eval, job, rollout: Rollout::of(state, job), now };
     let draft = if job.purged {
@@ -138,6 +146,23 @@ const fn accepts(kind: JobType, trigger: Trigger) -> bool {
 
 fn refused(state: &State, eval: &Eval) -> Settlement {
     let description = format!("scheduler cannot handle '{}' evaluation reason", eval.facts.trigger);
+    failed(state, eval, description)
+}
+
+/// Ends an evaluation that ends schedulers: a job that one does not survive must not be given to the next one. The job's next
+/// evaluation is another attempt.
+pub fn quarantine(state: &State, eval: &Eval, seed: u64, now: Time, why: &str) -> Settlement {
+    with_inputs(failed(state, eval, format!("{QUARANTINED}{why}")), seed, now)
+}
+
+/// The decision must not be made again, not even to explain it.
+pub fn is_quarantined(eval: &Eval) -> bool {
+    eval.status == EvalStatus::Failed && eval.description.starts_with(QUARANTINED)
+}
+
+const QUARANTINED: &str = "quarantined: ";
+
+fn failed(state: &State, eval: &Eval, description: String) -> Settlement {
     let outcome = EvalOutcome { snapshot: state.index, ..EvalOutcome::default() };
     let desired = Doc::default();
     let end = EvalEnd { status: EvalStatus::Failed, description, outcome, desired, blocked: None };

@@ -379,3 +379,37 @@ fn a_client_that_stops_by_itself_is_waited_for() {
     let eval = world.pending()[0];
     assert_eq!(counters(&world.settle(eval)), "ignore 1, place 1, stop 1");
 }
+
+/// A log may hold such jobs from before there was a bound. Without the budget this takes all the memory there is.
+#[test]
+fn a_job_beyond_all_sense_fails_with_the_reason_before_anything_is_taken_for_it() {
+    let registered = |world: &mut World, version: u64, count: i64, canaries: i64| {
+        let job = job("service", count).with(|job| {
+            let update = model::document::UpdateStrategy { canary: Some(canaries), ..Default::default() };
+            group(job).update = Some(update);
+        });
+        let document = model::Doc::of(&job);
+        let event =
+            model::event::JobRegistered { key: key(), version, document, submission: Default::default() };
+        world.event(event);
+    };
+    let mut world = World::with_nodes(2);
+    world.register(job("service", 1));
+    world.work_off();
+    for (version, count, canaries) in [(1, 1_000_000_000, 0), (2, i64::MAX, 0), (3, 1, 1_000_000_000)] {
+        registered(&mut world, version, count, canaries);
+        world.evaluate();
+        let eval = world.state.evals.iter().last().unwrap().1;
+        assert_eq!(eval.status, model::EvalStatus::Failed);
+        assert!(
+            eval.description.starts_with("too large to be scheduled: the job asks for"),
+            "{}",
+            eval.description
+        );
+        assert_eq!(world.wanted().len(), 1, "what runs goes on");
+    }
+    // What is only stopped needs no budget.
+    world.deregister(false);
+    world.work_off();
+    assert_eq!(world.wanted().len(), 0);
+}

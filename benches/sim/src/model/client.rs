@@ -41,7 +41,7 @@ impl Client {
 
     pub fn begin(&mut self, number: u64, command: Command) -> Request {
         let id = RequestId(self.chance.uuid());
-        let request = Request { id, actor: model::Actor::ANONYMOUS, command };
+        let request = Request::named(id, model::Actor::ANONYMOUS, command);
         self.op = Some(Op { number, request: request.clone(), attempts: 0, open: false, unknown: false });
         request
     }

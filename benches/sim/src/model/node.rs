@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use base::{Duration, Rng, Time};
 use control::{LeaderAnswer, SubmitError};
 use model::document::Allocation;
-use model::{Actor, Command, NodeId, NodeStatus, Rejection, Request, RequestId};
+use model::{Actor, Command, NodeId, NodeStatus, Rejection, Request};
 use node::alloc::status;
 use node::store::Store;
 use node::updates::Updates;
@@ -205,7 +205,7 @@ impl SimNode {
             let document = nodes::document(self.number, self.seed, self.revision);
             Command::RegisterNode { document: Box::new(document) }
         };
-        let request = Request { id: RequestId::default(), actor: Actor::Node(node), command };
+        let request = Request::unnamed(Actor::Node(node), command);
         self.ask(Loop::Beat, Ask::Beat(request), Duration::from_secs(10));
     }
 
@@ -388,7 +388,7 @@ impl SimNode {
         }
         self.sending = batch.clone();
         let command = Command::UpdateAllocs { node: self.id, updates: batch };
-        let request = Request { id: RequestId::default(), actor: Actor::Node(self.id), command };
+        let request = Request::unnamed(Actor::Node(self.id), command);
         self.ask(Loop::Updates, Ask::submit(request), Duration::from_secs(10));
     }
 

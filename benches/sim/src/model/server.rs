@@ -13,7 +13,7 @@ use control::replica::{Effect, Notice, Replica};
 use control::sequencer::{Published, Submission};
 use control::{GarbageSettings, LeaderAnswer, LeaderCall, Receipt, SubmitError};
 use feed::Feed;
-use model::{Actor, AllocId, Command, JobType, NodeId, NodeStatus, Request, RequestId, SchedulerRules};
+use model::{Actor, AllocId, Command, JobType, NodeId, NodeStatus, Request, SchedulerRules};
 use parking_lot::Mutex;
 use state::State;
 
@@ -221,7 +221,7 @@ impl Server {
         for effect in self.replica.publish_folded() {
             self.carry_out(effect, false, now, log)?;
         }
-        while self.replica.has_room() && !self.lanes.is_empty() {
+        while self.replica.has_room() && (self.replica.holds_over() || !self.lanes.is_empty()) {
             let (clock, mut left) = (self.clock(now), 1 + self.rng.below(self.settings.batch_max));
             let Server { replica, seeds, lanes, .. } = self;
             let next = || {
@@ -416,7 +416,7 @@ impl Server {
 
     fn submit_orders(&mut self, orders: impl IntoIterator<Item = Order>) {
         for Order { by, command } in orders {
-            let request = Request { id: RequestId::default(), actor: Actor::Server(by.to_string()), command };
+            let request = Request::unnamed(Actor::Server(by.to_string()), command);
             let lane = Lane::of(&request.command);
             // A full lane rejects it, and the controller looks again at its next deadline.
             self.lanes.push(lane, Submission { request, answer: Box::new(|_| {}) }).ok();

@@ -7,7 +7,7 @@ use control::broker::Delivery;
 use control::worker::{Need, Outcome, TYPES, Worker};
 use control::{LeaderAnswer, LeaderCall, SubmitError};
 use model::command::{Plan, Settlement};
-use model::{Actor, Command, Request, RequestId};
+use model::{Actor, Command, Request};
 use state::State;
 
 use super::call::{Ask, Reply};
@@ -218,5 +218,5 @@ impl SimWorker {
 
 fn settle(settlement: Box<Settlement>) -> Ask {
     let (actor, command) = (Actor::Server("worker".into()), Command::SettleEval(settlement));
-    Ask::submit(Request { id: RequestId::default(), actor, command })
+    Ask::submit(Request::unnamed(actor, command))
 }

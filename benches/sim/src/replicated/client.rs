@@ -56,7 +56,7 @@ impl Client {
             process.as_ref().map(|process| process.shown.state()).unwrap_or_default()
         };
         let command = self.world.workload.borrow_mut().write(&seen, &mut self.rng);
-        let request = Request { id: RequestId(self.rng.uuid()), actor: Actor::ANONYMOUS, command };
+        let request = Request::named(RequestId(self.rng.uuid()), Actor::ANONYMOUS, command);
         let op = self.world.next_question();
         self.world.see(&Fact::Asked { op, request: &request });
         let (outcome, open) = self.ask(request).await;

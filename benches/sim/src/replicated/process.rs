@@ -11,7 +11,7 @@ use control::sequencer::{Published, Submission};
 use fake_network::Gone;
 use feed::Feed;
 use journal::{EncodedBatch, Journal, KeepError, Sink};
-use model::{Actor, Command, Image, Request, RequestId, SchedulerRules};
+use model::{Actor, Command, Image, Request, SchedulerRules};
 use parking_lot::Mutex;
 use raft::RaftJournal;
 use state::{Imager, State};
@@ -270,7 +270,7 @@ impl Life {
     fn found_cluster(&mut self) {
         let command = Command::FoundCluster { scheduler: SchedulerRules::default() };
         let actor = Actor::Server("leader".to_string());
-        let request = Request { id: RequestId::default(), actor, command };
+        let request = Request::unnamed(actor, command);
         self.submit(Submission { request, answer: Box::new(|_| {}) });
     }
 
@@ -309,7 +309,7 @@ impl Life {
     }
 
     fn decide(&mut self) {
-        while self.replica.has_room() && !self.lanes.is_empty() {
+        while self.replica.has_room() && (self.replica.holds_over() || !self.lanes.is_empty()) {
             let now = self.clock();
             let mut left = self.world.options.batch_max;
             let Life { replica, seeds, lanes, .. } = self;

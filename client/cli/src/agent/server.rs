@@ -54,6 +54,7 @@ pub(super) fn server_settings(
             further_delay: Duration::from_secs(20),
             follow_up_after: Duration::from_secs(60),
         },
+        job_count_max: job_count_max(settings),
         workers: workers(settings),
         segment_bytes: SEGMENT_BYTES,
         scrub_every: Some(settings.server.scrub_interval.to_std()).filter(|every| !every.is_zero()),
@@ -69,6 +70,13 @@ pub(super) fn server_settings(
         node_figures: node_figures.clone(),
         response_headers: settings.response_headers.clone(),
     })
+}
+
+fn job_count_max(settings: &AgentSettings) -> i64 {
+    match settings.server.job_max_count {
+        0 => i64::MAX,
+        most => i64::from(most),
+    }
 }
 
 /// Threads that schedule.

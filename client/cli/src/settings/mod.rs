@@ -149,6 +149,8 @@ pub(crate) struct ServerSettings {
     pub encrypt: Option<Key>,
     /// Scheduler workers; `None` means one per core.
     pub num_schedulers: Option<u32>,
+    /// Most allocations that a job may ask for; 0 for as many as it likes.
+    pub job_max_count: u32,
     /// Time added to a node's TTL before a node without heartbeats is marked down.
     pub heartbeat_grace: Duration,
     pub min_heartbeat_ttl: Duration,
@@ -246,6 +248,7 @@ impl AgentSettings {
                 join: JoinSettings::defaults(),
                 encrypt: None,
                 num_schedulers: None,
+                job_max_count: 50_000,
                 heartbeat_grace: Duration::from_secs(10),
                 min_heartbeat_ttl: Duration::from_secs(10),
                 garbage: GarbageSettings::default(),

@@ -24,7 +24,7 @@ const TOP: [(&str, &str); 10] = [
     ("syslog_facility", "LOCAL0"),
 ];
 
-const SERVER: [(&str, &str); 32] = [
+const SERVER: [(&str, &str); 31] = [
     ("authoritative_region", ""),
     ("data_dir", ""),
     ("deploy_query_rate_limit", ""),
@@ -33,7 +33,6 @@ const SERVER: [(&str, &str); 32] = [
     ("event_buffer_size", ""),
     ("failover_heartbeat_ttl", ""),
     ("job_default_priority", "50"),
-    ("job_max_count", ""),
     ("job_max_priority", "100"),
     ("job_max_source_size", ""),
     ("job_tracked_versions", ""),

@@ -55,7 +55,7 @@ async fn remove(
     let first = parts.next().unwrap_or(Command::DeleteEvals { evals: Vec::new() });
     let mut index = server.submit(&write, first).await?.index;
     for command in parts {
-        let unnamed = Write { request: RequestId::default(), ..write.clone() };
+        let unnamed = Write { request: RequestId::default(), said: RequestId::default(), ..write.clone() };
         index = server.submit(&unnamed, command).await?.index;
     }
     let answer = EvalDeleteResponse { count: wanted.len() as i64, index: index.0 };

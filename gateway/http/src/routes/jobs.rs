@@ -59,7 +59,7 @@ pub(super) async fn deregister(With(server): With<AppState>, Path(id): Path<Stri
     // One region: stopping it here is stopping it everywhere.
     write.params.boolean("global")?;
     let command = Command::DeregisterJob {
-        key: key.clone(),
+        key,
         purge: write.params.boolean("purge")?,
         eval_priority: eval_priority(write.params.number("eval_priority")?.unwrap_or(0))?,
         no_shutdown_delay: write.params.boolean("no_shutdown_delay")?,
@@ -69,7 +69,7 @@ pub(super) async fn deregister(With(server): With<AppState>, Path(id): Path<Stri
     let response = JobDeregisterResponse {
         eval_id: eval.map(|eval| eval.to_string()).unwrap_or_default(),
         eval_create_index: eval.map_or(0, |_| receipt.index.0),
-        job_modify_index: job_modify_index(&server, &key),
+        job_modify_index: receipt.reply.job_modified.0,
         index: receipt.index.0,
         known_leader: true,
         ..JobDeregisterResponse::default()
@@ -88,8 +88,8 @@ async fn evaluate(
         return Err(Failure::invalid("JobID not same as job name"));
     }
     let force_reschedule = request.eval_options.force_reschedule;
-    let receipt = server.submit(&write, Command::EvaluateJob { key: key.clone(), force_reschedule }).await?;
-    written(receipt.index, &evaluated(&receipt, job_modify_index(&server, &key), String::new()))
+    let receipt = server.submit(&write, Command::EvaluateJob { key, force_reschedule }).await?;
+    written(receipt.index, &evaluated(&receipt, String::new()))
 }
 
 async fn summary(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
@@ -164,13 +164,10 @@ async fn revert(
     Json(request): Json<JobRevertRequest>,
 ) -> Answer {
     let key = named(&write.params, &id, &request.job_id)?;
-    let command = Command::RevertJob {
-        key: key.clone(),
-        version: request.job_version,
-        only_from: request.enforce_prior_version,
-    };
+    let command =
+        Command::RevertJob { key, version: request.job_version, only_from: request.enforce_prior_version };
     let receipt = server.submit(&write, command).await?;
-    written(receipt.index, &evaluated(&receipt, job_modify_index(&server, &key), String::new()))
+    written(receipt.index, &evaluated(&receipt, String::new()))
 }
 
 async fn set_stability(
@@ -181,9 +178,9 @@ async fn set_stability(
 ) -> Answer {
     let key = named(&write.params, &id, &request.job_id)?;
     let (version, stable) = (request.job_version, request.stable);
-    let command = Command::SetJobStability { key: key.clone(), version, stable };
+    let command = Command::SetJobStability { key, version, stable };
     let receipt = server.submit(&write, command).await?;
-    let job_modify_index = job_modify_index(&server, &key);
+    let job_modify_index = receipt.reply.job_modified.0;
     written(receipt.index, &JobStabilityResponse { job_modify_index, index: receipt.index.0 })
 }
 
@@ -301,11 +298,6 @@ pub(super) fn key(params: &Params, id: &str) -> JobKey {
     JobKey::new(params.namespace(), id)
 }
 
-/// The job's index after a write; zero when it is not there any more.
-pub(super) fn job_modify_index(server: &AppState, key: &JobKey) -> u64 {
-    server.control.state().jobs.lookup(key).map_or(0, |job| job.job_modified.0)
-}
-
 /// Zero is what clients send for "the job's own".
 ///
 /// # Errors
@@ -319,16 +311,12 @@ pub(super) fn eval_priority(given: i64) -> Result<Option<u32>, Failure> {
 }
 
 /// The answer to whatever created an evaluation of a job.
-pub(super) fn evaluated(
-    receipt: &control::Receipt,
-    job_modify_index: u64,
-    warnings: String,
-) -> JobRegisterResponse {
+pub(super) fn evaluated(receipt: &control::Receipt, warnings: String) -> JobRegisterResponse {
     let eval = receipt.reply.evals.first();
     JobRegisterResponse {
         eval_id: eval.map(|eval| eval.to_string()).unwrap_or_default(),
         eval_create_index: eval.map_or(0, |_| receipt.index.0),
-        job_modify_index,
+        job_modify_index: receipt.reply.job_modified.0,
         warnings,
         index: receipt.index.0,
         known_leader: true,

@@ -54,7 +54,7 @@ use crate::app_state::{Api, AppState};
 use crate::cors;
 use crate::error::Failure;
 use crate::path::whole_ids;
-use crate::request::BODY_MAX;
+use crate::request::{BODY_MAX, read_named};
 use crate::request_stats;
 
 /// The whole API.
@@ -104,6 +104,7 @@ pub fn router(api: Api) -> Router {
         .merge(crate::events::router())
         .merge(absent::router())
         .method_not_allowed_fallback(async || Failure::new(StatusCode::METHOD_NOT_ALLOWED, "Invalid method"))
+        .layer(from_fn_with_state(state.clone(), read_named))
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(from_fn(answer::finish))
         .layer(from_fn_with_state(state.clone(), request_stats::measure))

@@ -5,6 +5,7 @@ use axum::extract::{Path, State as With};
 use axum::routing::get;
 use jobspec::{Effect, Files, Finding, NoFiles, Source, Variables};
 use model::command::RegisterJob;
+use model::document::sizes::check_sizes;
 use model::document::{Job, JobSubmission};
 use model::{Command, JobKey};
 use serde_json::Value;
@@ -35,10 +36,9 @@ async fn register(
     write: Write,
     Json(request): Json<JobRegisterRequest>,
 ) -> Answer {
-    let Registration { key, command, warnings } = registration(&server, &write.params, request)?;
+    let Registration { command, warnings, .. } = registration(&server, &write.params, request)?;
     let receipt = server.submit(&write, Command::RegisterJob(Box::new(command))).await?;
-    let index = jobs::job_modify_index(&server, &key);
-    written(receipt.index, &jobs::evaluated(&receipt, index, warning_text(&warnings)))
+    written(receipt.index, &jobs::evaluated(&receipt, warning_text(&warnings)))
 }
 
 async fn register_named(
@@ -65,12 +65,14 @@ async fn validate(
     Json(request): Json<JobValidateRequest>,
 ) -> Answer {
     let mut job = request.job.ok_or_else(|| Failure::invalid("Job must be specified"))?;
+    check_sizes(&job).map_err(Failure::invalid)?;
     let (fails, mut warnings) = judged(&jobspec::findings(&job, &NodesSeen(&server.control.state())));
     complete(&server, &call.params, &JobRegisterRequest::default(), &mut job)?;
     let found = jobspec::validate(&job);
     warnings.extend(found.warnings);
     let mut errors: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
     errors.extend(fails);
+    errors.extend(too_many(&server, &job));
     let namespace = job.namespace.as_deref().unwrap_or_default();
     let (state, id) = (server.control.state(), job.id.as_deref().unwrap_or_default());
     if !state.namespaces.exists(namespace) {
@@ -127,12 +129,14 @@ pub(super) fn checked(
     if job.id.as_deref().unwrap_or_default().is_empty() {
         return Err(Failure::invalid("Job ID hasn't been provided"));
     }
+    check_sizes(&job).map_err(Failure::invalid)?;
     // Of what was written, not of what is filled in.
     let findings = jobspec::findings(&job, &NodesSeen(&server.control.state()));
     let (_, mut warnings) = judged(&findings);
     complete(server, params, &request, &mut job)?;
     let found = jobspec::validate(&job);
-    let errors: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
+    let errors = found.errors.iter().map(ToString::to_string);
+    let errors = errors.chain(too_many(server, &job)).collect();
     warnings.extend(found.warnings);
     let submission = request.submission.and_then(|given| kept(given, &mut warnings));
     let key =
@@ -146,6 +150,11 @@ pub(super) fn checked(
         preserve_resources: request.preserve_resources,
     };
     Ok(Checked { registration: Registration { key, command, warnings }, findings, errors })
+}
+
+/// What depends on the servers' settings, and is decided by the leader's.
+fn too_many(server: &AppState, job: &Job) -> Option<String> {
+    rules::check_counts(job, server.job_count_max).err().map(|rejection| rejection.to_string())
 }
 
 /// What is sure to fail, and what is worth a warning.

@@ -57,7 +57,7 @@ async fn scale(
     }
     let key = jobs::key(&write.params, &id);
     let command = ScaleJob {
-        key: key.clone(),
+        key,
         group,
         count: request.count,
         message: request.message,
@@ -71,8 +71,7 @@ async fn scale(
         StatusCode::CONFLICT => Failure::internal(failure.text),
         _ => failure,
     })?;
-    let index = jobs::job_modify_index(&server, &key);
-    written(receipt.index, &jobs::evaluated(&receipt, index, String::new()))
+    written(receipt.index, &jobs::evaluated(&receipt, String::new()))
 }
 
 async fn policies(With(server): With<AppState>, read: Read) -> Answer {

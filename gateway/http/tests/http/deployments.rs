@@ -3,9 +3,7 @@ use model::command::{EvalEnd, Plan, Settlement};
 use model::document::AllocDeploymentStatus;
 use model::document::Allocation;
 use model::event::{AllocsPlaced, DeploymentCreated, DeploymentGoal, EvalOutcome};
-use model::{
-    Actor, AllocId, Command, DeploymentId, DeploymentStatus, Doc, JobKey, NodeId, RequestId, Template,
-};
+use model::{Actor, AllocId, Command, DeploymentId, DeploymentStatus, Doc, JobKey, NodeId, Template};
 use serde_json::json;
 
 use crate::support::{Cluster, assert_holds};
@@ -66,7 +64,7 @@ async fn judge(cluster: &Cluster, node: NodeId, healthy: bool) {
         ..Allocation::default()
     };
     let command = Command::UpdateAllocs { node, updates: vec![update] };
-    let request = model::Request { id: RequestId::default(), actor: Actor::Node(node), command };
+    let request = model::Request::unnamed(Actor::Node(node), command);
     cluster.control.submit(request).await.unwrap();
 }
 

@@ -202,6 +202,37 @@ async fn a_repeated_request_takes_effect_once() {
 }
 
 #[tokio::test]
+async fn a_request_id_stands_for_one_request() {
+    let cluster = Cluster::start().await;
+    cluster.job("old").await;
+    let named = |id: u128, method: Method, path: &str, body: serde_json::Value| {
+        let mut request = request(method, path, Body::from(body.to_string()));
+        let id = base::Uuid::from(id).to_string();
+        request.headers_mut().insert("x-sojourn-request-id", id.parse().unwrap());
+        request
+    };
+    let (register, web) = (|job: &str| json!({"Job": job_json(job)}), "/v1/jobs");
+    let first = cluster.send(named(1, Method::POST, web, register("web"))).await.json();
+    // The same again, whatever happened since.
+    let mut changed = register("web");
+    changed["Job"]["Meta"] = json!({"k": "v"});
+    cluster.put(web, &changed).await;
+    assert_eq!(cluster.send(named(1, Method::POST, web, register("web"))).await.json(), first);
+    let reused = "request id 00000000-0000-0000-0000-000000000001 was used for another request already";
+    for (method, path, body) in [
+        (Method::POST, web, register("other")),
+        (Method::PUT, web, register("web")),
+        (Method::POST, "/v1/jobs?namespace=default", register("web")),
+        (Method::DELETE, "/v1/job/old", serde_json::Value::Null),
+    ] {
+        cluster.send(named(1, method, path, body)).await.refused(409, reused);
+    }
+    assert_eq!(cluster.get("/v1/job/old").await.json()["Stop"], false);
+    assert_eq!(cluster.get("/v1/job/other").await.status, 404);
+    cluster.send(named(2, Method::DELETE, "/v1/job/old", serde_json::Value::Null)).await.json();
+}
+
+#[tokio::test]
 async fn a_stopped_job_stays_until_it_is_purged() {
     let cluster = Cluster::start().await;
     cluster.job("web").await;

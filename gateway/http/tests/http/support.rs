@@ -21,7 +21,7 @@ use metrics::NodeFigures;
 use model::command::{EvalEnd, Plan, RegisterJob, Settlement, Verdict};
 use model::document::{AllocationMetric, Job, Node, NodeResources, Task, TaskGroup};
 use model::event::{AllocsPlaced, EvalOutcome};
-use model::{Actor, AllocId, Command, Doc, EvalId, JobKey, NodeId, NodeStatus, RequestId, Template};
+use model::{Actor, AllocId, Command, Doc, EvalId, JobKey, NodeId, NodeStatus, Template};
 use monitor::Monitor;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -99,6 +99,7 @@ impl Cluster {
             node_rpc: nodes.clone(),
             cluster: servers.clone(),
             snapshots: servers.clone(),
+            job_count_max: rules::JOB_COUNT_MAX,
             agent,
             events: events.clone(),
             history: history.clone(),
@@ -133,7 +134,7 @@ impl Cluster {
     }
 
     pub async fn submit(&self, command: Command) -> Receipt {
-        let request = model::Request { id: RequestId::default(), actor: Actor::ANONYMOUS, command };
+        let request = model::Request::unnamed(Actor::ANONYMOUS, command);
         self.control.submit(request).await.unwrap()
     }
 
@@ -458,6 +459,9 @@ fn settings() -> Settings {
             further_delay: Duration::from_secs(20),
             follow_up_after: Duration::from_secs(60),
         },
+        job_count_max: 50_000,
+        first_index: Index::ZERO,
+        notes: None,
         workers: 0,
         rpc_hold: Duration::from_secs(5),
     }

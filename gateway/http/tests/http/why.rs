@@ -291,3 +291,21 @@ async fn jobs_that_others_start_are_explained_with_when_and_how() {
     let dispatch = json!({"Payload": "required", "MetaRequired": ["who"]});
     assert_holds(&why, &json!({"WaitsFor": [{"What": "somebody to dispatch it"}], "Dispatch": dispatch}));
 }
+
+/// Deciding it again would end what answers, too.
+#[tokio::test]
+async fn what_ended_a_scheduler_is_explained_without_deciding_it_again() {
+    let cluster = Cluster::start().await;
+    able_node(&cluster, 1).await;
+    let eval = register(&cluster, &job_json("web")).await;
+    let state = cluster.control.state();
+    let found = state.evals.lookup(eval).unwrap();
+    let settlement = placement::quarantine(&state, found, 1, state.time, "the scheduler panicked: a bug");
+    cluster.submit(Command::SettleEval(Box::new(settlement))).await;
+    let shown = json!({
+        "Status": "failed", "StatusDescription": "quarantined: the scheduler panicked: a bug",
+        "Decision": {"Note": "it is not decided again: it ended a scheduler", "Recomputed": false},
+    });
+    assert_holds(&cluster.get(&format!("/v1/evaluation/{eval}/explain")).await.json(), &shown);
+    assert_holds(&cluster.get("/v1/job/web/explain").await.json()["Evaluation"], &shown);
+}

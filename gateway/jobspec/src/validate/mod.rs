@@ -13,6 +13,7 @@ mod task;
 
 use std::collections::BTreeSet;
 
+use model::document::sizes::check_sizes;
 use model::document::{Job, ParameterizedJobConfig, PeriodicConfig};
 
 use model::cron;
@@ -24,17 +25,21 @@ pub use report::{FieldError, Validation};
 /// Priorities run from 1 to this.
 pub const PRIORITY_MAX: i64 = 100;
 
-/// Most allocations one job may ask for, over all its groups.
-pub const JOB_COUNT_MAX: i64 = 50_000;
-
 /// Longest description of a job, in characters.
 const DESCRIPTION_MAX: usize = 1000;
 
 const TYPES: [&str; 4] = ["service", "batch", "system", "sysbatch"];
 
-/// Judges a job as a server does before it accepts it.
+/// Judges a job as a server does before it accepts it, except for how many allocations it may ask for: that is the server's to
+/// say.
 pub fn validate(job: &Job) -> Validation {
     let mut report = Report::new();
+    // What is too large is not looked at any further.
+    if let Err(why) = check_sizes(job) {
+        let (field, why) = why.split_once(": ").unwrap_or(("", &why));
+        report.error(field, why.to_string());
+        return report.finish();
+    }
     names(&mut report, job);
     kind(&mut report, job);
     placement(&mut report, job);
@@ -187,14 +192,6 @@ fn groups(report: &mut Report, job: &Job) {
     if promoting.contains(&true) && promoting.contains(&false) {
         report.warn(
             "auto_promote is on for some groups with canaries and off for others, so nothing is promoted",
-        );
-    }
-    let total =
-        job.task_groups.iter().map(|group| group.count.unwrap_or(1).max(0)).fold(0, i64::saturating_add);
-    if total > JOB_COUNT_MAX {
-        report.error(
-            "TaskGroups",
-            format!("the groups count {total} allocations; at most {JOB_COUNT_MAX} are allowed"),
         );
     }
 }

@@ -16,7 +16,7 @@ use control::{Control, Leadership, Receipt, SubmitError};
 use keyring::{IntroductionSettings, Signer};
 use listener::{Peer, Timeouts};
 use metrics::Samples;
-use model::{Actor, Command, NodeId, Rejection, Request, RequestId};
+use model::{Actor, Command, NodeId, Rejection, Request};
 use monitor::Monitor;
 use raft::RaftJournal;
 use serde::Serialize;
@@ -198,7 +198,7 @@ fn refused(error: SubmitError) -> RemoteError {
 impl Rpc {
     /// Has a node's command decided.
     async fn submit(&self, node: NodeId, command: Command) -> Result<Receipt, RemoteError> {
-        let request = Request { id: RequestId::default(), actor: Actor::Node(node), command };
+        let request = Request::unnamed(Actor::Node(node), command);
         self.control.submit(request).await.map_err(refused)
     }
 

@@ -17,6 +17,7 @@ pub mod resource;
 pub mod scaling;
 pub mod service;
 pub mod shape;
+pub mod sizes;
 pub mod task;
 mod timestamp;
 pub mod volume;

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use base::Time;
 use model::command::DispatchJob;
+use model::document::sizes::check_sizes;
 use model::document::{Bytes, Job};
 use model::event::{EvalCreated, Event, JobLaunched, JobRegistered};
 use model::{Doc, JobKey, Rejection, Trigger};
 use state::State;
 use state::job::JobState;
 
-use super::decide::{known, runs_at_once};
+use super::decide::{check_counts, known, runs_at_once};
 use crate::decision::{Context, Decision};
 use crate::eval;
 
@@ -51,7 +52,7 @@ pub fn dispatch(state: &State, ctx: &mut Context, request: &DispatchJob) -> Resu
         priority: if request.priority == 0 { model.priority } else { Some(request.priority) },
         ..child_of(parent, &id)
     };
-    let events = registered(ctx, parent, job, Trigger::JobRegister);
+    let events = registered(ctx, parent, job, Trigger::JobRegister)?;
     Ok(Decision { child: Some(id), ..Decision::of(events) })
 }
 
@@ -93,7 +94,7 @@ pub fn launch(
         return refused(&format!("it was launched {LAUNCHES_MAX} times within this second already"));
     };
     let job = Job { periodic: None, ..child_of(parent, &id) };
-    let mut events = registered(ctx, parent, job, Trigger::PeriodicJob);
+    let mut events = registered(ctx, parent, job, Trigger::PeriodicJob)?;
     events.push(JobLaunched { key: key.clone(), at, child: id.clone(), forced }.into());
     Ok(Decision { child: Some(id), ..Decision::of(events) })
 }
@@ -167,7 +168,16 @@ fn child_of(parent: &JobState, id: &str) -> Job {
     }
 }
 
-fn registered(ctx: &mut Context, parent: &JobState, job: Job, trigger: Trigger) -> Vec<Event> {
+/// # Errors
+/// [`Rejection::JobInvalid`]: the parent may have been registered before jobs were bounded.
+fn registered(
+    ctx: &mut Context,
+    parent: &JobState,
+    job: Job,
+    trigger: Trigger,
+) -> Result<Vec<Event>, Rejection> {
+    check_sizes(&job).map_err(Rejection::JobInvalid)?;
+    check_counts(&job, ctx.job_count_max)?;
     let key = JobKey::new(&parent.key.namespace, job.id.as_deref().unwrap_or_default());
     let priority = super::decide::priority_of(&job);
     let document = Doc::of(&job);
@@ -178,7 +188,7 @@ fn registered(ctx: &mut Context, parent: &JobState, job: Job, trigger: Trigger) 
         eval.job_modify = ctx.index;
         events.push(EvalCreated { eval }.into());
     }
-    events
+    Ok(events)
 }
 
 fn has_live_child(state: &State, key: &JobKey) -> bool {

@@ -1,4 +1,6 @@
+use base::Index;
 use model::command::RegisterJob;
+use model::document::sizes::check_sizes;
 use model::document::{Job, TaskGroup};
 use model::event::{
     AllocTransitionRequested, AllocsStopped, EvalCreated, Event, JobPurged, JobRegistered,
@@ -16,7 +18,7 @@ use crate::{eval, namespace};
 /// Largest job in bytes, as the log stores it: with the source that it was written in it fits into half a batch.
 const JOB_BYTES_MAX: usize = 14 << 20;
 
-/// Most allocations that a job may ask for, over all its groups; as many canaries for a group.
+/// Most allocations that a job may ask for unless operators say otherwise, over all its groups; as many canaries for a group.
 pub const JOB_COUNT_MAX: i64 = 50_000;
 
 /// How a job is to end.
@@ -32,6 +34,7 @@ pub fn register(state: &State, ctx: &mut Context, request: &RegisterJob) -> Resu
     if state.scheduler().is_some_and(|rules| rules.reject_job_registration) {
         return Err(Rejection::RegistrationDisabled);
     }
+    check_sizes(&request.job).map_err(Rejection::JobInvalid)?;
     let key = key_of(&request.job)?;
     let kind = kind_of(&request.job)?;
     let stored = state.jobs.lookup(&key);
@@ -42,7 +45,7 @@ pub fn register(state: &State, ctx: &mut Context, request: &RegisterJob) -> Resu
         may_become(stored, &request.job, kind)?;
     }
     let job = wanted(stored, request);
-    check_counts(&job)?;
+    check_counts(&job, ctx.job_count_max)?;
     let unchanged = stored.is_some_and(|stored| !stored.is_stopped() && *stored.current().job == job);
     let mut events: Vec<Event> = Vec::new();
     let job_modify = match stored {
@@ -68,7 +71,7 @@ pub fn register(state: &State, ctx: &mut Context, request: &RegisterJob) -> Resu
         let eval = eval::new(ctx, &key, kind, priority, Trigger::JobRegister);
         events.push(EvalCreated { eval: NewEval { job_modify, ..eval } }.into());
     }
-    Ok(Decision::of(events))
+    Ok(Decision::of(events).with_job_at(job_modify))
 }
 
 /// An unknown job is not wanted already: nothing changes.
@@ -119,7 +122,8 @@ pub fn deregister(
         // Last: the evaluation above still finds its job, and ends with it.
         events.push(JobPurged { key: key.clone() }.into());
     }
-    Ok(Decision::of(events))
+    let job_modified = if how.purge { Index::ZERO } else { ctx.index };
+    Ok(Decision::of(events).with_job_at(job_modified))
 }
 
 /// `force_reschedule` replaces what failed, whatever its policy says.
@@ -152,7 +156,7 @@ pub fn evaluate(
         }));
     }
     events.push(EvalCreated { eval: eval::for_job(ctx, job, Trigger::JobRegister) }.into());
-    Ok(Decision::of(events))
+    Ok(Decision::of(events).with_job_at(job.job_modified))
 }
 
 /// An earlier version becomes the newest again.
@@ -178,12 +182,14 @@ pub fn revert(
         Rejection::JobRefused(why)
     };
     let version = job.version(version).ok_or_else(missing)?;
+    check_sizes(&version.job).map_err(Rejection::JobInvalid)?;
+    check_counts(&version.job, ctx.job_count_max)?;
     let mut events = vec![registered_again(job, version)];
     if runs_at_once(&version.job) {
         let eval = eval::new(ctx, key, version.kind, version.priority(), Trigger::JobRegister);
         events.push(EvalCreated { eval: NewEval { job_modify: ctx.index, ..eval } }.into());
     }
-    Ok(Decision::of(events))
+    Ok(Decision::of(events).with_job_at(ctx.index))
 }
 
 pub(crate) fn registered_again(job: &JobState, version: &JobVersion) -> Event {
@@ -208,9 +214,10 @@ pub fn set_stability(state: &State, key: &JobKey, version: u64, stable: bool) ->
         return Err(Rejection::JobRefused(why));
     }
     if job.is_stable(version) == stable {
-        return Ok(Decision::nothing());
+        return Ok(Decision::nothing().with_job_at(job.job_modified));
     }
-    Ok(JobStabilityChanged { key: key.clone(), version, stable }.into())
+    let changed = JobStabilityChanged { key: key.clone(), version, stable };
+    Ok(Decision::from(changed).with_job_at(job.job_modified))
 }
 
 pub(super) fn known<'a>(state: &'a State, key: &JobKey) -> Result<&'a JobState, Rejection> {
@@ -231,16 +238,16 @@ pub(crate) fn key_of(job: &Job) -> Result<JobKey, Rejection> {
 ///
 /// # Errors
 /// [`Rejection::JobInvalid`].
-pub(super) fn check_counts(job: &Job) -> Result<(), Rejection> {
+pub fn check_counts(job: &Job, most: i64) -> Result<(), Rejection> {
     let groups = job.task_groups.iter();
     let total = groups.clone().map(|group| group.count.unwrap_or(1).max(0)).fold(0, i64::saturating_add);
-    if total > JOB_COUNT_MAX {
-        let why = format!("the groups count {total} allocations; at most {JOB_COUNT_MAX} are allowed");
+    if total > most {
+        let why = format!("the groups count {total} allocations; at most {most} are allowed");
         return Err(Rejection::JobInvalid(why));
     }
     let canaries = groups.filter_map(|group| group.update.as_ref()?.canary).max().unwrap_or_default();
-    if canaries > JOB_COUNT_MAX {
-        let why = format!("a group has {canaries} canaries; at most {JOB_COUNT_MAX} are allowed");
+    if canaries > most {
+        let why = format!("a group has {canaries} canaries; at most {most} are allowed");
         return Err(Rejection::JobInvalid(why));
     }
     Ok(())

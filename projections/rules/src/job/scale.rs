@@ -33,21 +33,24 @@ pub fn scale(state: &State, ctx: &mut Context, request: &ScaleJob) -> Result<Dec
         ..ScalingEvent::default()
     };
     let mut events: Vec<Event> = Vec::new();
+    let mut job_modify = job.job_modified;
     if let Some(count) = request.count {
         check(state, job, request, count)?;
         let wanted = with_count(job, &request.group, count);
-        check_counts(&wanted)?;
+        check_counts(&wanted, ctx.job_count_max)?;
         let kind = job.current().kind;
         let eval = eval::new(ctx, &job.key, kind, job.current().priority(), Trigger::JobScaling);
         scaling.eval_id = Some(eval.id.to_string());
         let is_new = count != scaling.previous_count;
-        let job_modify = if is_new { ctx.index } else { job.job_modified };
+        if is_new {
+            job_modify = ctx.index;
+        }
         events.extend(is_new.then(|| next_version(job, &wanted)));
         events.push(EvalCreated { eval: NewEval { job_modify, ..eval } }.into());
     }
     let scaling = Doc::of(&scaling);
     events.push(JobScaled { key: job.key.clone(), group: request.group.clone(), scaling }.into());
-    Ok(Decision::of(events))
+    Ok(Decision::of(events).with_job_at(job_modify))
 }
 
 fn check(state: &State, job: &JobState, request: &ScaleJob, count: i64) -> Result<(), Rejection> {

@@ -1,6 +1,7 @@
 //! How a server's loops are started, asked and stopped.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -31,8 +32,14 @@ pub struct Settings {
     pub garbage: GarbageSettings,
     /// How the scheduler of a new cluster works.
     pub scheduler: SchedulerRules,
+    /// Commands get no earlier index: after a repair that lost some, what clients remember must not point into new content.
+    pub first_index: Index,
+    /// Most allocations that a job may ask for.
+    pub job_count_max: i64,
     /// Scheduler threads.
     pub workers: usize,
+    /// Where they note what they are at, so that an evaluation that ends the process is not tried again and again.
+    pub notes: Option<PathBuf>,
     /// How long a call waits for a leader before it fails.
     pub rpc_hold: Duration,
 }

@@ -301,7 +301,7 @@ impl Shared {
     /// # Errors
     /// [`SubmitError`].
     pub fn submit_and_wait(self: &Arc<Self>, command: Command, name: &str) -> Result<Receipt, SubmitError> {
-        let request = Request { id: RequestId::default(), actor: Actor::Server(name.to_string()), command };
+        let request = Request::unnamed(Actor::Server(name.to_string()), command);
         let Leadership::Other(leader) = self.leadership_now() else {
             let (sender, receiver) = oneshot::channel();
             let answer = Box::new(move |outcome| drop(sender.send(outcome)));

@@ -3,6 +3,7 @@
 //! One thread has the [`Replica`](crate::replica::Replica), one waits for the deadlines of the
 //! [`Leader`](crate::leader::Leader), one keeps images, and each worker has its own. Nothing here judges or counts.
 
+mod at_work;
 mod clock;
 mod control;
 mod forward;

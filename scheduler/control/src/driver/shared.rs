@@ -6,12 +6,13 @@ use std::time::Instant;
 use arc_swap::ArcSwap;
 use base::{Duration, Index, Rng, Time};
 use journal::{Journal, KeepError};
-use model::{Actor, EvalId, JobType, NodeId, Request, RequestId};
+use model::{Actor, EvalId, JobType, NodeId, Request};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use state::State;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
+use super::at_work::AtWork;
 use super::clock::{Clock, entropy};
 use super::control::Settings;
 use super::images::Images;
@@ -39,6 +40,7 @@ pub struct Shared {
     pub runtime: Handle,
     pub settings: Settings,
     pub timings: Arc<Timings>,
+    pub at_work: Arc<AtWork>,
     /// What others subscribe to.
     pub published_index: watch::Sender<Index>,
     pub leadership: watch::Sender<Leadership>,
@@ -97,6 +99,10 @@ impl Shared {
     ) -> Shared {
         let (broker, heartbeats) = (settings.broker.clone(), settings.heartbeats.clone());
         let (garbage, scheduler) = (settings.garbage.clone(), settings.scheduler.clone());
+        let at_work = settings.notes.as_deref().map(AtWork::open).transpose().unwrap_or_else(|error| {
+            tracing::warn!(%error, "workers do not note which evaluations they are at");
+            None
+        });
         Shared {
             inbox,
             journal,
@@ -104,6 +110,7 @@ impl Shared {
             runtime,
             settings,
             timings: Arc::default(),
+            at_work: Arc::new(at_work.unwrap_or_default()),
             published_index: watch::channel(Index::ZERO).0,
             leadership: watch::channel(Leadership::Unknown).0,
             halted: watch::channel(None).0,
@@ -198,7 +205,7 @@ impl Shared {
 
     pub fn submit_orders(&self, orders: impl IntoIterator<Item = Order>) {
         for Order { by, command } in orders {
-            let request = Request { id: RequestId::default(), actor: Actor::Server(by.to_string()), command };
+            let request = Request::unnamed(Actor::Server(by.to_string()), command);
             let answer = Box::new(|outcome: Result<Receipt, SubmitError>| {
                 if let Err(error) = outcome {
                     tracing::debug!(%error, "a controller's command was not accepted");

@@ -43,6 +43,8 @@ fn or_abort(run: impl FnOnce()) {
 /// The sequencer's thread: what the log says, then new batches.
 fn sequence(shared: &Shared) {
     let mut replica = Replica::new(shared.settings.server, rules::decide);
+    replica.bound_jobs(shared.settings.job_count_max);
+    replica.skip_to(shared.settings.first_index);
     let mut seeds = Rng::new(entropy());
     loop {
         let (notices, mut closed) = shared

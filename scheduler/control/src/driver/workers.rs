@@ -72,7 +72,8 @@ impl WorkerThread {
     }
 
     pub fn run(&self, shared: &Arc<Shared>) {
-        let mut worker = Worker::new(Rng::new(entropy()));
+        let mut worker = Worker::new(Rng::new(entropy())).avoiding(shared.at_work.deadly().clone());
+        let notes = shared.at_work.slot();
         let mut need = worker.begin();
         loop {
             // A dismissed worker first finishes what it has.
@@ -84,9 +85,13 @@ impl WorkerThread {
             let schedules = matches!(outcome, Outcome::State(_));
             if schedules {
                 self.set(WorkerStatus::Scheduling);
+                worker.evaluation().into_iter().for_each(|eval| notes.begin(eval));
             }
             let began = Instant::now();
             need = worker.step(outcome, now());
+            if schedules {
+                notes.end();
+            }
             if let (true, Need::Submit(settlement)) = (schedules, &need)
                 && let Some(eval) = shared.published().evals.lookup(settlement.eval)
             {

@@ -20,7 +20,7 @@ pub(super) static COMMAND: Command = Command {
     details: "Reads the whole log in <data_dir>, which is data_dir of the agent's configuration, and reports what is \
               damaged and what would be lost. Exits with 0 when nothing is damaged or everything was repaired, and \
               with 1 when -accept-loss would be needed. Damaged and removed files stay in the log's directory \
-              under another name. The server must be stopped. Do not repair a member of a cluster: it gets its data \
+              under another name, and indexes go on above all that were lost. The server must be stopped. Do not repair a member of a cluster: it gets its data \
               from the other servers when it starts.",
     flags: &[&[&ACCEPT_LOSS, &JSON]],
     run: Run::Process(run),
@@ -30,7 +30,12 @@ fn run(call: Call) -> Outcome {
     let data_dir = call.one_argument()?;
     let (accept_loss, as_json) = (call.args.switch(&ACCEPT_LOSS), call.args.switch(&JSON));
     let log = server::log_dir(Path::new(data_dir));
-    let found = find_damage(&log, accept_loss)?;
+    let mut found = find_damage(&log, false)?;
+    if let Some(damage) = found.as_ref().filter(|_| accept_loss) {
+        let last = damage.lost.as_ref().map_or(damage.keeps, |lost| *lost.end());
+        server::lose_up_to(Path::new(data_dir), last).context("Error repairing log: noting what is lost")?;
+        found = find_damage(&log, true)?;
+    }
     write_out(match as_json {
         true => output::json(&described(&log, found.as_ref(), accept_loss)),
         false => layout::log::repair(&log, found.as_ref()),

@@ -130,6 +130,7 @@ fn errors_show_their_position() {
             "server { retry_interval = \"0s\" }",
             "server.server_join.retry_interval: expected a duration above",
         ),
+        ("server { job_max_count = -1 }", "server.job_max_count: expected"),
         ("server { scrub_interval = \"-1h\" }", "server.scrub_interval: expected a duration of a second"),
         ("server { bootstrap_expect = 100 }", "server.bootstrap_expect = 100: at most 99"),
         ("server { bootstrap_expect = -1 }", "\"bootstrap_expect\": expected a whole number"),

@@ -105,6 +105,10 @@ pub(crate) fn evaluation(feed: &Feed, state: &State, eval: &Eval) -> EvalWhy {
         why.decision.note = "no scheduler has looked at it yet".to_string();
         return why;
     }
+    if placement::is_quarantined(made_for) {
+        why.decision.note = "it is not decided again: it ended a scheduler".to_string();
+        return why;
+    }
     match again(feed, made_for.id(), snapshot, seed, now) {
         Ok(reasons) => {
             why.decision.recomputed = true;

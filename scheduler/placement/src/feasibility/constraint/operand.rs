@@ -1,8 +1,12 @@
 use std::cmp::Ordering;
 
-use regex::Regex;
+use model::document::sizes::PATTERN_BYTES_MAX;
+use regex::{Regex, RegexBuilder};
 
 use super::version;
+
+/// Bytes of a compiled regular expression; validation allows no more either.
+const COMPILED_BYTES_MAX: usize = 1 << 20;
 
 /// The operand of a constraint: what has to be true of the two sides.
 #[derive(Clone, Debug)]
@@ -80,9 +84,9 @@ impl Operand {
 
 impl Pattern {
     fn of(right: Option<&str>) -> Pattern {
-        match right.map(Regex::new) {
-            Some(Ok(regex)) => Pattern::Fixed(regex),
-            Some(Err(_)) => Pattern::Invalid,
+        match right.map(compiled) {
+            Some(Some(regex)) => Pattern::Fixed(regex),
+            Some(None) => Pattern::Invalid,
             None => Pattern::PerNode,
         }
     }
@@ -91,9 +95,15 @@ impl Pattern {
         match self {
             Pattern::Fixed(regex) => regex.is_match(left),
             Pattern::Invalid => false,
-            Pattern::PerNode => Regex::new(right).is_ok_and(|regex| regex.is_match(left)),
+            Pattern::PerNode => compiled(right).is_some_and(|regex| regex.is_match(left)),
         }
     }
+}
+
+/// `None` for what is no pattern, or too large a one: a log may hold jobs from before patterns were bounded.
+fn compiled(pattern: &str) -> Option<Regex> {
+    let fits = pattern.len() <= PATTERN_BYTES_MAX;
+    fits.then(|| RegexBuilder::new(pattern).size_limit(COMPILED_BYTES_MAX).build().ok())?
 }
 
 /// As integers if both are, else as floats if both are, else byte by byte.
@@ -154,6 +164,8 @@ mod tests {
             ("foobar", "regexp", "bar", true),
             ("barfoo", "regexp", "^foo", false),
             ("x", "regexp", "(", false),
+            ("x", "regexp", &"x?".repeat(2_048), true),
+            ("x", "regexp", &"x?".repeat(2_049), false),
             ("a,b,c", "set_contains", "a, b", true),
             ("a,b,c", "set_contains_all", "a,d", false),
             ("a,b,c", "set_contains_any", "x, b", true),

@@ -398,14 +398,10 @@ fn a_job_beyond_all_sense_fails_with_the_reason_before_anything_is_taken_for_it(
     world.work_off();
     for (version, count, canaries) in [(1, 1_000_000_000, 0), (2, i64::MAX, 0), (3, 1, 1_000_000_000)] {
         registered(&mut world, version, count, canaries);
-        world.evaluate();
-        let eval = world.state.evals.iter().last().unwrap().1;
-        assert_eq!(eval.status, model::EvalStatus::Failed);
-        assert!(
-            eval.description.starts_with("too large to be scheduled: the job asks for"),
-            "{}",
-            eval.description
-        );
+        let end = world.evaluate().settlement.end.unwrap();
+        assert_eq!(end.status, model::EvalStatus::Failed);
+        let why = "too large to be scheduled: the job asks for";
+        assert!(end.description.starts_with(why), "{}", end.description);
         assert_eq!(world.wanted().len(), 1, "what runs goes on");
     }
     // What is only stopped needs no budget.

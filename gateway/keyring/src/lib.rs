@@ -3,6 +3,7 @@
 
 mod claims;
 mod introduction;
+mod sealing;
 mod secret;
 mod signing;
 mod step;

@@ -73,7 +73,7 @@ impl Signer {
     }
 
     /// Nothing is signed with a key that was removed, also while this server still has it open.
-    fn key(&self, keyring: &Keyring, id: Uuid) -> Result<Arc<SigningKey>, KeyError> {
+    pub(crate) fn key(&self, keyring: &Keyring, id: Uuid) -> Result<Arc<SigningKey>, KeyError> {
         let sealed = keyring.keys().get(&id).and_then(|key| key.sealed.get(&self.secret.server()));
         let sealed = sealed.ok_or(KeyError::Open(id))?;
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);

@@ -13,10 +13,13 @@ pub fn uses_identity(task: &Task) -> bool {
 }
 
 /// A token that the key has signed may still be presented: one without an end by a task that lives, or one that has not
-/// expired since the key was replaced. The active key is always in use.
+/// expired since the key was replaced; or it seals the secret of an access token. The active key is always in use.
 pub fn is_used(state: &State, key: Uuid, now: Time) -> bool {
     let keys = state.keyring.keys();
     let Some(own) = keys.get(&key) else { return false };
+    if state.acl.tokens().any(|(_, token)| token.secret.sealed.key == key) {
+        return true;
+    }
     let later = keys.iter().filter(|(id, other)| (other.created, **id) > (own.created, key));
     let Some((_, next)) = later.min_by_key(|(id, other)| (other.created, **id)) else { return true };
     let pools = state.pools.names().into_iter().filter_map(|name| state::pool::document(&state.pools, name));

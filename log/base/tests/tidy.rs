@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The floors of the map in docs/architecture.md. A crate uses lower floors only.
-const FLOORS: [(&str, u8); 32] = [
+const FLOORS: [(&str, u8); 33] = [
     ("base", 0),
     ("msgpack", 0),
     ("filter", 0),
@@ -24,6 +24,7 @@ const FLOORS: [(&str, u8); 32] = [
     ("history", 3),
     ("feed", 3),
     ("keyring", 3),
+    ("acl", 3),
     ("sdk", 3),
     ("listener", 3),
     ("fake-network", 4),
@@ -40,8 +41,8 @@ const FLOORS: [(&str, u8); 32] = [
 ];
 
 /// No clock, no chance, no I/O: these crates may not even name a way to it.
-const PURE: [&str; 9] =
-    ["base", "model", "state", "rules", "placement", "api", "filter", "jobspec", "msgpack"];
+const PURE: [&str; 10] =
+    ["base", "model", "state", "rules", "placement", "acl", "api", "filter", "jobspec", "msgpack"];
 const POWERS: [&str; 8] = ["tokio", "axum", "openraft", "fjall", "reqwest", "getrandom", "rustix", "nix"];
 
 /// Longest source file. Past it, look for the seam.

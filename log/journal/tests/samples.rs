@@ -283,6 +283,60 @@ pub fn samples(name: &str) -> Vec<Event> {
         "RootKeyRemoved" => {
             vec![RootKeyRemoved { key: Uuid::NIL }.into(), RootKeyRemoved { key: id(8) }.into()]
         }
+        "AclPolicyUpserted" => vec![
+            AclPolicyUpserted { name: String::new(), document: Doc::default() }.into(),
+            AclPolicyUpserted { name: "readers".into(), document: doc() }.into(),
+        ],
+        "AclPolicyDeleted" => vec![
+            AclPolicyDeleted { name: String::new() }.into(),
+            AclPolicyDeleted { name: "readers".into() }.into(),
+        ],
+        "AclRoleUpserted" => vec![
+            AclRoleUpserted { role: Uuid::NIL, document: Doc::default() }.into(),
+            AclRoleUpserted { role: id(3), document: doc() }.into(),
+        ],
+        "AclRoleDeleted" => {
+            vec![AclRoleDeleted { role: Uuid::NIL }.into(), AclRoleDeleted { role: id(3) }.into()]
+        }
+        "AclTokenCreated" => vec![
+            AclTokenCreated {
+                accessor: Uuid::NIL,
+                document: Doc::default(),
+                secret: TokenSecret { digest: [0; 32], sealed: SealedData { key: Uuid::NIL, bytes: vec![] } },
+                bootstrap: false,
+            }
+            .into(),
+            AclTokenCreated {
+                accessor: id(4),
+                document: doc(),
+                secret: TokenSecret {
+                    digest: [0xfe; 32],
+                    sealed: SealedData { key: id(8), bytes: vec![1, 2, 3] },
+                },
+                bootstrap: true,
+            }
+            .into(),
+        ],
+        "AclTokenUpdated" => vec![
+            AclTokenUpdated { accessor: Uuid::NIL, document: Doc::default() }.into(),
+            AclTokenUpdated { accessor: id(4), document: doc() }.into(),
+        ],
+        "AclTokensDeleted" => vec![
+            AclTokensDeleted { accessors: vec![], expired: false }.into(),
+            AclTokensDeleted { accessors: vec![id(4), id(5)], expired: true }.into(),
+        ],
+        "OneTimeTokenCreated" => vec![
+            OneTimeTokenCreated { accessor: Uuid::NIL, digest: [0; 32], expires: Time(0) }.into(),
+            OneTimeTokenCreated { accessor: id(4), digest: [0xfe; 32], expires: Time(i64::MAX) }.into(),
+        ],
+        "OneTimeTokenExchanged" => vec![
+            OneTimeTokenExchanged { accessor: Uuid::NIL }.into(),
+            OneTimeTokenExchanged { accessor: id(4) }.into(),
+        ],
+        "OneTimeTokensExpired" => vec![
+            OneTimeTokensExpired { accessors: vec![] }.into(),
+            OneTimeTokensExpired { accessors: vec![id(4), id(5)] }.into(),
+        ],
         "SchedulerConfigured" => vec![
             SchedulerConfigured { rules: SchedulerRules::default() }.into(),
             SchedulerConfigured {

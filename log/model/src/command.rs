@@ -8,14 +8,15 @@ use serde::{Deserialize, Serialize};
 use crate::codec::compiled_once;
 
 use crate::document::{
-    Allocation, CSIVolume, HostVolume, Job, JobSubmission, Map, Namespace, Node, NodePool,
+    ACLPolicy, ACLRole, ACLToken, Allocation, CSIVolume, HostVolume, Job, JobSubmission, Map, Namespace,
+    Node, NodePool,
 };
 use crate::event::{
     AllocsMarkedUnknown, AllocsPlaced, AllocsPreempted, AllocsReconnected, AllocsStopped,
     AllocsUpdatedInPlace, DeploymentCreated, DeploymentGoalsChanged, DeploymentStatusChanged, Doc,
     EvalOutcome, FailedGroups, NewEval, NodeMessage, RejectedNode,
 };
-use crate::keyring::SealedKey;
+use crate::keyring::{SealedKey, TokenSecret};
 use crate::object::{
     Actor, AllocId, DeploymentId, Eligibility, EvalId, EvalStatus, JobKey, NodeId, NodeStatus, RequestId,
     VolumeKey,
@@ -279,6 +280,36 @@ commands! {
     93 RemoveRootKey {
         key: Uuid,
     },
+    100 UpsertAclPolicy(Box<ACLPolicy>),
+    101 DeleteAclPolicy {
+        name: String,
+    },
+    /// Who asks has drawn its id.
+    102 CreateAclRole(Box<ACLRole>),
+    103 UpdateAclRole(Box<ACLRole>),
+    111 DeleteAclRole {
+        role: Uuid,
+    },
+    104 CreateAclToken(Box<CreateAclToken>),
+    /// The first token of the cluster; again only if `reset` is the index of the first one.
+    105 BootstrapAcl {
+        token: Box<CreateAclToken>,
+        reset: Option<Index>,
+    },
+    106 UpdateAclToken(Box<ACLToken>),
+    107 DeleteAclTokens {
+        accessors: Vec<Uuid>,
+    },
+    /// Forgets tokens that are worth nothing any more, some at a time.
+    108 CollectExpiredTokens,
+    109 CreateOneTimeToken {
+        accessor: Uuid,
+        /// BLAKE3 of its secret.
+        digest: [u8; 32],
+    },
+    110 ExchangeOneTimeToken {
+        digest: [u8; 32],
+    },
     /// A piece of a saved state, in order; the first one begins anew.
     51 GiveStateChunk {
         restore: Uuid,
@@ -349,6 +380,14 @@ pub struct ActivateRootKey {
     pub sealed: Vec<SealedKey>,
     /// Only if this is the active key; nil: only if there is none. `None`: whichever is.
     pub only_after: Option<Uuid>,
+}
+
+/// Makes a token. Who asks has drawn its accessor and its secret.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CreateAclToken {
+    /// Without its secret.
+    pub token: ACLToken,
+    pub secret: TokenSecret,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -26,7 +26,7 @@ pub use command::{Command, CommandKind, Reply, Request};
 pub use digest::Digest;
 pub use event::{Doc, Event, Subject, Topic};
 pub use image::{Chunk, ChunkId, Image};
-pub use keyring::SealedKey;
+pub use keyring::{SealedData, SealedKey, TokenSecret};
 pub use object::{
     Actor, Algorithm, AllocId, Caller, ClientStatus, DeploymentId, DeploymentStatus, Desired, DrainStatus,
     Eligibility, EvalId, EvalStatus, JobKey, JobStatus, JobType,

@@ -88,6 +88,17 @@ pub enum Rejection {
     RootKeyRefused(String),
     #[error("invalid root key: {field}: expected {expected}")]
     RootKeyInvalid { field: Cow<'static, str>, expected: Cow<'static, str> },
+    #[error("ACL policy not found")]
+    AclPolicyUnknown(String),
+    #[error("ACL role not found")]
+    AclRoleUnknown(Uuid),
+    #[error("ACL token not found")]
+    AclTokenUnknown(Uuid),
+    #[error("{0}")]
+    AclInvalid(String),
+    /// The one-time token is not known, was exchanged before, or has expired.
+    #[error("Permission denied")]
+    OneTimeTokenRefused,
     #[error("volume not found: {}", .0.id)]
     VolumeUnknown(VolumeKey),
     #[error("volume in use: {}", .0.id)]
@@ -126,6 +137,9 @@ impl Rejection {
             | Rejection::EvalUnknown(_)
             | Rejection::DeploymentUnknown(_)
             | Rejection::RootKeyUnknown(_)
+            | Rejection::AclPolicyUnknown(_)
+            | Rejection::AclRoleUnknown(_)
+            | Rejection::AclTokenUnknown(_)
             | Rejection::VolumeUnknown(_) => RejectionKind::NotFound,
             Rejection::NodeSilent(..)
             | Rejection::NodeDraining(_)
@@ -143,6 +157,7 @@ impl Rejection {
             | Rejection::AutopilotIndexMismatch { .. } => RejectionKind::Conflict,
             Rejection::NodeSecretMismatch(_)
             | Rejection::NodeForeignAlloc { .. }
+            | Rejection::OneTimeTokenRefused
             | Rejection::RegistrationDisabled => RejectionKind::Forbidden,
             Rejection::NodeInvalid { .. }
             | Rejection::PoolInvalid { .. }
@@ -155,6 +170,7 @@ impl Rejection {
             | Rejection::VolumeInvalid { .. }
             | Rejection::RootKeyInvalid { .. }
             | Rejection::RestoreInvalid(_)
+            | Rejection::AclInvalid(_)
             | Rejection::AutopilotInvalid { .. }
             | Rejection::NoUpdates => RejectionKind::Invalid,
         }

@@ -5,7 +5,7 @@ use state::State;
 
 use crate::decision::{Context, Decision};
 use crate::{
-    alloc, deployment, eval, gc, job, keyring, leftovers, namespace, node, operator, plan, pool, volume,
+    acl, alloc, deployment, eval, gc, job, keyring, leftovers, namespace, node, operator, plan, pool, volume,
 };
 
 /// Judges a command on a state.
@@ -94,6 +94,20 @@ pub fn decide(
         Command::ActivateRootKey(request) => keyring::activate(&state.keyring, request),
         Command::SealRootKey { key, sealed } => keyring::seal(&state.keyring, *key, sealed),
         Command::RemoveRootKey { key } => keyring::remove(&state.keyring, *key),
+        Command::UpsertAclPolicy(policy) => acl::policy::upsert(&state.acl, policy),
+        Command::DeleteAclPolicy { name } => acl::policy::delete(&state.acl, name),
+        Command::CreateAclRole(role) => acl::role::create(&state.acl, role),
+        Command::UpdateAclRole(role) => acl::role::update(&state.acl, role),
+        Command::DeleteAclRole { role } => acl::role::delete(&state.acl, *role),
+        Command::CreateAclToken(request) => acl::token::create(&state.acl, ctx.time, request),
+        Command::BootstrapAcl { token, reset } => acl::token::bootstrap(&state.acl, ctx.time, token, *reset),
+        Command::UpdateAclToken(token) => acl::token::update(&state.acl, token),
+        Command::DeleteAclTokens { accessors } => acl::token::delete(&state.acl, accessors),
+        Command::CollectExpiredTokens => Ok(acl::token::collect_expired(&state.acl, ctx.time)),
+        Command::CreateOneTimeToken { accessor, digest } => {
+            acl::one_time::create(&state.acl, ctx.time, *accessor, *digest)
+        }
+        Command::ExchangeOneTimeToken { digest } => acl::one_time::exchange(&state.acl, ctx.time, digest),
         Command::SetAutopilot { rules, only_at } => {
             operator::decide::set_autopilot(&state.operator, rules, *only_at)
         }

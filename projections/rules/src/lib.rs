@@ -8,6 +8,7 @@
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::disallowed_methods, clippy::iter_over_hash_type))]
 
+pub mod acl;
 mod alloc;
 mod decide;
 mod decision;

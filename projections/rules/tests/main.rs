@@ -1,5 +1,6 @@
 //! What commands lead to.
 
+mod acl;
 mod deployments;
 mod families;
 mod leftovers;

@@ -47,6 +47,7 @@ impl State {
         self.requests.settle_digest();
         self.pools.settle_digest();
         self.namespaces.settle_digest();
+        self.acl.settle_digest();
     }
 
     fn cluster_digest(&self, volumes: u64) -> u64 {
@@ -90,6 +91,11 @@ impl State {
         }
         if self.keyring.hash() != 0 {
             hash.word(self.keyring.hash());
+        }
+        for part in self.acl.hashes() {
+            if part != 0 {
+                hash.word(part);
+            }
         }
         // An image is not made meanwhile, so their bytes need not be in it.
         if !self.restoring.is_empty() {

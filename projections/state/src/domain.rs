@@ -18,6 +18,9 @@ pub(crate) enum Domain {
     Volume = 12,
     Namespaces = 13,
     Keyring = 14,
+    AclPolicies = 15,
+    AclRoles = 16,
+    AclTokens = 17,
 }
 
 impl Domain {

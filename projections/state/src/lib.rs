@@ -7,6 +7,7 @@
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::disallowed_methods, clippy::iter_over_hash_type))]
 
+pub mod acl;
 pub mod alloc;
 mod apply;
 mod delta;

@@ -1,6 +1,7 @@
 use base::{Index, Time, Uuid};
 use model::{Autopilot, SchedulerRules};
 
+use crate::acl::Acl;
 use crate::alloc::Allocs;
 use crate::deployment::Deployments;
 use crate::eval::Evals;
@@ -32,6 +33,7 @@ pub struct State {
     pub volumes: Volumes,
     pub operator: Operator,
     pub keyring: Keyring,
+    pub acl: Acl,
     /// The pieces of a snapshot that is being restored.
     pub restoring: Restoring,
     pub(crate) requests: Requests,

@@ -75,6 +75,18 @@ impl Lane {
             | Command::ActivateRootKey(_)
             | Command::SealRootKey { .. }
             | Command::RemoveRootKey { .. }
+            | Command::UpsertAclPolicy(_)
+            | Command::DeleteAclPolicy { .. }
+            | Command::CreateAclRole(_)
+            | Command::UpdateAclRole(_)
+            | Command::DeleteAclRole { .. }
+            | Command::BootstrapAcl { .. }
+            | Command::CreateAclToken(_)
+            | Command::UpdateAclToken(_)
+            | Command::DeleteAclTokens { .. }
+            | Command::CollectExpiredTokens
+            | Command::CreateOneTimeToken { .. }
+            | Command::ExchangeOneTimeToken { .. }
             | Command::GiveStateChunk { .. }
             | Command::RestoreState { .. } => Lane::Writes,
         }

@@ -4,6 +4,7 @@
 //! API's own. An `Option` is `None` where the sender left the field out; [`shape`] explains the types
 //! that are written differently from Rust's. Read [`job`] first.
 
+pub mod acl;
 pub mod alloc;
 pub mod consul;
 pub mod eval;
@@ -22,6 +23,7 @@ pub mod task;
 mod timestamp;
 pub mod volume;
 
+pub use acl::*;
 pub use alloc::*;
 pub use consul::*;
 pub use eval::*;

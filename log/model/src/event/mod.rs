@@ -4,6 +4,7 @@
 //! the code that shows events use that. Each payload is frozen the moment it is logged: a change is a new version beside the
 //! old one, with an upcast in the journal. Documents travel as [`Doc`], whose fields may grow.
 
+mod acl;
 mod alloc;
 mod cluster;
 mod deployment;
@@ -172,4 +173,14 @@ events! {
     (91, 1) keyring::RootKeyActivated: Cluster,
     (92, 1) keyring::RootKeySealed: Cluster,
     (93, 1) keyring::RootKeyRemoved: Cluster,
+    (100, 1) acl::AclPolicyUpserted: Cluster,
+    (101, 1) acl::AclPolicyDeleted: Cluster,
+    (102, 1) acl::AclRoleUpserted: Cluster,
+    (103, 1) acl::AclRoleDeleted: Cluster,
+    (104, 1) acl::AclTokenCreated: Cluster,
+    (105, 1) acl::AclTokenUpdated: Cluster,
+    (106, 1) acl::AclTokensDeleted: Cluster,
+    (107, 1) acl::OneTimeTokenCreated: Cluster,
+    (108, 1) acl::OneTimeTokenExchanged: Cluster,
+    (109, 1) acl::OneTimeTokensExpired: Cluster,
 }

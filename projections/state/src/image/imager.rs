@@ -135,6 +135,7 @@ impl<'a> Making<'a> {
                 && state.pools.is_same(&before.pools)
                 && state.namespaces.is_same(&before.namespaces)
                 && state.keyring.is_same(&before.keyring)
+                && state.acl.is_same(&before.acl)
                 && state.volumes.changed == before.volumes.changed
         };
         self.table(Table::Settings, 1, is_same, |_| settings::encode(state));

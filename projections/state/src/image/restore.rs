@@ -61,6 +61,7 @@ pub fn restore(image: &Image) -> Result<State, ImageError> {
         pools: settings.pools(),
         namespaces: settings.namespaces(),
         keyring: settings.keyring(),
+        acl: settings.acl(),
         operator: settings.operator.clone(),
         volumes: read_volumes(&chunks, settings.volumes_changed)?,
         restoring: Restoring::default(),

@@ -1,11 +1,13 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use base::Index;
-use model::document::{Namespace, NodePool};
+use base::{Index, Uuid};
+use model::document::{ACLPolicy, ACLRole, Namespace, NodePool};
 use serde::{Deserialize, Serialize};
 
 use super::columns::Fault;
 use crate::State;
+use crate::acl::{self, Acl, OneTimeToken, Policies, Roles, Token};
 use crate::keyring::{self, Keyring};
 use crate::names::Named;
 use crate::namespace::Namespaces;
@@ -24,8 +26,37 @@ pub(super) struct Settings {
     namespaces_changed: Index,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     keyring: Option<keyring::Content>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    acl: Option<AclSettings>,
     #[serde(default, skip_serializing_if = "never")]
     pub volumes_changed: Index,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct AclSettings {
+    policies: BTreeMap<String, Named<ACLPolicy>>,
+    policies_changed: Index,
+    roles: BTreeMap<String, Named<ACLRole>>,
+    roles_changed: Index,
+    tokens: BTreeMap<Uuid, Token>,
+    one_time: BTreeMap<Uuid, OneTimeToken>,
+    bootstrapped: Index,
+    tokens_changed: Index,
+}
+
+impl AclSettings {
+    fn of(acl: &Acl) -> AclSettings {
+        AclSettings {
+            policies: acl.policies.all().clone(),
+            policies_changed: acl.policies.changed,
+            roles: acl.roles.all().clone(),
+            roles_changed: acl.roles.changed,
+            tokens: acl.tokens().map(|(accessor, token)| (accessor, token.clone())).collect(),
+            one_time: acl.one_time().clone(),
+            bootstrapped: acl.bootstrapped(),
+            tokens_changed: acl.tokens_changed(),
+        }
+    }
 }
 
 fn never(changed: &Index) -> bool {
@@ -41,6 +72,19 @@ impl Settings {
         Namespaces::new(std::mem::take(&mut self.namespaces), self.namespaces_changed)
     }
 
+    pub fn acl(&mut self) -> Acl {
+        let Some(stored) = self.acl.take() else { return Acl::default() };
+        let tokens = acl::Content {
+            tokens: stored.tokens.into_iter().map(|(accessor, token)| (accessor, Arc::new(token))).collect(),
+            one_time: stored.one_time,
+            bootstrapped: stored.bootstrapped,
+            changed: stored.tokens_changed,
+            ..acl::Content::default()
+        };
+        let policies = Policies::new(stored.policies, stored.policies_changed);
+        Acl::new(policies, Roles::new(stored.roles, stored.roles_changed), tokens)
+    }
+
     pub fn keyring(&mut self) -> Keyring {
         self.keyring.take().map(Keyring::from).unwrap_or_default()
     }
@@ -54,6 +98,7 @@ pub(super) fn encode(state: &State) -> Vec<u8> {
         namespaces: state.namespaces.all().clone(),
         namespaces_changed: state.namespaces.changed,
         volumes_changed: state.volumes.changed,
+        acl: (state.acl != Acl::default()).then(|| AclSettings::of(&state.acl)),
         keyring: (state.keyring != Keyring::default()).then(|| state.keyring.content().clone()),
     };
     rmp_serde::to_vec_named(&settings).expect("settings hold only what msgpack can write")

@@ -57,6 +57,7 @@ impl State {
         if self.namespaces.hash() != 0 || restored.namespaces.hash() != 0 {
             restored.namespaces.restored(at.index);
         }
+        restored.acl.restored(at.index, &self.acl);
         if !self.volumes.is_empty() || !restored.volumes.is_empty() {
             restored.volumes.changed = at.index;
         }
@@ -146,5 +147,6 @@ impl State {
         if self.namespaces.hash() != 0 {
             self.namespaces.bring_back_to(limit);
         }
+        self.acl.bring_back_to(limit);
     }
 }

@@ -2,14 +2,15 @@ use std::collections::BTreeMap;
 
 use base::{Index, Rng, Time, Uuid};
 use model::document::{
-    AllocatedDeviceResource, AllocationMetric, CSIVolume, DesiredUpdates, HostVolume, Job, JobSubmission,
-    Namespace, Node, NodePool, PortMapping, ScalingEvent, TaskEvent, TaskGroup, TaskState,
+    ACLPolicy, ACLRole, ACLToken, AllocatedDeviceResource, AllocationMetric, CSIVolume, DesiredUpdates,
+    HostVolume, Job, JobSubmission, Namespace, Node, NodePool, PortMapping, ScalingEvent, TaskEvent,
+    TaskGroup, TaskState,
 };
 use model::event::*;
 use model::{
     AllocId, Autopilot, Chunk, ClientStatus, DeploymentId, DeploymentStatus, Desired, Doc, DrainStatus,
     Eligibility, EvalId, EvalStatus, Given, GivenToTask, JobKey, JobType, NodeId, NodeStatus, Report,
-    SchedulerRules, SealedKey, Template, Trigger, VolumeKey, VolumeKind,
+    SchedulerRules, SealedData, SealedKey, Template, TokenSecret, Trigger, VolumeKey, VolumeKind,
 };
 use state::State;
 use state::alloc::Alloc;
@@ -33,6 +34,7 @@ pub fn events(state: &State, rng: &mut Rng) -> Vec<Event> {
             72 => Some(vec![pool(state, rng)]),
             73..76 => Some(vec![namespace(state, rng)]),
             76..82 => of_keys(state, rng),
+            82..86 => of_acl(state, rng),
             _ => of_allocs(state, rng),
         };
         match drawn {
@@ -88,6 +90,64 @@ fn of_keys(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
         _ => {
             let key = one(&keys, rng).filter(|key| Some(*key) != active)?;
             RootKeyRemoved { key }.into()
+        }
+    };
+    Some(vec![event])
+}
+
+fn of_acl(state: &State, rng: &mut Rng) -> Option<Vec<Event>> {
+    let acl = &state.acl;
+    let accessors: Vec<Uuid> = acl.tokens().map(|(accessor, _)| accessor).collect();
+    let one_time: Vec<Uuid> = acl.one_time().keys().copied().collect();
+    let policies = acl.policies.names();
+    let roles: Vec<Uuid> = acl.roles.names().iter().map(|id| id.parse().expect("ids are UUIDs")).collect();
+    let token = |rng: &mut Rng| {
+        Doc::of(&ACLToken {
+            kind: "client".to_string(),
+            name: rng.below(9).to_string(),
+            ..ACLToken::default()
+        })
+    };
+    // What needs something to be there comes first, so that a short history has all of it.
+    let event = match rng.below(10) {
+        8.. if accessors.is_empty() => {
+            let sealed = SealedData { key: rng.uuid(), bytes: vec![5; 3] };
+            let mut digest = [0; 32];
+            digest[..8].copy_from_slice(&rng.below(u64::MAX).to_le_bytes());
+            let secret = TokenSecret { digest, sealed };
+            AclTokenCreated { accessor: rng.uuid(), document: token(rng), secret, bootstrap: true }.into()
+        }
+        0 => {
+            let name = format!("policy-{}", rng.below(4));
+            let document =
+                ACLPolicy { name: name.clone(), rules: rng.below(9).to_string(), ..ACLPolicy::default() };
+            AclPolicyUpserted { name, document: Doc::of(&document) }.into()
+        }
+        1 => AclPolicyDeleted { name: one(&policies, rng)?.to_string() }.into(),
+        2 => {
+            let role = Uuid::from(u128::from(rng.below(4) + 1));
+            let document =
+                ACLRole { id: role.to_string(), name: rng.below(9).to_string(), ..ACLRole::default() };
+            AclRoleUpserted { role, document: Doc::of(&document) }.into()
+        }
+        3 => AclRoleDeleted { role: one(&roles, rng)? }.into(),
+        4 => AclTokenUpdated { accessor: one(&accessors, rng)?, document: token(rng) }.into(),
+        5 => AclTokensDeleted { accessors: vec![one(&accessors, rng)?], expired: rng.below(2) == 0 }.into(),
+        6 => {
+            let expires = Time(rng.below(1_000) as i64);
+            OneTimeTokenCreated { accessor: one(&accessors, rng)?, digest: [6; 32], expires }.into()
+        }
+        7 => OneTimeTokenExchanged { accessor: one(&one_time, rng)? }.into(),
+        8 => OneTimeTokensExpired { accessors: one_time }.into(),
+        _ => {
+            let secret = TokenSecret {
+                digest: [rng.below(256) as u8; 32],
+                sealed: SealedData { key: Uuid::NIL, bytes: vec![] },
+            };
+            if acl.by_secret(&secret.digest).is_some() {
+                return None;
+            }
+            AclTokenCreated { accessor: rng.uuid(), document: token(rng), secret, bootstrap: false }.into()
         }
     };
     Some(vec![event])

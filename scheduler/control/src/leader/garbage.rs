@@ -150,6 +150,10 @@ impl Controller for Garbage {
         if self.next.is_some_and(|next| next <= now) {
             self.next = Some(now.plus(every));
             commands.push(Command::CollectGarbage { jobs_after, nodes_after });
+            // An expired token is worth nothing already: this only makes room.
+            if rules::acl::has_expired(&state.acl, now) {
+                commands.push(Command::CollectExpiredTokens);
+            }
         }
         if self.next_leftovers.is_some_and(|next| next <= now) {
             commands.extend(self.collect_leftovers(state, now));

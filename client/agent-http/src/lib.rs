@@ -8,6 +8,7 @@
 
 mod own;
 mod relay;
+mod rights;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,6 +32,8 @@ pub struct NodeAgent {
     pub figures: NodeFigures,
     /// Metrics are also given in the text form of Prometheus.
     pub prometheus: bool,
+    /// Who asks about this agent needs a right to it, which the servers know of.
+    pub access_control: bool,
     /// What the label `host` of metrics says; none without one.
     pub metrics_host: Option<String>,
     /// Put on every answer.
@@ -42,7 +45,8 @@ pub fn router(agent: NodeAgent) -> Router {
     let headers = agent.response_headers.iter();
     let headers: HeaderMap =
         headers.filter_map(|(name, value)| Some((name.parse().ok()?, value.parse().ok()?))).collect();
-    let routes = own::router().fallback(relay::pass_on).with_state(Arc::new(agent));
+    let agent = Arc::new(agent);
+    let routes = own::router(&agent).fallback(relay::pass_on).with_state(agent);
     routes.layer(from_fn_with_state(Arc::new(headers), add_headers))
 }
 

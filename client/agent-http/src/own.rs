@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use api::{AgentHealth, AgentHealthResponse, AgentSelf, Params};
 use axum::extract::{Query, State};
 use axum::http::{StatusCode, header};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, put};
 use axum::{Json, Router};
@@ -13,19 +14,21 @@ use base::Time;
 use metrics::{EXPOSITION_TYPE, exposition, summary};
 use tokio::runtime::Handle;
 
-use crate::NodeAgent;
+use crate::{NodeAgent, rights};
 
 type Agent = State<Arc<NodeAgent>>;
 type Pairs = Query<Vec<(String, String)>>;
 
-pub(crate) fn router() -> Router<Arc<NodeAgent>> {
+pub(crate) fn router(agent: &Arc<NodeAgent>) -> Router<Arc<NodeAgent>> {
     let server_only = async || (StatusCode::BAD_REQUEST, "Server only endpoint");
     let invalid = async || (StatusCode::NOT_IMPLEMENTED, "Invalid method");
     Router::new()
         .route("/v1/agent/self", get(own))
         .route("/v1/agent/reload", put(reload).post(reload))
-        .route("/v1/agent/health", get(health))
         .route("/v1/agent/servers", get(servers).merge(put(change_servers).post(change_servers)))
+        .route_layer(from_fn_with_state(agent.clone(), rights::check))
+        // As of every agent of Nomad, for whoever watches over it.
+        .route("/v1/agent/health", get(health))
         .route("/v1/metrics", get(figures))
         .route("/v1/agent/join", any(invalid))
         .route("/v1/agent/force-leave", any(invalid))

@@ -7,6 +7,7 @@
 #![warn(unreachable_pub)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::disallowed_methods, clippy::iter_over_hash_type))]
 
+pub mod acl;
 pub mod agent;
 pub mod alloc;
 pub mod children;
@@ -29,6 +30,7 @@ pub mod space;
 pub mod statuses;
 pub mod volume;
 
+pub use acl::*;
 pub use agent::*;
 pub use alloc::*;
 pub use children::*;

@@ -37,6 +37,8 @@ const ABSENT: &[(&str, &str)] = &[
     ("HostVolume", "CreateTime"),
     ("HostVolume", "ModifyIndex"),
     ("HostVolume", "ModifyTime"),
+    // What servers read in the rules: `AclPolicyRead` adds it.
+    ("ACLPolicy", "RulesJSON"),
     // Of the enterprise edition.
     ("OperatorHealthReply", "OptimisticFailureTolerance"),
     ("OperatorHealthReply", "ReadReplicas"),
@@ -189,6 +191,7 @@ fn null_is_read_as_what_is_left_out() {
 held! {
     types zeros empties
     api {
+        ACLPolicyListStub ACLTokenListStub OneTimeToken OneTimeTokenExchangeRequest OneTimeTokenExchangeResponse
         AgentHealth AgentHealthResponse AgentMember AgentSchedulerWorkerConfigRequest
         AgentSchedulerWorkerConfigResponse AgentSelf AllocFileInfo AllocResourceUsage
         AllocSignalRequest AllocStopResponse AllocationRestartRequest AutopilotConfiguration
@@ -214,6 +217,7 @@ held! {
         DiskUsage HostData HostDataResponse HostVolumeDeleteResponse HostVolumeRegisterRequest HostVolumeStub
     }
     model::document {
+        ACLPolicy ACLRole ACLRolePolicyLink ACLToken ACLTokenRoleLink JobACL
         Action Affinity AllocDeploymentStatus AllocNetworkStatus AllocState AllocatedCpuResources
         AllocatedDeviceResource AllocatedMemoryResources AllocatedResources AllocatedSharedResources
         AllocatedTaskResources Allocation AllocationListStub AllocationMetric Attribute CNIConfig
@@ -249,7 +253,7 @@ held! {
     api {
         AllocWhy AllocationHistory AllocationTransition Decision DeploymentGroup DeploymentWhy DisconnectNow
         DispatchNow EvalWhy GroupNow HistoryLine JobWhy Link MissingSlot NodeWhy ObjectHistory Requester
-        RescheduleNow Room SchedulerScan TaskNow Wait JobDoctor DoctorFinding DoctorGroup
+        RescheduleNow Room SchedulerScan TaskNow Wait JobDoctor DoctorFinding DoctorGroup AclAccess
     }
     model::document {
         GroupReasons Lack NearMiss Reconnect

@@ -7,7 +7,7 @@ use base::Index;
 use bytes::Bytes;
 
 use super::feed::{Feed, FeedError};
-use super::page::{Cursor, EventFilter};
+use super::page::{Cursor, EventFilter, Everybody};
 
 /// Reads every event after a position, in the same pages as a stream over HTTP.
 pub struct Reader {
@@ -29,7 +29,7 @@ impl Reader {
     /// Begins after `last`; without one, at the oldest event there is.
     pub fn after(feed: &Feed, last: Option<EventId>) -> Reader {
         let next = last.map_or_else(|| Cursor::at(feed.oldest()), Cursor::after);
-        let filter = EventFilter { topics: Vec::new(), namespace: None, may_see: Arc::new(|_| true) };
+        let filter = EventFilter { topics: Vec::new(), namespace: None, viewer: Arc::new(Everybody) };
         Reader { feed: feed.clone(), next, filter }
     }
 

@@ -26,7 +26,7 @@ pub use direct::{Reader, Segment};
 pub use encode::Encoder;
 pub use entries::Entry;
 pub use feed::{Feed, FeedError, Held, STREAMS_MAX, Source};
-pub use page::{AccessCheck, Cursor, EventFilter, PAGE_BYTES, Page, StreamEvent};
+pub use page::{Cursor, EventFilter, Everybody, PAGE_BYTES, Page, StreamEvent, Viewer};
 pub use replay::{CHECKPOINTS_MAX, PARKED_MAX};
 pub use stream::{HEARTBEAT, Subscription};
 pub use tail::{TAIL_BATCHES, TAIL_BYTES};

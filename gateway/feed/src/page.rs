@@ -33,8 +33,27 @@ impl Cursor {
     }
 }
 
-/// Whether its caller may see an event: asked for each event it matches.
-pub type AccessCheck = Arc<dyn Fn(&Entry) -> bool + Send + Sync>;
+/// Who reads, as far as the stream has to know.
+pub trait Viewer: Send + Sync {
+    /// Asked for each event that matches.
+    fn may_see(&self, entry: &Entry) -> bool;
+
+    /// Asked before anything is sent: what the reader was let in with is still good.
+    fn may_go_on(&self) -> bool;
+}
+
+/// It gets everything, for as long as it likes.
+pub struct Everybody;
+
+impl Viewer for Everybody {
+    fn may_see(&self, _: &Entry) -> bool {
+        true
+    }
+
+    fn may_go_on(&self) -> bool {
+        true
+    }
+}
 
 /// Which events a reader gets.
 pub struct EventFilter {
@@ -42,7 +61,7 @@ pub struct EventFilter {
     pub topics: Vec<TopicFilter>,
     /// `None` means all. What has no namespace passes either way.
     pub namespace: Option<String>,
-    pub may_see: AccessCheck,
+    pub viewer: Arc<dyn Viewer>,
 }
 
 impl EventFilter {
@@ -51,7 +70,7 @@ impl EventFilter {
         let topic =
             self.topics.is_empty() || self.topics.iter().any(|filter| filter.matches(entry.topic, keys()));
         let namespace = self.namespace.as_deref().is_none_or(|namespace| namespace == entry.namespace);
-        topic && (namespace || entry.namespace.is_empty()) && (self.may_see)(entry)
+        topic && (namespace || entry.namespace.is_empty()) && self.viewer.may_see(entry)
     }
 }
 

@@ -60,6 +60,9 @@ impl Subscription {
                 }
                 None => Vec::new(),
             };
+            if !self.filter.viewer.may_go_on() {
+                return None;
+            }
             if chunk.is_empty() && Instant::now() >= self.beat {
                 chunk = self.encoder.heartbeat(self.feed.cluster());
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::Index;
-use feed::{Cursor, Encoder, EventFilter, Feed, Source, Subscription};
+use feed::{Cursor, Encoder, EventFilter, Everybody, Feed, Source, Subscription};
 use model::Batch;
 
 use crate::support::Log;
@@ -17,7 +17,7 @@ pub fn restarted(log: &Log) -> Log {
 
 pub fn about(topics: &[&str]) -> EventFilter {
     let topics = topics.iter().map(|topic| topic.parse().unwrap()).collect();
-    EventFilter { topics, namespace: None, may_see: Arc::new(|_| true) }
+    EventFilter { topics, namespace: None, viewer: Arc::new(Everybody) }
 }
 
 pub fn reader(feed: &Feed, from: u64, filter: EventFilter, messages: bool) -> Subscription {

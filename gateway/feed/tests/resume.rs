@@ -9,7 +9,7 @@ use crate::support::{Log, busy, everything, ids, long, read, toggle};
 use feed::Feed;
 use feed::TAIL_BATCHES;
 use feed::{CHECKPOINTS_MAX, PARKED_MAX};
-use feed::{Cursor, EventFilter, PAGE_BYTES};
+use feed::{Cursor, Entry, EventFilter, PAGE_BYTES, Viewer};
 use test_world::node_id;
 
 const START: Cursor = Cursor { index: Index(1), ordinal: 0 };
@@ -128,7 +128,7 @@ async fn filters_take_what_they_name_and_nothing_else() {
     assert_eq!(count(about(&["Service"])).await, 0);
     let elsewhere = EventFilter { namespace: Some("prod".to_string()), ..about(&[]) };
     assert_eq!(count(elsewhere).await, 5, "nodes are in no namespace");
-    let denied = EventFilter { may_see: Arc::new(|entry| entry.topic != "Node"), ..about(&[]) };
+    let denied = EventFilter { viewer: Arc::new(WithoutNodes), ..about(&[]) };
     assert_eq!(count(denied).await, 19);
 }
 
@@ -168,4 +168,17 @@ async fn what_is_kept_does_not_grow_with_the_log_or_its_readers() {
     assert!(kept.batches <= TAIL_BATCHES, "{kept:?}");
     assert!(kept.parked <= PARKED_MAX, "{kept:?}");
     assert!(kept.checkpoints <= CHECKPOINTS_MAX, "{kept:?}");
+}
+
+/// Sees everything but nodes.
+struct WithoutNodes;
+
+impl Viewer for WithoutNodes {
+    fn may_see(&self, entry: &Entry) -> bool {
+        entry.topic != "Node"
+    }
+
+    fn may_go_on(&self) -> bool {
+        true
+    }
 }

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use state::State;
 use tokio::sync::watch;
 
-use feed::{Cursor, EventFilter, Feed, Source, StreamEvent};
+use feed::{Cursor, EventFilter, Everybody, Feed, Source, StreamEvent};
 use test_world::{World, key, node_id, stop};
 
 /// What tests wait at most before they fail.
@@ -140,7 +140,7 @@ pub fn toggle(world: &mut World, node: u128) {
 }
 
 pub fn everything() -> Arc<EventFilter> {
-    Arc::new(EventFilter { topics: vec![], namespace: None, may_see: Arc::new(|_| true) })
+    Arc::new(EventFilter { topics: vec![], namespace: None, viewer: Arc::new(Everybody) })
 }
 
 /// All events from a cursor to the end of the log, page by page.

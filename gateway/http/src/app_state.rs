@@ -3,7 +3,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use base::{Time, Uuid};
+use api::Consistency;
+use base::{Index, Time, Uuid};
 use control::{Control, Receipt};
 use history::History;
 use keyring::{IntroductionSettings, Signer};
@@ -12,6 +13,7 @@ use model::{Actor, Command, NodeId, Request};
 use monitor::{AgentConfig, Monitor};
 use tokio::sync::Semaphore;
 
+use crate::access::{self, AccessSettings, Resolver};
 use crate::blocking::{RENDERS_MAX, WAITING_READS_MAX};
 use crate::cluster_admin::{ClusterAdmin, Snapshots};
 use crate::error::Failure;
@@ -65,6 +67,7 @@ pub struct AgentInfo {
     pub version: String,
     pub started: Time,
     pub config: Arc<dyn AgentConfig>,
+    pub access: AccessSettings,
     /// What the host looks like may be shown, environment included.
     pub debug: bool,
     /// Metrics are also given in the text form of Prometheus.
@@ -84,6 +87,7 @@ pub(crate) struct Inner {
     pub(crate) waiting_reads: Semaphore,
     pub(crate) renders: Arc<Semaphore>,
     pub(crate) request_stats: Samples,
+    pub(crate) resolver: Resolver,
 }
 
 impl AppState {
@@ -93,14 +97,25 @@ impl AppState {
         let now = Instant::now();
         request_stats.announce("sojourn.http.requests_total", now);
         request_stats.announce("sojourn.http.request_time", now);
-        AppState(Arc::new(Inner { api, waiting_reads, renders, request_stats }))
+        AppState(Arc::new(Inner {
+            api,
+            waiting_reads,
+            renders,
+            request_stats,
+            resolver: Resolver::default(),
+        }))
     }
 
-    /// Submits a command in the name of the caller.
+    /// Submits a command in the name of the caller, who has to have the right to it.
     ///
     /// # Errors
-    /// The rejection, or why the outcome is not known.
+    /// 403, the rejection, or why the outcome is not known.
     pub(crate) async fn submit(&self, write: &Write, command: Command) -> Result<Receipt, Failure> {
+        if access::names_unknown(&self.control.state(), &command) {
+            // It may be new, in a namespace that is not the caller's.
+            self.fresh(Consistency::Confirmed, Index::ZERO).await?;
+        }
+        access::check(&write.access, &self.control.state(), &command)?;
         let request = Request {
             said: write.said,
             ..Request::named(write.request, Actor::Caller(write.caller.clone()), command)

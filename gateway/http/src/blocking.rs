@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::{Consistency, ReadOptions, WAIT_MAX};
+use api::{Consistency, WAIT_MAX};
 use axum::response::IntoResponse;
 use base::Index;
 use control::Leadership;
@@ -15,7 +15,7 @@ use crate::answer::{self, Answer, Meta};
 use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::Page;
-use crate::request::{self, Read};
+use crate::request::{self, Reading};
 
 /// Reads that may wait at the same time; one more is answered 429. Each takes a few kilobytes and, for every
 /// committed batch, one look at an index.
@@ -33,11 +33,12 @@ impl AppState {
     /// `index` is how new the object is: its own last change, or that of its table while it does not exist.
     pub(crate) async fn read<T: Serialize>(
         &self,
-        read: &Read,
+        read: &Reading,
         index: impl Fn(&State) -> Index,
         view: impl FnOnce(&State) -> Result<T, Failure>,
     ) -> Answer {
-        let (state, known_leader) = self.newer(&read.options, &index).await?;
+        let (state, known_leader) = self.newer(read, &index).await?;
+        read.check_again(self)?;
         let meta = Meta { index: index(&state), known_leader, next_token: None };
         // What is not there is also true as of an index.
         let response = view(&state).map_or_else(Failure::into_response, |value| answer::json(&value));
@@ -47,11 +48,13 @@ impl AppState {
     /// Answers with a list, which may be large: it is rendered off the threads that serve all requests.
     pub(crate) async fn list<T: Serialize>(
         &self,
-        read: Read,
+        read: impl Into<Reading>,
         index: impl Fn(&State) -> Index,
-        view: impl FnOnce(&State, &Read) -> Result<Page<T>, Failure> + Send + 'static,
+        view: impl FnOnce(&State, &Reading) -> Result<Page<T>, Failure> + Send + 'static,
     ) -> Answer {
-        let (state, known_leader) = self.newer(&read.options, &index).await?;
+        let read = read.into();
+        let (state, known_leader) = self.newer(&read, &index).await?;
+        read.check_again(self)?;
         let index = index(&state);
         let turn = self.renders.clone().acquire_owned().await.expect("nobody closes the semaphore");
         let rendered = tokio::task::spawn_blocking(move || {
@@ -68,9 +71,10 @@ impl AppState {
     /// there is a leader.
     async fn newer(
         &self,
-        options: &ReadOptions,
+        read: &Reading,
         index: impl Fn(&State) -> Index,
     ) -> Result<(Arc<State>, bool), Failure> {
+        let options = &read.options;
         let known_leader = self.fresh(options.consistency, options.min_index).await?;
         let mut published = self.control.watch();
         // Nothing is in a table before 1: who got 0 from an empty one, and waits with 1, waits for its first row.

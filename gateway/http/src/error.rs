@@ -46,6 +46,10 @@ impl Failure {
         Failure::new(StatusCode::NOT_FOUND, text)
     }
 
+    pub fn forbidden(text: impl Into<String>) -> Failure {
+        Failure::new(StatusCode::FORBIDDEN, text)
+    }
+
     pub fn internal(text: impl Into<String>) -> Failure {
         Failure::new(StatusCode::INTERNAL_SERVER_ERROR, text)
     }

@@ -9,6 +9,7 @@
 #![warn(unreachable_pub)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod access;
 mod answer;
 mod app_state;
 mod blocking;
@@ -17,6 +18,7 @@ mod cors;
 mod error;
 pub mod events;
 mod frames;
+mod gate;
 mod node_rpc;
 mod page;
 mod path;
@@ -25,11 +27,13 @@ mod request_stats;
 mod routes;
 mod view;
 
+pub use access::AccessSettings;
 pub use app_state::{AgentInfo, Api, NOMAD_VERSION};
 pub use blocking::WAITING_READS_MAX;
 pub use cluster_admin::{
     ClusterAdmin, ClusterError, FileStream, GossipKeys, PeerName, SnapshotFile, Snapshots,
 };
 pub use error::Failure;
+pub use gate::{Gate, TokenName};
 pub use node_rpc::{FrameStream, NodeRpc, NodeRpcError, frames};
 pub use routes::router;

@@ -1,8 +1,11 @@
 //! What is read out of a request before a route sees it.
 
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
+use acl::Acl;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Query, Request, State as With};
 use axum::http::request::Parts;
@@ -20,6 +23,7 @@ use wire::CallerAddress;
 
 use api::{Params, ReadOptions};
 
+use crate::access::{Access, Each, Right, denied, presented};
 use crate::app_state::AppState;
 use crate::error::Failure;
 
@@ -32,15 +36,84 @@ const BODY_PATIENCE: Duration = Duration::from_secs(64);
 /// Names a request, so that its repetition takes effect once.
 const REQUEST_ID: &str = "x-sojourn-request-id";
 
-/// A read: its parameters, checked.
+/// A read that needs a right: its parameters, checked, once the caller has it.
+pub(crate) struct Read<R>(Reading, PhantomData<R>);
+
+/// What a read asks for, and who asks.
 #[derive(Clone, Debug)]
-pub(crate) struct Read {
+pub(crate) struct Reading {
     pub params: Params,
     pub options: ReadOptions,
+    pub access: Access,
     filter: Option<Arc<Filter>>,
+    holds: fn(&Acl, &str) -> bool,
+    opens: fn(&Acl, &str) -> bool,
 }
 
-impl Read {
+impl<R> Deref for Read<R> {
+    type Target = Reading;
+
+    fn deref(&self) -> &Reading {
+        &self.0
+    }
+}
+
+impl<R> DerefMut for Read<R> {
+    fn deref_mut(&mut self) -> &mut Reading {
+        &mut self.0
+    }
+}
+
+impl<R> Read<R> {
+    /// The same read, once the caller has another right too.
+    ///
+    /// # Errors
+    /// 403 without it.
+    pub(crate) fn narrowed<N: Right>(self) -> Result<Read<N>, Failure> {
+        self.access.require::<N>(self.params.namespace())?;
+        Ok(Read(Reading { holds: N::holds, opens: N::opens, ..self.0 }, PhantomData))
+    }
+}
+
+impl<R> From<Read<R>> for Reading {
+    fn from(read: Read<R>) -> Reading {
+        read.0
+    }
+}
+
+impl Reading {
+    /// Rows of this namespace are asked for, and the caller may see them.
+    pub(crate) fn shows(&self, namespace: &str) -> bool {
+        let asked = &self.options.namespace;
+        (asked == "*" || asked == namespace) && self.may_see(namespace)
+    }
+
+    /// After a wait, in which rights may have become other ones: what the caller presented is still good, and for the same.
+    /// What is left of its rights shows with the next read.
+    ///
+    /// # Errors
+    /// 403.
+    pub(crate) fn check_again(&self, server: &AppState) -> Result<(), Failure> {
+        if !server.agent.access.enabled {
+            return Ok(());
+        }
+        let now = server.access_now(self.access.presented.text())?;
+        if Arc::ptr_eq(&now.acl, &self.access.acl) || now.acl == self.access.acl {
+            return Ok(());
+        }
+        let is_open = (self.opens)(&now.acl, self.params.namespace());
+        Err(if is_open {
+            Failure::forbidden("the rights of this token have changed: read again")
+        } else {
+            denied()
+        })
+    }
+
+    /// The caller has the right of this read in the namespace.
+    pub(crate) fn may_see(&self, namespace: &str) -> bool {
+        (self.holds)(&self.access.acl, namespace)
+    }
+
     /// The rows that the filter means, all of them without one: only then documents are made of them. `kind` names the
     /// document's type in Nomad's API.
     ///
@@ -90,13 +163,14 @@ pub(crate) fn as_json<T: Serialize>(document: &T) -> Value {
     serde_json::to_value(document).expect("types of the HTTP API have a JSON form")
 }
 
-/// A call that neither reads this server's state nor changes it: its parameters, as they were given.
-#[derive(Clone, Debug)]
-pub(crate) struct Call {
+/// A call that neither reads this server's state nor changes it, and needs a right: its parameters, as they were given.
+pub(crate) struct Call<R> {
     pub params: Params,
+    pub access: Access,
+    _right: PhantomData<R>,
 }
 
-/// A write: its parameters, and what it is called by.
+/// A write: its parameters, and what it is called by. What it needs is known once it is a command.
 #[derive(Clone, Debug)]
 pub(crate) struct Write {
     pub params: Params,
@@ -104,6 +178,7 @@ pub(crate) struct Write {
     /// The same with what is asked for, where the caller gave the name.
     pub said: RequestId,
     pub caller: Caller,
+    pub access: Access,
 }
 
 /// A named request with all that it asks for, as a hash.
@@ -149,13 +224,12 @@ pub(crate) fn reads_the_past() -> Failure {
     Failure::unsupported("reading the past (`as_of`) is")
 }
 
-impl FromRequestParts<AppState> for Read {
+impl<R: Right> FromRequestParts<AppState> for Read<R> {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, server: &AppState) -> Result<Read, Failure> {
-        let params = params(parts)?;
+    async fn from_request_parts(parts: &mut Parts, server: &AppState) -> Result<Read<R>, Failure> {
+        let Call { params, access, .. } = Call::<R>::from_request_parts(parts, server).await?;
         let options = params.read_options()?;
-        server.check_region(&options.region)?;
         let filter = match options.filter.as_str() {
             "" => None,
             text => Some(Arc::new(Filter::parse(text).map_err(unreadable)?)),
@@ -163,17 +237,19 @@ impl FromRequestParts<AppState> for Read {
         if options.as_of.is_some() {
             return Err(reads_the_past());
         }
-        Ok(Read { params, options, filter })
+        Ok(Read(Reading { params, options, access, filter, holds: R::holds, opens: R::opens }, PhantomData))
     }
 }
 
-impl FromRequestParts<AppState> for Call {
+impl<R: Right> FromRequestParts<AppState> for Call<R> {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, server: &AppState) -> Result<Call, Failure> {
+    async fn from_request_parts(parts: &mut Parts, server: &AppState) -> Result<Call<R>, Failure> {
         let params = params(parts)?;
         server.check_region(params.get("region").unwrap_or_default())?;
-        Ok(Call { params })
+        let access = server.access(&presented(&parts.headers)?).await?;
+        access.require::<R>(params.namespace())?;
+        Ok(Call { params, access, _right: PhantomData })
     }
 }
 
@@ -181,15 +257,14 @@ impl FromRequestParts<AppState> for Write {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, server: &AppState) -> Result<Write, Failure> {
-        let Call { params } = Call::from_request_parts(parts, server).await?;
+        let Call { params, access, .. } = Call::<Each>::from_request_parts(parts, server).await?;
         let request = match name(&parts.headers) {
             None => RequestId(Uuid::from_random(random())),
             Some(id) => id.parse().map_err(|e| Failure::invalid(format!("invalid request id: {e}")))?,
         };
-        // Access control is off: where the call came from is all that is known.
         let address = parts.extensions.get::<CallerAddress>().and_then(|caller| caller.0);
         let said = parts.extensions.get::<Said>().map(|said| said.0).unwrap_or_default();
-        Ok(Write { params, request, said, caller: Caller { address, ..Caller::default() } })
+        Ok(Write { params, request, said, caller: access.caller(address), access })
     }
 }
 

@@ -176,13 +176,23 @@ impl Lines {
 
 /// Answers `Agent.Monitor`: until the reader leaves.
 ///
+/// `allow` says whether who presents this token may, and otherwise with which code and text it is refused.
+///
 /// # Errors
 /// The connection's.
-pub async fn serve(monitor: &Monitor, opening: Opening) -> Result<(), RpcError> {
+pub async fn serve(
+    monitor: &Monitor,
+    opening: Opening,
+    allow: impl AsyncFnOnce(String) -> Result<(), (u16, String)>,
+) -> Result<(), RpcError> {
     let mut frames = opening.accept().await?;
     let Some(request) = frames.receive::<AgentMonitorRequest>().await? else { return Ok(()) };
-    let followed = Follow::try_from(&request).and_then(|wanted| monitor.follow(&wanted));
     let (mut to, mut from) = frames.split();
+    if let Err((code, why)) = allow(request.query.auth_token.clone()).await {
+        to.send(&StreamFrameWrapper::failure(code.into(), why)).await?;
+        return to.finish().await;
+    }
+    let followed = Follow::try_from(&request).and_then(|wanted| monitor.follow(&wanted));
     let mut lines = match followed {
         Ok(lines) => lines,
         Err(error) => {

@@ -19,10 +19,13 @@ pub mod rpc;
 mod scrub;
 mod server_calls;
 pub mod server_connections;
+mod settings;
 pub mod snapshot_file;
 mod start;
 
+pub use http_gateway::AccessSettings;
 pub use identity::lose_up_to;
 pub use keyring::RootKeySettings;
 pub use node_connections::NodeConnections;
-pub use start::{ClusterSettings, GossipSettings, Halted, Limits, Server, Settings, StartError, log_dir};
+pub use settings::{ClusterSettings, GossipSettings, Limits, Settings};
+pub use start::{Halted, Server, StartError, log_dir};

@@ -1,4 +1,3 @@
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
@@ -8,27 +7,21 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base::{Index, Time, Uuid};
 use control::Control;
-use control::GarbageSettings;
-use control::broker::BrokerSettings;
-use control::heartbeats::HeartbeatSettings;
 use feed::Feed;
 use history::History;
+use http_gateway::AccessSettings;
 use http_gateway::events;
 use http_gateway::{AgentInfo, Api};
 use journal::store::{Damage, Directory, Repair, StoreError, repair};
-use keyring::{IntroductionSettings, RootKeySettings, ServerSecret, Signer};
-use metrics::NodeFigures;
-use model::{Autopilot, NodeId, SchedulerRules};
-use monitor::{AgentConfig, Monitor};
+use keyring::{ServerSecret, Signer};
 use raft::{Found, OpenError, RaftJournal};
-use tls::AgentTls;
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use wire::RpcSecurity;
 
-use crate::cluster::{self, Cluster, Joins};
+use crate::cluster::{self, Cluster};
 use crate::consensus::RaftConsensus;
 use crate::gossip::{self, Gossip};
 use crate::gossip_keyring;
@@ -41,6 +34,7 @@ use crate::rpc::{self, Rpc};
 use crate::scrub::Scrub;
 use crate::server_calls::ServerCalls;
 use crate::server_connections::ServerConnections;
+use crate::settings::{ClusterSettings, GossipSettings, Settings};
 use crate::snapshot_file;
 
 /// How long open answers may take to end when the server stops.
@@ -48,119 +42,6 @@ const DRAIN_MAX: Duration = Duration::from_secs(2);
 
 /// How long to wait before the leader is asked again for the state, after it did not send it.
 const REFETCH_AGAIN: Duration = Duration::from_secs(1);
-
-#[derive(Clone, Debug)]
-pub struct Settings {
-    pub name: String,
-    pub region: String,
-    pub datacenter: String,
-    /// Holds everything the server keeps.
-    pub data_dir: PathBuf,
-    pub http: SocketAddr,
-    pub rpc: SocketAddr,
-    /// `HOST:PORT` that is advertised to others; unset means the bound address.
-    pub advertise_http: Option<String>,
-    pub advertise_rpc: Option<String>,
-    /// The node this agent runs besides the server, if it does.
-    pub node: Option<NodeId>,
-    pub heartbeats: HeartbeatSettings,
-    pub garbage: GarbageSettings,
-    /// Which nodes may register for the first time.
-    pub introduction: IntroductionSettings,
-    /// When root keys are replaced and removed.
-    pub root_keys: RootKeySettings,
-    /// How the scheduler of a new cluster works; later changes are in the log.
-    pub scheduler: SchedulerRules,
-    pub broker: BrokerSettings,
-    /// Most allocations that a job may ask for.
-    pub job_count_max: i64,
-    pub workers: usize,
-    pub segment_bytes: u64,
-    /// How often the whole log is read again to find damage; `None` never does.
-    pub scrub_every: Option<Duration>,
-    pub cluster: ClusterSettings,
-    /// Certificates, if there are some.
-    pub tls: Option<Arc<AgentTls>>,
-    /// Our release.
-    pub version: String,
-    pub config: Arc<dyn AgentConfig>,
-    /// What this process logs, for those who follow it.
-    pub log: Monitor,
-    pub limits: Limits,
-    /// What the host looks like may be shown over HTTP.
-    pub debug: bool,
-    /// Metrics are also given in the text form of Prometheus.
-    pub prometheus: bool,
-    /// Metrics say which agent they come from.
-    pub metrics_host: bool,
-    /// The metrics of the node in the same process, once there is one.
-    pub node_figures: NodeFigures,
-    /// Put on every answer of the HTTP API.
-    pub response_headers: BTreeMap<String, String>,
-}
-
-/// What one address may take of a server.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// HTTP connections at the same time; 0 is no bound but that of all addresses together.
-    pub http_places_max: usize,
-    /// How long the TLS handshake of an HTTP connection may take.
-    pub https_handshake: Duration,
-    pub rpc: wire::Limits,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        let https_handshake = listener::HANDSHAKE_TIMEOUT;
-        Limits { http_places_max: 0, https_handshake, rpc: wire::Limits::SERVER }
-    }
-}
-
-/// How this server finds others.
-#[derive(Clone, Debug)]
-pub struct ClusterSettings {
-    /// Servers that found a cluster together; 1 founds alone, 0 waits to be added.
-    pub bootstrap_expect: u32,
-    pub gossip: Option<GossipSettings>,
-    pub joins: Joins,
-    /// `HOST:PORT` of servers' RPC that are asked directly, without gossip.
-    pub peers: Vec<String>,
-    /// What the autopilot begins with.
-    pub autopilot: Autopilot,
-    /// How servers find out that a leader is gone.
-    pub timings: raft::Timings,
-}
-
-#[derive(Clone, Debug)]
-pub struct GossipSettings {
-    pub address: SocketAddr,
-    /// What is advertised to others; the port 0 stands for the one that was bound.
-    pub advertise: SocketAddr,
-    /// What the keyring of a server begins with; later the keyring in its data directory counts.
-    pub key: Option<gossip::Key>,
-}
-
-impl ClusterSettings {
-    /// A server that founds a cluster of itself and talks to no other.
-    pub fn alone() -> ClusterSettings {
-        ClusterSettings {
-            bootstrap_expect: 1,
-            gossip: None,
-            joins: Joins::default(),
-            peers: Vec::new(),
-            autopilot: Autopilot::default(),
-            timings: raft::Timings::default(),
-        }
-    }
-
-    /// There are others that have what this one may lose.
-    fn has_others(&self) -> bool {
-        self.bootstrap_expect != 1
-            || !self.peers.is_empty()
-            || !self.joins.start.is_empty()
-            || !self.joins.retry.is_empty()
-    }
-}
 
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -268,10 +149,10 @@ impl Server {
             rpc_stats: rpc_stats.clone(),
             node_figures: settings.node_figures.clone(),
             job_count_max: settings.job_count_max,
-            agent: agent_info(&settings, server, (&http, &rpc)),
+            agent: agent_info(&settings, &dir, server, (&http, &rpc)),
         };
         let limits = settings.limits;
-        let router = http_gateway::router(api);
+        let (router, gate) = http_gateway::router(api);
         let handler = Rpc {
             control: control.clone(),
             nodes,
@@ -285,6 +166,7 @@ impl Server {
             advertise,
             agent_log: settings.log,
             http: router.clone(),
+            gate,
             rpc_stats,
             unknown_calls: Default::default(),
             dropped_services: Default::default(),
@@ -379,7 +261,15 @@ fn control_settings(settings: &Settings, server: Uuid, first_index: Index) -> co
     }
 }
 
-fn agent_info(settings: &Settings, server: Uuid, (http, rpc): (&TcpListener, &TcpListener)) -> AgentInfo {
+/// Holds the index of the first token while it may be made again, in the data directory of a server.
+const ACL_RESET_FILE: &str = "acl-bootstrap-reset";
+
+fn agent_info(
+    settings: &Settings,
+    dir: &Path,
+    server: Uuid,
+    (http, rpc): (&TcpListener, &TcpListener),
+) -> AgentInfo {
     AgentInfo {
         name: settings.name.clone(),
         region: settings.region.clone(),
@@ -391,6 +281,7 @@ fn agent_info(settings: &Settings, server: Uuid, (http, rpc): (&TcpListener, &Tc
         version: settings.version.clone(),
         started: Time::ZERO.plus(since_1970().into()),
         config: settings.config.clone(),
+        access: AccessSettings { reset_file: Some(dir.join(ACL_RESET_FILE)), ..settings.access.clone() },
         debug: settings.debug,
         prometheus: settings.prometheus,
         metrics_host: settings.metrics_host,

@@ -236,6 +236,7 @@ impl Cluster {
             node: None,
             garbage: Default::default(),
             introduction: Default::default(),
+            access: Default::default(),
             root_keys: Default::default(),
             scheduler: Default::default(),
             heartbeats: HeartbeatSettings {

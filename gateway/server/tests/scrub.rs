@@ -152,6 +152,7 @@ pub(crate) fn settings(home: &Path) -> Settings {
         node: None,
         garbage: Default::default(),
         introduction: Default::default(),
+        access: Default::default(),
         root_keys: Default::default(),
         scheduler: Default::default(),
         heartbeats: HeartbeatSettings {

@@ -136,6 +136,7 @@ fn differences(running: &AgentSettings, wanted: &AgentSettings) -> Vec<&'static 
         "log_json": log.json;
         "limits": limits;
         "tls": tls;
+        "acl": acl;
         "enable_debug": enable_debug;
         "telemetry": telemetry;
         "telemetry.prometheus_metrics": prometheus_metrics;
@@ -197,7 +198,9 @@ fn config_json(settings: &AgentSettings, home: &Path) -> Map<String, Value> {
         "HTTPAPIResponseHeaders": settings.response_headers,
         "TLSConfig": tls_json(&settings.tls),
         "Exposures": settings.exposures(),
-        "ACL": {"Enabled": false},
+        "ACL": {"Enabled": settings.acl.enabled,
+            "TokenMinExpirationTTL": settings.acl.ttl_min.to_string(),
+            "TokenMaxExpirationTTL": settings.acl.ttl_max.to_string()},
         "Version": version::document(),
         "Files": settings.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
     });

@@ -40,6 +40,7 @@ pub(super) fn server_settings(
         node: own_node(settings, home)?,
         garbage: settings.server.garbage.clone(),
         introduction: settings.server.introduction.clone(),
+        access: settings.acl.clone(),
         root_keys: settings.server.root_keys.clone(),
         scheduler: settings.server.scheduler.clone(),
         heartbeats: HeartbeatSettings {

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use base::Duration;
 use jobspec::config::Section;
 use keyring::IntroductionSettings;
 use node::settings::HostVolume;
+use server::AccessSettings;
 
 use super::unsupported::Refused;
 use super::{
@@ -45,6 +47,9 @@ pub(super) fn file(
     }
     for section in refused.sections(&mut top, "limits") {
         limits(&mut settings.limits, section, refused);
+    }
+    for section in refused.sections(&mut top, "acl") {
+        access(&mut settings.acl, &mut settings.notes, section, refused);
     }
     for section in refused.sections(&mut top, "tls") {
         tls::read(settings, places, section, refused);
@@ -148,6 +153,25 @@ fn introduction(settings: &mut IntroductionSettings, mut section: Section, refus
     refused.set(&mut section, "enforcement", &mut settings.enforcement);
     refused.set(&mut section, "default_identity_ttl", &mut settings.default_ttl);
     refused.set(&mut section, "max_identity_ttl", &mut settings.max_ttl);
+    refused.done(section);
+}
+
+/// How long servers of Nomad go by what they once found out.
+const ACL_CACHES: [&str; 3] = ["token_ttl", "policy_ttl", "role_ttl"];
+const ACL_CACHED: Duration = Duration::from_secs(30);
+
+fn access(acl: &mut AccessSettings, notes: &mut Vec<String>, mut section: Section, refused: &mut Refused) {
+    acl.enabled |= enabled(&mut section, refused);
+    refused.set(&mut section, "token_min_expiration_ttl", &mut acl.ttl_min);
+    refused.set(&mut section, "token_max_expiration_ttl", &mut acl.ttl_max);
+    for key in ACL_CACHES {
+        let mut given = None::<Duration>;
+        refused.set_option(&mut section, key, &mut given);
+        if given.is_some_and(|given| given != ACL_CACHED) {
+            notes.push(format!("acl.{key} has no effect: changes of rights take effect at once"));
+        }
+    }
+    refused.keys(&mut section, &[("replication_token", "")]);
     refused.done(section);
 }
 

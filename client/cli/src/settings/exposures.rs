@@ -30,11 +30,10 @@ fn without_tls(settings: &AgentSettings) -> Vec<String> {
     lines
 }
 
-/// Who may do what is asked nowhere yet.
 fn without_access_control(settings: &AgentSettings) -> Option<String> {
     let address = SocketAddr::new(settings.http_ip(), settings.ports.http);
-    is_beyond_this_host(settings.http_ip())
-        .then(|| format!("whoever reaches {address} may do everything: this release has no access control"))
+    (is_beyond_this_host(settings.http_ip()) && !settings.acl.enabled)
+        .then(|| format!("whoever reaches {address} may do everything: set acl.enabled"))
 }
 
 fn is_beyond_this_host(ip: IpAddr) -> bool {
@@ -57,6 +56,9 @@ mod tests {
         assert_eq!(lines.len(), 3);
         (settings.tls.http, settings.tls.rpc) = (true, true);
         assert_eq!(settings.exposures().len(), 1);
+        settings.acl.enabled = true;
+        assert_eq!(settings.exposures(), [""; 0]);
+        settings.acl.enabled = false;
         settings.addresses.http = Some("::1".parse().unwrap());
         assert_eq!(settings.exposures(), [""; 0]);
     }

@@ -26,6 +26,7 @@ use keyring::IntroductionSettings;
 use model::command::LeftoverAges;
 use model::{Autopilot, SchedulerRules};
 use node::settings::{HostVolume, NameFilter};
+use server::AccessSettings;
 use server::RootKeySettings;
 use server::gossip::Key;
 
@@ -77,6 +78,7 @@ pub(crate) struct AgentSettings {
     pub log: LogSettings,
     pub limits: LimitSettings,
     pub tls: TlsSettings,
+    pub acl: AccessSettings,
     /// The host of the agent may be looked at over HTTP, environment included.
     pub enable_debug: bool,
     /// Servers also serve metrics in the Prometheus text format.
@@ -238,6 +240,7 @@ impl AgentSettings {
                 https_handshake_timeout: listener::HANDSHAKE_TIMEOUT.into(),
             },
             tls: TlsSettings::default(),
+            acl: AccessSettings::default(),
             enable_debug: false,
             prometheus_metrics: false,
             telemetry: TelemetrySettings::default(),

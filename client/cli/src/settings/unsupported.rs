@@ -150,7 +150,7 @@ const CONSUL_WITHOUT_EFFECT: [&str; 9] = [
 
 /// Thresholds of `server` that are accepted, and why they have no effect.
 const NOTHING_TO_COLLECT: [(&str, &str); 4] = [
-    ("acl_token_gc_threshold", "this release has no ACL tokens"),
+    ("acl_token_gc_threshold", "tokens are forgotten when they have expired"),
     ("csi_plugin_gc_threshold", "CSI plugins follow from the nodes that have them"),
     ("csi_volume_claim_gc_interval", CLAIMS),
     ("csi_volume_claim_gc_threshold", CLAIMS),
@@ -280,7 +280,6 @@ pub(super) fn top(top: &mut Section, notes: &mut Vec<String>, refused: &mut Refu
             notes.push(format!("{key} belongs to enterprise releases and has no effect"));
         }
     }
-    refused.switched_on(top, "acl", &["enabled"]);
     refused.switched_on(top, "vault", &["enabled"]);
     for section in refused.sections(top, "consul") {
         consul(section, refused);

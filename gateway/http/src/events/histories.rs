@@ -6,17 +6,17 @@ use api::{AllocationHistory, AllocationTransition, HistoryLine, ObjectHistory, P
 use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::http::StatusCode;
-use axum::http::request::Parts;
 use axum::routing::get;
 use base::Index;
-use history::{History, HistoryError, Life, Line, Object, Transition};
-use model::{AllocId, Caller, JobKey};
+use history::{History, HistoryError, Life, Line, Object, Placement, Transition};
+use model::{AllocId, Caller, DeploymentId, EvalId, JobKey};
 use state::State;
 
+use crate::access::{Access, ReadJob, ReadNodes, Right, Somewhere};
 use crate::answer::{self, Answer, Meta};
 use crate::app_state::AppState;
 use crate::error::Failure;
-use crate::request;
+use crate::request::{self, Call};
 
 /// How long a reader of a history waits until it has what the state shows already.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -32,13 +32,21 @@ pub(super) fn router() -> Router<AppState> {
         .route("/v1/deployment/{id}/history", get(deployment))
 }
 
-async fn allocation(With(server): With<AppState>, Path(id): Path<String>, parts: Parts) -> Answer {
-    params(&server, &parts)?;
+async fn allocation(
+    With(server): With<AppState>,
+    Path(id): Path<String>,
+    call: Call<Somewhere<ReadJob>>,
+) -> Answer {
+    check_now(&call.params)?;
     let state = server.control.state();
     let (index, history) = (state.index, server.history.clone());
     let read = move || {
         let alloc = find_alloc(&state, &history, &id)?;
-        Ok((alloc, history.life(alloc, index, PATIENCE).map_err(|error| failed(&error))?))
+        let life = history.life(alloc, index, PATIENCE).map_err(|error| failed(&error))?;
+        if !may_see(&state, &call.access, alloc, life.placement.as_ref()) {
+            return Err(unknown_alloc());
+        }
+        Ok((alloc, life))
     };
     let (alloc, Life { transitions, cut_short, .. }) = blocking(read).await?;
     if transitions.is_empty() {
@@ -48,37 +56,63 @@ async fn allocation(With(server): With<AppState>, Path(id): Path<String>, parts:
     answered(&server, index, &AllocationHistory { id: alloc.to_string(), transitions, cut_short })
 }
 
-async fn job(With(server): With<AppState>, Path(id): Path<String>, parts: Parts) -> Answer {
-    let key = JobKey::new(params(&server, &parts)?.namespace(), &id);
+async fn job(With(server): With<AppState>, Path(id): Path<String>, call: Call<ReadJob>) -> Answer {
+    check_now(&call.params)?;
+    let key = JobKey::new(call.params.namespace(), &id);
     story(&server, id, Some(Object::Job(key)), "job not found").await
 }
 
-async fn node(With(server): With<AppState>, Path(id): Path<String>, parts: Parts) -> Answer {
-    params(&server, &parts)?;
+async fn node(With(server): With<AppState>, Path(id): Path<String>, call: Call<ReadNodes>) -> Answer {
+    check_now(&call.params)?;
     let object = id.parse().ok().map(Object::Node);
     story(&server, id, object, "node not found").await
 }
 
-async fn evaluation(With(server): With<AppState>, Path(id): Path<String>, parts: Parts) -> Answer {
-    params(&server, &parts)?;
-    let object = id.parse().ok().map(Object::Eval);
+async fn evaluation(
+    With(server): With<AppState>,
+    Path(id): Path<String>,
+    call: Call<Somewhere<ReadJob>>,
+) -> Answer {
+    check_now(&call.params)?;
+    let eval: Option<EvalId> = id.parse().ok();
+    let state = server.control.state();
+    let known = eval.and_then(|id| state.evals.lookup(id)).map(|eval| eval.facts.key.namespace.as_str());
+    let object = eval.filter(|_| of_namespace(&call.access, known)).map(Object::Eval);
     story(&server, id, object, "eval not found").await
 }
 
-async fn deployment(With(server): With<AppState>, Path(id): Path<String>, parts: Parts) -> Answer {
-    params(&server, &parts)?;
-    let object = id.parse().ok().map(Object::Deployment);
+async fn deployment(
+    With(server): With<AppState>,
+    Path(id): Path<String>,
+    call: Call<Somewhere<ReadJob>>,
+) -> Answer {
+    check_now(&call.params)?;
+    let deployment: Option<DeploymentId> = id.parse().ok();
+    let state = server.control.state();
+    let known = deployment.and_then(|id| state.deployments.lookup(id));
+    let known = known.map(|known| state.jobs.get(known.job).key.namespace.as_str());
+    let object = deployment.filter(|_| of_namespace(&call.access, known)).map(Object::Deployment);
     story(&server, id, object, "deployment not found").await
 }
 
-/// What every reader of the past may ask.
-fn params(server: &AppState, parts: &Parts) -> Result<Params, Failure> {
-    let params = request::params(parts)?;
-    server.check_region(params.get("region").unwrap_or_default())?;
-    if params.get("as_of").is_some() {
-        return Err(request::reads_the_past());
+/// A history is already of the past.
+fn check_now(params: &Params) -> Result<(), Failure> {
+    if params.get("as_of").is_some() { Err(request::reads_the_past()) } else { Ok(()) }
+}
+
+/// The caller may see what stood in this namespace. What was forgotten with its namespace is for who may see everything.
+fn of_namespace(access: &Access, namespace: Option<&str>) -> bool {
+    match namespace {
+        Some(namespace) => ReadJob::holds(&access.acl, namespace),
+        None => access.acl.is_management(),
     }
-    Ok(params)
+}
+
+/// The caller may see the allocation, which may have been forgotten but for its placement.
+pub(crate) fn may_see(state: &State, access: &Access, id: AllocId, placed: Option<&Placement>) -> bool {
+    let job = state.allocs.lookup(id).map(|alloc| &state.jobs.get(alloc.job).key);
+    let job = job.or(placed.map(|placed| &placed.event.key));
+    of_namespace(access, job.map(|key| key.namespace.as_str()))
 }
 
 async fn story(server: &AppState, id: String, object: Option<Object>, unknown: &'static str) -> Answer {

@@ -3,11 +3,12 @@
 
 mod histories;
 mod query;
+mod reader;
 mod route;
 mod source;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use histories::{find_alloc, transition, unknown_alloc};
+pub(crate) use histories::{find_alloc, may_see, transition, unknown_alloc};
 pub(crate) use route::router;
 pub use source::feed;

@@ -1,8 +1,10 @@
+use std::sync::Arc;
+
 use api::{ClusterTag, Params, StreamPosition, TopicFilter};
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
 use base::{Duration, Index, Time};
-use feed::{AccessCheck, Cursor, EventFilter};
+use feed::{Cursor, EventFilter, Viewer};
 use model::document::Timestamp;
 
 use crate::error::Failure;
@@ -40,14 +42,13 @@ impl StreamQuery {
     pub(super) fn read(
         params: &Params,
         headers: &HeaderMap,
-        may_see: AccessCheck,
+        viewer: Arc<dyn Viewer>,
     ) -> Result<StreamQuery, Failure> {
-        let topics = params.all("topic").map(str::parse).collect::<Result<Vec<TopicFilter>, _>>();
         let namespace = params.namespace();
         let filter = EventFilter {
-            topics: topics.map_err(|error| Failure::invalid(error.to_string()))?,
+            topics: topics(params)?,
             namespace: (namespace != "*").then(|| namespace.to_string()),
-            may_see,
+            viewer,
         };
         let (index, from) = (index(params)?.map(Cursor::at), from(params)?);
         if index.is_some() && from.is_some() {
@@ -65,6 +66,15 @@ impl StreamQuery {
         });
         Ok(StreamQuery { filter, start, from, cluster, messages })
     }
+}
+
+/// What a reader asks for; nothing means everything.
+///
+/// # Errors
+/// 400 for what is no topic.
+pub(super) fn topics(params: &Params) -> Result<Vec<TopicFilter>, Failure> {
+    let topics = params.all("topic").map(str::parse).collect::<Result<Vec<TopicFilter>, _>>();
+    topics.map_err(|error| Failure::invalid(error.to_string()))
 }
 
 /// A browser that has seen no id yet sends none, or an empty one.

@@ -5,8 +5,7 @@ use api::{ClusterTag, Consistency};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State as With;
-use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use base::{Duration, Index};
@@ -15,11 +14,13 @@ use feed::{Cursor, Encoder, Feed, STREAMS_MAX, Subscription};
 use futures_util::stream;
 
 use super::histories;
-use super::query::{From, StreamQuery};
+use super::query::{self, From, StreamQuery};
+use super::reader::TokenReader;
+use crate::access::Each;
 use crate::answer::Answer;
 use crate::app_state::{AppState, now};
 use crate::error::Failure;
-use crate::request;
+use crate::request::Call;
 
 const OLDEST: HeaderName = HeaderName::from_static("x-sojourn-oldest-index");
 
@@ -27,11 +28,10 @@ pub(crate) fn router() -> Router<AppState> {
     Router::new().route("/v1/event/stream", get(stream)).merge(histories::router())
 }
 
-async fn stream(With(server): With<AppState>, parts: Parts) -> Answer {
-    let params = request::params(&parts)?;
-    server.check_region(params.get("region").unwrap_or_default())?;
-    // Access control is off: every caller may see everything.
-    let mut query = StreamQuery::read(&params, &parts.headers, Arc::new(|_| true))?;
+async fn stream(With(server): With<AppState>, call: Call<Each>, headers: HeaderMap) -> Answer {
+    let topics = query::topics(&call.params)?;
+    let reader = TokenReader::admitted(server.clone(), &call.access, topics, call.params.namespace())?;
+    let mut query = StreamQuery::read(&call.params, &headers, Arc::new(reader))?;
     check_cluster(query.cluster, server.events.cluster())?;
     if let Some(from) = query.from {
         query.start = first_after(&server, from).await?.map(Cursor::at);

@@ -4,13 +4,13 @@
 use axum::Router;
 use axum::extract::State as With;
 use axum::http::{Method, Uri};
-use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use base::Index;
-use serde_json::{Value, json};
+use serde_json::Value;
 use state::State;
 
-use crate::answer::{self, Answer};
+use crate::access::Each;
+use crate::answer::Answer;
 use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::Page;
@@ -42,14 +42,10 @@ const ENTERPRISE: &[&str] = &[
 ];
 
 pub(super) fn router() -> Router<AppState> {
-    let routes = Router::new()
-        .route("/v1/acl/{*rest}", any(async || Failure::invalid("ACL support disabled")))
-        .route("/v1/acl/token/self", get(own_token))
-        .route("/v1/agent/pprof/{*rest}", any(pprof))
-        .route(
-            "/.well-known/openid-configuration",
-            get(async || Failure::not_found("OIDC Discovery endpoint disabled")),
-        );
+    let routes = Router::new().route("/v1/agent/pprof/{*rest}", any(pprof)).route(
+        "/.well-known/openid-configuration",
+        get(async || Failure::not_found("OIDC Discovery endpoint disabled")),
+    );
     let routes = EMPTY.iter().fold(routes, |routes, path| routes.route(path, get(empty)));
     let routes = MISSING.iter().fold(routes, |routes, (path, text)| {
         let missing = async |server, read| missing(server, read, text).await;
@@ -70,32 +66,15 @@ async fn pprof() -> Failure {
     )
 }
 
-async fn empty(With(server): With<AppState>, read: Read) -> Answer {
+async fn empty(With(server): With<AppState>, read: Read<Each>) -> Answer {
     server.list(read, unchanged, |_, _| Ok(Page::<Value>::whole(std::iter::empty()))).await
 }
 
-async fn missing(With(server): With<AppState>, read: Read, text: &'static str) -> Answer {
+async fn missing(With(server): With<AppState>, read: Read<Each>, text: &'static str) -> Answer {
     server.read(&read, unchanged, |_| Err::<Value, _>(Failure::not_found(text))).await
 }
 
 /// Nothing ever came or went.
 fn unchanged(_: &State) -> Index {
     Index(1)
-}
-
-/// The token of every caller while access control is off.
-async fn own_token() -> Response {
-    let token = json!({
-        "AccessorID": "acls-disabled",
-        "SecretID": "",
-        "Name": "ACLs disabled token",
-        "Type": "client",
-        "Policies": null,
-        "Roles": null,
-        "Global": false,
-        "CreateTime": "0001-01-01T00:00:00Z",
-        "CreateIndex": 0,
-        "ModifyIndex": 0,
-    });
-    answer::json(&token).into_response()
 }

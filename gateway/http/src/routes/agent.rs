@@ -14,6 +14,7 @@ use api::{
 };
 
 use super::write;
+use crate::access::{Anyone, ReadAgent, ReadNodes, WriteAgent};
 use crate::answer::{self, Answer};
 use crate::app_state::{AgentInfo, AppState, NOMAD_VERSION, now};
 use crate::error::Failure;
@@ -32,7 +33,7 @@ pub(super) fn router() -> Router<AppState> {
         .route("/v1/agent/schedulers/config", get(worker_pool).merge(write(set_worker_pool)))
 }
 
-async fn own(With(server): With<AppState>) -> Answer {
+async fn own(With(server): With<AppState>, _: Call<ReadAgent>) -> Answer {
     let mut config = server.agent.config.shown();
     for (name, value) in shown_config(&server.agent) {
         config.entry(name).or_insert(value);
@@ -41,7 +42,7 @@ async fn own(With(server): With<AppState>) -> Answer {
     Ok(answer::json(&AgentSelf { config, member: member(&server), stats: stats(&server) }))
 }
 
-async fn members(With(server): With<AppState>, _: Read) -> Answer {
+async fn members(With(server): With<AppState>, _: Read<ReadNodes>) -> Answer {
     let agent = &server.agent;
     Ok(answer::json(&ServerMembers {
         server_name: agent.name.clone(),
@@ -52,7 +53,7 @@ async fn members(With(server): With<AppState>, _: Read) -> Answer {
 }
 
 /// Also 200 when no server could be joined: the answer says why.
-async fn join(With(server): With<AppState>, call: Call) -> Answer {
+async fn join(With(server): With<AppState>, call: Call<WriteAgent>) -> Answer {
     let addresses: Vec<String> = call.params.all("address").map(str::to_string).collect();
     if addresses.is_empty() {
         return Err(Failure::invalid("missing address to join"));
@@ -60,7 +61,7 @@ async fn join(With(server): With<AppState>, call: Call) -> Answer {
     Ok(answer::json(&server.cluster.join(addresses).await))
 }
 
-async fn force_leave(With(server): With<AppState>, call: Call) -> Result<(), Failure> {
+async fn force_leave(With(server): With<AppState>, call: Call<WriteAgent>) -> Result<(), Failure> {
     let name = call.params.get("node").filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| Failure::invalid("missing node to force leave"))?;
     let prune = call.params.boolean("prune").map_err(|_| Failure::invalid("invalid prune value"))?;
@@ -68,7 +69,7 @@ async fn force_leave(With(server): With<AppState>, call: Call) -> Result<(), Fai
 }
 
 /// The servers that the node of this agent can turn to.
-async fn servers(With(server): With<AppState>, _: Call) -> Answer {
+async fn servers(With(server): With<AppState>, _: Call<ReadAgent>) -> Answer {
     if server.agent.node.is_none() {
         return Err(Failure::new(StatusCode::NOT_IMPLEMENTED, "Invalid method"));
     }
@@ -77,7 +78,7 @@ async fn servers(With(server): With<AppState>, _: Call) -> Answer {
 
 /// Where the node looks for servers until the next answer to its heartbeat, which names those there are. A node beside a
 /// server has that answer already: there is nothing left for the list to do, and it is only looked at.
-async fn change_servers(With(server): With<AppState>, call: Call) -> Result<(), Failure> {
+async fn change_servers(With(server): With<AppState>, call: Call<WriteAgent>) -> Result<(), Failure> {
     if server.agent.node.is_none() {
         return Err(Failure::new(StatusCode::NOT_IMPLEMENTED, "Invalid method"));
     }
@@ -86,14 +87,14 @@ async fn change_servers(With(server): With<AppState>, call: Call) -> Result<(), 
 }
 
 /// Reads the configuration again, as SIGHUP does.
-async fn reload(With(server): With<AppState>, _: Call) -> Answer {
+async fn reload(With(server): With<AppState>, _: Call<WriteAgent>) -> Answer {
     let config = server.agent.config.clone();
     let reloaded = tokio::task::spawn_blocking(move || config.reload()).await?.map_err(Failure::internal)?;
     Ok(answer::json(&json!({"Applied": reloaded.applied, "NeedsRestart": reloaded.needs_restart})))
 }
 
 /// Without a type: both, as far as this agent is both. A part that is asked for and not there is not healthy.
-async fn health(With(server): With<AppState>, read: Read) -> Answer {
+async fn health(With(server): With<AppState>, read: Read<Anyone>) -> Answer {
     let asked: Vec<&str> = read.params.all("type").collect();
     let wants = |kind: &str| asked.is_empty() || asked.contains(&kind);
     let has_client = server.agent.node.is_some();
@@ -114,14 +115,14 @@ const WORKERS_MAX: usize = 1_024;
 /// Nomad's word for the evaluations that clean up: every server does that, whatever else it schedules.
 const CORE: &str = "_core";
 
-async fn worker_pool(With(server): With<AppState>) -> Answer {
+async fn worker_pool(With(server): With<AppState>, _: Call<ReadAgent>) -> Answer {
     Ok(answer::json(&pool_view(&server)))
 }
 
 /// How this server schedules, until it starts again. Without workers it leaves that to the others.
 async fn set_worker_pool(
     With(server): With<AppState>,
-    _: Call,
+    _: Call<WriteAgent>,
     Json(wanted): Json<AgentSchedulerWorkerConfigRequest>,
 ) -> Answer {
     let pool = wanted_pool(&wanted).map_err(|why| {
@@ -166,7 +167,7 @@ fn words(pool: &WorkerPool) -> List<String> {
     pool.types.iter().map(|kind| kind.word()).chain([CORE]).map(str::to_string).collect::<Vec<_>>().into()
 }
 
-async fn schedulers(With(server): With<AppState>) -> Answer {
+async fn schedulers(With(server): With<AppState>, _: Call<ReadAgent>) -> Answer {
     let types = words(&server.control.worker_pool());
     let started = Timestamp::from(server.agent.started).to_string();
     let line = |worker: control::WorkerInfo| {
@@ -225,7 +226,7 @@ fn shown_config(agent: &AgentInfo) -> [(String, Value); 8] {
         ("Name", json!(agent.name)),
         ("Region", json!(agent.region)),
         ("Datacenter", json!(agent.datacenter)),
-        ("ACL", json!({"Enabled": false})),
+        ("ACL", json!({"Enabled": agent.access.enabled})),
         ("Server", json!({"Enabled": true})),
         ("Client", json!({"Enabled": agent.node.is_some()})),
         ("UI", json!({"Enabled": false})),

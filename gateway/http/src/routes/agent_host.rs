@@ -2,7 +2,6 @@
 
 use axum::Router;
 use axum::extract::State as With;
-use axum::http::StatusCode;
 use axum::routing::get;
 
 use api::HostDataResponse;
@@ -10,6 +9,7 @@ use wire::messages::{HostDataRequest, method};
 
 use super::client_alloc::{encode, query};
 use super::monitor::{AgentPlace, agent_place};
+use crate::access::{ReadAgent, denied};
 use crate::answer::{self, Answer};
 use crate::app_state::AppState;
 use crate::error::Failure;
@@ -19,10 +19,13 @@ pub(super) fn router() -> Router<AppState> {
     Router::new().route("/v1/agent/host", get(host))
 }
 
-async fn host(With(server): With<AppState>, call: Call) -> Answer {
+async fn host(With(server): With<AppState>, call: Call<ReadAgent>) -> Answer {
     let text = |name| call.params.get(name).unwrap_or_default().to_string();
-    let request =
-        HostDataRequest { node_id: text("node_id"), server_id: text("server_id"), query: query(&server) };
+    let request = HostDataRequest {
+        node_id: text("node_id"),
+        server_id: text("server_id"),
+        query: query(&server, &call.access),
+    };
     let host: HostDataResponse = match agent_place(&server, &request.node_id, &request.server_id)? {
         AgentPlace::Here => own(&server).await?,
         AgentPlace::Node(node) => server.ask(node, method::AGENT_HOST, &request).await?,
@@ -36,10 +39,10 @@ async fn host(With(server): With<AppState>, call: Call) -> Answer {
     Ok(answer::json(&host))
 }
 
-/// As in Nomad, only an agent that may be debugged shows its host, as long as there is no access control.
+/// As in Nomad, without access control only an agent that may be debugged shows its host.
 async fn own(server: &AppState) -> Result<HostDataResponse, Failure> {
-    if !server.agent.debug {
-        return Err(Failure::new(StatusCode::FORBIDDEN, "Permission denied"));
+    if !server.agent.debug && !server.agent.access.enabled {
+        return Err(denied());
     }
     let own_node = server.agent.node.map(|node| node.to_string());
     let host_data = tokio::task::spawn_blocking(monitor::host_data).await?;

@@ -9,11 +9,12 @@ use state::alloc::Alloc;
 use api::AllocStopResponse;
 
 use super::write;
+use crate::access::{ReadJob, Somewhere};
 use crate::answer::{Answer, written};
 use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::{Creation, Page, id_prefix, page};
-use crate::request::{Read, Write, as_json};
+use crate::request::{Read, Reading, Write, as_json};
 
 pub(super) fn router() -> Router<AppState> {
     Router::new()
@@ -23,10 +24,10 @@ pub(super) fn router() -> Router<AppState> {
         .route("/v1/allocation/{id}/{*other}", any(async || Failure::not_found("resource not found")))
 }
 
-async fn list(With(server): With<AppState>, read: Read) -> Answer {
+async fn list(With(server): With<AppState>, read: Read<ReadJob>) -> Answer {
     let with_resources = read.params.boolean("resources")?;
     let without_tasks = read.params.get("task_states").is_some() && !read.params.boolean("task_states")?;
-    let view = move |state: &State, read: &Read| {
+    let view = move |state: &State, read: &Reading| {
         Ok(allocations(state, read)?.map(|alloc| {
             let mut stub = state::alloc::stub(state, alloc);
             stub.allocated_resources =
@@ -40,15 +41,20 @@ async fn list(With(server): With<AppState>, read: Read) -> Answer {
     server.list(read, |state| state.tables.allocs, view).await
 }
 
-async fn read(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+async fn read(
+    With(server): With<AppState>,
+    Path(id): Path<String>,
+    read: Read<Somewhere<ReadJob>>,
+) -> Answer {
     let find = |state: &State| id.parse().ok().and_then(|id: AllocId| state.allocs.find(id));
     let index = |state: &State| match find(state) {
         Some(row) => state.allocs.get(row).modified,
         None => state.tables.allocs,
     };
     let view = |state: &State| {
-        let row = find(state).ok_or_else(|| Failure::not_found("alloc not found"))?;
-        Ok(state::alloc::document(state, state.allocs.get(row)))
+        let alloc = find(state).map(|row| state.allocs.get(row));
+        let alloc = alloc.filter(|alloc| read.may_see(&state.jobs.get(alloc.job).key.namespace));
+        Ok(state::alloc::document(state, alloc.ok_or_else(|| Failure::not_found("alloc not found"))?))
     };
     server.read(&read, index, view).await
 }
@@ -64,12 +70,10 @@ async fn stop(With(server): With<AppState>, Path(id): Path<String>, write: Write
     written(receipt.index, &AllocStopResponse { eval_id, index: receipt.index.0 })
 }
 
-fn allocations<'a>(state: &'a State, read: &Read) -> Result<Page<&'a Alloc>, Failure> {
+fn allocations<'a>(state: &'a State, read: &Reading) -> Result<Page<&'a Alloc>, Failure> {
     let options = &read.options;
     let prefix = id_prefix(&options.prefix)?;
-    let shown = |alloc: &&Alloc| {
-        options.namespace == "*" || state.jobs.get(alloc.job).key.namespace == options.namespace
-    };
+    let shown = |alloc: &&Alloc| read.shows(&state.jobs.get(alloc.job).key.namespace);
     let json = |alloc: &&Alloc| as_json(&state::alloc::document(state, alloc));
     if prefix.is_empty() {
         let rows = state.allocs.iter().map(|(_, alloc)| alloc).filter(shown);

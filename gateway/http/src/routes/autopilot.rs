@@ -8,6 +8,7 @@ use base::{Duration, Index};
 use model::{Autopilot, Command, Rejection};
 use state::operator::Configured;
 
+use crate::access::ReadOperator;
 use crate::answer::{self, Answer};
 use crate::app_state::AppState;
 use crate::error::Failure;
@@ -21,7 +22,7 @@ pub(super) fn router() -> Router<AppState> {
 }
 
 /// Before the first leader wrote it down: what holds anyway.
-async fn configuration(With(server): With<AppState>, read: Read) -> Answer {
+async fn configuration(With(server): With<AppState>, read: Read<ReadOperator>) -> Answer {
     server.fresh(read.options.consistency, read.options.min_index).await?;
     let state = server.control.state();
     let unset = Configured { rules: Autopilot::default(), created: Index::ZERO, modified: Index::ZERO };
@@ -47,7 +48,7 @@ async fn configure(
 }
 
 /// 429 while some server is not healthy, with the same body.
-async fn health(With(server): With<AppState>, _: Read) -> Answer {
+async fn health(With(server): With<AppState>, _: Read<ReadOperator>) -> Answer {
     let health = server.cluster.health().await?;
     let status = if health.healthy { StatusCode::OK } else { StatusCode::TOO_MANY_REQUESTS };
     Ok((status, answer::json(&health)).into_response())

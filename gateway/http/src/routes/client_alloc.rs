@@ -19,6 +19,9 @@ use wire::messages::{
 use api::{AllocResourceUsage, AllocSignalRequest, AllocationRestartRequest, HostStats};
 
 use super::write;
+use crate::access::{
+    Access, AllocLifecycle, CollectAlloc, PauseAlloc, ReadJob, ReadNodes, Right, Somewhere, WriteNodes,
+};
 use crate::answer::{self, Answer};
 use crate::app_state::AppState;
 use crate::error::Failure;
@@ -50,25 +53,40 @@ pub(super) async fn open_to_all_origins(mut response: Response) -> Response {
     response
 }
 
-async fn node_stats(With(server): With<AppState>, call: Call) -> Answer {
+async fn node_stats(With(server): With<AppState>, call: Call<ReadNodes>) -> Answer {
     let node = named_node(&server, call.params.get("node_id").unwrap_or_default())?;
-    let request = NodeSpecificRequest { node_id: node.to_string(), ..NodeSpecificRequest::default() };
+    let request = NodeSpecificRequest {
+        node_id: node.to_string(),
+        query: query(&server, &call.access),
+        ..Default::default()
+    };
     let reply: ClientStatsResponse<HostStats> = server.ask(node, method::CLIENT_STATS, &request).await?;
     Ok(answer::json(&reply.host_stats))
 }
 
-async fn collect_all(With(server): With<AppState>, call: Call) -> Answer {
+async fn collect_all(With(server): With<AppState>, call: Call<WriteNodes>) -> Answer {
     let node = named_node(&server, call.params.get("node_id").unwrap_or_default())?;
-    let request = NodeSpecificRequest { node_id: node.to_string(), ..NodeSpecificRequest::default() };
+    let request = NodeSpecificRequest {
+        node_id: node.to_string(),
+        query: query(&server, &call.access),
+        ..Default::default()
+    };
     let _: Empty = server.ask(node, method::ALLOCATIONS_GARBAGE_COLLECT_ALL, &request).await?;
     Ok(answer::json(&Empty {}))
 }
 
-async fn stats(With(server): With<AppState>, Path(id): Path<String>, call: Call) -> Answer {
-    let (alloc, node) = server.running(&id)?;
+async fn stats(
+    With(server): With<AppState>,
+    Path(id): Path<String>,
+    call: Call<Somewhere<ReadJob>>,
+) -> Answer {
+    let (alloc, node) = server.running::<ReadJob>(&call.access, &id)?;
     let task = call.params.get("task").unwrap_or_default().to_string();
-    let request =
-        AllocStatsRequest { alloc_id: alloc.to_string(), task: task.clone(), query: query(&server) };
+    let request = AllocStatsRequest {
+        alloc_id: alloc.to_string(),
+        task: task.clone(),
+        query: query(&server, &call.access),
+    };
     let reply: AllocStatsResponse<AllocResourceUsage> =
         server.ask(node, method::ALLOCATIONS_STATS, &request).await?;
     Ok(answer::json(&reply.stats.map(|usage| only(usage, &task))))
@@ -77,12 +95,17 @@ async fn stats(With(server): With<AppState>, Path(id): Path<String>, call: Call)
 async fn restart(
     With(server): With<AppState>,
     Path(id): Path<String>,
+    call: Call<Somewhere<AllocLifecycle>>,
     OptionalJson(request): OptionalJson<AllocationRestartRequest>,
 ) -> Answer {
-    let (alloc, node) = server.running(&id)?;
+    let (alloc, node) = server.running::<AllocLifecycle>(&call.access, &id)?;
     let AllocationRestartRequest { task_name, all_tasks } = request;
-    let request =
-        AllocRestartRequest { alloc_id: alloc.to_string(), task_name, all_tasks, query: query(&server) };
+    let request = AllocRestartRequest {
+        alloc_id: alloc.to_string(),
+        task_name,
+        all_tasks,
+        query: query(&server, &call.access),
+    };
     let reply: GenericResponse = server.ask(node, method::ALLOCATIONS_RESTART, &request).await?;
     Ok(answer::json(&api::GenericResponse { index: reply.meta.index }))
 }
@@ -90,40 +113,57 @@ async fn restart(
 async fn signal(
     With(server): With<AppState>,
     Path(id): Path<String>,
+    call: Call<Somewhere<AllocLifecycle>>,
     OptionalJson(request): OptionalJson<AllocSignalRequest>,
 ) -> Answer {
-    let (alloc, node) = server.running(&id)?;
+    let (alloc, node) = server.running::<AllocLifecycle>(&call.access, &id)?;
     let AllocSignalRequest { task, signal } = request;
     let request = wire::messages::AllocSignalRequest {
         alloc_id: alloc.to_string(),
         task,
         signal,
-        query: query(&server),
+        query: query(&server, &call.access),
     };
     let reply: GenericResponse = server.ask(node, method::ALLOCATIONS_SIGNAL, &request).await?;
     Ok(answer::json(&api::GenericResponse { index: reply.meta.index }))
 }
 
-async fn collect(With(server): With<AppState>, Path(id): Path<String>) -> Answer {
-    let (alloc, node) = server.running(&id)?;
-    let request = AllocSpecificRequest { alloc_id: alloc.to_string(), query: query(&server) };
+async fn collect(
+    With(server): With<AppState>,
+    Path(id): Path<String>,
+    call: Call<Somewhere<CollectAlloc>>,
+) -> Answer {
+    let (alloc, node) = server.running::<CollectAlloc>(&call.access, &id)?;
+    let request = AllocSpecificRequest { alloc_id: alloc.to_string(), query: query(&server, &call.access) };
     let _: Empty = server.ask(node, method::ALLOCATIONS_GARBAGE_COLLECT, &request).await?;
     Ok(answer::json(&Empty {}))
 }
 
-async fn checks(With(server): With<AppState>, Path(id): Path<String>) -> Answer {
-    let (alloc, node) = server.running(&id)?;
-    let request = AllocSpecificRequest { alloc_id: alloc.to_string(), query: query(&server) };
+async fn checks(
+    With(server): With<AppState>,
+    Path(id): Path<String>,
+    call: Call<Somewhere<ReadJob>>,
+) -> Answer {
+    let (alloc, node) = server.running::<ReadJob>(&call.access, &id)?;
+    let request = AllocSpecificRequest { alloc_id: alloc.to_string(), query: query(&server, &call.access) };
     let reply: AllocChecksResponse = server.ask(node, method::ALLOCATIONS_CHECKS, &request).await?;
     // None are an empty map, not null.
     Ok(answer::json(&reply.results.0))
 }
 
-async fn pause(With(server): With<AppState>, Path(id): Path<String>, call: Call) -> Answer {
-    let (alloc, node) = server.running(&id)?;
+async fn pause(
+    With(server): With<AppState>,
+    Path(id): Path<String>,
+    call: Call<Somewhere<ReadJob>>,
+) -> Answer {
+    let (alloc, node) = server.running::<ReadJob>(&call.access, &id)?;
     let task = call.params.get("task").unwrap_or_default().to_string();
-    let request =
-        AllocPauseRequest { alloc_id: alloc.to_string(), task, query: query(&server), ..Default::default() };
+    let request = AllocPauseRequest {
+        alloc_id: alloc.to_string(),
+        task,
+        query: query(&server, &call.access),
+        ..Default::default()
+    };
     let reply: AllocGetPauseResponse =
         server.ask(node, method::ALLOCATIONS_GET_PAUSE_STATE, &request).await?;
     Ok(answer::json(&PauseState { schedule_state: reply.schedule_state }))
@@ -132,15 +172,20 @@ async fn pause(With(server): With<AppState>, Path(id): Path<String>, call: Call)
 async fn set_pause(
     With(server): With<AppState>,
     Path(id): Path<String>,
+    call: Call<Somewhere<PauseAlloc>>,
     OptionalJson(request): OptionalJson<PauseRequest>,
 ) -> Answer {
     let PauseRequest { task, schedule_state } = request;
     if !matches!(schedule_state.as_str(), "pause" | "run" | "scheduled") {
         return Err(Failure::invalid("Not a valid task schedule state"));
     }
-    let (alloc, node) = server.running(&id)?;
-    let request =
-        AllocPauseRequest { alloc_id: alloc.to_string(), task, schedule_state, query: query(&server) };
+    let (alloc, node) = server.running::<PauseAlloc>(&call.access, &id)?;
+    let request = AllocPauseRequest {
+        alloc_id: alloc.to_string(),
+        task,
+        schedule_state,
+        query: query(&server, &call.access),
+    };
     let reply: GenericResponse = server.ask(node, method::ALLOCATIONS_SET_PAUSE_STATE, &request).await?;
     Ok(answer::json(&api::GenericResponse { index: reply.meta.index }))
 }
@@ -176,14 +221,16 @@ impl AppState {
         msgpack::from_slice(&reply).map_err(|e| Failure::internal(format!("{method} of node {node}: {e}")))
     }
 
-    /// The allocation of this id, and where it was placed.
+    /// The allocation of this id, and where it was placed, for a caller who has the right in its namespace.
     ///
     /// # Errors
-    /// 404 `Unknown allocation`.
-    pub(crate) fn running(&self, id: &str) -> Result<(AllocId, NodeId), Failure> {
+    /// 404 `Unknown allocation`, 403.
+    pub(crate) fn running<R: Right>(&self, access: &Access, id: &str) -> Result<(AllocId, NodeId), Failure> {
         let state = self.control.state();
+        let unknown = || Failure::not_found(format!("Unknown allocation {id:?}"));
         let alloc = id.parse().ok().and_then(|id: AllocId| state.allocs.lookup(id));
-        let alloc = alloc.ok_or_else(|| Failure::not_found(format!("Unknown allocation {id:?}")))?;
+        let alloc = alloc.ok_or_else(unknown)?;
+        access.find::<R>(&state.jobs.get(alloc.job).key.namespace, unknown())?;
         Ok((alloc.id, alloc.node_id))
     }
 }
@@ -192,10 +239,14 @@ pub(super) fn encode<Q: Serialize>(request: &Q) -> Result<Vec<u8>, Failure> {
     msgpack::to_vec(request).map_err(|e| Failure::internal(e.to_string()))
 }
 
-/// The options that nodes expect with each call.
-pub(super) fn query(server: &AppState) -> QueryOptions {
-    let region = server.agent.region.clone();
-    QueryOptions { region, namespace: "default".to_string(), ..QueryOptions::default() }
+/// The options that nodes expect with each call: they may look at the caller's token themselves.
+pub(super) fn query(server: &AppState, access: &Access) -> QueryOptions {
+    QueryOptions {
+        region: server.agent.region.clone(),
+        namespace: "default".to_string(),
+        auth_token: access.presented.text().to_string(),
+        ..QueryOptions::default()
+    }
 }
 
 /// The node that was named, or the one this agent runs.

@@ -24,6 +24,7 @@ use api::{ExecHandshake, ExecInput, Params};
 use model::AllocId;
 
 use super::client_alloc::{open_to_all_origins, query};
+use crate::access::{Access, AllocExec, AllocNodeExec, presented};
 use crate::app_state::AppState;
 use crate::error::Failure;
 
@@ -47,7 +48,9 @@ const CLOSE_MAX: Duration = Duration::from_secs(2);
 /// Longest reason that a close frame holds.
 const REASON_BYTES_MAX: usize = 123;
 
-const TOKEN: &str = "x-nomad-token";
+/// Drivers whose tasks have files of their own.
+const ISOLATED: [&str; 5] = ["docker", "exec", "java", "podman", "qemu"];
+
 const HANDSHAKE_VERSION: i64 = 1;
 
 type ToCaller = SplitSink<WebSocket, Message>;
@@ -68,7 +71,7 @@ struct SessionSlots(Arc<Semaphore>);
 struct ExecQuery {
     named: Named,
     uri: Uri,
-    token: Option<String>,
+    token: Result<String, Failure>,
 }
 
 /// What the path names.
@@ -136,8 +139,7 @@ fn upgrade(
         Ok(upgrade) => upgrade.max_message_size(MESSAGE_BYTES_MAX).max_frame_size(MESSAGE_BYTES_MAX),
         Err(rejection) => return Failure::invalid(rejection.body_text()).into_response(),
     };
-    let token = headers.get(TOKEN).and_then(|token| token.to_str().ok()).map(str::to_string);
-    let ask = ExecQuery { named, uri, token };
+    let ask = ExecQuery { named, uri, token: presented(&headers) };
     upgrade.on_upgrade(async move |socket| attend(server, slots, ask, socket).await)
 }
 
@@ -198,15 +200,17 @@ async fn begin(
     let pairs = Query::<Vec<(String, String)>>::try_from_uri(&ask.uri);
     let params = pairs.map(|Query(pairs)| Params::new(pairs)).map_err(|e| Failure::invalid(e.body_text()))?;
     server.check_region(params.get("region").unwrap_or_default())?;
+    let mut token = ask.token.clone()?;
     if params.boolean("ws_handshake").map_err(Failure::from)? {
-        handshake(ask.token.as_deref(), from).await?;
+        token = handshake(&token, from).await?;
     }
+    let access = server.access(&token).await?;
     let (id, cmd) = match &ask.named {
         Named::Alloc(id) => (id.as_str(), command(params.get("command").unwrap_or_default())?),
         Named::Job(job) => {
             // An allocation that cannot be found is Nomad's own failure here.
             let id = params.get("allocID").unwrap_or_default();
-            server.running(id).map_err(Failure::as_internal)?;
+            server.running::<AllocExec>(&access, id).map_err(Failure::as_internal)?;
             (id, action_command(server, job, id, &params)?)
         }
     };
@@ -215,9 +219,15 @@ async fn begin(
         return Err(Failure::invalid("task name is not present").into());
     }
     let tty = params.boolean("tty").map_err(Failure::from)?;
-    let (alloc, node) = server.running(id)?;
-    let request =
-        AllocExecRequest { alloc_id: alloc.to_string(), task, tty, cmd: cmd.into(), query: query(server) };
+    let (alloc, node) = server.running::<AllocExec>(&access, id)?;
+    check_isolation(server, &access, alloc, &task)?;
+    let request = AllocExecRequest {
+        alloc_id: alloc.to_string(),
+        task,
+        tty,
+        cmd: cmd.into(),
+        query: query(server, &access),
+    };
     let frames = server.node_rpc.open(node, method::ALLOCATIONS_EXEC).await.map_err(Failure::from)?;
     let (mut to_node, from_node) = frames.split();
     to_node.send(&request).await?;
@@ -256,8 +266,20 @@ fn command(text: &str) -> Result<Vec<String>, Failure> {
     if command.is_empty() { Err(Failure::invalid("command is not present")) } else { Ok(command) }
 }
 
+/// A command beside a task that sees the files of its node is a command on the node.
+fn check_isolation(server: &AppState, access: &Access, alloc: AllocId, task: &str) -> Result<(), Failure> {
+    let state = server.control.state();
+    let Some(alloc) = state.allocs.lookup(alloc) else { return Ok(()) };
+    let group = alloc.version.group(&alloc.group);
+    let task = group.and_then(|group| group.tasks.iter().find(|known| known.name == task));
+    match task {
+        Some(task) if ISOLATED.contains(&task.driver.as_str()) => Ok(()),
+        _ => access.require::<AllocNodeExec>(&state.jobs.get(alloc.job).key.namespace),
+    }
+}
+
 /// Browsers cannot set headers: their token comes in a first message.
-async fn handshake(header: Option<&str>, from: &mut FromCaller) -> Result<(), SessionEnd> {
+async fn handshake(header: &str, from: &mut FromCaller) -> Result<String, SessionEnd> {
     let first = timeout(HANDSHAKE_MAX, next(from)).await;
     let late = |_| Failure::invalid("the handshake did not arrive in time");
     let Some(first) = first.map_err(late)?? else { return Err(SessionEnd::Left) };
@@ -268,10 +290,10 @@ async fn handshake(header: Option<&str>, from: &mut FromCaller) -> Result<(), Se
         return Err(Failure::invalid(text).into());
     }
     // Two tokens would let one be checked and the other be used.
-    if header.is_some_and(|header| header != handshake.auth_token) {
+    if !header.is_empty() && header != handshake.auth_token {
         return Err(Failure::invalid("the tokens of header and handshake differ").into());
     }
-    Ok(())
+    Ok(handshake.auth_token)
 }
 
 /// The next words of the caller; `None` when it has left.

@@ -11,6 +11,7 @@ use wire::messages::{FsListResponse, FsLogsRequest, FsPathRequest, FsStatRespons
 use api::{AllocFileInfo, Params, QueryError};
 
 use super::client_alloc::{encode, open_to_all_origins, query};
+use crate::access::{Access, ReadFiles, ReadLogs, Right, Somewhere};
 use crate::answer::{self, Answer};
 use crate::app_state::AppState;
 use crate::error::Failure;
@@ -30,7 +31,7 @@ const FRAMES: HeaderValue = HeaderValue::from_static("application/json");
 const BINARY: HeaderValue = HeaderValue::from_static("application/octet-stream");
 
 pub(super) fn router() -> Router<AppState> {
-    let no_alloc = async || Failure::invalid("must provide a valid alloc id");
+    let no_alloc = async |_: Call<Somewhere<ReadFiles>>| Failure::invalid("must provide a valid alloc id");
     Router::new()
         .route("/v1/client/fs/ls/{alloc}", any(list))
         .route("/v1/client/fs/stat/{alloc}", any(stat))
@@ -44,35 +45,55 @@ pub(super) fn router() -> Router<AppState> {
         .layer(map_response(open_to_all_origins))
 }
 
-async fn list(With(server): With<AppState>, Path(alloc): Path<String>, call: Call) -> Answer {
-    let (alloc, node) = server.running(&alloc)?;
+async fn list(
+    With(server): With<AppState>,
+    Path(alloc): Path<String>,
+    call: Call<Somewhere<ReadFiles>>,
+) -> Answer {
+    let (alloc, node) = server.running::<ReadFiles>(&call.access, &alloc)?;
     let path = call.params.get("path").filter(|path| !path.is_empty()).unwrap_or("/").to_string();
-    let request = FsPathRequest { alloc_id: alloc.to_string(), path, query: query(&server) };
+    let request = FsPathRequest { alloc_id: alloc.to_string(), path, query: query(&server, &call.access) };
     let reply: FsListResponse<AllocFileInfo> = server.ask(node, method::FILE_SYSTEM_LIST, &request).await?;
     Ok(answer::json(&reply.files.0))
 }
 
-async fn stat(With(server): With<AppState>, Path(alloc): Path<String>, call: Call) -> Answer {
-    let (alloc, node) = server.running(&alloc)?;
+async fn stat(
+    With(server): With<AppState>,
+    Path(alloc): Path<String>,
+    call: Call<Somewhere<ReadFiles>>,
+) -> Answer {
+    let (alloc, node) = server.running::<ReadFiles>(&call.access, &alloc)?;
     let path = file_name(&call.params)?;
-    let request = FsPathRequest { alloc_id: alloc.to_string(), path, query: query(&server) };
+    let request = FsPathRequest { alloc_id: alloc.to_string(), path, query: query(&server, &call.access) };
     let reply: FsStatResponse<AllocFileInfo> = server.ask(node, method::FILE_SYSTEM_STAT, &request).await?;
     Ok(answer::json(&reply.info))
 }
 
-async fn cat(With(server): With<AppState>, Path(alloc): Path<String>, call: Call) -> Answer {
-    content(&server, &alloc, file_name(&call.params)?, 0, 0).await
+async fn cat(
+    With(server): With<AppState>,
+    Path(alloc): Path<String>,
+    call: Call<Somewhere<ReadFiles>>,
+) -> Answer {
+    content(&server, &call, &alloc, file_name(&call.params)?, 0, 0).await
 }
 
-async fn read_at(With(server): With<AppState>, Path(alloc): Path<String>, call: Call) -> Answer {
+async fn read_at(
+    With(server): With<AppState>,
+    Path(alloc): Path<String>,
+    call: Call<Somewhere<ReadFiles>>,
+) -> Answer {
     let path = file_name(&call.params)?;
     let missing = || Failure::invalid("must provide an offset");
     let offset = call.params.number("offset").map_err(unreadable)?.ok_or_else(missing)?;
     let limit = call.params.number("limit").map_err(unreadable)?.unwrap_or(0);
-    content(&server, &alloc, path, offset, limit).await
+    content(&server, &call, &alloc, path, offset, limit).await
 }
 
-async fn follow(With(server): With<AppState>, Path(alloc): Path<String>, call: Call) -> Answer {
+async fn follow(
+    With(server): With<AppState>,
+    Path(alloc): Path<String>,
+    call: Call<Somewhere<ReadFiles>>,
+) -> Answer {
     let params = &call.params;
     let request = FsStreamRequest {
         alloc_id: alloc.clone(),
@@ -81,14 +102,20 @@ async fn follow(With(server): With<AppState>, Path(alloc): Path<String>, call: C
         origin: origin(params)?,
         follow: params.get("follow").is_none_or(str::is_empty)
             || params.boolean("follow").map_err(unreadable)?,
-        query: query(&server),
+        query: query(&server, &call.access),
         ..FsStreamRequest::default()
     };
-    let frames = server.frames(&alloc, method::FILE_SYSTEM_STREAM, &request, request.follow).await?;
+    let frames = server
+        .frames::<ReadFiles, _>(&call.access, &alloc, method::FILE_SYSTEM_STREAM, &request, request.follow)
+        .await?;
     Ok(([(header::CONTENT_TYPE, FRAMES)], frames.into_body()).into_response())
 }
 
-async fn logs(With(server): With<AppState>, Path(alloc): Path<String>, call: Call) -> Answer {
+async fn logs(
+    With(server): With<AppState>,
+    Path(alloc): Path<String>,
+    call: Call<Somewhere<ReadLogs>>,
+) -> Answer {
     let params = &call.params;
     let task = params.get("task").unwrap_or_default();
     if task.is_empty() {
@@ -105,15 +132,24 @@ async fn logs(With(server): With<AppState>, Path(alloc): Path<String>, call: Cal
         origin: origin(params)?,
         plain_text: params.boolean("plain")?,
         follow: params.boolean("follow")?,
-        query: query(&server),
+        query: query(&server, &call.access),
     };
-    let frames = server.frames(&alloc, method::FILE_SYSTEM_LOGS, &request, request.follow).await?;
+    let frames = server
+        .frames::<ReadLogs, _>(&call.access, &alloc, method::FILE_SYSTEM_LOGS, &request, request.follow)
+        .await?;
     let kind = if request.plain_text { TEXT } else { FRAMES };
     Ok(([(header::CONTENT_TYPE, kind)], frames.into_body()).into_response())
 }
 
 /// A file's bytes, from `offset` on, at most `limit` of them; 0 for all.
-async fn content(server: &AppState, alloc: &str, path: String, offset: i64, limit: i64) -> Answer {
+async fn content(
+    server: &AppState,
+    call: &Call<Somewhere<ReadFiles>>,
+    alloc: &str,
+    path: String,
+    offset: i64,
+    limit: i64,
+) -> Answer {
     let request = FsStreamRequest {
         alloc_id: alloc.to_string(),
         path,
@@ -122,9 +158,11 @@ async fn content(server: &AppState, alloc: &str, path: String, offset: i64, limi
         plain_text: true,
         limit,
         follow: false,
-        query: query(server),
+        query: query(server, &call.access),
     };
-    let frames = server.frames(alloc, method::FILE_SYSTEM_STREAM, &request, false).await?;
+    let frames = server
+        .frames::<ReadFiles, _>(&call.access, alloc, method::FILE_SYSTEM_STREAM, &request, false)
+        .await?;
     // What is not text is not shown as text; nothing is ever called a page.
     let kind = if looks_like_text(frames.first()) { TEXT } else { BINARY };
     let headers: HeaderMap = UNTRUSTED.into_iter().chain([(header::CONTENT_TYPE, kind)]).collect();
@@ -136,14 +174,15 @@ impl AppState {
     ///
     /// # Errors
     /// The node's own, with its code.
-    async fn frames<Q: serde::Serialize>(
+    async fn frames<R: Right, Q: serde::Serialize>(
         &self,
+        access: &Access,
         alloc: &str,
         method: &str,
         request: &Q,
         follow: bool,
     ) -> Result<Frames, Failure> {
-        let (_, node) = self.running(alloc)?;
+        let (_, node) = self.running::<R>(access, alloc)?;
         Frames::begin(self.node_rpc.stream(node, method, encode(request)?).await?, follow).await
     }
 }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use wire::messages::{NodeMetaApplyRequest, NodeMetaResponse, NodeSpecificRequest, method};
 
 use super::client_alloc::{named_node, open_to_all_origins, query};
+use crate::access::{ReadNodes, WriteNodes};
 use crate::answer::{self, Answer};
 use crate::app_state::AppState;
 use crate::error::Failure;
@@ -46,22 +47,32 @@ struct MetadataChanges {
     meta: Map<String, Option<String>>,
 }
 
-async fn read(With(server): With<AppState>, call: Call) -> Answer {
+async fn read(With(server): With<AppState>, call: Call<ReadNodes>) -> Answer {
     let node = named_node(&server, call.params.get("node_id").unwrap_or_default())?;
-    let request =
-        NodeSpecificRequest { node_id: node.to_string(), query: query(&server), ..Default::default() };
+    let request = NodeSpecificRequest {
+        node_id: node.to_string(),
+        query: query(&server, &call.access),
+        ..Default::default()
+    };
     let reply: NodeMetaResponse = server.ask(node, method::NODE_META_READ, &request).await?;
     Ok(answer::json(&NodeMetadata::from(reply)))
 }
 
-async fn apply(With(server): With<AppState>, call: Call, Json(changes): Json<MetadataChanges>) -> Answer {
+async fn apply(
+    With(server): With<AppState>,
+    call: Call<WriteNodes>,
+    Json(changes): Json<MetadataChanges>,
+) -> Answer {
     let named = Some(changes.node_id.as_str()).filter(|id| !id.is_empty());
     let node = named_node(&server, named.or_else(|| call.params.get("node_id")).unwrap_or_default())?;
     if changes.meta.is_empty() {
         return Err(Failure::invalid("missing required Meta object"));
     }
-    let request =
-        NodeMetaApplyRequest { node_id: node.to_string(), meta: changes.meta, query: query(&server) };
+    let request = NodeMetaApplyRequest {
+        node_id: node.to_string(),
+        meta: changes.meta,
+        query: query(&server, &call.access),
+    };
     let reply: NodeMetaResponse = server.ask(node, method::NODE_META_APPLY, &request).await?;
     Ok(answer::json(&NodeMetadata::from(reply)))
 }

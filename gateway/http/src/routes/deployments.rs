@@ -13,11 +13,12 @@ use api::{
 };
 
 use super::write;
+use crate::access::{ReadJob, Somewhere, UnblockDeployment};
 use crate::answer::{Answer, written};
 use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::{Creation, Page, id_prefix, page};
-use crate::request::{Json, OptionalJson, Read, Write, as_json};
+use crate::request::{Call, Json, OptionalJson, Read, Reading, Write, as_json};
 
 pub(super) fn router() -> Router<AppState> {
     Router::new()
@@ -31,31 +32,41 @@ pub(super) fn router() -> Router<AppState> {
         .route("/v1/deployment/unblock/{id}", write(unblock))
 }
 
-async fn list(With(server): With<AppState>, read: Read) -> Answer {
-    let view = |state: &State, read: &Read| {
+async fn list(With(server): With<AppState>, read: Read<ReadJob>) -> Answer {
+    let view = |state: &State, read: &Reading| {
         Ok(deployments(state, read)?.map(|deployment| document(state, deployment)))
     };
     server.list(read, |state| state.tables.deployments, view).await
 }
 
-async fn read(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+async fn read(
+    With(server): With<AppState>,
+    Path(id): Path<String>,
+    read: Read<Somewhere<ReadJob>>,
+) -> Answer {
     let find = |state: &State| id.parse().ok().and_then(|id: DeploymentId| state.deployments.find(id));
     let index = |state: &State| match find(state) {
         Some(row) => state.deployments.get(row).modified,
         None => state.tables.deployments,
     };
     let view = |state: &State| {
-        let row = find(state).ok_or_else(not_found)?;
-        Ok(document(state, state.deployments.get(row)))
+        let known = find(state).map(|row| state.deployments.get(row));
+        let known = known.filter(|known| read.may_see(&state.jobs.get(known.job).key.namespace));
+        Ok(document(state, known.ok_or_else(not_found)?))
     };
     server.read(&read, index, view).await
 }
 
-async fn allocations(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+async fn allocations(
+    With(server): With<AppState>,
+    Path(id): Path<String>,
+    read: Read<Somewhere<ReadJob>>,
+) -> Answer {
     read.without_filter()?;
     let id: Option<DeploymentId> = id.parse().ok();
-    let view = move |state: &State, _: &Read| {
+    let view = move |state: &State, read: &Reading| {
         let known = id.and_then(|id| state.deployments.lookup(id));
+        let known = known.filter(|known| read.may_see(&state.jobs.get(known.job).key.namespace));
         let of_job = known.into_iter().flat_map(|known| state.jobs.get(known.job).allocs.iter());
         let own = of_job.map(|row| state.allocs.get(*row)).filter(|alloc| alloc.deployment == id);
         Ok(Page::whole(own.map(|alloc| stub(state, alloc))))
@@ -118,7 +129,7 @@ async fn set_health(
 async fn unblock(
     With(server): With<AppState>,
     Path(id): Path<String>,
-    _: Write,
+    _: Call<UnblockDeployment>,
     Json(request): Json<DeploymentPauseRequest>,
 ) -> Result<(), Failure> {
     let deployment = named(&id, &request.deployment_id).map_err(|failure| match failure.status {
@@ -163,12 +174,10 @@ fn allocs(field: &str, ids: &[String]) -> Result<Vec<AllocId>, Failure> {
     ids.iter().map(id).collect()
 }
 
-fn deployments<'a>(state: &'a State, read: &Read) -> Result<Page<&'a Deployment>, Failure> {
+fn deployments<'a>(state: &'a State, read: &Reading) -> Result<Page<&'a Deployment>, Failure> {
     let options = &read.options;
     let prefix = id_prefix(&options.prefix)?;
-    let shown = |known: &&Deployment| {
-        options.namespace == "*" || state.jobs.get(known.job).key.namespace == options.namespace
-    };
+    let shown = |known: &&Deployment| read.shows(&state.jobs.get(known.job).key.namespace);
     let json = |known: &&Deployment| as_json(&document(state, known));
     if prefix.is_empty() {
         let rows = state.deployments.iter().map(|(_, known)| known).filter(shown);

@@ -11,6 +11,7 @@ use api::{Consistency, DoctorFinding, DoctorGroup, JobDoctor, JobRegisterRequest
 
 use super::register::{Checked, checked};
 use super::write;
+use crate::access::{Each, PlanJob};
 use crate::answer::{self, Answer};
 use crate::app_state::{AppState, now};
 use crate::error::Failure;
@@ -20,10 +21,15 @@ pub(super) fn router() -> Router<AppState> {
     Router::new().route("/v1/jobs/doctor", write(doctor))
 }
 
-async fn doctor(With(server): With<AppState>, call: Call, Json(request): Json<JobValidateRequest>) -> Answer {
+async fn doctor(
+    With(server): With<AppState>,
+    call: Call<Each>,
+    Json(request): Json<JobValidateRequest>,
+) -> Answer {
     server.fresh(Consistency::Leased, Index::ZERO).await?;
     let asked = JobRegisterRequest { job: request.job, ..JobRegisterRequest::default() };
     let checked = checked(&server, &call.params, asked)?;
+    call.access.require::<PlanJob>(&checked.registration.key.namespace)?;
     let state = server.control.state();
     // Pure work for a processor, as a plan is.
     let turn = server.renders.clone().acquire_owned().await.expect("nobody closes the semaphore");

@@ -8,11 +8,12 @@ use state::eval::{Eval, EvalRow, document};
 use api::{EvalCountResponse, EvalDeleteRequest, EvalDeleteResponse};
 use filter::{Filter, Schema};
 
+use crate::access::{ReadJob, Somewhere};
 use crate::answer::{self, Answer};
 use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::{Creation, Page, id_prefix, page};
-use crate::request::{Json, Read, Write, as_json};
+use crate::request::{Json, Read, Reading, Write, as_json};
 use crate::view::eval::with_related;
 
 pub(super) fn router() -> Router<AppState> {
@@ -23,8 +24,9 @@ pub(super) fn router() -> Router<AppState> {
         .route("/v1/evaluation/{id}/allocations", get(allocations))
 }
 
-async fn list(With(server): With<AppState>, read: Read) -> Answer {
-    let view = |state: &State, read: &Read| Ok(evaluations(state, read)?.map(|eval| document(state, eval)));
+async fn list(With(server): With<AppState>, read: Read<ReadJob>) -> Answer {
+    let view =
+        |state: &State, read: &Reading| Ok(evaluations(state, read)?.map(|eval| document(state, eval)));
     server.list(read, |state| state.tables.evals, view).await
 }
 
@@ -86,7 +88,7 @@ fn safe_matches(state: &State, namespace: &str, filter: &Filter) -> Result<Vec<E
     safe.filter_map(matched).collect()
 }
 
-async fn count(With(server): With<AppState>, read: Read) -> Answer {
+async fn count(With(server): With<AppState>, read: Read<ReadJob>) -> Answer {
     id_prefix(&read.options.prefix)?;
     let known_leader = server.known_leader();
     let view = |state: &State| {
@@ -102,24 +104,34 @@ async fn count(With(server): With<AppState>, read: Read) -> Answer {
     server.read(&read, |state| state.tables.evals, view).await
 }
 
-async fn read(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+async fn read(
+    With(server): With<AppState>,
+    Path(id): Path<String>,
+    read: Read<Somewhere<ReadJob>>,
+) -> Answer {
     let related = read.params.boolean("related")?;
     let index = |state: &State| match find(state, &id) {
         Some(row) => state.evals.get(row).modified,
         None => state.tables.evals,
     };
     let view = |state: &State| {
-        let row = find(state, &id).ok_or_else(|| Failure::not_found("eval not found"))?;
-        let eval = state.evals.get(row);
+        let eval = find(state, &id).map(|row| state.evals.get(row));
+        let eval = eval.filter(|eval| read.may_see(&eval.facts.key.namespace));
+        let eval = eval.ok_or_else(|| Failure::not_found("eval not found"))?;
         Ok(if related { with_related(state, eval) } else { document(state, eval) })
     };
     server.read(&read, index, view).await
 }
 
-async fn allocations(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+async fn allocations(
+    With(server): With<AppState>,
+    Path(id): Path<String>,
+    read: Read<Somewhere<ReadJob>>,
+) -> Answer {
     read.without_filter()?;
-    let view = move |state: &State, _: &Read| {
+    let view = move |state: &State, read: &Reading| {
         let eval = find(state, &id).map(|row| state.evals.get(row));
+        let eval = eval.filter(|eval| read.may_see(&eval.facts.key.namespace));
         let of_job = eval.into_iter().flat_map(|eval| {
             let rows = state.jobs.get(eval.job).allocs.iter();
             rows.map(|row| state.allocs.get(*row)).filter(|alloc| alloc.eval == eval.id() && !alloc.gone)
@@ -133,14 +145,14 @@ fn find(state: &State, id: &str) -> Option<EvalRow> {
     state.evals.find(id.parse::<EvalId>().ok()?)
 }
 
-fn evaluations<'a>(state: &'a State, read: &Read) -> Result<Page<&'a Eval>, Failure> {
+fn evaluations<'a>(state: &'a State, read: &Reading) -> Result<Page<&'a Eval>, Failure> {
     let options = &read.options;
     let prefix = id_prefix(&options.prefix)?;
     let given = |name| read.params.get(name).filter(|value| !value.is_empty());
     let (status, job) = (given("status"), given("job"));
     read.filter_alone(status.is_some() || job.is_some())?;
     let shown = |eval: &&Eval| {
-        (options.namespace == "*" || eval.facts.key.namespace == options.namespace)
+        read.shows(&eval.facts.key.namespace)
             && status.is_none_or(|status| eval.status.word() == status)
             && job.is_none_or(|job| eval.facts.key.id == job)
     };

@@ -12,11 +12,12 @@ use serde::Serialize;
 use state::State;
 
 use super::jobs;
+use crate::access::{ReadJob, ReadNodes, Somewhere};
 use crate::answer::{self, Answer};
 use crate::app_state::AppState;
 use crate::error::Failure;
-use crate::events::{find_alloc, transition, unknown_alloc};
-use crate::request::Read;
+use crate::events::{find_alloc, may_see, transition, unknown_alloc};
+use crate::request::{Read, Reading};
 use crate::view::why;
 
 /// How long an answer waits until the history is indexed; without it only the transitions are left out.
@@ -31,44 +32,62 @@ pub(super) fn router() -> Router<AppState> {
         .route("/v1/node/{id}/explain", get(node))
 }
 
-async fn job(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+async fn job(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadJob>) -> Answer {
     let key = jobs::key(&read.params, &id);
-    answered(server, &read, move |server, state| {
+    answered(server, read, move |server, state, _| {
         let row = state.jobs.find(&key).ok_or_else(|| Failure::not_found(jobs::NOT_FOUND))?;
         Ok(why::job(&server.events, state, row))
     })
     .await
 }
 
-async fn evaluation(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
-    answered(server, &read, move |server, state| {
+async fn evaluation(
+    With(server): With<AppState>,
+    Path(id): Path<String>,
+    read: Read<Somewhere<ReadJob>>,
+) -> Answer {
+    answered(server, read, move |server, state, read| {
         let eval = id.parse().ok().and_then(|id: EvalId| state.evals.lookup(id));
+        let eval = eval.filter(|eval| read.may_see(&eval.facts.key.namespace));
         let eval = eval.ok_or_else(|| Failure::not_found("eval not found"))?;
         Ok(why::evaluation(&server.events, state, eval))
     })
     .await
 }
 
-async fn deployment(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
-    answered(server, &read, move |_, state| {
+async fn deployment(
+    With(server): With<AppState>,
+    Path(id): Path<String>,
+    read: Read<Somewhere<ReadJob>>,
+) -> Answer {
+    answered(server, read, move |_, state, read| {
         let found = id.parse().ok().and_then(|id: DeploymentId| state.deployments.lookup(id));
+        let found = found.filter(|known| read.may_see(&state.jobs.get(known.job).key.namespace));
         Ok(why::deployment(state, found.ok_or_else(|| Failure::not_found("deployment not found"))?))
     })
     .await
 }
 
-async fn node(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
-    answered(server, &read, move |_, state| {
+async fn node(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadNodes>) -> Answer {
+    answered(server, read, move |_, state, _| {
         let row = id.parse().ok().and_then(|id: NodeId| state.nodes.find(id));
         Ok(why::node(state, row.ok_or_else(|| Failure::not_found("node not found"))?))
     })
     .await
 }
 
-async fn allocation(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
-    answered(server, &read, move |server, state| {
+async fn allocation(
+    With(server): With<AppState>,
+    Path(id): Path<String>,
+    read: Read<Somewhere<ReadJob>>,
+) -> Answer {
+    answered(server, read, move |server, state, read| {
         let id = find_alloc(state, &server.history, &id)?;
         let life = server.history.life(id, state.index, PATIENCE);
+        let placed = life.as_ref().ok().and_then(|life| life.placement.as_ref());
+        if !may_see(state, &read.access, id, placed) {
+            return Err(unknown_alloc());
+        }
         let mut why = match state.allocs.lookup(id) {
             Some(alloc) => why::allocation(&server.events, state, alloc),
             None => {
@@ -94,16 +113,17 @@ async fn allocation(With(server): With<AppState>, Path(id): Path<String>, read: 
 /// Deciding again is work for a processor: as many at once as lists are rendered; others wait for their turn.
 async fn answered<T: Serialize + Send + 'static>(
     server: AppState,
-    read: &Read,
-    explain: impl FnOnce(&AppState, &Arc<State>) -> Result<T, Failure> + Send + 'static,
+    read: impl Into<Reading>,
+    explain: impl FnOnce(&AppState, &Arc<State>, &Reading) -> Result<T, Failure> + Send + 'static,
 ) -> Answer {
+    let read = read.into();
     let known_leader = server.fresh(read.options.consistency, read.options.min_index).await?;
     let state = server.control.state();
     let turn = server.renders.clone().acquire_owned().await.expect("nobody closes the semaphore");
     let index: Index = state.index;
     let explained = tokio::task::spawn_blocking(move || {
         let _turn = turn;
-        explain(&server, &state)
+        explain(&server, &state, &read)
     });
     let response = answer::json(&explained.await??);
     Ok(answer::with_meta(response, &answer::Meta { index, known_leader, next_token: None }))

@@ -11,8 +11,9 @@ use serde_json::Value;
 use state::State;
 use state::job::JobState;
 
-use super::search::{matching, newest};
+use super::search::{Scope, matching, newest};
 use super::write;
+use crate::access::Each;
 use crate::answer::Answer;
 use crate::app_state::AppState;
 use crate::error::Failure;
@@ -49,7 +50,7 @@ pub(super) fn router() -> Router<AppState> {
 /// Never waits.
 async fn search(
     With(server): With<AppState>,
-    mut read: Read,
+    mut read: Read<Each>,
     Json(request): Json<FuzzySearchRequest>,
 ) -> Answer {
     read.without_filter()?;
@@ -59,16 +60,16 @@ async fn search(
         let text = format!("fuzzy search query must be at least {TEXT_MIN} characters, got {length}");
         return Err(Failure::internal(text));
     }
-    let wanted = Contexts::of(&request.context)?;
+    let scope = Scope::of(&read);
+    let wanted = Contexts(scope.opened(Contexts::of(&request.context)?.0)?);
     let known_leader = server.known_leader();
-    let namespace = read.options.namespace.clone();
     let view = |state: &State| {
         let mut response = FuzzySearchResponse {
             index: newest(state).0.max(1),
             known_leader,
             ..FuzzySearchResponse::default()
         };
-        for (context, found) in found(state, &request.text, &wanted, &namespace) {
+        for (context, found) in found(state, &request.text, &wanted, &scope) {
             response.truncations.insert(context.to_string(), found.len() > MATCHES_MAX);
             let shown: Vec<FuzzyMatch> = found.into_iter().take(MATCHES_MAX).collect();
             if !shown.is_empty() {
@@ -103,10 +104,10 @@ fn found(
     state: &State,
     text: &str,
     wanted: &Contexts,
-    namespace: &str,
+    scope: &Scope,
 ) -> BTreeMap<&'static str, Vec<FuzzyMatch>> {
     let mut found = Matches { text: text.to_lowercase(), wanted, ranked: BTreeMap::new() };
-    let in_namespace = |name: &str| namespace == "*" || namespace == name;
+    let in_namespace = |name: &str| scope.shows("jobs", name);
     for (_, job) in state.jobs.iter().filter(|(_, job)| in_namespace(&job.key.namespace)) {
         found.job(job);
     }
@@ -122,11 +123,14 @@ fn found(
         let node = state.nodes.cold(row);
         found.add("nodes", &node.document.name, &[&node.id.to_string()]);
     }
-    state.pools.names().into_iter().for_each(|name| found.add("node_pools", name, &[name]));
-    state.namespaces.names().into_iter().for_each(|name| found.add("namespaces", name, &[]));
+    let pools = state.pools.names().into_iter().filter(|name| scope.shows_name("node_pools", name));
+    pools.for_each(|name| found.add("node_pools", name, &[name]));
+    let namespaces = state.namespaces.names().into_iter();
+    let namespaces = namespaces.filter(|name| scope.shows_name("namespaces", name));
+    namespaces.for_each(|name| found.add("namespaces", name, &[]));
     let mut sorted = found.sorted();
     for context in wanted.0.iter().filter(|context| BY_PREFIX.contains(context)) {
-        let ids = matching(state, context, text, namespace);
+        let ids = matching(state, context, text, scope);
         sorted.insert(context, ids.into_iter().map(|id| FuzzyMatch { id, scope: Vec::new() }).collect());
     }
     sorted

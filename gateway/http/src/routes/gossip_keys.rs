@@ -7,6 +7,7 @@ use axum::routing::{any, get};
 use api::KeyringRequest;
 
 use super::write;
+use crate::access::WriteAgent;
 use crate::answer::{self, Answer};
 use crate::app_state::AppState;
 use crate::cluster_admin::GossipKeys;
@@ -22,12 +23,17 @@ pub(super) fn router() -> Router<AppState> {
         .route("/v1/agent/keyring/{op}", any(async || Failure::not_found("resource not found")))
 }
 
-async fn list(With(server): With<AppState>, _: Call) -> Answer {
+async fn list(With(server): With<AppState>, _: Call<WriteAgent>) -> Answer {
     Ok(answer::json(&server.cluster.gossip_keys(GossipKeys::List).await?))
 }
 
 fn change(operation: fn(String) -> GossipKeys) -> axum::routing::MethodRouter<AppState> {
-    write(async move |With(server): With<AppState>, _: Call, Json(request): Json<KeyringRequest>| -> Answer {
-        Ok(answer::json(&server.cluster.gossip_keys(operation(request.key)).await?))
-    })
+    write(
+        async move |With(server): With<AppState>,
+                    _: Call<WriteAgent>,
+                    Json(request): Json<KeyringRequest>|
+                    -> Answer {
+            Ok(answer::json(&server.cluster.gossip_keys(operation(request.key)).await?))
+        },
+    )
 }

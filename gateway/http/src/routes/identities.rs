@@ -10,6 +10,7 @@ use wire::messages::{Empty, NodeIdentityResponse, NodeSpecificRequest, method};
 
 use super::client_alloc::{named_node, open_to_all_origins, query};
 use super::write;
+use crate::access::{ReadNodes, WriteNodes};
 use crate::answer::{self, Answer};
 use crate::app_state::{AppState, now};
 use crate::error::Failure;
@@ -24,10 +25,13 @@ pub(super) fn router() -> Router<AppState> {
 }
 
 /// The claims of the token that a node holds now.
-async fn read(With(server): With<AppState>, call: Call) -> Answer {
+async fn read(With(server): With<AppState>, call: Call<ReadNodes>) -> Answer {
     let node = named_node(&server, call.params.get("node_id").unwrap_or_default())?;
-    let request =
-        NodeSpecificRequest { node_id: node.to_string(), query: query(&server), ..Default::default() };
+    let request = NodeSpecificRequest {
+        node_id: node.to_string(),
+        query: query(&server, &call.access),
+        ..Default::default()
+    };
     let reply: NodeIdentityResponse = server.ask(node, method::NODE_IDENTITY_GET, &request).await?;
     Ok(answer::json(&NodeIdentity { claims: reply.claims }))
 }
@@ -35,13 +39,16 @@ async fn read(With(server): With<AppState>, call: Call) -> Answer {
 /// The node asks for a new token with its next heartbeat.
 async fn renew(
     With(server): With<AppState>,
-    call: Call,
+    call: Call<WriteNodes>,
     Json(request): Json<NodeIdentityRenewRequest>,
 ) -> Answer {
     let named = Some(request.node_id.as_str()).filter(|id| !id.is_empty());
     let node = named_node(&server, named.or_else(|| call.params.get("node_id")).unwrap_or_default())?;
-    let request =
-        NodeSpecificRequest { node_id: node.to_string(), query: query(&server), ..Default::default() };
+    let request = NodeSpecificRequest {
+        node_id: node.to_string(),
+        query: query(&server, &call.access),
+        ..Default::default()
+    };
     let _: Empty = server.ask(node, method::NODE_IDENTITY_RENEW, &request).await?;
     Ok(answer::json(&Empty {}))
 }
@@ -49,7 +56,7 @@ async fn renew(
 /// A token that a node registers with for the first time.
 async fn introduce(
     With(server): With<AppState>,
-    _: Call,
+    _: Call<WriteNodes>,
     Json(request): Json<IntroductionTokenRequest>,
 ) -> Answer {
     let limits = &server.introduction;

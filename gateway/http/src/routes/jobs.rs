@@ -15,11 +15,12 @@ use api::{
 };
 
 use super::write;
+use crate::access::{ListJobs, ReadJob};
 use crate::answer::{Answer, written};
 use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::{Page, page};
-use crate::request::{self, Json, OptionalJson, Read, Write};
+use crate::request::{self, Json, OptionalJson, Read, Reading, Write};
 use crate::view;
 
 pub(super) const NOT_FOUND: &str = "job not found";
@@ -39,15 +40,19 @@ pub(super) fn router() -> Router<AppState> {
         .route("/v1/job/{id}/stable", write(set_stability))
 }
 
-pub(super) async fn list(With(server): With<AppState>, read: Read) -> Answer {
+pub(super) async fn list(With(server): With<AppState>, read: Read<ListJobs>) -> Answer {
     let with_meta = read.params.boolean("meta")?;
-    let view = move |state: &State, read: &Read| {
+    let view = move |state: &State, read: &Reading| {
         Ok(jobs(state, read)?.map(|job| view::job::stub(state, job, with_meta)))
     };
     server.list(read, index, view).await
 }
 
-pub(super) async fn read(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+pub(super) async fn read(
+    With(server): With<AppState>,
+    Path(id): Path<String>,
+    read: Read<ReadJob>,
+) -> Answer {
     let key = key(&read.params, &id);
     let index = |state: &State| own_index(state, &key, |job| job.modified);
     let view = |state: &State| find(state, &key).map(|job| state::job::document(job, job.current()));
@@ -92,17 +97,17 @@ async fn evaluate(
     written(receipt.index, &evaluated(&receipt, String::new()))
 }
 
-async fn summary(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+async fn summary(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadJob>) -> Answer {
     let key = key(&read.params, &id);
     let index = |state: &State| own_index(state, &key, |job| job.summary_modified);
     server.read(&read, index, |state| Ok(view::job::summary(state, find(state, &key)?))).await
 }
 
-async fn allocations(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+async fn allocations(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadJob>) -> Answer {
     read.without_filter()?;
     let key = key(&read.params, &id);
     let all = read.params.boolean("all")?;
-    let view = move |state: &State, _: &Read| {
+    let view = move |state: &State, _: &Reading| {
         let job = state.jobs.lookup(&key);
         let rows = job.into_iter().flat_map(|job| job.allocs.iter().map(move |row| (job, *row)));
         let known = rows.map(|(job, row)| (job, state.allocs.get(row))).filter(|(job, alloc)| {
@@ -114,10 +119,10 @@ async fn allocations(With(server): With<AppState>, Path(id): Path<String>, read:
     server.list(read, |state| state.tables.allocs, view).await
 }
 
-async fn evaluations(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+async fn evaluations(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadJob>) -> Answer {
     read.without_filter()?;
     let key = key(&read.params, &id);
-    let view = move |state: &State, _: &Read| {
+    let view = move |state: &State, _: &Reading| {
         let rows = state.jobs.lookup(&key).into_iter().flat_map(|job| job.evals.iter());
         let known = rows.map(|row| state.evals.get(*row)).filter(|eval| !eval.gone);
         Ok(Page::whole(known.map(|eval| state::eval::document(state, eval))))
@@ -125,18 +130,18 @@ async fn evaluations(With(server): With<AppState>, Path(id): Path<String>, read:
     server.list(read, |state| state.tables.evals, view).await
 }
 
-async fn deployments(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+async fn deployments(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadJob>) -> Answer {
     read.without_filter()?;
     let key = key(&read.params, &id);
     // A job that was purged took its deployments with it: all there are belong to this one.
     read.params.boolean("all")?;
-    let view = move |state: &State, _: &Read| {
+    let view = move |state: &State, _: &Reading| {
         Ok(Page::whole(deployments_of(state, &key).map(|known| state::deployment::document(state, known))))
     };
     server.list(read, |state| state.tables.deployments, view).await
 }
 
-async fn deployment(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+async fn deployment(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadJob>) -> Answer {
     let key = key(&read.params, &id);
     let index = |state: &State| {
         deployments_of(state, &key).next_back().map_or(state.tables.deployments, |known| known.modified)
@@ -195,7 +200,7 @@ fn named(params: &Params, path: &str, body: &str) -> Result<JobKey, Failure> {
     Ok(key(params, path))
 }
 
-async fn versions(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+async fn versions(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadJob>) -> Answer {
     let key = key(&read.params, &id);
     let wants_diffs = read.params.boolean("diffs")?;
     let given = |name| read.params.get(name).filter(|value: &&str| !value.is_empty()).map(str::to_string);
@@ -238,13 +243,13 @@ fn against(versions: &[Job], number: Option<u64>, named: &str) -> Result<Vec<Job
 }
 
 /// The actions of its tasks, by name.
-async fn actions(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+async fn actions(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadJob>) -> Answer {
     let key = key(&read.params, &id);
     let index = |state: &State| own_index(state, &key, |job| job.modified);
     server.read(&read, index, |state| Ok(view::job::actions(find(state, &key)?))).await
 }
 
-async fn submission(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+async fn submission(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadJob>) -> Answer {
     let key = key(&read.params, &id);
     let unreadable = || Failure::invalid("Unable to parse job submission version parameter");
     let number: u64 = read.params.get("version").and_then(|v| v.parse().ok()).ok_or_else(unreadable)?;
@@ -266,12 +271,13 @@ fn submission_of(state: &State, key: &JobKey, number: u64) -> Option<JobSubmissi
     })
 }
 
-fn jobs<'a>(state: &'a State, read: &Read) -> Result<Page<&'a JobState>, Failure> {
+fn jobs<'a>(state: &'a State, read: &Reading) -> Result<Page<&'a JobState>, Failure> {
     let options = &read.options;
-    let shown = state.jobs.iter().map(|(_, job)| job).filter(|job| {
-        (options.namespace == "*" || options.namespace == job.key.namespace)
-            && job.key.id.starts_with(&options.prefix)
-    });
+    let shown = state
+        .jobs
+        .iter()
+        .map(|(_, job)| job)
+        .filter(|job| read.shows(&job.key.namespace) && job.key.id.starts_with(&options.prefix));
     let shown = read.filtered("Job", shown, |job| as_json(job))?;
     page(shown.into_iter().map(|job| (job.key.clone(), job)), options)
 }

@@ -15,6 +15,7 @@ use state::State;
 use state::keyring::RootKey;
 
 use super::write;
+use crate::access::ReadKeyring;
 use crate::answer::{self, Answer};
 use crate::app_state::{AppState, now};
 use crate::error::Failure;
@@ -42,7 +43,7 @@ async fn web_keys(With(server): With<AppState>) -> Answer {
     Ok(([CACHE], answer::json(&SigningKeySet { keys })).into_response())
 }
 
-async fn list(With(server): With<AppState>, read: Read) -> Answer {
+async fn list(With(server): With<AppState>, read: Read<ReadKeyring>) -> Answer {
     let view = |state: &State| Ok(state.keyring.keys().keys().map(|id| meta(state, *id)).collect::<Vec<_>>());
     server.read(&read, |state| state.keyring.changed(), view).await
 }

@@ -16,6 +16,7 @@ use state::State;
 use state::job::GroupSummary;
 use tokio::runtime::Handle;
 
+use crate::access::Anyone;
 use crate::answer::{self, Answer};
 use crate::app_state::{AppState, now};
 use crate::blocking::WAITING_READS_MAX;
@@ -27,7 +28,7 @@ pub(super) fn router() -> Router<AppState> {
 }
 
 /// Gauges are read off the state when asked: nothing is counted beside it.
-async fn metrics(With(server): With<AppState>, read: Read) -> Answer {
+async fn metrics(With(server): With<AppState>, read: Read<Anyone>) -> Answer {
     let prometheus = read.params.get("format") == Some("prometheus");
     if prometheus && !server.agent.prometheus {
         return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Prometheus is not enabled"));

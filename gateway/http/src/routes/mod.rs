@@ -1,6 +1,7 @@
 //! The routes, a file a noun: extract, submit or read, answer. Each file exports its `router()`.
 
 mod absent;
+mod acl;
 mod agent;
 mod agent_host;
 mod allocations;
@@ -53,14 +54,16 @@ use crate::answer;
 use crate::app_state::{Api, AppState};
 use crate::cors;
 use crate::error::Failure;
+use crate::gate::Gate;
 use crate::path::whole_ids;
 use crate::request::{BODY_MAX, read_named};
 use crate::request_stats;
 
-/// The whole API.
-pub fn router(api: Api) -> Router {
+/// The whole API, and who may do what besides.
+pub fn router(api: Api) -> (Router, Gate) {
     let headers = cors::configured(&api.agent.response_headers);
     let state = AppState::new(api);
+    let gate = Gate(state.clone());
     let routes = Router::new()
         .route("/", get(home))
         .route("/ui", get(home))
@@ -102,6 +105,7 @@ pub fn router(api: Api) -> Router {
         .merge(pools::router())
         .merge(volumes::router())
         .merge(crate::events::router())
+        .merge(acl::router(&state))
         .merge(absent::router())
         .method_not_allowed_fallback(async || Failure::new(StatusCode::METHOD_NOT_ALLOWED, "Invalid method"))
         .layer(from_fn_with_state(state.clone(), read_named))
@@ -112,7 +116,7 @@ pub fn router(api: Api) -> Router {
         .layer(from_fn_with_state(Arc::new(headers), cors::preflight))
         .with_state(state);
     // Paths are put in shape before anything is routed, so the routes are behind a router without any.
-    Router::new().fallback_service(MapRequestLayer::new(whole_ids).layer(routes))
+    (Router::new().fallback_service(MapRequestLayer::new(whole_ids).layer(routes)), gate)
 }
 
 /// Where Nomad's web interface is, with the query as it came.

@@ -12,6 +12,7 @@ use wire::messages::{AgentMonitorRequest, method};
 
 use super::client_alloc::{encode, named_node, query};
 use super::client_fs::TEXT;
+use crate::access::ReadAgent;
 use crate::answer::Answer;
 use crate::app_state::AppState;
 use crate::error::Failure;
@@ -22,7 +23,7 @@ pub(super) fn router() -> Router<AppState> {
     Router::new().route("/v1/agent/monitor", get(follow))
 }
 
-async fn follow(With(server): With<AppState>, call: Call) -> Answer {
+async fn follow(With(server): With<AppState>, call: Call<ReadAgent>) -> Answer {
     let request = request(&server, &call)?;
     let wanted = Follow::try_from(&request)?;
     let body = match agent_place(&server, &request.node_id, &request.server_id)? {
@@ -63,7 +64,7 @@ pub(super) fn agent_place(server: &AppState, node_id: &str, server_id: &str) -> 
     }
 }
 
-fn request(server: &AppState, call: &Call) -> Result<AgentMonitorRequest, Failure> {
+fn request(server: &AppState, call: &Call<ReadAgent>) -> Result<AgentMonitorRequest, Failure> {
     let text = |name| call.params.get(name).unwrap_or_default().to_string();
     let switch = |name| {
         let unknown = |error| Failure::invalid(format!("Unknown option for {name}: {error}"));
@@ -76,7 +77,7 @@ fn request(server: &AppState, call: &Call) -> Result<AgentMonitorRequest, Failur
         node_id: text("node_id"),
         server_id: text("server_id"),
         plain_text: switch("plain")?,
-        query: query(server),
+        query: query(server, &call.access),
     })
 }
 

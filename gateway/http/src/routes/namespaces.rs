@@ -8,11 +8,12 @@ use api::Namespace;
 use state::State;
 
 use super::write;
+use crate::access::{Each, denied};
 use crate::answer::{Answer, done};
 use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::Page;
-use crate::request::{Json, Read, Write};
+use crate::request::{Json, Read, Reading, Write};
 
 pub(super) fn router() -> Router<AppState> {
     Router::new()
@@ -21,21 +22,24 @@ pub(super) fn router() -> Router<AppState> {
         .route("/v1/namespace/{name}", get(read).merge(write(upsert_named)).delete(remove))
 }
 
-async fn list(With(server): With<AppState>, read: Read) -> Answer {
+async fn list(With(server): With<AppState>, read: Read<Each>) -> Answer {
     read.without_filter()?;
-    let view = |state: &State, read: &Read| {
+    let view = |state: &State, read: &Reading| {
         let names = state.namespaces.names().into_iter();
-        let shown = names.filter(|name| name.starts_with(&read.options.prefix));
+        let shown = names.filter(|name| name.starts_with(&read.options.prefix) && may_know(read, name));
         Ok(Page::whole(shown.filter_map(|name| state::namespace::document(&state.namespaces, name))))
     };
     server.list(read, changed, view).await
 }
 
-async fn read(With(server): With<AppState>, Path(name): Path<String>, read: Read) -> Answer {
+async fn read(With(server): With<AppState>, Path(name): Path<String>, read: Read<Each>) -> Answer {
     let index = |state: &State| match state.namespaces.get(&name) {
         Some(set) => set.modified,
         None => changed(state),
     };
+    if !may_know(&read, &name) {
+        return Err(denied());
+    }
     let missing = || Failure::not_found("Namespace not found");
     let view = |state: &State| state::namespace::document(&state.namespaces, &name).ok_or_else(missing);
     server.read(&read, index, view).await
@@ -66,6 +70,11 @@ async fn change(server: &AppState, write: &Write, command: Command) -> Answer {
 }
 
 /// One of them came with the cluster.
+/// There is something that the caller may do in it.
+fn may_know(read: &Reading, namespace: &str) -> bool {
+    read.access.acl.knows_namespace(namespace)
+}
+
 fn changed(state: &State) -> Index {
     state.namespaces.changed.max(Index(1))
 }

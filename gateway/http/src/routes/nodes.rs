@@ -16,11 +16,12 @@ use api::{
 };
 
 use super::write;
+use crate::access::{ReadJob, ReadNodes, Right};
 use crate::answer::{Answer, written};
 use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::{Page, id_prefix, page};
-use crate::request::{Json, OptionalJson, Read, Write, as_json};
+use crate::request::{Json, OptionalJson, Read, Reading, Write, as_json};
 use crate::view::node::{Extras, stub};
 
 pub(super) fn router() -> Router<AppState> {
@@ -34,33 +35,42 @@ pub(super) fn router() -> Router<AppState> {
         .route("/v1/node/{id}/purge", write(purge))
 }
 
-async fn list(With(server): With<AppState>, mut read: Read) -> Answer {
+async fn list(With(server): With<AppState>, mut read: Read<ReadNodes>) -> Answer {
     let extras = Extras { resources: read.params.boolean("resources")?, os: read.params.boolean("os")? };
     // Nomad has one order for nodes.
     read.options.reverse = false;
-    let view =
-        move |state: &State, read: &Read| Ok(nodes(state, read)?.map(|row| stub(&state.nodes, row, extras)));
+    let view = move |state: &State, read: &Reading| {
+        Ok(nodes(state, read)?.map(|row| stub(&state.nodes, row, extras)))
+    };
     server.list(read, |state| state.tables.nodes, view).await
 }
 
-async fn read(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+async fn read(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadNodes>) -> Answer {
     let index = |state: &State| match find(state, &id) {
         Ok(row) => state.nodes.hot(row).modified,
         Err(_) => state.tables.nodes,
     };
-    server.read(&read, index, |state| Ok(state::node::document(&state.nodes, find(state, &id)?))).await
+    let view = |state: &State| {
+        let row = find(state, &id)?;
+        let row = Some(row).filter(|row| may_read(state, &read, *row)).ok_or_else(not_found)?;
+        Ok(state::node::document(&state.nodes, row))
+    };
+    server.read(&read, index, view).await
 }
 
-async fn allocations(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+async fn allocations(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadNodes>) -> Answer {
     read.without_filter()?;
     let watched = id.clone();
     let index = move |state: &State| {
         let allocs = find(state, &watched).into_iter().flat_map(|row| &state.nodes.load(row).allocs);
         allocs.map(|row| state.allocs.get(*row).modified).max().unwrap_or(Index::ZERO)
     };
-    let view = move |state: &State, _: &Read| {
-        let allocs = find(state, &id).into_iter().flat_map(|row| &state.nodes.load(row).allocs);
-        let known = allocs.map(|row| state.allocs.get(*row)).filter(|alloc| !alloc.gone);
+    let view = move |state: &State, read: &Reading| {
+        let row = find(state, &id).ok().filter(|row| may_read(state, read, *row));
+        let allocs = row.into_iter().flat_map(|row| &state.nodes.load(row).allocs);
+        let known = allocs.map(|row| state.allocs.get(*row)).filter(|alloc| {
+            !alloc.gone && ReadJob::holds(&read.access.acl, &state.jobs.get(alloc.job).key.namespace)
+        });
         Ok(Page::whole(known.map(|alloc| state::alloc::document(state, alloc))))
     };
     server.list(read, index, view).await
@@ -126,11 +136,17 @@ async fn purge(With(server): With<AppState>, Path(id): Path<String>, write: Writ
     written(receipt.index, &changed(&server, node, &receipt))
 }
 
-fn nodes(state: &State, read: &Read) -> Result<Page<NodeRow>, Failure> {
+fn nodes(state: &State, read: &Reading) -> Result<Page<NodeRow>, Failure> {
     let prefix = id_prefix(&read.options.prefix)?;
-    let rows = state.nodes.with_prefix(&prefix);
+    let rows = state.nodes.with_prefix(&prefix).filter(|row| may_read(state, read, *row));
     let rows = read.filtered("Node", rows, |row| as_json(&state::node::document(&state.nodes, *row)))?;
     page(rows.into_iter().map(|row| (state.nodes.cold(row).id.0, row)), &read.options)
+}
+
+/// A rule about the pool of a node may take back what one about all nodes gives.
+fn may_read(state: &State, read: &Reading, row: NodeRow) -> bool {
+    let acl = &read.access.acl;
+    acl.is_management() || !acl.hides_pool(&state.nodes.cold(row).document.node_pool)
 }
 
 fn find(state: &State, id: &str) -> Result<NodeRow, Failure> {

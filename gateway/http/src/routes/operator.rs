@@ -11,6 +11,7 @@ use state::State;
 use api::VaultWorkloadIdentityUpgradeCheck;
 
 use super::write;
+use crate::access::{Management, ReadOperator, SaveSnapshot};
 use crate::answer::{self, Answer, INDEX};
 use crate::app_state::AppState;
 use crate::cluster_admin::PeerName;
@@ -35,21 +36,21 @@ pub(super) fn router() -> Router<AppState> {
         )
 }
 
-async fn raft_configuration(With(server): With<AppState>, _: Read) -> Answer {
+async fn raft_configuration(With(server): With<AppState>, _: Read<Management>) -> Answer {
     Ok(answer::json(&server.cluster.raft_configuration()))
 }
 
-async fn remove_peer(With(server): With<AppState>, call: Call) -> Result<(), Failure> {
+async fn remove_peer(With(server): With<AppState>, call: Call<Management>) -> Result<(), Failure> {
     Ok(server.cluster.remove_peer(peer_name(&call)?).await?)
 }
 
-async fn transfer_leadership(With(server): With<AppState>, call: Call) -> Answer {
+async fn transfer_leadership(With(server): With<AppState>, call: Call<Management>) -> Answer {
     Ok(answer::json(&server.cluster.transfer(peer_name(&call)?).await?))
 }
 
 /// What would stop working without the tokens that Nomad's servers used to make for tasks: jobs whose tasks use Vault and
 /// have no identity for it, and nodes that cannot get a token with one.
-async fn vault_identities(With(server): With<AppState>, read: Read) -> Answer {
+async fn vault_identities(With(server): With<AppState>, read: Read<ReadOperator>) -> Answer {
     let view = |state: &State| {
         let jobs = state.jobs.iter().map(|(_, job)| job);
         let outdated = state.nodes.rows().filter(|row| {
@@ -77,7 +78,7 @@ fn lacks_vault_identity(job: &Job) -> bool {
 }
 
 /// Exactly one of `id` and `address`.
-fn peer_name(call: &Call) -> Result<PeerName, Failure> {
+fn peer_name(call: &Call<Management>) -> Result<PeerName, Failure> {
     let given = |name| call.params.all(name).collect::<Vec<_>>();
     match (given("id").as_slice(), given("address").as_slice()) {
         ([""], _) | (_, [""]) => Err(Failure::invalid("id and address may not be empty")),
@@ -88,7 +89,7 @@ fn peer_name(call: &Call) -> Result<PeerName, Failure> {
     }
 }
 
-async fn save_snapshot(With(server): With<AppState>, read: Read) -> Answer {
+async fn save_snapshot(With(server): With<AppState>, read: Read<SaveSnapshot>) -> Answer {
     server.fresh(read.options.consistency, read.options.min_index).await?;
     let file = server.snapshots.save().await?;
     let mut headers = HeaderMap::from_iter([
@@ -102,7 +103,11 @@ async fn save_snapshot(With(server): With<AppState>, read: Read) -> Answer {
 }
 
 /// The whole body is read and checked before anything changes; it may be of any size.
-async fn restore_snapshot(With(server): With<AppState>, _: Call, body: Body) -> Result<(), Failure> {
+async fn restore_snapshot(
+    With(server): With<AppState>,
+    _: Call<Management>,
+    body: Body,
+) -> Result<(), Failure> {
     let file = body.into_data_stream().map(|chunk| chunk.map_err(std::io::Error::other));
     Ok(server.snapshots.restore(file.boxed()).await?)
 }

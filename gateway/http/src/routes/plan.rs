@@ -12,6 +12,7 @@ use api::{Consistency, JobPlanRequest, JobPlanResponse, JobRegisterRequest};
 
 use super::register::{Registration, registration, warning_text};
 use super::write;
+use crate::access::{Each, PlanJob};
 use crate::answer::{self, Answer};
 use crate::app_state::{AppState, now};
 use crate::error::Failure;
@@ -24,7 +25,7 @@ pub(super) fn router() -> Router<AppState> {
 async fn plan(
     With(server): With<AppState>,
     Path(id): Path<String>,
-    call: Call,
+    call: Call<Each>,
     Json(request): Json<JobPlanRequest>,
 ) -> Answer {
     let job = request.job.ok_or_else(|| Failure::invalid("Job must be specified"))?;
@@ -35,6 +36,7 @@ async fn plan(
     }
     let asked = JobRegisterRequest { job: Some(job), ..JobRegisterRequest::default() };
     let registration = registration(&server, &call.params, asked)?;
+    call.access.require::<PlanJob>(&registration.key.namespace)?;
     server.fresh(Consistency::Leased, Index::ZERO).await?;
     let state = server.control.state();
     // Pure work for a processor, which must not delay other requests: as many at once as lists are rendered.

@@ -1,5 +1,6 @@
 //! Pools of nodes.
 
+use acl::PoolCapability;
 use axum::Router;
 use axum::extract::{Path, State as With};
 use axum::routing::get;
@@ -11,11 +12,12 @@ use state::node::NodeRow;
 use state::pool::{ALL, DEFAULT};
 
 use super::write;
+use crate::access::{Each, ListJobs, ReadNodes, denied};
 use crate::answer::{Answer, done};
 use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::page;
-use crate::request::{Json, Read, Write, as_json};
+use crate::request::{Json, Read, Reading, Write, as_json};
 use crate::view;
 use crate::view::node::{Extras, stub};
 
@@ -27,9 +29,10 @@ pub(super) fn router() -> Router<AppState> {
         .route("/v1/node/pool/{name}/jobs", get(jobs))
 }
 
-async fn list(With(server): With<AppState>, read: Read) -> Answer {
-    let view = |state: &State, read: &Read| {
-        let names = state.pools.names().into_iter().filter(|name| name.starts_with(&read.options.prefix));
+async fn list(With(server): With<AppState>, read: Read<Each>) -> Answer {
+    let view = |state: &State, read: &Reading| {
+        let names = state.pools.names().into_iter();
+        let names = names.filter(|name| name.starts_with(&read.options.prefix) && check(read, name).is_ok());
         let all = names.filter_map(|name| state::pool::document(&state.pools, name));
         let shown = read.filtered("NodePool", all, as_json)?;
         page(shown.into_iter().map(|pool| (pool.name.clone(), pool)), &read.options)
@@ -37,7 +40,8 @@ async fn list(With(server): With<AppState>, read: Read) -> Answer {
     server.list(read, changed, view).await
 }
 
-async fn read(With(server): With<AppState>, Path(name): Path<String>, read: Read) -> Answer {
+async fn read(With(server): With<AppState>, Path(name): Path<String>, read: Read<Each>) -> Answer {
+    check(&read, &name)?;
     let index = |state: &State| match state.pools.get(&name) {
         Some(pool) => pool.modified,
         None => changed(state),
@@ -68,10 +72,11 @@ async fn remove(With(server): With<AppState>, Path(name): Path<String>, write: W
     deleted.map(|receipt| done(receipt.index)).map_err(Failure::as_internal)
 }
 
-async fn nodes(With(server): With<AppState>, Path(name): Path<String>, read: Read) -> Answer {
+async fn nodes(With(server): With<AppState>, Path(name): Path<String>, read: Read<ReadNodes>) -> Answer {
     no_prefix(&read)?;
+    check(&read, &name)?;
     let extras = Extras { resources: read.params.boolean("resources")?, os: read.params.boolean("os")? };
-    let view = move |state: &State, read: &Read| {
+    let view = move |state: &State, read: &Reading| {
         let of = |row: NodeRow| state.nodes.cold(row);
         let rows = state.nodes.rows().filter(|row| name == ALL || of(*row).document.node_pool == name);
         let rows = read.filtered("Node", rows, |row| as_json(&state::node::document(&state.nodes, *row)))?;
@@ -81,15 +86,15 @@ async fn nodes(With(server): With<AppState>, Path(name): Path<String>, read: Rea
     server.list(read, |state| state.tables.nodes, view).await
 }
 
-async fn jobs(With(server): With<AppState>, Path(name): Path<String>, read: Read) -> Answer {
+async fn jobs(With(server): With<AppState>, Path(name): Path<String>, read: Read<ListJobs>) -> Answer {
     no_prefix(&read)?;
+    check(&read, &name)?;
     let with_meta = read.params.boolean("meta")?;
-    let view = move |state: &State, read: &Read| {
-        let namespace = &read.options.namespace;
+    let view = move |state: &State, read: &Reading| {
         let in_it = |job: &state::job::JobState| {
             let wanted = &job.current().job;
             let pool = wanted.node_pool.as_deref().filter(|pool| !pool.is_empty()).unwrap_or(DEFAULT);
-            pool == name && (namespace == "*" || *namespace == job.key.namespace)
+            pool == name && read.shows(&job.key.namespace)
         };
         let jobs = state.jobs.iter().map(|(_, job)| job).filter(|job| in_it(job));
         let jobs = read.filtered("Job", jobs, |job| super::jobs::as_json(job))?;
@@ -99,7 +104,13 @@ async fn jobs(With(server): With<AppState>, Path(name): Path<String>, read: Read
     server.list(read, super::jobs::index, view).await
 }
 
-fn no_prefix(read: &Read) -> Result<(), Failure> {
+/// # Errors
+/// 403: the caller may not read this pool.
+fn check(read: &Reading, pool: &str) -> Result<(), Failure> {
+    if read.access.acl.allows_pool(pool, PoolCapability::Read) { Ok(()) } else { Err(denied()) }
+}
+
+fn no_prefix(read: &Reading) -> Result<(), Failure> {
     if read.options.prefix.is_empty() {
         return Ok(());
     }

@@ -14,6 +14,7 @@ use state::State;
 use api::{JobRegisterRequest, JobValidateRequest, JobValidateResponse, JobsParseRequest, Params};
 
 use super::{jobs, write};
+use crate::access::{Each, ParseJob, ReadJob};
 use crate::answer::{self, Answer, written};
 use crate::app_state::AppState;
 use crate::error::Failure;
@@ -55,19 +56,20 @@ async fn register_named(
 }
 
 /// Answered without looking at any state. Parsing untrusted text takes time, so not on a thread that serves other requests.
-async fn parse(Json(request): Json<JobsParseRequest>) -> Answer {
+async fn parse(_: Call<ParseJob>, Json(request): Json<JobsParseRequest>) -> Answer {
     Ok(answer::json(&tokio::task::spawn_blocking(move || parsed(request)).await??))
 }
 
 async fn validate(
     With(server): With<AppState>,
-    call: Call,
+    call: Call<Each>,
     Json(request): Json<JobValidateRequest>,
 ) -> Answer {
     let mut job = request.job.ok_or_else(|| Failure::invalid("Job must be specified"))?;
     check_sizes(&job).map_err(Failure::invalid)?;
     let (fails, mut warnings) = judged(&jobspec::findings(&job, &NodesSeen(&server.control.state())));
     complete(&server, &call.params, &JobRegisterRequest::default(), &mut job)?;
+    call.access.require::<ReadJob>(job.namespace.as_deref().unwrap_or_default())?;
     let found = jobspec::validate(&job);
     warnings.extend(found.warnings);
     let mut errors: Vec<String> = found.errors.iter().map(ToString::to_string).collect();

@@ -14,22 +14,23 @@ use state::job::JobState;
 use api::{ScalingPolicy, ScalingPolicyListStub, ScalingRequest};
 
 use super::{jobs, write};
+use crate::access::{ListScalingPolicies, ReadScale, ReadScalingPolicy, Somewhere};
 use crate::answer::{Answer, written};
 use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::Page;
-use crate::request::{Json, Read, Write};
+use crate::request::{Call, Json, Read, Reading, Write};
 use crate::view;
 
 pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/v1/job/{id}/scale", get(status).merge(write(scale)))
         .route("/v1/scaling/policies", get(policies))
-        .route("/v1/scaling/policy/", get(async || policy_not_found()))
+        .route("/v1/scaling/policy/", get(async |_: Call<Somewhere<ReadScalingPolicy>>| policy_not_found()))
         .route("/v1/scaling/policy/{id}", get(policy))
 }
 
-async fn status(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+async fn status(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadScale>) -> Answer {
     let key = jobs::key(&read.params, &id);
     let index = |state: &State| {
         let job = state.jobs.lookup(&key);
@@ -74,16 +75,16 @@ async fn scale(
     written(receipt.index, &jobs::evaluated(&receipt, String::new()))
 }
 
-async fn policies(With(server): With<AppState>, read: Read) -> Answer {
+async fn policies(With(server): With<AppState>, read: Read<ListScalingPolicies>) -> Answer {
     read.without_filter()?;
     let wanted = |name| read.params.get(name).unwrap_or_default().to_string();
     let (job_id, kind) = (wanted("job"), wanted("type"));
-    let view = move |state: &State, read: &Read| {
-        let namespace = &read.options.namespace;
-        let jobs = state.jobs.iter().map(|(_, job)| job).filter(|job| {
-            (namespace == "*" || *namespace == job.key.namespace)
-                && (job_id.is_empty() || job_id == job.key.id)
-        });
+    let view = move |state: &State, read: &Reading| {
+        let jobs = state
+            .jobs
+            .iter()
+            .map(|(_, job)| job)
+            .filter(|job| read.shows(&job.key.namespace) && (job_id.is_empty() || job_id == job.key.id));
         let own = jobs.flat_map(of_job).filter(|policy| {
             (kind.is_empty() || policy.kind == kind) && policy.id.starts_with(&read.options.prefix)
         });
@@ -94,7 +95,11 @@ async fn policies(With(server): With<AppState>, read: Read) -> Answer {
     server.list(read, |state| state.tables.jobs, view).await
 }
 
-async fn policy(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+async fn policy(
+    With(server): With<AppState>,
+    Path(id): Path<String>,
+    read: Read<Somewhere<ReadScalingPolicy>>,
+) -> Answer {
     let find = |state: &State| {
         let mut all = state.jobs.iter().flat_map(|(_, job)| of_job(job));
         all.find(|policy| policy.id == id)

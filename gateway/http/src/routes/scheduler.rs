@@ -15,6 +15,7 @@ use api::{
 };
 
 use super::write;
+use crate::access::ReadOperator;
 use crate::answer::{self, Answer};
 use crate::app_state::AppState;
 use crate::error::Failure;
@@ -26,7 +27,7 @@ pub(super) fn router() -> Router<AppState> {
         .route("/v1/operator/scheduler/scan", get(scan).merge(write(set_scan)))
 }
 
-async fn read(With(server): With<AppState>, read: Read) -> Answer {
+async fn read(With(server): With<AppState>, read: Read<ReadOperator>) -> Answer {
     let known_leader = server.known_leader();
     let view = |state: &State| {
         Ok(SchedulerConfigurationResponse {
@@ -60,7 +61,7 @@ async fn configure(
     }
 }
 
-async fn scan(With(server): With<AppState>, read: Read) -> Answer {
+async fn scan(With(server): With<AppState>, read: Read<ReadOperator>) -> Answer {
     let view = |state: &State| {
         let sampled = state.scheduler().is_some_and(|rules| rules.sampled);
         Ok(SchedulerScan { scan: (if sampled { SAMPLE } else { ALL }).to_string() })

@@ -1,5 +1,7 @@
 use std::collections::BTreeSet;
 
+use acl::{Acl, PoolCapability};
+
 use axum::Router;
 use axum::extract::State as With;
 use base::Index;
@@ -10,11 +12,15 @@ use state::State;
 use api::{SearchRequest, SearchResponse};
 
 use super::write;
+use crate::access::{
+    Each, ListCsiVolumes, ListPlugins, ListScalingPolicies, ReadHostVolumes, ReadJob, ReadNodes, Right,
+    denied,
+};
 use crate::answer::Answer;
 use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::id_prefix;
-use crate::request::{Json, Read};
+use crate::request::{Json, Read, Reading};
 
 /// Most names of one kind in an answer.
 const MATCHES_MAX: usize = 20;
@@ -39,17 +45,21 @@ pub(super) fn router() -> Router<AppState> {
 }
 
 /// By the start of a name; never waits.
-async fn search(With(server): With<AppState>, mut read: Read, Json(request): Json<SearchRequest>) -> Answer {
+async fn search(
+    With(server): With<AppState>,
+    mut read: Read<Each>,
+    Json(request): Json<SearchRequest>,
+) -> Answer {
     read.without_filter()?;
     read.options.index = Index::ZERO;
-    let contexts = contexts(&request.context)?;
+    let scope = Scope::of(&read);
+    let contexts = scope.opened(contexts(&request.context)?)?;
     let known_leader = server.known_leader();
-    let namespace = read.options.namespace.clone();
     let view = |state: &State| {
         let mut response =
             SearchResponse { index: newest(state).0.max(1), known_leader, ..SearchResponse::default() };
         for context in contexts {
-            let mut found = matching(state, context, &request.prefix, &namespace);
+            let mut found = matching(state, context, &request.prefix, &scope);
             let is_cut = found.len() > MATCHES_MAX;
             found.truncate(MATCHES_MAX);
             response.matches.insert(context.to_string(), List(found));
@@ -70,9 +80,58 @@ fn contexts(asked: &str) -> Result<Vec<&'static str>, Failure> {
     }
 }
 
+/// What one caller can find.
+pub(super) struct Scope<'a> {
+    acl: &'a Acl,
+    /// The namespace that was asked for, or `*`.
+    asked: &'a str,
+}
+
+impl Scope<'_> {
+    pub(super) fn of(read: &Reading) -> Scope<'_> {
+        Scope { acl: &read.access.acl, asked: &read.options.namespace }
+    }
+
+    /// Those of the contexts in which the caller can find something.
+    ///
+    /// # Errors
+    /// 403 if there are none.
+    pub(super) fn opened(&self, mut wanted: Vec<&'static str>) -> Result<Vec<&'static str>, Failure> {
+        wanted.retain(|context| self.holds(context, self.asked));
+        if wanted.is_empty() { Err(denied()) } else { Ok(wanted) }
+    }
+
+    pub(super) fn shows(&self, context: &str, namespace: &str) -> bool {
+        (self.asked == "*" || self.asked == namespace) && self.holds(context, namespace)
+    }
+
+    /// Names of what stands in no namespace.
+    pub(super) fn shows_name(&self, context: &str, name: &str) -> bool {
+        match context {
+            "namespaces" => self.acl.knows_namespace(name),
+            "node_pools" => self.acl.allows_pool(name, PoolCapability::Read),
+            _ => true,
+        }
+    }
+
+    fn holds(&self, context: &str, namespace: &str) -> bool {
+        let holds = match context {
+            "nodes" => ReadNodes::holds,
+            "plugins" => ListPlugins::holds,
+            "volumes" => ListCsiVolumes::holds,
+            "host_volumes" => ReadHostVolumes::holds,
+            "scaling_policy" => ListScalingPolicies::holds,
+            // Each name is looked at.
+            "namespaces" | "node_pools" => Each::holds,
+            _ => ReadJob::holds,
+        };
+        holds(self.acl, namespace)
+    }
+}
+
 /// One more than is shown, if there are so many.
-pub(super) fn matching(state: &State, context: &str, prefix: &str, namespace: &str) -> Vec<String> {
-    let in_namespace = |name: &str| namespace == "*" || namespace == name;
+pub(super) fn matching(state: &State, context: &str, prefix: &str, scope: &Scope) -> Vec<String> {
+    let in_namespace = |name: &str| scope.shows(context, name);
     let limit = MATCHES_MAX + 1;
     match context {
         "jobs" => {
@@ -103,7 +162,10 @@ pub(super) fn matching(state: &State, context: &str, prefix: &str, namespace: &s
         }
         "node_pools" | "namespaces" => {
             let all = if context == "namespaces" { state.namespaces.names() } else { state.pools.names() };
-            let shown = all.into_iter().filter(|name| name.starts_with(prefix)).take(limit);
+            let shown = all
+                .into_iter()
+                .filter(|name| name.starts_with(prefix) && scope.shows_name(context, name))
+                .take(limit);
             shown.map(str::to_string).collect()
         }
         _ => {

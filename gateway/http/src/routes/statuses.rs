@@ -11,11 +11,12 @@ use state::State;
 use state::job::JobState;
 
 use super::jobs;
+use crate::access::{ReadJob, Somewhere};
 use crate::answer::Answer;
 use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::{Changed, page};
-use crate::request::{Json, Read};
+use crate::request::{Json, Read, Reading};
 use crate::view;
 
 /// Jobs that one request may name.
@@ -25,14 +26,14 @@ pub(super) fn router() -> Router<AppState> {
     Router::new().route("/v1/jobs/statuses", get(list).post(named))
 }
 
-async fn list(With(server): With<AppState>, read: Read) -> Answer {
+async fn list(With(server): With<AppState>, read: Read<ReadJob>) -> Answer {
     let with_children = read.params.boolean("include_children")?;
-    answer(&server, read, None, with_children).await
+    answer(&server, read.into(), None, with_children).await
 }
 
 async fn named(
     With(server): With<AppState>,
-    mut read: Read,
+    mut read: Read<Somewhere<ReadJob>>,
     Json(request): Json<JobStatusesRequest>,
 ) -> Answer {
     if request.jobs.is_empty() {
@@ -49,12 +50,12 @@ async fn named(
         read.options.namespace = "*".to_string();
     }
     read.options.per_page = None;
-    answer(&server, read, Some(keys), with_children).await
+    answer(&server, read.into(), Some(keys), with_children).await
 }
 
 async fn answer(
     server: &AppState,
-    mut read: Read,
+    mut read: Reading,
     keys: Option<BTreeSet<JobKey>>,
     with_children: bool,
 ) -> Answer {
@@ -70,10 +71,9 @@ async fn answer(
         }
         Some(_) => state.tables.jobs.max(state.tables.allocs),
     };
-    let view = move |state: &State, read: &Read| {
+    let view = move |state: &State, read: &Reading| {
         let shown = |job: &&JobState| {
-            let namespace = &read.options.namespace;
-            (namespace == "*" || *namespace == job.key.namespace)
+            read.shows(&job.key.namespace)
                 && (with_children || job.parent().is_none())
                 && job.key.id.starts_with(&read.options.prefix)
         };

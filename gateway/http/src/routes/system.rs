@@ -7,9 +7,10 @@ use model::Command;
 use model::command::LeftoverAges;
 
 use super::write;
+use crate::access::Management;
 use crate::app_state::AppState;
 use crate::error::Failure;
-use crate::request::{Write, random};
+use crate::request::{Call, Write, random};
 
 /// Rounds of collection for one call: each forgets some hundreds of jobs.
 const ROUNDS_MAX: usize = 1_000;
@@ -42,4 +43,4 @@ async fn repeat(server: &AppState, write: &mut Write, command: Command) -> Resul
 }
 
 /// Summaries follow from the facts each time one is written: there is nothing they could have missed.
-async fn reconcile(_: Write) {}
+async fn reconcile(_: Call<Management>) {}

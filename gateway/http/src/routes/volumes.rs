@@ -16,11 +16,14 @@ use api::{
 };
 
 use super::write;
+use crate::access::{
+    DeleteHostVolumes, Each, ListCsiVolumes, ListPlugins, ReadCsiVolume, ReadHostVolumes, ReadPlugins,
+};
 use crate::answer::{Answer, done, written};
 use crate::app_state::AppState;
 use crate::error::Failure;
 use crate::page::{Page, page};
-use crate::request::{Json, Read, Write, as_json};
+use crate::request::{Call, Json, Read, Reading, Write, as_json};
 use crate::view::volume as view;
 
 const NOT_FOUND: &str = "volume not found";
@@ -41,7 +44,7 @@ pub(super) fn router() -> Router<AppState> {
         .route("/v1/volumes", get(list).merge(write(register_csi)))
         .route("/v1/volumes/{*rest}", any(elsewhere))
         .route("/v1/volumes/claims", get(claims))
-        .route("/v1/volumes/claim/{id}", delete(async || Failure::internal("claim not found")))
+        .route("/v1/volumes/claim/{id}", delete(no_claim))
         .route("/v1/volume/csi/{id}", get(csi).put(register_csi_named).delete(deregister_csi))
         .route("/v1/volume/host/register", write(register_host))
         .route("/v1/volume/host/{id}", get(host).delete(deregister_host))
@@ -58,27 +61,27 @@ async fn asks_a_plugin(method: axum::http::Method, uri: axum::http::Uri) -> Fail
     Failure::unsupported(format_args!("{method} {} is", uri.path()))
 }
 
-async fn list(server: With<AppState>, read: Read) -> Answer {
+async fn list(server: With<AppState>, read: Read<Each>) -> Answer {
     match read.params.get("type").unwrap_or_default() {
-        "csi" => list_csi(server, read).await,
-        "host" => list_host(server, read).await,
+        "csi" => list_csi(server, read.narrowed()?).await,
+        "host" => list_host(server, read.narrowed()?).await,
         "" => empty(server, read).await,
         _ => Err(Failure::not_found("resource not found")),
     }
 }
 
-async fn empty(With(server): With<AppState>, read: Read) -> Answer {
+async fn empty(With(server): With<AppState>, read: impl Into<Reading>) -> Answer {
     server.list(read, changed, |_, _| Ok(Page::<Value>::whole(std::iter::empty()))).await
 }
 
 /// Sticky volumes are not built, so nothing is claimed.
-async fn claims(server: With<AppState>, read: Read) -> Answer {
+async fn claims(server: With<AppState>, read: Read<ReadHostVolumes>) -> Answer {
     empty(server, read).await
 }
 
-async fn list_csi(With(server): With<AppState>, mut read: Read) -> Answer {
+async fn list_csi(With(server): With<AppState>, mut read: Read<ListCsiVolumes>) -> Answer {
     read.options.reverse = false;
-    let view = |state: &State, read: &Read| {
+    let view = |state: &State, read: &Reading| {
         let given = |name| read.params.get(name).unwrap_or_default();
         let (plugin, node) = (given("plugin_id"), given("node_id"));
         let known = shown(state, read, |document| match document {
@@ -99,8 +102,8 @@ async fn list_csi(With(server): With<AppState>, mut read: Read) -> Answer {
     server.list(read, changed_with_users, view).await
 }
 
-async fn list_host(With(server): With<AppState>, read: Read) -> Answer {
-    let view = |state: &State, read: &Read| {
+async fn list_host(With(server): With<AppState>, read: Read<ReadHostVolumes>) -> Answer {
+    let view = |state: &State, read: &Reading| {
         let given = |name| read.params.get(name).unwrap_or_default();
         let (pool, node) = (given("node_pool"), given("node_id"));
         let known = shown(state, read, |document| match document {
@@ -125,11 +128,10 @@ async fn list_host(With(server): With<AppState>, read: Read) -> Answer {
 /// The volumes of the namespace that are of one type.
 fn shown<'s, V: 's>(
     state: &'s State,
-    read: &Read,
+    read: &Reading,
     of_type: impl Fn(&'s Document) -> Option<&'s V>,
 ) -> impl Iterator<Item = (&'s Registered, &'s V)> {
-    let namespace = &read.options.namespace;
-    let own = state.volumes.iter().filter(move |(key, _)| namespace == "*" || key.namespace == *namespace);
+    let own = state.volumes.iter().filter(move |(key, _)| read.shows(&key.namespace));
     own.filter_map(move |(_, registered)| Some((registered, of_type(&registered.document)?)))
 }
 
@@ -138,7 +140,7 @@ fn is_used_on(state: &State, volume: &CSIVolume, node: &str) -> bool {
     users.any(|(alloc, _)| alloc.node_id.to_string() == node)
 }
 
-async fn csi(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+async fn csi(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadCsiVolume>) -> Answer {
     let key = key(&read.params, VolumeKind::Csi, &id);
     let view = |state: &State| match state.volumes.get(&key) {
         Some(registered @ Registered { document: Document::Csi(volume), .. }) => {
@@ -149,7 +151,7 @@ async fn csi(With(server): With<AppState>, Path(id): Path<String>, read: Read) -
     server.read(&read, changed_with_users, view).await
 }
 
-async fn host(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+async fn host(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadHostVolumes>) -> Answer {
     let key = key(&read.params, VolumeKind::Host, &id);
     let view = |state: &State| match state.volumes.get(&key) {
         Some(registered @ Registered { document: Document::Host(volume), .. }) => {
@@ -160,10 +162,10 @@ async fn host(With(server): With<AppState>, Path(id): Path<String>, read: Read) 
     server.read(&read, changed_with_users, view).await
 }
 
-async fn plugins(With(server): With<AppState>, read: Read) -> Answer {
+async fn plugins(With(server): With<AppState>, read: Read<ListPlugins>) -> Answer {
     read.without_filter()?;
     let is_csi = read.params.get("type") == Some("csi");
-    let view = move |state: &State, read: &Read| {
+    let view = move |state: &State, read: &Reading| {
         let all = view::plugins(state);
         let shown = all.values().filter(|plugin| is_csi && plugin.id.starts_with(&read.options.prefix));
         Ok(Page::whole(shown.map(view::plugin_stub)))
@@ -171,7 +173,7 @@ async fn plugins(With(server): With<AppState>, read: Read) -> Answer {
     server.list(read, |state| state.tables.nodes.max(Index(1)), view).await
 }
 
-async fn plugin(With(server): With<AppState>, Path(id): Path<String>, read: Read) -> Answer {
+async fn plugin(With(server): With<AppState>, Path(id): Path<String>, read: Read<ReadPlugins>) -> Answer {
     let view = |state: &State| {
         let found = view::plugins(state).remove(&id);
         let found = found.ok_or_else(|| Failure::not_found("plugin not found"))?;
@@ -253,6 +255,11 @@ async fn deregister_host(With(server): With<AppState>, Path(id): Path<String>, w
     let command = Command::DeregisterVolume { volume, force: force(&write.params)? };
     let receipt = server.submit(&write, command).await.map_err(Failure::as_internal)?;
     written(receipt.index, &HostVolumeDeleteResponse { index: receipt.index.0 })
+}
+
+/// None is there to be deleted.
+async fn no_claim(_: Call<DeleteHostVolumes>) -> Failure {
+    Failure::internal("claim not found")
 }
 
 fn force(params: &Params) -> Result<bool, Failure> {

@@ -1,5 +1,7 @@
 //! The routes over a running control, in one process and without a socket.
 
+mod access;
+mod acl;
 mod agent;
 mod allocations;
 mod client;
@@ -7,6 +9,7 @@ mod deployments;
 mod evaluations;
 mod exec;
 mod families;
+mod guarded;
 mod jobs;
 mod keyring;
 mod monitor;

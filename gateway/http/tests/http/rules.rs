@@ -43,6 +43,58 @@ async fn options_run_no_route() {
     }
 }
 
+/// A method, a path and headers.
+type Sent<'a> = (Method, &'a str, &'a [(&'static str, &'a str)]);
+
+#[tokio::test]
+async fn a_page_of_another_origin_changes_nothing() {
+    let from = |method: Method, path: &str, headers: &[(&'static str, &str)]| {
+        let mut request = request(method, path, Body::from("{}"));
+        request.headers_mut().insert("host", "nomad.lan:4646".parse().unwrap());
+        for (name, value) in headers {
+            request.headers_mut().insert(*name, value.parse().unwrap());
+        }
+        request
+    };
+    let foreign = ("origin", "https://evil.example");
+    let refused: [Sent; 7] = [
+        (Method::POST, "/v1/jobs", &[foreign, ("content-type", "text/plain")]),
+        (Method::POST, "/v1/jobs", &[("origin", "null")]),
+        (Method::POST, "/v1/jobs", &[("sec-fetch-site", "cross-site")]),
+        (Method::POST, "/v1/jobs", &[("sec-fetch-site", "same-site")]),
+        (Method::DELETE, "/v1/job/web", &[foreign]),
+        (Method::GET, "/v1/client/gc", &[foreign]),
+        // A token in a header does not help a socket: what a browser sends has none.
+        (
+            Method::GET,
+            "/v1/client/allocation/x/exec",
+            &[foreign, ("upgrade", "websocket"), ("x-nomad-token", "x")],
+        ),
+    ];
+    let cluster = Cluster::start().await;
+    let before = cluster.journal.batches().len();
+    for (method, path, headers) in refused {
+        let got = cluster.send(from(method.clone(), path, headers)).await;
+        assert_eq!(got.status, 403, "{method} {path} {headers:?}: {}", got.text());
+    }
+    assert_eq!((cluster.journal.batches().len(), cluster.nodes.asked.lock().len()), (before, 0));
+    let passed: [Sent; 6] = [
+        (Method::GET, "/v1/jobs", &[foreign]),
+        (Method::POST, "/v1/jobs", &[]),
+        (Method::POST, "/v1/jobs", &[("origin", "http://nomad.lan:4646")]),
+        (Method::POST, "/v1/jobs", &[("sec-fetch-site", "same-origin")]),
+        (Method::POST, "/v1/jobs", &[("sec-fetch-site", "none")]),
+        (Method::POST, "/v1/jobs", &[foreign, ("x-nomad-token", "x")]),
+    ];
+    for (method, path, headers) in passed {
+        let got = cluster.send(from(method.clone(), path, headers)).await;
+        assert_ne!(got.status, 403, "{method} {path} {headers:?}");
+    }
+    let header = ("Access-Control-Allow-Origin".to_string(), "https://evil.example".to_string());
+    let configured = Cluster::start_with(|agent| agent.response_headers = [header].into()).await;
+    assert_ne!(configured.send(from(Method::POST, "/v1/jobs", &[foreign])).await.status, 403);
+}
+
 #[tokio::test]
 async fn a_parameter_that_cannot_be_read_is_refused_by_name() {
     let cluster = Cluster::start().await;

@@ -109,7 +109,7 @@ impl Cluster {
             rpc_stats: Default::default(),
             node_figures: node_figures.clone(),
         };
-        let app = http_gateway::router(api);
+        let (app, _) = http_gateway::router(api);
         let cluster = Cluster { app, control, journal, nodes, servers, events, history, log, node_figures };
         // The first batch founds the cluster.
         let mut published = cluster.control.watch();
@@ -435,6 +435,7 @@ fn agent() -> AgentInfo {
         version: "0.1.0".to_string(),
         started: Time::from_secs(1_700_000_000),
         config: Arc::new(serde_json::Map::new()),
+        access: Default::default(),
         debug: false,
         prometheus: true,
         metrics_host: true,

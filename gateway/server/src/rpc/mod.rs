@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use base::Occurrences;
 use control::{Control, Leadership, Receipt, SubmitError};
+use http_gateway::{Failure, Gate};
 use keyring::{IntroductionSettings, Signer};
 use listener::{Peer, Timeouts};
 use metrics::Samples;
@@ -54,6 +55,7 @@ pub struct Rpc {
     pub agent_log: Monitor,
     /// The whole HTTP API, for agents that are no servers.
     pub http: axum::Router,
+    pub gate: Gate,
     /// Calls, as metrics.
     pub rpc_stats: Arc<Samples>,
     /// Calls of methods that are not there.
@@ -83,7 +85,13 @@ impl Handler for Rpc {
             return opening.refuse(refused).await;
         }
         match method {
-            node_rpc::AGENT_MONITOR => monitor::serve(&self.agent_log, opening).await,
+            node_rpc::AGENT_MONITOR => {
+                let allow = async |token: String| {
+                    let allowed = self.gate.reads_agent(&token).await;
+                    allowed.map_err(|refused| (refused.status.as_u16(), refused.text))
+                };
+                monitor::serve(&self.agent_log, opening, allow).await
+            }
             node_rpc::HTTP => {
                 let stream = opening.accept().await?.into_io();
                 let (http, stopping) = (self.http.clone(), self.stopping.clone());
@@ -135,9 +143,11 @@ impl Rpc {
             node_rpc::NODE_UPDATE_ALLOC => answer(&body, |request| node::update_alloc(self, request)).await,
             node_rpc::NODE_EMIT_EVENTS => answer(&body, |request| node::emit_events(self, request)).await,
             node_rpc::NODE_UPDATE_ELIGIBILITY => {
-                answer(&body, |request| node::update_eligibility(self, request)).await
+                answer(&body, |request| node::update_eligibility(self, connection, request)).await
             }
-            node_rpc::NODE_UPDATE_DRAIN => answer(&body, |request| node::update_drain(self, request)).await,
+            node_rpc::NODE_UPDATE_DRAIN => {
+                answer(&body, |request| node::update_drain(self, connection, request)).await
+            }
             node_rpc::ALLOC_GET_ALLOCS => answer(&body, |request| alloc::get_many(self, request)).await,
             node_rpc::ALLOC_GET_ALLOC => answer(&body, |request| alloc::get(self, request)).await,
             method::HAS_NODE => {
@@ -184,6 +194,10 @@ where
 }
 
 /// Why a command was not executed, as nodes read it.
+fn denied(failure: Failure) -> RemoteError {
+    RemoteError::new(RemoteErrorKind::Status(failure.status.as_u16()), failure.text)
+}
+
 fn refused(error: SubmitError) -> RemoteError {
     let kind = match &error {
         SubmitError::Rejected(Rejection::NodeUnknown(_) | Rejection::NodeSecretMismatch(_)) => {
@@ -197,6 +211,25 @@ fn refused(error: SubmitError) -> RemoteError {
 
 impl Rpc {
     /// Has a node's command decided.
+    /// Done in the name of the node if it is the one who asks, else in that of whoever presents the token.
+    async fn submit_for(
+        &self,
+        connection: &Connection,
+        node: &str,
+        token: &str,
+        command: impl FnOnce(NodeId) -> Command,
+    ) -> Result<Receipt, RemoteError> {
+        match self.authenticate(&self.state(), node, token) {
+            Ok((node, _)) => self.submit(node, command(node)).await,
+            Err(refused) if token.is_empty() => Err(refused),
+            Err(_) => {
+                let node = node.parse().map_err(|_| "missing or malformed node ID")?;
+                let address = Some(connection.peer().ip().to_canonical());
+                self.gate.submit(token, address, command(node)).await.map_err(denied)
+            }
+        }
+    }
+
     async fn submit(&self, node: NodeId, command: Command) -> Result<Receipt, RemoteError> {
         let request = Request::unnamed(Actor::Node(node), command);
         self.control.submit(request).await.map_err(refused)

@@ -105,19 +105,21 @@ pub(super) async fn emit_events(
 
 pub(super) async fn update_eligibility(
     rpc: &Rpc,
+    connection: &Connection,
     request: NodeUpdateEligibilityRequest,
 ) -> Result<NodeChangeResponse, RemoteError> {
-    let (node, _) = rpc.authenticate(&rpc.state(), &request.node_id, &request.write.auth_token)?;
     let to = Eligibility::from_word(&request.eligibility)
         .ok_or_else(|| format!("invalid scheduling eligibility {:?}", request.eligibility))?;
-    Ok(changed(&rpc.submit(node, Command::SetNodeEligibility { node, to }).await?))
+    let command = |node| Command::SetNodeEligibility { node, to };
+    let token = &request.write.auth_token;
+    Ok(changed(&rpc.submit_for(connection, &request.node_id, token, command).await?))
 }
 
 pub(super) async fn update_drain(
     rpc: &Rpc,
+    connection: &Connection,
     request: NodeUpdateDrainRequest,
 ) -> Result<NodeChangeResponse, RemoteError> {
-    let (node, _) = rpc.authenticate(&rpc.state(), &request.node_id, &request.write.auth_token)?;
     if request.node_event.is_some() {
         return Err("node event must not be set".into());
     }
@@ -126,7 +128,9 @@ pub(super) async fn update_drain(
         ignore_system_jobs: wanted.ignore_system_jobs,
     });
     let (mark_eligible, meta) = (request.mark_eligible, request.meta.0);
-    Ok(changed(&rpc.submit(node, Command::SetNodeDrain { node, drain, mark_eligible, meta }).await?))
+    let command = |node| Command::SetNodeDrain { node, drain, mark_eligible, meta };
+    let token = &request.write.auth_token;
+    Ok(changed(&rpc.submit_for(connection, &request.node_id, token, command).await?))
 }
 
 /// What changed nothing has index 0.

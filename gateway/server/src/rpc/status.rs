@@ -1,10 +1,10 @@
 use keyring::{Holder, is_expired};
 use wire::RemoteError;
 use wire::messages::{
-    AnonymousToken, AuthenticatedIdentity, Empty, QueryOptions, WhoAmIResponse, WorkloadClaims,
+    AclTokenIdentity, AuthenticatedIdentity, Empty, QueryOptions, WhoAmIResponse, WorkloadClaims,
 };
 
-use super::{Rpc, identity};
+use super::{Rpc, denied, identity};
 
 pub(super) async fn ping(_: Empty) -> Result<Empty, RemoteError> {
     Ok(Empty {})
@@ -39,11 +39,18 @@ pub(super) async fn who_am_i(rpc: &Rpc, query: QueryOptions) -> Result<WhoAmIRes
                 service_name: of.service,
             });
         }
+        _ if let Some(token) = rpc.gate.token(&query.auth_token).await.map_err(denied)? => {
+            identity.acl_token = Some(AclTokenIdentity {
+                accessor_id: token.accessor.to_string(),
+                name: token.name,
+                kind: if token.is_management { "management" } else { "client" }.to_string(),
+            });
+        }
         _ => match rpc.caller(&state, &query.auth_token, None) {
             Ok(node) => identity.client_id = node.to_string(),
             Err(_) => {
                 let text = str::to_string;
-                identity.acl_token = Some(AnonymousToken {
+                identity.acl_token = Some(AclTokenIdentity {
                     accessor_id: text("anonymous"),
                     name: text("Anonymous Token"),
                     kind: text("client"),

@@ -68,7 +68,7 @@ pub struct WhoAmIResponse {
 #[serde(default, rename_all = "PascalCase")]
 pub struct AuthenticatedIdentity {
     #[serde(rename = "ACLToken")]
-    pub acl_token: Option<AnonymousToken>,
+    pub acl_token: Option<AclTokenIdentity>,
     /// Of the task or service that a token was signed for.
     pub claims: Option<WorkloadClaims>,
     /// The node that a secret or a token belongs to.
@@ -79,7 +79,7 @@ pub struct AuthenticatedIdentity {
 /// The token of every caller while access control is off.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
-pub struct AnonymousToken {
+pub struct AclTokenIdentity {
     #[serde(rename = "AccessorID")]
     pub accessor_id: String,
     pub name: String,

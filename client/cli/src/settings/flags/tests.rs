@@ -130,7 +130,7 @@ fn errors_show_their_position() {
             "server { retry_interval = \"0s\" }",
             "server.server_join.retry_interval: expected a duration above",
         ),
-        ("server { job_max_count = -1 }", "server.job_max_count: expected"),
+        ("server { job_max_count = -1 }", "\"job_max_count\": expected a whole number"),
         ("server { scrub_interval = \"-1h\" }", "server.scrub_interval: expected a duration of a second"),
         ("server { bootstrap_expect = 100 }", "server.bootstrap_expect = 100: at most 99"),
         ("server { bootstrap_expect = -1 }", "\"bootstrap_expect\": expected a whole number"),
@@ -145,7 +145,10 @@ fn errors_show_their_position() {
         ("autopilot { enable_redundancy_zones = true }", "\"enable_redundancy_zones\": not supported yet"),
         ("leave_on_terminate = \"maybe\"", "\"leave_on_terminate\": expected true or false"),
         ("region = \"\"", "region: expected a text of at most 96 bytes"),
-        ("acl {\n  enabled = true\n}", "a.hcl:2:13: acl.enabled is not supported yet"),
+        (
+            "acl {\n  token_min_expiration_ttl = 1\n  enabled = 3\n}",
+            "a.hcl:3:13: \"enabled\": expected true or false",
+        ),
         ("tls { http = true }", "a.hcl:1:14: tls.cert_file: the certificate of this agent is required"),
         (
             "tls {\n  rpc = true\n  cert_file = \"/none.pem\"\n  key_file = \"/none.pem\"\n}",
@@ -354,12 +357,14 @@ client {
 
 #[test]
 fn everything_that_is_not_supported_is_refused_at_once() {
-    let text = "vault {\n  enabled = true\n}\nacl {\n  enabled = true\n}\nserver {\n  oidc_issuer = \"x\"\n}\n\
+    let text = "vault {\n  enabled = true\n}\nacl {\n  replication_token = \"x\"\n}\nserver {\n  oidc_issuer = \"x\"\n}\n\
                 telemetry {\n  statsd_address = \"x:1\"\n}\nserver {\n  misspelt = 1\n}";
     let error = read_all(&[("a.hcl", text)], &["-dev"]).unwrap_err();
     let heads: Vec<&str> = error.lines().filter(|line| line.contains("a.hcl:")).collect();
     assert_eq!(heads.len(), 5, "{error}");
-    for line in ["a.hcl:2:13: vault.enabled", "a.hcl:5:13: acl.enabled", "a.hcl:8:17: \"oidc_issuer\""] {
+    for line in
+        ["a.hcl:2:13: vault.enabled", "a.hcl:5:23: \"replication_token\"", "a.hcl:8:17: \"oidc_issuer\""]
+    {
         assert!(error.contains(line), "{error}");
     }
     assert!(error.contains("a.hcl:14:3: unexpected key \"misspelt\""), "{error}");
@@ -465,7 +470,7 @@ fn thresholds_of_garbage_collection_are_read() {
     assert_eq!((leftovers.deployments, keys.every), (hours(3), Duration::from_secs(1200)));
     assert_eq!((keys.remove_after, keys.rotate_after), (hours(2), hours(100)));
     assert_eq!(settings.notes.len(), 2, "{:?}", settings.notes);
-    assert!(settings.notes[0].contains("acl_token_gc_threshold has no effect: this release has no ACL"));
+    assert!(settings.notes[0].contains("acl_token_gc_threshold has no effect: tokens are forgotten when"));
     for (text, message) in [
         ("server { eval_gc_threshold = \"-1s\" }", "server.eval_gc_threshold = -1s: expected at least 0s"),
         (
@@ -499,7 +504,7 @@ fn the_scheduler_of_a_new_cluster_is_configured_in_a_file() {
 fn everything_that_is_wrong_is_said_at_once_for_all_files() {
     let first = "region = 3\nserver {\n  heartbeat_grace = \"x\"\n  num_schedulers = \"y\"\n  misspelt = 1\n}\n\
                  client {\n  host_network \"x\" {}\n  gc_interval = \"z\"\n  reserved { cpu = \"lots\" }\n}";
-    let second = "acl { enabled = true }";
+    let second = "vault { enabled = true }";
     let third = "ports {\n";
     let files = [("a.hcl", first), ("b.hcl", second), ("c.hcl", third)];
     let refused = read_all(&files, &["-dev"]).unwrap_err();
@@ -517,7 +522,7 @@ fn everything_that_is_wrong_is_said_at_once_for_all_files() {
             "a.hcl:8:3",
             "a.hcl:9:17",
             "a.hcl:10:20",
-            "b.hcl:1:17",
+            "b.hcl:1:19",
             "c.hcl:1:1",
         ],
         "{refused}"

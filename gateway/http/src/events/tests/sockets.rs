@@ -193,7 +193,7 @@ async fn handle(
     Query(pairs): Query<Vec<(String, String)>>,
     headers: HeaderMap,
 ) -> Response {
-    let query = StreamQuery::read(&Params::new(pairs), &headers, Arc::new(|_| true));
+    let query = StreamQuery::read(&Params::new(pairs), &headers, Arc::new(feed::Everybody));
     query.and_then(|query| subscribe(&feed, query)).unwrap_or_else(IntoResponse::into_response)
 }
 

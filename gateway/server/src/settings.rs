@@ -1,0 +1,134 @@
+//! What a server is told when it starts.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use control::GarbageSettings;
+use control::broker::BrokerSettings;
+use control::heartbeats::HeartbeatSettings;
+use http_gateway::AccessSettings;
+use keyring::{IntroductionSettings, RootKeySettings};
+use metrics::NodeFigures;
+use model::{Autopilot, NodeId, SchedulerRules};
+use monitor::{AgentConfig, Monitor};
+use tls::AgentTls;
+
+use crate::cluster::Joins;
+use crate::gossip;
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub name: String,
+    pub region: String,
+    pub datacenter: String,
+    /// Holds everything the server keeps.
+    pub data_dir: PathBuf,
+    pub http: SocketAddr,
+    pub rpc: SocketAddr,
+    /// `HOST:PORT` that is advertised to others; unset means the bound address.
+    pub advertise_http: Option<String>,
+    pub advertise_rpc: Option<String>,
+    /// The node this agent runs besides the server, if it does.
+    pub node: Option<NodeId>,
+    pub heartbeats: HeartbeatSettings,
+    pub garbage: GarbageSettings,
+    /// Which nodes may register for the first time.
+    pub introduction: IntroductionSettings,
+    pub access: AccessSettings,
+    /// When root keys are replaced and removed.
+    pub root_keys: RootKeySettings,
+    /// How the scheduler of a new cluster works; later changes are in the log.
+    pub scheduler: SchedulerRules,
+    pub broker: BrokerSettings,
+    /// Most allocations that a job may ask for.
+    pub job_count_max: i64,
+    pub workers: usize,
+    pub segment_bytes: u64,
+    /// How often the whole log is read again to find damage; `None` never does.
+    pub scrub_every: Option<Duration>,
+    pub cluster: ClusterSettings,
+    /// Certificates, if there are some.
+    pub tls: Option<Arc<AgentTls>>,
+    /// Our release.
+    pub version: String,
+    pub config: Arc<dyn AgentConfig>,
+    /// What this process logs, for those who follow it.
+    pub log: Monitor,
+    pub limits: Limits,
+    /// What the host looks like may be shown over HTTP.
+    pub debug: bool,
+    /// Metrics are also given in the text form of Prometheus.
+    pub prometheus: bool,
+    /// Metrics say which agent they come from.
+    pub metrics_host: bool,
+    /// The metrics of the node in the same process, once there is one.
+    pub node_figures: NodeFigures,
+    /// Put on every answer of the HTTP API.
+    pub response_headers: BTreeMap<String, String>,
+}
+
+/// What one address may take of a server.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// HTTP connections at the same time; 0 is no bound but that of all addresses together.
+    pub http_places_max: usize,
+    /// How long the TLS handshake of an HTTP connection may take.
+    pub https_handshake: Duration,
+    pub rpc: wire::Limits,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        let https_handshake = listener::HANDSHAKE_TIMEOUT;
+        Limits { http_places_max: 0, https_handshake, rpc: wire::Limits::SERVER }
+    }
+}
+
+/// How this server finds others.
+#[derive(Clone, Debug)]
+pub struct ClusterSettings {
+    /// Servers that found a cluster together; 1 founds alone, 0 waits to be added.
+    pub bootstrap_expect: u32,
+    pub gossip: Option<GossipSettings>,
+    pub joins: Joins,
+    /// `HOST:PORT` of servers' RPC that are asked directly, without gossip.
+    pub peers: Vec<String>,
+    /// What the autopilot begins with.
+    pub autopilot: Autopilot,
+    /// How servers find out that a leader is gone.
+    pub timings: raft::Timings,
+}
+
+#[derive(Clone, Debug)]
+pub struct GossipSettings {
+    pub address: SocketAddr,
+    /// What is advertised to others; the port 0 stands for the one that was bound.
+    pub advertise: SocketAddr,
+    /// What the keyring of a server begins with; later the keyring in its data directory counts.
+    pub key: Option<gossip::Key>,
+}
+
+impl ClusterSettings {
+    /// A server that founds a cluster of itself and talks to no other.
+    pub fn alone() -> ClusterSettings {
+        ClusterSettings {
+            bootstrap_expect: 1,
+            gossip: None,
+            joins: Joins::default(),
+            peers: Vec::new(),
+            autopilot: Autopilot::default(),
+            timings: raft::Timings::default(),
+        }
+    }
+
+    /// There are others that have what this one may lose.
+    pub(crate) fn has_others(&self) -> bool {
+        self.bootstrap_expect != 1
+            || !self.peers.is_empty()
+            || !self.joins.start.is_empty()
+            || !self.joins.retry.is_empty()
+    }
+}

@@ -12,23 +12,6 @@ const ABSENT: &[&str] = &[
     "acl binding-rule info",
     "acl binding-rule list",
     "acl binding-rule update",
-    "acl bootstrap",
-    "acl policy apply",
-    "acl policy delete",
-    "acl policy info",
-    "acl policy list",
-    "acl policy self",
-    "acl role create",
-    "acl role delete",
-    "acl role info",
-    "acl role list",
-    "acl role update",
-    "acl token create",
-    "acl token delete",
-    "acl token info",
-    "acl token list",
-    "acl token self",
-    "acl token update",
     "alloc pause",
     "debug",
     "deployment unblock",
@@ -100,8 +83,8 @@ mod tests {
     fn groups_and_commands_are_told_from_what_nobody_has() {
         let is_own = |name: &str| matches!(name, "operator" | "operator raft");
         let named = |words: &str| named(&words.split(' ').collect::<Vec<_>>(), is_own);
-        assert_eq!(named("acl token list").as_deref(), Some("acl token list"));
-        assert_eq!(named("acl token x").as_deref(), Some("acl token"));
+        assert_eq!(named("acl auth-method list").as_deref(), Some("acl auth-method list"));
+        assert_eq!(named("acl auth-method x").as_deref(), Some("acl auth-method"));
         assert_eq!(named("volume").as_deref(), Some("volume"));
         assert_eq!(named("operator raft logs").as_deref(), Some("operator raft logs"));
         assert_eq!(named("operator raft"), None);

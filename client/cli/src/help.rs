@@ -8,7 +8,8 @@ use crate::flags::{FlagSpec, Takes};
 const COMMON: [&str; 7] = ["run", "stop", "status", "alloc", "job", "node", "agent"];
 
 /// Summaries of command groups.
-const GROUPS: [(&str, &str); 15] = [
+const GROUPS: [(&str, &str); 16] = [
+    ("acl", "Manage policies, roles and tokens."),
     ("alloc", "Show allocations, their files and logs, and act on their tasks."),
     ("config", "Check configurations of agents."),
     ("deployment", "Show, promote, pause and fail deployments."),

@@ -6,6 +6,7 @@
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod acl;
 mod agent;
 mod allocs;
 mod client;

@@ -1,6 +1,7 @@
 //! Every command, one file each, in a folder for each kind of object. A new one is declared in its file and listed
 //! in the table of its folder.
 
+mod acl;
 mod agent;
 mod alloc;
 mod deployment;
@@ -33,6 +34,7 @@ const GENERAL: &[&Command] =
 pub(crate) fn all() -> Vec<&'static Command> {
     let tables = [
         GENERAL,
+        acl::COMMANDS,
         agent::COMMANDS,
         alloc::COMMANDS,
         deployment::COMMANDS,

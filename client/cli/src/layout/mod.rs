@@ -1,5 +1,6 @@
 //! Turns API objects into text, in the layouts of Nomad's command line. Pure: clock, zone and colours are in the style.
 
+pub(crate) mod acl;
 pub(crate) mod alloc;
 pub(crate) mod checks;
 pub(crate) mod deployment;

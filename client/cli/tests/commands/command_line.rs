@@ -132,6 +132,10 @@ fn an_agent_is_healthy_or_the_reason_is_printed() {
 #[test]
 fn groups_print_their_help_and_end_with_one() {
     for group in [
+        "acl",
+        "acl policy",
+        "acl role",
+        "acl token",
         "alloc",
         "deployment",
         "eval",
@@ -240,8 +244,8 @@ fn without_a_terminal_nothing_is_confirmed() {
 #[test]
 fn commands_of_nomad_that_are_not_here_say_so() {
     for words in [
-        &["acl"][..],
-        &["acl", "token", "list"],
+        &["acl", "auth-method"][..],
+        &["acl", "binding-rule", "list"],
         &["var", "-h"],
         &["volume", "status", "-help"],
         &["quota", "-h"],

@@ -1,5 +1,6 @@
 //! The commands of the program against a fake HTTP API that answers from a table.
 
+mod acl;
 mod allocs;
 mod command_line;
 mod jobs;
